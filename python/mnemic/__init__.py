@@ -1,0 +1,49 @@
+"""Long-term memory for AI agents, inside their own process."""
+
+from typing import TYPE_CHECKING
+
+from mnemic._core import (
+    Hits,
+    Selection,
+    VectorMap,
+    __version__,
+    fingerprint,
+    fingerprint_digests,
+    kernel,
+)
+
+if TYPE_CHECKING:
+    from mnemic.memory import Memory
+    from mnemic.model import MemoryEntry, MemoryType, SearchHit
+
+__all__ = [
+    "Hits",
+    "Memory",
+    "MemoryEntry",
+    "MemoryType",
+    "SearchHit",
+    "Selection",
+    "VectorMap",
+    "__version__",
+    "fingerprint",
+    "fingerprint_digests",
+    "kernel",
+]
+
+_LAZY = {
+    "Memory": "mnemic.memory",
+    "MemoryEntry": "mnemic.model",
+    "MemoryType": "mnemic.model",
+    "SearchHit": "mnemic.model",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import the parts that need msgspec, apsw or an embedder only when they are named."""
+    if name not in _LAZY:
+        raise AttributeError(f"module 'mnemic' has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415 - keeps `import mnemic` light
+
+    value: object = getattr(import_module(_LAZY[name]), name)
+    globals()[name] = value
+    return value

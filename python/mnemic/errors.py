@@ -1,0 +1,77 @@
+"""Every error mnemic raises. Each is also the built-in error a caller would expect."""
+
+
+class MnemicError(Exception):
+    """Base of all mnemic errors."""
+
+
+class InvalidArgumentError(MnemicError, ValueError):
+    """An argument is outside its documented range; nothing was changed."""
+
+
+class DimensionMismatchError(InvalidArgumentError):
+    """A vector's length is not the map's dimension."""
+
+
+class CountMismatchError(InvalidArgumentError):
+    """Two arguments that belong together differ in length, such as ids and vectors."""
+
+
+class NonFiniteVectorError(InvalidArgumentError):
+    """A vector holds NaN or infinity."""
+
+
+class DuplicateIdError(InvalidArgumentError):
+    """One call names the same id twice."""
+
+
+class ArrayTypeError(MnemicError, TypeError):
+    """An array's dtype or number of axes cannot be used."""
+
+
+class KernelUnavailableError(MnemicError, RuntimeError):
+    """`MNEMIC_KERNEL` names a kernel that is unknown or that this CPU cannot run."""
+
+
+class CapacityError(MnemicError, MemoryError):
+    """More rows were given than one map can number."""
+
+
+class MissingExtraError(MnemicError, ImportError):
+    """An optional dependency is not installed; the message has the pip line."""
+
+
+class EmbeddingError(MnemicError, RuntimeError):
+    """An embedder failed or returned something unusable."""
+
+
+class InvalidEntryError(InvalidArgumentError):
+    """A memory's field is missing, of the wrong type or out of range."""
+
+
+class EntryNotFoundError(MnemicError, KeyError):
+    """No memory with this id exists in the scope that was searched."""
+
+    def __str__(self) -> str:
+        """Return the message as written; KeyError would quote it."""
+        return str(self.args[0]) if self.args else ""
+
+
+class DuplicateEntryError(MnemicError, ValueError):
+    """A memory with this id is already stored for this agent."""
+
+
+class StoreError(MnemicError, RuntimeError):
+    """The store could not do what was asked."""
+
+
+class StoreClosedError(StoreError):
+    """The store was used after it was closed."""
+
+
+class SchemaVersionError(StoreError):
+    """The file was written by a newer or an unknown version."""
+
+
+class EmbeddingModelMismatchError(StoreError):
+    """The stored vectors come from another embedding model or have another dimension."""

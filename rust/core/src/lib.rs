@@ -1,0 +1,3 @@
+//! Exact vector search and text work over many memories. Plain slices in, plain values out.
+
+pub mod text;

@@ -1,0 +1,1 @@
+//! Work on one text or on many: normal forms and fingerprints.
