@@ -1,0 +1,273 @@
+//! AVX-512 with VNNI: eight rows at a time, 64 code bytes a step, both query planes at once.
+//!
+//! Without VNNI the AVX2 kernel is used: its byte products would be no faster in wider registers.
+#![expect(
+    unsafe_code,
+    reason = "vector loads, prefetches and calls of AVX-512 functions"
+)]
+
+use std::arch::x86_64::*;
+
+use super::avx2::add_across;
+use super::{CHUNK, CodedRows, Kernel};
+use crate::quant::QueryCodes;
+
+/// Rows summed side by side: two planes for each take sixteen of the thirty-two registers.
+const ROWS: usize = 8;
+const WIDTH: usize = 64;
+const PREFETCH_BYTES: usize = 4096;
+
+/// Exists only where AVX-512 F, BW, VL and VNNI do: `detect` alone makes one.
+pub(crate) struct Avx512Vnni(());
+
+pub(crate) fn detect() -> Option<&'static dyn Kernel> {
+    static KERNEL: Avx512Vnni = Avx512Vnni(());
+    let found = is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("avx512vnni")
+        && is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("fma");
+    found.then_some(&KERNEL as _)
+}
+
+impl Kernel for Avx512Vnni {
+    fn name(&self) -> &'static str {
+        "avx512vnni"
+    }
+
+    fn dot(&self, row: &[f32], query: &[f64]) -> f64 {
+        // SAFETY: an `Avx512Vnni` is only reachable through `detect`, which found the features.
+        unsafe { dot(row, query) }
+    }
+
+    fn plane_sums(&self, codes: &[u8], query: &QueryCodes) -> (i32, i32) {
+        // SAFETY: as in `dot`.
+        unsafe { plane_sums(codes, query) }
+    }
+
+    fn reaching(
+        &self,
+        rows: &CodedRows<'_>,
+        first: usize,
+        count: usize,
+        query: &QueryCodes,
+        threshold: f32,
+    ) -> u64 {
+        // SAFETY: as in `dot`.
+        unsafe { reaching(rows, first, count, query, threshold) }
+    }
+
+    fn reaching_listed(
+        &self,
+        rows: &CodedRows<'_>,
+        listed: &[u32],
+        ahead: &[u32],
+        query: &QueryCodes,
+        threshold: f32,
+    ) -> u64 {
+        // SAFETY: as in `dot`.
+        unsafe { reaching_listed(rows, listed, ahead, query, threshold) }
+    }
+
+    fn prefetch(&self, row: &[f32]) {
+        for line in row.chunks(WIDTH / size_of::<f32>()) {
+            prefetch(line.as_ptr().cast());
+        }
+    }
+}
+
+fn eight(count: usize, row_at: impl Fn(usize) -> usize) -> [usize; ROWS] {
+    std::array::from_fn(|at| row_at(at.min(count - 1)))
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
+fn reaching(
+    rows: &CodedRows<'_>,
+    first: usize,
+    count: usize,
+    query: &QueryCodes,
+    threshold: f32,
+) -> u64 {
+    assert!(count <= CHUNK);
+    let mut mask = 0;
+    for from in (0..count).step_by(ROWS) {
+        let here = ROWS.min(count - from);
+        let picked = eight(here, |at| first + from + at);
+        let bits = bits_reaching::<true>(rows, picked, query, threshold);
+        mask |= (bits & (u64::MAX >> (CHUNK - here))) << from;
+    }
+    mask
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
+fn reaching_listed(
+    rows: &CodedRows<'_>,
+    listed: &[u32],
+    ahead: &[u32],
+    query: &QueryCodes,
+    threshold: f32,
+) -> u64 {
+    assert!(listed.len() <= CHUNK);
+    let mut mask = 0;
+    for (part, here) in listed.chunks(ROWS).enumerate() {
+        for row in ahead.chunks(ROWS).nth(part).unwrap_or_default() {
+            prefetch_coded(rows, *row as usize);
+        }
+        let picked = eight(here.len(), |at| here[at] as usize);
+        let bits = bits_reaching::<false>(rows, picked, query, threshold);
+        mask |= (bits & (u64::MAX >> (CHUNK - here.len()))) << (part * ROWS);
+    }
+    mask
+}
+
+/// Which of eight upper bounds, from both planes, are not below the threshold.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
+fn bits_reaching<const AHEAD: bool>(
+    rows: &CodedRows<'_>,
+    picked: [usize; ROWS],
+    query: &QueryCodes,
+    threshold: f32,
+) -> u64 {
+    let [high, low] = both_sums::<AHEAD>(rows, picked, query);
+    let high = _mm256_sub_epi32(high, _mm256_set1_epi32(query.high_offset));
+    let low = _mm256_sub_epi32(low, _mm256_set1_epi32(query.low_offset));
+    let coarse = _mm256_cvtepi32_ps(high);
+    let sums = _mm256_fmadd_ps(coarse, _mm256_set1_ps(128.0), _mm256_cvtepi32_ps(low));
+    let middle = _mm256_mul_ps(sums, _mm256_set1_ps(query.step));
+    let take = |values: &[f32]| load_f32x8(&picked.map(|row| values[row]));
+    let error = _mm256_mul_ps(take(rows.norm), _mm256_set1_ps(query.fine_error));
+    let slack = _mm256_fmadd_ps(take(rows.residual), _mm256_set1_ps(query.norm), error);
+    let upper = _mm256_fmadd_ps(take(rows.scale), middle, slack);
+    // Not-less-than, unordered: a bound that overflowed to NaN must keep its row.
+    u64::from(_mm256_cmp_ps_mask::<_CMP_NLT_UQ>(
+        upper,
+        _mm256_set1_ps(threshold),
+    ))
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
+fn both_sums<const AHEAD: bool>(
+    rows: &CodedRows<'_>,
+    picked: [usize; ROWS],
+    query: &QueryCodes,
+) -> [__m256i; 2] {
+    let high = query.high.as_chunks::<WIDTH>().0;
+    let low = &query.low.as_chunks::<WIDTH>().0[..high.len()];
+    let rows: [&[[u8; WIDTH]]; ROWS] =
+        picked.map(|row| &rows.row(row).as_chunks::<WIDTH>().0[..high.len()]);
+    let mut high_sums = [_mm512_setzero_si512(); ROWS];
+    let mut low_sums = [_mm512_setzero_si512(); ROWS];
+    for step in 0..high.len() {
+        let high_part = load_i8x64(&high[step]);
+        let low_part = load_i8x64(&low[step]);
+        for row in 0..ROWS {
+            let codes = &rows[row][step];
+            if AHEAD {
+                prefetch(codes.as_ptr().wrapping_add(PREFETCH_BYTES));
+            }
+            let codes = load_u8x64(codes);
+            high_sums[row] = _mm512_dpbusd_epi32(high_sums[row], codes, high_part);
+            low_sums[row] = _mm512_dpbusd_epi32(low_sums[row], codes, low_part);
+        }
+    }
+    [
+        add_across(high_sums.map(|sum| fold(sum))),
+        add_across(low_sums.map(|sum| fold(sum))),
+    ]
+}
+
+/// Add the upper half to the lower.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
+fn fold(sum: __m512i) -> __m256i {
+    _mm256_add_epi32(
+        _mm512_castsi512_si256(sum),
+        _mm512_extracti64x4_epi64::<1>(sum),
+    )
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
+fn plane_sums(codes: &[u8], query: &QueryCodes) -> (i32, i32) {
+    let mut high = _mm512_setzero_si512();
+    let mut low = _mm512_setzero_si512();
+    let planes = query
+        .high
+        .as_chunks::<WIDTH>()
+        .0
+        .iter()
+        .zip(query.low.as_chunks::<WIDTH>().0);
+    for (codes, (high_part, low_part)) in codes.as_chunks::<WIDTH>().0.iter().zip(planes) {
+        let codes = load_u8x64(codes);
+        high = _mm512_dpbusd_epi32(high, codes, load_i8x64(high_part));
+        low = _mm512_dpbusd_epi32(low, codes, load_i8x64(low_part));
+    }
+    (_mm512_reduce_add_epi32(high), _mm512_reduce_add_epi32(low))
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
+fn dot(row: &[f32], query: &[f64]) -> f64 {
+    let mut lanes = _mm512_setzero_pd();
+    for (values, parts) in row.as_chunks::<8>().0.iter().zip(query.as_chunks::<8>().0) {
+        // Products of two float32 are exact in float64, so fusing changes nothing.
+        lanes = _mm512_fmadd_pd(
+            _mm512_cvtps_pd(load_f32x8(values)),
+            load_f64x8(parts),
+            lanes,
+        );
+    }
+    let four = _mm256_add_pd(
+        _mm512_castpd512_pd256(lanes),
+        _mm512_extractf64x4_pd::<1>(lanes),
+    );
+    let two = _mm_add_pd(
+        _mm256_castpd256_pd128(four),
+        _mm256_extractf128_pd::<1>(four),
+    );
+    _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)))
+}
+
+fn prefetch_coded(rows: &CodedRows<'_>, row: usize) {
+    for line in rows.row(row).chunks(WIDTH) {
+        prefetch(line.as_ptr());
+    }
+    for values in [rows.scale, rows.residual, rows.norm] {
+        prefetch(values[row..].as_ptr().cast());
+    }
+}
+
+#[inline]
+fn prefetch(address: *const u8) {
+    // SAFETY: a prefetch is a hint and never faults, whatever the address.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn load_u8x64(bytes: &[u8; 64]) -> __m512i {
+    // SAFETY: the reference covers the 64 bytes, and the load needs no alignment.
+    unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn load_i8x64(bytes: &[i8; 64]) -> __m512i {
+    // SAFETY: the reference covers the 64 bytes, and the load needs no alignment.
+    unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn load_f32x8(values: &[f32; 8]) -> __m256 {
+    // SAFETY: the reference covers the eight floats, and the load needs no alignment.
+    unsafe { _mm256_loadu_ps(values.as_ptr()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn load_f64x8(values: &[f64; 8]) -> __m512d {
+    // SAFETY: the reference covers the eight floats, and the load needs no alignment.
+    unsafe { _mm512_loadu_pd(values.as_ptr()) }
+}
