@@ -277,36 +277,31 @@ fn a_million_overwrites_of_a_thousand_ids_stay_small() {
 
 #[test]
 fn background_compaction_loses_no_write_that_runs_beside_it() {
-    let (dim, ids) = (384, 20_000_i64);
+    let (dim, ids, turns) = (384, 20_000_usize, 30_000_usize);
     let map = VectorMap::new(dim, Metric::InnerProduct).expect("a valid dimension");
-    let all: Vec<i64> = (0..ids).collect();
-    map.replace(&all, &numbers(3, dim * ids as usize))
-        .expect("valid");
+    let all: Vec<i64> = (0..ids as i64).collect();
+    map.replace(&all, &numbers(3, dim * ids)).expect("valid");
     let mut row = vec![0.0; dim];
-    for turn in 0..30_000_i64 {
+    let mut firsts: Vec<f32> = map
+        .get(&all)
+        .expect("there")
+        .into_iter()
+        .step_by(dim)
+        .collect();
+    for turn in 0..turns {
         row[0] = turn as f32;
-        map.upsert(&[turn * 7919 % ids], &row).expect("valid");
-        if turn % 3 == 0 {
-            map.remove(&[turn * 31 % ids]);
-            map.upsert(&[turn * 31 % ids], &row).expect("valid");
-        }
+        let (one, other) = (turn * 7919 % ids, turn * 31 % ids);
+        map.upsert(&[one as i64], &row).expect("valid");
+        map.remove(&[other as i64]);
+        map.upsert(&[other as i64], &row).expect("valid");
+        firsts[one] = turn as f32;
+        firsts[other] = turn as f32;
     }
-    let mut wanted = vec![-1.0_f32; ids as usize];
-    for turn in 0..30_000_i64 {
-        wanted[(turn * 7919 % ids) as usize] = turn as f32;
-        if turn % 3 == 0 {
-            wanted[(turn * 31 % ids) as usize] = turn as f32;
-        }
-    }
-    assert_eq!(map.len(), ids as usize);
-    for (id, first) in wanted
-        .iter()
-        .enumerate()
-        .filter(|(_, first)| **first >= 0.0)
-    {
-        assert_eq!(
-            map.get(&[id as i64]).expect("there")[0].to_bits(),
-            first.to_bits()
-        );
-    }
+    let found: Vec<f32> = map
+        .get(&all)
+        .expect("there")
+        .into_iter()
+        .step_by(dim)
+        .collect();
+    assert_eq!(found, firsts);
 }

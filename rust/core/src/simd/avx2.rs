@@ -181,20 +181,21 @@ fn high_sums<const AHEAD: bool>(
     picked: [usize; ROWS],
     query: &QueryCodes,
 ) -> __m256i {
-    let plane = query.high.as_chunks::<WIDTH>().0;
-    let rows: [&[[u8; WIDTH]]; ROWS] =
-        picked.map(|row| &rows.row(row).as_chunks::<WIDTH>().0[..plane.len()]);
+    let [a, b, c, d, e, f, g, h] = picked.map(|row| rows.row(row).as_chunks::<LINE>().0.iter());
+    // Zipped iterators, because indexing eight slices would check each of them at every step.
+    let lines = a.zip(b).zip(c.zip(d)).zip(e.zip(f).zip(g.zip(h)));
     let ones = _mm256_set1_epi16(1);
     let mut sums = [_mm256_setzero_si256(); ROWS];
-    for (step, part) in plane.iter().enumerate() {
-        let part = load_i8x32(part);
-        for row in 0..ROWS {
-            let codes = &rows[row][step];
-            if AHEAD && step % (LINE / WIDTH) == 0 {
-                prefetch(codes.as_ptr().wrapping_add(PREFETCH_BYTES));
+    for (part, (((a, b), (c, d)), ((e, f), (g, h)))) in query.high.as_chunks().0.iter().zip(lines) {
+        let parts: [__m256i; 2] = halves_i8(part);
+        for (sum, line) in sums.iter_mut().zip([a, b, c, d, e, f, g, h]) {
+            if AHEAD {
+                prefetch(line.as_ptr().wrapping_add(PREFETCH_BYTES));
             }
-            let pairs = _mm256_maddubs_epi16(load_u8x32(codes), part);
-            sums[row] = _mm256_add_epi32(sums[row], _mm256_madd_epi16(pairs, ones));
+            for (codes, part) in halves_u8(line).into_iter().zip(parts) {
+                let pairs = _mm256_maddubs_epi16(codes, part);
+                *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(pairs, ones));
+            }
         }
     }
     add_across(sums)
@@ -282,6 +283,24 @@ fn prefetch_coded(rows: &CodedRows<'_>, row: usize) {
 fn prefetch(address: *const u8) {
     // SAFETY: a prefetch is a hint and never faults, whatever the address.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
+}
+
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn halves_u8(line: &[u8; LINE]) -> [__m256i; 2] {
+    let [first, second] = line.as_chunks::<WIDTH>().0 else {
+        unreachable!("twice 32 are 64")
+    };
+    [load_u8x32(first), load_u8x32(second)]
+}
+
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn halves_i8(line: &[i8; LINE]) -> [__m256i; 2] {
+    let [first, second] = line.as_chunks::<WIDTH>().0 else {
+        unreachable!("twice 32 are 64")
+    };
+    [load_i8x32(first), load_i8x32(second)]
 }
 
 #[inline]

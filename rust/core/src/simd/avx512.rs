@@ -154,23 +154,27 @@ fn both_sums<const AHEAD: bool>(
     picked: [usize; ROWS],
     query: &QueryCodes,
 ) -> [__m256i; 2] {
-    let high = query.high.as_chunks::<WIDTH>().0;
-    let low = &query.low.as_chunks::<WIDTH>().0[..high.len()];
-    let rows: [&[[u8; WIDTH]]; ROWS] =
-        picked.map(|row| &rows.row(row).as_chunks::<WIDTH>().0[..high.len()]);
+    let [a, b, c, d, e, f, g, h] = picked.map(|row| rows.row(row).as_chunks::<WIDTH>().0.iter());
+    // Zipped iterators, because indexing eight slices would check each of them at every step.
+    let lines = a.zip(b).zip(c.zip(d)).zip(e.zip(f).zip(g.zip(h)));
+    let planes = query
+        .high
+        .as_chunks::<WIDTH>()
+        .0
+        .iter()
+        .zip(query.low.as_chunks::<WIDTH>().0);
     let mut high_sums = [_mm512_setzero_si512(); ROWS];
     let mut low_sums = [_mm512_setzero_si512(); ROWS];
-    for step in 0..high.len() {
-        let high_part = load_i8x64(&high[step]);
-        let low_part = load_i8x64(&low[step]);
-        for row in 0..ROWS {
-            let codes = &rows[row][step];
+    for ((high, low), (((a, b), (c, d)), ((e, f), (g, h)))) in planes.zip(lines) {
+        let (high, low) = (load_i8x64(high), load_i8x64(low));
+        let sums = high_sums.iter_mut().zip(&mut low_sums);
+        for ((high_sum, low_sum), line) in sums.zip([a, b, c, d, e, f, g, h]) {
             if AHEAD {
-                prefetch(codes.as_ptr().wrapping_add(PREFETCH_BYTES));
+                prefetch(line.as_ptr().wrapping_add(PREFETCH_BYTES));
             }
-            let codes = load_u8x64(codes);
-            high_sums[row] = _mm512_dpbusd_epi32(high_sums[row], codes, high_part);
-            low_sums[row] = _mm512_dpbusd_epi32(low_sums[row], codes, low_part);
+            let codes = load_u8x64(line);
+            *high_sum = _mm512_dpbusd_epi32(*high_sum, codes, high);
+            *low_sum = _mm512_dpbusd_epi32(*low_sum, codes, low);
         }
     }
     [
