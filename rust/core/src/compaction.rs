@@ -30,7 +30,7 @@ impl MemoryIndex {
         // in a fork; the writer then does the work itself rather than wait.
         let behind = current.vectors.dead_count() > current.vectors.places.len();
         if rows * row_bytes <= INLINE_BYTES || behind {
-            let copy = copy_of(&victims, self.shared.dim);
+            let copy = self.shared.copy_of(&victims);
             self.shared.install(&mut writer, &victims, &copy);
             return;
         }
@@ -63,10 +63,22 @@ impl Shared {
         if victims.is_empty() {
             return false;
         }
-        let copy = copy_of(&victims, self.dim);
+        let copy = self.copy_of(&victims);
         let mut writer = self.writer.lock();
         self.install(&mut writer, &victims, &copy);
         true
+    }
+
+    /// One new segment with the live rows of `victims`, in their order.
+    fn copy_of(&self, victims: &[SegmentView]) -> SegmentWriter {
+        let rows = victims.iter().map(SegmentView::live_count).sum();
+        let mut copy = SegmentWriter::new(self.kernel, self.dim, rows);
+        for victim in victims {
+            for place in live_places(victim) {
+                copy.append_from(&victim.segment, place.row());
+            }
+        }
+        copy
     }
 
     /// Swap `victims` for their copy, unless one of them has gone meanwhile.
@@ -123,18 +135,6 @@ fn due(vectors: &VectorRows, tail: Option<u64>) -> Vec<SegmentView> {
         }
     }
     victims
-}
-
-/// One new segment with the live rows of `victims`, in their order.
-fn copy_of(victims: &[SegmentView], dim: usize) -> SegmentWriter {
-    let rows = victims.iter().map(SegmentView::live_count).sum();
-    let mut copy = SegmentWriter::new(dim, rows);
-    for victim in victims {
-        for place in live_places(victim) {
-            copy.append_from(&victim.segment, place.row());
-        }
-    }
-    copy
 }
 
 /// Places and nothing else of the rows that a view calls live.

@@ -10,6 +10,7 @@ use imbl::OrdMap;
 use parking_lot::{Mutex, RwLock};
 
 use crate::segment::{SEGMENT_ROWS, SegmentView, SegmentWriter};
+use crate::simd::Kernel;
 
 /// Smallest capacity of a segment that grows row by row.
 const LEAST_CAPACITY: usize = 16;
@@ -116,6 +117,7 @@ impl Writer {
 
 /// What readers, writers and the compacting thread share.
 pub(crate) struct Shared {
+    pub(crate) kernel: &'static dyn Kernel,
     pub(crate) dim: usize,
     published: RwLock<Arc<Snapshot>>,
     pub(crate) writer: Mutex<Writer>,
@@ -128,8 +130,9 @@ pub(crate) struct MemoryIndex {
 }
 
 impl MemoryIndex {
-    pub(crate) fn new(dim: usize) -> Self {
+    pub(crate) fn new(kernel: &'static dyn Kernel, dim: usize) -> Self {
         let shared = Shared {
+            kernel,
             dim,
             published: RwLock::new(Arc::new(snapshot_of(VectorRows::default()))),
             writer: Mutex::new(Writer {
@@ -242,7 +245,7 @@ impl Shared {
             let grown = (draft.places.len() / GROWTH_SHARE)
                 .max(LEAST_CAPACITY)
                 .max(wanted);
-            let tail = SegmentWriter::new(self.dim, grown.min(SEGMENT_ROWS));
+            let tail = SegmentWriter::new(self.kernel, self.dim, grown.min(SEGMENT_ROWS));
             let serial = writer.next_serial();
             draft
                 .segments

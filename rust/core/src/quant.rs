@@ -17,9 +17,9 @@ pub(crate) const CODE_ZERO: u8 = 128;
 
 /// Largest magnitude of a query plane: 255·64·2 stays below 2¹⁵, so that AVX2's 16-bit pair sums
 /// (`vpmaddubsw`) never saturate.
-const PLANE_MOST: f64 = 64.0;
+const PLANE_MOST: i32 = 64;
 
-/// Largest magnitude of a two-plane query code, `128·63.5`, which rounds to a high plane of 64.
+/// Largest magnitude of a two-plane query code, `128·63.5`, so that high planes end at ±64.
 const CODE_MOST: f64 = 8128.0;
 
 /// Largest dimension: 255·64·65,536 < 2³¹, so that sums of a plane fit 32 bits.
@@ -32,6 +32,10 @@ const SLACK: f64 = 2e-6;
 /// Residual norms are never smaller, so that products in f32 stay normal numbers and the relative
 /// slack above covers them.
 const LEAST_RESIDUAL: f32 = 7.523_164e-37; // 2⁻¹²⁰
+
+/// Adding 1.5·2²³ (or 1.5·2⁵² in float64) leaves the nearest whole number in the last bits.
+const ROUNDER_F32: f32 = 12_582_912.0;
+const ROUNDER_F64: f64 = 6_755_399_441_055_744.0;
 
 /// Scales below this are not used: the row's codes are all zero and its residual is its norm.
 const LEAST_SCALE: f32 = 1e-33;
@@ -55,6 +59,9 @@ pub(crate) const fn row_stride(dim: usize) -> usize {
 }
 
 /// Write the codes of `row`, padded to [`row_stride`], and return its bound.
+///
+/// Inlined, so that each kernel compiles it for its own instructions.
+#[inline]
 pub(crate) fn encode(row: &[f32], codes: &mut [u8]) -> RowBound {
     let most = row
         .iter()
@@ -69,14 +76,15 @@ pub(crate) fn encode(row: &[f32], codes: &mut [u8]) -> RowBound {
         };
     }
     let inverse = 1.0 / scale;
-    // Adding and taking away 1.5·2²³ rounds to whole numbers without a library call.
-    let rounder = 12_582_912.0_f32;
     for (code, value) in codes.iter_mut().zip(row) {
-        let whole = (value * inverse).clamp(-127.0, 127.0) + rounder - rounder;
-        *code = (whole as i8).cast_unsigned() ^ CODE_ZERO;
+        // The sum's last bits are the nearest whole number, offset by 1.5·2²³ itself.
+        let whole = (value * inverse + ROUNDER_F32)
+            .to_bits()
+            .wrapping_sub(ROUNDER_F32.to_bits());
+        *code = whole as u8 ^ CODE_ZERO;
     }
     let (residual, squares) = measure(row, codes, f64::from(scale));
-    let length = f64::from(scale) * squares.sqrt();
+    let length = f64::from(scale) * f64::from(squares).sqrt();
     RowBound {
         scale,
         residual: residual_of(residual),
@@ -84,10 +92,11 @@ pub(crate) fn encode(row: &[f32], codes: &mut [u8]) -> RowBound {
     }
 }
 
-/// The residual norm and the sum of squared codes.
-fn measure(row: &[f32], codes: &[u8], scale: f64) -> (f64, f64) {
+/// The residual norm and the sum of squared codes, which `MAX_DIM · 127² < 2³¹` keeps in range.
+#[inline]
+fn measure(row: &[f32], codes: &[u8], scale: f64) -> (f64, i32) {
     let mut residual = [0.0_f64; LANES];
-    let mut squares = [0.0_f64; LANES];
+    let mut squares = [0_i32; LANES];
     for (values, codes) in row
         .as_chunks::<LANES>()
         .0
@@ -95,8 +104,8 @@ fn measure(row: &[f32], codes: &[u8], scale: f64) -> (f64, f64) {
         .zip(codes.as_chunks::<LANES>().0)
     {
         for lane in 0..LANES {
-            let whole = f64::from(i32::from(codes[lane]) - i32::from(CODE_ZERO));
-            let left = f64::from(values[lane]) - scale * whole;
+            let whole = i32::from(codes[lane]) - i32::from(CODE_ZERO);
+            let left = f64::from(values[lane]) - scale * f64::from(whole);
             residual[lane] += left * left;
             squares[lane] += whole * whole;
         }
@@ -105,6 +114,7 @@ fn measure(row: &[f32], codes: &[u8], scale: f64) -> (f64, f64) {
 }
 
 /// Euclidean length in float64, which no float32 vector overflows.
+#[inline]
 pub(crate) fn norm(values: &[f32]) -> f64 {
     let (whole, rest) = values.as_chunks::<LANES>();
     let mut lanes = [0.0_f64; LANES];
@@ -157,6 +167,8 @@ pub(crate) struct QueryCodes {
 }
 
 impl QueryCodes {
+    /// Inlined, so that each kernel compiles it for its own instructions.
+    #[inline]
     pub(crate) fn new(query: &[f32]) -> Self {
         let length = norm(query);
         let power = power_of_two_for(length);
@@ -182,32 +194,60 @@ impl QueryCodes {
         codes
     }
 
+    #[inline]
     fn fill(&mut self, query: &[f32], inverse: f64) {
-        let rounder = 6_755_399_441_055_744.0_f64; // 1.5·2⁵²: rounds to whole numbers
+        let (mut high_sum, mut low_sum) = (0_i32, 0_i32);
         for ((value, high), low) in query.iter().zip(&mut self.high).zip(&mut self.low) {
-            let whole = (f64::from(*value) * inverse).clamp(-CODE_MOST, CODE_MOST);
-            let whole = whole + rounder - rounder;
-            let coarse = (whole / 128.0 + rounder - rounder).clamp(-PLANE_MOST, PLANE_MOST);
+            let whole = (f64::from(*value) * inverse + ROUNDER_F64).to_bits() as i32;
+            let coarse = (whole + PLANE_MOST) >> 7;
+            let fine = whole - 128 * coarse;
+            high_sum += coarse;
+            low_sum += fine;
             *high = coarse as i8;
-            *low = (whole - 128.0 * coarse) as i8;
+            *low = fine as i8;
         }
-        let sum = |plane: &[i8]| plane.iter().map(|value| i32::from(*value)).sum::<i32>();
-        self.high_offset = i32::from(CODE_ZERO) * sum(&self.high);
-        self.low_offset = i32::from(CODE_ZERO) * sum(&self.low);
+        self.high_offset = i32::from(CODE_ZERO) * high_sum;
+        self.low_offset = i32::from(CODE_ZERO) * low_sum;
     }
 
+    #[inline]
     fn measure(&mut self, query: &[f32], step: f64, length: f64) {
-        let (mut coarse, mut fine) = (0.0_f64, 0.0_f64);
-        for ((value, high), low) in query.iter().zip(&self.high).zip(&self.low) {
-            let target = f64::from(*value) * self.power;
-            let left = target - step * 128.0 * f64::from(*high);
-            coarse += left * left;
-            fine += (left - step * f64::from(*low)).powi(2);
+        let mut coarse = [0.0_f64; LANES];
+        let mut fine = [0.0_f64; LANES];
+        let power = self.power;
+        let mut add = |lane: usize, value: f32, high: i8, low: i8| {
+            let left = f64::from(value) * power - step * 128.0 * f64::from(high);
+            coarse[lane] += left * left;
+            fine[lane] += (left - step * f64::from(low)).powi(2);
+        };
+        let (values, rest) = query.as_chunks::<LANES>();
+        let planes = self
+            .high
+            .as_chunks::<LANES>()
+            .0
+            .iter()
+            .zip(self.low.as_chunks::<LANES>().0);
+        for (values, (high, low)) in values.iter().zip(planes) {
+            for lane in 0..LANES {
+                add(lane, values[lane], high[lane], low[lane]);
+            }
         }
-        let with_slack = |error: f64| rounded_up(error + SLACK * (length + error));
+        let whole = query.len() - rest.len();
+        for (lane, value) in rest.iter().enumerate() {
+            add(
+                lane,
+                *value,
+                self.high[whole + lane],
+                self.low[whole + lane],
+            );
+        }
+        let with_slack = |squares: [f64; LANES]| {
+            let error = squares.iter().sum::<f64>().sqrt();
+            rounded_up(error + SLACK * (length + error))
+        };
         self.norm = rounded_up(length * (1.0 + SLACK));
-        self.coarse_error = with_slack(coarse.sqrt());
-        self.fine_error = with_slack(fine.sqrt());
+        self.coarse_error = with_slack(coarse);
+        self.fine_error = with_slack(fine);
     }
 
     /// Bounds below and above the float64 score times `power`, from both planes' sums. Where they

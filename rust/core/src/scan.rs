@@ -4,7 +4,7 @@
 //! query planes, and the few that remain at the end are scored from their float32 rows.
 
 use crate::index::{Snapshot, VectorRows};
-use crate::quant::{QueryCodes, RowBound, rounded_down, row_stride};
+use crate::quant::{QueryCodes, rounded_down, row_stride};
 use crate::segment::{SegmentView, set_bits};
 use crate::selection::{SegmentRows, SelectedRows};
 use crate::simd::{CHUNK, CodedRows, Kernel};
@@ -46,7 +46,7 @@ pub(crate) fn search(
     if rows <= SCORE_ALL_ROWS || k >= rows / SCORE_ALL_SHARE {
         return score_all(scorer, vectors, allowed);
     }
-    let codes = QueryCodes::new(wanted.query);
+    let codes = kernel.query_codes(wanted.query);
     let mut cascade = Cascade::new(kernel, vectors, &codes, k, wanted.min_score);
     for (position, view) in vectors.segments.iter().enumerate() {
         cascade.scan(position, view, allowed.map(|rows| rows.segment(position)));
@@ -209,11 +209,7 @@ impl<'a> Cascade<'a> {
     /// Bound a row by both planes; it stays if it may still be among the best.
     fn consider(&mut self, position: usize, coded: &CodedRows<'_>, row: usize) {
         let (high, low) = self.kernel.plane_sums(coded.row(row), self.query);
-        let bound = RowBound {
-            scale: coded.scale[row],
-            residual: coded.residual[row],
-            norm: coded.norm[row],
-        };
+        let bound = coded.bound(row);
         let (lower, upper) = self.query.range(bound, high, low);
         if upper < self.threshold {
             return;

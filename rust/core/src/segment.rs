@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use crate::append_buffer::{AppendBuffer, Appender, Line};
-use crate::quant::{RowBound, code_stride, encode, row_stride};
-use crate::simd::{CHUNK, CodedRows};
+use crate::quant::{RowBound, code_stride, row_stride};
+use crate::simd::{CHUNK, CodedRows, Kernel};
 
 /// Most rows in one segment. Small enough that compacting one never holds a writer for long.
 pub(crate) const SEGMENT_ROWS: usize = 8192;
@@ -56,6 +56,7 @@ impl Segment {
 
 /// The one writer of a segment.
 pub(crate) struct SegmentWriter {
+    kernel: &'static dyn Kernel,
     segment: Arc<Segment>,
     vectors: Appender<Line>,
     codes: Appender<Line>,
@@ -69,7 +70,7 @@ pub(crate) struct SegmentWriter {
 }
 
 impl SegmentWriter {
-    pub(crate) fn new(dim: usize, capacity: usize) -> Self {
+    pub(crate) fn new(kernel: &'static dyn Kernel, dim: usize, capacity: usize) -> Self {
         let (row_stride, code_stride) = (row_stride(dim), code_stride(dim));
         let row_lines = row_stride * size_of::<f32>() / size_of::<Line>();
         let code_lines = code_stride / size_of::<Line>();
@@ -90,6 +91,7 @@ impl SegmentWriter {
             ids,
         };
         Self {
+            kernel,
             segment: Arc::new(segment),
             vectors: vectors_appender,
             codes: codes_appender,
@@ -119,7 +121,9 @@ impl SegmentWriter {
     pub(crate) fn append(&mut self, id: i64, write: impl FnOnce(&mut [f32])) {
         let row: &mut [f32] = bytemuck::cast_slice_mut(&mut self.row);
         write(row);
-        let bound = encode(row, bytemuck::cast_slice_mut(&mut self.coded));
+        let bound = self
+            .kernel
+            .encode(row, bytemuck::cast_slice_mut(&mut self.coded));
         self.vectors.append(&self.row);
         self.codes.append(&self.coded);
         self.append_bound(id, bound);
@@ -130,11 +134,7 @@ impl SegmentWriter {
         let coded = other.coded();
         self.vectors.append(bytemuck::cast_slice(other.vector(row)));
         self.codes.append(bytemuck::cast_slice(coded.row(row)));
-        let bound = RowBound {
-            scale: coded.scale[row],
-            residual: coded.residual[row],
-            norm: coded.norm[row],
-        };
+        let bound = coded.bound(row);
         self.append_bound(other.ids()[row], bound);
     }
 

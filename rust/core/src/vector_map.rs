@@ -52,11 +52,13 @@ impl VectorMap {
                 most: MAX_DIM,
             });
         }
+        let kernel = simd::kernel()?;
+        let index = MemoryIndex::new(kernel, dim);
         Ok(Self {
             dim,
             metric,
-            kernel: simd::kernel()?,
-            index: MemoryIndex::new(dim),
+            kernel,
+            index,
         })
     }
 

@@ -6,8 +6,8 @@
 
 use std::arch::x86_64::*;
 
-use super::{CHUNK, CodedRows, Kernel};
-use crate::quant::QueryCodes;
+use super::{CHUNK, CodedRows, Kernel, Lines, eight_from, eight_of, values_from, values_of};
+use crate::quant::{self, QueryCodes, RowBound};
 
 /// Rows summed side by side: eight accumulators leave registers for the query and the products.
 const ROWS: usize = 8;
@@ -32,6 +32,16 @@ impl Kernel for Avx2 {
     fn dot(&self, row: &[f32], query: &[f64]) -> f64 {
         // SAFETY: an `Avx2` is only reachable through `detect`, which found AVX2 and FMA.
         unsafe { dot(row, query) }
+    }
+
+    fn encode(&self, row: &[f32], codes: &mut [u8]) -> RowBound {
+        // SAFETY: as in `dot`.
+        unsafe { encode(row, codes) }
+    }
+
+    fn query_codes(&self, query: &[f32]) -> QueryCodes {
+        // SAFETY: as in `dot`.
+        unsafe { query_codes(query) }
     }
 
     fn plane_sums(&self, codes: &[u8], query: &QueryCodes) -> (i32, i32) {
@@ -70,11 +80,6 @@ impl Kernel for Avx2 {
     }
 }
 
-/// Eight row numbers, repeating the last where fewer are wanted; the mask drops the repeats.
-fn eight(count: usize, row_at: impl Fn(usize) -> usize) -> [usize; ROWS] {
-    std::array::from_fn(|at| row_at(at.min(count - 1)))
-}
-
 #[target_feature(enable = "avx2,fma")]
 fn reaching(
     rows: &CodedRows<'_>,
@@ -85,25 +90,19 @@ fn reaching(
 ) -> u64 {
     assert!(count <= CHUNK);
     let mut mask = 0;
-    for from in (0..count).step_by(ROWS) {
-        let here = ROWS.min(count - from);
-        let start = first + from;
-        let picked = eight(here, |at| start + at);
-        let sums = high_sums::<true>(rows, picked, query);
-        let bits = if here == ROWS {
-            let take = |values: &[f32]| load_f32x8(values[start..].first_chunk().expect(IN_RANGE));
-            bits_reaching(
-                take(rows.scale),
-                take(rows.residual),
-                take(rows.norm),
-                sums,
-                query,
-                threshold,
-            )
-        } else {
-            picked_bits(rows, picked, sums, query, threshold)
+    let whole = count - count % ROWS;
+    for from in (0..whole).step_by(ROWS) {
+        let sums = high_sums::<true>(rows.run_lines(first + from), query);
+        let bounds = Bounds {
+            scale: load_f32x8(values_from(rows.scale, first + from)),
+            residual: load_f32x8(values_from(rows.residual, first + from)),
+            norm: load_f32x8(values_from(rows.norm, first + from)),
         };
-        mask |= (bits & (u64::MAX >> (CHUNK - here))) << from;
+        mask |= bits_reaching(&bounds, sums, query, threshold) << from;
+    }
+    if whole < count {
+        let picked = eight_from(first + whole, count - whole);
+        mask |= picked_reaching(rows, picked, count - whole, query, threshold) << whole;
     }
     mask
 }
@@ -118,56 +117,52 @@ fn reaching_listed(
 ) -> u64 {
     assert!(listed.len() <= CHUNK);
     let mut mask = 0;
+    let mut ahead = ahead.chunks(ROWS);
     for (part, here) in listed.chunks(ROWS).enumerate() {
-        for row in ahead.chunks(ROWS).nth(part).unwrap_or_default() {
+        for row in ahead.next().unwrap_or_default() {
             prefetch_coded(rows, *row as usize);
         }
-        let picked = eight(here.len(), |at| here[at] as usize);
-        let sums = high_sums::<false>(rows, picked, query);
-        let bits = picked_bits(rows, picked, sums, query, threshold);
-        mask |= (bits & (u64::MAX >> (CHUNK - here.len()))) << (part * ROWS);
+        let bits = picked_reaching(rows, eight_of(here), here.len(), query, threshold);
+        mask |= bits << (part * ROWS);
     }
     mask
 }
 
-const IN_RANGE: &str = "bounds exist for every row that is scanned";
-
+/// The bits of the first `count` of eight rows named by number.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-fn picked_bits(
+fn picked_reaching(
     rows: &CodedRows<'_>,
     picked: [usize; ROWS],
-    sums: __m256i,
+    count: usize,
     query: &QueryCodes,
     threshold: f32,
 ) -> u64 {
-    let take = |values: &[f32]| load_f32x8(&picked.map(|row| values[row]));
-    bits_reaching(
-        take(rows.scale),
-        take(rows.residual),
-        take(rows.norm),
-        sums,
-        query,
-        threshold,
-    )
+    let sums = high_sums::<false>(rows.picked_lines(picked), query);
+    let bounds = Bounds {
+        scale: load_f32x8(&values_of(rows.scale, picked)),
+        residual: load_f32x8(&values_of(rows.residual, picked)),
+        norm: load_f32x8(&values_of(rows.norm, picked)),
+    };
+    bits_reaching(&bounds, sums, query, threshold) & (u64::MAX >> (CHUNK - count))
+}
+
+/// What bounds eight rows.
+struct Bounds {
+    scale: __m256,
+    residual: __m256,
+    norm: __m256,
 }
 
 /// Which of eight upper bounds are not below the threshold.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-fn bits_reaching(
-    scale: __m256,
-    residual: __m256,
-    norm: __m256,
-    sums: __m256i,
-    query: &QueryCodes,
-    threshold: f32,
-) -> u64 {
+fn bits_reaching(bounds: &Bounds, sums: __m256i, query: &QueryCodes, threshold: f32) -> u64 {
     let sums = _mm256_sub_epi32(sums, _mm256_set1_epi32(query.high_offset));
     let middle = _mm256_mul_ps(_mm256_cvtepi32_ps(sums), _mm256_set1_ps(query.step * 128.0));
-    let error = _mm256_mul_ps(norm, _mm256_set1_ps(query.coarse_error));
-    let slack = _mm256_fmadd_ps(residual, _mm256_set1_ps(query.norm), error);
-    let upper = _mm256_fmadd_ps(scale, middle, slack);
+    let error = _mm256_mul_ps(bounds.norm, _mm256_set1_ps(query.coarse_error));
+    let slack = _mm256_fmadd_ps(bounds.residual, _mm256_set1_ps(query.norm), error);
+    let upper = _mm256_fmadd_ps(bounds.scale, middle, slack);
     // Not-less-than, unordered: a bound that overflowed to NaN must keep its row.
     let keep = _mm256_cmp_ps::<_CMP_NLT_UQ>(upper, _mm256_set1_ps(threshold));
     u64::from(_mm256_movemask_ps(keep).cast_unsigned())
@@ -176,12 +171,8 @@ fn bits_reaching(
 /// The sums of `codes · high` of eight rows. With `AHEAD` the codes that follow are fetched.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-fn high_sums<const AHEAD: bool>(
-    rows: &CodedRows<'_>,
-    picked: [usize; ROWS],
-    query: &QueryCodes,
-) -> __m256i {
-    let [a, b, c, d, e, f, g, h] = picked.map(|row| rows.row(row).as_chunks::<LINE>().0.iter());
+fn high_sums<const AHEAD: bool>(lines: [Lines<'_>; ROWS], query: &QueryCodes) -> __m256i {
+    let [a, b, c, d, e, f, g, h] = lines;
     // Zipped iterators, because indexing eight slices would check each of them at every step.
     let lines = a.zip(b).zip(c.zip(d)).zip(e.zip(f).zip(g.zip(h)));
     let ones = _mm256_set1_epi16(1);
@@ -211,6 +202,16 @@ pub(super) fn add_across(sums: [__m256i; ROWS]) -> __m256i {
     let low = _mm256_permute2x128_si256::<0x20>(front, back);
     let high = _mm256_permute2x128_si256::<0x31>(front, back);
     _mm256_add_epi32(low, high)
+}
+
+#[target_feature(enable = "avx2,fma")]
+fn encode(row: &[f32], codes: &mut [u8]) -> RowBound {
+    quant::encode(row, codes)
+}
+
+#[target_feature(enable = "avx2,fma")]
+fn query_codes(query: &[f32]) -> QueryCodes {
+    QueryCodes::new(query)
 }
 
 #[target_feature(enable = "avx2,fma")]

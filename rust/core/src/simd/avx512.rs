@@ -9,8 +9,8 @@
 use std::arch::x86_64::*;
 
 use super::avx2::add_across;
-use super::{CHUNK, CodedRows, Kernel};
-use crate::quant::QueryCodes;
+use super::{CHUNK, CodedRows, Kernel, Lines, eight_from, eight_of, values_from, values_of};
+use crate::quant::{self, QueryCodes, RowBound};
 
 /// Rows summed side by side: two planes for each take sixteen of the thirty-two registers.
 const ROWS: usize = 8;
@@ -39,6 +39,16 @@ impl Kernel for Avx512Vnni {
     fn dot(&self, row: &[f32], query: &[f64]) -> f64 {
         // SAFETY: an `Avx512Vnni` is only reachable through `detect`, which found the features.
         unsafe { dot(row, query) }
+    }
+
+    fn encode(&self, row: &[f32], codes: &mut [u8]) -> RowBound {
+        // SAFETY: as in `dot`.
+        unsafe { encode(row, codes) }
+    }
+
+    fn query_codes(&self, query: &[f32]) -> QueryCodes {
+        // SAFETY: as in `dot`.
+        unsafe { query_codes(query) }
     }
 
     fn plane_sums(&self, codes: &[u8], query: &QueryCodes) -> (i32, i32) {
@@ -77,10 +87,6 @@ impl Kernel for Avx512Vnni {
     }
 }
 
-fn eight(count: usize, row_at: impl Fn(usize) -> usize) -> [usize; ROWS] {
-    std::array::from_fn(|at| row_at(at.min(count - 1)))
-}
-
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
 fn reaching(
     rows: &CodedRows<'_>,
@@ -91,11 +97,19 @@ fn reaching(
 ) -> u64 {
     assert!(count <= CHUNK);
     let mut mask = 0;
-    for from in (0..count).step_by(ROWS) {
-        let here = ROWS.min(count - from);
-        let picked = eight(here, |at| first + from + at);
-        let bits = bits_reaching::<true>(rows, picked, query, threshold);
-        mask |= (bits & (u64::MAX >> (CHUNK - here))) << from;
+    let whole = count - count % ROWS;
+    for from in (0..whole).step_by(ROWS) {
+        let sums = both_sums::<true>(rows.run_lines(first + from), query);
+        let bounds = Bounds {
+            scale: load_f32x8(values_from(rows.scale, first + from)),
+            residual: load_f32x8(values_from(rows.residual, first + from)),
+            norm: load_f32x8(values_from(rows.norm, first + from)),
+        };
+        mask |= bits_reaching(&bounds, sums, query, threshold) << from;
+    }
+    if whole < count {
+        let picked = eight_from(first + whole, count - whole);
+        mask |= picked_reaching(rows, picked, count - whole, query, threshold) << whole;
     }
     mask
 }
@@ -110,36 +124,60 @@ fn reaching_listed(
 ) -> u64 {
     assert!(listed.len() <= CHUNK);
     let mut mask = 0;
+    let mut ahead = ahead.chunks(ROWS);
     for (part, here) in listed.chunks(ROWS).enumerate() {
-        for row in ahead.chunks(ROWS).nth(part).unwrap_or_default() {
+        for row in ahead.next().unwrap_or_default() {
             prefetch_coded(rows, *row as usize);
         }
-        let picked = eight(here.len(), |at| here[at] as usize);
-        let bits = bits_reaching::<false>(rows, picked, query, threshold);
-        mask |= (bits & (u64::MAX >> (CHUNK - here.len()))) << (part * ROWS);
+        let bits = picked_reaching(rows, eight_of(here), here.len(), query, threshold);
+        mask |= bits << (part * ROWS);
     }
     mask
+}
+
+/// The bits of the first `count` of eight rows named by number.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
+fn picked_reaching(
+    rows: &CodedRows<'_>,
+    picked: [usize; ROWS],
+    count: usize,
+    query: &QueryCodes,
+    threshold: f32,
+) -> u64 {
+    let sums = both_sums::<false>(rows.picked_lines(picked), query);
+    let bounds = Bounds {
+        scale: load_f32x8(&values_of(rows.scale, picked)),
+        residual: load_f32x8(&values_of(rows.residual, picked)),
+        norm: load_f32x8(&values_of(rows.norm, picked)),
+    };
+    bits_reaching(&bounds, sums, query, threshold) & (u64::MAX >> (CHUNK - count))
+}
+
+/// What bounds eight rows.
+struct Bounds {
+    scale: __m256,
+    residual: __m256,
+    norm: __m256,
 }
 
 /// Which of eight upper bounds, from both planes, are not below the threshold.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn bits_reaching<const AHEAD: bool>(
-    rows: &CodedRows<'_>,
-    picked: [usize; ROWS],
+fn bits_reaching(
+    bounds: &Bounds,
+    [high, low]: [__m256i; 2],
     query: &QueryCodes,
     threshold: f32,
 ) -> u64 {
-    let [high, low] = both_sums::<AHEAD>(rows, picked, query);
     let high = _mm256_sub_epi32(high, _mm256_set1_epi32(query.high_offset));
     let low = _mm256_sub_epi32(low, _mm256_set1_epi32(query.low_offset));
     let coarse = _mm256_cvtepi32_ps(high);
     let sums = _mm256_fmadd_ps(coarse, _mm256_set1_ps(128.0), _mm256_cvtepi32_ps(low));
     let middle = _mm256_mul_ps(sums, _mm256_set1_ps(query.step));
-    let take = |values: &[f32]| load_f32x8(&picked.map(|row| values[row]));
-    let error = _mm256_mul_ps(take(rows.norm), _mm256_set1_ps(query.fine_error));
-    let slack = _mm256_fmadd_ps(take(rows.residual), _mm256_set1_ps(query.norm), error);
-    let upper = _mm256_fmadd_ps(take(rows.scale), middle, slack);
+    let error = _mm256_mul_ps(bounds.norm, _mm256_set1_ps(query.fine_error));
+    let slack = _mm256_fmadd_ps(bounds.residual, _mm256_set1_ps(query.norm), error);
+    let upper = _mm256_fmadd_ps(bounds.scale, middle, slack);
     // Not-less-than, unordered: a bound that overflowed to NaN must keep its row.
     u64::from(_mm256_cmp_ps_mask::<_CMP_NLT_UQ>(
         upper,
@@ -147,14 +185,11 @@ fn bits_reaching<const AHEAD: bool>(
     ))
 }
 
+/// The sums of both planes of eight rows. With `AHEAD` the codes that follow are fetched.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn both_sums<const AHEAD: bool>(
-    rows: &CodedRows<'_>,
-    picked: [usize; ROWS],
-    query: &QueryCodes,
-) -> [__m256i; 2] {
-    let [a, b, c, d, e, f, g, h] = picked.map(|row| rows.row(row).as_chunks::<WIDTH>().0.iter());
+fn both_sums<const AHEAD: bool>(lines: [Lines<'_>; ROWS], query: &QueryCodes) -> [__m256i; 2] {
+    let [a, b, c, d, e, f, g, h] = lines;
     // Zipped iterators, because indexing eight slices would check each of them at every step.
     let lines = a.zip(b).zip(c.zip(d)).zip(e.zip(f).zip(g.zip(h)));
     let planes = query
@@ -177,10 +212,24 @@ fn both_sums<const AHEAD: bool>(
             *low_sum = _mm512_dpbusd_epi32(*low_sum, codes, low);
         }
     }
-    [
-        add_across(high_sums.map(|sum| fold(sum))),
-        add_across(low_sums.map(|sum| fold(sum))),
-    ]
+    [add_folded(&high_sums), add_folded(&low_sums)]
+}
+
+/// Lane `i` of the result is the sum of `sums[i]`.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
+fn add_folded(sums: &[__m512i; ROWS]) -> __m256i {
+    let [a, b, c, d, e, f, g, h] = *sums;
+    add_across([
+        fold(a),
+        fold(b),
+        fold(c),
+        fold(d),
+        fold(e),
+        fold(f),
+        fold(g),
+        fold(h),
+    ])
 }
 
 /// Add the upper half to the lower.
@@ -191,6 +240,16 @@ fn fold(sum: __m512i) -> __m256i {
         _mm512_castsi512_si256(sum),
         _mm512_extracti64x4_epi64::<1>(sum),
     )
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
+fn encode(row: &[f32], codes: &mut [u8]) -> RowBound {
+    quant::encode(row, codes)
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
+fn query_codes(query: &[f32]) -> QueryCodes {
+    QueryCodes::new(query)
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]

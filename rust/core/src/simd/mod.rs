@@ -13,13 +13,42 @@ mod tests;
 use std::sync::OnceLock;
 
 use crate::Error;
-use crate::quant::QueryCodes;
+use crate::quant::{QueryCodes, RowBound};
 
 /// Rows are looked at in chunks of this many, the bits of one mask.
 pub(crate) const CHUNK: usize = 64;
 
 /// Float64 sums go over this many lanes and then through a fixed tree, in every kernel.
 pub(crate) const LANES: usize = 8;
+
+/// The cache lines of one row's codes.
+type Lines<'a> = std::slice::Iter<'a, [u8; 64]>;
+
+/// Eight row numbers from a list, repeating the last where there are fewer.
+#[inline]
+fn eight_of(listed: &[u32]) -> [usize; 8] {
+    std::array::from_fn(|at| listed[at.min(listed.len() - 1)] as usize)
+}
+
+/// Eight consecutive row numbers, repeating the last where fewer are wanted.
+#[inline]
+fn eight_from(first: usize, count: usize) -> [usize; 8] {
+    std::array::from_fn(|at| first + at.min(count - 1))
+}
+
+/// The values of eight rows named by number.
+#[inline]
+fn values_of(values: &[f32], picked: [usize; 8]) -> [f32; 8] {
+    picked.map(|row| values[row])
+}
+
+/// The values of eight consecutive rows.
+#[inline]
+fn values_from(values: &[f32], first: usize) -> &[f32; 8] {
+    values[first..]
+        .first_chunk()
+        .expect("every coded row has its bound")
+}
 
 /// The int8 copy of a segment's rows.
 #[derive(Clone, Copy)]
@@ -36,6 +65,27 @@ impl<'a> CodedRows<'a> {
     pub(crate) fn row(&self, row: usize) -> &'a [u8] {
         &self.codes[row * self.stride..(row + 1) * self.stride]
     }
+
+    pub(crate) fn bound(&self, row: usize) -> RowBound {
+        RowBound {
+            scale: self.scale[row],
+            residual: self.residual[row],
+            norm: self.norm[row],
+        }
+    }
+
+    /// The codes of eight rows, named by number, as cache lines.
+    #[inline]
+    fn picked_lines(&self, picked: [usize; 8]) -> [Lines<'a>; 8] {
+        picked.map(|row| self.row(row).as_chunks().0.iter())
+    }
+
+    /// The codes of eight consecutive rows as cache lines.
+    #[inline]
+    fn run_lines(&self, first: usize) -> [Lines<'a>; 8] {
+        let run = &self.codes[first * self.stride..(first + 8) * self.stride];
+        std::array::from_fn(|row| run[row * self.stride..][..self.stride].as_chunks().0.iter())
+    }
 }
 
 /// The inner loops. Every kernel gives the same float64 sums to the bit; bounds may differ in
@@ -46,6 +96,12 @@ pub(crate) trait Kernel: Sync {
     /// Inner product in float64: products are exact, element `i` goes to lane `i % 8`, lanes are
     /// added as `((0+4)+(2+6)) + ((1+5)+(3+7))`. Both slices have the same multiple of 8 elements.
     fn dot(&self, row: &[f32], query: &[f64]) -> f64;
+
+    /// [`crate::quant::encode`], compiled for this kernel's instructions.
+    fn encode(&self, row: &[f32], codes: &mut [u8]) -> RowBound;
+
+    /// [`QueryCodes::new`], compiled for this kernel's instructions.
+    fn query_codes(&self, query: &[f32]) -> QueryCodes;
 
     /// The sums of `codes · high` and `codes · low`.
     fn plane_sums(&self, codes: &[u8], query: &QueryCodes) -> (i32, i32);

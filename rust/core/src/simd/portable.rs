@@ -1,7 +1,7 @@
 //! Plain Rust: the reference for the other kernels, and what runs where none of them can.
 
 use super::{CodedRows, Kernel, LANES, add_lanes};
-use crate::quant::{QueryCodes, RowBound};
+use crate::quant::{QueryCodes, RowBound, encode};
 
 pub(crate) struct Portable;
 
@@ -23,6 +23,14 @@ impl Kernel for Portable {
             }
         }
         add_lanes(lanes)
+    }
+
+    fn encode(&self, row: &[f32], codes: &mut [u8]) -> RowBound {
+        encode(row, codes)
+    }
+
+    fn query_codes(&self, query: &[f32]) -> QueryCodes {
+        QueryCodes::new(query)
     }
 
     fn plane_sums(&self, codes: &[u8], query: &QueryCodes) -> (i32, i32) {
@@ -65,11 +73,7 @@ fn mask(bits: impl Iterator<Item = bool>) -> u64 {
 
 fn may_reach(rows: &CodedRows<'_>, row: usize, query: &QueryCodes, threshold: f32) -> bool {
     let high = plane_sum(rows.row(row), &query.high);
-    let bound = RowBound {
-        scale: rows.scale[row],
-        residual: rows.residual[row],
-        norm: rows.norm[row],
-    };
+    let bound = rows.bound(row);
     let upper = coarse_upper(bound, high, query);
     // A bound that overflowed to NaN must keep its row.
     upper >= threshold || upper.is_nan()
