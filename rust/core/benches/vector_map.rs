@@ -1,7 +1,6 @@
 //! `VectorMap::search` at several sizes, one query at a time, float32 unit rows, k = 10.
 //!
 //! Each benchmark first checks its answer against scoring every row.
-#![expect(missing_docs, reason = "criterion's macros make public items")]
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use mnemic_core::{Metric, Search, Selection, VectorMap};
