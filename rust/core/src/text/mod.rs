@@ -2,6 +2,7 @@
 
 mod boundary;
 mod fingerprint;
+mod independent;
 mod normalise;
 
 pub use fingerprint::{Digest, FINGERPRINT_VERSION, display_id, fingerprint, fingerprints};
