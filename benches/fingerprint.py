@@ -28,8 +28,9 @@ WORDS = {
     ),
     "latin": (
         "Élodie préfère le café crème à Besançon Grüße aus Köln próxima reunião às três žluťoučký "
-        "kůň Zażółć gęślą jaźń İstanbul Århus Straße naïve façade"
+        "kůň Zażółć gęślą jaźń Århus Straße naïve façade"
     ),
+    "turkish": "Sabahları İstanbul'da çay içiyor ve İzmir'den gelen kardeşiyle Iğdır'ı konuşuyor",
     "vietnamese": "Cô ấy thích uống cà phê sữa đá vào buổi sáng trước khi đến Văn phòng Hà Nội",
     "cyrillic": (
         "Она предпочитает метрическую систему и читает Почту до завтрака Встреча в Москве "

@@ -14,7 +14,7 @@ type Page = [Option<char>; PAGE_LENGTH];
 static PAGES: [OnceLock<Box<Page>>; 0x2_0000 / PAGE_LENGTH] =
     [const { OnceLock::new() }; 0x2_0000 / PAGE_LENGTH];
 
-/// Return NFKC(fold(NFKC(`character`))) if it is one character and the same in every context.
+/// Return what [`expanded`] returns if it is one character.
 pub(super) fn folded(character: char) -> Option<char> {
     let number = character as usize;
     match PAGES.get(number / PAGE_LENGTH) {
@@ -31,14 +31,18 @@ fn fill(page: usize) -> Box<Page> {
 }
 
 fn compute(character: char) -> Option<char> {
-    let composed = only(&NFKC.normalize(character.encode_utf8(&mut [0; 4])))?;
-    let folded = only(&CASES.fold_string(composed.encode_utf8(&mut [0; 4])))?;
-    (stands_alone(composed) && stands_alone(folded)).then_some(folded)
+    let expanded = expanded(character)?;
+    let mut characters = expanded.chars();
+    characters.next().filter(|_| characters.next().is_none())
 }
 
-fn only(text: &str) -> Option<char> {
-    let mut characters = text.chars();
-    characters.next().filter(|_| characters.next().is_none())
+/// Return NFKC(fold(NFKC(`character`))), as in ß, ™ and …, if it is the same in every context.
+pub(super) fn expanded(character: char) -> Option<String> {
+    let mut bytes = [0; 4];
+    let composed = NFKC.normalize(character.encode_utf8(&mut bytes));
+    let folded = CASES.fold_string(&composed);
+    let is_independent = composed.chars().chain(folded.chars()).all(stands_alone);
+    is_independent.then(|| folded.into_owned())
 }
 
 /// Whether a character in NFKC neither composes nor changes place with what is before it.
@@ -46,7 +50,7 @@ fn only(text: &str) -> Option<char> {
 /// Whatever does is a mark, a conjoining Hangul jamo or a Kirat Rai letter (U+16D67 to U+16D6A);
 /// variation selectors are marks that never do.
 /// White space outside ASCII is kept out as well, so that the caller need not know it.
-fn stands_alone(character: char) -> bool {
+pub(super) fn stands_alone(character: char) -> bool {
     let is_composing_letter =
         matches!(character, '\u{1100}'..='\u{11ff}' | '\u{16d67}'..='\u{16d6a}');
     let is_selector = matches!(character, '\u{fe00}'..='\u{fe0f}');

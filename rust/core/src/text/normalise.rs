@@ -67,15 +67,21 @@ fn fold_compatibly(text: &str) -> Cow<'_, str> {
 fn map_independent(buffer: &mut String, text: &str) -> bool {
     let mut space_is_due = false;
     for character in text.chars() {
-        match independent::folded(character) {
-            None => return false,
-            Some('\t'..='\r' | ' ') => space_is_due = !buffer.is_empty(),
-            Some(folded) => {
-                if std::mem::take(&mut space_is_due) {
-                    buffer.push(' ');
-                }
-                buffer.push(folded);
-            }
+        let folded = independent::folded(character);
+        if let Some('\t'..='\r' | ' ') = folded {
+            space_is_due = !buffer.is_empty();
+            continue;
+        }
+        if std::mem::take(&mut space_is_due) {
+            buffer.push(' ');
+        }
+        if let Some(folded) = folded {
+            buffer.push(folded);
+            continue;
+        }
+        match independent::expanded(character) {
+            Some(several) if !several.contains(' ') => buffer.push_str(&several),
+            _ => return false,
         }
     }
     true
@@ -172,17 +178,23 @@ mod tests {
     #[test]
     fn the_mapping_of_an_independent_character_is_its_full_folding() {
         for character in all_characters() {
-            if let Some(folded) = independent::folded(character) {
-                let text = character.to_string();
-                assert_eq!(fold_compatibly(&text), folded.to_string(), "{character:?}");
+            if let Some(expanded) = independent::expanded(character) {
+                assert_eq!(
+                    fold_compatibly(&character.to_string()),
+                    expanded,
+                    "{character:?}"
+                );
             }
         }
+        assert_eq!(independent::expanded('ß').as_deref(), Some("ss"));
+        assert_eq!(independent::expanded('…').as_deref(), Some("..."));
+        assert_eq!(independent::folded('，'), Some(','));
     }
 
     proptest! {
         #[test]
         fn independent_characters_give_what_the_general_path_gives(text in any::<String>()) {
-            let is_independent = |one: &char| independent::folded(*one).is_some();
+            let is_independent = |one: &char| independent::expanded(*one).is_some_and(|text| text.len() == 1 || !text.contains(' '));
             let text: String = text.chars().filter(is_independent).collect();
             let (mut mapped, mut general) = (String::new(), String::new());
             prop_assert!(map_independent(&mut mapped, &text));
@@ -206,26 +218,21 @@ mod tests {
     }
 
     #[test]
-    fn no_independent_character_composes_or_changes_place_with_its_neighbours() {
+    fn no_character_that_stands_alone_composes_or_changes_place_with_its_neighbours() {
         let seconds = combine_backwards();
         assert!(seconds.contains(&'\u{301}') && seconds.contains(&'\u{9be}'));
         let combining_class = CanonicalCombiningClassMap::new();
         let decomposer = DecomposingNormalizer::new_nfkd();
-        for character in all_characters() {
-            let Some(folded) = independent::folded(character) else {
-                continue;
-            };
-            for one in [character, folded] {
-                let parts = decomposer
-                    .normalize(one.encode_utf8(&mut [0; 4]))
-                    .into_owned();
-                let first = parts
-                    .chars()
-                    .next()
-                    .expect("a decomposition is never empty");
-                assert!(seconds.binary_search(&first).is_err(), "{one:?}");
-                assert_eq!(combining_class.get_u8(first), 0, "{one:?}");
-            }
+        for character in all_characters().filter(|&one| independent::stands_alone(one)) {
+            let parts = decomposer
+                .normalize(character.encode_utf8(&mut [0; 4]))
+                .into_owned();
+            let first = parts
+                .chars()
+                .next()
+                .expect("a decomposition is never empty");
+            assert!(seconds.binary_search(&first).is_err(), "{character:?}");
+            assert_eq!(combining_class.get_u8(first), 0, "{character:?}");
         }
     }
 }
