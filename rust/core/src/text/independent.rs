@@ -36,13 +36,16 @@ fn compute(character: char) -> Option<char> {
     characters.next().filter(|_| characters.next().is_none())
 }
 
-/// Return NFKC(fold(NFKC(`character`))), as in ß, ™ and …, if it is the same in every context.
+/// Return NFKC(fold(NFKC(`character`))), as in ß, İ, ™ and …, if it is the same in every context.
+///
+/// It is when both its composed and its folded form begin with a character that stands alone: then
+/// nothing crosses the border before it, and neither does anything cross the one before the next.
 pub(super) fn expanded(character: char) -> Option<String> {
     let mut bytes = [0; 4];
     let composed = NFKC.normalize(character.encode_utf8(&mut bytes));
     let folded = CASES.fold_string(&composed);
-    let is_independent = composed.chars().chain(folded.chars()).all(stands_alone);
-    is_independent.then(|| folded.into_owned())
+    let begins_alone = |text: &str| text.chars().next().is_some_and(stands_alone);
+    (begins_alone(&composed) && begins_alone(&folded)).then(|| NFKC.normalize(&folded).into_owned())
 }
 
 /// Whether a character in NFKC neither composes nor changes place with what is before it.

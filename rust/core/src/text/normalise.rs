@@ -63,7 +63,7 @@ fn fold_compatibly(text: &str) -> Cow<'_, str> {
 /// Write `text` with every character folded and white space collapsed, if no character of it
 /// depends on its neighbours; otherwise return false and leave anything in `buffer`.
 ///
-/// Five times as fast as [`fold_compatibly`], and most texts without combining marks qualify.
+/// About three times as fast as [`fold_compatibly`], and most texts without combining marks qualify.
 fn map_independent(buffer: &mut String, text: &str) -> bool {
     let mut space_is_due = false;
     for character in text.chars() {
@@ -187,13 +187,16 @@ mod tests {
             }
         }
         assert_eq!(independent::expanded('ß').as_deref(), Some("ss"));
+        assert_eq!(independent::expanded('İ').as_deref(), Some("i\u{307}"));
         assert_eq!(independent::expanded('…').as_deref(), Some("..."));
         assert_eq!(independent::folded('，'), Some(','));
     }
 
     proptest! {
         #[test]
-        fn independent_characters_give_what_the_general_path_gives(text in any::<String>()) {
+        fn independent_characters_give_what_the_general_path_gives(
+            text in prop_oneof![any::<String>(), "[İßΐΰǰᾳẖŉ…™ﬁ㎏가힣がガㄱक५ა́a-zA-Z \t]{0,12}"],
+        ) {
             let is_independent = |one: &char| independent::expanded(*one).is_some_and(|text| text.len() == 1 || !text.contains(' '));
             let text: String = text.chars().filter(is_independent).collect();
             let (mut mapped, mut general) = (String::new(), String::new());
