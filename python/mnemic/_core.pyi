@@ -1,12 +1,54 @@
 """The compiled core: exact vector search and text work over many memories."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any, final, overload
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, final, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+__all__ = [
+    "FINGERPRINT_VERSION",
+    "Hits",
+    "Selection",
+    "VectorMap",
+    "__version__",
+    "fingerprint",
+    "fingerprint_digests",
+    "kernel",
+]
+
 __version__: str
+
+FINGERPRINT_VERSION: Final[int]
+"""The version of the normal form behind fingerprints; keep it beside those you store."""
+
+def fingerprint(text: str, /) -> str:
+    """Return the first 16 hexadecimal characters of the SHA-256 of `text`'s normal form.
+
+    Texts that differ only in case, width, white space or the punctuation around them agree. The 64
+    bits are for display; compare the digests of `fingerprint_digests` (C032). The normal form is
+    described in docs/fingerprint.md. The interpreter is detached for texts of 2 KB and more.
+
+    Args:
+        text: Any text, also an empty one.
+
+    Raises:
+        TypeError: If `text` is not a str.
+        InvalidArgumentError: If `text` holds a lone surrogate, which UTF-8 cannot express.
+    """
+
+def fingerprint_digests(texts: Iterable[str], /) -> list[bytes]:
+    """Return the SHA-256 of each text's normal form: 32 bytes each, in the order of `texts`.
+
+    The interpreter is detached while hashing. Nothing is returned if one text cannot be used.
+
+    Args:
+        texts: Any iterable of str, but not one str.
+
+    Raises:
+        TypeError: If `texts` is a str or no iterable, or an item is not a str.
+        InvalidArgumentError: If an item holds a lone surrogate; the message has index and position.
+    """
 
 def kernel() -> str:
     """Name the kernel this process scans with: "avx512vnni", "avx2" or "portable".

@@ -2,6 +2,7 @@
 
 mod arrays;
 mod errors;
+mod text;
 mod vector_map;
 
 use pyo3::prelude::*;
@@ -17,7 +18,11 @@ mod _core {
     use pyo3::prelude::*;
 
     #[pymodule_export]
+    const FINGERPRINT_VERSION: u32 = mnemic_core::text::FINGERPRINT_VERSION;
+    #[pymodule_export]
     use super::kernel;
+    #[pymodule_export]
+    use super::text::{fingerprint, fingerprint_digests};
     #[pymodule_export]
     use super::vector_map::{PyHits, PySelection, PyVectorMap};
 
