@@ -4,9 +4,11 @@ import json
 import math
 from datetime import UTC, datetime
 
+import numpy as np
 import pytest
 
 from benches.quality import datasets, measure, metrics, report
+from benches.quality.methods.ranking import best_first
 
 
 def test_recall_is_the_share_of_relevant_ids_found_in_the_first_k():
@@ -62,6 +64,10 @@ def test_one_value_has_no_standard_error():
     mean, error = metrics.mean_and_error([0.25])
     assert mean == 0.25
     assert math.isnan(error)
+
+
+def test_ties_in_a_baseline_go_to_the_earlier_row():
+    assert best_first(np.array([0.5, 2.0, 0.5, 2.0, -1.0]), 4) == [1, 3, 0, 2]
 
 
 class Fixed:

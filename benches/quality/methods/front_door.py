@@ -19,17 +19,15 @@ class FrontDoor:
 
     def __init__(self) -> None:
         self._memory: mnemic.Memory | None = None
-        self._ids: dict[str, str] = {}
 
     def index(self, memories: Sequence[Memory]) -> None:
         self.close()
         self._memory = mnemic.Memory(":memory:")
-        stored = self._memory.add_many([entry_fields(memory) for memory in memories])
-        pairs = zip(stored, memories, strict=True)
-        self._ids = {str(identifier): memory.id for identifier, memory in pairs}
+        self._memory.add_many([entry_fields(memory) for memory in memories])
 
     def search(self, question: str, limit: int) -> list[str]:
-        return [self._ids[str(hit.id)] for hit in self._memory.search(question, limit=limit)]
+        hits = self._memory.search(question, limit=limit)
+        return [hit.entry.metadata["benchmark_id"] for hit in hits]
 
     def close(self) -> None:
         if self._memory is not None:
@@ -47,5 +45,6 @@ def entry_fields(memory: Memory) -> dict[str, object]:
         "speaker": memory.speaker,
         "type": memory.type,
         "tags": list(memory.tags) or None,
+        "metadata": {"benchmark_id": memory.id},
     }
     return {name: value for name, value in fields.items() if value is not None}
