@@ -98,11 +98,11 @@ def checked_vectors(vectors: object, /, *, count: int, dimensions: int) -> NDArr
         raise EmbeddingError(
             f"the embedder returned shape {checked.shape}, expected {(count, dimensions)}"
         )
-    squares: NDArray[np.float64] = np.einsum("ij,ij->i", checked, checked, dtype=np.float64)
-    unit = np.abs(squares - 1.0) <= 2.0 * UNIT_TOLERANCE  # false for NaN
+    lengths = np.sqrt(np.square(checked, dtype=np.float64).sum(axis=1))
+    unit = np.abs(lengths - 1.0) <= UNIT_TOLERANCE  # false for NaN
     if not unit.all():
         row = int(np.argmin(unit))
-        raise EmbeddingError(f"vector {row} has length {np.sqrt(squares)[row]:.4g}, expected 1")
+        raise EmbeddingError(f"vector {row} has length {lengths[row]:.4g}, expected 1")
     return checked
 
 
