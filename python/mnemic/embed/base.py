@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast, runtime_checkable
 
 import numpy as np
 
@@ -98,12 +98,17 @@ def checked_vectors(vectors: object, /, *, count: int, dimensions: int) -> NDArr
         raise EmbeddingError(
             f"the embedder returned shape {checked.shape}, expected {(count, dimensions)}"
         )
-    lengths = np.sqrt(np.square(checked, dtype=np.float64).sum(axis=1))
-    unit = np.abs(lengths - 1.0) <= UNIT_TOLERANCE  # false for NaN
-    if not unit.all():
+    lengths = _lengths(checked)
+    unit = np.isclose(lengths, 1.0, rtol=0.0, atol=UNIT_TOLERANCE)  # false for NaN
+    if not np.all(unit):
         row = int(np.argmin(unit))
         raise EmbeddingError(f"vector {row} has length {lengths[row]:.4g}, expected 1")
     return checked
+
+
+def _lengths(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
+    squares = np.square(vectors, dtype=np.float64)
+    return np.sqrt(cast("NDArray[np.float64]", squares.sum(axis=1)))
 
 
 def _checked_text(position: int, text: object) -> str:
