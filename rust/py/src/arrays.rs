@@ -32,17 +32,18 @@ pub(crate) fn vectors(
         });
     }
     let array = as_array(argument, what)?;
+    let kind = array.dtype().kind();
+    if !matches!(kind, b'f' | b'i' | b'u') {
+        let dtype = array.dtype();
+        let message = format!("{what} must be numbers, found an array of dtype {dtype}");
+        return Err(ArrayTypeError::new_err(message));
+    }
     let is_batch = check_shape(array.shape(), dim, what)?;
-    let values = match (array.dtype().kind(), array.dtype().itemsize()) {
+    let values = match (kind, array.dtype().itemsize()) {
         (b'f', 2 | 4) => copied::<f32>(&array, "float32")?,
-        (b'f' | b'i' | b'u', _) => {
+        _ => {
             let wide: Vec<f64> = copied(&array, "float64")?;
             wide.into_iter().map(|value| value as f32).collect()
-        }
-        _ => {
-            let dtype = array.dtype();
-            let message = format!("{what} must be numbers, found an array of dtype {dtype}");
-            return Err(ArrayTypeError::new_err(message));
         }
     };
     Ok(Vectors { values, is_batch })

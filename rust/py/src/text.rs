@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyList, PyString};
 
-pyo3::import_exception!(mnemic.errors, InvalidArgumentError);
+use crate::errors::InvalidArgumentError;
 
 /// From this many bytes on, hashing takes longer than detaching from the interpreter.
 const DETACH_BYTES: usize = 2048;

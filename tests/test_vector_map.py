@@ -1,0 +1,303 @@
+"""VectorMap from Python: shapes, dtypes, errors, and the answer of float64 brute force."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+from mnemic import Hits, Selection, VectorMap, errors, kernel
+
+
+def lane_scores(rows, query):
+    """Float64 products summed over eight lanes and the fixed tree, as the core promises."""
+    products = rows.astype(np.float64) * query.astype(np.float64)
+    padded = np.zeros((len(rows), -(-rows.shape[1] // 8) * 8))
+    padded[:, : rows.shape[1]] = products
+    lanes = np.zeros((len(rows), 8))
+    for start in range(0, padded.shape[1], 8):
+        lanes += padded[:, start : start + 8]
+    a, b, c, d, e, f, g, h = lanes.T
+    return ((a + e) + (c + g)) + ((b + f) + (d + h))
+
+
+def brute_force(ids, rows, query, k):
+    scores = lane_scores(rows, query)
+    order = np.lexsort((ids, -scores))[:k]
+    return ids[order], scores[order]
+
+
+def unit_rows(seed, count, dim):
+    rows = np.random.default_rng(seed).standard_normal((count, dim)).astype(np.float32)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+@pytest.fixture
+def small():
+    vectors = VectorMap(2)
+    vectors.replace([1, 2, 3], [[1, 0], [0, 1], [1, 1]])
+    return vectors
+
+
+finite = st.floats(width=32, allow_nan=False, allow_infinity=False)
+shapes = st.tuples(st.integers(1, 90), st.integers(1, 40))
+
+
+@settings(max_examples=150, deadline=None)
+@given(shapes.flatmap(lambda s: npst.arrays(np.float32, s, elements=finite)), st.integers(0, 100))
+def test_every_answer_is_that_of_float64_brute_force(rows, k):
+    ids = np.arange(len(rows), dtype=np.int64) * 7 - 30
+    vectors = VectorMap(rows.shape[1], metric="inner_product")
+    vectors.replace(ids, rows)
+    query = rows[len(rows) // 2]
+    wanted_ids, wanted_scores = brute_force(ids, rows, query, k)
+    hits = vectors.search(query, k=k)
+    assert hits.ids.tolist() == wanted_ids.tolist()
+    assert hits.scores.tolist() == wanted_scores.tolist()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32), st.integers(50, 400), st.integers(1, 130), st.integers(1, 60))
+def test_cosine_ranks_the_normalised_rows_it_returns(seed, count, dim, k):
+    rows = np.random.default_rng(seed).standard_normal((count, dim)).astype(np.float32) * 1e3
+    ids = np.arange(count, dtype=np.int64)
+    vectors = VectorMap(dim)
+    vectors.upsert(ids, rows)
+    stored = vectors.get(ids)
+    query = VectorMap(dim)
+    query.upsert(0, rows[0])
+    wanted_ids, wanted_scores = brute_force(ids, stored, query.get(0), k)
+    hits = vectors.search(rows[0], k=k)
+    assert hits.ids.tolist() == wanted_ids.tolist()
+    assert hits.scores.tolist() == wanted_scores.tolist()
+    np.testing.assert_allclose(np.linalg.norm(stored.astype(np.float64), axis=1), 1, atol=1e-6)
+
+
+def test_a_new_map_is_empty_and_answers_so():
+    vectors = VectorMap(3)
+    assert len(vectors) == 0
+    assert 1 not in vectors
+    assert vectors.get(1) is None
+    hits = vectors.search([1, 0, 0])
+    assert hits.ids.shape == hits.scores.shape == (0,)
+    assert hits.counts is None
+
+
+def test_replace_swaps_the_whole_content(small):
+    small.replace([9], [[0, 1]])
+    assert len(small) == 1
+    assert 1 not in small
+    assert 9 in small
+    small.replace([], [])
+    assert len(small) == 0
+
+
+def test_hits_are_best_first_and_unpack(small):
+    ids, scores = small.search([1, 0], k=2)
+    assert ids.tolist() == [1, 3]
+    assert ids.dtype == np.int64
+    assert scores.dtype == np.float64
+    assert scores[0] == 1.0
+    assert scores[1] == pytest.approx(2**-0.5, abs=1e-7)
+    assert isinstance(small.search([1, 0]), Hits)
+
+
+def test_k_beyond_the_rows_gives_all_and_k_zero_gives_none(small):
+    assert len(small.search([1, 0], k=99).ids) == 3
+    assert len(small.search([1, 0], k=0).ids) == 0
+
+
+def test_ties_go_to_the_smaller_id():
+    vectors = VectorMap(2)
+    vectors.upsert([5, -3, 8, 0], np.tile([[1.0, 0.0]], (4, 1)))
+    assert vectors.search([1, 0], k=3).ids.tolist() == [-3, 0, 5]
+
+
+def test_a_batch_is_padded_and_counted(small):
+    hits = small.search([[1, 0], [0, 1]], k=4, min_score=0.5)
+    assert hits.ids.tolist() == [[1, 3, -1, -1], [2, 3, -1, -1]]
+    assert hits.counts.tolist() == [2, 2]
+    assert np.isneginf(hits.scores[:, 2:]).all()
+    assert small.search(np.empty((0, 2)), k=4).ids.shape == (0, 4)
+
+
+def test_min_score_is_inclusive(small):
+    least = small.search([1, 0], k=3).scores[1]
+    assert small.search([1, 0], min_score=least).ids.tolist() == [1, 3]
+    assert small.search([1, 0], min_score=np.nextafter(least, 2)).ids.tolist() == [1]
+
+
+def test_allow_limits_by_array_and_by_selection(small):
+    selection = small.select([3, 2, 2, 77])
+    assert isinstance(selection, Selection)
+    assert selection.ids.tolist() == [2, 3, 77]
+    assert len(selection) == 3
+    for allow in (selection, [3, 2, 77], np.array([2, 3], np.int32)):
+        assert small.search([1, 0], allow=allow).ids.tolist() == [3, 2]
+    assert small.search([1, 0], allow=[]).ids.tolist() == []
+
+
+def test_a_selection_follows_the_map(small):
+    selection = small.select([1, 2, 50])
+    assert small.search([1, 0], allow=selection).ids.tolist() == [1, 2]
+    small.upsert([50], [[1, 0]])
+    small.remove([1])
+    assert small.search([1, 0], allow=selection).ids.tolist() == [50, 2]
+    other = VectorMap(2)
+    other.upsert([2], [[1, 0]])
+    assert other.search([1, 0], allow=selection).ids.tolist() == [2]
+
+
+@pytest.mark.parametrize("share", [0.001, 0.01, 0.1, 0.5, 0.99])
+def test_selections_of_every_size_are_exact(share):
+    rows = unit_rows(1, 5000, 48)
+    ids = np.arange(5000, dtype=np.int64)
+    vectors = VectorMap(48, metric="inner_product")
+    vectors.replace(ids, rows)
+    allowed = np.sort(np.random.default_rng(2).choice(ids, int(5000 * share), replace=False))
+    wanted, _ = brute_force(allowed, rows[allowed], rows[0], 10)
+    assert vectors.search(rows[0], allow=allowed).ids.tolist() == wanted.tolist()
+
+
+def test_overwriting_replaces_the_row_and_removing_counts(small):
+    small.upsert([1], [[0, 1]])
+    assert len(small) == 3
+    assert small.get(1).tolist() == [0, 1]
+    assert small.remove([1, 1, 44]) == 1
+    assert small.remove(3) == 1
+    assert len(small) == 1
+
+
+def test_get_returns_rows_in_the_order_asked(small):
+    assert small.get([2, 1]).tolist() == [[0, 1], [1, 0]]
+    assert small.get([]).shape == (0, 2)
+    with pytest.raises(errors.UnknownIdError, match="id 7 is not in this map of 3 rows"):
+        small.get([1, 7])
+
+
+def test_cosine_scales_and_keeps_zero_and_unit_rows():
+    vectors = VectorMap(2)
+    given_rows = np.array([[3, 4], [0, 0], [1, 0]], np.float32)
+    vectors.upsert([1, 2, 3], given_rows)
+    assert vectors.get([1, 2, 3]).tolist() == [[np.float32(0.6), np.float32(0.8)], [0, 0], [1, 0]]
+    assert given_rows[0].tolist() == [3, 4]
+    stored = VectorMap(64)
+    rows = unit_rows(3, 20, 64)
+    stored.upsert(range(20), rows)
+    assert np.array_equal(stored.get(range(20)), rows)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int8, np.uint64])
+def test_other_dtypes_and_layouts_are_converted(dtype):
+    rows = np.array([[1, 0, 9], [2, 1, 9]], dtype)[:, :2]
+    for array in (rows, np.asfortranarray(rows), rows.tolist()):
+        vectors = VectorMap(2, metric="inner_product")
+        vectors.upsert(np.array([1, 2], np.uint8), array)
+        assert vectors.get([1, 2]).tolist() == [[1, 0], [2, 1]]
+        assert vectors.search(array[0]).ids.tolist() == [2, 1]
+    strided = np.array([1, 9, 0, 9], dtype)[::2]
+    assert vectors.search(strided).ids.tolist() == [2, 1]
+
+
+BAD_INPUT = [
+    (lambda v: v.upsert([1], [[1, 2, 3]]), errors.DimensionMismatchError, "3 components"),
+    (lambda v: v.upsert([1], [1, 2, 3]), errors.DimensionMismatchError, "3 components"),
+    (lambda v: v.upsert([1], [[[1, 2]]]), errors.ArrayTypeError, "3 axes"),
+    (lambda v: v.upsert([1, 2], [[1, 2]]), errors.CountMismatchError, "2 ids .* 1 vectors"),
+    (lambda v: v.upsert([4, 4], [[1, 2], [3, 4]]), errors.DuplicateIdError, "id 4"),
+    (lambda v: v.replace([4, 4], [[1, 2], [3, 4]]), errors.DuplicateIdError, "id 4"),
+    (lambda v: v.upsert([7, 8], [[1, 2], [np.nan, 0]]), errors.NonFiniteVectorError, "row 1"),
+    (lambda v: v.upsert([7], [[np.inf, 0]]), errors.NonFiniteVectorError, "row 0"),
+    (lambda v: v.upsert([7], [[1e300, 0]]), errors.NonFiniteVectorError, "row 0"),
+    (lambda v: v.replace([7], [[0, -np.inf]]), errors.NonFiniteVectorError, "row 0"),
+    (lambda v: v.upsert(["a"], [[1, 2]]), errors.ArrayTypeError, "whole numbers"),
+    (lambda v: v.upsert([1.5], [[1, 2]]), errors.ArrayTypeError, "whole numbers"),
+    (lambda v: v.upsert([[1]], [[1, 2]]), errors.ArrayTypeError, "one axis"),
+    (lambda v: v.upsert([2**63], [[1, 2]]), errors.InvalidArgumentError, "int64"),
+    (lambda v: v.upsert([1], [["a", "b"]]), errors.ArrayTypeError, "numbers"),
+    (lambda v: v.upsert([1], [[1j, 2]]), errors.ArrayTypeError, "numbers"),
+    (lambda v: v.upsert([1], [[1, 2], [3]]), errors.ArrayTypeError, "array"),
+    (lambda v: v.upsert([1], None), errors.ArrayTypeError, "numbers"),
+    (lambda v: v.search([1, 2, 3]), errors.DimensionMismatchError, "3 components"),
+    (lambda v: v.search([np.nan, 0]), errors.NonFiniteVectorError, "query"),
+    (lambda v: v.search([1, 0], k=-1), errors.InvalidArgumentError, "found -1"),
+    (lambda v: v.search([1, 0], min_score=np.nan), errors.InvalidArgumentError, "NaN"),
+    (lambda v: v.search([1, 0], allow=["a"]), errors.ArrayTypeError, "whole numbers"),
+    (lambda v: v.search([[1, 0]], k=2**40), errors.InvalidArgumentError, "batch"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "message"), BAD_INPUT)
+def test_bad_input_raises_what_it_is_and_changes_nothing(small, call, error, message):
+    before = small.get([1, 2, 3]).tolist()
+    with pytest.raises(error, match=message):
+        call(small)
+    assert len(small) == 3
+    assert small.get([1, 2, 3]).tolist() == before
+
+
+@pytest.mark.parametrize("dim", [0, -1, 65_537])
+def test_a_dimension_out_of_range_is_refused(dim):
+    with pytest.raises(errors.InvalidArgumentError, match="between 1 and 65536"):
+        VectorMap(dim)
+
+
+def test_an_unknown_metric_is_refused():
+    with pytest.raises(errors.InvalidArgumentError, match="euclid"):
+        VectorMap(2, metric="euclid")
+
+
+def test_every_error_is_a_mnemic_error_and_a_built_in_one():
+    for error in (errors.DimensionMismatchError, errors.DuplicateIdError):
+        assert issubclass(error, errors.MnemicError)
+        assert issubclass(error, ValueError)
+    assert issubclass(errors.ArrayTypeError, TypeError)
+    assert issubclass(errors.UnknownIdError, KeyError)
+
+
+def test_the_map_describes_itself(small):
+    assert (small.dim, small.metric, len(small)) == (2, "cosine", 3)
+    assert repr(small) == "<VectorMap dim=2 metric=cosine rows=3>"
+    assert 1 in small
+    assert "1" not in small
+    assert "Selection of 2 ids" in repr(small.select([1, 2]))
+    assert "ids=array([1" in repr(small.search([1, 0]))
+
+
+def test_the_coarse_copies_cost_less_than_two_fifths():
+    rows = unit_rows(5, 20_000, 384)
+    vectors = VectorMap(384)
+    vectors.replace(range(20_000), rows)
+    assert rows.nbytes < vectors.nbytes < 1.4 * rows.nbytes
+
+
+def run_with_kernel(name, code):
+    environment = {**os.environ, "MNEMIC_KERNEL": name}
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_a_kernel_can_be_forced_and_a_wrong_one_is_refused():
+    code = "import mnemic; print(mnemic.kernel())"
+    assert run_with_kernel("portable", code).stdout.strip() == "portable"
+    refused = run_with_kernel("sse9", code)
+    assert "KernelUnavailableError" in refused.stderr
+    assert "sse9" in refused.stderr
+    assert "portable" in refused.stderr
+    refused = run_with_kernel("sse9", "import mnemic; mnemic.VectorMap(3)")
+    assert "KernelUnavailableError" in refused.stderr
+
+
+def test_all_kernels_give_the_same_bytes():
+    code = """if True:
+        import hashlib, numpy as np, mnemic
+        rows = np.random.default_rng(0).standard_normal((3000, 100)).astype("f4")
+        vectors = mnemic.VectorMap(100)
+        vectors.replace(np.arange(3000), rows)
+        hits = vectors.search(rows[:20] + 0.1, k=15)
+        print(hashlib.sha256(hits.ids.tobytes() + hits.scores.tobytes()).hexdigest())
+    """
+    assert run_with_kernel("portable", code).stdout == run_with_kernel(kernel(), code).stdout != ""
