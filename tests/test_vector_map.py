@@ -239,9 +239,9 @@ def test_bad_input_raises_what_it_is_and_changes_nothing(small, call, error, mes
     assert small.get([1, 2, 3]).tolist() == before
 
 
-@pytest.mark.parametrize("dim", [0, -1, 65_537])
+@pytest.mark.parametrize("dim", [0, -1, 32_769])
 def test_a_dimension_out_of_range_is_refused(dim):
-    with pytest.raises(errors.InvalidArgumentError, match="between 1 and 65536"):
+    with pytest.raises(errors.InvalidArgumentError, match="between 1 and 32768"):
         VectorMap(dim)
 
 

@@ -100,7 +100,7 @@ class VectorMap:
     and never see half of one. The interpreter is detached while rows are scanned or written.
 
     Args:
-        dim: Components of a vector, 1 to 65,536.
+        dim: Components of a vector, 1 to 32,768.
         metric: "cosine" scales rows and queries to unit length in float32 (the zero vector stays
             zero); "inner_product" takes them as they are.
 

@@ -14,40 +14,29 @@ fn numbers(seed: u64, count: usize) -> Vec<f32> {
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^= mixed >> 31;
-        (0..4)
-            .map(|part| (mixed >> (16 * part) & 0xffff) as f32 / 65_536.0 - 0.5)
-            .sum::<f32>()
+        (0..4).map(|part| (mixed >> (16 * part) & 0xffff) as f32 / 65_536.0 - 0.5).sum::<f32>()
     };
     (0..count).map(|_| next()).collect()
 }
 
 fn all() -> Search<'static> {
-    Search {
-        k: 10,
-        allow: None,
-        min_score: f64::NEG_INFINITY,
-    }
+    Search { k: 10, allow: None, min_score: f64::NEG_INFINITY }
 }
 
 fn checked_map(dim: usize, rows: usize) -> (VectorMap, Vec<f32>) {
     let map = VectorMap::new(dim, Metric::Cosine).expect("a valid dimension");
     let ids: Vec<i64> = (0..rows as i64).collect();
-    map.replace(&ids, &numbers(1, dim * rows))
-        .expect("valid rows");
+    map.replace(&ids, &numbers(1, dim * rows)).expect("valid rows");
     let query = numbers(2, dim);
-    let every = map
-        .search(&query, &Search { k: rows, ..all() })
-        .expect("a valid query");
+    let every = map.search(&query, &Search { k: rows, ..all() }).expect("a valid query");
     let best = map.search(&query, &all()).expect("a valid query");
     assert_eq!(best[0], every[0][..10.min(rows)]);
     (map, query)
 }
 
 fn search(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group(format!(
-        "search/{}",
-        mnemic_core::kernel_name().expect("a kernel")
-    ));
+    let mut group = criterion
+        .benchmark_group(format!("search/{}", mnemic_core::kernel_name().expect("a kernel")));
     for (dim, rows) in [
         (384, 32),
         (384, 64),
@@ -59,12 +48,9 @@ fn search(criterion: &mut Criterion) {
     ] {
         let (map, query) = checked_map(dim, rows);
         group.throughput(Throughput::Bytes((dim * rows) as u64));
-        group.bench_function(
-            BenchmarkId::from_parameter(format!("{rows}x{dim}")),
-            |bench| {
-                bench.iter(|| map.search(&query, &all()));
-            },
-        );
+        group.bench_function(BenchmarkId::from_parameter(format!("{rows}x{dim}")), |bench| {
+            bench.iter(|| map.search(&query, &all()));
+        });
     }
     group.finish();
 }
@@ -75,16 +61,10 @@ fn selection(criterion: &mut Criterion) {
     for share in [1000, 100, 10, 2] {
         let ids: Vec<i64> = (0..100_000 / share).map(|id| id * 7919 % 100_000).collect();
         let selection = Selection::new(&ids);
-        let search = Search {
-            allow: Some(&selection),
-            ..all()
-        };
-        group.bench_function(
-            BenchmarkId::from_parameter(format!("1 in {share}")),
-            |bench| {
-                bench.iter(|| map.search(&query, &search));
-            },
-        );
+        let search = Search { allow: Some(&selection), ..all() };
+        group.bench_function(BenchmarkId::from_parameter(format!("1 in {share}")), |bench| {
+            bench.iter(|| map.search(&query, &search));
+        });
     }
     group.finish();
 }

@@ -2,10 +2,7 @@
 //!
 //! This is the one place outside `simd` with unsafe code: appending in place is what keeps a
 //! write from copying the map, and safe Rust has no slice that grows while it is shared.
-#![expect(
-    unsafe_code,
-    reason = "readers share the filled part while the writer extends it"
-)]
+#![expect(unsafe_code, reason = "readers share the filled part while the writer extends it")]
 
 use std::cell::UnsafeCell;
 use std::sync::Arc;
@@ -40,10 +37,7 @@ impl<T: Pod> AppendBuffer<T> {
         let raw = Box::into_raw(zeroed) as *mut [UnsafeCell<T>];
         // SAFETY: `UnsafeCell<T>` has the layout of `T`, and `raw` came from `Box::into_raw`.
         let slots = unsafe { Box::from_raw(raw) };
-        let buffer = Arc::new(Self {
-            slots,
-            filled: AtomicUsize::new(0),
-        });
+        let buffer = Arc::new(Self { slots, filled: AtomicUsize::new(0) });
         (Arc::clone(&buffer), Appender { buffer })
     }
 
@@ -71,9 +65,7 @@ impl<T: Pod> Appender<T> {
         // SAFETY: `slots` is in bounds and above `filled`, so no reader looks at it, and
         // `&mut self` of the only appender means nobody else writes it.
         unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), target, values.len()) };
-        self.buffer
-            .filled
-            .store(filled + values.len(), Ordering::Release);
+        self.buffer.filled.store(filled + values.len(), Ordering::Release);
     }
 }
 
@@ -111,11 +103,7 @@ mod tests {
             scope.spawn(|| {
                 while buffer.filled().len() < 20_000 {
                     let seen = buffer.filled();
-                    assert!(
-                        seen.iter()
-                            .enumerate()
-                            .all(|(at, value)| at as u64 == *value)
-                    );
+                    assert!(seen.iter().enumerate().all(|(at, value)| at as u64 == *value));
                 }
             });
         });

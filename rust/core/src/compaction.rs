@@ -47,9 +47,7 @@ fn compact_in_background(shared: &Arc<Shared>) {
         while worker.compact_once() {}
         worker.compacting.store(false, Ordering::Release);
     };
-    let started = std::thread::Builder::new()
-        .name("mnemic-compact".to_owned())
-        .spawn(work);
+    let started = std::thread::Builder::new().name("mnemic-compact".to_owned()).spawn(work);
     if started.is_err() {
         // No thread to be had: the next change tries again, and `behind` bounds the wait.
         shared.compacting.store(false, Ordering::Release);
@@ -84,10 +82,7 @@ impl Shared {
     /// Swap `victims` for their copy, unless one of them has gone meanwhile.
     fn install(&self, writer: &mut Writer, victims: &[SegmentView], copy: &SegmentWriter) {
         let mut draft = self.snapshot().vectors.clone();
-        if victims
-            .iter()
-            .any(|victim| draft.position(victim.serial).is_none())
-        {
+        if victims.iter().any(|victim| draft.position(victim.serial).is_none()) {
             return;
         }
         let serial = writer.next_serial();
@@ -103,9 +98,7 @@ impl Shared {
         if !died.is_empty() {
             view.bury(died);
         }
-        draft
-            .segments
-            .retain(|view| victims.iter().all(|victim| victim.serial != view.serial));
+        draft.segments.retain(|view| victims.iter().all(|victim| victim.serial != view.serial));
         draft.segments.push(view);
         self.publish(draft);
     }
@@ -114,12 +107,7 @@ impl Shared {
 /// The sealed segments to copy now: at least one is more than a quarter dead, and small ones go
 /// along, as far as one new segment can take their rows.
 fn due(vectors: &VectorRows, tail: Option<u64>) -> Vec<SegmentView> {
-    let sealed = || {
-        vectors
-            .segments
-            .iter()
-            .filter(|view| Some(view.serial) != tail)
-    };
+    let sealed = || vectors.segments.iter().filter(|view| Some(view.serial) != tail);
     let decayed = |view: &&SegmentView| view.dead_count() * 4 > view.len;
     if !sealed().any(|view| decayed(&view)) {
         return Vec::new();
@@ -140,9 +128,7 @@ fn due(vectors: &VectorRows, tail: Option<u64>) -> Vec<SegmentView> {
 /// Places and nothing else of the rows that a view calls live.
 fn live_places(view: &SegmentView) -> impl Iterator<Item = Place> {
     let serial = view.serial;
-    view.live_words()
-        .enumerate()
-        .flat_map(move |(word, (_, live))| {
-            set_bits(live).map(move |bit| Place::new(serial, word * CHUNK + bit))
-        })
+    view.live_words().enumerate().flat_map(move |(word, (_, live))| {
+        set_bits(live).map(move |bit| Place::new(serial, word * CHUNK + bit))
+    })
 }

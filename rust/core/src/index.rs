@@ -56,9 +56,7 @@ pub(crate) struct VectorRows {
 
 impl VectorRows {
     pub(crate) fn position(&self, serial: u64) -> Option<usize> {
-        self.segments
-            .binary_search_by_key(&serial, |view| view.serial)
-            .ok()
+        self.segments.binary_search_by_key(&serial, |view| view.serial).ok()
     }
 
     /// The padded float32 row of an id.
@@ -84,8 +82,7 @@ impl VectorRows {
                 self.segments[position].bury(rows.iter().map(|place| place.row()));
             }
         }
-        self.segments
-            .retain(|view| view.live_count() > 0 || Some(view.serial) == tail);
+        self.segments.retain(|view| view.live_count() > 0 || Some(view.serial) == tail);
     }
 
     pub(crate) fn dead_count(&self) -> usize {
@@ -135,15 +132,10 @@ impl MemoryIndex {
             kernel,
             dim,
             published: RwLock::new(Arc::new(snapshot_of(VectorRows::default()))),
-            writer: Mutex::new(Writer {
-                tail: None,
-                next_serial: 0,
-            }),
+            writer: Mutex::new(Writer { tail: None, next_serial: 0 }),
             compacting: AtomicBool::new(false),
         };
-        Self {
-            shared: Arc::new(shared),
-        }
+        Self { shared: Arc::new(shared) }
     }
 
     pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
@@ -173,10 +165,7 @@ impl MemoryIndex {
     pub(crate) fn remove(&self, ids: &[i64]) -> usize {
         let writer = self.shared.writer.lock();
         let mut draft = self.snapshot().vectors.clone();
-        let removed: Vec<Place> = ids
-            .iter()
-            .filter_map(|id| draft.places.remove(id))
-            .collect();
+        let removed: Vec<Place> = ids.iter().filter_map(|id| draft.places.remove(id)).collect();
         let count = removed.len();
         if count > 0 {
             draft.bury(removed, writer.tail_serial());
@@ -237,19 +226,11 @@ impl Shared {
         draft: &mut VectorRows,
         wanted: usize,
     ) -> (u64, &'a mut SegmentWriter) {
-        if writer
-            .tail
-            .as_ref()
-            .is_none_or(|(_, tail)| tail.room() == 0)
-        {
-            let grown = (draft.places.len() / GROWTH_SHARE)
-                .max(LEAST_CAPACITY)
-                .max(wanted);
+        if writer.tail.as_ref().is_none_or(|(_, tail)| tail.room() == 0) {
+            let grown = (draft.places.len() / GROWTH_SHARE).max(LEAST_CAPACITY).max(wanted);
             let tail = SegmentWriter::new(self.kernel, self.dim, grown.min(SEGMENT_ROWS));
             let serial = writer.next_serial();
-            draft
-                .segments
-                .push(SegmentView::new(serial, Arc::clone(tail.segment()), 0));
+            draft.segments.push(SegmentView::new(serial, Arc::clone(tail.segment()), 0));
             writer.tail = Some((serial, tail));
         }
         let (serial, tail) = writer.tail.as_mut().expect("a tail was just made sure of");
@@ -259,8 +240,5 @@ impl Shared {
 
 fn snapshot_of(vectors: VectorRows) -> Snapshot {
     static REVISION: AtomicU64 = AtomicU64::new(0);
-    Snapshot {
-        revision: REVISION.fetch_add(1, Ordering::Relaxed),
-        vectors,
-    }
+    Snapshot { revision: REVISION.fetch_add(1, Ordering::Relaxed), vectors }
 }

@@ -1,8 +1,13 @@
-//! The int8 copy of a row, the integer planes of a query, and certified bounds between them.
+//! The nested 4-bit and 8-bit codes of a row, the integer planes of a query, and certified bounds.
 //!
-//! A row `x` is kept beside `x̂ = scale·c` with `c` in −127..=127, its residual norm
-//! `ρ ≥ ‖x − x̂‖` and `ν ≥ ‖x̂‖`. A query `q` is approximated by `q̂ = step·(128·high + low)`,
-//! and more coarsely by `step·128·high`, each with the norm `ε` of what it leaves out. From
+//! A row `x` is cut into 256 equal steps of its range and kept as the step's number, a byte
+//! `u = 16·h + l`, so that `x ≈ scale·(u − 127.5)`; its high nibble alone gives the middle of 16
+//! steps, `x ≈ scale·16·(h − 7.5)`. The nibbles lie in two arrays: a scan reads the high ones, four
+//! bits a component. Sixteen levels without a zero leave 14 % less squared error than fifteen with.
+//!
+//! With each approximation `x̂` goes its residual norm `ρ ≥ ‖x − x̂‖`, and for both of them
+//! `ν ≥ ‖x̂‖`. A query `q` is approximated by `q̂ = step·(256·high + low)`, and more coarsely by
+//! `step·256·high`, each with the norm `ε` of what it leaves out. From
 //! `q·x − q̂·x̂ = q·(x − x̂) + (q − q̂)·x̂` and Cauchy–Schwarz,
 //!
 //! `|q·x − q̂·x̂| ≤ ‖q‖·ρ + ε·ν`.
@@ -12,18 +17,22 @@
 use crate::append_buffer::Line;
 use crate::simd::LANES;
 
-/// Codes are stored as `code + 128`, because AVX2 and VNNI multiply unsigned by signed bytes.
-pub(crate) const CODE_ZERO: u8 = 128;
+/// Twice the middle of 16 and of 256 steps: sums of nibbles and bytes are doubled to stay whole.
+pub(crate) const NIBBLE_MIDDLE: i32 = 15;
+pub(crate) const BYTE_MIDDLE: i32 = 255;
 
-/// Largest magnitude of a query plane: 255·64·2 stays below 2¹⁵, so that AVX2's 16-bit pair sums
-/// (`vpmaddubsw`) never saturate.
-const PLANE_MOST: i32 = 64;
+/// Steps from the middle of a row's range to its end.
+const HALF_STEPS: f32 = 128.0;
 
-/// Largest magnitude of a two-plane query code, `128·63.5`, so that high planes end at ±64.
-const CODE_MOST: f64 = 8128.0;
+/// Largest query code, `256·127 + 127`: both planes fit signed bytes.
+const QUERY_MOST: f64 = 32_639.0;
 
-/// Largest dimension: 255·64·65,536 < 2³¹, so that sums of a plane fit 32 bits.
-pub const MAX_DIM: usize = 65_536;
+/// Components whose nibbles share a cache line: 64 in the low halves of its bytes, 64 in the
+/// high halves.
+pub(crate) const LINE_COMPONENTS: usize = 2 * size_of::<Line>();
+
+/// Largest dimension: 2·255·128·32,768 < 2³¹, so that every doubled sum of products fits 32 bits.
+pub const MAX_DIM: usize = 32_768;
 
 /// Relative slack that covers the rounding of bounds computed in f32 (at most five roundings of
 /// 2⁻²⁴ each) and of the float64 score itself, several times over.
@@ -44,13 +53,16 @@ const LEAST_SCALE: f32 = 1e-33;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct RowBound {
     pub(crate) scale: f32,
+    /// `ρ` of the high nibbles alone.
+    pub(crate) coarse_residual: f32,
+    /// `ρ` of both nibbles.
     pub(crate) residual: f32,
     pub(crate) norm: f32,
 }
 
-/// Number of bytes that the codes of one row take: whole cache lines.
+/// Number of bytes that one row's nibbles take in each of the two arrays: whole cache lines.
 pub(crate) const fn code_stride(dim: usize) -> usize {
-    dim.next_multiple_of(size_of::<Line>())
+    dim.next_multiple_of(LINE_COMPONENTS) / 2
 }
 
 /// Number of floats that one stored row takes: whole cache lines.
@@ -58,59 +70,73 @@ pub(crate) const fn row_stride(dim: usize) -> usize {
     dim.next_multiple_of(size_of::<Line>() / size_of::<f32>())
 }
 
-/// Write the codes of `row`, padded to [`row_stride`], and return its bound.
+/// Write the nibbles of `row` and return its bound. `codes` is scratch of twice their length.
 ///
 /// Inlined, so that each kernel compiles it for its own instructions.
 #[inline]
-pub(crate) fn encode(row: &[f32], codes: &mut [u8]) -> RowBound {
-    let most = row
-        .iter()
-        .fold(0.0_f32, |most, value| most.max(value.abs()));
-    let scale = most / 127.0;
-    codes.fill(CODE_ZERO);
+pub(crate) fn encode(row: &[f32], codes: &mut [u8], high: &mut [u8], low: &mut [u8]) -> RowBound {
+    let most = row.iter().fold(0.0_f32, |most, value| most.max(value.abs()));
+    let scale = most / HALF_STEPS;
     if scale < LEAST_SCALE {
-        return RowBound {
-            scale: 0.0,
-            residual: residual_of(norm(row)),
-            norm: 0.0,
-        };
+        codes.fill(0);
+        pack(codes, high, low);
+        let residual = residual_of(norm(row));
+        return RowBound { scale: 0.0, coarse_residual: residual, residual, norm: 0.0 };
     }
     let inverse = 1.0 / scale;
     for (code, value) in codes.iter_mut().zip(row) {
-        // The sum's last bits are the nearest whole number, offset by 1.5·2²³ itself.
-        let whole = (value * inverse + ROUNDER_F32)
-            .to_bits()
-            .wrapping_sub(ROUNDER_F32.to_bits());
-        *code = whole as u8 ^ CODE_ZERO;
+        let step = (value * inverse + 127.5).clamp(0.0, 255.0);
+        // The sum's last bits are the nearest whole number.
+        *code = (step + ROUNDER_F32).to_bits() as u8;
     }
-    let (residual, squares) = measure(row, codes, f64::from(scale));
-    let length = f64::from(scale) * f64::from(squares).sqrt();
-    RowBound {
-        scale,
-        residual: residual_of(residual),
-        norm: rounded_up(length),
+    pack(codes, high, low);
+    measure(row, codes, scale)
+}
+
+/// Split bytes into nibbles: component `128·n + i` goes to byte `64·n + i % 64`, the first 64 of
+/// each line to the low half, the others to the high half.
+#[inline]
+fn pack(codes: &[u8], high: &mut [u8], low: &mut [u8]) {
+    let lines = codes.as_chunks::<LINE_COMPONENTS>().0.iter();
+    let high = high.as_chunks_mut::<64>().0.iter_mut();
+    let low = low.as_chunks_mut::<64>().0.iter_mut();
+    for (codes, (high, low)) in lines.zip(high.zip(low)) {
+        for at in 0..64 {
+            high[at] = codes[at] >> 4 | codes[at + 64] & 0xf0;
+            low[at] = codes[at] & 0x0f | codes[at + 64] << 4;
+        }
     }
 }
 
-/// The residual norm and the sum of squared codes, which `MAX_DIM · 127² < 2³¹` keeps in range.
+/// The bound of a row with these bytes; `MAX_DIM · 255² < 2³¹` keeps the sums of squares in range.
 #[inline]
-fn measure(row: &[f32], codes: &[u8], scale: f64) -> (f64, i32) {
-    let mut residual = [0.0_f64; LANES];
-    let mut squares = [0_i32; LANES];
-    for (values, codes) in row
-        .as_chunks::<LANES>()
-        .0
-        .iter()
-        .zip(codes.as_chunks::<LANES>().0)
-    {
+fn measure(row: &[f32], codes: &[u8], scale: f32) -> RowBound {
+    let half = f64::from(scale) / 2.0;
+    let mut residual = [[0.0_f64; LANES]; 2];
+    let mut squares = [[0_i32; LANES]; 2];
+    let mut add = |lane: usize, value: f32, code: u8| {
+        let twice =
+            [16 * (2 * i32::from(code >> 4) - NIBBLE_MIDDLE), 2 * i32::from(code) - BYTE_MIDDLE];
+        for part in 0..2 {
+            let left = f64::from(value) - half * f64::from(twice[part]);
+            residual[part][lane] += left * left;
+            squares[part][lane] += twice[part] * twice[part];
+        }
+    };
+    let (values, rest) = row.as_chunks::<LANES>();
+    for (values, codes) in values.iter().zip(codes.as_chunks::<LANES>().0) {
         for lane in 0..LANES {
-            let whole = i32::from(codes[lane]) - i32::from(CODE_ZERO);
-            let left = f64::from(values[lane]) - scale * f64::from(whole);
-            residual[lane] += left * left;
-            squares[lane] += whole * whole;
+            add(lane, values[lane], codes[lane]);
         }
     }
-    (residual.iter().sum::<f64>().sqrt(), squares.iter().sum())
+    for (lane, value) in rest.iter().enumerate() {
+        add(lane, *value, codes[row.len() - rest.len() + lane]);
+    }
+    let [coarse_residual, residual] =
+        residual.map(|squares| residual_of(squares.iter().sum::<f64>().sqrt()));
+    let squares = squares.map(|squares| squares.iter().sum::<i32>());
+    let norm = rounded_up(half * f64::from(squares[0].max(squares[1])).sqrt());
+    RowBound { scale, coarse_residual, residual, norm }
 }
 
 /// Euclidean length in float64, which no float32 vector overflows.
@@ -135,11 +161,7 @@ fn residual_of(length: f64) -> f32 {
 fn rounded_up(length: f64) -> f32 {
     let raised = length * (1.0 + 1e-11);
     let nearest = raised as f32;
-    if f64::from(nearest) < raised {
-        nearest.next_up()
-    } else {
-        nearest
-    }
+    if f64::from(nearest) < raised { nearest.next_up() } else { nearest }
 }
 
 /// An f32 strictly below `threshold`, for comparisons that must not prune too much.
@@ -149,13 +171,12 @@ pub(crate) fn rounded_down(threshold: f64) -> f32 {
 
 /// A query as two planes of small integers, scaled by a power of two to a length in [0.5, 1).
 pub(crate) struct QueryCodes {
-    /// The coarse plane, then the fine one; `code_stride(dim)` bytes each, padded with zeros.
+    /// The coarse plane and the fine one; `2·code_stride(dim)` bytes each, padded with zeros.
     pub(crate) high: Box<[i8]>,
     pub(crate) low: Box<[i8]>,
-    /// What the codes' offset of 128 adds to each plane's sum.
-    pub(crate) high_offset: i32,
-    pub(crate) low_offset: i32,
-    /// `q̂ = step·(128·high + low)`.
+    pub(crate) high_sum: i32,
+    pub(crate) low_sum: i32,
+    /// `q̂ = step·(256·high + low)`.
     pub(crate) step: f32,
     /// `‖q‖` with slack.
     pub(crate) norm: f32,
@@ -172,17 +193,15 @@ impl QueryCodes {
     pub(crate) fn new(query: &[f32]) -> Self {
         let length = norm(query);
         let power = power_of_two_for(length);
-        let most = query
-            .iter()
-            .fold(0.0_f64, |most, value| most.max(f64::from(value.abs())));
-        let step = f64::from((most * power / CODE_MOST) as f32);
+        let most = query.iter().fold(0.0_f64, |most, value| most.max(f64::from(value.abs())));
+        let step = f64::from((most * power / QUERY_MOST) as f32);
         let inverse = if step > 0.0 { power / step } else { 0.0 };
-        let stride = code_stride(query.len());
+        let stride = 2 * code_stride(query.len());
         let mut codes = Self {
             high: vec![0; stride].into(),
             low: vec![0; stride].into(),
-            high_offset: 0,
-            low_offset: 0,
+            high_sum: 0,
+            low_sum: 0,
             step: step as f32,
             norm: 0.0,
             coarse_error: 0.0,
@@ -196,18 +215,15 @@ impl QueryCodes {
 
     #[inline]
     fn fill(&mut self, query: &[f32], inverse: f64) {
-        let (mut high_sum, mut low_sum) = (0_i32, 0_i32);
         for ((value, high), low) in query.iter().zip(&mut self.high).zip(&mut self.low) {
             let whole = (f64::from(*value) * inverse + ROUNDER_F64).to_bits() as i32;
-            let coarse = (whole + PLANE_MOST) >> 7;
-            let fine = whole - 128 * coarse;
-            high_sum += coarse;
-            low_sum += fine;
+            let coarse = (whole + 128) >> 8;
+            let fine = whole - 256 * coarse;
+            self.high_sum += coarse;
+            self.low_sum += fine;
             *high = coarse as i8;
             *low = fine as i8;
         }
-        self.high_offset = i32::from(CODE_ZERO) * high_sum;
-        self.low_offset = i32::from(CODE_ZERO) * low_sum;
     }
 
     #[inline]
@@ -216,17 +232,12 @@ impl QueryCodes {
         let mut fine = [0.0_f64; LANES];
         let power = self.power;
         let mut add = |lane: usize, value: f32, high: i8, low: i8| {
-            let left = f64::from(value) * power - step * 128.0 * f64::from(high);
+            let left = f64::from(value) * power - step * 256.0 * f64::from(high);
             coarse[lane] += left * left;
             fine[lane] += (left - step * f64::from(low)).powi(2);
         };
         let (values, rest) = query.as_chunks::<LANES>();
-        let planes = self
-            .high
-            .as_chunks::<LANES>()
-            .0
-            .iter()
-            .zip(self.low.as_chunks::<LANES>().0);
+        let planes = self.high.as_chunks::<LANES>().0.iter().zip(self.low.as_chunks::<LANES>().0);
         for (values, (high, low)) in values.iter().zip(planes) {
             for lane in 0..LANES {
                 add(lane, values[lane], high[lane], low[lane]);
@@ -234,12 +245,7 @@ impl QueryCodes {
         }
         let whole = query.len() - rest.len();
         for (lane, value) in rest.iter().enumerate() {
-            add(
-                lane,
-                *value,
-                self.high[whole + lane],
-                self.low[whole + lane],
-            );
+            add(lane, *value, self.high[whole + lane], self.low[whole + lane]);
         }
         let with_slack = |squares: [f64; LANES]| {
             let error = squares.iter().sum::<f64>().sqrt();
@@ -250,12 +256,10 @@ impl QueryCodes {
         self.fine_error = with_slack(fine);
     }
 
-    /// Bounds below and above the float64 score times `power`, from both planes' sums. Where they
-    /// overflow the row stays in play: minus and plus infinity, never NaN.
-    pub(crate) fn range(&self, row: RowBound, high: i32, low: i32) -> (f64, f64) {
-        let high = f64::from(high - self.high_offset);
-        let low = f64::from(low - self.low_offset);
-        let middle = f64::from(row.scale) * f64::from(self.step) * (128.0 * high + low);
+    /// Bounds below and above the float64 score times `power`, from the row's code sum. Where
+    /// they overflow the row stays in play: minus and plus infinity, never NaN.
+    pub(crate) fn range(&self, row: RowBound, sum: i64) -> (f64, f64) {
+        let middle = f64::from(row.scale) * f64::from(self.step) * (sum as f64 / 2.0);
         let slack = f64::from(row.residual) * f64::from(self.norm)
             + f64::from(row.norm) * f64::from(self.fine_error);
         if slack.is_finite() {
@@ -263,6 +267,25 @@ impl QueryCodes {
         } else {
             (f64::NEG_INFINITY, f64::INFINITY)
         }
+    }
+
+    /// `q̂·x̂` is `scale·factor·(2·Σh·high − 15·Σhigh)` with the high plane and high nibbles.
+    pub(crate) fn coarse_factor(&self) -> f32 {
+        8.0 * 256.0 * self.step
+    }
+
+    /// `q̂·x̂` is `scale·factor·(2·Σu·high − 255·Σhigh)` with the high plane.
+    pub(crate) fn full_factor(&self) -> f32 {
+        0.5 * 256.0 * self.step
+    }
+
+    /// `Σ(2·u − 255)·(256·high + low)` from the sums of nibbles, high and low, with the high plane
+    /// and with the low one.
+    pub(crate) fn code_sum(&self, with_high: [i32; 2], with_low: [i32; 2]) -> i64 {
+        let plane = |[high, low]: [i32; 2], sum: i32| {
+            2 * (16 * i64::from(high) + i64::from(low)) - i64::from(BYTE_MIDDLE) * i64::from(sum)
+        };
+        256 * plane(with_high, self.high_sum) + plane(with_low, self.low_sum)
     }
 }
 
@@ -296,57 +319,91 @@ mod tests {
     }
 
     fn score(row: &[f32], query: &[f32]) -> f64 {
-        row.iter()
-            .zip(query)
-            .map(|(a, b)| f64::from(*a) * f64::from(*b))
-            .sum()
+        row.iter().zip(query).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
     }
 
-    fn sums(codes: &[u8], query: &QueryCodes) -> (i32, i32) {
-        let sum = |plane: &[i8]| {
-            codes
-                .iter()
-                .zip(plane)
-                .map(|(code, part)| i32::from(*code) * i32::from(*part))
-                .sum()
+    /// Doubled codes, unpacked from both nibble arrays: coarse and full.
+    fn unpacked(high: &[u8], low: &[u8]) -> Vec<(i64, i64)> {
+        let nibble = |bytes: &[u8], at: usize| {
+            let byte = bytes[at / 128 * 64 + at % 64];
+            i64::from(if at % 128 < 64 { byte & 15 } else { byte >> 4 })
         };
-        (sum(&query.high), sum(&query.low))
+        let code = |at| {
+            let (high, low) = (nibble(high, at), nibble(low, at));
+            (16 * (2 * high - 15), 2 * (16 * high + low) - 255)
+        };
+        (0..2 * high.len()).map(code).collect()
+    }
+
+    fn encoded(row: &[f32]) -> (RowBound, Vec<(i64, i64)>) {
+        let stride = code_stride(row.len());
+        let (mut high, mut low) = (vec![0; stride], vec![0; stride]);
+        let bound = encode(row, &mut vec![0; 2 * stride], &mut high, &mut low);
+        (bound, unpacked(&high, &low))
     }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
         #[test]
         fn the_score_lies_inside_its_bounds(
-            pairs in prop::collection::vec((extreme(), extreme()), 1..90)
+            pairs in prop::collection::vec((extreme(), extreme()), 1..200)
         ) {
-            let (mut row, query): (Vec<f32>, Vec<f32>) = pairs.into_iter().unzip();
-            row.resize(row_stride(query.len()), 0.0);
-            let mut codes = vec![0; code_stride(query.len())];
-            let bound = encode(&row, &mut codes);
+            let (row, query): (Vec<f32>, Vec<f32>) = pairs.into_iter().unzip();
+            let (bound, codes) = encoded(&row);
             let planes = QueryCodes::new(&query);
-            let (high, low) = sums(&codes, &planes);
-            let (least, most) = planes.range(bound, high, low);
+            let part = |at: usize| 256 * i64::from(planes.high[at]) + i64::from(planes.low[at]);
+            let sum = (0..row.len()).map(|at| codes[at].1 * part(at)).sum();
+            let (least, most) = planes.range(bound, sum);
             let exact = score(&row, &query) * planes.power;
             prop_assert!((least..=most).contains(&exact), "{least} {exact} {most}");
+            let coarse: i64 =
+                (0..row.len()).map(|at| codes[at].0 / 16 * i64::from(planes.high[at])).sum();
+            let middle = f64::from(bound.scale) * f64::from(planes.coarse_factor()) * coarse as f64;
+            let slack = f64::from(bound.coarse_residual) * f64::from(planes.norm)
+                + f64::from(bound.norm) * f64::from(planes.coarse_error);
+            prop_assert!(!slack.is_finite() || (exact - middle).abs() <= slack);
         }
 
         #[test]
-        fn query_planes_stay_where_sixteen_bit_pairs_cannot_saturate(
-            query in prop::collection::vec(extreme(), 1..90)
+        fn residual_norms_cover_what_the_codes_leave_out(
+            row in prop::collection::vec(-1.0_f32..1.0, 1..200)
         ) {
-            let planes = QueryCodes::new(&query);
-            prop_assert!(planes.high.iter().chain(&planes.low).all(|part| part.abs() <= 64));
+            let (bound, codes) = encoded(&row);
+            let left = |whole: fn(&(i64, i64)) -> i64| {
+                let squares = row.iter().zip(&codes).map(|(value, code)| {
+                    (f64::from(*value) - f64::from(bound.scale) / 2.0 * whole(code) as f64).powi(2)
+                });
+                squares.sum::<f64>().sqrt()
+            };
+            prop_assert!(left(|code| code.1) <= f64::from(bound.residual));
+            prop_assert!(left(|code| code.0) <= f64::from(bound.coarse_residual));
+            let largest = row.iter().fold(0.0_f32, |most, value| most.max(value.abs()));
+            let half_steps = f64::from(largest) / 128.0 * (row.len() as f64).sqrt();
+            prop_assert!(f64::from(bound.residual) <= 0.501 * half_steps + 1e-30);
+            prop_assert!(f64::from(bound.coarse_residual) <= 8.01 * half_steps + 1e-30);
         }
     }
 
     #[test]
+    fn codes_reach_both_ends_of_the_range() {
+        let (bound, codes) = encoded(&[1.0, -1.0, 0.253]);
+        assert_eq!(codes[..3], [(240, 255), (-240, -255), (80, 65)]);
+        assert_eq!(bound.scale.to_bits(), (1.0_f32 / 128.0).to_bits());
+    }
+
+    #[test]
     fn the_zero_row_and_the_zero_query_have_bounds_around_zero() {
-        let mut codes = vec![0; 64];
-        let bound = encode(&[0.0; 16], &mut codes);
-        let planes = QueryCodes::new(&[0.0; 3]);
-        let (high, low) = sums(&codes, &planes);
-        let (least, most) = planes.range(bound, high, low);
+        let (bound, _) = encoded(&[0.0; 3]);
+        let (least, most) = QueryCodes::new(&[0.0; 3]).range(bound, 0);
         assert!(least <= 0.0 && (0.0..1e-30).contains(&most));
+    }
+
+    #[test]
+    fn query_planes_reach_the_ends_of_a_byte() {
+        let planes = QueryCodes::new(&[1.0, -1.0, 0.25]);
+        assert_eq!(planes.high[..3], [127, -127, 32]);
+        assert_eq!(planes.low[..3], [127, -127, -32]);
+        assert_eq!((planes.high_sum, planes.low_sum), (32, -32));
     }
 
     #[test]

@@ -1,13 +1,14 @@
-//! Exact top-k over a snapshot: certified int8 bounds rule rows out, float64 scores decide.
+//! Exact top-k over a snapshot: certified bounds rule rows out, float64 scores decide.
 //!
-//! Rows whose upper bound reaches the k-th best lower bound so far are bounded again by both
-//! query planes, and the few that remain at the end are scored from their float32 rows.
+//! A scan reads 4 bits a component. Rows whose upper bound reaches the k-th best lower bound so far
+//! wait a moment for their other 4 bits, are bounded again, and raise that lower bound; the few
+//! that remain at the end are scored from their float32 rows.
 
 use crate::index::{Snapshot, VectorRows};
 use crate::quant::{QueryCodes, rounded_down, row_stride};
 use crate::segment::{SegmentView, set_bits};
 use crate::selection::{SegmentRows, SelectedRows};
-use crate::simd::{CHUNK, CodedRows, Kernel};
+use crate::simd::{CHUNK, CodedRows, Depth, Kernel, Limit};
 use crate::top_k::{Hit, KthLargest, TopK};
 
 /// Up to this many rows scoring all of them beats bounding them first (`docs/kernel.md`).
@@ -18,6 +19,16 @@ const SCORE_ALL_SHARE: usize = 4;
 
 /// Segments with fewer than one selected row in this many are read row by row.
 const SPARSE_SHARE: usize = 6;
+
+/// Rows that wait for their other nibbles; enough to hide the fetch, few enough to raise the
+/// threshold early.
+const PENDING_ROWS: usize = 16;
+
+/// Rows scanned at a time until there is a threshold, which every one of them would reach.
+const FIRST_ROWS: usize = 16;
+
+/// Runs bounded by all their bits after one in which the high nibbles ruled out less than half.
+const UNHELPFUL_RUNS: usize = 3;
 
 /// Float32 rows fetched ahead of the one being scored.
 const SCORE_AHEAD: usize = 3;
@@ -65,25 +76,14 @@ struct Scorer<'a> {
 impl<'a> Scorer<'a> {
     fn new(kernel: &'a dyn Kernel, wanted: &Wanted<'_>, k: usize) -> Self {
         let mut query = vec![0.0; row_stride(wanted.query.len())];
-        query
-            .iter_mut()
-            .zip(wanted.query)
-            .for_each(|(wide, value)| *wide = f64::from(*value));
-        Self {
-            kernel,
-            query: query.into(),
-            min_score: wanted.min_score,
-            best: TopK::new(k),
-        }
+        query.iter_mut().zip(wanted.query).for_each(|(wide, value)| *wide = f64::from(*value));
+        Self { kernel, query: query.into(), min_score: wanted.min_score, best: TopK::new(k) }
     }
 
     fn offer(&mut self, view: &SegmentView, row: usize) {
         let score = self.kernel.dot(view.segment.vector(row), &self.query);
         if score >= self.min_score {
-            self.best.offer(Hit {
-                score,
-                id: view.segment.ids()[row],
-            });
+            self.best.offer(Hit { score, id: view.segment.ids()[row] });
         }
     }
 }
@@ -137,6 +137,10 @@ struct Cascade<'a> {
     floor: KthLargest,
     threshold: f64,
     candidates: Vec<Candidate>,
+    /// Runs for which the high nibbles are not looked at alone.
+    unhelpful_runs: usize,
+    /// Rows of the segment at hand that reach the threshold by their high nibbles.
+    pending: Vec<u32>,
     listed: Vec<u32>,
 }
 
@@ -155,6 +159,8 @@ impl<'a> Cascade<'a> {
             floor: KthLargest::new(k),
             threshold: (min_score * query.power).next_down(),
             candidates: Vec::with_capacity(256),
+            unhelpful_runs: 0,
+            pending: Vec::with_capacity(PENDING_ROWS + CHUNK),
             listed: Vec::new(),
         }
     }
@@ -172,18 +178,48 @@ impl<'a> Cascade<'a> {
     fn scan_run(&mut self, position: usize, view: &SegmentView, allowed: Option<&SegmentRows>) {
         let coded = view.segment.coded();
         for (at, (count, word)) in words_in_play(view, allowed).enumerate() {
-            if word == 0 {
-                continue;
-            }
-            let first = at * CHUNK;
-            let threshold = rounded_down(self.threshold);
-            let mask = self
-                .kernel
-                .reaching(&coded, first, count, self.query, threshold);
-            for bit in set_bits(mask & word) {
-                self.consider(position, &coded, first + bit);
+            let step = self.rows_at_once();
+            for from in (0..count).step_by(step) {
+                let here = step.min(count - from);
+                let wanted = (word >> from) & (u64::MAX >> (CHUNK - here));
+                if wanted != 0 {
+                    self.scan_rows(position, &coded, at * CHUNK + from, here, wanted);
+                }
             }
         }
+        self.bound_pending(position, &coded, 1);
+    }
+
+    /// Bound the `wanted` ones of a run of rows by their high nibbles; or by all their bits, for a
+    /// while after the high ones ruled out less than half, and cost more than they saved.
+    fn scan_rows(
+        &mut self,
+        position: usize,
+        coded: &CodedRows<'_>,
+        first: usize,
+        count: usize,
+        wanted: u64,
+    ) {
+        if self.unhelpful_runs > 0 {
+            self.unhelpful_runs -= 1;
+            let mask = self.kernel.reaching(coded, first, count, &self.limit(Depth::Full));
+            for bit in set_bits(mask & wanted) {
+                self.consider(position, coded, (first + bit) as u32);
+            }
+            return;
+        }
+        let mask = self.kernel.reaching(coded, first, count, &self.limit(Depth::Coarse));
+        if mask.count_ones() as usize * 2 > count {
+            self.unhelpful_runs = UNHELPFUL_RUNS;
+        }
+        for bit in set_bits(mask & wanted) {
+            self.await_low_nibbles(coded, (first + bit) as u32);
+        }
+        self.bound_pending(position, coded, PENDING_ROWS);
+    }
+
+    fn limit(&self, depth: Depth) -> Limit<'a> {
+        Limit::new(depth, self.query, rounded_down(self.threshold))
     }
 
     fn scan_listed(&mut self, position: usize, view: &SegmentView, allowed: &SegmentRows) {
@@ -193,32 +229,55 @@ impl<'a> Cascade<'a> {
         listed.extend(rows_in_play(view, Some(allowed)).map(|row| row as u32));
         let mut rest = listed.as_slice();
         while !rest.is_empty() {
-            let (here, ahead) = rest.split_at(CHUNK.min(rest.len()));
-            let threshold = rounded_down(self.threshold);
-            let mask = self
-                .kernel
-                .reaching_listed(&coded, here, ahead, self.query, threshold);
+            let (here, ahead) = rest.split_at(self.rows_at_once().min(rest.len()));
+            let limit = self.limit(Depth::Coarse);
+            let mask = self.kernel.reaching_listed(&coded, here, ahead, &limit);
             for bit in set_bits(mask) {
-                self.consider(position, &coded, here[bit] as usize);
+                self.await_low_nibbles(&coded, here[bit]);
             }
+            self.bound_pending(position, &coded, PENDING_ROWS);
             rest = ahead;
         }
+        self.bound_pending(position, &coded, 1);
         self.listed = listed;
     }
 
-    /// Bound a row by both planes; it stays if it may still be among the best.
-    fn consider(&mut self, position: usize, coded: &CodedRows<'_>, row: usize) {
-        let (high, low) = self.kernel.plane_sums(coded.row(row), self.query);
-        let bound = coded.bound(row);
-        let (lower, upper) = self.query.range(bound, high, low);
+    fn rows_at_once(&self) -> usize {
+        if self.threshold == f64::NEG_INFINITY { FIRST_ROWS } else { CHUNK }
+    }
+
+    fn await_low_nibbles(&mut self, coded: &CodedRows<'_>, row: u32) {
+        self.kernel.prefetch(coded.low_row(row as usize));
+        self.pending.push(row);
+    }
+
+    /// Bound the pending rows by all their bits, once there are `enough` of them. A row stays if
+    /// it may still be among the best.
+    fn bound_pending(&mut self, position: usize, coded: &CodedRows<'_>, enough: usize) {
+        if self.pending.len() < enough {
+            return;
+        }
+        let pending = std::mem::take(&mut self.pending);
+        for listed in pending.chunks(CHUNK) {
+            let limit = self.limit(Depth::Full);
+            let mask = self.kernel.reaching_listed(coded, listed, &[], &limit);
+            for bit in set_bits(mask) {
+                self.consider(position, coded, listed[bit]);
+            }
+        }
+        self.pending = pending;
+        self.pending.clear();
+    }
+
+    /// Bound a row by everything but its float32 values.
+    fn consider(&mut self, position: usize, coded: &CodedRows<'_>, row: u32) {
+        let (high, low) = (coded.high_row(row as usize), coded.low_row(row as usize));
+        let sum = self.kernel.code_sum(high, low, self.query);
+        let (lower, upper) = self.query.range(coded.bound(row as usize), sum);
         if upper < self.threshold {
             return;
         }
-        self.candidates.push(Candidate {
-            upper,
-            segment: position as u32,
-            row: row as u32,
-        });
+        self.candidates.push(Candidate { upper, segment: position as u32, row });
         if let Some(floor) = self.floor.offer(lower) {
             self.threshold = self.threshold.max(floor);
         }
@@ -227,17 +286,15 @@ impl<'a> Cascade<'a> {
     /// Score what may be among the best, the most promising first, until nothing else can be.
     fn finish(mut self, mut scorer: Scorer<'_>) -> Vec<Hit> {
         let threshold = self.threshold;
-        self.candidates
-            .retain(|candidate| candidate.upper >= threshold);
-        self.candidates
-            .sort_unstable_by(|one, other| other.upper.total_cmp(&one.upper));
+        self.candidates.retain(|candidate| candidate.upper >= threshold);
+        self.candidates.sort_unstable_by(|one, other| other.upper.total_cmp(&one.upper));
         for (at, candidate) in self.candidates.iter().enumerate() {
             if candidate.upper < scorer.best.floor() * self.query.power {
                 break;
             }
             if let Some(next) = self.candidates.get(at + SCORE_AHEAD) {
                 let segment = &self.vectors.segments[next.segment as usize].segment;
-                self.kernel.prefetch(segment.vector(next.row as usize));
+                self.kernel.prefetch(bytemuck::cast_slice(segment.vector(next.row as usize)));
             }
             let view = &self.vectors.segments[candidate.segment as usize];
             scorer.offer(view, candidate.row as usize);

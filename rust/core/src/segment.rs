@@ -1,7 +1,7 @@
-//! Fixed-capacity rows: float32 vectors, their int8 copies and bounds, and their ids.
+//! Fixed-capacity rows: float32 vectors, their nested codes and bounds, and their ids.
 //!
 //! One writer appends; readers hold views, each with the length and the dead rows it was
-//! published with. The 4-bit copy of sealed segments will stand beside `codes`.
+//! published with.
 
 use std::sync::Arc;
 
@@ -16,8 +16,10 @@ pub(crate) struct Segment {
     row_stride: usize,
     code_stride: usize,
     vectors: Arc<AppendBuffer<Line>>,
-    codes: Arc<AppendBuffer<Line>>,
+    high: Arc<AppendBuffer<Line>>,
+    low: Arc<AppendBuffer<Line>>,
     scale: Arc<AppendBuffer<f32>>,
+    coarse_residual: Arc<AppendBuffer<f32>>,
     residual: Arc<AppendBuffer<f32>>,
     norm: Arc<AppendBuffer<f32>>,
     ids: Arc<AppendBuffer<i64>>,
@@ -32,9 +34,11 @@ impl Segment {
 
     pub(crate) fn coded(&self) -> CodedRows<'_> {
         CodedRows {
-            codes: bytemuck::cast_slice(self.codes.filled()),
+            high: bytemuck::cast_slice(self.high.filled()),
+            low: bytemuck::cast_slice(self.low.filled()),
             stride: self.code_stride,
             scale: self.scale.filled(),
+            coarse_residual: self.coarse_residual.filled(),
             residual: self.residual.filled(),
             norm: self.norm.filled(),
         }
@@ -50,7 +54,7 @@ impl Segment {
 
     pub(crate) fn bytes(&self) -> usize {
         let bound = size_of::<RowBound>() + size_of::<i64>();
-        self.capacity() * (self.row_stride * size_of::<f32>() + self.code_stride + bound)
+        self.capacity() * (self.row_stride * size_of::<f32>() + 2 * self.code_stride + bound)
     }
 }
 
@@ -59,13 +63,18 @@ pub(crate) struct SegmentWriter {
     kernel: &'static dyn Kernel,
     segment: Arc<Segment>,
     vectors: Appender<Line>,
-    codes: Appender<Line>,
+    high: Appender<Line>,
+    low: Appender<Line>,
     scale: Appender<f32>,
+    coarse_residual: Appender<f32>,
     residual: Appender<f32>,
     norm: Appender<f32>,
     ids: Appender<i64>,
+    dim: usize,
     row: Box<[Line]>,
-    coded: Box<[Line]>,
+    codes: Box<[u8]>,
+    high_row: Box<[Line]>,
+    low_row: Box<[Line]>,
     len: usize,
 }
 
@@ -75,8 +84,10 @@ impl SegmentWriter {
         let row_lines = row_stride * size_of::<f32>() / size_of::<Line>();
         let code_lines = code_stride / size_of::<Line>();
         let (vectors, vectors_appender) = AppendBuffer::with_capacity(capacity * row_lines);
-        let (codes, codes_appender) = AppendBuffer::with_capacity(capacity * code_lines);
+        let (high, high_appender) = AppendBuffer::with_capacity(capacity * code_lines);
+        let (low, low_appender) = AppendBuffer::with_capacity(capacity * code_lines);
         let (scale, scale_appender) = AppendBuffer::with_capacity(capacity);
+        let (coarse_residual, coarse_appender) = AppendBuffer::with_capacity(capacity);
         let (residual, residual_appender) = AppendBuffer::with_capacity(capacity);
         let (norm, norm_appender) = AppendBuffer::with_capacity(capacity);
         let (ids, ids_appender) = AppendBuffer::with_capacity(capacity);
@@ -84,8 +95,10 @@ impl SegmentWriter {
             row_stride,
             code_stride,
             vectors,
-            codes,
+            high,
+            low,
             scale,
+            coarse_residual,
             residual,
             norm,
             ids,
@@ -94,13 +107,18 @@ impl SegmentWriter {
             kernel,
             segment: Arc::new(segment),
             vectors: vectors_appender,
-            codes: codes_appender,
+            high: high_appender,
+            low: low_appender,
             scale: scale_appender,
+            coarse_residual: coarse_appender,
             residual: residual_appender,
             norm: norm_appender,
             ids: ids_appender,
+            dim,
             row: bytemuck::allocation::zeroed_slice_box(row_lines),
-            coded: bytemuck::allocation::zeroed_slice_box(code_lines),
+            codes: vec![0; 2 * code_stride].into(),
+            high_row: bytemuck::allocation::zeroed_slice_box(code_lines),
+            low_row: bytemuck::allocation::zeroed_slice_box(code_lines),
             len: 0,
         }
     }
@@ -121,11 +139,15 @@ impl SegmentWriter {
     pub(crate) fn append(&mut self, id: i64, write: impl FnOnce(&mut [f32])) {
         let row: &mut [f32] = bytemuck::cast_slice_mut(&mut self.row);
         write(row);
-        let bound = self
-            .kernel
-            .encode(row, bytemuck::cast_slice_mut(&mut self.coded));
+        let bound = self.kernel.encode(
+            &row[..self.dim],
+            &mut self.codes,
+            bytemuck::cast_slice_mut(&mut self.high_row),
+            bytemuck::cast_slice_mut(&mut self.low_row),
+        );
         self.vectors.append(&self.row);
-        self.codes.append(&self.coded);
+        self.high.append(&self.high_row);
+        self.low.append(&self.low_row);
         self.append_bound(id, bound);
     }
 
@@ -133,13 +155,15 @@ impl SegmentWriter {
     pub(crate) fn append_from(&mut self, other: &Segment, row: usize) {
         let coded = other.coded();
         self.vectors.append(bytemuck::cast_slice(other.vector(row)));
-        self.codes.append(bytemuck::cast_slice(coded.row(row)));
+        self.high.append(bytemuck::cast_slice(coded.high_row(row)));
+        self.low.append(bytemuck::cast_slice(coded.low_row(row)));
         let bound = coded.bound(row);
         self.append_bound(other.ids()[row], bound);
     }
 
     fn append_bound(&mut self, id: i64, bound: RowBound) {
         self.scale.append(&[bound.scale]);
+        self.coarse_residual.append(&[bound.coarse_residual]);
         self.residual.append(&[bound.residual]);
         self.norm.append(&[bound.norm]);
         self.ids.append(&[id]);
@@ -164,12 +188,7 @@ struct DeadRows {
 
 impl SegmentView {
     pub(crate) fn new(serial: u64, segment: Arc<Segment>, len: usize) -> Self {
-        Self {
-            serial,
-            segment,
-            len,
-            dead: None,
-        }
+        Self { serial, segment, len, dead: None }
     }
 
     pub(crate) fn dead_count(&self) -> usize {
@@ -192,12 +211,9 @@ impl SegmentView {
     /// Mark rows dead in a copy of the bitmap; other views keep theirs.
     pub(crate) fn bury(&mut self, rows: impl IntoIterator<Item = usize>) {
         let words = self.segment.capacity().div_ceil(CHUNK);
-        let dead = self.dead.get_or_insert_with(|| {
-            Arc::new(DeadRows {
-                words: vec![0; words].into(),
-                count: 0,
-            })
-        });
+        let dead = self
+            .dead
+            .get_or_insert_with(|| Arc::new(DeadRows { words: vec![0; words].into(), count: 0 }));
         let dead = Arc::make_mut(dead);
         for row in rows {
             let bit = 1 << (row % CHUNK);
@@ -207,11 +223,7 @@ impl SegmentView {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.segment.bytes()
-            + self
-                .dead
-                .as_ref()
-                .map_or(0, |dead| size_of_val(&*dead.words))
+        self.segment.bytes() + self.dead.as_ref().map_or(0, |dead| size_of_val(&*dead.words))
     }
 }
 

@@ -33,10 +33,7 @@ impl Selection {
         let mut ids = ids.to_vec();
         ids.sort_unstable();
         ids.dedup();
-        Self {
-            ids: ids.into(),
-            resolved: Mutex::new(None),
-        }
+        Self { ids: ids.into(), resolved: Mutex::new(None) }
     }
 
     /// The selected ids, ascending, each once.
@@ -51,10 +48,7 @@ impl Selection {
             return known;
         }
         let segments = resolve(&self.ids, &snapshot.vectors);
-        let fresh = Arc::new(SelectedRows {
-            revision: snapshot.revision,
-            segments,
-        });
+        let fresh = Arc::new(SelectedRows { revision: snapshot.revision, segments });
         *self.resolved.lock() = Some(Arc::clone(&fresh));
         fresh
     }

@@ -17,10 +17,7 @@ impl Eq for Hit {}
 impl Ord for Hit {
     /// Smaller is better, so that the worst kept hit is on top of the heap.
     fn cmp(&self, other: &Self) -> Ordering {
-        other
-            .score
-            .total_cmp(&self.score)
-            .then(self.id.cmp(&other.id))
+        other.score.total_cmp(&self.score).then(self.id.cmp(&other.id))
     }
 }
 
@@ -38,10 +35,7 @@ pub(crate) struct TopK {
 
 impl TopK {
     pub(crate) fn new(k: usize) -> Self {
-        Self {
-            k,
-            heap: BinaryHeap::with_capacity(k.min(4096) + 1),
-        }
+        Self { k, heap: BinaryHeap::with_capacity(k.min(4096) + 1) }
     }
 
     /// Offer one hit. A NaN score is never kept.
@@ -97,10 +91,7 @@ impl PartialOrd for TotalF64 {
 
 impl KthLargest {
     pub(crate) fn new(k: usize) -> Self {
-        Self {
-            k,
-            heap: BinaryHeap::with_capacity(k.min(4096) + 1),
-        }
+        Self { k, heap: BinaryHeap::with_capacity(k.min(4096) + 1) }
     }
 
     /// Take one number in; returns the new k-th largest where it rose. NaN counts as nothing.
@@ -132,22 +123,13 @@ mod tests {
         for id in [5, 3, 9, 4] {
             best.offer(Hit { score: 1.0, id });
         }
-        assert_eq!(
-            best.into_sorted()
-                .iter()
-                .map(|hit| hit.id)
-                .collect::<Vec<_>>(),
-            [3, 4]
-        );
+        assert_eq!(best.into_sorted().iter().map(|hit| hit.id).collect::<Vec<_>>(), [3, 4]);
     }
 
     #[test]
     fn nan_is_never_kept_and_k_zero_keeps_nothing() {
         let mut best = TopK::new(1);
-        best.offer(Hit {
-            score: f64::NAN,
-            id: 1,
-        });
+        best.offer(Hit { score: f64::NAN, id: 1 });
         assert!(best.into_sorted().is_empty());
         let mut none = TopK::new(0);
         none.offer(Hit { score: 1.0, id: 1 });

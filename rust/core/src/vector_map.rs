@@ -47,19 +47,11 @@ impl VectorMap {
     /// When `dim` is 0 or above [`MAX_DIM`], or `MNEMIC_KERNEL` cannot be had.
     pub fn new(dim: usize, metric: Metric) -> Result<Self, Error> {
         if !(1..=MAX_DIM).contains(&dim) {
-            return Err(Error::DimensionOutOfRange {
-                found: dim,
-                most: MAX_DIM,
-            });
+            return Err(Error::DimensionOutOfRange { found: dim, most: MAX_DIM });
         }
         let kernel = simd::kernel()?;
         let index = MemoryIndex::new(kernel, dim);
-        Ok(Self {
-            dim,
-            metric,
-            kernel,
-            index,
-        })
+        Ok(Self { dim, metric, kernel, index })
     }
 
     /// Components of a vector.
@@ -100,8 +92,7 @@ impl VectorMap {
     pub fn upsert(&self, ids: &[i64], vectors: &[f32]) -> Result<(), Error> {
         self.check_rows(ids, vectors)?;
         if !ids.is_empty() {
-            self.index
-                .upsert(ids, |at, row| self.write(&vectors[at * self.dim..], row));
+            self.index.upsert(ids, |at, row| self.write(&vectors[at * self.dim..], row));
         }
         Ok(())
     }
@@ -113,8 +104,7 @@ impl VectorMap {
     /// As for [`VectorMap::upsert`].
     pub fn replace(&self, ids: &[i64], vectors: &[f32]) -> Result<(), Error> {
         self.check_rows(ids, vectors)?;
-        self.index
-            .replace(ids, |at, row| self.write(&vectors[at * self.dim..], row));
+        self.index.replace(ids, |at, row| self.write(&vectors[at * self.dim..], row));
         Ok(())
     }
 
@@ -133,10 +123,7 @@ impl VectorMap {
         let mut rows = Vec::with_capacity(ids.len() * self.dim);
         for id in ids {
             let len = snapshot.vectors.places.len();
-            let row = snapshot
-                .vectors
-                .vector(*id)
-                .ok_or(Error::UnknownId { id: *id, len })?;
+            let row = snapshot.vectors.vector(*id).ok_or(Error::UnknownId { id: *id, len })?;
             rows.extend_from_slice(&row[..self.dim]);
         }
         Ok(rows)
@@ -160,11 +147,7 @@ impl VectorMap {
         let mut row = vec![0.0; self.dim];
         let answers = queries.chunks_exact(self.dim).map(|query| {
             self.write(query, &mut row);
-            let wanted = Wanted {
-                query: &row,
-                k: search.k,
-                min_score: search.min_score,
-            };
+            let wanted = Wanted { query: &row, k: search.k, min_score: search.min_score };
             scan::search(self.kernel, &snapshot, allowed.as_deref(), &wanted)
         });
         Ok(answers.collect())
@@ -183,10 +166,7 @@ impl VectorMap {
         self.check_vectors("vectors", vectors)?;
         let count = vectors.len() / self.dim;
         if count != ids.len() {
-            return Err(Error::CountMismatch {
-                ids: ids.len(),
-                vectors: count,
-            });
+            return Err(Error::CountMismatch { ids: ids.len(), vectors: count });
         }
         match first_repeat(ids) {
             Some(id) => Err(Error::DuplicateId { id }),
@@ -196,11 +176,7 @@ impl VectorMap {
 
     fn check_vectors(&self, what: &'static str, vectors: &[f32]) -> Result<(), Error> {
         if !vectors.len().is_multiple_of(self.dim) {
-            return Err(Error::DimensionMismatch {
-                what,
-                found: vectors.len(),
-                wanted: self.dim,
-            });
+            return Err(Error::DimensionMismatch { what, found: vectors.len(), wanted: self.dim });
         }
         // Without a short cut, so that the comparison runs in vector registers.
         let finite = |row: &[f32]| row.iter().fold(true, |all, value| all & value.is_finite());
@@ -227,8 +203,5 @@ fn first_repeat(ids: &[i64]) -> Option<i64> {
     }
     let mut sorted = ids.to_vec();
     sorted.sort_unstable();
-    sorted
-        .windows(2)
-        .find(|pair| pair[0] == pair[1])
-        .map(|pair| pair[0])
+    sorted.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
 }

@@ -24,10 +24,7 @@ impl Twin {
         let allowed = |id: &i64| allow.is_none_or(|ids| ids.contains(id));
         let rows = self.0.iter().filter(|(id, _)| allowed(id));
         let mut hits: Vec<Hit> = rows
-            .map(|(id, row)| Hit {
-                score: score(row, query),
-                id: *id,
-            })
+            .map(|(id, row)| Hit { score: score(row, query), id: *id })
             .filter(|hit| hit.score >= least)
             .collect();
         hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.id.cmp(&b.id)));
@@ -55,12 +52,7 @@ enum Step {
     Upsert(Vec<(i64, u64)>),
     Replace(Vec<(i64, u64)>),
     Remove(Vec<i64>),
-    Search {
-        query: u64,
-        k: usize,
-        allow: Option<Vec<i64>>,
-        least: Option<u64>,
-    },
+    Search { query: u64, k: usize, allow: Option<Vec<i64>>, least: Option<u64> },
 }
 
 fn distinct() -> impl Strategy<Value = Vec<(i64, u64)>> {
@@ -92,10 +84,7 @@ fn pick(pool: &[Vec<f32>], seed: u64) -> &[f32] {
 
 fn flat(pool: &[Vec<f32>], rows: &[(i64, u64)]) -> (Vec<i64>, Vec<f32>) {
     let ids = rows.iter().map(|(id, _)| *id).collect();
-    let vectors = rows
-        .iter()
-        .flat_map(|(_, seed)| pick(pool, *seed).to_vec())
-        .collect();
+    let vectors = rows.iter().flat_map(|(_, seed)| pick(pool, *seed).to_vec()).collect();
     (ids, vectors)
 }
 
@@ -113,41 +102,25 @@ fn run(metric: Metric, pool: &[Vec<f32>], steps: Vec<Step>) -> Result<(), TestCa
             Step::Upsert(rows) => {
                 let (ids, vectors) = flat(pool, &rows);
                 map.upsert(&ids, &vectors).expect("valid");
-                twin.0.extend(
-                    rows.iter()
-                        .map(|(id, seed)| (*id, stored(pick(pool, *seed)))),
-                );
+                twin.0.extend(rows.iter().map(|(id, seed)| (*id, stored(pick(pool, *seed)))));
             }
             Step::Replace(rows) => {
                 let (ids, vectors) = flat(pool, &rows);
                 map.replace(&ids, &vectors).expect("valid");
-                twin.0 = rows
-                    .iter()
-                    .map(|(id, seed)| (*id, stored(pick(pool, *seed))))
-                    .collect();
+                twin.0 = rows.iter().map(|(id, seed)| (*id, stored(pick(pool, *seed)))).collect();
             }
             Step::Remove(ids) => {
                 let before = twin.0.len();
                 twin.0.retain(|id, _| !ids.contains(id));
                 prop_assert_eq!(map.remove(&ids), before - twin.0.len());
             }
-            Step::Search {
-                query,
-                k,
-                allow,
-                least,
-            } => {
+            Step::Search { query, k, allow, least } => {
                 let query = pick(pool, query);
                 let own = stored(query);
-                let least = least.map_or(f64::NEG_INFINITY, |seed| {
-                    score(&stored(pick(pool, seed)), &own)
-                });
+                let least =
+                    least.map_or(f64::NEG_INFINITY, |seed| score(&stored(pick(pool, seed)), &own));
                 let selection = allow.as_deref().map(Selection::new);
-                let search = Search {
-                    k,
-                    allow: selection.as_ref(),
-                    min_score: least,
-                };
+                let search = Search { k, allow: selection.as_ref(), min_score: least };
                 let wanted = twin.search(&own, k, allow.as_deref(), least);
                 for _ in 0..2 {
                     let found = map.search(query, &search).expect("valid").remove(0);
@@ -197,23 +170,15 @@ fn check_large(dim: usize, rows: usize, vectors: &[f32]) {
     let map = VectorMap::new(dim, Metric::InnerProduct).expect("a valid dimension");
     let ids: Vec<i64> = (0..rows as i64).rev().map(|id| id * 3 - 50).collect();
     map.replace(&ids, vectors).expect("valid");
-    let twin = Twin(
-        ids.iter()
-            .zip(vectors.chunks(dim))
-            .map(|(id, row)| (*id, row.to_vec()))
-            .collect(),
-    );
+    let twin =
+        Twin(ids.iter().zip(vectors.chunks(dim)).map(|(id, row)| (*id, row.to_vec())).collect());
     let some: Vec<i64> = ids.iter().copied().step_by(37).collect();
     let most: Vec<i64> = ids.iter().copied().filter(|id| id % 5 != 0).collect();
     for (seed, k) in [(90, 1), (91, 10), (92, 100), (93, rows / 3), (94, rows + 5)] {
         let query = numbers(seed, dim);
         for allow in [None, Some(&some), Some(&most)] {
             let selection = allow.map(|ids| Selection::new(ids));
-            let search = Search {
-                k,
-                allow: selection.as_ref(),
-                min_score: f64::NEG_INFINITY,
-            };
+            let search = Search { k, allow: selection.as_ref(), min_score: f64::NEG_INFINITY };
             let found = map.search(&query, &search).expect("valid").remove(0);
             let wanted = twin.search(&query, k, allow.map(Vec::as_slice), f64::NEG_INFINITY);
             assert_eq!(found, wanted, "dim {dim}, {rows} rows, k {k}");
@@ -223,14 +188,7 @@ fn check_large(dim: usize, rows: usize, vectors: &[f32]) {
 
 #[test]
 fn large_maps_answer_as_brute_force_does() {
-    for (dim, rows) in [
-        (1, 3000),
-        (7, 9001),
-        (64, 9000),
-        (385, 3000),
-        (1536, 700),
-        (4096, 300),
-    ] {
+    for (dim, rows) in [(1, 3000), (7, 9001), (64, 9000), (385, 3000), (1536, 700), (4096, 300)] {
         check_large(dim, rows, &numbers(dim as u64, dim * rows));
     }
 }
@@ -239,17 +197,13 @@ fn large_maps_answer_as_brute_force_does() {
 fn outlier_dimensions_and_duplicates_change_nothing() {
     let (dim, rows) = (48, 2000);
     let mut outliers = numbers(5, dim * rows);
-    outliers
-        .iter_mut()
-        .step_by(dim)
-        .for_each(|value| *value *= 100.0);
+    outliers.iter_mut().step_by(dim).for_each(|value| *value *= 100.0);
     check_large(dim, rows, &outliers);
     let repeated: Vec<f32> = numbers(6, dim * 10).repeat(rows / 10);
     check_large(dim, rows, &repeated);
     check_large(dim, rows, &vec![0.25; dim * rows]);
-    let norms: Vec<f32> = (0..dim * rows)
-        .map(|at| 10.0_f32.powi((at / dim % 60) as i32 - 30))
-        .collect();
+    let norms: Vec<f32> =
+        (0..dim * rows).map(|at| 10.0_f32.powi((at / dim % 60) as i32 - 30)).collect();
     check_large(dim, rows, &norms);
 }
 
@@ -269,10 +223,7 @@ fn a_million_overwrites_of_a_thousand_ids_stay_small() {
         }
     }
     assert_eq!(map.len(), 1000);
-    assert!(
-        most as f64 <= fresh as f64 * 1.5,
-        "{most} bytes, {fresh} when fresh"
-    );
+    assert!(most as f64 <= fresh as f64 * 1.5, "{most} bytes, {fresh} when fresh");
 }
 
 #[test]
@@ -282,12 +233,7 @@ fn background_compaction_loses_no_write_that_runs_beside_it() {
     let all: Vec<i64> = (0..ids as i64).collect();
     map.replace(&all, &numbers(3, dim * ids)).expect("valid");
     let mut row = vec![0.0; dim];
-    let mut firsts: Vec<f32> = map
-        .get(&all)
-        .expect("there")
-        .into_iter()
-        .step_by(dim)
-        .collect();
+    let mut firsts: Vec<f32> = map.get(&all).expect("there").into_iter().step_by(dim).collect();
     for turn in 0..turns {
         row[0] = turn as f32;
         let (one, other) = (turn * 7919 % ids, turn * 31 % ids);
@@ -297,11 +243,6 @@ fn background_compaction_loses_no_write_that_runs_beside_it() {
         firsts[one] = turn as f32;
         firsts[other] = turn as f32;
     }
-    let found: Vec<f32> = map
-        .get(&all)
-        .expect("there")
-        .into_iter()
-        .step_by(dim)
-        .collect();
+    let found: Vec<f32> = map.get(&all).expect("there").into_iter().step_by(dim).collect();
     assert_eq!(found, firsts);
 }

@@ -26,10 +26,7 @@ pub(crate) fn vectors(
         && array.len() == dim
         && array.is_contiguous()
     {
-        return Ok(Vectors {
-            values: array.to_vec()?,
-            is_batch: false,
-        });
+        return Ok(Vectors { values: array.to_vec()?, is_batch: false });
     }
     let array = as_array(argument, what)?;
     let kind = array.dtype().kind();
@@ -85,10 +82,7 @@ pub(crate) fn ids(argument: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
     }
     match array.dtype().kind() {
         b'i' => copied(&array, "int64"),
-        b'u' => copied::<u64>(&array, "uint64")?
-            .into_iter()
-            .map(signed)
-            .collect(),
+        b'u' => copied::<u64>(&array, "uint64")?.into_iter().map(signed).collect(),
         _ => {
             let dtype = array.dtype();
             let message = format!("ids must be whole numbers within int64, found dtype {dtype}");
@@ -110,14 +104,11 @@ fn as_array<'py>(
         return Ok(array.clone());
     }
     let numpy = argument.py().import("numpy")?;
-    let array = numpy
-        .call_method1("asarray", (argument,))
-        .map_err(|cause| {
-            let error =
-                ArrayTypeError::new_err(format!("{what} cannot be read as an array: {cause}"));
-            error.set_cause(argument.py(), Some(cause));
-            error
-        })?;
+    let array = numpy.call_method1("asarray", (argument,)).map_err(|cause| {
+        let error = ArrayTypeError::new_err(format!("{what} cannot be read as an array: {cause}"));
+        error.set_cause(argument.py(), Some(cause));
+        error
+    })?;
     Ok(array.cast_into::<PyUntypedArray>()?)
 }
 

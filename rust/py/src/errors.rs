@@ -13,10 +13,7 @@ pyo3::import_exception!(mnemic.errors, NonFiniteVectorError);
 pyo3::import_exception!(mnemic.errors, UnknownIdError);
 
 /// The Python exception for a core error.
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "`map_err` hands the error over"
-)]
+#[expect(clippy::needless_pass_by_value, reason = "`map_err` hands the error over")]
 pub(crate) fn raised(error: Error) -> PyErr {
     let message = error.to_string();
     match error {

@@ -36,9 +36,7 @@ pub(crate) fn fingerprint_digests<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Bo
 
 fn collect(texts: &Bound<'_, PyAny>) -> PyResult<Vec<PyBackedStr>> {
     if texts.is_instance_of::<PyString>() {
-        return Err(PyTypeError::new_err(
-            "texts must be an iterable of str, not one str",
-        ));
+        return Err(PyTypeError::new_err("texts must be an iterable of str, not one str"));
     }
     let item = |(index, text): (usize, PyResult<Bound<'_, PyAny>>)| {
         utf8(as_str(text?, index)?, || format!("texts[{index}]"))

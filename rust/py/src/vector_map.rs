@@ -33,9 +33,7 @@ impl PyVectorMap {
     fn new(dim: i64, metric: &str) -> PyResult<Self> {
         let metric = metric_named(metric)?;
         // A negative dimension becomes 0, which the core refuses with the range it wants.
-        VectorMap::new(usize::try_from(dim).unwrap_or(0), metric)
-            .map(Self)
-            .map_err(raised)
+        VectorMap::new(usize::try_from(dim).unwrap_or(0), metric).map(Self).map_err(raised)
     }
 
     #[getter]
@@ -65,12 +63,7 @@ impl PyVectorMap {
     }
 
     fn __repr__(&self) -> String {
-        format!(
-            "<VectorMap dim={} metric={} rows={}>",
-            self.dim(),
-            self.metric(),
-            self.0.len()
-        )
+        format!("<VectorMap dim={} metric={} rows={}>", self.dim(), self.metric(), self.0.len())
     }
 
     #[pyo3(signature = (ids, vectors, /))]
@@ -113,9 +106,7 @@ impl PyVectorMap {
             Ok(row) if is_single => Ok(Some(PyArray1::from_vec(py, row).into_any())),
             Ok(rows) => {
                 let shape = [ids.len(), self.dim()];
-                Ok(Some(
-                    PyArray1::from_vec(py, rows).reshape(shape)?.into_any(),
-                ))
+                Ok(Some(PyArray1::from_vec(py, rows).reshape(shape)?.into_any()))
             }
         }
     }
@@ -137,26 +128,14 @@ impl PyVectorMap {
         min_score: Option<f64>,
     ) -> PyResult<PyHits> {
         let Ok(k) = usize::try_from(k) else {
-            return Err(InvalidArgumentError::new_err(format!(
-                "k must be at least 0, found {k}"
-            )));
+            return Err(InvalidArgumentError::new_err(format!("k must be at least 0, found {k}")));
         };
         let queries = arrays::vectors(query, self.dim(), "query")?;
         let allow = allow.map(selection).transpose()?;
         let min_score = min_score.unwrap_or(f64::NEG_INFINITY);
-        let search = Search {
-            k,
-            allow: allow.as_deref(),
-            min_score,
-        };
-        let found = py
-            .detach(|| self.0.search(&queries.values, &search))
-            .map_err(raised)?;
-        if queries.is_batch {
-            batch_hits(py, &found, k)
-        } else {
-            Ok(single_hits(py, &found))
-        }
+        let search = Search { k, allow: allow.as_deref(), min_score };
+        let found = py.detach(|| self.0.search(&queries.values, &search)).map_err(raised)?;
+        if queries.is_batch { batch_hits(py, &found, k) } else { Ok(single_hits(py, &found)) }
     }
 }
 
@@ -170,8 +149,7 @@ impl PyVectorMap {
     ) -> PyResult<()> {
         let ids = arrays::ids(ids)?;
         let vectors = arrays::vectors(vectors, self.dim(), "vectors")?;
-        py.detach(|| change(&self.0, &ids, &vectors.values))
-            .map_err(raised)
+        py.detach(|| change(&self.0, &ids, &vectors.values)).map_err(raised)
     }
 }
 
@@ -225,17 +203,11 @@ fn single_hits(py: Python<'_>, found: &[Vec<Hit>]) -> PyHits {
     let hits = found.first().map_or(&[][..], Vec::as_slice);
     let ids = PyArray1::from_iter(py, hits.iter().map(|hit| hit.id));
     let scores = PyArray1::from_iter(py, hits.iter().map(|hit| hit.score));
-    PyHits {
-        ids: ids.into_any().unbind(),
-        scores: scores.into_any().unbind(),
-        counts: None,
-    }
+    PyHits { ids: ids.into_any().unbind(), scores: scores.into_any().unbind(), counts: None }
 }
 
 fn batch_hits(py: Python<'_>, found: &[Vec<Hit>], k: usize) -> PyResult<PyHits> {
-    let elements = k
-        .checked_mul(found.len())
-        .filter(|elements| *elements <= BATCH_ELEMENTS);
+    let elements = k.checked_mul(found.len()).filter(|elements| *elements <= BATCH_ELEMENTS);
     let Some(elements) = elements else {
         let message = format!(
             "a batch answer has {} x k elements, at most {BATCH_ELEMENTS}; found k = {k}",

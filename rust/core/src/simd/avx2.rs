@@ -1,20 +1,20 @@
-//! AVX2 with FMA: eight rows at a time, 32 code bytes a step.
-#![expect(
-    unsafe_code,
-    reason = "vector loads, prefetches and calls of AVX2 functions"
-)]
+//! AVX2 with FMA: eight rows at a time, a cache line of nibbles a step.
+#![expect(unsafe_code, reason = "vector loads, prefetches and calls of AVX2 functions")]
 
 use std::arch::x86_64::*;
 
-use super::{CHUNK, CodedRows, Kernel, Lines, eight_from, eight_of, values_from, values_of};
-use crate::quant::{self, QueryCodes, RowBound};
+use super::{
+    BothLines, CHUNK, CodedRows, Depth, Kernel, Limit, Lines, eight_from, eight_of, values_from,
+    values_of,
+};
+use crate::quant::{self, LINE_COMPONENTS, QueryCodes, RowBound};
 
 /// Rows summed side by side: eight accumulators leave registers for the query and the products.
 const ROWS: usize = 8;
 const WIDTH: usize = 32;
 const LINE: usize = 64;
 /// How far ahead codes are fetched; measured in `docs/kernel.md`.
-const PREFETCH_BYTES: usize = 4096;
+const PREFETCH_BYTES: usize = 2048;
 
 /// Exists only where AVX2 and FMA do: `detect` alone makes one.
 pub(crate) struct Avx2(());
@@ -34,9 +34,9 @@ impl Kernel for Avx2 {
         unsafe { dot(row, query) }
     }
 
-    fn encode(&self, row: &[f32], codes: &mut [u8]) -> RowBound {
+    fn encode(&self, row: &[f32], codes: &mut [u8], high: &mut [u8], low: &mut [u8]) -> RowBound {
         // SAFETY: as in `dot`.
-        unsafe { encode(row, codes) }
+        unsafe { encode(row, codes, high, low) }
     }
 
     fn query_codes(&self, query: &[f32]) -> QueryCodes {
@@ -44,21 +44,14 @@ impl Kernel for Avx2 {
         unsafe { query_codes(query) }
     }
 
-    fn plane_sums(&self, codes: &[u8], query: &QueryCodes) -> (i32, i32) {
+    fn code_sum(&self, high: &[u8], low: &[u8], query: &QueryCodes) -> i64 {
         // SAFETY: as in `dot`.
-        unsafe { plane_sums(codes, query) }
+        unsafe { code_sum(high, low, query) }
     }
 
-    fn reaching(
-        &self,
-        rows: &CodedRows<'_>,
-        first: usize,
-        count: usize,
-        query: &QueryCodes,
-        threshold: f32,
-    ) -> u64 {
+    fn reaching(&self, rows: &CodedRows<'_>, first: usize, count: usize, limit: &Limit<'_>) -> u64 {
         // SAFETY: as in `dot`.
-        unsafe { reaching(rows, first, count, query, threshold) }
+        unsafe { reaching(rows, first, count, limit) }
     }
 
     fn reaching_listed(
@@ -66,55 +59,46 @@ impl Kernel for Avx2 {
         rows: &CodedRows<'_>,
         listed: &[u32],
         ahead: &[u32],
-        query: &QueryCodes,
-        threshold: f32,
+        limit: &Limit<'_>,
     ) -> u64 {
         // SAFETY: as in `dot`.
-        unsafe { reaching_listed(rows, listed, ahead, query, threshold) }
+        unsafe { reaching_listed(rows, listed, ahead, limit) }
     }
 
-    fn prefetch(&self, row: &[f32]) {
-        for line in row.chunks(LINE / size_of::<f32>()) {
-            prefetch(line.as_ptr().cast());
+    fn prefetch(&self, bytes: &[u8]) {
+        for line in bytes.chunks(LINE) {
+            prefetch(line.as_ptr());
         }
     }
 }
 
 #[target_feature(enable = "avx2,fma")]
-fn reaching(
-    rows: &CodedRows<'_>,
-    first: usize,
-    count: usize,
-    query: &QueryCodes,
-    threshold: f32,
-) -> u64 {
+fn reaching(rows: &CodedRows<'_>, first: usize, count: usize, limit: &Limit<'_>) -> u64 {
     assert!(count <= CHUNK);
     let mut mask = 0;
     let whole = count - count % ROWS;
     for from in (0..whole).step_by(ROWS) {
-        let sums = high_sums::<true>(rows.run_lines(first + from), query);
-        let bounds = Bounds {
-            scale: load_f32x8(values_from(rows.scale, first + from)),
-            residual: load_f32x8(values_from(rows.residual, first + from)),
-            norm: load_f32x8(values_from(rows.norm, first + from)),
+        let start = first + from;
+        let sums = match limit.depth {
+            Depth::Coarse => nibble_sums::<true>(rows.run_lines(start), limit.query),
+            Depth::Full => full_sums(rows, eight_from(start, ROWS), limit.query),
         };
-        mask |= bits_reaching(&bounds, sums, query, threshold) << from;
+        let bounds = Bounds {
+            scale: load_f32x8(values_from(rows.scale, start)),
+            residual: load_f32x8(values_from(limit.residual(rows), start)),
+            norm: load_f32x8(values_from(rows.norm, start)),
+        };
+        mask |= bits_reaching(&bounds, sums, limit) << from;
     }
     if whole < count {
         let picked = eight_from(first + whole, count - whole);
-        mask |= picked_reaching(rows, picked, count - whole, query, threshold) << whole;
+        mask |= picked_reaching(rows, picked, count - whole, limit) << whole;
     }
     mask
 }
 
 #[target_feature(enable = "avx2,fma")]
-fn reaching_listed(
-    rows: &CodedRows<'_>,
-    listed: &[u32],
-    ahead: &[u32],
-    query: &QueryCodes,
-    threshold: f32,
-) -> u64 {
+fn reaching_listed(rows: &CodedRows<'_>, listed: &[u32], ahead: &[u32], limit: &Limit<'_>) -> u64 {
     assert!(listed.len() <= CHUNK);
     let mut mask = 0;
     let mut ahead = ahead.chunks(ROWS);
@@ -122,8 +106,7 @@ fn reaching_listed(
         for row in ahead.next().unwrap_or_default() {
             prefetch_coded(rows, *row as usize);
         }
-        let bits = picked_reaching(rows, eight_of(here), here.len(), query, threshold);
-        mask |= bits << (part * ROWS);
+        mask |= picked_reaching(rows, eight_of(here), here.len(), limit) << (part * ROWS);
     }
     mask
 }
@@ -135,16 +118,18 @@ fn picked_reaching(
     rows: &CodedRows<'_>,
     picked: [usize; ROWS],
     count: usize,
-    query: &QueryCodes,
-    threshold: f32,
+    limit: &Limit<'_>,
 ) -> u64 {
-    let sums = high_sums::<false>(rows.picked_lines(picked), query);
+    let sums = match limit.depth {
+        Depth::Coarse => nibble_sums::<false>(rows.picked_lines(picked), limit.query),
+        Depth::Full => full_sums(rows, picked, limit.query),
+    };
     let bounds = Bounds {
         scale: load_f32x8(&values_of(rows.scale, picked)),
-        residual: load_f32x8(&values_of(rows.residual, picked)),
+        residual: load_f32x8(&values_of(limit.residual(rows), picked)),
         norm: load_f32x8(&values_of(rows.norm, picked)),
     };
-    bits_reaching(&bounds, sums, query, threshold) & (u64::MAX >> (CHUNK - count))
+    bits_reaching(&bounds, sums, limit) & (u64::MAX >> (CHUNK - count))
 }
 
 /// What bounds eight rows.
@@ -157,39 +142,103 @@ struct Bounds {
 /// Which of eight upper bounds are not below the threshold.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-fn bits_reaching(bounds: &Bounds, sums: __m256i, query: &QueryCodes, threshold: f32) -> u64 {
-    let sums = _mm256_sub_epi32(sums, _mm256_set1_epi32(query.high_offset));
-    let middle = _mm256_mul_ps(_mm256_cvtepi32_ps(sums), _mm256_set1_ps(query.step * 128.0));
-    let error = _mm256_mul_ps(bounds.norm, _mm256_set1_ps(query.coarse_error));
-    let slack = _mm256_fmadd_ps(bounds.residual, _mm256_set1_ps(query.norm), error);
+fn bits_reaching(bounds: &Bounds, sums: __m256i, limit: &Limit<'_>) -> u64 {
+    let twice = _mm256_add_epi32(sums, sums);
+    let sums = _mm256_sub_epi32(twice, _mm256_set1_epi32(limit.middle));
+    let middle = _mm256_mul_ps(_mm256_cvtepi32_ps(sums), _mm256_set1_ps(limit.factor));
+    let error = _mm256_mul_ps(bounds.norm, _mm256_set1_ps(limit.query.coarse_error));
+    let slack = _mm256_fmadd_ps(bounds.residual, _mm256_set1_ps(limit.query.norm), error);
     let upper = _mm256_fmadd_ps(bounds.scale, middle, slack);
     // Not-less-than, unordered: a bound that overflowed to NaN must keep its row.
-    let keep = _mm256_cmp_ps::<_CMP_NLT_UQ>(upper, _mm256_set1_ps(threshold));
+    let keep = _mm256_cmp_ps::<_CMP_NLT_UQ>(upper, _mm256_set1_ps(limit.threshold));
     u64::from(_mm256_movemask_ps(keep).cast_unsigned())
 }
 
-/// The sums of `codes · high` of eight rows. With `AHEAD` the codes that follow are fetched.
+/// The sums of stored nibbles times the high plane, of eight rows. With `AHEAD` the nibbles
+/// that follow are fetched.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-fn high_sums<const AHEAD: bool>(lines: [Lines<'_>; ROWS], query: &QueryCodes) -> __m256i {
+fn nibble_sums<const AHEAD: bool>(lines: [Lines<'_>; ROWS], query: &QueryCodes) -> __m256i {
     let [a, b, c, d, e, f, g, h] = lines;
     // Zipped iterators, because indexing eight slices would check each of them at every step.
     let lines = a.zip(b).zip(c.zip(d)).zip(e.zip(f).zip(g.zip(h)));
-    let ones = _mm256_set1_epi16(1);
     let mut sums = [_mm256_setzero_si256(); ROWS];
-    for (part, (((a, b), (c, d)), ((e, f), (g, h)))) in query.high.as_chunks().0.iter().zip(lines) {
-        let parts: [__m256i; 2] = halves_i8(part);
+    for (parts, (((a, b), (c, d)), ((e, f), (g, h)))) in query.high.as_chunks().0.iter().zip(lines)
+    {
+        let parts = load_parts(parts);
         for (sum, line) in sums.iter_mut().zip([a, b, c, d, e, f, g, h]) {
             if AHEAD {
                 prefetch(line.as_ptr().wrapping_add(PREFETCH_BYTES));
             }
-            for (codes, part) in halves_u8(line).into_iter().zip(parts) {
-                let pairs = _mm256_maddubs_epi16(codes, part);
-                *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(pairs, ones));
-            }
+            *sum = _mm256_add_epi32(*sum, line_sum(line, parts));
         }
     }
     add_across(sums)
+}
+
+/// The sums of both stored nibbles, `16·high + low`, times the high plane, of eight rows.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn full_sums(rows: &CodedRows<'_>, picked: [usize; ROWS], query: &QueryCodes) -> __m256i {
+    let [a, b, c, d, e, f, g, h] = picked;
+    let lines = |row| rows.both_lines(row);
+    let front = four_full_sums([lines(a), lines(b), lines(c), lines(d)], query);
+    let back = four_full_sums([lines(e), lines(f), lines(g), lines(h)], query);
+    _mm256_set_m128i(back, front)
+}
+
+/// As `full_sums`, of four rows: their eight arrays fit the general registers.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn four_full_sums(lines: [BothLines<'_>; 4], query: &QueryCodes) -> __m128i {
+    let [a, b, c, d] = lines;
+    let (ones, sixteens) = (_mm256_set1_epi16(1), _mm256_set1_epi16(16));
+    let mut sums = [_mm256_setzero_si256(); 4];
+    for (parts, ((a, b), (c, d))) in query.high.as_chunks().0.iter().zip(a.zip(b).zip(c.zip(d))) {
+        let parts = load_parts(parts);
+        for (sum, (high, low)) in sums.iter_mut().zip([a, b, c, d]) {
+            let high = _mm256_madd_epi16(line_pairs(high, parts), sixteens);
+            let low = _mm256_madd_epi16(line_pairs(low, parts), ones);
+            *sum = _mm256_add_epi32(*sum, _mm256_add_epi32(high, low));
+        }
+    }
+    let [a, b, c, d] = sums;
+    let four = _mm256_hadd_epi32(_mm256_hadd_epi32(a, b), _mm256_hadd_epi32(c, d));
+    _mm_add_epi32(_mm256_castsi256_si128(four), _mm256_extracti128_si256::<1>(four))
+}
+
+/// The sum of one line's nibbles times their parts of a plane, in eight lanes.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn line_sum(line: &[u8; LINE], parts: [__m256i; 4]) -> __m256i {
+    _mm256_madd_epi16(line_pairs(line, parts), _mm256_set1_epi16(1))
+}
+
+/// One line's nibbles times their parts of a plane, summed in sixteen lanes: pairs of products
+/// are at most 2·15·128, four of them stay below 2¹⁵.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn line_pairs(line: &[u8; LINE], [a, b, c, d]: [__m256i; 4]) -> __m256i {
+    let [first, second] = line.as_chunks::<WIDTH>().0 else { unreachable!("twice 32 are 64") };
+    let (first, second) = (load_u8x32(first), load_u8x32(second));
+    let low = _mm256_set1_epi8(15);
+    let first_high = _mm256_and_si256(_mm256_srli_epi16::<4>(first), low);
+    let second_high = _mm256_and_si256(_mm256_srli_epi16::<4>(second), low);
+    let lows = _mm256_add_epi16(
+        _mm256_maddubs_epi16(_mm256_and_si256(first, low), a),
+        _mm256_maddubs_epi16(_mm256_and_si256(second, low), b),
+    );
+    let highs =
+        _mm256_add_epi16(_mm256_maddubs_epi16(first_high, c), _mm256_maddubs_epi16(second_high, d));
+    _mm256_add_epi16(lows, highs)
+}
+
+/// The parts of a plane that go with one line, 32 components each.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn load_parts(parts: &[i8; LINE_COMPONENTS]) -> [__m256i; 4] {
+    let [a, b, c, d] = parts.as_chunks::<WIDTH>().0 else { unreachable!("four times 32 are 128") };
+    [load_i8x32(a), load_i8x32(b), load_i8x32(c), load_i8x32(d)]
 }
 
 /// Lane `i` of the result is the sum of `sums[i]`.
@@ -205,8 +254,8 @@ pub(super) fn add_across(sums: [__m256i; ROWS]) -> __m256i {
 }
 
 #[target_feature(enable = "avx2,fma")]
-fn encode(row: &[f32], codes: &mut [u8]) -> RowBound {
-    quant::encode(row, codes)
+fn encode(row: &[f32], codes: &mut [u8], high: &mut [u8], low: &mut [u8]) -> RowBound {
+    quant::encode(row, codes, high, low)
 }
 
 #[target_feature(enable = "avx2,fma")]
@@ -215,28 +264,24 @@ fn query_codes(query: &[f32]) -> QueryCodes {
 }
 
 #[target_feature(enable = "avx2,fma")]
-fn plane_sums(codes: &[u8], query: &QueryCodes) -> (i32, i32) {
-    let ones = _mm256_set1_epi16(1);
-    let mut high = _mm256_setzero_si256();
-    let mut low = _mm256_setzero_si256();
-    let planes = query
-        .high
-        .as_chunks::<WIDTH>()
-        .0
-        .iter()
-        .zip(query.low.as_chunks::<WIDTH>().0);
-    for (codes, (high_part, low_part)) in codes.as_chunks::<WIDTH>().0.iter().zip(planes) {
-        let codes = load_u8x32(codes);
-        let pairs = _mm256_maddubs_epi16(codes, load_i8x32(high_part));
-        high = _mm256_add_epi32(high, _mm256_madd_epi16(pairs, ones));
-        let pairs = _mm256_maddubs_epi16(codes, load_i8x32(low_part));
-        low = _mm256_add_epi32(low, _mm256_madd_epi16(pairs, ones));
+fn code_sum(high: &[u8], low: &[u8], query: &QueryCodes) -> i64 {
+    let planes = query.high.as_chunks().0.iter().zip(query.low.as_chunks().0);
+    let nibbles = high.as_chunks().0.iter().zip(low.as_chunks().0);
+    let mut with_high = [_mm256_setzero_si256(); 2];
+    let mut with_low = [_mm256_setzero_si256(); 2];
+    for ((high, low), (high_parts, low_parts)) in nibbles.zip(planes) {
+        let (high_parts, low_parts) = (load_parts(high_parts), load_parts(low_parts));
+        with_high[0] = _mm256_add_epi32(with_high[0], line_sum(high, high_parts));
+        with_high[1] = _mm256_add_epi32(with_high[1], line_sum(low, high_parts));
+        with_low[0] = _mm256_add_epi32(with_low[0], line_sum(high, low_parts));
+        with_low[1] = _mm256_add_epi32(with_low[1], line_sum(low, low_parts));
     }
     let zero = _mm256_setzero_si256();
-    let both = add_across([high, low, zero, zero, zero, zero, zero, zero]);
-    (
-        _mm256_extract_epi32::<0>(both),
-        _mm256_extract_epi32::<1>(both),
+    let ([a, b], [c, d]) = (with_high, with_low);
+    let sums = add_across([a, b, c, d, zero, zero, zero, zero]);
+    query.code_sum(
+        [_mm256_extract_epi32::<0>(sums), _mm256_extract_epi32::<1>(sums)],
+        [_mm256_extract_epi32::<2>(sums), _mm256_extract_epi32::<3>(sums)],
     )
 }
 
@@ -254,10 +299,7 @@ fn dot(row: &[f32], query: &[f64]) -> f64 {
         back = _mm256_fmadd_pd(right, load_f64x4(second), back);
     }
     let four = _mm256_add_pd(front, back);
-    let two = _mm_add_pd(
-        _mm256_castpd256_pd128(four),
-        _mm256_extractf128_pd::<1>(four),
-    );
+    let two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd::<1>(four));
     _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)))
 }
 
@@ -272,10 +314,10 @@ fn halves(values: &[f32; 8]) -> [__m256d; 2] {
 }
 
 fn prefetch_coded(rows: &CodedRows<'_>, row: usize) {
-    for line in rows.row(row).chunks(LINE) {
+    for line in rows.high_row(row).chunks(LINE) {
         prefetch(line.as_ptr());
     }
-    for values in [rows.scale, rows.residual, rows.norm] {
+    for values in [rows.scale, rows.coarse_residual, rows.norm] {
         prefetch(values[row..].as_ptr().cast());
     }
 }
@@ -284,24 +326,6 @@ fn prefetch_coded(rows: &CodedRows<'_>, row: usize) {
 fn prefetch(address: *const u8) {
     // SAFETY: a prefetch is a hint and never faults, whatever the address.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
-}
-
-#[inline]
-#[target_feature(enable = "avx2,fma")]
-fn halves_u8(line: &[u8; LINE]) -> [__m256i; 2] {
-    let [first, second] = line.as_chunks::<WIDTH>().0 else {
-        unreachable!("twice 32 are 64")
-    };
-    [load_u8x32(first), load_u8x32(second)]
-}
-
-#[inline]
-#[target_feature(enable = "avx2,fma")]
-fn halves_i8(line: &[i8; LINE]) -> [__m256i; 2] {
-    let [first, second] = line.as_chunks::<WIDTH>().0 else {
-        unreachable!("twice 32 are 64")
-    };
-    [load_i8x32(first), load_i8x32(second)]
 }
 
 #[inline]

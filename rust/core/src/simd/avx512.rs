@@ -1,18 +1,18 @@
-//! AVX-512 with VNNI: eight rows at a time, 64 code bytes a step, both query planes at once.
+//! AVX-512 with VNNI: eight rows at a time, a cache line of nibbles a step.
 //!
 //! Without VNNI the AVX2 kernel is used: its byte products would be no faster in wider registers.
-#![expect(
-    unsafe_code,
-    reason = "vector loads, prefetches and calls of AVX-512 functions"
-)]
+#![expect(unsafe_code, reason = "vector loads, prefetches and calls of AVX-512 functions")]
 
 use std::arch::x86_64::*;
 
 use super::avx2::add_across;
-use super::{CHUNK, CodedRows, Kernel, Lines, eight_from, eight_of, values_from, values_of};
-use crate::quant::{self, QueryCodes, RowBound};
+use super::{
+    BothLines, CHUNK, CodedRows, Depth, Kernel, Limit, Lines, eight_from, eight_of, values_from,
+    values_of,
+};
+use crate::quant::{self, LINE_COMPONENTS, QueryCodes, RowBound};
 
-/// Rows summed side by side: two planes for each take sixteen of the thirty-two registers.
+/// Rows summed side by side.
 const ROWS: usize = 8;
 const WIDTH: usize = 64;
 const PREFETCH_BYTES: usize = 4096;
@@ -41,9 +41,9 @@ impl Kernel for Avx512Vnni {
         unsafe { dot(row, query) }
     }
 
-    fn encode(&self, row: &[f32], codes: &mut [u8]) -> RowBound {
+    fn encode(&self, row: &[f32], codes: &mut [u8], high: &mut [u8], low: &mut [u8]) -> RowBound {
         // SAFETY: as in `dot`.
-        unsafe { encode(row, codes) }
+        unsafe { encode(row, codes, high, low) }
     }
 
     fn query_codes(&self, query: &[f32]) -> QueryCodes {
@@ -51,21 +51,14 @@ impl Kernel for Avx512Vnni {
         unsafe { query_codes(query) }
     }
 
-    fn plane_sums(&self, codes: &[u8], query: &QueryCodes) -> (i32, i32) {
+    fn code_sum(&self, high: &[u8], low: &[u8], query: &QueryCodes) -> i64 {
         // SAFETY: as in `dot`.
-        unsafe { plane_sums(codes, query) }
+        unsafe { code_sum(high, low, query) }
     }
 
-    fn reaching(
-        &self,
-        rows: &CodedRows<'_>,
-        first: usize,
-        count: usize,
-        query: &QueryCodes,
-        threshold: f32,
-    ) -> u64 {
+    fn reaching(&self, rows: &CodedRows<'_>, first: usize, count: usize, limit: &Limit<'_>) -> u64 {
         // SAFETY: as in `dot`.
-        unsafe { reaching(rows, first, count, query, threshold) }
+        unsafe { reaching(rows, first, count, limit) }
     }
 
     fn reaching_listed(
@@ -73,55 +66,46 @@ impl Kernel for Avx512Vnni {
         rows: &CodedRows<'_>,
         listed: &[u32],
         ahead: &[u32],
-        query: &QueryCodes,
-        threshold: f32,
+        limit: &Limit<'_>,
     ) -> u64 {
         // SAFETY: as in `dot`.
-        unsafe { reaching_listed(rows, listed, ahead, query, threshold) }
+        unsafe { reaching_listed(rows, listed, ahead, limit) }
     }
 
-    fn prefetch(&self, row: &[f32]) {
-        for line in row.chunks(WIDTH / size_of::<f32>()) {
-            prefetch(line.as_ptr().cast());
+    fn prefetch(&self, bytes: &[u8]) {
+        for line in bytes.chunks(WIDTH) {
+            prefetch(line.as_ptr());
         }
     }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn reaching(
-    rows: &CodedRows<'_>,
-    first: usize,
-    count: usize,
-    query: &QueryCodes,
-    threshold: f32,
-) -> u64 {
+fn reaching(rows: &CodedRows<'_>, first: usize, count: usize, limit: &Limit<'_>) -> u64 {
     assert!(count <= CHUNK);
     let mut mask = 0;
     let whole = count - count % ROWS;
     for from in (0..whole).step_by(ROWS) {
-        let sums = both_sums::<true>(rows.run_lines(first + from), query);
-        let bounds = Bounds {
-            scale: load_f32x8(values_from(rows.scale, first + from)),
-            residual: load_f32x8(values_from(rows.residual, first + from)),
-            norm: load_f32x8(values_from(rows.norm, first + from)),
+        let start = first + from;
+        let sums = match limit.depth {
+            Depth::Coarse => nibble_sums::<true>(rows.run_lines(start), limit.query),
+            Depth::Full => full_sums(rows, eight_from(start, ROWS), limit.query),
         };
-        mask |= bits_reaching(&bounds, sums, query, threshold) << from;
+        let bounds = Bounds {
+            scale: load_f32x8(values_from(rows.scale, start)),
+            residual: load_f32x8(values_from(limit.residual(rows), start)),
+            norm: load_f32x8(values_from(rows.norm, start)),
+        };
+        mask |= bits_reaching(&bounds, sums, limit) << from;
     }
     if whole < count {
         let picked = eight_from(first + whole, count - whole);
-        mask |= picked_reaching(rows, picked, count - whole, query, threshold) << whole;
+        mask |= picked_reaching(rows, picked, count - whole, limit) << whole;
     }
     mask
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn reaching_listed(
-    rows: &CodedRows<'_>,
-    listed: &[u32],
-    ahead: &[u32],
-    query: &QueryCodes,
-    threshold: f32,
-) -> u64 {
+fn reaching_listed(rows: &CodedRows<'_>, listed: &[u32], ahead: &[u32], limit: &Limit<'_>) -> u64 {
     assert!(listed.len() <= CHUNK);
     let mut mask = 0;
     let mut ahead = ahead.chunks(ROWS);
@@ -129,8 +113,7 @@ fn reaching_listed(
         for row in ahead.next().unwrap_or_default() {
             prefetch_coded(rows, *row as usize);
         }
-        let bits = picked_reaching(rows, eight_of(here), here.len(), query, threshold);
-        mask |= bits << (part * ROWS);
+        mask |= picked_reaching(rows, eight_of(here), here.len(), limit) << (part * ROWS);
     }
     mask
 }
@@ -142,16 +125,18 @@ fn picked_reaching(
     rows: &CodedRows<'_>,
     picked: [usize; ROWS],
     count: usize,
-    query: &QueryCodes,
-    threshold: f32,
+    limit: &Limit<'_>,
 ) -> u64 {
-    let sums = both_sums::<false>(rows.picked_lines(picked), query);
+    let sums = match limit.depth {
+        Depth::Coarse => nibble_sums::<false>(rows.picked_lines(picked), limit.query),
+        Depth::Full => full_sums(rows, picked, limit.query),
+    };
     let bounds = Bounds {
         scale: load_f32x8(&values_of(rows.scale, picked)),
-        residual: load_f32x8(&values_of(rows.residual, picked)),
+        residual: load_f32x8(&values_of(limit.residual(rows), picked)),
         norm: load_f32x8(&values_of(rows.norm, picked)),
     };
-    bits_reaching(&bounds, sums, query, threshold) & (u64::MAX >> (CHUNK - count))
+    bits_reaching(&bounds, sums, limit) & (u64::MAX >> (CHUNK - count))
 }
 
 /// What bounds eight rows.
@@ -161,58 +146,96 @@ struct Bounds {
     norm: __m256,
 }
 
-/// Which of eight upper bounds, from both planes, are not below the threshold.
+/// Which of eight upper bounds are not below the threshold.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn bits_reaching(
-    bounds: &Bounds,
-    [high, low]: [__m256i; 2],
-    query: &QueryCodes,
-    threshold: f32,
-) -> u64 {
-    let high = _mm256_sub_epi32(high, _mm256_set1_epi32(query.high_offset));
-    let low = _mm256_sub_epi32(low, _mm256_set1_epi32(query.low_offset));
-    let coarse = _mm256_cvtepi32_ps(high);
-    let sums = _mm256_fmadd_ps(coarse, _mm256_set1_ps(128.0), _mm256_cvtepi32_ps(low));
-    let middle = _mm256_mul_ps(sums, _mm256_set1_ps(query.step));
-    let error = _mm256_mul_ps(bounds.norm, _mm256_set1_ps(query.fine_error));
-    let slack = _mm256_fmadd_ps(bounds.residual, _mm256_set1_ps(query.norm), error);
+fn bits_reaching(bounds: &Bounds, sums: __m256i, limit: &Limit<'_>) -> u64 {
+    let twice = _mm256_add_epi32(sums, sums);
+    let sums = _mm256_sub_epi32(twice, _mm256_set1_epi32(limit.middle));
+    let middle = _mm256_mul_ps(_mm256_cvtepi32_ps(sums), _mm256_set1_ps(limit.factor));
+    let error = _mm256_mul_ps(bounds.norm, _mm256_set1_ps(limit.query.coarse_error));
+    let slack = _mm256_fmadd_ps(bounds.residual, _mm256_set1_ps(limit.query.norm), error);
     let upper = _mm256_fmadd_ps(bounds.scale, middle, slack);
     // Not-less-than, unordered: a bound that overflowed to NaN must keep its row.
-    u64::from(_mm256_cmp_ps_mask::<_CMP_NLT_UQ>(
-        upper,
-        _mm256_set1_ps(threshold),
-    ))
+    u64::from(_mm256_cmp_ps_mask::<_CMP_NLT_UQ>(upper, _mm256_set1_ps(limit.threshold)))
 }
 
-/// The sums of both planes of eight rows. With `AHEAD` the codes that follow are fetched.
+/// The sums of stored nibbles times the high plane, of eight rows. With `AHEAD` the nibbles
+/// that follow are fetched.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn both_sums<const AHEAD: bool>(lines: [Lines<'_>; ROWS], query: &QueryCodes) -> [__m256i; 2] {
+fn nibble_sums<const AHEAD: bool>(lines: [Lines<'_>; ROWS], query: &QueryCodes) -> __m256i {
     let [a, b, c, d, e, f, g, h] = lines;
     // Zipped iterators, because indexing eight slices would check each of them at every step.
     let lines = a.zip(b).zip(c.zip(d)).zip(e.zip(f).zip(g.zip(h)));
-    let planes = query
-        .high
-        .as_chunks::<WIDTH>()
-        .0
-        .iter()
-        .zip(query.low.as_chunks::<WIDTH>().0);
-    let mut high_sums = [_mm512_setzero_si512(); ROWS];
-    let mut low_sums = [_mm512_setzero_si512(); ROWS];
-    for ((high, low), (((a, b), (c, d)), ((e, f), (g, h)))) in planes.zip(lines) {
-        let (high, low) = (load_i8x64(high), load_i8x64(low));
-        let sums = high_sums.iter_mut().zip(&mut low_sums);
-        for ((high_sum, low_sum), line) in sums.zip([a, b, c, d, e, f, g, h]) {
+    let mut sums = [_mm512_setzero_si512(); ROWS];
+    for (parts, (((a, b), (c, d)), ((e, f), (g, h)))) in query.high.as_chunks().0.iter().zip(lines)
+    {
+        let parts = load_parts(parts);
+        for (sum, line) in sums.iter_mut().zip([a, b, c, d, e, f, g, h]) {
             if AHEAD {
                 prefetch(line.as_ptr().wrapping_add(PREFETCH_BYTES));
             }
-            let codes = load_u8x64(line);
-            *high_sum = _mm512_dpbusd_epi32(*high_sum, codes, high);
-            *low_sum = _mm512_dpbusd_epi32(*low_sum, codes, low);
+            *sum = add_line(*sum, line, parts);
         }
     }
-    [add_folded(&high_sums), add_folded(&low_sums)]
+    add_folded(&sums)
+}
+
+/// The sums of both stored nibbles, `16·high + low`, times the high plane, of eight rows.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
+fn full_sums(rows: &CodedRows<'_>, picked: [usize; ROWS], query: &QueryCodes) -> __m256i {
+    let [a, b, c, d, e, f, g, h] = picked;
+    let lines = |row| rows.both_lines(row);
+    let front = four_full_sums([lines(a), lines(b), lines(c), lines(d)], query);
+    let back = four_full_sums([lines(e), lines(f), lines(g), lines(h)], query);
+    _mm256_set_m128i(back, front)
+}
+
+/// As `full_sums`, of four rows: their eight arrays fit the general registers.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
+fn four_full_sums(lines: [BothLines<'_>; 4], query: &QueryCodes) -> __m128i {
+    let [a, b, c, d] = lines;
+    let mut sums = [[_mm512_setzero_si512(); 2]; 4];
+    for (parts, ((a, b), (c, d))) in query.high.as_chunks().0.iter().zip(a.zip(b).zip(c.zip(d))) {
+        let parts = load_parts(parts);
+        for (sum, (high, low)) in sums.iter_mut().zip([a, b, c, d]) {
+            sum[0] = add_line(sum[0], high, parts);
+            sum[1] = add_line(sum[1], low, parts);
+        }
+    }
+    let [a, b, c, d] = sums;
+    let (a, b, c, d) = (joined(a), joined(b), joined(c), joined(d));
+    let four = _mm256_hadd_epi32(_mm256_hadd_epi32(a, b), _mm256_hadd_epi32(c, d));
+    _mm_add_epi32(_mm256_castsi256_si128(four), _mm256_extracti128_si256::<1>(four))
+}
+
+/// `16·high + low`, the upper half added to the lower.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
+fn joined([high, low]: [__m512i; 2]) -> __m256i {
+    fold(_mm512_add_epi32(_mm512_slli_epi32::<4>(high), low))
+}
+
+/// Add one line's nibbles times their parts of a plane.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
+fn add_line(sum: __m512i, line: &[u8; WIDTH], [first, second]: [__m512i; 2]) -> __m512i {
+    let low = _mm512_set1_epi8(15);
+    let line = load_u8x64(line);
+    let high = _mm512_and_si512(_mm512_srli_epi16::<4>(line), low);
+    let sum = _mm512_dpbusd_epi32(sum, _mm512_and_si512(line, low), first);
+    _mm512_dpbusd_epi32(sum, high, second)
+}
+
+/// The parts of a plane that go with one line, 64 components each.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
+fn load_parts(parts: &[i8; LINE_COMPONENTS]) -> [__m512i; 2] {
+    let [first, second] = parts.as_chunks::<WIDTH>().0 else { unreachable!("twice 64 are 128") };
+    [load_i8x64(first), load_i8x64(second)]
 }
 
 /// Lane `i` of the result is the sum of `sums[i]`.
@@ -220,31 +243,19 @@ fn both_sums<const AHEAD: bool>(lines: [Lines<'_>; ROWS], query: &QueryCodes) ->
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
 fn add_folded(sums: &[__m512i; ROWS]) -> __m256i {
     let [a, b, c, d, e, f, g, h] = *sums;
-    add_across([
-        fold(a),
-        fold(b),
-        fold(c),
-        fold(d),
-        fold(e),
-        fold(f),
-        fold(g),
-        fold(h),
-    ])
+    add_across([fold(a), fold(b), fold(c), fold(d), fold(e), fold(f), fold(g), fold(h)])
 }
 
 /// Add the upper half to the lower.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
 fn fold(sum: __m512i) -> __m256i {
-    _mm256_add_epi32(
-        _mm512_castsi512_si256(sum),
-        _mm512_extracti64x4_epi64::<1>(sum),
-    )
+    _mm256_add_epi32(_mm512_castsi512_si256(sum), _mm512_extracti64x4_epi64::<1>(sum))
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn encode(row: &[f32], codes: &mut [u8]) -> RowBound {
-    quant::encode(row, codes)
+fn encode(row: &[f32], codes: &mut [u8], high: &mut [u8], low: &mut [u8]) -> RowBound {
+    quant::encode(row, codes, high, low)
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
@@ -253,21 +264,25 @@ fn query_codes(query: &[f32]) -> QueryCodes {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn plane_sums(codes: &[u8], query: &QueryCodes) -> (i32, i32) {
-    let mut high = _mm512_setzero_si512();
-    let mut low = _mm512_setzero_si512();
-    let planes = query
-        .high
-        .as_chunks::<WIDTH>()
-        .0
-        .iter()
-        .zip(query.low.as_chunks::<WIDTH>().0);
-    for (codes, (high_part, low_part)) in codes.as_chunks::<WIDTH>().0.iter().zip(planes) {
-        let codes = load_u8x64(codes);
-        high = _mm512_dpbusd_epi32(high, codes, load_i8x64(high_part));
-        low = _mm512_dpbusd_epi32(low, codes, load_i8x64(low_part));
+fn code_sum(high: &[u8], low: &[u8], query: &QueryCodes) -> i64 {
+    let planes = query.high.as_chunks().0.iter().zip(query.low.as_chunks().0);
+    let nibbles = high.as_chunks().0.iter().zip(low.as_chunks().0);
+    let mut with_high = [_mm512_setzero_si512(); 2];
+    let mut with_low = [_mm512_setzero_si512(); 2];
+    for ((high, low), (high_parts, low_parts)) in nibbles.zip(planes) {
+        let (high_parts, low_parts) = (load_parts(high_parts), load_parts(low_parts));
+        with_high[0] = add_line(with_high[0], high, high_parts);
+        with_high[1] = add_line(with_high[1], low, high_parts);
+        with_low[0] = add_line(with_low[0], high, low_parts);
+        with_low[1] = add_line(with_low[1], low, low_parts);
     }
-    (_mm512_reduce_add_epi32(high), _mm512_reduce_add_epi32(low))
+    let zero = _mm512_setzero_si512();
+    let ([a, b], [c, d]) = (with_high, with_low);
+    let sums = add_folded(&[a, b, c, d, zero, zero, zero, zero]);
+    query.code_sum(
+        [_mm256_extract_epi32::<0>(sums), _mm256_extract_epi32::<1>(sums)],
+        [_mm256_extract_epi32::<2>(sums), _mm256_extract_epi32::<3>(sums)],
+    )
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
@@ -275,28 +290,18 @@ fn dot(row: &[f32], query: &[f64]) -> f64 {
     let mut lanes = _mm512_setzero_pd();
     for (values, parts) in row.as_chunks::<8>().0.iter().zip(query.as_chunks::<8>().0) {
         // Products of two float32 are exact in float64, so fusing changes nothing.
-        lanes = _mm512_fmadd_pd(
-            _mm512_cvtps_pd(load_f32x8(values)),
-            load_f64x8(parts),
-            lanes,
-        );
+        lanes = _mm512_fmadd_pd(_mm512_cvtps_pd(load_f32x8(values)), load_f64x8(parts), lanes);
     }
-    let four = _mm256_add_pd(
-        _mm512_castpd512_pd256(lanes),
-        _mm512_extractf64x4_pd::<1>(lanes),
-    );
-    let two = _mm_add_pd(
-        _mm256_castpd256_pd128(four),
-        _mm256_extractf128_pd::<1>(four),
-    );
+    let four = _mm256_add_pd(_mm512_castpd512_pd256(lanes), _mm512_extractf64x4_pd::<1>(lanes));
+    let two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd::<1>(four));
     _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)))
 }
 
 fn prefetch_coded(rows: &CodedRows<'_>, row: usize) {
-    for line in rows.row(row).chunks(WIDTH) {
+    for line in rows.high_row(row).chunks(WIDTH) {
         prefetch(line.as_ptr());
     }
-    for values in [rows.scale, rows.residual, rows.norm] {
+    for values in [rows.scale, rows.coarse_residual, rows.norm] {
         prefetch(values[row..].as_ptr().cast());
     }
 }

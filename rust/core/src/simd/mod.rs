@@ -13,7 +13,7 @@ mod tests;
 use std::sync::OnceLock;
 
 use crate::Error;
-use crate::quant::{QueryCodes, RowBound};
+use crate::quant::{BYTE_MIDDLE, NIBBLE_MIDDLE, QueryCodes, RowBound};
 
 /// Rows are looked at in chunks of this many, the bits of one mask.
 pub(crate) const CHUNK: usize = 64;
@@ -21,75 +21,134 @@ pub(crate) const CHUNK: usize = 64;
 /// Float64 sums go over this many lanes and then through a fixed tree, in every kernel.
 pub(crate) const LANES: usize = 8;
 
-/// The cache lines of one row's codes.
+/// The cache lines of one row's nibbles.
 type Lines<'a> = std::slice::Iter<'a, [u8; 64]>;
 
-/// Eight row numbers from a list, repeating the last where there are fewer.
-#[inline]
-fn eight_of(listed: &[u32]) -> [usize; 8] {
-    std::array::from_fn(|at| listed[at.min(listed.len() - 1)] as usize)
-}
+/// The cache lines of one row's high and low nibbles.
+type BothLines<'a> = std::iter::Zip<Lines<'a>, Lines<'a>>;
 
-/// Eight consecutive row numbers, repeating the last where fewer are wanted.
-#[inline]
-fn eight_from(first: usize, count: usize) -> [usize; 8] {
-    std::array::from_fn(|at| first + at.min(count - 1))
-}
-
-/// The values of eight rows named by number.
-#[inline]
-fn values_of(values: &[f32], picked: [usize; 8]) -> [f32; 8] {
-    picked.map(|row| values[row])
-}
-
-/// The values of eight consecutive rows.
-#[inline]
-fn values_from(values: &[f32], first: usize) -> &[f32; 8] {
-    values[first..]
-        .first_chunk()
-        .expect("every coded row has its bound")
-}
-
-/// The int8 copy of a segment's rows.
+/// The nested codes of a segment's rows.
 #[derive(Clone, Copy)]
 pub(crate) struct CodedRows<'a> {
-    /// `stride` bytes a row.
-    pub(crate) codes: &'a [u8],
+    /// `stride` bytes a row, laid out as `quant` packs them.
+    pub(crate) high: &'a [u8],
+    pub(crate) low: &'a [u8],
     pub(crate) stride: usize,
     pub(crate) scale: &'a [f32],
+    pub(crate) coarse_residual: &'a [f32],
     pub(crate) residual: &'a [f32],
     pub(crate) norm: &'a [f32],
 }
 
 impl<'a> CodedRows<'a> {
-    pub(crate) fn row(&self, row: usize) -> &'a [u8] {
-        &self.codes[row * self.stride..(row + 1) * self.stride]
+    pub(crate) fn high_row(&self, row: usize) -> &'a [u8] {
+        &self.high[row * self.stride..(row + 1) * self.stride]
+    }
+
+    pub(crate) fn low_row(&self, row: usize) -> &'a [u8] {
+        &self.low[row * self.stride..(row + 1) * self.stride]
     }
 
     pub(crate) fn bound(&self, row: usize) -> RowBound {
         RowBound {
             scale: self.scale[row],
+            coarse_residual: self.coarse_residual[row],
             residual: self.residual[row],
             norm: self.norm[row],
         }
     }
 
-    /// The codes of eight rows, named by number, as cache lines.
+    /// The high nibbles of eight rows, named by number.
     #[inline]
     fn picked_lines(&self, picked: [usize; 8]) -> [Lines<'a>; 8] {
-        picked.map(|row| self.row(row).as_chunks().0.iter())
+        eight(|at| self.high_row(picked[at]).as_chunks().0.iter())
     }
 
-    /// The codes of eight consecutive rows as cache lines.
+    /// The high nibbles of eight consecutive rows.
     #[inline]
     fn run_lines(&self, first: usize) -> [Lines<'a>; 8] {
-        let run = &self.codes[first * self.stride..(first + 8) * self.stride];
-        std::array::from_fn(|row| run[row * self.stride..][..self.stride].as_chunks().0.iter())
+        let run = &self.high[first * self.stride..(first + 8) * self.stride];
+        eight(|row| run[row * self.stride..][..self.stride].as_chunks().0.iter())
+    }
+
+    /// Both nibbles of one row, line by line.
+    #[inline]
+    fn both_lines(&self, row: usize) -> BothLines<'a> {
+        let low = self.low_row(row).as_chunks().0.iter();
+        self.high_row(row).as_chunks().0.iter().zip(low)
     }
 }
 
-/// The inner loops. Every kernel gives the same float64 sums to the bit; bounds may differ in
-/// tightness, never in what they promise.
+/// Eight values, written out because array closures are not inlined into vector functions.
+#[inline]
+fn eight<T>(of: impl Fn(usize) -> T) -> [T; 8] {
+    [of(0), of(1), of(2), of(3), of(4), of(5), of(6), of(7)]
+}
+
+/// How much of a row's codes is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// High nibbles.
+    Coarse,
+    /// Both nibbles.
+    Full,
+}
+
+/// What a row must reach, by its codes and the query's high plane.
+pub(crate) struct Limit<'a> {
+    depth: Depth,
+    query: &'a QueryCodes,
+    /// Scores times `query.power`.
+    threshold: f32,
+    /// What twice a sum is at the middle of a row's range.
+    middle: i32,
+    factor: f32,
+}
+
+impl<'a> Limit<'a> {
+    pub(crate) fn new(depth: Depth, query: &'a QueryCodes, threshold: f32) -> Self {
+        let (middle, factor) = match depth {
+            Depth::Coarse => (NIBBLE_MIDDLE, query.coarse_factor()),
+            Depth::Full => (BYTE_MIDDLE, query.full_factor()),
+        };
+        Self { depth, query, threshold, middle: middle * query.high_sum, factor }
+    }
+
+    /// The residual norms that go with the depth.
+    fn residual<'b>(&self, rows: &CodedRows<'b>) -> &'b [f32] {
+        match self.depth {
+            Depth::Coarse => rows.coarse_residual,
+            Depth::Full => rows.residual,
+        }
+    }
+}
+
+/// Eight row numbers from a list, repeating the last where there are fewer.
+#[inline]
+fn eight_of(listed: &[u32]) -> [usize; 8] {
+    eight(|at| listed[at.min(listed.len() - 1)] as usize)
+}
+
+/// Eight consecutive row numbers, repeating the last where fewer are wanted.
+#[inline]
+fn eight_from(first: usize, count: usize) -> [usize; 8] {
+    eight(|at| first + at.min(count - 1))
+}
+
+/// The values of eight rows named by number.
+#[inline]
+fn values_of(values: &[f32], picked: [usize; 8]) -> [f32; 8] {
+    eight(|at| values[picked[at]])
+}
+
+/// The values of eight consecutive rows.
+#[inline]
+fn values_from(values: &[f32], first: usize) -> &[f32; 8] {
+    values[first..].first_chunk().expect("every coded row has its bound")
+}
+
+/// The inner loops. Every kernel gives the same float64 sums and integer sums to the bit, and
+/// bounds that promise the same.
 pub(crate) trait Kernel: Sync {
     fn name(&self) -> &'static str;
 
@@ -98,38 +157,30 @@ pub(crate) trait Kernel: Sync {
     fn dot(&self, row: &[f32], query: &[f64]) -> f64;
 
     /// [`crate::quant::encode`], compiled for this kernel's instructions.
-    fn encode(&self, row: &[f32], codes: &mut [u8]) -> RowBound;
+    fn encode(&self, row: &[f32], codes: &mut [u8], high: &mut [u8], low: &mut [u8]) -> RowBound;
 
     /// [`QueryCodes::new`], compiled for this kernel's instructions.
     fn query_codes(&self, query: &[f32]) -> QueryCodes;
 
-    /// The sums of `codes · high` and `codes · low`.
-    fn plane_sums(&self, codes: &[u8], query: &QueryCodes) -> (i32, i32);
+    /// The sum over both nibbles and both planes, see [`QueryCodes::code_sum`].
+    fn code_sum(&self, high: &[u8], low: &[u8], query: &QueryCodes) -> i64;
 
-    /// Bit `i` is set unless row `first + i` certainly scores below `threshold` (scores times
-    /// `query.power`). `count` is at most [`CHUNK`].
-    fn reaching(
-        &self,
-        rows: &CodedRows<'_>,
-        first: usize,
-        count: usize,
-        query: &QueryCodes,
-        threshold: f32,
-    ) -> u64;
+    /// Bit `i` is set unless row `first + i` certainly stays below the limit. `count` is at most
+    /// [`CHUNK`].
+    fn reaching(&self, rows: &CodedRows<'_>, first: usize, count: usize, limit: &Limit<'_>) -> u64;
 
-    /// As [`Kernel::reaching`], for at most [`CHUNK`] rows named by number; `ahead` is fetched
-    /// into the cache meanwhile.
+    /// As [`Kernel::reaching`], for at most [`CHUNK`] rows named by number; the codes of `ahead`
+    /// are fetched into the cache meanwhile.
     fn reaching_listed(
         &self,
         rows: &CodedRows<'_>,
         listed: &[u32],
         ahead: &[u32],
-        query: &QueryCodes,
-        threshold: f32,
+        limit: &Limit<'_>,
     ) -> u64;
 
-    /// Start fetching a row that will be read soon.
-    fn prefetch(&self, row: &[f32]);
+    /// Start fetching bytes that will be read soon.
+    fn prefetch(&self, bytes: &[u8]);
 }
 
 /// Add eight lanes in the one fixed order.
@@ -156,9 +207,7 @@ const KNOWN: [&str; 3] = ["avx512vnni", "avx2", "portable"];
 /// The kernel of this process: the one `MNEMIC_KERNEL` names, else the fastest.
 pub(crate) fn kernel() -> Result<&'static dyn Kernel, Error> {
     static CHOSEN: OnceLock<Result<&'static dyn Kernel, Error>> = OnceLock::new();
-    CHOSEN
-        .get_or_init(|| choose(std::env::var("MNEMIC_KERNEL").ok().as_deref()))
-        .clone()
+    CHOSEN.get_or_init(|| choose(std::env::var("MNEMIC_KERNEL").ok().as_deref())).clone()
 }
 
 fn choose(name: Option<&str>) -> Result<&'static dyn Kernel, Error> {
@@ -172,13 +221,7 @@ fn choose(name: Option<&str>) -> Result<&'static dyn Kernel, Error> {
     let found = name.to_owned();
     if KNOWN.contains(&name) {
         let names: Vec<&str> = supported.iter().map(|kernel| kernel.name()).collect();
-        return Err(Error::UnsupportedKernel {
-            found,
-            supported: names.join(", "),
-        });
+        return Err(Error::UnsupportedKernel { found, supported: names.join(", ") });
     }
-    Err(Error::UnknownKernel {
-        found,
-        known: KNOWN.join(", "),
-    })
+    Err(Error::UnknownKernel { found, known: KNOWN.join(", ") })
 }

@@ -1,7 +1,7 @@
 //! Plain Rust: the reference for the other kernels, and what runs where none of them can.
 
-use super::{CodedRows, Kernel, LANES, add_lanes};
-use crate::quant::{QueryCodes, RowBound, encode};
+use super::{CodedRows, Depth, Kernel, LANES, Limit, add_lanes};
+use crate::quant::{LINE_COMPONENTS, QueryCodes, RowBound, encode};
 
 pub(crate) struct Portable;
 
@@ -12,12 +12,7 @@ impl Kernel for Portable {
 
     fn dot(&self, row: &[f32], query: &[f64]) -> f64 {
         let mut lanes = [0.0; LANES];
-        for (values, parts) in row
-            .as_chunks::<LANES>()
-            .0
-            .iter()
-            .zip(query.as_chunks::<LANES>().0)
-        {
+        for (values, parts) in row.as_chunks::<LANES>().0.iter().zip(query.as_chunks::<LANES>().0) {
             for lane in 0..LANES {
                 lanes[lane] += f64::from(values[lane]) * parts[lane];
             }
@@ -25,27 +20,21 @@ impl Kernel for Portable {
         add_lanes(lanes)
     }
 
-    fn encode(&self, row: &[f32], codes: &mut [u8]) -> RowBound {
-        encode(row, codes)
+    fn encode(&self, row: &[f32], codes: &mut [u8], high: &mut [u8], low: &mut [u8]) -> RowBound {
+        encode(row, codes, high, low)
     }
 
     fn query_codes(&self, query: &[f32]) -> QueryCodes {
         QueryCodes::new(query)
     }
 
-    fn plane_sums(&self, codes: &[u8], query: &QueryCodes) -> (i32, i32) {
-        (plane_sum(codes, &query.high), plane_sum(codes, &query.low))
+    fn code_sum(&self, high: &[u8], low: &[u8], query: &QueryCodes) -> i64 {
+        let sums = |plane: &[i8]| [nibble_sum(high, plane), nibble_sum(low, plane)];
+        query.code_sum(sums(&query.high), sums(&query.low))
     }
 
-    fn reaching(
-        &self,
-        rows: &CodedRows<'_>,
-        first: usize,
-        count: usize,
-        query: &QueryCodes,
-        threshold: f32,
-    ) -> u64 {
-        mask((first..first + count).map(|row| may_reach(rows, row, query, threshold)))
+    fn reaching(&self, rows: &CodedRows<'_>, first: usize, count: usize, limit: &Limit<'_>) -> u64 {
+        mask((first..first + count).map(|row| may_reach(rows, row, limit)))
     }
 
     fn reaching_listed(
@@ -53,41 +42,41 @@ impl Kernel for Portable {
         rows: &CodedRows<'_>,
         listed: &[u32],
         _ahead: &[u32],
-        query: &QueryCodes,
-        threshold: f32,
+        limit: &Limit<'_>,
     ) -> u64 {
-        mask(
-            listed
-                .iter()
-                .map(|row| may_reach(rows, *row as usize, query, threshold)),
-        )
+        mask(listed.iter().map(|row| may_reach(rows, *row as usize, limit)))
     }
 
-    fn prefetch(&self, _row: &[f32]) {}
+    fn prefetch(&self, _bytes: &[u8]) {}
 }
 
 fn mask(bits: impl Iterator<Item = bool>) -> u64 {
-    bits.enumerate()
-        .fold(0, |mask, (at, bit)| mask | u64::from(bit) << at)
+    bits.enumerate().fold(0, |mask, (at, bit)| mask | u64::from(bit) << at)
 }
 
-fn may_reach(rows: &CodedRows<'_>, row: usize, query: &QueryCodes, threshold: f32) -> bool {
-    let high = plane_sum(rows.row(row), &query.high);
-    let bound = rows.bound(row);
-    let upper = coarse_upper(bound, high, query);
+fn may_reach(rows: &CodedRows<'_>, row: usize, limit: &Limit<'_>) -> bool {
+    let plane = &limit.query.high;
+    let high = nibble_sum(rows.high_row(row), plane);
+    let sum = match limit.depth {
+        Depth::Coarse => high,
+        Depth::Full => 16 * high + nibble_sum(rows.low_row(row), plane),
+    };
+    let error = limit.query.coarse_error;
+    let slack = limit.residual(rows)[row] * limit.query.norm + rows.norm[row] * error;
+    let upper = rows.scale[row] * ((2 * sum - limit.middle) as f32 * limit.factor) + slack;
     // A bound that overflowed to NaN must keep its row.
-    upper >= threshold || upper.is_nan()
+    upper >= limit.threshold || upper.is_nan()
 }
 
-fn coarse_upper(row: RowBound, high: i32, query: &QueryCodes) -> f32 {
-    let middle = row.scale * ((high - query.high_offset) as f32 * (query.step * 128.0));
-    middle + (row.residual * query.norm + row.norm * query.coarse_error)
-}
-
-fn plane_sum(codes: &[u8], plane: &[i8]) -> i32 {
-    codes
-        .iter()
-        .zip(plane)
-        .map(|(code, part)| i32::from(*code) * i32::from(*part))
-        .sum()
+/// The sum of stored nibbles times a plane.
+fn nibble_sum(nibbles: &[u8], plane: &[i8]) -> i32 {
+    let lines = nibbles.as_chunks::<64>().0.iter().zip(plane.as_chunks::<LINE_COMPONENTS>().0);
+    let mut sum = 0;
+    for (line, parts) in lines {
+        for at in 0..64 {
+            sum += i32::from(line[at] & 15) * i32::from(parts[at]);
+            sum += i32::from(line[at] >> 4) * i32::from(parts[at + 64]);
+        }
+    }
+    sum
 }

@@ -1,7 +1,7 @@
 //! One check for every kernel, against naive sums, at lengths around every vector width.
 
 use super::*;
-use crate::quant::{RowBound, code_stride, encode, rounded_down, row_stride};
+use crate::quant::{MAX_DIM, code_stride, encode, rounded_down, row_stride};
 
 /// Deterministic numbers in −1..1, some of them large or tiny (`SplitMix64`).
 struct Numbers(u64);
@@ -27,9 +27,8 @@ impl Numbers {
     }
 }
 
-const DIMS: [usize; 22] = [
-    1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 384, 1000, 1536, 4096,
-];
+const DIMS: [usize; 22] =
+    [1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 384, 1000, 1536, 4096];
 
 fn exact_in_lanes(row: &[f32], query: &[f64]) -> f64 {
     let mut lanes = [0.0; LANES];
@@ -49,63 +48,75 @@ fn dot_products_are_the_same_bits_in_every_kernel() {
         for kernel in supported() {
             let found = kernel.dot(&row, &query);
             let wanted = exact_in_lanes(&row, &query);
-            assert_eq!(
-                found.to_bits(),
-                wanted.to_bits(),
-                "{} at dim {dim}",
-                kernel.name()
-            );
+            assert_eq!(found.to_bits(), wanted.to_bits(), "{} at dim {dim}", kernel.name());
         }
     }
 }
 
 #[test]
-fn plane_sums_are_exact_in_every_kernel() {
+fn code_sums_are_exact_in_every_kernel() {
     let mut numbers = Numbers(2);
     for dim in DIMS {
         let query = QueryCodes::new(&numbers.vector(dim));
-        let mut codes = vec![0; code_stride(dim)];
-        encode(&numbers.padded(dim), &mut codes);
-        check_plane_sums(&codes, &query);
+        let stride = code_stride(dim);
+        let nibbles: Vec<u8> = (0..2 * stride).map(|_| numbers.bits() as u8).collect();
+        check_code_sums(&nibbles[..stride], &nibbles[stride..], &query);
     }
 }
 
 #[test]
-fn plane_sums_do_not_saturate_at_the_extremes() {
-    for dim in [64, 4096, 65_536] {
-        let query = QueryCodes::new(&vec![1.0; dim]);
-        assert!(query.high.iter().all(|part| *part == 64));
-        check_plane_sums(&vec![255; dim], &query);
-        check_plane_sums(&vec![255; dim], &QueryCodes::new(&vec![-1.0; dim]));
-        check_plane_sums(&vec![1; dim], &query);
+fn code_sums_do_not_saturate_at_the_extremes() {
+    for dim in [128, 4096, MAX_DIM] {
+        for value in [1.0, -1.0] {
+            let query = QueryCodes::new(&vec![value; dim]);
+            assert!(query.high.iter().all(|part| part.abs() == 127));
+            for nibbles in [0xff, 0x80, 0x00] {
+                check_code_sums(&vec![nibbles; dim / 2], &vec![nibbles; dim / 2], &query);
+            }
+        }
     }
 }
 
-fn check_plane_sums(codes: &[u8], query: &QueryCodes) {
-    let sum = |plane: &[i8]| -> i64 {
-        codes
-            .iter()
-            .zip(plane)
-            .map(|(code, part)| i64::from(*code) * i64::from(*part))
-            .sum()
+/// Stored nibble `at` of a row.
+fn nibble(nibbles: &[u8], at: usize) -> i64 {
+    let byte = nibbles[at / 128 * 64 + at % 64];
+    i64::from(if at % 128 < 64 { byte & 15 } else { byte >> 4 })
+}
+
+fn check_code_sums(high: &[u8], low: &[u8], query: &QueryCodes) {
+    let term = |at: usize| {
+        let code = 2 * (16 * nibble(high, at) + nibble(low, at)) - 255;
+        code * (256 * i64::from(query.high[at]) + i64::from(query.low[at]))
     };
+    let wanted: i64 = (0..2 * high.len()).map(term).sum();
     for kernel in supported() {
-        let (high, low) = kernel.plane_sums(codes, query);
-        let found = (i64::from(high), i64::from(low));
-        assert_eq!(
-            found,
-            (sum(&query.high), sum(&query.low)),
-            "{}",
-            kernel.name()
-        );
+        assert_eq!(kernel.code_sum(high, low, query), wanted, "{}", kernel.name());
+    }
+}
+
+#[test]
+fn encoding_gives_the_same_codes_in_every_kernel_and_bounds_that_hold() {
+    let mut numbers = Numbers(5);
+    for dim in DIMS {
+        let row = numbers.vector(dim);
+        let stride = code_stride(dim);
+        let encoded = supported().into_iter().map(|kernel| {
+            let (mut high, mut low) = (vec![0; stride], vec![0; stride]);
+            let bound = kernel.encode(&row, &mut vec![0; 2 * stride], &mut high, &mut low);
+            (high, low, bound.scale)
+        });
+        let all: Vec<_> = encoded.collect();
+        assert!(all.windows(2).all(|pair| pair[0] == pair[1]), "dim {dim}");
     }
 }
 
 struct Rows {
     dim: usize,
     vectors: Vec<Vec<f32>>,
-    codes: Vec<u8>,
+    high: Vec<u8>,
+    low: Vec<u8>,
     scale: Vec<f32>,
+    coarse_residual: Vec<f32>,
     residual: Vec<f32>,
     norm: Vec<f32>,
 }
@@ -115,31 +126,34 @@ impl Rows {
         let mut rows = Self {
             dim,
             vectors,
-            codes: Vec::new(),
+            high: Vec::new(),
+            low: Vec::new(),
             scale: Vec::new(),
+            coarse_residual: Vec::new(),
             residual: Vec::new(),
             norm: Vec::new(),
         };
+        let stride = code_stride(dim);
         for vector in &rows.vectors {
-            let mut codes = vec![0; code_stride(dim)];
-            let RowBound {
-                scale,
-                residual,
-                norm,
-            } = encode(vector, &mut codes);
-            rows.codes.extend(codes);
-            rows.scale.push(scale);
-            rows.residual.push(residual);
-            rows.norm.push(norm);
+            let (mut high, mut low) = (vec![0; stride], vec![0; stride]);
+            let bound = encode(&vector[..dim], &mut vec![0; 2 * stride], &mut high, &mut low);
+            rows.high.extend(high);
+            rows.low.extend(low);
+            rows.scale.push(bound.scale);
+            rows.coarse_residual.push(bound.coarse_residual);
+            rows.residual.push(bound.residual);
+            rows.norm.push(bound.norm);
         }
         rows
     }
 
     fn coded(&self) -> CodedRows<'_> {
         CodedRows {
-            codes: &self.codes,
+            high: &self.high,
+            low: &self.low,
             stride: code_stride(self.dim),
             scale: &self.scale,
+            coarse_residual: &self.coarse_residual,
             residual: &self.residual,
             norm: &self.norm,
         }
@@ -147,11 +161,7 @@ impl Rows {
 
     fn scores(&self, query: &[f32], power: f64) -> Vec<f64> {
         let score = |row: &Vec<f32>| {
-            row.iter()
-                .zip(query)
-                .map(|(a, b)| f64::from(*a) * f64::from(*b))
-                .sum::<f64>()
-                * power
+            row.iter().zip(query).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>() * power
         };
         self.vectors.iter().map(score).collect()
     }
@@ -180,45 +190,25 @@ fn check_reaching(
     scores: &[f64],
     threshold: f64,
 ) {
-    let below = rounded_down(threshold);
-    for (first, count) in [
-        (0, 64),
-        (0, 1),
-        (3, 7),
-        (3, 8),
-        (3, 9),
-        (6, 63),
-        (6, 64),
-        (69, 1),
-    ] {
-        let mask = kernel.reaching(&rows.coded(), first, count, query, below);
-        let wanted: Vec<usize> = (0..count)
-            .filter(|at| scores[first + at] >= threshold)
-            .collect();
-        assert!(
-            wanted.iter().all(|at| mask >> at & 1 == 1),
-            "{} {first} {count}",
-            kernel.name()
-        );
-        assert_eq!(
-            mask & !(u64::MAX >> (64 - count)),
-            0,
-            "bits beyond the rows asked for"
-        );
-        let listed: Vec<u32> = (0..count)
-            .map(|at| ((first + at) * 11 % 70) as u32)
-            .collect();
-        let mask = kernel.reaching_listed(&rows.coded(), &listed, &[5, 69, 0], query, below);
-        let wanted = listed
-            .iter()
-            .enumerate()
-            .filter(|(_, row)| scores[**row as usize] >= threshold);
-        assert!(
-            wanted.map(|(at, _)| at).all(|at| mask >> at & 1 == 1),
-            "{}",
-            kernel.name()
-        );
+    for depth in [Depth::Coarse, Depth::Full] {
+        let limit = Limit::new(depth, query, rounded_down(threshold));
+        for (first, count) in [(0, 64), (0, 1), (3, 7), (3, 8), (3, 9), (6, 63), (6, 64), (69, 1)] {
+            let run = kernel.reaching(&rows.coded(), first, count, &limit);
+            let consecutive: Vec<u32> = (first..first + count).map(|row| row as u32).collect();
+            check_mask(kernel, run, &consecutive, scores, threshold);
+            let listed: Vec<u32> = (0..count).map(|at| ((first + at) * 11 % 70) as u32).collect();
+            let picked = kernel.reaching_listed(&rows.coded(), &listed, &[5, 69, 0], &limit);
+            check_mask(kernel, picked, &listed, scores, threshold);
+        }
     }
+}
+
+fn check_mask(kernel: &dyn Kernel, mask: u64, rows: &[u32], scores: &[f64], threshold: f64) {
+    for (at, row) in rows.iter().enumerate() {
+        let must_stay = scores[*row as usize] >= threshold;
+        assert!(!must_stay || mask >> at & 1 == 1, "{} dropped row {row}", kernel.name());
+    }
+    assert_eq!(mask & !(u64::MAX >> (64 - rows.len())), 0, "bits beyond the rows asked for");
 }
 
 #[test]
@@ -229,8 +219,12 @@ fn bounds_rule_out_nearly_everything_that_is_far_below() {
     let codes = QueryCodes::new(&query);
     let own = rows.scores(&query, codes.power)[7];
     for kernel in supported() {
-        let mask = kernel.reaching(&rows.coded(), 0, 64, &codes, rounded_down(own));
-        assert_eq!(mask, 1 << 7, "{}", kernel.name());
+        for depth in [Depth::Coarse, Depth::Full] {
+            let limit = Limit::new(depth, &codes, rounded_down(own));
+            assert_eq!(kernel.reaching(&rows.coded(), 0, 64, &limit), 1 << 7, "{}", kernel.name());
+            let picked = kernel.reaching_listed(&rows.coded(), &[3, 7, 9], &[], &limit);
+            assert_eq!(picked, 1 << 1, "{}", kernel.name());
+        }
     }
 }
 
@@ -239,31 +233,19 @@ fn a_bound_that_overflows_keeps_its_row() {
     let rows = Rows::new(64, vec![vec![f32::MAX; 64]; 9]);
     let codes = QueryCodes::new(&[1.0; 64]);
     for kernel in supported() {
-        assert_eq!(
-            kernel.reaching(&rows.coded(), 0, 9, &codes, f32::MAX),
-            0x1ff
-        );
-        assert_eq!(
-            kernel.reaching_listed(&rows.coded(), &[8, 0], &[], &codes, f32::MAX),
-            3
-        );
+        for depth in [Depth::Coarse, Depth::Full] {
+            let limit = Limit::new(depth, &codes, f32::MAX);
+            assert_eq!(kernel.reaching(&rows.coded(), 0, 9, &limit), 0x1ff);
+            assert_eq!(kernel.reaching_listed(&rows.coded(), &[8, 0], &[], &limit), 3);
+        }
     }
 }
 
 #[test]
 fn an_unknown_kernel_is_refused_by_name() {
-    let message = choose(Some("sse9"))
-        .err()
-        .expect("there is no such kernel")
-        .to_string();
-    assert!(
-        message.contains("sse9") && message.contains("portable"),
-        "{message}"
-    );
-    assert_eq!(
-        choose(Some("portable")).expect("always there").name(),
-        "portable"
-    );
+    let message = choose(Some("sse9")).err().expect("there is no such kernel").to_string();
+    assert!(message.contains("sse9") && message.contains("portable"), "{message}");
+    assert_eq!(choose(Some("portable")).expect("always there").name(), "portable");
     assert!(choose(None).is_ok() && choose(Some("")).is_ok());
 }
 
@@ -271,13 +253,7 @@ fn an_unknown_kernel_is_refused_by_name() {
 fn a_kernel_this_cpu_lacks_is_refused_with_what_it_has() {
     let names: Vec<&str> = supported().iter().map(|kernel| kernel.name()).collect();
     for lacking in KNOWN.iter().filter(|name| !names.contains(name)) {
-        let message = choose(Some(lacking))
-            .err()
-            .expect("not supported")
-            .to_string();
-        assert!(
-            message.contains(lacking) && message.contains("portable"),
-            "{message}"
-        );
+        let message = choose(Some(lacking)).err().expect("not supported").to_string();
+        assert!(message.contains(lacking) && message.contains("portable"), "{message}");
     }
 }

@@ -37,12 +37,10 @@ pub fn fingerprints<T: AsRef<str>>(texts: &[T]) -> Vec<Digest> {
 ///
 /// They hold 64 bits: enough to show and to tell apart, too few to resist forgery.
 pub fn display_id(digest: &Digest) -> String {
-    digest[..8]
-        .iter()
-        .fold(String::with_capacity(16), |mut hex, byte| {
-            write!(hex, "{byte:02x}").expect("writing to a String cannot fail");
-            hex
-        })
+    digest[..8].iter().fold(String::with_capacity(16), |mut hex, byte| {
+        write!(hex, "{byte:02x}").expect("writing to a String cannot fail");
+        hex
+    })
 }
 
 fn fingerprint_in(buffer: &mut String, text: &str) -> Digest {

@@ -25,9 +25,7 @@ pub(super) fn folded(character: char) -> Option<char> {
 
 fn fill(page: usize) -> Box<Page> {
     let character = |place| char::from_u32((page * PAGE_LENGTH + place) as u32);
-    Box::new(std::array::from_fn(|place| {
-        character(place).and_then(compute)
-    }))
+    Box::new(std::array::from_fn(|place| character(place).and_then(compute)))
 }
 
 fn compute(character: char) -> Option<char> {

@@ -91,13 +91,8 @@ fn collapse_ascii(buffer: &mut String, text: &str) {
     let is_control = |byte: u8| byte.wrapping_sub(b'\t') < 5;
     let is_double = |pair: &[u8]| pair[0] == b' ' && pair[1] == b' ';
     // No early exit, so that both loops become vector instructions.
-    let controls = text
-        .bytes()
-        .fold(false, |seen, byte| seen | is_control(byte));
-    let doubles = text
-        .as_bytes()
-        .windows(2)
-        .fold(false, |seen, pair| seen | is_double(pair));
+    let controls = text.bytes().fold(false, |seen, byte| seen | is_control(byte));
+    let doubles = text.as_bytes().windows(2).fold(false, |seen, pair| seen | is_double(pair));
     if controls || doubles {
         collapse_words(buffer, text);
     } else {
@@ -145,10 +140,7 @@ mod tests {
     #[test]
     fn folding_a_composed_character_gives_composed_characters_without_ypogegrammeni() {
         for character in all_characters().filter(|&one| is_composed(one) && one != '\u{345}') {
-            for part in CASES
-                .fold_string(character.encode_utf8(&mut [0; 4]))
-                .chars()
-            {
+            for part in CASES.fold_string(character.encode_utf8(&mut [0; 4])).chars() {
                 assert!(is_composed(part) && part != '\u{345}', "{character:?}");
             }
         }
@@ -179,11 +171,7 @@ mod tests {
     fn the_mapping_of_an_independent_character_is_its_full_folding() {
         for character in all_characters() {
             if let Some(expanded) = independent::expanded(character) {
-                assert_eq!(
-                    fold_compatibly(&character.to_string()),
-                    expanded,
-                    "{character:?}"
-                );
+                assert_eq!(fold_compatibly(&character.to_string()), expanded, "{character:?}");
             }
         }
         assert_eq!(independent::expanded('ß').as_deref(), Some("ss"));
@@ -227,13 +215,8 @@ mod tests {
         let combining_class = CanonicalCombiningClassMap::new();
         let decomposer = DecomposingNormalizer::new_nfkd();
         for character in all_characters().filter(|&one| independent::stands_alone(one)) {
-            let parts = decomposer
-                .normalize(character.encode_utf8(&mut [0; 4]))
-                .into_owned();
-            let first = parts
-                .chars()
-                .next()
-                .expect("a decomposition is never empty");
+            let parts = decomposer.normalize(character.encode_utf8(&mut [0; 4])).into_owned();
+            let first = parts.chars().next().expect("a decomposition is never empty");
             assert!(seconds.binary_search(&first).is_err(), "{character:?}");
             assert_eq!(combining_class.get_u8(first), 0, "{character:?}");
         }
