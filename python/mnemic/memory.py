@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 NewMemory: TypeAlias = str | Mapping[str, Any] | MemoryEntry
 """What `add_many` takes: a text, a dict with the arguments of `add`, or a whole record."""
 
-_FIELDS = (
+FIELDS = (
     "content",
     "user_id",
     "project_id",
@@ -53,6 +53,8 @@ _FIELDS = (
     "sensitive",
     "id",
 )
+"""The arguments of `add`, which are also the keys of a dict given to `add_many`."""
+
 _SEARCH_ATTEMPTS = 3
 
 
@@ -550,10 +552,10 @@ def _known_fields(fields: object) -> dict[str, Any]:
         raise InvalidEntryError(
             f"a memory is a str, a dict or a MemoryEntry, got {type(fields).__name__}"
         )
-    unknown = sorted(set(map(str, fields)) - set(_FIELDS))
+    unknown = sorted(set(map(str, fields)) - set(FIELDS))
     if unknown:
         raise InvalidEntryError(
-            f"unknown fields {unknown}; the fields are {', '.join(_FIELDS)}; "
+            f"unknown fields {unknown}; the fields are {', '.join(FIELDS)}; "
             "anything else belongs in metadata"
         )
     if fields.get("content") is None:

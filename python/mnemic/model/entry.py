@@ -187,10 +187,10 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return f"MemoryEntry({', '.join(shown)})"
 
     def _is_telling(self, field: str) -> bool:
-        value = getattr(self, field)
+        value: object = getattr(self, field)
         if field == "updated_at":
             return value != self.created_at
-        return field in _REQUIRED or bool(value != _DEFAULTS[field])
+        return field in _REQUIRED or value != _DEFAULTS[field]
 
     def _shown(self, field: str) -> str:
         if self.sensitive and field in _HIDDEN:
@@ -233,7 +233,7 @@ _CHECKS: tuple[tuple[str, Callable[[object], object]], ...] = (
 _COMPARED = tuple(field for field, _ in _CHECKS if not field.startswith("embedding"))
 _REQUIRED = frozenset({"id", "agent_id", "content", "created_at"})
 _HIDDEN = frozenset({"content", "tags", "metadata"})
-_DEFAULTS = {
+_DEFAULTS: dict[str, object] = {
     field.name: {} if field.name == "metadata" else field.default
     for field in msgspec.structs.fields(MemoryEntry)
 }

@@ -193,7 +193,7 @@ def add_embeddings(
 ) -> None:
     """Insert vectors for those of these rows that the agent has."""
     sql = f"SELECT row, id, created_at FROM agent_memory_entries WHERE agent_id = ? AND {_AMONG}"
-    found = connection.execute(sql, (agent_id, _json_array(list(vectors)))).fetchall()
+    found = _rows(connection, sql, (agent_id, _json_array(list(vectors))))
     connection.executemany(
         _INSERT_VECTOR,
         [(row, model[0], created_at, vectors[row]) for row, _, created_at in found],
