@@ -40,9 +40,9 @@ def read(path: Path) -> tuple[list[Piece], list[BadLine]]:
     """Return a file's memories in order, and the lines that hold none.
 
     JSONL: one object a line, with `content` (or `text`) and any argument of `Memory.add`; other
-    keys, ids and users go to metadata. A bad line is left out and reported; the others are kept. Markdown: one
-    memory a paragraph or list item, with its heading before it. Text: one memory a paragraph, or a
-    line if there are no blank lines. Long paragraphs are split between sentences.
+    keys, ids and users go to metadata. A bad line is left out and reported; the others are kept.
+    Markdown: one memory a paragraph or list item, with its heading before it. Text: one memory a
+    paragraph, or a line if there are no blank lines. Long paragraphs are split between sentences.
 
     Raises:
         UnreadableFileError: If there is no such file, or it is not UTF-8 text, or holds nothing.

@@ -112,7 +112,9 @@ def whole(field: str, value: object, *, least: int = 0) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidEntryError(f"{field} must be an int, got {type(value).__name__}")
     if not least <= value <= _MAX_INT64:
-        raise InvalidEntryError(f"{field} must be at least {least}, got {value}")
+        raise InvalidEntryError(
+            f"{field} must be at least {least}, and at most 2**63 - 1, got {value}"
+        )
     return value
 
 

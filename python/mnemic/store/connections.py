@@ -86,8 +86,7 @@ def _prepare_file(path: str) -> None:
 
 
 def _connect(path: str) -> apsw.Connection:
-    # An absolute path: the process may change its directory while the file is open.
-    connection = apsw.Connection(path if path == MEMORY_PATH else str(Path(path).absolute()))
+    connection = apsw.Connection(path)
     connection.set_busy_timeout(BUSY_MILLISECONDS)
     return connection
 
@@ -157,9 +156,11 @@ class Connections:
     """
 
     def __init__(self, path: str) -> None:
-        self._path = path
+        # An absolute path: the process may change its directory while the file is open.
+        self._path = path if path == MEMORY_PATH else str(Path(path).absolute())
         self._writer = open_writer(path)
         self._is_shared = path == MEMORY_PATH
+        self._process = os.getpid()
         self._turn = threading.Lock()
         self._lock = threading.Lock()
         self._idle: list[apsw.Connection] = []
@@ -176,7 +177,7 @@ class Connections:
         """Lend a connection for one short read."""
         if self._is_shared:
             with self._turn:
-                self._check_open()
+                self.check_usable()
                 yield self._writer
             return
         connection = self._take()
@@ -184,6 +185,13 @@ class Connections:
             yield connection
         finally:
             self._give_back(connection)
+
+    def check_usable(self) -> None:
+        """Raise a typed error if the connections are closed or belong to another process."""
+        if self._is_closed:
+            raise StoreClosedError(f"{self._path}: the memory was closed")
+        if os.getpid() != self._process:
+            raise StoreError(f"{self._path}: opened before a fork; open it again in this process")
 
     def close(self) -> None:
         """Close every connection; one that is lent is closed when it comes back."""
@@ -197,7 +205,7 @@ class Connections:
 
     def _take(self) -> apsw.Connection:
         with self._lock:
-            self._check_open()
+            self.check_usable()
             if self._idle:
                 return self._idle.pop()
         connection = _connect(self._path)
@@ -211,7 +219,3 @@ class Connections:
                 self._idle.append(connection)
                 return
         connection.close()
-
-    def _check_open(self) -> None:
-        if self._is_closed:
-            raise StoreClosedError(f"{self._path}: the memory was closed")

@@ -1,6 +1,5 @@
 """The one thread that writes: jobs that wait together share a transaction."""
 
-import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -9,7 +8,7 @@ from typing import Any, TypeVar
 
 import apsw
 
-from mnemic.errors import StoreClosedError, StoreError
+from mnemic.errors import StoreClosedError
 from mnemic.store.connections import Connections
 
 Result = TypeVar("Result")
@@ -35,7 +34,7 @@ class Writer:
         self._jobs: SimpleQueue[_Item | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._is_closed = False
-        self._process = os.getpid()
+        self._connections = connections
         self._thread = threading.Thread(
             target=_work, args=(self._jobs, connections), name="mnemic-writer", daemon=True
         )
@@ -47,8 +46,7 @@ class Writer:
         with self._lock:
             if self._is_closed:
                 raise StoreClosedError("the memory was closed")
-            if os.getpid() != self._process:
-                raise StoreError("the memory was opened before a fork; open it in this process")
+            self._connections.check_usable()
             self._jobs.put((job, future))
         return future
 
@@ -59,7 +57,7 @@ class Writer:
                 return
             self._is_closed = True
             self._jobs.put(None)
-        if os.getpid() == self._process:
+        if self._thread.is_alive():
             self._thread.join()
 
 
