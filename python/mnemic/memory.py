@@ -55,8 +55,6 @@ FIELDS = (
 )
 """The arguments of `add`, which are also the keys of a dict given to `add_many`."""
 
-_SEARCH_ATTEMPTS = 3
-
 
 class ScopedMemory:
     """A view of one memory in which part of the scope is already named.
@@ -437,13 +435,15 @@ class _Engine:
         if limit == 0:
             return SearchResults(())
         vector = self._embed([query])[0]
-        for _ in range(_SEARCH_ATTEMPTS):
-            self._catch_up()
-            ranked = self._index.search(vector, scope, limit)
+        self._catch_up()
+        wanted = limit
+        while True:
+            ranked = self._index.search(vector, scope, wanted)
             entries = drive(self._store.get_rows(scope, [row for row, _ in ranked]))
-            if len(entries) == len(ranked):
-                break  # otherwise a row was deleted between the ranking and the reading
-        return _results(ranked, entries)
+            if len(entries) >= limit or len(ranked) < wanted:
+                return _results(ranked, entries, limit)
+            # Some were deleted between the ranking and the reading: look further down.
+            wanted = 2 * wanted + 8
 
     def _load(self) -> None:
         if self.embedder is None:
@@ -586,14 +586,13 @@ def _checked_record(entry: MemoryEntry, scope: Scope) -> MemoryEntry:
     return entry
 
 
-def _results(ranked: list[Ranked], entries: Mapping[int, MemoryEntry]) -> SearchResults:
-    return SearchResults(
-        [
-            SearchHit(entries[row], score, {"similarity": min(1.0, max(0.0, score))})
-            for row, score in ranked
-            if row in entries
-        ]
-    )
+def _results(ranked: list[Ranked], entries: Mapping[int, MemoryEntry], limit: int) -> SearchResults:
+    hits = [
+        SearchHit(entries[row], score, {"similarity": min(1.0, max(0.0, score))})
+        for row, score in ranked
+        if row in entries
+    ]
+    return SearchResults(hits[:limit])
 
 
 def _not_found(entry_id: UUID, scope: Scope) -> EntryNotFoundError:
