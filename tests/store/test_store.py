@@ -14,7 +14,7 @@ from mnemic.errors import (
     StoreClosedError,
 )
 from mnemic.model import MemoryEntry, MemoryStatus, MemoryType, Scope
-from mnemic.store import SqliteStore
+from mnemic.store import SqliteStore, statements
 from mnemic.store.statements import KEPT_CHANGES
 from mnemic.waiting import drive
 
@@ -304,3 +304,32 @@ def test_a_plain_call_inside_a_running_event_loop_works_too(store):
         return await store.count(AGENT)
 
     assert asyncio.run(inside()) == 1
+
+
+def test_no_statement_reads_more_rows_than_it_needs(store):
+    plans = []
+
+    def explain(cursor, sql, values):
+        if sql.startswith(("SELECT", "UPDATE")):
+            explained = cursor.connection.execute(f"EXPLAIN QUERY PLAN {sql}", values)
+            plans.append((sql, " | ".join(step[-1] for step in explained)))
+        return True
+
+    drive(store.add("a", [embedded(1), entry(2)]))
+    with store._connections.reading() as connection:
+        for call in (
+            lambda: statements.entry_of_id(connection, ALICE, UUID(int=1)),
+            lambda: statements.entries_of_rows(connection, AGENT, [1, 2]),
+            lambda: statements.contents(connection, "a", [1, 2]),
+            lambda: statements.rows_since(connection, "a", ("m", 2), 1),
+            lambda: statements.rows_since(connection, "a", ("m", 2), None),
+        ):
+            connection.exec_trace = explain
+            call()
+            connection.exec_trace = None
+    assert len(plans) == 8
+    for sql, plan in plans:
+        reads_all = sql == statements._ALL_INDEXED
+        assert "(rowid=?)" in plan or "(agent_id=?" in plan, plan
+        assert ("entries_by_" in plan) == reads_all, plan
+        assert "TEMP B-TREE" not in plan, plan

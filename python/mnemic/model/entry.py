@@ -156,11 +156,12 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         """Check every field and put it in its stored form (C178)."""
         if self.updated_at is _AS_CREATED:
             force_setattr(self, "updated_at", self.created_at)
-        for field, check in _CHECKS:
+        for field, default, check in _RULES:
             given = getattr(self, field)
-            checked = check(given)
-            if checked is not given:
-                force_setattr(self, field, checked)
+            if given is not default:
+                checked = check(given)
+                if checked is not given:
+                    force_setattr(self, field, checked)
 
     @property
     def is_forgotten(self) -> bool:
@@ -237,3 +238,4 @@ _DEFAULTS: dict[str, object] = {
     field.name: {} if field.name == "metadata" else field.default
     for field in msgspec.structs.fields(MemoryEntry)
 }
+_RULES = tuple((field, _DEFAULTS[field], check) for field, check in _CHECKS)

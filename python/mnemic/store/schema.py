@@ -43,6 +43,7 @@ CREATE TABLE agent_memory_entries (
     content          TEXT NOT NULL,
     UNIQUE (agent_id, id)
 ) STRICT;
+CREATE INDEX agent_memory_entries_by_agent ON agent_memory_entries (agent_id);
 CREATE INDEX agent_memory_entries_by_user
     ON agent_memory_entries (agent_id, user_id, forgotten_at, status);
 CREATE INDEX agent_memory_entries_by_type ON agent_memory_entries (agent_id, memory_type);

@@ -48,11 +48,16 @@ _ADVANCE = (
 )
 _INDEXED = (
     "SELECT e.row, e.user_id, e.project_id, e.session_id, e.created_at, e.id, v.embedding "
-    "FROM agent_memory_entries AS e LEFT JOIN agent_memory_embeddings AS v "
+    "FROM agent_memory_entries AS e {access} LEFT JOIN agent_memory_embeddings AS v "
     "ON v.entry_row = e.row AND v.model = ? AND v.part = 0 "
     f"WHERE e.agent_id = ? AND {_LIVING}"
 )
+# Named, because the planner would sort all rows, or read all of an agent's to find a few.
+_BY_AGENT = "INDEXED BY agent_memory_entries_by_agent"
+_BY_ROW = "NOT INDEXED"
+_ALL_INDEXED = f"{_INDEXED.format(access=_BY_AGENT)} ORDER BY e.row"
 _TOUCHED = "SELECT entry_row FROM agent_memory_changes WHERE agent_id = ? AND seq > ?"
+_TOUCHED_INDEXED = f"{_INDEXED.format(access=_BY_ROW)} AND e.row IN ({_TOUCHED})"
 
 
 def _inside(scope: Scope) -> tuple[str, list[Any]]:
@@ -89,7 +94,8 @@ def entries_of_rows(
     """Return the living entries of these rows in the scope."""
     where, values = _inside(scope)
     sql = (
-        f"SELECT row, {COLUMNS} FROM agent_memory_entries WHERE {where} AND {_LIVING} AND {_AMONG}"
+        f"SELECT row, {COLUMNS} FROM agent_memory_entries {_BY_ROW} "
+        f"WHERE {where} AND {_LIVING} AND {_AMONG}"
     )
     found = _rows(connection, sql, (*values, _json_array(rows)))
     return {columns[0]: from_row(columns[1:]) for columns in found}
@@ -105,7 +111,7 @@ def count(connection: apsw.Connection, scope: Scope) -> int:
 def contents(connection: apsw.Connection, agent_id: str, rows: Sequence[int]) -> dict[int, str]:
     """Return the texts of the living among these rows."""
     sql = (
-        "SELECT row, content FROM agent_memory_entries "
+        f"SELECT row, content FROM agent_memory_entries {_BY_ROW} "
         f"WHERE agent_id = ? AND {_LIVING} AND {_AMONG}"
     )
     found = _rows(connection, sql, (agent_id, _json_array(rows)))
@@ -134,11 +140,10 @@ def rows_since(
     """Return what changed after `since`, or everything if that cannot be told."""
     seq, pruned = progress(connection, agent_id)
     if since is None or not pruned <= since <= seq:
-        sql, values = f"{_INDEXED} ORDER BY e.row", [model[0], agent_id]
-        return _batch(None, seq, _rows(connection, sql, values), set(), model[1])
+        living = _rows(connection, _ALL_INDEXED, (model[0], agent_id))
+        return _batch(None, seq, living, set(), model[1])
     touched = {row for (row,) in _rows(connection, _TOUCHED, (agent_id, since))}
-    sql = f"{_INDEXED} AND e.row IN ({_TOUCHED}) ORDER BY e.row"
-    living = _rows(connection, sql, (model[0], agent_id, agent_id, since))
+    living = _rows(connection, _TOUCHED_INDEXED, (model[0], agent_id, agent_id, since))
     return _batch(since, seq, living, touched, model[1])
 
 
@@ -192,7 +197,10 @@ def add_embeddings(
     connection: apsw.Connection, agent_id: str, vectors: dict[int, bytes], model: Model
 ) -> None:
     """Insert vectors for those of these rows that the agent has."""
-    sql = f"SELECT row, id, created_at FROM agent_memory_entries WHERE agent_id = ? AND {_AMONG}"
+    sql = (
+        f"SELECT row, id, created_at FROM agent_memory_entries {_BY_ROW} "
+        f"WHERE agent_id = ? AND {_AMONG}"
+    )
     found = _rows(connection, sql, (agent_id, _json_array(list(vectors))))
     connection.executemany(
         _INSERT_VECTOR,
