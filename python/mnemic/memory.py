@@ -23,7 +23,15 @@ from mnemic.errors import (
     StoreError,
 )
 from mnemic.index import NativeIndex, Ranked
-from mnemic.model import MemoryEntry, MemoryType, Scope, SearchHit, SearchResults, UuidFactory
+from mnemic.model import (
+    MemoryEntry,
+    MemoryType,
+    RowBatch,
+    Scope,
+    SearchHit,
+    SearchResults,
+    UuidFactory,
+)
 from mnemic.model.checks import optional_uuid
 from mnemic.protocols import Clock, IdFactory, system_clock
 from mnemic.store import SqliteStore
@@ -408,8 +416,8 @@ class _Engine:
 
     def add(self, entries: list[MemoryEntry]) -> list[MemoryEntry]:
         embedded = self._with_embeddings(entries)
-        drive(self._store.add(self._agent_id, embedded))
-        self._follow()
+        if embedded:
+            self._follow(drive(self._store.add(self._agent_id, embedded)))
         return embedded
 
     def get(self, entry_id: UUID, scope: Scope) -> MemoryEntry:
@@ -458,10 +466,20 @@ class _Engine:
             )
         self._catch_up()
 
-    def _follow(self) -> None:
+    def _follow(self, batch: RowBatch | None = None) -> None:
         """Take in what was just written; if that fails, the next search does it or says why."""
+        if self._index is None or (batch is not None and self._take_in(batch)):
+            return
         with suppress(StoreError):
             self._apply_changes()
+
+    def _take_in(self, batch: RowBatch) -> bool:
+        """Apply a batch if it follows where the index stands."""
+        if self._index is None or not self._index.apply(batch):
+            return False
+        self._unembedded.difference_update(batch.gone)
+        self._unembedded.update(batch.unembedded)
+        return True
 
     def _catch_up(self) -> None:
         """Bring the index to the store's last change, and embed what lacks a vector."""
@@ -477,14 +495,10 @@ class _Engine:
             return
         with self._catching_up:
             while not self._is_current(index):
-                batch = drive(
-                    self._store.rows_since(
-                        self._agent_id, embedder.model, embedder.dimensions, index.seq
-                    )
+                since = self._store.rows_since(
+                    self._agent_id, embedder.model, embedder.dimensions, index.seq
                 )
-                index.apply(batch)
-                self._unembedded.difference_update(batch.gone)
-                self._unembedded.update(batch.unembedded)
+                self._take_in(drive(since))
 
     def _is_current(self, index: NativeIndex) -> bool:
         return drive(self._store.seq(self._agent_id)) == index.seq

@@ -219,6 +219,15 @@ def test_a_reader_behind_the_kept_changes_or_ahead_of_them_gets_everything(store
     assert rows_since(store, end + 1).since is None
 
 
+def test_adding_returns_the_change_that_a_reader_would_be_given(store):
+    drive(store.add("a", [embedded(1)]))
+    returned = drive(store.add("a", [embedded(2, (3, 4), user_id="u"), entry(3), embedded(4)]))
+    read = rows_since(store, 1)
+    for field in ("since", "seq", "facts", "gone", "unembedded"):
+        assert getattr(returned, field) == getattr(read, field)
+    assert returned.vectors.tolist() == read.vectors.tolist() == [[3, 4], [1, 0]]
+
+
 def test_vectors_come_later_for_rows_that_lack_them(store):
     drive(store.add("a", [entry(1), entry(2), embedded(3)]))
     vectors = np.array([[1, 2], [3, 4], [9, 9]], dtype=np.float32)
@@ -252,11 +261,6 @@ def test_an_embedding_without_its_models_name_is_refused(store):
     nameless = entry(1, embedding=[1.0, 2.0])
     with pytest.raises(InvalidEntryError, match="without its embedding_model"):
         drive(store.add("a", [nameless]))
-
-
-def test_adding_nothing_changes_nothing(store):
-    drive(store.add("a", []))
-    assert drive(store.seq("a")) == 0
 
 
 def test_after_closing_every_call_says_so_and_closing_again_is_harmless(store):

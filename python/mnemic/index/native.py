@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemic._core import Selection, VectorMap
+from mnemic._core import Hits, Selection, VectorMap
 from mnemic.index.base import Ranked
 from mnemic.model import RowBatch, RowFacts, Scope
 
@@ -58,14 +58,21 @@ class NativeIndex:
         The core's ties go to the smaller row. Where a tie reaches over the cut, all rows of that
         score are fetched, so that the newest of them stay.
         """
-        selection = self._selection(scope)
+        while True:
+            hits = self._hits(query, self._selection(scope), limit)
+            ranked = self._ordered(hits.ids.tolist(), hits.scores.tolist())
+            if len(ranked) == len(hits.ids):
+                return ranked[:limit]
+            # Otherwise rows were removed after they were ranked: rank those that are left.
+
+    def _hits(self, query: NDArray[np.float32], selection: Selection | None, limit: int) -> Hits:
         hits = self._vectors.search(query, k=limit + 1, allow=selection)
         scores = hits.scores
-        if len(scores) > limit and scores[limit] == scores[limit - 1]:
-            floor = float(scores[limit - 1])
-            everything = max(len(self._vectors), limit)
-            hits = self._vectors.search(query, k=everything, allow=selection, min_score=floor)
-        return self._ordered(hits.ids.tolist(), hits.scores.tolist())[:limit]
+        if len(scores) <= limit or scores[limit] != scores[limit - 1]:
+            return hits
+        floor = float(scores[limit - 1])
+        everything = max(len(self._vectors), limit)
+        return self._vectors.search(query, k=everything, allow=selection, min_score=floor)
 
     def _replace(self, batch: RowBatch) -> None:
         self._facts = {facts.row: facts for facts in batch.facts}

@@ -27,8 +27,11 @@ class Store(Protocol):
         StoreError: By any method; its children say what is wrong with the file or the disk.
     """
 
-    async def add(self, agent_id: str, entries: Sequence[MemoryEntry]) -> None:
+    async def add(self, agent_id: str, entries: Sequence[MemoryEntry]) -> RowBatch:
         """Store entries of this agent, all or none, with the embeddings they carry.
+
+        Returns:
+            The change as an index takes it in.
 
         Raises:
             DuplicateEntryError: If an id is already stored for this agent, forgotten or not.

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnemic.errors import EmbeddingModelMismatchError, InvalidEntryError
-from mnemic.model import MemoryEntry, RowBatch, Scope
+from mnemic.model import MemoryEntry, MemoryStatus, RowBatch, RowFacts, Scope
 from mnemic.store import statements
 from mnemic.store.connections import Connections, typed_errors
 from mnemic.store.records import to_microseconds, to_row
@@ -46,13 +46,12 @@ class SqliteStore:
         # Runs at `close`, or when the store is collected, or at exit, whichever comes first.
         self._close = weakref.finalize(self, _close, self._writer, self._connections)
 
-    async def add(self, agent_id: str, entries: Sequence[MemoryEntry]) -> None:
+    async def add(self, agent_id: str, entries: Sequence[MemoryEntry]) -> RowBatch:
         """Store entries of this agent, all or none, with the embeddings they carry."""
-        if not entries:
-            return
         model = _model_of(entries)
-        rows = [(to_row(entry), _vector_bytes(entry.embedding)) for entry in entries]
-        await self._write(lambda on: statements.add(on, agent_id, rows, model))
+        columns = [(to_row(entry), _vector_bytes(entry.embedding)) for entry in entries]
+        seq, rows = await self._write(lambda on: statements.add(on, agent_id, columns, model))
+        return _batch(seq, rows, entries)
 
     async def add_embeddings(
         self, agent_id: str, model: str, rows: Sequence[int], vectors: NDArray[np.float32]
@@ -150,3 +149,32 @@ def _vector_bytes(vector: NDArray[np.float32]) -> bytes: ...
 def _vector_bytes(vector: None) -> None: ...
 def _vector_bytes(vector: NDArray[np.float32] | None) -> bytes | None:
     return None if vector is None else vector.astype("<f4").tobytes()
+
+
+def _batch(seq: int, rows: list[int], entries: Sequence[MemoryEntry]) -> RowBatch:
+    living = [
+        (row, entry)
+        for row, entry in zip(rows, entries, strict=True)
+        if entry.forgotten_at is None and entry.status == MemoryStatus.ACTIVE
+    ]
+    embedded = [(row, entry) for row, entry in living if entry.embedding is not None]
+    vectors = [entry.embedding for _, entry in embedded if entry.embedding is not None]
+    return RowBatch(
+        since=seq - len(rows),
+        seq=seq,
+        facts=[_facts(row, entry) for row, entry in embedded],
+        vectors=np.stack(vectors) if vectors else np.empty((0, 0), dtype=np.float32),
+        gone=[],
+        unembedded=[row for row, entry in living if entry.embedding is None],
+    )
+
+
+def _facts(row: int, entry: MemoryEntry) -> RowFacts:
+    return RowFacts(
+        row,
+        entry.user_id,
+        entry.project_id,
+        entry.session_id,
+        to_microseconds(entry.created_at),
+        entry.id.bytes,
+    )

@@ -176,8 +176,8 @@ def add(
     agent_id: str,
     entries: Sequence[tuple[Columns, bytes | None]],
     model: Model | None,
-) -> None:
-    """Insert entries with the vectors they carry, and their changes."""
+) -> tuple[int, list[int]]:
+    """Insert entries with the vectors they carry; return their last change and their rows."""
     rows = [
         (_insert_entry(connection, agent_id, columns), columns, vector)
         for columns, vector in entries
@@ -190,7 +190,8 @@ def add(
         ]
         connection.executemany(_INSERT_VECTOR, vectors)
     changed = [(row, columns[_ID]) for row, columns, _ in rows]
-    _log_changes(connection, agent_id, changed, "add", model)
+    seq = _log_changes(connection, agent_id, changed, "add", model)
+    return seq, [row for row, _ in changed]
 
 
 def add_embeddings(
@@ -245,8 +246,8 @@ def _log_changes(
     changed: Sequence[tuple[int, bytes]],
     kind: str,
     model: Model | None,
-) -> None:
-    """Number changes in the agent's own row (C163), and prune those no reader should need."""
+) -> int:
+    """Number changes in the agent's own row (C163), prune old ones, return the last number."""
     last = _advance(connection, agent_id, len(changed), model)
     first = last - len(changed) + 1
     connection.executemany(
@@ -259,6 +260,7 @@ def _log_changes(
     mark = last - KEPT_CHANGES
     if mark > 0 and last // _PRUNE_EVERY != (first - 1) // _PRUNE_EVERY:
         _prune_changes(connection, agent_id, mark)
+    return last
 
 
 def _advance(connection: apsw.Connection, agent_id: str, steps: int, model: Model | None) -> int:
