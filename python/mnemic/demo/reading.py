@@ -49,6 +49,11 @@ def read(path: Path) -> tuple[list[Piece], list[BadLine]]:
     """
     text = _text_of(path)
     if path.suffix.lower() in {".jsonl", ".ndjson", ".json"}:
+        if text.lstrip().startswith(("[\n", "{\n")):
+            raise UnreadableFileError(
+                f"{path}: its first value goes over several lines; write one object a line, "
+                f"for instance with: jq -c '.[]' {path.name} > lines.jsonl"
+            )
         pieces, bad = _read_json_lines(text)
     elif path.suffix.lower() in {".md", ".markdown"}:
         pieces, bad = list(_read_markdown(text)), []
@@ -95,18 +100,12 @@ def _read_json_lines(text: str) -> tuple[list[Piece], list[BadLine]]:
             except RecursionError:
                 bad.append(BadLine(number, "it is nested too deeply"))
             except json.JSONDecodeError as error:
-                bad.append(BadLine(number, _json_advice(line, error)))
+                found = shortened(line, 60)
+                reason = f"not JSON at column {error.colno} ({error.msg}): {found!r}"
+                bad.append(BadLine(number, reason))
             except ValueError as error:
                 bad.append(BadLine(number, str(error)))
     return pieces, bad
-
-
-def _json_advice(line: str, error: json.JSONDecodeError) -> str:
-    if line.strip() in {"[", "{", "]", "}"}:
-        return (
-            "it opens or closes a value over several lines; write one object a line (jq -c '.[]')"
-        )
-    return f"not JSON at column {error.colno} ({error.msg}): {shortened(line, 60)!r}"
 
 
 def _fields_of(value: Any) -> dict[str, Any]:
