@@ -33,8 +33,12 @@ class KernelUnavailableError(MnemicError, RuntimeError):
     """`MNEMIC_KERNEL` names a kernel that is unknown or that this CPU cannot run."""
 
 
-class CapacityError(MnemicError, MemoryError):
-    """More rows were given than one map can number."""
+class UnknownIdError(MnemicError, KeyError):
+    """An id is not in the map."""
+
+    def __str__(self) -> str:
+        """Return the message as written; KeyError would quote it."""
+        return str(self.args[0]) if self.args else ""
 
 
 class MissingExtraError(MnemicError, ImportError):

@@ -1,3 +1,29 @@
 //! Exact vector search and text work over many memories. Plain slices in, plain values out.
 
+mod append_buffer;
+mod compaction;
+mod error;
+mod index;
+mod quant;
+mod scan;
+mod segment;
+mod selection;
+mod simd;
 pub mod text;
+mod top_k;
+mod vector_map;
+
+pub use error::Error;
+pub use quant::MAX_DIM;
+pub use selection::Selection;
+pub use top_k::Hit;
+pub use vector_map::{Metric, Search, VectorMap};
+
+/// Name of the kernel this process scans with.
+///
+/// # Errors
+///
+/// When `MNEMIC_KERNEL` names no kernel, or one that this CPU cannot run.
+pub fn kernel_name() -> Result<&'static str, Error> {
+    simd::kernel().map(simd::Kernel::name)
+}

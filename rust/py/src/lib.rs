@@ -1,4 +1,33 @@
 //! The extension module `mnemic._core`: every function converts, detaches, calls the core, converts.
 
-#[pyo3::pymodule(gil_used = false, name = "_core")]
-mod core_module {}
+mod arrays;
+mod errors;
+mod text;
+mod vector_map;
+
+use pyo3::prelude::*;
+
+/// Name of the kernel this process scans with.
+#[pyfunction]
+fn kernel() -> PyResult<&'static str> {
+    mnemic_core::kernel_name().map_err(errors::raised)
+}
+
+#[pymodule(gil_used = false)]
+mod _core {
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    const FINGERPRINT_VERSION: u32 = mnemic_core::text::FINGERPRINT_VERSION;
+    #[pymodule_export]
+    use super::kernel;
+    #[pymodule_export]
+    use super::text::{fingerprint, fingerprint_digests};
+    #[pymodule_export]
+    use super::vector_map::{PyHits, PySelection, PyVectorMap};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

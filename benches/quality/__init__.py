@@ -1,0 +1,1 @@
+"""Retrieval quality: rankings of several methods compared on labelled questions."""

@@ -1,0 +1,151 @@
+"""Labelled questions over stored memories, read from two forms of JSON lines."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+OWN_DATA = Path(__file__).parent / "data"
+OWN_FILES = ("memories.jsonl", "questions.jsonl")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Memory:
+    """One thing to be stored, under the id by which the questions name it."""
+
+    id: str
+    content: str
+    created_at: datetime
+    session_id: str | None = None
+    position: int | None = None
+    speaker: str | None = None
+    type: str | None = None
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """A question with the grade of every memory that has to do with its answer."""
+
+    id: str
+    text: str
+    kind: str
+    grades: dict[str, int]
+    distractors: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Collection:
+    """The memories of one agent and the questions asked of it."""
+
+    name: str
+    memories: list[Memory]
+    questions: list[Question]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataset:
+    """Collections that are measured together.
+
+    `relevant_from` is the lowest grade that counts as relevant in recall and precision.
+    """
+
+    name: str
+    sha256: str
+    relevant_from: int
+    collections: list[Collection]
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """Read a file of one JSON object a line."""
+    with path.open(encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def hash_of(*paths: Path) -> str:
+    """SHA-256 of the files' bytes, one after the other, in hexadecimal."""
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
+
+
+def load_own(directory: Path = OWN_DATA) -> Dataset:
+    """Read the project's own set: graded questions over the memories of one agent."""
+    memories_path, questions_path = (directory / name for name in OWN_FILES)
+    collection = Collection(
+        name="own",
+        memories=[own_memory(line) for line in read_lines(memories_path)],
+        questions=[own_question(line) for line in read_lines(questions_path)],
+    )
+    return Dataset(
+        name="own",
+        sha256=hash_of(memories_path, questions_path),
+        relevant_from=2,
+        collections=[collection],
+    )
+
+
+def own_memory(line: dict[str, Any]) -> Memory:
+    return Memory(
+        id=line["id"],
+        content=line["content"],
+        created_at=datetime.fromisoformat(line["created_at"]),
+        type=line["type"],
+        tags=tuple(line["tags"]),
+    )
+
+
+def own_question(line: dict[str, Any]) -> Question:
+    return Question(
+        id=line["id"],
+        text=line["text"],
+        kind=line["kind"],
+        grades=line["relevant"],
+        distractors=frozenset(line["distractors"]),
+    )
+
+
+def load_conversations(directory: Path) -> Dataset:
+    """Read `turns.jsonl` and `questions.jsonl`: conversations with evidence turns.
+
+    A conversation is one agent's memory, and each of its evidence turns has grade 1.
+    """
+    turns_path, questions_path = directory / "turns.jsonl", directory / "questions.jsonl"
+    memories: dict[str, list[Memory]] = {}
+    questions: dict[str, list[Question]] = {}
+    for line in sorted(read_lines(turns_path), key=lambda turn: turn["pos"]):
+        memories.setdefault(line["conv"], []).append(turn_memory(line))
+    for line in read_lines(questions_path):
+        questions.setdefault(line["conv"], []).append(turn_question(line))
+    return Dataset(
+        name=directory.resolve().name,
+        sha256=hash_of(turns_path, questions_path),
+        relevant_from=1,
+        collections=[
+            Collection(name=name, memories=memories[name], questions=questions[name])
+            for name in sorted(questions)
+        ],
+    )
+
+
+def turn_memory(line: dict[str, Any]) -> Memory:
+    photo = f" [shares a photo: {line['caption']}]" if line["caption"] else ""
+    return Memory(
+        id=line["id"],
+        content=f"{line['speaker']}: {line['text']}{photo}",
+        created_at=datetime.fromisoformat(line["time"]).replace(tzinfo=UTC),
+        session_id=str(line["session"]),
+        position=line["pos"],
+        speaker=line["speaker"],
+    )
+
+
+def turn_question(line: dict[str, Any]) -> Question:
+    return Question(
+        id=line["id"],
+        text=line["text"],
+        kind=line["category"],
+        grades=dict.fromkeys(line["evidence"], 1),
+    )

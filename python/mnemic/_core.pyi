@@ -1,0 +1,193 @@
+"""The compiled core: exact vector search and text work over many memories."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, final, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = [
+    "FINGERPRINT_VERSION",
+    "Hits",
+    "Selection",
+    "VectorMap",
+    "__version__",
+    "fingerprint",
+    "fingerprint_digests",
+    "kernel",
+]
+
+__version__: str
+
+FINGERPRINT_VERSION: Final[int]
+"""The version of the normal form behind fingerprints; keep it beside those you store."""
+
+def fingerprint(text: str, /) -> str:
+    """Return the first 16 hexadecimal characters of the SHA-256 of `text`'s normal form.
+
+    Texts that differ only in case, width, white space or the punctuation around them agree. The 64
+    bits are for display; compare the digests of `fingerprint_digests` (C032). The normal form is
+    described in docs/fingerprint.md. The interpreter is detached for texts of 2 KB and more.
+
+    Args:
+        text: Any text, also an empty one.
+
+    Raises:
+        TypeError: If `text` is not a str.
+        InvalidArgumentError: If `text` holds a lone surrogate, which UTF-8 cannot express.
+    """
+
+def fingerprint_digests(texts: Iterable[str], /) -> list[bytes]:
+    """Return the SHA-256 of each text's normal form: 32 bytes each, in the order of `texts`.
+
+    The interpreter is detached while hashing. Nothing is returned if one text cannot be used.
+
+    Args:
+        texts: Any iterable of str, but not one str.
+
+    Raises:
+        TypeError: If `texts` is a str or no iterable, or an item is not a str.
+        InvalidArgumentError: If an item holds a lone surrogate; the message has index and position.
+    """
+
+def kernel() -> str:
+    """Name the kernel this process scans with: "avx512vnni", "avx2" or "portable".
+
+    The fastest one this CPU can run is chosen at first use; the environment variable
+    `MNEMIC_KERNEL` forces one. All kernels give the same answers to the last bit.
+
+    Raises:
+        KernelUnavailableError: If `MNEMIC_KERNEL` is unknown, or this CPU cannot run it.
+    """
+
+@final
+class Selection:
+    """Ids that a search is limited to, made by `VectorMap.select`.
+
+    Using one again saves looking its ids up until the map changes. Ids that the map does not
+    hold when it is searched match nothing.
+    """
+
+    @property
+    def ids(self) -> NDArray[np.int64]:
+        """The selected ids, ascending, each once."""
+
+    def __len__(self) -> int: ...
+
+@final
+class Hits:
+    """What a search found, best first. Unpacks as `ids, scores = hits`."""
+
+    @property
+    def ids(self) -> NDArray[np.int64]:
+        """Shape (n,) with n = min(k, matches); for a batch (m, k), padded with -1."""
+
+    @property
+    def scores(self) -> NDArray[np.float64]:
+        """Same shape as `ids`; padded with -inf."""
+
+    @property
+    def counts(self) -> NDArray[np.int64] | None:
+        """Number of hits of each query of a batch, shape (m,); None for a single query."""
+
+    def __iter__(self) -> Iterator[NDArray[Any]]: ...
+
+@final
+class VectorMap:
+    """Vectors by id, searched exactly.
+
+    A search sees the map as one whole call left it: readers never wait for a scan or a write,
+    and never see half of one. The interpreter is detached while rows are scanned or written.
+
+    Args:
+        dim: Components of a vector, 1 to 65,536.
+        metric: "cosine" scales rows and queries to unit length in float32 (the zero vector stays
+            zero); "inner_product" takes them as they are.
+
+    Raises:
+        InvalidArgumentError: If `dim` or `metric` is out of range.
+        KernelUnavailableError: If `MNEMIC_KERNEL` cannot be had.
+    """
+
+    def __new__(cls, dim: int, *, metric: str = "cosine") -> VectorMap: ...
+    @property
+    def dim(self) -> int:
+        """Components of a vector."""
+
+    @property
+    def metric(self) -> str:
+        """"cosine" or "inner_product"."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held: rows with their coarse copies, dead and unused ones too, and ids (estimated)."""
+
+    def __len__(self) -> int: ...
+    def __contains__(self, id: object, /) -> bool: ...
+    def replace(self, ids: ArrayLike, vectors: ArrayLike, /) -> None:
+        """Replace the whole content in one swap.
+
+        Args:
+            ids: Shape (n,), whole numbers within int64, each once.
+            vectors: Shape (n, dim), float32; other float and integer dtypes are converted.
+
+        Raises:
+            ArrayTypeError: If an argument is not an array of numbers.
+            DimensionMismatchError: If the last axis is not `dim`.
+            CountMismatchError: If the lengths differ.
+            DuplicateIdError: If an id is given twice.
+            NonFiniteVectorError: If a vector holds NaN or infinity.
+        """
+
+    def upsert(self, ids: ArrayLike, vectors: ArrayLike, /) -> None:
+        """Insert rows, or overwrite those whose id is there. Arguments and errors as `replace`."""
+
+    def remove(self, ids: ArrayLike, /) -> int:
+        """Remove rows; returns how many of the ids had one. Unknown ids are passed over."""
+
+    @overload
+    def get(self, ids: int, /) -> NDArray[np.float32] | None: ...
+    @overload
+    def get(self, ids: Sequence[int] | NDArray[np.integer[Any]], /) -> NDArray[np.float32]:
+        """Return stored rows: under "cosine" the float32-normalised ones.
+
+        Args:
+            ids: One id, or shape (n,).
+
+        Returns:
+            For one id its row, shape (dim,), or None where there is none; else shape (n, dim).
+
+        Raises:
+            UnknownIdError: If one of several ids has no row.
+        """
+
+    def select(self, ids: ArrayLike, /) -> Selection:
+        """Make a reusable `allow` of these ids; repeats count once."""
+
+    def search(
+        self,
+        query: ArrayLike,
+        /,
+        *,
+        k: int = 10,
+        allow: Selection | ArrayLike | None = None,
+        min_score: float | None = None,
+    ) -> Hits:
+        """Find the `k` rows with the largest score, exactly.
+
+        A score is the float64 sum of the exact products of two float32 vectors, added over eight
+        lanes and a fixed tree, so it is the same on every CPU. Order: score descending, then id
+        ascending. There are always min(k, matching rows) hits.
+
+        Args:
+            query: Shape (dim,) or (m, dim), float32; other float and integer dtypes are converted.
+            k: Number of hits wanted; 0 gives an empty answer.
+            allow: Ids that may be answered: a `Selection` or an array of ids; None allows all.
+            min_score: Least score of a hit, inclusive, compared in float64; None allows all.
+
+        Raises:
+            ArrayTypeError: If an argument is not an array of numbers.
+            DimensionMismatchError: If the last axis is not `dim`.
+            NonFiniteVectorError: If a query holds NaN or infinity.
+            InvalidArgumentError: If `k` is negative or `min_score` is NaN.
+        """

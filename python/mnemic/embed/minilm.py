@@ -1,0 +1,269 @@
+"""The default embedder: all-MiniLM-L6-v2 on the CPU, offline, about a millisecond a sentence."""
+
+from __future__ import annotations
+
+import logging
+import re
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from importlib.util import find_spec
+from operator import index
+from threading import Lock
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast, final
+
+import numpy as np
+
+from mnemic.embed.base import EmbeddingBatch, checked_texts
+from mnemic.errors import EmbeddingError, InvalidArgumentError, MissingExtraError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+SIMILARITY_FLOOR = 0.25
+"""Measured on pairs of related and unrelated sentences; see docs/embedding.md."""
+
+_HEAVY = ("onnxruntime", "tokenizers")
+_ERRORS_ONLY = 3  # onnxruntime's logging levels: verbose, info, warning, error, fatal
+_SLOWER = ("SkipLayerNormFusion",)  # its fused operator costs 7 % more than the two it replaces
+_HEAD = 4096  # characters that nearly always fill the token limit; reading more costs time
+_WORD_END = re.compile("[ \n]")
+
+_logger = logging.getLogger(__name__)
+
+
+@final
+class MiniLmEmbedder:
+    """Embeds with the model of the `mnemic-minilm` package: 384 dimensions, nothing to download.
+
+    Construction is cheap; onnxruntime and the model are loaded by the first `embed`. Several
+    threads may call one embedder at once. Each text is one run of the model, so its vector does
+    not depend on the texts beside it, bit for bit (C184).
+
+    A blank text has a vector like any other, the same for all blank texts; it says nothing, so
+    callers should not search with it.
+
+    Args:
+        threads: Number of texts of one call that are embedded at the same time; a single text
+            always runs on one thread. The vectors are the same for every number.
+
+    Raises:
+        MissingExtraError: If onnxruntime, tokenizers or mnemic-minilm is not installed.
+        InvalidArgumentError: If `threads` is less than 1.
+    """
+
+    def __init__(self, *, threads: int = 1) -> None:
+        if index(threads) < 1:
+            raise InvalidArgumentError(f"threads must be at least 1, not {threads}")
+        data = cast("_Data", _extra("mnemic_minilm"))
+        for name in _HEAVY:
+            _require(name)
+        self.model: str = data.MODEL_NAME
+        self.dimensions: int = data.DIMENSIONS
+        self.max_tokens: int = data.MAX_TOKENS
+        self.similarity_floor: float | None = SIMILARITY_FLOOR
+        self._threads = threads
+        self._lock = Lock()
+        self._runtime: _Runtime | None = None
+        self._told_truncation = False
+
+    def embed(self, texts: Sequence[str], /) -> NDArray[np.float32]:
+        """Embed each text by its first `max_tokens` tokens.
+
+        The first time a text is longer than that, a warning is logged; `embed_batch` tells which.
+
+        Returns:
+            Shape (len(texts), 384), float32, rows of unit length in the order of `texts`.
+
+        Raises:
+            InvalidArgumentError: If `texts` is one string, or an item is not a string.
+            EmbeddingError: If the model cannot be loaded or run.
+        """
+        return self.embed_batch(texts).vectors
+
+    def embed_batch(self, texts: Sequence[str], /) -> EmbeddingBatch:
+        """Embed as `embed` does, and tell which texts were longer than `max_tokens`."""
+        checked = checked_texts(texts)
+        vectors = np.empty((len(checked), self.dimensions), np.float32)
+        truncated = np.zeros(len(checked), np.bool_)
+        for row, (vector, cut) in enumerate(self._each(checked)):
+            vectors[row], truncated[row] = vector, cut
+        batch = EmbeddingBatch(vectors, truncated)
+        self._tell_truncation(batch.truncated_count, len(checked))
+        return batch
+
+    def _each(self, texts: list[str]) -> Iterator[tuple[NDArray[np.float32], bool]]:
+        if not texts:
+            return
+        embed = self._load().embed
+        if self._threads == 1 or len(texts) == 1:
+            yield from map(embed, texts)
+            return
+        with ThreadPoolExecutor(min(self._threads, len(texts)), "mnemic-embed") as pool:
+            yield from pool.map(embed, texts)
+
+    def _load(self) -> _Runtime:
+        """Return the loaded model; of several threads that come first, one loads it."""
+        runtime = self._runtime
+        if runtime is None:
+            with self._lock:
+                runtime = self._runtime
+                if runtime is None:
+                    runtime = self._runtime = _load_runtime(self.max_tokens)
+        return runtime
+
+    def _tell_truncation(self, count: int, total: int) -> None:
+        if not count:
+            return
+        level = logging.DEBUG if self._told_truncation else logging.WARNING
+        self._told_truncation = True
+        _logger.log(
+            level,
+            "%d of %d texts are longer than %d tokens; the rest of them is not in their vectors",
+            count,
+            total,
+            self.max_tokens,
+        )
+
+
+class _Encoding(Protocol):
+    ids: list[int]
+    overflowing: list[_Encoding]
+
+
+class _Tokenizer(Protocol):
+    def encode(self, text: str, /) -> _Encoding: ...
+    def no_padding(self) -> None: ...
+    def enable_truncation(self, max_length: int) -> None: ...
+
+
+class _Session(Protocol):
+    def run(
+        self, outputs: Sequence[str], feed: Mapping[str, NDArray[np.int64]]
+    ) -> list[NDArray[np.float32]]: ...
+
+
+class _Options(Protocol):
+    intra_op_num_threads: int
+    inter_op_num_threads: int
+    log_severity_level: int
+
+    def add_session_config_entry(self, key: str, value: str) -> None: ...
+
+
+class _OnnxRuntime(Protocol):
+    """The part of the module onnxruntime, which has no types of its own, that is used here."""
+
+    def disable_telemetry_events(self) -> None: ...
+    def SessionOptions(self) -> _Options: ...  # noqa: N802 - its name there
+    def InferenceSession(  # noqa: N802 - its name there
+        self,
+        path: str,
+        options: _Options,
+        providers: Sequence[str],
+        *,
+        disabled_optimizers: Sequence[str],
+    ) -> _Session: ...
+
+
+class _TokenizerClass(Protocol):
+    def from_file(self, path: str, /) -> _Tokenizer: ...
+
+
+class _Tokenizers(Protocol):
+    """The part of the module tokenizers that is used here."""
+
+    Tokenizer: _TokenizerClass
+
+
+class _Data(Protocol):
+    """The part of the module mnemic_minilm that is used here."""
+
+    MODEL_NAME: str
+    DIMENSIONS: int
+    MAX_TOKENS: int
+
+    def model_path(self) -> Path: ...
+    def tokenizer_path(self) -> Path: ...
+
+
+class _Runtime(NamedTuple):
+    """The loaded tokenizer and model; both may be used by several threads at once."""
+
+    tokenizer: _Tokenizer
+    session: _Session
+
+    def embed(self, text: str) -> tuple[NDArray[np.float32], bool]:
+        """Return the text's vector, shape (384,), and whether the text was cut."""
+        try:
+            tokens, truncated = self._tokens(text)
+            feed = {"input_ids": np.array([tokens], np.int64)}
+            return self.session.run(["sentence_embedding"], feed)[0][0], truncated
+        except Exception as error:  # both libraries raise bare exceptions
+            raise EmbeddingError(f"the model failed: {error}") from error
+
+    def _tokens(self, text: str) -> tuple[list[int], bool]:
+        """Return the token ids, and whether there were more than the model takes.
+
+        Of a long text the head is enough if it overflows by itself: no token spans a blank, so
+        the tokens before the limit are those of the whole text.
+        """
+        end = _WORD_END.search(text, _HEAD)
+        encoding = self.tokenizer.encode(text[: end.start()] if end else text)
+        if end and not encoding.overflowing:
+            encoding = self.tokenizer.encode(text)
+        return encoding.ids, bool(encoding.overflowing)
+
+
+def _load_runtime(max_tokens: int) -> _Runtime:
+    onnxruntime = cast("_OnnxRuntime", _extra("onnxruntime"))
+    tokenizers = cast("_Tokenizers", _extra("tokenizers"))
+    data = cast("_Data", _extra("mnemic_minilm"))
+    try:
+        tokenizer = tokenizers.Tokenizer.from_file(str(data.tokenizer_path()))
+        tokenizer.no_padding()
+        tokenizer.enable_truncation(max_tokens)
+        return _Runtime(tokenizer, _session(onnxruntime, str(data.model_path())))
+    except Exception as error:  # both libraries raise bare exceptions
+        raise EmbeddingError(f"the model could not be loaded: {error}") from error
+
+
+def _session(onnxruntime: _OnnxRuntime, path: str) -> _Session:
+    """Open the model for the calling thread alone: no pool, spinning, telemetry or chatter."""
+    onnxruntime.disable_telemetry_events()
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.log_severity_level = _ERRORS_ONLY
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.add_session_config_entry("session.inter_op.allow_spinning", "0")
+    return onnxruntime.InferenceSession(
+        path, options, ["CPUExecutionProvider"], disabled_optimizers=_SLOWER
+    )
+
+
+def _require(name: str) -> None:
+    """Check that a module is installed, without importing it."""
+    try:
+        found = find_spec(name) is not None
+    except (ImportError, ValueError):
+        found = False
+    if not found:
+        raise _missing(name)
+
+
+def _extra(name: str) -> object:
+    """Import a module of the `local` extra."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise _missing(name) from error
+
+
+def _missing(name: str) -> MissingExtraError:
+    package = name.replace("_", "-")
+    return MissingExtraError(
+        f"the default embedder needs {package}: python -m pip install 'mnemic[local]'"
+    )

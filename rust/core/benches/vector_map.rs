@@ -1,0 +1,93 @@
+//! `VectorMap::search` at several sizes, one query at a time, float32 unit rows, k = 10.
+//!
+//! Each benchmark first checks its answer against scoring every row.
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use mnemic_core::{Metric, Search, Selection, VectorMap};
+
+/// Sums of uniform numbers, near enough to normal ones (`SplitMix64`).
+fn numbers(seed: u64, count: usize) -> Vec<f32> {
+    let mut state = seed;
+    let mut next = move || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^= mixed >> 31;
+        (0..4)
+            .map(|part| (mixed >> (16 * part) & 0xffff) as f32 / 65_536.0 - 0.5)
+            .sum::<f32>()
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+fn all() -> Search<'static> {
+    Search {
+        k: 10,
+        allow: None,
+        min_score: f64::NEG_INFINITY,
+    }
+}
+
+fn checked_map(dim: usize, rows: usize) -> (VectorMap, Vec<f32>) {
+    let map = VectorMap::new(dim, Metric::Cosine).expect("a valid dimension");
+    let ids: Vec<i64> = (0..rows as i64).collect();
+    map.replace(&ids, &numbers(1, dim * rows))
+        .expect("valid rows");
+    let query = numbers(2, dim);
+    let every = map
+        .search(&query, &Search { k: rows, ..all() })
+        .expect("a valid query");
+    let best = map.search(&query, &all()).expect("a valid query");
+    assert_eq!(best[0], every[0][..10.min(rows)]);
+    (map, query)
+}
+
+fn search(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group(format!(
+        "search/{}",
+        mnemic_core::kernel_name().expect("a kernel")
+    ));
+    for (dim, rows) in [
+        (384, 32),
+        (384, 64),
+        (384, 256),
+        (384, 1000),
+        (384, 10_000),
+        (384, 100_000),
+        (1536, 10_000),
+    ] {
+        let (map, query) = checked_map(dim, rows);
+        group.throughput(Throughput::Bytes((dim * rows) as u64));
+        group.bench_function(
+            BenchmarkId::from_parameter(format!("{rows}x{dim}")),
+            |bench| {
+                bench.iter(|| map.search(&query, &all()));
+            },
+        );
+    }
+    group.finish();
+}
+
+fn selection(criterion: &mut Criterion) {
+    let (map, query) = checked_map(384, 100_000);
+    let mut group = criterion.benchmark_group("selection/100000x384");
+    for share in [1000, 100, 10, 2] {
+        let ids: Vec<i64> = (0..100_000 / share).map(|id| id * 7919 % 100_000).collect();
+        let selection = Selection::new(&ids);
+        let search = Search {
+            allow: Some(&selection),
+            ..all()
+        };
+        group.bench_function(
+            BenchmarkId::from_parameter(format!("1 in {share}")),
+            |bench| {
+                bench.iter(|| map.search(&query, &search));
+            },
+        );
+    }
+    group.finish();
+}
+
+criterion_group!(benches, search, selection);
+criterion_main!(benches);

@@ -1,0 +1,148 @@
+//! Getting rid of dead rows: segments more than a quarter dead are copied without them.
+//!
+//! Small copies are made by the writer itself. Larger ones run in a thread of their own, started
+//! for that copy, so that a fork never inherits a worker that is not there.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use parking_lot::MutexGuard;
+
+use crate::index::{MemoryIndex, Place, Shared, VectorRows, Writer};
+use crate::segment::{SEGMENT_ROWS, SegmentView, SegmentWriter, set_bits};
+use crate::simd::CHUNK;
+
+/// Copies up to this size cost the writer about a millisecond and are made at once.
+const INLINE_BYTES: usize = 2 << 20;
+
+/// Sealed segments with less than this share of the rows are merged along.
+const SMALL_SHARE: usize = 32;
+
+impl MemoryIndex {
+    /// Compact what the last change made due.
+    pub(crate) fn compact_where_due(&self, mut writer: MutexGuard<'_, Writer>) {
+        let current = self.snapshot();
+        let victims = due(&current.vectors, writer.tail_serial());
+        let Some(first) = victims.first() else { return };
+        let rows: usize = victims.iter().map(SegmentView::live_count).sum();
+        let row_bytes = first.segment.bytes() / first.segment.capacity();
+        // Where dead rows outnumber live ones the copying thread has fallen behind, or was lost
+        // in a fork; the writer then does the work itself rather than wait.
+        let behind = current.vectors.dead_count() > current.vectors.places.len();
+        if rows * row_bytes <= INLINE_BYTES || behind {
+            let copy = self.shared.copy_of(&victims);
+            self.shared.install(&mut writer, &victims, &copy);
+            return;
+        }
+        drop(writer);
+        if !self.shared.compacting.swap(true, Ordering::AcqRel) {
+            compact_in_background(&self.shared);
+        }
+    }
+}
+
+fn compact_in_background(shared: &Arc<Shared>) {
+    let worker = Arc::clone(shared);
+    let work = move || {
+        while worker.compact_once() {}
+        worker.compacting.store(false, Ordering::Release);
+    };
+    let started = std::thread::Builder::new()
+        .name("mnemic-compact".to_owned())
+        .spawn(work);
+    if started.is_err() {
+        // No thread to be had: the next change tries again, and `behind` bounds the wait.
+        shared.compacting.store(false, Ordering::Release);
+    }
+}
+
+impl Shared {
+    fn compact_once(&self) -> bool {
+        let tail = self.writer.lock().tail_serial();
+        let victims = due(&self.snapshot().vectors, tail);
+        if victims.is_empty() {
+            return false;
+        }
+        let copy = self.copy_of(&victims);
+        let mut writer = self.writer.lock();
+        self.install(&mut writer, &victims, &copy);
+        true
+    }
+
+    /// One new segment with the live rows of `victims`, in their order.
+    fn copy_of(&self, victims: &[SegmentView]) -> SegmentWriter {
+        let rows = victims.iter().map(SegmentView::live_count).sum();
+        let mut copy = SegmentWriter::new(self.kernel, self.dim, rows);
+        for victim in victims {
+            for place in live_places(victim) {
+                copy.append_from(&victim.segment, place.row());
+            }
+        }
+        copy
+    }
+
+    /// Swap `victims` for their copy, unless one of them has gone meanwhile.
+    fn install(&self, writer: &mut Writer, victims: &[SegmentView], copy: &SegmentWriter) {
+        let mut draft = self.snapshot().vectors.clone();
+        if victims
+            .iter()
+            .any(|victim| draft.position(victim.serial).is_none())
+        {
+            return;
+        }
+        let serial = writer.next_serial();
+        let mut view = SegmentView::new(serial, Arc::clone(copy.segment()), copy.len());
+        let old_places = victims.iter().flat_map(live_places);
+        let mut died = Vec::new();
+        for (row, (old, id)) in old_places.zip(copy.segment().ids()).enumerate() {
+            match draft.places.get_mut(id) {
+                Some(place) if *place == old => *place = Place::new(serial, row),
+                _ => died.push(row),
+            }
+        }
+        if !died.is_empty() {
+            view.bury(died);
+        }
+        draft
+            .segments
+            .retain(|view| victims.iter().all(|victim| victim.serial != view.serial));
+        draft.segments.push(view);
+        self.publish(draft);
+    }
+}
+
+/// The sealed segments to copy now: at least one is more than a quarter dead, and small ones go
+/// along, as far as one new segment can take their rows.
+fn due(vectors: &VectorRows, tail: Option<u64>) -> Vec<SegmentView> {
+    let sealed = || {
+        vectors
+            .segments
+            .iter()
+            .filter(|view| Some(view.serial) != tail)
+    };
+    let decayed = |view: &&SegmentView| view.dead_count() * 4 > view.len;
+    if !sealed().any(|view| decayed(&view)) {
+        return Vec::new();
+    }
+    let small = vectors.places.len() / SMALL_SHARE;
+    let mut room = SEGMENT_ROWS;
+    let mut victims = Vec::new();
+    let rest = sealed().filter(|view| !decayed(view) && view.live_count() < small);
+    for view in sealed().filter(decayed).chain(rest) {
+        if view.live_count() <= room {
+            room -= view.live_count();
+            victims.push(view.clone());
+        }
+    }
+    victims
+}
+
+/// Places and nothing else of the rows that a view calls live.
+fn live_places(view: &SegmentView) -> impl Iterator<Item = Place> {
+    let serial = view.serial;
+    view.live_words()
+        .enumerate()
+        .flat_map(move |(word, (_, live))| {
+            set_bits(live).map(move |bit| Place::new(serial, word * CHUNK + bit))
+        })
+}

@@ -1,0 +1,75 @@
+//! What can go wrong, with what was found and what was wanted.
+
+use thiserror::Error;
+
+/// Everything the core refuses. Nothing has changed when one of these comes back.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Error {
+    /// A map's dimension is outside what kernels sum without overflow.
+    #[error("dim must be between 1 and {most}, found {found}")]
+    DimensionOutOfRange {
+        /// The dimension asked for.
+        found: usize,
+        /// The largest dimension allowed.
+        most: usize,
+    },
+    /// A vector's length is not the map's dimension.
+    #[error("the {what} have {found} components, this map holds vectors of {wanted}")]
+    DimensionMismatch {
+        /// Which argument.
+        what: &'static str,
+        /// Its length.
+        found: usize,
+        /// The map's dimension.
+        wanted: usize,
+    },
+    /// Ids and vectors differ in number.
+    #[error("{ids} ids were given with {vectors} vectors; each vector needs one id")]
+    CountMismatch {
+        /// Number of ids.
+        ids: usize,
+        /// Number of vectors.
+        vectors: usize,
+    },
+    /// A vector holds NaN or infinity.
+    #[error("the {what} hold NaN or infinity in row {row}; remove or repair that row")]
+    NonFinite {
+        /// Which argument.
+        what: &'static str,
+        /// Position of the first such row.
+        row: usize,
+    },
+    /// One call names an id twice.
+    #[error("id {id} is given twice in one call; which vector it should keep is not clear")]
+    DuplicateId {
+        /// The id.
+        id: i64,
+    },
+    /// An id is not in the map.
+    #[error("id {id} is not in this map of {len} rows")]
+    UnknownId {
+        /// The id.
+        id: i64,
+        /// Rows in the map.
+        len: usize,
+    },
+    /// A score threshold that no score can be compared with.
+    #[error("min_score must be a number, found NaN")]
+    ThresholdIsNan,
+    /// `MNEMIC_KERNEL` names something that is not a kernel.
+    #[error("MNEMIC_KERNEL is {found:?}; the kernels are {known}, and unset chooses the best one")]
+    UnknownKernel {
+        /// The value found.
+        found: String,
+        /// The names that exist.
+        known: String,
+    },
+    /// `MNEMIC_KERNEL` names a kernel this CPU cannot run.
+    #[error("MNEMIC_KERNEL is {found:?}, which this CPU cannot run; it can run {supported}")]
+    UnsupportedKernel {
+        /// The value found.
+        found: String,
+        /// The names this CPU can run.
+        supported: String,
+    },
+}

@@ -1,0 +1,227 @@
+//! Fixed-capacity rows: float32 vectors, their int8 copies and bounds, and their ids.
+//!
+//! One writer appends; readers hold views, each with the length and the dead rows it was
+//! published with. The 4-bit copy of sealed segments will stand beside `codes`.
+
+use std::sync::Arc;
+
+use crate::append_buffer::{AppendBuffer, Appender, Line};
+use crate::quant::{RowBound, code_stride, row_stride};
+use crate::simd::{CHUNK, CodedRows, Kernel};
+
+/// Most rows in one segment. Small enough that compacting one never holds a writer for long.
+pub(crate) const SEGMENT_ROWS: usize = 8192;
+
+pub(crate) struct Segment {
+    row_stride: usize,
+    code_stride: usize,
+    vectors: Arc<AppendBuffer<Line>>,
+    codes: Arc<AppendBuffer<Line>>,
+    scale: Arc<AppendBuffer<f32>>,
+    residual: Arc<AppendBuffer<f32>>,
+    norm: Arc<AppendBuffer<f32>>,
+    ids: Arc<AppendBuffer<i64>>,
+}
+
+impl Segment {
+    /// The padded float32 row.
+    pub(crate) fn vector(&self, row: usize) -> &[f32] {
+        let all: &[f32] = bytemuck::cast_slice(self.vectors.filled());
+        &all[row * self.row_stride..(row + 1) * self.row_stride]
+    }
+
+    pub(crate) fn coded(&self) -> CodedRows<'_> {
+        CodedRows {
+            codes: bytemuck::cast_slice(self.codes.filled()),
+            stride: self.code_stride,
+            scale: self.scale.filled(),
+            residual: self.residual.filled(),
+            norm: self.norm.filled(),
+        }
+    }
+
+    pub(crate) fn ids(&self) -> &[i64] {
+        self.ids.filled()
+    }
+
+    pub(crate) fn capacity(&self) -> usize {
+        self.ids.capacity()
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        let bound = size_of::<RowBound>() + size_of::<i64>();
+        self.capacity() * (self.row_stride * size_of::<f32>() + self.code_stride + bound)
+    }
+}
+
+/// The one writer of a segment.
+pub(crate) struct SegmentWriter {
+    kernel: &'static dyn Kernel,
+    segment: Arc<Segment>,
+    vectors: Appender<Line>,
+    codes: Appender<Line>,
+    scale: Appender<f32>,
+    residual: Appender<f32>,
+    norm: Appender<f32>,
+    ids: Appender<i64>,
+    row: Box<[Line]>,
+    coded: Box<[Line]>,
+    len: usize,
+}
+
+impl SegmentWriter {
+    pub(crate) fn new(kernel: &'static dyn Kernel, dim: usize, capacity: usize) -> Self {
+        let (row_stride, code_stride) = (row_stride(dim), code_stride(dim));
+        let row_lines = row_stride * size_of::<f32>() / size_of::<Line>();
+        let code_lines = code_stride / size_of::<Line>();
+        let (vectors, vectors_appender) = AppendBuffer::with_capacity(capacity * row_lines);
+        let (codes, codes_appender) = AppendBuffer::with_capacity(capacity * code_lines);
+        let (scale, scale_appender) = AppendBuffer::with_capacity(capacity);
+        let (residual, residual_appender) = AppendBuffer::with_capacity(capacity);
+        let (norm, norm_appender) = AppendBuffer::with_capacity(capacity);
+        let (ids, ids_appender) = AppendBuffer::with_capacity(capacity);
+        let segment = Segment {
+            row_stride,
+            code_stride,
+            vectors,
+            codes,
+            scale,
+            residual,
+            norm,
+            ids,
+        };
+        Self {
+            kernel,
+            segment: Arc::new(segment),
+            vectors: vectors_appender,
+            codes: codes_appender,
+            scale: scale_appender,
+            residual: residual_appender,
+            norm: norm_appender,
+            ids: ids_appender,
+            row: bytemuck::allocation::zeroed_slice_box(row_lines),
+            coded: bytemuck::allocation::zeroed_slice_box(code_lines),
+            len: 0,
+        }
+    }
+
+    pub(crate) fn segment(&self) -> &Arc<Segment> {
+        &self.segment
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn room(&self) -> usize {
+        self.segment.capacity() - self.len
+    }
+
+    /// Append one row; `write` fills the first `dim` floats of a zeroed, padded row.
+    pub(crate) fn append(&mut self, id: i64, write: impl FnOnce(&mut [f32])) {
+        let row: &mut [f32] = bytemuck::cast_slice_mut(&mut self.row);
+        write(row);
+        let bound = self
+            .kernel
+            .encode(row, bytemuck::cast_slice_mut(&mut self.coded));
+        self.vectors.append(&self.row);
+        self.codes.append(&self.coded);
+        self.append_bound(id, bound);
+    }
+
+    /// Append a row of another segment as it is.
+    pub(crate) fn append_from(&mut self, other: &Segment, row: usize) {
+        let coded = other.coded();
+        self.vectors.append(bytemuck::cast_slice(other.vector(row)));
+        self.codes.append(bytemuck::cast_slice(coded.row(row)));
+        let bound = coded.bound(row);
+        self.append_bound(other.ids()[row], bound);
+    }
+
+    fn append_bound(&mut self, id: i64, bound: RowBound) {
+        self.scale.append(&[bound.scale]);
+        self.residual.append(&[bound.residual]);
+        self.norm.append(&[bound.norm]);
+        self.ids.append(&[id]);
+        self.len += 1;
+    }
+}
+
+/// A segment as one snapshot sees it.
+#[derive(Clone)]
+pub(crate) struct SegmentView {
+    pub(crate) serial: u64,
+    pub(crate) segment: Arc<Segment>,
+    pub(crate) len: usize,
+    dead: Option<Arc<DeadRows>>,
+}
+
+#[derive(Clone)]
+struct DeadRows {
+    words: Box<[u64]>,
+    count: usize,
+}
+
+impl SegmentView {
+    pub(crate) fn new(serial: u64, segment: Arc<Segment>, len: usize) -> Self {
+        Self {
+            serial,
+            segment,
+            len,
+            dead: None,
+        }
+    }
+
+    pub(crate) fn dead_count(&self) -> usize {
+        self.dead.as_ref().map_or(0, |dead| dead.count)
+    }
+
+    pub(crate) fn live_count(&self) -> usize {
+        self.len - self.dead_count()
+    }
+
+    /// The chunks of this view: number of rows, and a mask of the live ones.
+    pub(crate) fn live_words(&self) -> impl Iterator<Item = (usize, u64)> {
+        (0..self.len.div_ceil(CHUNK)).map(|word| {
+            let count = CHUNK.min(self.len - word * CHUNK);
+            let dead = self.dead.as_ref().map_or(0, |dead| dead.words[word]);
+            (count, (u64::MAX >> (CHUNK - count)) & !dead)
+        })
+    }
+
+    /// Mark rows dead in a copy of the bitmap; other views keep theirs.
+    pub(crate) fn bury(&mut self, rows: impl IntoIterator<Item = usize>) {
+        let words = self.segment.capacity().div_ceil(CHUNK);
+        let dead = self.dead.get_or_insert_with(|| {
+            Arc::new(DeadRows {
+                words: vec![0; words].into(),
+                count: 0,
+            })
+        });
+        let dead = Arc::make_mut(dead);
+        for row in rows {
+            let bit = 1 << (row % CHUNK);
+            dead.count += usize::from(dead.words[row / CHUNK] & bit == 0);
+            dead.words[row / CHUNK] |= bit;
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.segment.bytes()
+            + self
+                .dead
+                .as_ref()
+                .map_or(0, |dead| size_of_val(&*dead.words))
+    }
+}
+
+/// The positions of the set bits of `word`, in order.
+pub(crate) fn set_bits(mut word: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let bit = word.trailing_zeros() as usize;
+        (word != 0).then(|| {
+            word &= word - 1;
+            bit
+        })
+    })
+}

@@ -1,0 +1,87 @@
+//! A set of ids that a search may answer with, resolved to rows once for each state of a map.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::index::{Snapshot, VectorRows};
+use crate::simd::CHUNK;
+
+/// Ids that a search is limited to. Ids that the searched map does not hold match nothing.
+///
+/// Reusing a selection saves looking its ids up again until the map changes.
+pub struct Selection {
+    ids: Box<[i64]>,
+    resolved: Mutex<Option<Arc<SelectedRows>>>,
+}
+
+/// The selected rows of one snapshot: a mask for each segment that has any.
+pub(crate) struct SelectedRows {
+    revision: u64,
+    segments: Vec<SegmentRows>,
+}
+
+#[derive(Clone, Default)]
+pub(crate) struct SegmentRows {
+    pub(crate) words: Box<[u64]>,
+    pub(crate) count: usize,
+}
+
+impl Selection {
+    /// Select ids, in any order; repeats count once.
+    pub fn new(ids: &[i64]) -> Self {
+        let mut ids = ids.to_vec();
+        ids.sort_unstable();
+        ids.dedup();
+        Self {
+            ids: ids.into(),
+            resolved: Mutex::new(None),
+        }
+    }
+
+    /// The selected ids, ascending, each once.
+    pub fn ids(&self) -> &[i64] {
+        &self.ids
+    }
+
+    /// The rows these ids have in `snapshot`, from the last call where nothing has changed.
+    pub(crate) fn rows_in(&self, snapshot: &Snapshot) -> Arc<SelectedRows> {
+        let known = self.resolved.lock().clone();
+        if let Some(known) = known.filter(|known| known.revision == snapshot.revision) {
+            return known;
+        }
+        let segments = resolve(&self.ids, &snapshot.vectors);
+        let fresh = Arc::new(SelectedRows {
+            revision: snapshot.revision,
+            segments,
+        });
+        *self.resolved.lock() = Some(Arc::clone(&fresh));
+        fresh
+    }
+}
+
+impl SelectedRows {
+    pub(crate) fn segment(&self, position: usize) -> &SegmentRows {
+        &self.segments[position]
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.segments.iter().map(|rows| rows.count).sum()
+    }
+}
+
+fn resolve(ids: &[i64], vectors: &VectorRows) -> Vec<SegmentRows> {
+    let mut segments = vec![SegmentRows::default(); vectors.segments.len()];
+    for place in ids.iter().filter_map(|id| vectors.places.get(id)) {
+        let Some(position) = vectors.position(place.serial()) else {
+            continue;
+        };
+        let rows = &mut segments[position];
+        if rows.words.is_empty() {
+            rows.words = vec![0; vectors.segments[position].len.div_ceil(CHUNK)].into();
+        }
+        rows.words[place.row() / CHUNK] |= 1 << (place.row() % CHUNK);
+        rows.count += 1;
+    }
+    segments
+}

@@ -1,0 +1,234 @@
+//! `VectorMap`: the vector part of the index, public alone. It checks what it is given.
+
+use crate::Error;
+use crate::index::MemoryIndex;
+use crate::quant::{MAX_DIM, norm};
+use crate::scan::{self, Wanted};
+use crate::selection::Selection;
+use crate::simd;
+use crate::top_k::Hit;
+
+/// How two vectors are compared. Higher is nearer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Metric {
+    /// Inner product of the float32-normalised row and query.
+    Cosine,
+    /// Inner product of row and query as given.
+    InnerProduct,
+}
+
+/// A row or query whose length is 1 to within float32 rounding is kept as it is, so that storing
+/// what `get` returned changes nothing.
+const UNIT_TOLERANCE: f64 = 1.0 / (1 << 22) as f64;
+
+/// What limits a search.
+pub struct Search<'a> {
+    /// Number of hits wanted.
+    pub k: usize,
+    /// The ids that may be answered; `None` allows all.
+    pub allow: Option<&'a Selection>,
+    /// Least score of a hit, inclusive; minus infinity allows all.
+    pub min_score: f64,
+}
+
+/// Vectors by id, searched exactly. Every change is one whole call to readers.
+pub struct VectorMap {
+    dim: usize,
+    metric: Metric,
+    kernel: &'static dyn simd::Kernel,
+    index: MemoryIndex,
+}
+
+impl VectorMap {
+    /// Make an empty map of vectors with `dim` components.
+    ///
+    /// # Errors
+    ///
+    /// When `dim` is 0 or above [`MAX_DIM`], or `MNEMIC_KERNEL` cannot be had.
+    pub fn new(dim: usize, metric: Metric) -> Result<Self, Error> {
+        if !(1..=MAX_DIM).contains(&dim) {
+            return Err(Error::DimensionOutOfRange {
+                found: dim,
+                most: MAX_DIM,
+            });
+        }
+        let kernel = simd::kernel()?;
+        let index = MemoryIndex::new(kernel, dim);
+        Ok(Self {
+            dim,
+            metric,
+            kernel,
+            index,
+        })
+    }
+
+    /// Components of a vector.
+    pub fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// How vectors are compared.
+    pub fn metric(&self) -> Metric {
+        self.metric
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.index.snapshot().vectors.places.len()
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether the id has a row.
+    pub fn contains(&self, id: i64) -> bool {
+        self.index.snapshot().vectors.places.contains_key(&id)
+    }
+
+    /// Bytes held: rows with their coarse copies, dead and unused ones too, and ids (estimated).
+    pub fn bytes(&self) -> usize {
+        self.index.bytes()
+    }
+
+    /// Insert or overwrite rows. `vectors` has `dim` floats for each id, row after row.
+    ///
+    /// # Errors
+    ///
+    /// Wrong length, NaN or infinity, or an id given twice; nothing is changed then.
+    pub fn upsert(&self, ids: &[i64], vectors: &[f32]) -> Result<(), Error> {
+        self.check_rows(ids, vectors)?;
+        if !ids.is_empty() {
+            self.index
+                .upsert(ids, |at, row| self.write(&vectors[at * self.dim..], row));
+        }
+        Ok(())
+    }
+
+    /// Replace the whole content by these rows in one swap.
+    ///
+    /// # Errors
+    ///
+    /// As for [`VectorMap::upsert`].
+    pub fn replace(&self, ids: &[i64], vectors: &[f32]) -> Result<(), Error> {
+        self.check_rows(ids, vectors)?;
+        self.index
+            .replace(ids, |at, row| self.write(&vectors[at * self.dim..], row));
+        Ok(())
+    }
+
+    /// Remove rows; returns how many of the ids had one.
+    pub fn remove(&self, ids: &[i64]) -> usize {
+        self.index.remove(ids)
+    }
+
+    /// The stored rows of `ids`, one after the other.
+    ///
+    /// # Errors
+    ///
+    /// When an id has no row.
+    pub fn get(&self, ids: &[i64]) -> Result<Vec<f32>, Error> {
+        let snapshot = self.index.snapshot();
+        let mut rows = Vec::with_capacity(ids.len() * self.dim);
+        for id in ids {
+            let len = snapshot.vectors.places.len();
+            let row = snapshot
+                .vectors
+                .vector(*id)
+                .ok_or(Error::UnknownId { id: *id, len })?;
+            rows.extend_from_slice(&row[..self.dim]);
+        }
+        Ok(rows)
+    }
+
+    /// The best rows for each of `queries` (`dim` floats each), all from one state of the map.
+    ///
+    /// Scores are float64 sums of exact products in a fixed order; hits are ordered by score
+    /// descending, then id ascending. Each answer has min(k, matching rows) hits.
+    ///
+    /// # Errors
+    ///
+    /// Wrong length, NaN or infinity in a query, or a threshold that is NaN.
+    pub fn search(&self, queries: &[f32], search: &Search<'_>) -> Result<Vec<Vec<Hit>>, Error> {
+        self.check_vectors("query", queries)?;
+        if search.min_score.is_nan() {
+            return Err(Error::ThresholdIsNan);
+        }
+        let snapshot = self.index.snapshot();
+        let allowed = search.allow.map(|selection| selection.rows_in(&snapshot));
+        let mut row = vec![0.0; self.dim];
+        let answers = queries.chunks_exact(self.dim).map(|query| {
+            self.write(query, &mut row);
+            let wanted = Wanted {
+                query: &row,
+                k: search.k,
+                min_score: search.min_score,
+            };
+            scan::search(self.kernel, &snapshot, allowed.as_deref(), &wanted)
+        });
+        Ok(answers.collect())
+    }
+
+    /// Copy one vector to `row`, normalised where the metric asks for it.
+    fn write(&self, vector: &[f32], row: &mut [f32]) {
+        let vector = &vector[..self.dim];
+        row[..self.dim].copy_from_slice(vector);
+        if self.metric == Metric::Cosine {
+            normalise(&mut row[..self.dim]);
+        }
+    }
+
+    fn check_rows(&self, ids: &[i64], vectors: &[f32]) -> Result<(), Error> {
+        self.check_vectors("vectors", vectors)?;
+        let count = vectors.len() / self.dim;
+        if count != ids.len() {
+            return Err(Error::CountMismatch {
+                ids: ids.len(),
+                vectors: count,
+            });
+        }
+        match first_repeat(ids) {
+            Some(id) => Err(Error::DuplicateId { id }),
+            None => Ok(()),
+        }
+    }
+
+    fn check_vectors(&self, what: &'static str, vectors: &[f32]) -> Result<(), Error> {
+        if !vectors.len().is_multiple_of(self.dim) {
+            return Err(Error::DimensionMismatch {
+                what,
+                found: vectors.len(),
+                wanted: self.dim,
+            });
+        }
+        // Without a short cut, so that the comparison runs in vector registers.
+        let finite = |row: &[f32]| row.iter().fold(true, |all, value| all & value.is_finite());
+        match vectors.chunks_exact(self.dim).position(|row| !finite(row)) {
+            Some(row) => Err(Error::NonFinite { what, row }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Scale to unit length; the zero vector stays zero.
+fn normalise(vector: &mut [f32]) {
+    let length = norm(vector);
+    if length > 0.0 && (length - 1.0).abs() > UNIT_TOLERANCE {
+        for value in vector {
+            *value = (f64::from(*value) / length) as f32;
+        }
+    }
+}
+
+fn first_repeat(ids: &[i64]) -> Option<i64> {
+    if ids.len() < 2 || ids.is_sorted_by(|one, next| one < next) {
+        return None;
+    }
+    let mut sorted = ids.to_vec();
+    sorted.sort_unstable();
+    sorted
+        .windows(2)
+        .find(|pair| pair[0] == pair[1])
+        .map(|pair| pair[0])
+}

@@ -1,0 +1,133 @@
+//! From whatever Python calls an array to plain vectors, with the shape checked.
+
+use numpy::{
+    PyArray1, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyUntypedArray,
+    PyUntypedArrayMethods,
+};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::errors::{ArrayTypeError, DimensionMismatchError, InvalidArgumentError};
+
+/// Vectors copied out of Python, row after row.
+pub(crate) struct Vectors {
+    pub(crate) values: Vec<f32>,
+    /// Whether the argument had two axes.
+    pub(crate) is_batch: bool,
+}
+
+/// Copy vectors of `dim` components: shape (dim,) or (m, dim), any float or integer dtype.
+pub(crate) fn vectors(
+    argument: &Bound<'_, PyAny>,
+    dim: usize,
+    what: &'static str,
+) -> PyResult<Vectors> {
+    if let Ok(array) = argument.cast_exact::<PyArray1<f32>>()
+        && array.len() == dim
+        && array.is_contiguous()
+    {
+        return Ok(Vectors {
+            values: array.to_vec()?,
+            is_batch: false,
+        });
+    }
+    let array = as_array(argument, what)?;
+    let is_batch = check_shape(array.shape(), dim, what)?;
+    let values = match (array.dtype().kind(), array.dtype().itemsize()) {
+        (b'f', 2 | 4) => copied::<f32>(&array, "float32")?,
+        (b'f' | b'i' | b'u', _) => {
+            let wide: Vec<f64> = copied(&array, "float64")?;
+            wide.into_iter().map(|value| value as f32).collect()
+        }
+        _ => {
+            let dtype = array.dtype();
+            let message = format!("{what} must be numbers, found an array of dtype {dtype}");
+            return Err(ArrayTypeError::new_err(message));
+        }
+    };
+    Ok(Vectors { values, is_batch })
+}
+
+fn check_shape(shape: &[usize], dim: usize, what: &'static str) -> PyResult<bool> {
+    match shape {
+        [0] => Ok(true),
+        [components] if *components == dim => Ok(false),
+        [_, components] if *components == dim => Ok(true),
+        [components] | [_, components] => {
+            let message = format!("{what} have {components} components, this map wants {dim}");
+            Err(DimensionMismatchError::new_err(message))
+        }
+        _ => {
+            let message = format!(
+                "{what} must have shape ({dim},) or (n, {dim}), found {} axes",
+                shape.len()
+            );
+            Err(ArrayTypeError::new_err(message))
+        }
+    }
+}
+
+/// Copy ids: a whole number or a flat sequence of them, within int64.
+pub(crate) fn ids(argument: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
+    if let Ok(array) = argument.cast_exact::<PyArray1<i64>>()
+        && array.is_contiguous()
+    {
+        return Ok(array.to_vec()?);
+    }
+    let array = as_array(argument, "ids")?;
+    if array.shape() == [0] {
+        return Ok(Vec::new());
+    }
+    if array.ndim() > 1 {
+        let message = format!("ids must have one axis, found {}", array.ndim());
+        return Err(ArrayTypeError::new_err(message));
+    }
+    match array.dtype().kind() {
+        b'i' => copied(&array, "int64"),
+        b'u' => copied::<u64>(&array, "uint64")?
+            .into_iter()
+            .map(signed)
+            .collect(),
+        _ => {
+            let dtype = array.dtype();
+            let message = format!("ids must be whole numbers within int64, found dtype {dtype}");
+            Err(ArrayTypeError::new_err(message))
+        }
+    }
+}
+
+fn signed(id: u64) -> PyResult<i64> {
+    i64::try_from(id)
+        .map_err(|_| InvalidArgumentError::new_err(format!("id {id} does not fit int64")))
+}
+
+fn as_array<'py>(
+    argument: &Bound<'py, PyAny>,
+    what: &'static str,
+) -> PyResult<Bound<'py, PyUntypedArray>> {
+    if let Ok(array) = argument.cast::<PyUntypedArray>() {
+        return Ok(array.clone());
+    }
+    let numpy = argument.py().import("numpy")?;
+    let array = numpy
+        .call_method1("asarray", (argument,))
+        .map_err(|cause| {
+            let error =
+                ArrayTypeError::new_err(format!("{what} cannot be read as an array: {cause}"));
+            error.set_cause(argument.py(), Some(cause));
+            error
+        })?;
+    Ok(array.cast_into::<PyUntypedArray>()?)
+}
+
+/// The elements in C order, converted to `dtype`.
+fn copied<T: numpy::Element + Copy>(
+    array: &Bound<'_, PyUntypedArray>,
+    dtype: &str,
+) -> PyResult<Vec<T>> {
+    let options = PyDict::new(array.py());
+    options.set_item("order", "C")?;
+    options.set_item("copy", false)?;
+    let converted = array.call_method("astype", (dtype,), Some(&options))?;
+    Ok(converted.cast::<PyArrayDyn<T>>()?.to_vec()?)
+}

@@ -1,0 +1,73 @@
+//! Fingerprints of texts.
+
+use mnemic_core::text::{display_id, fingerprint as core_fingerprint, fingerprints};
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
+use pyo3::types::{PyBytes, PyList, PyString};
+
+pyo3::import_exception!(mnemic.errors, InvalidArgumentError);
+
+/// From this many bytes on, hashing takes longer than detaching from the interpreter.
+const DETACH_BYTES: usize = 2048;
+
+#[pyfunction]
+#[pyo3(signature = (text, /))]
+pub(crate) fn fingerprint(text: Bound<'_, PyString>) -> PyResult<String> {
+    let py = text.py();
+    let text = utf8(text, || "text".to_owned())?;
+    let digest = if text.len() < DETACH_BYTES {
+        core_fingerprint(&text)
+    } else {
+        py.detach(|| core_fingerprint(&text))
+    };
+    Ok(display_id(&digest))
+}
+
+#[pyfunction]
+#[pyo3(signature = (texts, /))]
+pub(crate) fn fingerprint_digests<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+    let py = texts.py();
+    let texts = collect(texts)?;
+    let digests = py.detach(|| fingerprints(&texts));
+    PyList::new(py, digests.iter().map(|digest| PyBytes::new(py, digest)))
+}
+
+fn collect(texts: &Bound<'_, PyAny>) -> PyResult<Vec<PyBackedStr>> {
+    if texts.is_instance_of::<PyString>() {
+        return Err(PyTypeError::new_err(
+            "texts must be an iterable of str, not one str",
+        ));
+    }
+    let item = |(index, text): (usize, PyResult<Bound<'_, PyAny>>)| {
+        utf8(as_str(text?, index)?, || format!("texts[{index}]"))
+    };
+    texts.try_iter()?.enumerate().map(item).collect()
+}
+
+fn as_str(text: Bound<'_, PyAny>, index: usize) -> PyResult<Bound<'_, PyString>> {
+    text.cast_into().map_err(|error| {
+        let type_name = error.into_inner().get_type().name();
+        type_name.map_or_else(
+            |error| error,
+            |name| PyTypeError::new_err(format!("texts[{index}] must be str, not {name}")),
+        )
+    })
+}
+
+/// Borrow the UTF-8 of a Python string, which keeps it from then on.
+fn utf8(text: Bound<'_, PyString>, name: impl FnOnce() -> String) -> PyResult<PyBackedStr> {
+    let py = text.py();
+    PyBackedStr::try_from(text).map_err(|error| lone_surrogate(py, error, name))
+}
+
+fn lone_surrogate(py: Python<'_>, error: PyErr, name: impl FnOnce() -> String) -> PyErr {
+    let Ok(position) = error.value(py).getattr(intern!(py, "start")) else {
+        return error;
+    };
+    let message = format!("{} has a lone surrogate at position {position}", name());
+    let invalid = InvalidArgumentError::new_err(message);
+    invalid.set_cause(py, Some(error));
+    invalid
+}

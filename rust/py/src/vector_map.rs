@@ -1,0 +1,263 @@
+//! `VectorMap`, `Selection` and `Hits`.
+
+use std::sync::Arc;
+
+use mnemic_core::{Error, Hit, Metric, Search, Selection, VectorMap};
+use numpy::{PyArray1, PyArray2, PyArrayMethods};
+use pyo3::prelude::*;
+use pyo3::types::{PyInt, PyIterator, PyTuple};
+
+use crate::arrays;
+use crate::errors::{InvalidArgumentError, raised};
+
+/// Largest batch answer, in elements; asking for more is a mistake in `k`.
+const BATCH_ELEMENTS: usize = 1 << 28;
+
+#[pyclass(frozen, name = "VectorMap", module = "mnemic")]
+pub(crate) struct PyVectorMap(VectorMap);
+
+#[pyclass(frozen, name = "Selection", module = "mnemic")]
+pub(crate) struct PySelection(Arc<Selection>);
+
+#[pyclass(frozen, get_all, name = "Hits", module = "mnemic")]
+pub(crate) struct PyHits {
+    ids: Py<PyAny>,
+    scores: Py<PyAny>,
+    counts: Option<Py<PyArray1<i64>>>,
+}
+
+#[pymethods]
+impl PyVectorMap {
+    #[new]
+    #[pyo3(signature = (dim, *, metric = "cosine"))]
+    fn new(dim: i64, metric: &str) -> PyResult<Self> {
+        let metric = metric_named(metric)?;
+        // A negative dimension becomes 0, which the core refuses with the range it wants.
+        VectorMap::new(usize::try_from(dim).unwrap_or(0), metric)
+            .map(Self)
+            .map_err(raised)
+    }
+
+    #[getter]
+    fn dim(&self) -> usize {
+        self.0.dim()
+    }
+
+    #[getter]
+    fn metric(&self) -> &'static str {
+        match self.0.metric() {
+            Metric::Cosine => "cosine",
+            Metric::InnerProduct => "inner_product",
+        }
+    }
+
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.0.bytes()
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    fn __contains__(&self, id: &Bound<'_, PyAny>) -> bool {
+        id.extract().is_ok_and(|id| self.0.contains(id))
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "<VectorMap dim={} metric={} rows={}>",
+            self.dim(),
+            self.metric(),
+            self.0.len()
+        )
+    }
+
+    #[pyo3(signature = (ids, vectors, /))]
+    fn replace(
+        &self,
+        py: Python<'_>,
+        ids: &Bound<'_, PyAny>,
+        vectors: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        self.write(py, ids, vectors, VectorMap::replace)
+    }
+
+    #[pyo3(signature = (ids, vectors, /))]
+    fn upsert(
+        &self,
+        py: Python<'_>,
+        ids: &Bound<'_, PyAny>,
+        vectors: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        self.write(py, ids, vectors, VectorMap::upsert)
+    }
+
+    #[pyo3(signature = (ids, /))]
+    fn remove(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let ids = arrays::ids(ids)?;
+        Ok(py.detach(|| self.0.remove(&ids)))
+    }
+
+    #[pyo3(signature = (ids, /))]
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        ids: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let is_single = ids.is_instance_of::<PyInt>();
+        let ids = arrays::ids(ids)?;
+        match py.detach(|| self.0.get(&ids)) {
+            Err(Error::UnknownId { .. }) if is_single => Ok(None),
+            Err(error) => Err(raised(error)),
+            Ok(row) if is_single => Ok(Some(PyArray1::from_vec(py, row).into_any())),
+            Ok(rows) => {
+                let shape = [ids.len(), self.dim()];
+                Ok(Some(
+                    PyArray1::from_vec(py, rows).reshape(shape)?.into_any(),
+                ))
+            }
+        }
+    }
+
+    #[pyo3(signature = (ids, /))]
+    #[expect(clippy::unused_self, reason = "the map is where users look for it")]
+    fn select(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<PySelection> {
+        let ids = arrays::ids(ids)?;
+        Ok(PySelection(Arc::new(py.detach(|| Selection::new(&ids)))))
+    }
+
+    #[pyo3(signature = (query, /, *, k = 10, allow = None, min_score = None))]
+    fn search(
+        &self,
+        py: Python<'_>,
+        query: &Bound<'_, PyAny>,
+        k: i64,
+        allow: Option<&Bound<'_, PyAny>>,
+        min_score: Option<f64>,
+    ) -> PyResult<PyHits> {
+        let Ok(k) = usize::try_from(k) else {
+            return Err(InvalidArgumentError::new_err(format!(
+                "k must be at least 0, found {k}"
+            )));
+        };
+        let queries = arrays::vectors(query, self.dim(), "query")?;
+        let allow = allow.map(selection).transpose()?;
+        let min_score = min_score.unwrap_or(f64::NEG_INFINITY);
+        let search = Search {
+            k,
+            allow: allow.as_deref(),
+            min_score,
+        };
+        let found = py
+            .detach(|| self.0.search(&queries.values, &search))
+            .map_err(raised)?;
+        if queries.is_batch {
+            batch_hits(py, &found, k)
+        } else {
+            Ok(single_hits(py, &found))
+        }
+    }
+}
+
+impl PyVectorMap {
+    fn write(
+        &self,
+        py: Python<'_>,
+        ids: &Bound<'_, PyAny>,
+        vectors: &Bound<'_, PyAny>,
+        change: impl FnOnce(&VectorMap, &[i64], &[f32]) -> Result<(), Error> + Send,
+    ) -> PyResult<()> {
+        let ids = arrays::ids(ids)?;
+        let vectors = arrays::vectors(vectors, self.dim(), "vectors")?;
+        py.detach(|| change(&self.0, &ids, &vectors.values))
+            .map_err(raised)
+    }
+}
+
+#[pymethods]
+impl PySelection {
+    fn __len__(&self) -> usize {
+        self.0.ids().len()
+    }
+
+    #[getter]
+    fn ids<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
+        PyArray1::from_slice(py, self.0.ids())
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Selection of {} ids>", self.0.ids().len())
+    }
+}
+
+#[pymethods]
+impl PyHits {
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        PyTuple::new(py, [&self.ids, &self.scores])?.try_iter()
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let (ids, scores) = (self.ids.bind(py).repr()?, self.scores.bind(py).repr()?);
+        Ok(format!("Hits(ids={ids}, scores={scores})"))
+    }
+}
+
+fn metric_named(name: &str) -> PyResult<Metric> {
+    match name {
+        "cosine" => Ok(Metric::Cosine),
+        "inner_product" => Ok(Metric::InnerProduct),
+        _ => {
+            let message = format!("metric must be 'cosine' or 'inner_product', found {name:?}");
+            Err(InvalidArgumentError::new_err(message))
+        }
+    }
+}
+
+fn selection(argument: &Bound<'_, PyAny>) -> PyResult<Arc<Selection>> {
+    if let Ok(selection) = argument.cast::<PySelection>() {
+        return Ok(Arc::clone(&selection.get().0));
+    }
+    Ok(Arc::new(Selection::new(&arrays::ids(argument)?)))
+}
+
+fn single_hits(py: Python<'_>, found: &[Vec<Hit>]) -> PyHits {
+    let hits = found.first().map_or(&[][..], Vec::as_slice);
+    let ids = PyArray1::from_iter(py, hits.iter().map(|hit| hit.id));
+    let scores = PyArray1::from_iter(py, hits.iter().map(|hit| hit.score));
+    PyHits {
+        ids: ids.into_any().unbind(),
+        scores: scores.into_any().unbind(),
+        counts: None,
+    }
+}
+
+fn batch_hits(py: Python<'_>, found: &[Vec<Hit>], k: usize) -> PyResult<PyHits> {
+    let elements = k
+        .checked_mul(found.len())
+        .filter(|elements| *elements <= BATCH_ELEMENTS);
+    let Some(elements) = elements else {
+        let message = format!(
+            "a batch answer has {} x k elements, at most {BATCH_ELEMENTS}; found k = {k}",
+            found.len()
+        );
+        return Err(InvalidArgumentError::new_err(message));
+    };
+    let mut ids = vec![-1; elements];
+    let mut scores = vec![f64::NEG_INFINITY; elements];
+    for (query, hits) in found.iter().enumerate() {
+        for (at, hit) in hits.iter().enumerate() {
+            ids[query * k + at] = hit.id;
+            scores[query * k + at] = hit.score;
+        }
+    }
+    let shape = [found.len(), k];
+    let ids: Bound<'_, PyArray2<i64>> = PyArray1::from_vec(py, ids).reshape(shape)?;
+    let scores: Bound<'_, PyArray2<f64>> = PyArray1::from_vec(py, scores).reshape(shape)?;
+    let counts = PyArray1::from_iter(py, found.iter().map(|hits| hits.len() as i64));
+    Ok(PyHits {
+        ids: ids.into_any().unbind(),
+        scores: scores.into_any().unbind(),
+        counts: Some(counts.unbind()),
+    })
+}

@@ -1,0 +1,322 @@
+"""The embedder protocol, its checks, and the default embedder against the float model."""
+
+import hashlib
+import json
+import logging
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+
+import mnemic_minilm
+import numpy as np
+import pytest
+from mnemic.embed import Embedder, EmbeddingBatch, MiniLmEmbedder, minilm
+from mnemic.embed.base import checked_texts, checked_vectors
+from mnemic.errors import EmbeddingError, InvalidArgumentError, MissingExtraError
+
+FIXTURE = Path(__file__).parent / "fixtures" / "minilm_reference.json"
+REPEATS = 20  # as models/minilm/write_fixture.py repeats the last text
+
+
+@pytest.fixture(scope="module")
+def embedder():
+    return MiniLmEmbedder()
+
+
+@pytest.fixture(scope="module")
+def texts():
+    written = json.loads(FIXTURE.read_text(encoding="utf-8"))
+    return [*written, written[-1] * REPEATS]
+
+
+@pytest.fixture(scope="module")
+def reference():
+    return np.load(FIXTURE.with_suffix(".npy"))
+
+
+@pytest.fixture(scope="module")
+def one_by_one(embedder, texts):
+    return np.concatenate([embedder.embed([text]) for text in texts])
+
+
+def run_python(program):
+    """Run `program` in a fresh interpreter and return what it printed, errors included."""
+    done = subprocess.run(  # noqa: S603 - a program of this file
+        [sys.executable, "-c", program],
+        check=True,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=120,
+    )
+    return done.stdout.strip()
+
+
+def test_every_fixture_text_is_near_the_float_model(one_by_one, reference, texts):
+    cosines = (one_by_one * reference).sum(axis=1)
+    assert cosines.shape == (21,)
+    far = [
+        (text[:40], cosine) for text, cosine in zip(texts, cosines, strict=True) if cosine < 0.98
+    ]
+    assert not far
+
+
+def test_related_texts_keep_the_order_of_the_float_model(one_by_one, reference):
+    # texts 2 and 3: an allergy, and the question what can be eaten
+    rounded = one_by_one @ one_by_one[3]
+    assert np.argmax(np.delete(rounded, 3)) == np.argmax(np.delete(reference @ reference[3], 3))
+    assert rounded[2] == pytest.approx(reference[2] @ reference[3], abs=0.03)
+
+
+def test_rows_have_unit_length_and_the_documented_form(one_by_one, embedder):
+    assert one_by_one.dtype == np.float32
+    assert one_by_one.shape[1] == embedder.dimensions == 384
+    np.testing.assert_allclose(np.linalg.norm(one_by_one, axis=1), 1.0, atol=1e-6)
+
+
+def test_a_vector_does_not_depend_on_its_batch_mates(embedder, texts, one_by_one):
+    assert embedder.embed(texts).tobytes() == one_by_one.tobytes()
+    assert embedder.embed(texts[::-1])[::-1].tobytes() == one_by_one.tobytes()
+
+
+def test_a_vector_does_not_depend_on_the_number_of_threads(texts, one_by_one):
+    assert MiniLmEmbedder(threads=3).embed(texts).tobytes() == one_by_one.tobytes()
+
+
+def test_several_threads_may_call_one_embedder_and_one_of_them_loads_it(
+    monkeypatch, texts, one_by_one
+):
+    loads = []
+    load = minilm._load_runtime
+    monkeypatch.setattr(minilm, "_load_runtime", lambda limit: loads.append(limit) or load(limit))
+    embedder, together = MiniLmEmbedder(), Barrier(4)
+
+    def embed(_):
+        together.wait()
+        return embedder.embed(texts).tobytes()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert set(pool.map(embed, range(4))) == {one_by_one.tobytes()}
+    assert loads == [256]
+
+
+def test_no_texts_give_no_rows_and_load_nothing():
+    embedder = MiniLmEmbedder()
+    assert embedder.embed([]).shape == (0, 384)
+    assert embedder.embed_batch([]).truncated.shape == (0,)
+    assert embedder._runtime is None
+
+
+def test_all_blank_texts_have_the_same_vector(embedder):
+    vectors = embedder.embed(["", " ", "\n\t", "\x00", "\u3000"])
+    assert {row.tobytes() for row in vectors} == {vectors[0].tobytes()}
+
+
+def test_any_iterable_of_strings_will_do(embedder):
+    expected = embedder.embed(["one", "two"]).tobytes()
+    assert embedder.embed(("one", "two")).tobytes() == expected
+    assert embedder.embed(iter(["one", "two"])).tobytes() == expected
+    assert embedder.embed(np.array(["one", "two"])).tobytes() == expected
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ("one string", "not one string"),
+        (b"bytes", "not one string"),
+        (7, "not int"),
+        (None, "not NoneType"),
+        (["fine", 7], r"texts\[1\] must be a string, not int"),
+        ([None], r"texts\[0\] must be a string, not NoneType"),
+        (["fine", "half \ud83d of a pair"], r"texts\[1\] holds half of a surrogate pair"),
+    ],
+)
+def test_what_is_no_sequence_of_texts_is_refused(embedder, texts, message):
+    with pytest.raises(InvalidArgumentError, match=message):
+        embedder.embed(texts)
+
+
+def test_texts_longer_than_the_model_sees_are_reported(embedder):
+    fits, too_long = "word " * 254, "word " * 255  # two more tokens mark beginning and end
+    batch = embedder.embed_batch([fits, too_long, "short"])
+    assert batch.truncated.tolist() == [False, True, False]
+    assert batch.truncated_count == 1
+    assert batch.vectors[0].tobytes() == batch.vectors[1].tobytes()
+
+
+@pytest.mark.parametrize(
+    ("text", "truncated"),
+    [
+        ("A garden of words, read aloud. " * 1000, True),
+        ("word" + " " * 6000 + "word " * 300, True),
+        ("word" + "\n" * 6000 + "end of it", False),
+        ("x" * 9000, False),
+        ("x" * 5000 + " and then a few words", False),
+        ("語" * 5000, True),
+        ("word\u3000\u2003" * 3000, True),
+    ],
+)
+def test_only_the_head_of_a_long_text_is_read_and_nothing_is_lost(embedder, text, truncated):
+    runtime = embedder._load()
+    whole = runtime.tokenizer.encode(text)
+    assert runtime._tokens(text) == (whole.ids, bool(whole.overflowing))
+    assert bool(whole.overflowing) is truncated
+
+
+def test_truncation_is_a_warning_once_and_then_a_detail(caplog):
+    embedder = MiniLmEmbedder()
+    with caplog.at_level(logging.DEBUG, "mnemic.embed.minilm"):
+        embedder.embed(["short"])
+        embedder.embed(["word " * 300, "short"])
+        embedder.embed(["word " * 300])
+    assert [record.levelname for record in caplog.records] == ["WARNING", "DEBUG"]
+    assert caplog.records[0].getMessage().startswith("1 of 2 texts are longer than 256 tokens")
+
+
+def test_the_default_embedder_is_an_embedder_with_a_floor(embedder):
+    assert isinstance(embedder, Embedder)
+    assert embedder.model == mnemic_minilm.MODEL_NAME == "all-MiniLM-L6-v2-int8"
+    assert embedder.max_tokens == 256
+    assert 0.0 < embedder.similarity_floor < 0.5
+
+
+def test_the_floor_stands_between_a_question_with_its_answer_and_an_unrelated_text(embedder):
+    question, answer, unrelated = embedder.embed(
+        [
+            "Which city does she live in?",
+            "She moved to Bergen in March and opened a bakery near the harbour.",
+            "The printer on the second floor is out of toner.",
+        ]
+    )
+    assert question @ unrelated < embedder.similarity_floor < question @ answer
+
+
+def test_fewer_than_one_thread_is_refused():
+    with pytest.raises(InvalidArgumentError, match="at least 1"):
+        MiniLmEmbedder(threads=0)
+
+
+@pytest.mark.parametrize("module", ["mnemic_minilm", "onnxruntime", "tokenizers"])
+def test_a_missing_package_is_named_with_the_pip_line_at_construction(monkeypatch, module):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'mnemic\[local\]'") as caught:
+        MiniLmEmbedder()
+    assert module.replace("_", "-") in str(caught.value)
+
+
+@pytest.mark.parametrize("module", ["mnemic_minilm", "onnxruntime", "tokenizers"])
+def test_a_package_that_cannot_be_imported_is_named_at_the_first_embed(monkeypatch, module):
+    embedder = MiniLmEmbedder()
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'mnemic\[local\]'"):
+        embedder.embed(["text"])
+
+
+def test_a_damaged_model_file_is_an_embedding_error(monkeypatch, tmp_path):
+    damaged = tmp_path / "model.onnx"
+    damaged.write_bytes(mnemic_minilm.model_path().read_bytes()[:100_000])
+    monkeypatch.setattr(mnemic_minilm, "model_path", lambda: damaged)
+    with pytest.raises(EmbeddingError, match="could not be loaded"):
+        MiniLmEmbedder().embed(["text"])
+
+
+def test_a_failing_run_is_an_embedding_error():
+    class Broken:
+        def run(self, *_):
+            raise RuntimeError("out of memory")
+
+    embedder = MiniLmEmbedder()
+    embedder._runtime = embedder._load()._replace(session=Broken())
+    with pytest.raises(EmbeddingError, match="the model failed: out of memory"):
+        embedder.embed(["text"])
+
+
+def test_nothing_heavy_is_imported_before_the_first_embed():
+    heavy = "{'onnxruntime', 'tokenizers'}"
+    program = f"""
+import sys
+from mnemic.embed.minilm import MiniLmEmbedder
+embedder = MiniLmEmbedder()
+print(sorted({heavy} & set(sys.modules)))
+embedder.embed(["text"])
+print(sorted({heavy} & set(sys.modules)))
+"""
+    assert run_python(program).splitlines() == ["[]", "['onnxruntime', 'tokenizers']"]
+
+
+def test_embedding_opens_no_socket_and_prints_nothing():
+    program = """
+import socket
+def refuse(*_, **__):
+    raise AssertionError("the network was touched")
+socket.socket = socket.create_connection = socket.getaddrinfo = refuse
+from mnemic.embed import MiniLmEmbedder
+assert MiniLmEmbedder().embed(["text"]).shape == (1, 384)
+"""
+    assert run_python(program) == ""
+
+
+def test_the_data_package_holds_exactly_the_recorded_files():
+    for path, recorded in [
+        (mnemic_minilm.model_path(), mnemic_minilm.MODEL_SHA256),
+        (mnemic_minilm.tokenizer_path(), mnemic_minilm.TOKENIZER_SHA256),
+    ]:
+        assert hashlib.sha256(path.read_bytes()).hexdigest() == recorded
+
+
+def test_the_sentence_vector_is_pooled_from_token_vectors_that_can_be_asked_for(embedder):
+    runtime = embedder._load()
+    tokens, _ = runtime._tokens("She opened a bakery.")
+    feed = {"input_ids": np.array([tokens], np.int64)}
+    names = ["sentence_embedding", "token_embeddings"]
+    sentence, hidden = runtime.session.run(names, feed)
+    assert hidden.shape == (1, len(tokens), 384)
+    mean = hidden[0].mean(axis=0)
+    np.testing.assert_allclose(sentence[0], mean / np.linalg.norm(mean), atol=1e-6)
+
+
+def test_checked_texts_returns_a_list():
+    assert checked_texts(text for text in ("a", "ü")) == ["a", "ü"]
+
+
+def test_good_vectors_pass_unchanged_in_float32():
+    vectors = np.eye(3, 4)
+    checked = checked_vectors(vectors.tolist(), count=3, dimensions=4)
+    assert checked.dtype == np.float32
+    np.testing.assert_array_equal(checked, vectors)
+
+
+@pytest.mark.parametrize(
+    ("vectors", "message"),
+    [
+        (np.eye(2, 4), r"shape \(2, 4\), expected \(3, 4\)"),
+        (np.eye(3), r"shape \(3, 3\), expected \(3, 4\)"),
+        (np.eye(3, 4) * 1.01, "vector 0 has length 1.01, expected 1"),
+        (np.eye(3, 4) * [[1], [1], [np.nan]], "vector 2 has length nan"),
+        (np.eye(3, 4) * [[1], [1e300], [1]], "vector 1 has length inf"),
+        (np.zeros((3, 4)), "vector 0 has length 0"),
+        ([["a"] * 4] * 3, "not return an array of numbers"),
+        ([[1.0], [1.0, 0.0]], "not return an array of numbers"),
+    ],
+)
+def test_unusable_vectors_are_an_embedding_error(vectors, message):
+    with pytest.raises(EmbeddingError, match=message):
+        checked_vectors(vectors, count=3, dimensions=4)
+
+
+def test_an_embedder_of_ones_own_needs_no_base_class():
+    class Constant:
+        model, dimensions, max_tokens, similarity_floor = "constant", 4, 100, None
+
+        def embed(self, texts, /):
+            return np.tile(np.float32([1, 0, 0, 0]), (len(texts), 1))
+
+    assert isinstance(Constant(), Embedder)
+    assert not isinstance(object(), Embedder)
+
+
+def test_a_batch_counts_its_truncated_texts():
+    batch = EmbeddingBatch(np.eye(3, dtype=np.float32), np.array([True, False, True]))
+    assert batch.truncated_count == 2

@@ -1,0 +1,182 @@
+"""Fingerprints from Python: against `unicodedata` and `hashlib`, in batches, on bad input."""
+
+# ruff: noqa: RUF001 - texts in many scripts are the point
+
+import hashlib
+import re
+import sys
+import unicodedata
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from mnemic import fingerprint, fingerprint_digests
+from mnemic._core import FINGERPRINT_VERSION
+from mnemic.errors import InvalidArgumentError
+
+WHITESPACE = (
+    "\t\n\v\f\r \x85\xa0\u1680"
+    + "".join(map(chr, range(0x2000, 0x200B)))
+    + "\u2028\u2029\u202f\u205f\u3000"
+)
+SENTENCE_PUNCTUATION = ".,;:!?…¡¿⸘‽、。،؛؟۔।॥։፡።၊။។៕᠂᠃"
+BRACKETS_AND_QUOTES = "\"'" + "".join(
+    character
+    for character in map(chr, range(sys.maxunicode + 1))
+    if unicodedata.category(character) in ("Ps", "Pe", "Pi", "Pf")
+)
+BOUNDARY = WHITESPACE + SENTENCE_PUNCTUATION + BRACKETS_AND_QUOTES
+OTHER_PUNCTUATION_KEPT = "#%&*/@\\·•†‡′"
+
+
+def twin_normal_form(text):
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    collapsed = re.sub(f"[{WHITESPACE}]+", " ", folded).strip(" ")
+    return collapsed.strip(BOUNDARY) or collapsed
+
+
+def twin_digest(text):
+    return hashlib.sha256(twin_normal_form(text).encode()).digest()
+
+
+# Unassigned characters may be assigned in the newer Unicode of the extension. Quotes without a
+# bracket category and punctuation of scripts not listed above are not in the twin's set.
+characters = st.one_of(
+    st.characters(
+        exclude_categories=["Cs", "Cn", "Co", "Po"],
+        exclude_characters="❛❜❝❞❟❠",
+    ),
+    st.sampled_from(WHITESPACE + SENTENCE_PUNCTUATION + OTHER_PUNCTUATION_KEPT),
+    st.sampled_from(
+        "ßẞİıŉǰΐςᾳſ℃™№´¨ﬁｱﾞǅᏸ한ᄀ\u1161\u11a8\u3099\u0345\u0301\u0323क\u094d\u093c\ufe0f\u200d"
+    ),
+)
+texts = st.one_of(st.text(characters), st.text(st.characters(codec="ascii")))
+
+
+def assigned(text):
+    return all(unicodedata.category(character) != "Cn" for character in text)
+
+
+@settings(max_examples=1500, deadline=None)
+@given(texts)
+@example("α\u0345\u0301")
+@example("")
+def test_fingerprints_are_those_of_unicodedata_and_hashlib(text):
+    assert assigned(text)
+    digest = twin_digest(text)
+    assert fingerprint_digests([text]) == [digest]
+    assert fingerprint(text) == digest.hex()[:16]
+
+
+def test_every_character_alone_has_the_fingerprint_of_unicodedata_and_hashlib():
+    alone = [
+        character
+        for character in map(chr, range(sys.maxunicode + 1))
+        if unicodedata.category(character) not in ("Cs", "Cn", "Co", "Po")
+    ]
+    between = [f"x{character}y" for character in alone]
+    assert fingerprint_digests(alone) == [twin_digest(text) for text in alone]
+    assert fingerprint_digests(between) == [twin_digest(text) for text in between]
+
+
+@given(st.lists(texts, max_size=20))
+def test_a_batch_has_the_full_digest_of_each_text_in_order(batch):
+    digests = fingerprint_digests(batch)
+    assert [len(digest) for digest in digests] == [32] * len(batch)
+    assert [digest.hex()[:16] for digest in digests] == [fingerprint(text) for text in batch]
+
+
+@pytest.mark.parametrize(
+    ("text", "normal_form"),
+    [
+        ("“Hello,\n WORLD!”", "hello, world"),
+        ("C++", "c++"),
+        ("（C＃）", "c#"),
+        ("-5", "-5"),
+        ("$5.", "$5"),
+        ("50%!", "50%"),
+        ("Привет, МИР!", "привет, мир"),
+        ("「你好，世界。」", "你好,世界"),
+        ("¿QUÉ TAL?", "qué tal"),
+        ("STRASSE…", "strasse"),
+        ("𝐀pple", "apple"),
+        ("20 ℃", "20 °c"),
+        ("Mnemic™", "mnemictm"),
+        ("？！", "?!"),
+        ("  ", ""),
+    ],
+)
+def test_the_digest_is_sha256_of_the_documented_normal_form(text, normal_form):
+    expected = hashlib.sha256(normal_form.encode()).digest()
+    assert fingerprint_digests([text]) == [expected]
+    assert fingerprint(text) == expected.hex()[:16]
+
+
+def test_texts_that_mean_different_things_differ():
+    different = [
+        "C",
+        "C++",
+        "C#",
+        "-5",
+        "5",
+        "$5",
+        "50%",
+        "50",
+        "caf",
+        "café",
+        "你好",
+        "мир",
+        "مرحبا",
+    ]
+    assert len(set(fingerprint_digests(different))) == len(different)
+
+
+def test_long_texts_hashed_without_the_interpreter_lock_are_the_same():
+    text = "Straße " * 10_000
+    assert fingerprint(text) == twin_digest(text).hex()[:16]
+
+
+def test_any_iterable_of_str_is_a_batch():
+    expected = fingerprint_digests(["a", "b"])
+    assert fingerprint_digests(("a", "b")) == expected
+    assert fingerprint_digests(text for text in "ab") == expected
+    assert fingerprint_digests({"a": 1, "b": 2}) == expected
+    assert fingerprint_digests([]) == []
+
+
+def test_one_str_is_not_a_batch():
+    with pytest.raises(TypeError, match="not one str"):
+        fingerprint_digests("ab")
+
+
+@pytest.mark.parametrize("wrong", [None, 5, b"text", ["text"]])
+def test_what_is_not_a_str_is_a_type_error(wrong):
+    with pytest.raises(TypeError, match="text"):
+        fingerprint(wrong)
+    with pytest.raises(TypeError, match=rf"texts\[1\] must be str, not {type(wrong).__name__}"):
+        fingerprint_digests(["fine", wrong])
+
+
+def test_what_cannot_be_iterated_is_a_type_error():
+    with pytest.raises(TypeError, match="not iterable"):
+        fingerprint_digests(5)
+
+
+def test_errors_of_the_iterable_pass_through():
+    with pytest.raises(ZeroDivisionError):
+        fingerprint_digests(str(1 / number) for number in (1, 0))
+
+
+def test_a_lone_surrogate_is_an_error_that_names_its_place():
+    with pytest.raises(InvalidArgumentError, match="text has a lone surrogate at position 2"):
+        fingerprint("ab\ud800")
+    with pytest.raises(
+        InvalidArgumentError, match=r"texts\[1\] has a lone surrogate at position 0"
+    ) as caught:
+        fingerprint_digests(["fine", "\udfff!"])
+    assert isinstance(caught.value.__cause__, UnicodeEncodeError)
+
+
+def test_the_version_of_the_normal_form_is_exposed():
+    assert FINGERPRINT_VERSION == 1
