@@ -10,6 +10,8 @@ class WordEmbedder:
     def __init__(self, dimensions=64, model="words"):
         self.model = model
         self.dimensions = dimensions
+        self.max_tokens = 256
+        self.similarity_floor = None
         self.texts = []
 
     def embed(self, texts):

@@ -6,7 +6,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -46,9 +46,11 @@ class TimedEmbedder:
         self._embedder = embedder
         self.model = embedder.model
         self.dimensions = embedder.dimensions
+        self.max_tokens = embedder.max_tokens
+        self.similarity_floor = embedder.similarity_floor
         self.seconds = 0.0
 
-    def embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
+    def embed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
         """Return one vector for each text."""
         start = time.perf_counter()
         vectors = self._embedder.embed(texts)
@@ -127,7 +129,7 @@ def _report(path: Path, bad: Sequence[BadLine]) -> None:
 
 
 @contextmanager
-def _database(kept: str | None) -> Iterator[str]:
+def _database(kept: str | None) -> Generator[str, None, None]:
     if kept:
         yield kept
         return

@@ -4,7 +4,7 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -38,7 +38,7 @@ _MESSAGES: tuple[tuple[type[apsw.Error], type[StoreError], str], ...] = (
 
 
 @contextmanager
-def typed_errors(path: str) -> Iterator[None]:
+def typed_errors(path: str) -> Generator[None, None, None]:
     """Turn SQLite's errors into mnemic's, with the file's name and what to do about it."""
     try:
         yield
@@ -167,13 +167,13 @@ class Connections:
         self._is_closed = False
 
     @contextmanager
-    def writing(self) -> Iterator[apsw.Connection]:
+    def writing(self) -> Generator[apsw.Connection, None, None]:
         """Lend the writing connection; only the writer's thread asks for it."""
         with self._turn:
             yield self._writer
 
     @contextmanager
-    def reading(self) -> Iterator[apsw.Connection]:
+    def reading(self) -> Generator[apsw.Connection, None, None]:
         """Lend a connection for one short read."""
         if self._is_shared:
             with self._turn:

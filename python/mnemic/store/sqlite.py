@@ -2,7 +2,7 @@
 
 import os
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import TypeVar, overload
@@ -114,7 +114,7 @@ class SqliteStore:
         self._close()
 
     @contextmanager
-    def _reading(self) -> Iterator[apsw.Connection]:
+    def _reading(self) -> Generator[apsw.Connection, None, None]:
         with typed_errors(self.path), self._connections.reading() as connection:
             yield connection
 
