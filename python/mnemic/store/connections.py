@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
-from pathlib import Path
 
 import apsw
 
@@ -157,7 +156,7 @@ class Connections:
 
     def __init__(self, path: str) -> None:
         # An absolute path: the process may change its directory while the file is open.
-        self._path = path if path == MEMORY_PATH else str(Path(path).absolute())
+        self._path = path if path == MEMORY_PATH else os.path.abspath(path)  # noqa: PTH100 - pathlib is slow to import
         self._writer = open_writer(path)
         self._is_shared = path == MEMORY_PATH
         self._process = os.getpid()

@@ -10,6 +10,8 @@ from mnemic.model import MemoryEntry, MemoryStatus, MemoryType
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_TYPES = tuple(MemoryType)
+_STATUSES = tuple(MemoryStatus)
 _to_json = msgspec.json.Encoder().encode
 _from_json = msgspec.json.decode
 
@@ -74,35 +76,37 @@ def from_row(columns: tuple[Any, ...]) -> MemoryEntry:
         speaker, message_id, position, category, scope, version, supersedes, sensitive,
         is_encrypted, type_name, tags, metadata, content,
     ) = columns  # fmt: skip
-    return MemoryEntry(
-        agent_id=agent_id,
-        id=UUID(bytes=entry_id),
-        user_id=user_id,
-        project_id=project_id,
-        session_id=session_id,
-        type=MemoryType(memory_type),
-        status=MemoryStatus(status),
-        importance=importance,
-        created_at=from_microseconds(created_at),
-        updated_at=from_microseconds(updated_at),
-        last_accessed_at=_from_optional_time(last_accessed_at),
-        access_count=access_count,
-        forgotten_at=_from_optional_time(forgotten_at),
-        expires_at=_from_optional_time(expires_at),
-        role=role,
-        speaker=speaker,
-        message_id=message_id,
-        position=position,
-        category=category,
-        scope=scope,
-        version=version,
-        supersedes=UUID(bytes=supersedes) if supersedes else None,
-        sensitive=bool(sensitive),
-        is_encrypted=bool(is_encrypted),
-        type_name=type_name,
-        tags=tuple(_from_json(tags)) if tags else (),
-        metadata=_from_json(metadata) if metadata else {},
-        content=content,
+    return MemoryEntry.of_stored(
+        {
+            "agent_id": agent_id,
+            "id": UUID(bytes=entry_id),
+            "user_id": user_id,
+            "project_id": project_id,
+            "session_id": session_id,
+            "type": _TYPES[memory_type],
+            "status": _STATUSES[status],
+            "importance": importance,
+            "created_at": from_microseconds(created_at),
+            "updated_at": from_microseconds(updated_at),
+            "last_accessed_at": _from_optional_time(last_accessed_at),
+            "access_count": access_count,
+            "forgotten_at": _from_optional_time(forgotten_at),
+            "expires_at": _from_optional_time(expires_at),
+            "role": role,
+            "speaker": speaker,
+            "message_id": message_id,
+            "position": position,
+            "category": category,
+            "scope": scope,
+            "version": version,
+            "supersedes": UUID(bytes=supersedes) if supersedes else None,
+            "sensitive": bool(sensitive),
+            "is_encrypted": bool(is_encrypted),
+            "type_name": type_name,
+            "tags": tuple(_from_json(tags)) if tags else (),
+            "metadata": _from_json(metadata) if metadata else {},
+            "content": content,
+        }
     )
 
 
