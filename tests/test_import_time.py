@@ -32,7 +32,7 @@ def test_a_memory_with_an_embedder_of_ones_own_never_loads_the_local_one():
     assert not loaded & HEAVY
 
 
-@pytest.mark.parametrize("name", ["Memory", "MemoryEntry", "MemoryType", "SearchHit"])
+@pytest.mark.parametrize("name", ["Memory", "MemoryEntry", "MemoryType", "SearchResults"])
 def test_lazy_names_are_there_when_asked_for(name):
     statement = f"import mnemic\nassert mnemic.{name}.__name__ == {name!r}"
     assert "mnemic.model" in modules_after(statement)

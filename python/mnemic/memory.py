@@ -290,7 +290,7 @@ class ScopedMemory:
         project_id: str | None = None,
         session_id: str | None = None,
     ) -> int:
-        """Return how many memories a search of the same scope would rank."""
+        """Return how many memories the scope has, without deleted and outdated ones."""
         return self._engine.count(self._scope.narrowed(user_id, project_id, session_id))
 
     def __repr__(self) -> str:

@@ -178,6 +178,14 @@ def test_a_full_disk_is_a_typed_error_and_the_store_works_when_space_returns(tmp
     drive(store.close())
 
 
+def test_a_store_collected_in_its_own_writing_thread_does_not_hang(tmp_path):
+    store = SqliteStore(tmp_path / "a.db")
+    drive(store._write(lambda _connection: store._close()))
+    store._writer._thread.join(10)
+    assert not store._writer._thread.is_alive()
+    opened_and_closed(tmp_path / "a.db")
+
+
 def test_many_threads_may_open_one_new_file_at_once(tmp_path):
     path, errors = tmp_path / "a.db", []
 

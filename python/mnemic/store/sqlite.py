@@ -124,8 +124,8 @@ class SqliteStore:
 
 
 def _close(writer: Writer, connections: Connections) -> None:
-    writer.close()
-    connections.close()
+    if writer.close():
+        connections.close()
 
 
 def _model_of(entries: Sequence[MemoryEntry]) -> tuple[str, int] | None:

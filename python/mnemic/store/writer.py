@@ -50,15 +50,22 @@ class Writer:
             self._jobs.put((job, future))
         return future
 
-    def close(self) -> None:
-        """Finish what was handed in, and stop."""
+    def close(self) -> bool:
+        """Finish what was handed in, and stop.
+
+        Returns:
+            Whether it has stopped. It has not if the writing thread itself is the one that asks,
+            which happens when the garbage collector runs there; it stops as soon as it can.
+        """
         with self._lock:
-            if self._is_closed:
-                return
-            self._is_closed = True
-            self._jobs.put(None)
+            if not self._is_closed:
+                self._is_closed = True
+                self._jobs.put(None)
+        if threading.current_thread() is self._thread:
+            return False
         if self._thread.is_alive():
             self._thread.join()
+        return True
 
 
 def _work(jobs: "SimpleQueue[_Item | None]", connections: Connections) -> None:
