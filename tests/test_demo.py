@@ -83,7 +83,7 @@ def test_a_kept_file_is_not_filled_twice_and_takes_what_is_new(run, tmp_path):
     assert "3 of its memories are there already." in out
     assert "Stored 0 memories" in out
     written(notes, "first\nadded\nsecond\nsecond\n")
-    assert "Stored 1 memories" in run(notes, "--db", kept)[1]
+    assert "Stored 1 memory" in run(notes, "--db", kept)[1]
     with Memory(kept, "demo", embedder=WordEmbedder(256)) as memory:
         assert memory.count() == 4
 

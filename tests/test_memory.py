@@ -448,6 +448,31 @@ def test_another_process_is_seen_without_reopening(path):
         assert contents(memory.search("red", limit=1)) == ["red from elsewhere"]
 
 
+def test_processes_that_write_at_once_lose_nothing(path):
+    code = (
+        "import sys\n"
+        "from mnemic.memory import Memory\n"
+        "from word_embedder import WordEmbedder\n"
+        "with Memory(sys.argv[1], embedder=WordEmbedder()) as memory:\n"
+        "    for number in range(40):\n"
+        "        memory.add(f'note {number} of {sys.argv[2]}')\n"
+        "        found = memory.search(f'note {number} of {sys.argv[2]}', limit=1)\n"
+        "        assert found[0].content == f'note {number} of {sys.argv[2]}'\n"
+    )
+    with opened(path) as memory:
+        environment = {**os.environ, "PYTHONPATH": ":".join(filter(None, sys.path))}
+        command, folder = [sys.executable, "-c", code, str(path)], Path(__file__).parent
+        started = [
+            subprocess.Popen([*command, name], cwd=folder, env=environment)  # noqa: S603
+            for name in ("ann", "ben", "cat")
+        ]
+        while any(process.poll() is None for process in started):
+            assert len(memory.search("note", limit=1000)) <= memory.count()
+        assert [process.returncode for process in started] == [0, 0, 0]
+        found = memory.search("note", limit=1000)
+        assert len(found) == len({hit.content for hit in found}) == memory.count() == 120
+
+
 def test_a_memory_that_is_never_closed_lets_go_of_its_file_when_collected(path):
     memory = opened(path)
     memory.add("x")

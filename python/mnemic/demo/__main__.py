@@ -155,7 +155,7 @@ def _show(
     start = time.perf_counter()
     with _open(path, embedder) as memory:
         took = 1000 * (time.perf_counter() - start)
-        print(f"Opened {memory.count()} memories in {took:.0f} ms. Asking again.")
+        print(f"Opened {_memories(memory.count())} in {took:.0f} ms. Asking again.")
         after = [memory.search(question.text, limit=options.limit) for question in asked]
     if after != before:
         print("The answers are NOT the same as before.")
@@ -190,7 +190,11 @@ def _store(memory: Memory, pieces: Sequence[Piece], source: Path) -> None:
     took = time.perf_counter() - start
     sessions = len({piece.fields.get("session_id") for piece in pieces} - {None})
     of = f" of {sessions} sessions" if sessions else ""
-    print(f"Stored {stored} memories{of} from {source} in {took:.2f} s, all of them on disk.\n")
+    print(f"Stored {_memories(stored)}{of} from {source} in {took:.2f} s, all of them on disk.\n")
+
+
+def _memories(count: int) -> str:
+    return "1 memory" if count == 1 else f"{count} memories"
 
 
 def _with_ids(pieces: Sequence[Piece]) -> Iterator[Piece]:
