@@ -14,7 +14,7 @@ from mnemic._core import (
 
 if TYPE_CHECKING:
     from mnemic.memory import Memory
-    from mnemic.model import MemoryEntry, MemoryType, SearchHit
+    from mnemic.model import MemoryEntry, MemoryType, SearchHit, SearchResults
 
 __all__ = [
     "Hits",
@@ -22,6 +22,7 @@ __all__ = [
     "MemoryEntry",
     "MemoryType",
     "SearchHit",
+    "SearchResults",
     "Selection",
     "VectorMap",
     "__version__",
@@ -35,6 +36,7 @@ _LAZY = {
     "MemoryEntry": "mnemic.model",
     "MemoryType": "mnemic.model",
     "SearchHit": "mnemic.model",
+    "SearchResults": "mnemic.model",
 }
 
 

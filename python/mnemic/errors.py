@@ -79,3 +79,23 @@ class SchemaVersionError(StoreError):
 
 class EmbeddingModelMismatchError(StoreError):
     """The stored vectors come from another embedding model or have another dimension."""
+
+
+class StoreBusyError(StoreError):
+    """Another process kept the file locked for longer than the busy timeout; try again."""
+
+
+class StoreFileError(StoreError):
+    """The file cannot be opened, or is not one of mnemic's; it was left as it is."""
+
+
+class StoreCorruptError(StoreError):
+    """The file is damaged. Keep it, and restore a backup or export what can still be read."""
+
+
+class StoreFullError(StoreError):
+    """The disk is full or failing; nothing of this write was kept, earlier memories are intact."""
+
+
+class EmbedderRequiredError(MnemicError, RuntimeError):
+    """This search needs an embedder, and the memory was opened without one."""

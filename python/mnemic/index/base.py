@@ -1,0 +1,53 @@
+"""The contract of every index."""
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemic.model import RowBatch, Scope
+
+
+class Ranked(NamedTuple):
+    """One row of an answer.
+
+    Attributes:
+        row: The store's integer.
+        score: Cosine of query and row, in float64; what the order is by.
+    """
+
+    row: int
+    score: float
+
+
+class Index(Protocol):
+    """Ranks one agent's rows. Safe to search from many threads while one applies changes."""
+
+    @property
+    def seq(self) -> int | None:
+        """The change number it stands at; None before it was loaded."""
+        ...
+
+    def apply(self, batch: RowBatch) -> bool:
+        """Take in a batch of changes; return False if it does not follow where the index stands."""
+        ...
+
+    def search(self, query: NDArray[np.float32], scope: Scope, limit: int) -> list[Ranked]:
+        """Return the best rows of a scope.
+
+        Order: score, then newest, then smallest UUID (C164). The answer of a smaller limit is
+        always the head of the answer of a larger one (C193).
+
+        Args:
+            query: Shape (dim,).
+            scope: Agent and user are walls, project and session filters.
+            limit: At least 1.
+
+        Returns:
+            min(limit, rows in scope) rows, best first.
+        """
+        ...
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        ...

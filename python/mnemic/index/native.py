@@ -1,0 +1,131 @@
+"""The index of the core: exact, in memory, filtered before ranking."""
+
+import threading
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemic._core import Hits, Selection, VectorMap
+from mnemic.index.base import Ranked
+from mnemic.model import RowBatch, RowFacts, Scope
+
+MOST_SELECTIONS = 256  # one may take an eighth of a byte for each row of the agent
+
+
+class NativeIndex:
+    """One agent's vectors in the core's `VectorMap`, and who may see which.
+
+    Args:
+        dim: Dimension of the vectors.
+    """
+
+    def __init__(self, dim: int) -> None:
+        self._vectors = VectorMap(dim, metric="cosine")
+        self._lock = threading.Lock()
+        self._seq: int | None = None
+        self._facts: dict[int, RowFacts] = {}
+        self._rows_of_user: dict[str | None, dict[int, RowFacts]] = {}
+        self._selections: dict[Scope, Selection | None] = {}
+
+    @property
+    def seq(self) -> int | None:
+        """The change number it stands at; None before it was loaded."""
+        return self._seq
+
+    def __len__(self) -> int:
+        return len(self._vectors)
+
+    def apply(self, batch: RowBatch) -> bool:
+        """Take in a batch of changes; return False if it does not follow where the index stands.
+
+        Searches that run meanwhile see each row as it was or as it becomes.
+        """
+        with self._lock:
+            if batch.since is None:
+                self._replace(batch)
+            elif batch.since == self._seq:
+                self._update(batch)
+            else:
+                return False
+            self._seq = batch.seq
+            self._selections.clear()
+            return True
+
+    def search(self, query: NDArray[np.float32], scope: Scope, limit: int) -> list[Ranked]:
+        """Return the best rows of a scope; see `Index.search`.
+
+        The core's ties go to the smaller row. Where a tie reaches over the cut, all rows of that
+        score are fetched, so that the newest of them stay.
+        """
+        while True:
+            hits = self._hits(query, self._selection(scope), limit)
+            ranked = self._ordered(hits.ids.tolist(), hits.scores.tolist())
+            if len(ranked) == len(hits.ids):
+                return ranked[:limit]
+            # Otherwise rows were removed after they were ranked: rank those that are left.
+
+    def _hits(self, query: NDArray[np.float32], selection: Selection | None, limit: int) -> Hits:
+        hits = self._vectors.search(query, k=limit + 1, allow=selection)
+        scores = hits.scores
+        if len(scores) <= limit or scores[limit] != scores[limit - 1]:
+            return hits
+        floor = float(scores[limit - 1])
+        everything = max(len(self._vectors), limit)
+        return self._vectors.search(query, k=everything, allow=selection, min_score=floor)
+
+    def _replace(self, batch: RowBatch) -> None:
+        self._facts = {facts.row: facts for facts in batch.facts}
+        self._rows_of_user = {}
+        for facts in batch.facts:
+            self._rows_of_user.setdefault(facts.user_id, {})[facts.row] = facts
+        self._vectors.replace(_ids(self._facts), batch.vectors)
+
+    def _update(self, batch: RowBatch) -> None:
+        if batch.gone:
+            self._vectors.remove(_ids(batch.gone))
+        for row in batch.gone:
+            self._drop(row)
+        for facts in batch.facts:
+            self._drop(facts.row)
+            self._facts[facts.row] = facts
+            self._rows_of_user.setdefault(facts.user_id, {})[facts.row] = facts
+        if batch.facts:
+            self._vectors.upsert(_ids([facts.row for facts in batch.facts]), batch.vectors)
+
+    def _drop(self, row: int) -> None:
+        facts = self._facts.pop(row, None)
+        if facts is not None:
+            del self._rows_of_user[facts.user_id][row]
+
+    def _selection(self, scope: Scope) -> Selection | None:
+        """Return the rows of a scope, or None if it has all of them; kept until rows change."""
+        with self._lock:
+            if scope not in self._selections:
+                if len(self._selections) == MOST_SELECTIONS:
+                    self._selections.clear()
+                rows = list(self._rows_in(scope))
+                has_all = len(rows) == len(self._facts)
+                self._selections[scope] = None if has_all else self._vectors.select(_ids(rows))
+            return self._selections[scope]
+
+    def _rows_in(self, scope: Scope) -> Iterator[int]:
+        for row, facts in self._rows_of_user.get(scope.user_id, {}).items():
+            if scope.project_id in (None, facts.project_id) and scope.session_id in (
+                None,
+                facts.session_id,
+            ):
+                yield row
+
+    def _ordered(self, rows: Sequence[int], scores: Sequence[float]) -> list[Ranked]:
+        all_facts = self._facts
+        known = [
+            (-score, -facts.created_at, facts.id, row)
+            for row, score in zip(rows, scores, strict=True)
+            if (facts := all_facts.get(row)) is not None
+        ]
+        return [Ranked(row, -score) for score, _, _, row in sorted(known)]
+
+
+def _ids(rows: "Sequence[int] | dict[int, RowFacts]") -> NDArray[np.int64]:
+    return np.fromiter(rows, dtype=np.int64, count=len(rows))

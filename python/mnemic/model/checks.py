@@ -1,0 +1,216 @@
+"""Checks of field values. Each returns the value in its stored form or says what is wrong."""
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemic.errors import InvalidEntryError
+
+JsonValue: TypeAlias = Any
+"""None, bool, int, float, str, or a list or dict (string keys) of these."""
+
+MAX_CONTENT_BYTES = 10 * 1024 * 1024  # R113
+MAX_TYPE_NAME = 500  # R084
+MAX_METADATA_DEPTH = 64
+MAX_SAFE_INTEGER = 2**53  # beyond it a JSON reader with float64 numbers changes the value
+_MAX_INT64 = 2**63 - 1
+_C1_CONTROLS = range(0x7F, 0xA0)
+
+
+def text(field: str, value: object) -> str:
+    """Return `value` if it is text that every store and file can hold."""
+    if not isinstance(value, str):
+        raise InvalidEntryError(f"{field} must be a str, got {type(value).__name__}")
+    if "\0" in value:
+        where = value.index("\0")
+        raise InvalidEntryError(f"{field} holds a NUL character at index {where}; remove it")
+    if not value.isascii():
+        _refuse_lone_surrogates(field, value)
+    return value
+
+
+def _refuse_lone_surrogates(field: str, value: str) -> None:
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidEntryError(
+            f"{field} holds a lone surrogate at index {error.start}, which is not text; "
+            "decode the source with errors='replace'"
+        ) from None
+
+
+def content(value: object) -> str:
+    """Return `value` if it is text of one to 10 MB that is not all whitespace (R110, R113)."""
+    checked = text("content", value)
+    if not checked or checked.isspace():
+        raise InvalidEntryError("content cannot be empty")
+    if len(checked) * 4 > MAX_CONTENT_BYTES and len(checked.encode()) > MAX_CONTENT_BYTES:
+        raise InvalidEntryError("content is larger than 10 MB; split it into several memories")
+    return checked
+
+
+def name(field: str, value: object) -> str:
+    """Return `value` if it is a non-empty text without control characters."""
+    checked = text(field, value)
+    if not checked:
+        raise InvalidEntryError(f"{field} cannot be empty; leave it out or use None")
+    if not checked.isprintable() and any(_is_control(letter) for letter in checked):
+        raise InvalidEntryError(f"{field} holds a control character: {checked!r}")
+    return checked
+
+
+def optional_name(field: str, value: object) -> str | None:
+    """Return `value` if it is None or a `name`."""
+    return None if value is None else name(field, value)
+
+
+def type_name(value: object) -> str:
+    """Return `value` if it is a `name` of at most 500 characters (R084)."""
+    checked = name("type_name", value)
+    if len(checked) > MAX_TYPE_NAME:
+        raise InvalidEntryError(f"type_name is longer than {MAX_TYPE_NAME} characters")
+    return checked
+
+
+def _is_control(letter: str) -> bool:
+    return letter < " " or ord(letter) in _C1_CONTROLS
+
+
+def uuid(field: str, value: object) -> UUID:
+    """Return `value` as a UUID; its text form is accepted."""
+    if isinstance(value, UUID):
+        return value
+    if isinstance(value, str):
+        try:
+            return UUID(value)
+        except ValueError:
+            raise InvalidEntryError(f"{field} is not a UUID: {value!r}") from None
+    raise InvalidEntryError(f"{field} must be a UUID or its text, got {type(value).__name__}")
+
+
+def optional_uuid(field: str, value: object) -> UUID | None:
+    """Return `value` as a UUID, or None."""
+    return None if value is None else uuid(field, value)
+
+
+def fraction(field: str, value: object) -> float:
+    """Return `value` if it is a number from 0 to 1 (R111); NaN is not (C100)."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidEntryError(f"{field} must be a number, got {type(value).__name__}")
+    if not 0.0 <= value <= 1.0:
+        raise InvalidEntryError(f"{field} must be from 0 to 1, got {value!r}")
+    return float(value)
+
+
+def whole(field: str, value: object, *, least: int = 0) -> int:
+    """Return `value` if it is an int from `least` to the largest of 64 bits."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidEntryError(f"{field} must be an int, got {type(value).__name__}")
+    if not least <= value <= _MAX_INT64:
+        raise InvalidEntryError(
+            f"{field} must be at least {least}, and at most 2**63 - 1, got {value}"
+        )
+    return value
+
+
+def optional_whole(field: str, value: object) -> int | None:
+    """Return `value` if it is None or a `whole`."""
+    return None if value is None else whole(field, value)
+
+
+def time(field: str, value: object) -> datetime:
+    """Return `value` in UTC; a naive time is taken to be UTC already (C103)."""
+    if not isinstance(value, datetime):
+        raise InvalidEntryError(f"{field} must be a datetime, got {type(value).__name__}")
+    if value.tzinfo is UTC:
+        return value
+    try:
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    except OverflowError:
+        raise InvalidEntryError(f"{field} lies outside the years 1 to 9999 in UTC") from None
+
+
+def optional_time(field: str, value: object) -> datetime | None:
+    """Return `value` in UTC, or None."""
+    return None if value is None else time(field, value)
+
+
+def flag(field: str, value: object) -> bool:
+    """Return `value` if it is a bool."""
+    if not isinstance(value, bool):
+        raise InvalidEntryError(f"{field} must be True or False, got {value!r}")
+    return value
+
+
+def tags(value: object) -> tuple[str, ...]:
+    """Return `value` as a tuple of names, in the given order (R112)."""
+    if isinstance(value, str) or not isinstance(value, list | tuple | set | frozenset):
+        raise InvalidEntryError(f"tags must be a list of str, got {value!r}")
+    given = sorted(value, key=str) if isinstance(value, set | frozenset) else value
+    return tuple(name("a tag", tag) for tag in given)
+
+
+def metadata(value: object) -> dict[str, JsonValue]:
+    """Return a deep copy of `value` in the form that JSON keeps: lists, and dicts with str keys."""
+    if not isinstance(value, Mapping):
+        raise InvalidEntryError(f"metadata must be a dict, got {type(value).__name__}")
+    return _json_object("metadata", value, 1) if value else {}
+
+
+def _json_object(path: str, value: Mapping[Any, Any], depth: int) -> dict[str, JsonValue]:
+    if depth > MAX_METADATA_DEPTH:
+        raise InvalidEntryError(f"metadata is nested deeper than {MAX_METADATA_DEPTH} levels")
+    return {
+        text(f"a key of {path}", key): _json_value(f"{path}[{key!r}]", item, depth + 1)
+        for key, item in value.items()
+    }
+
+
+def _json_value(path: str, value: object, depth: int) -> JsonValue:
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return text(path, value)
+    if isinstance(value, int | float):
+        return _json_number(path, value)
+    if isinstance(value, Mapping):
+        return _json_object(path, value, depth)
+    if isinstance(value, list | tuple):
+        if depth > MAX_METADATA_DEPTH:
+            raise InvalidEntryError(f"metadata is nested deeper than {MAX_METADATA_DEPTH} levels")
+        return [_json_value(f"{path}[{at}]", item, depth + 1) for at, item in enumerate(value)]
+    raise InvalidEntryError(
+        f"{path} is a {type(value).__name__}; metadata holds only None, bool, int, float, str, "
+        "lists and dicts"
+    )
+
+
+def _json_number(path: str, value: float) -> float:
+    if isinstance(value, int):
+        if abs(value) > MAX_SAFE_INTEGER:
+            raise InvalidEntryError(f"{path} is beyond ±2**53; store it as a str")
+        return int(value)
+    if not math.isfinite(value):
+        raise InvalidEntryError(f"{path} is {value!r}; metadata holds only finite numbers")
+    return float(value)
+
+
+def embedding(value: object) -> NDArray[np.float32] | None:
+    """Return `value` as a read-only float32 vector of finite numbers, or None."""
+    if value is None:
+        return None
+    try:
+        vector = np.array(value, dtype=np.float32)
+    except (TypeError, ValueError):
+        raise InvalidEntryError("embedding must be a vector of numbers") from None
+    if vector.ndim != 1 or vector.size == 0:
+        raise InvalidEntryError(f"embedding must have one axis, got shape {vector.shape}")
+    if not np.isfinite(vector).all():
+        raise InvalidEntryError("embedding holds NaN or infinity")
+    vector.flags.writeable = False
+    return vector

@@ -1,0 +1,61 @@
+"""UUIDs of version 7, made from an injected clock and a counter."""
+
+import os
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+_COUNTER_BITS = 74
+_COUNTER_END = 1 << _COUNTER_BITS
+_LAST_MILLISECOND = (1 << 48) - 1
+_LOW_BITS = 62
+
+
+class UuidFactory:
+    """Make ids that sort by the time they were made, even within a millisecond (C183).
+
+    The 74 free bits hold a counter that starts at random and grows by random steps
+    (RFC 9562, section 6.2, method 2). A clock that stands still or goes back does not break the
+    order: the last time seen is kept. Safe to call from several threads.
+
+    Args:
+        random_bytes: Source of randomness; `os.urandom` unless a test wants repeatable ids.
+    """
+
+    def __init__(self, random_bytes: Callable[[int], bytes] = os.urandom) -> None:
+        self._random_bytes = random_bytes
+        self._lock = threading.Lock()
+        self._millisecond = -1
+        self._counter = 0
+
+    def __call__(self, now: datetime) -> UUID:
+        """Return the next id for the time `now`, which must be aware."""
+        millisecond = (now - _EPOCH) // _MILLISECOND
+        with self._lock:
+            if millisecond > self._millisecond:
+                self._start(millisecond)
+            else:
+                self._step()
+            return _uuid(self._millisecond, self._counter)
+
+    def _start(self, millisecond: int) -> None:
+        # The counter's top bit starts at zero, which leaves room for 2**41 steps.
+        self._millisecond = millisecond
+        self._counter = self._random(10) & (_COUNTER_END // 2 - 1)
+
+    def _step(self) -> None:
+        self._counter += 1 + self._random(4)
+        if self._counter >= _COUNTER_END:
+            self._start(self._millisecond + 1)
+
+    def _random(self, size: int) -> int:
+        return int.from_bytes(self._random_bytes(size), "big")
+
+
+def _uuid(millisecond: int, counter: int) -> UUID:
+    time = min(max(millisecond, 0), _LAST_MILLISECOND)
+    high, low = counter >> _LOW_BITS, counter & ((1 << _LOW_BITS) - 1)
+    return UUID(int=time << 80 | 0x7 << 76 | high << 64 | 0b10 << 62 | low)

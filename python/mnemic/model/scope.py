@@ -1,0 +1,66 @@
+"""Scope: whose memories a call may see."""
+
+import msgspec
+
+from mnemic.errors import InvalidArgumentError
+from mnemic.model import checks
+
+
+class Scope(msgspec.Struct, frozen=True):
+    """The walls and filters of one call.
+
+    Attributes:
+        agent_id: A wall: an agent sees only its own memories.
+        user_id: A wall: None sees only memories stored without a user.
+        project_id: A filter: None does not ask.
+        session_id: A filter: None does not ask.
+    """
+
+    agent_id: str
+    user_id: str | None = None
+    project_id: str | None = None
+    session_id: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check the names (C178)."""
+        checks.name("agent_id", self.agent_id)
+        checks.optional_name("user_id", self.user_id)
+        checks.optional_name("project_id", self.project_id)
+        checks.optional_name("session_id", self.session_id)
+
+    def narrowed(
+        self,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        session_id: str | None = None,
+    ) -> "Scope":
+        """Return this scope with more of it named.
+
+        Raises:
+            InvalidArgumentError: If something already named is named otherwise: a scope is only
+                ever narrowed.
+        """
+        return Scope(
+            self.agent_id,
+            _agreed("user_id", self.user_id, user_id),
+            _agreed("project_id", self.project_id, project_id),
+            _agreed("session_id", self.session_id, session_id),
+        )
+
+    def __str__(self) -> str:
+        named = (
+            ("user", self.user_id),
+            ("project", self.project_id),
+            ("session", self.session_id),
+        )
+        parts = [f"agent {self.agent_id!r}", *(f"{what} {who!r}" for what, who in named if who)]
+        return ", ".join(parts if self.user_id else [parts[0], "no user", *parts[1:]])
+
+
+def _agreed(field: str, bound: str | None, given: str | None) -> str | None:
+    if bound is None or given is None or bound == given:
+        return given if bound is None else bound
+    raise InvalidArgumentError(
+        f"{field} is bound to {bound!r} here and cannot be {given!r}; "
+        "use the memory itself, or a view bound to the other one"
+    )

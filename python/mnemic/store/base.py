@@ -1,0 +1,85 @@
+"""The contract of every store."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemic.model import MemoryEntry, RowBatch, Scope
+
+
+class Store(Protocol):
+    """Keeps memories for good. The store is the truth; an index is a cache of it.
+
+    Every method checks the scope it is given: an entry outside it is like one that does not exist.
+    Forgotten, archived and superseded entries are not found. A write has happened, all of it and
+    durably, when its call returns, and not at all if the call raises. Every write adds to the
+    agent's numbered changes in the same transaction.
+
+    Methods await nothing but `mnemic.waiting.Settled`, so `mnemic.waiting.drive` can run them
+    without an event loop.
+
+    Raises:
+        StoreClosedError: By every method after `close`.
+        StoreError: By any method; its children say what is wrong with the file or the disk.
+    """
+
+    async def add(self, agent_id: str, entries: Sequence[MemoryEntry]) -> RowBatch:
+        """Store entries of this agent, all or none, with the embeddings they carry.
+
+        Returns:
+            The change as an index takes it in.
+
+        Raises:
+            DuplicateEntryError: If an id is already stored for this agent, forgotten or not.
+            EmbeddingModelMismatchError: If the agent's vectors come from another model.
+        """
+        ...
+
+    async def add_embeddings(
+        self, agent_id: str, model: str, rows: Sequence[int], vectors: NDArray[np.float32]
+    ) -> None:
+        """Give rows the vectors they lack; rows that are gone or have one are passed over."""
+        ...
+
+    async def get(self, scope: Scope, entry_id: UUID) -> MemoryEntry | None:
+        """Return an entry without its embedding, or None if the scope has none of that id."""
+        ...
+
+    async def get_rows(self, scope: Scope, rows: Sequence[int]) -> dict[int, MemoryEntry]:
+        """Return the entries of these rows that the scope has, without their embeddings."""
+        ...
+
+    async def forget(self, scope: Scope, entry_id: UUID, now: datetime) -> bool:
+        """Mark an entry as forgotten; return False if the scope has none of that id."""
+        ...
+
+    async def count(self, scope: Scope) -> int:
+        """Return how many entries the scope has."""
+        ...
+
+    async def embedding_model(self, agent_id: str) -> tuple[str, int] | None:
+        """Return name and dimension of the model of the agent's vectors, or None before any."""
+        ...
+
+    async def contents(self, agent_id: str, rows: Sequence[int]) -> dict[int, str]:
+        """Return the texts of those of these rows that are living."""
+        ...
+
+    async def seq(self, agent_id: str) -> int:
+        """Return the number of the agent's last change, 0 before any."""
+        ...
+
+    async def rows_since(self, agent_id: str, model: str, dim: int, seq: int | None) -> RowBatch:
+        """Return what an index needs to step from change `seq` to now.
+
+        Everything is returned for None, or if the changes since `seq` are no longer kept.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Finish the writes that were handed in, then let go of the file. Harmless if repeated."""
+        ...

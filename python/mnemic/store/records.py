@@ -1,0 +1,118 @@
+"""MemoryEntry to the columns of `agent_memory_entries` and back."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from mnemic.model import MemoryEntry, MemoryStatus, MemoryType
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_TYPES = tuple(MemoryType)
+_STATUSES = tuple(MemoryStatus)
+_to_json = msgspec.json.Encoder().encode
+_from_json = msgspec.json.decode
+
+COLUMNS = (
+    "agent_id, id, user_id, project_id, session_id, memory_type, status, importance, created_at, "
+    "updated_at, last_accessed_at, access_count, forgotten_at, expires_at, role, speaker, "
+    "message_id, position, category, scope, version, supersedes, is_sensitive, is_encrypted, "
+    "type_name, tags, metadata, content"
+)
+"""In the order of `to_row` and `from_row`."""
+
+
+def to_microseconds(time: datetime) -> int:
+    """Return microseconds since 1970, exactly."""
+    return (time - _EPOCH) // _MICROSECOND
+
+
+def from_microseconds(microseconds: int) -> datetime:
+    """Return the aware time in UTC, exactly."""
+    return _EPOCH + timedelta(microseconds=microseconds)
+
+
+def to_row(entry: MemoryEntry) -> tuple[Any, ...]:
+    """Return the entry's columns; the embedding has a table of its own."""
+    return (
+        entry.agent_id,
+        entry.id.bytes,
+        entry.user_id,
+        entry.project_id,
+        entry.session_id,
+        int(entry.type),
+        int(entry.status),
+        entry.importance,
+        to_microseconds(entry.created_at),
+        to_microseconds(entry.updated_at),
+        _to_optional_time(entry.last_accessed_at),
+        entry.access_count,
+        _to_optional_time(entry.forgotten_at),
+        _to_optional_time(entry.expires_at),
+        entry.role,
+        entry.speaker,
+        entry.message_id,
+        entry.position,
+        entry.category,
+        entry.scope,
+        entry.version,
+        entry.supersedes.bytes if entry.supersedes else None,
+        int(entry.sensitive),
+        int(entry.is_encrypted),
+        entry.type_name,
+        _to_json(entry.tags).decode() if entry.tags else None,
+        _to_json(entry.metadata).decode() if entry.metadata else None,
+        entry.content,
+    )
+
+
+def from_row(columns: tuple[Any, ...]) -> MemoryEntry:
+    """Return the entry that `to_row` took apart, without its embedding."""
+    (
+        agent_id, entry_id, user_id, project_id, session_id, memory_type, status, importance,
+        created_at, updated_at, last_accessed_at, access_count, forgotten_at, expires_at, role,
+        speaker, message_id, position, category, scope, version, supersedes, sensitive,
+        is_encrypted, type_name, tags, metadata, content,
+    ) = columns  # fmt: skip
+    return MemoryEntry.of_stored(
+        {
+            "agent_id": agent_id,
+            "id": UUID(bytes=entry_id),
+            "user_id": user_id,
+            "project_id": project_id,
+            "session_id": session_id,
+            "type": _TYPES[memory_type],
+            "status": _STATUSES[status],
+            "importance": importance,
+            "created_at": from_microseconds(created_at),
+            "updated_at": from_microseconds(updated_at),
+            "last_accessed_at": _from_optional_time(last_accessed_at),
+            "access_count": access_count,
+            "forgotten_at": _from_optional_time(forgotten_at),
+            "expires_at": _from_optional_time(expires_at),
+            "role": role,
+            "speaker": speaker,
+            "message_id": message_id,
+            "position": position,
+            "category": category,
+            "scope": scope,
+            "version": version,
+            "supersedes": UUID(bytes=supersedes) if supersedes else None,
+            "sensitive": bool(sensitive),
+            "is_encrypted": bool(is_encrypted),
+            "type_name": type_name,
+            "tags": tuple(_from_json(tags)) if tags else (),
+            "metadata": _from_json(metadata) if metadata else {},
+            "content": content,
+        }
+    )
+
+
+def _to_optional_time(time: datetime | None) -> int | None:
+    return None if time is None else to_microseconds(time)
+
+
+def _from_optional_time(microseconds: int | None) -> datetime | None:
+    return None if microseconds is None else from_microseconds(microseconds)

@@ -1,0 +1,82 @@
+"""The tables, and the steps that lead to them from every earlier version."""
+
+APPLICATION_ID = 0x6D6E656D  # "mnem", in the file's header
+
+_FIRST = """
+CREATE TABLE agent_memory_agents (
+    agent_id   TEXT PRIMARY KEY,
+    seq        INTEGER NOT NULL,
+    pruned     INTEGER NOT NULL DEFAULT 0,
+    model      TEXT,
+    dimensions INTEGER
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE agent_memory_entries (
+    row              INTEGER PRIMARY KEY AUTOINCREMENT,
+    agent_id         TEXT NOT NULL,
+    id               BLOB NOT NULL,
+    user_id          TEXT,
+    project_id       TEXT,
+    session_id       TEXT,
+    memory_type      INTEGER NOT NULL,
+    status           INTEGER NOT NULL,
+    importance       REAL NOT NULL,
+    created_at       INTEGER NOT NULL,
+    updated_at       INTEGER NOT NULL,
+    last_accessed_at INTEGER,
+    access_count     INTEGER NOT NULL,
+    forgotten_at     INTEGER,
+    expires_at       INTEGER,
+    role             TEXT,
+    speaker          TEXT,
+    message_id       TEXT,
+    position         INTEGER,
+    category         TEXT,
+    scope            TEXT,
+    version          INTEGER NOT NULL,
+    supersedes       BLOB,
+    is_sensitive     INTEGER NOT NULL,
+    is_encrypted     INTEGER NOT NULL,
+    type_name        TEXT NOT NULL,
+    tags             TEXT,
+    metadata         TEXT,
+    content          TEXT NOT NULL,
+    UNIQUE (agent_id, id)
+) STRICT;
+CREATE INDEX agent_memory_entries_by_agent ON agent_memory_entries (agent_id);
+CREATE INDEX agent_memory_entries_by_user
+    ON agent_memory_entries (agent_id, user_id, forgotten_at, status);
+CREATE INDEX agent_memory_entries_by_type ON agent_memory_entries (agent_id, memory_type);
+
+-- A rowid table: at 384 dimensions two vectors share a page, where WITHOUT ROWID would spill each.
+CREATE TABLE agent_memory_embeddings (
+    entry_row  INTEGER NOT NULL REFERENCES agent_memory_entries (row) ON DELETE CASCADE,
+    model      TEXT NOT NULL,
+    part       INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    embedding  BLOB NOT NULL,
+    UNIQUE (entry_row, model, part)
+) STRICT;
+
+CREATE TABLE agent_memory_links (
+    from_row   INTEGER NOT NULL REFERENCES agent_memory_entries (row) ON DELETE CASCADE,
+    to_row     INTEGER NOT NULL REFERENCES agent_memory_entries (row) ON DELETE CASCADE,
+    type       INTEGER NOT NULL,
+    strength   REAL NOT NULL,
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (from_row, to_row, type)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX agent_memory_links_by_target ON agent_memory_links (to_row);
+
+CREATE TABLE agent_memory_changes (
+    agent_id  TEXT NOT NULL,
+    seq       INTEGER NOT NULL,
+    entry_row INTEGER NOT NULL,
+    entry_id  BLOB NOT NULL,
+    kind      TEXT NOT NULL,
+    PRIMARY KEY (agent_id, seq)
+) STRICT, WITHOUT ROWID;
+"""
+
+MIGRATIONS = (_FIRST,)
+"""Step n leads from schema version n to n + 1; the version is SQLite's `user_version`."""

@@ -1,0 +1,282 @@
+"""What is said to SQLite: each function runs its statements on a connection it is lent.
+
+Every statement that touches an agent's data names the agent. Values are always bound; the only
+texts put together are the constants of this package.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+import apsw
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemic.errors import DuplicateEntryError, EmbeddingModelMismatchError, StoreCorruptError
+from mnemic.model import MemoryEntry, RowBatch, RowFacts, Scope
+from mnemic.store.records import COLUMNS, from_row
+
+Columns = tuple[Any, ...]
+Model = tuple[str, int]
+"""Name and dimension of an embedding model."""
+
+KEPT_CHANGES = 100_000
+
+_PRUNE_EVERY = 1024
+_LIVING = "forgotten_at IS NULL AND status = 0"
+_PLACES = ", ".join("?" * len(COLUMNS.split(",")))
+_ID, _CREATED_AT = 1, 8  # positions in COLUMNS
+_AMONG = "row IN (SELECT value FROM json_each(?))"
+
+_INSERT_ENTRY = (
+    f"INSERT INTO agent_memory_entries ({COLUMNS}) VALUES ({_PLACES}) "
+    "ON CONFLICT (agent_id, id) DO NOTHING RETURNING row"
+)
+_INSERT_VECTOR = (
+    "INSERT OR IGNORE INTO agent_memory_embeddings "
+    "(entry_row, model, part, created_at, embedding) VALUES (?, ?, 0, ?, ?)"
+)
+_INSERT_CHANGE = (
+    "INSERT INTO agent_memory_changes (agent_id, seq, entry_row, entry_id, kind) "
+    "VALUES (?, ?, ?, ?, ?)"
+)
+_ADVANCE = (
+    "INSERT INTO agent_memory_agents (agent_id, seq, model, dimensions) VALUES (?, ?, ?, ?) "
+    "ON CONFLICT DO UPDATE SET seq = seq + excluded.seq, model = ifnull(model, excluded.model), "
+    "dimensions = ifnull(dimensions, excluded.dimensions) RETURNING seq, model, dimensions"
+)
+_INDEXED = (
+    "SELECT e.row, e.user_id, e.project_id, e.session_id, e.created_at, e.id, v.embedding "
+    "FROM agent_memory_entries AS e {access} LEFT JOIN agent_memory_embeddings AS v "
+    "ON v.entry_row = e.row AND v.model = ? AND v.part = 0 "
+    f"WHERE e.agent_id = ? AND {_LIVING}"
+)
+# Named, because the planner would sort all rows, or read all of an agent's to find a few.
+_BY_AGENT = "INDEXED BY agent_memory_entries_by_agent"
+_BY_ROW = "NOT INDEXED"
+_ALL_INDEXED = f"{_INDEXED.format(access=_BY_AGENT)} ORDER BY e.row"
+_TOUCHED = "SELECT entry_row FROM agent_memory_changes WHERE agent_id = ? AND seq > ?"
+_TOUCHED_INDEXED = f"{_INDEXED.format(access=_BY_ROW)} AND e.row IN ({_TOUCHED})"
+
+
+def _inside(scope: Scope) -> tuple[str, list[Any]]:
+    """Return the one WHERE that keeps a statement inside its walls, and its values."""
+    where, values = "agent_id = ? AND user_id IS ?", [scope.agent_id, scope.user_id]
+    for column, value in (("project_id", scope.project_id), ("session_id", scope.session_id)):
+        if value is not None:
+            where, values = f"{where} AND {column} = ?", [*values, value]
+    return where, values
+
+
+def _json_array(rows: Sequence[int]) -> str:
+    return msgspec.json.encode([int(row) for row in rows]).decode()
+
+
+def _rows(connection: apsw.Connection, sql: str, values: Sequence[Any]) -> list[Columns]:
+    return connection.execute(sql, tuple(values)).fetchall()
+
+
+# Reading
+
+
+def entry_of_id(connection: apsw.Connection, scope: Scope, entry_id: UUID) -> MemoryEntry | None:
+    """Return the living entry of this id in the scope."""
+    where, values = _inside(scope)
+    sql = f"SELECT {COLUMNS} FROM agent_memory_entries WHERE {where} AND {_LIVING} AND id = ?"
+    found = _rows(connection, sql, (*values, entry_id.bytes))
+    return from_row(found[0]) if found else None
+
+
+def entries_of_rows(
+    connection: apsw.Connection, scope: Scope, rows: Sequence[int]
+) -> dict[int, MemoryEntry]:
+    """Return the living entries of these rows in the scope."""
+    where, values = _inside(scope)
+    sql = (
+        f"SELECT row, {COLUMNS} FROM agent_memory_entries {_BY_ROW} "
+        f"WHERE {where} AND {_LIVING} AND {_AMONG}"
+    )
+    found = _rows(connection, sql, (*values, _json_array(rows)))
+    return {columns[0]: from_row(columns[1:]) for columns in found}
+
+
+def count(connection: apsw.Connection, scope: Scope) -> int:
+    """Return how many living entries the scope has."""
+    where, values = _inside(scope)
+    sql = f"SELECT count(*) FROM agent_memory_entries WHERE {where} AND {_LIVING}"
+    return int(_rows(connection, sql, values)[0][0])
+
+
+def contents(connection: apsw.Connection, agent_id: str, rows: Sequence[int]) -> dict[int, str]:
+    """Return the texts of the living among these rows."""
+    sql = (
+        f"SELECT row, content FROM agent_memory_entries {_BY_ROW} "
+        f"WHERE agent_id = ? AND {_LIVING} AND {_AMONG}"
+    )
+    found = _rows(connection, sql, (agent_id, _json_array(rows)))
+    return {row: content for row, content in found}  # noqa: C416 - dict() loses the types
+
+
+def embedding_model(connection: apsw.Connection, agent_id: str) -> Model | None:
+    """Return the model of the agent's vectors, or None before any."""
+    sql = (
+        "SELECT model, dimensions FROM agent_memory_agents WHERE agent_id = ? AND model IS NOT NULL"
+    )
+    found = _rows(connection, sql, (agent_id,))
+    return (found[0][0], found[0][1]) if found else None
+
+
+def progress(connection: apsw.Connection, agent_id: str) -> tuple[int, int]:
+    """Return the agent's last change number and the last one that is no longer kept."""
+    sql = "SELECT seq, pruned FROM agent_memory_agents WHERE agent_id = ?"
+    found = _rows(connection, sql, (agent_id,))
+    return (found[0][0], found[0][1]) if found else (0, 0)
+
+
+def rows_since(
+    connection: apsw.Connection, agent_id: str, model: Model, since: int | None
+) -> RowBatch:
+    """Return what changed after `since`, or everything if that cannot be told."""
+    seq, pruned = progress(connection, agent_id)
+    if since is None or not pruned <= since <= seq:
+        living = _rows(connection, _ALL_INDEXED, (model[0], agent_id))
+        return _batch(None, seq, living, set(), model[1])
+    touched = {row for (row,) in _rows(connection, _TOUCHED, (agent_id, since))}
+    living = _rows(connection, _TOUCHED_INDEXED, (model[0], agent_id, agent_id, since))
+    return _batch(since, seq, living, touched, model[1])
+
+
+def _batch(
+    since: int | None, seq: int, living: list[Columns], touched: set[int], dim: int
+) -> RowBatch:
+    embedded = [columns for columns in living if columns[-1] is not None]
+    return RowBatch(
+        since=since,
+        seq=seq,
+        facts=[RowFacts(*columns[:-1]) for columns in embedded],
+        vectors=_vectors([columns[-1] for columns in embedded], dim),
+        gone=sorted(touched.difference(columns[0] for columns in living)),
+        unembedded=[columns[0] for columns in living if columns[-1] is None],
+    )
+
+
+def _vectors(blobs: list[bytes], dim: int) -> NDArray[np.float32]:
+    if any(len(blob) != 4 * dim for blob in blobs):
+        raise StoreCorruptError(f"a stored vector has not the recorded {dim} dimensions")
+    flat = np.frombuffer(b"".join(blobs), dtype="<f4").astype(np.float32, copy=False)
+    return flat.reshape(len(blobs), dim)
+
+
+# Writing
+
+
+def add(
+    connection: apsw.Connection,
+    agent_id: str,
+    entries: Sequence[tuple[Columns, bytes | None]],
+    model: Model | None,
+) -> tuple[int, list[int]]:
+    """Insert entries with the vectors they carry; return their last change and their rows."""
+    rows = [
+        (_insert_entry(connection, agent_id, columns), columns, vector)
+        for columns, vector in entries
+    ]
+    if model is not None:
+        vectors = [
+            (row, model[0], columns[_CREATED_AT], vector)
+            for row, columns, vector in rows
+            if vector is not None
+        ]
+        connection.executemany(_INSERT_VECTOR, vectors)
+    changed = [(row, columns[_ID]) for row, columns, _ in rows]
+    seq = _log_changes(connection, agent_id, changed, "add", model)
+    return seq, [row for row, _ in changed]
+
+
+def add_embeddings(
+    connection: apsw.Connection, agent_id: str, vectors: dict[int, bytes], model: Model
+) -> None:
+    """Insert vectors for those of these rows that the agent has."""
+    sql = (
+        f"SELECT row, id, created_at FROM agent_memory_entries {_BY_ROW} "
+        f"WHERE agent_id = ? AND {_AMONG}"
+    )
+    found = _rows(connection, sql, (agent_id, _json_array(list(vectors))))
+    connection.executemany(
+        _INSERT_VECTOR,
+        [(row, model[0], created_at, vectors[row]) for row, _, created_at in found],
+    )
+    changed = [(row, entry_id) for row, entry_id, _ in found]
+    _log_changes(connection, agent_id, changed, "embed", model)
+
+
+def forget(connection: apsw.Connection, scope: Scope, entry_id: UUID, now: int) -> bool:
+    """Mark an entry as forgotten unless it already is; return whether the scope has it (C097)."""
+    where, values = _inside(scope)
+    found = _rows(
+        connection,
+        f"SELECT row, forgotten_at FROM agent_memory_entries WHERE {where} AND id = ?",
+        (*values, entry_id.bytes),
+    )
+    if not found:
+        return False
+    row, forgotten_at = found[0]
+    if forgotten_at is None:
+        connection.execute(
+            f"UPDATE agent_memory_entries SET forgotten_at = ? WHERE {where} AND row = ?",
+            (now, *values, row),
+        )
+        _log_changes(connection, scope.agent_id, [(row, entry_id.bytes)], "forget", None)
+    return True
+
+
+def _insert_entry(connection: apsw.Connection, agent_id: str, columns: Columns) -> int:
+    inserted = _rows(connection, _INSERT_ENTRY, columns)
+    if not inserted:
+        raise DuplicateEntryError(
+            f"a memory with id {UUID(bytes=columns[_ID])} is already stored for agent {agent_id!r}"
+        )
+    return int(inserted[0][0])
+
+
+def _log_changes(
+    connection: apsw.Connection,
+    agent_id: str,
+    changed: Sequence[tuple[int, bytes]],
+    kind: str,
+    model: Model | None,
+) -> int:
+    """Number changes in the agent's own row (C163), prune old ones, return the last number."""
+    last = _advance(connection, agent_id, len(changed), model)
+    first = last - len(changed) + 1
+    connection.executemany(
+        _INSERT_CHANGE,
+        [
+            (agent_id, seq, row, entry_id, kind)
+            for seq, (row, entry_id) in enumerate(changed, start=first)
+        ],
+    )
+    mark = last - KEPT_CHANGES
+    if mark > 0 and last // _PRUNE_EVERY != (first - 1) // _PRUNE_EVERY:
+        _prune_changes(connection, agent_id, mark)
+    return last
+
+
+def _advance(connection: apsw.Connection, agent_id: str, steps: int, model: Model | None) -> int:
+    ((seq, *known),) = _rows(connection, _ADVANCE, (agent_id, steps, *(model or (None, None))))
+    if model is not None and model != tuple(known):
+        raise EmbeddingModelMismatchError(
+            f"agent {agent_id!r} has vectors of {known[0]!r} with {known[1]} dimensions; "
+            f"those of {model[0]!r} with {model[1]} cannot be stored beside them"
+        )
+    return int(seq)
+
+
+def _prune_changes(connection: apsw.Connection, agent_id: str, mark: int) -> None:
+    connection.execute(
+        "DELETE FROM agent_memory_changes WHERE agent_id = ? AND seq <= ?", (agent_id, mark)
+    )
+    connection.execute(
+        "UPDATE agent_memory_agents SET pruned = ? WHERE agent_id = ?", (mark, agent_id)
+    )

@@ -1,0 +1,211 @@
+import io
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from mnemic.demo.__main__ import main
+from mnemic.demo.reading import LONGEST, UnreadableFileError, read, split_long
+from mnemic.memory import Memory
+from word_embedder import WordEmbedder
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+
+    def call(*arguments):
+        status = main([str(argument) for argument in arguments], embedder=WordEmbedder(256))
+        shown = capsys.readouterr()
+        return status, shown.out, shown.err
+
+    return call
+
+
+def written(path, text):
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def contents(path):
+    return [piece.fields["content"] for piece in read(path)[0]]
+
+
+# The whole run
+
+
+@pytest.mark.skipif(not EXAMPLES.is_dir(), reason="the examples come with the repository")
+def test_the_example_is_stored_asked_closed_reopened_and_asked_again(run):
+    status, out, err = run()
+    turns = len((EXAMPLES / "conversation.jsonl").read_text(encoding="utf-8").splitlines())
+    questions = (EXAMPLES / "questions.jsonl").read_text(encoding="utf-8").splitlines()
+    assert (status, err) == (0, "")
+    assert f"Stored {turns} memories of" in out
+    assert all(json.loads(question)["question"] in out for question in questions)
+    assert f"All {len(questions)} answers are identical" in out
+
+
+def test_a_file_of_ones_own_answers_ones_own_questions(run, tmp_path):
+    notes = written(tmp_path / "notes.md", "# Boat\n\nThe spare key hangs behind the compass.\n")
+    status, out, err = run(notes, "--ask", "where is the spare key?", "--ask", "which compass?")
+    assert (status, err) == (0, "")
+    assert out.count("Boat: The spare key hangs behind the compass.") == 2
+    assert "All 2 answers are identical" in out
+
+
+def test_without_questions_some_of_the_files_own_words_are_asked(run, tmp_path):
+    notes = written(tmp_path / "notes.txt", "\n".join(f"line {at} is here" for at in range(20)))
+    status, out, _ = run(notes)
+    assert status == 0
+    assert "asking with the first words of some of its own memories" in out
+    assert "All 5 answers are identical" in out
+
+
+def test_questions_may_be_typed(run, tmp_path, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stdin", Terminal("first?\nsecond?\n"))
+    status, out, _ = run(written(tmp_path / "notes.txt", "a note"))
+    assert status == 0
+    assert "All 2 answers are identical" in out
+
+
+def test_a_kept_file_is_not_filled_twice_and_takes_what_is_new(run, tmp_path):
+    notes, kept = tmp_path / "notes.txt", tmp_path / "kept.db"
+    written(notes, "first\nsecond\nsecond\n")
+    assert "Stored 3 memories" in run(notes, "--db", kept)[1]
+    out = run(notes, "--db", kept)[1]
+    assert "3 of its memories are there already." in out
+    assert "Stored 0 memories" in out
+    written(notes, "first\nadded\nsecond\nsecond\n")
+    assert "Stored 1 memory" in run(notes, "--db", kept)[1]
+    with Memory(kept, "demo", embedder=WordEmbedder(256)) as memory:
+        assert memory.count() == 4
+
+
+def test_bad_lines_are_named_with_the_reason_and_the_others_are_stored(run, tmp_path):
+    lines = [
+        '{"content": "good"}',
+        '{"content": "cut off',
+        "[1, 2]",
+        '{"colour": "red"}',
+        "",
+        '{"content": "too much", "importance": 7}',
+        '{"content": "also good", "colour": "red", "id": 5, "user_id": "u"}',
+        '"just a text"',
+    ]
+    status, out, err = run(written(tmp_path / "a.jsonl", "\n".join(lines)), "--ask", "good")
+    assert status == 0
+    assert "Stored 3 memories" in out
+    told = dict(re.findall(r"line (\d+): left out: (.*)", err))
+    assert set(told) == {"2", "3", "4", "6"}
+    assert "not JSON at column" in told["2"]
+    assert told["3"] == "it is a JSON list, not an object with a content"
+    assert told["4"] == "it has no content; its keys are ['colour']"
+    assert told["6"] == "importance must be from 0 to 1, got 7"
+
+
+def test_many_bad_lines_are_counted(run, tmp_path):
+    status, _, err = run(written(tmp_path / "a.jsonl", "{}\n" * 50), "--ask", "x")
+    assert status == 2
+    assert err.count("left out: ") == 10
+    assert "50 lines left out in all" in err
+    assert "no line of it could be read" in err
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("a.txt", b"caf\xe9\n", "line 1: byte 0xe9 is not UTF-8; convert the file"),
+        ("a.txt", b"one\ntwo\0\n", "line 2: there is a NUL character, so this is not a text file"),
+        ("a.txt", b" \n\n", "there is nothing in it"),
+        ("a.md", b"# Title alone\n", "there is nothing in it"),
+        (
+            "a.json",
+            b'[\n  {"content": "x"},\n  {"content": "y"}\n]\n',
+            "its first value goes over several lines; write one object a line",
+        ),
+    ],
+)
+def test_a_file_that_cannot_be_read_says_why_and_what_to_do(run, tmp_path, name, data, message):
+    status, _, err = run(written(tmp_path / name, data), "--ask", "x")
+    assert status == 2
+    assert message in err
+
+
+def test_a_missing_file_and_a_directory_are_told_apart(run, tmp_path):
+    assert "there is no such file" in run(tmp_path / "none.txt")[2]
+    assert "it cannot be read (Is a directory)" in run(tmp_path)[2]
+
+
+def test_a_database_that_is_not_ours_is_refused(run, tmp_path):
+    notes = written(tmp_path / "notes.txt", "a note")
+    status, _, err = run(notes, "--db", notes)
+    assert status == 2
+    assert "not a mnemic file" in err
+    assert notes.read_text() == "a note"
+
+
+def test_a_negative_limit_is_refused(run, tmp_path):
+    notes = written(tmp_path / "notes.txt", "a note")
+    assert run(notes, "--ask", "x", "--limit", "-1")[0] == 2
+
+
+# Reading
+
+
+def test_markdown_gives_a_memory_a_paragraph_and_list_item_with_its_heading(tmp_path):
+    path = written(
+        tmp_path / "a.md",
+        "Intro\nin two lines.\n\n# First #\nText.\n- one\n  more of one\n- two\n\n## Second\n"
+        "1. step\n2. step\n\n```sh\n# not a heading\n\n- not an item\n```\nAfter.\n",
+    )
+    assert contents(path) == [
+        "Intro in two lines.",
+        "First: Text.",
+        "First: - one more of one",
+        "First: - two",
+        "Second: 1. step",
+        "Second: 2. step",
+        "Second: ```sh\n# not a heading\n\n- not an item\n```",
+        "Second: After.",
+    ]
+
+
+def test_a_code_block_that_never_ends_is_kept(tmp_path):
+    assert contents(written(tmp_path / "a.md", "```\ncode\nmore")) == ["```\ncode\nmore\n"]
+
+
+def test_text_gives_a_memory_a_paragraph_or_a_line_if_there_are_no_blank_ones(tmp_path):
+    assert contents(written(tmp_path / "a.txt", "a\nb\n\nc\r\n\r\n\r\nd")) == ["a b", "c", "d"]
+    assert contents(written(tmp_path / "b.txt", "a\nb\nc\n")) == ["a", "b", "c"]
+    assert contents(written(tmp_path / "c.log", "\ufeffa")) == ["a"]
+
+
+def test_lines_are_those_of_the_file(tmp_path):
+    path = written(tmp_path / "a.md", "one\n\n# H\n\ntwo\nstill two\n\n- three\n")
+    assert [piece.line for piece in read(path)[0]] == [1, 5, 8]
+
+
+def test_long_texts_are_cut_between_sentences_and_lose_nothing():
+    text = " ".join(f"Sentence number {at} ends here." for at in range(200)) + " " + "x" * 2000
+    parts = list(split_long(text))
+    assert all(0 < len(part) <= LONGEST for part in parts)
+    assert "".join("".join(parts).split()) == "".join(text.split())
+    assert all(part.endswith(".") for part in parts[:5])
+
+
+def test_unknown_keys_go_to_metadata_beside_those_that_are_there(tmp_path):
+    path = written(tmp_path / "a.jsonl", '{"text": "x", "mood": "good", "metadata": {"a": 1}}')
+    assert read(path)[0][0].fields == {"content": "x", "metadata": {"mood": "good", "a": 1}}
+
+
+def test_an_unreadable_file_is_a_value_error(tmp_path):
+    with pytest.raises(ValueError, match="no such file"):
+        read(tmp_path / "none")
+    assert issubclass(UnreadableFileError, ValueError)

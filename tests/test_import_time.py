@@ -1,0 +1,44 @@
+"""What importing does not load; benches/import_time.py has the times."""
+
+import subprocess
+import sys
+
+import mnemic
+import pytest
+
+HEAVY = {"onnxruntime", "tokenizers", "mnemic_minilm", "httpx", "faiss", "asyncio"}
+
+
+def modules_after(statement):
+    code = f"{statement}\nimport sys\nprint(*sys.modules)"
+    command = [sys.executable, "-c", code]
+    shown = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603
+    return set(shown.stdout.split())
+
+
+def test_importing_the_package_loads_neither_the_store_nor_an_embedder():
+    loaded = modules_after("import mnemic")
+    assert not loaded & (HEAVY | {"apsw", "msgspec", "mnemic.memory", "mnemic.store"})
+
+
+def test_importing_memory_does_not_load_an_embedder_or_an_event_loop():
+    loaded = modules_after("from mnemic import Memory")
+    assert not loaded & HEAVY
+    assert "mnemic.memory" in loaded
+
+
+def test_a_memory_with_an_embedder_of_ones_own_never_loads_the_local_one():
+    loaded = modules_after("from mnemic import Memory\nMemory(':memory:', embedder=None).add('x')")
+    assert not loaded & HEAVY
+
+
+@pytest.mark.parametrize("name", ["Memory", "MemoryEntry", "MemoryType", "SearchResults"])
+def test_lazy_names_are_there_when_asked_for(name):
+    statement = f"import mnemic\nassert mnemic.{name}.__name__ == {name!r}"
+    assert "mnemic.model" in modules_after(statement)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'mnemic' has no attribute 'Memoir'"):
+        mnemic.Memoir  # noqa: B018
+    assert set(mnemic.__all__) <= set(dir(mnemic)) | set(mnemic._LAZY)

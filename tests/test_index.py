@@ -1,0 +1,103 @@
+"""What the index promises by itself: the store behind it checks the walls a second time."""
+
+import numpy as np
+import pytest
+from mnemic.index import NativeIndex
+from mnemic.index.native import MOST_SELECTIONS
+from mnemic.model import RowBatch, RowFacts, Scope
+
+QUERY = np.array([1, 0], dtype=np.float32)
+
+
+def facts(row, user=None, project=None, session=None, created_at=0):
+    return RowFacts(row, user, project, session, created_at, row.to_bytes(16, "big"))
+
+
+def batch(rows, *, since=None, seq=1, gone=(), vectors=None):
+    if vectors is None:
+        vectors = [(1.0, row.row / 100) for row in rows]
+    array = np.array(vectors, dtype=np.float32).reshape(len(rows), 2)
+    return RowBatch(since, seq, list(rows), array, list(gone), [])
+
+
+def index(*rows):
+    made = NativeIndex(2)
+    assert made.apply(batch(rows))
+    return made
+
+
+def rows_found(of, scope, limit=100):
+    return [ranked.row for ranked in of.search(QUERY, scope, limit)]
+
+
+@pytest.mark.parametrize(
+    ("scope", "rows"),
+    [
+        (Scope("a"), [1]),
+        (Scope("a", "alice"), [2, 3, 4]),
+        (Scope("a", "bob"), [5]),
+        (Scope("a", "carol"), []),
+        (Scope("a", "alice", "p"), [3, 4]),
+        (Scope("a", "alice", None, "s"), [4]),
+        (Scope("a", "bob", "p", "s"), []),
+        (Scope("a", None, "p"), []),
+    ],
+)
+def test_only_the_rows_of_the_scope_are_ranked(scope, rows):
+    made = index(
+        facts(1),
+        facts(2, "alice"),
+        facts(3, "alice", "p"),
+        facts(4, "alice", "p", "s"),
+        facts(5, "bob"),
+    )
+    assert rows_found(made, scope) == rows
+    assert rows_found(made, scope, 1) == rows[:1]
+
+
+def test_a_scope_that_was_searched_before_sees_what_came_and_went():
+    made = index(facts(1, "alice"), facts(2, "bob"), facts(3, "alice"))
+    alice = Scope("a", "alice")
+    assert rows_found(made, alice) == [1, 3]
+    assert made.apply(batch([facts(4, "alice")], since=1, seq=3, gone=[1]))
+    assert rows_found(made, alice) == [3, 4]
+    assert len(made) == 3
+
+
+def test_a_row_that_changes_its_user_changes_sides():
+    made = index(facts(1, "alice"), facts(2, "bob"))
+    assert made.apply(batch([facts(1, "bob")], since=1, seq=2))
+    assert rows_found(made, Scope("a", "alice")) == []
+    assert rows_found(made, Scope("a", "bob")) == [1, 2]
+
+
+def test_a_batch_that_does_not_follow_is_refused_and_changes_nothing():
+    made = index(facts(1))
+    for since in (0, 2):
+        assert not made.apply(batch([facts(9)], since=since, seq=5))
+    assert made.seq == 1
+    assert rows_found(made, Scope("a")) == [1]
+
+
+def test_a_whole_batch_replaces_everything():
+    made = index(facts(1), facts(2))
+    assert made.apply(batch([facts(7)], seq=9))
+    assert made.seq == 9
+    assert rows_found(made, Scope("a")) == [7]
+    assert NativeIndex(2).seq is None
+
+
+def test_ties_over_the_cut_go_to_the_newest_and_then_to_the_smallest_id():
+    rows = [facts(row, created_at=time) for row, time in enumerate((5, 9, 1, 9, 7), start=1)]
+    made = NativeIndex(2)
+    made.apply(batch(rows, vectors=[(1.0, 0.0)] * 5))
+    order = [2, 4, 5, 1, 3]
+    for limit in range(1, 7):
+        assert rows_found(made, Scope("a"), limit) == order[:limit]
+
+
+def test_many_scopes_do_not_keep_many_selections():
+    made = index(*(facts(row, f"user{row}") for row in range(1, MOST_SELECTIONS + 50)))
+    for row in range(1, MOST_SELECTIONS + 50):
+        assert rows_found(made, Scope("a", f"user{row}")) == [row]
+    assert len(made._selections) <= MOST_SELECTIONS

@@ -1,0 +1,643 @@
+import asyncio
+import itertools
+import os
+import random
+import subprocess
+import sys
+import threading
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import msgspec
+import numpy as np
+import pytest
+from mnemic.errors import (
+    DuplicateEntryError,
+    EmbedderRequiredError,
+    EmbeddingError,
+    EmbeddingModelMismatchError,
+    EntryNotFoundError,
+    InvalidArgumentError,
+    InvalidEntryError,
+    StoreClosedError,
+)
+from mnemic.memory import Memory
+from mnemic.model import MemoryEntry, MemoryStatus, MemoryType, Scope
+from word_embedder import WordEmbedder
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture(params=["file", "memory"])
+def memory(request, tmp_path):
+    path = ":memory:" if request.param == "memory" else tmp_path / "a.db"
+    with Memory(path, embedder=WordEmbedder()) as opened:
+        yield opened
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "a.db"
+
+
+def opened(path, agent_id="default", **options):
+    return Memory(path, agent_id, **{"embedder": WordEmbedder(), **options})
+
+
+def contents(results):
+    return [hit.content for hit in results]
+
+
+# Adding and finding
+
+
+def test_what_was_added_is_found_by_meaning_best_first(memory):
+    memory.add("the cat sleeps on the red sofa")
+    memory.add("ferries leave at noon")
+    memory.add("a red sofa was bought")
+    results = memory.search("red sofa", limit=2)
+    assert contents(results) == ["a red sofa was bought", "the cat sleeps on the red sofa"]
+    assert results[0].score == pytest.approx(2 / np.sqrt(2 * 5))
+    assert results[0].components == {"similarity": pytest.approx(results[0].score)}
+
+
+def test_add_returns_the_record_that_get_returns(memory):
+    added = memory.add(
+        "Prefers metric units",
+        user_id="alice",
+        project_id="p",
+        session_id="s",
+        role="user",
+        speaker="Alice",
+        message_id="m-1",
+        position=3,
+        created_at="2026-05-01T14:00:00+02:00",
+        type="preference",
+        tags=["units"],
+        importance=0.8,
+        metadata={"source": "chat"},
+        category="c",
+    )
+    assert added == memory.get(added.id, user_id="alice")
+    assert added == memory.get(str(added.id), user_id="alice")
+    assert added == memory.search("units", user_id="alice")[0].entry
+    assert (added.created_at, added.type) == (NOON, MemoryType.PREFERENCE)
+    assert (added.agent_id, added.id.version) == ("default", 7)
+
+
+def test_texts_dicts_and_records_are_added_together_in_order(memory):
+    record = MemoryEntry(
+        id=uuid4(), agent_id="default", content="a record", created_at=NOON, access_count=4
+    )
+    added = memory.add_many(
+        ["a text", {"content": "a dict", "tags": ["t"], "importance": 1, "role": None}, record]
+    )
+    assert [entry.content for entry in added] == ["a text", "a dict", "a record"]
+    assert added[1].tags == ("t",)
+    assert memory.get(record.id) == record
+    assert memory.count() == 3
+    assert memory.add_many([]) == []
+
+
+def test_any_iterable_of_memories_is_taken(memory):
+    memory.add_many(f"memory {number}" for number in range(300))
+    assert memory.count() == 300
+
+
+@pytest.mark.parametrize(
+    ("memories", "message"),
+    [
+        (["fine", ""], "memory 1 of the list: content cannot be empty"),
+        (["fine", 5], "memory 1 of the list: a memory is a str, a dict or a MemoryEntry, got int"),
+        (
+            [{"content": "x", "colour": 1}],
+            r"memory 0 .*unknown fields \['colour'\]; the fields are",
+        ),
+        ([{"tags": []}], "memory 0 of the list: content is missing"),
+        ([{"content": "x", "created_at": "yesterday"}], "not an ISO 8601 time: 'yesterday'"),
+        ([{"content": "x", "importance": 3}], "importance must be from 0 to 1, got 3"),
+        ([{"content": "x", "id": "7"}], "id is not a UUID: '7'"),
+        ("one text", "add_many takes a list of memories; add takes a single one"),
+        ({"content": "x"}, "add_many takes a list of memories"),
+    ],
+)
+def test_a_memory_that_cannot_be_stored_is_named_and_none_of_its_call_is(memory, memories, message):
+    with pytest.raises(InvalidEntryError, match=message):
+        memory.add_many(memories)
+    assert memory.count() == 0
+
+
+def test_add_says_where_lists_belong(memory):
+    with pytest.raises(InvalidEntryError, match="got list; add_many takes lists"):
+        memory.add(["one", "two"])
+
+
+def test_an_id_of_ones_own_makes_a_retry_safe(memory):
+    mine = uuid4()
+    memory.add("once", id=mine)
+    with pytest.raises(DuplicateEntryError, match=str(mine)):
+        memory.add("once", id=str(mine))
+    assert memory.count() == 1
+
+
+def test_fields_that_would_not_be_honoured_yet_are_refused(memory):
+    base = MemoryEntry(id=uuid4(), agent_id="default", content="x", created_at=NOON)
+    for fields in ({"expires_at": NOON}, {"supersedes": uuid4()}, {"is_encrypted": True}):
+        with pytest.raises(InvalidEntryError, match="not supported yet"):
+            memory.add_many([msgspec.structs.replace(base, **fields)])
+
+
+def test_the_clock_and_the_id_factory_are_the_ones_given(path):
+    ids = itertools.count(1)
+    with opened(path, clock=lambda: NOON, id_factory=lambda _now: UUID(int=next(ids))) as memory:
+        added = memory.add_many(["a", "b"])
+    assert [entry.id.int for entry in added] == [1, 2]
+    assert {entry.created_at for entry in added} == {NOON}
+
+
+# Searching
+
+
+def test_a_limit_is_honoured_and_never_changes_the_top(memory):
+    words = ["red", "blue", "green", "sofa", "chair"]
+    random.seed(7)
+    memory.add_many(" ".join(random.choices(words, k=4)) for _ in range(60))  # noqa: S311
+    everything = memory.search("red sofa", limit=1000)
+    assert len(everything) == 60
+    for limit in range(62):
+        assert memory.search("red sofa", limit=limit) == everything[:limit]
+
+
+def test_ties_go_to_the_newest_and_then_to_the_smallest_id_even_at_the_cut(memory):
+    times = [NOON + timedelta(days=day) for day in (0, 5, 3, 5, 1, 5)]
+    ids = [UUID(int=number) for number in (9, 8, 7, 3, 5, 6)]
+    for time, entry_id in zip(times, ids, strict=True):
+        memory.add("the same words", created_at=time, id=entry_id)
+    memory.add("words")
+    order = [3, 6, 8, 7, 5, 9]
+    for limit in range(1, 7):
+        found = memory.search("the same", limit=limit)
+        assert [hit.id.int for hit in found] == order[:limit]
+
+
+def test_order_is_score_then_newest_then_smallest_id_for_any_mix(memory):
+    random.seed(3)
+    texts = ["a b", "a c", "a b c", "b", "c d", "a b"]
+    for number in random.sample(range(1, 200), 80):
+        day = timedelta(days=random.randrange(3))  # noqa: S311
+        memory.add(random.choice(texts), id=UUID(int=number), created_at=NOON + day)  # noqa: S311
+    found = memory.search("a b", limit=80)
+    keys = [(-hit.score, -hit.created_at.timestamp(), hit.id) for hit in found]
+    assert keys == sorted(keys)
+    assert len(keys) == 80
+
+
+@pytest.mark.parametrize("query", ["", "  ", None, 5])
+def test_an_empty_query_is_refused(memory, query):
+    with pytest.raises(InvalidArgumentError, match="query must be a text that is not empty"):
+        memory.search(query)
+
+
+@pytest.mark.parametrize("limit", [-1, 1.5, True, None])
+def test_a_limit_that_is_no_count_is_refused(memory, limit):
+    with pytest.raises(InvalidArgumentError, match="limit must be an int of at least 0"):
+        memory.search("x", limit=limit)
+
+
+def test_searching_an_empty_memory_finds_nothing(memory):
+    assert len(memory.search("anything")) == 0
+    assert memory.count() == 0
+
+
+def test_archived_and_superseded_records_are_stored_and_not_found(memory):
+    for number, status in enumerate(MemoryStatus, start=1):
+        memory.add_many(
+            [
+                MemoryEntry(
+                    id=UUID(int=number),
+                    agent_id="default",
+                    content="x",
+                    created_at=NOON,
+                    status=status,
+                )
+            ]
+        )
+    assert [hit.id.int for hit in memory.search("x")] == [1]
+
+
+# Scope
+
+
+def test_a_user_is_a_wall_in_both_directions(memory):
+    memory.add("secret of alice", user_id="alice")
+    memory.add("secret of bob", user_id="bob")
+    memory.add("secret of nobody")
+    assert contents(memory.search("secret", user_id="alice")) == ["secret of alice"]
+    assert contents(memory.search("secret", user_id="bob")) == ["secret of bob"]
+    assert contents(memory.search("secret")) == ["secret of nobody"]
+    assert contents(memory.search("secret", user_id="carol")) == []
+    assert [memory.count(user_id=user) for user in ("alice", "bob", None, "carol")] == [1, 1, 1, 0]
+
+
+def test_an_agent_is_a_wall(path):
+    with opened(path, "one") as one, opened(path, "two") as two:
+        added = one.add("secret of one")
+        two.add("secret of two")
+        assert contents(one.search("secret")) == ["secret of one"]
+        assert contents(two.search("secret")) == ["secret of two"]
+        with pytest.raises(EntryNotFoundError, match="for agent 'two', no user"):
+            two.get(added.id)
+
+
+def test_project_and_session_are_filters(memory):
+    for project, session in itertools.product(("p", "q", None), ("s", "t", None)):
+        memory.add(f"note {project} {session}", project_id=project, session_id=session)
+    assert memory.count() == 9
+    assert len(memory.search("note", limit=20)) == 9
+    assert len(memory.search("note", project_id="p", limit=20)) == 3
+    assert contents(memory.search("note", project_id="p", session_id="t")) == ["note p t"]
+    assert memory.count(session_id="s") == 3
+    assert memory.count(session_id="nowhere") == 0
+
+
+def test_never_fewer_than_asked_for_at_any_selectivity(memory):
+    memory.add_many(f"common words {number}" for number in range(200))
+    for size in (1, 2, 5, 20):
+        memory.add_many([f"other words {number}" for number in range(size)], session_id=f"s{size}")
+        found = memory.search("common words", session_id=f"s{size}", limit=10)
+        assert len(found) == min(10, size)
+
+
+def test_an_id_alone_opens_nothing_and_the_error_names_the_scope(memory):
+    added = memory.add("secret", user_id="alice", session_id="s")
+    unknown = uuid4()
+    for scope, named in [
+        ({}, "agent 'default', no user"),
+        ({"user_id": "bob"}, "agent 'default', user 'bob'"),
+        ({"user_id": "alice", "session_id": "t"}, "agent 'default', user 'alice', session 't'"),
+    ]:
+        for verb in (memory.get, memory.delete):
+            for entry_id in (added.id, unknown):
+                with pytest.raises(EntryNotFoundError) as caught:
+                    verb(entry_id, **scope)
+                assert str(caught.value) == f"no memory with id {entry_id} for {named}"
+    assert memory.get(added.id, user_id="alice", session_id="s") == added
+
+
+def test_a_not_found_error_is_a_key_error(memory):
+    with pytest.raises(KeyError):
+        memory.get(uuid4())
+
+
+@pytest.mark.parametrize("entry_id", ["nonsense", None, 7])
+def test_what_is_no_id_is_refused(memory, entry_id):
+    with pytest.raises(InvalidArgumentError, match="id"):
+        memory.get(entry_id)
+
+
+def test_a_scoped_view_has_the_same_methods_and_names_the_scope_for_them(memory):
+    view = memory.scoped(user_id="alice").scoped(session_id="s")
+    added = view.add("hers")
+    view.add_many(["hers too", {"content": "and this"}])
+    memory.add("not hers")
+    assert (added.user_id, added.session_id) == ("alice", "s")
+    assert view.count() == memory.count(user_id="alice") == 3
+    assert view.get(added.id) == added
+    assert len(view.search("hers")) == 3
+    view.delete(added.id)
+    assert view.count() == 2
+    assert view.scope == Scope("default", "alice", None, "s")
+    public = {name for name in dir(Memory) if not name.startswith("_")}
+    assert public - {name for name in dir(view) if not name.startswith("_")} == {
+        "close",
+        "embedder",
+    }
+
+
+def test_a_view_never_leaves_its_scope(memory):
+    view = memory.scoped(user_id="alice")
+    for call in (
+        lambda: view.search("x", user_id="bob"),
+        lambda: view.add("x", user_id="bob"),
+        lambda: view.scoped(user_id="bob"),
+        lambda: view.count(user_id="bob"),
+        lambda: view.get(uuid4(), user_id="bob"),
+        lambda: view.delete(uuid4(), user_id="bob"),
+        lambda: view.add_many(["x"], user_id="bob"),
+        lambda: view.add_many([{"content": "x", "user_id": "bob"}]),
+    ):
+        with pytest.raises(InvalidArgumentError, match="user_id is bound to 'alice' here"):
+            call()
+    assert memory.count(user_id="bob") == 0
+
+
+def test_a_record_is_stored_only_in_its_own_scope(memory):
+    record = MemoryEntry(id=uuid4(), agent_id="default", content="x", created_at=NOON)
+    with pytest.raises(InvalidEntryError, match="a record is stored in its own scope"):
+        memory.scoped(user_id="alice").add_many([record])
+    with pytest.raises(InvalidEntryError, match="its agent is 'other', not 'default'"):
+        memory.add_many([msgspec.structs.replace(record, agent_id="other")])
+    assert memory.count() == 0
+
+
+def test_a_memory_names_its_file_and_scope(path):
+    with opened(path, "one") as memory:
+        assert repr(memory) == f"Memory({str(path)!r}, agent 'one', no user)"
+        assert (
+            repr(memory.scoped(user_id="u"))
+            == f"ScopedMemory({str(path)!r}, agent 'one', user 'u')"
+        )
+        assert memory.agent_id == "one"
+
+
+# Deleting
+
+
+def test_a_deleted_memory_is_not_found_and_deleting_it_again_is_harmless(memory):
+    gone, kept = memory.add_many(["red sofa", "red chair"])
+    memory.delete(gone.id)
+    assert contents(memory.search("red sofa")) == ["red chair"]
+    assert memory.count() == 1
+    with pytest.raises(EntryNotFoundError):
+        memory.get(gone.id)
+    memory.delete(gone.id)
+    memory.delete(str(kept.id))
+    assert memory.count() == 0
+
+
+# Closing, opening, sharing
+
+
+def test_memories_are_still_there_after_closing_with_the_same_scores(path):
+    with opened(path) as memory:
+        added = memory.add_many([f"memory number {number}" for number in range(50)])
+        memory.delete(added[7].id)
+        before = memory.search("number 7 8 9", limit=50)
+    with opened(path) as memory:
+        assert memory.count() == 49
+        assert memory.search("number 7 8 9", limit=50) == before
+
+
+def test_after_closing_every_call_says_so_and_closing_again_is_harmless(memory):
+    memory.close()
+    memory.close()
+    for call in (
+        lambda: memory.add("x"),
+        lambda: memory.search("x"),
+        lambda: memory.get(uuid4()),
+        lambda: memory.delete(uuid4()),
+        memory.count,
+    ):
+        with pytest.raises(StoreClosedError, match="closed"):
+            call()
+
+
+def test_every_acknowledged_memory_survives_a_killed_process(path):
+    code = (
+        "import sys\n"
+        "from mnemic.memory import Memory\n"
+        "from word_embedder import WordEmbedder\n"
+        "memory = Memory(sys.argv[1], embedder=WordEmbedder())\n"
+        "for number in range(10**6):\n"
+        "    print(memory.add(f'memory {number}').id, flush=True)\n"
+    )
+    command = [sys.executable, "-c", code, str(path)]
+    process = subprocess.Popen(  # noqa: S603
+        command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent,
+        env={**os.environ, "PYTHONPATH": ":".join(filter(None, sys.path))},
+    )  # fmt: skip
+    acknowledged = [process.stdout.readline().strip() for _ in range(60)]
+    process.kill()
+    rest = process.stdout.read().split("\n")[:-1]
+    process.stdout.close()
+    assert process.wait(30) == -9
+    acknowledged += rest
+    with opened(path) as memory:
+        for number, entry_id in enumerate(acknowledged):
+            assert memory.get(entry_id).content == f"memory {number}"
+        assert len(acknowledged) <= memory.count() <= len(acknowledged) + 1
+        assert len(memory.search("memory 5", limit=10**6)) == memory.count()
+
+
+def test_two_memories_on_one_file_see_each_others_writes_and_deletions(path):
+    with opened(path) as one, opened(path) as two:
+        assert len(two.search("red")) == 0
+        first = one.add("red sofa")
+        assert contents(two.search("red")) == ["red sofa"]
+        two.add_many(["red chair", "red lamp"])
+        two.delete(first.id)
+        assert sorted(contents(one.search("red"))) == ["red chair", "red lamp"]
+        assert one.count() == two.count() == 2
+
+
+def test_another_process_is_seen_without_reopening(path):
+    code = (
+        "import sys\n"
+        "from mnemic.memory import Memory\n"
+        "from word_embedder import WordEmbedder\n"
+        "with Memory(sys.argv[1], embedder=WordEmbedder()) as memory:\n"
+        "    memory.add('red from elsewhere')\n"
+    )
+    with opened(path) as memory:
+        memory.add("blue from here")
+        subprocess.run(  # noqa: S603
+            [sys.executable, "-c", code, str(path)], check=True, cwd=Path(__file__).parent,
+            env={**os.environ, "PYTHONPATH": ":".join(filter(None, sys.path))},
+        )  # fmt: skip
+        assert contents(memory.search("red", limit=1)) == ["red from elsewhere"]
+
+
+def test_processes_that_write_at_once_lose_nothing(path):
+    code = (
+        "import sys\n"
+        "from mnemic.memory import Memory\n"
+        "from word_embedder import WordEmbedder\n"
+        "with Memory(sys.argv[1], embedder=WordEmbedder()) as memory:\n"
+        "    for number in range(40):\n"
+        "        memory.add(f'note {number} of {sys.argv[2]}')\n"
+        "        found = memory.search(f'note {number} of {sys.argv[2]}', limit=1)\n"
+        "        assert found[0].content == f'note {number} of {sys.argv[2]}'\n"
+    )
+    with opened(path) as memory:
+        environment = {**os.environ, "PYTHONPATH": ":".join(filter(None, sys.path))}
+        command, folder = [sys.executable, "-c", code, str(path)], Path(__file__).parent
+        started = [
+            subprocess.Popen([*command, name], cwd=folder, env=environment)  # noqa: S603
+            for name in ("ann", "ben", "cat")
+        ]
+        while any(process.poll() is None for process in started):
+            assert len(memory.search("note", limit=1000)) <= memory.count()
+        assert [process.returncode for process in started] == [0, 0, 0]
+        found = memory.search("note", limit=1000)
+        assert len(found) == len({hit.content for hit in found}) == memory.count() == 120
+
+
+def test_a_memory_that_is_never_closed_lets_go_of_its_file_when_collected(path):
+    memory = opened(path)
+    memory.add("x")
+    before = threading.active_count()
+    del memory
+    assert threading.active_count() == before - 1
+    assert [found.name for found in path.parent.iterdir()] == ["a.db"]
+
+
+# Threads
+
+
+def test_threads_add_and_search_at_once_and_see_their_own_writes(memory):
+    errors = []
+
+    def work(name):
+        try:
+            view = memory.scoped(user_id=name)
+            for number in range(30):
+                added = view.add(f"note {number} of {name}")
+                found = view.search(f"note {number} of {name}", limit=100)
+                assert len(found) == number + 1 - number // 10
+                assert added.id in {hit.id for hit in found}
+                assert {hit.user_id for hit in found} == {name}
+                if number % 10 == 9:
+                    view.delete(added.id)
+                    assert added.id not in {hit.id for hit in view.search("note", limit=100)}
+        except BaseException as error:  # noqa: BLE001 - shown below
+            errors.append(error)
+
+    names = [f"user{number}" for number in range(6)]
+    threads = [threading.Thread(target=work, args=(name,)) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert [memory.count(user_id=name) for name in names] == [27] * 6
+
+
+def test_searches_beside_deletions_answer_with_living_memories_in_full(memory):
+    added = memory.add_many([f"note {number}" for number in range(300)])
+    done = threading.Event()
+    answers = []
+
+    def search():
+        while not done.is_set():
+            answers.append(memory.search("note", limit=5))
+
+    threads = [threading.Thread(target=search) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for entry in added[:200]:
+        memory.delete(entry.id)
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert {len(answer) for answer in answers} <= {5}
+    assert memory.count() == 100
+
+
+def test_a_plain_memory_can_be_used_inside_an_event_loop(memory):
+    async def inside():
+        memory.add("red sofa")
+        return memory.search("red")
+
+    assert contents(asyncio.run(inside())) == ["red sofa"]
+
+
+# Embedders
+
+
+def test_without_an_embedder_memories_are_kept_and_searching_says_what_is_missing(path):
+    with Memory(path, embedder=None) as memory:
+        added = memory.add("red sofa")
+        assert memory.get(added.id) == added
+        assert memory.count() == 1
+        with pytest.raises(EmbedderRequiredError, match="opened with embedder=None"):
+            memory.search("red")
+        memory.delete(added.id)
+
+
+def test_memories_stored_without_an_embedder_are_found_once_there_is_one(path):
+    with Memory(path, embedder=None) as bare:
+        gone = bare.add("red lamp")
+        bare.add("red sofa")
+        bare.delete(gone.id)
+        with opened(path) as memory:
+            assert contents(memory.search("red")) == ["red sofa"]
+            bare.add("red chair")
+            assert sorted(contents(memory.search("red"))) == ["red chair", "red sofa"]
+            assert memory.embedder.texts.count("red sofa") == 1
+            assert "red lamp" not in memory.embedder.texts
+
+
+def test_opening_with_another_model_or_dimension_is_refused_with_advice(path):
+    with opened(path) as memory:
+        memory.add("x")
+    for other in (WordEmbedder(model="others"), WordEmbedder(dimensions=32)):
+        with pytest.raises(EmbeddingModelMismatchError, match=r"'words' with 64 .* open the file"):
+            opened(path, embedder=other)
+    with opened(path, "another agent", embedder=WordEmbedder(dimensions=32)) as memory:
+        memory.add("x")
+        assert len(memory.search("x")) == 1
+
+
+def test_two_models_cannot_write_to_one_agent_at_once(path):
+    with opened(path) as one, opened(path, embedder=WordEmbedder(model="others")) as two:
+        one.add("x")
+        with pytest.raises(EmbeddingModelMismatchError, match="'others' with 64 cannot be stored"):
+            two.add("y")
+        assert one.count() == 1
+
+
+def test_an_embedding_that_is_given_is_used(memory):
+    vector = np.zeros(64, dtype=np.float32)
+    vector[5] = 1
+    record = MemoryEntry(
+        id=uuid4(), agent_id="default", content="x", created_at=NOON
+    ).with_embedding(vector, "words")
+    memory.add_many([record])
+    assert memory.embedder.texts == []
+    memory.embedder.embed = lambda texts: np.stack([vector] * len(texts))
+    assert memory.search("anything")[0].score == pytest.approx(1)
+
+
+def test_an_embedding_of_another_dimension_is_refused(memory):
+    memory.add("x")
+    record = MemoryEntry(
+        id=uuid4(), agent_id="default", content="x", created_at=NOON
+    ).with_embedding(np.ones(3), "words")
+    with pytest.raises(EmbeddingModelMismatchError):
+        memory.add_many([record])
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (np.zeros((1, 63), np.float32), r"returned shape \(1, 63\) for 1 texts; it should be"),
+        (np.zeros((2, 64), np.float32), r"returned shape \(2, 64\)"),
+        (np.full((1, 64), np.nan, np.float32), "returned NaN or infinity"),
+        (None, "failed: "),
+    ],
+)
+def test_an_embedder_that_fails_leaves_nothing_behind(memory, answer, message):
+    def embed(_texts):
+        if answer is None:
+            raise OSError("model file is gone")
+        return answer
+
+    working = memory.embedder.embed
+    memory.embedder.embed = embed
+    with pytest.raises(EmbeddingError, match=message):
+        memory.add("x")
+    with pytest.raises(EmbeddingError, match=message):
+        memory.search("x")
+    memory.embedder.embed = working
+    assert memory.count() == 0
+    memory.add("x")
+    assert len(memory.search("x")) == 1
+
+
+def test_the_local_embedder_is_the_default_and_knows_meaning(path):
+    pytest.importorskip("mnemic_minilm")
+    with Memory(path) as memory:
+        memory.add_many(["She is allergic to peanuts", "The ferry leaves at noon"])
+        assert memory.search("what can she not eat?")[0].content == "She is allergic to peanuts"
+        assert memory.embedder.dimensions == 384
