@@ -121,7 +121,7 @@ def test_a_damaged_file_is_reported_with_what_to_do(tmp_path):
     ("path", "message"),
     [
         ("missing/a.db", "its directory does not exist; create it first"),
-        (".", "cannot be opened"),
+        (".", "it is not a regular file"),
         ("postgresql://host/db", "only file paths and ':memory:' are supported"),
     ],
 )
@@ -186,28 +186,66 @@ def test_a_store_collected_in_its_own_writing_thread_does_not_hang(tmp_path):
     opened_and_closed(tmp_path / "a.db")
 
 
+def test_a_file_that_is_being_made_by_another_is_not_taken_for_a_strangers(tmp_path, monkeypatch):
+    path, made, others = tmp_path / "a.db", apsw.Connection, []
+
+    class Interrupted(apsw.Connection):
+        def pragma(self, name, *values, **named):
+            answer = super().pragma(name, *values, **named)
+            if not others:
+                monkeypatch.setattr(apsw, "Connection", made)
+                others.append(threading.Thread(target=opened_and_closed, args=(path,)))
+                others[0].start()
+                others[0].join(0.3)
+            return answer
+
+    monkeypatch.setattr(apsw, "Connection", Interrupted)
+    opened_and_closed(path)
+    others[0].join()
+
+
 def test_many_threads_may_open_one_new_file_at_once(tmp_path):
-    path, errors = tmp_path / "a.db", []
+    errors = []
+    for number in range(10):
+        path, barrier = tmp_path / f"{number}.db", threading.Barrier(8)
 
-    def work():
-        try:
-            opened_and_closed(path)
-        except Exception as error:  # noqa: BLE001 - shown below
-            errors.append(error)
+        def work(path=path, barrier=barrier):
+            try:
+                barrier.wait(60)
+                opened_and_closed(path)
+            except Exception as error:  # noqa: BLE001 - shown below
+                errors.append(error)
 
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
     assert errors == []
 
 
-def test_many_processes_may_open_one_new_file_at_once(tmp_path):
-    code = "import sys; from mnemic.store import SqliteStore; SqliteStore(sys.argv[1])"
-    command = [sys.executable, "-c", code, str(tmp_path / "a.db")]
-    started = [subprocess.Popen(command) for _ in range(4)]  # noqa: S603
-    assert [process.wait(60) for process in started] == [0, 0, 0, 0]
+def test_many_processes_may_open_new_files_at_once(tmp_path):
+    code = (
+        "import sys\n"
+        "from mnemic.store import SqliteStore\n"
+        "from mnemic.waiting import drive\n"
+        "print('ready', flush=True)\n"
+        "sys.stdin.readline()\n"
+        "for number in range(20):\n"
+        "    drive(SqliteStore(f'{sys.argv[1]}/{number}.db').close())\n"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    pipe = subprocess.PIPE
+    started = [subprocess.Popen(command, stdin=pipe, stdout=pipe) for _ in range(8)]  # noqa: S603
+    for process in started:
+        assert process.stdout.readline() == b"ready\n"
+    for process in started:
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+    for process in started:
+        process.communicate(timeout=120)
+    assert [process.returncode for process in started] == [0] * 8
+    assert sorted(names_in(tmp_path)) == sorted(f"{number}.db" for number in range(20))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -229,3 +267,100 @@ def test_reading_or_writing_after_a_fork_is_a_clear_error_and_not_a_hang(tmp_pat
     )
     command = [sys.executable, "-W", "ignore", "-c", code, str(tmp_path / "a.db")]
     assert subprocess.run(command, timeout=60, check=False).returncode == 7  # noqa: S603
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_process_forked_off_during_a_write_ends_and_leaves_the_file_alone(tmp_path):
+    code = (
+        "import os, sys, threading, time\n"
+        "from mnemic.store import SqliteStore\n"
+        "from mnemic.waiting import drive\n"
+        "store, started, ended = SqliteStore(sys.argv[1]), threading.Event(), threading.Event()\n"
+        "job = lambda connection: started.set() or ended.wait(60)\n"
+        "threading.Thread(target=lambda: drive(store._write(job))).start()\n"
+        "started.wait()\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    drive(store.close())\n"
+        "    sys.exit(7)\n"
+        "ended_by = time.monotonic() + 20\n"
+        "while not (waited := os.waitpid(child, os.WNOHANG))[0] and time.monotonic() < ended_by:\n"
+        "    time.sleep(0.01)\n"
+        "if not waited[0]:\n"
+        "    os.kill(child, 9)\n"
+        "ended.set()\n"
+        "drive(store._write(lambda connection: None))\n"
+        "drive(store.close())\n"
+        "sys.exit(os.waitstatus_to_exitcode(waited[1]))\n"
+    )
+    command = [sys.executable, "-W", "ignore", "-c", code, str(tmp_path / "a.db")]
+    assert subprocess.run(command, timeout=60, check=False).returncode == 7  # noqa: S603
+    assert names_in(tmp_path) == ["a.db"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX locks")
+def test_opening_a_file_twice_keeps_the_locks_of_the_first(tmp_path):
+    path = str(tmp_path / "a.db")
+    first, second = SqliteStore(path), SqliteStore(path)
+    # Bytes 2**30 + 2 and the 509 after it are where SQLite's file format puts the shared lock.
+    code = (
+        "import fcntl, sys\n"
+        "with open(sys.argv[1], 'r+b') as file:\n"
+        "    try:\n"
+        "        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 510, 2**30 + 2)\n"
+        "    except OSError:\n"
+        "        sys.exit(7)\n"
+    )
+    command = [sys.executable, "-c", code, path]
+    assert subprocess.run(command, timeout=60, check=False).returncode == 7  # noqa: S603
+    drive(first.close())
+    drive(second.close())
+
+
+def test_a_file_that_was_taken_away_is_an_error_and_is_not_made_again(tmp_path):
+    store = SqliteStore(tmp_path / "a.db")
+    for name in names_in(tmp_path):
+        (tmp_path / name).unlink()
+    with pytest.raises(StoreFileError, match="it cannot be opened; look at the path"):
+        drive(store.seq("a"))
+    assert names_in(tmp_path) == []
+    drive(store.close())
+
+
+@pytest.mark.parametrize("name", ["Zürich 東京 🙂.db", "a b?c#d%41.db", "file:x.db", "it's"])
+def test_any_name_in_utf_8_is_a_name_for_a_file(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    for path in (name, tmp_path / name, os.fsencode(name)):
+        store = SqliteStore(path)
+        drive(store.seq("a"))
+        drive(store.close())
+    assert names_in(tmp_path) == [name]
+
+
+@pytest.mark.parametrize("name", ["\udcff.db", "a\0b"])
+def test_a_name_that_is_not_utf_8_is_refused(tmp_path, name):
+    with pytest.raises(StoreFileError, match="not a path in UTF-8"):
+        SqliteStore(f"{tmp_path}/{name}")
+    assert names_in(tmp_path) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write all")
+def test_a_file_or_directory_that_cannot_be_written_is_refused(tmp_path):
+    opened_and_closed(tmp_path / "a.db")
+    for mode_of_file, mode_of_directory, name in ((0o400, 0o700, "a.db"), (0o600, 0o500, "b.db")):
+        (tmp_path / "a.db").chmod(mode_of_file)
+        tmp_path.chmod(mode_of_directory)
+        with pytest.raises(StoreFileError):
+            SqliteStore(tmp_path / name)
+    tmp_path.chmod(0o700)
+
+
+def test_two_memories_without_a_file_are_two(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    one, two = SqliteStore(":memory:"), SqliteStore(":memory:")
+    insert = "INSERT INTO agent_memory_agents (agent_id, seq) VALUES ('a', 5)"
+    drive(one._write(lambda connection: connection.execute(insert)))
+    assert (drive(one.seq("a")), drive(two.seq("a"))) == (5, 0)
+    drive(one.close())
+    drive(two.close())
+    assert names_in(tmp_path) == []

@@ -23,6 +23,8 @@ from mnemic.store.schema import APPLICATION_ID, MIGRATIONS
 MEMORY_PATH = ":memory:"
 BUSY_MILLISECONDS = 10_000
 
+_creating = threading.Lock()
+
 _MESSAGES: tuple[tuple[type[apsw.Error], type[StoreError], str], ...] = (
     (apsw.BusyError, StoreBusyError, "another process keeps it locked; try again"),
     (apsw.LockedError, StoreBusyError, "another process keeps it locked; try again"),
@@ -61,7 +63,7 @@ def open_writer(path: str) -> apsw.Connection:
         try:
             _check_is_ours(connection, path)
             _configure(connection, path)
-            _migrate(connection)
+            _migrate(connection, path)
         except BaseException:
             connection.close()
             raise
@@ -72,30 +74,60 @@ def _prepare_file(path: str) -> None:
     if "://" in path:
         raise StoreFileError(f"{path}: only file paths and ':memory:' are supported")
     try:
-        descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        path.encode()
+        mode = _mode_of(path)
     except FileNotFoundError:
         raise StoreFileError(f"{path}: its directory does not exist; create it first") from None
     except OSError as error:
         raise StoreFileError(f"{path}: it cannot be opened ({error.strerror})") from error
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise StoreFileError(f"{path}: it is not a regular file")
-    finally:
-        os.close(descriptor)
+    except ValueError as error:
+        raise StoreFileError(f"{path!r}: it is not a path in UTF-8 ({error})") from error
+    if not stat.S_ISREG(mode):
+        raise StoreFileError(f"{path}: it is not a regular file")
+
+
+def _mode_of(path: str) -> int:
+    """Return the file's mode; make it if there is none.
+
+    A file that exists is not opened: closing it again would drop every lock that this process holds
+    on it (POSIX), and with them SQLite's sign that somebody uses the file.
+    """
+    with _creating:
+        try:
+            return os.stat(path).st_mode  # noqa: PTH116 - pathlib is slow to import
+        except FileNotFoundError:
+            descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            try:
+                return os.fstat(descriptor).st_mode
+            finally:
+                os.close(descriptor)
 
 
 def _connect(path: str) -> apsw.Connection:
-    connection = apsw.Connection(path)
+    # Without the flag that creates: a file that was taken away is an error, not an empty memory.
+    connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
     connection.set_busy_timeout(BUSY_MILLISECONDS)
     return connection
 
 
 def _check_is_ours(connection: apsw.Connection, path: str) -> None:
+    if connection.readonly("main"):
+        raise StoreFileError(f"{path}: it cannot be written; look at its rights")
+    connection.execute("BEGIN")  # one moment: others may be making the tables
+    try:
+        _version_if_ours(connection, path)
+    finally:
+        if connection.in_transaction:
+            connection.execute("COMMIT")
+
+
+def _version_if_ours(connection: apsw.Connection, path: str) -> int:
+    """Return the schema version, 0 for an empty file; read it inside a transaction."""
     application = connection.pragma("application_id")
-    version = connection.pragma("user_version")
+    version = int(connection.pragma("user_version"))
     is_empty = connection.execute("SELECT count(*) FROM sqlite_schema").get == 0
     if application == 0 and version == 0 and is_empty:
-        return
+        return 0
     if application != APPLICATION_ID:
         raise StoreFileError(f"{path}: it is another program's database; choose another path")
     if version > len(MIGRATIONS):
@@ -103,6 +135,7 @@ def _check_is_ours(connection: apsw.Connection, path: str) -> None:
             f"{path}: its schema version {version} is newer than this mnemic's "
             f"({len(MIGRATIONS)}); upgrade mnemic"
         )
+    return version
 
 
 def _configure(connection: apsw.Connection, path: str) -> None:
@@ -129,12 +162,13 @@ def _use_write_ahead_log(connection: apsw.Connection, path: str) -> None:
         raise StoreFileError(f"{path}: its file system cannot hold SQLite's write-ahead log")
 
 
-def _migrate(connection: apsw.Connection) -> None:
+def _migrate(connection: apsw.Connection, path: str) -> None:
     if connection.pragma("user_version") == len(MIGRATIONS):
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        for step in MIGRATIONS[connection.pragma("user_version") :]:
+        # Looked at again: another process may have been faster, and may be a newer mnemic.
+        for step in MIGRATIONS[_version_if_ours(connection, path) :]:
             connection.execute(step)
         connection.pragma("application_id", APPLICATION_ID)
         connection.pragma("user_version", len(MIGRATIONS))
@@ -174,6 +208,7 @@ class Connections:
     @contextmanager
     def reading(self) -> Generator[apsw.Connection, None, None]:
         """Lend a connection for one short read."""
+        self.check_usable()  # before any lock, which a fork may have left locked for good
         if self._is_shared:
             with self._turn:
                 self.check_usable()
@@ -185,15 +220,26 @@ class Connections:
         finally:
             self._give_back(connection)
 
+    @property
+    def is_foreign(self) -> bool:
+        """Whether the connections belong to the process that this one was forked from."""
+        return os.getpid() != self._process
+
     def check_usable(self) -> None:
         """Raise a typed error if the connections are closed or belong to another process."""
         if self._is_closed:
             raise StoreClosedError(f"{self._path}: the memory was closed")
-        if os.getpid() != self._process:
+        if self.is_foreign:
             raise StoreError(f"{self._path}: opened before a fork; open it again in this process")
 
     def close(self) -> None:
-        """Close every connection; one that is lent is closed when it comes back."""
+        """Close every connection; one that is lent is closed when it comes back.
+
+        In a process that was forked off nothing happens: the connections are the parent's, and so
+        are the locks, which its other threads may have held at that moment.
+        """
+        if self.is_foreign:
+            return
         with self._lock:
             self._is_closed = True
             idle, self._idle = self._idle, []

@@ -40,7 +40,7 @@ class SqliteStore:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = os.fspath(path)
+        self.path = os.fsdecode(path)
         self._connections = Connections(self.path)
         self._writer = Writer(self._connections)
         # Runs at `close`, or when the store is collected, or at exit, whichever comes first.
@@ -107,7 +107,8 @@ class SqliteStore:
             try:
                 return statements.rows_since(connection, agent_id, (model, dim), seq)
             finally:
-                connection.execute("COMMIT")
+                if connection.in_transaction:  # a failing disk may have ended it
+                    connection.execute("COMMIT")
 
     async def close(self) -> None:
         """Finish the writes that were handed in, then let go of the file. Harmless if repeated."""

@@ -43,6 +43,8 @@ class Writer:
     def submit(self, job: Callable[[apsw.Connection], Result]) -> "Future[Result]":
         """Hand in a job; its future is settled once its group is on disk, or has failed."""
         future: Future[Result] = Future()
+        if self._connections.is_foreign:  # asked before the lock, which a fork may have left locked
+            self._connections.check_usable()
         with self._lock:
             if self._is_closed:
                 raise StoreClosedError("the memory was closed")
@@ -55,8 +57,11 @@ class Writer:
 
         Returns:
             Whether it has stopped. It has not if the writing thread itself is the one that asks,
-            which happens when the garbage collector runs there; it stops as soon as it can.
+            which happens when the garbage collector runs there; it stops as soon as it can. In a
+            process that was forked off there is nothing to stop.
         """
+        if self._connections.is_foreign:
+            return True
         with self._lock:
             if not self._is_closed:
                 self._is_closed = True
