@@ -96,6 +96,46 @@ def test_ties_over_the_cut_go_to_the_newest_and_then_to_the_smallest_id():
         assert rows_found(made, Scope("a"), limit) == order[:limit]
 
 
+def test_rows_of_others_that_come_between_selecting_and_ranking_stay_outside():
+    made = index(facts(2, "alice"))
+    select, batches = made._selection, [batch([facts(1, "bob")], since=1, seq=2)]
+
+    def overtaken(scope):
+        selection = select(scope)
+        while batches:
+            assert made.apply(batches.pop())
+        return selection
+
+    made._selection = overtaken
+    assert rows_found(made, Scope("a", "alice")) == [2]
+    assert not batches
+
+
+def test_tied_rows_that_go_while_the_tie_is_looked_at_are_replaced_by_lower_ones():
+    made = NativeIndex(2)
+    vectors = [(1.0, 0.0)] * 5 + [(0.5, 0.5)] * 3
+    assert made.apply(batch([facts(row) for row in range(1, 9)], vectors=vectors))
+
+    class Overtaken:
+        def __init__(self, of):
+            self.of, self.batches = of, [batch([], since=1, seq=2, gone=[1, 2, 3, 4])]
+
+        def __getattr__(self, name):
+            return getattr(self.of, name)
+
+        def __len__(self):
+            return len(self.of)
+
+        def search(self, *arguments, **options):
+            hits = self.of.search(*arguments, **options)
+            while self.batches:
+                made.apply(self.batches.pop())
+            return hits
+
+    made._vectors = Overtaken(made._vectors)
+    assert rows_found(made, Scope("a"), 3) == [5, 6, 7]
+
+
 def test_many_scopes_do_not_keep_many_selections():
     made = index(*(facts(row, f"user{row}") for row in range(1, MOST_SELECTIONS + 50)))
     for row in range(1, MOST_SELECTIONS + 50):

@@ -141,6 +141,13 @@ def test_an_id_of_ones_own_makes_a_retry_safe(memory):
     assert memory.count() == 1
 
 
+@pytest.mark.parametrize("entry_id", ["", "7", 0, b"1234567890123456"])
+def test_an_id_that_is_none_is_refused_and_not_replaced_by_a_new_one(memory, entry_id):
+    with pytest.raises(InvalidEntryError, match="id "):
+        memory.add("x", id=entry_id)
+    assert memory.count() == 0
+
+
 def test_fields_that_would_not_be_honoured_yet_are_refused(memory):
     base = MemoryEntry(id=uuid4(), agent_id="default", content="x", created_at=NOON)
     for fields in ({"expires_at": NOON}, {"supersedes": uuid4()}, {"is_encrypted": True}):
@@ -203,6 +210,18 @@ def test_an_empty_query_is_refused(memory, query):
 def test_a_limit_that_is_no_count_is_refused(memory, limit):
     with pytest.raises(InvalidArgumentError, match="limit must be an int of at least 0"):
         memory.search("x", limit=limit)
+
+
+def test_a_limit_beyond_every_integer_of_a_computer_gives_everything(memory):
+    memory.add_many(["a", "b"], user_id="u")
+    for limit in (sys.maxsize - 1, sys.maxsize, 2**64, 10**30):
+        assert len(memory.search("a", user_id="u", limit=limit)) == 2
+
+
+def test_a_text_or_query_without_any_direction_is_found_with_a_score_of_zero(memory):
+    memory.add_many(["!!!", "word"])
+    assert [hit.score for hit in memory.search("word")] == [pytest.approx(1), 0]
+    assert [hit.score for hit in memory.search("?")] == [0, 0]
 
 
 def test_searching_an_empty_memory_finds_nothing(memory):
@@ -482,7 +501,63 @@ def test_a_memory_that_is_never_closed_lets_go_of_its_file_when_collected(path):
     assert [found.name for found in path.parent.iterdir()] == ["a.db"]
 
 
+def test_two_memories_that_lack_vectors_embed_each_text_once(path):
+    with Memory(path, embedder=None) as bare, opened(path) as one, opened(path) as two:
+        bare.add("red sofa")
+        two.add("blue chair")  # it learns here that the sofa lacks a vector
+        assert contents(one.search("red", limit=1)) == ["red sofa"]
+        assert contents(two.search("red", limit=1)) == ["red sofa"]
+        assert one.embedder.texts == ["red", "red sofa"]
+        assert two.embedder.texts == ["blue chair", "red"]
+
+
+def test_a_search_does_not_wait_for_what_others_write_after_it_began(path):
+    with opened(path) as reader, opened(path) as other:
+        rows_since, calls = reader._engine._store.rows_since, []
+
+        async def overtaken(*wanted):
+            batch = await rows_since(*wanted)
+            calls.append(other.add(f"late {len(calls)}"))
+            return batch
+
+        reader._engine._store.rows_since = overtaken
+        other.add("early")
+        found = reader.search("early")
+        assert (found[0].content, len(calls)) == ("early", 1)
+
+
 # Threads
+
+
+def test_closing_while_threads_use_a_memory_gives_answers_or_says_closed(memory):
+    memory.add_many([f"note {number}" for number in range(100)])
+    errors, started = [], threading.Barrier(5)
+
+    def work(call):
+        started.wait()
+        try:
+            while True:
+                call()
+        except StoreClosedError:
+            pass
+        except BaseException as error:  # noqa: BLE001 - shown below
+            errors.append(error)
+
+    calls = (
+        lambda: memory.add("note"),
+        lambda: memory.search("note"),
+        lambda: memory.get(memory.add("note").id),
+        lambda: memory.delete(memory.add("note").id),
+    )
+    threads = [threading.Thread(target=work, args=(call,)) for call in calls]
+    for thread in threads:
+        thread.start()
+    started.wait()
+    memory.close()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    assert errors == []
 
 
 def test_threads_add_and_search_at_once_and_see_their_own_writes(memory):
@@ -608,9 +683,48 @@ def test_an_embedding_of_another_dimension_is_refused(memory):
         memory.add_many([record])
 
 
+@pytest.mark.parametrize(("dimensions", "model"), [(3, "words"), (64, "others")])
+def test_the_first_vector_of_a_memory_must_be_one_of_its_embedder_too(memory, dimensions, model):
+    record = MemoryEntry(id=uuid4(), agent_id="default", content="x", created_at=NOON)
+    with pytest.raises(EmbeddingModelMismatchError, match="leave its embedding out"):
+        memory.add_many([record.with_embedding(np.ones(dimensions), model)])
+    assert memory.count() == 0
+    memory.add("y")
+    assert contents(memory.search("y")) == ["y"]
+
+
+def test_another_model_that_was_opened_before_the_first_vector_is_refused_at_its_search(path):
+    others = WordEmbedder(model="others"), WordEmbedder(dimensions=32)
+    with opened(path) as one, opened(path, embedder=others[0]) as two:
+        with opened(path, embedder=others[1]) as three:
+            one.add("x")
+            for memory in (two, three):
+                with pytest.raises(EmbeddingModelMismatchError, match="has vectors of 'words'"):
+                    memory.search("query")
+        assert others[0].texts == ["query"]
+
+
+@pytest.mark.parametrize("embedder", ["other", object(), WordEmbedder, WordEmbedder(dimensions=0)])
+def test_what_is_no_embedder_is_refused_before_a_file_is_made(path, embedder):
+    with pytest.raises(InvalidArgumentError, match="embedder must have a model"):
+        Memory(path, embedder=embedder)
+    assert not path.exists()
+
+
+def test_an_embedder_that_is_false_as_a_truth_value_is_an_embedder(path):
+    class Empty(WordEmbedder):
+        def __len__(self):
+            return 0
+
+    with Memory(path, embedder=Empty()) as memory:
+        memory.add("x")
+        assert contents(memory.search("x")) == ["x"]
+
+
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
+        (np.full((1, 64), 1e300), "returned NaN or infinity"),
         (np.zeros((1, 63), np.float32), r"returned shape \(1, 63\) for 1 texts; it should be"),
         (np.zeros((2, 64), np.float32), r"returned shape \(2, 64\)"),
         (np.full((1, 64), np.nan, np.float32), "returned NaN or infinity"),

@@ -32,7 +32,7 @@ from mnemic.model import (
     SearchResults,
     UuidFactory,
 )
-from mnemic.model.checks import optional_uuid
+from mnemic.model.checks import name, optional_uuid
 from mnemic.protocols import Clock, IdFactory, system_clock
 from mnemic.store import SqliteStore
 from mnemic.waiting import drive
@@ -312,7 +312,8 @@ class ScopedMemory:
         )
         given["type"] = MemoryType.parse(given.get("type", MemoryType.FACT))
         given["created_at"] = _time(given.get("created_at", now))
-        given["id"] = given.get("id") or self._engine.id_factory(now)
+        if "id" not in given:
+            given["id"] = self._engine.id_factory(now)
         return MemoryEntry(
             agent_id=narrowed.agent_id,
             user_id=narrowed.user_id,
@@ -396,6 +397,8 @@ class _Engine:
         clock: Clock,
         id_factory: IdFactory,
     ) -> None:
+        if embedder is not None:
+            _check_embedder(embedder)
         self.embedder = embedder
         self.now = clock
         self.id_factory = id_factory
@@ -404,7 +407,7 @@ class _Engine:
         self._unembedded: set[int] = set()
         self._store = SqliteStore(path)
         self.path = self._store.path
-        self._index = NativeIndex(embedder.dimensions) if embedder else None
+        self._index = None if embedder is None else NativeIndex(embedder.dimensions)
         try:
             self._load()
         except BaseException:
@@ -477,7 +480,7 @@ class _Engine:
         """Apply a batch if it follows where the index stands."""
         if self._index is None or not self._index.apply(batch):
             return False
-        self._unembedded.difference_update(batch.gone)
+        self._unembedded.difference_update(batch.gone, [facts.row for facts in batch.facts])
         self._unembedded.update(batch.unembedded)
         return True
 
@@ -498,7 +501,9 @@ class _Engine:
                 since = self._store.rows_since(
                     self._agent_id, embedder.model, embedder.dimensions, index.seq
                 )
-                self._take_in(drive(since))
+                # Once is enough: what others write from now on is not waited for.
+                if self._take_in(drive(since)):
+                    return
 
     def _is_current(self, index: NativeIndex) -> bool:
         return drive(self._store.seq(self._agent_id)) == index.seq
@@ -520,6 +525,8 @@ class _Engine:
     def _with_embeddings(self, entries: list[MemoryEntry]) -> list[MemoryEntry]:
         if self.embedder is None:
             return entries
+        for entry in entries:
+            _check_embedding(entry, self.embedder)
         bare = [at for at, entry in enumerate(entries) if entry.embedding is None]
         vectors = self._embed([entries[at].content for at in bare])
         embedded = list(entries)
@@ -531,7 +538,8 @@ class _Engine:
         if self.embedder is None or not texts:
             return np.empty((0, 0), dtype=np.float32)
         try:
-            vectors = np.asarray(self.embedder.embed(texts), dtype=np.float32)
+            with np.errstate(over="ignore"):  # what overflows float32 is refused below
+                vectors = np.asarray(self.embedder.embed(texts), dtype=np.float32)
         except MnemicError:
             raise
         except Exception as error:
@@ -551,6 +559,36 @@ def _local_embedder() -> "Embedder":
     from mnemic.embed.minilm import MiniLmEmbedder  # noqa: PLC0415 - an optional extra
 
     return MiniLmEmbedder()
+
+
+def _check_embedder(embedder: object) -> None:
+    """Refuse what cannot be an embedder before a file is made for it."""
+    model, dimensions = getattr(embedder, "model", None), getattr(embedder, "dimensions", None)
+    if (
+        not isinstance(dimensions, int)
+        or dimensions < 1
+        or not callable(getattr(embedder, "embed", None))
+    ):
+        raise InvalidArgumentError(
+            "embedder must have a model (a name), dimensions (an int of at least 1) and "
+            f"embed(texts), or be 'minilm' or None; got {embedder!r}"
+        )
+    name("the embedder's model", model)
+
+
+def _check_embedding(entry: MemoryEntry, embedder: "Embedder") -> None:
+    """Refuse a vector that comes along and is not one of this embedder's."""
+    if entry.embedding is None:
+        return
+    given, mine = (
+        (entry.embedding_model, entry.embedding.size),
+        (embedder.model, embedder.dimensions),
+    )
+    if given != mine:
+        raise EmbeddingModelMismatchError(
+            f"memory {entry.id} comes with a vector of {given[0]!r} with {given[1]} dimensions, "
+            f"and the embedder is {mine[0]!r} with {mine[1]}; leave its embedding out"
+        )
 
 
 def _uuid(value: UUID | str) -> UUID:

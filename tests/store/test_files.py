@@ -344,13 +344,14 @@ def test_a_name_that_is_not_utf_8_is_refused(tmp_path, name):
     assert names_in(tmp_path) == []
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write all")
 def test_a_file_or_directory_that_cannot_be_written_is_refused(tmp_path):
     opened_and_closed(tmp_path / "a.db")
     for mode_of_file, mode_of_directory, name in ((0o400, 0o700, "a.db"), (0o600, 0o500, "b.db")):
         (tmp_path / "a.db").chmod(mode_of_file)
         tmp_path.chmod(mode_of_directory)
-        with pytest.raises(StoreFileError):
+        if os.access(tmp_path / "a.db", os.W_OK) and os.access(tmp_path, os.W_OK):
+            pytest.skip("this user may write whatever the mode says")
+        with pytest.raises(StoreFileError, match="be written|be opened"):
             SqliteStore(tmp_path / name)
     tmp_path.chmod(0o700)
 

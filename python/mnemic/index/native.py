@@ -1,7 +1,7 @@
 """The index of the core: exact, in memory, filtered before ranking."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,28 +58,35 @@ class NativeIndex:
         The core's ties go to the smaller row. Where a tie reaches over the cut, all rows of that
         score are fetched, so that the newest of them stay.
         """
-        while True:
+        limit = min(limit, len(self._vectors))
+        while limit > 0:
             hits = self._hits(query, self._selection(scope), limit)
-            ranked = self._ordered(hits.ids.tolist(), hits.scores.tolist())
+            ranked = self._ordered(hits, scope)
             if len(ranked) == len(hits.ids):
                 return ranked[:limit]
-            # Otherwise rows were removed after they were ranked: rank those that are left.
+            # Otherwise rows came or went after the selection was made: rank them once more.
+        return []
 
     def _hits(self, query: NDArray[np.float32], selection: Selection | None, limit: int) -> Hits:
-        hits = self._vectors.search(query, k=limit + 1, allow=selection)
-        scores = hits.scores
-        if len(scores) <= limit or scores[limit] != scores[limit - 1]:
-            return hits
-        floor = float(scores[limit - 1])
-        everything = max(len(self._vectors), limit)
-        return self._vectors.search(query, k=everything, allow=selection, min_score=floor)
+        while True:
+            hits = self._vectors.search(query, k=limit + 1, allow=selection)
+            scores = hits.scores
+            if len(scores) <= limit or scores[limit] != scores[limit - 1]:
+                return hits
+            floor = float(scores[limit - 1])
+            everything = max(len(self._vectors), limit)
+            tied = self._vectors.search(query, k=everything, allow=selection, min_score=floor)
+            if len(tied.ids) >= limit:
+                return tied
+            # Otherwise some of the tied were removed meanwhile, and lower ones are to be found.
 
     def _replace(self, batch: RowBatch) -> None:
+        # First what can fail: searches repeat themselves until rows and facts agree.
+        self._vectors.replace(_ids([facts.row for facts in batch.facts]), batch.vectors)
         self._facts = {facts.row: facts for facts in batch.facts}
         self._rows_of_user = {}
         for facts in batch.facts:
             self._rows_of_user.setdefault(facts.user_id, {})[facts.row] = facts
-        self._vectors.replace(_ids(self._facts), batch.vectors)
 
     def _update(self, batch: RowBatch) -> None:
         if batch.gone:
@@ -104,28 +111,35 @@ class NativeIndex:
             if scope not in self._selections:
                 if len(self._selections) == MOST_SELECTIONS:
                     self._selections.clear()
-                rows = list(self._rows_in(scope))
+                rows = self._rows_in(scope)
                 has_all = len(rows) == len(self._facts)
                 self._selections[scope] = None if has_all else self._vectors.select(_ids(rows))
             return self._selections[scope]
 
-    def _rows_in(self, scope: Scope) -> Iterator[int]:
-        for row, facts in self._rows_of_user.get(scope.user_id, {}).items():
-            if scope.project_id in (None, facts.project_id) and scope.session_id in (
-                None,
-                facts.session_id,
-            ):
-                yield row
+    def _rows_in(self, scope: Scope) -> Collection[int]:
+        of_user = self._rows_of_user.get(scope.user_id, {})
+        if scope.project_id is None and scope.session_id is None:
+            return of_user
+        return [row for row, facts in of_user.items() if _is_inside(facts, scope)]
 
-    def _ordered(self, rows: Sequence[int], scores: Sequence[float]) -> list[Ranked]:
+    def _ordered(self, hits: Hits, scope: Scope) -> list[Ranked]:
+        """Order those hits that are, by now, rows of the scope."""
         all_facts = self._facts
         known = [
             (-score, -facts.created_at, facts.id, row)
-            for row, score in zip(rows, scores, strict=True)
-            if (facts := all_facts.get(row)) is not None
+            for row, score in zip(hits.ids.tolist(), hits.scores.tolist(), strict=True)
+            if (facts := all_facts.get(row)) is not None and _is_inside(facts, scope)
         ]
         return [Ranked(row, -score) for score, _, _, row in sorted(known)]
 
 
-def _ids(rows: "Sequence[int] | dict[int, RowFacts]") -> NDArray[np.int64]:
+def _is_inside(facts: RowFacts, scope: Scope) -> bool:
+    return (
+        facts.user_id == scope.user_id
+        and scope.project_id in (None, facts.project_id)
+        and scope.session_id in (None, facts.session_id)
+    )
+
+
+def _ids(rows: Collection[int]) -> NDArray[np.int64]:
     return np.fromiter(rows, dtype=np.int64, count=len(rows))

@@ -77,6 +77,9 @@ class Store(Protocol):
         """Return what an index needs to step from change `seq` to now.
 
         Everything is returned for None, or if the changes since `seq` are no longer kept.
+
+        Raises:
+            EmbeddingModelMismatchError: If the agent's vectors come from another model.
         """
         ...
 

@@ -95,7 +95,7 @@ class SqliteStore:
     async def seq(self, agent_id: str) -> int:
         """Return the number of the agent's last change, 0 before any."""
         with self._reading() as connection:
-            return statements.progress(connection, agent_id)[0]
+            return statements.seq(connection, agent_id)
 
     async def rows_since(self, agent_id: str, model: str, dim: int, seq: int | None) -> RowBatch:
         """Return what an index needs to step from change `seq` to now.

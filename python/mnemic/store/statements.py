@@ -56,6 +56,7 @@ _INDEXED = (
 _BY_AGENT = "INDEXED BY agent_memory_entries_by_agent"
 _BY_ROW = "NOT INDEXED"
 _ALL_INDEXED = f"{_INDEXED.format(access=_BY_AGENT)} ORDER BY e.row"
+_AGENT = "SELECT seq, pruned, model, dimensions FROM agent_memory_agents WHERE agent_id = ?"
 _TOUCHED = "SELECT entry_row FROM agent_memory_changes WHERE agent_id = ? AND seq > ?"
 _TOUCHED_INDEXED = f"{_INDEXED.format(access=_BY_ROW)} AND e.row IN ({_TOUCHED})"
 
@@ -127,24 +128,26 @@ def embedding_model(connection: apsw.Connection, agent_id: str) -> Model | None:
     return (found[0][0], found[0][1]) if found else None
 
 
-def progress(connection: apsw.Connection, agent_id: str) -> tuple[int, int]:
-    """Return the agent's last change number and the last one that is no longer kept."""
-    sql = "SELECT seq, pruned FROM agent_memory_agents WHERE agent_id = ?"
+def seq(connection: apsw.Connection, agent_id: str) -> int:
+    """Return the number of the agent's last change, 0 before any."""
+    sql = "SELECT seq FROM agent_memory_agents WHERE agent_id = ?"
     found = _rows(connection, sql, (agent_id,))
-    return (found[0][0], found[0][1]) if found else (0, 0)
+    return int(found[0][0]) if found else 0
 
 
 def rows_since(
     connection: apsw.Connection, agent_id: str, model: Model, since: int | None
 ) -> RowBatch:
     """Return what changed after `since`, or everything if that cannot be told."""
-    seq, pruned = progress(connection, agent_id)
-    if since is None or not pruned <= since <= seq:
+    agent = _rows(connection, _AGENT, (agent_id,))
+    last, pruned, *known = agent[0] if agent else (0, 0, None, None)
+    _check_model(agent_id, known, model)
+    if since is None or not pruned <= since <= last:
         living = _rows(connection, _ALL_INDEXED, (model[0], agent_id))
-        return _batch(None, seq, living, set(), model[1])
+        return _batch(None, last, living, set(), model[1])
     touched = {row for (row,) in _rows(connection, _TOUCHED, (agent_id, since))}
     living = _rows(connection, _TOUCHED_INDEXED, (model[0], agent_id, agent_id, since))
-    return _batch(since, seq, living, touched, model[1])
+    return _batch(since, last, living, touched, model[1])
 
 
 def _batch(
@@ -264,13 +267,18 @@ def _log_changes(
 
 
 def _advance(connection: apsw.Connection, agent_id: str, steps: int, model: Model | None) -> int:
-    ((seq, *known),) = _rows(connection, _ADVANCE, (agent_id, steps, *(model or (None, None))))
-    if model is not None and model != tuple(known):
+    ((last, *known),) = _rows(connection, _ADVANCE, (agent_id, steps, *(model or (None, None))))
+    if model is not None:
+        _check_model(agent_id, known, model)
+    return int(last)
+
+
+def _check_model(agent_id: str, known: list[Any], model: Model) -> None:
+    if known[0] is not None and tuple(known) != model:
         raise EmbeddingModelMismatchError(
             f"agent {agent_id!r} has vectors of {known[0]!r} with {known[1]} dimensions; "
             f"those of {model[0]!r} with {model[1]} cannot be stored beside them"
         )
-    return int(seq)
 
 
 def _prune_changes(connection: apsw.Connection, agent_id: str, mark: int) -> None:
