@@ -351,7 +351,7 @@ def test_a_file_or_directory_that_cannot_be_written_is_refused(tmp_path):
         tmp_path.chmod(mode_of_directory)
         if os.access(tmp_path / "a.db", os.W_OK) and os.access(tmp_path, os.W_OK):
             pytest.skip("this user may write whatever the mode says")
-        with pytest.raises(StoreFileError, match="be written|be opened"):
+        with pytest.raises(StoreFileError, match=r"be written|be opened"):
             SqliteStore(tmp_path / name)
     tmp_path.chmod(0o700)
 
