@@ -7,6 +7,7 @@ import threading
 
 import apsw
 import pytest
+
 from mnemic.errors import (
     SchemaVersionError,
     StoreBusyError,
@@ -206,7 +207,7 @@ def test_many_threads_may_open_one_new_file_at_once(tmp_path):
 def test_many_processes_may_open_one_new_file_at_once(tmp_path):
     code = "import sys; from mnemic.store import SqliteStore; SqliteStore(sys.argv[1])"
     command = [sys.executable, "-c", code, str(tmp_path / "a.db")]
-    started = [subprocess.Popen(command) for _ in range(4)]  # noqa: S603
+    started = [subprocess.Popen(command) for _ in range(4)]
     assert [process.wait(60) for process in started] == [0, 0, 0, 0]
 
 
@@ -228,4 +229,4 @@ def test_reading_or_writing_after_a_fork_is_a_clear_error_and_not_a_hang(tmp_pat
         "os._exit(5 + refused)\n"
     )
     command = [sys.executable, "-W", "ignore", "-c", code, str(tmp_path / "a.db")]
-    assert subprocess.run(command, timeout=60, check=False).returncode == 7  # noqa: S603
+    assert subprocess.run(command, timeout=60, check=False).returncode == 7
