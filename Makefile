@@ -92,7 +92,7 @@ floors: $(TOOLS) ## imports go downward only
 sdist-test: $(TOOLS) ## build the source distribution, install from it alone, store and search
 	rm -rf target/sdist $(SDIST_VENV)
 	$(BIN)/maturin sdist --out target/sdist
-	! tar -tzf target/sdist/mnemic-*.tar.gz | grep -E '/(models|benches|examples)/'
+	! tar -tzf target/sdist/mnemic-*.tar.gz | grep -E '^mnemic-[^/]*/(models|benches|examples)/'
 	$(PYTHON) -m venv $(SDIST_VENV)
 	CARGO_TARGET_DIR=$(CURDIR)/target $(SDIST_VENV)/bin/python -m pip install --quiet \
 		./models/minilm "$$(ls $(CURDIR)/target/sdist/mnemic-*.tar.gz)[local]"
