@@ -108,6 +108,11 @@ bench: $(PEERS) ## measure: vectors beside exact peers, fingerprints, embedding,
 	$(BIN)/python -m benches.memory
 	$(BIN)/python -m benches.import_time
 
+.PHONY: asv
+asv: $(PEERS) ## run the asv suite once over the installed build
+	$(BIN)/asv machine --yes >/dev/null
+	$(BIN)/asv run --python=same --quick --show-stderr
+
 .PHONY: quality
 quality: $(PEERS) ## measure retrieval quality on the project's own labelled set
 	$(BIN)/python -m benches.quality
