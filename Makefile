@@ -5,8 +5,11 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+TOOLS := $(VENV)/.tools
+PEERS := $(VENV)/.peers
+SDIST_VENV := target/sdist-venv
 RUST := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
-CARGO_TEST := $(shell command -v cargo-nextest >/dev/null 2>&1 && echo 'nextest run' || echo test)
+CARGO_TEST := $(shell command -v cargo-nextest >/dev/null 2>&1 && echo 'nextest run' || echo 'test')
 
 .DEFAULT_GOAL := help
 .PHONY: help
@@ -14,13 +17,22 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## (.*)/  make \1|\2/' | column -t -s '|'
 
 $(READY): pyproject.toml models/minilm/pyproject.toml $(RUST)
+	@echo 'Setting up $(VENV): Python packages, and the core in release mode (about two minutes)'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet ./models/minilm --editable '.[local]' --group dev
+	$(BIN)/python -m pip install --quiet ./models/minilm --editable '.[local]'
+	@touch $@
+
+$(TOOLS): $(READY)
+	$(BIN)/python -m pip install --quiet --group dev
+	@touch $@
+
+$(PEERS): $(TOOLS)
+	$(BIN)/python -m pip install --quiet --group bench
 	@touch $@
 
 .PHONY: build
-build: $(READY) ## set up .venv with mnemic (release build), its model and the tools
+build: $(READY) ## set up .venv with mnemic (release build) and its model
 
 .PHONY: demo
 demo: $(READY) ## store a conversation, ask it questions, close, reopen, ask again
@@ -35,7 +47,7 @@ test-rust: ## tests of the core crate
 	cargo test --locked --quiet --package mnemic-core --doc
 
 .PHONY: test-python
-test-python: $(READY) ## tests of the package
+test-python: $(TOOLS) ## tests of the package
 	$(BIN)/python -m pytest
 
 .PHONY: check
@@ -45,13 +57,13 @@ check: lint test ## format, lint, types, stubs, import floors, tests
 lint: format-check lint-rust lint-python types stubs floors ## everything of check but the tests
 
 .PHONY: format
-format: $(READY) ## rewrite the sources in house format
+format: $(TOOLS) ## rewrite the sources in house format
 	cargo fmt --all
-	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
 
 .PHONY: format-check
-format-check: $(READY) ## fail where format would change something
+format-check: $(TOOLS) ## fail where format would change something
 	cargo fmt --all --check
 	$(BIN)/ruff format --check .
 
@@ -60,21 +72,50 @@ lint-rust: ## clippy on all targets
 	cargo clippy --locked --workspace --all-targets -- --deny warnings
 
 .PHONY: lint-python
-lint-python: $(READY) ## ruff
+lint-python: $(TOOLS) ## ruff
 	$(BIN)/ruff check .
 
 .PHONY: types
-types: $(READY) ## mypy strict and basedpyright
+types: $(TOOLS) ## mypy strict and basedpyright
 	$(BIN)/mypy
 	$(BIN)/basedpyright
 
 .PHONY: stubs
-stubs: $(READY) ## compare _core.pyi with the extension
+stubs: $(TOOLS) ## compare _core.pyi with the extension
 	$(BIN)/python -m mypy.stubtest mnemic._core
 
 .PHONY: floors
-floors: $(READY) ## imports go downward only
+floors: $(TOOLS) ## imports go downward only
 	$(BIN)/lint-imports
+
+.PHONY: sdist-test
+sdist-test: $(TOOLS) ## build the source distribution, install from it alone, store and search
+	rm -rf target/sdist $(SDIST_VENV)
+	$(BIN)/maturin sdist --out target/sdist
+	! tar -tzf target/sdist/mnemic-*.tar.gz | grep -E '^mnemic-[^/]*/(models|benches|examples)/'
+	$(PYTHON) -m venv $(SDIST_VENV)
+	CARGO_TARGET_DIR=$(CURDIR)/target $(SDIST_VENV)/bin/python -m pip install --quiet \
+		./models/minilm "$$(ls $(CURDIR)/target/sdist/mnemic-*.tar.gz)[local]"
+	cd target && sdist-venv/bin/python -m mnemic.demo ../examples/conversation.jsonl \
+		--ask 'What should I cook for her?' | tail -n 5
+	rm -rf $(SDIST_VENV)
+
+.PHONY: bench
+bench: $(PEERS) ## measure: vectors beside exact peers, fingerprints, embedding, memory, imports
+	$(BIN)/python -m benches.vector_map
+	$(BIN)/python -m benches.fingerprint
+	$(BIN)/python -m benches.embed
+	$(BIN)/python -m benches.memory
+	$(BIN)/python -m benches.import_time
+
+.PHONY: asv
+asv: $(PEERS) ## run the asv suite once over the installed build
+	$(BIN)/asv machine --yes >/dev/null
+	$(BIN)/asv run --python=same --quick --show-stderr
+
+.PHONY: quality
+quality: $(PEERS) ## measure retrieval quality on the project's own labelled set
+	$(BIN)/python -m benches.quality
 
 .PHONY: clean
 clean: ## remove what was built

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import onnxruntime
+
 from mnemic.embed import MiniLmEmbedder
 
 SHORT = "She moved to Bergen in March and opened a bakery."

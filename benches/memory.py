@@ -13,6 +13,7 @@ from pathlib import Path
 
 import apsw
 import numpy as np
+
 from mnemic import Memory, kernel
 
 DIM = 384

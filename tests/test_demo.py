@@ -5,10 +5,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from word_embedder import WordEmbedder
+
 from mnemic.demo.__main__ import main
 from mnemic.demo.reading import LONGEST, UnreadableFileError, read, split_long
 from mnemic.memory import Memory
-from word_embedder import WordEmbedder
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 

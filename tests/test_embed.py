@@ -12,6 +12,7 @@ from threading import Barrier
 import mnemic_minilm
 import numpy as np
 import pytest
+
 from mnemic.embed import Embedder, EmbeddingBatch, MiniLmEmbedder, minilm
 from mnemic.embed.base import checked_texts, checked_vectors
 from mnemic.errors import EmbeddingError, InvalidArgumentError, MissingExtraError
@@ -43,7 +44,7 @@ def one_by_one(embedder, texts):
 
 def run_python(program):
     """Run `program` in a fresh interpreter and return what it printed, errors included."""
-    done = subprocess.run(  # noqa: S603 - a program of this file
+    done = subprocess.run(
         [sys.executable, "-c", program],
         check=True,
         text=True,

@@ -10,6 +10,7 @@ import unicodedata
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+
 from mnemic import fingerprint, fingerprint_digests
 from mnemic._core import FINGERPRINT_VERSION
 from mnemic.errors import InvalidArgumentError

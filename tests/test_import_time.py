@@ -3,8 +3,9 @@
 import subprocess
 import sys
 
-import mnemic
 import pytest
+
+import mnemic
 
 HEAVY = {"onnxruntime", "tokenizers", "mnemic_minilm", "httpx", "faiss", "asyncio"}
 
@@ -12,7 +13,7 @@ HEAVY = {"onnxruntime", "tokenizers", "mnemic_minilm", "httpx", "faiss", "asynci
 def modules_after(statement):
     code = f"{statement}\nimport sys\nprint(*sys.modules)"
     command = [sys.executable, "-c", code]
-    shown = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603
+    shown = subprocess.run(command, check=True, capture_output=True, text=True)
     return set(shown.stdout.split())
 
 

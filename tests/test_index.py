@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from mnemic.index import NativeIndex
 from mnemic.index.native import MOST_SELECTIONS
 from mnemic.model import RowBatch, RowFacts, Scope

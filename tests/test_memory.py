@@ -12,6 +12,8 @@ from uuid import UUID, uuid4
 import msgspec
 import numpy as np
 import pytest
+from word_embedder import WordEmbedder
+
 from mnemic.errors import (
     DuplicateEntryError,
     EmbedderRequiredError,
@@ -24,7 +26,6 @@ from mnemic.errors import (
 )
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntry, MemoryStatus, MemoryType, Scope
-from word_embedder import WordEmbedder
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -422,7 +423,7 @@ def test_every_acknowledged_memory_survives_a_killed_process(path):
         "    print(memory.add(f'memory {number}').id, flush=True)\n"
     )
     command = [sys.executable, "-c", code, str(path)]
-    process = subprocess.Popen(  # noqa: S603
+    process = subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent,
         env={**os.environ, "PYTHONPATH": ":".join(filter(None, sys.path))},
     )  # fmt: skip
@@ -460,7 +461,7 @@ def test_another_process_is_seen_without_reopening(path):
     )
     with opened(path) as memory:
         memory.add("blue from here")
-        subprocess.run(  # noqa: S603
+        subprocess.run(
             [sys.executable, "-c", code, str(path)], check=True, cwd=Path(__file__).parent,
             env={**os.environ, "PYTHONPATH": ":".join(filter(None, sys.path))},
         )  # fmt: skip
@@ -482,7 +483,7 @@ def test_processes_that_write_at_once_lose_nothing(path):
         environment = {**os.environ, "PYTHONPATH": ":".join(filter(None, sys.path))}
         command, folder = [sys.executable, "-c", code, str(path)], Path(__file__).parent
         started = [
-            subprocess.Popen([*command, name], cwd=folder, env=environment)  # noqa: S603
+            subprocess.Popen([*command, name], cwd=folder, env=environment)
             for name in ("ann", "ben", "cat")
         ]
         while any(process.poll() is None for process in started):

@@ -9,6 +9,7 @@ import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+
 from mnemic.errors import EntryNotFoundError
 from mnemic.memory import Memory
 

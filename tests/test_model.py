@@ -6,6 +6,7 @@ from uuid import UUID
 import msgspec
 import numpy as np
 import pytest
+
 from mnemic.errors import InvalidArgumentError, InvalidEntryError
 from mnemic.model import (
     MemoryEntry,

@@ -7,6 +7,7 @@ import threading
 
 import apsw
 import pytest
+
 from mnemic.errors import (
     SchemaVersionError,
     StoreBusyError,
@@ -236,7 +237,7 @@ def test_many_processes_may_open_new_files_at_once(tmp_path):
     )
     command = [sys.executable, "-c", code, str(tmp_path)]
     pipe = subprocess.PIPE
-    started = [subprocess.Popen(command, stdin=pipe, stdout=pipe) for _ in range(8)]  # noqa: S603
+    started = [subprocess.Popen(command, stdin=pipe, stdout=pipe) for _ in range(8)]
     for process in started:
         assert process.stdout.readline() == b"ready\n"
     for process in started:
@@ -266,7 +267,7 @@ def test_reading_or_writing_after_a_fork_is_a_clear_error_and_not_a_hang(tmp_pat
         "os._exit(5 + refused)\n"
     )
     command = [sys.executable, "-W", "ignore", "-c", code, str(tmp_path / "a.db")]
-    assert subprocess.run(command, timeout=60, check=False).returncode == 7  # noqa: S603
+    assert subprocess.run(command, timeout=60, check=False).returncode == 7
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -294,7 +295,7 @@ def test_a_process_forked_off_during_a_write_ends_and_leaves_the_file_alone(tmp_
         "sys.exit(os.waitstatus_to_exitcode(waited[1]))\n"
     )
     command = [sys.executable, "-W", "ignore", "-c", code, str(tmp_path / "a.db")]
-    assert subprocess.run(command, timeout=60, check=False).returncode == 7  # noqa: S603
+    assert subprocess.run(command, timeout=60, check=False).returncode == 7
     assert names_in(tmp_path) == ["a.db"]
 
 
@@ -312,7 +313,7 @@ def test_opening_a_file_twice_keeps_the_locks_of_the_first(tmp_path):
         "        sys.exit(7)\n"
     )
     command = [sys.executable, "-c", code, path]
-    assert subprocess.run(command, timeout=60, check=False).returncode == 7  # noqa: S603
+    assert subprocess.run(command, timeout=60, check=False).returncode == 7
     drive(first.close())
     drive(second.close())
 

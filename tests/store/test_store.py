@@ -7,6 +7,7 @@ from uuid import UUID
 
 import numpy as np
 import pytest
+
 from mnemic.errors import (
     DuplicateEntryError,
     EmbeddingModelMismatchError,

@@ -2,6 +2,7 @@ import threading
 import time
 
 import pytest
+
 from mnemic.errors import StoreClosedError
 from mnemic.store.connections import Connections
 from mnemic.store.writer import Writer

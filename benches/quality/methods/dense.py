@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from mnemic.embed.minilm import MiniLmEmbedder
 
 from benches.quality.methods.ranking import best_first
+from mnemic.embed.minilm import MiniLmEmbedder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,6 +14,8 @@
 //!
 //! `docs/kernel.md` derives the rounding slack that is folded into `‖q‖` and `ε`.
 
+use bytemuck::{Pod, Zeroable};
+
 use crate::append_buffer::Line;
 use crate::simd::LANES;
 
@@ -49,8 +51,9 @@ const ROUNDER_F64: f64 = 6_755_399_441_055_744.0;
 /// Scales below this are not used: the row's codes are all zero and its residual is its norm.
 const LEAST_SCALE: f32 = 1e-33;
 
-/// What the bounds of one row need beside its codes.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// What the bounds of one row need beside its codes: one load of four floats.
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+#[repr(C)]
 pub(crate) struct RowBound {
     pub(crate) scale: f32,
     /// `ρ` of the high nibbles alone.

@@ -200,22 +200,38 @@ impl<'a> Cascade<'a> {
         count: usize,
         wanted: u64,
     ) {
-        if self.unhelpful_runs > 0 {
-            self.unhelpful_runs -= 1;
-            let mask = self.kernel.reaching(coded, first, count, &self.limit(Depth::Full));
-            for bit in set_bits(mask & wanted) {
-                self.consider(position, coded, (first + bit) as u32);
-            }
-            return;
-        }
-        let mask = self.kernel.reaching(coded, first, count, &self.limit(Depth::Coarse));
-        if mask.count_ones() as usize * 2 > count {
-            self.unhelpful_runs = UNHELPFUL_RUNS;
-        }
+        let depth = self.next_depth();
+        let mask = self.kernel.reaching(coded, first, count, &self.limit(depth));
+        self.note_helpfulness(depth, mask, count);
         for bit in set_bits(mask & wanted) {
-            self.await_low_nibbles(coded, (first + bit) as u32);
+            self.keep(position, coded, (first + bit) as u32, depth);
         }
         self.bound_pending(position, coded, PENDING_ROWS);
+    }
+
+    fn next_depth(&mut self) -> Depth {
+        if self.unhelpful_runs == 0 {
+            return Depth::Coarse;
+        }
+        self.unhelpful_runs -= 1;
+        Depth::Full
+    }
+
+    fn note_helpfulness(&mut self, depth: Depth, mask: u64, count: usize) {
+        if depth == Depth::Coarse && mask.count_ones() as usize * 2 > count {
+            self.unhelpful_runs = UNHELPFUL_RUNS;
+        }
+    }
+
+    /// Take a row one step further than `depth`.
+    fn keep(&mut self, position: usize, coded: &CodedRows<'_>, row: u32, depth: Depth) {
+        match depth {
+            Depth::Coarse => {
+                self.kernel.prefetch(coded.low_row(row as usize));
+                self.pending.push(row);
+            }
+            Depth::Full => self.consider(position, coded, row),
+        }
     }
 
     fn limit(&self, depth: Depth) -> Limit<'a> {
@@ -230,25 +246,32 @@ impl<'a> Cascade<'a> {
         let mut rest = listed.as_slice();
         while !rest.is_empty() {
             let (here, ahead) = rest.split_at(self.rows_at_once().min(rest.len()));
-            let limit = self.limit(Depth::Coarse);
-            let mask = self.kernel.reaching_listed(&coded, here, ahead, &limit);
-            for bit in set_bits(mask) {
-                self.await_low_nibbles(&coded, here[bit]);
-            }
-            self.bound_pending(position, &coded, PENDING_ROWS);
+            self.bound_listed(position, &coded, here, ahead);
             rest = ahead;
         }
         self.bound_pending(position, &coded, 1);
         self.listed = listed;
     }
 
-    fn rows_at_once(&self) -> usize {
-        if self.threshold == f64::NEG_INFINITY { FIRST_ROWS } else { CHUNK }
+    /// As [`Cascade::scan_rows`], for rows named by number.
+    fn bound_listed(
+        &mut self,
+        position: usize,
+        coded: &CodedRows<'_>,
+        listed: &[u32],
+        ahead: &[u32],
+    ) {
+        let depth = self.next_depth();
+        let mask = self.kernel.reaching_listed(coded, listed, ahead, &self.limit(depth));
+        self.note_helpfulness(depth, mask, listed.len());
+        for bit in set_bits(mask) {
+            self.keep(position, coded, listed[bit], depth);
+        }
+        self.bound_pending(position, coded, PENDING_ROWS);
     }
 
-    fn await_low_nibbles(&mut self, coded: &CodedRows<'_>, row: u32) {
-        self.kernel.prefetch(coded.low_row(row as usize));
-        self.pending.push(row);
+    fn rows_at_once(&self) -> usize {
+        if self.threshold == f64::NEG_INFINITY { FIRST_ROWS } else { CHUNK }
     }
 
     /// Bound the pending rows by all their bits, once there are `enough` of them. A row stays if
@@ -273,7 +296,7 @@ impl<'a> Cascade<'a> {
     fn consider(&mut self, position: usize, coded: &CodedRows<'_>, row: u32) {
         let (high, low) = (coded.high_row(row as usize), coded.low_row(row as usize));
         let sum = self.kernel.code_sum(high, low, self.query);
-        let (lower, upper) = self.query.range(coded.bound(row as usize), sum);
+        let (lower, upper) = self.query.range(coded.bounds[row as usize], sum);
         if upper < self.threshold {
             return;
         }

@@ -18,10 +18,7 @@ pub(crate) struct Segment {
     vectors: Arc<AppendBuffer<Line>>,
     high: Arc<AppendBuffer<Line>>,
     low: Arc<AppendBuffer<Line>>,
-    scale: Arc<AppendBuffer<f32>>,
-    coarse_residual: Arc<AppendBuffer<f32>>,
-    residual: Arc<AppendBuffer<f32>>,
-    norm: Arc<AppendBuffer<f32>>,
+    bounds: Arc<AppendBuffer<RowBound>>,
     ids: Arc<AppendBuffer<i64>>,
 }
 
@@ -37,10 +34,7 @@ impl Segment {
             high: bytemuck::cast_slice(self.high.filled()),
             low: bytemuck::cast_slice(self.low.filled()),
             stride: self.code_stride,
-            scale: self.scale.filled(),
-            coarse_residual: self.coarse_residual.filled(),
-            residual: self.residual.filled(),
-            norm: self.norm.filled(),
+            bounds: self.bounds.filled(),
         }
     }
 
@@ -65,10 +59,7 @@ pub(crate) struct SegmentWriter {
     vectors: Appender<Line>,
     high: Appender<Line>,
     low: Appender<Line>,
-    scale: Appender<f32>,
-    coarse_residual: Appender<f32>,
-    residual: Appender<f32>,
-    norm: Appender<f32>,
+    bounds: Appender<RowBound>,
     ids: Appender<i64>,
     dim: usize,
     row: Box<[Line]>,
@@ -86,33 +77,16 @@ impl SegmentWriter {
         let (vectors, vectors_appender) = AppendBuffer::with_capacity(capacity * row_lines);
         let (high, high_appender) = AppendBuffer::with_capacity(capacity * code_lines);
         let (low, low_appender) = AppendBuffer::with_capacity(capacity * code_lines);
-        let (scale, scale_appender) = AppendBuffer::with_capacity(capacity);
-        let (coarse_residual, coarse_appender) = AppendBuffer::with_capacity(capacity);
-        let (residual, residual_appender) = AppendBuffer::with_capacity(capacity);
-        let (norm, norm_appender) = AppendBuffer::with_capacity(capacity);
+        let (bounds, bounds_appender) = AppendBuffer::with_capacity(capacity);
         let (ids, ids_appender) = AppendBuffer::with_capacity(capacity);
-        let segment = Segment {
-            row_stride,
-            code_stride,
-            vectors,
-            high,
-            low,
-            scale,
-            coarse_residual,
-            residual,
-            norm,
-            ids,
-        };
+        let segment = Segment { row_stride, code_stride, vectors, high, low, bounds, ids };
         Self {
             kernel,
             segment: Arc::new(segment),
             vectors: vectors_appender,
             high: high_appender,
             low: low_appender,
-            scale: scale_appender,
-            coarse_residual: coarse_appender,
-            residual: residual_appender,
-            norm: norm_appender,
+            bounds: bounds_appender,
             ids: ids_appender,
             dim,
             row: bytemuck::allocation::zeroed_slice_box(row_lines),
@@ -157,15 +131,12 @@ impl SegmentWriter {
         self.vectors.append(bytemuck::cast_slice(other.vector(row)));
         self.high.append(bytemuck::cast_slice(coded.high_row(row)));
         self.low.append(bytemuck::cast_slice(coded.low_row(row)));
-        let bound = coded.bound(row);
+        let bound = coded.bounds[row];
         self.append_bound(other.ids()[row], bound);
     }
 
     fn append_bound(&mut self, id: i64, bound: RowBound) {
-        self.scale.append(&[bound.scale]);
-        self.coarse_residual.append(&[bound.coarse_residual]);
-        self.residual.append(&[bound.residual]);
-        self.norm.append(&[bound.norm]);
+        self.bounds.append(&[bound]);
         self.ids.append(&[id]);
         self.len += 1;
     }

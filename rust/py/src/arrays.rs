@@ -36,12 +36,11 @@ pub(crate) fn vectors(
         return Err(ArrayTypeError::new_err(message));
     }
     let is_batch = check_shape(array.shape(), dim, what)?;
-    let values = match (kind, array.dtype().itemsize()) {
-        (b'f', 2 | 4) => copied::<f32>(&array, "float32")?,
-        _ => {
-            let wide: Vec<f64> = copied(&array, "float64")?;
-            wide.into_iter().map(|value| value as f32).collect()
-        }
+    let values = if kind == b'f' && array.dtype().itemsize() <= 4 {
+        copied(&array, "float32")?
+    } else {
+        let wide: Vec<f64> = copied(&array, "float64")?;
+        wide.into_iter().map(|value| value as f32).collect()
     };
     Ok(Vectors { values, is_batch })
 }

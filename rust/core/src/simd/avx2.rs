@@ -3,10 +3,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{
-    BothLines, CHUNK, CodedRows, Depth, Kernel, Limit, Lines, eight_from, eight_of, values_from,
-    values_of,
-};
+use super::{BothLines, CHUNK, CodedRows, Depth, Kernel, Limit, Lines, eight_from, eight_of};
 use crate::quant::{self, LINE_COMPONENTS, QueryCodes, RowBound};
 
 /// Rows summed side by side: eight accumulators leave registers for the query and the products.
@@ -14,7 +11,7 @@ const ROWS: usize = 8;
 const WIDTH: usize = 32;
 const LINE: usize = 64;
 /// How far ahead codes are fetched; measured in `docs/kernel.md`.
-const PREFETCH_BYTES: usize = 2048;
+const PREFETCH_BYTES: usize = 4096;
 
 /// Exists only where AVX2 and FMA do: `detect` alone makes one.
 pub(crate) struct Avx2(());
@@ -66,9 +63,7 @@ impl Kernel for Avx2 {
     }
 
     fn prefetch(&self, bytes: &[u8]) {
-        for line in bytes.chunks(LINE) {
-            prefetch(line.as_ptr());
-        }
+        prefetch_lines(bytes);
     }
 }
 
@@ -83,11 +78,7 @@ fn reaching(rows: &CodedRows<'_>, first: usize, count: usize, limit: &Limit<'_>)
             Depth::Coarse => nibble_sums::<true>(rows.run_lines(start), limit.query),
             Depth::Full => full_sums(rows, eight_from(start, ROWS), limit.query),
         };
-        let bounds = Bounds {
-            scale: load_f32x8(values_from(rows.scale, start)),
-            residual: load_f32x8(values_from(limit.residual(rows), start)),
-            norm: load_f32x8(values_from(rows.norm, start)),
-        };
+        let bounds = bounds_of(rows, eight_from(start, ROWS));
         mask |= bits_reaching(&bounds, sums, limit) << from;
     }
     if whole < count {
@@ -104,7 +95,7 @@ fn reaching_listed(rows: &CodedRows<'_>, listed: &[u32], ahead: &[u32], limit: &
     let mut ahead = ahead.chunks(ROWS);
     for (part, here) in listed.chunks(ROWS).enumerate() {
         for row in ahead.next().unwrap_or_default() {
-            prefetch_coded(rows, *row as usize);
+            prefetch_coded(rows, *row as usize, limit.depth);
         }
         mask |= picked_reaching(rows, eight_of(here), here.len(), limit) << (part * ROWS);
     }
@@ -124,19 +115,53 @@ fn picked_reaching(
         Depth::Coarse => nibble_sums::<false>(rows.picked_lines(picked), limit.query),
         Depth::Full => full_sums(rows, picked, limit.query),
     };
-    let bounds = Bounds {
-        scale: load_f32x8(&values_of(rows.scale, picked)),
-        residual: load_f32x8(&values_of(limit.residual(rows), picked)),
-        norm: load_f32x8(&values_of(rows.norm, picked)),
-    };
-    bits_reaching(&bounds, sums, limit) & (u64::MAX >> (CHUNK - count))
+    bits_reaching(&bounds_of(rows, picked), sums, limit) & (u64::MAX >> (CHUNK - count))
 }
 
-/// What bounds eight rows.
-struct Bounds {
-    scale: __m256,
+/// What bounds eight rows, one row a lane.
+pub(super) struct Bounds {
+    pub(super) scale: __m256,
+    coarse_residual: __m256,
     residual: __m256,
-    norm: __m256,
+    pub(super) norm: __m256,
+}
+
+impl Bounds {
+    #[inline]
+    pub(super) fn residual(&self, depth: Depth) -> __m256 {
+        match depth {
+            Depth::Coarse => self.coarse_residual,
+            Depth::Full => self.residual,
+        }
+    }
+}
+
+/// Read and transpose the bounds of eight rows.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+pub(super) fn bounds_of(rows: &CodedRows<'_>, picked: [usize; ROWS]) -> Bounds {
+    let [a, b, c, d, e, f, g, h] = picked;
+    let ae = _mm256_set_m128(load_bound(&rows.bounds[e]), load_bound(&rows.bounds[a]));
+    let bf = _mm256_set_m128(load_bound(&rows.bounds[f]), load_bound(&rows.bounds[b]));
+    let cg = _mm256_set_m128(load_bound(&rows.bounds[g]), load_bound(&rows.bounds[c]));
+    let dh = _mm256_set_m128(load_bound(&rows.bounds[h]), load_bound(&rows.bounds[d]));
+    let front = _mm256_castps_pd(_mm256_unpacklo_ps(ae, bf));
+    let front_next = _mm256_castps_pd(_mm256_unpacklo_ps(cg, dh));
+    let back = _mm256_castps_pd(_mm256_unpackhi_ps(ae, bf));
+    let back_next = _mm256_castps_pd(_mm256_unpackhi_ps(cg, dh));
+    Bounds {
+        scale: _mm256_castpd_ps(_mm256_unpacklo_pd(front, front_next)),
+        coarse_residual: _mm256_castpd_ps(_mm256_unpackhi_pd(front, front_next)),
+        residual: _mm256_castpd_ps(_mm256_unpacklo_pd(back, back_next)),
+        norm: _mm256_castpd_ps(_mm256_unpackhi_pd(back, back_next)),
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn load_bound(bound: &RowBound) -> __m128 {
+    // SAFETY: a `RowBound` is four floats in C layout, and the load needs no alignment.
+    unsafe { _mm_loadu_ps(std::ptr::from_ref(bound).cast()) }
 }
 
 /// Which of eight upper bounds are not below the threshold.
@@ -147,7 +172,8 @@ fn bits_reaching(bounds: &Bounds, sums: __m256i, limit: &Limit<'_>) -> u64 {
     let sums = _mm256_sub_epi32(twice, _mm256_set1_epi32(limit.middle));
     let middle = _mm256_mul_ps(_mm256_cvtepi32_ps(sums), _mm256_set1_ps(limit.factor));
     let error = _mm256_mul_ps(bounds.norm, _mm256_set1_ps(limit.query.coarse_error));
-    let slack = _mm256_fmadd_ps(bounds.residual, _mm256_set1_ps(limit.query.norm), error);
+    let slack =
+        _mm256_fmadd_ps(bounds.residual(limit.depth), _mm256_set1_ps(limit.query.norm), error);
     let upper = _mm256_fmadd_ps(bounds.scale, middle, slack);
     // Not-less-than, unordered: a bound that overflowed to NaN must keep its row.
     let keep = _mm256_cmp_ps::<_CMP_NLT_UQ>(upper, _mm256_set1_ps(limit.threshold));
@@ -313,12 +339,17 @@ fn halves(values: &[f32; 8]) -> [__m256d; 2] {
     ]
 }
 
-fn prefetch_coded(rows: &CodedRows<'_>, row: usize) {
-    for line in rows.high_row(row).chunks(LINE) {
-        prefetch(line.as_ptr());
+fn prefetch_coded(rows: &CodedRows<'_>, row: usize, depth: Depth) {
+    prefetch(std::ptr::from_ref(&rows.bounds[row]).cast());
+    prefetch_lines(rows.high_row(row));
+    if depth == Depth::Full {
+        prefetch_lines(rows.low_row(row));
     }
-    for values in [rows.scale, rows.coarse_residual, rows.norm] {
-        prefetch(values[row..].as_ptr().cast());
+}
+
+fn prefetch_lines(bytes: &[u8]) {
+    for line in bytes.chunks(LINE) {
+        prefetch(line.as_ptr());
     }
 }
 

@@ -5,11 +5,8 @@
 
 use std::arch::x86_64::*;
 
-use super::avx2::add_across;
-use super::{
-    BothLines, CHUNK, CodedRows, Depth, Kernel, Limit, Lines, eight_from, eight_of, values_from,
-    values_of,
-};
+use super::avx2::{Bounds, add_across, bounds_of};
+use super::{BothLines, CHUNK, CodedRows, Depth, Kernel, Limit, Lines, eight_from, eight_of};
 use crate::quant::{self, LINE_COMPONENTS, QueryCodes, RowBound};
 
 /// Rows summed side by side.
@@ -73,9 +70,7 @@ impl Kernel for Avx512Vnni {
     }
 
     fn prefetch(&self, bytes: &[u8]) {
-        for line in bytes.chunks(WIDTH) {
-            prefetch(line.as_ptr());
-        }
+        prefetch_lines(bytes);
     }
 }
 
@@ -90,11 +85,7 @@ fn reaching(rows: &CodedRows<'_>, first: usize, count: usize, limit: &Limit<'_>)
             Depth::Coarse => nibble_sums::<true>(rows.run_lines(start), limit.query),
             Depth::Full => full_sums(rows, eight_from(start, ROWS), limit.query),
         };
-        let bounds = Bounds {
-            scale: load_f32x8(values_from(rows.scale, start)),
-            residual: load_f32x8(values_from(limit.residual(rows), start)),
-            norm: load_f32x8(values_from(rows.norm, start)),
-        };
+        let bounds = bounds_of(rows, eight_from(start, ROWS));
         mask |= bits_reaching(&bounds, sums, limit) << from;
     }
     if whole < count {
@@ -111,7 +102,7 @@ fn reaching_listed(rows: &CodedRows<'_>, listed: &[u32], ahead: &[u32], limit: &
     let mut ahead = ahead.chunks(ROWS);
     for (part, here) in listed.chunks(ROWS).enumerate() {
         for row in ahead.next().unwrap_or_default() {
-            prefetch_coded(rows, *row as usize);
+            prefetch_coded(rows, *row as usize, limit.depth);
         }
         mask |= picked_reaching(rows, eight_of(here), here.len(), limit) << (part * ROWS);
     }
@@ -131,19 +122,7 @@ fn picked_reaching(
         Depth::Coarse => nibble_sums::<false>(rows.picked_lines(picked), limit.query),
         Depth::Full => full_sums(rows, picked, limit.query),
     };
-    let bounds = Bounds {
-        scale: load_f32x8(&values_of(rows.scale, picked)),
-        residual: load_f32x8(&values_of(limit.residual(rows), picked)),
-        norm: load_f32x8(&values_of(rows.norm, picked)),
-    };
-    bits_reaching(&bounds, sums, limit) & (u64::MAX >> (CHUNK - count))
-}
-
-/// What bounds eight rows.
-struct Bounds {
-    scale: __m256,
-    residual: __m256,
-    norm: __m256,
+    bits_reaching(&bounds_of(rows, picked), sums, limit) & (u64::MAX >> (CHUNK - count))
 }
 
 /// Which of eight upper bounds are not below the threshold.
@@ -154,7 +133,8 @@ fn bits_reaching(bounds: &Bounds, sums: __m256i, limit: &Limit<'_>) -> u64 {
     let sums = _mm256_sub_epi32(twice, _mm256_set1_epi32(limit.middle));
     let middle = _mm256_mul_ps(_mm256_cvtepi32_ps(sums), _mm256_set1_ps(limit.factor));
     let error = _mm256_mul_ps(bounds.norm, _mm256_set1_ps(limit.query.coarse_error));
-    let slack = _mm256_fmadd_ps(bounds.residual, _mm256_set1_ps(limit.query.norm), error);
+    let slack =
+        _mm256_fmadd_ps(bounds.residual(limit.depth), _mm256_set1_ps(limit.query.norm), error);
     let upper = _mm256_fmadd_ps(bounds.scale, middle, slack);
     // Not-less-than, unordered: a bound that overflowed to NaN must keep its row.
     u64::from(_mm256_cmp_ps_mask::<_CMP_NLT_UQ>(upper, _mm256_set1_ps(limit.threshold)))
@@ -297,12 +277,17 @@ fn dot(row: &[f32], query: &[f64]) -> f64 {
     _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)))
 }
 
-fn prefetch_coded(rows: &CodedRows<'_>, row: usize) {
-    for line in rows.high_row(row).chunks(WIDTH) {
-        prefetch(line.as_ptr());
+fn prefetch_coded(rows: &CodedRows<'_>, row: usize, depth: Depth) {
+    prefetch(std::ptr::from_ref(&rows.bounds[row]).cast());
+    prefetch_lines(rows.high_row(row));
+    if depth == Depth::Full {
+        prefetch_lines(rows.low_row(row));
     }
-    for values in [rows.scale, rows.coarse_residual, rows.norm] {
-        prefetch(values[row..].as_ptr().cast());
+}
+
+fn prefetch_lines(bytes: &[u8]) {
+    for line in bytes.chunks(WIDTH) {
+        prefetch(line.as_ptr());
     }
 }
 

@@ -34,10 +34,7 @@ pub(crate) struct CodedRows<'a> {
     pub(crate) high: &'a [u8],
     pub(crate) low: &'a [u8],
     pub(crate) stride: usize,
-    pub(crate) scale: &'a [f32],
-    pub(crate) coarse_residual: &'a [f32],
-    pub(crate) residual: &'a [f32],
-    pub(crate) norm: &'a [f32],
+    pub(crate) bounds: &'a [RowBound],
 }
 
 impl<'a> CodedRows<'a> {
@@ -47,15 +44,6 @@ impl<'a> CodedRows<'a> {
 
     pub(crate) fn low_row(&self, row: usize) -> &'a [u8] {
         &self.low[row * self.stride..(row + 1) * self.stride]
-    }
-
-    pub(crate) fn bound(&self, row: usize) -> RowBound {
-        RowBound {
-            scale: self.scale[row],
-            coarse_residual: self.coarse_residual[row],
-            residual: self.residual[row],
-            norm: self.norm[row],
-        }
     }
 
     /// The high nibbles of eight rows, named by number.
@@ -113,14 +101,6 @@ impl<'a> Limit<'a> {
         };
         Self { depth, query, threshold, middle: middle * query.high_sum, factor }
     }
-
-    /// The residual norms that go with the depth.
-    fn residual<'b>(&self, rows: &CodedRows<'b>) -> &'b [f32] {
-        match self.depth {
-            Depth::Coarse => rows.coarse_residual,
-            Depth::Full => rows.residual,
-        }
-    }
 }
 
 /// Eight row numbers from a list, repeating the last where there are fewer.
@@ -133,18 +113,6 @@ fn eight_of(listed: &[u32]) -> [usize; 8] {
 #[inline]
 fn eight_from(first: usize, count: usize) -> [usize; 8] {
     eight(|at| first + at.min(count - 1))
-}
-
-/// The values of eight rows named by number.
-#[inline]
-fn values_of(values: &[f32], picked: [usize; 8]) -> [f32; 8] {
-    eight(|at| values[picked[at]])
-}
-
-/// The values of eight consecutive rows.
-#[inline]
-fn values_from(values: &[f32], first: usize) -> &[f32; 8] {
-    values[first..].first_chunk().expect("every coded row has its bound")
 }
 
 /// The inner loops. Every kernel gives the same float64 sums and integer sums to the bit, and

@@ -61,9 +61,13 @@ fn may_reach(rows: &CodedRows<'_>, row: usize, limit: &Limit<'_>) -> bool {
         Depth::Coarse => high,
         Depth::Full => 16 * high + nibble_sum(rows.low_row(row), plane),
     };
-    let error = limit.query.coarse_error;
-    let slack = limit.residual(rows)[row] * limit.query.norm + rows.norm[row] * error;
-    let upper = rows.scale[row] * ((2 * sum - limit.middle) as f32 * limit.factor) + slack;
+    let bound = &rows.bounds[row];
+    let residual = match limit.depth {
+        Depth::Coarse => bound.coarse_residual,
+        Depth::Full => bound.residual,
+    };
+    let slack = residual * limit.query.norm + bound.norm * limit.query.coarse_error;
+    let upper = bound.scale * ((2 * sum - limit.middle) as f32 * limit.factor) + slack;
     // A bound that overflowed to NaN must keep its row.
     upper >= limit.threshold || upper.is_nan()
 }

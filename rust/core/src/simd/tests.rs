@@ -115,34 +115,19 @@ struct Rows {
     vectors: Vec<Vec<f32>>,
     high: Vec<u8>,
     low: Vec<u8>,
-    scale: Vec<f32>,
-    coarse_residual: Vec<f32>,
-    residual: Vec<f32>,
-    norm: Vec<f32>,
+    bounds: Vec<RowBound>,
 }
 
 impl Rows {
     fn new(dim: usize, vectors: Vec<Vec<f32>>) -> Self {
-        let mut rows = Self {
-            dim,
-            vectors,
-            high: Vec::new(),
-            low: Vec::new(),
-            scale: Vec::new(),
-            coarse_residual: Vec::new(),
-            residual: Vec::new(),
-            norm: Vec::new(),
-        };
+        let mut rows = Self { dim, vectors, high: Vec::new(), low: Vec::new(), bounds: Vec::new() };
         let stride = code_stride(dim);
         for vector in &rows.vectors {
             let (mut high, mut low) = (vec![0; stride], vec![0; stride]);
             let bound = encode(&vector[..dim], &mut vec![0; 2 * stride], &mut high, &mut low);
             rows.high.extend(high);
             rows.low.extend(low);
-            rows.scale.push(bound.scale);
-            rows.coarse_residual.push(bound.coarse_residual);
-            rows.residual.push(bound.residual);
-            rows.norm.push(bound.norm);
+            rows.bounds.push(bound);
         }
         rows
     }
@@ -152,10 +137,7 @@ impl Rows {
             high: &self.high,
             low: &self.low,
             stride: code_stride(self.dim),
-            scale: &self.scale,
-            coarse_residual: &self.coarse_residual,
-            residual: &self.residual,
-            norm: &self.norm,
+            bounds: &self.bounds,
         }
     }
 
@@ -230,13 +212,17 @@ fn bounds_rule_out_nearly_everything_that_is_far_below() {
 
 #[test]
 fn a_bound_that_overflows_keeps_its_row() {
-    let rows = Rows::new(64, vec![vec![f32::MAX; 64]; 9]);
-    let codes = QueryCodes::new(&[1.0; 64]);
-    for kernel in supported() {
-        for depth in [Depth::Coarse, Depth::Full] {
-            let limit = Limit::new(depth, &codes, f32::MAX);
-            assert_eq!(kernel.reaching(&rows.coded(), 0, 9, &limit), 0x1ff);
-            assert_eq!(kernel.reaching_listed(&rows.coded(), &[8, 0], &[], &limit), 3);
+    let dim = 4096;
+    let rows = Rows::new(dim, vec![vec![f32::MAX; dim]; 9]);
+    // Infinity for the first query; minus infinity plus infinity, so NaN, for the second.
+    for query in [vec![1.0; dim], vec![-1.0; dim]] {
+        let codes = QueryCodes::new(&query);
+        for kernel in supported() {
+            for depth in [Depth::Coarse, Depth::Full] {
+                let limit = Limit::new(depth, &codes, f32::MAX);
+                assert_eq!(kernel.reaching(&rows.coded(), 0, 9, &limit), 0x1ff);
+                assert_eq!(kernel.reaching_listed(&rows.coded(), &[8, 0], &[], &limit), 3);
+            }
         }
     }
 }

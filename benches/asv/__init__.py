@@ -1,0 +1,1 @@
+"""The asv suite: `asv run --python=same --quick` measures the installed mnemic."""
