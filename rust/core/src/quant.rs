@@ -1,13 +1,15 @@
-//! The nested 4-bit and 8-bit codes of a row, the integer planes of a query, and certified bounds.
+//! The 8-bit and 4-bit codes of a row, the integer planes of a query, and certified bounds.
 //!
 //! A row `x` is cut into 256 equal steps of its range and kept as the step's number, a byte
-//! `u = 16·h + l`, so that `x ≈ scale·(u − 127.5)`; its high nibble alone gives the middle of 16
-//! steps, `x ≈ scale·16·(h − 7.5)`. The nibbles lie in two arrays: a scan reads the high ones, four
-//! bits a component. Sixteen levels without a zero leave 14 % less squared error than fifteen with.
+//! `u = 16·h + l`, so that `x ≈ scale·(u − 127.5)`. Its high nibble gives the middle of 16 steps,
+//! `x ≈ scale·16·(h − 7.5)`, and is kept again in an array of its own, so that a long scan reads
+//! four bits a component. Sixteen levels without a zero leave 14 % less squared error than
+//! fifteen with one.
 //!
 //! With each approximation `x̂` goes its residual norm `ρ ≥ ‖x − x̂‖`, and for both of them
-//! `ν ≥ ‖x̂‖`. A query `q` is approximated by `q̂ = step·(256·high + low)`, and more coarsely by
-//! `step·256·high`, each with the norm `ε` of what it leaves out. From
+//! `ν ≥ ‖x̂‖`. A query `q` is approximated by a signed byte a component, in steps that suit the
+//! nibbles; and for the bytes by `q̂ = step·(128·high + low)` with `high` and `low` in −64..=64, or
+//! by `step·128·high` alone. Each goes with the norm `ε` of what it leaves out. From
 //! `q·x − q̂·x̂ = q·(x − x̂) + (q − q̂)·x̂` and Cauchy–Schwarz,
 //!
 //! `|q·x − q̂·x̂| ≤ ‖q‖·ρ + ε·ν`.
@@ -26,15 +28,19 @@ pub(crate) const BYTE_MIDDLE: i32 = 255;
 /// Steps from the middle of a row's range to its end.
 const HALF_STEPS: f32 = 128.0;
 
-/// Largest query code, `256·127 + 127`: both planes fit signed bytes.
-const QUERY_MOST: f64 = 32_639.0;
-
 /// Components whose nibbles share a cache line: 64 in the low halves of its bytes, 64 in the
 /// high halves.
 pub(crate) const LINE_COMPONENTS: usize = 2 * size_of::<Line>();
 
-/// Largest dimension: 2·255·128·32,768 < 2³¹, so that every doubled sum of products fits 32 bits.
+/// Largest dimension: 2·255·64·32,768 < 2³¹, so that every doubled sum of products fits 32 bits.
 pub const MAX_DIM: usize = 32_768;
+
+/// Largest magnitude in the nibbles' plane.
+const NIBBLE_PLANE_MOST: f64 = 127.0;
+
+/// Largest two-plane code, so that high planes end at ±64: 255·64·2 stays below 2¹⁵, and AVX2's
+/// 16-bit pair sums (`vpmaddubsw`) never saturate.
+const BYTE_PLANES_MOST: f64 = 8128.0;
 
 /// Relative slack that covers the rounding of bounds computed in f32 (at most five roundings of
 /// 2⁻²⁴ each) and of the float64 score itself, several times over.
@@ -63,9 +69,14 @@ pub(crate) struct RowBound {
     pub(crate) norm: f32,
 }
 
-/// Number of bytes that one row's nibbles take in each of the two arrays: whole cache lines.
-pub(crate) const fn code_stride(dim: usize) -> usize {
+/// Number of bytes that one row's nibbles take: whole cache lines.
+pub(crate) const fn nibble_stride(dim: usize) -> usize {
     dim.next_multiple_of(LINE_COMPONENTS) / 2
+}
+
+/// Number of bytes that one row's byte codes take: whole cache lines.
+pub(crate) const fn byte_stride(dim: usize) -> usize {
+    dim.next_multiple_of(size_of::<Line>())
 }
 
 /// Number of floats that one stored row takes: whole cache lines.
@@ -73,40 +84,37 @@ pub(crate) const fn row_stride(dim: usize) -> usize {
     dim.next_multiple_of(size_of::<Line>() / size_of::<f32>())
 }
 
-/// Write the nibbles of `row` and return its bound. `codes` is scratch of twice their length.
+/// Write the codes of `row` and return its bound. `bytes` has room for twice the nibbles' length.
 ///
 /// Inlined, so that each kernel compiles it for its own instructions.
 #[inline]
-pub(crate) fn encode(row: &[f32], codes: &mut [u8], high: &mut [u8], low: &mut [u8]) -> RowBound {
+pub(crate) fn encode(row: &[f32], bytes: &mut [u8], nibbles: &mut [u8]) -> RowBound {
     let most = row.iter().fold(0.0_f32, |most, value| most.max(value.abs()));
     let scale = most / HALF_STEPS;
     if scale < LEAST_SCALE {
-        codes.fill(0);
-        pack(codes, high, low);
+        bytes.fill(0);
+        nibbles.fill(0);
         let residual = residual_of(norm(row));
         return RowBound { scale: 0.0, coarse_residual: residual, residual, norm: 0.0 };
     }
     let inverse = 1.0 / scale;
-    for (code, value) in codes.iter_mut().zip(row) {
+    for (code, value) in bytes.iter_mut().zip(row) {
         let step = (value * inverse + 127.5).clamp(0.0, 255.0);
         // The sum's last bits are the nearest whole number.
         *code = (step + ROUNDER_F32).to_bits() as u8;
     }
-    pack(codes, high, low);
-    measure(row, codes, scale)
+    pack(bytes, nibbles);
+    measure(row, bytes, scale)
 }
 
-/// Split bytes into nibbles: component `128·n + i` goes to byte `64·n + i % 64`, the first 64 of
-/// each line to the low half, the others to the high half.
+/// Pack high nibbles: component `128·n + i` goes to byte `64·n + i % 64`, the first 64 of each line
+/// to the low half, the others to the high half.
 #[inline]
-fn pack(codes: &[u8], high: &mut [u8], low: &mut [u8]) {
-    let lines = codes.as_chunks::<LINE_COMPONENTS>().0.iter();
-    let high = high.as_chunks_mut::<64>().0.iter_mut();
-    let low = low.as_chunks_mut::<64>().0.iter_mut();
-    for (codes, (high, low)) in lines.zip(high.zip(low)) {
+fn pack(bytes: &[u8], nibbles: &mut [u8]) {
+    let lines = bytes.as_chunks::<LINE_COMPONENTS>().0.iter();
+    for (bytes, nibbles) in lines.zip(nibbles.as_chunks_mut::<64>().0) {
         for at in 0..64 {
-            high[at] = codes[at] >> 4 | codes[at + 64] & 0xf0;
-            low[at] = codes[at] & 0x0f | codes[at + 64] << 4;
+            nibbles[at] = bytes[at] >> 4 | bytes[at + 64] & 0xf0;
         }
     }
 }
@@ -172,22 +180,34 @@ pub(crate) fn rounded_down(threshold: f64) -> f32 {
     (threshold as f32).next_down()
 }
 
-/// A query as two planes of small integers, scaled by a power of two to a length in [0.5, 1).
+/// A query as planes of small integers, scaled by a power of two to a length in [0.5, 1).
 pub(crate) struct QueryCodes {
-    /// The coarse plane and the fine one; `2·code_stride(dim)` bytes each, padded with zeros.
-    pub(crate) high: Box<[i8]>,
-    pub(crate) low: Box<[i8]>,
-    pub(crate) high_sum: i32,
-    pub(crate) low_sum: i32,
-    /// `q̂ = step·(256·high + low)`.
-    pub(crate) step: f32,
+    /// For the nibbles: `2·nibble_stride(dim)` signed bytes, padded with zeros as all planes.
+    pub(crate) nibble_plane: Plane,
+    /// For the bytes, the coarse one and the fine one, of the same length.
+    pub(crate) high: Plane,
+    pub(crate) low: Plane,
+    /// `ε` with slack of both byte planes together.
+    both_error: f64,
     /// `‖q‖` with slack.
     pub(crate) norm: f32,
-    /// `ε` with slack, without and with the fine plane.
-    pub(crate) coarse_error: f32,
-    pub(crate) fine_error: f32,
     /// Scores are multiplied by this power of two to be compared with the bounds.
     pub(crate) power: f64,
+}
+
+/// One plane: `q̂ = step·values`.
+pub(crate) struct Plane {
+    pub(crate) values: Box<[i8]>,
+    pub(crate) step: f32,
+    pub(crate) sum: i32,
+    /// `ε` with slack of this plane alone.
+    pub(crate) error: f32,
+}
+
+impl Plane {
+    fn zero(stride: usize, step: f32) -> Self {
+        Self { values: vec![0; stride].into(), step, sum: 0, error: 0.0 }
+    }
 }
 
 impl QueryCodes {
@@ -196,75 +216,82 @@ impl QueryCodes {
     pub(crate) fn new(query: &[f32]) -> Self {
         let length = norm(query);
         let power = power_of_two_for(length);
-        let most = query.iter().fold(0.0_f64, |most, value| most.max(f64::from(value.abs())));
-        let step = f64::from((most * power / QUERY_MOST) as f32);
-        let inverse = if step > 0.0 { power / step } else { 0.0 };
-        let stride = 2 * code_stride(query.len());
+        let most = query.iter().fold(0.0_f32, |most, value| most.max(value.abs()));
+        let most = f64::from(most) * power;
+        let stride = 2 * nibble_stride(query.len());
+        let step = (most / BYTE_PLANES_MOST) as f32;
         let mut codes = Self {
-            high: vec![0; stride].into(),
-            low: vec![0; stride].into(),
-            high_sum: 0,
-            low_sum: 0,
-            step: step as f32,
-            norm: 0.0,
-            coarse_error: 0.0,
-            fine_error: 0.0,
+            nibble_plane: Plane::zero(stride, (most / NIBBLE_PLANE_MOST) as f32),
+            high: Plane::zero(stride, 128.0 * step),
+            low: Plane::zero(stride, step),
+            both_error: 0.0,
+            norm: rounded_up(length * power * (1.0 + SLACK)),
             power,
         };
-        codes.fill(query, inverse);
-        codes.measure(query, step, length * power);
+        codes.fill(query);
+        codes.measure(query, length * power);
         codes
     }
 
     #[inline]
-    fn fill(&mut self, query: &[f32], inverse: f64) {
-        for ((value, high), low) in query.iter().zip(&mut self.high).zip(&mut self.low) {
-            let whole = (f64::from(*value) * inverse + ROUNDER_F64).to_bits() as i32;
-            let coarse = (whole + 128) >> 8;
-            let fine = whole - 256 * coarse;
-            self.high_sum += coarse;
-            self.low_sum += fine;
+    fn fill(&mut self, query: &[f32]) {
+        let inverse = |step: f32| if step > 0.0 { self.power / f64::from(step) } else { 0.0 };
+        let (for_nibbles, for_bytes) = (inverse(self.nibble_plane.step), inverse(self.low.step));
+        let nearest = |scaled: f64| (scaled + ROUNDER_F64).to_bits() as i32;
+        let byte_planes = self.high.values.iter_mut().zip(&mut self.low.values);
+        let planes = self.nibble_plane.values.iter_mut().zip(byte_planes);
+        for (value, (nibble, (high, low))) in query.iter().zip(planes) {
+            let whole = nearest(f64::from(*value) * for_bytes);
+            let coarse = (whole + 64) >> 7;
             *high = coarse as i8;
-            *low = fine as i8;
+            *low = (whole - 128 * coarse) as i8;
+            *nibble = nearest(f64::from(*value) * for_nibbles) as i8;
+        }
+        for plane in [&mut self.nibble_plane, &mut self.high, &mut self.low] {
+            plane.sum = plane.values.iter().map(|value| i32::from(*value)).sum();
         }
     }
 
     #[inline]
-    fn measure(&mut self, query: &[f32], step: f64, length: f64) {
-        let mut coarse = [0.0_f64; LANES];
-        let mut fine = [0.0_f64; LANES];
+    fn measure(&mut self, query: &[f32], length: f64) {
+        let steps = [self.nibble_plane.step, self.high.step, self.low.step].map(f64::from);
+        let mut left = [[0.0_f64; LANES]; 3];
         let power = self.power;
-        let mut add = |lane: usize, value: f32, high: i8, low: i8| {
-            let left = f64::from(value) * power - step * 256.0 * f64::from(high);
-            coarse[lane] += left * left;
-            fine[lane] += (left - step * f64::from(low)).powi(2);
+        let mut add = |lane: usize, value: f32, nibble: i8, high: i8, low: i8| {
+            let target = f64::from(value) * power;
+            let without_high = target - steps[1] * f64::from(high);
+            left[0][lane] += (target - steps[0] * f64::from(nibble)).powi(2);
+            left[1][lane] += without_high * without_high;
+            left[2][lane] += (without_high - steps[2] * f64::from(low)).powi(2);
         };
+        let (nibble, high, low) = (&self.nibble_plane.values, &self.high.values, &self.low.values);
         let (values, rest) = query.as_chunks::<LANES>();
-        let planes = self.high.as_chunks::<LANES>().0.iter().zip(self.low.as_chunks::<LANES>().0);
-        for (values, (high, low)) in values.iter().zip(planes) {
+        let byte_planes = high.as_chunks::<LANES>().0.iter().zip(low.as_chunks::<LANES>().0);
+        let planes = nibble.as_chunks::<LANES>().0.iter().zip(byte_planes);
+        for (values, (nibble, (high, low))) in values.iter().zip(planes) {
             for lane in 0..LANES {
-                add(lane, values[lane], high[lane], low[lane]);
+                add(lane, values[lane], nibble[lane], high[lane], low[lane]);
             }
         }
         let whole = query.len() - rest.len();
         for (lane, value) in rest.iter().enumerate() {
-            add(lane, *value, self.high[whole + lane], self.low[whole + lane]);
+            add(lane, *value, nibble[whole + lane], high[whole + lane], low[whole + lane]);
         }
-        let with_slack = |squares: [f64; LANES]| {
+        let [nibble, high, both] = left.map(|squares| {
             let error = squares.iter().sum::<f64>().sqrt();
             rounded_up(error + SLACK * (length + error))
-        };
-        self.norm = rounded_up(length * (1.0 + SLACK));
-        self.coarse_error = with_slack(coarse);
-        self.fine_error = with_slack(fine);
+        });
+        self.nibble_plane.error = nibble;
+        self.high.error = high;
+        self.both_error = f64::from(both);
     }
 
     /// Bounds below and above the float64 score times `power`, from the row's code sum. Where
     /// they overflow the row stays in play: minus and plus infinity, never NaN.
     pub(crate) fn range(&self, row: RowBound, sum: i64) -> (f64, f64) {
-        let middle = f64::from(row.scale) * f64::from(self.step) * (sum as f64 / 2.0);
-        let slack = f64::from(row.residual) * f64::from(self.norm)
-            + f64::from(row.norm) * f64::from(self.fine_error);
+        let middle = f64::from(row.scale) * f64::from(self.low.step) * (sum as f64 / 2.0);
+        let slack =
+            f64::from(row.residual) * f64::from(self.norm) + f64::from(row.norm) * self.both_error;
         if slack.is_finite() {
             (middle - slack, middle + slack)
         } else {
@@ -272,23 +299,12 @@ impl QueryCodes {
         }
     }
 
-    /// `q̂·x̂` is `scale·factor·(2·Σh·high − 15·Σhigh)` with the high plane and high nibbles.
-    pub(crate) fn coarse_factor(&self) -> f32 {
-        8.0 * 256.0 * self.step
-    }
-
-    /// `q̂·x̂` is `scale·factor·(2·Σu·high − 255·Σhigh)` with the high plane.
-    pub(crate) fn full_factor(&self) -> f32 {
-        0.5 * 256.0 * self.step
-    }
-
-    /// `Σ(2·u − 255)·(256·high + low)` from the sums of nibbles, high and low, with the high plane
-    /// and with the low one.
-    pub(crate) fn code_sum(&self, with_high: [i32; 2], with_low: [i32; 2]) -> i64 {
-        let plane = |[high, low]: [i32; 2], sum: i32| {
-            2 * (16 * i64::from(high) + i64::from(low)) - i64::from(BYTE_MIDDLE) * i64::from(sum)
+    /// `Σ(2·u − 255)·(128·high + low)` from the sums of bytes with each plane.
+    pub(crate) fn code_sum(&self, with_high: i32, with_low: i32) -> i64 {
+        let centred = |sum: i32, plane: &Plane| {
+            2 * i64::from(sum) - i64::from(BYTE_MIDDLE) * i64::from(plane.sum)
         };
-        256 * plane(with_high, self.high_sum) + plane(with_low, self.low_sum)
+        128 * centred(with_high, &self.high) + centred(with_low, &self.low)
     }
 }
 
@@ -325,24 +341,17 @@ mod tests {
         row.iter().zip(query).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
     }
 
-    /// Doubled codes, unpacked from both nibble arrays: coarse and full.
-    fn unpacked(high: &[u8], low: &[u8]) -> Vec<(i64, i64)> {
-        let nibble = |bytes: &[u8], at: usize| {
-            let byte = bytes[at / 128 * 64 + at % 64];
-            i64::from(if at % 128 < 64 { byte & 15 } else { byte >> 4 })
-        };
-        let code = |at| {
-            let (high, low) = (nibble(high, at), nibble(low, at));
-            (16 * (2 * high - 15), 2 * (16 * high + low) - 255)
-        };
-        (0..2 * high.len()).map(code).collect()
-    }
-
+    /// Doubled codes: of the nibbles, unpacked, and of the bytes.
     fn encoded(row: &[f32]) -> (RowBound, Vec<(i64, i64)>) {
-        let stride = code_stride(row.len());
-        let (mut high, mut low) = (vec![0; stride], vec![0; stride]);
-        let bound = encode(row, &mut vec![0; 2 * stride], &mut high, &mut low);
-        (bound, unpacked(&high, &low))
+        let stride = nibble_stride(row.len());
+        let (mut bytes, mut nibbles) = (vec![0; 2 * stride], vec![0; stride]);
+        let bound = encode(row, &mut bytes, &mut nibbles);
+        let code = |at: usize| {
+            let packed = nibbles[at / 128 * 64 + at % 64];
+            let nibble = i64::from(if at % 128 < 64 { packed & 15 } else { packed >> 4 });
+            (16 * (2 * nibble - 15), 2 * i64::from(bytes[at]) - 255)
+        };
+        (bound, (0..2 * stride).map(code).collect())
     }
 
     proptest! {
@@ -354,17 +363,21 @@ mod tests {
             let (row, query): (Vec<f32>, Vec<f32>) = pairs.into_iter().unzip();
             let (bound, codes) = encoded(&row);
             let planes = QueryCodes::new(&query);
-            let part = |at: usize| 256 * i64::from(planes.high[at]) + i64::from(planes.low[at]);
+            let (high, low) = (&planes.high.values, &planes.low.values);
+            let part = |at: usize| 128 * i64::from(high[at]) + i64::from(low[at]);
             let sum = (0..row.len()).map(|at| codes[at].1 * part(at)).sum();
             let (least, most) = planes.range(bound, sum);
             let exact = score(&row, &query) * planes.power;
             prop_assert!((least..=most).contains(&exact), "{least} {exact} {most}");
-            let coarse: i64 =
-                (0..row.len()).map(|at| codes[at].0 / 16 * i64::from(planes.high[at])).sum();
-            let middle = f64::from(bound.scale) * f64::from(planes.coarse_factor()) * coarse as f64;
-            let slack = f64::from(bound.coarse_residual) * f64::from(planes.norm)
-                + f64::from(bound.norm) * f64::from(planes.coarse_error);
-            prop_assert!(!slack.is_finite() || (exact - middle).abs() <= slack);
+            let within = |plane: &Plane, twice: &dyn Fn(usize) -> i64, residual: f32| {
+                let sum: i64 = (0..row.len()).map(|at| twice(at) * i64::from(plane.values[at])).sum();
+                let middle = f64::from(bound.scale) * f64::from(plane.step) * (sum as f64 / 2.0);
+                let slack = f64::from(residual) * f64::from(planes.norm)
+                    + f64::from(bound.norm) * f64::from(plane.error);
+                !slack.is_finite() || (exact - middle).abs() <= slack
+            };
+            prop_assert!(within(&planes.nibble_plane, &|at| codes[at].0, bound.coarse_residual));
+            prop_assert!(within(&planes.high, &|at| codes[at].1, bound.residual));
         }
 
         #[test]
@@ -402,11 +415,12 @@ mod tests {
     }
 
     #[test]
-    fn query_planes_reach_the_ends_of_a_byte() {
+    fn query_planes_reach_their_ends_and_no_further() {
         let planes = QueryCodes::new(&[1.0, -1.0, 0.25]);
-        assert_eq!(planes.high[..3], [127, -127, 32]);
-        assert_eq!(planes.low[..3], [127, -127, -32]);
-        assert_eq!((planes.high_sum, planes.low_sum), (32, -32));
+        assert_eq!(planes.nibble_plane.values[..3], [127, -127, 32]);
+        assert_eq!(planes.high.values[..3], [64, -63, 16]);
+        assert_eq!(planes.low.values[..3], [-64, -64, -16]);
+        assert_eq!((planes.nibble_plane.sum, planes.high.sum, planes.low.sum), (32, 17, -144));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Exact top-k over a snapshot: certified bounds rule rows out, float64 scores decide.
 //!
-//! A scan reads 4 bits a component. Rows whose upper bound reaches the k-th best lower bound so far
-//! wait a moment for their other 4 bits, are bounded again, and raise that lower bound; the few
-//! that remain at the end are scored from their float32 rows.
+//! A long scan reads 4 bits a component. Rows whose upper bound reaches the k-th best lower bound so
+//! far wait a moment for their bytes, are bounded again, and raise that lower bound; a short scan
+//! starts with the bytes. The few rows that remain at the end are scored from their float32 values.
 
 use crate::index::{Snapshot, VectorRows};
 use crate::quant::{QueryCodes, rounded_down, row_stride};
@@ -20,15 +20,22 @@ const SCORE_ALL_SHARE: usize = 4;
 /// Segments with fewer than one selected row in this many are read row by row.
 const SPARSE_SHARE: usize = 6;
 
-/// Rows that wait for their other nibbles; enough to hide the fetch, few enough to raise the
+/// Scans of fewer components start with the bytes: where those are in the cache, reading half of
+/// them saves nothing.
+const COARSE_COMPONENTS: usize = 2_000_000;
+
+/// Rows that wait for their bytes; enough to hide the fetch, few enough to raise the
 /// threshold early.
 const PENDING_ROWS: usize = 16;
 
 /// Rows scanned at a time until there is a threshold, which every one of them would reach.
 const FIRST_ROWS: usize = 16;
 
-/// Runs bounded by all their bits after one in which the high nibbles ruled out less than half.
+/// Runs bounded by their bytes at once after one in which the nibbles ruled out too little.
 const UNHELPFUL_RUNS: usize = 3;
+
+/// Nibbles rule out too little where more than one row in this many reaches the threshold.
+const UNHELPFUL_SHARE: usize = 3;
 
 /// Float32 rows fetched ahead of the one being scored.
 const SCORE_AHEAD: usize = 3;
@@ -59,6 +66,7 @@ pub(crate) fn search(
     }
     let codes = kernel.query_codes(wanted.query);
     let mut cascade = Cascade::new(kernel, vectors, &codes, k, wanted.min_score);
+    cascade.is_long = rows * wanted.query.len() >= COARSE_COMPONENTS;
     for (position, view) in vectors.segments.iter().enumerate() {
         cascade.scan(position, view, allowed.map(|rows| rows.segment(position)));
     }
@@ -137,9 +145,11 @@ struct Cascade<'a> {
     floor: KthLargest,
     threshold: f64,
     candidates: Vec<Candidate>,
-    /// Runs for which the high nibbles are not looked at alone.
+    /// Whether the scan is long enough for nibbles.
+    is_long: bool,
+    /// Runs for which nibbles are not looked at.
     unhelpful_runs: usize,
-    /// Rows of the segment at hand that reach the threshold by their high nibbles.
+    /// Rows of the segment at hand that reach the threshold by their nibbles.
     pending: Vec<u32>,
     listed: Vec<u32>,
 }
@@ -159,6 +169,7 @@ impl<'a> Cascade<'a> {
             floor: KthLargest::new(k),
             threshold: (min_score * query.power).next_down(),
             candidates: Vec::with_capacity(256),
+            is_long: false,
             unhelpful_runs: 0,
             pending: Vec::with_capacity(PENDING_ROWS + CHUNK),
             listed: Vec::new(),
@@ -190,8 +201,8 @@ impl<'a> Cascade<'a> {
         self.bound_pending(position, &coded, 1);
     }
 
-    /// Bound the `wanted` ones of a run of rows by their high nibbles; or by all their bits, for a
-    /// while after the high ones ruled out less than half, and cost more than they saved.
+    /// Bound the `wanted` ones of a run of rows by their nibbles; or by their bytes, in short scans and
+    /// for a while after nibbles ruled out too little.
     fn scan_rows(
         &mut self,
         position: usize,
@@ -210,15 +221,15 @@ impl<'a> Cascade<'a> {
     }
 
     fn next_depth(&mut self) -> Depth {
-        if self.unhelpful_runs == 0 {
+        if self.is_long && self.unhelpful_runs == 0 {
             return Depth::Coarse;
         }
-        self.unhelpful_runs -= 1;
+        self.unhelpful_runs = self.unhelpful_runs.saturating_sub(1);
         Depth::Full
     }
 
     fn note_helpfulness(&mut self, depth: Depth, mask: u64, count: usize) {
-        if depth == Depth::Coarse && mask.count_ones() as usize * 2 > count {
+        if depth == Depth::Coarse && mask.count_ones() as usize * UNHELPFUL_SHARE > count {
             self.unhelpful_runs = UNHELPFUL_RUNS;
         }
     }
@@ -227,7 +238,7 @@ impl<'a> Cascade<'a> {
     fn keep(&mut self, position: usize, coded: &CodedRows<'_>, row: u32, depth: Depth) {
         match depth {
             Depth::Coarse => {
-                self.kernel.prefetch(coded.low_row(row as usize));
+                self.kernel.prefetch(coded.byte_row(row as usize));
                 self.pending.push(row);
             }
             Depth::Full => self.consider(position, coded, row),
@@ -274,7 +285,7 @@ impl<'a> Cascade<'a> {
         if self.threshold == f64::NEG_INFINITY { FIRST_ROWS } else { CHUNK }
     }
 
-    /// Bound the pending rows by all their bits, once there are `enough` of them. A row stays if
+    /// Bound the pending rows by their bytes, once there are `enough` of them. A row stays if
     /// it may still be among the best.
     fn bound_pending(&mut self, position: usize, coded: &CodedRows<'_>, enough: usize) {
         if self.pending.len() < enough {
@@ -294,8 +305,7 @@ impl<'a> Cascade<'a> {
 
     /// Bound a row by everything but its float32 values.
     fn consider(&mut self, position: usize, coded: &CodedRows<'_>, row: u32) {
-        let (high, low) = (coded.high_row(row as usize), coded.low_row(row as usize));
-        let sum = self.kernel.code_sum(high, low, self.query);
+        let sum = self.kernel.code_sum(coded.byte_row(row as usize), self.query);
         let (lower, upper) = self.query.range(coded.bounds[row as usize], sum);
         if upper < self.threshold {
             return;

@@ -1,4 +1,4 @@
-//! Fixed-capacity rows: float32 vectors, their nested codes and bounds, and their ids.
+//! Fixed-capacity rows: float32 vectors, their codes and bounds, and their ids.
 //!
 //! One writer appends; readers hold views, each with the length and the dead rows it was
 //! published with.
@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::append_buffer::{AppendBuffer, Appender, Line};
-use crate::quant::{RowBound, code_stride, row_stride};
+use crate::quant::{RowBound, byte_stride, nibble_stride, row_stride};
 use crate::simd::{CHUNK, CodedRows, Kernel};
 
 /// Most rows in one segment. Small enough that compacting one never holds a writer for long.
@@ -14,10 +14,11 @@ pub(crate) const SEGMENT_ROWS: usize = 8192;
 
 pub(crate) struct Segment {
     row_stride: usize,
-    code_stride: usize,
+    nibble_stride: usize,
+    byte_stride: usize,
     vectors: Arc<AppendBuffer<Line>>,
-    high: Arc<AppendBuffer<Line>>,
-    low: Arc<AppendBuffer<Line>>,
+    nibbles: Arc<AppendBuffer<Line>>,
+    bytes: Arc<AppendBuffer<Line>>,
     bounds: Arc<AppendBuffer<RowBound>>,
     ids: Arc<AppendBuffer<i64>>,
 }
@@ -31,9 +32,10 @@ impl Segment {
 
     pub(crate) fn coded(&self) -> CodedRows<'_> {
         CodedRows {
-            high: bytemuck::cast_slice(self.high.filled()),
-            low: bytemuck::cast_slice(self.low.filled()),
-            stride: self.code_stride,
+            nibbles: bytemuck::cast_slice(self.nibbles.filled()),
+            nibble_stride: self.nibble_stride,
+            bytes: bytemuck::cast_slice(self.bytes.filled()),
+            byte_stride: self.byte_stride,
             bounds: self.bounds.filled(),
         }
     }
@@ -48,7 +50,8 @@ impl Segment {
 
     pub(crate) fn bytes(&self) -> usize {
         let bound = size_of::<RowBound>() + size_of::<i64>();
-        self.capacity() * (self.row_stride * size_of::<f32>() + 2 * self.code_stride + bound)
+        self.capacity()
+            * (self.row_stride * size_of::<f32>() + self.nibble_stride + self.byte_stride + bound)
     }
 }
 
@@ -57,42 +60,52 @@ pub(crate) struct SegmentWriter {
     kernel: &'static dyn Kernel,
     segment: Arc<Segment>,
     vectors: Appender<Line>,
-    high: Appender<Line>,
-    low: Appender<Line>,
+    nibbles: Appender<Line>,
+    bytes: Appender<Line>,
     bounds: Appender<RowBound>,
     ids: Appender<i64>,
     dim: usize,
     row: Box<[Line]>,
-    codes: Box<[u8]>,
-    high_row: Box<[Line]>,
-    low_row: Box<[Line]>,
+    nibble_row: Box<[Line]>,
+    byte_row: Box<[Line]>,
     len: usize,
 }
 
 impl SegmentWriter {
     pub(crate) fn new(kernel: &'static dyn Kernel, dim: usize, capacity: usize) -> Self {
-        let (row_stride, code_stride) = (row_stride(dim), code_stride(dim));
-        let row_lines = row_stride * size_of::<f32>() / size_of::<Line>();
-        let code_lines = code_stride / size_of::<Line>();
+        let (row_stride, nibble_stride, byte_stride) =
+            (row_stride(dim), nibble_stride(dim), byte_stride(dim));
+        let lines = |bytes: usize| bytes / size_of::<Line>();
+        let row_lines = lines(row_stride * size_of::<f32>());
         let (vectors, vectors_appender) = AppendBuffer::with_capacity(capacity * row_lines);
-        let (high, high_appender) = AppendBuffer::with_capacity(capacity * code_lines);
-        let (low, low_appender) = AppendBuffer::with_capacity(capacity * code_lines);
+        let (nibbles, nibbles_appender) =
+            AppendBuffer::with_capacity(capacity * lines(nibble_stride));
+        let (bytes, bytes_appender) = AppendBuffer::with_capacity(capacity * lines(byte_stride));
         let (bounds, bounds_appender) = AppendBuffer::with_capacity(capacity);
         let (ids, ids_appender) = AppendBuffer::with_capacity(capacity);
-        let segment = Segment { row_stride, code_stride, vectors, high, low, bounds, ids };
+        let segment = Segment {
+            row_stride,
+            nibble_stride,
+            byte_stride,
+            vectors,
+            nibbles,
+            bytes,
+            bounds,
+            ids,
+        };
         Self {
             kernel,
             segment: Arc::new(segment),
             vectors: vectors_appender,
-            high: high_appender,
-            low: low_appender,
+            nibbles: nibbles_appender,
+            bytes: bytes_appender,
             bounds: bounds_appender,
             ids: ids_appender,
             dim,
             row: bytemuck::allocation::zeroed_slice_box(row_lines),
-            codes: vec![0; 2 * code_stride].into(),
-            high_row: bytemuck::allocation::zeroed_slice_box(code_lines),
-            low_row: bytemuck::allocation::zeroed_slice_box(code_lines),
+            nibble_row: bytemuck::allocation::zeroed_slice_box(lines(nibble_stride)),
+            // Nibbles are packed from pairs of lines of bytes.
+            byte_row: bytemuck::allocation::zeroed_slice_box(lines(2 * nibble_stride)),
             len: 0,
         }
     }
@@ -115,13 +128,13 @@ impl SegmentWriter {
         write(row);
         let bound = self.kernel.encode(
             &row[..self.dim],
-            &mut self.codes,
-            bytemuck::cast_slice_mut(&mut self.high_row),
-            bytemuck::cast_slice_mut(&mut self.low_row),
+            bytemuck::cast_slice_mut(&mut self.byte_row),
+            bytemuck::cast_slice_mut(&mut self.nibble_row),
         );
+        let byte_lines = self.segment.byte_stride / size_of::<Line>();
         self.vectors.append(&self.row);
-        self.high.append(&self.high_row);
-        self.low.append(&self.low_row);
+        self.nibbles.append(&self.nibble_row);
+        self.bytes.append(&self.byte_row[..byte_lines]);
         self.append_bound(id, bound);
     }
 
@@ -129,8 +142,8 @@ impl SegmentWriter {
     pub(crate) fn append_from(&mut self, other: &Segment, row: usize) {
         let coded = other.coded();
         self.vectors.append(bytemuck::cast_slice(other.vector(row)));
-        self.high.append(bytemuck::cast_slice(coded.high_row(row)));
-        self.low.append(bytemuck::cast_slice(coded.low_row(row)));
+        self.nibbles.append(bytemuck::cast_slice(coded.nibble_row(row)));
+        self.bytes.append(bytemuck::cast_slice(coded.byte_row(row)));
         let bound = coded.bounds[row];
         self.append_bound(other.ids()[row], bound);
     }

@@ -1,10 +1,10 @@
-//! AVX2 with FMA: eight rows at a time, a cache line of nibbles a step.
+//! AVX2 with FMA: eight rows at a time, a cache line of codes a step.
 #![expect(unsafe_code, reason = "vector loads, prefetches and calls of AVX2 functions")]
 
 use std::arch::x86_64::*;
 
-use super::{BothLines, CHUNK, CodedRows, Depth, Kernel, Limit, Lines, eight_from, eight_of};
-use crate::quant::{self, LINE_COMPONENTS, QueryCodes, RowBound};
+use super::{CHUNK, CodedRows, Depth, Kernel, Limit, Lines, eight_from, eight_of};
+use crate::quant::{self, LINE_COMPONENTS, Plane, QueryCodes, RowBound};
 
 /// Rows summed side by side: eight accumulators leave registers for the query and the products.
 const ROWS: usize = 8;
@@ -31,9 +31,9 @@ impl Kernel for Avx2 {
         unsafe { dot(row, query) }
     }
 
-    fn encode(&self, row: &[f32], codes: &mut [u8], high: &mut [u8], low: &mut [u8]) -> RowBound {
+    fn encode(&self, row: &[f32], bytes: &mut [u8], nibbles: &mut [u8]) -> RowBound {
         // SAFETY: as in `dot`.
-        unsafe { encode(row, codes, high, low) }
+        unsafe { encode(row, bytes, nibbles) }
     }
 
     fn query_codes(&self, query: &[f32]) -> QueryCodes {
@@ -41,9 +41,9 @@ impl Kernel for Avx2 {
         unsafe { query_codes(query) }
     }
 
-    fn code_sum(&self, high: &[u8], low: &[u8], query: &QueryCodes) -> i64 {
+    fn code_sum(&self, bytes: &[u8], query: &QueryCodes) -> i64 {
         // SAFETY: as in `dot`.
-        unsafe { code_sum(high, low, query) }
+        unsafe { code_sum(bytes, query) }
     }
 
     fn reaching(&self, rows: &CodedRows<'_>, first: usize, count: usize, limit: &Limit<'_>) -> u64 {
@@ -74,9 +74,10 @@ fn reaching(rows: &CodedRows<'_>, first: usize, count: usize, limit: &Limit<'_>)
     let whole = count - count % ROWS;
     for from in (0..whole).step_by(ROWS) {
         let start = first + from;
+        let lines = rows.run_lines(limit.depth, start);
         let sums = match limit.depth {
-            Depth::Coarse => nibble_sums::<true>(rows.run_lines(start), limit.query),
-            Depth::Full => full_sums(rows, eight_from(start, ROWS), limit.query),
+            Depth::Coarse => nibble_sums::<true>(lines, limit.plane),
+            Depth::Full => byte_sums::<true>(lines, limit.plane),
         };
         let bounds = bounds_of(rows, eight_from(start, ROWS));
         mask |= bits_reaching(&bounds, sums, limit) << from;
@@ -111,9 +112,10 @@ fn picked_reaching(
     count: usize,
     limit: &Limit<'_>,
 ) -> u64 {
+    let lines = rows.picked_lines(limit.depth, picked);
     let sums = match limit.depth {
-        Depth::Coarse => nibble_sums::<false>(rows.picked_lines(picked), limit.query),
-        Depth::Full => full_sums(rows, picked, limit.query),
+        Depth::Coarse => nibble_sums::<false>(lines, limit.plane),
+        Depth::Full => byte_sums::<false>(lines, limit.plane),
     };
     bits_reaching(&bounds_of(rows, picked), sums, limit) & (u64::MAX >> (CHUNK - count))
 }
@@ -171,25 +173,25 @@ fn bits_reaching(bounds: &Bounds, sums: __m256i, limit: &Limit<'_>) -> u64 {
     let twice = _mm256_add_epi32(sums, sums);
     let sums = _mm256_sub_epi32(twice, _mm256_set1_epi32(limit.middle));
     let middle = _mm256_mul_ps(_mm256_cvtepi32_ps(sums), _mm256_set1_ps(limit.factor));
-    let error = _mm256_mul_ps(bounds.norm, _mm256_set1_ps(limit.query.coarse_error));
-    let slack =
-        _mm256_fmadd_ps(bounds.residual(limit.depth), _mm256_set1_ps(limit.query.norm), error);
+    let error = _mm256_mul_ps(bounds.norm, _mm256_set1_ps(limit.plane.error));
+    let slack = _mm256_fmadd_ps(bounds.residual(limit.depth), _mm256_set1_ps(limit.norm), error);
     let upper = _mm256_fmadd_ps(bounds.scale, middle, slack);
     // Not-less-than, unordered: a bound that overflowed to NaN must keep its row.
     let keep = _mm256_cmp_ps::<_CMP_NLT_UQ>(upper, _mm256_set1_ps(limit.threshold));
     u64::from(_mm256_movemask_ps(keep).cast_unsigned())
 }
 
-/// The sums of stored nibbles times the high plane, of eight rows. With `AHEAD` the nibbles
+/// The sums of nibbles times their plane, of eight rows. With `AHEAD` the nibbles
 /// that follow are fetched.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-fn nibble_sums<const AHEAD: bool>(lines: [Lines<'_>; ROWS], query: &QueryCodes) -> __m256i {
+fn nibble_sums<const AHEAD: bool>(lines: [Lines<'_>; ROWS], plane: &Plane) -> __m256i {
     let [a, b, c, d, e, f, g, h] = lines;
     // Zipped iterators, because indexing eight slices would check each of them at every step.
     let lines = a.zip(b).zip(c.zip(d)).zip(e.zip(f).zip(g.zip(h)));
     let mut sums = [_mm256_setzero_si256(); ROWS];
-    for (parts, (((a, b), (c, d)), ((e, f), (g, h)))) in query.high.as_chunks().0.iter().zip(lines)
+    for (parts, (((a, b), (c, d)), ((e, f), (g, h)))) in
+        plane.values.as_chunks().0.iter().zip(lines)
     {
         let parts = load_parts(parts);
         for (sum, line) in sums.iter_mut().zip([a, b, c, d, e, f, g, h]) {
@@ -202,35 +204,45 @@ fn nibble_sums<const AHEAD: bool>(lines: [Lines<'_>; ROWS], query: &QueryCodes) 
     add_across(sums)
 }
 
-/// The sums of both stored nibbles, `16·high + low`, times the high plane, of eight rows.
+/// The sums of bytes times their plane, of eight rows. With `AHEAD` the bytes that follow are
+/// fetched.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-fn full_sums(rows: &CodedRows<'_>, picked: [usize; ROWS], query: &QueryCodes) -> __m256i {
-    let [a, b, c, d, e, f, g, h] = picked;
-    let lines = |row| rows.both_lines(row);
-    let front = four_full_sums([lines(a), lines(b), lines(c), lines(d)], query);
-    let back = four_full_sums([lines(e), lines(f), lines(g), lines(h)], query);
-    _mm256_set_m128i(back, front)
-}
-
-/// As `full_sums`, of four rows: their eight arrays fit the general registers.
-#[inline]
-#[target_feature(enable = "avx2,fma")]
-fn four_full_sums(lines: [BothLines<'_>; 4], query: &QueryCodes) -> __m128i {
-    let [a, b, c, d] = lines;
-    let (ones, sixteens) = (_mm256_set1_epi16(1), _mm256_set1_epi16(16));
-    let mut sums = [_mm256_setzero_si256(); 4];
-    for (parts, ((a, b), (c, d))) in query.high.as_chunks().0.iter().zip(a.zip(b).zip(c.zip(d))) {
-        let parts = load_parts(parts);
-        for (sum, (high, low)) in sums.iter_mut().zip([a, b, c, d]) {
-            let high = _mm256_madd_epi16(line_pairs(high, parts), sixteens);
-            let low = _mm256_madd_epi16(line_pairs(low, parts), ones);
-            *sum = _mm256_add_epi32(*sum, _mm256_add_epi32(high, low));
+fn byte_sums<const AHEAD: bool>(lines: [Lines<'_>; ROWS], plane: &Plane) -> __m256i {
+    let [a, b, c, d, e, f, g, h] = lines;
+    let lines = a.zip(b).zip(c.zip(d)).zip(e.zip(f).zip(g.zip(h)));
+    let mut sums = [_mm256_setzero_si256(); ROWS];
+    for (parts, (((a, b), (c, d)), ((e, f), (g, h)))) in
+        plane.values.as_chunks().0.iter().zip(lines)
+    {
+        let parts = halves_i8(parts);
+        for (sum, line) in sums.iter_mut().zip([a, b, c, d, e, f, g, h]) {
+            if AHEAD {
+                prefetch(line.as_ptr().wrapping_add(PREFETCH_BYTES));
+            }
+            *sum = add_bytes(*sum, line, parts);
         }
     }
-    let [a, b, c, d] = sums;
-    let four = _mm256_hadd_epi32(_mm256_hadd_epi32(a, b), _mm256_hadd_epi32(c, d));
-    _mm_add_epi32(_mm256_castsi256_si128(four), _mm256_extracti128_si256::<1>(four))
+    add_across(sums)
+}
+
+/// Add one line's bytes times their parts of a plane. Pairs of products are at most 2·255·64 in
+/// magnitude, below 2¹⁵.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn add_bytes(sum: __m256i, line: &[u8; LINE], [first, second]: [__m256i; 2]) -> __m256i {
+    let ones = _mm256_set1_epi16(1);
+    let [front, back] = line.as_chunks::<WIDTH>().0 else { unreachable!("twice 32 are 64") };
+    let front = _mm256_madd_epi16(_mm256_maddubs_epi16(load_u8x32(front), first), ones);
+    let back = _mm256_madd_epi16(_mm256_maddubs_epi16(load_u8x32(back), second), ones);
+    _mm256_add_epi32(sum, _mm256_add_epi32(front, back))
+}
+
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn halves_i8(parts: &[i8; LINE]) -> [__m256i; 2] {
+    let [first, second] = parts.as_chunks::<WIDTH>().0 else { unreachable!("twice 32 are 64") };
+    [load_i8x32(first), load_i8x32(second)]
 }
 
 /// The sum of one line's nibbles times their parts of a plane, in eight lanes.
@@ -280,8 +292,8 @@ pub(super) fn add_across(sums: [__m256i; ROWS]) -> __m256i {
 }
 
 #[target_feature(enable = "avx2,fma")]
-fn encode(row: &[f32], codes: &mut [u8], high: &mut [u8], low: &mut [u8]) -> RowBound {
-    quant::encode(row, codes, high, low)
+fn encode(row: &[f32], bytes: &mut [u8], nibbles: &mut [u8]) -> RowBound {
+    quant::encode(row, bytes, nibbles)
 }
 
 #[target_feature(enable = "avx2,fma")]
@@ -290,25 +302,17 @@ fn query_codes(query: &[f32]) -> QueryCodes {
 }
 
 #[target_feature(enable = "avx2,fma")]
-fn code_sum(high: &[u8], low: &[u8], query: &QueryCodes) -> i64 {
-    let planes = query.high.as_chunks().0.iter().zip(query.low.as_chunks().0);
-    let nibbles = high.as_chunks().0.iter().zip(low.as_chunks().0);
-    let mut with_high = [_mm256_setzero_si256(); 2];
-    let mut with_low = [_mm256_setzero_si256(); 2];
-    for ((high, low), (high_parts, low_parts)) in nibbles.zip(planes) {
-        let (high_parts, low_parts) = (load_parts(high_parts), load_parts(low_parts));
-        with_high[0] = _mm256_add_epi32(with_high[0], line_sum(high, high_parts));
-        with_high[1] = _mm256_add_epi32(with_high[1], line_sum(low, high_parts));
-        with_low[0] = _mm256_add_epi32(with_low[0], line_sum(high, low_parts));
-        with_low[1] = _mm256_add_epi32(with_low[1], line_sum(low, low_parts));
+fn code_sum(bytes: &[u8], query: &QueryCodes) -> i64 {
+    let (high, low) = (query.high.values.as_chunks().0, query.low.values.as_chunks().0);
+    let mut sums = [_mm256_setzero_si256(); 2];
+    for (line, (high, low)) in bytes.as_chunks().0.iter().zip(high.iter().zip(low)) {
+        sums[0] = add_bytes(sums[0], line, halves_i8(high));
+        sums[1] = add_bytes(sums[1], line, halves_i8(low));
     }
-    let zero = _mm256_setzero_si256();
-    let ([a, b], [c, d]) = (with_high, with_low);
-    let sums = add_across([a, b, c, d, zero, zero, zero, zero]);
-    query.code_sum(
-        [_mm256_extract_epi32::<0>(sums), _mm256_extract_epi32::<1>(sums)],
-        [_mm256_extract_epi32::<2>(sums), _mm256_extract_epi32::<3>(sums)],
-    )
+    let pairs = _mm256_hadd_epi32(sums[0], sums[1]);
+    let four = _mm_add_epi32(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256::<1>(pairs));
+    let both = _mm_hadd_epi32(four, four);
+    query.code_sum(_mm_extract_epi32::<0>(both), _mm_extract_epi32::<1>(both))
 }
 
 #[target_feature(enable = "avx2,fma")]
@@ -341,10 +345,7 @@ fn halves(values: &[f32; 8]) -> [__m256d; 2] {
 
 fn prefetch_coded(rows: &CodedRows<'_>, row: usize, depth: Depth) {
     prefetch(std::ptr::from_ref(&rows.bounds[row]).cast());
-    prefetch_lines(rows.high_row(row));
-    if depth == Depth::Full {
-        prefetch_lines(rows.low_row(row));
-    }
+    prefetch_lines(rows.row(depth, row));
 }
 
 fn prefetch_lines(bytes: &[u8]) {

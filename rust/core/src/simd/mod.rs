@@ -13,7 +13,7 @@ mod tests;
 use std::sync::OnceLock;
 
 use crate::Error;
-use crate::quant::{BYTE_MIDDLE, NIBBLE_MIDDLE, QueryCodes, RowBound};
+use crate::quant::{BYTE_MIDDLE, NIBBLE_MIDDLE, Plane, QueryCodes, RowBound};
 
 /// Rows are looked at in chunks of this many, the bits of one mask.
 pub(crate) const CHUNK: usize = 64;
@@ -21,49 +21,53 @@ pub(crate) const CHUNK: usize = 64;
 /// Float64 sums go over this many lanes and then through a fixed tree, in every kernel.
 pub(crate) const LANES: usize = 8;
 
-/// The cache lines of one row's nibbles.
+/// The cache lines of one row's codes.
 type Lines<'a> = std::slice::Iter<'a, [u8; 64]>;
 
-/// The cache lines of one row's high and low nibbles.
-type BothLines<'a> = std::iter::Zip<Lines<'a>, Lines<'a>>;
-
-/// The nested codes of a segment's rows.
+/// The codes of a segment's rows.
 #[derive(Clone, Copy)]
 pub(crate) struct CodedRows<'a> {
-    /// `stride` bytes a row, laid out as `quant` packs them.
-    pub(crate) high: &'a [u8],
-    pub(crate) low: &'a [u8],
-    pub(crate) stride: usize,
+    /// Laid out as `quant` packs them, `nibble_stride` bytes a row.
+    pub(crate) nibbles: &'a [u8],
+    pub(crate) nibble_stride: usize,
+    pub(crate) bytes: &'a [u8],
+    pub(crate) byte_stride: usize,
     pub(crate) bounds: &'a [RowBound],
 }
 
 impl<'a> CodedRows<'a> {
-    pub(crate) fn high_row(&self, row: usize) -> &'a [u8] {
-        &self.high[row * self.stride..(row + 1) * self.stride]
+    pub(crate) fn nibble_row(&self, row: usize) -> &'a [u8] {
+        &self.nibbles[row * self.nibble_stride..(row + 1) * self.nibble_stride]
     }
 
-    pub(crate) fn low_row(&self, row: usize) -> &'a [u8] {
-        &self.low[row * self.stride..(row + 1) * self.stride]
+    pub(crate) fn byte_row(&self, row: usize) -> &'a [u8] {
+        &self.bytes[row * self.byte_stride..(row + 1) * self.byte_stride]
     }
 
-    /// The high nibbles of eight rows, named by number.
+    /// The codes of one row that `depth` looks at.
     #[inline]
-    fn picked_lines(&self, picked: [usize; 8]) -> [Lines<'a>; 8] {
-        eight(|at| self.high_row(picked[at]).as_chunks().0.iter())
+    fn row(&self, depth: Depth, row: usize) -> &'a [u8] {
+        match depth {
+            Depth::Coarse => self.nibble_row(row),
+            Depth::Full => self.byte_row(row),
+        }
     }
 
-    /// The high nibbles of eight consecutive rows.
+    /// The codes of eight rows, named by number.
     #[inline]
-    fn run_lines(&self, first: usize) -> [Lines<'a>; 8] {
-        let run = &self.high[first * self.stride..(first + 8) * self.stride];
-        eight(|row| run[row * self.stride..][..self.stride].as_chunks().0.iter())
+    fn picked_lines(&self, depth: Depth, picked: [usize; 8]) -> [Lines<'a>; 8] {
+        eight(|at| self.row(depth, picked[at]).as_chunks().0.iter())
     }
 
-    /// Both nibbles of one row, line by line.
+    /// The codes of eight consecutive rows.
     #[inline]
-    fn both_lines(&self, row: usize) -> BothLines<'a> {
-        let low = self.low_row(row).as_chunks().0.iter();
-        self.high_row(row).as_chunks().0.iter().zip(low)
+    fn run_lines(&self, depth: Depth, first: usize) -> [Lines<'a>; 8] {
+        let (codes, stride) = match depth {
+            Depth::Coarse => (self.nibbles, self.nibble_stride),
+            Depth::Full => (self.bytes, self.byte_stride),
+        };
+        let run = &codes[first * stride..(first + 8) * stride];
+        eight(|row| run[row * stride..][..stride].as_chunks().0.iter())
     }
 }
 
@@ -76,30 +80,34 @@ fn eight<T>(of: impl Fn(usize) -> T) -> [T; 8] {
 /// How much of a row's codes is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Depth {
-    /// High nibbles.
+    /// High nibbles, with the plane for them.
     Coarse,
-    /// Both nibbles.
+    /// Bytes, with their high plane.
     Full,
 }
 
-/// What a row must reach, by its codes and the query's high plane.
+/// What a row must reach, by the codes that `depth` looks at.
 pub(crate) struct Limit<'a> {
     depth: Depth,
-    query: &'a QueryCodes,
-    /// Scores times `query.power`.
+    plane: &'a Plane,
+    /// `‖q‖` with slack.
+    norm: f32,
+    /// Scores times the query's power of two.
     threshold: f32,
     /// What twice a sum is at the middle of a row's range.
     middle: i32,
+    /// `q̂·x̂` is `scale·factor·(twice a sum − middle)`.
     factor: f32,
 }
 
 impl<'a> Limit<'a> {
     pub(crate) fn new(depth: Depth, query: &'a QueryCodes, threshold: f32) -> Self {
-        let (middle, factor) = match depth {
-            Depth::Coarse => (NIBBLE_MIDDLE, query.coarse_factor()),
-            Depth::Full => (BYTE_MIDDLE, query.full_factor()),
+        let (plane, middle, half_step) = match depth {
+            Depth::Coarse => (&query.nibble_plane, NIBBLE_MIDDLE, 8.0),
+            Depth::Full => (&query.high, BYTE_MIDDLE, 0.5),
         };
-        Self { depth, query, threshold, middle: middle * query.high_sum, factor }
+        let (middle, factor) = (middle * plane.sum, half_step * plane.step);
+        Self { depth, plane, norm: query.norm, threshold, middle, factor }
     }
 }
 
@@ -125,13 +133,13 @@ pub(crate) trait Kernel: Sync {
     fn dot(&self, row: &[f32], query: &[f64]) -> f64;
 
     /// [`crate::quant::encode`], compiled for this kernel's instructions.
-    fn encode(&self, row: &[f32], codes: &mut [u8], high: &mut [u8], low: &mut [u8]) -> RowBound;
+    fn encode(&self, row: &[f32], bytes: &mut [u8], nibbles: &mut [u8]) -> RowBound;
 
     /// [`QueryCodes::new`], compiled for this kernel's instructions.
     fn query_codes(&self, query: &[f32]) -> QueryCodes;
 
-    /// The sum over both nibbles and both planes, see [`QueryCodes::code_sum`].
-    fn code_sum(&self, high: &[u8], low: &[u8], query: &QueryCodes) -> i64;
+    /// The sum of a row's bytes with both their planes, see [`QueryCodes::code_sum`].
+    fn code_sum(&self, bytes: &[u8], query: &QueryCodes) -> i64;
 
     /// Bit `i` is set unless row `first + i` certainly stays below the limit. `count` is at most
     /// [`CHUNK`].

@@ -20,17 +20,16 @@ impl Kernel for Portable {
         add_lanes(lanes)
     }
 
-    fn encode(&self, row: &[f32], codes: &mut [u8], high: &mut [u8], low: &mut [u8]) -> RowBound {
-        encode(row, codes, high, low)
+    fn encode(&self, row: &[f32], bytes: &mut [u8], nibbles: &mut [u8]) -> RowBound {
+        encode(row, bytes, nibbles)
     }
 
     fn query_codes(&self, query: &[f32]) -> QueryCodes {
         QueryCodes::new(query)
     }
 
-    fn code_sum(&self, high: &[u8], low: &[u8], query: &QueryCodes) -> i64 {
-        let sums = |plane: &[i8]| [nibble_sum(high, plane), nibble_sum(low, plane)];
-        query.code_sum(sums(&query.high), sums(&query.low))
+    fn code_sum(&self, bytes: &[u8], query: &QueryCodes) -> i64 {
+        query.code_sum(byte_sum(bytes, &query.high.values), byte_sum(bytes, &query.low.values))
     }
 
     fn reaching(&self, rows: &CodedRows<'_>, first: usize, count: usize, limit: &Limit<'_>) -> u64 {
@@ -55,18 +54,16 @@ fn mask(bits: impl Iterator<Item = bool>) -> u64 {
 }
 
 fn may_reach(rows: &CodedRows<'_>, row: usize, limit: &Limit<'_>) -> bool {
-    let plane = &limit.query.high;
-    let high = nibble_sum(rows.high_row(row), plane);
     let sum = match limit.depth {
-        Depth::Coarse => high,
-        Depth::Full => 16 * high + nibble_sum(rows.low_row(row), plane),
+        Depth::Coarse => nibble_sum(rows.nibble_row(row), &limit.plane.values),
+        Depth::Full => byte_sum(rows.byte_row(row), &limit.plane.values),
     };
     let bound = &rows.bounds[row];
     let residual = match limit.depth {
         Depth::Coarse => bound.coarse_residual,
         Depth::Full => bound.residual,
     };
-    let slack = residual * limit.query.norm + bound.norm * limit.query.coarse_error;
+    let slack = residual * limit.norm + bound.norm * limit.plane.error;
     let upper = bound.scale * ((2 * sum - limit.middle) as f32 * limit.factor) + slack;
     // A bound that overflowed to NaN must keep its row.
     upper >= limit.threshold || upper.is_nan()
@@ -83,4 +80,8 @@ fn nibble_sum(nibbles: &[u8], plane: &[i8]) -> i32 {
         }
     }
     sum
+}
+
+fn byte_sum(bytes: &[u8], plane: &[i8]) -> i32 {
+    bytes.iter().zip(plane).map(|(code, part)| i32::from(*code) * i32::from(*part)).sum()
 }

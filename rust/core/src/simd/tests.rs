@@ -1,7 +1,7 @@
 //! One check for every kernel, against naive sums, at lengths around every vector width.
 
 use super::*;
-use crate::quant::{MAX_DIM, code_stride, encode, rounded_down, row_stride};
+use crate::quant::{MAX_DIM, byte_stride, encode, nibble_stride, rounded_down, row_stride};
 
 /// Deterministic numbers in −1..1, some of them large or tiny (`SplitMix64`).
 struct Numbers(u64);
@@ -58,9 +58,8 @@ fn code_sums_are_exact_in_every_kernel() {
     let mut numbers = Numbers(2);
     for dim in DIMS {
         let query = QueryCodes::new(&numbers.vector(dim));
-        let stride = code_stride(dim);
-        let nibbles: Vec<u8> = (0..2 * stride).map(|_| numbers.bits() as u8).collect();
-        check_code_sums(&nibbles[..stride], &nibbles[stride..], &query);
+        let bytes: Vec<u8> = (0..byte_stride(dim)).map(|_| numbers.bits() as u8).collect();
+        check_code_sums(&bytes, &query);
     }
 }
 
@@ -69,41 +68,35 @@ fn code_sums_do_not_saturate_at_the_extremes() {
     for dim in [128, 4096, MAX_DIM] {
         for value in [1.0, -1.0] {
             let query = QueryCodes::new(&vec![value; dim]);
-            assert!(query.high.iter().all(|part| part.abs() == 127));
-            for nibbles in [0xff, 0x80, 0x00] {
-                check_code_sums(&vec![nibbles; dim / 2], &vec![nibbles; dim / 2], &query);
+            assert!(query.high.values.iter().all(|part| part.abs() >= 63));
+            for byte in [0xff, 0x80, 0x00] {
+                check_code_sums(&vec![byte; dim], &query);
             }
         }
     }
 }
 
-/// Stored nibble `at` of a row.
-fn nibble(nibbles: &[u8], at: usize) -> i64 {
-    let byte = nibbles[at / 128 * 64 + at % 64];
-    i64::from(if at % 128 < 64 { byte & 15 } else { byte >> 4 })
-}
-
-fn check_code_sums(high: &[u8], low: &[u8], query: &QueryCodes) {
-    let term = |at: usize| {
-        let code = 2 * (16 * nibble(high, at) + nibble(low, at)) - 255;
-        code * (256 * i64::from(query.high[at]) + i64::from(query.low[at]))
+fn check_code_sums(bytes: &[u8], query: &QueryCodes) {
+    let term = |(at, byte): (usize, &u8)| {
+        let part = 128 * i64::from(query.high.values[at]) + i64::from(query.low.values[at]);
+        (2 * i64::from(*byte) - 255) * part
     };
-    let wanted: i64 = (0..2 * high.len()).map(term).sum();
+    let wanted: i64 = bytes.iter().enumerate().map(term).sum();
     for kernel in supported() {
-        assert_eq!(kernel.code_sum(high, low, query), wanted, "{}", kernel.name());
+        assert_eq!(kernel.code_sum(bytes, query), wanted, "{}", kernel.name());
     }
 }
 
 #[test]
-fn encoding_gives_the_same_codes_in_every_kernel_and_bounds_that_hold() {
+fn encoding_gives_the_same_codes_in_every_kernel() {
     let mut numbers = Numbers(5);
     for dim in DIMS {
         let row = numbers.vector(dim);
-        let stride = code_stride(dim);
+        let stride = nibble_stride(dim);
         let encoded = supported().into_iter().map(|kernel| {
-            let (mut high, mut low) = (vec![0; stride], vec![0; stride]);
-            let bound = kernel.encode(&row, &mut vec![0; 2 * stride], &mut high, &mut low);
-            (high, low, bound.scale)
+            let (mut bytes, mut nibbles) = (vec![0; 2 * stride], vec![0; stride]);
+            let bound = kernel.encode(&row, &mut bytes, &mut nibbles);
+            (bytes, nibbles, bound.scale)
         });
         let all: Vec<_> = encoded.collect();
         assert!(all.windows(2).all(|pair| pair[0] == pair[1]), "dim {dim}");
@@ -113,30 +106,30 @@ fn encoding_gives_the_same_codes_in_every_kernel_and_bounds_that_hold() {
 struct Rows {
     dim: usize,
     vectors: Vec<Vec<f32>>,
-    high: Vec<u8>,
-    low: Vec<u8>,
+    nibbles: Vec<u8>,
+    bytes: Vec<u8>,
     bounds: Vec<RowBound>,
 }
 
 impl Rows {
     fn new(dim: usize, vectors: Vec<Vec<f32>>) -> Self {
-        let mut rows = Self { dim, vectors, high: Vec::new(), low: Vec::new(), bounds: Vec::new() };
-        let stride = code_stride(dim);
-        for vector in &rows.vectors {
-            let (mut high, mut low) = (vec![0; stride], vec![0; stride]);
-            let bound = encode(&vector[..dim], &mut vec![0; 2 * stride], &mut high, &mut low);
-            rows.high.extend(high);
-            rows.low.extend(low);
-            rows.bounds.push(bound);
+        let (mut all_nibbles, mut all_bytes, mut bounds) = (Vec::new(), Vec::new(), Vec::new());
+        let stride = nibble_stride(dim);
+        for vector in &vectors {
+            let (mut bytes, mut nibbles) = (vec![0; 2 * stride], vec![0; stride]);
+            bounds.push(encode(&vector[..dim], &mut bytes, &mut nibbles));
+            all_bytes.extend(&bytes[..byte_stride(dim)]);
+            all_nibbles.extend(nibbles);
         }
-        rows
+        Self { dim, vectors, nibbles: all_nibbles, bytes: all_bytes, bounds }
     }
 
     fn coded(&self) -> CodedRows<'_> {
         CodedRows {
-            high: &self.high,
-            low: &self.low,
-            stride: code_stride(self.dim),
+            nibbles: &self.nibbles,
+            nibble_stride: nibble_stride(self.dim),
+            bytes: &self.bytes,
+            byte_stride: byte_stride(self.dim),
             bounds: &self.bounds,
         }
     }
