@@ -20,9 +20,9 @@ const SMALL_SHARE: usize = 32;
 
 impl MemoryIndex {
     /// Compact what the last change made due.
-    pub(crate) fn compact_where_due(&self, mut writer: MutexGuard<'_, Writer>) {
+    pub(crate) fn compact_where_due(&self, writer: MutexGuard<'_, Writer>) {
         let current = self.snapshot();
-        let victims = due(&current.vectors, writer.tail_serial());
+        let victims = due(&current.vectors, writer.tail_number());
         let Some(first) = victims.first() else { return };
         let rows: usize = victims.iter().map(SegmentView::live_count).sum();
         let row_bytes = first.segment.bytes() / first.segment.capacity();
@@ -31,7 +31,7 @@ impl MemoryIndex {
         let behind = current.vectors.dead_count() > current.vectors.places.len();
         if rows * row_bytes <= INLINE_BYTES || behind {
             let copy = self.shared.copy_of(&victims);
-            self.shared.install(&mut writer, &victims, &copy);
+            self.shared.install(&victims, &copy);
             return;
         }
         drop(writer);
@@ -56,14 +56,14 @@ fn compact_in_background(shared: &Arc<Shared>) {
 
 impl Shared {
     fn compact_once(&self) -> bool {
-        let tail = self.writer.lock().tail_serial();
+        let tail = self.writer.lock().tail_number();
         let victims = due(&self.snapshot().vectors, tail);
         if victims.is_empty() {
             return false;
         }
         let copy = self.copy_of(&victims);
-        let mut writer = self.writer.lock();
-        self.install(&mut writer, &victims, &copy);
+        let _writer = self.writer.lock();
+        self.install(&victims, &copy);
         true
     }
 
@@ -79,35 +79,41 @@ impl Shared {
         copy
     }
 
-    /// Swap `victims` for their copy, unless one of them has gone meanwhile.
-    fn install(&self, writer: &mut Writer, victims: &[SegmentView], copy: &SegmentWriter) {
+    /// Swap `victims` for their copy, unless one of them has gone meanwhile. The caller holds the
+    /// writer's lock.
+    fn install(&self, victims: &[SegmentView], copy: &SegmentWriter) {
         let mut draft = self.snapshot().vectors.clone();
-        if victims.iter().any(|victim| draft.position(victim.serial).is_none()) {
+        if !victims.iter().all(|victim| still_there(&draft, victim)) {
             return;
         }
-        let serial = writer.next_serial();
-        let mut view = SegmentView::new(serial, Arc::clone(copy.segment()), copy.len());
-        let old_places = victims.iter().flat_map(live_places);
+        let number = draft.add(copy.segment(), copy.len());
         let mut died = Vec::new();
+        let old_places = victims.iter().flat_map(live_places);
         for (row, (old, id)) in old_places.zip(copy.segment().ids()).enumerate() {
-            match draft.places.get_mut(id) {
-                Some(place) if *place == old => *place = Place::new(serial, row),
-                _ => died.push(row),
+            if draft.places.get(*id) == Some(old) {
+                draft.places.insert(*id, Place::new(number, row));
+            } else {
+                died.push(row);
             }
         }
-        if !died.is_empty() {
-            view.bury(died);
+        if let Some(position) = draft.position(number).filter(|_| !died.is_empty()) {
+            draft.segments[position].bury(died);
         }
-        draft.segments.retain(|view| victims.iter().all(|victim| victim.serial != view.serial));
-        draft.segments.push(view);
+        draft.segments.retain(|view| victims.iter().all(|victim| victim.number != view.number));
         self.publish(draft);
     }
 }
 
+/// Whether the segment is still part of the rows; its number alone may belong to another by now.
+fn still_there(vectors: &VectorRows, victim: &SegmentView) -> bool {
+    let found = vectors.position(victim.number).map(|position| &vectors.segments[position]);
+    found.is_some_and(|view| Arc::ptr_eq(&view.segment, &victim.segment))
+}
+
 /// The sealed segments to copy now: at least one is more than a quarter dead, and small ones go
 /// along, as far as one new segment can take their rows.
-fn due(vectors: &VectorRows, tail: Option<u64>) -> Vec<SegmentView> {
-    let sealed = || vectors.segments.iter().filter(|view| Some(view.serial) != tail);
+fn due(vectors: &VectorRows, tail: Option<u32>) -> Vec<SegmentView> {
+    let sealed = || vectors.segments.iter().filter(|view| Some(view.number) != tail);
     let decayed = |view: &&SegmentView| view.dead_count() * 4 > view.len;
     if !sealed().any(|view| decayed(&view)) {
         return Vec::new();
@@ -127,8 +133,8 @@ fn due(vectors: &VectorRows, tail: Option<u64>) -> Vec<SegmentView> {
 
 /// Places and nothing else of the rows that a view calls live.
 fn live_places(view: &SegmentView) -> impl Iterator<Item = Place> {
-    let serial = view.serial;
+    let number = view.number;
     view.live_words().enumerate().flat_map(move |(word, (_, live))| {
-        set_bits(live).map(move |bit| Place::new(serial, word * CHUNK + bit))
+        set_bits(live).map(move |bit| Place::new(number, word * CHUNK + bit))
     })
 }

@@ -6,36 +6,37 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use imbl::OrdMap;
 use parking_lot::{Mutex, RwLock};
 
-use crate::segment::{SEGMENT_ROWS, SegmentView, SegmentWriter};
+use crate::id_map::IdMap;
+use crate::segment::{SEGMENT_ROWS, Segment, SegmentView, SegmentWriter};
 use crate::simd::Kernel;
 
 /// Smallest capacity of a segment that grows row by row.
 const LEAST_CAPACITY: usize = 16;
 
+/// From this many rows in one call on, a segment gets no room beyond them.
+const BULK_ROWS: usize = 256;
+
 /// Such a segment has room for this share of the rows there are, which bounds unused memory.
 const GROWTH_SHARE: usize = 16;
 
-/// Estimated bytes of one id in the ordered map: key and place, in nodes about 3/4 full.
-const PLACE_BYTES: usize = 22;
-
-/// Where a row is: the segment's serial number and the row inside it.
+/// Where a row is: the segment's number in its snapshot, and the row inside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place(u64);
+pub(crate) struct Place(u32);
 
 impl Place {
-    pub(crate) fn new(serial: u64, row: usize) -> Self {
-        Self(serial * SEGMENT_ROWS as u64 + row as u64)
+    /// `number` stays far below 2¹⁹: growing segments hold a sixteenth of the rows there are.
+    pub(crate) fn new(number: u32, row: usize) -> Self {
+        Self(number * SEGMENT_ROWS as u32 + row as u32)
     }
 
-    pub(crate) fn serial(self) -> u64 {
-        self.0 / SEGMENT_ROWS as u64
+    pub(crate) fn number(self) -> u32 {
+        self.0 / SEGMENT_ROWS as u32
     }
 
     pub(crate) fn row(self) -> usize {
-        (self.0 % SEGMENT_ROWS as u64) as usize
+        self.0 as usize % SEGMENT_ROWS
     }
 }
 
@@ -49,40 +50,50 @@ pub(crate) struct Snapshot {
 /// The vectors of a snapshot, and where each id's row is.
 #[derive(Clone, Default)]
 pub(crate) struct VectorRows {
-    /// In the order of their serial numbers.
+    /// In the order of their numbers.
     pub(crate) segments: Vec<SegmentView>,
-    pub(crate) places: OrdMap<i64, Place>,
+    pub(crate) places: IdMap,
 }
 
 impl VectorRows {
-    pub(crate) fn position(&self, serial: u64) -> Option<usize> {
-        self.segments.binary_search_by_key(&serial, |view| view.serial).ok()
+    pub(crate) fn position(&self, number: u32) -> Option<usize> {
+        self.segments.binary_search_by_key(&number, |view| view.number).ok()
+    }
+
+    /// Take a segment in under the smallest free number, which it returns.
+    pub(crate) fn add(&mut self, segment: &Arc<Segment>, len: usize) -> u32 {
+        let used = self.segments.iter().zip(0..);
+        let number = used.take_while(|(view, number)| view.number == *number).count();
+        let view = SegmentView::new(number as u32, Arc::clone(segment), len);
+        self.segments.insert(number, view);
+        number as u32
     }
 
     /// The padded float32 row of an id.
     pub(crate) fn vector(&self, id: i64) -> Option<&[f32]> {
-        let place = self.places.get(&id)?;
-        let view = &self.segments[self.position(place.serial())?];
+        let place = self.places.get(id)?;
+        let view = &self.segments[self.position(place.number())?];
         Some(view.segment.vector(place.row()))
     }
 
     /// Point `ids` at consecutive rows; returns the places they had before.
-    fn point(&mut self, ids: &[i64], serial: u64, first: usize) -> Vec<Place> {
-        let places = ids.iter().enumerate();
-        places
-            .filter_map(|(at, id)| self.places.insert(*id, Place::new(serial, first + at)))
-            .collect()
+    fn point(&mut self, ids: &[i64], number: u32, first: usize) -> Vec<Place> {
+        let mut replaced = Vec::new();
+        for (at, id) in ids.iter().enumerate() {
+            replaced.extend(self.places.insert(*id, Place::new(number, first + at)));
+        }
+        replaced
     }
 
     /// Mark rows dead, and drop segments that have no live row and no writer.
-    fn bury(&mut self, mut places: Vec<Place>, tail: Option<u64>) {
+    fn bury(&mut self, mut places: Vec<Place>, tail: Option<u32>) {
         places.sort_unstable();
-        for rows in places.chunk_by(|one, next| one.serial() == next.serial()) {
-            if let Some(position) = self.position(rows[0].serial()) {
+        for rows in places.chunk_by(|one, next| one.number() == next.number()) {
+            if let Some(position) = self.position(rows[0].number()) {
                 self.segments[position].bury(rows.iter().map(|place| place.row()));
             }
         }
-        self.segments.retain(|view| view.live_count() > 0 || Some(view.serial) == tail);
+        self.segments.retain(|view| view.live_count() > 0 || Some(view.number) == tail);
     }
 
     pub(crate) fn dead_count(&self) -> usize {
@@ -91,24 +102,18 @@ impl VectorRows {
 
     fn bytes(&self) -> usize {
         let segments: usize = self.segments.iter().map(SegmentView::bytes).sum();
-        segments + self.places.len() * PLACE_BYTES
+        segments + self.places.bytes()
     }
 }
 
-/// What only the writer needs.
+/// What only the writer needs: the segment that grows, and its number.
 pub(crate) struct Writer {
-    tail: Option<(u64, SegmentWriter)>,
-    next_serial: u64,
+    tail: Option<(u32, SegmentWriter)>,
 }
 
 impl Writer {
-    pub(crate) fn next_serial(&mut self) -> u64 {
-        self.next_serial += 1;
-        self.next_serial
-    }
-
-    pub(crate) fn tail_serial(&self) -> Option<u64> {
-        self.tail.as_ref().map(|(serial, _)| *serial)
+    pub(crate) fn tail_number(&self) -> Option<u32> {
+        self.tail.as_ref().map(|(number, _)| *number)
     }
 }
 
@@ -132,7 +137,7 @@ impl MemoryIndex {
             kernel,
             dim,
             published: RwLock::new(Arc::new(snapshot_of(VectorRows::default()))),
-            writer: Mutex::new(Writer { tail: None, next_serial: 0 }),
+            writer: Mutex::new(Writer { tail: None }),
             compacting: AtomicBool::new(false),
         };
         Self { shared: Arc::new(shared) }
@@ -147,7 +152,7 @@ impl MemoryIndex {
         let mut writer = self.shared.writer.lock();
         let mut draft = self.snapshot().vectors.clone();
         let replaced = self.shared.append(&mut writer, &mut draft, ids, write);
-        draft.bury(replaced, writer.tail_serial());
+        draft.bury(replaced, writer.tail_number());
         self.shared.publish(draft);
         self.compact_where_due(writer);
     }
@@ -165,10 +170,10 @@ impl MemoryIndex {
     pub(crate) fn remove(&self, ids: &[i64]) -> usize {
         let writer = self.shared.writer.lock();
         let mut draft = self.snapshot().vectors.clone();
-        let removed: Vec<Place> = ids.iter().filter_map(|id| draft.places.remove(id)).collect();
+        let removed: Vec<Place> = ids.iter().filter_map(|id| draft.places.remove(*id)).collect();
         let count = removed.len();
         if count > 0 {
-            draft.bury(removed, writer.tail_serial());
+            draft.bury(removed, writer.tail_number());
             self.shared.publish(draft);
             self.compact_where_due(writer);
         }
@@ -203,38 +208,39 @@ impl Shared {
         let mut replaced = Vec::new();
         let mut done = 0;
         while done < ids.len() {
-            let (serial, tail) = self.tail_with_room(writer, draft, ids.len() - done);
+            let (number, tail) = self.tail_with_room(writer, draft, ids.len() - done);
             let first = tail.len();
             let here = &ids[done..][..tail.room().min(ids.len() - done)];
             for (at, id) in here.iter().enumerate() {
                 tail.append(*id, |row| write(done + at, row));
             }
             let len = tail.len();
-            if let Some(position) = draft.position(serial) {
+            if let Some(position) = draft.position(number) {
                 draft.segments[position].len = len;
             }
-            replaced.extend(draft.point(here, serial, first));
+            replaced.extend(draft.point(here, number, first));
             done += here.len();
         }
         replaced
     }
 
-    /// The tail, or a new one where it is full; a new one takes `wanted` rows if it may.
+    /// The tail, or a new one where it is full: for all the rows of a call that brings many, else
+    /// with room to grow.
     fn tail_with_room<'a>(
         &self,
         writer: &'a mut Writer,
         draft: &mut VectorRows,
         wanted: usize,
-    ) -> (u64, &'a mut SegmentWriter) {
+    ) -> (u32, &'a mut SegmentWriter) {
         if writer.tail.as_ref().is_none_or(|(_, tail)| tail.room() == 0) {
-            let grown = (draft.places.len() / GROWTH_SHARE).max(LEAST_CAPACITY).max(wanted);
-            let tail = SegmentWriter::new(self.kernel, self.dim, grown.min(SEGMENT_ROWS));
-            let serial = writer.next_serial();
-            draft.segments.push(SegmentView::new(serial, Arc::clone(tail.segment()), 0));
-            writer.tail = Some((serial, tail));
+            let growth = (draft.places.len() / GROWTH_SHARE).max(LEAST_CAPACITY);
+            let capacity = if wanted >= BULK_ROWS { wanted } else { growth.max(wanted) };
+            let tail = SegmentWriter::new(self.kernel, self.dim, capacity.min(SEGMENT_ROWS));
+            let number = draft.add(tail.segment(), 0);
+            writer.tail = Some((number, tail));
         }
-        let (serial, tail) = writer.tail.as_mut().expect("a tail was just made sure of");
-        (*serial, tail)
+        let (number, tail) = writer.tail.as_mut().expect("a tail was just made sure of");
+        (*number, tail)
     }
 }
 

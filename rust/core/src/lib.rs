@@ -3,6 +3,7 @@
 mod append_buffer;
 mod compaction;
 mod error;
+mod id_map;
 mod index;
 mod quant;
 mod scan;

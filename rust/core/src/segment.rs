@@ -158,7 +158,8 @@ impl SegmentWriter {
 /// A segment as one snapshot sees it.
 #[derive(Clone)]
 pub(crate) struct SegmentView {
-    pub(crate) serial: u64,
+    /// Unique inside its snapshot; another segment may have it later.
+    pub(crate) number: u32,
     pub(crate) segment: Arc<Segment>,
     pub(crate) len: usize,
     dead: Option<Arc<DeadRows>>,
@@ -171,8 +172,8 @@ struct DeadRows {
 }
 
 impl SegmentView {
-    pub(crate) fn new(serial: u64, segment: Arc<Segment>, len: usize) -> Self {
-        Self { serial, segment, len, dead: None }
+    pub(crate) fn new(number: u32, segment: Arc<Segment>, len: usize) -> Self {
+        Self { number, segment, len, dead: None }
     }
 
     pub(crate) fn dead_count(&self) -> usize {

@@ -66,8 +66,8 @@ impl SelectedRows {
 
 fn resolve(ids: &[i64], vectors: &VectorRows) -> Vec<SegmentRows> {
     let mut segments = vec![SegmentRows::default(); vectors.segments.len()];
-    for place in ids.iter().filter_map(|id| vectors.places.get(id)) {
-        let Some(position) = vectors.position(place.serial()) else {
+    for place in ids.iter().filter_map(|id| vectors.places.get(*id)) {
+        let Some(position) = vectors.position(place.number()) else {
             continue;
         };
         let rows = &mut segments[position];

@@ -76,7 +76,7 @@ impl VectorMap {
 
     /// Whether the id has a row.
     pub fn contains(&self, id: i64) -> bool {
-        self.index.snapshot().vectors.places.contains_key(&id)
+        self.index.snapshot().vectors.places.get(id).is_some()
     }
 
     /// Bytes held: rows with their coarse copies, dead and unused ones too, and ids (estimated).
