@@ -33,7 +33,8 @@ pub(crate) struct Appender<T> {
 impl<T: Pod> AppendBuffer<T> {
     /// Make an empty buffer; its memory is touched only as it fills.
     pub(crate) fn with_capacity(capacity: usize) -> (Arc<Self>, Appender<T>) {
-        let zeroed: Box<[T]> = bytemuck::allocation::zeroed_slice_box(capacity);
+        let mut zeroed: Box<[T]> = bytemuck::allocation::zeroed_slice_box(capacity);
+        prefer_huge_pages(bytemuck::cast_slice_mut(&mut zeroed));
         let raw = Box::into_raw(zeroed) as *mut [UnsafeCell<T>];
         // SAFETY: `UnsafeCell<T>` has the layout of `T`, and `raw` came from `Box::into_raw`.
         let slots = unsafe { Box::from_raw(raw) };
@@ -55,6 +56,23 @@ impl<T: Pod> AppendBuffer<T> {
         self.slots.len()
     }
 }
+
+/// Ask for huge pages where whole ones fit: fewer translations to look up in long and in random
+/// reads. Refusal changes nothing but speed.
+#[cfg(target_os = "linux")]
+fn prefer_huge_pages(bytes: &mut [u8]) {
+    const HUGE: usize = 2 << 20;
+    let start = bytes.as_ptr().align_offset(HUGE);
+    let length = bytes.len().saturating_sub(start) / HUGE * HUGE;
+    if length > 0 {
+        let inside = bytes[start..start + length].as_mut_ptr();
+        // SAFETY: the range is inside `bytes`, and this advice changes no content.
+        unsafe { libc::madvise(inside.cast(), length, libc::MADV_HUGEPAGE) };
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn prefer_huge_pages(_bytes: &mut [u8]) {}
 
 impl<T: Pod> Appender<T> {
     /// Append `values`; panics when they do not fit, which callers rule out by capacity.

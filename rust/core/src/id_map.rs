@@ -9,7 +9,7 @@ use crate::index::Place;
 
 /// Ids in a full chunk. Copying one takes about as long as copying the references to all chunks
 /// of a hundred thousand ids.
-const CHUNK_IDS: usize = 512;
+const CHUNK_IDS: usize = 1024;
 
 #[derive(Clone, Default)]
 pub(crate) struct IdMap {

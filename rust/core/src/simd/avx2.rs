@@ -11,7 +11,7 @@ const ROWS: usize = 8;
 const WIDTH: usize = 32;
 const LINE: usize = 64;
 /// How far ahead codes are fetched; measured in `docs/kernel.md`.
-const PREFETCH_BYTES: usize = 4096;
+const PREFETCH_BYTES: usize = 2048;
 
 /// Exists only where AVX2 and FMA do: `detect` alone makes one.
 pub(crate) struct Avx2(());
