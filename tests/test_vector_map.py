@@ -106,6 +106,22 @@ def test_hits_are_best_first_and_unpack(small):
     assert isinstance(small.search([1, 0]), Hits)
 
 
+@pytest.mark.parametrize(
+    ("row", "query", "score"),
+    [([1, 0, 0], [1, 0, 0], 1), ([1, 0, 0], [0, 1, 0], 0), ([1, 2, 3], [4, 5, 6], 32)],
+)
+def test_a_score_is_the_inner_product(row, query, score):
+    vectors = VectorMap(3, metric="inner_product")
+    vectors.upsert(7, row)
+    assert vectors.search(query).scores.tolist() == [score]
+
+
+def test_one_id_with_one_vector_needs_no_nesting():
+    vectors = VectorMap(3)
+    vectors.upsert(7, [0, 0, 2])
+    assert vectors.get(7).tolist() == [0, 0, 1]
+
+
 def test_k_beyond_the_rows_gives_all_and_k_zero_gives_none(small):
     assert len(small.search([1, 0], k=99).ids) == 3
     assert len(small.search([1, 0], k=0).ids) == 0
