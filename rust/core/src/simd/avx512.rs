@@ -14,6 +14,9 @@ const ROWS: usize = 8;
 const WIDTH: usize = 64;
 const PREFETCH_BYTES: usize = 4096;
 
+/// How many rows ahead listed rows are fetched: enough to hide memory, few enough to stay in L1.
+const ROWS_AHEAD: usize = 16;
+
 /// Exists only where AVX-512 F, BW, VL and VNNI do: `detect` alone makes one.
 pub(crate) struct Avx512Vnni(());
 
@@ -100,10 +103,11 @@ fn reaching(rows: &CodedRows<'_>, first: usize, count: usize, limit: &Limit<'_>)
 fn reaching_listed(rows: &CodedRows<'_>, listed: &[u32], ahead: &[u32], limit: &Limit<'_>) -> u64 {
     assert!(listed.len() <= CHUNK);
     let mut mask = 0;
-    let mut ahead = ahead.chunks(ROWS);
     for (part, here) in listed.chunks(ROWS).enumerate() {
-        for row in ahead.next().unwrap_or_default() {
-            prefetch_coded(rows, *row as usize, limit.depth);
+        for at in part * ROWS + ROWS_AHEAD..(part + 1) * ROWS + ROWS_AHEAD {
+            if let Some(row) = listed.get(at).or_else(|| ahead.get(at - listed.len())) {
+                prefetch_coded(rows, *row as usize, limit.depth);
+            }
         }
         mask |= picked_reaching(rows, eight_of(here), here.len(), limit) << (part * ROWS);
     }
