@@ -5,6 +5,7 @@
 #![expect(unsafe_code, reason = "readers share the filled part while the writer extends it")]
 
 use std::cell::UnsafeCell;
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -15,9 +16,18 @@ use bytemuck::{Pod, Zeroable};
 #[repr(C, align(64))]
 pub(crate) struct Line(pub(crate) [u8; 64]);
 
+/// How a buffer will be filled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Filling {
+    /// In one go; huge pages make reading it cheaper.
+    AtOnce,
+    /// Row by row; a huge page would make the row that first touches it wait for milliseconds.
+    RowByRow,
+}
+
 /// The readers' side: only the filled part can be seen.
 pub(crate) struct AppendBuffer<T> {
-    slots: Box<[UnsafeCell<T>]>,
+    slots: Box<[UnsafeCell<MaybeUninit<T>>]>,
     filled: AtomicUsize,
 }
 
@@ -31,12 +41,15 @@ pub(crate) struct Appender<T> {
 }
 
 impl<T: Pod> AppendBuffer<T> {
-    /// Make an empty buffer; its memory is touched only as it fills.
-    pub(crate) fn with_capacity(capacity: usize) -> (Arc<Self>, Appender<T>) {
-        let mut zeroed: Box<[T]> = bytemuck::allocation::zeroed_slice_box(capacity);
-        prefer_huge_pages(bytemuck::cast_slice_mut(&mut zeroed));
-        let raw = Box::into_raw(zeroed) as *mut [UnsafeCell<T>];
-        // SAFETY: `UnsafeCell<T>` has the layout of `T`, and `raw` came from `Box::into_raw`.
+    /// Make an empty buffer. Its memory is not even zeroed: a large one would make the row that
+    /// opens it wait for milliseconds.
+    pub(crate) fn with_capacity(capacity: usize, filling: Filling) -> (Arc<Self>, Appender<T>) {
+        let empty: Box<[MaybeUninit<T>]> = Box::new_uninit_slice(capacity);
+        if filling == Filling::AtOnce {
+            prefer_huge_pages(empty.as_ptr().cast(), size_of_val(&*empty));
+        }
+        let raw = Box::into_raw(empty) as *mut [UnsafeCell<MaybeUninit<T>>];
+        // SAFETY: `UnsafeCell` does not change a layout, and `raw` came from `Box::into_raw`.
         let slots = unsafe { Box::from_raw(raw) };
         let buffer = Arc::new(Self { slots, filled: AtomicUsize::new(0) });
         (Arc::clone(&buffer), Appender { buffer })
@@ -45,9 +58,9 @@ impl<T: Pod> AppendBuffer<T> {
     /// The filled part.
     pub(crate) fn filled(&self) -> &[T] {
         let filled = self.filled.load(Ordering::Acquire);
-        let start = UnsafeCell::raw_get(self.slots.as_ptr());
-        // SAFETY: `filled` never exceeds the capacity, those slots are initialised, and after
-        // the release store that published them nobody writes them again.
+        let start: *const T = UnsafeCell::raw_get(self.slots.as_ptr()).cast();
+        // SAFETY: `filled` never exceeds the capacity, the slots below it were written before the
+        // release store that published them, and nobody writes them again.
         unsafe { std::slice::from_raw_parts(start, filled) }
     }
 
@@ -60,26 +73,26 @@ impl<T: Pod> AppendBuffer<T> {
 /// Ask for huge pages where whole ones fit: fewer translations to look up in long and in random
 /// reads. Refusal changes nothing but speed.
 #[cfg(target_os = "linux")]
-fn prefer_huge_pages(bytes: &mut [u8]) {
+fn prefer_huge_pages(start: *const u8, length: usize) {
     const HUGE: usize = 2 << 20;
-    let start = bytes.as_ptr().align_offset(HUGE);
-    let length = bytes.len().saturating_sub(start) / HUGE * HUGE;
-    if length > 0 {
-        let inside = bytes[start..start + length].as_mut_ptr();
-        // SAFETY: the range is inside `bytes`, and this advice changes no content.
-        unsafe { libc::madvise(inside.cast(), length, libc::MADV_HUGEPAGE) };
+    let before = start.align_offset(HUGE);
+    let whole = length.saturating_sub(before) / HUGE * HUGE;
+    if whole > 0 {
+        let inside = start.wrapping_add(before).cast_mut().cast();
+        // SAFETY: the range is inside one allocation, and this advice changes no content.
+        unsafe { libc::madvise(inside, whole, libc::MADV_HUGEPAGE) };
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn prefer_huge_pages(_bytes: &mut [u8]) {}
+fn prefer_huge_pages(_start: *const u8, _length: usize) {}
 
 impl<T: Pod> Appender<T> {
     /// Append `values`; panics when they do not fit, which callers rule out by capacity.
     pub(crate) fn append(&mut self, values: &[T]) {
         let filled = self.buffer.filled.load(Ordering::Relaxed);
         let slots = &self.buffer.slots[filled..filled + values.len()];
-        let target = UnsafeCell::raw_get(slots.as_ptr());
+        let target: *mut T = UnsafeCell::raw_get(slots.as_ptr()).cast();
         // SAFETY: `slots` is in bounds and above `filled`, so no reader looks at it, and
         // `&mut self` of the only appender means nobody else writes it.
         unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), target, values.len()) };
@@ -93,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_reader_sees_what_was_appended_and_nothing_else() {
-        let (buffer, mut appender) = AppendBuffer::<u32>::with_capacity(5);
+        let (buffer, mut appender) = AppendBuffer::<u32>::with_capacity(5, Filling::RowByRow);
         assert!(buffer.filled().is_empty());
         appender.append(&[1, 2]);
         let early = buffer.filled();
@@ -105,13 +118,13 @@ mod tests {
     #[test]
     #[should_panic(expected = "out of range")]
     fn more_than_the_capacity_is_refused() {
-        let (_buffer, mut appender) = AppendBuffer::<u32>::with_capacity(1);
+        let (_buffer, mut appender) = AppendBuffer::<u32>::with_capacity(1, Filling::RowByRow);
         appender.append(&[1, 2]);
     }
 
     #[test]
     fn readers_run_beside_the_writer_and_see_a_prefix() {
-        let (buffer, mut appender) = AppendBuffer::<u64>::with_capacity(20_000);
+        let (buffer, mut appender) = AppendBuffer::<u64>::with_capacity(20_000, Filling::RowByRow);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for value in 0..20_000 {

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 
 use parking_lot::MutexGuard;
 
+use crate::append_buffer::Filling;
 use crate::index::{MemoryIndex, Place, Shared, VectorRows, Writer};
 use crate::segment::{SEGMENT_ROWS, SegmentView, SegmentWriter, set_bits};
 use crate::simd::CHUNK;
@@ -70,7 +71,7 @@ impl Shared {
     /// One new segment with the live rows of `victims`, in their order.
     fn copy_of(&self, victims: &[SegmentView]) -> SegmentWriter {
         let rows = victims.iter().map(SegmentView::live_count).sum();
-        let mut copy = SegmentWriter::new(self.kernel, self.dim, rows);
+        let mut copy = SegmentWriter::new(self.kernel, self.dim, rows, Filling::AtOnce);
         for victim in victims {
             for place in live_places(victim) {
                 copy.append_from(&victim.segment, place.row());

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 
+use crate::append_buffer::Filling;
 use crate::id_map::IdMap;
 use crate::segment::{SEGMENT_ROWS, Segment, SegmentView, SegmentWriter};
 use crate::simd::Kernel;
@@ -234,8 +235,13 @@ impl Shared {
     ) -> (u32, &'a mut SegmentWriter) {
         if writer.tail.as_ref().is_none_or(|(_, tail)| tail.room() == 0) {
             let growth = (draft.places.len() / GROWTH_SHARE).max(LEAST_CAPACITY);
-            let capacity = if wanted >= BULK_ROWS { wanted } else { growth.max(wanted) };
-            let tail = SegmentWriter::new(self.kernel, self.dim, capacity.min(SEGMENT_ROWS));
+            let (capacity, filling) = if wanted >= BULK_ROWS {
+                (wanted, Filling::AtOnce)
+            } else {
+                (growth.max(wanted), Filling::RowByRow)
+            };
+            let capacity = capacity.min(SEGMENT_ROWS);
+            let tail = SegmentWriter::new(self.kernel, self.dim, capacity, filling);
             let number = draft.add(tail.segment(), 0);
             writer.tail = Some((number, tail));
         }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::append_buffer::{AppendBuffer, Appender, Line};
+use crate::append_buffer::{AppendBuffer, Appender, Filling, Line};
 use crate::quant::{RowBound, byte_stride, nibble_stride, row_stride};
 use crate::simd::{CHUNK, CodedRows, Kernel};
 
@@ -72,17 +72,24 @@ pub(crate) struct SegmentWriter {
 }
 
 impl SegmentWriter {
-    pub(crate) fn new(kernel: &'static dyn Kernel, dim: usize, capacity: usize) -> Self {
+    pub(crate) fn new(
+        kernel: &'static dyn Kernel,
+        dim: usize,
+        capacity: usize,
+        filling: Filling,
+    ) -> Self {
         let (row_stride, nibble_stride, byte_stride) =
             (row_stride(dim), nibble_stride(dim), byte_stride(dim));
         let lines = |bytes: usize| bytes / size_of::<Line>();
         let row_lines = lines(row_stride * size_of::<f32>());
-        let (vectors, vectors_appender) = AppendBuffer::with_capacity(capacity * row_lines);
+        let (vectors, vectors_appender) =
+            AppendBuffer::with_capacity(capacity * row_lines, filling);
         let (nibbles, nibbles_appender) =
-            AppendBuffer::with_capacity(capacity * lines(nibble_stride));
-        let (bytes, bytes_appender) = AppendBuffer::with_capacity(capacity * lines(byte_stride));
-        let (bounds, bounds_appender) = AppendBuffer::with_capacity(capacity);
-        let (ids, ids_appender) = AppendBuffer::with_capacity(capacity);
+            AppendBuffer::with_capacity(capacity * lines(nibble_stride), filling);
+        let (bytes, bytes_appender) =
+            AppendBuffer::with_capacity(capacity * lines(byte_stride), filling);
+        let (bounds, bounds_appender) = AppendBuffer::with_capacity(capacity, filling);
+        let (ids, ids_appender) = AppendBuffer::with_capacity(capacity, filling);
         let segment = Segment {
             row_stride,
             nibble_stride,
