@@ -19,17 +19,15 @@ fn numbers(seed: u64, count: usize) -> Vec<f32> {
     (0..count).map(|_| next()).collect()
 }
 
-fn all() -> Search<'static> {
-    Search { k: 10, allow: None, min_score: f64::NEG_INFINITY }
-}
-
 fn checked_map(dim: usize, rows: usize) -> (VectorMap, Vec<f32>) {
     let map = VectorMap::new(dim, Metric::Cosine).expect("a valid dimension");
     let ids: Vec<i64> = (0..rows as i64).collect();
     map.replace(&ids, &numbers(1, dim * rows)).expect("valid rows");
+    map.seal();
     let query = numbers(2, dim);
-    let every = map.search(&query, &Search { k: rows, ..all() }).expect("a valid query");
-    let best = map.search(&query, &all()).expect("a valid query");
+    let every =
+        map.search(&query, &Search { k: rows, ..Search::default() }).expect("a valid query");
+    let best = map.search(&query, &Search::default()).expect("a valid query");
     assert_eq!(best[0], every[0][..10.min(rows)]);
     (map, query)
 }
@@ -49,7 +47,7 @@ fn search(criterion: &mut Criterion) {
         let (map, query) = checked_map(dim, rows);
         group.throughput(Throughput::Bytes((dim * rows) as u64));
         group.bench_function(BenchmarkId::from_parameter(format!("{rows}x{dim}")), |bench| {
-            bench.iter(|| map.search(&query, &all()));
+            bench.iter(|| map.search(&query, &Search::default()));
         });
     }
     group.finish();
@@ -61,7 +59,7 @@ fn selection(criterion: &mut Criterion) {
     for share in [1000, 100, 10, 2] {
         let ids: Vec<i64> = (0..100_000 / share).map(|id| id * 7919 % 100_000).collect();
         let selection = Selection::new(&ids);
-        let search = Search { allow: Some(&selection), ..all() };
+        let search = Search { allow: Some(&selection), ..Search::default() };
         group.bench_function(BenchmarkId::from_parameter(format!("1 in {share}")), |bench| {
             bench.iter(|| map.search(&query, &search));
         });

@@ -1,6 +1,6 @@
 //! A fixed-capacity buffer that one writer fills while any number of readers use what is filled.
 //!
-//! This is the one place outside `simd` with unsafe code: appending in place is what keeps a
+//! This and `row_blocks` are the places outside `simd` with unsafe code: appending in place is what keeps a
 //! write from copying the map, and safe Rust has no slice that grows while it is shared.
 #![expect(unsafe_code, reason = "readers share the filled part while the writer extends it")]
 
@@ -40,17 +40,25 @@ pub(crate) struct Appender<T> {
     buffer: Arc<AppendBuffer<T>>,
 }
 
+/// Make slots for `count` values. Their memory is not even zeroed: a large buffer would make the
+/// row that opens it wait for milliseconds.
+pub(crate) fn uninitialised<T>(
+    count: usize,
+    filling: Filling,
+) -> Box<[UnsafeCell<MaybeUninit<T>>]> {
+    let empty: Box<[MaybeUninit<T>]> = Box::new_uninit_slice(count);
+    if filling == Filling::AtOnce {
+        prefer_huge_pages(empty.as_ptr().cast(), size_of_val(&*empty));
+    }
+    let raw = Box::into_raw(empty) as *mut [UnsafeCell<MaybeUninit<T>>];
+    // SAFETY: `UnsafeCell` does not change a layout, and `raw` came from `Box::into_raw`.
+    unsafe { Box::from_raw(raw) }
+}
+
 impl<T: Pod> AppendBuffer<T> {
-    /// Make an empty buffer. Its memory is not even zeroed: a large one would make the row that
-    /// opens it wait for milliseconds.
+    /// Make an empty buffer.
     pub(crate) fn with_capacity(capacity: usize, filling: Filling) -> (Arc<Self>, Appender<T>) {
-        let empty: Box<[MaybeUninit<T>]> = Box::new_uninit_slice(capacity);
-        if filling == Filling::AtOnce {
-            prefer_huge_pages(empty.as_ptr().cast(), size_of_val(&*empty));
-        }
-        let raw = Box::into_raw(empty) as *mut [UnsafeCell<MaybeUninit<T>>];
-        // SAFETY: `UnsafeCell` does not change a layout, and `raw` came from `Box::into_raw`.
-        let slots = unsafe { Box::from_raw(raw) };
+        let slots = uninitialised(capacity, filling);
         let buffer = Arc::new(Self { slots, filled: AtomicUsize::new(0) });
         (Arc::clone(&buffer), Appender { buffer })
     }

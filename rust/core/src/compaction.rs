@@ -1,15 +1,11 @@
 //! Getting rid of dead rows: segments more than a quarter dead are copied without them.
 //!
-//! Small copies are made by the writer itself. Larger ones run in a thread of their own, started
-//! for that copy, so that a fork never inherits a worker that is not there.
+//! Small copies are made by the writer itself, larger ones by the thread of `sealing`.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-
-use parking_lot::MutexGuard;
 
 use crate::append_buffer::Filling;
-use crate::index::{MemoryIndex, Place, Shared, VectorRows, Writer};
+use crate::index::{Place, Shared, VectorRows, Writer};
 use crate::segment::{SEGMENT_ROWS, SegmentView, SegmentWriter, set_bits};
 use crate::simd::CHUNK;
 
@@ -19,44 +15,34 @@ const INLINE_BYTES: usize = 2 << 20;
 /// Sealed segments with less than this share of the rows are merged along.
 const SMALL_SHARE: usize = 32;
 
-impl MemoryIndex {
-    /// Compact what the last change made due.
-    pub(crate) fn compact_where_due(&self, writer: MutexGuard<'_, Writer>) {
-        let current = self.snapshot();
-        let victims = due(&current.vectors, writer.tail_number());
-        let Some(first) = victims.first() else { return };
-        let rows: usize = victims.iter().map(SegmentView::live_count).sum();
-        let row_bytes = first.segment.bytes() / first.segment.capacity();
-        // Where dead rows outnumber live ones the copying thread has fallen behind, or was lost
-        // in a fork; the writer then does the work itself rather than wait.
-        let behind = current.vectors.dead_count() > current.vectors.places.len();
-        if rows * row_bytes <= INLINE_BYTES || behind {
-            let copy = self.shared.copy_of(&victims);
-            self.shared.install(&victims, &copy);
-            return;
-        }
-        drop(writer);
-        if !self.shared.compacting.swap(true, Ordering::AcqRel) {
-            compact_in_background(&self.shared);
-        }
-    }
-}
-
-fn compact_in_background(shared: &Arc<Shared>) {
-    let worker = Arc::clone(shared);
-    let work = move || {
-        while worker.compact_once() {}
-        worker.compacting.store(false, Ordering::Release);
-    };
-    let started = std::thread::Builder::new().name("mnemic-compact".to_owned()).spawn(work);
-    if started.is_err() {
-        // No thread to be had: the next change tries again, and `behind` bounds the wait.
-        shared.compacting.store(false, Ordering::Release);
-    }
+/// Whether there is nothing to compact, or it has been done, or it is too much for a writer.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Compaction {
+    Done,
+    TooLarge,
 }
 
 impl Shared {
-    fn compact_once(&self) -> bool {
+    /// Compact what the last change made due, unless that would hold the writer up.
+    pub(crate) fn compact_inline(&self, writer: &Writer) -> Compaction {
+        let current = self.snapshot();
+        let victims = due(&current.vectors, writer.tail_number());
+        let Some(first) = victims.first() else { return Compaction::Done };
+        let rows: usize = victims.iter().map(SegmentView::live_count).sum();
+        let row_bytes = first.segment.size() / first.segment.capacity();
+        // Where dead rows outnumber live ones the copying thread has fallen behind, or was lost
+        // in a fork; the writer then does the work itself rather than wait.
+        let behind = current.vectors.dead_count() > current.vectors.places.len();
+        if rows * row_bytes > INLINE_BYTES && !behind {
+            return Compaction::TooLarge;
+        }
+        let copy = self.copy_of(&victims);
+        self.install(&victims, &copy);
+        Compaction::Done
+    }
+
+    /// Compact once, if anything is due; the caller does not hold the writer's lock.
+    pub(crate) fn compact_once(&self) -> bool {
         let tail = self.writer.lock().tail_number();
         let victims = due(&self.snapshot().vectors, tail);
         if victims.is_empty() {

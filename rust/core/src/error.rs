@@ -56,6 +56,12 @@ pub enum Error {
     /// A score threshold that no score can be compared with.
     #[error("min_score must be a number, found NaN")]
     ThresholdIsNan,
+    /// A weight that does not keep the order of similarities.
+    #[error("weight must be a finite number of at least 0, found {found}")]
+    WeightOutOfRange {
+        /// The weight, as text.
+        found: String,
+    },
     /// `MNEMIC_KERNEL` names something that is not a kernel.
     #[error("MNEMIC_KERNEL is {found:?}; the kernels are {known}, and unset chooses the best one")]
     UnknownKernel {

@@ -4,7 +4,7 @@
 //! Vectors are its only part so far; columns, keywords and links join the same snapshot.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 
@@ -12,6 +12,7 @@ use crate::append_buffer::Filling;
 use crate::id_map::IdMap;
 use crate::segment::{SEGMENT_ROWS, Segment, SegmentView, SegmentWriter};
 use crate::simd::Kernel;
+use crate::sketch::Basis;
 
 /// Smallest capacity of a segment that grows row by row.
 const LEAST_CAPACITY: usize = 16;
@@ -54,6 +55,8 @@ pub(crate) struct VectorRows {
     /// In the order of their numbers.
     pub(crate) segments: Vec<SegmentView>,
     pub(crate) places: IdMap,
+    /// Of the segments' sketches.
+    pub(crate) basis: Option<Arc<Basis>>,
 }
 
 impl VectorRows {
@@ -124,7 +127,10 @@ pub(crate) struct Shared {
     pub(crate) dim: usize,
     published: RwLock<Arc<Snapshot>>,
     pub(crate) writer: Mutex<Writer>,
-    pub(crate) compacting: AtomicBool,
+    /// Whether a thread is at work on compaction and sketches.
+    pub(crate) is_kept_up: AtomicBool,
+    /// Rows there were when no basis could be learned that pays.
+    pub(crate) rows_without_basis: AtomicUsize,
 }
 
 /// Rows in memory, changed by whole calls.
@@ -139,7 +145,8 @@ impl MemoryIndex {
             dim,
             published: RwLock::new(Arc::new(snapshot_of(VectorRows::default()))),
             writer: Mutex::new(Writer { tail: None }),
-            compacting: AtomicBool::new(false),
+            is_kept_up: AtomicBool::new(false),
+            rows_without_basis: AtomicUsize::new(0),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -155,7 +162,7 @@ impl MemoryIndex {
         let replaced = self.shared.append(&mut writer, &mut draft, ids, write);
         draft.bury(replaced, writer.tail_number());
         self.shared.publish(draft);
-        self.compact_where_due(writer);
+        self.keep_up(writer);
     }
 
     /// Replace the whole content in one swap.
@@ -163,8 +170,10 @@ impl MemoryIndex {
         let mut writer = self.shared.writer.lock();
         let mut draft = VectorRows::default();
         writer.tail = None;
+        self.shared.rows_without_basis.store(0, Ordering::Relaxed);
         self.shared.append(&mut writer, &mut draft, ids, write);
         self.shared.publish(draft);
+        self.keep_up(writer);
     }
 
     /// Remove ids; returns how many were there.
@@ -176,7 +185,7 @@ impl MemoryIndex {
         if count > 0 {
             draft.bury(removed, writer.tail_number());
             self.shared.publish(draft);
-            self.compact_where_due(writer);
+            self.keep_up(writer);
         }
         count
     }

@@ -1,20 +1,29 @@
 //! Exact vector search and text work over many memories. Plain slices in, plain values out.
 
 mod append_buffer;
+mod cascade;
 mod compaction;
 mod error;
 mod id_map;
 mod index;
+mod prior;
+mod probe;
 mod quant;
+mod resolved;
+mod row_blocks;
 mod scan;
+mod sealing;
 mod segment;
 mod selection;
 mod simd;
+mod sketch;
 pub mod text;
 mod top_k;
 mod vector_map;
+mod walk;
 
 pub use error::Error;
+pub use prior::Prior;
 pub use quant::MAX_DIM;
 pub use selection::Selection;
 pub use top_k::Hit;

@@ -57,16 +57,60 @@ const ROUNDER_F64: f64 = 6_755_399_441_055_744.0;
 /// Scales below this are not used: the row's codes are all zero and its residual is its norm.
 const LEAST_SCALE: f32 = 1e-33;
 
-/// What the bounds of one row need beside its codes: one load of four floats.
-#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+/// The upper half of a float32 (bfloat16), rounded up: an eighth of a row's cache line holds all
+/// that its bounds need.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(transparent)]
+pub(crate) struct Upper(u16);
+
+impl Upper {
+    /// The least number of this kind that is not below `value`, which is at least 0.
+    #[inline]
+    fn at_least(value: f32) -> Self {
+        Self((value.to_bits().saturating_add(0xffff) >> 16) as u16)
+    }
+
+    #[inline]
+    pub(crate) fn value(self) -> f32 {
+        f32::from_bits(u32::from(self.0) << 16)
+    }
+}
+
+/// What the bounds of one row need beside one of its approximations `x̂`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct RowBound {
-    pub(crate) scale: f32,
-    /// `ρ` of the high nibbles alone.
-    pub(crate) coarse_residual: f32,
-    /// `ρ` of both nibbles.
-    pub(crate) residual: f32,
-    pub(crate) norm: f32,
+    pub(crate) scale: Upper,
+    /// `ρ ≥ ‖x − x̂‖`.
+    pub(crate) residual: Upper,
+    /// `ν ≥ ‖x̂‖`.
+    pub(crate) norm: Upper,
+    /// Length of what lies outside the space that is approximated; 0 where that is all of it.
+    pub(crate) tail: Upper,
+}
+
+impl RowBound {
+    /// Rules nothing out.
+    pub(crate) const UNBOUNDED: Self =
+        Self { scale: Upper(0), residual: Upper(0x7f80), norm: Upper(0), tail: Upper(0) };
+
+    fn new(scale: Upper, residual: f64, norm: f64) -> Self {
+        let residual = Upper::at_least(rounded_up(residual).max(LEAST_RESIDUAL));
+        Self { scale, residual, norm: Upper::at_least(rounded_up(norm)), tail: Upper(0) }
+    }
+
+    /// The same for a row of which only a part of length `√(norm² − tail²)` is approximated.
+    pub(crate) fn of_part(self, norm: f64, tail: f64) -> Self {
+        let norm = Upper::at_least(rounded_up(norm).max(self.norm.value()));
+        Self { norm, tail: Upper::at_least(rounded_up(tail)), ..self }
+    }
+}
+
+/// The bounds of a row's high nibbles alone and of its bytes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct RowBounds {
+    pub(crate) nibbles: RowBound,
+    pub(crate) bytes: RowBound,
 }
 
 /// Number of bytes that one row's nibbles take: whole cache lines.
@@ -84,20 +128,20 @@ pub(crate) const fn row_stride(dim: usize) -> usize {
     dim.next_multiple_of(size_of::<Line>() / size_of::<f32>())
 }
 
-/// Write the codes of `row` and return its bound. `bytes` has room for twice the nibbles' length.
+/// Write the codes of `row` and return its bounds. `bytes` has room for twice the nibbles' length.
 ///
 /// Inlined, so that each kernel compiles it for its own instructions.
 #[inline]
-pub(crate) fn encode(row: &[f32], bytes: &mut [u8], nibbles: &mut [u8]) -> RowBound {
+pub(crate) fn encode(row: &[f32], bytes: &mut [u8], nibbles: &mut [u8]) -> RowBounds {
     let most = row.iter().fold(0.0_f32, |most, value| most.max(value.abs()));
-    let scale = most / HALF_STEPS;
-    if scale < LEAST_SCALE {
+    let scale = Upper::at_least(most / HALF_STEPS);
+    if scale.value() < LEAST_SCALE {
         bytes.fill(0);
         nibbles.fill(0);
-        let residual = residual_of(norm(row));
-        return RowBound { scale: 0.0, coarse_residual: residual, residual, norm: 0.0 };
+        let bound = RowBound::new(Upper(0), norm(row), 0.0);
+        return RowBounds { nibbles: bound, bytes: bound };
     }
-    let inverse = 1.0 / scale;
+    let inverse = 1.0 / scale.value();
     for (code, value) in bytes.iter_mut().zip(row) {
         let step = (value * inverse + 127.5).clamp(0.0, 255.0);
         // The sum's last bits are the nearest whole number.
@@ -119,10 +163,10 @@ fn pack(bytes: &[u8], nibbles: &mut [u8]) {
     }
 }
 
-/// The bound of a row with these bytes; `MAX_DIM · 255² < 2³¹` keeps the sums of squares in range.
+/// The bounds of a row with these bytes; `MAX_DIM · 255² < 2³¹` keeps the sums of squares in range.
 #[inline]
-fn measure(row: &[f32], codes: &[u8], scale: f32) -> RowBound {
-    let half = f64::from(scale) / 2.0;
+fn measure(row: &[f32], codes: &[u8], scale: Upper) -> RowBounds {
+    let half = f64::from(scale.value()) / 2.0;
     let mut residual = [[0.0_f64; LANES]; 2];
     let mut squares = [[0_i32; LANES]; 2];
     let mut add = |lane: usize, value: f32, code: u8| {
@@ -143,11 +187,11 @@ fn measure(row: &[f32], codes: &[u8], scale: f32) -> RowBound {
     for (lane, value) in rest.iter().enumerate() {
         add(lane, *value, codes[row.len() - rest.len() + lane]);
     }
-    let [coarse_residual, residual] =
-        residual.map(|squares| residual_of(squares.iter().sum::<f64>().sqrt()));
-    let squares = squares.map(|squares| squares.iter().sum::<i32>());
-    let norm = rounded_up(half * f64::from(squares[0].max(squares[1])).sqrt());
-    RowBound { scale, coarse_residual, residual, norm }
+    let bound = |part: usize| {
+        let length = half * f64::from(squares[part].iter().sum::<i32>()).sqrt();
+        RowBound::new(scale, residual[part].iter().sum::<f64>().sqrt(), length)
+    };
+    RowBounds { nibbles: bound(0), bytes: bound(1) }
 }
 
 /// Euclidean length in float64, which no float32 vector overflows.
@@ -164,12 +208,8 @@ pub(crate) fn norm(values: &[f32]) -> f64 {
     (lanes.iter().sum::<f64>() + rest).sqrt()
 }
 
-fn residual_of(length: f64) -> f32 {
-    rounded_up(length).max(LEAST_RESIDUAL)
-}
-
 /// An f32 not below `length`, whose own float64 rounding is covered too.
-fn rounded_up(length: f64) -> f32 {
+pub(crate) fn rounded_up(length: f64) -> f32 {
     let raised = length * (1.0 + 1e-11);
     let nearest = raised as f32;
     if f64::from(nearest) < raised { nearest.next_up() } else { nearest }
@@ -180,118 +220,159 @@ pub(crate) fn rounded_down(threshold: f64) -> f32 {
     (threshold as f32).next_down()
 }
 
-/// A query as planes of small integers, scaled by a power of two to a length in [0.5, 1).
+/// A query for the bytes: planes of small integers. It is scaled by a power of two to a length in
+/// [0.5, 1).
 pub(crate) struct QueryCodes {
-    /// For the nibbles: `2·nibble_stride(dim)` signed bytes, padded with zeros as all planes.
-    pub(crate) nibble_plane: Plane,
-    /// For the bytes, the coarse one and the fine one, of the same length.
+    /// The coarse plane and the fine one, of the same length.
     pub(crate) high: Plane,
     pub(crate) low: Plane,
-    /// `ε` with slack of both byte planes together.
+    /// `ε` with slack of both planes together.
     both_error: f64,
-    /// `‖q‖` with slack.
-    pub(crate) norm: f32,
     /// Scores are multiplied by this power of two to be compared with the bounds.
     pub(crate) power: f64,
 }
 
-/// One plane: `q̂ = step·values`.
+/// One plane of a query: `q̂ = step·values`.
 pub(crate) struct Plane {
+    /// Padded with zeros to whole lines of codes.
     pub(crate) values: Box<[i8]>,
     pub(crate) step: f32,
     pub(crate) sum: i32,
     /// `ε` with slack of this plane alone.
     pub(crate) error: f32,
+    /// `‖q‖`, or the length of the part that is approximated, with slack.
+    pub(crate) norm: f32,
+    /// With slack, the length of what lies outside that part; 0 where there is nothing.
+    pub(crate) tail: f32,
 }
 
 impl Plane {
-    fn zero(stride: usize, step: f32) -> Self {
-        Self { values: vec![0; stride].into(), step, sum: 0, error: 0.0 }
+    fn zero(dim: usize, step: f64, length: f64) -> Self {
+        let values = vec![0; 2 * nibble_stride(dim)].into();
+        Self { values, step: step as f32, sum: 0, error: 0.0, norm: with_slack(length), tail: 0.0 }
     }
+
+    /// A signed byte for each component of `values·power`, in steps that suit nibbles.
+    ///
+    /// Inlined, so that each kernel compiles it for its own instructions.
+    #[inline]
+    pub(crate) fn signed_bytes(values: &[f32], power: f64) -> Self {
+        let length = norm(values) * power;
+        let mut plane =
+            Self::zero(values.len(), most_of(values, power) / NIBBLE_PLANE_MOST, length);
+        let inverse = inverse_of(plane.step, power);
+        let mut left = [0.0_f64; LANES];
+        let step = f64::from(plane.step);
+        let mut add = |lane: usize, value: f32, code: &mut i8| {
+            *code = nearest(f64::from(value) * inverse) as i8;
+            left[lane] += (f64::from(value) * power - step * f64::from(*code)).powi(2);
+        };
+        let (whole, rest) = values.as_chunks::<LANES>();
+        for (values, codes) in whole.iter().zip(plane.values.as_chunks_mut::<LANES>().0) {
+            for lane in 0..LANES {
+                add(lane, values[lane], &mut codes[lane]);
+            }
+        }
+        for (lane, value) in rest.iter().enumerate() {
+            add(lane, *value, &mut plane.values[values.len() - rest.len() + lane]);
+        }
+        plane.close(left, length);
+        plane
+    }
+
+    /// The same for a query of which these are only a part: of the unscaled query, its length, and
+    /// the length of what lies outside the part.
+    pub(crate) fn of_part(self, norm: f64, tail: f64, relative_error: f64) -> Self {
+        let error = rounded_up(f64::from(self.error) + norm * relative_error);
+        Self { error, tail: with_slack(tail), ..self }
+    }
+
+    fn close(&mut self, left: [f64; LANES], length: f64) {
+        self.sum = self.values.iter().map(|value| i32::from(*value)).sum();
+        self.error = error_with_slack(left, length);
+    }
+}
+
+fn with_slack(length: f64) -> f32 {
+    rounded_up(length * (1.0 + SLACK))
+}
+
+fn error_with_slack(left: [f64; LANES], length: f64) -> f32 {
+    let error = left.iter().sum::<f64>().sqrt();
+    rounded_up(error + SLACK * (length + error))
+}
+
+#[inline]
+fn most_of(values: &[f32], power: f64) -> f64 {
+    f64::from(values.iter().fold(0.0_f32, |most, value| most.max(value.abs()))) * power
+}
+
+fn inverse_of(step: f32, power: f64) -> f64 {
+    if step > 0.0 { power / f64::from(step) } else { 0.0 }
+}
+
+#[inline]
+fn nearest(scaled: f64) -> i32 {
+    (scaled + ROUNDER_F64).to_bits() as i32
 }
 
 impl QueryCodes {
     /// Inlined, so that each kernel compiles it for its own instructions.
     #[inline]
     pub(crate) fn new(query: &[f32]) -> Self {
-        let length = norm(query);
-        let power = power_of_two_for(length);
-        let most = query.iter().fold(0.0_f32, |most, value| most.max(value.abs()));
-        let most = f64::from(most) * power;
-        let stride = 2 * nibble_stride(query.len());
-        let step = (most / BYTE_PLANES_MOST) as f32;
+        let unscaled = norm(query);
+        let power = power_of_two_for(unscaled);
+        let length = unscaled * power;
+        let step = most_of(query, power) / BYTE_PLANES_MOST;
         let mut codes = Self {
-            nibble_plane: Plane::zero(stride, (most / NIBBLE_PLANE_MOST) as f32),
-            high: Plane::zero(stride, 128.0 * step),
-            low: Plane::zero(stride, step),
+            high: Plane::zero(query.len(), 128.0 * f64::from(step as f32), length),
+            low: Plane::zero(query.len(), step, length),
             both_error: 0.0,
-            norm: rounded_up(length * power * (1.0 + SLACK)),
             power,
         };
-        codes.fill(query);
-        codes.measure(query, length * power);
+        codes.fill(query, length);
         codes
     }
 
     #[inline]
-    fn fill(&mut self, query: &[f32]) {
-        let inverse = |step: f32| if step > 0.0 { self.power / f64::from(step) } else { 0.0 };
-        let (for_nibbles, for_bytes) = (inverse(self.nibble_plane.step), inverse(self.low.step));
-        let nearest = |scaled: f64| (scaled + ROUNDER_F64).to_bits() as i32;
-        let byte_planes = self.high.values.iter_mut().zip(&mut self.low.values);
-        let planes = self.nibble_plane.values.iter_mut().zip(byte_planes);
-        for (value, (nibble, (high, low))) in query.iter().zip(planes) {
-            let whole = nearest(f64::from(*value) * for_bytes);
+    fn fill(&mut self, query: &[f32], length: f64) {
+        let power = self.power;
+        let inverse = inverse_of(self.low.step, power);
+        let steps = [self.high.step, self.low.step].map(f64::from);
+        let mut left = [[0.0_f64; LANES]; 2];
+        let mut add = |lane: usize, value: f32, high: &mut i8, low: &mut i8| {
+            let whole = nearest(f64::from(value) * inverse);
             let coarse = (whole + 64) >> 7;
             *high = coarse as i8;
             *low = (whole - 128 * coarse) as i8;
-            *nibble = nearest(f64::from(*value) * for_nibbles) as i8;
-        }
-        for plane in [&mut self.nibble_plane, &mut self.high, &mut self.low] {
-            plane.sum = plane.values.iter().map(|value| i32::from(*value)).sum();
-        }
-    }
-
-    #[inline]
-    fn measure(&mut self, query: &[f32], length: f64) {
-        let steps = [self.nibble_plane.step, self.high.step, self.low.step].map(f64::from);
-        let mut left = [[0.0_f64; LANES]; 3];
-        let power = self.power;
-        let mut add = |lane: usize, value: f32, nibble: i8, high: i8, low: i8| {
-            let target = f64::from(value) * power;
-            let without_high = target - steps[1] * f64::from(high);
-            left[0][lane] += (target - steps[0] * f64::from(nibble)).powi(2);
-            left[1][lane] += without_high * without_high;
-            left[2][lane] += (without_high - steps[2] * f64::from(low)).powi(2);
+            let without_high = f64::from(value) * power - steps[0] * f64::from(*high);
+            left[0][lane] += without_high * without_high;
+            left[1][lane] += (without_high - steps[1] * f64::from(*low)).powi(2);
         };
-        let (nibble, high, low) = (&self.nibble_plane.values, &self.high.values, &self.low.values);
+        let (high, low) = (&mut self.high.values, &mut self.low.values);
         let (values, rest) = query.as_chunks::<LANES>();
-        let byte_planes = high.as_chunks::<LANES>().0.iter().zip(low.as_chunks::<LANES>().0);
-        let planes = nibble.as_chunks::<LANES>().0.iter().zip(byte_planes);
-        for (values, (nibble, (high, low))) in values.iter().zip(planes) {
+        let planes = high.as_chunks_mut::<LANES>().0.iter_mut().zip(low.as_chunks_mut::<LANES>().0);
+        for (values, (high, low)) in values.iter().zip(planes) {
             for lane in 0..LANES {
-                add(lane, values[lane], nibble[lane], high[lane], low[lane]);
+                add(lane, values[lane], &mut high[lane], &mut low[lane]);
             }
         }
         let whole = query.len() - rest.len();
         for (lane, value) in rest.iter().enumerate() {
-            add(lane, *value, nibble[whole + lane], high[whole + lane], low[whole + lane]);
+            add(lane, *value, &mut high[whole + lane], &mut low[whole + lane]);
         }
-        let [nibble, high, both] = left.map(|squares| {
-            let error = squares.iter().sum::<f64>().sqrt();
-            rounded_up(error + SLACK * (length + error))
-        });
-        self.nibble_plane.error = nibble;
-        self.high.error = high;
-        self.both_error = f64::from(both);
+        self.both_error = f64::from(error_with_slack(left[1], length));
+        self.high.close(left[0], length);
+        self.low.close(left[1], length);
     }
 
     /// Bounds below and above the float64 score times `power`, from the row's code sum. Where
     /// they overflow the row stays in play: minus and plus infinity, never NaN.
     pub(crate) fn range(&self, row: RowBound, sum: i64) -> (f64, f64) {
-        let middle = f64::from(row.scale) * f64::from(self.low.step) * (sum as f64 / 2.0);
-        let slack =
-            f64::from(row.residual) * f64::from(self.norm) + f64::from(row.norm) * self.both_error;
+        let [scale, residual, norm] =
+            [row.scale, row.residual, row.norm].map(|upper| f64::from(upper.value()));
+        let middle = scale * f64::from(self.low.step) * (sum as f64 / 2.0);
+        let slack = residual * f64::from(self.high.norm) + norm * self.both_error;
         if slack.is_finite() {
             (middle - slack, middle + slack)
         } else {
@@ -342,16 +423,16 @@ mod tests {
     }
 
     /// Doubled codes: of the nibbles, unpacked, and of the bytes.
-    fn encoded(row: &[f32]) -> (RowBound, Vec<(i64, i64)>) {
+    fn encoded(row: &[f32]) -> (RowBounds, Vec<(i64, i64)>) {
         let stride = nibble_stride(row.len());
         let (mut bytes, mut nibbles) = (vec![0; 2 * stride], vec![0; stride]);
-        let bound = encode(row, &mut bytes, &mut nibbles);
+        let bounds = encode(row, &mut bytes, &mut nibbles);
         let code = |at: usize| {
             let packed = nibbles[at / 128 * 64 + at % 64];
             let nibble = i64::from(if at % 128 < 64 { packed & 15 } else { packed >> 4 });
             (16 * (2 * nibble - 15), 2 * i64::from(bytes[at]) - 255)
         };
-        (bound, (0..2 * stride).map(code).collect())
+        (bounds, (0..2 * stride).map(code).collect())
     }
 
     proptest! {
@@ -361,66 +442,79 @@ mod tests {
             pairs in prop::collection::vec((extreme(), extreme()), 1..200)
         ) {
             let (row, query): (Vec<f32>, Vec<f32>) = pairs.into_iter().unzip();
-            let (bound, codes) = encoded(&row);
+            let (bounds, codes) = encoded(&row);
             let planes = QueryCodes::new(&query);
             let (high, low) = (&planes.high.values, &planes.low.values);
             let part = |at: usize| 128 * i64::from(high[at]) + i64::from(low[at]);
             let sum = (0..row.len()).map(|at| codes[at].1 * part(at)).sum();
-            let (least, most) = planes.range(bound, sum);
+            let (least, most) = planes.range(bounds.bytes, sum);
             let exact = score(&row, &query) * planes.power;
             prop_assert!((least..=most).contains(&exact), "{least} {exact} {most}");
-            let within = |plane: &Plane, twice: &dyn Fn(usize) -> i64, residual: f32| {
+            let within = |plane: &Plane, twice: &dyn Fn(usize) -> i64, bound: RowBound| {
                 let sum: i64 = (0..row.len()).map(|at| twice(at) * i64::from(plane.values[at])).sum();
-                let middle = f64::from(bound.scale) * f64::from(plane.step) * (sum as f64 / 2.0);
-                let slack = f64::from(residual) * f64::from(planes.norm)
-                    + f64::from(bound.norm) * f64::from(plane.error);
+                let [scale, residual, norm] =
+                    [bound.scale, bound.residual, bound.norm].map(|upper| f64::from(upper.value()));
+                let middle = scale * f64::from(plane.step) * (sum as f64 / 2.0);
+                let slack = residual * f64::from(plane.norm) + norm * f64::from(plane.error);
                 !slack.is_finite() || (exact - middle).abs() <= slack
             };
-            prop_assert!(within(&planes.nibble_plane, &|at| codes[at].0, bound.coarse_residual));
-            prop_assert!(within(&planes.high, &|at| codes[at].1, bound.residual));
+            let plane = Plane::signed_bytes(&query, planes.power);
+            prop_assert!(within(&plane, &|at| codes[at].0, bounds.nibbles));
+            prop_assert!(within(&planes.high, &|at| codes[at].1, bounds.bytes));
         }
 
         #[test]
         fn residual_norms_cover_what_the_codes_leave_out(
             row in prop::collection::vec(-1.0_f32..1.0, 1..200)
         ) {
-            let (bound, codes) = encoded(&row);
+            let (bounds, codes) = encoded(&row);
+            let scale = f64::from(bounds.bytes.scale.value());
             let left = |whole: fn(&(i64, i64)) -> i64| {
                 let squares = row.iter().zip(&codes).map(|(value, code)| {
-                    (f64::from(*value) - f64::from(bound.scale) / 2.0 * whole(code) as f64).powi(2)
+                    (f64::from(*value) - scale / 2.0 * whole(code) as f64).powi(2)
                 });
                 squares.sum::<f64>().sqrt()
             };
-            prop_assert!(left(|code| code.1) <= f64::from(bound.residual));
-            prop_assert!(left(|code| code.0) <= f64::from(bound.coarse_residual));
+            let [nibbles, bytes] =
+                [bounds.nibbles, bounds.bytes].map(|bound| f64::from(bound.residual.value()));
+            prop_assert!(left(|code| code.1) <= bytes);
+            prop_assert!(left(|code| code.0) <= nibbles);
             let largest = row.iter().fold(0.0_f32, |most, value| most.max(value.abs()));
             let half_steps = f64::from(largest) / 128.0 * (row.len() as f64).sqrt();
-            prop_assert!(f64::from(bound.residual) <= 0.501 * half_steps + 1e-30);
-            prop_assert!(f64::from(bound.coarse_residual) <= 8.01 * half_steps + 1e-30);
+            // Rounding to eight bits raises the step and then the residual by 2⁻⁷ at most.
+            prop_assert!(bytes <= 0.51 * half_steps + 1e-30);
+            prop_assert!(nibbles <= 8.14 * half_steps + 1e-30);
+        }
+
+        #[test]
+        fn upper_halves_are_not_below_and_not_far_above(value in 0.0_f32..1e30) {
+            let upper = Upper::at_least(value).value();
+            prop_assert!(upper >= value && upper <= value * 1.007_813);
         }
     }
 
     #[test]
     fn codes_reach_both_ends_of_the_range() {
-        let (bound, codes) = encoded(&[1.0, -1.0, 0.253]);
+        let (bounds, codes) = encoded(&[1.0, -1.0, 0.253]);
         assert_eq!(codes[..3], [(240, 255), (-240, -255), (80, 65)]);
-        assert_eq!(bound.scale.to_bits(), (1.0_f32 / 128.0).to_bits());
+        assert_eq!(bounds.bytes.scale.value().to_bits(), (1.0_f32 / 128.0).to_bits());
     }
 
     #[test]
     fn the_zero_row_and_the_zero_query_have_bounds_around_zero() {
-        let (bound, _) = encoded(&[0.0; 3]);
-        let (least, most) = QueryCodes::new(&[0.0; 3]).range(bound, 0);
+        let (bounds, _) = encoded(&[0.0; 3]);
+        let (least, most) = QueryCodes::new(&[0.0; 3]).range(bounds.bytes, 0);
         assert!(least <= 0.0 && (0.0..1e-30).contains(&most));
     }
 
     #[test]
     fn query_planes_reach_their_ends_and_no_further() {
         let planes = QueryCodes::new(&[1.0, -1.0, 0.25]);
-        assert_eq!(planes.nibble_plane.values[..3], [127, -127, 32]);
+        let plane = Plane::signed_bytes(&[1.0, -1.0, 0.25], planes.power);
+        assert_eq!((plane.values[..3].to_vec(), plane.sum), (vec![127, -127, 32], 32));
         assert_eq!(planes.high.values[..3], [64, -63, 16]);
         assert_eq!(planes.low.values[..3], [-64, -64, -16]);
-        assert_eq!((planes.nibble_plane.sum, planes.high.sum, planes.low.sum), (32, 17, -144));
+        assert_eq!((planes.high.sum, planes.low.sum), (17, -144));
     }
 
     #[test]

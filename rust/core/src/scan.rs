@@ -1,15 +1,22 @@
 //! Exact top-k over a snapshot: certified bounds rule rows out, float64 scores decide.
 //!
-//! A long scan reads 4 bits a component. Rows whose upper bound reaches the k-th best lower bound so
-//! far wait a moment for their bytes, are bounded again, and raise that lower bound; a short scan
-//! starts with the bytes. The few rows that remain at the end are scored from their float32 values.
+//! A long scan reads sketches where segments have them, else 4 bits a component. Rows whose upper
+//! bound reaches the k-th best lower bound so far wait a moment for more of their bits, are bounded
+//! again, and raise that lower bound; a short scan starts with a byte a component. The few rows
+//! that remain at the end are scored from their float32 values.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+use crate::cascade::{Cascade, Findings, Formula, Here, Scorer, SharedThreshold};
 use crate::index::{Snapshot, VectorRows};
-use crate::quant::{QueryCodes, rounded_down, row_stride};
-use crate::segment::{SegmentView, set_bits};
+use crate::prior::PriorRows;
+use crate::probe::Probe;
 use crate::selection::{SegmentRows, SelectedRows};
-use crate::simd::{CHUNK, CodedRows, Depth, Kernel, Limit};
-use crate::top_k::{Hit, KthLargest, TopK};
+use crate::simd::Kernel;
+use crate::top_k::Hit;
+use crate::walk::{Walk, rows_in_play};
 
 /// Up to this many rows scoring all of them beats bounding them first (`docs/kernel.md`).
 const SCORE_ALL_ROWS: usize = 48;
@@ -17,321 +24,215 @@ const SCORE_ALL_ROWS: usize = 48;
 /// Where k takes more than this share of the rows, bounds rule out too little to pay.
 const SCORE_ALL_SHARE: usize = 4;
 
-/// Segments with fewer than one selected row in this many are read row by row.
-const SPARSE_SHARE: usize = 6;
+/// Maps of fewer components are scanned by their bytes: where those are in the cache, reading
+/// half of them saves nothing.
+const LONG_COMPONENTS: usize = 2_000_000;
 
-/// Scans of fewer components start with the bytes: where those are in the cache, reading half of
-/// them saves nothing.
-const COARSE_COMPONENTS: usize = 2_000_000;
-
-/// Rows that wait for their bytes; enough to hide the fetch, few enough to raise the
-/// threshold early.
-const PENDING_ROWS: usize = 16;
-
-/// Rows scanned at a time until there is a threshold, which every one of them would reach.
-const FIRST_ROWS: usize = 16;
-
-/// Runs bounded by their bytes at once after one in which the nibbles ruled out too little.
-const UNHELPFUL_RUNS: usize = 3;
-
-/// Nibbles rule out too little where more than one row in this many reaches the threshold.
-const UNHELPFUL_SHARE: usize = 3;
-
-/// Float32 rows fetched ahead of the one being scored.
-const SCORE_AHEAD: usize = 3;
+/// Queries in one pass over the rows; their planes stay in the nearest caches.
+const PASS_QUERIES: usize = 64;
 
 /// What to look for.
 pub(crate) struct Wanted<'a> {
-    pub(crate) query: &'a [f32],
+    /// One query after the other, `dim` floats each; at least one.
+    pub(crate) queries: &'a [f32],
+    pub(crate) dim: usize,
+    /// One answer for all queries, where the best of them counts, instead of one for each.
+    pub(crate) united: bool,
     pub(crate) k: usize,
     pub(crate) min_score: f64,
+    pub(crate) weight: f64,
+    pub(crate) threads: usize,
 }
 
-/// The best rows, best first; ties go to the smaller id.
+/// Where to look, and what rows score by themselves.
+#[derive(Clone)]
+pub(crate) struct Scope {
+    pub(crate) snapshot: Arc<Snapshot>,
+    pub(crate) allowed: Option<Arc<SelectedRows>>,
+    pub(crate) prior: Option<Arc<PriorRows>>,
+}
+
+/// The best rows for each answer, best first; ties go to the smaller id.
 pub(crate) fn search(
-    kernel: &dyn Kernel,
-    snapshot: &Snapshot,
-    allowed: Option<&SelectedRows>,
+    kernel: &'static dyn Kernel,
+    scope: &Scope,
     wanted: &Wanted<'_>,
-) -> Vec<Hit> {
-    let vectors = &snapshot.vectors;
-    let rows = allowed.map_or(vectors.places.len(), SelectedRows::count);
+) -> Vec<Vec<Hit>> {
+    let queries: Vec<&[f32]> = wanted.queries.chunks_exact(wanted.dim).collect();
+    if wanted.united {
+        return answers(kernel, scope, wanted, &queries, queries.len());
+    }
+    let passes = queries.chunks(PASS_QUERIES);
+    passes.flat_map(|queries| answers(kernel, scope, wanted, queries, 1)).collect()
+}
+
+/// One answer for every `united` queries.
+fn answers(
+    kernel: &'static dyn Kernel,
+    scope: &Scope,
+    wanted: &Wanted<'_>,
+    queries: &[&[f32]],
+    united: usize,
+) -> Vec<Vec<Hit>> {
+    let vectors = &scope.snapshot.vectors;
+    let rows = scope.allowed.as_ref().map_or(vectors.places.len(), |rows| rows.count());
     let k = wanted.k.min(rows);
-    if k == 0 {
-        return Vec::new();
+    let is_long = vectors.places.len() * wanted.dim >= LONG_COMPONENTS;
+    let few = rows <= SCORE_ALL_ROWS || k >= rows / SCORE_ALL_SHARE;
+    let prepare = |query: &&[f32]| match (few, is_long) {
+        (true, _) => Probe::for_scores(query),
+        (false, false) => Probe::new(kernel, query),
+        (false, true) => Probe::for_long_scan(kernel, query, vectors.basis.as_deref()),
+    };
+    let probes = queries.iter().map(prepare).collect();
+    let (min_score, weight) = (wanted.min_score, wanted.weight);
+    let search =
+        Search { kernel, scope: scope.clone(), probes, united, k, min_score, weight, is_long };
+    if few || !search.probes.iter().all(|probe| search.formula().is_boundable(probe)) {
+        return search.probes.chunks(united).map(|probes| search.score_all(probes)).collect();
     }
-    let scorer = Scorer::new(kernel, wanted, k);
-    if rows <= SCORE_ALL_ROWS || k >= rows / SCORE_ALL_SHARE {
-        return score_all(scorer, vectors, allowed);
-    }
-    let codes = kernel.query_codes(wanted.query);
-    let mut cascade = Cascade::new(kernel, vectors, &codes, k, wanted.min_score);
-    cascade.is_long = rows * wanted.query.len() >= COARSE_COMPONENTS;
-    for (position, view) in vectors.segments.iter().enumerate() {
-        cascade.scan(position, view, allowed.map(|rows| rows.segment(position)));
-    }
-    cascade.finish(scorer)
+    search.bound(wanted.threads.min(vectors.segments.len()))
 }
 
-/// Scores rows in float64 and keeps the best.
-struct Scorer<'a> {
-    kernel: &'a dyn Kernel,
-    query: Box<[f64]>,
+/// A prepared search.
+struct Search {
+    kernel: &'static dyn Kernel,
+    scope: Scope,
+    probes: Vec<Probe>,
+    /// Queries for each answer.
+    united: usize,
+    k: usize,
     min_score: f64,
-    best: TopK,
-}
-
-impl<'a> Scorer<'a> {
-    fn new(kernel: &'a dyn Kernel, wanted: &Wanted<'_>, k: usize) -> Self {
-        let mut query = vec![0.0; row_stride(wanted.query.len())];
-        query.iter_mut().zip(wanted.query).for_each(|(wide, value)| *wide = f64::from(*value));
-        Self { kernel, query: query.into(), min_score: wanted.min_score, best: TopK::new(k) }
-    }
-
-    fn offer(&mut self, view: &SegmentView, row: usize) {
-        let score = self.kernel.dot(view.segment.vector(row), &self.query);
-        if score >= self.min_score {
-            self.best.offer(Hit { score, id: view.segment.ids()[row] });
-        }
-    }
-}
-
-/// The masks of rows in play, chunk by chunk: number of rows, live and allowed ones.
-fn words_in_play(
-    view: &SegmentView,
-    allowed: Option<&SegmentRows>,
-) -> impl Iterator<Item = (usize, u64)> {
-    view.live_words()
-        .enumerate()
-        .map(move |(at, (count, live))| (count, allowed.map_or(live, |rows| live & rows.words[at])))
-}
-
-fn rows_in_play(view: &SegmentView, allowed: Option<&SegmentRows>) -> impl Iterator<Item = usize> {
-    words_in_play(view, allowed)
-        .enumerate()
-        .flat_map(|(at, (_, word))| set_bits(word).map(move |bit| at * CHUNK + bit))
-}
-
-fn score_all(
-    mut scorer: Scorer<'_>,
-    vectors: &VectorRows,
-    allowed: Option<&SelectedRows>,
-) -> Vec<Hit> {
-    for (position, view) in vectors.segments.iter().enumerate() {
-        let allowed = allowed.map(|rows| rows.segment(position));
-        if allowed.is_some_and(|rows| rows.count == 0) {
-            continue;
-        }
-        for row in rows_in_play(view, allowed) {
-            scorer.offer(view, row);
-        }
-    }
-    scorer.best.into_sorted()
-}
-
-/// A row that may be among the best.
-struct Candidate {
-    upper: f64,
-    segment: u32,
-    row: u32,
-}
-
-/// The state of one bounded scan. Bounds are compared in the query's own power of two.
-struct Cascade<'a> {
-    kernel: &'a dyn Kernel,
-    vectors: &'a VectorRows,
-    query: &'a QueryCodes,
-    /// The k-th largest lower bound: k rows certainly score at least this.
-    floor: KthLargest,
-    threshold: f64,
-    candidates: Vec<Candidate>,
-    /// Whether the scan is long enough for nibbles.
+    weight: f64,
     is_long: bool,
-    /// Runs for which nibbles are not looked at.
-    unhelpful_runs: usize,
-    /// Rows of the segment at hand that reach the threshold by their nibbles.
-    pending: Vec<u32>,
-    listed: Vec<u32>,
 }
 
-impl<'a> Cascade<'a> {
-    fn new(
-        kernel: &'a dyn Kernel,
-        vectors: &'a VectorRows,
-        query: &'a QueryCodes,
-        k: usize,
-        min_score: f64,
-    ) -> Self {
-        Self {
-            kernel,
-            vectors,
-            query,
-            floor: KthLargest::new(k),
-            threshold: (min_score * query.power).next_down(),
-            candidates: Vec::with_capacity(256),
-            is_long: false,
-            unhelpful_runs: 0,
-            pending: Vec::with_capacity(PENDING_ROWS + CHUNK),
-            listed: Vec::new(),
-        }
+impl Search {
+    fn vectors(&self) -> &VectorRows {
+        &self.scope.snapshot.vectors
     }
 
-    fn scan(&mut self, position: usize, view: &SegmentView, allowed: Option<&SegmentRows>) {
-        match allowed {
-            Some(rows) if rows.count == 0 => {}
-            Some(rows) if rows.count * SPARSE_SHARE < view.len => {
-                self.scan_listed(position, view, rows);
+    fn formula(&self) -> Formula<'_> {
+        Formula { weight: self.weight, prior: self.scope.prior.as_deref() }
+    }
+
+    fn scorer<'a>(&'a self, probes: &'a [Probe]) -> Scorer<'a> {
+        Scorer::new(self.kernel, probes, self.formula(), self.k, self.min_score)
+    }
+
+    fn here(&self, position: usize) -> Here<'_> {
+        let view = &self.vectors().segments[position];
+        Here { position, view, priors: self.formula().priors(position) }
+    }
+
+    fn allowed(&self, position: usize) -> Option<&SegmentRows> {
+        self.scope.allowed.as_ref().map(|rows| rows.segment(position))
+    }
+
+    fn score_all(&self, probes: &[Probe]) -> Vec<Hit> {
+        let mut scorer = self.scorer(probes);
+        for position in 0..self.vectors().segments.len() {
+            let allowed = self.allowed(position);
+            if self.k == 0 || allowed.is_some_and(|rows| rows.count == 0) {
+                continue;
             }
-            _ => self.scan_run(position, view, allowed),
-        }
-    }
-
-    fn scan_run(&mut self, position: usize, view: &SegmentView, allowed: Option<&SegmentRows>) {
-        let coded = view.segment.coded();
-        for (at, (count, word)) in words_in_play(view, allowed).enumerate() {
-            let step = self.rows_at_once();
-            for from in (0..count).step_by(step) {
-                let here = step.min(count - from);
-                let wanted = (word >> from) & (u64::MAX >> (CHUNK - here));
-                if wanted != 0 {
-                    self.scan_rows(position, &coded, at * CHUNK + from, here, wanted);
-                }
+            let here = self.here(position);
+            for row in rows_in_play(here.view, allowed) {
+                scorer.offer(&here, row);
             }
         }
-        self.bound_pending(position, &coded, 1);
+        scorer.into_sorted()
     }
 
-    /// Bound the `wanted` ones of a run of rows by their nibbles; or by their bytes, in short scans and
-    /// for a while after nibbles ruled out too little.
-    fn scan_rows(
-        &mut self,
-        position: usize,
-        coded: &CodedRows<'_>,
-        first: usize,
-        count: usize,
-        wanted: u64,
-    ) {
-        let depth = self.next_depth();
-        let mask = self.kernel.reaching(coded, first, count, &self.limit(depth));
-        self.note_helpfulness(depth, mask, count);
-        for bit in set_bits(mask & wanted) {
-            self.keep(position, coded, (first + bit) as u32, depth);
+    fn bound(self, threads: usize) -> Vec<Vec<Hit>> {
+        if threads <= 1 {
+            let cascades = self.walk(&AtomicUsize::new(0), None);
+            return cascades.into_iter().map(|cascade| self.finish(cascade)).collect();
         }
-        self.bound_pending(position, coded, PENDING_ROWS);
-    }
-
-    fn next_depth(&mut self) -> Depth {
-        if self.is_long && self.unhelpful_runs == 0 {
-            return Depth::Coarse;
+        let shared = Arc::new(SharedSearch::of(self));
+        let others: Vec<_> = (1..threads).filter_map(|_| Helper::start(&shared)).collect();
+        let mut cascades = shared.walk();
+        for findings in others.into_iter().filter_map(Helper::findings) {
+            cascades.iter_mut().zip(findings).for_each(|(one, other)| one.absorb(other));
         }
-        self.unhelpful_runs = self.unhelpful_runs.saturating_sub(1);
-        Depth::Full
+        cascades.into_iter().map(|cascade| shared.search.finish(cascade)).collect()
     }
 
-    fn note_helpfulness(&mut self, depth: Depth, mask: u64, count: usize) {
-        if depth == Depth::Coarse && mask.count_ones() as usize * UNHELPFUL_SHARE > count {
-            self.unhelpful_runs = UNHELPFUL_RUNS;
-        }
-    }
-
-    /// Take a row one step further than `depth`.
-    fn keep(&mut self, position: usize, coded: &CodedRows<'_>, row: u32, depth: Depth) {
-        match depth {
-            Depth::Coarse => {
-                self.kernel.prefetch(coded.byte_row(row as usize));
-                self.pending.push(row);
+    /// Scan segments that nobody else has taken, until there is none.
+    fn walk<'a>(
+        &'a self,
+        next: &AtomicUsize,
+        thresholds: Option<&'a [SharedThreshold]>,
+    ) -> Vec<Cascade<'a>> {
+        let cascade = |(at, probes)| {
+            let threshold = thresholds.map(|all: &[SharedThreshold]| &all[at]);
+            let formula = self.formula();
+            Cascade::new(self.kernel, probes, formula, self.k, self.min_score, threshold)
+        };
+        let cascades = self.probes.chunks(self.united).enumerate().map(cascade).collect();
+        let mut walk = Walk::new(self.kernel, cascades, self.is_long);
+        loop {
+            let position = next.fetch_add(1, Ordering::Relaxed);
+            if position >= self.vectors().segments.len() {
+                return walk.into_cascades();
             }
-            Depth::Full => self.consider(position, coded, row),
+            walk.segment(&self.here(position), self.allowed(position));
         }
     }
 
-    fn limit(&self, depth: Depth) -> Limit<'a> {
-        Limit::new(depth, self.query, rounded_down(self.threshold))
+    fn finish(&self, cascade: Cascade<'_>) -> Vec<Hit> {
+        let scorer = self.scorer(cascade.probes);
+        cascade.finish(self.vectors(), scorer)
+    }
+}
+
+/// A search that several threads scan for.
+struct SharedSearch {
+    search: Search,
+    /// The next segment that nobody has taken.
+    next: AtomicUsize,
+    thresholds: Vec<SharedThreshold>,
+}
+
+impl SharedSearch {
+    fn of(search: Search) -> Self {
+        let thresholds =
+            search.probes.chunks(search.united).map(|_| SharedThreshold::default()).collect();
+        Self { search, next: AtomicUsize::new(0), thresholds }
     }
 
-    fn scan_listed(&mut self, position: usize, view: &SegmentView, allowed: &SegmentRows) {
-        let coded = view.segment.coded();
-        let mut listed = std::mem::take(&mut self.listed);
-        listed.clear();
-        listed.extend(rows_in_play(view, Some(allowed)).map(|row| row as u32));
-        let mut rest = listed.as_slice();
-        while !rest.is_empty() {
-            let (here, ahead) = rest.split_at(self.rows_at_once().min(rest.len()));
-            self.bound_listed(position, &coded, here, ahead);
-            rest = ahead;
-        }
-        self.bound_pending(position, &coded, 1);
-        self.listed = listed;
+    fn walk(&self) -> Vec<Cascade<'_>> {
+        self.search.walk(&self.next, Some(&self.thresholds))
     }
+}
 
-    /// As [`Cascade::scan_rows`], for rows named by number.
-    fn bound_listed(
-        &mut self,
-        position: usize,
-        coded: &CodedRows<'_>,
-        listed: &[u32],
-        ahead: &[u32],
-    ) {
-        let depth = self.next_depth();
-        let mask = self.kernel.reaching_listed(coded, listed, ahead, &self.limit(depth));
-        self.note_helpfulness(depth, mask, listed.len());
-        for bit in set_bits(mask) {
-            self.keep(position, coded, listed[bit], depth);
-        }
-        self.bound_pending(position, coded, PENDING_ROWS);
-    }
+/// Another thread that takes segments of a search.
+struct Helper {
+    is_claimed: Arc<AtomicBool>,
+    findings: mpsc::Receiver<Vec<Findings>>,
+}
 
-    fn rows_at_once(&self) -> usize {
-        if self.threshold == f64::NEG_INFINITY { FIRST_ROWS } else { CHUNK }
-    }
-
-    /// Bound the pending rows by their bytes, once there are `enough` of them. A row stays if
-    /// it may still be among the best.
-    fn bound_pending(&mut self, position: usize, coded: &CodedRows<'_>, enough: usize) {
-        if self.pending.len() < enough {
-            return;
-        }
-        let pending = std::mem::take(&mut self.pending);
-        for listed in pending.chunks(CHUNK) {
-            let limit = self.limit(Depth::Full);
-            let mask = self.kernel.reaching_listed(coded, listed, &[], &limit);
-            for bit in set_bits(mask) {
-                self.consider(position, coded, listed[bit]);
+impl Helper {
+    /// Nothing where the system gives no thread: the search goes on without.
+    fn start(shared: &Arc<SharedSearch>) -> Option<Self> {
+        let (sender, findings) = mpsc::channel();
+        let is_claimed = Arc::new(AtomicBool::new(false));
+        let (shared, claim) = (Arc::clone(shared), Arc::clone(&is_claimed));
+        let work = move || {
+            if !claim.swap(true, Ordering::AcqRel) {
+                // The searching thread may have given up only by a panic; then nobody listens.
+                let _ = sender.send(shared.walk().into_iter().map(Cascade::findings).collect());
             }
-        }
-        self.pending = pending;
-        self.pending.clear();
+        };
+        std::thread::Builder::new().name("mnemic-scan".to_owned()).spawn(work).ok()?;
+        Some(Self { is_claimed, findings })
     }
 
-    /// Bound a row by everything but its float32 values.
-    fn consider(&mut self, position: usize, coded: &CodedRows<'_>, row: u32) {
-        let sum = self.kernel.code_sum(coded.byte_row(row as usize), self.query);
-        let (lower, upper) = self.query.range(coded.bounds[row as usize], sum);
-        if upper < self.threshold {
-            return;
+    /// What the thread found; a thread that has not begun yet is not waited for.
+    fn findings(self) -> Option<Vec<Findings>> {
+        if !self.is_claimed.swap(true, Ordering::AcqRel) {
+            return None;
         }
-        self.candidates.push(Candidate { upper, segment: position as u32, row });
-        if let Some(floor) = self.floor.offer(lower) {
-            self.threshold = self.threshold.max(floor);
-        }
-    }
-
-    /// Score what may be among the best, the most promising first, until nothing else can be.
-    fn finish(mut self, mut scorer: Scorer<'_>) -> Vec<Hit> {
-        let threshold = self.threshold;
-        self.candidates.retain(|candidate| candidate.upper >= threshold);
-        self.candidates.sort_unstable_by(|one, other| other.upper.total_cmp(&one.upper));
-        for (at, candidate) in self.candidates.iter().enumerate() {
-            if candidate.upper < scorer.best.floor() * self.query.power {
-                break;
-            }
-            if let Some(next) = self.candidates.get(at + SCORE_AHEAD) {
-                let segment = &self.vectors.segments[next.segment as usize].segment;
-                self.kernel.prefetch(bytemuck::cast_slice(segment.vector(next.row as usize)));
-            }
-            let view = &self.vectors.segments[candidate.segment as usize];
-            scorer.offer(view, candidate.row as usize);
-        }
-        scorer.best.into_sorted()
+        Some(self.findings.recv().expect("a scanning thread panicked"))
     }
 }

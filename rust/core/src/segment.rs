@@ -6,20 +6,19 @@
 use std::sync::Arc;
 
 use crate::append_buffer::{AppendBuffer, Appender, Filling, Line};
-use crate::quant::{RowBound, byte_stride, nibble_stride, row_stride};
-use crate::simd::{CHUNK, CodedRows, Kernel};
+use crate::quant::{byte_stride, nibble_stride, row_stride};
+use crate::row_blocks::{CodedRows, CodedRowsAppender, Packing, RowLines};
+use crate::simd::{CHUNK, Kernel};
+use crate::sketch::Sketch;
 
 /// Most rows in one segment. Small enough that compacting one never holds a writer for long.
 pub(crate) const SEGMENT_ROWS: usize = 8192;
 
 pub(crate) struct Segment {
     row_stride: usize,
-    nibble_stride: usize,
-    byte_stride: usize,
     vectors: Arc<AppendBuffer<Line>>,
-    nibbles: Arc<AppendBuffer<Line>>,
-    bytes: Arc<AppendBuffer<Line>>,
-    bounds: Arc<AppendBuffer<RowBound>>,
+    pub(crate) nibbles: CodedRows,
+    pub(crate) bytes: CodedRows,
     ids: Arc<AppendBuffer<i64>>,
 }
 
@@ -30,14 +29,10 @@ impl Segment {
         &all[row * self.row_stride..(row + 1) * self.row_stride]
     }
 
-    pub(crate) fn coded(&self) -> CodedRows<'_> {
-        CodedRows {
-            nibbles: bytemuck::cast_slice(self.nibbles.filled()),
-            nibble_stride: self.nibble_stride,
-            bytes: bytemuck::cast_slice(self.bytes.filled()),
-            byte_stride: self.byte_stride,
-            bounds: self.bounds.filled(),
-        }
+    /// The cache lines of [`Segment::vector`].
+    pub(crate) fn vector_lines(&self, row: usize) -> &[Line] {
+        let lines = self.row_stride * size_of::<f32>() / size_of::<Line>();
+        &self.vectors.filled()[row * lines..][..lines]
     }
 
     pub(crate) fn ids(&self) -> &[i64] {
@@ -48,10 +43,10 @@ impl Segment {
         self.ids.capacity()
     }
 
-    pub(crate) fn bytes(&self) -> usize {
-        let bound = size_of::<RowBound>() + size_of::<i64>();
-        self.capacity()
-            * (self.row_stride * size_of::<f32>() + self.nibble_stride + self.byte_stride + bound)
+    /// Bytes of memory.
+    pub(crate) fn size(&self) -> usize {
+        let row = self.row_stride * size_of::<f32>() + size_of::<i64>();
+        self.capacity() * row + self.nibbles.bytes() + self.bytes.bytes()
     }
 }
 
@@ -60,14 +55,14 @@ pub(crate) struct SegmentWriter {
     kernel: &'static dyn Kernel,
     segment: Arc<Segment>,
     vectors: Appender<Line>,
-    nibbles: Appender<Line>,
-    bytes: Appender<Line>,
-    bounds: Appender<RowBound>,
+    nibbles: CodedRowsAppender,
+    bytes: CodedRowsAppender,
     ids: Appender<i64>,
     dim: usize,
     row: Box<[Line]>,
     nibble_row: Box<[Line]>,
     byte_row: Box<[Line]>,
+    byte_lines: usize,
     len: usize,
 }
 
@@ -78,41 +73,34 @@ impl SegmentWriter {
         capacity: usize,
         filling: Filling,
     ) -> Self {
-        let (row_stride, nibble_stride, byte_stride) =
-            (row_stride(dim), nibble_stride(dim), byte_stride(dim));
         let lines = |bytes: usize| bytes / size_of::<Line>();
-        let row_lines = lines(row_stride * size_of::<f32>());
+        let row_lines = lines(row_stride(dim) * size_of::<f32>());
+        let (nibble_lines, byte_lines) = (lines(nibble_stride(dim)), lines(byte_stride(dim)));
+        let coded = |packing, lines| CodedRows::with_capacity(packing, capacity, lines, filling);
         let (vectors, vectors_appender) =
             AppendBuffer::with_capacity(capacity * row_lines, filling);
-        let (nibbles, nibbles_appender) =
-            AppendBuffer::with_capacity(capacity * lines(nibble_stride), filling);
-        let (bytes, bytes_appender) =
-            AppendBuffer::with_capacity(capacity * lines(byte_stride), filling);
-        let (bounds, bounds_appender) = AppendBuffer::with_capacity(capacity, filling);
+        let (nibbles, nibbles_appender) = coded(Packing::Nibbles, nibble_lines);
+        let (bytes, bytes_appender) = coded(Packing::Bytes, byte_lines);
         let (ids, ids_appender) = AppendBuffer::with_capacity(capacity, filling);
-        let segment = Segment {
-            row_stride,
-            nibble_stride,
-            byte_stride,
-            vectors,
-            nibbles,
-            bytes,
-            bounds,
-            ids,
-        };
         Self {
             kernel,
-            segment: Arc::new(segment),
+            segment: Arc::new(Segment {
+                row_stride: row_stride(dim),
+                vectors,
+                nibbles,
+                bytes,
+                ids,
+            }),
             vectors: vectors_appender,
             nibbles: nibbles_appender,
             bytes: bytes_appender,
-            bounds: bounds_appender,
             ids: ids_appender,
             dim,
             row: bytemuck::allocation::zeroed_slice_box(row_lines),
-            nibble_row: bytemuck::allocation::zeroed_slice_box(lines(nibble_stride)),
+            nibble_row: bytemuck::allocation::zeroed_slice_box(nibble_lines),
             // Nibbles are packed from pairs of lines of bytes.
-            byte_row: bytemuck::allocation::zeroed_slice_box(lines(2 * nibble_stride)),
+            byte_row: bytemuck::allocation::zeroed_slice_box(2 * nibble_lines),
+            byte_lines,
             len: 0,
         }
     }
@@ -133,33 +121,35 @@ impl SegmentWriter {
     pub(crate) fn append(&mut self, id: i64, write: impl FnOnce(&mut [f32])) {
         let row: &mut [f32] = bytemuck::cast_slice_mut(&mut self.row);
         write(row);
-        let bound = self.kernel.encode(
+        let bounds = self.kernel.encode(
             &row[..self.dim],
             bytemuck::cast_slice_mut(&mut self.byte_row),
             bytemuck::cast_slice_mut(&mut self.nibble_row),
         );
-        let byte_lines = self.segment.byte_stride / size_of::<Line>();
         self.vectors.append(&self.row);
-        self.nibbles.append(&self.nibble_row);
-        self.bytes.append(&self.byte_row[..byte_lines]);
-        self.append_bound(id, bound);
+        self.nibbles.append(&self.nibble_row, bounds.nibbles);
+        self.bytes.append(&self.byte_row[..self.byte_lines], bounds.bytes);
+        self.append_id(id);
     }
 
     /// Append a row of another segment as it is.
     pub(crate) fn append_from(&mut self, other: &Segment, row: usize) {
-        let coded = other.coded();
+        copy_lines(other.nibbles.row(row), &mut self.nibble_row);
+        copy_lines(other.bytes.row(row), &mut self.byte_row);
         self.vectors.append(bytemuck::cast_slice(other.vector(row)));
-        self.nibbles.append(bytemuck::cast_slice(coded.nibble_row(row)));
-        self.bytes.append(bytemuck::cast_slice(coded.byte_row(row)));
-        let bound = coded.bounds[row];
-        self.append_bound(other.ids()[row], bound);
+        self.nibbles.append(&self.nibble_row, other.nibbles.bounds()[row]);
+        self.bytes.append(&self.byte_row[..self.byte_lines], other.bytes.bounds()[row]);
+        self.append_id(other.ids()[row]);
     }
 
-    fn append_bound(&mut self, id: i64, bound: RowBound) {
-        self.bounds.append(&[bound]);
+    fn append_id(&mut self, id: i64) {
         self.ids.append(&[id]);
         self.len += 1;
     }
+}
+
+fn copy_lines(lines: RowLines<'_>, row: &mut [Line]) {
+    row.iter_mut().zip(lines).for_each(|(to, from)| *to = *from);
 }
 
 /// A segment as one snapshot sees it.
@@ -169,6 +159,8 @@ pub(crate) struct SegmentView {
     pub(crate) number: u32,
     pub(crate) segment: Arc<Segment>,
     pub(crate) len: usize,
+    /// Made in the background once the segment no longer grows.
+    pub(crate) sketch: Option<Arc<Sketch>>,
     dead: Option<Arc<DeadRows>>,
 }
 
@@ -180,7 +172,7 @@ struct DeadRows {
 
 impl SegmentView {
     pub(crate) fn new(number: u32, segment: Arc<Segment>, len: usize) -> Self {
-        Self { number, segment, len, dead: None }
+        Self { number, segment, len, sketch: None, dead: None }
     }
 
     pub(crate) fn dead_count(&self) -> usize {
@@ -215,7 +207,9 @@ impl SegmentView {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.segment.bytes() + self.dead.as_ref().map_or(0, |dead| size_of_val(&*dead.words))
+        let sketch = self.sketch.as_ref().map_or(0, |sketch| sketch.codes.bytes());
+        let dead = self.dead.as_ref().map_or(0, |dead| size_of_val(&*dead.words));
+        self.segment.size() + sketch + dead
     }
 }
 

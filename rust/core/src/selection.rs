@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-
 use crate::index::{Snapshot, VectorRows};
+use crate::resolved::Resolved;
 use crate::simd::CHUNK;
 
 /// Ids that a search is limited to. Ids that the searched map does not hold match nothing.
@@ -12,12 +11,11 @@ use crate::simd::CHUNK;
 /// Reusing a selection saves looking its ids up again until the map changes.
 pub struct Selection {
     ids: Box<[i64]>,
-    resolved: Mutex<Option<Arc<SelectedRows>>>,
+    resolved: Resolved<SelectedRows>,
 }
 
 /// The selected rows of one snapshot: a mask for each segment that has any.
 pub(crate) struct SelectedRows {
-    revision: u64,
     segments: Vec<SegmentRows>,
 }
 
@@ -33,7 +31,7 @@ impl Selection {
         let mut ids = ids.to_vec();
         ids.sort_unstable();
         ids.dedup();
-        Self { ids: ids.into(), resolved: Mutex::new(None) }
+        Self { ids: ids.into(), resolved: Resolved::default() }
     }
 
     /// The selected ids, ascending, each once.
@@ -43,14 +41,8 @@ impl Selection {
 
     /// The rows these ids have in `snapshot`, from the last call where nothing has changed.
     pub(crate) fn rows_in(&self, snapshot: &Snapshot) -> Arc<SelectedRows> {
-        let known = self.resolved.lock().clone();
-        if let Some(known) = known.filter(|known| known.revision == snapshot.revision) {
-            return known;
-        }
-        let segments = resolve(&self.ids, &snapshot.vectors);
-        let fresh = Arc::new(SelectedRows { revision: snapshot.revision, segments });
-        *self.resolved.lock() = Some(Arc::clone(&fresh));
-        fresh
+        self.resolved
+            .in_snapshot(snapshot, |vectors| SelectedRows { segments: resolve(&self.ids, vectors) })
     }
 }
 

@@ -1,9 +1,10 @@
 //! `VectorMap`: the vector part of the index, public alone. It checks what it is given.
 
 use crate::Error;
+use crate::Prior;
 use crate::index::MemoryIndex;
 use crate::quant::{MAX_DIM, norm};
-use crate::scan::{self, Wanted};
+use crate::scan::{self, Scope, Wanted};
 use crate::selection::Selection;
 use crate::simd;
 use crate::top_k::Hit;
@@ -29,6 +30,21 @@ pub struct Search<'a> {
     pub allow: Option<&'a Selection>,
     /// Least score of a hit, inclusive; minus infinity allows all.
     pub min_score: f64,
+    /// What the inner product is multiplied by, at least 0.
+    pub weight: f64,
+    /// What is added to it.
+    pub prior: Option<&'a Prior>,
+    /// One answer for all queries, where each row scores by the nearest of them.
+    pub united: bool,
+    /// Threads that scan, at least 1.
+    pub threads: usize,
+}
+
+impl Default for Search<'_> {
+    fn default() -> Self {
+        let min_score = f64::NEG_INFINITY;
+        Self { k: 10, allow: None, min_score, weight: 1.0, prior: None, united: false, threads: 1 }
+    }
 }
 
 /// Vectors by id, searched exactly. Every change is one whole call to readers.
@@ -97,6 +113,11 @@ impl VectorMap {
         Ok(())
     }
 
+    /// Finish what otherwise happens in the background: compaction and sketches.
+    pub fn seal(&self) {
+        self.index.seal();
+    }
+
     /// Replace the whole content by these rows in one swap.
     ///
     /// # Errors
@@ -142,15 +163,33 @@ impl VectorMap {
         if search.min_score.is_nan() {
             return Err(Error::ThresholdIsNan);
         }
+        if !(search.weight >= 0.0 && search.weight.is_finite()) {
+            return Err(Error::WeightOutOfRange { found: search.weight.to_string() });
+        }
+        if queries.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut prepared = vec![0.0; queries.len()];
+        for (query, row) in queries.chunks(self.dim).zip(prepared.chunks_mut(self.dim)) {
+            self.write(query, row);
+        }
+        let wanted = Wanted {
+            queries: &prepared,
+            dim: self.dim,
+            united: search.united,
+            k: search.k,
+            min_score: search.min_score,
+            weight: search.weight,
+            threads: search.threads,
+        };
+        Ok(scan::search(self.kernel, &self.scope(search), &wanted))
+    }
+
+    fn scope(&self, search: &Search<'_>) -> Scope {
         let snapshot = self.index.snapshot();
         let allowed = search.allow.map(|selection| selection.rows_in(&snapshot));
-        let mut row = vec![0.0; self.dim];
-        let answers = queries.chunks_exact(self.dim).map(|query| {
-            self.write(query, &mut row);
-            let wanted = Wanted { query: &row, k: search.k, min_score: search.min_score };
-            scan::search(self.kernel, &snapshot, allowed.as_deref(), &wanted)
-        });
-        Ok(answers.collect())
+        let prior = search.prior.map(|prior| prior.rows_in(&snapshot));
+        Scope { snapshot, allowed, prior }
     }
 
     /// Copy one vector to `row`, normalised where the metric asks for it.

@@ -120,7 +120,8 @@ fn run(metric: Metric, pool: &[Vec<f32>], steps: Vec<Step>) -> Result<(), TestCa
                 let least =
                     least.map_or(f64::NEG_INFINITY, |seed| score(&stored(pick(pool, seed)), &own));
                 let selection = allow.as_deref().map(Selection::new);
-                let search = Search { k, allow: selection.as_ref(), min_score: least };
+                let search =
+                    Search { k, allow: selection.as_ref(), min_score: least, ..Search::default() };
                 let wanted = twin.search(&own, k, allow.as_deref(), least);
                 for _ in 0..2 {
                     let found = map.search(query, &search).expect("valid").remove(0);
@@ -178,7 +179,7 @@ fn check_large(dim: usize, rows: usize, vectors: &[f32]) {
         let query = numbers(seed, dim);
         for allow in [None, Some(&some), Some(&most)] {
             let selection = allow.map(|ids| Selection::new(ids));
-            let search = Search { k, allow: selection.as_ref(), min_score: f64::NEG_INFINITY };
+            let search = Search { k, allow: selection.as_ref(), ..Search::default() };
             let found = map.search(&query, &search).expect("valid").remove(0);
             let wanted = twin.search(&query, k, allow.map(Vec::as_slice), f64::NEG_INFINITY);
             assert_eq!(found, wanted, "dim {dim}, {rows} rows, k {k}");

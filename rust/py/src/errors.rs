@@ -17,9 +17,9 @@ pyo3::import_exception!(mnemic.errors, UnknownIdError);
 pub(crate) fn raised(error: Error) -> PyErr {
     let message = error.to_string();
     match error {
-        Error::DimensionOutOfRange { .. } | Error::ThresholdIsNan => {
-            InvalidArgumentError::new_err(message)
-        }
+        Error::DimensionOutOfRange { .. }
+        | Error::ThresholdIsNan
+        | Error::WeightOutOfRange { .. } => InvalidArgumentError::new_err(message),
         Error::DimensionMismatch { .. } => DimensionMismatchError::new_err(message),
         Error::CountMismatch { .. } => CountMismatchError::new_err(message),
         Error::NonFinite { .. } => NonFiniteVectorError::new_err(message),

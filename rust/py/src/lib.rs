@@ -24,7 +24,7 @@ mod _core {
     #[pymodule_export]
     use super::text::{fingerprint, fingerprint_digests};
     #[pymodule_export]
-    use super::vector_map::{PyHits, PySelection, PyVectorMap};
+    use super::vector_map::{PyHits, PyPrior, PySelection, PyVectorMap};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mnemic_core::{Error, Hit, Metric, Search, Selection, VectorMap};
+use mnemic_core::{Error, Hit, Metric, Prior, Search, Selection, VectorMap};
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyIterator, PyTuple};
@@ -18,6 +18,9 @@ pub(crate) struct PyVectorMap(VectorMap);
 
 #[pyclass(frozen, name = "Selection", module = "mnemic")]
 pub(crate) struct PySelection(Arc<Selection>);
+
+#[pyclass(frozen, name = "Prior", module = "mnemic")]
+pub(crate) struct PyPrior(Arc<Prior>);
 
 #[pyclass(frozen, get_all, name = "Hits", module = "mnemic")]
 pub(crate) struct PyHits {
@@ -118,7 +121,29 @@ impl PyVectorMap {
         Ok(PySelection(Arc::new(py.detach(|| Selection::new(&ids)))))
     }
 
-    #[pyo3(signature = (query, /, *, k = 10, allow = None, min_score = None))]
+    #[pyo3(signature = (ids, values, /))]
+    #[expect(clippy::unused_self, reason = "the map is where users look for it")]
+    fn prior(
+        &self,
+        py: Python<'_>,
+        ids: &Bound<'_, PyAny>,
+        values: &Bound<'_, PyAny>,
+    ) -> PyResult<PyPrior> {
+        let ids = arrays::ids(ids)?;
+        let values = arrays::vectors(values, ids.len(), "prior values")?.values;
+        py.detach(|| Prior::new(&ids, &values))
+            .map(|prior| PyPrior(Arc::new(prior)))
+            .map_err(raised)
+    }
+
+    #[pyo3(signature = ())]
+    fn seal(&self, py: Python<'_>) {
+        py.detach(|| self.0.seal());
+    }
+
+    #[pyo3(signature = (query, /, *, k = 10, allow = None, min_score = None, weight = 1.0,
+        prior = None, combine = None, threads = 1))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments are the public interface")]
     fn search(
         &self,
         py: Python<'_>,
@@ -126,16 +151,29 @@ impl PyVectorMap {
         k: i64,
         allow: Option<&Bound<'_, PyAny>>,
         min_score: Option<f64>,
+        weight: f64,
+        prior: Option<&Bound<'_, PyPrior>>,
+        combine: Option<&str>,
+        threads: i64,
     ) -> PyResult<PyHits> {
-        let Ok(k) = usize::try_from(k) else {
-            return Err(InvalidArgumentError::new_err(format!("k must be at least 0, found {k}")));
-        };
+        let k = not_below(k, 0, "k")?;
+        let threads = not_below(threads, 1, "threads")?;
+        let united = is_united(combine)?;
         let queries = arrays::vectors(query, self.dim(), "query")?;
         let allow = allow.map(selection).transpose()?;
-        let min_score = min_score.unwrap_or(f64::NEG_INFINITY);
-        let search = Search { k, allow: allow.as_deref(), min_score };
+        let prior = prior.map(|prior| Arc::clone(&prior.get().0));
+        let search = Search {
+            k,
+            allow: allow.as_deref(),
+            min_score: min_score.unwrap_or(f64::NEG_INFINITY),
+            weight,
+            prior: prior.as_deref(),
+            united,
+            threads,
+        };
         let found = py.detach(|| self.0.search(&queries.values, &search)).map_err(raised)?;
-        if queries.is_batch { batch_hits(py, &found, k) } else { Ok(single_hits(py, &found)) }
+        let is_batch = queries.is_batch && !united;
+        if is_batch { batch_hits(py, &found, k) } else { Ok(single_hits(py, &found)) }
     }
 }
 
@@ -170,6 +208,17 @@ impl PySelection {
 }
 
 #[pymethods]
+impl PyPrior {
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Prior of {} ids>", self.0.len())
+    }
+}
+
+#[pymethods]
 impl PyHits {
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
         PyTuple::new(py, [&self.ids, &self.scores])?.try_iter()
@@ -178,6 +227,24 @@ impl PyHits {
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let (ids, scores) = (self.ids.bind(py).repr()?, self.scores.bind(py).repr()?);
         Ok(format!("Hits(ids={ids}, scores={scores})"))
+    }
+}
+
+fn not_below(number: i64, least: usize, what: &str) -> PyResult<usize> {
+    usize::try_from(number).ok().filter(|number| *number >= least).ok_or_else(|| {
+        let message = format!("{what} must be at least {least}, found {number}");
+        InvalidArgumentError::new_err(message)
+    })
+}
+
+fn is_united(combine: Option<&str>) -> PyResult<bool> {
+    match combine {
+        None => Ok(false),
+        Some("max") => Ok(true),
+        Some(name) => {
+            let message = format!("combine must be None or 'max', found {name:?}");
+            Err(InvalidArgumentError::new_err(message))
+        }
     }
 }
 

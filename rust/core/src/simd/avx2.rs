@@ -1,22 +1,17 @@
-//! AVX2 with FMA: eight rows at a time, a cache line of codes a step.
+//! AVX2 and FMA: eight rows at a time, 32 bytes of codes a step.
 #![expect(unsafe_code, reason = "vector loads, prefetches and calls of AVX2 functions")]
+#![expect(clippy::inline_always, reason = "as in `eights`")]
 
 use std::arch::x86_64::*;
 
-use super::{CHUNK, CodedRows, Depth, Kernel, Limit, Lines, eight_from, eight_of};
-use crate::quant::{self, LINE_COMPONENTS, Plane, QueryCodes, RowBound};
-
-/// Rows summed side by side: eight accumulators leave registers for the query and the products.
-const ROWS: usize = 8;
-const WIDTH: usize = 32;
-const LINE: usize = 64;
-/// How far ahead codes are fetched; measured in `docs/kernel.md`.
-const PREFETCH_BYTES: usize = 2048;
-
-/// How many rows ahead listed rows are fetched: enough to hide memory, few enough to stay in L1.
-const ROWS_AHEAD: usize = 16;
+use super::eights::{self, Instructions};
+use super::{EIGHT, EightLimits, Kernel, Limit};
+use crate::append_buffer::Line;
+use crate::quant::{self, LINE_COMPONENTS, Plane, QueryCodes, RowBound, RowBounds};
+use crate::row_blocks::{CodedRows, RowLines};
 
 /// Exists only where AVX2 and FMA do: `detect` alone makes one.
+#[derive(Clone, Copy)]
 pub(crate) struct Avx2(());
 
 pub(crate) fn detect() -> Option<&'static dyn Kernel> {
@@ -34,7 +29,7 @@ impl Kernel for Avx2 {
         unsafe { dot(row, query) }
     }
 
-    fn encode(&self, row: &[f32], bytes: &mut [u8], nibbles: &mut [u8]) -> RowBound {
+    fn encode(&self, row: &[f32], bytes: &mut [u8], nibbles: &mut [u8]) -> RowBounds {
         // SAFETY: as in `dot`.
         unsafe { encode(row, bytes, nibbles) }
     }
@@ -44,19 +39,24 @@ impl Kernel for Avx2 {
         unsafe { query_codes(query) }
     }
 
-    fn code_sum(&self, bytes: &[u8], query: &QueryCodes) -> i64 {
+    fn signed_bytes(&self, values: &[f32], power: f64) -> Plane {
+        // SAFETY: as in `dot`.
+        unsafe { signed_bytes(values, power) }
+    }
+
+    fn code_sum(&self, bytes: RowLines<'_>, query: &QueryCodes) -> i64 {
         // SAFETY: as in `dot`.
         unsafe { code_sum(bytes, query) }
     }
 
-    fn reaching(&self, rows: &CodedRows<'_>, first: usize, count: usize, limit: &Limit<'_>) -> u64 {
+    fn reaching(&self, rows: &CodedRows, blocks: &[u32], limit: &Limit<'_>) -> u64 {
         // SAFETY: as in `dot`.
-        unsafe { reaching(rows, first, count, limit) }
+        unsafe { reaching(rows, blocks, limit) }
     }
 
     fn reaching_listed(
         &self,
-        rows: &CodedRows<'_>,
+        rows: &CodedRows,
         listed: &[u32],
         ahead: &[u32],
         limit: &Limit<'_>,
@@ -65,204 +65,211 @@ impl Kernel for Avx2 {
         unsafe { reaching_listed(rows, listed, ahead, limit) }
     }
 
-    fn prefetch(&self, bytes: &[u8]) {
-        prefetch_lines(bytes);
+    fn reaching_many(
+        &self,
+        rows: &CodedRows,
+        blocks: &[u32],
+        limits: &EightLimits<'_>,
+    ) -> [u64; EIGHT] {
+        // SAFETY: as in `dot`.
+        unsafe { reaching_many(rows, blocks, limits) }
+    }
+
+    fn prefetch(&self, line: *const Line) {
+        Instructions::prefetch(*self, line);
     }
 }
 
 #[target_feature(enable = "avx2,fma")]
-fn reaching(rows: &CodedRows<'_>, first: usize, count: usize, limit: &Limit<'_>) -> u64 {
-    assert!(count <= CHUNK);
-    let mut mask = 0;
-    let whole = count - count % ROWS;
-    for from in (0..whole).step_by(ROWS) {
-        let start = first + from;
-        let lines = rows.run_lines(limit.depth, start);
-        let sums = match limit.depth {
-            Depth::Coarse => nibble_sums::<true>(lines, limit.plane),
-            Depth::Full => byte_sums::<true>(lines, limit.plane),
-        };
-        let bounds = bounds_of(rows, eight_from(start, ROWS));
-        mask |= bits_reaching(&bounds, sums, limit) << from;
-    }
-    if whole < count {
-        let picked = eight_from(first + whole, count - whole);
-        mask |= picked_reaching(rows, picked, count - whole, limit) << whole;
-    }
-    mask
+fn reaching(rows: &CodedRows, blocks: &[u32], limit: &Limit<'_>) -> u64 {
+    eights::reaching(Avx2(()), rows, blocks, limit)
 }
 
 #[target_feature(enable = "avx2,fma")]
-fn reaching_listed(rows: &CodedRows<'_>, listed: &[u32], ahead: &[u32], limit: &Limit<'_>) -> u64 {
-    assert!(listed.len() <= CHUNK);
-    let mut mask = 0;
-    for (part, here) in listed.chunks(ROWS).enumerate() {
-        for at in part * ROWS + ROWS_AHEAD..(part + 1) * ROWS + ROWS_AHEAD {
-            if let Some(row) = listed.get(at).or_else(|| ahead.get(at - listed.len())) {
-                prefetch_coded(rows, *row as usize, limit.depth);
-            }
-        }
-        mask |= picked_reaching(rows, eight_of(here), here.len(), limit) << (part * ROWS);
-    }
-    mask
+fn reaching_listed(rows: &CodedRows, listed: &[u32], ahead: &[u32], limit: &Limit<'_>) -> u64 {
+    eights::reaching_listed(Avx2(()), rows, listed, ahead, limit)
 }
 
-/// The bits of the first `count` of eight rows named by number.
+#[target_feature(enable = "avx2,fma")]
+fn reaching_many(rows: &CodedRows, blocks: &[u32], limits: &EightLimits<'_>) -> [u64; EIGHT] {
+    eights::reaching_many(Avx2(()), rows, blocks, limits)
+}
+
+impl Instructions for Avx2 {
+    type Sum = __m256i;
+    type NibbleParts = [__m256i; 4];
+    type ByteParts = [__m256i; 2];
+    type Sums = __m256i;
+
+    #[inline(always)]
+    fn zero(self) -> __m256i {
+        // SAFETY: an `Avx2` exists only where `detect` found AVX2 and FMA; so in all that follow.
+        unsafe { zero() }
+    }
+
+    #[inline(always)]
+    fn nibble_parts(self, parts: &[i8; LINE_COMPONENTS]) -> [__m256i; 4] {
+        // SAFETY: as in `zero`.
+        unsafe { nibble_parts(parts) }
+    }
+
+    #[inline(always)]
+    fn byte_parts(self, parts: &[i8; 64]) -> [__m256i; 2] {
+        // SAFETY: as in `zero`.
+        unsafe { byte_parts(parts) }
+    }
+
+    #[inline(always)]
+    fn add_nibbles(self, sum: __m256i, line: &Line, parts: [__m256i; 4]) -> __m256i {
+        // SAFETY: as in `zero`.
+        unsafe { add_nibbles(sum, line, parts) }
+    }
+
+    #[inline(always)]
+    fn add_bytes(self, sum: __m256i, line: &Line, parts: [__m256i; 2]) -> __m256i {
+        // SAFETY: as in `zero`.
+        unsafe { add_bytes(sum, line, parts) }
+    }
+
+    #[inline(always)]
+    fn totals(self, sums: [__m256i; EIGHT]) -> __m256i {
+        // SAFETY: as in `zero`.
+        unsafe { totals(sums) }
+    }
+
+    #[inline(always)]
+    fn rows_reaching(
+        self,
+        totals: __m256i,
+        bounds: &[RowBound; EIGHT],
+        limit: &Limit<'_>,
+        priors: Option<&[f32; EIGHT]>,
+    ) -> u64 {
+        // SAFETY: as in `zero`.
+        unsafe { rows_reaching(totals, bounds, limit, priors) }
+    }
+
+    #[inline(always)]
+    fn limits_reached(self, totals: __m256i, bound: RowBound, limits: &EightLimits<'_>) -> u64 {
+        // SAFETY: as in `zero`.
+        unsafe { limits_reached(totals, bound, limits) }
+    }
+
+    #[inline(always)]
+    fn prefetch(self, line: *const Line) {
+        // SAFETY: a prefetch is a hint and never faults, whatever the address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
+    }
+}
+
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-fn picked_reaching(
-    rows: &CodedRows<'_>,
-    picked: [usize; ROWS],
-    count: usize,
-    limit: &Limit<'_>,
-) -> u64 {
-    let lines = rows.picked_lines(limit.depth, picked);
-    let sums = match limit.depth {
-        Depth::Coarse => nibble_sums::<false>(lines, limit.plane),
-        Depth::Full => byte_sums::<false>(lines, limit.plane),
-    };
-    bits_reaching(&bounds_of(rows, picked), sums, limit) & (u64::MAX >> (CHUNK - count))
+fn zero() -> __m256i {
+    _mm256_setzero_si256()
 }
 
-/// What bounds eight rows, one row a lane.
-pub(super) struct Bounds {
-    pub(super) scale: __m256,
-    coarse_residual: __m256,
+/// The bounds of eight rows, one row a lane.
+struct Bounds {
+    scale: __m256,
     residual: __m256,
-    pub(super) norm: __m256,
-}
-
-impl Bounds {
-    #[inline]
-    pub(super) fn residual(&self, depth: Depth) -> __m256 {
-        match depth {
-            Depth::Coarse => self.coarse_residual,
-            Depth::Full => self.residual,
-        }
-    }
+    norm: __m256,
+    tail: __m256,
 }
 
 /// Read and transpose the bounds of eight rows.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-pub(super) fn bounds_of(rows: &CodedRows<'_>, picked: [usize; ROWS]) -> Bounds {
-    let [a, b, c, d, e, f, g, h] = picked;
-    let ae = _mm256_set_m128(load_bound(&rows.bounds[e]), load_bound(&rows.bounds[a]));
-    let bf = _mm256_set_m128(load_bound(&rows.bounds[f]), load_bound(&rows.bounds[b]));
-    let cg = _mm256_set_m128(load_bound(&rows.bounds[g]), load_bound(&rows.bounds[c]));
-    let dh = _mm256_set_m128(load_bound(&rows.bounds[h]), load_bound(&rows.bounds[d]));
-    let front = _mm256_castps_pd(_mm256_unpacklo_ps(ae, bf));
-    let front_next = _mm256_castps_pd(_mm256_unpacklo_ps(cg, dh));
-    let back = _mm256_castps_pd(_mm256_unpackhi_ps(ae, bf));
-    let back_next = _mm256_castps_pd(_mm256_unpackhi_ps(cg, dh));
+fn transposed(bounds: &[RowBound; EIGHT]) -> Bounds {
+    let [first, second] = bytemuck::cast_ref::<_, [[u8; 32]; 2]>(bounds);
+    let first = _mm256_castsi256_ps(load_u8x32(first));
+    let second = _mm256_castsi256_ps(load_u8x32(second));
+    // Rows 0, 1, 4, 5 and 2, 3, 6, 7: their scales with residuals, their norms with tails.
+    let front = _mm256_shuffle_ps::<0b10_00_10_00>(first, second);
+    let back = _mm256_shuffle_ps::<0b11_01_11_01>(first, second);
+    let front = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_castps_si256(front));
+    let back = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_castps_si256(back));
     Bounds {
-        scale: _mm256_castpd_ps(_mm256_unpacklo_pd(front, front_next)),
-        coarse_residual: _mm256_castpd_ps(_mm256_unpackhi_pd(front, front_next)),
-        residual: _mm256_castpd_ps(_mm256_unpacklo_pd(back, back_next)),
-        norm: _mm256_castpd_ps(_mm256_unpackhi_pd(back, back_next)),
+        scale: lower_half(front),
+        residual: upper_half(front),
+        norm: lower_half(back),
+        tail: upper_half(back),
     }
 }
 
+/// The floats whose upper halves are the lower halves of these lanes.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-fn load_bound(bound: &RowBound) -> __m128 {
-    // SAFETY: a `RowBound` is four floats in C layout, and the load needs no alignment.
-    unsafe { _mm_loadu_ps(std::ptr::from_ref(bound).cast()) }
+fn lower_half(pairs: __m256i) -> __m256 {
+    _mm256_castsi256_ps(_mm256_slli_epi32::<16>(pairs))
+}
+
+/// The floats whose upper halves are the upper halves of these lanes.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn upper_half(pairs: __m256i) -> __m256 {
+    let mask = _mm256_set1_epi32(0xffff_0000_u32.cast_signed());
+    _mm256_castsi256_ps(_mm256_and_si256(pairs, mask))
 }
 
 /// Which of eight upper bounds are not below the threshold.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-fn bits_reaching(bounds: &Bounds, sums: __m256i, limit: &Limit<'_>) -> u64 {
-    let twice = _mm256_add_epi32(sums, sums);
-    let sums = _mm256_sub_epi32(twice, _mm256_set1_epi32(limit.middle));
-    let middle = _mm256_mul_ps(_mm256_cvtepi32_ps(sums), _mm256_set1_ps(limit.factor));
-    let error = _mm256_mul_ps(bounds.norm, _mm256_set1_ps(limit.plane.error));
-    let slack = _mm256_fmadd_ps(bounds.residual(limit.depth), _mm256_set1_ps(limit.norm), error);
-    let upper = _mm256_fmadd_ps(bounds.scale, middle, slack);
+pub(super) fn rows_reaching(
+    totals: __m256i,
+    bounds: &[RowBound; EIGHT],
+    limit: &Limit<'_>,
+    priors: Option<&[f32; EIGHT]>,
+) -> u64 {
+    let bounds = transposed(bounds);
+    let twice = _mm256_add_epi32(totals, totals);
+    let centred = _mm256_sub_epi32(twice, _mm256_set1_epi32(limit.middle));
+    let middle = _mm256_mul_ps(_mm256_cvtepi32_ps(centred), _mm256_set1_ps(limit.factor));
+    let slack = _mm256_mul_ps(bounds.norm, _mm256_set1_ps(limit.plane.error));
+    let slack = _mm256_fmadd_ps(bounds.tail, _mm256_set1_ps(limit.plane.tail), slack);
+    let slack = _mm256_fmadd_ps(bounds.residual, _mm256_set1_ps(limit.plane.norm), slack);
+    let mut upper = _mm256_fmadd_ps(bounds.scale, middle, slack);
+    if let (Some(values), Some(prior)) = (priors, limit.prior) {
+        upper = _mm256_fmadd_ps(load_f32x8(values), _mm256_set1_ps(prior.factor), upper);
+    }
     // Not-less-than, unordered: a bound that overflowed to NaN must keep its row.
     let keep = _mm256_cmp_ps::<_CMP_NLT_UQ>(upper, _mm256_set1_ps(limit.threshold));
     u64::from(_mm256_movemask_ps(keep).cast_unsigned())
 }
 
-/// The sums of nibbles times their plane, of eight rows. With `AHEAD` the nibbles
-/// that follow are fetched.
+/// Which of eight limits one row's upper bounds are not below.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-fn nibble_sums<const AHEAD: bool>(lines: [Lines<'_>; ROWS], plane: &Plane) -> __m256i {
-    let [a, b, c, d, e, f, g, h] = lines;
-    // Zipped iterators, because indexing eight slices would check each of them at every step.
-    let lines = a.zip(b).zip(c.zip(d)).zip(e.zip(f).zip(g.zip(h)));
-    let mut sums = [_mm256_setzero_si256(); ROWS];
-    for (parts, (((a, b), (c, d)), ((e, f), (g, h)))) in
-        plane.values.as_chunks().0.iter().zip(lines)
-    {
-        let parts = load_parts(parts);
-        for (sum, line) in sums.iter_mut().zip([a, b, c, d, e, f, g, h]) {
-            if AHEAD {
-                prefetch(line.as_ptr().wrapping_add(PREFETCH_BYTES));
-            }
-            *sum = _mm256_add_epi32(*sum, line_sum(line, parts));
-        }
-    }
-    add_across(sums)
-}
-
-/// The sums of bytes times their plane, of eight rows. With `AHEAD` the bytes that follow are
-/// fetched.
-#[inline]
-#[target_feature(enable = "avx2,fma")]
-fn byte_sums<const AHEAD: bool>(lines: [Lines<'_>; ROWS], plane: &Plane) -> __m256i {
-    let [a, b, c, d, e, f, g, h] = lines;
-    let lines = a.zip(b).zip(c.zip(d)).zip(e.zip(f).zip(g.zip(h)));
-    let mut sums = [_mm256_setzero_si256(); ROWS];
-    for (parts, (((a, b), (c, d)), ((e, f), (g, h)))) in
-        plane.values.as_chunks().0.iter().zip(lines)
-    {
-        let parts = halves_i8(parts);
-        for (sum, line) in sums.iter_mut().zip([a, b, c, d, e, f, g, h]) {
-            if AHEAD {
-                prefetch(line.as_ptr().wrapping_add(PREFETCH_BYTES));
-            }
-            *sum = add_bytes(*sum, line, parts);
-        }
-    }
-    add_across(sums)
+pub(super) fn limits_reached(totals: __m256i, bound: RowBound, limits: &EightLimits<'_>) -> u64 {
+    let twice = _mm256_add_epi32(totals, totals);
+    let centred = _mm256_cvtepi32_ps(_mm256_sub_epi32(twice, load_i32x8(&limits.middle)));
+    let middle = _mm256_mul_ps(centred, load_f32x8(&limits.factor));
+    let [scale, residual, norm, tail] = [bound.scale, bound.residual, bound.norm, bound.tail];
+    let slack = _mm256_mul_ps(_mm256_set1_ps(norm.value()), load_f32x8(&limits.error));
+    let slack = _mm256_fmadd_ps(_mm256_set1_ps(tail.value()), load_f32x8(&limits.tail), slack);
+    let slack = _mm256_fmadd_ps(_mm256_set1_ps(residual.value()), load_f32x8(&limits.norm), slack);
+    let upper = _mm256_fmadd_ps(_mm256_set1_ps(scale.value()), middle, slack);
+    let keep = _mm256_cmp_ps::<_CMP_NLT_UQ>(upper, load_f32x8(&limits.threshold));
+    u64::from(_mm256_movemask_ps(keep).cast_unsigned())
 }
 
 /// Add one line's bytes times their parts of a plane. Pairs of products are at most 2·255·64 in
 /// magnitude, below 2¹⁵.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-fn add_bytes(sum: __m256i, line: &[u8; LINE], [first, second]: [__m256i; 2]) -> __m256i {
+fn add_bytes(sum: __m256i, line: &Line, [first, second]: [__m256i; 2]) -> __m256i {
     let ones = _mm256_set1_epi16(1);
-    let [front, back] = line.as_chunks::<WIDTH>().0 else { unreachable!("twice 32 are 64") };
-    let front = _mm256_madd_epi16(_mm256_maddubs_epi16(load_u8x32(front), first), ones);
-    let back = _mm256_madd_epi16(_mm256_maddubs_epi16(load_u8x32(back), second), ones);
+    let [front, back] = halves_u8(line);
+    let front = _mm256_madd_epi16(_mm256_maddubs_epi16(front, first), ones);
+    let back = _mm256_madd_epi16(_mm256_maddubs_epi16(back, second), ones);
     _mm256_add_epi32(sum, _mm256_add_epi32(front, back))
 }
 
+/// Add one line's nibbles times their parts of a plane: pairs of products are at most 2·15·127,
+/// four of them stay below 2¹⁵.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-fn halves_i8(parts: &[i8; LINE]) -> [__m256i; 2] {
-    let [first, second] = parts.as_chunks::<WIDTH>().0 else { unreachable!("twice 32 are 64") };
-    [load_i8x32(first), load_i8x32(second)]
-}
-
-/// The sum of one line's nibbles times their parts of a plane, in eight lanes.
-#[inline]
-#[target_feature(enable = "avx2,fma")]
-fn line_sum(line: &[u8; LINE], parts: [__m256i; 4]) -> __m256i {
-    _mm256_madd_epi16(line_pairs(line, parts), _mm256_set1_epi16(1))
-}
-
-/// One line's nibbles times their parts of a plane, summed in sixteen lanes: pairs of products
-/// are at most 2·15·128, four of them stay below 2¹⁵.
-#[inline]
-#[target_feature(enable = "avx2,fma")]
-fn line_pairs(line: &[u8; LINE], [a, b, c, d]: [__m256i; 4]) -> __m256i {
-    let [first, second] = line.as_chunks::<WIDTH>().0 else { unreachable!("twice 32 are 64") };
-    let (first, second) = (load_u8x32(first), load_u8x32(second));
+fn add_nibbles(sum: __m256i, line: &Line, [a, b, c, d]: [__m256i; 4]) -> __m256i {
+    let [first, second] = halves_u8(line);
     let low = _mm256_set1_epi8(15);
     let first_high = _mm256_and_si256(_mm256_srli_epi16::<4>(first), low);
     let second_high = _mm256_and_si256(_mm256_srli_epi16::<4>(second), low);
@@ -272,21 +279,35 @@ fn line_pairs(line: &[u8; LINE], [a, b, c, d]: [__m256i; 4]) -> __m256i {
     );
     let highs =
         _mm256_add_epi16(_mm256_maddubs_epi16(first_high, c), _mm256_maddubs_epi16(second_high, d));
-    _mm256_add_epi16(lows, highs)
+    let pairs = _mm256_add_epi16(lows, highs);
+    _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)))
 }
 
-/// The parts of a plane that go with one line, 32 components each.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-fn load_parts(parts: &[i8; LINE_COMPONENTS]) -> [__m256i; 4] {
-    let [a, b, c, d] = parts.as_chunks::<WIDTH>().0 else { unreachable!("four times 32 are 128") };
+fn halves_u8(line: &Line) -> [__m256i; 2] {
+    let [first, second] = line.0.as_chunks::<32>().0 else { unreachable!("twice 32 are 64") };
+    [load_u8x32(first), load_u8x32(second)]
+}
+
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn byte_parts(parts: &[i8; 64]) -> [__m256i; 2] {
+    let [first, second] = parts.as_chunks::<32>().0 else { unreachable!("twice 32 are 64") };
+    [load_i8x32(first), load_i8x32(second)]
+}
+
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn nibble_parts(parts: &[i8; LINE_COMPONENTS]) -> [__m256i; 4] {
+    let [a, b, c, d] = parts.as_chunks::<32>().0 else { unreachable!("four times 32 are 128") };
     [load_i8x32(a), load_i8x32(b), load_i8x32(c), load_i8x32(d)]
 }
 
-/// Lane `i` of the result is the sum of `sums[i]`.
+/// Lane `i` of the result is the total of `sums[i]`.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-pub(super) fn add_across(sums: [__m256i; ROWS]) -> __m256i {
+pub(super) fn totals(sums: [__m256i; EIGHT]) -> __m256i {
     let [a, b, c, d, e, f, g, h] = sums;
     let front = _mm256_hadd_epi32(_mm256_hadd_epi32(a, b), _mm256_hadd_epi32(c, d));
     let back = _mm256_hadd_epi32(_mm256_hadd_epi32(e, f), _mm256_hadd_epi32(g, h));
@@ -296,7 +317,7 @@ pub(super) fn add_across(sums: [__m256i; ROWS]) -> __m256i {
 }
 
 #[target_feature(enable = "avx2,fma")]
-fn encode(row: &[f32], bytes: &mut [u8], nibbles: &mut [u8]) -> RowBound {
+fn encode(row: &[f32], bytes: &mut [u8], nibbles: &mut [u8]) -> RowBounds {
     quant::encode(row, bytes, nibbles)
 }
 
@@ -306,12 +327,17 @@ fn query_codes(query: &[f32]) -> QueryCodes {
 }
 
 #[target_feature(enable = "avx2,fma")]
-fn code_sum(bytes: &[u8], query: &QueryCodes) -> i64 {
+fn signed_bytes(values: &[f32], power: f64) -> Plane {
+    Plane::signed_bytes(values, power)
+}
+
+#[target_feature(enable = "avx2,fma")]
+fn code_sum(bytes: RowLines<'_>, query: &QueryCodes) -> i64 {
     let (high, low) = (query.high.values.as_chunks().0, query.low.values.as_chunks().0);
     let mut sums = [_mm256_setzero_si256(); 2];
-    for (line, (high, low)) in bytes.as_chunks().0.iter().zip(high.iter().zip(low)) {
-        sums[0] = add_bytes(sums[0], line, halves_i8(high));
-        sums[1] = add_bytes(sums[1], line, halves_i8(low));
+    for (line, (high, low)) in bytes.zip(high.iter().zip(low)) {
+        sums[0] = add_bytes(sums[0], line, byte_parts(high));
+        sums[1] = add_bytes(sums[1], line, byte_parts(low));
     }
     let pairs = _mm256_hadd_epi32(sums[0], sums[1]);
     let four = _mm_add_epi32(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256::<1>(pairs));
@@ -347,23 +373,6 @@ fn halves(values: &[f32; 8]) -> [__m256d; 2] {
     ]
 }
 
-fn prefetch_coded(rows: &CodedRows<'_>, row: usize, depth: Depth) {
-    prefetch(std::ptr::from_ref(&rows.bounds[row]).cast());
-    prefetch_lines(rows.row(depth, row));
-}
-
-fn prefetch_lines(bytes: &[u8]) {
-    for line in bytes.chunks(LINE) {
-        prefetch(line.as_ptr());
-    }
-}
-
-#[inline]
-fn prefetch(address: *const u8) {
-    // SAFETY: a prefetch is a hint and never faults, whatever the address.
-    unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
-}
-
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 fn load_u8x32(bytes: &[u8; 32]) -> __m256i {
@@ -390,4 +399,11 @@ fn load_f32x8(values: &[f32; 8]) -> __m256 {
 fn load_f64x4(values: &[f64; 4]) -> __m256d {
     // SAFETY: the reference covers the four floats, and the load needs no alignment.
     unsafe { _mm256_loadu_pd(values.as_ptr()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn load_i32x8(values: &[i32; 8]) -> __m256i {
+    // SAFETY: the reference covers the eight numbers, and the load needs no alignment.
+    unsafe { _mm256_loadu_si256(values.as_ptr().cast()) }
 }

@@ -2,22 +2,18 @@
 //!
 //! Without VNNI the AVX2 kernel is used: its byte products would be no faster in wider registers.
 #![expect(unsafe_code, reason = "vector loads, prefetches and calls of AVX-512 functions")]
+#![expect(clippy::inline_always, reason = "as in `eights`")]
 
 use std::arch::x86_64::*;
 
-use super::avx2::{Bounds, add_across, bounds_of};
-use super::{CHUNK, CodedRows, Depth, Kernel, Limit, Lines, eight_from, eight_of};
-use crate::quant::{self, LINE_COMPONENTS, Plane, QueryCodes, RowBound};
-
-/// Rows summed side by side.
-const ROWS: usize = 8;
-const WIDTH: usize = 64;
-const PREFETCH_BYTES: usize = 4096;
-
-/// How many rows ahead listed rows are fetched: enough to hide memory, few enough to stay in L1.
-const ROWS_AHEAD: usize = 16;
+use super::eights::{self, Instructions};
+use super::{EIGHT, EightLimits, Kernel, Limit, avx2};
+use crate::append_buffer::Line;
+use crate::quant::{self, LINE_COMPONENTS, Plane, QueryCodes, RowBound, RowBounds};
+use crate::row_blocks::{CodedRows, RowLines};
 
 /// Exists only where AVX-512 F, BW, VL and VNNI do: `detect` alone makes one.
+#[derive(Clone, Copy)]
 pub(crate) struct Avx512Vnni(());
 
 pub(crate) fn detect() -> Option<&'static dyn Kernel> {
@@ -37,11 +33,11 @@ impl Kernel for Avx512Vnni {
     }
 
     fn dot(&self, row: &[f32], query: &[f64]) -> f64 {
-        // SAFETY: an `Avx512Vnni` is only reachable through `detect`, which found the features.
+        // SAFETY: an `Avx512Vnni` is only reachable through `detect`, which found AVX2 and FMA.
         unsafe { dot(row, query) }
     }
 
-    fn encode(&self, row: &[f32], bytes: &mut [u8], nibbles: &mut [u8]) -> RowBound {
+    fn encode(&self, row: &[f32], bytes: &mut [u8], nibbles: &mut [u8]) -> RowBounds {
         // SAFETY: as in `dot`.
         unsafe { encode(row, bytes, nibbles) }
     }
@@ -51,19 +47,24 @@ impl Kernel for Avx512Vnni {
         unsafe { query_codes(query) }
     }
 
-    fn code_sum(&self, bytes: &[u8], query: &QueryCodes) -> i64 {
+    fn signed_bytes(&self, values: &[f32], power: f64) -> Plane {
+        // SAFETY: as in `dot`.
+        unsafe { signed_bytes(values, power) }
+    }
+
+    fn code_sum(&self, bytes: RowLines<'_>, query: &QueryCodes) -> i64 {
         // SAFETY: as in `dot`.
         unsafe { code_sum(bytes, query) }
     }
 
-    fn reaching(&self, rows: &CodedRows<'_>, first: usize, count: usize, limit: &Limit<'_>) -> u64 {
+    fn reaching(&self, rows: &CodedRows, blocks: &[u32], limit: &Limit<'_>) -> u64 {
         // SAFETY: as in `dot`.
-        unsafe { reaching(rows, first, count, limit) }
+        unsafe { reaching(rows, blocks, limit) }
     }
 
     fn reaching_listed(
         &self,
-        rows: &CodedRows<'_>,
+        rows: &CodedRows,
         listed: &[u32],
         ahead: &[u32],
         limit: &Limit<'_>,
@@ -72,149 +73,144 @@ impl Kernel for Avx512Vnni {
         unsafe { reaching_listed(rows, listed, ahead, limit) }
     }
 
-    fn prefetch(&self, bytes: &[u8]) {
-        prefetch_lines(bytes);
+    fn reaching_many(
+        &self,
+        rows: &CodedRows,
+        blocks: &[u32],
+        limits: &EightLimits<'_>,
+    ) -> [u64; EIGHT] {
+        // SAFETY: as in `dot`.
+        unsafe { reaching_many(rows, blocks, limits) }
+    }
+
+    fn prefetch(&self, line: *const Line) {
+        Instructions::prefetch(*self, line);
     }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn reaching(rows: &CodedRows<'_>, first: usize, count: usize, limit: &Limit<'_>) -> u64 {
-    assert!(count <= CHUNK);
-    let mut mask = 0;
-    let whole = count - count % ROWS;
-    for from in (0..whole).step_by(ROWS) {
-        let start = first + from;
-        let lines = rows.run_lines(limit.depth, start);
-        let sums = match limit.depth {
-            Depth::Coarse => nibble_sums::<true>(lines, limit.plane),
-            Depth::Full => byte_sums::<true>(lines, limit.plane),
-        };
-        let bounds = bounds_of(rows, eight_from(start, ROWS));
-        mask |= bits_reaching(&bounds, sums, limit) << from;
-    }
-    if whole < count {
-        let picked = eight_from(first + whole, count - whole);
-        mask |= picked_reaching(rows, picked, count - whole, limit) << whole;
-    }
-    mask
+fn reaching(rows: &CodedRows, blocks: &[u32], limit: &Limit<'_>) -> u64 {
+    eights::reaching(Avx512Vnni(()), rows, blocks, limit)
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn reaching_listed(rows: &CodedRows<'_>, listed: &[u32], ahead: &[u32], limit: &Limit<'_>) -> u64 {
-    assert!(listed.len() <= CHUNK);
-    let mut mask = 0;
-    for (part, here) in listed.chunks(ROWS).enumerate() {
-        for at in part * ROWS + ROWS_AHEAD..(part + 1) * ROWS + ROWS_AHEAD {
-            if let Some(row) = listed.get(at).or_else(|| ahead.get(at - listed.len())) {
-                prefetch_coded(rows, *row as usize, limit.depth);
-            }
-        }
-        mask |= picked_reaching(rows, eight_of(here), here.len(), limit) << (part * ROWS);
-    }
-    mask
+fn reaching_listed(rows: &CodedRows, listed: &[u32], ahead: &[u32], limit: &Limit<'_>) -> u64 {
+    eights::reaching_listed(Avx512Vnni(()), rows, listed, ahead, limit)
 }
 
-/// The bits of the first `count` of eight rows named by number.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
+fn reaching_many(rows: &CodedRows, blocks: &[u32], limits: &EightLimits<'_>) -> [u64; EIGHT] {
+    eights::reaching_many(Avx512Vnni(()), rows, blocks, limits)
+}
+
+impl Instructions for Avx512Vnni {
+    type Sum = __m512i;
+    type NibbleParts = [__m512i; 2];
+    type ByteParts = __m512i;
+    type Sums = __m256i;
+
+    #[inline(always)]
+    fn zero(self) -> __m512i {
+        // SAFETY: an `Avx512Vnni` exists only where `detect` found the features; so below.
+        unsafe { zero() }
+    }
+
+    #[inline(always)]
+    fn nibble_parts(self, parts: &[i8; LINE_COMPONENTS]) -> [__m512i; 2] {
+        // SAFETY: as in `zero`.
+        unsafe { nibble_parts(parts) }
+    }
+
+    #[inline(always)]
+    fn byte_parts(self, parts: &[i8; 64]) -> __m512i {
+        // SAFETY: as in `zero`.
+        unsafe { byte_parts(parts) }
+    }
+
+    #[inline(always)]
+    fn add_nibbles(self, sum: __m512i, line: &Line, parts: [__m512i; 2]) -> __m512i {
+        // SAFETY: as in `zero`.
+        unsafe { add_nibbles(sum, line, parts) }
+    }
+
+    #[inline(always)]
+    fn add_bytes(self, sum: __m512i, line: &Line, parts: __m512i) -> __m512i {
+        // SAFETY: as in `zero`.
+        unsafe { add_bytes(sum, line, parts) }
+    }
+
+    #[inline(always)]
+    fn totals(self, sums: [__m512i; EIGHT]) -> __m256i {
+        // SAFETY: as in `zero`.
+        unsafe { totals(sums) }
+    }
+
+    #[inline(always)]
+    fn rows_reaching(
+        self,
+        totals: __m256i,
+        bounds: &[RowBound; EIGHT],
+        limit: &Limit<'_>,
+        priors: Option<&[f32; EIGHT]>,
+    ) -> u64 {
+        // SAFETY: as in `zero`.
+        unsafe { avx2::rows_reaching(totals, bounds, limit, priors) }
+    }
+
+    #[inline(always)]
+    fn limits_reached(self, totals: __m256i, bound: RowBound, limits: &EightLimits<'_>) -> u64 {
+        // SAFETY: as in `zero`.
+        unsafe { avx2::limits_reached(totals, bound, limits) }
+    }
+
+    #[inline(always)]
+    fn prefetch(self, line: *const Line) {
+        // SAFETY: a prefetch is a hint and never faults, whatever the address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
+    }
+}
+
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn picked_reaching(
-    rows: &CodedRows<'_>,
-    picked: [usize; ROWS],
-    count: usize,
-    limit: &Limit<'_>,
-) -> u64 {
-    let lines = rows.picked_lines(limit.depth, picked);
-    let sums = match limit.depth {
-        Depth::Coarse => nibble_sums::<false>(lines, limit.plane),
-        Depth::Full => byte_sums::<false>(lines, limit.plane),
-    };
-    bits_reaching(&bounds_of(rows, picked), sums, limit) & (u64::MAX >> (CHUNK - count))
+fn zero() -> __m512i {
+    _mm512_setzero_si512()
 }
 
-/// Which of eight upper bounds are not below the threshold.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn bits_reaching(bounds: &Bounds, sums: __m256i, limit: &Limit<'_>) -> u64 {
-    let twice = _mm256_add_epi32(sums, sums);
-    let sums = _mm256_sub_epi32(twice, _mm256_set1_epi32(limit.middle));
-    let middle = _mm256_mul_ps(_mm256_cvtepi32_ps(sums), _mm256_set1_ps(limit.factor));
-    let error = _mm256_mul_ps(bounds.norm, _mm256_set1_ps(limit.plane.error));
-    let slack = _mm256_fmadd_ps(bounds.residual(limit.depth), _mm256_set1_ps(limit.norm), error);
-    let upper = _mm256_fmadd_ps(bounds.scale, middle, slack);
-    // Not-less-than, unordered: a bound that overflowed to NaN must keep its row.
-    u64::from(_mm256_cmp_ps_mask::<_CMP_NLT_UQ>(upper, _mm256_set1_ps(limit.threshold)))
-}
-
-/// The sums of nibbles times their plane, of eight rows. With `AHEAD` the nibbles
-/// that follow are fetched.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn nibble_sums<const AHEAD: bool>(lines: [Lines<'_>; ROWS], plane: &Plane) -> __m256i {
-    let [a, b, c, d, e, f, g, h] = lines;
-    // Zipped iterators, because indexing eight slices would check each of them at every step.
-    let lines = a.zip(b).zip(c.zip(d)).zip(e.zip(f).zip(g.zip(h)));
-    let mut sums = [_mm512_setzero_si512(); ROWS];
-    for (parts, (((a, b), (c, d)), ((e, f), (g, h)))) in
-        plane.values.as_chunks().0.iter().zip(lines)
-    {
-        let parts = load_parts(parts);
-        for (sum, line) in sums.iter_mut().zip([a, b, c, d, e, f, g, h]) {
-            if AHEAD {
-                prefetch(line.as_ptr().wrapping_add(PREFETCH_BYTES));
-            }
-            *sum = add_line(*sum, line, parts);
-        }
-    }
-    add_folded(&sums)
-}
-
-/// The sums of bytes times their plane, of eight rows. With `AHEAD` the bytes that follow are
-/// fetched.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn byte_sums<const AHEAD: bool>(lines: [Lines<'_>; ROWS], plane: &Plane) -> __m256i {
-    let [a, b, c, d, e, f, g, h] = lines;
-    let lines = a.zip(b).zip(c.zip(d)).zip(e.zip(f).zip(g.zip(h)));
-    let mut sums = [_mm512_setzero_si512(); ROWS];
-    for (parts, (((a, b), (c, d)), ((e, f), (g, h)))) in
-        plane.values.as_chunks().0.iter().zip(lines)
-    {
-        let parts = load_i8x64(parts);
-        for (sum, line) in sums.iter_mut().zip([a, b, c, d, e, f, g, h]) {
-            if AHEAD {
-                prefetch(line.as_ptr().wrapping_add(PREFETCH_BYTES));
-            }
-            *sum = _mm512_dpbusd_epi32(*sum, load_u8x64(line), parts);
-        }
-    }
-    add_folded(&sums)
-}
-
-/// Add one line's nibbles times their parts of a plane.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn add_line(sum: __m512i, line: &[u8; WIDTH], [first, second]: [__m512i; 2]) -> __m512i {
+fn add_nibbles(sum: __m512i, line: &Line, [first, second]: [__m512i; 2]) -> __m512i {
     let low = _mm512_set1_epi8(15);
-    let line = load_u8x64(line);
+    let line = load_u8x64(&line.0);
     let high = _mm512_and_si512(_mm512_srli_epi16::<4>(line), low);
     let sum = _mm512_dpbusd_epi32(sum, _mm512_and_si512(line, low), first);
     _mm512_dpbusd_epi32(sum, high, second)
 }
 
-/// The parts of a plane that go with one line, 64 components each.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn load_parts(parts: &[i8; LINE_COMPONENTS]) -> [__m512i; 2] {
-    let [first, second] = parts.as_chunks::<WIDTH>().0 else { unreachable!("twice 64 are 128") };
+fn add_bytes(sum: __m512i, line: &Line, parts: __m512i) -> __m512i {
+    _mm512_dpbusd_epi32(sum, load_u8x64(&line.0), parts)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
+fn nibble_parts(parts: &[i8; LINE_COMPONENTS]) -> [__m512i; 2] {
+    let [first, second] = parts.as_chunks::<64>().0 else { unreachable!("twice 64 are 128") };
     [load_i8x64(first), load_i8x64(second)]
 }
 
-/// Lane `i` of the result is the sum of `sums[i]`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn add_folded(sums: &[__m512i; ROWS]) -> __m256i {
-    let [a, b, c, d, e, f, g, h] = *sums;
-    add_across([fold(a), fold(b), fold(c), fold(d), fold(e), fold(f), fold(g), fold(h)])
+fn byte_parts(parts: &[i8; 64]) -> __m512i {
+    load_i8x64(parts)
+}
+
+/// Lane `i` of the result is the total of `sums[i]`.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
+fn totals(sums: [__m512i; EIGHT]) -> __m256i {
+    let [a, b, c, d, e, f, g, h] = sums;
+    avx2::totals([fold(a), fold(b), fold(c), fold(d), fold(e), fold(f), fold(g), fold(h)])
 }
 
 /// Add the upper half to the lower.
@@ -225,7 +221,7 @@ fn fold(sum: __m512i) -> __m256i {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn encode(row: &[f32], bytes: &mut [u8], nibbles: &mut [u8]) -> RowBound {
+fn encode(row: &[f32], bytes: &mut [u8], nibbles: &mut [u8]) -> RowBounds {
     quant::encode(row, bytes, nibbles)
 }
 
@@ -235,11 +231,16 @@ fn query_codes(query: &[f32]) -> QueryCodes {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn code_sum(bytes: &[u8], query: &QueryCodes) -> i64 {
+fn signed_bytes(values: &[f32], power: f64) -> Plane {
+    Plane::signed_bytes(values, power)
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
+fn code_sum(bytes: RowLines<'_>, query: &QueryCodes) -> i64 {
     let (high, low) = (query.high.values.as_chunks().0, query.low.values.as_chunks().0);
     let mut sums = [_mm512_setzero_si512(); 2];
-    for (line, (high, low)) in bytes.as_chunks().0.iter().zip(high.iter().zip(low)) {
-        let line = load_u8x64(line);
+    for (line, (high, low)) in bytes.zip(high.iter().zip(low)) {
+        let line = load_u8x64(&line.0);
         sums[0] = _mm512_dpbusd_epi32(sums[0], line, load_i8x64(high));
         sums[1] = _mm512_dpbusd_epi32(sums[1], line, load_i8x64(low));
     }
@@ -257,23 +258,6 @@ fn dot(row: &[f32], query: &[f64]) -> f64 {
     let four = _mm256_add_pd(_mm512_castpd512_pd256(lanes), _mm512_extractf64x4_pd::<1>(lanes));
     let two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd::<1>(four));
     _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)))
-}
-
-fn prefetch_coded(rows: &CodedRows<'_>, row: usize, depth: Depth) {
-    prefetch(std::ptr::from_ref(&rows.bounds[row]).cast());
-    prefetch_lines(rows.row(depth, row));
-}
-
-fn prefetch_lines(bytes: &[u8]) {
-    for line in bytes.chunks(WIDTH) {
-        prefetch(line.as_ptr());
-    }
-}
-
-#[inline]
-fn prefetch(address: *const u8) {
-    // SAFETY: a prefetch is a hint and never faults, whatever the address.
-    unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
 }
 
 #[inline]

@@ -6,6 +6,7 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod eights;
 mod portable;
 #[cfg(test)]
 mod tests;
@@ -13,7 +14,9 @@ mod tests;
 use std::sync::OnceLock;
 
 use crate::Error;
-use crate::quant::{BYTE_MIDDLE, NIBBLE_MIDDLE, Plane, QueryCodes, RowBound};
+use crate::append_buffer::Line;
+use crate::quant::{BYTE_MIDDLE, NIBBLE_MIDDLE, Plane, QueryCodes, RowBounds};
+use crate::row_blocks::{CodedRows, Packing, RowLines};
 
 /// Rows are looked at in chunks of this many, the bits of one mask.
 pub(crate) const CHUNK: usize = 64;
@@ -21,106 +24,82 @@ pub(crate) const CHUNK: usize = 64;
 /// Float64 sums go over this many lanes and then through a fixed tree, in every kernel.
 pub(crate) const LANES: usize = 8;
 
-/// The cache lines of one row's codes.
-type Lines<'a> = std::slice::Iter<'a, [u8; 64]>;
+/// Rows bounded side by side, and queries bounded against one row side by side.
+pub(crate) const EIGHT: usize = 8;
 
-/// The codes of a segment's rows.
+/// What a row must reach, by one approximation of it and one plane of the query.
 #[derive(Clone, Copy)]
-pub(crate) struct CodedRows<'a> {
-    /// Laid out as `quant` packs them, `nibble_stride` bytes a row.
-    pub(crate) nibbles: &'a [u8],
-    pub(crate) nibble_stride: usize,
-    pub(crate) bytes: &'a [u8],
-    pub(crate) byte_stride: usize,
-    pub(crate) bounds: &'a [RowBound],
-}
-
-impl<'a> CodedRows<'a> {
-    pub(crate) fn nibble_row(&self, row: usize) -> &'a [u8] {
-        &self.nibbles[row * self.nibble_stride..(row + 1) * self.nibble_stride]
-    }
-
-    pub(crate) fn byte_row(&self, row: usize) -> &'a [u8] {
-        &self.bytes[row * self.byte_stride..(row + 1) * self.byte_stride]
-    }
-
-    /// The codes of one row that `depth` looks at.
-    #[inline]
-    fn row(&self, depth: Depth, row: usize) -> &'a [u8] {
-        match depth {
-            Depth::Coarse => self.nibble_row(row),
-            Depth::Full => self.byte_row(row),
-        }
-    }
-
-    /// The codes of eight rows, named by number.
-    #[inline]
-    fn picked_lines(&self, depth: Depth, picked: [usize; 8]) -> [Lines<'a>; 8] {
-        eight(|at| self.row(depth, picked[at]).as_chunks().0.iter())
-    }
-
-    /// The codes of eight consecutive rows.
-    #[inline]
-    fn run_lines(&self, depth: Depth, first: usize) -> [Lines<'a>; 8] {
-        let (codes, stride) = match depth {
-            Depth::Coarse => (self.nibbles, self.nibble_stride),
-            Depth::Full => (self.bytes, self.byte_stride),
-        };
-        let run = &codes[first * stride..(first + 8) * stride];
-        eight(|row| run[row * stride..][..stride].as_chunks().0.iter())
-    }
-}
-
-/// Eight values, written out because array closures are not inlined into vector functions.
-#[inline]
-fn eight<T>(of: impl Fn(usize) -> T) -> [T; 8] {
-    [of(0), of(1), of(2), of(3), of(4), of(5), of(6), of(7)]
-}
-
-/// How much of a row's codes is looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Depth {
-    /// High nibbles, with the plane for them.
-    Coarse,
-    /// Bytes, with their high plane.
-    Full,
-}
-
-/// What a row must reach, by the codes that `depth` looks at.
 pub(crate) struct Limit<'a> {
-    depth: Depth,
     plane: &'a Plane,
-    /// `‖q‖` with slack.
-    norm: f32,
-    /// Scores times the query's power of two.
+    /// Scores times the query's power of two, for a weight of 1 and a prior of 0.
     threshold: f32,
     /// What twice a sum is at the middle of a row's range.
     middle: i32,
     /// `q̂·x̂` is `scale·factor·(twice a sum − middle)`.
     factor: f32,
+    prior: Option<Prior<'a>>,
+}
+
+/// What is added to each row's bound, in the units of the threshold.
+#[derive(Clone, Copy)]
+pub(crate) struct Prior<'a> {
+    /// One value for each row of the segment.
+    pub(crate) values: &'a [f32],
+    pub(crate) factor: f32,
 }
 
 impl<'a> Limit<'a> {
-    pub(crate) fn new(depth: Depth, query: &'a QueryCodes, threshold: f32) -> Self {
-        let (plane, middle, half_step) = match depth {
-            Depth::Coarse => (&query.nibble_plane, NIBBLE_MIDDLE, 8.0),
-            Depth::Full => (&query.high, BYTE_MIDDLE, 0.5),
+    pub(crate) fn new(
+        packing: Packing,
+        plane: &'a Plane,
+        threshold: f32,
+        prior: Option<Prior<'a>>,
+    ) -> Self {
+        let (middle, half_step) = match packing {
+            Packing::Nibbles => (NIBBLE_MIDDLE, 8.0),
+            Packing::Bytes => (BYTE_MIDDLE, 0.5),
         };
         let (middle, factor) = (middle * plane.sum, half_step * plane.step);
-        Self { depth, plane, norm: query.norm, threshold, middle, factor }
+        Self { plane, threshold, middle, factor, prior }
     }
 }
 
-/// Eight row numbers from a list, repeating the last where there are fewer.
-#[inline]
-fn eight_of(listed: &[u32]) -> [usize; 8] {
-    eight(|at| listed[at.min(listed.len() - 1)] as usize)
+/// Up to eight limits, field by field, for bounding one row against all of them.
+pub(crate) struct EightLimits<'a> {
+    planes: [&'a Plane; EIGHT],
+    middle: [i32; EIGHT],
+    factor: [f32; EIGHT],
+    norm: [f32; EIGHT],
+    error: [f32; EIGHT],
+    tail: [f32; EIGHT],
+    threshold: [f32; EIGHT],
 }
 
-/// Eight consecutive row numbers, repeating the last where fewer are wanted.
+impl<'a> EightLimits<'a> {
+    /// Take one to eight limits without priors; the last stands for those that are missing.
+    pub(crate) fn new(limits: &[Limit<'a>]) -> Self {
+        let limit = |at: usize| limits[at.min(limits.len() - 1)];
+        Self {
+            planes: eight(|at| limit(at).plane),
+            middle: eight(|at| limit(at).middle),
+            factor: eight(|at| limit(at).factor),
+            norm: eight(|at| limit(at).plane.norm),
+            error: eight(|at| limit(at).plane.error),
+            tail: eight(|at| limit(at).plane.tail),
+            threshold: eight(|at| limit(at).threshold),
+        }
+    }
+}
+
+/// The row that a bit of a mask over blocks stands for.
+pub(crate) fn row_of_bit(blocks: &[u32], bit: usize) -> u32 {
+    blocks[bit / EIGHT] * EIGHT as u32 + (bit % EIGHT) as u32
+}
+
+/// Eight values, written out because array closures are not inlined into vector functions.
 #[inline]
-fn eight_from(first: usize, count: usize) -> [usize; 8] {
-    eight(|at| first + at.min(count - 1))
+fn eight<T>(of: impl Fn(usize) -> T) -> [T; EIGHT] {
+    [of(0), of(1), of(2), of(3), of(4), of(5), of(6), of(7)]
 }
 
 /// The inner loops. Every kernel gives the same float64 sums and integer sums to the bit, and
@@ -133,30 +112,41 @@ pub(crate) trait Kernel: Sync {
     fn dot(&self, row: &[f32], query: &[f64]) -> f64;
 
     /// [`crate::quant::encode`], compiled for this kernel's instructions.
-    fn encode(&self, row: &[f32], bytes: &mut [u8], nibbles: &mut [u8]) -> RowBound;
+    fn encode(&self, row: &[f32], bytes: &mut [u8], nibbles: &mut [u8]) -> RowBounds;
 
     /// [`QueryCodes::new`], compiled for this kernel's instructions.
     fn query_codes(&self, query: &[f32]) -> QueryCodes;
 
-    /// The sum of a row's bytes with both their planes, see [`QueryCodes::code_sum`].
-    fn code_sum(&self, bytes: &[u8], query: &QueryCodes) -> i64;
+    /// [`Plane::signed_bytes`], compiled for this kernel's instructions.
+    fn signed_bytes(&self, values: &[f32], power: f64) -> Plane;
 
-    /// Bit `i` is set unless row `first + i` certainly stays below the limit. `count` is at most
-    /// [`CHUNK`].
-    fn reaching(&self, rows: &CodedRows<'_>, first: usize, count: usize, limit: &Limit<'_>) -> u64;
+    /// The sum of a row's bytes with both their planes, see [`QueryCodes::code_sum`].
+    fn code_sum(&self, bytes: RowLines<'_>, query: &QueryCodes) -> i64;
+
+    /// Bit `8·b + r` is set unless row `r` of `blocks[b]` certainly stays below the limit; bits of
+    /// rows that are not filled are 0. `blocks` are at most eight numbers of blocks of eight rows.
+    fn reaching(&self, rows: &CodedRows, blocks: &[u32], limit: &Limit<'_>) -> u64;
 
     /// As [`Kernel::reaching`], for at most [`CHUNK`] rows named by number; the codes of `ahead`
     /// are fetched into the cache meanwhile.
     fn reaching_listed(
         &self,
-        rows: &CodedRows<'_>,
+        rows: &CodedRows,
         listed: &[u32],
         ahead: &[u32],
         limit: &Limit<'_>,
     ) -> u64;
 
-    /// Start fetching bytes that will be read soon.
-    fn prefetch(&self, bytes: &[u8]);
+    /// As [`Kernel::reaching`] for eight limits in one pass over the rows: one mask for each.
+    fn reaching_many(
+        &self,
+        rows: &CodedRows,
+        blocks: &[u32],
+        limits: &EightLimits<'_>,
+    ) -> [u64; EIGHT];
+
+    /// Start fetching a line that will be read soon.
+    fn prefetch(&self, line: *const Line);
 }
 
 /// Add eight lanes in the one fixed order.

@@ -1,7 +1,9 @@
 //! Plain Rust: the reference for the other kernels, and what runs where none of them can.
 
-use super::{CodedRows, Depth, Kernel, LANES, Limit, add_lanes};
-use crate::quant::{LINE_COMPONENTS, QueryCodes, RowBound, encode};
+use super::{CodedRows, EIGHT, EightLimits, Kernel, LANES, Limit, add_lanes};
+use crate::append_buffer::Line;
+use crate::quant::{LINE_COMPONENTS, Plane, QueryCodes, RowBound, RowBounds, encode};
+use crate::row_blocks::{Packing, RowLines};
 
 pub(crate) struct Portable;
 
@@ -20,7 +22,7 @@ impl Kernel for Portable {
         add_lanes(lanes)
     }
 
-    fn encode(&self, row: &[f32], bytes: &mut [u8], nibbles: &mut [u8]) -> RowBound {
+    fn encode(&self, row: &[f32], bytes: &mut [u8], nibbles: &mut [u8]) -> RowBounds {
         encode(row, bytes, nibbles)
     }
 
@@ -28,17 +30,22 @@ impl Kernel for Portable {
         QueryCodes::new(query)
     }
 
-    fn code_sum(&self, bytes: &[u8], query: &QueryCodes) -> i64 {
-        query.code_sum(byte_sum(bytes, &query.high.values), byte_sum(bytes, &query.low.values))
+    fn signed_bytes(&self, values: &[f32], power: f64) -> Plane {
+        Plane::signed_bytes(values, power)
     }
 
-    fn reaching(&self, rows: &CodedRows<'_>, first: usize, count: usize, limit: &Limit<'_>) -> u64 {
-        mask((first..first + count).map(|row| may_reach(rows, row, limit)))
+    fn code_sum(&self, bytes: RowLines<'_>, query: &QueryCodes) -> i64 {
+        let (high, low) = (&query.high.values, &query.low.values);
+        query.code_sum(byte_sum(bytes.clone(), high), byte_sum(bytes, low))
+    }
+
+    fn reaching(&self, rows: &CodedRows, blocks: &[u32], limit: &Limit<'_>) -> u64 {
+        mask(rows_of(rows, blocks).map(|row| row.is_some_and(|row| may_reach(rows, row, limit))))
     }
 
     fn reaching_listed(
         &self,
-        rows: &CodedRows<'_>,
+        rows: &CodedRows,
         listed: &[u32],
         _ahead: &[u32],
         limit: &Limit<'_>,
@@ -46,42 +53,84 @@ impl Kernel for Portable {
         mask(listed.iter().map(|row| may_reach(rows, *row as usize, limit)))
     }
 
-    fn prefetch(&self, _bytes: &[u8]) {}
+    fn reaching_many(
+        &self,
+        rows: &CodedRows,
+        blocks: &[u32],
+        limits: &EightLimits<'_>,
+    ) -> [u64; EIGHT] {
+        std::array::from_fn(|query| {
+            let plane = limits.planes[query];
+            let reaches = |row: usize| {
+                let centred = 2 * sum_of(rows, row, plane) - limits.middle[query];
+                let upper = upper_of(rows.bounds()[row], plane, centred, limits.factor[query]);
+                stays(upper, limits.threshold[query])
+            };
+            mask(rows_of(rows, blocks).map(|row| row.is_some_and(reaches)))
+        })
+    }
+
+    fn prefetch(&self, _line: *const Line) {}
+}
+
+/// The rows of blocks, `None` for those that are not filled.
+fn rows_of(rows: &CodedRows, blocks: &[u32]) -> impl Iterator<Item = Option<usize>> {
+    let filled = rows.bounds().len();
+    blocks.iter().flat_map(move |block| {
+        let first = *block as usize * EIGHT;
+        (first..first + EIGHT).map(move |row| (row < filled).then_some(row))
+    })
 }
 
 fn mask(bits: impl Iterator<Item = bool>) -> u64 {
     bits.enumerate().fold(0, |mask, (at, bit)| mask | u64::from(bit) << at)
 }
 
-fn may_reach(rows: &CodedRows<'_>, row: usize, limit: &Limit<'_>) -> bool {
-    let sum = match limit.depth {
-        Depth::Coarse => nibble_sum(rows.nibble_row(row), &limit.plane.values),
-        Depth::Full => byte_sum(rows.byte_row(row), &limit.plane.values),
-    };
-    let bound = &rows.bounds[row];
-    let residual = match limit.depth {
-        Depth::Coarse => bound.coarse_residual,
-        Depth::Full => bound.residual,
-    };
-    let slack = residual * limit.norm + bound.norm * limit.plane.error;
-    let upper = bound.scale * ((2 * sum - limit.middle) as f32 * limit.factor) + slack;
-    // A bound that overflowed to NaN must keep its row.
-    upper >= limit.threshold || upper.is_nan()
+fn may_reach(rows: &CodedRows, row: usize, limit: &Limit<'_>) -> bool {
+    let centred = 2 * sum_of(rows, row, limit.plane) - limit.middle;
+    let upper = upper_of(rows.bounds()[row], limit.plane, centred, limit.factor);
+    let prior = limit.prior.map_or(0.0, |prior| prior.values[row] * prior.factor);
+    stays(upper + prior, limit.threshold)
+}
+
+fn upper_of(bound: RowBound, plane: &Plane, centred: i32, factor: f32) -> f32 {
+    let slack = bound.residual.value() * plane.norm
+        + bound.tail.value() * plane.tail
+        + bound.norm.value() * plane.error;
+    bound.scale.value() * (centred as f32 * factor) + slack
+}
+
+/// A bound that overflowed to NaN must keep its row.
+fn stays(upper: f32, threshold: f32) -> bool {
+    upper >= threshold || upper.is_nan()
+}
+
+fn sum_of(rows: &CodedRows, row: usize, plane: &Plane) -> i32 {
+    match rows.packing {
+        Packing::Nibbles => nibble_sum(rows.row(row), &plane.values),
+        Packing::Bytes => byte_sum(rows.row(row), &plane.values),
+    }
 }
 
 /// The sum of stored nibbles times a plane.
-fn nibble_sum(nibbles: &[u8], plane: &[i8]) -> i32 {
-    let lines = nibbles.as_chunks::<64>().0.iter().zip(plane.as_chunks::<LINE_COMPONENTS>().0);
+fn nibble_sum(lines: RowLines<'_>, plane: &[i8]) -> i32 {
     let mut sum = 0;
-    for (line, parts) in lines {
+    for (line, parts) in lines.zip(plane.as_chunks::<LINE_COMPONENTS>().0) {
         for at in 0..64 {
-            sum += i32::from(line[at] & 15) * i32::from(parts[at]);
-            sum += i32::from(line[at] >> 4) * i32::from(parts[at + 64]);
+            sum += i32::from(line.0[at] & 15) * i32::from(parts[at]);
+            sum += i32::from(line.0[at] >> 4) * i32::from(parts[at + 64]);
         }
     }
     sum
 }
 
-fn byte_sum(bytes: &[u8], plane: &[i8]) -> i32 {
-    bytes.iter().zip(plane).map(|(code, part)| i32::from(*code) * i32::from(*part)).sum()
+fn byte_sum(lines: RowLines<'_>, plane: &[i8]) -> i32 {
+    let products = |(line, parts): (&Line, &[i8; 64])| {
+        line.0
+            .iter()
+            .zip(parts)
+            .map(|(code, part)| i32::from(*code) * i32::from(*part))
+            .sum::<i32>()
+    };
+    lines.zip(plane.as_chunks().0).map(products).sum()
 }

@@ -1,7 +1,9 @@
 //! One check for every kernel, against naive sums, at lengths around every vector width.
 
 use super::*;
+use crate::append_buffer::Filling;
 use crate::quant::{MAX_DIM, byte_stride, encode, nibble_stride, rounded_down, row_stride};
+use crate::row_blocks::{Order, RowBlocks};
 
 /// Deterministic numbers in −1..1, some of them large or tiny (`SplitMix64`).
 struct Numbers(u64);
@@ -82,9 +84,17 @@ fn check_code_sums(bytes: &[u8], query: &QueryCodes) {
         (2 * i64::from(*byte) - 255) * part
     };
     let wanted: i64 = bytes.iter().enumerate().map(term).sum();
+    let lines = lines_of(bytes);
+    let (rows, mut appender) =
+        RowBlocks::with_capacity(1, lines.len(), Order::RowByRow, Filling::AtOnce);
+    appender.append(&lines);
     for kernel in supported() {
-        assert_eq!(kernel.code_sum(bytes, query), wanted, "{}", kernel.name());
+        assert_eq!(kernel.code_sum(rows.row(0), query), wanted, "{}", kernel.name());
     }
+}
+
+fn lines_of(bytes: &[u8]) -> Vec<Line> {
+    bytes.as_chunks().0.iter().map(|line| Line(*line)).collect()
 }
 
 #[test]
@@ -96,7 +106,7 @@ fn encoding_gives_the_same_codes_in_every_kernel() {
         let encoded = supported().into_iter().map(|kernel| {
             let (mut bytes, mut nibbles) = (vec![0; 2 * stride], vec![0; stride]);
             let bound = kernel.encode(&row, &mut bytes, &mut nibbles);
-            (bytes, nibbles, bound.scale)
+            (bytes, nibbles, bound.bytes.scale)
         });
         let all: Vec<_> = encoded.collect();
         assert!(all.windows(2).all(|pair| pair[0] == pair[1]), "dim {dim}");
@@ -104,34 +114,35 @@ fn encoding_gives_the_same_codes_in_every_kernel() {
 }
 
 struct Rows {
-    dim: usize,
     vectors: Vec<Vec<f32>>,
-    nibbles: Vec<u8>,
-    bytes: Vec<u8>,
-    bounds: Vec<RowBound>,
+    nibbles: CodedRows,
+    bytes: CodedRows,
 }
+
+/// A stage: the codes, and the plane of a query for them.
+type Stage<'a> = (&'a CodedRows, Plane);
 
 impl Rows {
     fn new(dim: usize, vectors: Vec<Vec<f32>>) -> Self {
-        let (mut all_nibbles, mut all_bytes, mut bounds) = (Vec::new(), Vec::new(), Vec::new());
         let stride = nibble_stride(dim);
+        let coded = |packing, lines| {
+            CodedRows::with_capacity(packing, vectors.len(), lines, Filling::AtOnce)
+        };
+        let (nibbles, mut nibbles_appender) = coded(Packing::Nibbles, stride / 64);
+        let (bytes, mut bytes_appender) = coded(Packing::Bytes, byte_stride(dim) / 64);
         for vector in &vectors {
-            let (mut bytes, mut nibbles) = (vec![0; 2 * stride], vec![0; stride]);
-            bounds.push(encode(&vector[..dim], &mut bytes, &mut nibbles));
-            all_bytes.extend(&bytes[..byte_stride(dim)]);
-            all_nibbles.extend(nibbles);
+            let (mut byte_row, mut nibble_row) = (vec![0; 2 * stride], vec![0; stride]);
+            let bounds = encode(&vector[..dim], &mut byte_row, &mut nibble_row);
+            nibbles_appender.append(&lines_of(&nibble_row), bounds.nibbles);
+            bytes_appender.append(&lines_of(&byte_row[..byte_stride(dim)]), bounds.bytes);
         }
-        Self { dim, vectors, nibbles: all_nibbles, bytes: all_bytes, bounds }
+        Self { vectors, nibbles, bytes }
     }
 
-    fn coded(&self) -> CodedRows<'_> {
-        CodedRows {
-            nibbles: &self.nibbles,
-            nibble_stride: nibble_stride(self.dim),
-            bytes: &self.bytes,
-            byte_stride: byte_stride(self.dim),
-            bounds: &self.bounds,
-        }
+    fn stages(&self, query: &[f32]) -> [Stage<'_>; 2] {
+        let codes = QueryCodes::new(query);
+        let plane = Plane::signed_bytes(query, codes.power);
+        [(&self.nibbles, plane), (&self.bytes, codes.high)]
     }
 
     fn scores(&self, query: &[f32], power: f64) -> Vec<f64> {
@@ -148,42 +159,119 @@ fn no_kernel_rules_out_a_row_that_reaches_the_threshold() {
     for dim in DIMS {
         let rows = Rows::new(dim, (0..70).map(|_| numbers.padded(dim)).collect());
         let query = numbers.vector(dim);
-        let codes = QueryCodes::new(&query);
-        let scores = rows.scores(&query, codes.power);
-        for threshold in [scores[0], scores[1], scores[69], 0.0] {
-            for kernel in supported() {
-                check_reaching(kernel, &rows, &codes, &scores, threshold);
+        let scores = rows.scores(&query, QueryCodes::new(&query).power);
+        for (coded, plane) in rows.stages(&query) {
+            for threshold in [scores[0], scores[1], scores[69], 0.0] {
+                let limit = Limit::new(coded.packing, &plane, rounded_down(threshold), None);
+                for kernel in supported() {
+                    check_reaching(kernel, coded, &limit, &scores, threshold);
+                }
             }
         }
     }
 }
 
+/// Blocks of the 70 rows, the last of which is not full.
+const RUNS: [&[u32]; 6] = [&[0, 1, 2, 3, 4, 5, 6, 7], &[0], &[8], &[7, 8], &[8, 0, 5], &[]];
+
+fn rows_of(blocks: &[u32]) -> Vec<Option<u32>> {
+    let rows = blocks.iter().flat_map(|block| 8 * block..8 * block + 8);
+    rows.map(|row| (row < 70).then_some(row)).collect()
+}
+
 fn check_reaching(
     kernel: &dyn Kernel,
-    rows: &Rows,
-    query: &QueryCodes,
+    rows: &CodedRows,
+    limit: &Limit<'_>,
     scores: &[f64],
     threshold: f64,
 ) {
-    for depth in [Depth::Coarse, Depth::Full] {
-        let limit = Limit::new(depth, query, rounded_down(threshold));
-        for (first, count) in [(0, 64), (0, 1), (3, 7), (3, 8), (3, 9), (6, 63), (6, 64), (69, 1)] {
-            let run = kernel.reaching(&rows.coded(), first, count, &limit);
-            let consecutive: Vec<u32> = (first..first + count).map(|row| row as u32).collect();
-            check_mask(kernel, run, &consecutive, scores, threshold);
-            let listed: Vec<u32> = (0..count).map(|at| ((first + at) * 11 % 70) as u32).collect();
-            let picked = kernel.reaching_listed(&rows.coded(), &listed, &[5, 69, 0], &limit);
-            check_mask(kernel, picked, &listed, scores, threshold);
+    for blocks in RUNS {
+        let run = kernel.reaching(rows, blocks, limit);
+        check_mask(kernel, run, &rows_of(blocks), scores, threshold);
+        for count in [1, 7, 8, 9, 63, 64] {
+            let listed: Vec<u32> = (0..count).map(|at| at * 11 % 70).collect();
+            let picked = kernel.reaching_listed(rows, &listed, &[5, 69, 0], limit);
+            let named: Vec<_> = listed.into_iter().map(Some).collect();
+            check_mask(kernel, picked, &named, scores, threshold);
         }
     }
 }
 
-fn check_mask(kernel: &dyn Kernel, mask: u64, rows: &[u32], scores: &[f64], threshold: f64) {
-    for (at, row) in rows.iter().enumerate() {
-        let must_stay = scores[*row as usize] >= threshold;
-        assert!(!must_stay || mask >> at & 1 == 1, "{} dropped row {row}", kernel.name());
+#[test]
+fn many_limits_in_one_pass_rule_out_what_each_of_them_does() {
+    let mut numbers = Numbers(6);
+    for dim in DIMS {
+        let rows = Rows::new(dim, (0..70).map(|_| numbers.padded(dim)).collect());
+        let queries: Vec<Vec<f32>> = (0..8).map(|_| numbers.vector(dim)).collect();
+        let stages: Vec<_> = queries.iter().map(|query| rows.stages(query)).collect();
+        let scores: Vec<Vec<f64>> =
+            queries.iter().map(|query| rows.scores(query, QueryCodes::new(query).power)).collect();
+        for stage in 0..2 {
+            let (coded, _) = stages[0][stage];
+            let limit = |at: usize| {
+                let plane = &stages[at][stage].1;
+                Limit::new(coded.packing, plane, rounded_down(scores[at][at]), None)
+            };
+            let limits: Vec<Limit<'_>> = (0..8).map(limit).collect();
+            for (count, limits) in [(8, &limits[..]), (3, &limits[..3]), (1, &limits[..1])] {
+                check_many(coded, limits, &scores[..count]);
+            }
+        }
     }
-    assert_eq!(mask & !(u64::MAX >> (64 - rows.len())), 0, "bits beyond the rows asked for");
+}
+
+fn check_many(rows: &CodedRows, limits: &[Limit<'_>], scores: &[Vec<f64>]) {
+    for kernel in supported() {
+        for blocks in RUNS {
+            let masks = kernel.reaching_many(rows, blocks, &EightLimits::new(limits));
+            for (at, limit) in limits.iter().enumerate() {
+                check_mask(kernel, masks[at], &rows_of(blocks), &scores[at], scores[at][at]);
+                let alone = kernel.reaching(rows, blocks, limit);
+                assert_eq!(masks[at], alone, "{}: the same bits, fused alike", kernel.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn priors_count_row_by_row() {
+    let mut numbers = Numbers(7);
+    let rows = Rows::new(200, (0..70).map(|_| numbers.padded(200)).collect());
+    let query = numbers.vector(200);
+    let mut values = vec![-1e6; 70];
+    for row in [0, 13, 69] {
+        values[row] = 1e6;
+    }
+    for (coded, plane) in rows.stages(&query) {
+        let prior = Some(Prior { values: &values, factor: 0.5 });
+        let limit = Limit::new(coded.packing, &plane, 0.0, prior);
+        for kernel in supported() {
+            let mask = kernel.reaching(coded, &[1, 8, 0], &limit);
+            assert_eq!(mask, 1 << 5 | 1 << 13 | 1 << 16, "{}", kernel.name());
+            assert_eq!(kernel.reaching_listed(coded, &[69, 1, 13], &[], &limit), 0b101);
+        }
+    }
+}
+
+fn check_mask(
+    kernel: &dyn Kernel,
+    mask: u64,
+    rows: &[Option<u32>],
+    scores: &[f64],
+    threshold: f64,
+) {
+    for (at, row) in rows.iter().enumerate() {
+        let is_set = mask >> at & 1 == 1;
+        match row {
+            Some(row) if scores[*row as usize] >= threshold => {
+                assert!(is_set, "{} dropped row {row}", kernel.name());
+            }
+            Some(_) => {}
+            None => assert!(!is_set, "{} sees a row that is not there", kernel.name()),
+        }
+    }
+    assert!(rows.len() == 64 || mask >> rows.len() == 0, "bits beyond the rows asked for");
 }
 
 #[test]
@@ -191,14 +279,16 @@ fn bounds_rule_out_nearly_everything_that_is_far_below() {
     let mut numbers = Numbers(4);
     let rows = Rows::new(384, (0..64).map(|_| numbers.padded(384)).collect());
     let query = rows.vectors[7][..384].to_vec();
-    let codes = QueryCodes::new(&query);
-    let own = rows.scores(&query, codes.power)[7];
-    for kernel in supported() {
-        for depth in [Depth::Coarse, Depth::Full] {
-            let limit = Limit::new(depth, &codes, rounded_down(own));
-            assert_eq!(kernel.reaching(&rows.coded(), 0, 64, &limit), 1 << 7, "{}", kernel.name());
-            let picked = kernel.reaching_listed(&rows.coded(), &[3, 7, 9], &[], &limit);
+    let own = rows.scores(&query, QueryCodes::new(&query).power)[7];
+    for (coded, plane) in rows.stages(&query) {
+        let limit = Limit::new(coded.packing, &plane, rounded_down(own), None);
+        for kernel in supported() {
+            let all = [0, 1, 2, 3, 4, 5, 6, 7];
+            assert_eq!(kernel.reaching(coded, &all, &limit), 1 << 7, "{}", kernel.name());
+            let picked = kernel.reaching_listed(coded, &[3, 7, 9], &[], &limit);
             assert_eq!(picked, 1 << 1, "{}", kernel.name());
+            let many = kernel.reaching_many(coded, &all, &EightLimits::new(&[limit]));
+            assert_eq!(many, [1 << 7; EIGHT], "{}", kernel.name());
         }
     }
 }
@@ -209,12 +299,13 @@ fn a_bound_that_overflows_keeps_its_row() {
     let rows = Rows::new(dim, vec![vec![f32::MAX; dim]; 9]);
     // Infinity for the first query; minus infinity plus infinity, so NaN, for the second.
     for query in [vec![1.0; dim], vec![-1.0; dim]] {
-        let codes = QueryCodes::new(&query);
-        for kernel in supported() {
-            for depth in [Depth::Coarse, Depth::Full] {
-                let limit = Limit::new(depth, &codes, f32::MAX);
-                assert_eq!(kernel.reaching(&rows.coded(), 0, 9, &limit), 0x1ff);
-                assert_eq!(kernel.reaching_listed(&rows.coded(), &[8, 0], &[], &limit), 3);
+        for (coded, plane) in rows.stages(&query) {
+            let limit = Limit::new(coded.packing, &plane, f32::MAX, None);
+            for kernel in supported() {
+                assert_eq!(kernel.reaching(coded, &[0, 1], &limit), 0x1ff);
+                assert_eq!(kernel.reaching_listed(coded, &[8, 0], &[], &limit), 3);
+                let many = kernel.reaching_many(coded, &[0, 1], &EightLimits::new(&[limit]));
+                assert_eq!(many, [0x1ff; EIGHT]);
             }
         }
     }

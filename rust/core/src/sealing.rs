@@ -1,0 +1,147 @@
+//! Keeping up with changes beside the writers: compaction, and sketches of segments that no longer
+//! grow. Searches are exact with or without.
+//!
+//! The work runs in a thread of its own, started when there is some, so that a fork never inherits
+//! a worker that is not there.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use parking_lot::MutexGuard;
+
+use crate::compaction::Compaction;
+use crate::index::{MemoryIndex, Shared, VectorRows, Writer};
+use crate::segment::SegmentView;
+use crate::sketch::{Basis, Sketch};
+
+/// Maps of fewer components are not sketched: their nibbles are read as fast.
+const SKETCHED_COMPONENTS: usize = 2_000_000;
+
+/// A basis is learned again when there are this many times the rows it was learned from.
+const RELEARNING_GROWTH: usize = 4;
+
+impl MemoryIndex {
+    /// Do what a change made due, or start a thread that does.
+    pub(crate) fn keep_up(&self, writer: MutexGuard<'_, Writer>) {
+        let compaction = self.shared.compact_inline(&writer);
+        let tail = writer.tail_number();
+        drop(writer);
+        let is_due = compaction == Compaction::TooLarge || self.shared.is_sketch_due(tail);
+        if is_due && !self.shared.is_kept_up.swap(true, Ordering::AcqRel) {
+            keep_up_in_background(&self.shared);
+        }
+    }
+
+    /// Do all that is due, now and here.
+    pub(crate) fn seal(&self) {
+        while self.shared.compact_once() || self.shared.sketch_once() {}
+    }
+}
+
+fn keep_up_in_background(shared: &Arc<Shared>) {
+    let worker = Arc::clone(shared);
+    let work = move || {
+        while worker.compact_once() || worker.sketch_once() {}
+        worker.is_kept_up.store(false, Ordering::Release);
+    };
+    let started = std::thread::Builder::new().name("mnemic-seal".to_owned()).spawn(work);
+    if started.is_err() {
+        // No thread to be had: the next change tries again, and compaction bounds its wait.
+        shared.is_kept_up.store(false, Ordering::Release);
+    }
+}
+
+impl Shared {
+    fn is_sketch_due(&self, tail: Option<u32>) -> bool {
+        let vectors = &self.snapshot().vectors;
+        self.is_basis_due(vectors)
+            || vectors.basis.is_some() && unsketched(vectors, tail).next().is_some()
+    }
+
+    fn is_basis_due(&self, vectors: &VectorRows) -> bool {
+        let rows = vectors.places.len();
+        let tried = self.rows_without_basis.load(Ordering::Relaxed);
+        let known = vectors.basis.as_ref().map_or(tried, |basis| basis.learned_from);
+        Basis::suits(self.dim)
+            && rows * self.dim >= SKETCHED_COMPONENTS
+            && rows >= known * RELEARNING_GROWTH
+    }
+
+    /// Learn a basis or sketch segments, if either is due; the caller does not hold the writer's
+    /// lock.
+    fn sketch_once(&self) -> bool {
+        let tail = self.writer.lock().tail_number();
+        let snapshot = self.snapshot();
+        let vectors = &snapshot.vectors;
+        if self.is_basis_due(vectors) {
+            return self.learn(vectors, tail);
+        }
+        let Some(basis) = &vectors.basis else { return false };
+        let views: Vec<&SegmentView> = unsketched(vectors, tail).collect();
+        if views.is_empty() {
+            return false;
+        }
+        self.install_sketches(basis, self.sketched(basis, &views), false);
+        true
+    }
+
+    fn learn(&self, vectors: &VectorRows, tail: Option<u32>) -> bool {
+        let rows = vectors.places.len();
+        let learned = Basis::learn(self.kernel, self.dim, &vectors.segments, rows);
+        let Some(basis) = learned.map(Arc::new) else {
+            // Sketches in an older basis stay: they still rule rows out.
+            self.rows_without_basis.store(rows, Ordering::Relaxed);
+            return false;
+        };
+        let views: Vec<&SegmentView> = sealed(vectors, tail).collect();
+        self.install_sketches(&basis, self.sketched(&basis, &views), true);
+        true
+    }
+
+    fn sketched(
+        &self,
+        basis: &Arc<Basis>,
+        views: &[&SegmentView],
+    ) -> Vec<(SegmentView, Arc<Sketch>)> {
+        let sketch = |view: &&SegmentView| Arc::new(Sketch::of(self.kernel, basis, view));
+        views.iter().map(|view| ((*view).clone(), sketch(view))).collect()
+    }
+
+    /// Give segments that are still there their sketches; with a new basis all others lose theirs.
+    fn install_sketches(
+        &self,
+        basis: &Arc<Basis>,
+        sketches: Vec<(SegmentView, Arc<Sketch>)>,
+        is_new: bool,
+    ) {
+        let _writer = self.writer.lock();
+        let mut draft = self.snapshot().vectors.clone();
+        let is_current = draft.basis.as_ref().is_some_and(|current| Arc::ptr_eq(current, basis));
+        if !is_new && !is_current {
+            return;
+        }
+        if is_new {
+            draft.basis = Some(Arc::clone(basis));
+            draft.segments.iter_mut().for_each(|view| view.sketch = None);
+        }
+        for (sketched, sketch) in sketches {
+            if let Some(position) = draft.position(sketched.number)
+                && Arc::ptr_eq(&draft.segments[position].segment, &sketched.segment)
+            {
+                draft.segments[position].sketch = Some(sketch);
+            }
+        }
+        self.publish(draft);
+    }
+}
+
+/// The segments that no longer grow.
+fn sealed(vectors: &VectorRows, tail: Option<u32>) -> impl Iterator<Item = &SegmentView> {
+    let is_sealed =
+        move |view: &&SegmentView| Some(view.number) != tail || view.len == view.segment.capacity();
+    vectors.segments.iter().filter(is_sealed)
+}
+
+fn unsketched(vectors: &VectorRows, tail: Option<u32>) -> impl Iterator<Item = &SegmentView> {
+    sealed(vectors, tail).filter(|view| view.sketch.is_none())
+}

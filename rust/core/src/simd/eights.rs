@@ -1,0 +1,295 @@
+//! The loops that all vector kernels share: eight rows against one limit, or one row against eight.
+//!
+//! They are always inlined, so that each kernel compiles them for its own instructions.
+#![expect(
+    clippy::inline_always,
+    reason = "else they would be compiled without vector instructions"
+)]
+
+use super::{CHUNK, EIGHT, EightLimits, Limit, eight};
+use crate::append_buffer::Line;
+use crate::quant::{LINE_COMPONENTS, RowBound};
+use crate::row_blocks::{CodedRows, Packing, RowLines};
+
+/// How many cache lines ahead a scan fetches.
+const LINES_AHEAD: usize = 24;
+
+/// How many rows ahead listed rows are fetched: enough to hide memory, few enough to stay in L1.
+const ROWS_AHEAD: usize = 16;
+
+/// What one instruction set does with a line of codes and with eight bounds. A value exists only
+/// where the CPU has the instructions.
+pub(super) trait Instructions: Copy {
+    /// Partial sums of one row's products.
+    type Sum: Copy;
+    /// The components of a plane that go with one line of nibbles, and of bytes.
+    type NibbleParts: Copy;
+    type ByteParts: Copy;
+    /// Eight sums.
+    type Sums;
+
+    fn zero(self) -> Self::Sum;
+    fn nibble_parts(self, parts: &[i8; LINE_COMPONENTS]) -> Self::NibbleParts;
+    fn byte_parts(self, parts: &[i8; 64]) -> Self::ByteParts;
+    fn add_nibbles(self, sum: Self::Sum, line: &Line, parts: Self::NibbleParts) -> Self::Sum;
+    fn add_bytes(self, sum: Self::Sum, line: &Line, parts: Self::ByteParts) -> Self::Sum;
+    /// Lane `i` of the result is the total of `sums[i]`.
+    fn totals(self, sums: [Self::Sum; EIGHT]) -> Self::Sums;
+    /// Which of eight rows reach the limit; `priors` are already in its units.
+    fn rows_reaching(
+        self,
+        totals: Self::Sums,
+        bounds: &[RowBound; EIGHT],
+        limit: &Limit<'_>,
+        priors: Option<&[f32; EIGHT]>,
+    ) -> u64;
+    /// Which of eight limits a row reaches.
+    fn limits_reached(self, totals: Self::Sums, bound: RowBound, limits: &EightLimits<'_>) -> u64;
+    fn prefetch(self, line: *const Line);
+}
+
+/// [`super::Kernel::reaching`].
+#[inline(always)]
+pub(super) fn reaching<I: Instructions>(
+    cpu: I,
+    rows: &CodedRows,
+    blocks: &[u32],
+    limit: &Limit<'_>,
+) -> u64 {
+    assert!(blocks.len() <= EIGHT);
+    let filled = rows.bounds().len();
+    let mut mask = 0;
+    for (at, block) in blocks.iter().enumerate() {
+        let start = *block as usize * EIGHT;
+        mask |= match rows.block(*block as usize) {
+            Some(lines) => block_reaching(cpu, rows, lines, start, limit),
+            None => {
+                let count = EIGHT.min(filled - start);
+                picked_reaching::<true, _>(cpu, rows, eight_from(start, count), count, limit)
+            }
+        } << (at * EIGHT);
+    }
+    mask
+}
+
+/// [`super::Kernel::reaching_listed`].
+#[inline(always)]
+pub(super) fn reaching_listed<I: Instructions>(
+    cpu: I,
+    rows: &CodedRows,
+    listed: &[u32],
+    ahead: &[u32],
+    limit: &Limit<'_>,
+) -> u64 {
+    assert!(listed.len() <= CHUNK);
+    let mut mask = 0;
+    for (part, here) in listed.chunks(EIGHT).enumerate() {
+        for at in part * EIGHT + ROWS_AHEAD..(part + 1) * EIGHT + ROWS_AHEAD {
+            if let Some(row) = listed.get(at).or_else(|| ahead.get(at - listed.len())) {
+                prefetch_row(cpu, rows, *row as usize);
+            }
+        }
+        let picked = eight(|at| here[at.min(here.len() - 1)] as usize);
+        let bits = picked_reaching::<false, _>(cpu, rows, picked, here.len(), limit);
+        mask |= bits << (part * EIGHT);
+    }
+    mask
+}
+
+/// [`super::Kernel::reaching_many`].
+#[inline(always)]
+pub(super) fn reaching_many<I: Instructions>(
+    cpu: I,
+    rows: &CodedRows,
+    blocks: &[u32],
+    limits: &EightLimits<'_>,
+) -> [u64; EIGHT] {
+    assert!(blocks.len() <= EIGHT);
+    let mut masks = [0; EIGHT];
+    let all = rows.bounds();
+    for (at, block) in blocks.iter().enumerate() {
+        let start = *block as usize * EIGHT;
+        for (row, bound) in all[start..].iter().take(EIGHT).enumerate() {
+            let lines = rows.row(start + row);
+            let totals = match rows.packing {
+                Packing::Nibbles => nibble_totals_of_row(cpu, lines, limits),
+                Packing::Bytes => byte_totals_of_row(cpu, lines, limits),
+            };
+            let reached = cpu.limits_reached(totals, *bound, limits);
+            if reached != 0 {
+                for (query, mask) in masks.iter_mut().enumerate() {
+                    *mask |= (reached >> query & 1) << (at * EIGHT + row);
+                }
+            }
+        }
+    }
+    masks
+}
+
+#[inline(always)]
+fn prefetch_row<I: Instructions>(cpu: I, rows: &CodedRows, row: usize) {
+    cpu.prefetch(std::ptr::from_ref(&rows.bounds()[row]).cast());
+    for line in rows.row(row) {
+        cpu.prefetch(line);
+    }
+}
+
+/// Eight consecutive row numbers, repeating the last where fewer are wanted.
+#[inline(always)]
+fn eight_from(first: usize, count: usize) -> [usize; EIGHT] {
+    eight(|at| first + at.min(count - 1))
+}
+
+#[inline(always)]
+fn block_reaching<I: Instructions>(
+    cpu: I,
+    rows: &CodedRows,
+    block: &[Line],
+    start: usize,
+    limit: &Limit<'_>,
+) -> u64 {
+    let lines = BlockLines(block.as_chunks().0.iter());
+    let bounds = rows.bounds()[start..].first_chunk().expect("a whole block has eight bounds");
+    let priors = limit
+        .prior
+        .map(|prior| prior.values[start..].first_chunk().expect("every row has a prior"));
+    let totals = totals::<true, _>(cpu, rows.packing, lines, limit);
+    cpu.rows_reaching(totals, bounds, limit, priors)
+}
+
+/// The bits of the first `count` of eight rows named by number; with `AHEAD` what follows them is
+/// fetched.
+#[inline(always)]
+fn picked_reaching<const AHEAD: bool, I: Instructions>(
+    cpu: I,
+    rows: &CodedRows,
+    picked: [usize; EIGHT],
+    count: usize,
+    limit: &Limit<'_>,
+) -> u64 {
+    let lines = PickedLines(eight(|at| rows.row(picked[at])));
+    let bounds = rows.bounds();
+    let bounds = eight(|at| bounds[picked[at]]);
+    let priors = limit.prior.map(|prior| eight(|at| prior.values[picked[at]]));
+    let totals = totals::<AHEAD, _>(cpu, rows.packing, lines, limit);
+    let bits = cpu.rows_reaching(totals, &bounds, limit, priors.as_ref());
+    bits & (u64::MAX >> (CHUNK - count))
+}
+
+#[inline(always)]
+fn totals<'a, const AHEAD: bool, I: Instructions>(
+    cpu: I,
+    packing: Packing,
+    lines: impl Iterator<Item = [&'a Line; EIGHT]>,
+    limit: &Limit<'_>,
+) -> I::Sums {
+    match packing {
+        Packing::Nibbles => nibble_totals::<AHEAD, _>(cpu, lines, &limit.plane.values),
+        Packing::Bytes => byte_totals::<AHEAD, _>(cpu, lines, &limit.plane.values),
+    }
+}
+
+#[inline(always)]
+fn nibble_totals<'a, const AHEAD: bool, I: Instructions>(
+    cpu: I,
+    lines: impl Iterator<Item = [&'a Line; EIGHT]>,
+    plane: &[i8],
+) -> I::Sums {
+    let mut sums = [cpu.zero(); EIGHT];
+    for (lines, parts) in lines.zip(plane.as_chunks().0) {
+        let parts = cpu.nibble_parts(parts);
+        for (sum, line) in sums.iter_mut().zip(lines) {
+            if AHEAD {
+                cpu.prefetch(std::ptr::from_ref(line).wrapping_add(LINES_AHEAD));
+            }
+            *sum = cpu.add_nibbles(*sum, line, parts);
+        }
+    }
+    cpu.totals(sums)
+}
+
+#[inline(always)]
+fn byte_totals<'a, const AHEAD: bool, I: Instructions>(
+    cpu: I,
+    lines: impl Iterator<Item = [&'a Line; EIGHT]>,
+    plane: &[i8],
+) -> I::Sums {
+    let mut sums = [cpu.zero(); EIGHT];
+    for (lines, parts) in lines.zip(plane.as_chunks().0) {
+        let parts = cpu.byte_parts(parts);
+        for (sum, line) in sums.iter_mut().zip(lines) {
+            if AHEAD {
+                cpu.prefetch(std::ptr::from_ref(line).wrapping_add(LINES_AHEAD));
+            }
+            *sum = cpu.add_bytes(*sum, line, parts);
+        }
+    }
+    cpu.totals(sums)
+}
+
+#[inline(always)]
+fn nibble_totals_of_row<I: Instructions>(
+    cpu: I,
+    lines: RowLines<'_>,
+    limits: &EightLimits<'_>,
+) -> I::Sums {
+    let planes = eight(|query| limits.planes[query].values.as_chunks().0);
+    let mut sums = [cpu.zero(); EIGHT];
+    for (at, line) in lines.enumerate() {
+        for (sum, plane) in sums.iter_mut().zip(planes) {
+            *sum = cpu.add_nibbles(*sum, line, cpu.nibble_parts(&plane[at]));
+        }
+    }
+    cpu.totals(sums)
+}
+
+#[inline(always)]
+fn byte_totals_of_row<I: Instructions>(
+    cpu: I,
+    lines: RowLines<'_>,
+    limits: &EightLimits<'_>,
+) -> I::Sums {
+    let planes = eight(|query| limits.planes[query].values.as_chunks().0);
+    let mut sums = [cpu.zero(); EIGHT];
+    for (at, line) in lines.enumerate() {
+        for (sum, plane) in sums.iter_mut().zip(planes) {
+            *sum = cpu.add_bytes(*sum, line, cpu.byte_parts(&plane[at]));
+        }
+    }
+    cpu.totals(sums)
+}
+
+/// The lines of a whole block, eight rows a step. Like [`PickedLines`] an iterator of its own,
+/// because closures inside vector functions are not inlined into the adaptors they are given to.
+struct BlockLines<'a>(std::slice::Iter<'a, [Line; EIGHT]>);
+
+impl<'a> Iterator for BlockLines<'a> {
+    type Item = [&'a Line; EIGHT];
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next().map(<[Line; EIGHT]>::each_ref)
+    }
+}
+
+/// The lines of eight rows anywhere.
+struct PickedLines<'a>([RowLines<'a>; EIGHT]);
+
+impl<'a> Iterator for PickedLines<'a> {
+    type Item = [&'a Line; EIGHT];
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Self::Item> {
+        let [a, b, c, d, e, f, g, h] = &mut self.0;
+        Some([
+            a.next()?,
+            b.next()?,
+            c.next()?,
+            d.next()?,
+            e.next()?,
+            f.next()?,
+            g.next()?,
+            h.next()?,
+        ])
+    }
+}

@@ -1,0 +1,271 @@
+//! Sketches: what rows look like in the few directions in which they differ most.
+//!
+//! A basis `P` has orthonormal rows that span nearly the directions of the largest second moments
+//! of a sample (block power iteration). A row's sketch is `y = P·x` in four bits a direction, half a
+//! byte for each of 128 instead of 384, and `τ ≥ ‖x − Pᵀy‖`, the length of what it leaves out. With
+//! the same of the query, `g` and `t`, `|q·x − g·y| ≤ t·τ` and what rounding adds: `docs/kernel.md`
+//! has the proof.
+
+use crate::append_buffer::{Filling, Line};
+use crate::quant::{LINE_COMPONENTS, Plane, RowBound, norm, row_stride};
+use crate::row_blocks::{CodedRows, CodedRowsAppender, Packing};
+use crate::segment::SegmentView;
+use crate::simd::Kernel;
+
+/// Directions of a sketch: as many as fill one cache line with nibbles.
+const DIRECTIONS: usize = LINE_COMPONENTS;
+
+/// Rows with fewer components have no shorter sketch worth reading.
+const LEAST_DIM: usize = 2 * DIRECTIONS;
+
+/// Rows that a basis is learned from.
+const SAMPLE_ROWS: usize = 2048;
+
+/// Rounds of block power iteration: more find no directions that matter.
+const ROUNDS: usize = 3;
+
+/// Fresh directions tried for one that the others already span.
+const ATTEMPTS: usize = 4;
+
+/// Squared length that must be left of a unit vector for it to count as a direction of its own.
+const LEAST_LEFT: f64 = 1e-12;
+
+/// A basis is used where the directions it leaves out have at most this share of the squared
+/// length; above, bounds rule out too little (`docs/kernel.md`).
+const MOST_LEFT_OUT: f64 = 0.35;
+
+/// `‖I − P·Pᵀ‖` of a basis that is used is at most this.
+const MOST_DEFECT: f64 = 1e-6;
+
+/// Covers `3·MOST_DEFECT` and the rounding of `y` and `g` to float32, relative to `‖q‖·‖x‖`.
+const RELATIVE_ERROR: f64 = 5e-6;
+
+/// Covers the same in `τ²`, relative to the squared length.
+const TAIL_ERROR: f64 = 4e-6;
+
+/// Rows of other lengths go on to the next stage: their projections may leave float32's range.
+const BOUNDABLE: std::ops::Range<f64> = 1e-30..1e30;
+
+/// Directions as float32 rows, padded like stored ones.
+pub(crate) struct Basis {
+    dim: usize,
+    directions: Box<[f32]>,
+    /// Rows there were when it was learned.
+    pub(crate) learned_from: usize,
+}
+
+/// The sketches of a segment's rows.
+pub(crate) struct Sketch {
+    pub(crate) codes: CodedRows,
+}
+
+impl Basis {
+    /// Whether rows of this many components have sketches worth reading.
+    pub(crate) const fn suits(dim: usize) -> bool {
+        dim >= LEAST_DIM
+    }
+
+    /// Learn a basis from a sample of rows; `None` where it would not pay.
+    pub(crate) fn learn(
+        kernel: &dyn Kernel,
+        dim: usize,
+        views: &[SegmentView],
+        rows: usize,
+    ) -> Option<Self> {
+        let sample = sample_of(views, rows);
+        let padded = |number| {
+            let mut direction = scattered_direction(number, dim);
+            direction.resize(row_stride(dim), 0.0);
+            direction
+        };
+        let mut directions: Vec<_> = (0..DIRECTIONS).map(padded).collect();
+        for _ in 0..ROUNDS {
+            directions = next_directions(kernel, &sample, &directions);
+            orthonormalise(&mut directions, dim);
+        }
+        let basis = Self { dim, directions: mixed(directions), learned_from: rows };
+        (basis.defect(kernel) <= MOST_DEFECT && basis.left_out(kernel, &sample) <= MOST_LEFT_OUT)
+            .then_some(basis)
+    }
+
+    fn rows(&self) -> impl Iterator<Item = &[f32]> {
+        self.directions.chunks_exact(row_stride(self.dim))
+    }
+
+    /// `P·vector`, rounded to float32 once.
+    fn project(&self, kernel: &dyn Kernel, wide: &[f64], power: f64) -> [f32; DIRECTIONS] {
+        let mut projection = [0.0; DIRECTIONS];
+        for (value, direction) in projection.iter_mut().zip(self.rows()) {
+            *value = (kernel.dot(direction, wide) * power) as f32;
+        }
+        projection
+    }
+
+    /// A query's plane for sketches.
+    pub(crate) fn plane(
+        &self,
+        kernel: &dyn Kernel,
+        query: &[f32],
+        wide: &[f64],
+        power: f64,
+    ) -> Plane {
+        let length = norm(query) * power;
+        let projection = self.project(kernel, wide, power);
+        let tail = tail_of(length, &projection);
+        kernel.signed_bytes(&projection, 1.0).of_part(length, tail, RELATIVE_ERROR)
+    }
+
+    /// Frobenius norm of `I − P·Pᵀ`, and what rounding may hide of it.
+    fn defect(&self, kernel: &dyn Kernel) -> f64 {
+        let mut squares = 0.0;
+        for (at, direction) in self.rows().enumerate() {
+            let wide = widened(direction);
+            for (other, second) in self.rows().enumerate() {
+                let wanted = f64::from(u8::from(at == other));
+                squares += (kernel.dot(second, &wide) - wanted).powi(2);
+            }
+        }
+        squares.sqrt() + 1e-9
+    }
+
+    /// The share of the sample's squared length that its sketches leave out.
+    fn left_out(&self, kernel: &dyn Kernel, sample: &[&[f32]]) -> f64 {
+        let (mut left, mut all) = (0.0, 0.0);
+        for row in sample {
+            let length = norm(row);
+            left += tail_of(length, &self.project(kernel, &widened(row), 1.0)).powi(2);
+            all += length.powi(2);
+        }
+        if all > 0.0 && all.is_finite() { left / all } else { 1.0 }
+    }
+}
+
+impl Sketch {
+    /// Sketch every row of a segment that no longer grows.
+    pub(crate) fn of(kernel: &dyn Kernel, basis: &Basis, view: &SegmentView) -> Self {
+        let (codes, mut appender) =
+            CodedRows::with_capacity(Packing::Nibbles, view.len, 1, Filling::AtOnce);
+        for row in 0..view.len {
+            append(kernel, basis, view.segment.vector(row), &mut appender);
+        }
+        Self { codes }
+    }
+}
+
+fn append(kernel: &dyn Kernel, basis: &Basis, row: &[f32], appender: &mut CodedRowsAppender) {
+    let length = norm(row);
+    let mut line = Line([0; 64]);
+    if !BOUNDABLE.contains(&length) {
+        appender.append(&[line], RowBound::UNBOUNDED);
+        return;
+    }
+    let projection = basis.project(kernel, &widened(row), 1.0);
+    let mut bytes = [0; DIRECTIONS];
+    let bounds = kernel.encode(&projection, &mut bytes, &mut line.0);
+    appender.append(&[line], bounds.nibbles.of_part(length, tail_of(length, &projection)));
+}
+
+/// Not below the length of what a projection leaves out of a vector of this length.
+fn tail_of(length: f64, projection: &[f32]) -> f64 {
+    let left = length.powi(2) - norm(projection).powi(2);
+    (left.max(0.0) + TAIL_ERROR * length.powi(2)).sqrt()
+}
+
+fn widened(row: &[f32]) -> Vec<f64> {
+    row.iter().map(|value| f64::from(*value)).collect()
+}
+
+/// Rows at even distances over all segments.
+fn sample_of<'a>(views: &'a [SegmentView], rows: usize) -> Vec<&'a [f32]> {
+    let step = rows.div_ceil(SAMPLE_ROWS).max(1);
+    let of_view =
+        |view: &'a SegmentView| (0..view.len).step_by(step).map(|row| view.segment.vector(row));
+    views.iter().flat_map(of_view).collect()
+}
+
+/// Deterministic directions that have a part in every other one.
+fn scattered_direction(number: usize, dim: usize) -> Vec<f64> {
+    let sign = |at: usize| {
+        let bits = (number * dim + at + 1) as u64;
+        // The upper bits of a product with an odd constant are as good as random here.
+        if bits.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40 & 1 == 0 { 1.0 } else { -1.0 }
+    };
+    (0..dim).map(sign).collect()
+}
+
+/// One round of block power iteration: each direction through the sample's second moments.
+fn next_directions(
+    kernel: &dyn Kernel,
+    sample: &[&[f32]],
+    directions: &[Vec<f64>],
+) -> Vec<Vec<f64>> {
+    let mut next = vec![vec![0.0; directions[0].len()]; directions.len()];
+    for row in sample {
+        for (sum, direction) in next.iter_mut().zip(directions) {
+            let share = kernel.dot(row, direction);
+            sum.iter_mut().zip(*row).for_each(|(sum, value)| *sum += share * f64::from(*value));
+        }
+    }
+    next
+}
+
+/// Modified Gram–Schmidt, twice over. A direction that the ones before it leave nothing of, as in
+/// samples of few dimensions, makes way for a fresh one.
+fn orthonormalise(directions: &mut [Vec<f64>], dim: usize) {
+    for at in 0..directions.len() {
+        let (before, rest) = directions.split_at_mut(at);
+        let direction = &mut rest[0];
+        let mut attempt = 0;
+        while !reduce(direction, before) && attempt < ATTEMPTS {
+            attempt += 1;
+            direction.fill(0.0);
+            let fresh = scattered_direction(at + attempt * DIRECTIONS, dim);
+            direction[..dim].copy_from_slice(&fresh);
+        }
+    }
+}
+
+/// Make one direction a unit vector at right angles to others; false where too little is left.
+fn reduce(direction: &mut [f64], others: &[Vec<f64>]) -> bool {
+    for _ in 0..2 {
+        if !scale_to_unit(direction) {
+            return false;
+        }
+        for other in others {
+            let share = dot(direction, other);
+            direction.iter_mut().zip(other).for_each(|(value, other)| *value -= share * other);
+        }
+        if dot(direction, direction) < LEAST_LEFT {
+            return false;
+        }
+    }
+    scale_to_unit(direction)
+}
+
+fn scale_to_unit(direction: &mut [f64]) -> bool {
+    let length = dot(direction, direction).sqrt();
+    direction.iter_mut().for_each(|value| *value /= length);
+    length.is_normal()
+}
+
+fn dot(one: &[f64], other: &[f64]) -> f64 {
+    one.iter().zip(other).map(|(one, other)| one * other).sum()
+}
+
+/// The same space with its directions mixed by a Walsh–Hadamard transform: a row's components
+/// become alike in size, which is what four bits suit best.
+fn mixed(mut directions: Vec<Vec<f64>>) -> Box<[f32]> {
+    let count = directions.len();
+    let mut step = 1;
+    while step < count {
+        for first in (0..count).filter(|at| at & step == 0) {
+            let (front, back) = directions.split_at_mut(first + step);
+            for (one, other) in front[first].iter_mut().zip(&mut back[0]) {
+                (*one, *other) = (*one + *other, *one - *other);
+            }
+        }
+        step *= 2;
+    }
+    let scale = (count as f64).sqrt();
+    directions.iter().flatten().map(|value| (value / scale) as f32).collect()
+}
