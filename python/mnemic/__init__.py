@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from mnemic._core import (
     Hits,
+    Prior,
     Selection,
     VectorMap,
     __version__,
@@ -21,6 +22,7 @@ __all__ = [
     "Memory",
     "MemoryEntry",
     "MemoryType",
+    "Prior",
     "SearchHit",
     "SearchResults",
     "Selection",

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 __all__ = [
     "FINGERPRINT_VERSION",
     "Hits",
+    "Prior",
     "Selection",
     "VectorMap",
     "__version__",
@@ -51,7 +52,8 @@ def fingerprint_digests(texts: Iterable[str], /) -> list[bytes]:
     """
 
 def kernel() -> str:
-    """Name the kernel this process scans with: "avx512vnni", "avx2" or "portable".
+    """Name the kernel this process scans with: "avx512vnni", "avx2", "neondot", "neon" or
+    "portable".
 
     The fastest one this CPU can run is chosen at first use; the environment variable
     `MNEMIC_KERNEL` forces one. All kernels give the same answers to the last bit.
@@ -71,6 +73,15 @@ class Selection:
     @property
     def ids(self) -> NDArray[np.int64]:
         """The selected ids, ascending, each once."""
+
+    def __len__(self) -> int: ...
+
+@final
+class Prior:
+    """What ids score before they are compared with a query, made by `VectorMap.prior`.
+
+    Using one again saves looking its ids up until the map changes. Ids it does not name have 0.
+    """
 
     def __len__(self) -> int: ...
 
@@ -164,6 +175,24 @@ class VectorMap:
     def select(self, ids: ArrayLike, /) -> Selection:
         """Make a reusable `allow` of these ids; repeats count once."""
 
+    def prior(self, ids: ArrayLike, values: ArrayLike, /) -> Prior:
+        """Make a reusable `prior` of these values, one for each id.
+
+        Args:
+            ids: Shape (n,), whole numbers within int64, each once.
+            values: Shape (n,), kept as float32.
+
+        Raises:
+            ArrayTypeError: If an argument is not an array of numbers.
+            CountMismatchError: If the lengths differ.
+            DuplicateIdError: If an id is given twice.
+            NonFiniteVectorError: If a value is NaN or infinite.
+        """
+
+    def seal(self) -> None:
+        """Finish now what otherwise happens in the background: compaction, and the sketches that
+        make long searches faster. Answers are the same before and after."""
+
     def search(
         self,
         query: ArrayLike,
@@ -172,22 +201,56 @@ class VectorMap:
         k: int = 10,
         allow: Selection | ArrayLike | None = None,
         min_score: float | None = None,
+        weight: float = 1.0,
+        prior: Prior | None = None,
+        combine: str | None = None,
+        threads: int = 1,
     ) -> Hits:
         """Find the `k` rows with the largest score, exactly.
 
-        A score is the float64 sum of the exact products of two float32 vectors, added over eight
-        lanes and a fixed tree, so it is the same on every CPU. Order: score descending, then id
-        ascending. There are always min(k, matching rows) hits.
+        A score is `weight * similarity + prior`. The similarity is the float64 sum of the exact
+        products of two float32 vectors, added over eight lanes and a fixed tree, so it is the
+        same on every CPU; the product and the sum with the float32 prior are rounded to float64
+        once each. Order: score descending, then id ascending. There are always
+        min(k, matching rows) hits.
 
         Args:
             query: Shape (dim,) or (m, dim), float32; other float and integer dtypes are converted.
+                Several queries are answered in one pass over the rows.
             k: Number of hits wanted; 0 gives an empty answer.
             allow: Ids that may be answered: a `Selection` or an array of ids; None allows all.
             min_score: Least score of a hit, inclusive, compared in float64; None allows all.
+            weight: What the similarity is multiplied by, finite and at least 0.
+            prior: What is added for each id; None adds nothing.
+            combine: None answers each query by itself; "max" gives one answer in which each row
+                counts with the largest of its similarities to the queries.
+            threads: Threads that share the scan, at least 1. More than one pays for scans of a
+                millisecond and more; a thread that has not begun when the rest is done is not
+                waited for.
 
         Raises:
             ArrayTypeError: If an argument is not an array of numbers.
             DimensionMismatchError: If the last axis is not `dim`.
             NonFiniteVectorError: If a query holds NaN or infinity.
-            InvalidArgumentError: If `k` is negative or `min_score` is NaN.
+            InvalidArgumentError: If `k`, `weight`, `combine` or `threads` is out of range, or
+                `min_score` is NaN.
+        """
+
+    def count(
+        self,
+        query: ArrayLike,
+        /,
+        *,
+        min_score: float,
+        allow: Selection | ArrayLike | None = None,
+        weight: float = 1.0,
+        prior: Prior | None = None,
+    ) -> Any:
+        """Count the rows that score at least `min_score`, exactly.
+
+        Arguments, scores and errors are those of `search`. Bounds settle nearly every row, and
+        only the others are scored; all rows are looked at, whatever `min_score` is.
+
+        Returns:
+            An int; for queries of shape (m, dim) int64 counts of shape (m,).
         """

@@ -4,8 +4,11 @@
 //! write from copying the map, and safe Rust has no slice that grows while it is shared.
 #![expect(unsafe_code, reason = "readers share the filled part while the writer extends it")]
 
+use std::alloc::Layout;
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
+use std::ops::Deref;
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -25,9 +28,95 @@ pub(crate) enum Filling {
     RowByRow,
 }
 
+/// Memory that several buffers share, so that together they span whole huge pages.
+pub(crate) struct Region {
+    start: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: a region is plain memory; who may touch which part is the buffers' business.
+unsafe impl Send for Region {}
+// SAFETY: as above.
+unsafe impl Sync for Region {}
+
+/// Size of a huge page, and from where on a region asks for them.
+const HUGE: usize = 2 << 20;
+
+impl Region {
+    /// Take `bytes` of memory. They are not even zeroed: a large region would make the row that
+    /// opens it wait for milliseconds.
+    fn new(bytes: usize, filling: Filling) -> Self {
+        let align = if bytes >= HUGE { HUGE } else { size_of::<Line>() };
+        let layout = Layout::from_size_align(bytes.max(1), align).expect("a size that fits memory");
+        // SAFETY: the layout's size is at least 1.
+        let start = unsafe { std::alloc::alloc(layout) };
+        let Some(start) = NonNull::new(start) else { std::alloc::handle_alloc_error(layout) };
+        if filling == Filling::AtOnce {
+            prefer_huge_pages(start, bytes / HUGE * HUGE);
+        }
+        Self { start, layout }
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: `start` came from the allocator with this layout, and buffers hold the region.
+        unsafe { std::alloc::dealloc(self.start.as_ptr(), self.layout) };
+    }
+}
+
+/// Hands out the parts of a region, one after the other.
+pub(crate) struct RegionParts {
+    region: Arc<Region>,
+    next: usize,
+}
+
+impl RegionParts {
+    /// Take a region for parts of these sizes.
+    pub(crate) fn of(sizes: &[usize], filling: Filling) -> Self {
+        let bytes = sizes.iter().map(|size| size.next_multiple_of(size_of::<Line>())).sum();
+        Self { region: Arc::new(Region::new(bytes, filling)), next: 0 }
+    }
+
+    /// The next part: room for `count` values.
+    pub(crate) fn slots<T>(&mut self, count: usize) -> Slots<T> {
+        const { assert!(align_of::<T>() <= size_of::<Line>()) };
+        let size = (count * size_of::<T>()).next_multiple_of(size_of::<Line>());
+        let first = self.next;
+        self.next += size;
+        assert!(self.next <= self.region.layout.size(), "a part beyond its region");
+        // SAFETY: `first` is inside the region's allocation, which the assertion checked.
+        let start = unsafe { self.region.start.add(first) };
+        Slots { start: start.cast(), count, region: Arc::clone(&self.region) }
+    }
+}
+
+/// Room for values that are written one by one while others are read.
+pub(crate) struct Slots<T> {
+    start: NonNull<UnsafeCell<MaybeUninit<T>>>,
+    count: usize,
+    /// Keeps the memory.
+    #[expect(dead_code, reason = "it is held, not read")]
+    region: Arc<Region>,
+}
+
+// SAFETY: slots are as good as an array of them in a box, which could be sent with its values.
+unsafe impl<T: Send> Send for Slots<T> {}
+
+impl<T> Deref for Slots<T> {
+    type Target = [UnsafeCell<MaybeUninit<T>>];
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        // SAFETY: `RegionParts::slots` gave these slots to nobody else, they are aligned and in
+        // bounds, the region lives as long as `self`, and they need no initial value.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.count) }
+    }
+}
+
 /// The readers' side: only the filled part can be seen.
 pub(crate) struct AppendBuffer<T> {
-    slots: Box<[UnsafeCell<MaybeUninit<T>>]>,
+    slots: Slots<T>,
     filled: AtomicUsize,
 }
 
@@ -40,25 +129,9 @@ pub(crate) struct Appender<T> {
     buffer: Arc<AppendBuffer<T>>,
 }
 
-/// Make slots for `count` values. Their memory is not even zeroed: a large buffer would make the
-/// row that opens it wait for milliseconds.
-pub(crate) fn uninitialised<T>(
-    count: usize,
-    filling: Filling,
-) -> Box<[UnsafeCell<MaybeUninit<T>>]> {
-    let empty: Box<[MaybeUninit<T>]> = Box::new_uninit_slice(count);
-    if filling == Filling::AtOnce {
-        prefer_huge_pages(empty.as_ptr().cast(), size_of_val(&*empty));
-    }
-    let raw = Box::into_raw(empty) as *mut [UnsafeCell<MaybeUninit<T>>];
-    // SAFETY: `UnsafeCell` does not change a layout, and `raw` came from `Box::into_raw`.
-    unsafe { Box::from_raw(raw) }
-}
-
 impl<T: Pod> AppendBuffer<T> {
     /// Make an empty buffer.
-    pub(crate) fn with_capacity(capacity: usize, filling: Filling) -> (Arc<Self>, Appender<T>) {
-        let slots = uninitialised(capacity, filling);
+    pub(crate) fn new(slots: Slots<T>) -> (Arc<Self>, Appender<T>) {
         let buffer = Arc::new(Self { slots, filled: AtomicUsize::new(0) });
         (Arc::clone(&buffer), Appender { buffer })
     }
@@ -78,22 +151,18 @@ impl<T: Pod> AppendBuffer<T> {
     }
 }
 
-/// Ask for huge pages where whole ones fit: fewer translations to look up in long and in random
-/// reads. Refusal changes nothing but speed.
+/// Ask for huge pages: fewer translations to look up in long and in random reads. Refusal changes
+/// nothing but speed.
 #[cfg(target_os = "linux")]
-fn prefer_huge_pages(start: *const u8, length: usize) {
-    const HUGE: usize = 2 << 20;
-    let before = start.align_offset(HUGE);
-    let whole = length.saturating_sub(before) / HUGE * HUGE;
-    if whole > 0 {
-        let inside = start.wrapping_add(before).cast_mut().cast();
+fn prefer_huge_pages(start: NonNull<u8>, bytes: usize) {
+    if bytes > 0 {
         // SAFETY: the range is inside one allocation, and this advice changes no content.
-        unsafe { libc::madvise(inside, whole, libc::MADV_HUGEPAGE) };
+        unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn prefer_huge_pages(_start: *const u8, _length: usize) {}
+fn prefer_huge_pages(_start: NonNull<u8>, _bytes: usize) {}
 
 impl<T: Pod> Appender<T> {
     /// Append `values`; panics when they do not fit, which callers rule out by capacity.
@@ -112,9 +181,34 @@ impl<T: Pod> Appender<T> {
 mod tests {
     use super::*;
 
+    fn buffer_of<T: Pod>(count: usize) -> (Arc<AppendBuffer<T>>, Appender<T>) {
+        let mut parts = RegionParts::of(&[count * size_of::<T>()], Filling::RowByRow);
+        AppendBuffer::new(parts.slots(count))
+    }
+
+    #[test]
+    fn parts_of_a_region_are_aligned_and_apart() {
+        for filling in [Filling::AtOnce, Filling::RowByRow] {
+            let mut parts = RegionParts::of(&[100, 3 << 20, 8], filling);
+            let (first, second) = (parts.slots::<u8>(100), parts.slots::<Line>(49_152));
+            let third = parts.slots::<i64>(1);
+            let place = |start: *const u8| start as usize;
+            assert_eq!(place(second.as_ptr().cast()) - place(first.as_ptr().cast()), 128);
+            assert_eq!(place(third.as_ptr().cast()) - place(second.as_ptr().cast()), 3 << 20);
+            assert_eq!(place(first.as_ptr().cast()) % HUGE, 0);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "beyond its region")]
+    fn a_part_beyond_the_region_is_refused() {
+        let mut parts = RegionParts::of(&[64], Filling::RowByRow);
+        parts.slots::<Line>(2);
+    }
+
     #[test]
     fn a_reader_sees_what_was_appended_and_nothing_else() {
-        let (buffer, mut appender) = AppendBuffer::<u32>::with_capacity(5, Filling::RowByRow);
+        let (buffer, mut appender) = buffer_of::<u32>(5);
         assert!(buffer.filled().is_empty());
         appender.append(&[1, 2]);
         let early = buffer.filled();
@@ -126,13 +220,13 @@ mod tests {
     #[test]
     #[should_panic(expected = "out of range")]
     fn more_than_the_capacity_is_refused() {
-        let (_buffer, mut appender) = AppendBuffer::<u32>::with_capacity(1, Filling::RowByRow);
+        let (_buffer, mut appender) = buffer_of::<u32>(1);
         appender.append(&[1, 2]);
     }
 
     #[test]
     fn readers_run_beside_the_writer_and_see_a_prefix() {
-        let (buffer, mut appender) = AppendBuffer::<u64>::with_capacity(20_000, Filling::RowByRow);
+        let (buffer, mut appender) = buffer_of::<u64>(20_000);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for value in 0..20_000 {

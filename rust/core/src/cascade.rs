@@ -48,6 +48,48 @@ impl<'a> Formula<'a> {
             && (self.prior.is_none() || most.max(1.0) * self.units(probe) < MOST_PRIOR)
     }
 
+    /// What the bounds of a score of at least `threshold` reach at `stage`.
+    pub(crate) fn limit<'b>(
+        &self,
+        probe: &'b Probe,
+        stage: Stage,
+        here: &Here<'b>,
+        threshold: f64,
+    ) -> Limit<'b> {
+        self.signed_limit(probe, stage, here, threshold, 1.0)
+    }
+
+    /// What the bounds of a score of at most `threshold` reach at `stage`, where `probe` is the
+    /// negated query.
+    pub(crate) fn negated_limit<'b>(
+        &self,
+        probe: &'b Probe,
+        stage: Stage,
+        here: &Here<'b>,
+        threshold: f64,
+    ) -> Limit<'b> {
+        self.signed_limit(probe, stage, here, -threshold, -1.0)
+    }
+
+    fn signed_limit<'b>(
+        &self,
+        probe: &'b Probe,
+        stage: Stage,
+        here: &Here<'b>,
+        threshold: f64,
+        sign: f64,
+    ) -> Limit<'b> {
+        let units = self.units(probe);
+        let mut scaled = threshold * units;
+        let prior = here.priors.map(|values| {
+            let most = self.prior.map_or(0.0, |prior| f64::from(prior.most));
+            scaled -= PRIOR_SLACK * (threshold.abs() + most) * units;
+            Prior { values, factor: (sign * units) as f32 }
+        });
+        let rows = stage.rows(here.view);
+        Limit::new(rows.packing, probe.plane(stage), rounded_down(scaled), prior)
+    }
+
     /// Scores times this are in the units of the probe's bounds.
     fn units(&self, probe: &Probe) -> f64 {
         probe.codes().power / self.weight
@@ -134,16 +176,11 @@ impl<'a> Cascade<'a> {
     }
 
     /// What a row must reach at `stage` to be as near to a probe as it has to be.
-    pub(crate) fn limit<'b>(&self, probe: &'b Probe, stage: Stage, here: &Here<'b>) -> Limit<'b> {
-        let units = self.formula.units(probe);
-        let mut threshold = self.threshold * units;
-        let prior = here.priors.map(|values| {
-            let most = self.formula.prior.map_or(0.0, |prior| f64::from(prior.most));
-            threshold -= PRIOR_SLACK * (self.threshold.abs() + most) * units;
-            Prior { values, factor: units as f32 }
-        });
-        let rows = stage.rows(here.view);
-        Limit::new(rows.packing, probe.plane(stage), rounded_down(threshold), prior)
+    pub(crate) fn limit<'b>(&self, probe: &'b Probe, stage: Stage, here: &Here<'b>) -> Limit<'b>
+    where
+        'a: 'b,
+    {
+        self.formula.limit(probe, stage, here, self.threshold)
     }
 
     /// Take the rows of `blocks` whose bits are set one stage further than `stage`.

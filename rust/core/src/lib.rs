@@ -3,6 +3,7 @@
 mod append_buffer;
 mod cascade;
 mod compaction;
+mod count;
 mod error;
 mod id_map;
 mod index;

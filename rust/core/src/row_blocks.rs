@@ -7,11 +7,10 @@
 
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
-use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::append_buffer::{AppendBuffer, Appender, Filling, Line, uninitialised};
+use crate::append_buffer::{AppendBuffer, Appender, Line, RegionParts, Slots};
 use crate::quant::RowBound;
 
 /// Rows in a block.
@@ -19,7 +18,7 @@ pub(crate) const BLOCK_ROWS: usize = 8;
 
 /// The readers' side.
 pub(crate) struct RowBlocks {
-    slots: Box<[UnsafeCell<MaybeUninit<Line>>]>,
+    slots: Slots<Line>,
     lines: usize,
     order: Order,
     filled: AtomicUsize,
@@ -45,15 +44,19 @@ pub(crate) struct RowAppender {
 
 impl RowBlocks {
     /// Make room for `rows` rows of `lines` lines each.
-    pub(crate) fn with_capacity(
+    pub(crate) fn new(
+        parts: &mut RegionParts,
         rows: usize,
         lines: usize,
         order: Order,
-        filling: Filling,
     ) -> (Arc<Self>, RowAppender) {
-        let slots = uninitialised(rows.next_multiple_of(BLOCK_ROWS) * lines, filling);
+        let slots = parts.slots(Self::lines_for(rows, lines));
         let blocks = Arc::new(Self { slots, lines, order, filled: AtomicUsize::new(0) });
         (Arc::clone(&blocks), RowAppender { blocks })
+    }
+
+    fn lines_for(rows: usize, lines: usize) -> usize {
+        rows.next_multiple_of(BLOCK_ROWS) * lines
     }
 
     /// The lines of block `number`, where its rows are interleaved and all filled.
@@ -167,18 +170,24 @@ pub(crate) struct CodedRowsAppender {
 }
 
 impl CodedRows {
-    pub(crate) fn with_capacity(
+    /// Bytes of a region that `rows` rows of `lines` lines take: codes, and bounds.
+    pub(crate) fn sizes(rows: usize, lines: usize) -> [usize; 2] {
+        [RowBlocks::lines_for(rows, lines) * size_of::<Line>(), rows * size_of::<RowBound>()]
+    }
+
+    /// Make room for `rows` rows of `lines` lines each.
+    pub(crate) fn new(
+        parts: &mut RegionParts,
         packing: Packing,
         rows: usize,
         lines: usize,
-        filling: Filling,
     ) -> (Self, CodedRowsAppender) {
         let order = match packing {
             Packing::Nibbles => Order::Interleaved,
             Packing::Bytes => Order::RowByRow,
         };
-        let (blocks, row_appender) = RowBlocks::with_capacity(rows, lines, order, filling);
-        let (bounds, bound_appender) = AppendBuffer::with_capacity(rows, filling);
+        let (blocks, row_appender) = RowBlocks::new(parts, rows, lines, order);
+        let (bounds, bound_appender) = AppendBuffer::new(parts.slots(rows));
         let appender = CodedRowsAppender { rows: row_appender, bounds: bound_appender };
         (Self { packing, blocks, bounds }, appender)
     }
@@ -216,6 +225,13 @@ impl CodedRowsAppender {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::append_buffer::Filling;
+
+    fn rows_of(rows: usize, lines: usize, order: Order) -> (Arc<RowBlocks>, RowAppender) {
+        let bytes = RowBlocks::lines_for(rows, lines) * size_of::<Line>();
+        let mut parts = RegionParts::of(&[bytes], Filling::RowByRow);
+        RowBlocks::new(&mut parts, rows, lines, order)
+    }
 
     fn row_of(lines: usize, value: usize) -> Vec<Line> {
         (0..lines).map(|at| Line([(value * 7 + at) as u8; 64])).collect()
@@ -227,8 +243,7 @@ mod tests {
 
     #[test]
     fn rows_come_back_and_blocks_are_there_once_they_are_full() {
-        let (blocks, mut appender) =
-            RowBlocks::with_capacity(19, 3, Order::Interleaved, Filling::RowByRow);
+        let (blocks, mut appender) = rows_of(19, 3, Order::Interleaved);
         for row in 0..19 {
             assert!(blocks.block(row / BLOCK_ROWS).is_none());
             appender.append(&row_of(3, row));
@@ -243,16 +258,14 @@ mod tests {
     #[test]
     #[should_panic(expected = "not there")]
     fn a_row_above_the_filled_ones_is_refused() {
-        let (blocks, mut appender) =
-            RowBlocks::with_capacity(8, 1, Order::RowByRow, Filling::AtOnce);
+        let (blocks, mut appender) = rows_of(8, 1, Order::RowByRow);
         appender.append(&row_of(1, 0));
         blocks.row(1).count();
     }
 
     #[test]
     fn readers_run_beside_the_writer_and_see_whole_rows() {
-        let (blocks, mut appender) =
-            RowBlocks::with_capacity(4000, 2, Order::Interleaved, Filling::RowByRow);
+        let (blocks, mut appender) = rows_of(4000, 2, Order::Interleaved);
         std::thread::scope(|scope| {
             scope.spawn(|| (0..4000).for_each(|row| appender.append(&row_of(2, row))));
             scope.spawn(|| {

@@ -103,8 +103,8 @@ impl Shared {
         basis: &Arc<Basis>,
         views: &[&SegmentView],
     ) -> Vec<(SegmentView, Arc<Sketch>)> {
-        let sketch = |view: &&SegmentView| Arc::new(Sketch::of(self.kernel, basis, view));
-        views.iter().map(|view| ((*view).clone(), sketch(view))).collect()
+        let sketches = Sketch::of(self.kernel, basis, views).into_iter().map(Arc::new);
+        views.iter().map(|view| (*view).clone()).zip(sketches).collect()
     }
 
     /// Give segments that are still there their sketches; with a new basis all others lose theirs.

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::append_buffer::{AppendBuffer, Appender, Filling, Line};
+use crate::append_buffer::{AppendBuffer, Appender, Filling, Line, RegionParts};
 use crate::quant::{byte_stride, nibble_stride, row_stride};
 use crate::row_blocks::{CodedRows, CodedRowsAppender, Packing, RowLines};
 use crate::simd::{CHUNK, Kernel};
@@ -76,12 +76,19 @@ impl SegmentWriter {
         let lines = |bytes: usize| bytes / size_of::<Line>();
         let row_lines = lines(row_stride(dim) * size_of::<f32>());
         let (nibble_lines, byte_lines) = (lines(nibble_stride(dim)), lines(byte_stride(dim)));
-        let coded = |packing, lines| CodedRows::with_capacity(packing, capacity, lines, filling);
-        let (vectors, vectors_appender) =
-            AppendBuffer::with_capacity(capacity * row_lines, filling);
-        let (nibbles, nibbles_appender) = coded(Packing::Nibbles, nibble_lines);
-        let (bytes, bytes_appender) = coded(Packing::Bytes, byte_lines);
-        let (ids, ids_appender) = AppendBuffer::with_capacity(capacity, filling);
+        let sizes = [
+            &CodedRows::sizes(capacity, nibble_lines)[..],
+            &CodedRows::sizes(capacity, byte_lines),
+            &[capacity * size_of::<i64>(), capacity * row_lines * size_of::<Line>()],
+        ];
+        // What a scan reads first lies first, where huge pages are whole.
+        let mut parts = RegionParts::of(&sizes.concat(), filling);
+        let (nibbles, nibbles_appender) =
+            CodedRows::new(&mut parts, Packing::Nibbles, capacity, nibble_lines);
+        let (bytes, bytes_appender) =
+            CodedRows::new(&mut parts, Packing::Bytes, capacity, byte_lines);
+        let (ids, ids_appender) = AppendBuffer::new(parts.slots(capacity));
+        let (vectors, vectors_appender) = AppendBuffer::new(parts.slots(capacity * row_lines));
         Self {
             kernel,
             segment: Arc::new(Segment {

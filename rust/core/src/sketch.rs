@@ -6,7 +6,7 @@
 //! the same of the query, `g` and `t`, `|q·x − g·y| ≤ t·τ` and what rounding adds: `docs/kernel.md`
 //! has the proof.
 
-use crate::append_buffer::{Filling, Line};
+use crate::append_buffer::{Filling, Line, RegionParts};
 use crate::quant::{LINE_COMPONENTS, Plane, RowBound, norm, row_stride};
 use crate::row_blocks::{CodedRows, CodedRowsAppender, Packing};
 use crate::segment::SegmentView;
@@ -141,14 +141,19 @@ impl Basis {
 }
 
 impl Sketch {
-    /// Sketch every row of a segment that no longer grows.
-    pub(crate) fn of(kernel: &dyn Kernel, basis: &Basis, view: &SegmentView) -> Self {
-        let (codes, mut appender) =
-            CodedRows::with_capacity(Packing::Nibbles, view.len, 1, Filling::AtOnce);
-        for row in 0..view.len {
-            append(kernel, basis, view.segment.vector(row), &mut appender);
-        }
-        Self { codes }
+    /// Sketch every row of segments that no longer grow.
+    pub(crate) fn of(kernel: &dyn Kernel, basis: &Basis, views: &[&SegmentView]) -> Vec<Self> {
+        let sizes: Vec<usize> =
+            views.iter().flat_map(|view| CodedRows::sizes(view.len, 1)).collect();
+        let mut parts = RegionParts::of(&sizes, Filling::AtOnce);
+        let sketched = views.iter().map(|view| {
+            let (codes, mut appender) = CodedRows::new(&mut parts, Packing::Nibbles, view.len, 1);
+            for row in 0..view.len {
+                append(kernel, basis, view.segment.vector(row), &mut appender);
+            }
+            Self { codes }
+        });
+        sketched.collect()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::Prior;
+use crate::count;
 use crate::index::MemoryIndex;
 use crate::quant::{MAX_DIM, norm};
 use crate::scan::{self, Scope, Wanted};
@@ -159,13 +160,7 @@ impl VectorMap {
     ///
     /// Wrong length, NaN or infinity in a query, or a threshold that is NaN.
     pub fn search(&self, queries: &[f32], search: &Search<'_>) -> Result<Vec<Vec<Hit>>, Error> {
-        self.check_vectors("query", queries)?;
-        if search.min_score.is_nan() {
-            return Err(Error::ThresholdIsNan);
-        }
-        if !(search.weight >= 0.0 && search.weight.is_finite()) {
-            return Err(Error::WeightOutOfRange { found: search.weight.to_string() });
-        }
+        self.check_search(queries, search)?;
         if queries.is_empty() {
             return Ok(Vec::new());
         }
@@ -183,6 +178,33 @@ impl VectorMap {
             threads: search.threads,
         };
         Ok(scan::search(self.kernel, &self.scope(search), &wanted))
+    }
+
+    /// How many rows score at least `search.min_score`, for each query; `search.k` does not matter.
+    ///
+    /// # Errors
+    ///
+    /// As for [`VectorMap::search`].
+    pub fn count(&self, queries: &[f32], search: &Search<'_>) -> Result<Vec<usize>, Error> {
+        self.check_search(queries, search)?;
+        let scope = self.scope(search);
+        let mut row = vec![0.0; self.dim];
+        let counts = queries.chunks_exact(self.dim).map(|query| {
+            self.write(query, &mut row);
+            count::count(self.kernel, &scope, &row, search.weight, search.min_score)
+        });
+        Ok(counts.collect())
+    }
+
+    fn check_search(&self, queries: &[f32], search: &Search<'_>) -> Result<(), Error> {
+        self.check_vectors("query", queries)?;
+        if search.min_score.is_nan() {
+            return Err(Error::ThresholdIsNan);
+        }
+        if !(search.weight >= 0.0 && search.weight.is_finite()) {
+            return Err(Error::WeightOutOfRange { found: search.weight.to_string() });
+        }
+        Ok(())
     }
 
     fn scope(&self, search: &Search<'_>) -> Scope {

@@ -76,7 +76,7 @@ impl Helpfulness {
 }
 fn unhelpful() -> u32 {
     static V: std::sync::OnceLock<u32> = std::sync::OnceLock::new();
-    *V.get_or_init(|| std::env::var("UH").ok().and_then(|v| v.parse().ok()).unwrap_or(6))
+    *V.get_or_init(|| std::env::var("UH").ok().and_then(|v| v.parse().ok()).unwrap_or(3))
 }
 
 impl<'a> Walk<'a> {
@@ -256,7 +256,10 @@ fn in_streams(count: usize) -> impl Iterator<Item = usize> {
 }
 
 /// The masks of rows in play, chunk by chunk.
-fn words_in_play(view: &SegmentView, allowed: Option<&SegmentRows>) -> impl Iterator<Item = u64> {
+pub(crate) fn words_in_play(
+    view: &SegmentView,
+    allowed: Option<&SegmentRows>,
+) -> impl Iterator<Item = u64> {
     view.live_words()
         .enumerate()
         .map(move |(at, (_, live))| allowed.map_or(live, |rows| live & rows.words[at]))

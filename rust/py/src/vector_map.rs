@@ -136,7 +136,30 @@ impl PyVectorMap {
             .map_err(raised)
     }
 
-    #[pyo3(signature = ())]
+    #[pyo3(signature = (query, /, *, min_score, allow = None, weight = 1.0, prior = None))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments are the public interface")]
+    fn count<'py>(
+        &self,
+        py: Python<'py>,
+        query: &Bound<'py, PyAny>,
+        min_score: f64,
+        allow: Option<&Bound<'py, PyAny>>,
+        weight: f64,
+        prior: Option<&Bound<'py, PyPrior>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let queries = arrays::vectors(query, self.dim(), "query")?;
+        let allow = allow.map(selection).transpose()?;
+        let prior = prior.map(|prior| Arc::clone(&prior.get().0));
+        let (allow, prior) = (allow.as_deref(), prior.as_deref());
+        let search = Search { allow, min_score, weight, prior, ..Search::default() };
+        let counts = py.detach(|| self.0.count(&queries.values, &search)).map_err(raised)?;
+        if queries.is_batch {
+            let counts = counts.into_iter().map(|count| count as i64);
+            return Ok(PyArray1::from_iter(py, counts).into_any());
+        }
+        Ok(counts.first().copied().unwrap_or(0).into_pyobject(py)?.into_any())
+    }
+
     fn seal(&self, py: Python<'_>) {
         py.detach(|| self.0.seal());
     }

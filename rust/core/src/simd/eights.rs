@@ -219,7 +219,7 @@ fn byte_totals<'a, const AHEAD: bool, I: Instructions>(
         let parts = cpu.byte_parts(parts);
         for (sum, line) in sums.iter_mut().zip(lines) {
             if AHEAD {
-                cpu.prefetch(std::ptr::from_ref(line).wrapping_add(LINES_AHEAD));
+                cpu.prefetch(std::ptr::from_ref(line).wrapping_add(8 * plane.len() / 64));
             }
             *sum = cpu.add_bytes(*sum, line, parts);
         }

@@ -1,9 +1,11 @@
 //! One check for every kernel, against naive sums, at lengths around every vector width.
 
 use super::*;
-use crate::append_buffer::Filling;
-use crate::quant::{MAX_DIM, byte_stride, encode, nibble_stride, rounded_down, row_stride};
-use crate::row_blocks::{Order, RowBlocks};
+use crate::append_buffer::{Filling, RegionParts};
+use crate::quant::{
+    MAX_DIM, RowBound, byte_stride, encode, nibble_stride, rounded_down, row_stride,
+};
+use crate::row_blocks::CodedRowsAppender;
 
 /// Deterministic numbers in −1..1, some of them large or tiny (`SplitMix64`).
 struct Numbers(u64);
@@ -85,12 +87,16 @@ fn check_code_sums(bytes: &[u8], query: &QueryCodes) {
     };
     let wanted: i64 = bytes.iter().enumerate().map(term).sum();
     let lines = lines_of(bytes);
-    let (rows, mut appender) =
-        RowBlocks::with_capacity(1, lines.len(), Order::RowByRow, Filling::AtOnce);
-    appender.append(&lines);
+    let (rows, mut appender) = coded_of(Packing::Bytes, 1, lines.len());
+    appender.append(&lines, RowBound::UNBOUNDED);
     for kernel in supported() {
         assert_eq!(kernel.code_sum(rows.row(0), query), wanted, "{}", kernel.name());
     }
+}
+
+fn coded_of(packing: Packing, rows: usize, lines: usize) -> (CodedRows, CodedRowsAppender) {
+    let mut parts = RegionParts::of(&CodedRows::sizes(rows, lines), Filling::AtOnce);
+    CodedRows::new(&mut parts, packing, rows, lines)
 }
 
 fn lines_of(bytes: &[u8]) -> Vec<Line> {
@@ -125,9 +131,7 @@ type Stage<'a> = (&'a CodedRows, Plane);
 impl Rows {
     fn new(dim: usize, vectors: Vec<Vec<f32>>) -> Self {
         let stride = nibble_stride(dim);
-        let coded = |packing, lines| {
-            CodedRows::with_capacity(packing, vectors.len(), lines, Filling::AtOnce)
-        };
+        let coded = |packing, lines| coded_of(packing, vectors.len(), lines);
         let (nibbles, mut nibbles_appender) = coded(Packing::Nibbles, stride / 64);
         let (bytes, mut bytes_appender) = coded(Packing::Bytes, byte_stride(dim) / 64);
         for vector in &vectors {
