@@ -72,8 +72,9 @@ pub(crate) struct KthLargest {
     heap: BinaryHeap<std::cmp::Reverse<TotalF64>>,
 }
 
+/// A number in its total order.
 #[derive(PartialEq)]
-struct TotalF64(f64);
+pub(crate) struct TotalF64(pub(crate) f64);
 
 impl Eq for TotalF64 {}
 
