@@ -13,7 +13,6 @@ use crate::probe::{Probe, Stage};
 use crate::segment::{SegmentView, set_bits};
 use crate::selection::SegmentRows;
 use crate::simd::{CHUNK, EIGHT, EightLimits, Kernel, Limit, Uppers, row_of_bit};
-use crate::top_k::TotalF64;
 
 /// Segments with fewer than one selected row in this many are read row by row.
 const SPARSE_SHARE: usize = 6;
@@ -69,6 +68,12 @@ struct Piece<'a> {
     count: usize,
 }
 
+impl Piece<'_> {
+    fn ends_after(&self, place: usize) -> bool {
+        place < self.first + self.rows.bounds()
+    }
+}
+
 enum Rows {
     /// Bounds are in the order of the rows; one mask for every 64 of them.
     InOrder(Vec<u64>),
@@ -99,28 +104,46 @@ impl Rows {
 /// The rows with the largest bounds so far.
 struct Promising {
     wanted: usize,
-    /// Bounds, numbers of pieces and positions in them.
-    heap: BinaryHeap<Reverse<(TotalF64, u32, u32)>>,
+    /// A bound in the upper half, as a number of the same order, and its place in the lower.
+    heap: BinaryHeap<Reverse<u64>>,
+    /// What a row's bound must reach to be among them.
+    floor: f32,
 }
 
 impl Promising {
     fn of(k: usize) -> Self {
-        Self { wanted: LEAST_PROMISING.max(2 * k), heap: BinaryHeap::new() }
+        let wanted = LEAST_PROMISING.max(2 * k);
+        let heap = BinaryHeap::with_capacity(wanted.min(4096));
+        Self { wanted, heap, floor: f32::NEG_INFINITY }
     }
 
-    /// What a row's bound must reach to be among them.
-    fn floor(&self) -> f32 {
-        match self.heap.peek() {
-            Some(Reverse((upper, ..))) if self.heap.len() == self.wanted => upper.0 as f32,
-            _ => f32::NEG_INFINITY,
+    fn offer(&mut self, upper: f32, place: usize) {
+        let bits = upper.to_bits();
+        let ordered = if bits >> 31 == 0 { bits | 1 << 31 } else { !bits };
+        let entry = Reverse(u64::from(ordered) << 32 | place as u64);
+        if self.heap.len() < self.wanted {
+            self.heap.push(entry);
+        } else if let Some(mut least) = self.heap.peek_mut()
+            && entry < *least
+        {
+            *least = entry;
+        }
+        if self.heap.len() == self.wanted
+            && let Some(Reverse(least)) = self.heap.peek()
+        {
+            let ordered = (least >> 32) as u32;
+            let bits = if ordered >> 31 == 1 { ordered & !(1 << 31) } else { !ordered };
+            self.floor = f32::from_bits(bits);
         }
     }
 
-    fn offer(&mut self, upper: f32, piece: u32, position: u32) {
-        self.heap.push(Reverse((TotalF64(f64::from(upper)), piece, position)));
-        if self.heap.len() > self.wanted {
-            self.heap.pop();
-        }
+    /// The places of these rows, in their order.
+    fn take(&mut self) -> Vec<usize> {
+        let heap = std::mem::take(&mut self.heap);
+        let mut places: Vec<usize> =
+            heap.into_iter().map(|Reverse(entry)| entry as u32 as usize).collect();
+        places.sort_unstable();
+        places
     }
 }
 
@@ -172,7 +195,6 @@ impl<'a> Survey<'a> {
         let stage = self.first_stage(here.view);
         let piece = Piece { here, stage, first: self.bounds, rows, count };
         self.bounds += piece.rows.bounds();
-        let number = self.pieces.len() as u32;
         for answer in &mut self.answers {
             // What an earlier search left there is never read: only rows in play are.
             if answer.uppers.len() < self.bounds {
@@ -180,10 +202,10 @@ impl<'a> Survey<'a> {
             }
         }
         match &piece.rows {
-            Rows::InOrder(words) => self.look_over_blocks(&piece, number, words),
+            Rows::InOrder(words) => self.look_over_blocks(&piece, words),
             Rows::Listed(rows) => {
                 for answer in &mut self.answers {
-                    answer.look_over_listed(self.kernel, &piece, number, rows);
+                    answer.look_over_listed(self.kernel, &piece, rows);
                 }
             }
         }
@@ -198,7 +220,7 @@ impl<'a> Survey<'a> {
         }
     }
 
-    fn look_over_blocks(&mut self, piece: &Piece<'a>, number: u32, words: &[u64]) {
+    fn look_over_blocks(&mut self, piece: &Piece<'a>, words: &[u64]) {
         let probes = self.answers.iter().map(|answer| answer.cascade.probes.len());
         let (least, most) = probes
             .fold((usize::MAX, 0), |(least, most), count| (least.min(count), most.max(count)));
@@ -208,16 +230,16 @@ impl<'a> Survey<'a> {
             && piece.here.priors.is_none();
         for_each_run(words, |run| {
             if is_many {
-                self.look_over_run_for_many(piece, number, run);
+                self.look_over_run_for_many(piece, run);
             } else {
                 for answer in &mut self.answers {
-                    answer.look_over_run(self.kernel, piece, number, run);
+                    answer.look_over_run(self.kernel, piece, run);
                 }
             }
         });
     }
 
-    fn look_over_run_for_many(&mut self, piece: &Piece<'a>, number: u32, run: &Run) {
+    fn look_over_run_for_many(&mut self, piece: &Piece<'a>, run: &Run) {
         let mut limits: [Option<Limit<'_>>; EIGHT] = [None; EIGHT];
         for (limit, answer) in limits.iter_mut().zip(&self.answers) {
             *limit = Some(answer.limit(&answer.cascade.probes[0], piece.stage, &piece.here));
@@ -228,7 +250,7 @@ impl<'a> Survey<'a> {
         let limits = EightLimits::new(&limits);
         let masks = self.kernel.bound_many(rows, run.blocks(), &limits, &mut uppers);
         for ((answer, uppers), mask) in self.answers.iter_mut().zip(&uppers).zip(masks) {
-            answer.note(piece, number, run, uppers, mask & run.wanted);
+            answer.note(piece, run, uppers, mask & run.wanted);
         }
     }
 
@@ -238,10 +260,10 @@ impl<'a> Survey<'a> {
         let (kernel, pieces) = (self.kernel, &self.pieces);
         for answer in &mut self.answers {
             let promising = answer.take_promising(pieces);
-            for (number, piece) in pieces.iter().enumerate() {
-                let of_piece = promising.iter().filter(|(at, _)| *at == number as u32);
-                let done: Vec<u32> = of_piece.map(|(_, position)| *position).collect();
-                answer.resolve(kernel, piece, &done, &mut positions);
+            for piece in pieces {
+                let from = promising.partition_point(|place| *place < piece.first);
+                let to = promising.partition_point(|place| piece.ends_after(*place));
+                answer.resolve(kernel, piece, &promising[from..to], &mut positions);
             }
         }
         let finish = |answer: Answer<'a>| {
@@ -258,16 +280,16 @@ impl<'a> Answer<'a> {
     where
         'a: 'b,
     {
-        self.cascade.limit(probe, stage, here).raised_to(self.promising.floor())
+        self.cascade.limit(probe, stage, here).raised_to(self.promising.floor)
     }
 
-    fn look_over_run(&mut self, kernel: &dyn Kernel, piece: &Piece<'a>, number: u32, run: &Run) {
+    fn look_over_run(&mut self, kernel: &dyn Kernel, piece: &Piece<'a>, run: &Run) {
         let mut uppers = [0.0; CHUNK];
         let bound = |limit: &Limit<'_>, uppers: &mut Uppers| {
             kernel.bound(piece.stage.rows(piece.here.view), run.blocks(), limit, uppers)
         };
         let mask = self.bound_by_all(piece, bound, &mut uppers);
-        self.note(piece, number, run, &uppers, mask & run.wanted);
+        self.note(piece, run, &uppers, mask & run.wanted);
     }
 
     /// Bound rows for each probe; the largest bound counts.
@@ -289,23 +311,18 @@ impl<'a> Answer<'a> {
     }
 
     /// Keep the bounds of a run, and its most promising rows.
-    fn note(&mut self, piece: &Piece<'a>, number: u32, run: &Run, uppers: &Uppers, mask: u64) {
+    fn note(&mut self, piece: &Piece<'a>, run: &Run, uppers: &Uppers, mask: u64) {
         for (block, eight) in run.blocks().iter().zip(uppers.as_chunks::<EIGHT>().0) {
             let first = piece.first + *block as usize * EIGHT;
             self.uppers[first..first + EIGHT].copy_from_slice(eight);
         }
         for bit in set_bits(mask) {
-            self.promising.offer(uppers[bit], number, row_of_bit(run.blocks(), bit));
+            let place = piece.first + row_of_bit(run.blocks(), bit) as usize;
+            self.promising.offer(uppers[bit], place);
         }
     }
 
-    fn look_over_listed(
-        &mut self,
-        kernel: &dyn Kernel,
-        piece: &Piece<'a>,
-        number: u32,
-        rows: &[u32],
-    ) {
+    fn look_over_listed(&mut self, kernel: &dyn Kernel, piece: &Piece<'a>, rows: &[u32]) {
         for (at, listed) in rows.chunks(CHUNK).enumerate() {
             let position = at * CHUNK;
             let ahead = &rows[position + listed.len()..];
@@ -318,25 +335,27 @@ impl<'a> Answer<'a> {
             let first = piece.first + position;
             self.uppers[first..first + listed.len()].copy_from_slice(&uppers[..listed.len()]);
             for bit in set_bits(mask) {
-                self.promising.offer(uppers[bit], number, (position + bit) as u32);
+                self.promising.offer(uppers[bit], first + bit);
             }
         }
     }
 
-    /// Take the most promising rows on to the end; returns their pieces and positions.
-    fn take_promising(&mut self, pieces: &[Piece<'a>]) -> Vec<(u32, u32)> {
-        let heap = std::mem::take(&mut self.promising.heap);
-        let mut taken: Vec<(u32, u32)> =
-            heap.into_iter().map(|Reverse((_, piece, position))| (piece, position)).collect();
-        taken.sort_unstable();
-        for rows in taken.chunk_by(|one, next| one.0 == next.0) {
-            let piece = &pieces[rows[0].0 as usize];
-            for row in rows.iter().filter_map(|(_, position)| piece.rows.row(*position)) {
-                self.cascade.keep(&piece.here, piece.stage, row);
+    /// Take the most promising rows on to the end; returns their places.
+    fn take_promising(&mut self, pieces: &[Piece<'a>]) -> Vec<usize> {
+        let places = self.promising.take();
+        let mut rest = places.as_slice();
+        for piece in pieces {
+            let (of_piece, others) =
+                rest.split_at(rest.partition_point(|at| piece.ends_after(*at)));
+            for place in of_piece {
+                if let Some(row) = piece.rows.row((place - piece.first) as u32) {
+                    self.cascade.keep(&piece.here, piece.stage, row);
+                }
             }
             self.cascade.settle(&piece.here, 1);
+            rest = others;
         }
-        taken
+        places
     }
 
     /// Take on the rows of a piece that may still be among the best; `done` ones have been.
@@ -344,7 +363,7 @@ impl<'a> Answer<'a> {
         &mut self,
         kernel: &dyn Kernel,
         piece: &Piece<'a>,
-        done: &[u32],
+        done: &[usize],
         positions: &mut Vec<u32>,
     ) {
         let mut stage = piece.stage;
@@ -352,7 +371,7 @@ impl<'a> Answer<'a> {
             self.cascade.look_at_others();
             let least = self.cascade.least_upper(stage, &piece.here);
             let uppers = &mut self.uppers[piece.first..][..piece.rows.bounds()];
-            done.iter().for_each(|position| uppers[*position as usize] = DONE);
+            done.iter().for_each(|place| uppers[place - piece.first] = DONE);
             positions.clear();
             kernel.positions_reaching(uppers, least, positions);
             let Some(next) = stage.next() else { break };

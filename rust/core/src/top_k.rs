@@ -72,9 +72,8 @@ pub(crate) struct KthLargest {
     heap: BinaryHeap<std::cmp::Reverse<TotalF64>>,
 }
 
-/// A number in its total order.
 #[derive(PartialEq)]
-pub(crate) struct TotalF64(pub(crate) f64);
+struct TotalF64(f64);
 
 impl Eq for TotalF64 {}
 

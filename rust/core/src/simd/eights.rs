@@ -199,7 +199,7 @@ fn bound_picked<const AHEAD: bool, I: Instructions>(
     limit: &Limit<'_>,
     uppers: &mut [f32; EIGHT],
 ) -> u64 {
-    let lines = PickedLines(eight(|at| rows.row(picked[at])));
+    let lines = rows.eight(picked);
     let bounds = rows.bounds();
     let bounds = eight(|at| bounds[picked[at]]);
     let priors = limit.prior.map(|prior| eight(|at| prior.values[picked[at]]));
@@ -251,7 +251,7 @@ fn byte_totals<'a, const AHEAD: bool, I: Instructions>(
         let parts = cpu.byte_parts(parts);
         for (sum, line) in sums.iter_mut().zip(lines) {
             if AHEAD {
-                cpu.prefetch(std::ptr::from_ref(line).wrapping_add(8 * plane.len() / 64));
+                cpu.prefetch(std::ptr::from_ref(line).wrapping_add(LINES_AHEAD));
             }
             *sum = cpu.add_bytes(*sum, line, parts);
         }
@@ -291,8 +291,7 @@ fn byte_totals_of_row<I: Instructions>(
     cpu.totals(sums)
 }
 
-/// The lines of a whole block, eight rows a step. Like [`PickedLines`] an iterator of its own,
-/// because closures inside vector functions are not inlined into the adaptors they are given to.
+/// The lines of a whole block, eight rows a step. An iterator of its own, because closures inside vector functions are not inlined into the adaptors they are given to.
 struct BlockLines<'a>(std::slice::Iter<'a, [Line; EIGHT]>);
 
 impl<'a> Iterator for BlockLines<'a> {
@@ -301,27 +300,5 @@ impl<'a> Iterator for BlockLines<'a> {
     #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         self.0.next().map(<[Line; EIGHT]>::each_ref)
-    }
-}
-
-/// The lines of eight rows anywhere.
-struct PickedLines<'a>([RowLines<'a>; EIGHT]);
-
-impl<'a> Iterator for PickedLines<'a> {
-    type Item = [&'a Line; EIGHT];
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<Self::Item> {
-        let [a, b, c, d, e, f, g, h] = &mut self.0;
-        Some([
-            a.next()?,
-            b.next()?,
-            c.next()?,
-            d.next()?,
-            e.next()?,
-            f.next()?,
-            g.next()?,
-            h.next()?,
-        ])
     }
 }
