@@ -16,19 +16,19 @@ HELD_OUT = 1_000
 MOST_EMBEDDED = 30_000
 AT_ONCE = 500
 FILLED_AT_ONCE = 10_000
-# Past the embedded sentences a row is the unit vector of a + s * (b - c) + noise, of three sentences
-# a, b, c: the mean and the shape of the spread stay those of the sentences. Checked with the
-# held-out queries against 30,000 sentences of Python 3.11 and numpy 2.4.6, searched 1,000, 10,000
-# and 30,000 at a time, then filled up:
+# Past the embedded sentences a row is the unit vector of a + s * (b - c) + noise, of sentences a, b
+# and c: the mean and the shape of the spread stay those of the sentences. Checked with the held-out
+# queries against 30,000 sentences of Python 3.11 and numpy 2.4.6, searched 1,000, 10,000 and 30,000
+# at a time, then filled up:
 #
 # rows                              1,000   10,000   30,000   100,000   1,000,000
 # mean tenth-best score              .368     .503     .562      .599        .684
 # rows within .05 below it (median)    13       16       17        19          36
 #
-# (.627 and .75 would continue the line of the sentences alone: the filled sets are a little harder.)
-# Of the variance, the first 32, 64, 128 and 256 principal components hold .472, .637, .817, .969 for
-# the sentences and .466, .631, .812, .967 for what is filled in. Narrower shifts make near copies of
-# each sentence at a million rows, wider ones or more noise move the queries away from their answers.
+# .627 and .75 would continue the line of the sentences alone: filled sets are a little harder. Of
+# the variance, the first 32, 64, 128 and 256 principal components hold .472, .637, .817, .969 for
+# the sentences and .466, .631, .812, .967 for what is filled in. Narrower shifts make near copies
+# of each sentence at a million rows; wider ones and more noise move the answers out of reach.
 SHIFT = (0.2, 0.6)
 NOISE = 0.1
 
@@ -78,7 +78,9 @@ def mixtures(embedded, random):
     chosen, plus, minus = embedded[random.integers(0, len(embedded), (3, FILLED_AT_ONCE))]
     shift = random.uniform(*SHIFT, (FILLED_AT_ONCE, 1)).astype(np.float32)
     noise = random.standard_normal(chosen.shape, dtype=np.float32)
-    return unit(chosen + shift * (plus - minus) + np.float32(NOISE / chosen.shape[1] ** 0.5) * noise)
+    return unit(
+        chosen + shift * (plus - minus) + np.float32(NOISE / chosen.shape[1] ** 0.5) * noise
+    )
 
 
 def unit(rows):

@@ -21,10 +21,11 @@ MARKUP = re.compile(r"``?|\*\*|:[a-z:]+:(?=`)")
 CODE = re.compile(r">>>|\.\. |[{}|\\<>=#~^@\[\]]|--|__|\w\(|::|\d{4,}|\.\.\.|_\w+_")
 WORD = re.compile(r"[A-Za-z][A-Za-z'-]*[,;:.?!)\"']*")
 # A sentence has at least one of these; a list of names has none.
-FUNCTION_WORDS = frozenset(
-    "a an and are as at be been but by can do for from has have if in is it its may must not of on "
-    "or so than that the their then there these they this to was we when which will with you".split()
-)
+FUNCTION_WORDS = """
+a an and are as at be been but by can do for from has have if in is it its may must not of on or so
+than that the their then there these they this to was we when which will with you
+"""
+FUNCTIONS = frozenset(FUNCTION_WORDS.split())
 
 
 def sentences():
@@ -89,4 +90,4 @@ def is_english(sentence):
     if not sentence[0].isupper() or sentence[-1] not in ".?!" or CODE.search(sentence):
         return False
     plain = sum(bool(WORD.fullmatch(word)) for word in words)
-    return plain >= 0.8 * len(words) and any(word.lower() in FUNCTION_WORDS for word in words)
+    return plain >= 0.8 * len(words) and not FUNCTIONS.isdisjoint(word.lower() for word in words)
