@@ -5,7 +5,9 @@ with unless told otherwise. The approximate ones keep what takes long to build i
 """
 
 import importlib
+import os
 import sys
+from zlib import crc32
 
 import numpy as np
 
@@ -32,7 +34,7 @@ class System:
 class Mnemic(System):
     name = "mnemic"
 
-    def __init__(self, rows, _name):
+    def __init__(self, rows):
         self.vectors = VectorMap(rows.shape[1], metric="inner_product")
         self.vectors.replace(np.arange(len(rows)), rows)
 
@@ -45,7 +47,7 @@ class Mnemic(System):
 class Numpy(System):
     name = "numpy"
 
-    def __init__(self, rows, _name):
+    def __init__(self, rows):
         self.rows = rows
 
     def search(self, query):
@@ -64,7 +66,7 @@ class FaissFlat(System):
     name = "faiss IndexFlatIP"
     module = "faiss"
 
-    def __init__(self, rows, _name):
+    def __init__(self, rows):
         self.faiss = importlib.import_module("faiss")
         self.faiss.omp_set_num_threads(1)
         self.index = self.faiss.IndexFlatIP(rows.shape[1])
@@ -95,7 +97,7 @@ class UsearchExact(System):
     name = "usearch exact"
     module = "usearch.index"
 
-    def __init__(self, rows, _name):
+    def __init__(self, rows):
         self.usearch = importlib.import_module("usearch.index")
         self.rows = rows
 
@@ -115,8 +117,8 @@ class Graph(System):
     settings = (16, 32, 64, 128, 256, 512)
     setting = 128
 
-    def __init__(self, rows, name):
-        path = INDEXES / f"{type(self).__name__}-{name}"
+    def __init__(self, rows):
+        path = place(self, rows)
         self.index = self.open(rows, path) if path.exists() else self.build_in(rows, path)
         self.tune(self.setting)
 
@@ -143,7 +145,7 @@ class Hnswlib(Graph):
     def build(self, rows):
         index = self.empty(rows)
         index.init_index(max_elements=len(rows), ef_construction=200, M=16, random_seed=1)
-        index.add_items(rows, np.arange(len(rows)))
+        index.add_items(rows, np.arange(len(rows)), num_threads=os.cpu_count())
         return index
 
     def save(self, index, path):
@@ -176,7 +178,7 @@ class Usearch(Graph):
 
     def build(self, rows):
         index = self.empty(rows)
-        index.add(np.arange(len(rows)), rows, threads=1)
+        index.add(np.arange(len(rows)), rows, threads=os.cpu_count())
         return index
 
     def save(self, index, path):
@@ -205,7 +207,7 @@ class Turbovec(System):
     settings = (0, 20, 40, 100, 200)
     setting = 0
 
-    def __init__(self, rows, _name):
+    def __init__(self, rows):
         self.rows, self.again = rows, self.setting
         sample = np.random.default_rng(0).choice(len(rows), min(len(rows), 1024), replace=False)
         self.index = importlib.import_module("turbovec").TurboQuantIndex(rows.shape[1], 4)
@@ -250,9 +252,9 @@ class Scann(System):
     settings = ((5, 30), (10, 50), (20, 100), (50, 150), (100, 300), (300, 1000))
     setting = (20, 100)
 
-    def __init__(self, rows, name):
+    def __init__(self, rows):
         scann = importlib.import_module("scann").scann_ops_pybind
-        folder = INDEXES / f"{type(self).__name__}-{name}"
+        folder = place(self, rows)
         if folder.exists():
             self.searcher = scann.load_searcher(str(folder))
         else:
@@ -302,6 +304,12 @@ def installed(systems):
         else:
             found.append(system)
     return found
+
+
+def place(system, rows):
+    """Return where a built index is kept: a name for these very rows."""
+    count, dim = rows.shape
+    return INDEXES / f"{type(system).__name__}-{count}-{dim}-{crc32(rows):08x}"
 
 
 def report(line):

@@ -18,19 +18,13 @@ from itertools import cycle, islice
 import numpy as np
 
 from benches import environment
-from benches.datasets import DIM, queries_of, rows_of
+from benches.cases import HUNDRED_THOUSAND, KINDS, MILLION, QUERIES, SMALL_TO_LARGE, WIDE, Case
+from benches.datasets import DIM
 from benches.environment import timed
-from benches.exact import K, best_ids, recall
-from benches.systems import FaissFlat, FaissFlatBlas, Mnemic, Numpy, installed
+from benches.exact import K, best_ids
+from benches.systems import FaissFlat, FaissFlatBlas, Numpy, installed
 from mnemic import VectorMap
 
-SETS = (
-    *((kind, count, DIM) for count in (1_000, 10_000, 100_000) for kind in ("real", "uniform")),
-    *(("clustered", count, DIM) for count in (1_000, 10_000, 100_000)),
-    ("clustered", 100_000, 768),
-    ("clustered", 100_000, 1536),
-    ("real", 1_000_000, DIM),
-)
 GOALS = {
     "real 1,000 x 384": 2.2,
     "real 10,000 x 384": 4.5,
@@ -42,10 +36,7 @@ GOALS = {
     "batch of 8": 8,
     "batch of 64": 3,
 }
-QUERIES = 64
 TURN = 16
-# Exact peers add in float32, so rows closer than its rounding may swap at the cut.
-FLOAT32_RECALL = 0.99
 # The first stage of a scan: half a byte a component from this many components on, else one byte,
 # and a record of 16 bytes a row.
 NIBBLES_FROM = 2_000_000
@@ -55,35 +46,17 @@ FAR_BEYOND_CACHES = 512_000_000
 SCAN_OPTIONS = {1: {}}
 
 
-class Case:
-    """One set of rows with its queries, their right answers and a filled map."""
-
-    def __init__(self, kind, count, dim):
-        self.name = f"{kind} {count:,} x {dim:,}"
-        self.rows = rows_of(kind, count, dim)
-        self.queries = queries_of(kind, self.rows, QUERIES)
-        self.right = best_ids(self.rows, self.queries)
-        self.mnemic = Mnemic(self.rows, self.name)
-
-    def check(self, system, answers):
-        """Check a system's answers to the first queries, in their order."""
-        right = self.right[: len(answers)]
-        if system is self.mnemic:
-            assert np.array_equal(answers, right)
-        assert recall(answers, right) >= FLOAT32_RECALL, system.name
-
-
 def quartile(seconds):
     return float(np.quantile(seconds, 0.25)) * 1e6
 
 
 def measure_sizes(case, seconds):
     """Single queries: call by call, then in turns."""
-    systems = [case.mnemic, *(peer(case.rows, case.name) for peer in installed((Numpy, FaissFlat)))]
+    systems = [case.mnemic, *map(case.build, installed((Numpy, FaissFlat)))]
     once = []
     for system in systems:
         took, answers = timed(lambda of=system: [of.search(query) for query in case.queries])
-        case.check(system, np.stack(answers))
+        case.check(system, answers)
         once.append(took / QUERIES)
     rounds = int(np.clip(seconds / sum(once), 24, 4_000))
     found = {}
@@ -123,7 +96,7 @@ def report(name, way, figures):
 def measure_batches(case, seconds):
     """Several queries in one call, call by call; microseconds a query."""
     peers = installed((Numpy, FaissFlat, FaissFlatBlas))
-    systems = [case.mnemic, *(peer(case.rows, case.name) for peer in peers)]
+    systems = [case.mnemic, *map(case.build, peers)]
     found = {}
     for size in (8, 64):
         batches = [case.queries[first : first + size] for first in range(0, QUERIES, size)]
@@ -328,7 +301,7 @@ def print_figures(name, figures):
     return figures
 
 
-HUNDRED_THOUSAND, MILLION = ("real", 100_000, DIM), ("real", 1_000_000, DIM)
+SETS = (*SMALL_TO_LARGE, *WIDE, MILLION)
 PARTS = {
     "sizes": (measure_sizes, SETS),
     "batches": (measure_batches, (HUNDRED_THOUSAND,)),
@@ -342,7 +315,7 @@ PARTS = {
 def options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default=",".join(PARTS), help="of: %(default)s")
-    parser.add_argument("--kinds", default="real,uniform,clustered", help="of: %(default)s")
+    parser.add_argument("--kinds", default=",".join(KINDS), help="of: %(default)s")
     parser.add_argument("--dims", default="384,768,1536", help="of: %(default)s")
     parser.add_argument("--most", type=int, default=1_000_000, help="leave out sets of more rows")
     parser.add_argument("--least", type=int, default=1, help="leave out sets of fewer rows")
