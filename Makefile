@@ -121,9 +121,10 @@ plots: $(READY) ## draw docs/plots/ from the recorded run in benches/recorded/
 	$(BIN)/python -m benches.plot
 
 .PHONY: asv
-asv: $(PEERS) ## run the asv suite once over the installed build
+asv: $(PEERS) ## run the asv suite over the installed build, about four minutes
+	$(BIN)/python -m benches.datasets
 	$(BIN)/asv machine --yes >/dev/null
-	$(BIN)/asv run --python=same --quick --show-stderr
+	$(BIN)/asv run --python=same --show-stderr
 
 .PHONY: quality
 quality: $(PEERS) ## measure retrieval quality on the project's own labelled set

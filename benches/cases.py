@@ -19,11 +19,11 @@ FLOAT32_RECALL = 0.99
 
 
 class Case:
-    def __init__(self, kind, count, dim):
+    def __init__(self, kind, count, dim, queries=QUERIES):
         self.of = (kind, count, dim)
         self.name = f"{kind} {count:,} x {dim:,}"
         self.rows = rows_of(kind, count, dim)
-        self.queries = queries_of(kind, self.rows, QUERIES)
+        self.queries = queries_of(kind, self.rows, queries)
 
     @cached_property
     def right(self):

@@ -128,3 +128,7 @@ def embed(embedder, texts):
 
 def report(line):
     print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    report("real sentences: {} held out, {} to search".format(*map(len, real_embeddings())))

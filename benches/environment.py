@@ -1,11 +1,10 @@
-"""What every measurement shares: one thread, peers at their best, the clock, the machine's name."""
+"""What every measurement shares: one thread, peers at their best, the machine's name."""
 
 import importlib.metadata
 import json
 import os
 import platform
 import sys
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -75,13 +74,6 @@ def title(facts):
         f"{facts['date']}, {facts['processor']}, {facts['cores']} cores, kernel {facts['kernel']}, "
         f"Python {facts['python']}, {versions}"
     )
-
-
-def timed(call, *arguments):
-    """Return the seconds a call took, and its answer."""
-    begin = time.perf_counter()
-    answer = call(*arguments)
-    return time.perf_counter() - begin, answer
 
 
 def write_record(path, record):

@@ -219,7 +219,7 @@ class Turbovec(System):
         self.again = setting
 
     def label(self, setting):
-        return f"{self.name}, {setting} scored again" if setting else self.name
+        return f"{self.name} + re-score {setting}" if setting else self.name
 
     def search(self, query):
         found = self.index.search(query[None], max(K, self.again))[1][0].astype(np.int64)
@@ -278,7 +278,7 @@ class Scann(System):
         self.leaves, self.again = setting
 
     def label(self, setting):
-        return "{} {} leaves, {} scored again".format(self.name, *setting)
+        return "{} {} + re-score {}".format(self.name, *setting)
 
     def search(self, query):
         return self.searcher.search(query, K, self.again, self.leaves)[0].astype(np.int64)

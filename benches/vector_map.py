@@ -13,16 +13,16 @@ import ctypes
 import sys
 import threading
 import time
-from itertools import cycle, islice
+from itertools import cycle
 
 import numpy as np
 
 from benches import environment
 from benches.cases import HUNDRED_THOUSAND, KINDS, MILLION, QUERIES, SMALL_TO_LARGE, WIDE, Case
 from benches.datasets import DIM
-from benches.environment import timed
 from benches.exact import K, best_ids
 from benches.systems import FaissFlat, FaissFlatBlas, Numpy, installed
+from benches.timing import interleave, quartile, timed
 from mnemic import VectorMap
 
 GOALS = {
@@ -46,10 +46,6 @@ FAR_BEYOND_CACHES = 512_000_000
 SCAN_OPTIONS = {1: {}}
 
 
-def quartile(seconds):
-    return float(np.quantile(seconds, 0.25)) * 1e6
-
-
 def measure_sizes(case, seconds):
     """Single queries: call by call, then in turns."""
     systems = [case.mnemic, *map(case.build, installed((Numpy, FaissFlat)))]
@@ -69,17 +65,6 @@ def measure_sizes(case, seconds):
         )
         report(case.name, way, found[way])
     return found
-
-
-def interleave(searches, arguments, rounds, turn):
-    """Let each search answer `turn` arguments before the next; return microseconds a call."""
-    times = {name: [] for name in searches}
-    upcoming = cycle(arguments)
-    for _ in range(rounds):
-        some = list(islice(upcoming, turn))
-        for name, search in searches.items():
-            times[name] += [timed(search, argument)[0] for argument in some]
-    return {name: quartile(seconds) for name, seconds in times.items()}
 
 
 def report(name, way, figures):

@@ -2,62 +2,102 @@
 
 import numpy as np
 
+from benches.datasets import DIM, queries_of, rows_of
+from benches.exact import K, best_ids, recall
 from mnemic import VectorMap
 
-DIM = 384
-K = 10
+KINDS = ("real", "uniform")
+SIZES = (1_000, 10_000, 100_000)
+QUERIES = 64
 
 
-def unit_rows(count, seed=0):
-    random = np.random.default_rng(seed)
-    centres = random.standard_normal((max(8, count // 100), DIM), dtype=np.float32)
-    rows = centres[random.integers(0, len(centres), count)]
-    rows += 0.7 * random.standard_normal(rows.shape, dtype=np.float32)
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+class Timed:
+    """Half a second of measuring each, one process each."""
+
+    rounds = 1
+    repeat = (3, 100, 0.5)
+    sample_time = 0.005
+    warmup_time = 0.05
+    timeout = 120
 
 
-class Search:
-    params = (1_000, 10_000, 100_000)
-    param_names = ("rows",)
+def save_sets():
+    """Make the sets once for all benchmarks; each starts from the files in its own process."""
+    for kind in KINDS:
+        rows = rows_of(kind, max(SIZES))
+        queries = queries_of(kind, rows, QUERIES)
+        np.save(f"{kind}-rows.npy", rows)
+        np.save(f"{kind}-queries.npy", queries)
+        for count in SIZES:
+            np.save(f"{kind}-{count}-right.npy", best_ids(rows[:count], queries))
 
-    def setup(self, count):
-        self.rows = unit_rows(count)
+
+class Search(Timed):
+    params = (KINDS, SIZES)
+    param_names = ("kind", "rows")
+
+    def setup_cache(self):
+        save_sets()
+
+    setup_cache.timeout = 900
+
+    def setup(self, kind, count):
+        self.rows = np.load(f"{kind}-rows.npy", mmap_mode="r")[:count]
+        self.queries = np.load(f"{kind}-queries.npy")
         self.vectors = VectorMap(DIM, metric="inner_product")
         self.vectors.replace(np.arange(count), self.rows)
-        self.queries = unit_rows(64, seed=1)
-        self.selection = self.vectors.select(np.arange(0, count, 100))
+        self.selections = {
+            every: self.vectors.select(np.arange(0, count, every)) for every in (10, 100)
+        }
+        self.turn = 0
 
-    def time_search(self, _count):
-        self.vectors.search(self.queries[0], k=K)
+    def next_query(self):
+        self.turn += 1
+        return self.queries[self.turn % QUERIES]
 
-    def time_search_batch_of_64(self, _count):
+    def time_search(self, _kind, _count):
+        self.vectors.search(self.next_query(), k=K)
+
+    def time_search_batch_of_8(self, _kind, _count):
+        self.vectors.search(self.queries[:8], k=K)
+
+    def time_search_batch_of_64(self, _kind, _count):
         self.vectors.search(self.queries, k=K)
 
-    def time_selection_of_1_percent(self, _count):
-        self.vectors.search(self.queries[0], k=K, allow=self.selection)
+    def time_selection_of_1_percent(self, _kind, _count):
+        self.vectors.search(self.next_query(), k=K, allow=self.selections[100])
 
-    def time_upsert_one(self, _count):
+    def time_selection_of_10_percent(self, _kind, _count):
+        self.vectors.search(self.next_query(), k=K, allow=self.selections[10])
+
+    def time_upsert_one(self, _kind, _count):
         self.vectors.upsert([0], self.rows[:1])
 
-    def track_recall(self, count):
-        wide = self.rows.astype(np.float64)
-        found = 0
-        for query in self.queries:
-            scores = wide @ query.astype(np.float64)
-            best = np.lexsort((np.arange(count), -scores))[:K]
-            found += len(set(best) & set(self.vectors.search(query, k=K).ids.tolist()))
-        return found / (K * len(self.queries))
-
-    def track_bytes_per_float32_byte(self, _count):
-        return self.vectors.nbytes / self.rows.nbytes
+    def track_recall(self, kind, count):
+        right = np.load(f"{kind}-{count}-right.npy")
+        return recall([self.vectors.search(query, k=K).ids for query in self.queries], right)
 
 
-class Replace:
+class Replace(Timed):
+    """The rows come from a generator, quickly, so that they and the map are all the memory."""
+
     def setup(self):
-        self.rows = unit_rows(100_000)
+        self.rows = rows_of("uniform", max(SIZES))
+        self.ids = np.arange(len(self.rows))
+
+    def replaced(self):
+        vectors = VectorMap(DIM, metric="inner_product")
+        vectors.replace(self.ids, self.rows)
+        return vectors
 
     def time_replace(self):
-        VectorMap(DIM).replace(np.arange(len(self.rows)), self.rows)
+        self.replaced()
+
+    def peakmem_rows_alone(self):
+        """What the rows below take by themselves."""
 
     def peakmem_replace(self):
-        VectorMap(DIM).replace(np.arange(len(self.rows)), self.rows)
+        self.replaced()
+
+    def track_bytes_per_float32_byte(self):
+        return self.replaced().nbytes / self.rows.nbytes
