@@ -32,7 +32,5 @@ def ranked(rows, query, ids):
 
 def recall(found, right):
     """Return the share of the right ids that was found, over all queries."""
-    hits = [
-        len(set(row.tolist()) & set(best.tolist())) for row, best in zip(found, right, strict=True)
-    ]
-    return sum(hits) / right.size
+    pairs = zip(np.asarray(found).tolist(), right.tolist(), strict=True)
+    return sum(len(set(some) & set(best)) for some, best in pairs) / right.size
