@@ -121,7 +121,7 @@ plots: $(READY) ## draw docs/plots/ from the recorded run in benches/recorded/
 	$(BIN)/python -m benches.plot
 
 .PHONY: asv
-asv: $(PEERS) ## run the asv suite over the installed build, about four minutes
+asv: $(PEERS) ## run the asv suite over the installed build, about two minutes
 	$(BIN)/python -m benches.datasets
 	$(BIN)/asv machine --yes >/dev/null
 	$(BIN)/asv run --python=same --show-stderr

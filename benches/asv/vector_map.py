@@ -1,7 +1,11 @@
 """VectorMap: search time, recall of its answer, memory."""
 
+from functools import cache
+from itertools import cycle
+
 import numpy as np
 
+from benches.asv import Timed
 from benches.datasets import DIM, queries_of, rows_of
 from benches.exact import K, best_ids, recall
 from mnemic import VectorMap
@@ -11,25 +15,26 @@ SIZES = (1_000, 10_000, 100_000)
 QUERIES = 64
 
 
-class Timed:
-    """Half a second of measuring each, one process each."""
+class Filled:
+    """A filled map, its queries and selections, from the files that `Search.setup_cache` made."""
 
-    rounds = 1
-    repeat = (3, 100, 0.5)
-    sample_time = 0.005
-    warmup_time = 0.05
-    timeout = 120
+    def __init__(self, kind, count):
+        self.rows = np.load(f"{kind}-rows.npy", mmap_mode="r")[:count]
+        self.queries = np.load(f"{kind}-queries.npy")
+        self.upcoming = cycle(self.queries)
+        self.vectors = VectorMap(DIM, metric="inner_product")
+        self.vectors.replace(np.arange(count), self.rows)
+        random = np.random.default_rng(2)
+        self.selections = {
+            share: self.vectors.select(random.choice(count, count // share, replace=False))
+            for share in (10, 100)
+        }
+
+    def search(self, allow=None):
+        return self.vectors.search(next(self.upcoming), k=K, allow=allow)
 
 
-def save_sets():
-    """Make the sets once for all benchmarks; each starts from the files in its own process."""
-    for kind in KINDS:
-        rows = rows_of(kind, max(SIZES))
-        queries = queries_of(kind, rows, QUERIES)
-        np.save(f"{kind}-rows.npy", rows)
-        np.save(f"{kind}-queries.npy", queries)
-        for count in SIZES:
-            np.save(f"{kind}-{count}-right.npy", best_ids(rows[:count], queries))
+filled = cache(Filled)
 
 
 class Search(Timed):
@@ -37,67 +42,66 @@ class Search(Timed):
     param_names = ("kind", "rows")
 
     def setup_cache(self):
-        save_sets()
+        for kind in KINDS:
+            rows = rows_of(kind, max(SIZES))
+            queries = queries_of(kind, rows, QUERIES)
+            np.save(f"{kind}-rows.npy", rows)
+            np.save(f"{kind}-queries.npy", queries)
+            for count in SIZES:
+                np.save(f"{kind}-{count}-right.npy", best_ids(rows[:count], queries))
 
     setup_cache.timeout = 900
 
-    def setup(self, kind, count):
-        self.rows = np.load(f"{kind}-rows.npy", mmap_mode="r")[:count]
-        self.queries = np.load(f"{kind}-queries.npy")
-        self.vectors = VectorMap(DIM, metric="inner_product")
-        self.vectors.replace(np.arange(count), self.rows)
-        self.selections = {
-            every: self.vectors.select(np.arange(0, count, every)) for every in (10, 100)
-        }
-        self.turn = 0
+    def time_search(self, kind, count):
+        filled(kind, count).search()
 
-    def next_query(self):
-        self.turn += 1
-        return self.queries[self.turn % QUERIES]
+    def time_search_batch_of_8(self, kind, count):
+        of = filled(kind, count)
+        of.vectors.search(of.queries[:8], k=K)
 
-    def time_search(self, _kind, _count):
-        self.vectors.search(self.next_query(), k=K)
+    def time_search_batch_of_64(self, kind, count):
+        of = filled(kind, count)
+        of.vectors.search(of.queries, k=K)
 
-    def time_search_batch_of_8(self, _kind, _count):
-        self.vectors.search(self.queries[:8], k=K)
+    def time_selection_of_1_percent(self, kind, count):
+        of = filled(kind, count)
+        of.search(of.selections[100])
 
-    def time_search_batch_of_64(self, _kind, _count):
-        self.vectors.search(self.queries, k=K)
+    def time_selection_of_10_percent(self, kind, count):
+        of = filled(kind, count)
+        of.search(of.selections[10])
 
-    def time_selection_of_1_percent(self, _kind, _count):
-        self.vectors.search(self.next_query(), k=K, allow=self.selections[100])
-
-    def time_selection_of_10_percent(self, _kind, _count):
-        self.vectors.search(self.next_query(), k=K, allow=self.selections[10])
-
-    def time_upsert_one(self, _kind, _count):
-        self.vectors.upsert([0], self.rows[:1])
+    def time_upsert_one(self, kind, count):
+        of = filled(kind, count)
+        of.vectors.upsert([0], of.rows[:1])
 
     def track_recall(self, kind, count):
+        of = filled(kind, count)
         right = np.load(f"{kind}-{count}-right.npy")
-        return recall([self.vectors.search(query, k=K).ids for query in self.queries], right)
+        return recall([of.vectors.search(query, k=K).ids for query in of.queries], right)
+
+
+@cache
+def made_up_rows():
+    """Return rows that take no model to make, so that the memory is theirs and the map's alone."""
+    return rows_of("uniform", max(SIZES))
+
+
+def replaced():
+    vectors = VectorMap(DIM, metric="inner_product")
+    vectors.replace(np.arange(max(SIZES)), made_up_rows())
+    return vectors
 
 
 class Replace(Timed):
-    """The rows come from a generator, quickly, so that they and the map are all the memory."""
-
-    def setup(self):
-        self.rows = rows_of("uniform", max(SIZES))
-        self.ids = np.arange(len(self.rows))
-
-    def replaced(self):
-        vectors = VectorMap(DIM, metric="inner_product")
-        vectors.replace(self.ids, self.rows)
-        return vectors
-
     def time_replace(self):
-        self.replaced()
+        replaced()
 
     def peakmem_rows_alone(self):
-        """What the rows below take by themselves."""
+        made_up_rows()
 
     def peakmem_replace(self):
-        self.replaced()
+        replaced()
 
     def track_bytes_per_float32_byte(self):
-        return self.replaced().nbytes / self.rows.nbytes
+        return replaced().nbytes / made_up_rows().nbytes
