@@ -17,7 +17,6 @@ from benches.plot import RECORD
 from benches.systems import (
     EXACT,
     Hnswlib,
-    Mnemic,
     Scann,
     Turbovec,
     TurbovecRescored,
@@ -40,7 +39,7 @@ def measure_sizes(kind, most, seconds):
     for count in (size for size in SIZES if size <= most):
         case = Case(kind, count, DIM)
         chosen = EXACT + (APPROXIMATE if count <= MOST_APPROXIMATE else ())
-        systems = [build(case, system) for system in installed(chosen)]
+        systems = [case.build(system) for system in installed(chosen)]
         recalls = {system.name: recall_of(case, system) for system in systems}
         times = interleave(
             {system.name: system.search for system in systems},
@@ -65,7 +64,7 @@ def measure_recall(kind, count, seconds):
     """Let all settings of all systems take turns; those of one system share its index."""
     case = Case(kind, count, DIM, RECALL_QUERIES)
     searches, points = {}, []
-    for system in [build(case, system) for system in installed(EXACT + TUNED)]:
+    for system in [case.build(system) for system in installed(EXACT + TUNED)]:
         for setting in system.settings:
             system.tune(setting)
             name = system.label(setting)
@@ -88,10 +87,6 @@ def tuned(system, setting):
         return system.search(query)
 
     return search
-
-
-def build(case, system):
-    return case.mnemic if system is Mnemic else case.build(system)
 
 
 def recall_of(case, system):

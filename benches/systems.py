@@ -7,6 +7,7 @@ with unless told otherwise. The approximate ones keep what takes long to build i
 import importlib
 import os
 import sys
+from functools import cache
 from zlib import crc32
 
 import numpy as np
@@ -294,16 +295,19 @@ APPROXIMATE = (Hnswlib, Usearch, Turbovec, TurbovecRescored, Scann)
 
 
 def installed(systems):
-    """Return those that can be imported, and say which are left out and why."""
-    found = []
-    for system in systems:
-        try:
-            importlib.import_module(system.module)
-        except (ImportError, OSError) as error:
-            report(f"left out: {system.name} ({error})")
-        else:
-            found.append(system)
-    return found
+    """Return those whose module can be imported here."""
+    return [system for system in systems if is_installed(system.module)]
+
+
+@cache
+def is_installed(module):
+    """Try to import a module; say once what is left out without it, and why."""
+    try:
+        importlib.import_module(module)
+    except (ImportError, OSError) as error:
+        report(f"left out, since it does not run here: {module} ({error})")
+        return False
+    return True
 
 
 def place(system, rows):

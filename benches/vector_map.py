@@ -192,14 +192,15 @@ def search(case, query, **options):
 def measure_threads(case, seconds):
     """One scan on more threads, and two Python threads that each search for themselves."""
     scans = {
-        f"scan on {threads} thread{'s' * (threads > 1)}, us": lambda query, given=given: search(
-            case, query, **given
-        )
+        threads: lambda query, given=given: search(case, query, **given)
         for threads, given in SCAN_OPTIONS.items()
     }
-    once = timed(scans["scan on 1 thread, us"], case.queries[0])[0]
+    once = timed(scans[1], case.queries[0])[0]
     rounds = max(2, int(seconds / once / TURN / len(scans)))
-    found = interleave(scans, case.queries, rounds, TURN)
+    times = interleave(scans, case.queries, rounds, TURN)
+    found = {f"scan, threads: {threads}, us": took for threads, took in times.items()}
+    for threads in times.keys() - {1}:
+        found[f"one thread over {threads} (goal of two: 1.6)"] = times[1] / times[threads]
     rates = {1: [], 2: []}
     for _ in range(5):
         for searchers, each in rates.items():

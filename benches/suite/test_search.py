@@ -1,10 +1,11 @@
 """One query at a time, and several in one call, beside the peers."""
 
+import numpy as np
 import pytest
 
 from benches.cases import HUNDRED_THOUSAND, MILLION, SMALL_TO_LARGE, WIDE
 from benches.datasets import DIM
-from benches.systems import APPROXIMATE, EXACT, EXACT_BATCHES, Graph, Mnemic, installed
+from benches.systems import APPROXIMATE, EXACT, EXACT_BATCHES, Graph, installed
 
 # An approximate answer may be bad, and on uniform rows it is; it must not be arbitrary.
 LEAST_RECALL = 0.05
@@ -27,7 +28,7 @@ def is_long_build(of, system):
 def test_a_single_query(case, system, measure, request):
     if is_long_build(case.of, system) and not request.config.getoption("--graphs"):
         pytest.skip("needs --graphs")
-    built = case.mnemic if system is Mnemic else case.build(system)
+    built = case.build(system)
     answers = [built.search(query) for query in case.queries]
     recall = case.check(built, answers)
     assert recall >= LEAST_RECALL
@@ -38,9 +39,9 @@ def test_a_single_query(case, system, measure, request):
 @pytest.mark.parametrize("size", [8, 64])
 @pytest.mark.parametrize("system", installed(EXACT_BATCHES + APPROXIMATE), ids=name_of)
 def test_a_batch(case, system, size, measure):
-    built = case.mnemic if system is Mnemic else case.build(system)
+    built = case.build(system)
     batches = [case.queries[at : at + size] for at in range(0, len(case.queries), size)]
-    recall = case.check(built, built.batch(case.queries))
+    recall = case.check(built, np.concatenate([built.batch(batch) for batch in batches]))
     group = f"{case.name}, a query in a batch of {size}"
     label = built.label(built.setting)
     measure(group, label, built.batch, batches, recall=recall, per_call=size)
