@@ -7,6 +7,8 @@ minutes, most of it to build graphs, which are kept.
 """
 
 import argparse
+import json
+from pathlib import Path
 
 import numpy as np
 
@@ -103,21 +105,27 @@ def print_point(kind, point):
     print(f"{kind:8} {point['rows']:9,} {line}", flush=True)
 
 
+PARTS = {"recall": (measure_recall, MOST_APPROXIMATE), "sizes": (measure_sizes, max(SIZES))}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default=",".join(PARTS), help="the record keeps the other's")
     parser.add_argument("--most", type=int, default=max(SIZES), help="leave out more rows")
     parser.add_argument("--seconds", type=float, default=8, help="about how long to take each time")
     parser.add_argument("--json", default=RECORD, help="default: %(default)s")
     chosen = parser.parse_args()
     environment.restart_at_their_best()
-    record = {"machine": environment.machine(), "dim": DIM, "recall_rows": MOST_APPROXIMATE}
+    path = Path(chosen.json)
+    record = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    record |= {"machine": environment.machine(), "dim": DIM, "recall_rows": MOST_APPROXIMATE}
     print(environment.title(record["machine"]))
-    for part, measured, most in (
-        ("recall", measure_recall, min(chosen.most, MOST_APPROXIMATE)),
-        ("sizes", measure_sizes, chosen.most),
-    ):
-        record[part] = {kind: measured(kind, most, chosen.seconds) for kind in KINDS}
-        environment.write_record(chosen.json, record)
+    for part in chosen.only.split(","):
+        measured, most = PARTS[part]
+        record[part] = {
+            kind: measured(kind, min(most, chosen.most), chosen.seconds) for kind in KINDS
+        }
+        environment.write_record(path, record)
 
 
 if __name__ == "__main__":

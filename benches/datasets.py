@@ -22,8 +22,8 @@ FILLED_AT_ONCE = 10_000
 # at a time, then filled up:
 #
 # rows                              1,000   10,000   30,000   100,000   1,000,000
-# mean tenth-best score              .368     .503     .562      .599        .684
-# rows within .05 below it (median)    13       16       17        19          36
+# mean tenth-best score              .368     .503     .562      .595        .675
+# rows within .05 below it (median)    13       16       17        19          37
 #
 # .627 and .75 would continue the line of the sentences alone: filled sets are a little harder. Of
 # the variance, the first 32, 64, 128 and 256 principal components hold .472, .637, .817, .969 for
