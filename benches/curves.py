@@ -118,13 +118,14 @@ def main():
     environment.restart_at_their_best()
     path = Path(chosen.json)
     record = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    record |= {"machine": environment.machine(), "dim": DIM, "recall_rows": MOST_APPROXIMATE}
-    print(environment.title(record["machine"]))
+    record["recall_rows"] = MOST_APPROXIMATE
+    print(environment.title(environment.machine()))
     for part in chosen.only.split(","):
         measured, most = PARTS[part]
         record[part] = {
             kind: measured(kind, min(most, chosen.most), chosen.seconds) for kind in KINDS
         }
+        record.setdefault("machine", {})[part] = environment.machine()
         environment.write_record(path, record)
 
 

@@ -88,7 +88,14 @@ def size_plot(record):
     title = "Time of one query against the number of rows"
     note = f"Filled markers: recall of at least {HOLLOW_BELOW}. Hollow: less, down to {{:.2f}}."
     note = note.format(min(p["recall"] for points in record["sizes"].values() for p in points))
-    return drawing(record, dict.fromkeys(curves, across), up, curves, title=title, note=note)
+    return drawing(
+        record["machine"]["sizes"],
+        dict.fromkeys(curves, across),
+        up,
+        curves,
+        title=title,
+        note=note,
+    )
 
 
 def recall_plot(record):
@@ -99,7 +106,7 @@ def recall_plot(record):
     }
     title = f"Time of one query against recall, {record['recall_rows']:,} rows"
     note = "Lower and further to the right is better. Lines join the settings of one system."
-    return drawing(record, across, up, curves, title=title, note=note)
+    return drawing(record["machine"]["recall"], across, up, curves, title=title, note=note)
 
 
 def recall_axis(points):
@@ -129,10 +136,10 @@ def grouped(points, name, across):
     return {label: sorted(points) for label, points in curves.items()}
 
 
-def drawing(record, across, up, curves, *, title, note):
+def drawing(machine, across, up, curves, *, title, note):
     width = (WIDTH - LEFT - RIGHT - GAP * (len(curves) - 1)) / len(curves)
     parts = [
-        *head(title, record["machine"], record["dim"]),
+        *head(title, machine),
         words(LEFT - 34, HEIGHT - 14, note, kind="soft"),
         *legend(sorted({label for lines in curves.values() for label in lines}, key=style_of)),
     ]
@@ -140,9 +147,13 @@ def drawing(record, across, up, curves, *, title, note):
         panel = Panel(LEFT + number * (width + GAP), width, across[kind], up)
         parts += [
             *frame(panel, KINDS[kind]),
-            *chain.from_iterable(curve(panel, *each) for each in lines.items()),
+            *chain.from_iterable(curve(panel, *each) for each in ours_on_top(lines)),
         ]
     return "\n".join([*parts, "</svg>", ""])
+
+
+def ours_on_top(lines):
+    return sorted(lines.items(), key=lambda item: item[0] == OURS)
 
 
 def style_of(label):
@@ -150,13 +161,13 @@ def style_of(label):
     return next(at for at, style in enumerate(STYLES) if label.startswith(style.begins))
 
 
-def head(title, machine, dim):
+def head(title, machine):
     light = "".join(colour_rules(at, style.light) for at, style in enumerate(STYLES))
     dark = "".join(colour_rules(at, style.dark) for at, style in enumerate(STYLES))
     font = "system-ui,-apple-system,Segoe UI,Helvetica,Arial,sans-serif"
     subtitle = (
-        f"{dim} components, k = 10, one thread, lower quartiles; {machine['processor']}, kernel "
-        f"{machine['kernel']}, {machine['date']}"
+        "384 components, k = 10, one thread, lower quartiles; "
+        f"{machine['processor']}, kernel {machine['kernel']}, {machine['date']}"
     )
     return [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}"',

@@ -77,9 +77,9 @@ def test_plots_are_drawn_from_a_record():
         for name, scale, found in (("mnemic", 0.02, 1.0), ("hnswlib", 0.01, 0.6))
         for rows in (1_000, 10_000)
     ]
+    machine = {"date": "2026-01-01", "processor": "a <fast> one", "kernel": "avx2"}
     record = {
-        "machine": {"date": "2026-01-01", "processor": "a <fast> one", "kernel": "avx2"},
-        "dim": 384,
+        "machine": {"sizes": machine, "recall": machine},
         "recall_rows": 10_000,
         "sizes": {"real": points, "uniform": points},
         "recall": {"real": points, "uniform": points},
