@@ -7,6 +7,8 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod eights;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod portable;
 #[cfg(test)]
 mod tests;
@@ -203,12 +205,17 @@ fn supported() -> Vec<&'static dyn Kernel> {
         kernels.extend(avx512::detect());
         kernels.extend(avx2::detect());
     }
+    #[cfg(target_arch = "aarch64")]
+    {
+        kernels.extend(neon::detect_dot());
+        kernels.extend(neon::detect());
+    }
     kernels.push(&portable::Portable);
     kernels
 }
 
 /// Every kernel's name, the fastest first.
-const KNOWN: [&str; 3] = ["avx512vnni", "avx2", "portable"];
+const KNOWN: [&str; 5] = ["avx512vnni", "avx2", "neondot", "neon", "portable"];
 
 /// The kernel of this process: the one `MNEMIC_KERNEL` names, else the fastest.
 pub(crate) fn kernel() -> Result<&'static dyn Kernel, Error> {
