@@ -249,7 +249,9 @@ fn reduce(direction: &mut [f64], others: &[Vec<f64>]) -> bool {
 
 fn scale_to_unit(direction: &mut [f64]) -> bool {
     let length = dot(direction, direction).sqrt();
-    direction.iter_mut().for_each(|value| *value /= length);
+    for value in direction.iter_mut() {
+        *value /= length;
+    }
     length.is_normal()
 }
 

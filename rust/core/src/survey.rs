@@ -371,7 +371,9 @@ impl<'a> Answer<'a> {
             self.cascade.look_at_others();
             let least = self.cascade.least_upper(stage, &piece.here);
             let uppers = &mut self.uppers[piece.first..][..piece.rows.bounds()];
-            done.iter().for_each(|place| uppers[place - piece.first] = DONE);
+            for place in done {
+                uppers[place - piece.first] = DONE;
+            }
             positions.clear();
             kernel.positions_reaching(uppers, least, positions);
             let Some(next) = stage.next() else { break };

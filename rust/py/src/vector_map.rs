@@ -137,7 +137,6 @@ impl PyVectorMap {
     }
 
     #[pyo3(signature = (query, /, *, min_score, allow = None, weight = 1.0, prior = None))]
-    #[expect(clippy::too_many_arguments, reason = "keyword arguments are the public interface")]
     fn count<'py>(
         &self,
         py: Python<'py>,

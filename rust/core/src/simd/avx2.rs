@@ -89,7 +89,9 @@ impl Kernel for Avx2 {
     }
 
     fn prefetch(&self, lines: &[Line]) {
-        lines.iter().for_each(|line| Instructions::prefetch(*self, line));
+        for line in lines {
+            Instructions::prefetch(*self, line);
+        }
     }
 
     fn prefetch_row(&self, rows: &CodedRows, row: usize) {
@@ -196,9 +198,9 @@ impl Instructions for Avx2 {
     }
 
     #[inline(always)]
-    fn not_below(self, uppers: &[f32; EIGHT], threshold: f32) -> u64 {
+    fn at_least(self, uppers: &[f32; EIGHT], threshold: f32) -> u64 {
         // SAFETY: as in `zero`.
-        unsafe { not_below(uppers, threshold) }
+        unsafe { at_least(uppers, threshold) }
     }
 
     #[inline(always)]
@@ -279,7 +281,7 @@ pub(super) fn rows_reaching(
         upper = _mm256_fmadd_ps(load_f32x8(values), _mm256_set1_ps(prior.factor), upper);
     }
     store_f32x8(uppers, without_nan(upper));
-    not_below(uppers, limit.threshold)
+    at_least(uppers, limit.threshold)
 }
 
 /// A bound that overflowed to NaN becomes infinite and so keeps its row: `min` returns its second
@@ -292,7 +294,7 @@ fn without_nan(upper: __m256) -> __m256 {
 
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-pub(super) fn not_below(uppers: &[f32; EIGHT], threshold: f32) -> u64 {
+pub(super) fn at_least(uppers: &[f32; EIGHT], threshold: f32) -> u64 {
     let keep = _mm256_cmp_ps::<_CMP_GE_OQ>(load_f32x8(uppers), _mm256_set1_ps(threshold));
     u64::from(_mm256_movemask_ps(keep).cast_unsigned())
 }

@@ -97,7 +97,9 @@ impl Kernel for Avx512Vnni {
     }
 
     fn prefetch(&self, lines: &[Line]) {
-        lines.iter().for_each(|line| Instructions::prefetch(*self, line));
+        for line in lines {
+            Instructions::prefetch(*self, line);
+        }
     }
 
     fn prefetch_row(&self, rows: &CodedRows, row: usize) {
@@ -175,7 +177,7 @@ impl Instructions for Avx512Vnni {
     #[inline(always)]
     fn totals(self, sums: [__m512i; EIGHT]) -> __m256i {
         // SAFETY: as in `zero`.
-        unsafe { totals(sums) }
+        unsafe { totals(&sums) }
     }
 
     #[inline(always)]
@@ -204,9 +206,9 @@ impl Instructions for Avx512Vnni {
     }
 
     #[inline(always)]
-    fn not_below(self, uppers: &[f32; EIGHT], threshold: f32) -> u64 {
+    fn at_least(self, uppers: &[f32; EIGHT], threshold: f32) -> u64 {
         // SAFETY: as in `zero`.
-        unsafe { avx2::not_below(uppers, threshold) }
+        unsafe { avx2::at_least(uppers, threshold) }
     }
 
     #[inline(always)]
@@ -254,8 +256,8 @@ fn byte_parts(parts: &[i8; 64]) -> __m512i {
 /// Lane `i` of the result is the total of `sums[i]`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn totals(sums: [__m512i; EIGHT]) -> __m256i {
-    let [a, b, c, d, e, f, g, h] = sums;
+fn totals(sums: &[__m512i; EIGHT]) -> __m256i {
+    let [a, b, c, d, e, f, g, h] = *sums;
     avx2::totals([fold(a), fold(b), fold(c), fold(d), fold(e), fold(f), fold(g), fold(h)])
 }
 

@@ -53,8 +53,8 @@ pub(super) trait Instructions: Copy {
         limits: &EightLimits<'_>,
         uppers: &mut [f32; EIGHT],
     ) -> u64;
-    /// Which of eight bounds are not below a threshold.
-    fn not_below(self, uppers: &[f32; EIGHT], threshold: f32) -> u64;
+    /// Which of eight bounds are at least a threshold; NaN is not.
+    fn at_least(self, uppers: &[f32; EIGHT], threshold: f32) -> u64;
     fn prefetch(self, line: *const Line);
 }
 
@@ -72,13 +72,13 @@ pub(super) fn bound<I: Instructions>(
     let eights = uppers.as_chunks_mut().0;
     for (at, (block, uppers)) in blocks.iter().zip(eights).enumerate() {
         let start = *block as usize * EIGHT;
-        mask |= match rows.block(*block as usize) {
-            Some(lines) => bound_block(cpu, rows, lines, start, limit, uppers),
-            None => {
-                let count = EIGHT.min(filled - start);
-                bound_picked::<true, _>(cpu, rows, eight_from(start, count), count, limit, uppers)
-            }
-        } << (at * EIGHT);
+        let bits = if let Some(lines) = rows.block(*block as usize) {
+            bound_block(cpu, rows, lines, start, limit, uppers)
+        } else {
+            let count = EIGHT.min(filled - start);
+            bound_picked::<true, _>(cpu, rows, eight_from(start, count), count, limit, uppers)
+        };
+        mask |= bits << (at * EIGHT);
     }
     mask
 }
@@ -148,7 +148,7 @@ pub(super) fn positions_reaching<I: Instructions>(
     positions: &mut Vec<u32>,
 ) {
     for (at, eight) in uppers.as_chunks().0.iter().enumerate() {
-        let bits = cpu.not_below(eight, threshold);
+        let bits = cpu.at_least(eight, threshold);
         if bits != 0 {
             positions.extend(set_bits(bits).map(|bit| (at * EIGHT + bit) as u32));
         }
@@ -268,9 +268,8 @@ fn nibble_totals_of_row<I: Instructions>(
     let planes = eight(|query| limits.planes[query].values.as_chunks().0);
     let mut sums = [cpu.zero(); EIGHT];
     for (at, line) in lines.enumerate() {
-        for (sum, plane) in sums.iter_mut().zip(planes) {
-            *sum = cpu.add_nibbles(*sum, line, cpu.nibble_parts(&plane[at]));
-        }
+        let parts = eight(|query| &planes[query][at]);
+        sums = eight(|query| cpu.add_nibbles(sums[query], line, cpu.nibble_parts(parts[query])));
     }
     cpu.totals(sums)
 }
@@ -284,9 +283,8 @@ fn byte_totals_of_row<I: Instructions>(
     let planes = eight(|query| limits.planes[query].values.as_chunks().0);
     let mut sums = [cpu.zero(); EIGHT];
     for (at, line) in lines.enumerate() {
-        for (sum, plane) in sums.iter_mut().zip(planes) {
-            *sum = cpu.add_bytes(*sum, line, cpu.byte_parts(&plane[at]));
-        }
+        let parts = eight(|query| &planes[query][at]);
+        sums = eight(|query| cpu.add_bytes(sums[query], line, cpu.byte_parts(parts[query])));
     }
     cpu.totals(sums)
 }

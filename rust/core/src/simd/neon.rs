@@ -10,7 +10,7 @@ use std::arch::aarch64::*;
 use std::arch::{asm, is_aarch64_feature_detected};
 
 use super::eights::{self, Instructions};
-use super::{EIGHT, EightLimits, Kernel, Limit};
+use super::{EIGHT, EightLimits, Kernel, Limit, Uppers};
 use crate::append_buffer::Line;
 use crate::quant::{self, LINE_COMPONENTS, Plane, QueryCodes, RowBound, RowBounds};
 use crate::row_blocks::{CodedRows, RowLines};
@@ -45,8 +45,8 @@ impl<const DOT: bool> Kernel for Neon<DOT> {
         quant::encode(row, bytes, nibbles)
     }
 
-    fn query_codes(&self, query: &[f32]) -> QueryCodes {
-        QueryCodes::new(query)
+    fn query_codes(&self, query: &[f32], power: f64) -> QueryCodes {
+        QueryCodes::new(query, power)
     }
 
     fn signed_bytes(&self, values: &[f32], power: f64) -> Plane {
@@ -63,46 +63,64 @@ impl<const DOT: bool> Kernel for Neon<DOT> {
         }
     }
 
-    fn reaching(&self, rows: &CodedRows, blocks: &[u32], limit: &Limit<'_>) -> u64 {
+    fn bound(
+        &self,
+        rows: &CodedRows,
+        blocks: &[u32],
+        limit: &Limit<'_>,
+        uppers: &mut Uppers,
+    ) -> u64 {
         if DOT {
             // SAFETY: as in `code_sum`.
-            unsafe { reaching_dot(rows, blocks, limit) }
+            unsafe { bound_dot(rows, blocks, limit, uppers) }
         } else {
-            eights::reaching(*self, rows, blocks, limit)
+            eights::bound(*self, rows, blocks, limit, uppers)
         }
     }
 
-    fn reaching_listed(
+    fn bound_listed(
         &self,
         rows: &CodedRows,
         listed: &[u32],
         ahead: &[u32],
         limit: &Limit<'_>,
+        uppers: &mut Uppers,
     ) -> u64 {
         if DOT {
             // SAFETY: as in `code_sum`.
-            unsafe { reaching_listed_dot(rows, listed, ahead, limit) }
+            unsafe { bound_listed_dot(rows, listed, ahead, limit, uppers) }
         } else {
-            eights::reaching_listed(*self, rows, listed, ahead, limit)
+            eights::bound_listed(*self, rows, listed, ahead, limit, uppers)
         }
     }
 
-    fn reaching_many(
+    fn bound_many(
         &self,
         rows: &CodedRows,
         blocks: &[u32],
         limits: &EightLimits<'_>,
+        uppers: &mut [Uppers; EIGHT],
     ) -> [u64; EIGHT] {
         if DOT {
             // SAFETY: as in `code_sum`.
-            unsafe { reaching_many_dot(rows, blocks, limits) }
+            unsafe { bound_many_dot(rows, blocks, limits, uppers) }
         } else {
-            eights::reaching_many(*self, rows, blocks, limits)
+            eights::bound_many(*self, rows, blocks, limits, uppers)
         }
     }
 
-    fn prefetch(&self, line: *const Line) {
-        Instructions::prefetch(*self, line);
+    fn positions_reaching(&self, uppers: &[f32], threshold: f32, positions: &mut Vec<u32>) {
+        eights::positions_reaching(*self, uppers, threshold, positions);
+    }
+
+    fn prefetch(&self, lines: &[Line]) {
+        for line in lines {
+            Instructions::prefetch(*self, line);
+        }
+    }
+
+    fn prefetch_row(&self, rows: &CodedRows, row: usize) {
+        eights::prefetch_row(*self, rows, row);
     }
 }
 
@@ -112,18 +130,29 @@ fn code_sum_dot(bytes: RowLines<'_>, query: &QueryCodes) -> i64 {
 }
 
 #[target_feature(enable = "neon,dotprod")]
-fn reaching_dot(rows: &CodedRows, blocks: &[u32], limit: &Limit<'_>) -> u64 {
-    eights::reaching(Neon::<true>(()), rows, blocks, limit)
+fn bound_dot(rows: &CodedRows, blocks: &[u32], limit: &Limit<'_>, uppers: &mut Uppers) -> u64 {
+    eights::bound(Neon::<true>(()), rows, blocks, limit, uppers)
 }
 
 #[target_feature(enable = "neon,dotprod")]
-fn reaching_listed_dot(rows: &CodedRows, listed: &[u32], ahead: &[u32], limit: &Limit<'_>) -> u64 {
-    eights::reaching_listed(Neon::<true>(()), rows, listed, ahead, limit)
+fn bound_listed_dot(
+    rows: &CodedRows,
+    listed: &[u32],
+    ahead: &[u32],
+    limit: &Limit<'_>,
+    uppers: &mut Uppers,
+) -> u64 {
+    eights::bound_listed(Neon::<true>(()), rows, listed, ahead, limit, uppers)
 }
 
 #[target_feature(enable = "neon,dotprod")]
-fn reaching_many_dot(rows: &CodedRows, blocks: &[u32], limits: &EightLimits<'_>) -> [u64; EIGHT] {
-    eights::reaching_many(Neon::<true>(()), rows, blocks, limits)
+fn bound_many_dot(
+    rows: &CodedRows,
+    blocks: &[u32],
+    limits: &EightLimits<'_>,
+    uppers: &mut [Uppers; EIGHT],
+) -> [u64; EIGHT] {
+    eights::bound_many(Neon::<true>(()), rows, blocks, limits, uppers)
 }
 
 /// 64 signed bytes.
@@ -199,9 +228,10 @@ impl<const DOT: bool> Instructions for Neon<DOT> {
         bounds: &[RowBound; EIGHT],
         limit: &Limit<'_>,
         priors: Option<&[f32; EIGHT]>,
+        uppers: &mut [f32; EIGHT],
     ) -> u64 {
         // SAFETY: as in `zero`.
-        unsafe { rows_reaching(totals, bounds, limit, priors) }
+        unsafe { rows_reaching(totals, bounds, limit, priors, uppers) }
     }
 
     #[inline(always)]
@@ -210,9 +240,16 @@ impl<const DOT: bool> Instructions for Neon<DOT> {
         totals: [int32x4_t; 2],
         bound: RowBound,
         limits: &EightLimits<'_>,
+        uppers: &mut [f32; EIGHT],
     ) -> u64 {
         // SAFETY: as in `zero`.
-        unsafe { limits_reached(totals, bound, limits) }
+        unsafe { limits_reached(totals, bound, limits, uppers) }
+    }
+
+    #[inline(always)]
+    fn at_least(self, uppers: &[f32; EIGHT], threshold: f32) -> u64 {
+        // SAFETY: as in `zero`.
+        unsafe { eight_at_least(uppers, threshold) }
     }
 
     #[inline(always)]
@@ -281,15 +318,33 @@ fn upper_bounds(totals: int32x4_t, rows: &Rows, limits: &Limits) -> float32x4_t 
     vfmaq_f32(slack, rows.scale, middle)
 }
 
-/// Which of eight upper bounds are not below their thresholds. A bound that overflowed to NaN is
-/// not below, and so keeps its row.
+/// Which of eight numbers are at least their thresholds.
 #[inline]
 #[target_feature(enable = "neon")]
-fn not_below(upper: [float32x4_t; 2], thresholds: [float32x4_t; 2]) -> u64 {
-    let front = vmovn_u32(vcltq_f32(upper[0], thresholds[0]));
-    let back = vmovn_u32(vcltq_f32(upper[1], thresholds[1]));
+fn at_least(numbers: [float32x4_t; 2], thresholds: [float32x4_t; 2]) -> u64 {
+    let front = vmovn_u32(vcgeq_f32(numbers[0], thresholds[0]));
+    let back = vmovn_u32(vcgeq_f32(numbers[1], thresholds[1]));
     let bits = load_u16x8(&[1, 2, 4, 8, 16, 32, 64, 128]);
-    u64::from(vaddvq_u16(vbicq_u16(bits, vcombine_u16(front, back))))
+    u64::from(vaddvq_u16(vandq_u16(bits, vcombine_u16(front, back))))
+}
+
+#[inline]
+#[target_feature(enable = "neon")]
+fn eight_at_least(uppers: &[f32; EIGHT], threshold: f32) -> u64 {
+    at_least(halves_f32(uppers), [vdupq_n_f32(threshold); 2])
+}
+
+/// Keep eight upper bounds. One that overflowed to NaN becomes infinite and so keeps its row:
+/// `fminnm` returns the number where the other operand is NaN.
+#[inline]
+#[target_feature(enable = "neon")]
+fn kept(upper: [float32x4_t; 2], uppers: &mut [f32; EIGHT]) -> [float32x4_t; 2] {
+    let infinity = vdupq_n_f32(f32::INFINITY);
+    let [front, back] = [vminnmq_f32(upper[0], infinity), vminnmq_f32(upper[1], infinity)];
+    let [first, second] = uppers.as_chunks_mut::<4>().0 else { unreachable!("twice four") };
+    store_f32x4(first, front);
+    store_f32x4(second, back);
+    [front, back]
 }
 
 #[inline]
@@ -299,6 +354,7 @@ fn rows_reaching(
     bounds: &[RowBound; EIGHT],
     limit: &Limit<'_>,
     priors: Option<&[f32; EIGHT]>,
+    uppers: &mut [f32; EIGHT],
 ) -> u64 {
     let [front, back] = transposed(bounds);
     let limits = Limits {
@@ -315,12 +371,17 @@ fn rows_reaching(
         upper[0] = vfmaq_n_f32(upper[0], first, prior.factor);
         upper[1] = vfmaq_n_f32(upper[1], second, prior.factor);
     }
-    not_below(upper, [vdupq_n_f32(limit.threshold); 2])
+    at_least(kept(upper, uppers), [vdupq_n_f32(limit.threshold); 2])
 }
 
 #[inline]
 #[target_feature(enable = "neon")]
-fn limits_reached(totals: [int32x4_t; 2], bound: RowBound, limits: &EightLimits<'_>) -> u64 {
+fn limits_reached(
+    totals: [int32x4_t; 2],
+    bound: RowBound,
+    limits: &EightLimits<'_>,
+    uppers: &mut [f32; EIGHT],
+) -> u64 {
     let rows = Rows {
         scale: vdupq_n_f32(bound.scale.value()),
         residual: vdupq_n_f32(bound.residual.value()),
@@ -329,7 +390,7 @@ fn limits_reached(totals: [int32x4_t; 2], bound: RowBound, limits: &EightLimits<
     };
     let [front, back] = halves_of_limits(limits);
     let upper = [upper_bounds(totals[0], &rows, &front), upper_bounds(totals[1], &rows, &back)];
-    not_below(upper, halves_f32(&limits.threshold))
+    at_least(kept(upper, uppers), halves_f32(&limits.threshold))
 }
 
 #[inline]
@@ -625,6 +686,14 @@ fn load_f32x4(values: &[f32; 4]) -> float32x4_t {
     // SAFETY: the reference covers the four floats, and the load needs no more than their
     // alignment.
     unsafe { vld1q_f32(values.as_ptr()) }
+}
+
+#[inline]
+#[target_feature(enable = "neon")]
+fn store_f32x4(values: &mut [f32; 4], four: float32x4_t) {
+    // SAFETY: the reference covers the four floats, and the store needs no more than their
+    // alignment.
+    unsafe { vst1q_f32(values.as_mut_ptr(), four) };
 }
 
 #[inline]

@@ -248,8 +248,7 @@ fn many_limits_in_one_pass_rule_out_what_each_of_them_does() {
             .iter()
             .map(|query| rows.scores(query, QueryCodes::new(query, power_of(query)).power))
             .collect();
-        for stage in 0..2 {
-            let (coded, _) = stages[0][stage];
+        for (stage, (coded, _)) in stages[0].iter().enumerate() {
             let limit = |at: usize| {
                 let plane = &stages[at][stage].1;
                 Limit::new(coded.packing, plane, rounded_down(scores[at][at]), None)
@@ -341,8 +340,9 @@ fn bounds_rule_out_nearly_everything_that_is_far_below() {
 fn a_bound_that_overflows_keeps_its_row() {
     let dim = 4096;
     let rows = Rows::new(dim, vec![vec![f32::MAX; dim]; 9]);
-    // Infinity for the first query; minus infinity plus infinity, so NaN, for the second.
-    for query in [vec![1.0; dim], vec![-1.0; dim]] {
+    // Infinity for the first query; minus infinity plus infinity for the second, which is NaN unless
+    // it is fused; infinity times zero, so NaN everywhere, for the third.
+    for query in [vec![1.0; dim], vec![-1.0; dim], vec![0.0; dim]] {
         for (coded, plane) in rows.stages(&query) {
             let limit = Limit::new(coded.packing, &plane, f32::MAX, None);
             for kernel in supported() {
