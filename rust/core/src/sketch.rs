@@ -276,3 +276,136 @@ fn mixed(mut directions: Vec<Vec<f64>>) -> Box<[f32]> {
     let scale = (count as f64).sqrt();
     directions.iter().flatten().map(|value| (value / scale) as f32).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::quant::power_of_two_for;
+    use crate::segment::SegmentWriter;
+    use crate::simd;
+    use proptest::prelude::*;
+
+    /// Deterministic numbers in −1..1.
+    fn numbers(seed: u64, count: usize) -> Vec<f32> {
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut next = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 40) as f32 / 8_388_608.0 - 1.0
+        };
+        (0..count).map(|_| next()).collect()
+    }
+
+    /// Rows in a space of `inner` directions, and some noise.
+    fn low_rows(dim: usize, inner: usize, rows: usize, noise: f32) -> Vec<Vec<f32>> {
+        let directions: Vec<_> = (0..inner).map(|at| numbers(1000 + at as u64, dim)).collect();
+        let row = |at: usize| {
+            let mut row = numbers(at as u64, dim);
+            row.iter_mut().for_each(|value| *value *= noise);
+            for (share, direction) in numbers(7 * at as u64, inner).iter().zip(&directions) {
+                row.iter_mut().zip(direction).for_each(|(value, part)| *value += share * part);
+            }
+            row
+        };
+        (0..rows).map(row).collect()
+    }
+
+    fn view_of(dim: usize, rows: &[Vec<f32>]) -> SegmentView {
+        let kernel = simd::kernel().expect("a kernel");
+        let mut writer = SegmentWriter::new(kernel, dim, rows.len(), Filling::AtOnce);
+        for (id, row) in rows.iter().enumerate() {
+            writer.append(id as i64, |to| to[..dim].copy_from_slice(row));
+        }
+        SegmentView::new(0, std::sync::Arc::clone(writer.segment()), rows.len())
+    }
+
+    fn learned(dim: usize, view: &SegmentView) -> Option<Basis> {
+        let kernel = simd::kernel().expect("a kernel");
+        Basis::learn(kernel, dim, std::slice::from_ref(view), view.len)
+    }
+
+    fn check(basis: &Basis, rows: &[Vec<f32>], query: &[f32]) -> Result<(), TestCaseError> {
+        let kernel = simd::kernel().expect("a kernel");
+        let view = view_of(basis.dim, rows);
+        let sketch = Sketch::of(kernel, basis, &[&view]).remove(0);
+        let power = power_of_two_for(norm(query));
+        let mut wide: Vec<f64> = widened(query);
+        wide.resize(row_stride(basis.dim), 0.0);
+        let plane = basis.plane(kernel, query, &wide, power);
+        for (at, (row, bound)) in rows.iter().zip(sketch.codes.bounds()).enumerate() {
+            let line = sketch.codes.row(at).next().expect("a sketch is one line");
+            let [scale, residual, norm, tail] =
+                [bound.scale, bound.residual, bound.norm, bound.tail]
+                    .map(|upper| f64::from(upper.value()));
+            let code = |at: usize| {
+                let byte = line.0[at % 64];
+                f64::from(if at < 64 { byte & 15 } else { byte >> 4 }) - 7.5
+            };
+            let sum: f64 = (0..128).map(|at| code(at) * f64::from(plane.values[at])).sum();
+            let middle = scale * 16.0 * f64::from(plane.step) * sum;
+            let slack = residual * f64::from(plane.norm)
+                + norm * f64::from(plane.error)
+                + tail * f64::from(plane.tail);
+            let exact: f64 =
+                row.iter().zip(query).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
+            let off = (exact * power - middle).abs();
+            prop_assert!(!slack.is_finite() || off <= slack, "row {at}: {off} beyond {slack}");
+        }
+        Ok(())
+    }
+
+    fn scaled(row: &[f32], by: f32) -> Vec<f32> {
+        row.iter().map(|value| value * by).collect()
+    }
+
+    #[test]
+    fn scores_lie_inside_the_bounds_of_sketches() {
+        for dim in [256, 300, 385] {
+            let rows = low_rows(dim, 40, 300, 0.05);
+            let basis = learned(dim, &view_of(dim, &rows)).expect("few directions matter");
+            let far = |seed| numbers(seed, dim);
+            let mut odd = vec![vec![0.0; dim], vec![f32::MAX; dim], vec![1e-42; dim], far(3)];
+            odd.extend([1e-31, 1e-20, 1e20, 1e31].map(|by| scaled(&far(5), by)));
+            odd.extend((0..40).map(|at| rows[at].clone()));
+            let mut axis = vec![0.0; dim];
+            axis[dim - 1] = 1.0;
+            for query in [rows[7].clone(), far(9), axis, scaled(&rows[8], 1e-40), vec![0.0; dim]] {
+                check(&basis, &odd, &query).expect("inside the bounds");
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+        #[test]
+        fn bounds_hold_for_any_rows_in_a_basis_of_others(
+            seed in 1_u64..10_000, power in -32_i32..32, noise in 0.0_f32..2.0
+        ) {
+            let dim = 260;
+            let basis = learned(dim, &view_of(dim, &low_rows(dim, 20, 200, 0.02)))
+                .expect("few directions matter");
+            let mut rows: Vec<_> = (0..20).map(|at| numbers(seed + at, dim)).collect();
+            rows.extend(low_rows(dim, 20, 20, noise));
+            let factor = 10.0_f32.powi(power);
+            let rows: Vec<_> = rows.iter().map(|row| scaled(row, factor)).collect();
+            check(&basis, &rows, &rows[3])?;
+            check(&basis, &rows, &numbers(seed, dim))?;
+        }
+    }
+
+    #[test]
+    fn a_basis_is_learned_where_few_directions_matter() {
+        let dim = 300;
+        let few = learned(dim, &view_of(dim, &low_rows(dim, 3, 200, 0.0))).expect("three matter");
+        let kernel = simd::kernel().expect("a kernel");
+        assert!(few.defect(kernel) < MOST_DEFECT, "{}", few.defect(kernel));
+        let view = view_of(dim, &low_rows(dim, 3, 200, 0.0));
+        let stored: Vec<&[f32]> = (0..200).map(|row| view.segment.vector(row)).collect();
+        assert!(few.left_out(kernel, &stored) < 1e-5);
+        assert!(learned(dim, &view_of(dim, &vec![vec![1.0; dim]; 50])).is_some());
+        let uniform: Vec<_> = (0..2000).map(|at| numbers(at, 384)).collect();
+        assert!(learned(384, &view_of(384, &uniform)).is_none(), "all directions matter alike");
+        assert!(learned(dim, &view_of(dim, &vec![vec![0.0; dim]; 50])).is_none());
+    }
+}
