@@ -4,7 +4,7 @@
 //! Vectors are its only part so far; columns, keywords and links join the same snapshot.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 
@@ -127,8 +127,9 @@ pub(crate) struct Shared {
     pub(crate) dim: usize,
     published: RwLock<Arc<Snapshot>>,
     pub(crate) writer: Mutex<Writer>,
-    /// Whether a thread is at work on compaction and sketches.
-    pub(crate) is_kept_up: AtomicBool,
+    /// The process whose thread is at work on compaction and sketches, or 0: after a fork the
+    /// thread of the parent is not there.
+    pub(crate) kept_up_by: AtomicU32,
     /// Rows there were when no basis could be learned that pays.
     pub(crate) rows_without_basis: AtomicUsize,
 }
@@ -145,7 +146,7 @@ impl MemoryIndex {
             dim,
             published: RwLock::new(Arc::new(snapshot_of(VectorRows::default()))),
             writer: Mutex::new(Writer { tail: None }),
-            is_kept_up: AtomicBool::new(false),
+            kept_up_by: AtomicU32::new(0),
             rows_without_basis: AtomicUsize::new(0),
         };
         Self { shared: Arc::new(shared) }

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use parking_lot::MutexGuard;
 
@@ -27,31 +28,44 @@ impl MemoryIndex {
         let tail = writer.tail_number();
         drop(writer);
         let is_due = compaction == Compaction::TooLarge || self.shared.is_sketch_due(tail);
-        if is_due && !self.shared.is_kept_up.swap(true, Ordering::AcqRel) {
+        if is_due && self.shared.claim_upkeep() {
             keep_up_in_background(&self.shared);
         }
     }
 
-    /// Do all that is due, now and here.
+    /// Do all that is due, now and here; work that a thread has begun is waited for.
     pub(crate) fn seal(&self) {
-        while self.shared.compact_once() || self.shared.sketch_once() {}
+        while !self.shared.claim_upkeep() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.shared.keep_up();
     }
 }
 
 fn keep_up_in_background(shared: &Arc<Shared>) {
     let worker = Arc::clone(shared);
-    let work = move || {
-        while worker.compact_once() || worker.sketch_once() {}
-        worker.is_kept_up.store(false, Ordering::Release);
-    };
+    let work = move || worker.keep_up();
     let started = std::thread::Builder::new().name("mnemic-seal".to_owned()).spawn(work);
     if started.is_err() {
         // No thread to be had: the next change tries again, and compaction bounds its wait.
-        shared.is_kept_up.store(false, Ordering::Release);
+        shared.kept_up_by.store(0, Ordering::Release);
     }
 }
 
 impl Shared {
+    /// Become the one that keeps up, unless another thread of this process is.
+    fn claim_upkeep(&self) -> bool {
+        let own = std::process::id();
+        let claim = |by| (by != own).then_some(own);
+        self.kept_up_by.fetch_update(Ordering::AcqRel, Ordering::Acquire, claim).is_ok()
+    }
+
+    /// Do all that is due, and let others.
+    fn keep_up(&self) {
+        while self.compact_once() || self.sketch_once() {}
+        self.kept_up_by.store(0, Ordering::Release);
+    }
+
     fn is_sketch_due(&self, tail: Option<u32>) -> bool {
         let vectors = &self.snapshot().vectors;
         self.is_basis_due(vectors)

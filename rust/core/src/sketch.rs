@@ -302,7 +302,9 @@ mod tests {
         let directions: Vec<_> = (0..inner).map(|at| numbers(1000 + at as u64, dim)).collect();
         let row = |at: usize| {
             let mut row = numbers(at as u64, dim);
-            row.iter_mut().for_each(|value| *value *= noise);
+            for value in &mut row {
+                *value *= noise;
+            }
             for (share, direction) in numbers(7 * at as u64, inner).iter().zip(&directions) {
                 row.iter_mut().zip(direction).for_each(|(value, part)| *value += share * part);
             }
