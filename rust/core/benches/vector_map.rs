@@ -3,7 +3,7 @@
 //! Each benchmark first checks its answer against scoring every row.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use mnemic_core::{Metric, Search, Selection, VectorMap};
+use mnemic_core::{Metric, Prior, Search, Selection, VectorMap};
 
 /// Sums of uniform numbers, near enough to normal ones (`SplitMix64`).
 fn numbers(seed: u64, count: usize) -> Vec<f32> {
@@ -67,5 +67,33 @@ fn selection(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, search, selection);
+fn ranking(criterion: &mut Criterion) {
+    let (map, _) = checked_map(384, 100_000);
+    let queries = numbers(3, 384 * 64);
+    let ids: Vec<i64> = (0..100_000).collect();
+    let prior = Prior::new(&ids, &numbers(4, 100_000)).expect("finite values");
+    let mut group = criterion.benchmark_group("ranking/100000x384");
+    for count in [1, 2, 4, 8, 64] {
+        group.throughput(Throughput::Elements(count as u64));
+        group.bench_function(BenchmarkId::new("queries", count), |bench| {
+            bench.iter(|| map.search(&queries[..384 * count], &Search::default()));
+        });
+    }
+    let query = &queries[..384];
+    let cases = [
+        ("united 8", Search { united: true, ..Search::default() }),
+        ("prior", Search { prior: Some(&prior), weight: 0.5, ..Search::default() }),
+        ("two threads", Search { threads: 2, ..Search::default() }),
+    ];
+    for (name, search) in cases {
+        let queries = if search.united { &queries[..384 * 8] } else { query };
+        group.throughput(Throughput::Elements(1));
+        group.bench_function(name, |bench| bench.iter(|| map.search(queries, &search)));
+    }
+    let counted = Search { min_score: 0.1, ..Search::default() };
+    group.bench_function("count", |bench| bench.iter(|| map.count(query, &counted)));
+    group.finish();
+}
+
+criterion_group!(benches, search, selection, ranking);
 criterion_main!(benches);

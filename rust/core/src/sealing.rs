@@ -21,6 +21,15 @@ const SKETCHED_COMPONENTS: usize = 2_000_000;
 /// A basis is learned again when there are this many times the rows it was learned from.
 const RELEARNING_GROWTH: usize = 4;
 
+/// Gives the upkeep back, also when its work panics.
+struct Claim<'a>(&'a Shared);
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        self.0.kept_up_by.store(0, Ordering::Release);
+    }
+}
+
 impl MemoryIndex {
     /// Do what a change made due, or start a thread that does.
     pub(crate) fn keep_up(&self, writer: MutexGuard<'_, Writer>) {
@@ -62,8 +71,8 @@ impl Shared {
 
     /// Do all that is due, and let others.
     fn keep_up(&self) {
+        let _claim = Claim(self);
         while self.compact_once() || self.sketch_once() {}
-        self.kept_up_by.store(0, Ordering::Release);
     }
 
     fn is_sketch_due(&self, tail: Option<u32>) -> bool {
