@@ -129,7 +129,7 @@ def make_prior(numbers, kind, ids, weighted):
 class Scene:
     """A small map, its twin and some queries, all from one seed."""
 
-    def __init__(self, seed, kind, metric, count, dim, query_count):
+    def __init__(self, *, seed, kind, metric, count, dim, query_count):
         self.numbers = np.random.default_rng(seed)
         self.rows = make_rows(self.numbers, kind, count, dim)
         self.ids = self.numbers.permutation(3 * count)[:count].astype(np.int64) - count
@@ -189,7 +189,7 @@ def scenes(queries):
     )
 
 
-weights = st.sampled_from([0.0, 1e-300, 1e-12, 0.3, 1.0, 1e9, 1e250]) | st.floats(0, 10)
+weights = st.sampled_from([0.0, 5e-324, 1e-300, 1e-12, 0.3, 1.0, 1e9, 1e250]) | st.floats(0, 10)
 least_kinds = st.sampled_from(["none", "on", "on", "above", "below", "-inf", "inf", "0"])
 ks = st.integers(0, 12) | st.integers(0, 400)
 
@@ -205,7 +205,7 @@ ks = st.integers(0, 12) | st.integers(0, 400)
     st.integers(1, 4),
     st.booleans(),
 )
-def test_every_ranking_is_that_of_the_formula(
+def test_every_ranking_is_that_of_the_formula(  # noqa: PLR0917
     scene, weight, prior_kind, least_kind, share, k, threads, united
 ):
     prior = scene.prior(prior_kind, weight)
@@ -242,7 +242,7 @@ def test_every_ranking_is_that_of_the_formula(
     ks,
     st.integers(1, 4),
 )
-def test_a_batch_gives_each_query_the_bits_it_gets_alone(
+def test_a_batch_gives_each_query_the_bits_it_gets_alone(  # noqa: PLR0917
     scene, weight, prior_kind, least_kind, share, k, threads
 ):
     prior = scene.prior(prior_kind, weight)
@@ -523,7 +523,7 @@ LARGE = [
     (with_outliers, 9_000, 384, "inner_product"),
     (with_mixed_norms, 9_000, 300, "inner_product"),
     (with_repeats, 9_000, 256, "inner_product"),
-    (clustered, 1_700, 1536, "inner_product"),
+    (clustered, 2_700, 768, "inner_product"),
 ]
 
 
