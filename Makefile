@@ -29,6 +29,10 @@ $(TOOLS): $(READY)
 
 $(PEERS): $(TOOLS)
 	$(BIN)/python -m pip install --quiet --group bench
+	@for peer in $$($(BIN)/python -c 'import tomllib; \
+		print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["peers"])'); do \
+		$(BIN)/python -m pip install --quiet "$$peer" || echo "left out of the benchmarks: $$peer"; \
+	done
 	@touch $@
 
 .PHONY: build
@@ -101,17 +105,26 @@ sdist-test: $(TOOLS) ## build the source distribution, install from it alone, st
 	rm -rf $(SDIST_VENV)
 
 .PHONY: bench
-bench: $(PEERS) ## measure: vectors beside exact peers, fingerprints, embedding, memory, imports
+bench: $(PEERS) ## measure vectors, text and memory beside peers; checks answers, prints recall
+	$(BIN)/python -m benches.suite
+
+.PHONY: measure
+measure: $(PEERS) ## measure the figures in docs/: ratios to exact peers, text, memory, imports
 	$(BIN)/python -m benches.vector_map
 	$(BIN)/python -m benches.fingerprint
 	$(BIN)/python -m benches.embed
 	$(BIN)/python -m benches.memory
 	$(BIN)/python -m benches.import_time
 
+.PHONY: plots
+plots: $(READY) ## draw docs/plots/ from the recorded run in benches/recorded/
+	$(BIN)/python -m benches.plot
+
 .PHONY: asv
-asv: $(PEERS) ## run the asv suite once over the installed build
+asv: $(PEERS) ## run the asv suite over the installed build, about two minutes
+	$(BIN)/python -m benches.datasets
 	$(BIN)/asv machine --yes >/dev/null
-	$(BIN)/asv run --python=same --quick --show-stderr
+	$(BIN)/asv run --python=same --show-stderr
 
 .PHONY: quality
 quality: $(PEERS) ## measure retrieval quality on the project's own labelled set

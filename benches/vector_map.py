@@ -1,133 +1,244 @@
-"""VectorMap beside the exact peers: faiss IndexFlatIP and numpy, one thread, one query at a time.
+"""VectorMap beside the exact peers, and how near it comes to what the machine allows.
 
-Run as `python -m benches.vector_map`. All systems answer the same queries in turn in one process;
-every answer is checked. Printed are lower quartiles, and the ratio to the best peer of the run.
+Run as `python -m benches.vector_map [--only sizes,batches] [--most 100000] [--json FILE]`.
+
+One thread, lower quartiles, all systems in one process on the same queries, interleaved: "call by
+call" each system finds the caches as the others left them; "in turns of 16 calls" each answers 16
+queries before the next one starts, which is what an agent sees that searches repeatedly. Every
+answer is checked against brute force in float64. Ratios are to the best exact peer of the run.
 """
 
 import argparse
-import json
-import os
-import platform
+import ctypes
 import sys
 import threading
 import time
-from pathlib import Path
+from itertools import cycle
 
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(variable, "1")
+import numpy as np
 
-import numpy as np  # noqa: E402 - after the thread settings it reads
+from benches import environment
+from benches.cases import HUNDRED_THOUSAND, KINDS, MILLION, QUERIES, SMALL_TO_LARGE, WIDE, Case
+from benches.datasets import DIM
+from benches.exact import K, best_ids
+from benches.systems import FaissFlat, FaissFlatBlas, Numpy, installed
+from benches.timing import interleave, quartile, timed
+from mnemic import VectorMap
 
-from mnemic import VectorMap, kernel  # noqa: E402
-
-DIM = 384
-K = 10
-
-
-def cpu_flags():
-    info = Path("/proc/cpuinfo")
-    return info.read_text(encoding="utf-8") if info.exists() else ""
-
-
-def restart_with_the_best_peers():
-    """Let OpenBLAS choose its kernels: what the shell sets may slow numpy and faiss."""
-    if os.environ.get("MNEMIC_BENCH_RESTARTED"):
-        return
-    environment = {**os.environ, "MNEMIC_BENCH_RESTARTED": "1"}
-    environment.pop("OPENBLAS_L2_SIZE", None)
-    environment.pop("OPENBLAS_CORETYPE", None)
-    if "avx512f" in cpu_flags():
-        environment["OPENBLAS_CORETYPE"] = "SkylakeX"
-    command = [sys.executable, "-m", "benches.vector_map", *sys.argv[1:]]
-    os.execve(sys.executable, command, environment)  # noqa: S606 - this very program again
-
-
-def unit(rows):
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+GOALS = {
+    "real 1,000 x 384": 2.2,
+    "real 10,000 x 384": 4.5,
+    "real 100,000 x 384": 15,
+    "uniform 100,000 x 384": 7,
+    "clustered 100,000 x 768": 10,
+    "clustered 100,000 x 1,536": 8,
+    "real 1,000,000 x 384": 8.5,
+    "batch of 8": 8,
+    "batch of 64": 3,
+}
+TURN = 16
+# The first stage of a scan: half a byte a component from this many components on, else one byte,
+# and a record of 16 bytes a row.
+NIBBLES_FROM = 2_000_000
+RECORD = 16
+FAR_BEYOND_CACHES = 512_000_000
+# Keyword arguments of `search` by the number of threads of one scan.
+SCAN_OPTIONS = {1: {}}
 
 
-def make_rows(kind, count, dim, seed=0):
-    """Unit rows: independent directions, or noise around a hundredth as many centres."""
-    random = np.random.default_rng(seed)
-    noise = random.standard_normal((count, dim), dtype=np.float32)
-    if kind == "uniform":
-        return unit(noise)
-    centres = random.standard_normal((max(8, count // 100), dim), dtype=np.float32)
-    return unit(centres[random.integers(0, len(centres), count)] + 0.7 * noise)
-
-
-def make_queries(rows, count=64, seed=1):
-    random = np.random.default_rng(seed)
-    near = rows[random.integers(0, len(rows), count)]
-    return unit(near + 0.03 * random.standard_normal(near.shape, dtype=np.float32))
-
-
-def numpy_search(rows, query):
-    scores = rows @ query
-    best = np.argpartition(scores, len(scores) - K)[len(scores) - K :]
-    return best[np.argsort(-scores[best])]
-
-
-def faiss_search(rows):
-    try:
-        import faiss  # noqa: PLC0415 - an optional peer
-    except ImportError:
-        return None
-    faiss.omp_set_num_threads(1)
-    index = faiss.IndexFlatIP(rows.shape[1])
-    index.add(rows)
-    return lambda query: index.search(query[None], K)[1][0]
-
-
-def quartile(seconds):
-    return float(np.quantile(seconds, 0.25)) * 1e6
-
-
-def timed(call, *arguments):
-    begin = time.perf_counter()
-    answer = call(*arguments)
-    return time.perf_counter() - begin, answer
-
-
-def compare(rows, vectors, repetitions):
-    """Interleave all systems over the same queries; returns lower quartiles in microseconds."""
-    systems = {"mnemic": lambda query: vectors.search(query, k=K).ids}
-    systems["numpy"] = lambda query: numpy_search(rows, query)
-    if flat := faiss_search(rows):
-        systems["faiss IndexFlatIP"] = flat
-    queries = make_queries(rows)
-    times = {name: [] for name in systems}
-    for turn in range(repetitions):
-        query = queries[turn % len(queries)]
-        answers = {}
-        for name, search in systems.items():
-            seconds, answers[name] = timed(search, query)
-            times[name].append(seconds)
-        # Peers add in float32, so neighbours closer than its rounding may swap at the cut.
-        assert len(set(answers["mnemic"].tolist()) & set(answers["numpy"].tolist())) >= K - 1
-        assert answers["mnemic"][0] == answers["numpy"][0]
-    return {name: quartile(seconds) for name, seconds in times.items()}
-
-
-def report(name, figures):
-    peers = {peer: value for peer, value in figures.items() if peer != "mnemic"}
-    ratio = min(peers.values()) / figures["mnemic"]
-    line = "  ".join(f"{peer} {value:,.1f} us" for peer, value in figures.items())
-    print(f"{name:24} {line}  = {ratio:.2f} x the best peer", flush=True)
-    return {**figures, "ratio": ratio}
-
-
-def measure_sizes(kinds, sizes, dim):
+def measure_sizes(case, seconds):
+    """Single queries: call by call, then in turns."""
+    systems = [case.mnemic, *map(case.build, installed((Numpy, FaissFlat)))]
+    once = []
+    for system in systems:
+        took, answers = timed(lambda of=system: [of.search(query) for query in case.queries])
+        case.check(system, answers)
+        once.append(took / QUERIES)
+    rounds = int(np.clip(seconds / sum(once), 24, 4_000))
     found = {}
-    for kind in kinds:
-        for count in sizes:
-            rows = make_rows(kind, count, dim)
-            vectors = VectorMap(dim, metric="inner_product")
-            vectors.replace(np.arange(count), rows)
-            repetitions = max(60, min(3000, 4_000_000 // count))
-            name = f"{kind} {count:,} x {dim}"
-            found[name] = report(name, compare(rows, vectors, repetitions))
+    for way, turn in (("call by call", 1), (f"in turns of {TURN} calls", TURN)):
+        found[way] = interleave(
+            {system.name: system.search for system in systems},
+            case.queries,
+            max(2, rounds // turn),
+            turn,
+        )
+        report(case.name, way, found[way])
     return found
+
+
+def report(name, way, figures):
+    ours = figures["mnemic"]
+    peers = {peer: value for peer, value in figures.items() if peer != "mnemic"}
+    best = min(peers, key=peers.get)
+    figures["ratio"] = peers[best] / ours
+    goal = f" (goal {GOALS[name]})" if name in GOALS else ""
+    line = ", ".join(f"{peer} {value:,.1f}" for peer, value in peers.items())
+    print(f"{name:26} {way:21} mnemic {ours:,.1f} us, {line}", flush=True)
+    print(f"{'':26} {'':21} = {peers[best] / ours:.2f} x {best}{goal}", flush=True)
+
+
+def measure_batches(case, seconds):
+    """Several queries in one call, call by call; microseconds a query."""
+    peers = installed((Numpy, FaissFlat, FaissFlatBlas))
+    systems = [case.mnemic, *map(case.build, peers)]
+    found = {}
+    for size in (8, 64):
+        batches = [case.queries[first : first + size] for first in range(0, QUERIES, size)]
+        once = 0
+        for system in systems:
+            took, answers = timed(system.batch, batches[0])
+            case.check(system, answers)
+            once += took
+        rounds = int(np.clip(seconds / once, 6, 500))
+        searches = {system.name: system.batch for system in systems}
+        times = interleave(searches, batches, rounds, 1)
+        found[f"batch of {size}"] = {name: value / size for name, value in times.items()}
+        report(f"batch of {size}", "call by call, a query", found[f"batch of {size}"])
+    return found
+
+
+def first_stage_bytes(count, dim):
+    code = dim / 2 if count * dim >= NIBBLES_FROM else dim
+    return int(count * (code + RECORD))
+
+
+def measure_limits(case, seconds):
+    """Compare a search with reading the first stage's bytes once, in turns of 16 calls."""
+    size = first_stage_bytes(*case.rows.shape)
+    name, read = fastest_reader()
+    near, far = np.ones(size // 8 * 2, np.float32), np.ones(FAR_BEYOND_CACHES // 4, np.float32)
+    read_near, read_far = read(near), read(far)
+    calls = {
+        "search": lambda at: case.mnemic.search(case.queries[at % QUERIES]),
+        "read": lambda _: read_near(),
+        "read far": lambda _: read_far(),
+    }
+    once = sum(timed(call, 0)[0] for call in calls.values())
+    rounds = max(3, int(seconds / once / TURN))
+    times = interleave(calls, range(QUERIES), rounds, TURN)
+    found = {
+        "first stage, MB": size / 1e6,
+        "read with": name,
+        "read rate of as many bytes, GB/s": near.nbytes / times["read"] / 1e3,
+        "read rate far beyond the caches, GB/s": far.nbytes / times["read far"] / 1e3,
+        "search, us": times["search"],
+        "times the reading of as many bytes (goal 1.5)": times["search"] / times["read"],
+        "times their reading at the far rate": times["search"]
+        / (times["read far"] * size / far.nbytes),
+    }
+    return print_figures(case.name, found)
+
+
+def fastest_reader():
+    """Return the name of the fastest way from Python to read memory, and what makes it.
+
+    numpy's and the C library's loops are all bare loads; which is fastest varies by machine. Those
+    that read two streams beat those that read one here: 21 and 20 against 18 GB/s.
+    """
+    library = ctypes.CDLL(None)
+    library.memcmp.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+    library.memchr.argtypes = (ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t)
+
+    def halves(array):
+        return array[: len(array) // 2], array[len(array) // 2 :]
+
+    def memcmp(array):
+        first, second = halves(array)
+        return lambda: library.memcmp(first.ctypes.data, second.ctypes.data, first.nbytes)
+
+    def dot(array):
+        first, second = halves(array)
+        return lambda: np.dot(first, second)
+
+    def memchr(array):
+        return lambda: library.memchr(array.ctypes.data, 255, array.nbytes)
+
+    readers = {"memcmp of two halves": memcmp, "dot of two halves": dot, "memchr": memchr}
+    probe = np.ones(16_000_000, np.float32)
+    rates = {
+        name: quartile([timed(reader(probe))[0] for _ in range(15)])
+        for name, reader in readers.items()
+    }
+    best = min(rates, key=rates.get)
+    return best, readers[best]
+
+
+def measure_selections(case, _seconds):
+    random, found = np.random.default_rng(2), {}
+    count = len(case.rows)
+    selections = {
+        f"{share:.1%} at random": random.choice(count, int(count * share), replace=False)
+        for share in (0.001, 0.01, 0.1, 0.5)
+    }
+    selections["10.0% in one run"] = np.arange(count // 2, count // 2 + count // 10)
+    for name, ids in selections.items():
+        selection = case.mnemic.vectors.select(ids)
+        right = best_ids(case.rows, case.queries[:8], ids)
+        seconds = []
+        for turn in range(400):
+            query = case.queries[turn % QUERIES]
+            took, hits = timed(lambda of=query, allow=selection: search(case, of, allow=allow))
+            seconds.append(took)
+            assert turn >= len(right) or np.array_equal(hits.ids, right[turn])
+        found[f"selection of {name}, us"] = quartile(seconds)
+    return print_figures(case.name, found)
+
+
+def search(case, query, **options):
+    return case.mnemic.vectors.search(query, k=K, **options)
+
+
+def measure_threads(case, seconds):
+    """One scan on more threads, and two Python threads that each search for themselves."""
+    scans = {
+        threads: lambda query, given=given: search(case, query, **given)
+        for threads, given in SCAN_OPTIONS.items()
+    }
+    once = timed(scans[1], case.queries[0])[0]
+    rounds = max(2, int(seconds / once / TURN / len(scans)))
+    times = interleave(scans, case.queries, rounds, TURN)
+    found = {f"scan, threads: {threads}, us": took for threads, took in times.items()}
+    for threads in times.keys() - {1}:
+        found[f"one thread over {threads} (goal of two: 1.6)"] = times[1] / times[threads]
+    rates = {1: [], 2: []}
+    for _ in range(5):
+        for searchers, each in rates.items():
+            each.append(search_rate(case, searchers, seconds / 10))
+    found["two searching threads answer times one"] = float(
+        np.median(rates[2]) / np.median(rates[1])
+    )
+    return print_figures(case.name, found)
+
+
+def search_rate(case, searchers, seconds):
+    """Return the searches a second of Python threads that search side by side."""
+    counts, end = [0] * searchers, time.perf_counter() + seconds
+
+    def work(number):
+        while time.perf_counter() < end:
+            search(case, case.queries[counts[number] % QUERIES])
+            counts[number] += 1
+
+    workers = [threading.Thread(target=work, args=(number,)) for number in range(searchers)]
+    begin = time.perf_counter()
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    return sum(counts) / (time.perf_counter() - begin)
+
+
+def measure_writes(case, _seconds):
+    ids = np.arange(len(case.rows))
+    vectors = VectorMap(case.rows.shape[1], metric="inner_product")
+    replaces = [timed(vectors.replace, ids, case.rows)[0] for _ in range(5)]
+    found = {
+        "call on an empty map, us": measure_empty(),
+        "replace, ms": quartile(replaces) / 1e3,
+        "nbytes / float32": vectors.nbytes / case.rows.nbytes,
+    }
+    return print_figures(case.name, found | measure_upserts(case, vectors))
 
 
 def measure_empty():
@@ -135,45 +246,27 @@ def measure_empty():
     return quartile([timed(vectors.search, query)[0] for _ in range(20_000)])
 
 
-def measure_selections(vectors, rows):
-    queries, random = make_queries(rows), np.random.default_rng(2)
-    found = {}
-    for share in (0.001, 0.01, 0.1, 0.5):
-        ids = random.choice(len(rows), int(len(rows) * share), replace=False)
-        selection = vectors.select(ids)
-        hits = vectors.search(queries[0], k=K, allow=selection)
-        assert set(hits.ids.tolist()) == set(ids[numpy_search(rows[ids], queries[0])].tolist())
-        seconds = []
-        for turn in range(400):
-            begin = time.perf_counter()
-            vectors.search(queries[turn % 64], k=K, allow=selection)
-            seconds.append(time.perf_counter() - begin)
-        found[f"selection of {share:.1%}"] = quartile(seconds)
-    return found
-
-
-def measure_upserts(vectors, rows, count=20_000):
+def measure_upserts(case, vectors, count=20_000):
     """Single upserts while another thread searches: by the clock and by the thread's own time."""
     stop = threading.Event()
-    queries = make_queries(rows)
 
-    def search():
-        turn = 0
-        while not stop.is_set():
-            vectors.search(queries[turn % 64], k=K)
-            turn += 1
+    def keep_searching():
+        for query in cycle(case.queries):
+            if stop.is_set():
+                return
+            vectors.search(query, k=K)
 
-    searcher = threading.Thread(target=search)
+    searcher = threading.Thread(target=keep_searching)
     searcher.start()
-    ids = np.random.default_rng(3).integers(0, len(rows), count)
+    ids = np.random.default_rng(3).integers(0, len(case.rows), count)
     # A waiting thread gets the interpreter back after this long; the default of 5 ms would
     # be what is measured.
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     seconds, own = [], []
-    for at in range(count):
+    for at in ids:
         begin = time.thread_time()
-        seconds.append(timed(vectors.upsert, ids[at : at + 1], rows[at : at + 1])[0])
+        seconds.append(timed(vectors.upsert, at[None], case.rows[at][None])[0])
         own.append(time.thread_time() - begin)
     sys.setswitchinterval(interval)
     stop.set()
@@ -183,41 +276,57 @@ def measure_upserts(vectors, rows, count=20_000):
         "99.9 % are below, us": float(np.quantile(seconds, 0.999)) * 1e6,
         "the longest, us": max(seconds) * 1e6,
         "the longest of own time, us": max(own) * 1e6,
+        "nbytes / float32 afterwards": vectors.nbytes / case.rows.nbytes,
     }
 
 
-def measure_large():
-    rows = make_rows("clustered", 100_000, DIM)
-    vectors = VectorMap(DIM, metric="inner_product")
-    ids = np.arange(len(rows))
-    seconds, _ = timed(vectors.replace, ids, rows)
-    found = {
-        "replace of 100,000, ms": seconds * 1e3,
-        "nbytes / float32": vectors.nbytes / rows.nbytes,
-    }
-    found |= {f"{name}, us": value for name, value in measure_selections(vectors, rows).items()}
-    return found | measure_upserts(vectors, rows)
+def print_figures(name, figures):
+    for what, value in figures.items():
+        shown = value if isinstance(value, str) else f"{value:,.2f}"
+        print(f"{name:26} {what:48} {shown}", flush=True)
+    return figures
+
+
+SETS = (*SMALL_TO_LARGE, *WIDE, MILLION)
+PARTS = {
+    "sizes": (measure_sizes, SETS),
+    "batches": (measure_batches, (HUNDRED_THOUSAND,)),
+    "limits": (measure_limits, (HUNDRED_THOUSAND, MILLION)),
+    "selections": (measure_selections, (HUNDRED_THOUSAND,)),
+    "writes": (measure_writes, (HUNDRED_THOUSAND,)),
+    "threads": (measure_threads, (MILLION,)),
+}
+
+
+def options():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default=",".join(PARTS), help="of: %(default)s")
+    parser.add_argument("--kinds", default=",".join(KINDS), help="of: %(default)s")
+    parser.add_argument("--dims", default="384,768,1536", help="of: %(default)s")
+    parser.add_argument("--most", type=int, default=1_000_000, help="leave out sets of more rows")
+    parser.add_argument("--least", type=int, default=1, help="leave out sets of fewer rows")
+    parser.add_argument("--seconds", type=float, default=6, help="about how long to take each time")
+    parser.add_argument("--json", help="write the record here")
+    return parser.parse_args()
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sizes", default="1000,10000,100000")
-    parser.add_argument("--dim", type=int, default=DIM)
-    parser.add_argument("--kinds", default="uniform,clustered")
-    parser.add_argument("--json", help="write the record here")
-    options = parser.parse_args()
-    restart_with_the_best_peers()
-    machine = f"{platform.machine()}, kernel {kernel()}, numpy {np.__version__}"
-    print(f"{machine}; lower quartiles, one thread, k = {K}")
-    record = {"machine": machine, "empty call, us": measure_empty()}
-    print(f"{'empty map':24} {record['empty call, us']:.2f} us")
-    sizes = [int(size) for size in options.sizes.split(",")]
-    record["sizes"] = measure_sizes(options.kinds.split(","), sizes, options.dim)
-    record["100,000 x 384"] = measure_large()
-    for name, value in record["100,000 x 384"].items():
-        print(f"{name:32} {value:,.2f}")
-    if options.json:
-        Path(options.json).write_text(json.dumps(record, indent=2), encoding="utf-8")
+    chosen = options()
+    environment.restart_at_their_best()
+    record = {"machine": environment.machine(), "figures": {}}
+    print(environment.title(record["machine"]))
+    print(f"lower quartiles, one thread, k = {K}")
+    kinds, dims = chosen.kinds.split(","), [int(dim) for dim in chosen.dims.split(",")]
+    for of in SETS:
+        kind, count, dim = of
+        parts = [part for part in chosen.only.split(",") if of in PARTS[part][1]]
+        if kind in kinds and dim in dims and chosen.least <= count <= chosen.most and parts:
+            case = Case(*of)
+            record["figures"][case.name] = {
+                part: PARTS[part][0](case, chosen.seconds) for part in parts
+            }
+    if chosen.json:
+        environment.write_record(chosen.json, record)
 
 
 if __name__ == "__main__":

@@ -1,63 +1,107 @@
 """VectorMap: search time, recall of its answer, memory."""
 
+from functools import cache
+from itertools import cycle
+
 import numpy as np
 
+from benches.asv import Timed
+from benches.datasets import DIM, queries_of, rows_of
+from benches.exact import K, best_ids, recall
 from mnemic import VectorMap
 
-DIM = 384
-K = 10
+KINDS = ("real", "uniform")
+SIZES = (1_000, 10_000, 100_000)
+QUERIES = 64
 
 
-def unit_rows(count, seed=0):
-    random = np.random.default_rng(seed)
-    centres = random.standard_normal((max(8, count // 100), DIM), dtype=np.float32)
-    rows = centres[random.integers(0, len(centres), count)]
-    rows += 0.7 * random.standard_normal(rows.shape, dtype=np.float32)
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+class Filled:
+    """A filled map, its queries and selections, from the files that `Search.setup_cache` made."""
 
-
-class Search:
-    params = (1_000, 10_000, 100_000)
-    param_names = ("rows",)
-
-    def setup(self, count):
-        self.rows = unit_rows(count)
+    def __init__(self, kind, count):
+        self.rows = np.load(f"{kind}-rows.npy", mmap_mode="r")[:count]
+        self.queries = np.load(f"{kind}-queries.npy")
+        self.upcoming = cycle(self.queries)
         self.vectors = VectorMap(DIM, metric="inner_product")
         self.vectors.replace(np.arange(count), self.rows)
-        self.queries = unit_rows(64, seed=1)
-        self.selection = self.vectors.select(np.arange(0, count, 100))
+        random = np.random.default_rng(2)
+        self.selections = {
+            share: self.vectors.select(random.choice(count, count // share, replace=False))
+            for share in (10, 100)
+        }
 
-    def time_search(self, _count):
-        self.vectors.search(self.queries[0], k=K)
-
-    def time_search_batch_of_64(self, _count):
-        self.vectors.search(self.queries, k=K)
-
-    def time_selection_of_1_percent(self, _count):
-        self.vectors.search(self.queries[0], k=K, allow=self.selection)
-
-    def time_upsert_one(self, _count):
-        self.vectors.upsert([0], self.rows[:1])
-
-    def track_recall(self, count):
-        wide = self.rows.astype(np.float64)
-        found = 0
-        for query in self.queries:
-            scores = wide @ query.astype(np.float64)
-            best = np.lexsort((np.arange(count), -scores))[:K]
-            found += len(set(best) & set(self.vectors.search(query, k=K).ids.tolist()))
-        return found / (K * len(self.queries))
-
-    def track_bytes_per_float32_byte(self, _count):
-        return self.vectors.nbytes / self.rows.nbytes
+    def search(self, allow=None):
+        return self.vectors.search(next(self.upcoming), k=K, allow=allow)
 
 
-class Replace:
-    def setup(self):
-        self.rows = unit_rows(100_000)
+filled = cache(Filled)
 
+
+class Search(Timed):
+    params = (KINDS, SIZES)
+    param_names = ("kind", "rows")
+
+    def setup_cache(self):
+        for kind in KINDS:
+            rows = rows_of(kind, max(SIZES))
+            queries = queries_of(kind, rows, QUERIES)
+            np.save(f"{kind}-rows.npy", rows)
+            np.save(f"{kind}-queries.npy", queries)
+            for count in SIZES:
+                np.save(f"{kind}-{count}-right.npy", best_ids(rows[:count], queries))
+
+    setup_cache.timeout = 900
+
+    def time_search(self, kind, count):
+        filled(kind, count).search()
+
+    def time_search_batch_of_8(self, kind, count):
+        of = filled(kind, count)
+        of.vectors.search(of.queries[:8], k=K)
+
+    def time_search_batch_of_64(self, kind, count):
+        of = filled(kind, count)
+        of.vectors.search(of.queries, k=K)
+
+    def time_selection_of_1_percent(self, kind, count):
+        of = filled(kind, count)
+        of.search(of.selections[100])
+
+    def time_selection_of_10_percent(self, kind, count):
+        of = filled(kind, count)
+        of.search(of.selections[10])
+
+    def time_upsert_one(self, kind, count):
+        of = filled(kind, count)
+        of.vectors.upsert([0], of.rows[:1])
+
+    def track_recall(self, kind, count):
+        of = filled(kind, count)
+        right = np.load(f"{kind}-{count}-right.npy")
+        return recall([of.vectors.search(query, k=K).ids for query in of.queries], right)
+
+
+@cache
+def made_up_rows():
+    """Return rows that take no model to make, so that the memory is theirs and the map's alone."""
+    return rows_of("uniform", max(SIZES))
+
+
+def replaced():
+    vectors = VectorMap(DIM, metric="inner_product")
+    vectors.replace(np.arange(max(SIZES)), made_up_rows())
+    return vectors
+
+
+class Replace(Timed):
     def time_replace(self):
-        VectorMap(DIM).replace(np.arange(len(self.rows)), self.rows)
+        replaced()
+
+    def peakmem_rows_alone(self):
+        made_up_rows()
 
     def peakmem_replace(self):
-        VectorMap(DIM).replace(np.arange(len(self.rows)), self.rows)
+        replaced()
+
+    def track_bytes_per_float32_byte(self):
+        return replaced().nbytes / made_up_rows().nbytes

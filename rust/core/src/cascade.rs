@@ -7,7 +7,7 @@ use crate::prior::PriorRows;
 use crate::probe::{Probe, Stage};
 use crate::quant::rounded_down;
 use crate::segment::{SegmentView, set_bits};
-use crate::simd::{CHUNK, Kernel, Limit, Prior, row_of_bit};
+use crate::simd::{CHUNK, Kernel, Limit, Prior};
 use crate::top_k::{Hit, KthLargest, TopK};
 
 /// Rows that wait for their next stage; enough to hide the fetch, few enough to raise the
@@ -83,7 +83,9 @@ impl<'a> Formula<'a> {
         let mut scaled = threshold * units;
         let prior = here.priors.map(|values| {
             let most = self.prior.map_or(0.0, |prior| f64::from(prior.most));
-            scaled -= PRIOR_SLACK * (threshold.abs() + most) * units;
+            if threshold.is_finite() {
+                scaled -= PRIOR_SLACK * (threshold.abs() + most) * units;
+            }
             Prior { values, factor: (sign * units) as f32 }
         });
         let rows = stage.rows(here.view);
@@ -183,23 +185,14 @@ impl<'a> Cascade<'a> {
         self.formula.limit(probe, stage, here, self.threshold)
     }
 
-    /// Take the rows of `blocks` whose bits are set one stage further than `stage`.
-    pub(crate) fn take(&mut self, here: &Here<'_>, stage: Stage, blocks: &[u32], mask: u64) {
-        for bit in set_bits(mask) {
-            self.keep(here, stage, row_of_bit(blocks, bit));
-        }
-        self.settle(here, PENDING_ROWS);
+    /// The least upper bound at `stage` of a row that may be among the best, the same for every
+    /// probe of an answer.
+    pub(crate) fn least_upper(&self, stage: Stage, here: &Here<'_>) -> f32 {
+        self.limit(&self.probes[0], stage, here).threshold()
     }
 
-    /// As [`Cascade::take`], for rows named by number.
-    pub(crate) fn take_listed(&mut self, here: &Here<'_>, stage: Stage, listed: &[u32], mask: u64) {
-        for bit in set_bits(mask) {
-            self.keep(here, stage, listed[bit]);
-        }
-        self.settle(here, PENDING_ROWS);
-    }
-
-    fn keep(&mut self, here: &Here<'_>, stage: Stage, row: u32) {
+    /// Take a row one step further than `stage`.
+    pub(crate) fn keep(&mut self, here: &Here<'_>, stage: Stage, row: u32) {
         match stage {
             Stage::Sketch => self.wait(here, Stage::Nibbles, row),
             Stage::Nibbles => self.wait(here, Stage::Bytes, row),
@@ -208,12 +201,13 @@ impl<'a> Cascade<'a> {
     }
 
     fn wait(&mut self, here: &Here<'_>, stage: Stage, row: u32) {
-        let rows = stage.rows(here.view);
-        self.kernel.prefetch(std::ptr::from_ref(&rows.bounds()[row as usize]).cast());
-        for line in rows.row(row as usize) {
-            self.kernel.prefetch(line);
-        }
+        self.kernel.prefetch_row(stage.rows(here.view), row as usize);
         self.pending[usize::from(stage == Stage::Bytes)].push(row);
+    }
+
+    /// Bound the rows that wait, where there are many.
+    pub(crate) fn settle_full(&mut self, here: &Here<'_>) {
+        self.settle(here, PENDING_ROWS);
     }
 
     /// Bound the rows that wait, once there are `enough` of them at a stage; call with 1 at the
@@ -225,7 +219,7 @@ impl<'a> Cascade<'a> {
             }
             let mut waiting = std::mem::take(&mut self.pending[at]);
             for listed in waiting.chunks(CHUNK) {
-                let mask = self.reaching_listed(here, stage, listed, &[]);
+                let mask = self.reaching(here, stage, listed);
                 for bit in set_bits(mask) {
                     self.keep(here, stage, listed[bit]);
                 }
@@ -236,18 +230,13 @@ impl<'a> Cascade<'a> {
     }
 
     /// Which of the listed rows may be near enough to one of the probes.
-    pub(crate) fn reaching_listed(
-        &mut self,
-        here: &Here<'_>,
-        stage: Stage,
-        listed: &[u32],
-        ahead: &[u32],
-    ) -> u64 {
+    fn reaching(&mut self, here: &Here<'_>, stage: Stage, listed: &[u32]) -> u64 {
         self.look_at_others();
-        let rows = stage.rows(here.view);
+        let mut uppers = [0.0; CHUNK];
         self.probes.iter().fold(0, |mask, probe| {
             let limit = self.limit(probe, stage, here);
-            mask | self.kernel.reaching_listed(rows, listed, ahead, &limit)
+            let rows = stage.rows(here.view);
+            mask | self.kernel.bound_listed(rows, listed, &[], &limit, &mut uppers)
         })
     }
 
@@ -316,9 +305,7 @@ impl<'a> Cascade<'a> {
             }
             if let Some(next) = self.candidates.get(at + SCORE_AHEAD) {
                 let segment = &vectors.segments[next.segment as usize].segment;
-                for line in segment.vector_lines(next.row as usize) {
-                    self.kernel.prefetch(line);
-                }
+                self.kernel.prefetch(segment.vector_lines(next.row as usize));
             }
             let position = candidate.segment as usize;
             let priors = self.formula.priors(position);

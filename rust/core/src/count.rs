@@ -2,10 +2,11 @@
 
 use crate::cascade::{Formula, Here, Scorer};
 use crate::probe::{Probe, Stage};
+use crate::quant::{norm, power_of_two_for};
 use crate::scan::Scope;
 use crate::segment::set_bits;
 use crate::simd::{CHUNK, EIGHT, Kernel};
-use crate::walk::words_in_play;
+use crate::survey::words_in_play;
 
 /// Count the rows in `scope` that score at least `min_score`.
 pub(crate) fn count(
@@ -17,8 +18,9 @@ pub(crate) fn count(
 ) -> usize {
     let negated: Vec<f32> = query.iter().map(|value| -value).collect();
     let formula = Formula { weight, prior: scope.prior.as_deref() };
-    let probes = [Probe::new(kernel, query)];
-    let negated = Probe::new(kernel, &negated);
+    let power = power_of_two_for(norm(query));
+    let probes = [Probe::new(kernel, query, power)];
+    let negated = Probe::new(kernel, &negated, power);
     let counting = Counting {
         kernel,
         formula,
@@ -72,7 +74,7 @@ impl Counting<'_> {
         let blocks = &numbers[..filled.min(EIGHT)];
         let reach = self.formula.limit(self.probe, Stage::Bytes, here, self.min_score);
         let miss = self.formula.negated_limit(self.negated, Stage::Bytes, here, self.min_score);
-        let mask = |limit| self.kernel.reaching(rows, blocks, limit);
+        let mask = |limit| self.kernel.bound(rows, blocks, limit, &mut [0.0; CHUNK]);
         (mask(&reach), mask(&miss))
     }
 }

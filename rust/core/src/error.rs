@@ -57,7 +57,7 @@ pub enum Error {
     #[error("min_score must be a number, found NaN")]
     ThresholdIsNan,
     /// A weight that does not keep the order of similarities.
-    #[error("weight must be a finite number of at least 0, found {found}")]
+    #[error("weight must be a number from 0 to 1e30, found {found}")]
     WeightOutOfRange {
         /// The weight, as text.
         found: String,

@@ -18,10 +18,10 @@ mod segment;
 mod selection;
 mod simd;
 mod sketch;
+mod survey;
 pub mod text;
 mod top_k;
 mod vector_map;
-mod walk;
 
 pub use error::Error;
 pub use prior::Prior;

@@ -18,6 +18,15 @@ pub(crate) enum Stage {
 }
 
 impl Stage {
+    /// The stage that looks at more of a row.
+    pub(crate) fn next(self) -> Option<Self> {
+        match self {
+            Self::Sketch => Some(Self::Nibbles),
+            Self::Nibbles => Some(Self::Bytes),
+            Self::Bytes => None,
+        }
+    }
+
     /// The codes of a segment that this stage looks at.
     pub(crate) fn rows(self, view: &SegmentView) -> &CodedRows {
         match self {
@@ -44,14 +53,18 @@ impl Probe {
     }
 
     /// Prepare for bytes only; longer scans add planes.
-    pub(crate) fn new(kernel: &dyn Kernel, query: &[f32]) -> Self {
-        Self { codes: Some(kernel.query_codes(query)), ..Self::for_scores(query) }
+    pub(crate) fn new(kernel: &dyn Kernel, query: &[f32], power: f64) -> Self {
+        Self { codes: Some(kernel.query_codes(query, power)), ..Self::for_scores(query) }
     }
 
     /// Prepare for nibbles, and for sketches in `basis`.
-    pub(crate) fn for_long_scan(kernel: &dyn Kernel, query: &[f32], basis: Option<&Basis>) -> Self {
-        let probe = Self::new(kernel, query);
-        let power = probe.codes().power;
+    pub(crate) fn for_long_scan(
+        kernel: &dyn Kernel,
+        query: &[f32],
+        power: f64,
+        basis: Option<&Basis>,
+    ) -> Self {
+        let probe = Self::new(kernel, query, power);
         let nibbles = Some(kernel.signed_bytes(query, power));
         let sketch = basis.map(|basis| basis.plane(kernel, query, &probe.query, power));
         Self { nibbles, sketch, ..probe }

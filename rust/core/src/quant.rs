@@ -220,8 +220,8 @@ pub(crate) fn rounded_down(threshold: f64) -> f32 {
     (threshold as f32).next_down()
 }
 
-/// A query for the bytes: planes of small integers. It is scaled by a power of two to a length in
-/// [0.5, 1).
+/// A query for the bytes: planes of small integers. It is scaled by a power of two, as a rule to a
+/// length in [0.5, 1).
 pub(crate) struct QueryCodes {
     /// The coarse plane and the fine one, of the same length.
     pub(crate) high: Plane,
@@ -319,10 +319,8 @@ fn nearest(scaled: f64) -> i32 {
 impl QueryCodes {
     /// Inlined, so that each kernel compiles it for its own instructions.
     #[inline]
-    pub(crate) fn new(query: &[f32]) -> Self {
-        let unscaled = norm(query);
-        let power = power_of_two_for(unscaled);
-        let length = unscaled * power;
+    pub(crate) fn new(query: &[f32], power: f64) -> Self {
+        let length = norm(query) * power;
         let step = most_of(query, power) / BYTE_PLANES_MOST;
         let mut codes = Self {
             high: Plane::zero(query.len(), 128.0 * f64::from(step as f32), length),
@@ -390,7 +388,7 @@ impl QueryCodes {
 }
 
 /// The power of two that brings `length` into [0.5, 1); 1 for the zero vector.
-fn power_of_two_for(length: f64) -> f64 {
+pub(crate) fn power_of_two_for(length: f64) -> f64 {
     if length == 0.0 {
         return 1.0;
     }
@@ -443,7 +441,7 @@ mod tests {
         ) {
             let (row, query): (Vec<f32>, Vec<f32>) = pairs.into_iter().unzip();
             let (bounds, codes) = encoded(&row);
-            let planes = QueryCodes::new(&query);
+            let planes = QueryCodes::new(&query, power_of_two_for(norm(&query)));
             let (high, low) = (&planes.high.values, &planes.low.values);
             let part = |at: usize| 128 * i64::from(high[at]) + i64::from(low[at]);
             let sum = (0..row.len()).map(|at| codes[at].1 * part(at)).sum();
@@ -503,13 +501,13 @@ mod tests {
     #[test]
     fn the_zero_row_and_the_zero_query_have_bounds_around_zero() {
         let (bounds, _) = encoded(&[0.0; 3]);
-        let (least, most) = QueryCodes::new(&[0.0; 3]).range(bounds.bytes, 0);
+        let (least, most) = QueryCodes::new(&[0.0; 3], 1.0).range(bounds.bytes, 0);
         assert!(least <= 0.0 && (0.0..1e-30).contains(&most));
     }
 
     #[test]
     fn query_planes_reach_their_ends_and_no_further() {
-        let planes = QueryCodes::new(&[1.0, -1.0, 0.25]);
+        let planes = QueryCodes::new(&[1.0, -1.0, 0.25], 0.5);
         let plane = Plane::signed_bytes(&[1.0, -1.0, 0.25], planes.power);
         assert_eq!((plane.values[..3].to_vec(), plane.sum), (vec![127, -127, 32], 32));
         assert_eq!(planes.high.values[..3], [64, -63, 16]);

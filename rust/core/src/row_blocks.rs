@@ -13,6 +13,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::append_buffer::{AppendBuffer, Appender, Line, RegionParts, Slots};
 use crate::quant::RowBound;
 
+/// Bytes of up to so many lines are likely to be scanned: `scan` starts with nibbles in maps of
+/// more than two million components.
+const SCANNED_LINES: usize = 2_000_000 / size_of::<Line>();
+
 /// Rows in a block.
 pub(crate) const BLOCK_ROWS: usize = 8;
 
@@ -83,6 +87,31 @@ impl RowBlocks {
         RowLines { next, left: self.lines, step: self.step(), rows: PhantomData }
     }
 
+    /// The lines of eight filled rows side by side.
+    #[inline]
+    pub(crate) fn eight(&self, rows: [usize; BLOCK_ROWS]) -> EightRows<'_> {
+        let filled = self.filled.load(Ordering::Acquire);
+        assert!(rows.iter().all(|row| *row < filled), "a row that is not there");
+        let start = |row| self.slots[self.first_slot(row)..].as_ptr().cast();
+        let [a, b, c, d, e, f, g, h] = rows;
+        EightRows {
+            starts: [
+                start(a),
+                start(b),
+                start(c),
+                start(d),
+                start(e),
+                start(f),
+                start(g),
+                start(h),
+            ],
+            at: 0,
+            end: self.lines * self.step(),
+            step: self.step(),
+            rows: PhantomData,
+        }
+    }
+
     /// Lines from one of a row's lines to the next.
     #[inline]
     fn step(&self) -> usize {
@@ -126,6 +155,34 @@ impl<'a> Iterator for RowLines<'a> {
         let line = unsafe { &*self.next };
         self.next = self.next.wrapping_add(self.step);
         Some(line)
+    }
+}
+
+/// The lines of eight rows, a step of all of them at a time.
+pub(crate) struct EightRows<'a> {
+    starts: [*const Line; BLOCK_ROWS],
+    /// Lines from `starts` to the next step, and to the end.
+    at: usize,
+    end: usize,
+    step: usize,
+    rows: PhantomData<&'a RowBlocks>,
+}
+
+impl<'a> Iterator for EightRows<'a> {
+    type Item = [&'a Line; BLOCK_ROWS];
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.at == self.end {
+            return None;
+        }
+        let [a, b, c, d, e, f, g, h] = self.starts;
+        // SAFETY: `RowBlocks::eight` checked that the eight rows are filled, so their lines were
+        // written before they were published and never change; `end` is what a row spans.
+        let line = |start: *const Line| unsafe { &*start.wrapping_add(self.at) };
+        let lines = [line(a), line(b), line(c), line(d), line(e), line(f), line(g), line(h)];
+        self.at += self.step;
+        Some(lines)
     }
 }
 
@@ -182,10 +239,9 @@ impl CodedRows {
         rows: usize,
         lines: usize,
     ) -> (Self, CodedRowsAppender) {
-        let order = match packing {
-            Packing::Nibbles => Order::Interleaved,
-            Packing::Bytes => Order::RowByRow,
-        };
+        // The bytes of large segments are read row by row, after their nibbles.
+        let is_scanned = packing == Packing::Nibbles || rows * lines <= SCANNED_LINES;
+        let order = if is_scanned { Order::Interleaved } else { Order::RowByRow };
         let (blocks, row_appender) = RowBlocks::new(parts, rows, lines, order);
         let (bounds, bound_appender) = AppendBuffer::new(parts.slots(rows));
         let appender = CodedRowsAppender { rows: row_appender, bounds: bound_appender };
@@ -202,6 +258,12 @@ impl CodedRows {
     #[inline]
     pub(crate) fn row(&self, row: usize) -> RowLines<'_> {
         self.blocks.row(row)
+    }
+
+    /// As [`RowBlocks::eight`].
+    #[inline]
+    pub(crate) fn eight(&self, rows: [usize; BLOCK_ROWS]) -> EightRows<'_> {
+        self.blocks.eight(rows)
     }
 
     #[inline]
@@ -253,6 +315,21 @@ mod tests {
         assert_eq!(block[8 + 5].0[0], 13 * 7 + 1);
         assert!(blocks.block(2).is_none());
         assert_eq!(blocks.bytes(), 24 * 3 * 64);
+    }
+
+    #[test]
+    fn eight_rows_side_by_side_are_the_rows_alone() {
+        for order in [Order::Interleaved, Order::RowByRow] {
+            let (blocks, mut appender) = rows_of(21, 3, order);
+            (0..21).for_each(|row| appender.append(&row_of(3, row)));
+            let picked = [20, 0, 7, 8, 13, 13, 2, 19];
+            let steps: Vec<_> = blocks.eight(picked).collect();
+            assert_eq!(steps.len(), 3);
+            for (at, row) in picked.iter().enumerate() {
+                let lines: Vec<u8> = steps.iter().map(|step| step[at].0[63]).collect();
+                assert_eq!(lines, read(&blocks, *row));
+            }
+        }
     }
 
     #[test]

@@ -13,10 +13,11 @@ use crate::cascade::{Cascade, Findings, Formula, Here, Scorer, SharedThreshold};
 use crate::index::{Snapshot, VectorRows};
 use crate::prior::PriorRows;
 use crate::probe::Probe;
+use crate::quant::{norm, power_of_two_for};
 use crate::selection::{SegmentRows, SelectedRows};
-use crate::simd::Kernel;
+use crate::simd::{EIGHT, Kernel};
+use crate::survey::{Survey, rows_in_play};
 use crate::top_k::Hit;
-use crate::walk::{Walk, rows_in_play};
 
 /// Up to this many rows scoring all of them beats bounding them first (`docs/kernel.md`).
 const SCORE_ALL_ROWS: usize = 48;
@@ -28,8 +29,12 @@ const SCORE_ALL_SHARE: usize = 4;
 /// half of them saves nothing.
 const LONG_COMPONENTS: usize = 2_000_000;
 
-/// Queries in one pass over the rows; their planes stay in the nearest caches.
-const PASS_QUERIES: usize = 64;
+/// Queries in one pass over the rows.
+const PASS_QUERIES: usize = EIGHT;
+
+/// Queries of one answer are bounded in one unit; ones this much shorter than the longest would
+/// come near the smallest numbers.
+const LEAST_LENGTH: f64 = 1.0 / 16.0;
 
 /// What to look for.
 pub(crate) struct Wanted<'a> {
@@ -79,12 +84,17 @@ fn answers(
     let k = wanted.k.min(rows);
     let is_long = vectors.places.len() * wanted.dim >= LONG_COMPONENTS;
     let few = rows <= SCORE_ALL_ROWS || k >= rows / SCORE_ALL_SHARE;
-    let prepare = |query: &&[f32]| match (few, is_long) {
-        (true, _) => Probe::for_scores(query),
-        (false, false) => Probe::new(kernel, query),
-        (false, true) => Probe::for_long_scan(kernel, query, vectors.basis.as_deref()),
+    let powers = queries.chunks(united).map(common_power);
+    let powers: Vec<Option<f64>> = powers.flat_map(|power| vec![power; united]).collect();
+    let few = few || powers.contains(&None);
+    let prepare = |(query, power): (&&[f32], &Option<f64>)| match (few, is_long, power) {
+        (false, false, Some(power)) => Probe::new(kernel, query, *power),
+        (false, true, Some(power)) => {
+            Probe::for_long_scan(kernel, query, *power, vectors.basis.as_deref())
+        }
+        _ => Probe::for_scores(query),
     };
-    let probes = queries.iter().map(prepare).collect();
+    let probes = queries.iter().zip(&powers).map(prepare).collect();
     let (min_score, weight) = (wanted.min_score, wanted.weight);
     let search =
         Search { kernel, scope: scope.clone(), probes, united, k, min_score, weight, is_long };
@@ -92,6 +102,15 @@ fn answers(
         return search.probes.chunks(united).map(|probes| search.score_all(probes)).collect();
     }
     search.bound(wanted.threads.min(vectors.segments.len()))
+}
+
+/// The power of two by which the queries of one answer are scaled; none where their lengths are
+/// too far apart.
+fn common_power(queries: &[&[f32]]) -> Option<f64> {
+    let lengths: Vec<f64> = queries.iter().map(|query| norm(query)).collect();
+    let power = power_of_two_for(lengths.iter().fold(0.0, |most, length| most.max(*length)));
+    let is_near = |length: &f64| queries.len() == 1 || length * power >= LEAST_LENGTH;
+    lengths.iter().all(is_near).then_some(power)
 }
 
 /// A prepared search.
@@ -170,13 +189,13 @@ impl Search {
             Cascade::new(self.kernel, probes, formula, self.k, self.min_score, threshold)
         };
         let cascades = self.probes.chunks(self.united).enumerate().map(cascade).collect();
-        let mut walk = Walk::new(self.kernel, cascades, self.is_long);
+        let mut survey = Survey::new(self.kernel, cascades, self.k, self.is_long);
         loop {
             let position = next.fetch_add(1, Ordering::Relaxed);
             if position >= self.vectors().segments.len() {
-                return walk.into_cascades();
+                return survey.resolve();
             }
-            walk.segment(&self.here(position), self.allowed(position));
+            survey.look_over(self.here(position), self.allowed(position));
         }
     }
 

@@ -23,6 +23,9 @@ pub enum Metric {
 /// what `get` returned changes nothing.
 const UNIT_TOLERANCE: f64 = 1.0 / (1 << 22) as f64;
 
+/// Larger weights could make scores infinite.
+const MOST_WEIGHT: f64 = 1e30;
+
 /// What limits a search.
 pub struct Search<'a> {
     /// Number of hits wanted.
@@ -31,7 +34,7 @@ pub struct Search<'a> {
     pub allow: Option<&'a Selection>,
     /// Least score of a hit, inclusive; minus infinity allows all.
     pub min_score: f64,
-    /// What the inner product is multiplied by, at least 0.
+    /// What the inner product is multiplied by, 0 to 1e30.
     pub weight: f64,
     /// What is added to it.
     pub prior: Option<&'a Prior>,
@@ -201,7 +204,7 @@ impl VectorMap {
         if search.min_score.is_nan() {
             return Err(Error::ThresholdIsNan);
         }
-        if !(search.weight >= 0.0 && search.weight.is_finite()) {
+        if !(0.0..=MOST_WEIGHT).contains(&search.weight) {
             return Err(Error::WeightOutOfRange { found: search.weight.to_string() });
         }
         Ok(())

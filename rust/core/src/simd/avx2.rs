@@ -5,7 +5,7 @@
 use std::arch::x86_64::*;
 
 use super::eights::{self, Instructions};
-use super::{EIGHT, EightLimits, Kernel, Limit};
+use super::{EIGHT, EightLimits, Kernel, Limit, Uppers};
 use crate::append_buffer::Line;
 use crate::quant::{self, LINE_COMPONENTS, Plane, QueryCodes, RowBound, RowBounds};
 use crate::row_blocks::{CodedRows, RowLines};
@@ -34,9 +34,9 @@ impl Kernel for Avx2 {
         unsafe { encode(row, bytes, nibbles) }
     }
 
-    fn query_codes(&self, query: &[f32]) -> QueryCodes {
+    fn query_codes(&self, query: &[f32], power: f64) -> QueryCodes {
         // SAFETY: as in `dot`.
-        unsafe { query_codes(query) }
+        unsafe { query_codes(query, power) }
     }
 
     fn signed_bytes(&self, values: &[f32], power: f64) -> Plane {
@@ -49,50 +49,83 @@ impl Kernel for Avx2 {
         unsafe { code_sum(bytes, query) }
     }
 
-    fn reaching(&self, rows: &CodedRows, blocks: &[u32], limit: &Limit<'_>) -> u64 {
+    fn bound(
+        &self,
+        rows: &CodedRows,
+        blocks: &[u32],
+        limit: &Limit<'_>,
+        uppers: &mut Uppers,
+    ) -> u64 {
         // SAFETY: as in `dot`.
-        unsafe { reaching(rows, blocks, limit) }
+        unsafe { bound(rows, blocks, limit, uppers) }
     }
 
-    fn reaching_listed(
+    fn bound_listed(
         &self,
         rows: &CodedRows,
         listed: &[u32],
         ahead: &[u32],
         limit: &Limit<'_>,
+        uppers: &mut Uppers,
     ) -> u64 {
         // SAFETY: as in `dot`.
-        unsafe { reaching_listed(rows, listed, ahead, limit) }
+        unsafe { bound_listed(rows, listed, ahead, limit, uppers) }
     }
 
-    fn reaching_many(
+    fn bound_many(
         &self,
         rows: &CodedRows,
         blocks: &[u32],
         limits: &EightLimits<'_>,
+        uppers: &mut [Uppers; EIGHT],
     ) -> [u64; EIGHT] {
         // SAFETY: as in `dot`.
-        unsafe { reaching_many(rows, blocks, limits) }
+        unsafe { bound_many(rows, blocks, limits, uppers) }
     }
 
-    fn prefetch(&self, line: *const Line) {
-        Instructions::prefetch(*self, line);
+    fn positions_reaching(&self, uppers: &[f32], threshold: f32, positions: &mut Vec<u32>) {
+        // SAFETY: as in `dot`.
+        unsafe { positions_reaching(uppers, threshold, positions) }
+    }
+
+    fn prefetch(&self, lines: &[Line]) {
+        lines.iter().for_each(|line| Instructions::prefetch(*self, line));
+    }
+
+    fn prefetch_row(&self, rows: &CodedRows, row: usize) {
+        eights::prefetch_row(*self, rows, row);
     }
 }
 
 #[target_feature(enable = "avx2,fma")]
-fn reaching(rows: &CodedRows, blocks: &[u32], limit: &Limit<'_>) -> u64 {
-    eights::reaching(Avx2(()), rows, blocks, limit)
+fn bound(rows: &CodedRows, blocks: &[u32], limit: &Limit<'_>, uppers: &mut Uppers) -> u64 {
+    eights::bound(Avx2(()), rows, blocks, limit, uppers)
 }
 
 #[target_feature(enable = "avx2,fma")]
-fn reaching_listed(rows: &CodedRows, listed: &[u32], ahead: &[u32], limit: &Limit<'_>) -> u64 {
-    eights::reaching_listed(Avx2(()), rows, listed, ahead, limit)
+fn bound_listed(
+    rows: &CodedRows,
+    listed: &[u32],
+    ahead: &[u32],
+    limit: &Limit<'_>,
+    uppers: &mut Uppers,
+) -> u64 {
+    eights::bound_listed(Avx2(()), rows, listed, ahead, limit, uppers)
 }
 
 #[target_feature(enable = "avx2,fma")]
-fn reaching_many(rows: &CodedRows, blocks: &[u32], limits: &EightLimits<'_>) -> [u64; EIGHT] {
-    eights::reaching_many(Avx2(()), rows, blocks, limits)
+fn bound_many(
+    rows: &CodedRows,
+    blocks: &[u32],
+    limits: &EightLimits<'_>,
+    uppers: &mut [Uppers; EIGHT],
+) -> [u64; EIGHT] {
+    eights::bound_many(Avx2(()), rows, blocks, limits, uppers)
+}
+
+#[target_feature(enable = "avx2,fma")]
+fn positions_reaching(uppers: &[f32], threshold: f32, positions: &mut Vec<u32>) {
+    eights::positions_reaching(Avx2(()), uppers, threshold, positions);
 }
 
 impl Instructions for Avx2 {
@@ -144,15 +177,28 @@ impl Instructions for Avx2 {
         bounds: &[RowBound; EIGHT],
         limit: &Limit<'_>,
         priors: Option<&[f32; EIGHT]>,
+        uppers: &mut [f32; EIGHT],
     ) -> u64 {
         // SAFETY: as in `zero`.
-        unsafe { rows_reaching(totals, bounds, limit, priors) }
+        unsafe { rows_reaching(totals, bounds, limit, priors, uppers) }
     }
 
     #[inline(always)]
-    fn limits_reached(self, totals: __m256i, bound: RowBound, limits: &EightLimits<'_>) -> u64 {
+    fn limits_reached(
+        self,
+        totals: __m256i,
+        bound: RowBound,
+        limits: &EightLimits<'_>,
+        uppers: &mut [f32; EIGHT],
+    ) -> u64 {
         // SAFETY: as in `zero`.
-        unsafe { limits_reached(totals, bound, limits) }
+        unsafe { limits_reached(totals, bound, limits, uppers) }
+    }
+
+    #[inline(always)]
+    fn not_below(self, uppers: &[f32; EIGHT], threshold: f32) -> u64 {
+        // SAFETY: as in `zero`.
+        unsafe { not_below(uppers, threshold) }
     }
 
     #[inline(always)]
@@ -211,7 +257,7 @@ fn upper_half(pairs: __m256i) -> __m256 {
     _mm256_castsi256_ps(_mm256_and_si256(pairs, mask))
 }
 
-/// Which of eight upper bounds are not below the threshold.
+/// The upper bounds of eight rows, and which of them are not below the threshold.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 pub(super) fn rows_reaching(
@@ -219,6 +265,7 @@ pub(super) fn rows_reaching(
     bounds: &[RowBound; EIGHT],
     limit: &Limit<'_>,
     priors: Option<&[f32; EIGHT]>,
+    uppers: &mut [f32; EIGHT],
 ) -> u64 {
     let bounds = transposed(bounds);
     let twice = _mm256_add_epi32(totals, totals);
@@ -231,15 +278,34 @@ pub(super) fn rows_reaching(
     if let (Some(values), Some(prior)) = (priors, limit.prior) {
         upper = _mm256_fmadd_ps(load_f32x8(values), _mm256_set1_ps(prior.factor), upper);
     }
-    // Not-less-than, unordered: a bound that overflowed to NaN must keep its row.
-    let keep = _mm256_cmp_ps::<_CMP_NLT_UQ>(upper, _mm256_set1_ps(limit.threshold));
+    store_f32x8(uppers, without_nan(upper));
+    not_below(uppers, limit.threshold)
+}
+
+/// A bound that overflowed to NaN becomes infinite and so keeps its row: `min` returns its second
+/// operand where the first is NaN.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn without_nan(upper: __m256) -> __m256 {
+    _mm256_min_ps(upper, _mm256_set1_ps(f32::INFINITY))
+}
+
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+pub(super) fn not_below(uppers: &[f32; EIGHT], threshold: f32) -> u64 {
+    let keep = _mm256_cmp_ps::<_CMP_GE_OQ>(load_f32x8(uppers), _mm256_set1_ps(threshold));
     u64::from(_mm256_movemask_ps(keep).cast_unsigned())
 }
 
-/// Which of eight limits one row's upper bounds are not below.
+/// One row's upper bounds for eight limits, and which of these they are not below.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-pub(super) fn limits_reached(totals: __m256i, bound: RowBound, limits: &EightLimits<'_>) -> u64 {
+pub(super) fn limits_reached(
+    totals: __m256i,
+    bound: RowBound,
+    limits: &EightLimits<'_>,
+    uppers: &mut [f32; EIGHT],
+) -> u64 {
     let twice = _mm256_add_epi32(totals, totals);
     let centred = _mm256_cvtepi32_ps(_mm256_sub_epi32(twice, load_i32x8(&limits.middle)));
     let middle = _mm256_mul_ps(centred, load_f32x8(&limits.factor));
@@ -248,7 +314,9 @@ pub(super) fn limits_reached(totals: __m256i, bound: RowBound, limits: &EightLim
     let slack = _mm256_fmadd_ps(_mm256_set1_ps(tail.value()), load_f32x8(&limits.tail), slack);
     let slack = _mm256_fmadd_ps(_mm256_set1_ps(residual.value()), load_f32x8(&limits.norm), slack);
     let upper = _mm256_fmadd_ps(_mm256_set1_ps(scale.value()), middle, slack);
-    let keep = _mm256_cmp_ps::<_CMP_NLT_UQ>(upper, load_f32x8(&limits.threshold));
+    let upper = without_nan(upper);
+    store_f32x8(uppers, upper);
+    let keep = _mm256_cmp_ps::<_CMP_GE_OQ>(upper, load_f32x8(&limits.threshold));
     u64::from(_mm256_movemask_ps(keep).cast_unsigned())
 }
 
@@ -322,8 +390,8 @@ fn encode(row: &[f32], bytes: &mut [u8], nibbles: &mut [u8]) -> RowBounds {
 }
 
 #[target_feature(enable = "avx2,fma")]
-fn query_codes(query: &[f32]) -> QueryCodes {
-    QueryCodes::new(query)
+fn query_codes(query: &[f32], power: f64) -> QueryCodes {
+    QueryCodes::new(query, power)
 }
 
 #[target_feature(enable = "avx2,fma")]
@@ -392,6 +460,13 @@ fn load_i8x32(bytes: &[i8; 32]) -> __m256i {
 fn load_f32x8(values: &[f32; 8]) -> __m256 {
     // SAFETY: the reference covers the eight floats, and the load needs no alignment.
     unsafe { _mm256_loadu_ps(values.as_ptr()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn store_f32x8(values: &mut [f32; 8], eight: __m256) {
+    // SAFETY: the reference covers the eight floats, and the store needs no alignment.
+    unsafe { _mm256_storeu_ps(values.as_mut_ptr(), eight) };
 }
 
 #[inline]

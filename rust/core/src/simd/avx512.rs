@@ -7,7 +7,7 @@
 use std::arch::x86_64::*;
 
 use super::eights::{self, Instructions};
-use super::{EIGHT, EightLimits, Kernel, Limit, avx2};
+use super::{EIGHT, EightLimits, Kernel, Limit, Uppers, avx2};
 use crate::append_buffer::Line;
 use crate::quant::{self, LINE_COMPONENTS, Plane, QueryCodes, RowBound, RowBounds};
 use crate::row_blocks::{CodedRows, RowLines};
@@ -42,9 +42,9 @@ impl Kernel for Avx512Vnni {
         unsafe { encode(row, bytes, nibbles) }
     }
 
-    fn query_codes(&self, query: &[f32]) -> QueryCodes {
+    fn query_codes(&self, query: &[f32], power: f64) -> QueryCodes {
         // SAFETY: as in `dot`.
-        unsafe { query_codes(query) }
+        unsafe { query_codes(query, power) }
     }
 
     fn signed_bytes(&self, values: &[f32], power: f64) -> Plane {
@@ -57,50 +57,83 @@ impl Kernel for Avx512Vnni {
         unsafe { code_sum(bytes, query) }
     }
 
-    fn reaching(&self, rows: &CodedRows, blocks: &[u32], limit: &Limit<'_>) -> u64 {
+    fn bound(
+        &self,
+        rows: &CodedRows,
+        blocks: &[u32],
+        limit: &Limit<'_>,
+        uppers: &mut Uppers,
+    ) -> u64 {
         // SAFETY: as in `dot`.
-        unsafe { reaching(rows, blocks, limit) }
+        unsafe { bound(rows, blocks, limit, uppers) }
     }
 
-    fn reaching_listed(
+    fn bound_listed(
         &self,
         rows: &CodedRows,
         listed: &[u32],
         ahead: &[u32],
         limit: &Limit<'_>,
+        uppers: &mut Uppers,
     ) -> u64 {
         // SAFETY: as in `dot`.
-        unsafe { reaching_listed(rows, listed, ahead, limit) }
+        unsafe { bound_listed(rows, listed, ahead, limit, uppers) }
     }
 
-    fn reaching_many(
+    fn bound_many(
         &self,
         rows: &CodedRows,
         blocks: &[u32],
         limits: &EightLimits<'_>,
+        uppers: &mut [Uppers; EIGHT],
     ) -> [u64; EIGHT] {
         // SAFETY: as in `dot`.
-        unsafe { reaching_many(rows, blocks, limits) }
+        unsafe { bound_many(rows, blocks, limits, uppers) }
     }
 
-    fn prefetch(&self, line: *const Line) {
-        Instructions::prefetch(*self, line);
+    fn positions_reaching(&self, uppers: &[f32], threshold: f32, positions: &mut Vec<u32>) {
+        // SAFETY: as in `dot`.
+        unsafe { positions_reaching(uppers, threshold, positions) }
+    }
+
+    fn prefetch(&self, lines: &[Line]) {
+        lines.iter().for_each(|line| Instructions::prefetch(*self, line));
+    }
+
+    fn prefetch_row(&self, rows: &CodedRows, row: usize) {
+        eights::prefetch_row(*self, rows, row);
     }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn reaching(rows: &CodedRows, blocks: &[u32], limit: &Limit<'_>) -> u64 {
-    eights::reaching(Avx512Vnni(()), rows, blocks, limit)
+fn bound(rows: &CodedRows, blocks: &[u32], limit: &Limit<'_>, uppers: &mut Uppers) -> u64 {
+    eights::bound(Avx512Vnni(()), rows, blocks, limit, uppers)
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn reaching_listed(rows: &CodedRows, listed: &[u32], ahead: &[u32], limit: &Limit<'_>) -> u64 {
-    eights::reaching_listed(Avx512Vnni(()), rows, listed, ahead, limit)
+fn bound_listed(
+    rows: &CodedRows,
+    listed: &[u32],
+    ahead: &[u32],
+    limit: &Limit<'_>,
+    uppers: &mut Uppers,
+) -> u64 {
+    eights::bound_listed(Avx512Vnni(()), rows, listed, ahead, limit, uppers)
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn reaching_many(rows: &CodedRows, blocks: &[u32], limits: &EightLimits<'_>) -> [u64; EIGHT] {
-    eights::reaching_many(Avx512Vnni(()), rows, blocks, limits)
+fn bound_many(
+    rows: &CodedRows,
+    blocks: &[u32],
+    limits: &EightLimits<'_>,
+    uppers: &mut [Uppers; EIGHT],
+) -> [u64; EIGHT] {
+    eights::bound_many(Avx512Vnni(()), rows, blocks, limits, uppers)
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
+fn positions_reaching(uppers: &[f32], threshold: f32, positions: &mut Vec<u32>) {
+    eights::positions_reaching(Avx512Vnni(()), uppers, threshold, positions);
 }
 
 impl Instructions for Avx512Vnni {
@@ -152,15 +185,28 @@ impl Instructions for Avx512Vnni {
         bounds: &[RowBound; EIGHT],
         limit: &Limit<'_>,
         priors: Option<&[f32; EIGHT]>,
+        uppers: &mut [f32; EIGHT],
     ) -> u64 {
         // SAFETY: as in `zero`.
-        unsafe { avx2::rows_reaching(totals, bounds, limit, priors) }
+        unsafe { avx2::rows_reaching(totals, bounds, limit, priors, uppers) }
     }
 
     #[inline(always)]
-    fn limits_reached(self, totals: __m256i, bound: RowBound, limits: &EightLimits<'_>) -> u64 {
+    fn limits_reached(
+        self,
+        totals: __m256i,
+        bound: RowBound,
+        limits: &EightLimits<'_>,
+        uppers: &mut [f32; EIGHT],
+    ) -> u64 {
         // SAFETY: as in `zero`.
-        unsafe { avx2::limits_reached(totals, bound, limits) }
+        unsafe { avx2::limits_reached(totals, bound, limits, uppers) }
+    }
+
+    #[inline(always)]
+    fn not_below(self, uppers: &[f32; EIGHT], threshold: f32) -> u64 {
+        // SAFETY: as in `zero`.
+        unsafe { avx2::not_below(uppers, threshold) }
     }
 
     #[inline(always)]
@@ -226,8 +272,8 @@ fn encode(row: &[f32], bytes: &mut [u8], nibbles: &mut [u8]) -> RowBounds {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn query_codes(query: &[f32]) -> QueryCodes {
-    QueryCodes::new(query)
+fn query_codes(query: &[f32], power: f64) -> QueryCodes {
+    QueryCodes::new(query, power)
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]

@@ -6,10 +6,11 @@
     reason = "else they would be compiled without vector instructions"
 )]
 
-use super::{CHUNK, EIGHT, EightLimits, Limit, eight};
+use super::{CHUNK, EIGHT, EightLimits, Limit, Uppers, eight};
 use crate::append_buffer::Line;
 use crate::quant::{LINE_COMPONENTS, RowBound};
 use crate::row_blocks::{CodedRows, Packing, RowLines};
+use crate::segment::set_bits;
 
 /// How many cache lines ahead a scan fetches.
 const LINES_AHEAD: usize = 24;
@@ -35,79 +36,90 @@ pub(super) trait Instructions: Copy {
     fn add_bytes(self, sum: Self::Sum, line: &Line, parts: Self::ByteParts) -> Self::Sum;
     /// Lane `i` of the result is the total of `sums[i]`.
     fn totals(self, sums: [Self::Sum; EIGHT]) -> Self::Sums;
-    /// Which of eight rows reach the limit; `priors` are already in its units.
+    /// Upper bounds of eight rows, and which of them reach the limit.
     fn rows_reaching(
         self,
         totals: Self::Sums,
         bounds: &[RowBound; EIGHT],
         limit: &Limit<'_>,
         priors: Option<&[f32; EIGHT]>,
+        uppers: &mut [f32; EIGHT],
     ) -> u64;
-    /// Which of eight limits a row reaches.
-    fn limits_reached(self, totals: Self::Sums, bound: RowBound, limits: &EightLimits<'_>) -> u64;
+    /// A row's upper bounds in the units of eight limits, and which of these it reaches.
+    fn limits_reached(
+        self,
+        totals: Self::Sums,
+        bound: RowBound,
+        limits: &EightLimits<'_>,
+        uppers: &mut [f32; EIGHT],
+    ) -> u64;
+    /// Which of eight bounds are not below a threshold.
+    fn not_below(self, uppers: &[f32; EIGHT], threshold: f32) -> u64;
     fn prefetch(self, line: *const Line);
 }
 
-/// [`super::Kernel::reaching`].
+/// [`super::Kernel::bound`].
 #[inline(always)]
-pub(super) fn reaching<I: Instructions>(
+pub(super) fn bound<I: Instructions>(
     cpu: I,
     rows: &CodedRows,
     blocks: &[u32],
     limit: &Limit<'_>,
+    uppers: &mut Uppers,
 ) -> u64 {
-    assert!(blocks.len() <= EIGHT);
     let filled = rows.bounds().len();
     let mut mask = 0;
-    for (at, block) in blocks.iter().enumerate() {
+    let eights = uppers.as_chunks_mut().0;
+    for (at, (block, uppers)) in blocks.iter().zip(eights).enumerate() {
         let start = *block as usize * EIGHT;
         mask |= match rows.block(*block as usize) {
-            Some(lines) => block_reaching(cpu, rows, lines, start, limit),
+            Some(lines) => bound_block(cpu, rows, lines, start, limit, uppers),
             None => {
                 let count = EIGHT.min(filled - start);
-                picked_reaching::<true, _>(cpu, rows, eight_from(start, count), count, limit)
+                bound_picked::<true, _>(cpu, rows, eight_from(start, count), count, limit, uppers)
             }
         } << (at * EIGHT);
     }
     mask
 }
 
-/// [`super::Kernel::reaching_listed`].
+/// [`super::Kernel::bound_listed`].
 #[inline(always)]
-pub(super) fn reaching_listed<I: Instructions>(
+pub(super) fn bound_listed<I: Instructions>(
     cpu: I,
     rows: &CodedRows,
     listed: &[u32],
     ahead: &[u32],
     limit: &Limit<'_>,
+    uppers: &mut Uppers,
 ) -> u64 {
-    assert!(listed.len() <= CHUNK);
     let mut mask = 0;
-    for (part, here) in listed.chunks(EIGHT).enumerate() {
+    let eights = uppers.as_chunks_mut().0;
+    for (part, (here, uppers)) in listed.chunks(EIGHT).zip(eights).enumerate() {
         for at in part * EIGHT + ROWS_AHEAD..(part + 1) * EIGHT + ROWS_AHEAD {
             if let Some(row) = listed.get(at).or_else(|| ahead.get(at - listed.len())) {
                 prefetch_row(cpu, rows, *row as usize);
             }
         }
         let picked = eight(|at| here[at.min(here.len() - 1)] as usize);
-        let bits = picked_reaching::<false, _>(cpu, rows, picked, here.len(), limit);
+        let bits = bound_picked::<false, _>(cpu, rows, picked, here.len(), limit, uppers);
         mask |= bits << (part * EIGHT);
     }
     mask
 }
 
-/// [`super::Kernel::reaching_many`].
+/// [`super::Kernel::bound_many`].
 #[inline(always)]
-pub(super) fn reaching_many<I: Instructions>(
+pub(super) fn bound_many<I: Instructions>(
     cpu: I,
     rows: &CodedRows,
     blocks: &[u32],
     limits: &EightLimits<'_>,
+    uppers: &mut [Uppers; EIGHT],
 ) -> [u64; EIGHT] {
-    assert!(blocks.len() <= EIGHT);
     let mut masks = [0; EIGHT];
     let all = rows.bounds();
-    for (at, block) in blocks.iter().enumerate() {
+    for (at, block) in blocks.iter().enumerate().take(EIGHT) {
         let start = *block as usize * EIGHT;
         for (row, bound) in all[start..].iter().take(EIGHT).enumerate() {
             let lines = rows.row(start + row);
@@ -115,19 +127,37 @@ pub(super) fn reaching_many<I: Instructions>(
                 Packing::Nibbles => nibble_totals_of_row(cpu, lines, limits),
                 Packing::Bytes => byte_totals_of_row(cpu, lines, limits),
             };
-            let reached = cpu.limits_reached(totals, *bound, limits);
-            if reached != 0 {
-                for (query, mask) in masks.iter_mut().enumerate() {
-                    *mask |= (reached >> query & 1) << (at * EIGHT + row);
-                }
+            let mut of_row = [0.0; EIGHT];
+            let reached = cpu.limits_reached(totals, *bound, limits, &mut of_row);
+            let bit = at * EIGHT + row;
+            for query in 0..EIGHT {
+                uppers[query][bit] = of_row[query];
+                masks[query] |= (reached >> query & 1) << bit;
             }
         }
     }
     masks
 }
 
+/// [`super::Kernel::positions_reaching`].
 #[inline(always)]
-fn prefetch_row<I: Instructions>(cpu: I, rows: &CodedRows, row: usize) {
+pub(super) fn positions_reaching<I: Instructions>(
+    cpu: I,
+    uppers: &[f32],
+    threshold: f32,
+    positions: &mut Vec<u32>,
+) {
+    for (at, eight) in uppers.as_chunks().0.iter().enumerate() {
+        let bits = cpu.not_below(eight, threshold);
+        if bits != 0 {
+            positions.extend(set_bits(bits).map(|bit| (at * EIGHT + bit) as u32));
+        }
+    }
+}
+
+/// [`super::Kernel::prefetch_row`].
+#[inline(always)]
+pub(super) fn prefetch_row<I: Instructions>(cpu: I, rows: &CodedRows, row: usize) {
     cpu.prefetch(std::ptr::from_ref(&rows.bounds()[row]).cast());
     for line in rows.row(row) {
         cpu.prefetch(line);
@@ -141,12 +171,13 @@ fn eight_from(first: usize, count: usize) -> [usize; EIGHT] {
 }
 
 #[inline(always)]
-fn block_reaching<I: Instructions>(
+fn bound_block<I: Instructions>(
     cpu: I,
     rows: &CodedRows,
     block: &[Line],
     start: usize,
     limit: &Limit<'_>,
+    uppers: &mut [f32; EIGHT],
 ) -> u64 {
     let lines = BlockLines(block.as_chunks().0.iter());
     let bounds = rows.bounds()[start..].first_chunk().expect("a whole block has eight bounds");
@@ -154,25 +185,26 @@ fn block_reaching<I: Instructions>(
         .prior
         .map(|prior| prior.values[start..].first_chunk().expect("every row has a prior"));
     let totals = totals::<true, _>(cpu, rows.packing, lines, limit);
-    cpu.rows_reaching(totals, bounds, limit, priors)
+    cpu.rows_reaching(totals, bounds, limit, priors, uppers)
 }
 
-/// The bits of the first `count` of eight rows named by number; with `AHEAD` what follows them is
+/// Bound the first `count` of eight rows named by number; with `AHEAD` what follows them is
 /// fetched.
 #[inline(always)]
-fn picked_reaching<const AHEAD: bool, I: Instructions>(
+fn bound_picked<const AHEAD: bool, I: Instructions>(
     cpu: I,
     rows: &CodedRows,
     picked: [usize; EIGHT],
     count: usize,
     limit: &Limit<'_>,
+    uppers: &mut [f32; EIGHT],
 ) -> u64 {
-    let lines = PickedLines(eight(|at| rows.row(picked[at])));
+    let lines = rows.eight(picked);
     let bounds = rows.bounds();
     let bounds = eight(|at| bounds[picked[at]]);
     let priors = limit.prior.map(|prior| eight(|at| prior.values[picked[at]]));
     let totals = totals::<AHEAD, _>(cpu, rows.packing, lines, limit);
-    let bits = cpu.rows_reaching(totals, &bounds, limit, priors.as_ref());
+    let bits = cpu.rows_reaching(totals, &bounds, limit, priors.as_ref(), uppers);
     bits & (u64::MAX >> (CHUNK - count))
 }
 
@@ -219,7 +251,7 @@ fn byte_totals<'a, const AHEAD: bool, I: Instructions>(
         let parts = cpu.byte_parts(parts);
         for (sum, line) in sums.iter_mut().zip(lines) {
             if AHEAD {
-                cpu.prefetch(std::ptr::from_ref(line).wrapping_add(8 * plane.len() / 64));
+                cpu.prefetch(std::ptr::from_ref(line).wrapping_add(LINES_AHEAD));
             }
             *sum = cpu.add_bytes(*sum, line, parts);
         }
@@ -259,8 +291,7 @@ fn byte_totals_of_row<I: Instructions>(
     cpu.totals(sums)
 }
 
-/// The lines of a whole block, eight rows a step. Like [`PickedLines`] an iterator of its own,
-/// because closures inside vector functions are not inlined into the adaptors they are given to.
+/// The lines of a whole block, eight rows a step. An iterator of its own, because closures inside vector functions are not inlined into the adaptors they are given to.
 struct BlockLines<'a>(std::slice::Iter<'a, [Line; EIGHT]>);
 
 impl<'a> Iterator for BlockLines<'a> {
@@ -269,27 +300,5 @@ impl<'a> Iterator for BlockLines<'a> {
     #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         self.0.next().map(<[Line; EIGHT]>::each_ref)
-    }
-}
-
-/// The lines of eight rows anywhere.
-struct PickedLines<'a>([RowLines<'a>; EIGHT]);
-
-impl<'a> Iterator for PickedLines<'a> {
-    type Item = [&'a Line; EIGHT];
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<Self::Item> {
-        let [a, b, c, d, e, f, g, h] = &mut self.0;
-        Some([
-            a.next()?,
-            b.next()?,
-            c.next()?,
-            d.next()?,
-            e.next()?,
-            f.next()?,
-            g.next()?,
-            h.next()?,
-        ])
     }
 }

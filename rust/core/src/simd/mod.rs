@@ -7,6 +7,8 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod eights;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod portable;
 #[cfg(test)]
 mod tests;
@@ -49,6 +51,15 @@ pub(crate) struct Prior<'a> {
 }
 
 impl<'a> Limit<'a> {
+    pub(crate) fn threshold(&self) -> f32 {
+        self.threshold
+    }
+
+    /// The same with a threshold that is at least this.
+    pub(crate) fn raised_to(self, threshold: f32) -> Self {
+        Self { threshold: self.threshold.max(threshold), ..self }
+    }
+
     pub(crate) fn new(
         packing: Packing,
         plane: &'a Plane,
@@ -89,7 +100,21 @@ impl<'a> EightLimits<'a> {
             threshold: eight(|at| limit(at).threshold),
         }
     }
+
+    /// One of them alone.
+    fn limit(&self, query: usize) -> Limit<'a> {
+        Limit {
+            plane: self.planes[query],
+            threshold: self.threshold[query],
+            middle: self.middle[query],
+            factor: self.factor[query],
+            prior: None,
+        }
+    }
 }
+
+/// Upper bounds of up to 64 rows, never NaN: a bound that overflows is infinite.
+pub(crate) type Uppers = [f32; CHUNK];
 
 /// The row that a bit of a mask over blocks stands for.
 pub(crate) fn row_of_bit(blocks: &[u32], bit: usize) -> u32 {
@@ -115,7 +140,7 @@ pub(crate) trait Kernel: Sync {
     fn encode(&self, row: &[f32], bytes: &mut [u8], nibbles: &mut [u8]) -> RowBounds;
 
     /// [`QueryCodes::new`], compiled for this kernel's instructions.
-    fn query_codes(&self, query: &[f32]) -> QueryCodes;
+    fn query_codes(&self, query: &[f32], power: f64) -> QueryCodes;
 
     /// [`Plane::signed_bytes`], compiled for this kernel's instructions.
     fn signed_bytes(&self, values: &[f32], power: f64) -> Plane;
@@ -123,30 +148,47 @@ pub(crate) trait Kernel: Sync {
     /// The sum of a row's bytes with both their planes, see [`QueryCodes::code_sum`].
     fn code_sum(&self, bytes: RowLines<'_>, query: &QueryCodes) -> i64;
 
-    /// Bit `8·b + r` is set unless row `r` of `blocks[b]` certainly stays below the limit; bits of
-    /// rows that are not filled are 0. `blocks` are at most eight numbers of blocks of eight rows.
-    fn reaching(&self, rows: &CodedRows, blocks: &[u32], limit: &Limit<'_>) -> u64;
+    /// Write upper bounds of scores, in the units of the limit: `uppers[8·b + r]` for row `r` of
+    /// `blocks[b]`. The bit of the same number is set unless the row certainly stays below the
+    /// limit; bits of rows that are not filled are 0. `blocks` are at most eight numbers of blocks
+    /// of eight rows.
+    fn bound(
+        &self,
+        rows: &CodedRows,
+        blocks: &[u32],
+        limit: &Limit<'_>,
+        uppers: &mut Uppers,
+    ) -> u64;
 
-    /// As [`Kernel::reaching`], for at most [`CHUNK`] rows named by number; the codes of `ahead`
-    /// are fetched into the cache meanwhile.
-    fn reaching_listed(
+    /// As [`Kernel::bound`], for at most [`CHUNK`] rows named by number; the codes of `ahead` are
+    /// fetched into the cache meanwhile.
+    fn bound_listed(
         &self,
         rows: &CodedRows,
         listed: &[u32],
         ahead: &[u32],
         limit: &Limit<'_>,
+        uppers: &mut Uppers,
     ) -> u64;
 
-    /// As [`Kernel::reaching`] for eight limits in one pass over the rows: one mask for each.
-    fn reaching_many(
+    /// As [`Kernel::bound`] for eight limits in one pass over the rows.
+    fn bound_many(
         &self,
         rows: &CodedRows,
         blocks: &[u32],
         limits: &EightLimits<'_>,
+        uppers: &mut [Uppers; EIGHT],
     ) -> [u64; EIGHT];
 
-    /// Start fetching a line that will be read soon.
-    fn prefetch(&self, line: *const Line);
+    /// Append the positions in `uppers`, a multiple of eight of them, of those that are not below
+    /// `threshold`.
+    fn positions_reaching(&self, uppers: &[f32], threshold: f32, positions: &mut Vec<u32>);
+
+    /// Start fetching lines that will be read soon.
+    fn prefetch(&self, lines: &[Line]);
+
+    /// Start fetching a row that will be bounded soon.
+    fn prefetch_row(&self, rows: &CodedRows, row: usize);
 }
 
 /// Add eight lanes in the one fixed order.
@@ -163,12 +205,17 @@ fn supported() -> Vec<&'static dyn Kernel> {
         kernels.extend(avx512::detect());
         kernels.extend(avx2::detect());
     }
+    #[cfg(target_arch = "aarch64")]
+    {
+        kernels.extend(neon::detect_dot());
+        kernels.extend(neon::detect());
+    }
     kernels.push(&portable::Portable);
     kernels
 }
 
 /// Every kernel's name, the fastest first.
-const KNOWN: [&str; 3] = ["avx512vnni", "avx2", "portable"];
+const KNOWN: [&str; 5] = ["avx512vnni", "avx2", "neondot", "neon", "portable"];
 
 /// The kernel of this process: the one `MNEMIC_KERNEL` names, else the fastest.
 pub(crate) fn kernel() -> Result<&'static dyn Kernel, Error> {

@@ -1,8 +1,8 @@
 //! Plain Rust: the reference for the other kernels, and what runs where none of them can.
 
-use super::{CodedRows, EIGHT, EightLimits, Kernel, LANES, Limit, add_lanes};
+use super::{CodedRows, EIGHT, EightLimits, Kernel, LANES, Limit, Uppers, add_lanes};
 use crate::append_buffer::Line;
-use crate::quant::{LINE_COMPONENTS, Plane, QueryCodes, RowBound, RowBounds, encode};
+use crate::quant::{LINE_COMPONENTS, Plane, QueryCodes, RowBounds, encode};
 use crate::row_blocks::{Packing, RowLines};
 
 pub(crate) struct Portable;
@@ -26,8 +26,8 @@ impl Kernel for Portable {
         encode(row, bytes, nibbles)
     }
 
-    fn query_codes(&self, query: &[f32]) -> QueryCodes {
-        QueryCodes::new(query)
+    fn query_codes(&self, query: &[f32], power: f64) -> QueryCodes {
+        QueryCodes::new(query, power)
     }
 
     fn signed_bytes(&self, values: &[f32], power: f64) -> Plane {
@@ -39,38 +39,59 @@ impl Kernel for Portable {
         query.code_sum(byte_sum(bytes.clone(), high), byte_sum(bytes, low))
     }
 
-    fn reaching(&self, rows: &CodedRows, blocks: &[u32], limit: &Limit<'_>) -> u64 {
-        mask(rows_of(rows, blocks).map(|row| row.is_some_and(|row| may_reach(rows, row, limit))))
+    fn bound(
+        &self,
+        rows: &CodedRows,
+        blocks: &[u32],
+        limit: &Limit<'_>,
+        uppers: &mut Uppers,
+    ) -> u64 {
+        let bits = rows_of(rows, blocks).zip(uppers).map(|(row, upper)| {
+            row.is_some_and(|row| {
+                *upper = upper_of(rows, row, limit);
+                *upper >= limit.threshold
+            })
+        });
+        mask(bits)
     }
 
-    fn reaching_listed(
+    fn bound_listed(
         &self,
         rows: &CodedRows,
         listed: &[u32],
         _ahead: &[u32],
         limit: &Limit<'_>,
+        uppers: &mut Uppers,
     ) -> u64 {
-        mask(listed.iter().map(|row| may_reach(rows, *row as usize, limit)))
+        let bits = listed.iter().zip(uppers).map(|(row, upper)| {
+            *upper = upper_of(rows, *row as usize, limit);
+            *upper >= limit.threshold
+        });
+        mask(bits)
     }
 
-    fn reaching_many(
+    fn bound_many(
         &self,
         rows: &CodedRows,
         blocks: &[u32],
         limits: &EightLimits<'_>,
+        uppers: &mut [Uppers; EIGHT],
     ) -> [u64; EIGHT] {
-        std::array::from_fn(|query| {
-            let plane = limits.planes[query];
-            let reaches = |row: usize| {
-                let centred = 2 * sum_of(rows, row, plane) - limits.middle[query];
-                let upper = upper_of(rows.bounds()[row], plane, centred, limits.factor[query]);
-                stays(upper, limits.threshold[query])
-            };
-            mask(rows_of(rows, blocks).map(|row| row.is_some_and(reaches)))
-        })
+        let mut masks = [0; EIGHT];
+        for ((query, uppers), found) in uppers.iter_mut().enumerate().zip(&mut masks) {
+            *found = self.bound(rows, blocks, &limits.limit(query), uppers);
+        }
+        masks
     }
 
-    fn prefetch(&self, _line: *const Line) {}
+    fn positions_reaching(&self, uppers: &[f32], threshold: f32, positions: &mut Vec<u32>) {
+        let reaching = uppers.iter().enumerate().filter(|(_, upper)| **upper >= threshold);
+        positions.extend(reaching.map(|(at, _)| at as u32));
+    }
+
+    fn prefetch(&self, _lines: &[Line]) {}
+
+    fn prefetch_row(&self, _rows: &CodedRows, _row: usize) {}
 }
 
 /// The rows of blocks, `None` for those that are not filled.
@@ -86,23 +107,16 @@ fn mask(bits: impl Iterator<Item = bool>) -> u64 {
     bits.enumerate().fold(0, |mask, (at, bit)| mask | u64::from(bit) << at)
 }
 
-fn may_reach(rows: &CodedRows, row: usize, limit: &Limit<'_>) -> bool {
-    let centred = 2 * sum_of(rows, row, limit.plane) - limit.middle;
-    let upper = upper_of(rows.bounds()[row], limit.plane, centred, limit.factor);
-    let prior = limit.prior.map_or(0.0, |prior| prior.values[row] * prior.factor);
-    stays(upper + prior, limit.threshold)
-}
-
-fn upper_of(bound: RowBound, plane: &Plane, centred: i32, factor: f32) -> f32 {
+/// A bound that overflows to NaN is infinite, so that it keeps its row.
+fn upper_of(rows: &CodedRows, row: usize, limit: &Limit<'_>) -> f32 {
+    let (bound, plane) = (rows.bounds()[row], limit.plane);
+    let centred = 2 * sum_of(rows, row, plane) - limit.middle;
     let slack = bound.residual.value() * plane.norm
         + bound.tail.value() * plane.tail
         + bound.norm.value() * plane.error;
-    bound.scale.value() * (centred as f32 * factor) + slack
-}
-
-/// A bound that overflowed to NaN must keep its row.
-fn stays(upper: f32, threshold: f32) -> bool {
-    upper >= threshold || upper.is_nan()
+    let prior = limit.prior.map_or(0.0, |prior| prior.values[row] * prior.factor);
+    let upper = bound.scale.value() * (centred as f32 * limit.factor) + slack + prior;
+    if upper.is_nan() { f32::INFINITY } else { upper }
 }
 
 fn sum_of(rows: &CodedRows, row: usize, plane: &Plane) -> i32 {

@@ -5,6 +5,7 @@ use crate::append_buffer::{Filling, RegionParts};
 use crate::quant::{
     MAX_DIM, RowBound, byte_stride, encode, nibble_stride, rounded_down, row_stride,
 };
+use crate::quant::{norm, power_of_two_for};
 use crate::row_blocks::CodedRowsAppender;
 
 /// Deterministic numbers in −1..1, some of them large or tiny (`SplitMix64`).
@@ -34,6 +35,40 @@ impl Numbers {
 const DIMS: [usize; 22] =
     [1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 384, 1000, 1536, 4096];
 
+fn power_of(query: &[f32]) -> f64 {
+    power_of_two_for(norm(query))
+}
+
+fn codes_of(query: &[f32]) -> QueryCodes {
+    QueryCodes::new(query, power_of(query))
+}
+
+/// The rows that reach the limit; and that bounds and bits say the same.
+fn reaching(kernel: &dyn Kernel, rows: &CodedRows, blocks: &[u32], limit: &Limit<'_>) -> u64 {
+    let mut uppers = [f32::NEG_INFINITY; CHUNK];
+    let mask = kernel.bound(rows, blocks, limit, &mut uppers);
+    let filled = rows_of(blocks)
+        .into_iter()
+        .map(|row| row.is_some_and(|row| (row as usize) < rows.bounds().len()));
+    let reaches = filled.zip(uppers).map(|(is_there, upper)| is_there && upper >= limit.threshold);
+    assert_eq!(mask, reaches.enumerate().fold(0, |mask, (at, bit)| mask | u64::from(bit) << at));
+    mask
+}
+
+fn reaching_listed(
+    kernel: &dyn Kernel,
+    rows: &CodedRows,
+    listed: &[u32],
+    limit: &Limit<'_>,
+) -> u64 {
+    let mut uppers = [0.0; CHUNK];
+    let mask = kernel.bound_listed(rows, listed, &[5, 8, 0], limit, &mut uppers);
+    for (at, upper) in uppers.iter().enumerate().take(listed.len()) {
+        assert_eq!(mask >> at & 1 == 1, *upper >= limit.threshold);
+    }
+    mask
+}
+
 fn exact_in_lanes(row: &[f32], query: &[f64]) -> f64 {
     let mut lanes = [0.0; LANES];
     for (at, (value, part)) in row.iter().zip(query).enumerate() {
@@ -61,7 +96,7 @@ fn dot_products_are_the_same_bits_in_every_kernel() {
 fn code_sums_are_exact_in_every_kernel() {
     let mut numbers = Numbers(2);
     for dim in DIMS {
-        let query = QueryCodes::new(&numbers.vector(dim));
+        let query = codes_of(&numbers.vector(dim));
         let bytes: Vec<u8> = (0..byte_stride(dim)).map(|_| numbers.bits() as u8).collect();
         check_code_sums(&bytes, &query);
     }
@@ -71,7 +106,7 @@ fn code_sums_are_exact_in_every_kernel() {
 fn code_sums_do_not_saturate_at_the_extremes() {
     for dim in [128, 4096, MAX_DIM] {
         for value in [1.0, -1.0] {
-            let query = QueryCodes::new(&vec![value; dim]);
+            let query = codes_of(&vec![value; dim]);
             assert!(query.high.values.iter().all(|part| part.abs() >= 63));
             for byte in [0xff, 0x80, 0x00] {
                 check_code_sums(&vec![byte; dim], &query);
@@ -144,7 +179,7 @@ impl Rows {
     }
 
     fn stages(&self, query: &[f32]) -> [Stage<'_>; 2] {
-        let codes = QueryCodes::new(query);
+        let codes = QueryCodes::new(query, power_of(query));
         let plane = Plane::signed_bytes(query, codes.power);
         [(&self.nibbles, plane), (&self.bytes, codes.high)]
     }
@@ -163,7 +198,7 @@ fn no_kernel_rules_out_a_row_that_reaches_the_threshold() {
     for dim in DIMS {
         let rows = Rows::new(dim, (0..70).map(|_| numbers.padded(dim)).collect());
         let query = numbers.vector(dim);
-        let scores = rows.scores(&query, QueryCodes::new(&query).power);
+        let scores = rows.scores(&query, power_of(&query));
         for (coded, plane) in rows.stages(&query) {
             for threshold in [scores[0], scores[1], scores[69], 0.0] {
                 let limit = Limit::new(coded.packing, &plane, rounded_down(threshold), None);
@@ -191,11 +226,11 @@ fn check_reaching(
     threshold: f64,
 ) {
     for blocks in RUNS {
-        let run = kernel.reaching(rows, blocks, limit);
+        let run = reaching(kernel, rows, blocks, limit);
         check_mask(kernel, run, &rows_of(blocks), scores, threshold);
         for count in [1, 7, 8, 9, 63, 64] {
             let listed: Vec<u32> = (0..count).map(|at| at * 11 % 70).collect();
-            let picked = kernel.reaching_listed(rows, &listed, &[5, 69, 0], limit);
+            let picked = reaching_listed(kernel, rows, &listed, limit);
             let named: Vec<_> = listed.into_iter().map(Some).collect();
             check_mask(kernel, picked, &named, scores, threshold);
         }
@@ -209,8 +244,10 @@ fn many_limits_in_one_pass_rule_out_what_each_of_them_does() {
         let rows = Rows::new(dim, (0..70).map(|_| numbers.padded(dim)).collect());
         let queries: Vec<Vec<f32>> = (0..8).map(|_| numbers.vector(dim)).collect();
         let stages: Vec<_> = queries.iter().map(|query| rows.stages(query)).collect();
-        let scores: Vec<Vec<f64>> =
-            queries.iter().map(|query| rows.scores(query, QueryCodes::new(query).power)).collect();
+        let scores: Vec<Vec<f64>> = queries
+            .iter()
+            .map(|query| rows.scores(query, QueryCodes::new(query, power_of(query)).power))
+            .collect();
         for stage in 0..2 {
             let (coded, _) = stages[0][stage];
             let limit = |at: usize| {
@@ -228,10 +265,12 @@ fn many_limits_in_one_pass_rule_out_what_each_of_them_does() {
 fn check_many(rows: &CodedRows, limits: &[Limit<'_>], scores: &[Vec<f64>]) {
     for kernel in supported() {
         for blocks in RUNS {
-            let masks = kernel.reaching_many(rows, blocks, &EightLimits::new(limits));
+            let mut uppers = [[0.0; CHUNK]; EIGHT];
+            let eight = EightLimits::new(limits);
+            let masks = kernel.bound_many(rows, blocks, &eight, &mut uppers);
             for (at, limit) in limits.iter().enumerate() {
                 check_mask(kernel, masks[at], &rows_of(blocks), &scores[at], scores[at][at]);
-                let alone = kernel.reaching(rows, blocks, limit);
+                let alone = reaching(kernel, rows, blocks, limit);
                 assert_eq!(masks[at], alone, "{}: the same bits, fused alike", kernel.name());
             }
         }
@@ -251,9 +290,9 @@ fn priors_count_row_by_row() {
         let prior = Some(Prior { values: &values, factor: 0.5 });
         let limit = Limit::new(coded.packing, &plane, 0.0, prior);
         for kernel in supported() {
-            let mask = kernel.reaching(coded, &[1, 8, 0], &limit);
+            let mask = reaching(kernel, coded, &[1, 8, 0], &limit);
             assert_eq!(mask, 1 << 5 | 1 << 13 | 1 << 16, "{}", kernel.name());
-            assert_eq!(kernel.reaching_listed(coded, &[69, 1, 13], &[], &limit), 0b101);
+            assert_eq!(reaching_listed(kernel, coded, &[69, 1, 13], &limit), 0b101);
         }
     }
 }
@@ -283,15 +322,16 @@ fn bounds_rule_out_nearly_everything_that_is_far_below() {
     let mut numbers = Numbers(4);
     let rows = Rows::new(384, (0..64).map(|_| numbers.padded(384)).collect());
     let query = rows.vectors[7][..384].to_vec();
-    let own = rows.scores(&query, QueryCodes::new(&query).power)[7];
+    let own = rows.scores(&query, power_of(&query))[7];
     for (coded, plane) in rows.stages(&query) {
         let limit = Limit::new(coded.packing, &plane, rounded_down(own), None);
         for kernel in supported() {
             let all = [0, 1, 2, 3, 4, 5, 6, 7];
-            assert_eq!(kernel.reaching(coded, &all, &limit), 1 << 7, "{}", kernel.name());
-            let picked = kernel.reaching_listed(coded, &[3, 7, 9], &[], &limit);
+            assert_eq!(reaching(kernel, coded, &all, &limit), 1 << 7, "{}", kernel.name());
+            let picked = reaching_listed(kernel, coded, &[3, 7, 9], &limit);
             assert_eq!(picked, 1 << 1, "{}", kernel.name());
-            let many = kernel.reaching_many(coded, &all, &EightLimits::new(&[limit]));
+            let mut uppers = [[0.0; CHUNK]; EIGHT];
+            let many = kernel.bound_many(coded, &all, &EightLimits::new(&[limit]), &mut uppers);
             assert_eq!(many, [1 << 7; EIGHT], "{}", kernel.name());
         }
     }
@@ -306,9 +346,11 @@ fn a_bound_that_overflows_keeps_its_row() {
         for (coded, plane) in rows.stages(&query) {
             let limit = Limit::new(coded.packing, &plane, f32::MAX, None);
             for kernel in supported() {
-                assert_eq!(kernel.reaching(coded, &[0, 1], &limit), 0x1ff);
-                assert_eq!(kernel.reaching_listed(coded, &[8, 0], &[], &limit), 3);
-                let many = kernel.reaching_many(coded, &[0, 1], &EightLimits::new(&[limit]));
+                assert_eq!(reaching(kernel, coded, &[0, 1], &limit), 0x1ff);
+                assert_eq!(reaching_listed(kernel, coded, &[8, 0], &limit), 3);
+                let mut uppers = [[0.0; CHUNK]; EIGHT];
+                let many =
+                    kernel.bound_many(coded, &[0, 1], &EightLimits::new(&[limit]), &mut uppers);
                 assert_eq!(many, [0x1ff; EIGHT]);
             }
         }

@@ -1,0 +1,36 @@
+"""The suite: `python -m benches.suite [pytest's options] [--million] [--graphs]`.
+
+Every system by itself, call after call, with its answers checked: single queries, batches,
+selections, writes, fingerprints, embeddings, `Memory.search`. For ratios see benches.vector_map.
+"""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from benches import environment
+
+RECORD = Path("target") / "bench-data" / "suite.json"
+
+
+def main():
+    environment.restart_at_their_best()
+    print(environment.title(environment.machine()), flush=True)
+    RECORD.parent.mkdir(parents=True, exist_ok=True)
+    options = [
+        str(Path(__file__).parent),
+        "--quiet",
+        "--benchmark-quiet",
+        "--benchmark-disable-gc",
+        "--benchmark-max-time=0.5",
+        f"--benchmark-json={RECORD}",
+        "--override-ini=timeout=0",
+        # Peers warn about their own making; that is theirs to mend.
+        "--pythonwarnings=ignore",
+    ]
+    return pytest.main([*options, *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

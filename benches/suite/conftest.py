@@ -1,0 +1,64 @@
+"""Fixtures of the suite, and its table: lower quartile, median and recall, fastest first."""
+
+from itertools import cycle
+from typing import NamedTuple
+
+import pytest
+
+from benches.cases import HUNDRED_THOUSAND, MILLION, Case
+
+RESULTS = []
+
+
+class Result(NamedTuple):
+    group: str
+    name: str
+    quartile: float
+    median: float
+    recall: float | None
+
+
+def pytest_addoption(parser):
+    parser.addoption("--million", action="store_true", help="1,000,000 rows too, about 8 GB")
+    parser.addoption(
+        "--graphs", action="store_true", help="graphs of 100,000 made-up rows too: long builds"
+    )
+
+
+@pytest.fixture(scope="session")
+def case(request):
+    """Build a set of rows; whoever asks for none in particular gets 100,000 real ones."""
+    kind, count, dim = getattr(request, "param", HUNDRED_THOUSAND)
+    if count == MILLION[1] and not request.config.getoption("--million"):
+        pytest.skip("needs --million")
+    return Case(kind, count, dim)
+
+
+@pytest.fixture
+def measure(benchmark):
+    """Time a call over arguments that it takes in turn, and note it for the table."""
+
+    def run(group, name, call, arguments, *, recall=None, per_call=1):
+        upcoming = cycle(arguments)
+        benchmark.group = group
+        benchmark.extra_info.update(system=name, recall=recall, queries_per_call=per_call)
+        benchmark(lambda: call(next(upcoming)))
+        times = benchmark.stats.stats
+        RESULTS.append(Result(group, name, times.q1 / per_call, times.median / per_call, recall))
+
+    return run
+
+
+def pytest_terminal_summary(terminalreporter):
+    groups = {}
+    for result in RESULTS:
+        groups.setdefault(result.group, []).append(result)
+    for group, results in groups.items():
+        terminalreporter.section(group, sep="-")
+        terminalreporter.write_line(f"{'':40} {'quartile us':>12} {'median us':>12}  recall@10")
+        for result in sorted(results, key=lambda result: result.quartile):
+            recall = "" if result.recall is None else f"{result.recall:.3f}"
+            terminalreporter.write_line(
+                f"{result.name:40} {1e6 * result.quartile:12,.1f} {1e6 * result.median:12,.1f}"
+                f"  {recall:>9}"
+            )

@@ -1,0 +1,29 @@
+"""The clock, and how systems take turns."""
+
+import time
+from itertools import cycle, islice
+
+import numpy as np
+
+
+def timed(call, *arguments):
+    """Return the seconds a call took, and its answer."""
+    begin = time.perf_counter()
+    answer = call(*arguments)
+    return time.perf_counter() - begin, answer
+
+
+def quartile(seconds):
+    """Return the lower quartile in microseconds."""
+    return float(np.quantile(seconds, 0.25)) * 1e6
+
+
+def interleave(searches, arguments, rounds, turn):
+    """Let each search answer `turn` arguments before the next; return microseconds a call."""
+    times = {name: [] for name in searches}
+    upcoming = cycle(arguments)
+    for _ in range(rounds):
+        some = list(islice(upcoming, turn))
+        for name, search in searches.items():
+            times[name] += [timed(search, argument)[0] for argument in some]
+    return {name: quartile(seconds) for name, seconds in times.items()}
