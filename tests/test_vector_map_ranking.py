@@ -189,7 +189,7 @@ def scenes(queries):
     )
 
 
-weights = st.sampled_from([0.0, 5e-324, 1e-300, 1e-12, 0.3, 1.0, 1e9, 1e250]) | st.floats(0, 10)
+weights = st.sampled_from([0.0, 5e-324, 1e-300, 1e-12, 0.3, 1.0, 1e9, 1e30]) | st.floats(0, 10)
 least_kinds = st.sampled_from(["none", "on", "on", "above", "below", "-inf", "inf", "0"])
 ks = st.integers(0, 12) | st.integers(0, 400)
 
@@ -307,20 +307,6 @@ def test_scores_that_are_minus_and_plus_zero_tie():
             assert vectors.count([1e-30], **arguments) == 3
 
 
-def test_scores_that_overflow_are_infinite_and_tie():
-    vectors = VectorMap(1, metric="inner_product")
-    vectors.upsert(range(200), np.repeat([[LARGEST], [-LARGEST]], 100, axis=0))
-    hits = vectors.search([LARGEST], k=3, weight=1e300)
-    assert answer(hits) == ([0, 1, 2], [np.inf] * 3)
-    assert (
-        answer(vectors.search([LARGEST], k=102, weight=1e300))[1][99:] == [np.inf] + [-np.inf] * 2
-    )
-    for least, count in ((np.inf, 100), (0, 100), (-np.inf, 200)):
-        assert vectors.count([LARGEST], min_score=least, weight=1e300) == count
-        found = vectors.search([LARGEST], k=200, min_score=least, weight=1e300)
-        assert len(found.ids) == count
-
-
 def test_united_queries_without_a_query_or_a_row_give_no_hit_or_the_plain_answer():
     vectors = VectorMap(2)
     assert answer(vectors.search([[1, 0], [0, 1]], combine="max")) == ([], [])
@@ -349,6 +335,7 @@ REFUSED = [
     (search_with(weight=-1), errors.InvalidArgumentError, "weight must .*found -1"),
     (search_with(weight=np.nan), errors.InvalidArgumentError, "weight must .*found NaN"),
     (search_with(weight=np.inf), errors.InvalidArgumentError, "weight must .*found inf"),
+    (search_with(weight=1.1e30), errors.InvalidArgumentError, "weight must .*from 0 to 1e30"),
     (search_with(min_score=np.nan), errors.InvalidArgumentError, "min_score .*NaN"),
     (count_with(min_score=np.nan), errors.InvalidArgumentError, "min_score .*NaN"),
     (count_with(min_score=0, weight=-1), errors.InvalidArgumentError, "weight must .*found -1"),
