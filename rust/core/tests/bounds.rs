@@ -495,3 +495,25 @@ fn norms_from_nothing_to_the_largest_are_bounded() {
         }
     }
 }
+
+/// Weights that are no powers of two round the priors in the bounds, and so their sums.
+#[test]
+fn priors_far_above_every_similarity_do_not_hide_the_order() {
+    let (dim, count) = (64, 300);
+    let mut numbers = Numbers::new(14);
+    let attack = Attack::new(dim, times(1e-9, &numbers.values(dim * count)));
+    let ids: Vec<i64> = (1..=count as i64).collect();
+    for turn in 0..400 {
+        let query = numbers.values(dim);
+        let weight = 1.5 + f64::from(numbers.value());
+        let value = numbers.sign() * (1.5 + 0.5 * numbers.value());
+        let prior = Prior::new(&ids, &vec![value; count]).expect("finite");
+        let sums = attack.scores(&query).into_iter().map(|score| weight * score + f64::from(value));
+        let all = ranked(&sums.collect::<Vec<f64>>());
+        let search = Search { weight, prior: Some(&prior), ..Search::default() };
+        let found = attack.map.search(&query, &search).expect("valid").remove(0);
+        same(&format!("turn {turn}, weight {weight}, prior {value}"), &found, &all, 10);
+        let search = Search { min_score: all[9].score, ..search };
+        assert_eq!(attack.map.count(&query, &search).expect("valid"), [10], "turn {turn}");
+    }
+}
