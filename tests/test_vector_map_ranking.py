@@ -307,6 +307,22 @@ def test_scores_that_are_minus_and_plus_zero_tie():
             assert vectors.count([1e-30], **arguments) == 3
 
 
+@pytest.mark.parametrize("weight", [5e-324, 1e-320, 1e-310, 1e-300])
+def test_scores_that_are_hardly_above_nothing_are_still_compared_exactly(weight):
+    rows = np.random.default_rng(4).random((200, 1)).astype(np.float32)
+    vectors = VectorMap(1, metric="inner_product")
+    vectors.upsert(range(200), rows)
+    twin = Twin(np.arange(200), rows)
+    for query in ([1], [-1]):
+        scores = twin.scores(twin.similarities(query), weight)
+        assert answer(vectors.search(query, k=5, weight=weight)) == twin.best(scores, 5)
+        least = float(np.sort(scores)[-50])
+        found = vectors.search(query, k=5, weight=weight, min_score=least)
+        assert answer(found) == twin.best(scores, 5, least)
+        counted = vectors.count(query, min_score=least, weight=weight)
+        assert counted == twin.kept(scores, least).sum()
+
+
 def test_united_queries_without_a_query_or_a_row_give_no_hit_or_the_plain_answer():
     vectors = VectorMap(2)
     assert answer(vectors.search([[1, 0], [0, 1]], combine="max")) == ([], [])
