@@ -220,7 +220,7 @@ class VectorMap:
             k: Number of hits wanted; 0 gives an empty answer.
             allow: Ids that may be answered: a `Selection` or an array of ids; None allows all.
             min_score: Least score of a hit, inclusive, compared in float64; None allows all.
-            weight: What the similarity is multiplied by, finite and at least 0.
+            weight: What the similarity is multiplied by, from 0 to 1e30.
             prior: What is added for each id; None adds nothing.
             combine: None answers each query by itself; "max" gives one answer in which each row
                 counts with the largest of its similarities to the queries.

@@ -20,6 +20,9 @@ const SCORE_AHEAD: usize = 3;
 /// Covers the rounding of thresholds and priors in float32, several times over.
 const PRIOR_SLACK: f64 = 1e-6;
 
+/// With smaller weights the units of the bounds would leave the range of float64.
+const LEAST_WEIGHT: f64 = 1e-30;
+
 /// Where a prior in the units of the bounds would pass this, bounds are not used.
 const MOST_PRIOR: f64 = 1e30;
 
@@ -34,7 +37,8 @@ impl<'a> Formula<'a> {
     /// Rounding keeps order, so bounds of the product give bounds of the score.
     fn score(&self, product: f64, prior: Option<&[f32]>, row: usize) -> f64 {
         let weighted = self.weight * product;
-        prior.map_or(weighted, |values| weighted + f64::from(values[row]))
+        // Adding zero turns minus zero into zero, with which it ties.
+        prior.map_or(weighted, |values| weighted + f64::from(values[row])) + 0.0
     }
 
     pub(crate) fn priors(&self, position: usize) -> Option<&'a [f32]> {
@@ -44,7 +48,7 @@ impl<'a> Formula<'a> {
     /// Whether bounds in float32 can carry this formula for a query.
     pub(crate) fn is_boundable(&self, probe: &Probe) -> bool {
         let most = self.prior.map_or(0.0, |prior| f64::from(prior.most));
-        self.weight > 0.0
+        self.weight >= LEAST_WEIGHT
             && (self.prior.is_none() || most.max(1.0) * self.units(probe) < MOST_PRIOR)
     }
 

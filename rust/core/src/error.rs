@@ -23,13 +23,15 @@ pub enum Error {
         /// The map's dimension.
         wanted: usize,
     },
-    /// Ids and vectors differ in number.
-    #[error("{ids} ids were given with {vectors} vectors; each vector needs one id")]
+    /// Ids differ in number from what they are given with.
+    #[error("{ids} ids were given with {found} {what}; each needs one id")]
     CountMismatch {
         /// Number of ids.
         ids: usize,
-        /// Number of vectors.
-        vectors: usize,
+        /// What they are given with.
+        what: &'static str,
+        /// Number of those.
+        found: usize,
     },
     /// A vector holds NaN or infinity.
     #[error("the {what} hold NaN or infinity in row {row}; remove or repair that row")]

@@ -30,7 +30,8 @@ impl Prior {
     /// When the counts differ, an id is given twice, or a value is NaN or infinite.
     pub fn new(ids: &[i64], values: &[f32]) -> Result<Self, Error> {
         if ids.len() != values.len() {
-            return Err(Error::CountMismatch { ids: ids.len(), vectors: values.len() });
+            let (ids, found) = (ids.len(), values.len());
+            return Err(Error::CountMismatch { ids, what: "values", found });
         }
         if let Some(row) = values.iter().position(|value| !value.is_finite()) {
             return Err(Error::NonFinite { what: "prior", row });

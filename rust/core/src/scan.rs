@@ -96,8 +96,17 @@ fn answers(
     };
     let probes = queries.iter().zip(&powers).map(prepare).collect();
     let (min_score, weight) = (wanted.min_score, wanted.weight);
-    let search =
-        Search { kernel, scope: scope.clone(), probes, united, k, min_score, weight, is_long };
+    let search = Search {
+        kernel,
+        scope: scope.clone(),
+        probes,
+        united,
+        k,
+        rows,
+        min_score,
+        weight,
+        is_long,
+    };
     if few || !search.probes.iter().all(|probe| search.formula().is_boundable(probe)) {
         return search.probes.chunks(united).map(|probes| search.score_all(probes)).collect();
     }
@@ -121,6 +130,8 @@ struct Search {
     /// Queries for each answer.
     united: usize,
     k: usize,
+    /// Rows that may be answered.
+    rows: usize,
     min_score: f64,
     weight: f64,
     is_long: bool,
@@ -189,7 +200,7 @@ impl Search {
             Cascade::new(self.kernel, probes, formula, self.k, self.min_score, threshold)
         };
         let cascades = self.probes.chunks(self.united).enumerate().map(cascade).collect();
-        let mut survey = Survey::new(self.kernel, cascades, self.k, self.is_long);
+        let mut survey = Survey::new(self.kernel, cascades, self.k, self.rows, self.is_long);
         loop {
             let position = next.fetch_add(1, Ordering::Relaxed);
             if position >= self.vectors().segments.len() {

@@ -20,6 +20,10 @@ const SPARSE_SHARE: usize = 6;
 /// Places of a segment that are read by turns: memory answers several streams faster than one.
 const STREAMS: usize = 4;
 
+/// Fewer selected rows than this are bounded by their bytes at once: the k-th best of few scores
+/// low, so that most rows would be read again.
+const FEW_ROWS: usize = 3000;
+
 /// Rows that are taken first: twice as many as are wanted, and at least so many.
 const LEAST_PROMISING: usize = 32;
 
@@ -47,6 +51,7 @@ pub(crate) struct Survey<'a> {
     pieces: Vec<Piece<'a>>,
     /// Whether the scan is long enough for nibbles and sketches.
     is_long: bool,
+    rows_in_play: usize,
     /// Bounds that each answer has room for so far.
     bounds: usize,
 }
@@ -173,11 +178,12 @@ impl<'a> Survey<'a> {
         kernel: &'a dyn Kernel,
         cascades: Vec<Cascade<'a>>,
         k: usize,
+        rows_in_play: usize,
         is_long: bool,
     ) -> Self {
         let answer = |cascade| Answer { cascade, uppers: take_room(), promising: Promising::of(k) };
         let answers = cascades.into_iter().map(answer).collect();
-        Self { kernel, answers, pieces: Vec::new(), is_long, bounds: 0 }
+        Self { kernel, answers, pieces: Vec::new(), is_long, rows_in_play, bounds: 0 }
     }
 
     /// Bound a segment's rows in play by their shortest codes.
@@ -213,10 +219,10 @@ impl<'a> Survey<'a> {
     }
 
     fn first_stage(&self, view: &SegmentView) -> Stage {
-        match (self.is_long, &view.sketch) {
-            (false, _) => Stage::Bytes,
-            (true, Some(_)) => Stage::Sketch,
-            (true, None) => Stage::Nibbles,
+        match (self.is_long, self.rows_in_play, &view.sketch) {
+            (true, FEW_ROWS.., Some(_)) => Stage::Sketch,
+            (true, FEW_ROWS.., None) => Stage::Nibbles,
+            _ => Stage::Bytes,
         }
     }
 

@@ -230,7 +230,7 @@ impl VectorMap {
         self.check_vectors("vectors", vectors)?;
         let count = vectors.len() / self.dim;
         if count != ids.len() {
-            return Err(Error::CountMismatch { ids: ids.len(), vectors: count });
+            return Err(Error::CountMismatch { ids: ids.len(), what: "vectors", found: count });
         }
         match first_repeat(ids) {
             Some(id) => Err(Error::DuplicateId { id }),

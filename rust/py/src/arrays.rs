@@ -45,6 +45,19 @@ pub(crate) fn vectors(
     Ok(Vectors { values, is_batch })
 }
 
+/// Copy numbers: a flat sequence of any float or integer dtype.
+pub(crate) fn numbers(argument: &Bound<'_, PyAny>, what: &'static str) -> PyResult<Vec<f32>> {
+    let array = as_array(argument, what)?;
+    if array.ndim() != 1 || !matches!(array.dtype().kind(), b'f' | b'i' | b'u') {
+        let (axes, dtype) = (array.ndim(), array.dtype());
+        let message =
+            format!("{what} must be numbers in one axis, found {axes} axes of dtype {dtype}");
+        return Err(ArrayTypeError::new_err(message));
+    }
+    let wide: Vec<f64> = copied(&array, "float64")?;
+    Ok(wide.into_iter().map(|value| value as f32).collect())
+}
+
 fn check_shape(shape: &[usize], dim: usize, what: &'static str) -> PyResult<bool> {
     match shape {
         [0] => Ok(true),

@@ -130,7 +130,7 @@ impl PyVectorMap {
         values: &Bound<'_, PyAny>,
     ) -> PyResult<PyPrior> {
         let ids = arrays::ids(ids)?;
-        let values = arrays::vectors(values, ids.len(), "prior values")?.values;
+        let values = arrays::numbers(values, "prior values")?;
         py.detach(|| Prior::new(&ids, &values))
             .map(|prior| PyPrior(Arc::new(prior)))
             .map_err(raised)

@@ -121,22 +121,38 @@ pub(super) fn bound_many<I: Instructions>(
     let all = rows.bounds();
     for (at, block) in blocks.iter().enumerate().take(EIGHT) {
         let start = *block as usize * EIGHT;
+        let mut of_rows = [[0.0; EIGHT]; EIGHT];
+        let mut reached = [0_u8; EIGHT];
         for (row, bound) in all[start..].iter().take(EIGHT).enumerate() {
             let lines = rows.row(start + row);
             let totals = match rows.packing {
                 Packing::Nibbles => nibble_totals_of_row(cpu, lines, limits),
                 Packing::Bytes => byte_totals_of_row(cpu, lines, limits),
             };
-            let mut of_row = [0.0; EIGHT];
-            let reached = cpu.limits_reached(totals, *bound, limits, &mut of_row);
-            let bit = at * EIGHT + row;
-            for query in 0..EIGHT {
-                uppers[query][bit] = of_row[query];
-                masks[query] |= (reached >> query & 1) << bit;
-            }
+            reached[row] = cpu.limits_reached(totals, *bound, limits, &mut of_rows[row]) as u8;
+        }
+        for (query, uppers) in uppers.iter_mut().enumerate() {
+            let column = &mut uppers.as_chunks_mut::<EIGHT>().0[at];
+            *column = eight(|row| of_rows[row][query]);
+        }
+        let reached = transposed_bits(u64::from_le_bytes(reached)).to_le_bytes();
+        for (mask, bits) in masks.iter_mut().zip(reached) {
+            *mask |= u64::from(bits) << (at * EIGHT);
         }
     }
     masks
+}
+
+/// An 8 × 8 matrix of bits, a row a byte, with rows and columns exchanged (Warren, Hacker's Delight,
+/// section 7-3).
+fn transposed_bits(matrix: u64) -> u64 {
+    let swap = |matrix: u64, shift: u32, mask: u64| {
+        let moved = (matrix ^ (matrix >> shift)) & mask;
+        matrix ^ moved ^ (moved << shift)
+    };
+    let matrix = swap(matrix, 7, 0x00aa_00aa_00aa_00aa);
+    let matrix = swap(matrix, 14, 0x0000_cccc_0000_cccc);
+    swap(matrix, 28, 0x0000_0000_f0f0_f0f0)
 }
 
 /// [`super::Kernel::positions_reaching`].
