@@ -37,13 +37,14 @@ GOALS = {
     "batch of 64": 3,
 }
 TURN = 16
-# The first stage of a scan: half a byte a component from this many components on, else one byte,
-# and a record of 16 bytes a row.
+# The first stage of a scan reads sketches where there are some, else half a byte a component from
+# this many components on, else one byte; and eight bytes of bounds a row.
 NIBBLES_FROM = 2_000_000
-RECORD = 16
+SKETCH = 64
+BOUNDS = 8
 FAR_BEYOND_CACHES = 512_000_000
 # Keyword arguments of `search` by the number of threads of one scan.
-SCAN_OPTIONS = {1: {}}
+SCAN_OPTIONS = {1: {}, 2: {"threads": 2}}
 
 
 def measure_sizes(case, seconds):
@@ -98,14 +99,19 @@ def measure_batches(case, seconds):
     return found
 
 
-def first_stage_bytes(count, dim):
-    code = dim / 2 if count * dim >= NIBBLES_FROM else dim
-    return int(count * (code + RECORD))
+def first_stage_bytes(case):
+    count, dim = case.rows.shape
+    unsketched = VectorMap(dim, metric="inner_product")
+    unsketched.replace(np.arange(256), case.rows[:256])
+    floats = case.rows.nbytes / count
+    is_sketched = case.mnemic.vectors.nbytes / count > unsketched.nbytes / 256 + 0.02 * floats
+    code = SKETCH if is_sketched else dim / 2 if count * dim >= NIBBLES_FROM else dim
+    return int(count * (code + BOUNDS))
 
 
 def measure_limits(case, seconds):
     """Compare a search with reading the first stage's bytes once, in turns of 16 calls."""
-    size = first_stage_bytes(*case.rows.shape)
+    size = first_stage_bytes(case)
     name, read = fastest_reader()
     near, far = np.ones(size // 8 * 2, np.float32), np.ones(FAR_BEYOND_CACHES // 4, np.float32)
     read_near, read_far = read(near), read(far)

@@ -119,15 +119,19 @@ pub(super) fn bound_many<I: Instructions>(
 ) -> [u64; EIGHT] {
     let mut masks = [0; EIGHT];
     let all = rows.bounds();
+    let planes = eight(|query| &*limits.planes[query].values);
     for (at, block) in blocks.iter().enumerate().take(EIGHT) {
         let start = *block as usize * EIGHT;
+        if let Some(lines) = rows.block(*block as usize) {
+            fetch_ahead(cpu, lines);
+        }
         let mut of_rows = [[0.0; EIGHT]; EIGHT];
         let mut reached = [0_u8; EIGHT];
         for (row, bound) in all[start..].iter().take(EIGHT).enumerate() {
             let lines = rows.row(start + row);
             let totals = match rows.packing {
-                Packing::Nibbles => nibble_totals_of_row(cpu, lines, limits),
-                Packing::Bytes => byte_totals_of_row(cpu, lines, limits),
+                Packing::Nibbles => nibble_totals_of_row(cpu, lines, &planes),
+                Packing::Bytes => byte_totals_of_row(cpu, lines, &planes),
             };
             reached[row] = cpu.limits_reached(totals, *bound, limits, &mut of_rows[row]) as u8;
         }
@@ -141,6 +145,14 @@ pub(super) fn bound_many<I: Instructions>(
         }
     }
     masks
+}
+
+/// Fetch what follows a block, as the loops over one limit do line by line.
+#[inline(always)]
+fn fetch_ahead<I: Instructions>(cpu: I, block: &[Line]) {
+    for line in block {
+        cpu.prefetch(std::ptr::from_ref(line).wrapping_add(LINES_AHEAD));
+    }
 }
 
 /// An 8 × 8 matrix of bits, a row a byte, with rows and columns exchanged (Warren, Hacker's Delight,
@@ -279,9 +291,9 @@ fn byte_totals<'a, const AHEAD: bool, I: Instructions>(
 fn nibble_totals_of_row<I: Instructions>(
     cpu: I,
     lines: RowLines<'_>,
-    limits: &EightLimits<'_>,
+    planes: &[&[i8]; EIGHT],
 ) -> I::Sums {
-    let planes = eight(|query| limits.planes[query].values.as_chunks().0);
+    let planes = eight(|query| planes[query].as_chunks().0);
     let mut sums = [cpu.zero(); EIGHT];
     for (at, line) in lines.enumerate() {
         let parts = eight(|query| &planes[query][at]);
@@ -294,9 +306,9 @@ fn nibble_totals_of_row<I: Instructions>(
 fn byte_totals_of_row<I: Instructions>(
     cpu: I,
     lines: RowLines<'_>,
-    limits: &EightLimits<'_>,
+    planes: &[&[i8]; EIGHT],
 ) -> I::Sums {
-    let planes = eight(|query| limits.planes[query].values.as_chunks().0);
+    let planes = eight(|query| planes[query].as_chunks().0);
     let mut sums = [cpu.zero(); EIGHT];
     for (at, line) in lines.enumerate() {
         let parts = eight(|query| &planes[query][at]);
