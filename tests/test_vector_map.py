@@ -318,3 +318,17 @@ def test_all_kernels_give_the_same_bytes():
         print(hashlib.sha256(hits.ids.tobytes() + hits.scores.tobytes()).hexdigest())
     """
     assert run_with_kernel("portable", code).stdout == run_with_kernel(kernel(), code).stdout != ""
+
+
+def test_sealing_sketches_rows_that_differ_in_few_directions_and_no_others():
+    random = np.random.default_rng(5)
+    inner, outer = random.standard_normal((8000, 20)), random.standard_normal((20, 256))
+    few = (inner @ outer).astype(np.float32)
+    many = random.standard_normal((8000, 256)).astype(np.float32)
+    per_row = {}
+    for name, rows in (("few", few), ("many", many)):
+        vectors = VectorMap(256)
+        vectors.replace(np.arange(8000), rows)
+        vectors.seal()
+        per_row[name] = vectors.nbytes / 8000
+    assert 70 < per_row["few"] - per_row["many"] < 75

@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::append_buffer::{AppendBuffer, Appender, Line, RegionParts, Slots};
 use crate::quant::RowBound;
 
-/// Bytes of up to so many lines are likely to be scanned: `scan` starts with nibbles in maps of
-/// more than two million components.
-const SCANNED_LINES: usize = 2_000_000 / size_of::<Line>();
+/// Maps of fewer components are scanned by their bytes: where those are in the cache, reading
+/// half of them saves nothing.
+pub(crate) const LONG_COMPONENTS: usize = 2_000_000;
 
 /// Rows in a block.
 pub(crate) const BLOCK_ROWS: usize = 8;
@@ -240,7 +240,8 @@ impl CodedRows {
         lines: usize,
     ) -> (Self, CodedRowsAppender) {
         // The bytes of large segments are read row by row, after their nibbles.
-        let is_scanned = packing == Packing::Nibbles || rows * lines <= SCANNED_LINES;
+        let is_scanned =
+            packing == Packing::Nibbles || rows * lines * size_of::<Line>() <= LONG_COMPONENTS;
         let order = if is_scanned { Order::Interleaved } else { Order::RowByRow };
         let (blocks, row_appender) = RowBlocks::new(parts, rows, lines, order);
         let (bounds, bound_appender) = AppendBuffer::new(parts.slots(rows));

@@ -14,6 +14,7 @@ use crate::index::{Snapshot, VectorRows};
 use crate::prior::PriorRows;
 use crate::probe::Probe;
 use crate::quant::{norm, power_of_two_for};
+use crate::row_blocks::LONG_COMPONENTS;
 use crate::selection::{SegmentRows, SelectedRows};
 use crate::simd::{EIGHT, Kernel};
 use crate::survey::{Survey, rows_in_play};
@@ -24,10 +25,6 @@ const SCORE_ALL_ROWS: usize = 48;
 
 /// Where k takes more than this share of the rows, bounds rule out too little to pay.
 const SCORE_ALL_SHARE: usize = 4;
-
-/// Maps of fewer components are scanned by their bytes: where those are in the cache, reading
-/// half of them saves nothing.
-const LONG_COMPONENTS: usize = 2_000_000;
 
 /// Queries in one pass over the rows.
 const PASS_QUERIES: usize = EIGHT;
@@ -96,17 +93,8 @@ fn answers(
     };
     let probes = queries.iter().zip(&powers).map(prepare).collect();
     let (min_score, weight) = (wanted.min_score, wanted.weight);
-    let search = Search {
-        kernel,
-        scope: scope.clone(),
-        probes,
-        united,
-        k,
-        rows,
-        min_score,
-        weight,
-        is_long,
-    };
+    let search =
+        Search { kernel, scope: scope.clone(), probes, united, k, min_score, weight, is_long };
     if few || !search.probes.iter().all(|probe| search.formula().is_boundable(probe)) {
         return search.probes.chunks(united).map(|probes| search.score_all(probes)).collect();
     }
@@ -130,8 +118,6 @@ struct Search {
     /// Queries for each answer.
     united: usize,
     k: usize,
-    /// Rows that may be answered.
-    rows: usize,
     min_score: f64,
     weight: f64,
     is_long: bool,
@@ -200,7 +186,7 @@ impl Search {
             Cascade::new(self.kernel, probes, formula, self.k, self.min_score, threshold)
         };
         let cascades = self.probes.chunks(self.united).enumerate().map(cascade).collect();
-        let mut survey = Survey::new(self.kernel, cascades, self.k, self.rows, self.is_long);
+        let mut survey = Survey::new(self.kernel, cascades, self.k, self.is_long);
         loop {
             let position = next.fetch_add(1, Ordering::Relaxed);
             if position >= self.vectors().segments.len() {
@@ -264,5 +250,51 @@ impl Helper {
             return None;
         }
         Some(self.findings.recv().expect("a scanning thread panicked"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::MemoryIndex;
+
+    /// A map of three segments and a search of it whose best rows are in the last one.
+    fn shared_search() -> Arc<SharedSearch> {
+        let kernel = crate::simd::kernel().expect("a kernel");
+        let index = MemoryIndex::new(kernel, 1);
+        let ids: Vec<i64> = (0..20_000).collect();
+        index.replace(&ids, |at, row| row[0] = at as f32);
+        let scope = Scope { snapshot: index.snapshot(), allowed: None, prior: None };
+        let probes = vec![Probe::new(kernel, &[0.5], 1.0)];
+        let (min_score, weight) = (f64::NEG_INFINITY, 1.0);
+        let search =
+            Search { kernel, scope, probes, united: 1, k: 5, min_score, weight, is_long: false };
+        Arc::new(SharedSearch::of(search))
+    }
+
+    fn ids_of(shared: &SharedSearch, cascades: Vec<Cascade<'_>>) -> Vec<i64> {
+        let hits = cascades.into_iter().flat_map(|cascade| shared.search.finish(cascade));
+        hits.map(|hit| hit.id).collect()
+    }
+
+    #[test]
+    fn what_another_thread_found_is_taken_over() {
+        let shared = shared_search();
+        let helper = Helper::start(&shared).expect("a thread");
+        while shared.next.load(Ordering::Relaxed) <= 3 {
+            std::thread::yield_now();
+        }
+        let mut cascades = shared.walk();
+        assert_eq!(ids_of(&shared, shared.walk()), [0_i64; 0], "all segments were taken");
+        let findings = helper.findings().expect("it has begun");
+        cascades.iter_mut().zip(findings).for_each(|(one, other)| one.absorb(other));
+        assert_eq!(ids_of(&shared, cascades), [19_999, 19_998, 19_997, 19_996, 19_995]);
+    }
+
+    #[test]
+    fn a_thread_that_has_not_begun_is_not_waited_for() {
+        let (_sender, findings) = mpsc::channel();
+        let helper = Helper { is_claimed: Arc::new(AtomicBool::new(false)), findings };
+        assert!(helper.findings().is_none());
     }
 }

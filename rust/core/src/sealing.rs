@@ -12,11 +12,9 @@ use parking_lot::MutexGuard;
 
 use crate::compaction::Compaction;
 use crate::index::{MemoryIndex, Shared, VectorRows, Writer};
+use crate::row_blocks::LONG_COMPONENTS;
 use crate::segment::SegmentView;
 use crate::sketch::{Basis, Sketch};
-
-/// Maps of fewer components are not sketched: their nibbles are read as fast.
-const SKETCHED_COMPONENTS: usize = 2_000_000;
 
 /// A basis is learned again when there are this many times the rows it was learned from.
 const RELEARNING_GROWTH: usize = 4;
@@ -86,7 +84,7 @@ impl Shared {
         let tried = self.rows_without_basis.load(Ordering::Relaxed);
         let known = vectors.basis.as_ref().map_or(tried, |basis| basis.learned_from);
         Basis::suits(self.dim)
-            && rows * self.dim >= SKETCHED_COMPONENTS
+            && rows * self.dim >= LONG_COMPONENTS
             && rows >= known * RELEARNING_GROWTH
     }
 

@@ -20,10 +20,6 @@ const SPARSE_SHARE: usize = 6;
 /// Places of a segment that are read by turns: memory answers several streams faster than one.
 const STREAMS: usize = 4;
 
-/// Fewer selected rows than this are bounded by their bytes at once: the k-th best of few scores
-/// low, so that most rows would be read again.
-const FEW_ROWS: usize = 3000;
-
 /// Rows that are taken first: twice as many as are wanted, and at least so many.
 const LEAST_PROMISING: usize = 32;
 
@@ -51,7 +47,6 @@ pub(crate) struct Survey<'a> {
     pieces: Vec<Piece<'a>>,
     /// Whether the scan is long enough for nibbles and sketches.
     is_long: bool,
-    rows_in_play: usize,
     /// Bounds that each answer has room for so far.
     bounds: usize,
 }
@@ -178,12 +173,11 @@ impl<'a> Survey<'a> {
         kernel: &'a dyn Kernel,
         cascades: Vec<Cascade<'a>>,
         k: usize,
-        rows_in_play: usize,
         is_long: bool,
     ) -> Self {
         let answer = |cascade| Answer { cascade, uppers: take_room(), promising: Promising::of(k) };
         let answers = cascades.into_iter().map(answer).collect();
-        Self { kernel, answers, pieces: Vec::new(), is_long, rows_in_play, bounds: 0 }
+        Self { kernel, answers, pieces: Vec::new(), is_long, bounds: 0 }
     }
 
     /// Bound a segment's rows in play by their shortest codes.
@@ -219,20 +213,17 @@ impl<'a> Survey<'a> {
     }
 
     fn first_stage(&self, view: &SegmentView) -> Stage {
-        match (self.is_long, self.rows_in_play, &view.sketch) {
-            (true, FEW_ROWS.., Some(_)) => Stage::Sketch,
-            (true, FEW_ROWS.., None) => Stage::Nibbles,
-            _ => Stage::Bytes,
+        match (self.is_long, &view.sketch) {
+            (true, Some(_)) => Stage::Sketch,
+            (true, None) => Stage::Nibbles,
+            (false, _) => Stage::Bytes,
         }
     }
 
     fn look_over_blocks(&mut self, piece: &Piece<'a>, words: &[u64]) {
-        let probes = self.answers.iter().map(|answer| answer.cascade.probes.len());
-        let (least, most) = probes
-            .fold((usize::MAX, 0), |(least, most), count| (least.min(count), most.max(count)));
-        let is_many = self.answers.len() >= LEAST_MANY
-            && self.answers.len() <= EIGHT
-            && (least, most) == (1, 1)
+        let is_alone = |answer: &Answer<'_>| answer.cascade.probes.len() == 1;
+        let is_many = (LEAST_MANY..=EIGHT).contains(&self.answers.len())
+            && self.answers.iter().all(is_alone)
             && piece.here.priors.is_none();
         for_each_run(words, |run| {
             if is_many {
@@ -246,14 +237,13 @@ impl<'a> Survey<'a> {
     }
 
     fn look_over_run_for_many(&mut self, piece: &Piece<'a>, run: &Run) {
-        let mut limits: [Option<Limit<'_>>; EIGHT] = [None; EIGHT];
-        for (limit, answer) in limits.iter_mut().zip(&self.answers) {
-            *limit = Some(answer.limit(&answer.cascade.probes[0], piece.stage, &piece.here));
-        }
-        let limits: Vec<Limit<'_>> = limits.into_iter().flatten().collect();
+        let limit = |at: usize| {
+            let answer = &self.answers[at];
+            answer.limit(&answer.cascade.probes[0], piece.stage, &piece.here)
+        };
+        let limits = EightLimits::of(self.answers.len(), limit);
         let rows = piece.stage.rows(piece.here.view);
         let mut uppers = [[0.0; CHUNK]; EIGHT];
-        let limits = EightLimits::new(&limits);
         let masks = self.kernel.bound_many(rows, run.blocks(), &limits, &mut uppers);
         for ((answer, uppers), mask) in self.answers.iter_mut().zip(&uppers).zip(masks) {
             answer.note(piece, run, uppers, mask & run.wanted);
@@ -281,7 +271,7 @@ impl<'a> Survey<'a> {
 }
 
 impl<'a> Answer<'a> {
-    /// What a row's bound must reach to matter during the first stage.
+    /// What a row's bound must reach to be among the most promising; its bits decide nothing else.
     fn limit<'b>(&self, probe: &'b Probe, stage: Stage, here: &Here<'b>) -> Limit<'b>
     where
         'a: 'b,
@@ -294,7 +284,7 @@ impl<'a> Answer<'a> {
         let bound = |limit: &Limit<'_>, uppers: &mut Uppers| {
             kernel.bound(piece.stage.rows(piece.here.view), run.blocks(), limit, uppers)
         };
-        let mask = self.bound_by_all(piece, bound, &mut uppers);
+        let mask = self.bound_by_all(piece, piece.stage, bound, &mut uppers);
         self.note(piece, run, &uppers, mask & run.wanted);
     }
 
@@ -302,10 +292,11 @@ impl<'a> Answer<'a> {
     fn bound_by_all(
         &self,
         piece: &Piece<'a>,
+        stage: Stage,
         bound: impl Fn(&Limit<'_>, &mut Uppers) -> u64,
         uppers: &mut Uppers,
     ) -> u64 {
-        let limit = |probe| self.limit(probe, piece.stage, &piece.here);
+        let limit = |probe| self.limit(probe, stage, &piece.here);
         let (first, others) = self.cascade.probes.split_first().expect("an answer has a probe");
         let mut mask = bound(&limit(first), uppers);
         for probe in others {
@@ -318,13 +309,17 @@ impl<'a> Answer<'a> {
 
     /// Keep the bounds of a run, and its most promising rows.
     fn note(&mut self, piece: &Piece<'a>, run: &Run, uppers: &Uppers, mask: u64) {
-        for (block, eight) in run.blocks().iter().zip(uppers.as_chunks::<EIGHT>().0) {
-            let first = piece.first + *block as usize * EIGHT;
-            self.uppers[first..first + EIGHT].copy_from_slice(eight);
-        }
+        self.store(piece, run, uppers);
         for bit in set_bits(mask) {
             let place = piece.first + row_of_bit(run.blocks(), bit) as usize;
             self.promising.offer(uppers[bit], place);
+        }
+    }
+
+    fn store(&mut self, piece: &Piece<'a>, run: &Run, uppers: &Uppers) {
+        for (block, eight) in run.blocks().iter().zip(uppers.as_chunks::<EIGHT>().0) {
+            let first = piece.first + *block as usize * EIGHT;
+            self.uppers[first..first + EIGHT].copy_from_slice(eight);
         }
     }
 
@@ -337,7 +332,7 @@ impl<'a> Answer<'a> {
                 let rows = piece.stage.rows(piece.here.view);
                 kernel.bound_listed(rows, listed, ahead, limit, uppers)
             };
-            let mask = self.bound_by_all(piece, bound, &mut uppers);
+            let mask = self.bound_by_all(piece, piece.stage, bound, &mut uppers);
             let first = piece.first + position;
             self.uppers[first..first + listed.len()].copy_from_slice(&uppers[..listed.len()]);
             for bit in set_bits(mask) {
@@ -397,17 +392,12 @@ impl<'a> Answer<'a> {
     fn bound_again(&mut self, kernel: &dyn Kernel, piece: &Piece<'a>, words: &[u64], stage: Stage) {
         let rows = stage.rows(piece.here.view);
         for_each_run(words, |run| {
-            let mut uppers = [f32::NEG_INFINITY; CHUNK];
-            for probe in self.cascade.probes {
-                let mut next = [0.0; CHUNK];
-                let limit = self.cascade.limit(probe, stage, &piece.here);
-                kernel.bound(rows, run.blocks(), &limit, &mut next);
-                uppers.iter_mut().zip(next).for_each(|(upper, next)| *upper = upper.max(next));
-            }
-            for (block, eight) in run.blocks().iter().zip(uppers.as_chunks::<EIGHT>().0) {
-                let first = piece.first + *block as usize * EIGHT;
-                self.uppers[first..first + EIGHT].copy_from_slice(eight);
-            }
+            let mut uppers = [0.0; CHUNK];
+            let bound = |limit: &Limit<'_>, uppers: &mut Uppers| {
+                kernel.bound(rows, run.blocks(), limit, uppers)
+            };
+            self.bound_by_all(piece, stage, bound, &mut uppers);
+            self.store(piece, run, &uppers);
         });
     }
 

@@ -317,7 +317,8 @@ fn byte_totals_of_row<I: Instructions>(
     cpu.totals(sums)
 }
 
-/// The lines of a whole block, eight rows a step. An iterator of its own, because closures inside vector functions are not inlined into the adaptors they are given to.
+/// The lines of a whole block, eight rows a step. An iterator of its own, because closures inside
+/// vector functions are not inlined into the adaptors they are given to.
 struct BlockLines<'a>(std::slice::Iter<'a, [Line; EIGHT]>);
 
 impl<'a> Iterator for BlockLines<'a> {

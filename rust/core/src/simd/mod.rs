@@ -88,16 +88,16 @@ pub(crate) struct EightLimits<'a> {
 
 impl<'a> EightLimits<'a> {
     /// Take one to eight limits without priors; the last stands for those that are missing.
-    pub(crate) fn new(limits: &[Limit<'a>]) -> Self {
-        let limit = |at: usize| limits[at.min(limits.len() - 1)];
+    pub(crate) fn of(count: usize, limit: impl Fn(usize) -> Limit<'a>) -> Self {
+        let limits = eight(|at| limit(at.min(count - 1)));
         Self {
-            planes: eight(|at| limit(at).plane),
-            middle: eight(|at| limit(at).middle),
-            factor: eight(|at| limit(at).factor),
-            norm: eight(|at| limit(at).plane.norm),
-            error: eight(|at| limit(at).plane.error),
-            tail: eight(|at| limit(at).plane.tail),
-            threshold: eight(|at| limit(at).threshold),
+            planes: eight(|at| limits[at].plane),
+            middle: eight(|at| limits[at].middle),
+            factor: eight(|at| limits[at].factor),
+            norm: eight(|at| limits[at].plane.norm),
+            error: eight(|at| limits[at].plane.error),
+            tail: eight(|at| limits[at].plane.tail),
+            threshold: eight(|at| limits[at].threshold),
         }
     }
 

@@ -265,7 +265,7 @@ fn check_many(rows: &CodedRows, limits: &[Limit<'_>], scores: &[Vec<f64>]) {
     for kernel in supported() {
         for blocks in RUNS {
             let mut uppers = [[0.0; CHUNK]; EIGHT];
-            let eight = EightLimits::new(limits);
+            let eight = EightLimits::of(limits.len(), |at| limits[at]);
             let masks = kernel.bound_many(rows, blocks, &eight, &mut uppers);
             for (at, limit) in limits.iter().enumerate() {
                 check_mask(kernel, masks[at], &rows_of(blocks), &scores[at], scores[at][at]);
@@ -330,7 +330,7 @@ fn bounds_rule_out_nearly_everything_that_is_far_below() {
             let picked = reaching_listed(kernel, coded, &[3, 7, 9], &limit);
             assert_eq!(picked, 1 << 1, "{}", kernel.name());
             let mut uppers = [[0.0; CHUNK]; EIGHT];
-            let many = kernel.bound_many(coded, &all, &EightLimits::new(&[limit]), &mut uppers);
+            let many = kernel.bound_many(coded, &all, &EightLimits::of(1, |_| limit), &mut uppers);
             assert_eq!(many, [1 << 7; EIGHT], "{}", kernel.name());
         }
     }
@@ -350,7 +350,7 @@ fn a_bound_that_overflows_keeps_its_row() {
                 assert_eq!(reaching_listed(kernel, coded, &[8, 0], &limit), 3);
                 let mut uppers = [[0.0; CHUNK]; EIGHT];
                 let many =
-                    kernel.bound_many(coded, &[0, 1], &EightLimits::new(&[limit]), &mut uppers);
+                    kernel.bound_many(coded, &[0, 1], &EightLimits::of(1, |_| limit), &mut uppers);
                 assert_eq!(many, [0x1ff; EIGHT]);
             }
         }
