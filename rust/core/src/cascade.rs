@@ -240,7 +240,7 @@ impl<'a> Cascade<'a> {
         self.probes.iter().fold(0, |mask, probe| {
             let limit = self.limit(probe, stage, here);
             let rows = stage.rows(here.view);
-            mask | self.kernel.bound_listed(rows, listed, &[], &limit, &mut uppers)
+            mask | self.kernel.bound_listed(rows, listed, &limit, &mut uppers)
         })
     }
 

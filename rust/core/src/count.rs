@@ -3,9 +3,10 @@
 use crate::cascade::{Formula, Here, Scorer};
 use crate::probe::{Probe, Stage};
 use crate::quant::{norm, power_of_two_for};
+use crate::row_blocks::LONG_COMPONENTS;
 use crate::scan::Scope;
 use crate::segment::set_bits;
-use crate::simd::{CHUNK, EIGHT, Kernel};
+use crate::simd::{CHUNK, Chunk, Kernel, Limit};
 use crate::survey::words_in_play;
 
 /// Count the rows in `scope` that score at least `min_score`.
@@ -19,7 +20,15 @@ pub(crate) fn count(
     let negated: Vec<f32> = query.iter().map(|value| -value).collect();
     let formula = Formula { weight, prior: scope.prior.as_deref() };
     let power = power_of_two_for(norm(query));
-    let probes = [Probe::new(kernel, query, power)];
+    let vectors = &scope.snapshot.vectors;
+    let is_long = vectors.places.len() * query.len() >= LONG_COMPONENTS;
+    let (probe, stages): (_, &[Stage]) = if is_long {
+        let probe = Probe::for_long_scan(kernel, query, power, None);
+        (probe, &[Stage::Nibbles, Stage::Bytes])
+    } else {
+        (Probe::new(kernel, query, power), &[Stage::Bytes])
+    };
+    let probes = [probe];
     let negated = Probe::new(kernel, &negated, power);
     let counting = Counting {
         kernel,
@@ -29,8 +38,9 @@ pub(crate) fn count(
         negated: &negated,
         min_score,
         is_boundable: formula.is_boundable(&probes[0]),
+        stages,
     };
-    let views = scope.snapshot.vectors.segments.iter().enumerate();
+    let views = vectors.segments.iter().enumerate();
     let counts = views.map(|(position, view)| {
         let here = Here { position, view, priors: formula.priors(position) };
         let allowed = scope.allowed.as_ref().map(|rows| rows.segment(position));
@@ -51,6 +61,8 @@ struct Counting<'a> {
     negated: &'a Probe,
     min_score: f64,
     is_boundable: bool,
+    /// What bounds the rows from above, one after the other.
+    stages: &'static [Stage],
 }
 
 impl Counting<'_> {
@@ -60,21 +72,25 @@ impl Counting<'_> {
             return 0;
         }
         let (may_reach, may_miss) =
-            if self.is_boundable { self.masks(here, chunk) } else { (u64::MAX, u64::MAX) };
-        let certain = (in_play & !may_miss).count_ones() as usize;
+            if self.is_boundable { self.masks(here, chunk, in_play) } else { (in_play, in_play) };
+        let certain = (may_reach & !may_miss).count_ones() as usize;
         let reaches = |bit: &usize| self.scorer.score(here, chunk * CHUNK + bit) >= self.min_score;
-        certain + set_bits(in_play & may_reach & may_miss).filter(reaches).count()
+        certain + set_bits(may_miss).filter(reaches).count()
     }
 
-    /// The rows that may reach the least score, and those that may miss it.
-    fn masks(&self, here: &Here<'_>, chunk: usize) -> (u64, u64) {
-        let rows = Stage::Bytes.rows(here.view);
-        let filled = here.view.len.div_ceil(EIGHT) - chunk * EIGHT;
-        let numbers: [u32; EIGHT] = std::array::from_fn(|at| (chunk * EIGHT + at) as u32);
-        let blocks = &numbers[..filled.min(EIGHT)];
-        let reach = self.formula.limit(self.probe, Stage::Bytes, here, self.min_score);
-        let miss = self.formula.negated_limit(self.negated, Stage::Bytes, here, self.min_score);
-        let mask = |limit| self.kernel.bound(rows, blocks, limit, &mut [0.0; CHUNK]);
-        (mask(&reach), mask(&miss))
+    /// The rows that may reach the least score, and those of them that may miss it.
+    fn masks(&self, here: &Here<'_>, number: usize, in_play: u64) -> (u64, u64) {
+        let mask = |stage: Stage, limit: &Limit<'_>, wanted| {
+            let chunk = Chunk { number, wanted };
+            self.kernel.bound(stage.rows(here.view), chunk, limit, &mut [0.0; CHUNK])
+        };
+        let reaching = |wanted, stage: &Stage| {
+            let limit = self.formula.limit(self.probe, *stage, here, self.min_score);
+            mask(*stage, &limit, wanted)
+        };
+        let may_reach = self.stages.iter().fold(in_play, reaching);
+        let (last, least) = (Stage::Bytes, self.min_score);
+        let limit = self.formula.negated_limit(self.negated, last, here, least);
+        (may_reach, mask(last, &limit, may_reach))
     }
 }

@@ -87,6 +87,15 @@ impl RowBlocks {
         RowLines { next, left: self.lines, step: self.step(), rows: PhantomData }
     }
 
+    /// Where the lines of a row are, filled or not, to fetch them.
+    #[inline]
+    pub(crate) fn addresses(&self, row: usize) -> impl Iterator<Item = *const Line> {
+        let first: *const Line = self.slots.as_ptr().cast();
+        let start = first.wrapping_add(self.first_slot(row));
+        let step = self.step();
+        (0..self.lines).map(move |line| start.wrapping_add(line * step))
+    }
+
     /// The lines of eight filled rows side by side.
     #[inline]
     pub(crate) fn eight(&self, rows: [usize; BLOCK_ROWS]) -> EightRows<'_> {
@@ -259,6 +268,12 @@ impl CodedRows {
     #[inline]
     pub(crate) fn row(&self, row: usize) -> RowLines<'_> {
         self.blocks.row(row)
+    }
+
+    /// As [`RowBlocks::addresses`].
+    #[inline]
+    pub(crate) fn addresses(&self, row: usize) -> impl Iterator<Item = *const Line> {
+        self.blocks.addresses(row)
     }
 
     /// As [`RowBlocks::eight`].

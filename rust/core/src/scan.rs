@@ -23,6 +23,10 @@ use crate::top_k::Hit;
 /// Up to this many rows scoring all of them beats bounding them first (`docs/kernel.md`).
 const SCORE_ALL_ROWS: usize = 48;
 
+/// Up to this many selected rows their bytes are read at once: each row is a wait for memory, and a
+/// second one for its bytes costs more than the shorter codes save (`docs/kernel.md`).
+const FEW_ROWS: usize = 6_000;
+
 /// Where k takes more than this share of the rows, bounds rule out too little to pay.
 const SCORE_ALL_SHARE: usize = 4;
 
@@ -79,7 +83,7 @@ fn answers(
     let vectors = &scope.snapshot.vectors;
     let rows = scope.allowed.as_ref().map_or(vectors.places.len(), |rows| rows.count());
     let k = wanted.k.min(rows);
-    let is_long = vectors.places.len() * wanted.dim >= LONG_COMPONENTS;
+    let is_long = vectors.places.len() * wanted.dim >= LONG_COMPONENTS && rows > FEW_ROWS;
     let few = rows <= SCORE_ALL_ROWS || k >= rows / SCORE_ALL_SHARE;
     let powers = queries.chunks(united).map(common_power);
     let powers: Vec<Option<f64>> = powers.flat_map(|power| vec![power; united]).collect();

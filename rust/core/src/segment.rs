@@ -220,6 +220,13 @@ impl SegmentView {
     }
 }
 
+/// The rows whose bits are set in masks of [`CHUNK`] rows, in order.
+pub(crate) fn rows_of(words: &[u64]) -> impl Iterator<Item = u32> {
+    let of_chunk =
+        |(chunk, word): (usize, &u64)| set_bits(*word).map(move |bit| (chunk * CHUNK + bit) as u32);
+    words.iter().enumerate().flat_map(of_chunk)
+}
+
 /// The positions of the set bits of `word`, in order.
 pub(crate) fn set_bits(mut word: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {

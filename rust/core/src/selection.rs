@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::index::{Snapshot, VectorRows};
 use crate::resolved::Resolved;
+use crate::segment::rows_of;
 use crate::simd::CHUNK;
 
 /// Ids that a search is limited to. Ids that the searched map does not hold match nothing.
@@ -22,8 +23,13 @@ pub(crate) struct SelectedRows {
 #[derive(Clone, Default)]
 pub(crate) struct SegmentRows {
     pub(crate) words: Box<[u64]>,
+    /// The rows one by one, where they are few.
+    pub(crate) listed: Option<Box<[u32]>>,
     pub(crate) count: usize,
 }
+
+/// Segments with fewer than one selected row in this many are read row by row.
+const SPARSE_SHARE: usize = 6;
 
 impl Selection {
     /// Select ids, in any order; repeats count once.
@@ -68,6 +74,11 @@ fn resolve(ids: &[i64], vectors: &VectorRows) -> Vec<SegmentRows> {
         }
         rows.words[place.row() / CHUNK] |= 1 << (place.row() % CHUNK);
         rows.count += 1;
+    }
+    for (rows, view) in segments.iter_mut().zip(&vectors.segments) {
+        if rows.count * SPARSE_SHARE < view.len {
+            rows.listed = Some(rows_of(&rows.words).collect());
+        }
     }
     segments
 }

@@ -1,10 +1,9 @@
 //! A scan: every row in play is bounded by its shortest codes, then rows go on, best first.
 //!
-//! Taking the most promising rows of all first gives a threshold that is nearly final before any
-//! other row is looked at again: taken in the order of the scan, more than twice as many rows go
-//! on (`docs/kernel.md`).
+//! The most promising rows so far go on through all stages as soon as their segment has been looked
+//! over, so that at the end the threshold is nearly final before any other row is looked at
+//! again: taken in the order of the scan, more than twice as many rows go on (`docs/kernel.md`).
 
-use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -12,16 +11,13 @@ use crate::cascade::{Cascade, Here};
 use crate::probe::{Probe, Stage};
 use crate::segment::{SegmentView, set_bits};
 use crate::selection::SegmentRows;
-use crate::simd::{CHUNK, EIGHT, EightLimits, Kernel, Limit, Uppers, row_of_bit};
-
-/// Segments with fewer than one selected row in this many are read row by row.
-const SPARSE_SHARE: usize = 6;
-
-/// Places of a segment that are read by turns: memory answers several streams faster than one.
-const STREAMS: usize = 4;
+use crate::simd::{CHUNK, Chunk, EIGHT, EightLimits, Kernel, Limit, Uppers};
 
 /// Rows that are taken first: twice as many as are wanted, and at least so many.
 const LEAST_PROMISING: usize = 32;
+
+/// Bounds of all answers after which the most promising rows so far go on: what stays in the cache.
+const GROUP_BOUNDS: usize = 1 << 18;
 
 /// In place of the bound of a row that has been taken: it reaches no threshold, not even minus
 /// infinity.
@@ -47,41 +43,49 @@ pub(crate) struct Survey<'a> {
     pieces: Vec<Piece<'a>>,
     /// Whether the scan is long enough for nibbles and sketches.
     is_long: bool,
-    /// Bounds that each answer has room for so far.
-    bounds: usize,
+    /// Rows looked over so far, those between the rows in play included.
+    places: usize,
+    /// How many of them were in earlier groups.
+    grouped: usize,
 }
 
-/// One answer: its cascade, and the bounds of all rows by their first stage.
+/// One answer: its cascade, and the rows that may belong to it.
 struct Answer<'a> {
     cascade: Cascade<'a>,
-    uppers: Vec<f32>,
     promising: Promising,
+    /// The bounds of the group of pieces at hand, and room for positions among them.
+    uppers: Vec<f32>,
+    positions: Vec<u32>,
+    /// The rows of each piece that may be among the best.
+    kept: Vec<Vec<Kept>>,
+}
+
+/// A row that goes on if its bound reaches the threshold.
+#[derive(Clone, Copy)]
+struct Kept {
+    upper: f32,
+    row: u32,
 }
 
 /// A segment's rows in play.
 struct Piece<'a> {
     here: Here<'a>,
     stage: Stage,
-    /// Where its bounds begin.
+    /// How many places come before it, and how many of its group.
     first: usize,
-    rows: Rows,
+    at: usize,
+    rows: Rows<'a>,
     count: usize,
 }
 
-impl Piece<'_> {
-    fn ends_after(&self, place: usize) -> bool {
-        place < self.first + self.rows.bounds()
-    }
-}
-
-enum Rows {
+enum Rows<'a> {
     /// Bounds are in the order of the rows; one mask for every 64 of them.
     InOrder(Vec<u64>),
     /// Bounds are in the order of this list.
-    Listed(Vec<u32>),
+    Listed(&'a [u32]),
 }
 
-impl Rows {
+impl Rows<'_> {
     fn bounds(&self) -> usize {
         match self {
             Self::InOrder(words) => words.len() * CHUNK,
@@ -137,35 +141,15 @@ impl Promising {
         }
     }
 
-    /// The places of these rows, in their order.
-    fn take(&mut self) -> Vec<usize> {
-        let heap = std::mem::take(&mut self.heap);
-        let mut places: Vec<usize> =
-            heap.into_iter().map(|Reverse(entry)| entry as u32 as usize).collect();
-        places.sort_unstable();
-        places
+    /// Those of these rows whose place is `first` or later, as positions from there in their order.
+    fn since(&self, first: usize, positions: &mut Vec<u32>) {
+        let places = self.heap.iter().map(|Reverse(entry)| entry & u64::from(u32::MAX));
+        positions.clear();
+        positions.extend(
+            places.filter(|place| *place >= first as u64).map(|place| place as u32 - first as u32),
+        );
+        positions.sort_unstable();
     }
-}
-
-thread_local! {
-    /// Room for bounds that the last search of this thread left: fresh memory costs more to touch
-    /// than the bounds cost to write.
-    static ROOM: RefCell<Vec<Vec<f32>>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Bounds whose room a thread keeps at most, in floats.
-const MOST_ROOM: usize = 1 << 22;
-
-fn take_room() -> Vec<f32> {
-    ROOM.with_borrow_mut(Vec::pop).unwrap_or_default()
-}
-
-fn leave_room(room: Vec<f32>) {
-    ROOM.with_borrow_mut(|rooms| {
-        if rooms.iter().map(Vec::len).sum::<usize>() + room.len() <= MOST_ROOM {
-            rooms.push(room);
-        }
-    });
 }
 
 impl<'a> Survey<'a> {
@@ -175,34 +159,34 @@ impl<'a> Survey<'a> {
         k: usize,
         is_long: bool,
     ) -> Self {
-        let answer = |cascade| Answer { cascade, uppers: take_room(), promising: Promising::of(k) };
-        let answers = cascades.into_iter().map(answer).collect();
-        Self { kernel, answers, pieces: Vec::new(), is_long, bounds: 0 }
+        let answers = cascades.into_iter().map(|cascade| Answer::new(cascade, k)).collect();
+        Self { kernel, answers, pieces: Vec::new(), is_long, places: 0, grouped: 0 }
     }
 
     /// Bound a segment's rows in play by their shortest codes.
-    pub(crate) fn look_over(&mut self, here: Here<'a>, allowed: Option<&SegmentRows>) {
+    pub(crate) fn look_over(&mut self, here: Here<'a>, allowed: Option<&'a SegmentRows>) {
         let count = allowed.map_or(here.view.live_count(), |rows| rows.count);
         if count == 0 {
             return;
         }
         let rows = match allowed {
-            Some(rows) if rows.count * SPARSE_SHARE < here.view.len => {
-                Rows::Listed(rows_in_play(here.view, allowed).map(|row| row as u32).collect())
-            }
+            Some(SegmentRows { listed: Some(listed), .. }) => Rows::Listed(listed),
             _ => Rows::InOrder(words_in_play(here.view, allowed).collect()),
         };
         let stage = self.first_stage(here.view);
-        let piece = Piece { here, stage, first: self.bounds, rows, count };
-        self.bounds += piece.rows.bounds();
+        let at = self.places - self.grouped;
+        let piece = Piece { here, stage, first: self.places, at, rows, count };
+        self.places += piece.rows.bounds();
         for answer in &mut self.answers {
-            // What an earlier search left there is never read: only rows in play are.
-            if answer.uppers.len() < self.bounds {
-                answer.uppers.resize(self.bounds, 0.0);
-            }
+            answer.make_room(self.places - self.grouped);
         }
         match &piece.rows {
-            Rows::InOrder(words) => self.look_over_blocks(&piece, words),
+            Rows::InOrder(words) if self.is_many(&piece) => self.look_over_for_many(&piece, words),
+            Rows::InOrder(words) => {
+                for answer in &mut self.answers {
+                    answer.look_over(self.kernel, &piece, words);
+                }
+            }
             Rows::Listed(rows) => {
                 for answer in &mut self.answers {
                     answer.look_over_listed(self.kernel, &piece, rows);
@@ -210,6 +194,19 @@ impl<'a> Survey<'a> {
             }
         }
         self.pieces.push(piece);
+        if (self.places - self.grouped) * self.answers.len() >= GROUP_BOUNDS {
+            self.end_group();
+        }
+    }
+
+    /// Take the most promising rows of the pieces since the last group on, and keep those of the
+    /// others that may still be among the best.
+    fn end_group(&mut self) {
+        for answer in &mut self.answers {
+            answer.take_promising(&self.pieces, self.grouped);
+            answer.keep_others(self.kernel, &self.pieces, self.grouped);
+        }
+        self.grouped = self.places;
     }
 
     fn first_stage(&self, view: &SegmentView) -> Stage {
@@ -220,57 +217,55 @@ impl<'a> Survey<'a> {
         }
     }
 
-    fn look_over_blocks(&mut self, piece: &Piece<'a>, words: &[u64]) {
-        let is_alone = |answer: &Answer<'_>| answer.cascade.probes.len() == 1;
-        let is_many = (LEAST_MANY..=EIGHT).contains(&self.answers.len())
-            && self.answers.iter().all(is_alone)
-            && piece.here.priors.is_none();
-        for_each_run(words, |run| {
-            if is_many {
-                self.look_over_run_for_many(piece, run);
-            } else {
-                for answer in &mut self.answers {
-                    answer.look_over_run(self.kernel, piece, run);
-                }
-            }
-        });
+    fn is_many(&self, piece: &Piece<'_>) -> bool {
+        (LEAST_MANY..=EIGHT).contains(&self.answers.len())
+            && self.answers.iter().all(|answer| answer.cascade.probes.len() == 1)
+            && piece.here.priors.is_none()
     }
 
-    fn look_over_run_for_many(&mut self, piece: &Piece<'a>, run: &Run) {
-        let limit = |at: usize| {
-            let answer = &self.answers[at];
-            answer.limit(&answer.cascade.probes[0], piece.stage, &piece.here)
-        };
-        let limits = EightLimits::of(self.answers.len(), limit);
+    /// Bound each row for up to eight answers at once.
+    fn look_over_for_many(&mut self, piece: &Piece<'a>, words: &[u64]) {
         let rows = piece.stage.rows(piece.here.view);
-        let mut uppers = [[0.0; CHUNK]; EIGHT];
-        let masks = self.kernel.bound_many(rows, run.blocks(), &limits, &mut uppers);
-        for ((answer, uppers), mask) in self.answers.iter_mut().zip(&uppers).zip(masks) {
-            answer.note(piece, run, uppers, mask & run.wanted);
+        for chunk in chunks_of(words) {
+            let limit = |at: usize| {
+                let answer = &self.answers[at];
+                answer.limit(&answer.cascade.probes[0], piece.stage, &piece.here)
+            };
+            let limits = EightLimits::of(self.answers.len(), limit);
+            let mut uppers = [[0.0; CHUNK]; EIGHT];
+            let masks = self.kernel.bound_many(rows, chunk, &limits, &mut uppers);
+            for ((answer, uppers), mask) in self.answers.iter_mut().zip(&uppers).zip(masks) {
+                answer.note(piece, chunk.number * CHUNK, uppers, mask);
+            }
         }
     }
 
-    /// Take the rows on from stage to stage, the most promising ones first.
+    /// Take the rows that may still be among the best on from stage to stage.
     pub(crate) fn resolve(mut self) -> Vec<Cascade<'a>> {
-        let mut positions = Vec::new();
-        let (kernel, pieces) = (self.kernel, &self.pieces);
-        for answer in &mut self.answers {
-            let promising = answer.take_promising(pieces);
-            for piece in pieces {
-                let from = promising.partition_point(|place| *place < piece.first);
-                let to = promising.partition_point(|place| piece.ends_after(*place));
-                answer.resolve(kernel, piece, &promising[from..to], &mut positions);
+        self.end_group();
+        for (at, piece) in self.pieces.iter().enumerate() {
+            for answer in &mut self.answers {
+                answer.resolve(self.kernel, piece, at);
             }
         }
-        let finish = |answer: Answer<'a>| {
-            leave_room(answer.uppers);
-            answer.cascade
-        };
-        self.answers.into_iter().map(finish).collect()
+        self.answers.into_iter().map(|answer| answer.cascade).collect()
     }
 }
 
 impl<'a> Answer<'a> {
+    fn new(cascade: Cascade<'a>, k: usize) -> Self {
+        let promising = Promising::of(k);
+        Self { cascade, promising, uppers: Vec::new(), positions: Vec::new(), kept: Vec::new() }
+    }
+
+    /// Make room for so many bounds. What an earlier group left there is never read: only rows in
+    /// play are.
+    fn make_room(&mut self, bounds: usize) {
+        if self.uppers.len() < bounds {
+            self.uppers.resize(bounds, 0.0);
+        }
+    }
+
     /// What a row's bound must reach to be among the most promising; its bits decide nothing else.
     fn limit<'b>(&self, probe: &'b Probe, stage: Stage, here: &Here<'b>) -> Limit<'b>
     where
@@ -279,188 +274,159 @@ impl<'a> Answer<'a> {
         self.cascade.limit(probe, stage, here).raised_to(self.promising.floor)
     }
 
-    fn look_over_run(&mut self, kernel: &dyn Kernel, piece: &Piece<'a>, run: &Run) {
-        let mut uppers = [0.0; CHUNK];
-        let bound = |limit: &Limit<'_>, uppers: &mut Uppers| {
-            kernel.bound(piece.stage.rows(piece.here.view), run.blocks(), limit, uppers)
-        };
-        let mask = self.bound_by_all(piece, piece.stage, bound, &mut uppers);
-        self.note(piece, run, &uppers, mask & run.wanted);
+    fn look_over(&mut self, kernel: &dyn Kernel, piece: &Piece<'a>, words: &[u64]) {
+        let rows = piece.stage.rows(piece.here.view);
+        for chunk in chunks_of(words) {
+            let mut uppers = [0.0; CHUNK];
+            let bound = |probe: &Probe, uppers: &mut Uppers| {
+                let limit = self.limit(probe, piece.stage, &piece.here);
+                kernel.bound(rows, chunk, &limit, uppers)
+            };
+            let mask = self.by_all_probes(bound, &mut uppers);
+            self.note(piece, chunk.number * CHUNK, &uppers, mask);
+        }
+    }
+
+    fn look_over_listed(&mut self, kernel: &dyn Kernel, piece: &Piece<'a>, listed: &[u32]) {
+        let rows = piece.stage.rows(piece.here.view);
+        for first in (0..listed.len()).step_by(CHUNK) {
+            let mut uppers = [0.0; CHUNK];
+            let bound = |probe: &Probe, uppers: &mut Uppers| {
+                let limit = self.limit(probe, piece.stage, &piece.here);
+                kernel.bound_listed(rows, &listed[first..], &limit, uppers)
+            };
+            let mask = self.by_all_probes(bound, &mut uppers);
+            self.note(piece, first, &uppers, mask);
+        }
     }
 
     /// Bound rows for each probe; the largest bound counts.
-    fn bound_by_all(
+    fn by_all_probes(
         &self,
-        piece: &Piece<'a>,
-        stage: Stage,
-        bound: impl Fn(&Limit<'_>, &mut Uppers) -> u64,
+        bound: impl Fn(&Probe, &mut Uppers) -> u64,
         uppers: &mut Uppers,
     ) -> u64 {
-        let limit = |probe| self.limit(probe, stage, &piece.here);
         let (first, others) = self.cascade.probes.split_first().expect("an answer has a probe");
-        let mut mask = bound(&limit(first), uppers);
+        let mut mask = bound(first, uppers);
         for probe in others {
             let mut next = [0.0; CHUNK];
-            mask |= bound(&limit(probe), &mut next);
+            mask |= bound(probe, &mut next);
             uppers.iter_mut().zip(next).for_each(|(upper, next)| *upper = upper.max(next));
         }
         mask
     }
 
-    /// Keep the bounds of a run, and its most promising rows.
-    fn note(&mut self, piece: &Piece<'a>, run: &Run, uppers: &Uppers, mask: u64) {
-        self.store(piece, run, uppers);
+    /// Keep the bounds of rows from position `first` on, and the most promising of them.
+    fn note(&mut self, piece: &Piece<'a>, first: usize, uppers: &Uppers, mask: u64) {
+        let room = &mut self.uppers[piece.at + first..];
+        let count = room.len().min(CHUNK);
+        room[..count].copy_from_slice(&uppers[..count]);
         for bit in set_bits(mask) {
-            let place = piece.first + row_of_bit(run.blocks(), bit) as usize;
-            self.promising.offer(uppers[bit], place);
+            self.promising.offer(uppers[bit], piece.first + first + bit);
         }
     }
 
-    fn store(&mut self, piece: &Piece<'a>, run: &Run, uppers: &Uppers) {
-        for (block, eight) in run.blocks().iter().zip(uppers.as_chunks::<EIGHT>().0) {
-            let first = piece.first + *block as usize * EIGHT;
-            self.uppers[first..first + EIGHT].copy_from_slice(eight);
-        }
-    }
-
-    fn look_over_listed(&mut self, kernel: &dyn Kernel, piece: &Piece<'a>, rows: &[u32]) {
-        for (at, listed) in rows.chunks(CHUNK).enumerate() {
-            let position = at * CHUNK;
-            let ahead = &rows[position + listed.len()..];
-            let mut uppers = [0.0; CHUNK];
-            let bound = |limit: &Limit<'_>, uppers: &mut Uppers| {
-                let rows = piece.stage.rows(piece.here.view);
-                kernel.bound_listed(rows, listed, ahead, limit, uppers)
-            };
-            let mask = self.bound_by_all(piece, piece.stage, bound, &mut uppers);
-            let first = piece.first + position;
-            self.uppers[first..first + listed.len()].copy_from_slice(&uppers[..listed.len()]);
-            for bit in set_bits(mask) {
-                self.promising.offer(uppers[bit], first + bit);
-            }
-        }
-    }
-
-    /// Take the most promising rows on to the end; returns their places.
-    fn take_promising(&mut self, pieces: &[Piece<'a>]) -> Vec<usize> {
-        let places = self.promising.take();
-        let mut rest = places.as_slice();
-        for piece in pieces {
+    /// Take the most promising rows of a group on to the end; it begins at place `first`.
+    fn take_promising(&mut self, pieces: &[Piece<'a>], first: usize) {
+        self.promising.since(first, &mut self.positions);
+        let mut rest = self.positions.as_slice();
+        for piece in pieces.iter().filter(|piece| piece.first >= first) {
+            let end = piece.at + piece.rows.bounds();
             let (of_piece, others) =
-                rest.split_at(rest.partition_point(|at| piece.ends_after(*at)));
+                rest.split_at(rest.partition_point(|place| (*place as usize) < end));
             for place in of_piece {
-                if let Some(row) = piece.rows.row((place - piece.first) as u32) {
+                self.uppers[*place as usize] = DONE;
+                if let Some(row) = piece.rows.row(*place - piece.at as u32) {
                     self.cascade.keep(&piece.here, piece.stage, row);
                 }
             }
             self.cascade.settle(&piece.here, 1);
             rest = others;
         }
-        places
     }
 
-    /// Take on the rows of a piece that may still be among the best; `done` ones have been.
-    fn resolve(
-        &mut self,
-        kernel: &dyn Kernel,
-        piece: &Piece<'a>,
-        done: &[usize],
-        positions: &mut Vec<u32>,
-    ) {
+    /// Keep the other rows of a group that may be among the best for later.
+    fn keep_others(&mut self, kernel: &dyn Kernel, pieces: &[Piece<'a>], first: usize) {
+        self.cascade.look_at_others();
+        for piece in pieces.iter().filter(|piece| piece.first >= first) {
+            let least = self.cascade.least_upper(piece.stage, &piece.here);
+            let uppers = &self.uppers[piece.at..][..piece.rows.bounds()];
+            self.positions.clear();
+            kernel.positions_reaching(uppers, least, &mut self.positions);
+            let kept = |position: &u32| {
+                let row = piece.rows.row(*position)?;
+                Some(Kept { upper: uppers[*position as usize], row })
+            };
+            self.kept.push(self.positions.iter().filter_map(kept).collect());
+        }
+    }
+
+    /// Take on the rows of piece number `at` that may still be among the best.
+    fn resolve(&mut self, kernel: &dyn Kernel, piece: &Piece<'a>, at: usize) {
+        self.cascade.look_at_others();
         let mut stage = piece.stage;
-        loop {
-            self.cascade.look_at_others();
-            let least = self.cascade.least_upper(stage, &piece.here);
-            let uppers = &mut self.uppers[piece.first..][..piece.rows.bounds()];
-            for place in done {
-                uppers[place - piece.first] = DONE;
-            }
-            positions.clear();
-            kernel.positions_reaching(uppers, least, positions);
-            let Some(next) = stage.next() else { break };
-            let Rows::InOrder(words) = &piece.rows else { break };
-            if positions.len().saturating_mul(most_going_on(stage)) <= piece.count {
-                break;
-            }
-            self.bound_again(kernel, piece, words, next);
+        let mut kept = std::mem::take(&mut self.kept[at]);
+        let least = self.cascade.least_upper(stage, &piece.here);
+        kept.retain(|kept| kept.upper >= least);
+        while let (Some(next), Rows::InOrder(words)) = (stage.next(), &piece.rows)
+            && kept.len().saturating_mul(most_going_on(stage)) > piece.count
+        {
+            kept = self.bound_again(kernel, &piece.here, next, words.len(), &kept);
             stage = next;
         }
-        self.take(piece, stage, positions);
+        self.take(&piece.here, stage, &kept);
     }
 
-    /// Bound all rows of a piece once more, by longer codes.
-    fn bound_again(&mut self, kernel: &dyn Kernel, piece: &Piece<'a>, words: &[u64], stage: Stage) {
-        let rows = stage.rows(piece.here.view);
-        for_each_run(words, |run| {
+    /// Bound rows once more by longer codes, which are read in order; those that may still be
+    /// among the best are returned.
+    fn bound_again(
+        &self,
+        kernel: &dyn Kernel,
+        here: &Here<'a>,
+        stage: Stage,
+        chunks: usize,
+        kept: &[Kept],
+    ) -> Vec<Kept> {
+        let mut words = vec![0_u64; chunks];
+        for kept in kept {
+            words[kept.row as usize / CHUNK] |= 1 << (kept.row as usize % CHUNK);
+        }
+        let mut next = Vec::with_capacity(kept.len());
+        for chunk in chunks_of(&words) {
             let mut uppers = [0.0; CHUNK];
-            let bound = |limit: &Limit<'_>, uppers: &mut Uppers| {
-                kernel.bound(rows, run.blocks(), limit, uppers)
+            let bound = |probe: &Probe, uppers: &mut Uppers| {
+                kernel.bound(
+                    stage.rows(here.view),
+                    chunk,
+                    &self.cascade.limit(probe, stage, here),
+                    uppers,
+                )
             };
-            self.bound_by_all(piece, stage, bound, &mut uppers);
-            self.store(piece, run, &uppers);
-        });
+            let mask = self.by_all_probes(bound, &mut uppers);
+            let first = (chunk.number * CHUNK) as u32;
+            next.extend(
+                set_bits(mask).map(|bit| Kept { upper: uppers[bit], row: first + bit as u32 }),
+            );
+        }
+        next
     }
 
-    fn take(&mut self, piece: &Piece<'a>, stage: Stage, positions: &[u32]) {
-        for positions in positions.chunks(EIGHT) {
-            let least = self.cascade.least_upper(stage, &piece.here);
-            for position in positions {
-                if let Some(row) = piece.rows.row(*position)
-                    && self.uppers[piece.first + *position as usize] >= least
-                {
-                    self.cascade.keep(&piece.here, stage, row);
-                }
+    fn take(&mut self, here: &Here<'a>, stage: Stage, kept: &[Kept]) {
+        for eight in kept.chunks(EIGHT) {
+            let least = self.cascade.least_upper(stage, here);
+            for kept in eight.iter().filter(|kept| kept.upper >= least) {
+                self.cascade.keep(here, stage, kept.row);
             }
-            self.cascade.settle_full(&piece.here);
+            self.cascade.settle_full(here);
         }
-        self.cascade.settle(&piece.here, 1);
+        self.cascade.settle(here, 1);
     }
 }
 
-/// Up to eight blocks of eight rows, and which of the rows are wanted.
-#[derive(Default)]
-struct Run {
-    numbers: [u32; EIGHT],
-    count: usize,
-    wanted: u64,
-}
-
-impl Run {
-    fn push(&mut self, block: u32, wanted: u64) {
-        self.numbers[self.count] = block;
-        self.wanted |= wanted << (self.count * EIGHT);
-        self.count += 1;
-    }
-
-    fn blocks(&self) -> &[u32] {
-        &self.numbers[..self.count]
-    }
-}
-
-/// Call `take` for runs of the blocks that have rows in play.
-fn for_each_run(words: &[u64], mut take: impl FnMut(&Run)) {
-    let mut run = Run::default();
-    for block in in_streams(words.len() * EIGHT) {
-        let wanted = words[block / EIGHT] >> (block % EIGHT * EIGHT) & 0xff;
-        if wanted == 0 {
-            continue;
-        }
-        run.push(block as u32, wanted);
-        if run.count == EIGHT {
-            take(&run);
-            run = Run::default();
-        }
-    }
-    if run.count > 0 {
-        take(&run);
-    }
-}
-
-/// The numbers below `count`, from [`STREAMS`] places by turns.
-fn in_streams(count: usize) -> impl Iterator<Item = usize> {
-    let each = count / STREAMS;
-    let streamed = (0..each).flat_map(move |at| (0..STREAMS).map(move |stream| stream * each + at));
-    streamed.chain(each * STREAMS..count)
+/// The chunks in which rows are wanted.
+fn chunks_of(words: &[u64]) -> impl Iterator<Item = Chunk> {
+    let chunks = words.iter().enumerate().map(|(number, wanted)| Chunk { number, wanted: *wanted });
+    chunks.filter(|chunk| chunk.wanted != 0)
 }
 
 /// The masks of rows in play, one for every 64 rows.

@@ -7,7 +7,7 @@
 use std::arch::x86_64::*;
 
 use super::eights::{self, Instructions};
-use super::{EIGHT, EightLimits, Kernel, Limit, Uppers, avx2};
+use super::{Chunk, EIGHT, EightLimits, Kernel, Limit, Uppers, avx2};
 use crate::append_buffer::Line;
 use crate::quant::{self, LINE_COMPONENTS, Plane, QueryCodes, RowBound, RowBounds};
 use crate::row_blocks::{CodedRows, RowLines};
@@ -57,38 +57,31 @@ impl Kernel for Avx512Vnni {
         unsafe { code_sum(bytes, query) }
     }
 
-    fn bound(
-        &self,
-        rows: &CodedRows,
-        blocks: &[u32],
-        limit: &Limit<'_>,
-        uppers: &mut Uppers,
-    ) -> u64 {
+    fn bound(&self, rows: &CodedRows, chunk: Chunk, limit: &Limit<'_>, uppers: &mut Uppers) -> u64 {
         // SAFETY: as in `dot`.
-        unsafe { bound(rows, blocks, limit, uppers) }
+        unsafe { bound(rows, chunk, limit, uppers) }
     }
 
     fn bound_listed(
         &self,
         rows: &CodedRows,
         listed: &[u32],
-        ahead: &[u32],
         limit: &Limit<'_>,
         uppers: &mut Uppers,
     ) -> u64 {
         // SAFETY: as in `dot`.
-        unsafe { bound_listed(rows, listed, ahead, limit, uppers) }
+        unsafe { bound_listed(rows, listed, limit, uppers) }
     }
 
     fn bound_many(
         &self,
         rows: &CodedRows,
-        blocks: &[u32],
+        chunk: Chunk,
         limits: &EightLimits<'_>,
         uppers: &mut [Uppers; EIGHT],
     ) -> [u64; EIGHT] {
         // SAFETY: as in `dot`.
-        unsafe { bound_many(rows, blocks, limits, uppers) }
+        unsafe { bound_many(rows, chunk, limits, uppers) }
     }
 
     fn positions_reaching(&self, uppers: &[f32], threshold: f32, positions: &mut Vec<u32>) {
@@ -108,29 +101,23 @@ impl Kernel for Avx512Vnni {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn bound(rows: &CodedRows, blocks: &[u32], limit: &Limit<'_>, uppers: &mut Uppers) -> u64 {
-    eights::bound(Avx512Vnni(()), rows, blocks, limit, uppers)
+fn bound(rows: &CodedRows, chunk: Chunk, limit: &Limit<'_>, uppers: &mut Uppers) -> u64 {
+    eights::bound(Avx512Vnni(()), rows, chunk, limit, uppers)
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn bound_listed(
-    rows: &CodedRows,
-    listed: &[u32],
-    ahead: &[u32],
-    limit: &Limit<'_>,
-    uppers: &mut Uppers,
-) -> u64 {
-    eights::bound_listed(Avx512Vnni(()), rows, listed, ahead, limit, uppers)
+fn bound_listed(rows: &CodedRows, listed: &[u32], limit: &Limit<'_>, uppers: &mut Uppers) -> u64 {
+    eights::bound_listed(Avx512Vnni(()), rows, listed, limit, uppers)
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
 fn bound_many(
     rows: &CodedRows,
-    blocks: &[u32],
+    chunk: Chunk,
     limits: &EightLimits<'_>,
     uppers: &mut [Uppers; EIGHT],
 ) -> [u64; EIGHT] {
-    eights::bound_many(Avx512Vnni(()), rows, blocks, limits, uppers)
+    eights::bound_many(Avx512Vnni(()), rows, chunk, limits, uppers)
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]

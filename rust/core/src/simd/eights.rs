@@ -6,14 +6,14 @@
     reason = "else they would be compiled without vector instructions"
 )]
 
-use super::{CHUNK, EIGHT, EightLimits, Limit, Uppers, eight};
+use super::{CHUNK, Chunk, EIGHT, EightLimits, Limit, Uppers, eight};
 use crate::append_buffer::Line;
 use crate::quant::{LINE_COMPONENTS, RowBound};
 use crate::row_blocks::{CodedRows, Packing, RowLines};
 use crate::segment::set_bits;
 
-/// How many cache lines ahead a scan fetches.
-const LINES_AHEAD: usize = 24;
+/// How many cache lines ahead a scan fetches, of codes as well as of what bounds them.
+const LINES_AHEAD: usize = 48;
 
 /// How many rows ahead listed rows are fetched: enough to hide memory, few enough to stay in L1.
 const ROWS_AHEAD: usize = 16;
@@ -63,24 +63,26 @@ pub(super) trait Instructions: Copy {
 pub(super) fn bound<I: Instructions>(
     cpu: I,
     rows: &CodedRows,
-    blocks: &[u32],
+    chunk: Chunk,
     limit: &Limit<'_>,
     uppers: &mut Uppers,
 ) -> u64 {
     let filled = rows.bounds().len();
     let mut mask = 0;
-    let eights = uppers.as_chunks_mut().0;
-    for (at, (block, uppers)) in blocks.iter().zip(eights).enumerate() {
-        let start = *block as usize * EIGHT;
-        let bits = if let Some(lines) = rows.block(*block as usize) {
+    for (block, uppers) in uppers.as_chunks_mut().0.iter_mut().enumerate() {
+        if chunk.wanted_of(block) == 0 {
+            continue;
+        }
+        let start = chunk.start_of(block);
+        let bits = if let Some(lines) = rows.block(start / EIGHT) {
             bound_block(cpu, rows, lines, start, limit, uppers)
         } else {
             let count = EIGHT.min(filled - start);
             bound_picked::<true, _>(cpu, rows, eight_from(start, count), count, limit, uppers)
         };
-        mask |= bits << (at * EIGHT);
+        mask |= bits << (block * EIGHT);
     }
-    mask
+    mask & chunk.wanted
 }
 
 /// [`super::Kernel::bound_listed`].
@@ -89,17 +91,15 @@ pub(super) fn bound_listed<I: Instructions>(
     cpu: I,
     rows: &CodedRows,
     listed: &[u32],
-    ahead: &[u32],
     limit: &Limit<'_>,
     uppers: &mut Uppers,
 ) -> u64 {
     let mut mask = 0;
     let eights = uppers.as_chunks_mut().0;
     for (part, (here, uppers)) in listed.chunks(EIGHT).zip(eights).enumerate() {
-        for at in part * EIGHT + ROWS_AHEAD..(part + 1) * EIGHT + ROWS_AHEAD {
-            if let Some(row) = listed.get(at).or_else(|| ahead.get(at - listed.len())) {
-                prefetch_row(cpu, rows, *row as usize);
-            }
+        let ahead = listed.get(part * EIGHT + ROWS_AHEAD..).unwrap_or(&[]);
+        for row in ahead.iter().take(EIGHT) {
+            prefetch_row(cpu, rows, *row as usize);
         }
         let picked = eight(|at| here[at.min(here.len() - 1)] as usize);
         let bits = bound_picked::<false, _>(cpu, rows, picked, here.len(), limit, uppers);
@@ -113,17 +113,20 @@ pub(super) fn bound_listed<I: Instructions>(
 pub(super) fn bound_many<I: Instructions>(
     cpu: I,
     rows: &CodedRows,
-    blocks: &[u32],
+    chunk: Chunk,
     limits: &EightLimits<'_>,
     uppers: &mut [Uppers; EIGHT],
 ) -> [u64; EIGHT] {
     let mut masks = [0; EIGHT];
     let all = rows.bounds();
     let planes = eight(|query| &*limits.planes[query].values);
-    for (at, block) in blocks.iter().enumerate().take(EIGHT) {
-        let start = *block as usize * EIGHT;
-        if let Some(lines) = rows.block(*block as usize) {
-            fetch_ahead(cpu, lines);
+    for block in 0..CHUNK / EIGHT {
+        if chunk.wanted_of(block) == 0 {
+            continue;
+        }
+        let start = chunk.start_of(block);
+        if let Some(lines) = rows.block(start / EIGHT) {
+            fetch_ahead(cpu, lines, &all[start]);
         }
         let mut of_rows = [[0.0; EIGHT]; EIGHT];
         let mut reached = [0_u8; EIGHT];
@@ -136,12 +139,12 @@ pub(super) fn bound_many<I: Instructions>(
             reached[row] = cpu.limits_reached(totals, *bound, limits, &mut of_rows[row]) as u8;
         }
         for (query, uppers) in uppers.iter_mut().enumerate() {
-            let column = &mut uppers.as_chunks_mut::<EIGHT>().0[at];
+            let column = &mut uppers.as_chunks_mut::<EIGHT>().0[block];
             *column = eight(|row| of_rows[row][query]);
         }
         let reached = transposed_bits(u64::from_le_bytes(reached)).to_le_bytes();
         for (mask, bits) in masks.iter_mut().zip(reached) {
-            *mask |= u64::from(bits) << (at * EIGHT);
+            *mask |= u64::from(bits) << (block * EIGHT) & chunk.wanted;
         }
     }
     masks
@@ -149,10 +152,18 @@ pub(super) fn bound_many<I: Instructions>(
 
 /// Fetch what follows a block, as the loops over one limit do line by line.
 #[inline(always)]
-fn fetch_ahead<I: Instructions>(cpu: I, block: &[Line]) {
+fn fetch_ahead<I: Instructions>(cpu: I, block: &[Line], bound: &RowBound) {
+    fetch_bounds_ahead(cpu, block, bound);
     for line in block {
         cpu.prefetch(std::ptr::from_ref(line).wrapping_add(LINES_AHEAD));
     }
+}
+
+/// Fetch the bounds of the rows whose codes are fetched next; those of a block fill a line.
+#[inline(always)]
+fn fetch_bounds_ahead<I: Instructions>(cpu: I, block: &[Line], bound: &RowBound) {
+    let blocks_ahead = LINES_AHEAD.div_ceil(block.len());
+    cpu.prefetch(std::ptr::from_ref(bound).wrapping_add(EIGHT * blocks_ahead).cast());
 }
 
 /// An 8 × 8 matrix of bits, a row a byte, with rows and columns exchanged (Warren, Hacker's Delight,
@@ -186,8 +197,8 @@ pub(super) fn positions_reaching<I: Instructions>(
 /// [`super::Kernel::prefetch_row`].
 #[inline(always)]
 pub(super) fn prefetch_row<I: Instructions>(cpu: I, rows: &CodedRows, row: usize) {
-    cpu.prefetch(std::ptr::from_ref(&rows.bounds()[row]).cast());
-    for line in rows.row(row) {
+    cpu.prefetch(rows.bounds().as_ptr().wrapping_add(row).cast());
+    for line in rows.addresses(row) {
         cpu.prefetch(line);
     }
 }
@@ -208,7 +219,9 @@ fn bound_block<I: Instructions>(
     uppers: &mut [f32; EIGHT],
 ) -> u64 {
     let lines = BlockLines(block.as_chunks().0.iter());
-    let bounds = rows.bounds()[start..].first_chunk().expect("a whole block has eight bounds");
+    let bounds: &[RowBound; EIGHT] =
+        rows.bounds()[start..].first_chunk().expect("a whole block has eight bounds");
+    fetch_bounds_ahead(cpu, block, &bounds[0]);
     let priors = limit
         .prior
         .map(|prior| prior.values[start..].first_chunk().expect("every row has a prior"));

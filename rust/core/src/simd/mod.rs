@@ -116,9 +116,24 @@ impl<'a> EightLimits<'a> {
 /// Upper bounds of up to 64 rows, never NaN: a bound that overflows is infinite.
 pub(crate) type Uppers = [f32; CHUNK];
 
-/// The row that a bit of a mask over blocks stands for.
-pub(crate) fn row_of_bit(blocks: &[u32], bit: usize) -> u32 {
-    blocks[bit / EIGHT] * EIGHT as u32 + (bit % EIGHT) as u32
+/// Rows `CHUNK·number` and following, of which some are wanted.
+#[derive(Clone, Copy)]
+pub(crate) struct Chunk {
+    pub(crate) number: usize,
+    /// A bit for each row.
+    pub(crate) wanted: u64,
+}
+
+impl Chunk {
+    /// The eight rows of one of its blocks that are wanted.
+    fn wanted_of(self, block: usize) -> u64 {
+        self.wanted >> (block * EIGHT) & 0xff
+    }
+
+    /// The first row of one of its blocks.
+    fn start_of(self, block: usize) -> usize {
+        self.number * CHUNK + block * EIGHT
+    }
 }
 
 /// Eight values, written out because array closures are not inlined into vector functions.
@@ -148,25 +163,17 @@ pub(crate) trait Kernel: Sync {
     /// The sum of a row's bytes with both their planes, see [`QueryCodes::code_sum`].
     fn code_sum(&self, bytes: RowLines<'_>, query: &QueryCodes) -> i64;
 
-    /// Write upper bounds of scores, in the units of the limit: `uppers[8·b + r]` for row `r` of
-    /// `blocks[b]`. The bit of the same number is set unless the row certainly stays below the
-    /// limit; bits of rows that are not filled are 0. `blocks` are at most eight numbers of blocks
-    /// of eight rows.
-    fn bound(
-        &self,
-        rows: &CodedRows,
-        blocks: &[u32],
-        limit: &Limit<'_>,
-        uppers: &mut Uppers,
-    ) -> u64;
+    /// Write upper bounds of scores, in the units of the limit: `uppers[r]` for row `r` of the
+    /// chunk, where it or one of its block of eight is wanted. Bit `r` of the result is set for a
+    /// wanted row unless it certainly stays below the limit. Wanted rows are filled.
+    fn bound(&self, rows: &CodedRows, chunk: Chunk, limit: &Limit<'_>, uppers: &mut Uppers) -> u64;
 
-    /// As [`Kernel::bound`], for at most [`CHUNK`] rows named by number; the codes of `ahead` are
-    /// fetched into the cache meanwhile.
+    /// As [`Kernel::bound`], for the first [`CHUNK`] rows of a list of row numbers; those that
+    /// follow are fetched into the cache meanwhile.
     fn bound_listed(
         &self,
         rows: &CodedRows,
         listed: &[u32],
-        ahead: &[u32],
         limit: &Limit<'_>,
         uppers: &mut Uppers,
     ) -> u64;
@@ -175,7 +182,7 @@ pub(crate) trait Kernel: Sync {
     fn bound_many(
         &self,
         rows: &CodedRows,
-        blocks: &[u32],
+        chunk: Chunk,
         limits: &EightLimits<'_>,
         uppers: &mut [Uppers; EIGHT],
     ) -> [u64; EIGHT];

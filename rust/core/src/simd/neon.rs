@@ -10,7 +10,7 @@ use std::arch::aarch64::*;
 use std::arch::{asm, is_aarch64_feature_detected};
 
 use super::eights::{self, Instructions};
-use super::{EIGHT, EightLimits, Kernel, Limit, Uppers};
+use super::{Chunk, EIGHT, EightLimits, Kernel, Limit, Uppers};
 use crate::append_buffer::Line;
 use crate::quant::{self, LINE_COMPONENTS, Plane, QueryCodes, RowBound, RowBounds};
 use crate::row_blocks::{CodedRows, RowLines};
@@ -63,18 +63,12 @@ impl<const DOT: bool> Kernel for Neon<DOT> {
         }
     }
 
-    fn bound(
-        &self,
-        rows: &CodedRows,
-        blocks: &[u32],
-        limit: &Limit<'_>,
-        uppers: &mut Uppers,
-    ) -> u64 {
+    fn bound(&self, rows: &CodedRows, chunk: Chunk, limit: &Limit<'_>, uppers: &mut Uppers) -> u64 {
         if DOT {
             // SAFETY: as in `code_sum`.
-            unsafe { bound_dot(rows, blocks, limit, uppers) }
+            unsafe { bound_dot(rows, chunk, limit, uppers) }
         } else {
-            eights::bound(*self, rows, blocks, limit, uppers)
+            eights::bound(*self, rows, chunk, limit, uppers)
         }
     }
 
@@ -82,30 +76,29 @@ impl<const DOT: bool> Kernel for Neon<DOT> {
         &self,
         rows: &CodedRows,
         listed: &[u32],
-        ahead: &[u32],
         limit: &Limit<'_>,
         uppers: &mut Uppers,
     ) -> u64 {
         if DOT {
             // SAFETY: as in `code_sum`.
-            unsafe { bound_listed_dot(rows, listed, ahead, limit, uppers) }
+            unsafe { bound_listed_dot(rows, listed, limit, uppers) }
         } else {
-            eights::bound_listed(*self, rows, listed, ahead, limit, uppers)
+            eights::bound_listed(*self, rows, listed, limit, uppers)
         }
     }
 
     fn bound_many(
         &self,
         rows: &CodedRows,
-        blocks: &[u32],
+        chunk: Chunk,
         limits: &EightLimits<'_>,
         uppers: &mut [Uppers; EIGHT],
     ) -> [u64; EIGHT] {
         if DOT {
             // SAFETY: as in `code_sum`.
-            unsafe { bound_many_dot(rows, blocks, limits, uppers) }
+            unsafe { bound_many_dot(rows, chunk, limits, uppers) }
         } else {
-            eights::bound_many(*self, rows, blocks, limits, uppers)
+            eights::bound_many(*self, rows, chunk, limits, uppers)
         }
     }
 
@@ -130,29 +123,28 @@ fn code_sum_dot(bytes: RowLines<'_>, query: &QueryCodes) -> i64 {
 }
 
 #[target_feature(enable = "neon,dotprod")]
-fn bound_dot(rows: &CodedRows, blocks: &[u32], limit: &Limit<'_>, uppers: &mut Uppers) -> u64 {
-    eights::bound(Neon::<true>(()), rows, blocks, limit, uppers)
+fn bound_dot(rows: &CodedRows, chunk: Chunk, limit: &Limit<'_>, uppers: &mut Uppers) -> u64 {
+    eights::bound(Neon::<true>(()), rows, chunk, limit, uppers)
 }
 
 #[target_feature(enable = "neon,dotprod")]
 fn bound_listed_dot(
     rows: &CodedRows,
     listed: &[u32],
-    ahead: &[u32],
     limit: &Limit<'_>,
     uppers: &mut Uppers,
 ) -> u64 {
-    eights::bound_listed(Neon::<true>(()), rows, listed, ahead, limit, uppers)
+    eights::bound_listed(Neon::<true>(()), rows, listed, limit, uppers)
 }
 
 #[target_feature(enable = "neon,dotprod")]
 fn bound_many_dot(
     rows: &CodedRows,
-    blocks: &[u32],
+    chunk: Chunk,
     limits: &EightLimits<'_>,
     uppers: &mut [Uppers; EIGHT],
 ) -> [u64; EIGHT] {
-    eights::bound_many(Neon::<true>(()), rows, blocks, limits, uppers)
+    eights::bound_many(Neon::<true>(()), rows, chunk, limits, uppers)
 }
 
 /// 64 signed bytes.

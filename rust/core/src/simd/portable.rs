@@ -1,9 +1,10 @@
 //! Plain Rust: the reference for the other kernels, and what runs where none of them can.
 
-use super::{CodedRows, EIGHT, EightLimits, Kernel, LANES, Limit, Uppers, add_lanes};
+use super::{CHUNK, Chunk, CodedRows, EIGHT, EightLimits, Kernel, LANES, Limit, Uppers, add_lanes};
 use crate::append_buffer::Line;
 use crate::quant::{LINE_COMPONENTS, Plane, QueryCodes, RowBounds, encode};
 use crate::row_blocks::{Packing, RowLines};
+use crate::segment::set_bits;
 
 pub(crate) struct Portable;
 
@@ -39,27 +40,18 @@ impl Kernel for Portable {
         query.code_sum(byte_sum(bytes.clone(), high), byte_sum(bytes, low))
     }
 
-    fn bound(
-        &self,
-        rows: &CodedRows,
-        blocks: &[u32],
-        limit: &Limit<'_>,
-        uppers: &mut Uppers,
-    ) -> u64 {
-        let bits = rows_of(rows, blocks).zip(uppers).map(|(row, upper)| {
-            row.is_some_and(|row| {
-                *upper = upper_of(rows, row, limit);
-                *upper >= limit.threshold
-            })
-        });
-        mask(bits)
+    fn bound(&self, rows: &CodedRows, chunk: Chunk, limit: &Limit<'_>, uppers: &mut Uppers) -> u64 {
+        let reaches = |bit: &usize| {
+            uppers[*bit] = upper_of(rows, chunk.number * CHUNK + bit, limit);
+            uppers[*bit] >= limit.threshold
+        };
+        set_bits(chunk.wanted).filter(reaches).fold(0, |mask, bit| mask | 1 << bit)
     }
 
     fn bound_listed(
         &self,
         rows: &CodedRows,
         listed: &[u32],
-        _ahead: &[u32],
         limit: &Limit<'_>,
         uppers: &mut Uppers,
     ) -> u64 {
@@ -67,19 +59,19 @@ impl Kernel for Portable {
             *upper = upper_of(rows, *row as usize, limit);
             *upper >= limit.threshold
         });
-        mask(bits)
+        bits.enumerate().fold(0, |mask, (at, bit)| mask | u64::from(bit) << at)
     }
 
     fn bound_many(
         &self,
         rows: &CodedRows,
-        blocks: &[u32],
+        chunk: Chunk,
         limits: &EightLimits<'_>,
         uppers: &mut [Uppers; EIGHT],
     ) -> [u64; EIGHT] {
         let mut masks = [0; EIGHT];
         for ((query, uppers), found) in uppers.iter_mut().enumerate().zip(&mut masks) {
-            *found = self.bound(rows, blocks, &limits.limit(query), uppers);
+            *found = self.bound(rows, chunk, &limits.limit(query), uppers);
         }
         masks
     }
@@ -92,19 +84,6 @@ impl Kernel for Portable {
     fn prefetch(&self, _lines: &[Line]) {}
 
     fn prefetch_row(&self, _rows: &CodedRows, _row: usize) {}
-}
-
-/// The rows of blocks, `None` for those that are not filled.
-fn rows_of(rows: &CodedRows, blocks: &[u32]) -> impl Iterator<Item = Option<usize>> {
-    let filled = rows.bounds().len();
-    blocks.iter().flat_map(move |block| {
-        let first = *block as usize * EIGHT;
-        (first..first + EIGHT).map(move |row| (row < filled).then_some(row))
-    })
-}
-
-fn mask(bits: impl Iterator<Item = bool>) -> u64 {
-    bits.enumerate().fold(0, |mask, (at, bit)| mask | u64::from(bit) << at)
 }
 
 /// A bound that overflows to NaN is infinite, so that it keeps its row.

@@ -44,14 +44,12 @@ fn codes_of(query: &[f32]) -> QueryCodes {
 }
 
 /// The rows that reach the limit; and that bounds and bits say the same.
-fn reaching(kernel: &dyn Kernel, rows: &CodedRows, blocks: &[u32], limit: &Limit<'_>) -> u64 {
+fn reaching(kernel: &dyn Kernel, rows: &CodedRows, chunk: Chunk, limit: &Limit<'_>) -> u64 {
     let mut uppers = [f32::NEG_INFINITY; CHUNK];
-    let mask = kernel.bound(rows, blocks, limit, &mut uppers);
-    let filled = rows_of(blocks)
-        .into_iter()
-        .map(|row| row.is_some_and(|row| (row as usize) < rows.bounds().len()));
-    let reaches = filled.zip(uppers).map(|(is_there, upper)| is_there && upper >= limit.threshold);
-    assert_eq!(mask, reaches.enumerate().fold(0, |mask, (at, bit)| mask | u64::from(bit) << at));
+    let mask = kernel.bound(rows, chunk, limit, &mut uppers);
+    let reaches = uppers.iter().map(|upper| *upper >= limit.threshold);
+    let all = reaches.enumerate().fold(0, |mask, (at, bit)| mask | u64::from(bit) << at);
+    assert_eq!(mask, all & chunk.wanted);
     mask
 }
 
@@ -62,7 +60,7 @@ fn reaching_listed(
     limit: &Limit<'_>,
 ) -> u64 {
     let mut uppers = [0.0; CHUNK];
-    let mask = kernel.bound_listed(rows, listed, &[5, 8, 0], limit, &mut uppers);
+    let mask = kernel.bound_listed(rows, listed, limit, &mut uppers);
     for (at, upper) in uppers.iter().enumerate().take(listed.len()) {
         assert_eq!(mask >> at & 1 == 1, *upper >= limit.threshold);
     }
@@ -210,12 +208,24 @@ fn no_kernel_rules_out_a_row_that_reaches_the_threshold() {
     }
 }
 
-/// Blocks of the 70 rows, the last of which is not full.
-const RUNS: [&[u32]; 6] = [&[0, 1, 2, 3, 4, 5, 6, 7], &[0], &[8], &[7, 8], &[8, 0, 5], &[]];
+const fn chunk(number: usize, wanted: u64) -> Chunk {
+    Chunk { number, wanted }
+}
 
-fn rows_of(blocks: &[u32]) -> Vec<Option<u32>> {
-    let rows = blocks.iter().flat_map(|block| 8 * block..8 * block + 8);
-    rows.map(|row| (row < 70).then_some(row)).collect()
+/// Chunks of the 70 rows, the last of which is not full.
+const RUNS: [Chunk; 7] = [
+    chunk(0, u64::MAX),
+    chunk(0, 0xff),
+    chunk(0, 1 << 63),
+    chunk(0, 0x8000_2211_0000_0004),
+    chunk(0, 0),
+    chunk(1, 0x3f),
+    chunk(1, 0b10_0001),
+];
+
+fn rows_of(chunk: Chunk) -> Vec<Option<u32>> {
+    let row = |bit: u32| chunk.number as u32 * 64 + bit;
+    (0..64).map(|bit| (chunk.wanted >> bit & 1 == 1).then(|| row(bit))).collect()
 }
 
 fn check_reaching(
@@ -225,9 +235,9 @@ fn check_reaching(
     scores: &[f64],
     threshold: f64,
 ) {
-    for blocks in RUNS {
-        let run = reaching(kernel, rows, blocks, limit);
-        check_mask(kernel, run, &rows_of(blocks), scores, threshold);
+    for chunk in RUNS {
+        let run = reaching(kernel, rows, chunk, limit);
+        check_mask(kernel, run, &rows_of(chunk), scores, threshold);
         for count in [1, 7, 8, 9, 63, 64] {
             let listed: Vec<u32> = (0..count).map(|at| at * 11 % 70).collect();
             let picked = reaching_listed(kernel, rows, &listed, limit);
@@ -263,13 +273,13 @@ fn many_limits_in_one_pass_rule_out_what_each_of_them_does() {
 
 fn check_many(rows: &CodedRows, limits: &[Limit<'_>], scores: &[Vec<f64>]) {
     for kernel in supported() {
-        for blocks in RUNS {
+        for chunk in RUNS {
             let mut uppers = [[0.0; CHUNK]; EIGHT];
             let eight = EightLimits::of(limits.len(), |at| limits[at]);
-            let masks = kernel.bound_many(rows, blocks, &eight, &mut uppers);
+            let masks = kernel.bound_many(rows, chunk, &eight, &mut uppers);
             for (at, limit) in limits.iter().enumerate() {
-                check_mask(kernel, masks[at], &rows_of(blocks), &scores[at], scores[at][at]);
-                let alone = reaching(kernel, rows, blocks, limit);
+                check_mask(kernel, masks[at], &rows_of(chunk), &scores[at], scores[at][at]);
+                let alone = reaching(kernel, rows, chunk, limit);
                 assert_eq!(masks[at], alone, "{}: the same bits, fused alike", kernel.name());
             }
         }
@@ -289,8 +299,9 @@ fn priors_count_row_by_row() {
         let prior = Some(Prior { values: &values, factor: 0.5 });
         let limit = Limit::new(coded.packing, &plane, 0.0, prior);
         for kernel in supported() {
-            let mask = reaching(kernel, coded, &[1, 8, 0], &limit);
-            assert_eq!(mask, 1 << 5 | 1 << 13 | 1 << 16, "{}", kernel.name());
+            let mask = reaching(kernel, coded, chunk(0, u64::MAX), &limit);
+            assert_eq!(mask, 1 | 1 << 13, "{}", kernel.name());
+            assert_eq!(reaching(kernel, coded, chunk(1, 0x3f), &limit), 1 << 5);
             assert_eq!(reaching_listed(kernel, coded, &[69, 1, 13], &limit), 0b101);
         }
     }
@@ -325,12 +336,12 @@ fn bounds_rule_out_nearly_everything_that_is_far_below() {
     for (coded, plane) in rows.stages(&query) {
         let limit = Limit::new(coded.packing, &plane, rounded_down(own), None);
         for kernel in supported() {
-            let all = [0, 1, 2, 3, 4, 5, 6, 7];
-            assert_eq!(reaching(kernel, coded, &all, &limit), 1 << 7, "{}", kernel.name());
+            let all = chunk(0, u64::MAX);
+            assert_eq!(reaching(kernel, coded, all, &limit), 1 << 7, "{}", kernel.name());
             let picked = reaching_listed(kernel, coded, &[3, 7, 9], &limit);
             assert_eq!(picked, 1 << 1, "{}", kernel.name());
             let mut uppers = [[0.0; CHUNK]; EIGHT];
-            let many = kernel.bound_many(coded, &all, &EightLimits::of(1, |_| limit), &mut uppers);
+            let many = kernel.bound_many(coded, all, &EightLimits::of(1, |_| limit), &mut uppers);
             assert_eq!(many, [1 << 7; EIGHT], "{}", kernel.name());
         }
     }
@@ -340,17 +351,18 @@ fn bounds_rule_out_nearly_everything_that_is_far_below() {
 fn a_bound_that_overflows_keeps_its_row() {
     let dim = 4096;
     let rows = Rows::new(dim, vec![vec![f32::MAX; dim]; 9]);
+    let nine = chunk(0, 0x1ff);
     // Infinity for the first query; minus infinity plus infinity for the second, which is NaN unless
     // it is fused; infinity times zero, so NaN everywhere, for the third.
     for query in [vec![1.0; dim], vec![-1.0; dim], vec![0.0; dim]] {
         for (coded, plane) in rows.stages(&query) {
             let limit = Limit::new(coded.packing, &plane, f32::MAX, None);
             for kernel in supported() {
-                assert_eq!(reaching(kernel, coded, &[0, 1], &limit), 0x1ff);
+                assert_eq!(reaching(kernel, coded, nine, &limit), 0x1ff);
                 assert_eq!(reaching_listed(kernel, coded, &[8, 0], &limit), 3);
                 let mut uppers = [[0.0; CHUNK]; EIGHT];
                 let many =
-                    kernel.bound_many(coded, &[0, 1], &EightLimits::of(1, |_| limit), &mut uppers);
+                    kernel.bound_many(coded, nine, &EightLimits::of(1, |_| limit), &mut uppers);
                 assert_eq!(many, [0x1ff; EIGHT]);
             }
         }
