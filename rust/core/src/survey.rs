@@ -6,12 +6,14 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::BitOr;
 
 use crate::cascade::{Cascade, Here};
 use crate::probe::{Probe, Stage};
+use crate::row_blocks::CodedRows;
 use crate::segment::{SegmentView, set_bits};
 use crate::selection::SegmentRows;
-use crate::simd::{CHUNK, Chunk, EIGHT, EightLimits, Kernel, Limit, Uppers};
+use crate::simd::{CHUNK, Chunk, EIGHT, Kernel, Limit, Uppers};
 
 /// Rows that are taken first: twice as many as are wanted, and at least so many.
 const LEAST_PROMISING: usize = 32;
@@ -181,7 +183,7 @@ impl<'a> Survey<'a> {
             answer.make_room(self.places - self.grouped);
         }
         match &piece.rows {
-            Rows::InOrder(words) if self.is_many(&piece) => self.look_over_for_many(&piece, words),
+            Rows::InOrder(words) if self.is_many() => self.look_over_for_many(&piece, words),
             Rows::InOrder(words) => {
                 for answer in &mut self.answers {
                     answer.look_over(self.kernel, &piece, words);
@@ -217,23 +219,23 @@ impl<'a> Survey<'a> {
         }
     }
 
-    fn is_many(&self, piece: &Piece<'_>) -> bool {
+    fn is_many(&self) -> bool {
         (LEAST_MANY..=EIGHT).contains(&self.answers.len())
             && self.answers.iter().all(|answer| answer.cascade.probes.len() == 1)
-            && piece.here.priors.is_none()
     }
 
     /// Bound each row for up to eight answers at once.
     fn look_over_for_many(&mut self, piece: &Piece<'a>, words: &[u64]) {
         let rows = piece.stage.rows(piece.here.view);
         for chunk in chunks_of(words) {
-            let limit = |at: usize| {
-                let answer = &self.answers[at];
+            let limit = |answer: &Answer<'a>| {
                 answer.limit(&answer.cascade.probes[0], piece.stage, &piece.here)
             };
-            let limits = EightLimits::of(self.answers.len(), limit);
+            let count = self.answers.len();
+            let limits: [_; EIGHT] =
+                std::array::from_fn(|at| limit(&self.answers[at.min(count - 1)]));
             let mut uppers = [[0.0; CHUNK]; EIGHT];
-            let masks = self.kernel.bound_many(rows, chunk, &limits, &mut uppers);
+            let masks = self.kernel.bound_many(rows, chunk, &limits[..count], &mut uppers);
             for ((answer, uppers), mask) in self.answers.iter_mut().zip(&uppers).zip(masks) {
                 answer.note(piece, chunk.number * CHUNK, uppers, mask);
             }
@@ -275,14 +277,11 @@ impl<'a> Answer<'a> {
     }
 
     fn look_over(&mut self, kernel: &dyn Kernel, piece: &Piece<'a>, words: &[u64]) {
-        let rows = piece.stage.rows(piece.here.view);
         for chunk in chunks_of(words) {
             let mut uppers = [0.0; CHUNK];
-            let bound = |probe: &Probe, uppers: &mut Uppers| {
-                let limit = self.limit(probe, piece.stage, &piece.here);
-                kernel.bound(rows, chunk, &limit, uppers)
-            };
-            let mask = self.by_all_probes(bound, &mut uppers);
+            let limit = |probe| self.limit(probe, piece.stage, &piece.here);
+            let rows = piece.stage.rows(piece.here.view);
+            let mask = bound_by_any(kernel, rows, chunk, self.cascade.probes, limit, &mut uppers);
             self.note(piece, chunk.number * CHUNK, &uppers, mask);
         }
     }
@@ -290,30 +289,16 @@ impl<'a> Answer<'a> {
     fn look_over_listed(&mut self, kernel: &dyn Kernel, piece: &Piece<'a>, listed: &[u32]) {
         let rows = piece.stage.rows(piece.here.view);
         for first in (0..listed.len()).step_by(CHUNK) {
-            let mut uppers = [0.0; CHUNK];
-            let bound = |probe: &Probe, uppers: &mut Uppers| {
+            let mut uppers = [f32::NEG_INFINITY; CHUNK];
+            let mask = self.cascade.probes.iter().fold(0, |mask, probe| {
                 let limit = self.limit(probe, piece.stage, &piece.here);
-                kernel.bound_listed(rows, &listed[first..], &limit, uppers)
-            };
-            let mask = self.by_all_probes(bound, &mut uppers);
+                let mut next = [f32::NEG_INFINITY; CHUNK];
+                let reaching = kernel.bound_listed(rows, &listed[first..], &limit, &mut next);
+                raise(&mut uppers, &next);
+                mask | reaching
+            });
             self.note(piece, first, &uppers, mask);
         }
-    }
-
-    /// Bound rows for each probe; the largest bound counts.
-    fn by_all_probes(
-        &self,
-        bound: impl Fn(&Probe, &mut Uppers) -> u64,
-        uppers: &mut Uppers,
-    ) -> u64 {
-        let (first, others) = self.cascade.probes.split_first().expect("an answer has a probe");
-        let mut mask = bound(first, uppers);
-        for probe in others {
-            let mut next = [0.0; CHUNK];
-            mask |= bound(probe, &mut next);
-            uppers.iter_mut().zip(next).for_each(|(upper, next)| *upper = upper.max(next));
-        }
-        mask
     }
 
     /// Keep the bounds of rows from position `first` on, and the most promising of them.
@@ -394,15 +379,9 @@ impl<'a> Answer<'a> {
         let mut next = Vec::with_capacity(kept.len());
         for chunk in chunks_of(&words) {
             let mut uppers = [0.0; CHUNK];
-            let bound = |probe: &Probe, uppers: &mut Uppers| {
-                kernel.bound(
-                    stage.rows(here.view),
-                    chunk,
-                    &self.cascade.limit(probe, stage, here),
-                    uppers,
-                )
-            };
-            let mask = self.by_all_probes(bound, &mut uppers);
+            let limit = |probe| self.cascade.limit(probe, stage, here);
+            let rows = stage.rows(here.view);
+            let mask = bound_by_any(kernel, rows, chunk, self.cascade.probes, limit, &mut uppers);
             let first = (chunk.number * CHUNK) as u32;
             next.extend(
                 set_bits(mask).map(|bit| Kept { upper: uppers[bit], row: first + bit as u32 }),
@@ -421,6 +400,44 @@ impl<'a> Answer<'a> {
         }
         self.cascade.settle(here, 1);
     }
+}
+
+/// Bound the rows of a chunk for each of some probes; the largest bound counts.
+fn bound_by_any<'b>(
+    kernel: &dyn Kernel,
+    rows: &CodedRows,
+    chunk: Chunk,
+    probes: &'b [Probe],
+    limit: impl Fn(&'b Probe) -> Limit<'b>,
+    uppers: &mut Uppers,
+) -> u64 {
+    let (first, others) = probes.split_first().expect("an answer has a probe");
+    if others.is_empty() {
+        return kernel.bound(rows, chunk, &limit(first), uppers);
+    }
+    uppers.fill(f32::NEG_INFINITY);
+    let mut mask = 0;
+    for probes in probes.chunks(EIGHT) {
+        let limits: [_; EIGHT] = std::array::from_fn(|at| limit(&probes[at.min(probes.len() - 1)]));
+        let limits = &limits[..probes.len()];
+        let mut of_each = [[0.0; CHUNK]; EIGHT];
+        let masks = if probes.len() < LEAST_MANY {
+            let alone = limits.iter().zip(&mut of_each);
+            alone
+                .map(|(limit, uppers)| kernel.bound(rows, chunk, limit, uppers))
+                .fold(0, BitOr::bitor)
+        } else {
+            kernel.bound_many(rows, chunk, limits, &mut of_each).into_iter().fold(0, BitOr::bitor)
+        };
+        of_each[..probes.len()].iter().for_each(|next| raise(uppers, next));
+        mask |= masks;
+    }
+    mask
+}
+
+/// Take the larger of two bounds, row by row.
+fn raise(uppers: &mut Uppers, others: &Uppers) {
+    uppers.iter_mut().zip(others).for_each(|(upper, other)| *upper = upper.max(*other));
 }
 
 /// The chunks in which rows are wanted.

@@ -5,7 +5,7 @@
 use std::arch::x86_64::*;
 
 use super::eights::{self, Instructions};
-use super::{Chunk, EIGHT, EightLimits, Kernel, Limit, Uppers};
+use super::{Chunk, EIGHT, Kernel, Limit, Uppers};
 use crate::append_buffer::Line;
 use crate::quant::{self, LINE_COMPONENTS, Plane, QueryCodes, RowBound, RowBounds};
 use crate::row_blocks::{CodedRows, RowLines};
@@ -69,7 +69,7 @@ impl Kernel for Avx2 {
         &self,
         rows: &CodedRows,
         chunk: Chunk,
-        limits: &EightLimits<'_>,
+        limits: &[Limit<'_>],
         uppers: &mut [Uppers; EIGHT],
     ) -> [u64; EIGHT] {
         // SAFETY: as in `dot`.
@@ -106,7 +106,7 @@ fn bound_listed(rows: &CodedRows, listed: &[u32], limit: &Limit<'_>, uppers: &mu
 fn bound_many(
     rows: &CodedRows,
     chunk: Chunk,
-    limits: &EightLimits<'_>,
+    limits: &[Limit<'_>],
     uppers: &mut [Uppers; EIGHT],
 ) -> [u64; EIGHT] {
     eights::bound_many(Avx2(()), rows, chunk, limits, uppers)
@@ -122,6 +122,7 @@ impl Instructions for Avx2 {
     type NibbleParts = [__m256i; 4];
     type ByteParts = [__m256i; 2];
     type Sums = __m256i;
+    type Bounds = Bounds;
 
     #[inline(always)]
     fn zero(self) -> __m256i {
@@ -160,28 +161,28 @@ impl Instructions for Avx2 {
     }
 
     #[inline(always)]
+    fn exchanged(self, totals: [__m256i; EIGHT]) -> [__m256i; EIGHT] {
+        // SAFETY: as in `zero`.
+        unsafe { exchanged(totals) }
+    }
+
+    #[inline(always)]
+    fn bounds(self, bounds: &[RowBound; EIGHT]) -> Bounds {
+        // SAFETY: as in `zero`.
+        unsafe { transposed(bounds) }
+    }
+
+    #[inline(always)]
     fn rows_reaching(
         self,
         totals: __m256i,
-        bounds: &[RowBound; EIGHT],
+        bounds: &Bounds,
         limit: &Limit<'_>,
         priors: Option<&[f32; EIGHT]>,
         uppers: &mut [f32; EIGHT],
     ) -> u64 {
         // SAFETY: as in `zero`.
         unsafe { rows_reaching(totals, bounds, limit, priors, uppers) }
-    }
-
-    #[inline(always)]
-    fn limits_reached(
-        self,
-        totals: __m256i,
-        bound: RowBound,
-        limits: &EightLimits<'_>,
-        uppers: &mut [f32; EIGHT],
-    ) -> u64 {
-        // SAFETY: as in `zero`.
-        unsafe { limits_reached(totals, bound, limits, uppers) }
     }
 
     #[inline(always)]
@@ -204,7 +205,7 @@ fn zero() -> __m256i {
 }
 
 /// The bounds of eight rows, one row a lane.
-struct Bounds {
+pub(super) struct Bounds {
     scale: __m256,
     residual: __m256,
     norm: __m256,
@@ -214,7 +215,7 @@ struct Bounds {
 /// Read and transpose the bounds of eight rows.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-fn transposed(bounds: &[RowBound; EIGHT]) -> Bounds {
+pub(super) fn transposed(bounds: &[RowBound; EIGHT]) -> Bounds {
     let [first, second] = bytemuck::cast_ref::<_, [[u8; 32]; 2]>(bounds);
     let first = _mm256_castsi256_ps(load_u8x32(first));
     let second = _mm256_castsi256_ps(load_u8x32(second));
@@ -251,12 +252,11 @@ fn upper_half(pairs: __m256i) -> __m256 {
 #[target_feature(enable = "avx2,fma")]
 pub(super) fn rows_reaching(
     totals: __m256i,
-    bounds: &[RowBound; EIGHT],
+    bounds: &Bounds,
     limit: &Limit<'_>,
     priors: Option<&[f32; EIGHT]>,
     uppers: &mut [f32; EIGHT],
 ) -> u64 {
-    let bounds = transposed(bounds);
     let twice = _mm256_add_epi32(totals, totals);
     let centred = _mm256_sub_epi32(twice, _mm256_set1_epi32(limit.middle));
     let middle = _mm256_mul_ps(_mm256_cvtepi32_ps(centred), _mm256_set1_ps(limit.factor));
@@ -283,29 +283,6 @@ fn without_nan(upper: __m256) -> __m256 {
 #[target_feature(enable = "avx2,fma")]
 pub(super) fn at_least(uppers: &[f32; EIGHT], threshold: f32) -> u64 {
     let keep = _mm256_cmp_ps::<_CMP_GE_OQ>(load_f32x8(uppers), _mm256_set1_ps(threshold));
-    u64::from(_mm256_movemask_ps(keep).cast_unsigned())
-}
-
-/// One row's upper bounds for eight limits, and which of these they are not below.
-#[inline]
-#[target_feature(enable = "avx2,fma")]
-pub(super) fn limits_reached(
-    totals: __m256i,
-    bound: RowBound,
-    limits: &EightLimits<'_>,
-    uppers: &mut [f32; EIGHT],
-) -> u64 {
-    let twice = _mm256_add_epi32(totals, totals);
-    let centred = _mm256_cvtepi32_ps(_mm256_sub_epi32(twice, load_i32x8(&limits.middle)));
-    let middle = _mm256_mul_ps(centred, load_f32x8(&limits.factor));
-    let [scale, residual, norm, tail] = [bound.scale, bound.residual, bound.norm, bound.tail];
-    let slack = _mm256_mul_ps(_mm256_set1_ps(norm.value()), load_f32x8(&limits.error));
-    let slack = _mm256_fmadd_ps(_mm256_set1_ps(tail.value()), load_f32x8(&limits.tail), slack);
-    let slack = _mm256_fmadd_ps(_mm256_set1_ps(residual.value()), load_f32x8(&limits.norm), slack);
-    let upper = _mm256_fmadd_ps(_mm256_set1_ps(scale.value()), middle, slack);
-    let upper = without_nan(upper);
-    store_f32x8(uppers, upper);
-    let keep = _mm256_cmp_ps::<_CMP_GE_OQ>(upper, load_f32x8(&limits.threshold));
     u64::from(_mm256_movemask_ps(keep).cast_unsigned())
 }
 
@@ -371,6 +348,34 @@ pub(super) fn totals(sums: [__m256i; EIGHT]) -> __m256i {
     let low = _mm256_permute2x128_si256::<0x20>(front, back);
     let high = _mm256_permute2x128_si256::<0x31>(front, back);
     _mm256_add_epi32(low, high)
+}
+
+/// An 8 × 8 matrix of sums with rows and columns exchanged.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+pub(super) fn exchanged(rows: [__m256i; EIGHT]) -> [__m256i; EIGHT] {
+    let [a, b, c, d, e, f, g, h] = rows;
+    let [ab, cd] = [_mm256_unpacklo_epi32(a, b), _mm256_unpacklo_epi32(c, d)];
+    let [ef, gh] = [_mm256_unpacklo_epi32(e, f), _mm256_unpacklo_epi32(g, h)];
+    let [ab_high, cd_high] = [_mm256_unpackhi_epi32(a, b), _mm256_unpackhi_epi32(c, d)];
+    let [ef_high, gh_high] = [_mm256_unpackhi_epi32(e, f), _mm256_unpackhi_epi32(g, h)];
+    let fours = [
+        [_mm256_unpacklo_epi64(ab, cd), _mm256_unpacklo_epi64(ef, gh)],
+        [_mm256_unpackhi_epi64(ab, cd), _mm256_unpackhi_epi64(ef, gh)],
+        [_mm256_unpacklo_epi64(ab_high, cd_high), _mm256_unpacklo_epi64(ef_high, gh_high)],
+        [_mm256_unpackhi_epi64(ab_high, cd_high), _mm256_unpackhi_epi64(ef_high, gh_high)],
+    ];
+    let [first, second, third, fourth] = fours;
+    [
+        _mm256_permute2x128_si256::<0x20>(first[0], first[1]),
+        _mm256_permute2x128_si256::<0x20>(second[0], second[1]),
+        _mm256_permute2x128_si256::<0x20>(third[0], third[1]),
+        _mm256_permute2x128_si256::<0x20>(fourth[0], fourth[1]),
+        _mm256_permute2x128_si256::<0x31>(first[0], first[1]),
+        _mm256_permute2x128_si256::<0x31>(second[0], second[1]),
+        _mm256_permute2x128_si256::<0x31>(third[0], third[1]),
+        _mm256_permute2x128_si256::<0x31>(fourth[0], fourth[1]),
+    ]
 }
 
 #[target_feature(enable = "avx2,fma")]
@@ -463,11 +468,4 @@ fn store_f32x8(values: &mut [f32; 8], eight: __m256) {
 fn load_f64x4(values: &[f64; 4]) -> __m256d {
     // SAFETY: the reference covers the four floats, and the load needs no alignment.
     unsafe { _mm256_loadu_pd(values.as_ptr()) }
-}
-
-#[inline]
-#[target_feature(enable = "avx2,fma")]
-fn load_i32x8(values: &[i32; 8]) -> __m256i {
-    // SAFETY: the reference covers the eight numbers, and the load needs no alignment.
-    unsafe { _mm256_loadu_si256(values.as_ptr().cast()) }
 }

@@ -7,7 +7,7 @@
 use std::arch::x86_64::*;
 
 use super::eights::{self, Instructions};
-use super::{Chunk, EIGHT, EightLimits, Kernel, Limit, Uppers, avx2};
+use super::{Chunk, EIGHT, Kernel, Limit, Uppers, avx2};
 use crate::append_buffer::Line;
 use crate::quant::{self, LINE_COMPONENTS, Plane, QueryCodes, RowBound, RowBounds};
 use crate::row_blocks::{CodedRows, RowLines};
@@ -77,7 +77,7 @@ impl Kernel for Avx512Vnni {
         &self,
         rows: &CodedRows,
         chunk: Chunk,
-        limits: &EightLimits<'_>,
+        limits: &[Limit<'_>],
         uppers: &mut [Uppers; EIGHT],
     ) -> [u64; EIGHT] {
         // SAFETY: as in `dot`.
@@ -114,7 +114,7 @@ fn bound_listed(rows: &CodedRows, listed: &[u32], limit: &Limit<'_>, uppers: &mu
 fn bound_many(
     rows: &CodedRows,
     chunk: Chunk,
-    limits: &EightLimits<'_>,
+    limits: &[Limit<'_>],
     uppers: &mut [Uppers; EIGHT],
 ) -> [u64; EIGHT] {
     eights::bound_many(Avx512Vnni(()), rows, chunk, limits, uppers)
@@ -130,6 +130,7 @@ impl Instructions for Avx512Vnni {
     type NibbleParts = [__m512i; 2];
     type ByteParts = __m512i;
     type Sums = __m256i;
+    type Bounds = avx2::Bounds;
 
     #[inline(always)]
     fn zero(self) -> __m512i {
@@ -168,28 +169,28 @@ impl Instructions for Avx512Vnni {
     }
 
     #[inline(always)]
+    fn exchanged(self, totals: [__m256i; EIGHT]) -> [__m256i; EIGHT] {
+        // SAFETY: as in `zero`.
+        unsafe { avx2::exchanged(totals) }
+    }
+
+    #[inline(always)]
+    fn bounds(self, bounds: &[RowBound; EIGHT]) -> avx2::Bounds {
+        // SAFETY: as in `zero`.
+        unsafe { avx2::transposed(bounds) }
+    }
+
+    #[inline(always)]
     fn rows_reaching(
         self,
         totals: __m256i,
-        bounds: &[RowBound; EIGHT],
+        bounds: &avx2::Bounds,
         limit: &Limit<'_>,
         priors: Option<&[f32; EIGHT]>,
         uppers: &mut [f32; EIGHT],
     ) -> u64 {
         // SAFETY: as in `zero`.
         unsafe { avx2::rows_reaching(totals, bounds, limit, priors, uppers) }
-    }
-
-    #[inline(always)]
-    fn limits_reached(
-        self,
-        totals: __m256i,
-        bound: RowBound,
-        limits: &EightLimits<'_>,
-        uppers: &mut [f32; EIGHT],
-    ) -> u64 {
-        // SAFETY: as in `zero`.
-        unsafe { avx2::limits_reached(totals, bound, limits, uppers) }
     }
 
     #[inline(always)]

@@ -6,7 +6,7 @@
     reason = "else they would be compiled without vector instructions"
 )]
 
-use super::{CHUNK, Chunk, EIGHT, EightLimits, Limit, Uppers, eight};
+use super::{CHUNK, Chunk, EIGHT, Limit, Uppers, eight};
 use crate::append_buffer::Line;
 use crate::quant::{LINE_COMPONENTS, RowBound};
 use crate::row_blocks::{CodedRows, Packing, RowLines};
@@ -27,7 +27,9 @@ pub(super) trait Instructions: Copy {
     type NibbleParts: Copy;
     type ByteParts: Copy;
     /// Eight sums.
-    type Sums;
+    type Sums: Copy;
+    /// What bounds eight rows, side by side.
+    type Bounds;
 
     fn zero(self) -> Self::Sum;
     fn nibble_parts(self, parts: &[i8; LINE_COMPONENTS]) -> Self::NibbleParts;
@@ -36,21 +38,16 @@ pub(super) trait Instructions: Copy {
     fn add_bytes(self, sum: Self::Sum, line: &Line, parts: Self::ByteParts) -> Self::Sum;
     /// Lane `i` of the result is the total of `sums[i]`.
     fn totals(self, sums: [Self::Sum; EIGHT]) -> Self::Sums;
+    /// The matrix whose rows are these with rows and columns exchanged.
+    fn exchanged(self, totals: [Self::Sums; EIGHT]) -> [Self::Sums; EIGHT];
+    fn bounds(self, bounds: &[RowBound; EIGHT]) -> Self::Bounds;
     /// Upper bounds of eight rows, and which of them reach the limit.
     fn rows_reaching(
         self,
         totals: Self::Sums,
-        bounds: &[RowBound; EIGHT],
+        bounds: &Self::Bounds,
         limit: &Limit<'_>,
         priors: Option<&[f32; EIGHT]>,
-        uppers: &mut [f32; EIGHT],
-    ) -> u64;
-    /// A row's upper bounds in the units of eight limits, and which of these it reaches.
-    fn limits_reached(
-        self,
-        totals: Self::Sums,
-        bound: RowBound,
-        limits: &EightLimits<'_>,
         uppers: &mut [f32; EIGHT],
     ) -> u64;
     /// Which of eight bounds are at least a threshold; NaN is not.
@@ -108,46 +105,54 @@ pub(super) fn bound_listed<I: Instructions>(
     mask
 }
 
-/// [`super::Kernel::bound_many`].
+/// [`super::Kernel::bound_many`]: the lines of a row are unpacked once for all limits.
 #[inline(always)]
 pub(super) fn bound_many<I: Instructions>(
     cpu: I,
     rows: &CodedRows,
     chunk: Chunk,
-    limits: &EightLimits<'_>,
+    limits: &[Limit<'_>],
     uppers: &mut [Uppers; EIGHT],
 ) -> [u64; EIGHT] {
     let mut masks = [0; EIGHT];
-    let all = rows.bounds();
-    let planes = eight(|query| &*limits.planes[query].values);
+    let filled = rows.bounds().len();
+    let planes = eight(|query| &*limits[query.min(limits.len() - 1)].plane.values);
     for block in 0..CHUNK / EIGHT {
         if chunk.wanted_of(block) == 0 {
             continue;
         }
         let start = chunk.start_of(block);
         if let Some(lines) = rows.block(start / EIGHT) {
-            fetch_ahead(cpu, lines, &all[start]);
+            fetch_ahead(cpu, lines, &rows.bounds()[start]);
         }
-        let mut of_rows = [[0.0; EIGHT]; EIGHT];
-        let mut reached = [0_u8; EIGHT];
-        for (row, bound) in all[start..].iter().take(EIGHT).enumerate() {
-            let lines = rows.row(start + row);
-            let totals = match rows.packing {
-                Packing::Nibbles => nibble_totals_of_row(cpu, lines, &planes),
-                Packing::Bytes => byte_totals_of_row(cpu, lines, &planes),
-            };
-            reached[row] = cpu.limits_reached(totals, *bound, limits, &mut of_rows[row]) as u8;
+        let picked = eight_from(start, EIGHT.min(filled - start));
+        let mut by_row = [cpu.totals([cpu.zero(); EIGHT]); EIGHT];
+        for (totals, row) in by_row.iter_mut().zip(picked) {
+            *totals = totals_of_row(cpu, rows, row, &planes);
         }
-        for (query, uppers) in uppers.iter_mut().enumerate() {
-            let column = &mut uppers.as_chunks_mut::<EIGHT>().0[block];
-            *column = eight(|row| of_rows[row][query]);
-        }
-        let reached = transposed_bits(u64::from_le_bytes(reached)).to_le_bytes();
-        for (mask, bits) in masks.iter_mut().zip(reached) {
-            *mask |= u64::from(bits) << (block * EIGHT) & chunk.wanted;
+        let by_limit = cpu.exchanged(by_row);
+        let bounds = cpu.bounds(&eight(|row| rows.bounds()[picked[row]]));
+        for (at, limit) in limits.iter().enumerate() {
+            let priors = limit.prior.map(|prior| eight(|row| prior.values[picked[row]]));
+            let uppers = &mut uppers[at].as_chunks_mut().0[block];
+            let bits = cpu.rows_reaching(by_limit[at], &bounds, limit, priors.as_ref(), uppers);
+            masks[at] |= bits << (block * EIGHT) & chunk.wanted;
         }
     }
     masks
+}
+
+#[inline(always)]
+fn totals_of_row<I: Instructions>(
+    cpu: I,
+    rows: &CodedRows,
+    row: usize,
+    planes: &[&[i8]; EIGHT],
+) -> I::Sums {
+    match rows.packing {
+        Packing::Nibbles => nibble_totals_of_row(cpu, rows.row(row), planes),
+        Packing::Bytes => byte_totals_of_row(cpu, rows.row(row), planes),
+    }
 }
 
 /// Fetch what follows a block, as the loops over one limit do line by line.
@@ -164,18 +169,6 @@ fn fetch_ahead<I: Instructions>(cpu: I, block: &[Line], bound: &RowBound) {
 fn fetch_bounds_ahead<I: Instructions>(cpu: I, block: &[Line], bound: &RowBound) {
     let blocks_ahead = LINES_AHEAD.div_ceil(block.len());
     cpu.prefetch(std::ptr::from_ref(bound).wrapping_add(EIGHT * blocks_ahead).cast());
-}
-
-/// An 8 × 8 matrix of bits, a row a byte, with rows and columns exchanged (Warren, Hacker's Delight,
-/// section 7-3).
-fn transposed_bits(matrix: u64) -> u64 {
-    let swap = |matrix: u64, shift: u32, mask: u64| {
-        let moved = (matrix ^ (matrix >> shift)) & mask;
-        matrix ^ moved ^ (moved << shift)
-    };
-    let matrix = swap(matrix, 7, 0x00aa_00aa_00aa_00aa);
-    let matrix = swap(matrix, 14, 0x0000_cccc_0000_cccc);
-    swap(matrix, 28, 0x0000_0000_f0f0_f0f0)
 }
 
 /// [`super::Kernel::positions_reaching`].
@@ -226,7 +219,7 @@ fn bound_block<I: Instructions>(
         .prior
         .map(|prior| prior.values[start..].first_chunk().expect("every row has a prior"));
     let totals = totals::<true, _>(cpu, rows.packing, lines, limit);
-    cpu.rows_reaching(totals, bounds, limit, priors, uppers)
+    cpu.rows_reaching(totals, &cpu.bounds(bounds), limit, priors, uppers)
 }
 
 /// Bound the first `count` of eight rows named by number; with `AHEAD` what follows them is
@@ -245,7 +238,7 @@ fn bound_picked<const AHEAD: bool, I: Instructions>(
     let bounds = eight(|at| bounds[picked[at]]);
     let priors = limit.prior.map(|prior| eight(|at| prior.values[picked[at]]));
     let totals = totals::<AHEAD, _>(cpu, rows.packing, lines, limit);
-    let bits = cpu.rows_reaching(totals, &bounds, limit, priors.as_ref(), uppers);
+    let bits = cpu.rows_reaching(totals, &cpu.bounds(&bounds), limit, priors.as_ref(), uppers);
     bits & (u64::MAX >> (CHUNK - count))
 }
 

@@ -75,44 +75,6 @@ impl<'a> Limit<'a> {
     }
 }
 
-/// Up to eight limits, field by field, for bounding one row against all of them.
-pub(crate) struct EightLimits<'a> {
-    planes: [&'a Plane; EIGHT],
-    middle: [i32; EIGHT],
-    factor: [f32; EIGHT],
-    norm: [f32; EIGHT],
-    error: [f32; EIGHT],
-    tail: [f32; EIGHT],
-    threshold: [f32; EIGHT],
-}
-
-impl<'a> EightLimits<'a> {
-    /// Take one to eight limits without priors; the last stands for those that are missing.
-    pub(crate) fn of(count: usize, limit: impl Fn(usize) -> Limit<'a>) -> Self {
-        let limits = eight(|at| limit(at.min(count - 1)));
-        Self {
-            planes: eight(|at| limits[at].plane),
-            middle: eight(|at| limits[at].middle),
-            factor: eight(|at| limits[at].factor),
-            norm: eight(|at| limits[at].plane.norm),
-            error: eight(|at| limits[at].plane.error),
-            tail: eight(|at| limits[at].plane.tail),
-            threshold: eight(|at| limits[at].threshold),
-        }
-    }
-
-    /// One of them alone.
-    fn limit(&self, query: usize) -> Limit<'a> {
-        Limit {
-            plane: self.planes[query],
-            threshold: self.threshold[query],
-            middle: self.middle[query],
-            factor: self.factor[query],
-            prior: None,
-        }
-    }
-}
-
 /// Upper bounds of up to 64 rows, never NaN: a bound that overflows is infinite.
 pub(crate) type Uppers = [f32; CHUNK];
 
@@ -178,12 +140,12 @@ pub(crate) trait Kernel: Sync {
         uppers: &mut Uppers,
     ) -> u64;
 
-    /// As [`Kernel::bound`] for eight limits in one pass over the rows.
+    /// As [`Kernel::bound`] for one to eight limits in one pass over the rows.
     fn bound_many(
         &self,
         rows: &CodedRows,
         chunk: Chunk,
-        limits: &EightLimits<'_>,
+        limits: &[Limit<'_>],
         uppers: &mut [Uppers; EIGHT],
     ) -> [u64; EIGHT];
 

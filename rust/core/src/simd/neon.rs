@@ -10,7 +10,7 @@ use std::arch::aarch64::*;
 use std::arch::{asm, is_aarch64_feature_detected};
 
 use super::eights::{self, Instructions};
-use super::{Chunk, EIGHT, EightLimits, Kernel, Limit, Uppers};
+use super::{Chunk, EIGHT, Kernel, Limit, Uppers};
 use crate::append_buffer::Line;
 use crate::quant::{self, LINE_COMPONENTS, Plane, QueryCodes, RowBound, RowBounds};
 use crate::row_blocks::{CodedRows, RowLines};
@@ -91,7 +91,7 @@ impl<const DOT: bool> Kernel for Neon<DOT> {
         &self,
         rows: &CodedRows,
         chunk: Chunk,
-        limits: &EightLimits<'_>,
+        limits: &[Limit<'_>],
         uppers: &mut [Uppers; EIGHT],
     ) -> [u64; EIGHT] {
         if DOT {
@@ -141,7 +141,7 @@ fn bound_listed_dot(
 fn bound_many_dot(
     rows: &CodedRows,
     chunk: Chunk,
-    limits: &EightLimits<'_>,
+    limits: &[Limit<'_>],
     uppers: &mut [Uppers; EIGHT],
 ) -> [u64; EIGHT] {
     eights::bound_many(Neon::<true>(()), rows, chunk, limits, uppers)
@@ -168,6 +168,7 @@ impl<const DOT: bool> Instructions for Neon<DOT> {
     type NibbleParts = [Bytes; 2];
     type ByteParts = ByteParts;
     type Sums = [int32x4_t; 2];
+    type Bounds = [Rows; 2];
 
     #[inline(always)]
     fn zero(self) -> int32x4_t {
@@ -214,28 +215,28 @@ impl<const DOT: bool> Instructions for Neon<DOT> {
     }
 
     #[inline(always)]
+    fn exchanged(self, totals: [[int32x4_t; 2]; EIGHT]) -> [[int32x4_t; 2]; EIGHT] {
+        // SAFETY: as in `zero`.
+        unsafe { exchanged(totals) }
+    }
+
+    #[inline(always)]
+    fn bounds(self, bounds: &[RowBound; EIGHT]) -> [Rows; 2] {
+        // SAFETY: as in `zero`.
+        unsafe { transposed(bounds) }
+    }
+
+    #[inline(always)]
     fn rows_reaching(
         self,
         totals: [int32x4_t; 2],
-        bounds: &[RowBound; EIGHT],
+        bounds: &[Rows; 2],
         limit: &Limit<'_>,
         priors: Option<&[f32; EIGHT]>,
         uppers: &mut [f32; EIGHT],
     ) -> u64 {
         // SAFETY: as in `zero`.
         unsafe { rows_reaching(totals, bounds, limit, priors, uppers) }
-    }
-
-    #[inline(always)]
-    fn limits_reached(
-        self,
-        totals: [int32x4_t; 2],
-        bound: RowBound,
-        limits: &EightLimits<'_>,
-        uppers: &mut [f32; EIGHT],
-    ) -> u64 {
-        // SAFETY: as in `zero`.
-        unsafe { limits_reached(totals, bound, limits, uppers) }
     }
 
     #[inline(always)]
@@ -343,12 +344,11 @@ fn kept(upper: [float32x4_t; 2], uppers: &mut [f32; EIGHT]) -> [float32x4_t; 2] 
 #[target_feature(enable = "neon")]
 fn rows_reaching(
     totals: [int32x4_t; 2],
-    bounds: &[RowBound; EIGHT],
+    [front, back]: &[Rows; 2],
     limit: &Limit<'_>,
     priors: Option<&[f32; EIGHT]>,
     uppers: &mut [f32; EIGHT],
 ) -> u64 {
-    let [front, back] = transposed(bounds);
     let limits = Limits {
         middle: vdupq_n_s32(limit.middle),
         factor: vdupq_n_f32(limit.factor),
@@ -357,58 +357,13 @@ fn rows_reaching(
         tail: vdupq_n_f32(limit.plane.tail),
     };
     let mut upper =
-        [upper_bounds(totals[0], &front, &limits), upper_bounds(totals[1], &back, &limits)];
+        [upper_bounds(totals[0], front, &limits), upper_bounds(totals[1], back, &limits)];
     if let (Some(values), Some(prior)) = (priors, limit.prior) {
         let [first, second] = halves_f32(values);
         upper[0] = vfmaq_n_f32(upper[0], first, prior.factor);
         upper[1] = vfmaq_n_f32(upper[1], second, prior.factor);
     }
     at_least(kept(upper, uppers), [vdupq_n_f32(limit.threshold); 2])
-}
-
-#[inline]
-#[target_feature(enable = "neon")]
-fn limits_reached(
-    totals: [int32x4_t; 2],
-    bound: RowBound,
-    limits: &EightLimits<'_>,
-    uppers: &mut [f32; EIGHT],
-) -> u64 {
-    let rows = Rows {
-        scale: vdupq_n_f32(bound.scale.value()),
-        residual: vdupq_n_f32(bound.residual.value()),
-        norm: vdupq_n_f32(bound.norm.value()),
-        tail: vdupq_n_f32(bound.tail.value()),
-    };
-    let [front, back] = halves_of_limits(limits);
-    let upper = [upper_bounds(totals[0], &rows, &front), upper_bounds(totals[1], &rows, &back)];
-    at_least(kept(upper, uppers), halves_f32(&limits.threshold))
-}
-
-#[inline]
-#[target_feature(enable = "neon")]
-fn halves_of_limits(limits: &EightLimits<'_>) -> [Limits; 2] {
-    let middle = halves_i32(&limits.middle);
-    let factor = halves_f32(&limits.factor);
-    let norm = halves_f32(&limits.norm);
-    let error = halves_f32(&limits.error);
-    let tail = halves_f32(&limits.tail);
-    [
-        Limits {
-            middle: middle[0],
-            factor: factor[0],
-            norm: norm[0],
-            error: error[0],
-            tail: tail[0],
-        },
-        Limits {
-            middle: middle[1],
-            factor: factor[1],
-            norm: norm[1],
-            error: error[1],
-            tail: tail[1],
-        },
-    ]
 }
 
 /// Read and transpose the bounds of eight rows.
@@ -572,6 +527,37 @@ fn totals(sums: [int32x4_t; EIGHT]) -> [int32x4_t; 2] {
     let front = vpaddq_s32(vpaddq_s32(a, b), vpaddq_s32(c, d));
     let back = vpaddq_s32(vpaddq_s32(e, f), vpaddq_s32(g, h));
     [front, back]
+}
+
+/// An 8 × 8 matrix of sums with rows and columns exchanged.
+#[inline]
+#[target_feature(enable = "neon")]
+fn exchanged(rows: [[int32x4_t; 2]; EIGHT]) -> [[int32x4_t; 2]; EIGHT] {
+    let [a, b, c, d, e, f, g, h] = rows;
+    let corner = |half: usize, four: [[int32x4_t; 2]; 4]| {
+        let [a, b, c, d] = [four[0][half], four[1][half], four[2][half], four[3][half]];
+        four_exchanged([a, b, c, d])
+    };
+    let [first, second] = [corner(0, [a, b, c, d]), corner(1, [a, b, c, d])];
+    let [third, fourth] = [corner(0, [e, f, g, h]), corner(1, [e, f, g, h])];
+    let front = std::array::from_fn::<_, 4, _>(|at| [first[at], third[at]]);
+    let back = std::array::from_fn::<_, 4, _>(|at| [second[at], fourth[at]]);
+    [front[0], front[1], front[2], front[3], back[0], back[1], back[2], back[3]]
+}
+
+/// A 4 × 4 matrix with rows and columns exchanged.
+#[inline]
+#[target_feature(enable = "neon")]
+fn four_exchanged([a, b, c, d]: [int32x4_t; 4]) -> [int32x4_t; 4] {
+    let wide = vreinterpretq_s64_s32;
+    let (ab, cd) = (vzip1q_s32(a, b), vzip1q_s32(c, d));
+    let (ab_high, cd_high) = (vzip2q_s32(a, b), vzip2q_s32(c, d));
+    [
+        vreinterpretq_s32_s64(vzip1q_s64(wide(ab), wide(cd))),
+        vreinterpretq_s32_s64(vzip2q_s64(wide(ab), wide(cd))),
+        vreinterpretq_s32_s64(vzip1q_s64(wide(ab_high), wide(cd_high))),
+        vreinterpretq_s32_s64(vzip2q_s64(wide(ab_high), wide(cd_high))),
+    ]
 }
 
 /// [`Kernel::code_sum`]; what [`ByteParts`] calls the second part is 128 times a plane's sum.

@@ -1,6 +1,6 @@
 //! Plain Rust: the reference for the other kernels, and what runs where none of them can.
 
-use super::{CHUNK, Chunk, CodedRows, EIGHT, EightLimits, Kernel, LANES, Limit, Uppers, add_lanes};
+use super::{CHUNK, Chunk, CodedRows, EIGHT, Kernel, LANES, Limit, Uppers, add_lanes};
 use crate::append_buffer::Line;
 use crate::quant::{LINE_COMPONENTS, Plane, QueryCodes, RowBounds, encode};
 use crate::row_blocks::{Packing, RowLines};
@@ -66,12 +66,12 @@ impl Kernel for Portable {
         &self,
         rows: &CodedRows,
         chunk: Chunk,
-        limits: &EightLimits<'_>,
+        limits: &[Limit<'_>],
         uppers: &mut [Uppers; EIGHT],
     ) -> [u64; EIGHT] {
         let mut masks = [0; EIGHT];
-        for ((query, uppers), found) in uppers.iter_mut().enumerate().zip(&mut masks) {
-            *found = self.bound(rows, chunk, &limits.limit(query), uppers);
+        for ((limit, uppers), found) in limits.iter().zip(uppers).zip(&mut masks) {
+            *found = self.bound(rows, chunk, limit, uppers);
         }
         masks
     }

@@ -275,8 +275,7 @@ fn check_many(rows: &CodedRows, limits: &[Limit<'_>], scores: &[Vec<f64>]) {
     for kernel in supported() {
         for chunk in RUNS {
             let mut uppers = [[0.0; CHUNK]; EIGHT];
-            let eight = EightLimits::of(limits.len(), |at| limits[at]);
-            let masks = kernel.bound_many(rows, chunk, &eight, &mut uppers);
+            let masks = kernel.bound_many(rows, chunk, limits, &mut uppers);
             for (at, limit) in limits.iter().enumerate() {
                 check_mask(kernel, masks[at], &rows_of(chunk), &scores[at], scores[at][at]);
                 let alone = reaching(kernel, rows, chunk, limit);
@@ -341,7 +340,7 @@ fn bounds_rule_out_nearly_everything_that_is_far_below() {
             let picked = reaching_listed(kernel, coded, &[3, 7, 9], &limit);
             assert_eq!(picked, 1 << 1, "{}", kernel.name());
             let mut uppers = [[0.0; CHUNK]; EIGHT];
-            let many = kernel.bound_many(coded, all, &EightLimits::of(1, |_| limit), &mut uppers);
+            let many = kernel.bound_many(coded, all, &[limit; 8], &mut uppers);
             assert_eq!(many, [1 << 7; EIGHT], "{}", kernel.name());
         }
     }
@@ -361,8 +360,7 @@ fn a_bound_that_overflows_keeps_its_row() {
                 assert_eq!(reaching(kernel, coded, nine, &limit), 0x1ff);
                 assert_eq!(reaching_listed(kernel, coded, &[8, 0], &limit), 3);
                 let mut uppers = [[0.0; CHUNK]; EIGHT];
-                let many =
-                    kernel.bound_many(coded, nine, &EightLimits::of(1, |_| limit), &mut uppers);
+                let many = kernel.bound_many(coded, nine, &[limit; 8], &mut uppers);
                 assert_eq!(many, [0x1ff; EIGHT]);
             }
         }
