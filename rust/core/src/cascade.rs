@@ -7,12 +7,24 @@ use crate::prior::PriorRows;
 use crate::probe::{Probe, Stage};
 use crate::quant::rounded_down;
 use crate::segment::{SegmentView, set_bits};
-use crate::simd::{CHUNK, Kernel, Limit, Prior};
+use crate::simd::{CHUNK, Chunk, EIGHT, Kernel, Limit, Prior, Uppers};
 use crate::top_k::{Hit, KthLargest, TopK};
 
-/// Rows that wait for their next stage; enough to hide the fetch, few enough to raise the
-/// threshold early.
-const PENDING_ROWS: usize = 16;
+/// From this many probes on, bounding one row for eight of them at once pays.
+pub(crate) const LEAST_MANY: usize = 4;
+
+/// Rows of a list that are fetched before the first of them is bounded.
+const FIRST_FETCHED: usize = 16;
+
+/// Where more than one row in this many goes on from a stage, the next one reads blocks of rows
+/// in order instead of the rows one by one.
+const fn most_going_on(stage: Stage) -> usize {
+    match stage {
+        Stage::Sketch => 8,
+        Stage::Nibbles => 3,
+        Stage::Bytes => usize::MAX,
+    }
+}
 
 /// Float32 rows fetched ahead of the one being scored.
 const SCORE_AHEAD: usize = 3;
@@ -155,8 +167,6 @@ pub(crate) struct Cascade<'a> {
     pub(crate) threshold: f64,
     shared: Option<&'a SharedThreshold>,
     candidates: Vec<Candidate>,
-    /// Rows of the segment at hand that wait for their nibbles, and for their bytes.
-    pending: [Vec<u32>; 2],
 }
 
 impl<'a> Cascade<'a> {
@@ -168,7 +178,6 @@ impl<'a> Cascade<'a> {
         min_score: f64,
         shared: Option<&'a SharedThreshold>,
     ) -> Self {
-        let pending = || Vec::with_capacity(PENDING_ROWS + CHUNK);
         Self {
             kernel,
             probes,
@@ -177,7 +186,6 @@ impl<'a> Cascade<'a> {
             threshold: min_score,
             shared,
             candidates: Vec::with_capacity(256),
-            pending: [pending(), pending()],
         }
     }
 
@@ -195,53 +203,105 @@ impl<'a> Cascade<'a> {
         self.limit(&self.probes[0], stage, here).threshold()
     }
 
-    /// Take a row one step further than `stage`.
-    pub(crate) fn keep(&mut self, here: &Here<'_>, stage: Stage, row: u32) {
-        match stage {
-            Stage::Sketch => self.wait(here, Stage::Nibbles, row),
-            Stage::Nibbles => self.wait(here, Stage::Bytes, row),
-            Stage::Bytes => self.consider(here, row),
+    /// Bound the rows of a chunk for each probe; the largest bound counts. The bits tell which rows
+    /// reach the threshold and `floor`.
+    pub(crate) fn bound(
+        &self,
+        here: &Here<'_>,
+        stage: Stage,
+        chunk: Chunk,
+        floor: f32,
+        uppers: &mut Uppers,
+    ) -> u64 {
+        let rows = stage.rows(here.view);
+        let limit = |probe| self.limit(probe, stage, here).raised_to(floor);
+        if let [probe] = self.probes {
+            return self.kernel.bound(rows, chunk, &limit(probe), uppers);
         }
-    }
-
-    fn wait(&mut self, here: &Here<'_>, stage: Stage, row: u32) {
-        self.kernel.prefetch_row(stage.rows(here.view), row as usize);
-        self.pending[usize::from(stage == Stage::Bytes)].push(row);
-    }
-
-    /// Bound the rows that wait, where there are many.
-    pub(crate) fn settle_full(&mut self, here: &Here<'_>) {
-        self.settle(here, PENDING_ROWS);
-    }
-
-    /// Bound the rows that wait, once there are `enough` of them at a stage; call with 1 at the
-    /// end of a segment.
-    pub(crate) fn settle(&mut self, here: &Here<'_>, enough: usize) {
-        for (at, stage) in [Stage::Nibbles, Stage::Bytes].into_iter().enumerate() {
-            if self.pending[at].len() < enough {
-                continue;
-            }
-            let mut waiting = std::mem::take(&mut self.pending[at]);
-            for listed in waiting.chunks(CHUNK) {
-                let mask = self.reaching(here, stage, listed);
-                for bit in set_bits(mask) {
-                    self.keep(here, stage, listed[bit]);
-                }
-            }
-            waiting.clear();
-            self.pending[at] = waiting;
-        }
-    }
-
-    /// Which of the listed rows may be near enough to one of the probes.
-    fn reaching(&mut self, here: &Here<'_>, stage: Stage, listed: &[u32]) -> u64 {
-        self.look_at_others();
-        let mut uppers = [0.0; CHUNK];
-        self.probes.iter().fold(0, |mask, probe| {
-            let limit = self.limit(probe, stage, here);
-            let rows = stage.rows(here.view);
-            mask | self.kernel.bound_listed(rows, listed, &limit, &mut uppers)
+        uppers.fill(f32::NEG_INFINITY);
+        self.probes.chunks(EIGHT).fold(0, |mask, probes| {
+            let limits: Vec<Limit<'_>> = probes.iter().map(limit).collect();
+            let mut of_each = [[0.0; CHUNK]; EIGHT];
+            let masks = if limits.len() < LEAST_MANY {
+                let alone = limits.iter().zip(&mut of_each);
+                alone.fold(0, |mask, (limit, uppers)| {
+                    mask | self.kernel.bound(rows, chunk, limit, uppers)
+                })
+            } else {
+                let masks = self.kernel.bound_many(rows, chunk, &limits, &mut of_each);
+                masks.into_iter().fold(0, |all, mask| all | mask)
+            };
+            of_each[..limits.len()].iter().for_each(|next| raise(uppers, next));
+            mask | masks
         })
+    }
+
+    /// As [`Cascade::bound`] for the first rows of a list.
+    pub(crate) fn bound_listed(
+        &self,
+        here: &Here<'_>,
+        stage: Stage,
+        listed: &[u32],
+        floor: f32,
+        uppers: &mut Uppers,
+    ) -> u64 {
+        uppers.fill(f32::NEG_INFINITY);
+        self.probes.iter().fold(0, |mask, probe| {
+            let limit = self.limit(probe, stage, here).raised_to(floor);
+            let mut next = [f32::NEG_INFINITY; CHUNK];
+            let rows = stage.rows(here.view);
+            let reaching = self.kernel.bound_listed(rows, listed, &limit, &mut next);
+            raise(uppers, &next);
+            mask | reaching
+        })
+    }
+
+    /// Take rows that reach the threshold at `stage` on to the end, as far as they go on reaching it.
+    pub(crate) fn take(&mut self, here: &Here<'_>, stage: Stage, mut rows: Vec<u32>) {
+        let mut at = stage;
+        while let Some(next) = at.next() {
+            self.look_at_others();
+            let is_dense = rows.len().saturating_mul(most_going_on(at)) > here.view.len;
+            rows = if is_dense {
+                self.reaching_in_order(here, next, &rows)
+            } else {
+                self.reaching(here, next, &rows)
+            };
+            at = next;
+        }
+        for row in rows {
+            self.consider(here, row);
+        }
+    }
+
+    /// Which of the listed rows reach the threshold at a stage.
+    fn reaching(&self, here: &Here<'_>, stage: Stage, listed: &[u32]) -> Vec<u32> {
+        for row in listed.iter().take(FIRST_FETCHED) {
+            self.kernel.prefetch_row(stage.rows(here.view), *row as usize);
+        }
+        let mut reaching = Vec::new();
+        for first in (0..listed.len()).step_by(CHUNK) {
+            let listed = &listed[first..];
+            let mut uppers = [0.0; CHUNK];
+            let mask = self.bound_listed(here, stage, listed, f32::NEG_INFINITY, &mut uppers);
+            reaching.extend(set_bits(mask).map(|bit| listed[bit]));
+        }
+        reaching
+    }
+
+    /// As [`Cascade::reaching`], reading whole blocks in their order.
+    fn reaching_in_order(&self, here: &Here<'_>, stage: Stage, rows: &[u32]) -> Vec<u32> {
+        let mut words = vec![0_u64; here.view.len.div_ceil(CHUNK)];
+        for row in rows {
+            words[*row as usize / CHUNK] |= 1 << (*row as usize % CHUNK);
+        }
+        let mut reaching = Vec::new();
+        for chunk in chunks_of(&words) {
+            let mut uppers = [0.0; CHUNK];
+            let mask = self.bound(here, stage, chunk, f32::NEG_INFINITY, &mut uppers);
+            reaching.extend(set_bits(mask).map(|bit| (chunk.number * CHUNK + bit) as u32));
+        }
+        reaching
     }
 
     /// Take over a higher threshold that another scan has found.
@@ -318,6 +378,17 @@ impl<'a> Cascade<'a> {
         }
         scorer.best.into_sorted()
     }
+}
+
+/// Take the larger of two bounds, row by row.
+fn raise(uppers: &mut Uppers, others: &Uppers) {
+    uppers.iter_mut().zip(others).for_each(|(upper, other)| *upper = upper.max(*other));
+}
+
+/// The chunks in which rows are wanted, by masks of all of them.
+pub(crate) fn chunks_of(words: &[u64]) -> impl Iterator<Item = Chunk> {
+    let chunks = words.iter().enumerate().map(|(number, wanted)| Chunk { number, wanted: *wanted });
+    chunks.filter(|chunk| chunk.wanted != 0)
 }
 
 /// Scores rows in float64 and keeps the best.

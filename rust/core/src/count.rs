@@ -3,11 +3,14 @@
 use crate::cascade::{Formula, Here, Scorer};
 use crate::probe::{Probe, Stage};
 use crate::quant::{norm, power_of_two_for};
-use crate::row_blocks::LONG_COMPONENTS;
+use crate::row_blocks::{CodedRows, LONG_COMPONENTS};
 use crate::scan::Scope;
 use crate::segment::set_bits;
 use crate::simd::{CHUNK, Chunk, Kernel, Limit};
 use crate::survey::words_in_play;
+
+/// Up to so many wanted rows of a chunk of 64 are read one by one instead of in whole blocks.
+const FEW_IN_CHUNK: usize = 12;
 
 /// Count the rows in `scope` that score at least `min_score`.
 pub(crate) fn count(
@@ -80,17 +83,25 @@ impl Counting<'_> {
 
     /// The rows that may reach the least score, and those of them that may miss it.
     fn masks(&self, here: &Here<'_>, number: usize, in_play: u64) -> (u64, u64) {
-        let mask = |stage: Stage, limit: &Limit<'_>, wanted| {
-            let chunk = Chunk { number, wanted };
-            self.kernel.bound(stage.rows(here.view), chunk, limit, &mut [0.0; CHUNK])
-        };
-        let reaching = |wanted, stage: &Stage| {
+        let may_reach = self.stages.iter().fold(in_play, |wanted, stage| {
             let limit = self.formula.limit(self.probe, *stage, here, self.min_score);
-            mask(*stage, &limit, wanted)
-        };
-        let may_reach = self.stages.iter().fold(in_play, reaching);
+            self.reaching(stage.rows(here.view), Chunk { number, wanted }, &limit)
+        });
         let (last, least) = (Stage::Bytes, self.min_score);
         let limit = self.formula.negated_limit(self.negated, last, here, least);
-        (may_reach, mask(last, &limit, may_reach))
+        let chunk = Chunk { number, wanted: may_reach };
+        (may_reach, self.reaching(last.rows(here.view), chunk, &limit))
+    }
+
+    /// Which of the wanted rows reach a limit; few of them are read one by one.
+    fn reaching(&self, rows: &CodedRows, chunk: Chunk, limit: &Limit<'_>) -> u64 {
+        let mut uppers = [0.0; CHUNK];
+        if chunk.wanted.count_ones() as usize > FEW_IN_CHUNK {
+            return self.kernel.bound(rows, chunk, limit, &mut uppers);
+        }
+        let bits: Vec<usize> = set_bits(chunk.wanted).collect();
+        let listed: Vec<u32> = bits.iter().map(|bit| (chunk.number * CHUNK + bit) as u32).collect();
+        let mask = self.kernel.bound_listed(rows, &listed, limit, &mut uppers);
+        set_bits(mask).fold(0, |found, at| found | 1 << bits[at])
     }
 }

@@ -6,17 +6,15 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::ops::BitOr;
 
-use crate::cascade::{Cascade, Here};
+use crate::cascade::{Cascade, Here, LEAST_MANY, chunks_of};
 use crate::probe::{Probe, Stage};
-use crate::row_blocks::CodedRows;
 use crate::segment::{SegmentView, set_bits};
 use crate::selection::SegmentRows;
-use crate::simd::{CHUNK, Chunk, EIGHT, Kernel, Limit, Uppers};
+use crate::simd::{CHUNK, EIGHT, Kernel, Limit, Uppers};
 
 /// Rows that are taken first: twice as many as are wanted, and at least so many.
-const LEAST_PROMISING: usize = 32;
+const LEAST_PROMISING: usize = 64;
 
 /// Bounds of all answers after which the most promising rows so far go on: what stays in the cache.
 const GROUP_BOUNDS: usize = 1 << 18;
@@ -24,19 +22,6 @@ const GROUP_BOUNDS: usize = 1 << 18;
 /// In place of the bound of a row that has been taken: it reaches no threshold, not even minus
 /// infinity.
 const DONE: f32 = f32::NAN;
-
-/// From this many probes on, bounding one row for eight of them at once pays.
-const LEAST_MANY: usize = 4;
-
-/// Where more than one row in this many goes on from a stage, the next one reads the whole segment
-/// in order instead of the rows one by one.
-const fn most_going_on(stage: Stage) -> usize {
-    match stage {
-        Stage::Sketch => 8,
-        Stage::Nibbles => 3,
-        Stage::Bytes => usize::MAX,
-    }
-}
 
 /// The scan of some segments for some answers.
 pub(crate) struct Survey<'a> {
@@ -77,7 +62,6 @@ struct Piece<'a> {
     first: usize,
     at: usize,
     rows: Rows<'a>,
-    count: usize,
 }
 
 enum Rows<'a> {
@@ -177,7 +161,7 @@ impl<'a> Survey<'a> {
         };
         let stage = self.first_stage(here.view);
         let at = self.places - self.grouped;
-        let piece = Piece { here, stage, first: self.places, at, rows, count };
+        let piece = Piece { here, stage, first: self.places, at, rows };
         self.places += piece.rows.bounds();
         for answer in &mut self.answers {
             answer.make_room(self.places - self.grouped);
@@ -186,12 +170,12 @@ impl<'a> Survey<'a> {
             Rows::InOrder(words) if self.is_many() => self.look_over_for_many(&piece, words),
             Rows::InOrder(words) => {
                 for answer in &mut self.answers {
-                    answer.look_over(self.kernel, &piece, words);
+                    answer.look_over(&piece, words);
                 }
             }
             Rows::Listed(rows) => {
                 for answer in &mut self.answers {
-                    answer.look_over_listed(self.kernel, &piece, rows);
+                    answer.look_over_listed(&piece, rows);
                 }
             }
         }
@@ -247,7 +231,7 @@ impl<'a> Survey<'a> {
         self.end_group();
         for (at, piece) in self.pieces.iter().enumerate() {
             for answer in &mut self.answers {
-                answer.resolve(self.kernel, piece, at);
+                answer.resolve(piece, at);
             }
         }
         self.answers.into_iter().map(|answer| answer.cascade).collect()
@@ -276,27 +260,21 @@ impl<'a> Answer<'a> {
         self.cascade.limit(probe, stage, here).raised_to(self.promising.floor)
     }
 
-    fn look_over(&mut self, kernel: &dyn Kernel, piece: &Piece<'a>, words: &[u64]) {
+    fn look_over(&mut self, piece: &Piece<'a>, words: &[u64]) {
         for chunk in chunks_of(words) {
             let mut uppers = [0.0; CHUNK];
-            let limit = |probe| self.limit(probe, piece.stage, &piece.here);
-            let rows = piece.stage.rows(piece.here.view);
-            let mask = bound_by_any(kernel, rows, chunk, self.cascade.probes, limit, &mut uppers);
+            let floor = self.promising.floor;
+            let mask = self.cascade.bound(&piece.here, piece.stage, chunk, floor, &mut uppers);
             self.note(piece, chunk.number * CHUNK, &uppers, mask);
         }
     }
 
-    fn look_over_listed(&mut self, kernel: &dyn Kernel, piece: &Piece<'a>, listed: &[u32]) {
-        let rows = piece.stage.rows(piece.here.view);
+    fn look_over_listed(&mut self, piece: &Piece<'a>, listed: &[u32]) {
         for first in (0..listed.len()).step_by(CHUNK) {
-            let mut uppers = [f32::NEG_INFINITY; CHUNK];
-            let mask = self.cascade.probes.iter().fold(0, |mask, probe| {
-                let limit = self.limit(probe, piece.stage, &piece.here);
-                let mut next = [f32::NEG_INFINITY; CHUNK];
-                let reaching = kernel.bound_listed(rows, &listed[first..], &limit, &mut next);
-                raise(&mut uppers, &next);
-                mask | reaching
-            });
+            let mut uppers = [0.0; CHUNK];
+            let (listed, floor) = (&listed[first..], self.promising.floor);
+            let (here, stage) = (&piece.here, piece.stage);
+            let mask = self.cascade.bound_listed(here, stage, listed, floor, &mut uppers);
             self.note(piece, first, &uppers, mask);
         }
     }
@@ -319,13 +297,12 @@ impl<'a> Answer<'a> {
             let end = piece.at + piece.rows.bounds();
             let (of_piece, others) =
                 rest.split_at(rest.partition_point(|place| (*place as usize) < end));
-            for place in of_piece {
+            let row = |place: &u32| {
                 self.uppers[*place as usize] = DONE;
-                if let Some(row) = piece.rows.row(*place - piece.at as u32) {
-                    self.cascade.keep(&piece.here, piece.stage, row);
-                }
-            }
-            self.cascade.settle(&piece.here, 1);
+                piece.rows.row(*place - piece.at as u32)
+            };
+            let rows = of_piece.iter().filter_map(row).collect();
+            self.cascade.take(&piece.here, piece.stage, rows);
             rest = others;
         }
     }
@@ -347,103 +324,13 @@ impl<'a> Answer<'a> {
     }
 
     /// Take on the rows of piece number `at` that may still be among the best.
-    fn resolve(&mut self, kernel: &dyn Kernel, piece: &Piece<'a>, at: usize) {
+    fn resolve(&mut self, piece: &Piece<'a>, at: usize) {
         self.cascade.look_at_others();
-        let mut stage = piece.stage;
-        let mut kept = std::mem::take(&mut self.kept[at]);
-        let least = self.cascade.least_upper(stage, &piece.here);
-        kept.retain(|kept| kept.upper >= least);
-        while let (Some(next), Rows::InOrder(words)) = (stage.next(), &piece.rows)
-            && kept.len().saturating_mul(most_going_on(stage)) > piece.count
-        {
-            kept = self.bound_again(kernel, &piece.here, next, words.len(), &kept);
-            stage = next;
-        }
-        self.take(&piece.here, stage, &kept);
+        let least = self.cascade.least_upper(piece.stage, &piece.here);
+        let reaching = self.kept[at].iter().filter(|kept| kept.upper >= least);
+        let rows = reaching.map(|kept| kept.row).collect();
+        self.cascade.take(&piece.here, piece.stage, rows);
     }
-
-    /// Bound rows once more by longer codes, which are read in order; those that may still be
-    /// among the best are returned.
-    fn bound_again(
-        &self,
-        kernel: &dyn Kernel,
-        here: &Here<'a>,
-        stage: Stage,
-        chunks: usize,
-        kept: &[Kept],
-    ) -> Vec<Kept> {
-        let mut words = vec![0_u64; chunks];
-        for kept in kept {
-            words[kept.row as usize / CHUNK] |= 1 << (kept.row as usize % CHUNK);
-        }
-        let mut next = Vec::with_capacity(kept.len());
-        for chunk in chunks_of(&words) {
-            let mut uppers = [0.0; CHUNK];
-            let limit = |probe| self.cascade.limit(probe, stage, here);
-            let rows = stage.rows(here.view);
-            let mask = bound_by_any(kernel, rows, chunk, self.cascade.probes, limit, &mut uppers);
-            let first = (chunk.number * CHUNK) as u32;
-            next.extend(
-                set_bits(mask).map(|bit| Kept { upper: uppers[bit], row: first + bit as u32 }),
-            );
-        }
-        next
-    }
-
-    fn take(&mut self, here: &Here<'a>, stage: Stage, kept: &[Kept]) {
-        for eight in kept.chunks(EIGHT) {
-            let least = self.cascade.least_upper(stage, here);
-            for kept in eight.iter().filter(|kept| kept.upper >= least) {
-                self.cascade.keep(here, stage, kept.row);
-            }
-            self.cascade.settle_full(here);
-        }
-        self.cascade.settle(here, 1);
-    }
-}
-
-/// Bound the rows of a chunk for each of some probes; the largest bound counts.
-fn bound_by_any<'b>(
-    kernel: &dyn Kernel,
-    rows: &CodedRows,
-    chunk: Chunk,
-    probes: &'b [Probe],
-    limit: impl Fn(&'b Probe) -> Limit<'b>,
-    uppers: &mut Uppers,
-) -> u64 {
-    let (first, others) = probes.split_first().expect("an answer has a probe");
-    if others.is_empty() {
-        return kernel.bound(rows, chunk, &limit(first), uppers);
-    }
-    uppers.fill(f32::NEG_INFINITY);
-    let mut mask = 0;
-    for probes in probes.chunks(EIGHT) {
-        let limits: [_; EIGHT] = std::array::from_fn(|at| limit(&probes[at.min(probes.len() - 1)]));
-        let limits = &limits[..probes.len()];
-        let mut of_each = [[0.0; CHUNK]; EIGHT];
-        let masks = if probes.len() < LEAST_MANY {
-            let alone = limits.iter().zip(&mut of_each);
-            alone
-                .map(|(limit, uppers)| kernel.bound(rows, chunk, limit, uppers))
-                .fold(0, BitOr::bitor)
-        } else {
-            kernel.bound_many(rows, chunk, limits, &mut of_each).into_iter().fold(0, BitOr::bitor)
-        };
-        of_each[..probes.len()].iter().for_each(|next| raise(uppers, next));
-        mask |= masks;
-    }
-    mask
-}
-
-/// Take the larger of two bounds, row by row.
-fn raise(uppers: &mut Uppers, others: &Uppers) {
-    uppers.iter_mut().zip(others).for_each(|(upper, other)| *upper = upper.max(*other));
-}
-
-/// The chunks in which rows are wanted.
-fn chunks_of(words: &[u64]) -> impl Iterator<Item = Chunk> {
-    let chunks = words.iter().enumerate().map(|(number, wanted)| Chunk { number, wanted: *wanted });
-    chunks.filter(|chunk| chunk.wanted != 0)
 }
 
 /// The masks of rows in play, one for every 64 rows.
