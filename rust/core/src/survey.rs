@@ -4,6 +4,7 @@
 //! over, so that at the end the threshold is nearly final before any other row is looked at
 //! again: taken in the order of the scan, more than twice as many rows go on (`docs/kernel.md`).
 
+use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -138,6 +139,24 @@ impl Promising {
     }
 }
 
+thread_local! {
+    /// Room for bounds that the last search of this thread left: fresh memory costs more to touch
+    /// than the bounds cost to write.
+    static ROOM: RefCell<Vec<Vec<f32>>> = const { RefCell::new(Vec::new()) };
+}
+
+fn take_room() -> Vec<f32> {
+    ROOM.with_borrow_mut(Vec::pop).unwrap_or_default()
+}
+
+fn leave_room(room: Vec<f32>) {
+    ROOM.with_borrow_mut(|rooms| {
+        if rooms.len() < EIGHT && room.len() <= GROUP_BOUNDS {
+            rooms.push(room);
+        }
+    });
+}
+
 impl<'a> Survey<'a> {
     pub(crate) fn new(
         kernel: &'a dyn Kernel,
@@ -234,14 +253,18 @@ impl<'a> Survey<'a> {
                 answer.resolve(piece, at);
             }
         }
-        self.answers.into_iter().map(|answer| answer.cascade).collect()
+        let finish = |answer: Answer<'a>| {
+            leave_room(answer.uppers);
+            answer.cascade
+        };
+        self.answers.into_iter().map(finish).collect()
     }
 }
 
 impl<'a> Answer<'a> {
     fn new(cascade: Cascade<'a>, k: usize) -> Self {
         let promising = Promising::of(k);
-        Self { cascade, promising, uppers: Vec::new(), positions: Vec::new(), kept: Vec::new() }
+        Self { cascade, promising, uppers: take_room(), positions: Vec::new(), kept: Vec::new() }
     }
 
     /// Make room for so many bounds. What an earlier group left there is never read: only rows in

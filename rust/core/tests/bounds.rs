@@ -517,3 +517,39 @@ fn priors_far_above_every_similarity_do_not_hide_the_order() {
         assert_eq!(attack.map.count(&query, &search).expect("valid"), [10], "turn {turn}");
     }
 }
+
+/// A row whose bounds leave no room for a query of equal negative components: each component lies
+/// half a step from its code on the query's side, and what the codes leave out is a hair shorter
+/// than a length that needs no rounding up. Nearly all of the bound cancels, which leaves the
+/// rounding of its terms.
+fn tight_row(step: f32, dim: usize) -> Vec<f32> {
+    let mut row = vec![0.0; dim];
+    row[0] = -128.0 * step;
+    row[7] = 1e-6 * step;
+    row
+}
+
+#[test]
+fn rows_whose_bounds_leave_no_room_are_not_lost_to_rounding() {
+    let dim = 1024;
+    let mut numbers = Numbers::new(31);
+    for count in sizes(dim) {
+        // Every step of eight significant bits, so that scales are exact.
+        let step = |at: usize| (128 + at % 128) as f32 * 0.125;
+        let attack = Attack::new(dim, rows(count, |at| tight_row(step(at), dim)));
+        for _ in 0..16 {
+            // Just below a power of two, where rounding a length up adds the least.
+            let query = vec![-2.0 + 0.2 * numbers.value().abs(); dim];
+            let scores = attack.scores(&query);
+            for least in &scores[..128] {
+                let reach = scores.iter().filter(|score| *score >= least).count();
+                let search = Search { min_score: *least, ..Search::default() };
+                let found = attack.map.count(&query, &search).expect("valid");
+                assert_eq!(found, [reach], "{count} rows, least {least}");
+            }
+            for weight in [1.0, 0.3, 0.7] {
+                attack.check_cancelled("tight", &query, weight);
+            }
+        }
+    }
+}
