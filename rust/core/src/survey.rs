@@ -14,8 +14,10 @@ use crate::segment::{SegmentView, set_bits};
 use crate::selection::SegmentRows;
 use crate::simd::{CHUNK, EIGHT, Kernel, Limit, Uppers};
 
-/// Rows that are taken first: twice as many as are wanted, and at least so many.
-const LEAST_PROMISING: usize = 64;
+/// Rows that are taken first: twice as many as are wanted, and at least so many in a short scan,
+/// whose bounds are close, and in a long one (`docs/kernel.md`).
+const LEAST_PROMISING: usize = 32;
+const LEAST_PROMISING_OF_LONG: usize = 64;
 
 /// Bounds of all answers after which the most promising rows so far go on: what stays in the cache.
 const GROUP_BOUNDS: usize = 1 << 18;
@@ -102,8 +104,9 @@ struct Promising {
 }
 
 impl Promising {
-    fn of(k: usize) -> Self {
-        let wanted = LEAST_PROMISING.max(2 * k);
+    fn of(k: usize, is_long: bool) -> Self {
+        let least = if is_long { LEAST_PROMISING_OF_LONG } else { LEAST_PROMISING };
+        let wanted = least.max(2 * k);
         let heap = BinaryHeap::with_capacity(wanted.min(4096));
         Self { wanted, heap, floor: f32::NEG_INFINITY }
     }
@@ -164,7 +167,8 @@ impl<'a> Survey<'a> {
         k: usize,
         is_long: bool,
     ) -> Self {
-        let answers = cascades.into_iter().map(|cascade| Answer::new(cascade, k)).collect();
+        let answers =
+            cascades.into_iter().map(|cascade| Answer::new(cascade, k, is_long)).collect();
         Self { kernel, answers, pieces: Vec::new(), is_long, places: 0, grouped: 0 }
     }
 
@@ -262,8 +266,8 @@ impl<'a> Survey<'a> {
 }
 
 impl<'a> Answer<'a> {
-    fn new(cascade: Cascade<'a>, k: usize) -> Self {
-        let promising = Promising::of(k);
+    fn new(cascade: Cascade<'a>, k: usize, is_long: bool) -> Self {
+        let promising = Promising::of(k, is_long);
         Self { cascade, promising, uppers: take_room(), positions: Vec::new(), kept: Vec::new() }
     }
 
