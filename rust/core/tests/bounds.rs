@@ -166,10 +166,20 @@ fn rows(count: usize, mut row: impl FnMut(usize) -> Vec<f32>) -> Vec<f32> {
     (0..count).flat_map(&mut row).collect()
 }
 
-/// The middles of the steps that `row`'s components fall in: 256 steps or 16 over −m..m.
+/// The middles of the steps that `row`'s components fall in: 256 steps over −m..m, or 16 steps
+/// over that or, where it leaves less, of .335 standard deviations each.
 fn reconstruction(row: &[f32], steps: i32) -> Vec<f32> {
     let most = row.iter().fold(0.0_f32, |most, value| most.max(value.abs()));
-    let step = 2.0 * f64::from(most) / f64::from(steps);
+    let wide = middles(row, steps, 2.0 * f64::from(most) / f64::from(steps));
+    let narrow = middles(row, steps, 0.335 * (score(row, row) / row.len() as f64).sqrt());
+    let left = |middles: &[f32]| {
+        let left = minus(row, middles);
+        score(&left, &left)
+    };
+    if steps == 16 && left(&narrow) < left(&wide) { narrow } else { wide }
+}
+
+fn middles(row: &[f32], steps: i32, step: f64) -> Vec<f32> {
     let middle = |value: &f32| {
         let number = (f64::from(*value) / step).floor() + f64::from(steps / 2);
         let number = number.clamp(0.0, f64::from(steps - 1));
@@ -518,28 +528,36 @@ fn priors_far_above_every_similarity_do_not_hide_the_order() {
     }
 }
 
-/// A row whose bounds leave no room for a query of equal negative components: each component lies
-/// half a step from its code on the query's side, and what the codes leave out is a hair shorter
-/// than a length that needs no rounding up. Nearly all of the bound cancels, which leaves the
-/// rounding of its terms.
-fn tight_row(step: f32, dim: usize) -> Vec<f32> {
-    let mut row = vec![0.0; dim];
+/// A row whose bounds leave no room for [`tight_query`]: each of 1,024 components lies half a step
+/// from its code on the query's side, and what the codes leave out is a hair shorter than a length
+/// that needs no rounding up. Nearly all of the bound cancels, which leaves the rounding of its
+/// terms. The other components are met by their codes, and keep the steps as wide as the range.
+fn tight_row(step: f32) -> Vec<f32> {
+    let mut row = vec![0.0; 1024];
     row[0] = -128.0 * step;
     row[7] = 1e-6 * step;
+    row.extend([120.0 * step; 120]);
     row
+}
+
+fn tight_query(value: f32) -> Vec<f32> {
+    let mut query = vec![-value; 1024];
+    query.extend([0.0; 120]);
+    query
 }
 
 #[test]
 fn rows_whose_bounds_leave_no_room_are_not_lost_to_rounding() {
-    let dim = 1024;
+    let dim = 1144;
     let mut numbers = Numbers::new(31);
     for count in sizes(dim) {
         // Every step of eight significant bits, so that scales are exact.
         let step = |at: usize| (128 + at % 128) as f32 * 0.125;
-        let attack = Attack::new(dim, rows(count, |at| tight_row(step(at), dim)));
-        for _ in 0..16 {
-            // Just below a power of two, where rounding a length up adds the least.
-            let query = vec![-2.0 + 0.2 * numbers.value().abs(); dim];
+        let attack = Attack::new(dim, rows(count, |at| tight_row(step(at))));
+        for _ in 0..12 {
+            // A multiple of 127 that has a plane without error, just below a power of two, where
+            // rounding a length up adds the least.
+            let query = tight_query(127.0 * (66_052 - numbers.below(6_000)) as f32 / 4_194_304.0);
             let scores = attack.scores(&query);
             for least in &scores[..128] {
                 let reach = scores.iter().filter(|score| *score >= least).count();
