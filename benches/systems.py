@@ -263,7 +263,7 @@ class Scann(System):
             report(f"building {self.name} for {len(rows):,} rows")
             self.searcher = self.build(scann.builder(rows, K, "dot_product"), len(rows))
             folder.mkdir(parents=True)
-            self.searcher.serialize(str(folder))
+            self.searcher.serialize(str(folder), relative_path=True)
         self.searcher.set_num_threads(1)
         self.tune(self.setting)
 

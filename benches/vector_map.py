@@ -99,6 +99,12 @@ def measure_batches(case, seconds):
     return found
 
 
+def bytes_stage(case):
+    """Return what a scan of a byte a component reads."""
+    count, dim = case.rows.shape
+    return count * (dim + BOUNDS)
+
+
 def first_stage_bytes(case):
     count, dim = case.rows.shape
     unsketched = VectorMap(dim, metric="inner_product")
@@ -117,6 +123,7 @@ def measure_limits(case, seconds):
     read_near, read_far = read(near), read(far)
     calls = {
         "search": lambda at: case.mnemic.search(case.queries[at % QUERIES]),
+        "count": lambda at: case.mnemic.vectors.count(case.queries[at % QUERIES], min_score=0.5),
         "read": lambda _: read_near(),
         "read far": lambda _: read_far(),
     }
@@ -132,6 +139,9 @@ def measure_limits(case, seconds):
         "times the reading of as many bytes (goal 1.5)": times["search"] / times["read"],
         "times their reading at the far rate": times["search"]
         / (times["read far"] * size / far.nbytes),
+        "count of scores from 0.5 on, us": times["count"],
+        "times the reading of all bytes at the far rate (goal 1.5)": times["count"]
+        / (times["read far"] * bytes_stage(case) / far.nbytes),
     }
     return print_figures(case.name, found)
 
