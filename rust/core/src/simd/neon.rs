@@ -282,7 +282,7 @@ fn zero() -> int32x4_t {
 }
 
 /// What the bounds of four rows, or of one row four times over, are made of.
-struct Rows {
+pub(super) struct Rows {
     scale: float32x4_t,
     residual: float32x4_t,
     norm: float32x4_t,
@@ -608,13 +608,6 @@ fn halves_f32(values: &[f32; 8]) -> [float32x4_t; 2] {
 
 #[inline]
 #[target_feature(enable = "neon")]
-fn halves_i32(values: &[i32; 8]) -> [int32x4_t; 2] {
-    let [first, second] = values.as_chunks::<4>().0 else { unreachable!("eight are twice four") };
-    [load_i32x4(first), load_i32x4(second)]
-}
-
-#[inline]
-#[target_feature(enable = "neon")]
 fn load_i8x64(bytes: &[i8; 64]) -> Bytes {
     let [a, b, c, d] = bytes.as_chunks::<16>().0 else { unreachable!("four times 16 are 64") };
     [load_i8x16(a), load_i8x16(b), load_i8x16(c), load_i8x16(d)]
@@ -648,14 +641,6 @@ fn load_u16x8(values: &[u16; 8]) -> uint16x8_t {
 fn load_four_u16x8(values: &[u16; 32]) -> uint16x8x4_t {
     // SAFETY: the reference covers the 32 numbers, and the load needs no more than their alignment.
     unsafe { vld4q_u16(values.as_ptr()) }
-}
-
-#[inline]
-#[target_feature(enable = "neon")]
-fn load_i32x4(values: &[i32; 4]) -> int32x4_t {
-    // SAFETY: the reference covers the four numbers, and the load needs no more than their
-    // alignment.
-    unsafe { vld1q_s32(values.as_ptr()) }
 }
 
 #[inline]
