@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mnemic_core::{Hit, Metric, Search, Selection, VectorMap};
+use mnemic_core::{Hit, Metric, Prior, Search, Selection, VectorMap};
 use proptest::prelude::*;
 
 /// What a map should be: rows by id, scored one by one.
@@ -206,6 +206,82 @@ fn outlier_dimensions_and_duplicates_change_nothing() {
     let norms: Vec<f32> =
         (0..dim * rows).map(|at| 10.0_f32.powi((at / dim % 60) as i32 - 30)).collect();
     check_large(dim, rows, &norms);
+}
+
+/// Rows that differ mostly in a few directions, so that sealed segments get sketches.
+fn alike(dim: usize, rows: usize) -> Vec<f32> {
+    const DIRECTIONS: usize = 20;
+    let directions = numbers(31, DIRECTIONS * dim);
+    let shares = numbers(32, rows * DIRECTIONS);
+    let mut vectors: Vec<f32> = numbers(33, rows * dim).iter().map(|value| 0.3 * value).collect();
+    for (row, shares) in vectors.chunks_mut(dim).zip(shares.chunks(DIRECTIONS)) {
+        for (share, direction) in shares.iter().zip(directions.chunks(dim)) {
+            row.iter_mut().zip(direction).for_each(|(value, part)| *value += share * part);
+        }
+    }
+    vectors
+}
+
+/// A long scan by every way that leads through it: several groups of segments, gathered rows,
+/// blocks that are skipped, one query, passes of several, more united ones than a pass holds.
+#[test]
+fn every_way_of_a_long_scan_answers_as_brute_force_does() {
+    let (dim, rows, queries) = (256, 42_000, 11);
+    let vectors = alike(dim, rows);
+    let map = VectorMap::new(dim, Metric::InnerProduct).expect("a valid dimension");
+    let ids: Vec<i64> = (0..rows as i64).rev().collect();
+    map.replace(&ids, &vectors).expect("valid");
+    let asked: Vec<f32> = vectors[..queries * dim].iter().map(|value| value * 0.9).collect();
+    let priors: Vec<f32> = numbers(34, rows).iter().map(|value| value * 3.0).collect();
+    let prior = Prior::new(&ids, &priors).expect("finite");
+    let product =
+        |query: &[f32]| -> Vec<f64> { vectors.chunks(dim).map(|row| score(row, query)).collect() };
+    let products: Vec<Vec<f64>> = asked.chunks(dim).map(product).collect();
+    let scattered = |share: usize| -> Vec<usize> {
+        (0..rows).filter(|row| row.wrapping_mul(0x9e37_79b9) >> 7 & 1023 < share).collect()
+    };
+    let selections = [
+        (0..rows).collect(),
+        scattered(12),
+        scattered(163),
+        scattered(500),
+        (9_000..17_500).collect(),
+    ];
+    assert!((6_001..rows / 6).contains(&selections[2].len()), "more than are read by bytes");
+    for state in ["new", "sealed"] {
+        for selected in &selections {
+            let named: Vec<i64> = selected.iter().map(|row| ids[*row]).collect();
+            let selection = Selection::new(&named);
+            let allow = (selected.len() < rows).then_some(&selection);
+            for (weight, values) in [(1.0, None), (0.5, Some(&prior))] {
+                let best = |products: &[&Vec<f64>]| {
+                    let hit = |row: &usize| {
+                        let nearest = products.iter().map(|all| all[*row]);
+                        let nearest = nearest.fold(f64::NEG_INFINITY, f64::max);
+                        let added = values.map_or(0.0, |_| f64::from(priors[*row]));
+                        Hit { score: weight * nearest + added, id: ids[*row] }
+                    };
+                    let mut hits: Vec<Hit> = selected.iter().map(hit).collect();
+                    hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.id.cmp(&b.id)));
+                    hits.truncate(10);
+                    hits
+                };
+                let name = format!("{state}, {} rows, weight {weight}", selected.len());
+                let search = Search { allow, weight, prior: values, ..Search::default() };
+                for count in [1, 2, 5, queries] {
+                    let found = map.search(&asked[..count * dim], &search).expect("valid");
+                    let wanted: Vec<_> =
+                        products[..count].iter().map(|products| best(&[products])).collect();
+                    assert_eq!(found, wanted, "{name}, {count} queries");
+                    let united = Search { united: true, ..search };
+                    let found = map.search(&asked[..count * dim], &united).expect("valid");
+                    let all: Vec<_> = products[..count].iter().collect();
+                    assert_eq!(found, [best(&all)], "{name}, {count} united");
+                }
+            }
+        }
+        map.seal();
+    }
 }
 
 #[test]
