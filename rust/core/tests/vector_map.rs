@@ -232,7 +232,7 @@ fn every_way_of_a_long_scan_answers_as_brute_force_does() {
     let ids: Vec<i64> = (0..rows as i64).rev().collect();
     map.replace(&ids, &vectors).expect("valid");
     let asked: Vec<f32> = vectors[..queries * dim].iter().map(|value| value * 0.9).collect();
-    let priors: Vec<f32> = numbers(34, rows).iter().map(|value| value * 3.0).collect();
+    let priors: Vec<f32> = numbers(34, rows).iter().map(|value| value * 300.0).collect();
     let prior = Prior::new(&ids, &priors).expect("finite");
     let product =
         |query: &[f32]| -> Vec<f64> { vectors.chunks(dim).map(|row| score(row, query)).collect() };
