@@ -332,6 +332,8 @@ def test_a_scoped_view_has_the_same_methods_and_names_the_scope_for_them(memory)
     assert public - {name for name in dir(view) if not name.startswith("_")} == {
         "close",
         "embedder",
+        "purge",
+        "stats",
     }
 
 
@@ -514,14 +516,14 @@ def test_two_memories_that_lack_vectors_embed_each_text_once(path):
 
 def test_a_search_does_not_wait_for_what_others_write_after_it_began(path):
     with opened(path) as reader, opened(path) as other:
-        rows_since, calls = reader._engine._store.rows_since, []
+        rows_since, calls = reader._long_term._store.rows_since, []
 
         async def overtaken(*wanted):
             batch = await rows_since(*wanted)
             calls.append(other.add(f"late {len(calls)}"))
             return batch
 
-        reader._engine._store.rows_since = overtaken
+        reader._long_term._store.rows_since = overtaken
         other.add("early")
         found = reader.search("early")
         assert (found[0].content, len(calls)) == ("early", 1)

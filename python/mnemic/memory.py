@@ -1,40 +1,24 @@
 """The front door: a memory in one file, used with plain calls."""
 
 import os
-import threading
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 from uuid import UUID
 
-import numpy as np
-from numpy.typing import NDArray
-
-from mnemic.errors import (
-    EmbedderRequiredError,
-    EmbeddingError,
-    EmbeddingModelMismatchError,
-    EntryNotFoundError,
-    InvalidArgumentError,
-    InvalidEntryError,
-    MnemicError,
-    StoreError,
-)
-from mnemic.index import NativeIndex, Ranked
+from mnemic.errors import EntryNotFoundError, InvalidArgumentError, InvalidEntryError
+from mnemic.long_term import Found, LongTermMemory, checked_record, required_uuid
 from mnemic.model import (
+    LongTermMemoryStats,
     MemoryEntry,
+    MemoryEntryUpdate,
     MemoryType,
-    RowBatch,
     Scope,
     SearchHit,
     SearchResults,
-    UuidFactory,
 )
-from mnemic.model.checks import name, optional_uuid
 from mnemic.protocols import Clock, IdFactory, system_clock
-from mnemic.store import SqliteStore
 from mnemic.waiting import drive
 
 if TYPE_CHECKING:
@@ -76,8 +60,8 @@ class ScopedMemory:
     All methods may be called from several threads at once.
     """
 
-    def __init__(self, engine: "_Engine", scope: Scope) -> None:
-        self._engine = engine
+    def __init__(self, long_term: LongTermMemory, scope: Scope) -> None:
+        self._long_term = long_term
         self._scope = scope
 
     @property
@@ -102,7 +86,7 @@ class ScopedMemory:
         Raises:
             InvalidArgumentError: If something already named is named otherwise.
         """
-        return ScopedMemory(self._engine, self._scope.narrowed(user_id, project_id, session_id))
+        return ScopedMemory(self._long_term, self._scope.narrowed(user_id, project_id, session_id))
 
     def add(
         self,
@@ -176,7 +160,8 @@ class ScopedMemory:
                 f"content must be a str, got {content.__class__.__name__}; "
                 "add_many takes lists, dicts and MemoryEntry"
             )
-        return self._engine.add([self._entry(fields, self._scope, self._engine.now())])[0]
+        entry = self._entry(fields, self._scope, self._long_term.now())
+        return drive(self._long_term.add([entry]))[0]
 
     def add_many(
         self,
@@ -207,10 +192,9 @@ class ScopedMemory:
         if isinstance(memories, str | Mapping | MemoryEntry):
             raise InvalidEntryError("add_many takes a list of memories; add takes a single one")
         scope = self._scope.narrowed(user_id, project_id, session_id)
-        now = self._engine.now()
-        return self._engine.add(
-            [self._any_entry(at, memory, scope, now) for at, memory in enumerate(memories)]
-        )
+        now = self._long_term.now()
+        entries = [self._any_entry(at, memory, scope, now) for at, memory in enumerate(memories)]
+        return drive(self._long_term.add(entries))
 
     def search(
         self,
@@ -243,11 +227,9 @@ class ScopedMemory:
             EmbeddingError: If the embedder fails.
         """
         scope = self._scope.narrowed(user_id, project_id, session_id)
-        if not isinstance(query, str) or not query.strip():
-            raise InvalidArgumentError(f"query must be a text that is not empty, got {query!r}")
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
             raise InvalidArgumentError(f"limit must be an int of at least 0, got {limit!r}")
-        return self._engine.search(query, scope, limit)
+        return _results(drive(self._long_term.nearest(query, scope, limit)))
 
     def get(
         self,
@@ -263,25 +245,102 @@ class ScopedMemory:
             EntryNotFoundError: If the scope has no such memory; the message names the scope.
         """
         scope = self._scope.narrowed(user_id, project_id, session_id)
-        return self._engine.get(_uuid(id), scope)
+        return drive(self._get(required_uuid(id), scope))
+
+    def update(
+        self,
+        id: UUID | str,  # noqa: A002 - the field's name everywhere
+        *,
+        content: str | None = None,
+        importance: float | None = None,
+        add_tags: Sequence[str] = (),
+        remove_tags: Sequence[str] = (),
+        type: MemoryType | str | None = None,  # noqa: A002 - the field's name everywhere
+        metadata: Mapping[str, Any] | None = None,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        session_id: str | None = None,
+    ) -> MemoryEntry:
+        """Change a memory; what is left out stays as it is. A new content is embedded.
+
+        Args:
+            id: Which one.
+            content: The new text.
+            importance: From 0 to 1.
+            add_tags: Added after the others, unless there already.
+            remove_tags: Removed before tags are added.
+            type: What sort of thing it states.
+            metadata: Merged into the old: its keys replace keys of the same name.
+            user_id: Whose it is; None is those stored without a user.
+            project_id: Only if it is of this project.
+            session_id: Only if it is of this session.
+
+        Returns:
+            The memory as it is now, without its embedding.
+
+        Raises:
+            EntryNotFoundError: If the scope has no such memory; the message names the scope.
+            InvalidEntryError: If an argument is of the wrong type or out of range.
+            EmbeddingError: If the embedder fails; nothing is changed then.
+            StoreError: If the file cannot be written; nothing is changed then.
+        """
+        scope = self._scope.narrowed(user_id, project_id, session_id)
+        given: dict[str, Any] = {
+            "content": content,
+            "importance": importance,
+            "add_tags": add_tags,
+            "remove_tags": remove_tags,
+            "type": type,
+            "metadata": metadata,
+        }
+        update = MemoryEntryUpdate(**given)
+        entry_id = required_uuid(id)
+        entry = drive(self._long_term.changed(entry_id, update, scope))
+        if entry is None:
+            raise _not_found(entry_id, scope)
+        return entry
 
     def delete(
         self,
         id: UUID | str,  # noqa: A002 - the field's name everywhere
         *,
+        permanent: bool = False,
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
     ) -> None:
         """Delete a memory: from now on it is not found. Deleting it again changes nothing.
 
-        The record stays in the file, marked as forgotten.
+        Args:
+            id: Which one.
+            permanent: Delete its record, vectors and links too; it cannot be restored. Otherwise
+                the record stays, marked as forgotten, and can be restored for 90 days.
+            user_id: Whose it is; None is those stored without a user.
+            project_id: Only if it is of this project.
+            session_id: Only if it is of this session.
 
         Raises:
             EntryNotFoundError: If the scope has no such memory; the message names the scope.
         """
+        scope, entry_id = self._scope.narrowed(user_id, project_id, session_id), required_uuid(id)
+        if not drive(self._long_term.forget_in(scope, entry_id, permanent=permanent)):
+            raise _not_found(entry_id, scope)
+
+    def restore(
+        self,
+        id: UUID | str,  # noqa: A002 - the field's name everywhere
+        *,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        session_id: str | None = None,
+    ) -> bool:
+        """Take a memory back that was deleted within the last 90 days, and not permanently.
+
+        Returns:
+            False if the scope has no such memory, if it is not deleted, or was so too long ago.
+        """
         scope = self._scope.narrowed(user_id, project_id, session_id)
-        self._engine.delete(_uuid(id), scope)
+        return drive(self._long_term.restore_in(scope, required_uuid(id)))
 
     def count(
         self,
@@ -291,15 +350,22 @@ class ScopedMemory:
         session_id: str | None = None,
     ) -> int:
         """Return how many memories the scope has, without deleted and outdated ones."""
-        return self._engine.count(self._scope.narrowed(user_id, project_id, session_id))
+        scope = self._scope.narrowed(user_id, project_id, session_id)
+        return drive(self._long_term.count_in(scope))
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._engine.path!r}, {self._scope})"
+        return f"{type(self).__name__}({self._long_term.path!r}, {self._scope})"
+
+    async def _get(self, entry_id: UUID, scope: Scope) -> MemoryEntry:
+        found = await self._long_term.retrieve_in(scope, [entry_id])
+        if entry_id not in found:
+            raise _not_found(entry_id, scope)
+        return found[entry_id]
 
     def _any_entry(self, at: int, memory: NewMemory, scope: Scope, now: datetime) -> MemoryEntry:
         try:
             if isinstance(memory, MemoryEntry):
-                return _checked_record(memory, scope)
+                return checked_record(memory, scope)
             fields = {"content": memory} if isinstance(memory, str) else memory
             return self._entry(fields, scope, now)
         except InvalidArgumentError as error:
@@ -313,7 +379,7 @@ class ScopedMemory:
         given["type"] = MemoryType.parse(given.get("type", MemoryType.FACT))
         given["created_at"] = _time(given.get("created_at", now))
         if "id" not in given:
-            given["id"] = self._engine.id_factory(now)
+            given["id"] = self._long_term.id_factory(now)
         return MemoryEntry(
             agent_id=narrowed.agent_id,
             user_id=narrowed.user_id,
@@ -361,18 +427,31 @@ class Memory(ScopedMemory):
         clock: Clock = system_clock,
         id_factory: IdFactory | None = None,
     ) -> None:
-        scope = Scope(agent_id)
-        chosen = _local_embedder() if embedder == "minilm" else embedder
-        super().__init__(_Engine(path, scope, chosen, clock, id_factory or UuidFactory()), scope)
+        long_term = LongTermMemory(
+            path, agent_id=agent_id, embedder=embedder, clock=clock, id_factory=id_factory
+        )
+        super().__init__(long_term, Scope(agent_id))
 
     @property
     def embedder(self) -> "Embedder | None":
         """What turns texts into vectors."""
-        return self._engine.embedder
+        return self._long_term.embedder
+
+    def purge(self) -> int:
+        """Delete for good what was deleted more than 90 days ago, of all users.
+
+        Returns:
+            How many memories that were.
+        """
+        return drive(self._long_term.purge_expired())
+
+    def stats(self) -> LongTermMemoryStats:
+        """Return what the agent's memory holds, all users together."""
+        return drive(self._long_term.get_stats())
 
     def close(self) -> None:
         """Finish writing and let go of the file. Harmless if repeated."""
-        self._engine.close()
+        drive(self._long_term.close())
 
     def __enter__(self) -> Self:
         return self
@@ -384,218 +463,6 @@ class Memory(ScopedMemory):
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-
-class _Engine:
-    """Store, index and embedder of one agent, joined. Runs in its callers' threads (C176)."""
-
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        scope: Scope,
-        embedder: "Embedder | None",
-        clock: Clock,
-        id_factory: IdFactory,
-    ) -> None:
-        if embedder is not None:
-            _check_embedder(embedder)
-        self.embedder = embedder
-        self.now = clock
-        self.id_factory = id_factory
-        self._agent_id = scope.agent_id
-        self._catching_up = threading.Lock()
-        self._unembedded: set[int] = set()
-        self._store = SqliteStore(path)
-        self.path = self._store.path
-        self._index = None if embedder is None else NativeIndex(embedder.dimensions)
-        try:
-            self._load()
-        except BaseException:
-            self.close()
-            raise
-
-    def close(self) -> None:
-        drive(self._store.close())
-
-    def add(self, entries: list[MemoryEntry]) -> list[MemoryEntry]:
-        embedded = self._with_embeddings(entries)
-        if embedded:
-            self._follow(drive(self._store.add(self._agent_id, embedded)))
-        return embedded
-
-    def get(self, entry_id: UUID, scope: Scope) -> MemoryEntry:
-        entry = drive(self._store.get(scope, entry_id))
-        if entry is None:
-            raise _not_found(entry_id, scope)
-        return entry
-
-    def delete(self, entry_id: UUID, scope: Scope) -> None:
-        if not drive(self._store.forget(scope, entry_id, self.now())):
-            raise _not_found(entry_id, scope)
-        self._follow()
-
-    def count(self, scope: Scope) -> int:
-        return drive(self._store.count(scope))
-
-    def search(self, query: str, scope: Scope, limit: int) -> SearchResults:
-        if self.embedder is None or self._index is None:
-            raise EmbedderRequiredError(
-                "this memory was opened with embedder=None, and searching by meaning needs one; "
-                "open it with an embedder, or read by id"
-            )
-        if limit == 0:
-            return SearchResults(())
-        vector = self._embed([query])[0]
-        self._catch_up()
-        wanted = limit
-        while True:
-            ranked = self._index.search(vector, scope, wanted)
-            entries = drive(self._store.get_rows(scope, [row for row, _ in ranked]))
-            if len(entries) >= limit or len(ranked) < wanted:
-                return _results(ranked, entries, limit)
-            # Some were deleted between the ranking and the reading: look further down.
-            wanted = 2 * wanted + 8
-
-    def _load(self) -> None:
-        if self.embedder is None:
-            return
-        known = drive(self._store.embedding_model(self._agent_id))
-        mine = (self.embedder.model, self.embedder.dimensions)
-        if known is not None and known != mine:
-            raise EmbeddingModelMismatchError(
-                f"{self.path}: agent {self._agent_id!r} has vectors of {known[0]!r} with "
-                f"{known[1]} dimensions, and the embedder is {mine[0]!r} with {mine[1]}; open the "
-                "file with the embedder it was made with, or store the memories in a new file"
-            )
-        self._catch_up()
-
-    def _follow(self, batch: RowBatch | None = None) -> None:
-        """Take in what was just written; if that fails, the next search does it or says why."""
-        if self._index is None or (batch is not None and self._take_in(batch)):
-            return
-        with suppress(StoreError):
-            self._apply_changes()
-
-    def _take_in(self, batch: RowBatch) -> bool:
-        """Apply a batch if it follows where the index stands."""
-        if self._index is None or not self._index.apply(batch):
-            return False
-        self._unembedded.difference_update(batch.gone, [facts.row for facts in batch.facts])
-        self._unembedded.update(batch.unembedded)
-        return True
-
-    def _catch_up(self) -> None:
-        """Bring the index to the store's last change, and embed what lacks a vector."""
-        self._apply_changes()
-        if self._unembedded:
-            with self._catching_up:
-                self._embed_missing()
-            self._apply_changes()
-
-    def _apply_changes(self) -> None:
-        index, embedder = self._index, self.embedder
-        if index is None or embedder is None or self._is_current(index):
-            return
-        with self._catching_up:
-            while not self._is_current(index):
-                since = self._store.rows_since(
-                    self._agent_id, embedder.model, embedder.dimensions, index.seq
-                )
-                # Once is enough: what others write from now on is not waited for.
-                if self._take_in(drive(since)):
-                    return
-
-    def _is_current(self, index: NativeIndex) -> bool:
-        return drive(self._store.seq(self._agent_id)) == index.seq
-
-    def _embed_missing(self) -> None:
-        """Embed memories that were stored while no embedder was at hand."""
-        if not self._unembedded or self.embedder is None:
-            return
-        contents = drive(self._store.contents(self._agent_id, sorted(self._unembedded)))
-        if contents:
-            vectors = self._embed(list(contents.values()))
-            drive(
-                self._store.add_embeddings(
-                    self._agent_id, self.embedder.model, list(contents), vectors
-                )
-            )
-        self._unembedded.clear()
-
-    def _with_embeddings(self, entries: list[MemoryEntry]) -> list[MemoryEntry]:
-        if self.embedder is None:
-            return entries
-        for entry in entries:
-            _check_embedding(entry, self.embedder)
-        bare = [at for at, entry in enumerate(entries) if entry.embedding is None]
-        vectors = self._embed([entries[at].content for at in bare])
-        embedded = list(entries)
-        for at, vector in zip(bare, vectors, strict=True):
-            embedded[at] = entries[at].with_embedding(vector, self.embedder.model)
-        return embedded
-
-    def _embed(self, texts: list[str]) -> NDArray[np.float32]:
-        if self.embedder is None or not texts:
-            return np.empty((0, 0), dtype=np.float32)
-        try:
-            with np.errstate(over="ignore"):  # what overflows float32 is refused below
-                vectors = np.asarray(self.embedder.embed(texts), dtype=np.float32)
-        except MnemicError:
-            raise
-        except Exception as error:
-            raise EmbeddingError(f"the embedder {self.embedder.model!r} failed: {error}") from error
-        expected = (len(texts), self.embedder.dimensions)
-        if vectors.shape != expected:
-            raise EmbeddingError(
-                f"the embedder {self.embedder.model!r} returned shape {vectors.shape} for "
-                f"{len(texts)} texts; it should be {expected}"
-            )
-        if not np.isfinite(vectors).all():
-            raise EmbeddingError(f"the embedder {self.embedder.model!r} returned NaN or infinity")
-        return vectors
-
-
-def _local_embedder() -> "Embedder":
-    from mnemic.embed.minilm import MiniLmEmbedder  # noqa: PLC0415 - an optional extra
-
-    return MiniLmEmbedder()
-
-
-def _check_embedder(embedder: object) -> None:
-    """Refuse what cannot be an embedder before a file is made for it."""
-    model, dimensions = getattr(embedder, "model", None), getattr(embedder, "dimensions", None)
-    if (
-        not isinstance(dimensions, int)
-        or dimensions < 1
-        or not callable(getattr(embedder, "embed", None))
-    ):
-        raise InvalidArgumentError(
-            "embedder must have a model (a name), dimensions (an int of at least 1) and "
-            f"embed(texts), or be 'minilm' or None; got {embedder!r}"
-        )
-    name("the embedder's model", model)
-
-
-def _check_embedding(entry: MemoryEntry, embedder: "Embedder") -> None:
-    """Refuse a vector that comes along and is not one of this embedder's."""
-    if entry.embedding is None:
-        return
-    given, mine = (
-        (entry.embedding_model, entry.embedding.size),
-        (embedder.model, embedder.dimensions),
-    )
-    if given != mine:
-        raise EmbeddingModelMismatchError(
-            f"memory {entry.id} comes with a vector of {given[0]!r} with {given[1]} dimensions, "
-            f"and the embedder is {mine[0]!r} with {mine[1]}; leave its embedding out"
-        )
-
-
-def _uuid(value: UUID | str) -> UUID:
-    entry_id = optional_uuid("id", value)
-    if entry_id is None:
-        raise InvalidArgumentError("id must be a UUID or its text, got None")
-    return entry_id
 
 
 def _known_fields(fields: object) -> dict[str, Any]:
@@ -624,27 +491,13 @@ def _time(value: object) -> object:
         raise InvalidEntryError(f"created_at is not an ISO 8601 time: {value!r}") from None
 
 
-def _checked_record(entry: MemoryEntry, scope: Scope) -> MemoryEntry:
-    if entry.agent_id != scope.agent_id:
-        raise InvalidEntryError(f"its agent is {entry.agent_id!r}, not {scope.agent_id!r}")
-    named = scope.narrowed(entry.user_id, entry.project_id, entry.session_id)
-    if named != Scope(entry.agent_id, entry.user_id, entry.project_id, entry.session_id):
-        raise InvalidEntryError(f"a record is stored in its own scope, which is not {named}")
-    for field in ("expires_at", "supersedes"):
-        if getattr(entry, field) is not None:
-            raise InvalidEntryError(f"{field} is not supported yet, and would not be honoured")
-    if entry.is_encrypted:
-        raise InvalidEntryError("encrypted records are not supported yet")
-    return entry
-
-
-def _results(ranked: list[Ranked], entries: Mapping[int, MemoryEntry], limit: int) -> SearchResults:
-    hits = [
-        SearchHit(entries[row], score, {"similarity": min(1.0, max(0.0, score))})
-        for row, score in ranked
-        if row in entries
-    ]
-    return SearchResults(hits[:limit])
+def _results(found: list[Found]) -> SearchResults:
+    return SearchResults(
+        [
+            SearchHit(entry, score, {"similarity": min(1.0, max(0.0, score))})
+            for entry, score in found
+        ]
+    )
 
 
 def _not_found(entry_id: UUID, scope: Scope) -> EntryNotFoundError:

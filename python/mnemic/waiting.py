@@ -6,7 +6,7 @@ with no event loop and no further thread between.
 """
 
 import threading
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import Future
 from typing import Any, Generic, TypeVar
 
@@ -33,6 +33,19 @@ class Settled(Generic[Result]):
         import asyncio  # noqa: PLC0415 - a third of the import budget, unused at the front door
 
         return (yield from asyncio.wrap_future(self._future).__await__())
+
+
+async def computed(work: Callable[[], Result]) -> Result:
+    """Run work that computes or waits for long without holding up an event loop.
+
+    At the synchronous front door it runs in the caller's thread; in an event loop it runs in
+    another one, with a copy of the caller's context variables.
+    """
+    if getattr(_this_thread, "is_driving", False):
+        return work()
+    import asyncio  # noqa: PLC0415 - as above
+
+    return await asyncio.to_thread(work)
 
 
 def drive(coroutine: Coroutine[Any, None, Result]) -> Result:

@@ -40,6 +40,10 @@ def embedded(number, vector=(1, 0), model="m", **fields):
     return entry(number, **fields).with_embedding(np.array(vector, dtype=np.float32), model)
 
 
+def one(store, scope, entry_id):
+    return drive(store.get(scope, [entry_id])).get(entry_id)
+
+
 def rows_since(store, seq, agent="a", dim=2):
     return drive(store.rows_since(agent, "m", dim, seq))
 
@@ -72,20 +76,20 @@ def test_every_field_comes_back_as_it_was_stored(store):
         content="Zürich 東京 🙂\r\n\ttabs",
     )
     drive(store.add("a", [full]))
-    assert drive(store.get(ALICE, full.id)) == full
+    assert one(store, ALICE, full.id) == full
 
 
 def test_times_keep_their_microseconds_from_year_1_to_year_9999(store):
     first, last = datetime(1, 1, 1, tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
     drive(store.add("a", [entry(1, created_at=first), entry(2, created_at=last)]))
-    assert drive(store.get(AGENT, UUID(int=1))).created_at == first
-    assert drive(store.get(AGENT, UUID(int=2))).created_at == last
+    assert one(store, AGENT, UUID(int=1)).created_at == first
+    assert one(store, AGENT, UUID(int=2)).created_at == last
 
 
 def test_ten_megabytes_of_content_come_back(store):
     content = "0123456789" * (1024 * 1024)
     drive(store.add("a", [entry(1, content=content)]))
-    assert drive(store.get(AGENT, UUID(int=1))).content == content
+    assert one(store, AGENT, UUID(int=1)).content == content
 
 
 @pytest.mark.parametrize(
@@ -106,11 +110,11 @@ def test_outside_its_scope_an_entry_is_like_one_that_does_not_exist(store, scope
     stored = entry(1, user_id="alice", project_id="p", session_id="s")
     drive(store.add("a", [stored]))
     drive(store.add("b", [entry(2, agent_id="b")]))
-    assert drive(store.get(scope, stored.id)) is None
+    assert one(store, scope, stored.id) is None
     assert 1 not in drive(store.get_rows(scope, [1, 2]))
     assert drive(store.forget(scope, stored.id, NOON)) is False
     assert drive(store.count(scope)) == (scope == Scope("b"))
-    assert drive(store.get(ALICE, stored.id)) == stored
+    assert one(store, ALICE, stored.id) == stored
 
 
 @pytest.mark.parametrize(
@@ -125,7 +129,7 @@ def test_outside_its_scope_an_entry_is_like_one_that_does_not_exist(store, scope
 def test_inside_its_scope_an_entry_is_found_by_id_row_and_count(store, scope):
     stored = entry(1, user_id="alice", project_id="p", session_id="s")
     drive(store.add("a", [stored]))
-    assert drive(store.get(scope, stored.id)) == stored
+    assert one(store, scope, stored.id) == stored
     assert drive(store.get_rows(scope, [1, 99])) == {1: stored}
     assert drive(store.count(scope)) == 1
 
@@ -133,7 +137,7 @@ def test_inside_its_scope_an_entry_is_found_by_id_row_and_count(store, scope):
 def test_two_agents_may_use_the_same_id(store):
     drive(store.add("a", [entry(1)]))
     drive(store.add("b", [entry(1, agent_id="b", content="b's own")]))
-    assert drive(store.get(Scope("b"), UUID(int=1))).content == "b's own"
+    assert one(store, Scope("b"), UUID(int=1)).content == "b's own"
 
 
 def test_an_id_stored_twice_is_refused_and_the_whole_call_with_it(store):
@@ -149,7 +153,7 @@ def test_an_id_stored_twice_is_refused_and_the_whole_call_with_it(store):
 def test_a_forgotten_entry_is_not_found_and_keeps_its_id(store):
     drive(store.add("a", [entry(1), entry(2)]))
     assert drive(store.forget(AGENT, UUID(int=1), NOON)) is True
-    assert drive(store.get(AGENT, UUID(int=1))) is None
+    assert one(store, AGENT, UUID(int=1)) is None
     assert drive(store.get_rows(AGENT, [1, 2])).keys() == {2}
     assert drive(store.count(AGENT)) == 1
     with pytest.raises(DuplicateEntryError):
@@ -269,7 +273,7 @@ def test_after_closing_every_call_says_so_and_closing_again_is_harmless(store):
     drive(store.close())
     calls = (
         lambda: store.add("a", [entry(1)]),
-        lambda: store.get(AGENT, UUID(int=1)),
+        lambda: store.get(AGENT, [UUID(int=1)]),
         lambda: store.count(AGENT),
         lambda: store.forget(AGENT, UUID(int=1), NOON),
         lambda: store.rows_since("a", "m", 2, None),
@@ -323,7 +327,12 @@ def test_no_statement_reads_more_rows_than_it_needs(store):
     drive(store.add("a", [embedded(1), entry(2)]))
     with store._connections.reading() as connection:
         for call in (
-            lambda: statements.entry_of_id(connection, ALICE, UUID(int=1)),
+            lambda: statements.entries_of_ids(
+                connection, ALICE, [UUID(int=1)], include_forgotten=False
+            ),
+            lambda: statements.entries_of_ids(
+                connection, ALICE, [UUID(int=1)], include_forgotten=True
+            ),
             lambda: statements.entries_of_rows(connection, AGENT, [1, 2]),
             lambda: statements.contents(connection, "a", [1, 2]),
             lambda: statements.rows_since(connection, "a", ("m", 2), 1),
@@ -332,7 +341,7 @@ def test_no_statement_reads_more_rows_than_it_needs(store):
             connection.exec_trace = explain
             call()
             connection.exec_trace = None
-    assert len(plans) == 8
+    assert len(plans) == 9
     for sql, plan in plans:
         reads_all = sql == statements._ALL_INDEXED
         assert "(rowid=?)" in plan or "(agent_id=?" in plan, plan

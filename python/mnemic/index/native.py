@@ -117,7 +117,7 @@ class NativeIndex:
             return self._selections[scope]
 
     def _rows_in(self, scope: Scope) -> Collection[int]:
-        of_user = self._rows_of_user.get(scope.user_id, {})
+        of_user = self._facts if scope.all_users else self._rows_of_user.get(scope.user_id, {})
         if scope.project_id is None and scope.session_id is None:
             return of_user
         return [row for row, facts in of_user.items() if _is_inside(facts, scope)]
@@ -135,7 +135,7 @@ class NativeIndex:
 
 def _is_inside(facts: RowFacts, scope: Scope) -> bool:
     return (
-        facts.user_id == scope.user_id
+        (scope.all_users or facts.user_id == scope.user_id)
         and scope.project_id in (None, facts.project_id)
         and scope.session_id in (None, facts.session_id)
     )

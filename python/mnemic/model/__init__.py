@@ -2,12 +2,22 @@
 
 from mnemic.model.entry import MemoryEntry, MemoryStatus, MemoryType
 from mnemic.model.ids import UuidFactory
-from mnemic.model.results import SearchHit, SearchResults
+from mnemic.model.results import (
+    LongTermMemoryStats,
+    MemorySearchResult,
+    SearchHit,
+    SearchResults,
+    TagUsage,
+)
 from mnemic.model.rows import RowBatch, RowFacts
 from mnemic.model.scope import Scope
+from mnemic.model.update import MemoryEntryUpdate
 
 __all__ = [
+    "LongTermMemoryStats",
     "MemoryEntry",
+    "MemoryEntryUpdate",
+    "MemorySearchResult",
     "MemoryStatus",
     "MemoryType",
     "RowBatch",
@@ -15,5 +25,6 @@ __all__ = [
     "Scope",
     "SearchHit",
     "SearchResults",
+    "TagUsage",
     "UuidFactory",
 ]

@@ -64,6 +64,62 @@ class SearchHit(msgspec.Struct, frozen=True):
         return self.entry.metadata
 
 
+class MemorySearchResult(msgspec.Struct, frozen=True):
+    """One memory found by meaning (R042 to R044).
+
+    Attributes:
+        entry: The memory, without its embedding.
+        similarity: Cosine of query and memory, 0 where it is negative (C102).
+        rank: From 1.
+    """
+
+    entry: MemoryEntry
+    similarity: float
+    rank: int
+
+
+class TagUsage(msgspec.Struct, frozen=True):
+    """How many active memories carry a tag (R069)."""
+
+    tag: str
+    count: int
+
+
+class LongTermMemoryStats(msgspec.Struct, frozen=True, kw_only=True):
+    """What one agent's memory holds, all its users together (R062 to R068).
+
+    Attributes:
+        active_entries: Memories that are not forgotten, outdated ones included.
+        forgotten_entries: Memories that can still be restored.
+        storage_bytes_used: UTF-8 bytes of all contents; forgotten ones count until purged (C085).
+        storage_bytes_limit: None is no limit (C083).
+        entries_by_type: Active memories of each type that has any.
+        top_tags: The tags of most active memories, most first, then by name; at most ten.
+        oldest_entry: Creation of the oldest active memory; None without any.
+        newest_entry: Creation of the newest active memory; None without any.
+        average_embedding_time_ms: Over the texts embedded since opening; 0 before any.
+        total_embeddings_generated: Texts embedded since opening.
+    """
+
+    active_entries: int
+    forgotten_entries: int
+    storage_bytes_used: int
+    storage_bytes_limit: int | None = None
+    entries_by_type: dict[MemoryType, int] = msgspec.field(default_factory=dict)
+    top_tags: tuple[TagUsage, ...] = ()
+    oldest_entry: datetime | None = None
+    newest_entry: datetime | None = None
+    average_embedding_time_ms: float = 0.0
+    total_embeddings_generated: int = 0
+
+    @property
+    def storage_percent_used(self) -> float:
+        """Used ÷ limit · 100; 0 without a limit (R064)."""
+        if not self.storage_bytes_limit:
+            return 0.0
+        return self.storage_bytes_used / self.storage_bytes_limit * 100
+
+
 class SearchResults(Sequence[SearchHit]):
     """The hits of one search, best first: score, then newest, then smallest id (C164).
 

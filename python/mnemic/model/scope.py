@@ -14,12 +14,14 @@ class Scope(msgspec.Struct, frozen=True):
         user_id: A wall: None sees only memories stored without a user.
         project_id: A filter: None does not ask.
         session_id: A filter: None does not ask.
+        all_users: Take the wall between users down, on purpose; then no user can be named.
     """
 
     agent_id: str
     user_id: str | None = None
     project_id: str | None = None
     session_id: str | None = None
+    all_users: bool = False
 
     def __post_init__(self) -> None:
         """Check the names (C178)."""
@@ -27,6 +29,10 @@ class Scope(msgspec.Struct, frozen=True):
         checks.optional_name("user_id", self.user_id)
         checks.optional_name("project_id", self.project_id)
         checks.optional_name("session_id", self.session_id)
+        if checks.flag("all_users", self.all_users) and self.user_id is not None:
+            raise InvalidArgumentError(
+                f"all_users=True does not go with user_id={self.user_id!r}; leave one of them out"
+            )
 
     def narrowed(
         self,
@@ -45,6 +51,7 @@ class Scope(msgspec.Struct, frozen=True):
             _agreed("user_id", self.user_id, user_id),
             _agreed("project_id", self.project_id, project_id),
             _agreed("session_id", self.session_id, session_id),
+            self.all_users,
         )
 
     def __str__(self) -> str:
@@ -53,8 +60,9 @@ class Scope(msgspec.Struct, frozen=True):
             ("project", self.project_id),
             ("session", self.session_id),
         )
+        nobody = "all users" if self.all_users else "no user"
         parts = [f"agent {self.agent_id!r}", *(f"{what} {who!r}" for what, who in named if who)]
-        return ", ".join(parts if self.user_id else [parts[0], "no user", *parts[1:]])
+        return ", ".join(parts if self.user_id else [parts[0], nobody, *parts[1:]])
 
 
 def _agreed(field: str, bound: str | None, given: str | None) -> str | None:

@@ -1,6 +1,6 @@
 """The contract of every store."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Protocol
 from uuid import UUID
@@ -8,7 +8,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemic.model import MemoryEntry, RowBatch, Scope
+from mnemic.model import LongTermMemoryStats, MemoryEntry, RowBatch, Scope
 
 
 class Store(Protocol):
@@ -45,8 +45,16 @@ class Store(Protocol):
         """Give rows the vectors they lack; rows that are gone or have one are passed over."""
         ...
 
-    async def get(self, scope: Scope, entry_id: UUID) -> MemoryEntry | None:
-        """Return an entry without its embedding, or None if the scope has none of that id."""
+    async def get(
+        self, scope: Scope, ids: Sequence[UUID], *, include_forgotten: bool = False
+    ) -> dict[UUID, MemoryEntry]:
+        """Return the entries of these ids that the scope has, without their embeddings.
+
+        Args:
+            scope: Where to look.
+            ids: Unknown ones are left out of the answer.
+            include_forgotten: Return forgotten, archived and superseded entries too.
+        """
         ...
 
     async def get_rows(self, scope: Scope, rows: Sequence[int]) -> dict[int, MemoryEntry]:
@@ -55,6 +63,50 @@ class Store(Protocol):
 
     async def forget(self, scope: Scope, entry_id: UUID, now: datetime) -> bool:
         """Mark an entry as forgotten; return False if the scope has none of that id."""
+        ...
+
+    async def restore(self, scope: Scope, entry_id: UUID, oldest: datetime) -> bool:
+        """Take a forgotten entry back; return False if there is none forgotten since `oldest`."""
+        ...
+
+    async def delete(self, scope: Scope, entry_id: UUID) -> bool:
+        """Delete an entry for good, forgotten or not, with its vectors and links.
+
+        Returns:
+            False if the scope has none of that id.
+        """
+        ...
+
+    async def purge(self, agent_id: str, oldest: datetime) -> int:
+        """Delete for good what was forgotten before `oldest`; return how many entries."""
+        ...
+
+    async def update(
+        self,
+        scope: Scope,
+        entry_id: UUID,
+        change: Callable[[MemoryEntry], MemoryEntry],
+        embedded: tuple[str, NDArray[np.float32]] | None = None,
+    ) -> MemoryEntry | None:
+        """Change a living entry.
+
+        Args:
+            scope: Where it is.
+            entry_id: Which it is.
+            change: Makes the new state from the one that is stored at the moment of the write;
+                its content, importance, type, tags, metadata and `updated_at` are kept.
+            embedded: Model and vector of the new content, if it changes.
+
+        Returns:
+            The entry as it is then, or None if the scope has none of that id.
+
+        Raises:
+            EmbeddingModelMismatchError: If the agent's vectors come from another model.
+        """
+        ...
+
+    async def stats(self, agent_id: str) -> LongTermMemoryStats:
+        """Return what the agent has, all its users together, as of one moment."""
         ...
 
     async def count(self, scope: Scope) -> int:

@@ -24,6 +24,10 @@ COLUMNS = (
 """In the order of `to_row` and `from_row`."""
 
 
+CHANGEABLE = "memory_type = ?, importance = ?, updated_at = ?, tags = ?, metadata = ?, content = ?"
+"""In the order of `to_changed`."""
+
+
 def to_microseconds(time: datetime) -> int:
     """Return microseconds since 1970, exactly."""
     return (time - _EPOCH) // _MICROSECOND
@@ -62,6 +66,18 @@ def to_row(entry: MemoryEntry) -> tuple[Any, ...]:
         int(entry.sensitive),
         int(entry.is_encrypted),
         entry.type_name,
+        _to_json(entry.tags).decode() if entry.tags else None,
+        _to_json(entry.metadata).decode() if entry.metadata else None,
+        entry.content,
+    )
+
+
+def to_changed(entry: MemoryEntry) -> tuple[Any, ...]:
+    """Return the columns that an update may change."""
+    return (
+        int(entry.type),
+        entry.importance,
+        to_microseconds(entry.updated_at),
         _to_json(entry.tags).decode() if entry.tags else None,
         _to_json(entry.metadata).decode() if entry.metadata else None,
         entry.content,

@@ -13,7 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnemic.errors import EmbeddingModelMismatchError, InvalidEntryError
-from mnemic.model import MemoryEntry, MemoryStatus, RowBatch, RowFacts, Scope
+from mnemic.model import (
+    LongTermMemoryStats,
+    MemoryEntry,
+    MemoryStatus,
+    RowBatch,
+    RowFacts,
+    Scope,
+)
 from mnemic.store import statements
 from mnemic.store.connections import Connections, typed_errors
 from mnemic.store.records import to_microseconds, to_row
@@ -62,10 +69,14 @@ class SqliteStore:
         if blobs:
             await self._write(lambda on: statements.add_embeddings(on, agent_id, blobs, known))
 
-    async def get(self, scope: Scope, entry_id: UUID) -> MemoryEntry | None:
-        """Return an entry without its embedding, or None if the scope has none of that id."""
+    async def get(
+        self, scope: Scope, ids: Sequence[UUID], *, include_forgotten: bool = False
+    ) -> dict[UUID, MemoryEntry]:
+        """Return the entries of these ids that the scope has, without their embeddings."""
         with self._reading() as connection:
-            return statements.entry_of_id(connection, scope, entry_id)
+            return statements.entries_of_ids(
+                connection, scope, ids, include_forgotten=include_forgotten
+            )
 
     async def get_rows(self, scope: Scope, rows: Sequence[int]) -> dict[int, MemoryEntry]:
         """Return the entries of these rows that the scope has, without their embeddings."""
@@ -76,6 +87,39 @@ class SqliteStore:
         """Mark an entry as forgotten; return False if the scope has none of that id."""
         time = to_microseconds(now)
         return await self._write(lambda on: statements.forget(on, scope, entry_id, time))
+
+    async def restore(self, scope: Scope, entry_id: UUID, oldest: datetime) -> bool:
+        """Take a forgotten entry back; return False if there is none forgotten since `oldest`."""
+        time = to_microseconds(oldest)
+        return await self._write(lambda on: statements.restore(on, scope, entry_id, time))
+
+    async def delete(self, scope: Scope, entry_id: UUID) -> bool:
+        """Delete an entry for good; return False if the scope has none of that id."""
+        return await self._write(lambda on: statements.delete(on, scope, entry_id))
+
+    async def purge(self, agent_id: str, oldest: datetime) -> int:
+        """Delete for good what was forgotten before `oldest`; return how many entries."""
+        time = to_microseconds(oldest)
+        return await self._write(lambda on: statements.purge(on, agent_id, time))
+
+    async def update(
+        self,
+        scope: Scope,
+        entry_id: UUID,
+        change: Callable[[MemoryEntry], MemoryEntry],
+        embedded: tuple[str, NDArray[np.float32]] | None = None,
+    ) -> MemoryEntry | None:
+        """Change a living entry; return it as it is then, or None if the scope has none."""
+        vector = None
+        if embedded is not None:
+            model, values = embedded
+            vector = (model, values.size), _vector_bytes(values)
+        return await self._write(lambda on: statements.update(on, scope, entry_id, change, vector))
+
+    async def stats(self, agent_id: str) -> LongTermMemoryStats:
+        """Return what the agent has, as of one moment."""
+        with self._reading() as connection, _one_moment(connection):
+            return statements.stats(connection, agent_id)
 
     async def count(self, scope: Scope) -> int:
         """Return how many entries the scope has."""
@@ -102,13 +146,8 @@ class SqliteStore:
 
         Everything is returned for None, or if the changes since `seq` are no longer kept.
         """
-        with self._reading() as connection:
-            connection.execute("BEGIN")  # one moment for the number, the changes and the rows
-            try:
-                return statements.rows_since(connection, agent_id, (model, dim), seq)
-            finally:
-                if connection.in_transaction:  # a failing disk may have ended it
-                    connection.execute("COMMIT")
+        with self._reading() as connection, _one_moment(connection):
+            return statements.rows_since(connection, agent_id, (model, dim), seq)
 
     async def close(self) -> None:
         """Finish the writes that were handed in, then let go of the file. Harmless if repeated."""
@@ -122,6 +161,17 @@ class SqliteStore:
     async def _write(self, job: Callable[[apsw.Connection], Result]) -> Result:
         with typed_errors(self.path):
             return await Settled(self._writer.submit(job))
+
+
+@contextmanager
+def _one_moment(connection: apsw.Connection) -> Generator[None, None, None]:
+    """Let several statements read the same state."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        if connection.in_transaction:  # a failing disk may have ended it
+            connection.execute("COMMIT")
 
 
 def _close(writer: Writer, connections: Connections) -> None:

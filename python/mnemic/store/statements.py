@@ -4,7 +4,7 @@ Every statement that touches an agent's data names the agent. Values are always 
 texts put together are the constants of this package.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -14,8 +14,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnemic.errors import DuplicateEntryError, EmbeddingModelMismatchError, StoreCorruptError
-from mnemic.model import MemoryEntry, RowBatch, RowFacts, Scope
-from mnemic.store.records import COLUMNS, from_row
+from mnemic.model import (
+    LongTermMemoryStats,
+    MemoryEntry,
+    MemoryType,
+    RowBatch,
+    RowFacts,
+    Scope,
+    TagUsage,
+)
+from mnemic.store.records import (
+    CHANGEABLE,
+    COLUMNS,
+    from_microseconds,
+    from_row,
+    to_changed,
+    to_microseconds,
+)
 
 Columns = tuple[Any, ...]
 Model = tuple[str, int]
@@ -24,6 +39,7 @@ Model = tuple[str, int]
 KEPT_CHANGES = 100_000
 
 _PRUNE_EVERY = 1024
+_TOP_TAGS = 10
 _LIVING = "forgotten_at IS NULL AND status = 0"
 _PLACES = ", ".join("?" * len(COLUMNS.split(",")))
 _ID, _CREATED_AT = 1, 8  # positions in COLUMNS
@@ -63,7 +79,10 @@ _TOUCHED_INDEXED = f"{_INDEXED.format(access=_BY_ROW)} AND e.row IN ({_TOUCHED})
 
 def _inside(scope: Scope) -> tuple[str, list[Any]]:
     """Return the one WHERE that keeps a statement inside its walls, and its values."""
-    where, values = "agent_id = ? AND user_id IS ?", [scope.agent_id, scope.user_id]
+    where: str = "agent_id = ?"
+    values: list[Any] = [scope.agent_id]
+    if not scope.all_users:
+        where, values = f"{where} AND user_id IS ?", [*values, scope.user_id]
     for column, value in (("project_id", scope.project_id), ("session_id", scope.session_id)):
         if value is not None:
             where, values = f"{where} AND {column} = ?", [*values, value]
@@ -81,12 +100,16 @@ def _rows(connection: apsw.Connection, sql: str, values: Sequence[Any]) -> list[
 # Reading
 
 
-def entry_of_id(connection: apsw.Connection, scope: Scope, entry_id: UUID) -> MemoryEntry | None:
-    """Return the living entry of this id in the scope."""
+def entries_of_ids(
+    connection: apsw.Connection, scope: Scope, ids: Sequence[UUID], *, include_forgotten: bool
+) -> dict[UUID, MemoryEntry]:
+    """Return the entries of these ids in the scope, forgotten ones too if asked for."""
     where, values = _inside(scope)
-    sql = f"SELECT {COLUMNS} FROM agent_memory_entries WHERE {where} AND {_LIVING} AND id = ?"
-    found = _rows(connection, sql, (*values, entry_id.bytes))
-    return from_row(found[0]) if found else None
+    living = "TRUE" if include_forgotten else _LIVING
+    sql = f"SELECT {COLUMNS} FROM agent_memory_entries WHERE {where} AND {living} AND id = ?"
+    found = [_rows(connection, sql, (*values, entry_id.bytes)) for entry_id in ids]
+    entries = [from_row(rows[0]) for rows in found if rows]
+    return {entry.id: entry for entry in entries}
 
 
 def entries_of_rows(
@@ -107,6 +130,39 @@ def count(connection: apsw.Connection, scope: Scope) -> int:
     where, values = _inside(scope)
     sql = f"SELECT count(*) FROM agent_memory_entries WHERE {where} AND {_LIVING}"
     return int(_rows(connection, sql, values)[0][0])
+
+
+def stats(connection: apsw.Connection, agent_id: str) -> LongTermMemoryStats:
+    """Return what the agent has; nothing of the embedder and of quota, which are not stored."""
+    forgotten, size = _rows(
+        connection,
+        "SELECT ifnull(sum(forgotten_at IS NOT NULL), 0), ifnull(sum(octet_length(content)), 0) "
+        "FROM agent_memory_entries WHERE agent_id = ?",
+        (agent_id,),
+    )[0]
+    kept = "FROM agent_memory_entries WHERE agent_id = ? AND forgotten_at IS NULL"
+    types = _rows(
+        connection, f"SELECT memory_type, count(*) {kept} GROUP BY memory_type", (agent_id,)
+    )
+    tags = _rows(
+        connection,
+        "SELECT tag.value, count(DISTINCT e.row) AS used FROM agent_memory_entries AS e, "
+        "json_each(e.tags) AS tag WHERE e.agent_id = ? AND e.forgotten_at IS NULL "
+        "GROUP BY tag.value ORDER BY used DESC, tag.value LIMIT ?",
+        (agent_id, _TOP_TAGS),
+    )
+    oldest, newest = _rows(
+        connection, f"SELECT min(created_at), max(created_at) {kept}", (agent_id,)
+    )[0]
+    return LongTermMemoryStats(
+        active_entries=sum(number for _, number in types),
+        forgotten_entries=forgotten,
+        storage_bytes_used=size,
+        entries_by_type={MemoryType(number): used for number, used in types},
+        top_tags=tuple(TagUsage(tag, used) for tag, used in tags),
+        oldest_entry=None if oldest is None else from_microseconds(oldest),
+        newest_entry=None if newest is None else from_microseconds(newest),
+    )
 
 
 def contents(connection: apsw.Connection, agent_id: str, rows: Sequence[int]) -> dict[int, str]:
@@ -232,6 +288,74 @@ def forget(connection: apsw.Connection, scope: Scope, entry_id: UUID, now: int) 
         )
         _log_changes(connection, scope.agent_id, [(row, entry_id.bytes)], "forget", None)
     return True
+
+
+def restore(connection: apsw.Connection, scope: Scope, entry_id: UUID, oldest: int) -> bool:
+    """Take a forgotten entry back unless it was forgotten before `oldest`."""
+    where, values = _inside(scope)
+    restored = _rows(
+        connection,
+        f"UPDATE agent_memory_entries SET forgotten_at = NULL "
+        f"WHERE {where} AND id = ? AND forgotten_at >= ? RETURNING row",
+        (*values, entry_id.bytes, oldest),
+    )
+    if restored:
+        changed = [(restored[0][0], entry_id.bytes)]
+        _log_changes(connection, scope.agent_id, changed, "restore", None)
+    return bool(restored)
+
+
+def delete(connection: apsw.Connection, scope: Scope, entry_id: UUID) -> bool:
+    """Delete an entry, forgotten or not, with its vectors and links."""
+    where, values = _inside(scope)
+    return bool(
+        _delete(connection, scope.agent_id, f"{where} AND id = ?", (*values, entry_id.bytes))
+    )
+
+
+def purge(connection: apsw.Connection, agent_id: str, oldest: int) -> int:
+    """Delete what was forgotten before `oldest`; return how many entries that were."""
+    where = "agent_id = ? AND forgotten_at < ?"
+    return _delete(connection, agent_id, where, (agent_id, oldest))
+
+
+def _delete(connection: apsw.Connection, agent_id: str, where: str, values: Sequence[Any]) -> int:
+    sql = f"DELETE FROM agent_memory_entries WHERE {where} RETURNING row, id"
+    deleted = _rows(connection, sql, values)
+    if deleted:
+        changed = [(row, entry_id) for row, entry_id in deleted]
+        _log_changes(connection, agent_id, changed, "delete", None)
+    return len(deleted)
+
+
+def update(
+    connection: apsw.Connection,
+    scope: Scope,
+    entry_id: UUID,
+    change: Callable[[MemoryEntry], MemoryEntry],
+    vector: tuple[Model, bytes] | None,
+) -> MemoryEntry | None:
+    """Change a living entry; a new content takes the old vectors away, and brings its own."""
+    where, values = _inside(scope)
+    sql = f"SELECT row, {COLUMNS} FROM agent_memory_entries WHERE {where} AND {_LIVING} AND id = ?"
+    found = _rows(connection, sql, (*values, entry_id.bytes))
+    if not found:
+        return None
+    row, before = found[0][0], from_row(found[0][1:])
+    after = change(before)
+    connection.execute(
+        f"UPDATE agent_memory_entries SET {CHANGEABLE} WHERE {where} AND row = ?",
+        (*to_changed(after), *values, row),
+    )
+    model = None
+    if after.content != before.content:
+        connection.execute("DELETE FROM agent_memory_embeddings WHERE entry_row = ?", (row,))
+        if vector is not None:
+            model, blob = vector
+            now = to_microseconds(after.updated_at)
+            connection.execute(_INSERT_VECTOR, (row, model[0], now, blob))
+    _log_changes(connection, scope.agent_id, [(row, entry_id.bytes)], "update", model)
+    return after
 
 
 def _insert_entry(connection: apsw.Connection, agent_id: str, columns: Columns) -> int:

@@ -1,0 +1,77 @@
+"""What is to change in a memory."""
+
+import copy
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+import msgspec
+from msgspec.structs import force_setattr
+
+from mnemic.model import checks
+from mnemic.model.entry import MemoryEntry, MemoryType
+
+
+class MemoryEntryUpdate(msgspec.Struct, frozen=True, kw_only=True):
+    """A change of a memory; what is None stays as it is (R057 to R061).
+
+    Attributes:
+        content: The new text; it is embedded again.
+        importance: From 0 to 1.
+        add_tags: Added after the others, unless there already.
+        remove_tags: Removed before tags are added (C098).
+        type: What sort of thing it states.
+        metadata: Merged into the old: its keys replace keys of the same name.
+
+    Raises:
+        InvalidEntryError: If a value is of the wrong type or out of range.
+    """
+
+    content: str | None = None
+    importance: float | None = None
+    add_tags: tuple[str, ...] = ()
+    remove_tags: tuple[str, ...] = ()
+    type: MemoryType | None = None
+    metadata: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        """Check every field and put it in its stored form (C178)."""
+        for field, check in _CHECKS:
+            given = getattr(self, field)
+            if given is not None:
+                force_setattr(self, field, check(given))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it changes nothing, whatever it is applied to."""
+        return self == _NOTHING
+
+    def applied_to(self, entry: MemoryEntry, now: datetime) -> MemoryEntry:
+        """Return the entry as it is after the change, without its embedding."""
+        kept = [tag for tag in entry.tags if tag not in self.remove_tags]
+        added = [tag for tag in dict.fromkeys(self.add_tags) if tag not in kept]
+        changed = copy.copy(entry)
+        values = {
+            "content": entry.content if self.content is None else self.content,
+            "importance": entry.importance if self.importance is None else self.importance,
+            "type": entry.type if self.type is None else self.type,
+            "tags": (*kept, *added),
+            "metadata": {**entry.metadata, **(self.metadata or {})},
+            "updated_at": max(now, entry.created_at),
+            "embedding": None,
+            "embedding_model": None,
+        }
+        for field, value in values.items():
+            force_setattr(changed, field, value)
+        return changed
+
+
+_CHECKS = (
+    ("content", checks.content),
+    ("importance", partial(checks.fraction, "importance")),
+    ("add_tags", checks.tags),
+    ("remove_tags", checks.tags),
+    ("type", MemoryType.parse),
+    ("metadata", checks.metadata),
+)
+_NOTHING = MemoryEntryUpdate()

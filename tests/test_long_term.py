@@ -1,0 +1,501 @@
+import asyncio
+import threading
+from datetime import UTC, datetime, timedelta
+from uuid import UUID, uuid4
+
+import numpy as np
+import pytest
+from word_embedder import WordEmbedder
+
+from mnemic.errors import (
+    DuplicateEntryError,
+    EmbedderRequiredError,
+    EmbeddingError,
+    InvalidArgumentError,
+    InvalidEntryError,
+    StoreClosedError,
+)
+from mnemic.long_term import RETENTION, LongTermMemory
+from mnemic.memory import Memory
+from mnemic.model import MemoryEntry, MemoryEntryUpdate, MemoryType, Scope, TagUsage
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+class Clock:
+    def __init__(self):
+        self.now = NOON
+
+    def __call__(self):
+        return self.now
+
+
+def entry(content="the user prefers dark mode", **fields):
+    given = {"id": uuid4(), "agent_id": "aide", "created_at": NOON, **fields}
+    return MemoryEntry(content=content, **given)
+
+
+def run(scenario, path=":memory:", **options):
+    """Run a scenario against a memory that is open for it."""
+
+    async def main():
+        given = {"agent_id": "aide", "embedder": WordEmbedder(), **options}
+        async with await LongTermMemory.open(path, **given) as memory:
+            return await scenario(memory)
+
+    return asyncio.run(main())
+
+
+def test_what_was_stored_is_retrieved_by_id_and_found_by_meaning():  # R114, R115, R116, R124
+    async def scenario(memory):
+        kept = entry()
+        assert await memory.store(kept) == kept.id
+        await memory.store(entry("ferries leave at noon"))
+        assert await memory.retrieve(kept.id) == kept
+        found = await memory.search_semantic("which mode the user prefers", min_similarity=0.5)
+        assert [(hit.entry, hit.rank) for hit in found] == [(kept, 1)]
+        assert 0.5 <= found[0].similarity <= 1
+        assert await memory.count() == 2
+
+    run(scenario)
+
+
+def test_results_are_ranked_from_one_and_the_threshold_is_inclusive():  # R030, R044, C102
+    vectors = {"query": (1, 0), "same": (1, 0), "near": (0.8, 0.6), "opposite": (-1, 0)}
+
+    class Fixed:
+        model, dimensions = "fixed", 2
+
+        def embed(self, texts):
+            return np.array([vectors[text] for text in texts], dtype=np.float32)
+
+    async def scenario(memory):
+        await memory.store_batch([entry(text) for text in ("opposite", "near", "same")])
+        found = await memory.search_semantic("query", min_similarity=0)
+        assert [(hit.entry.content, hit.rank) for hit in found] == [
+            ("same", 1),
+            ("near", 2),
+            ("opposite", 3),
+        ]
+        assert found[2].similarity == 0
+        floor = found[1].similarity
+        assert len(await memory.search_semantic("query", min_similarity=floor)) == 2
+        assert len(await memory.search_semantic("query", 1, 0)) == 1
+
+    run(scenario, embedder=Fixed())
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda memory: memory.search_semantic(" "),
+        lambda memory: memory.search_semantic("q", limit=0),
+        lambda memory: memory.search_semantic("q", limit=1001),
+        lambda memory: memory.search_semantic("q", limit=True),
+        lambda memory: memory.search_semantic("q", min_similarity=1.5),
+        lambda memory: memory.search_semantic("q", min_similarity=float("nan")),
+        lambda memory: memory.search_semantic("q", user_id="u", all_users=True),
+        lambda memory: memory.retrieve("no uuid"),
+        lambda memory: memory.retrieve(None),
+        lambda memory: memory.update(uuid4(), {"content": "x"}),
+        lambda memory: memory.store(None),
+        lambda memory: memory.store("text"),
+        lambda memory: memory.store(entry(agent_id="other")),
+    ],
+)
+def test_wrong_arguments_are_refused_and_change_nothing(call):  # R024, C102
+    async def scenario(memory):
+        with pytest.raises(InvalidArgumentError):
+            await call(memory)
+        assert await memory.count() == 0
+
+    run(scenario)
+
+
+def test_a_batch_is_stored_whole_or_not_at_all_and_in_order():  # R027, C095
+    async def scenario(memory):
+        entries = [entry(f"memory {number}") for number in range(20)]
+        assert await memory.store_batch(entries) == [each.id for each in entries]
+        assert await memory.store_batch([]) == []
+        with pytest.raises(InvalidEntryError, match="memory 1 of the list"):
+            await memory.store_batch([entry(), "text"])
+        with pytest.raises(DuplicateEntryError):
+            await memory.store_batch([entry(), entries[3]])
+        assert await memory.count() == 20
+
+    run(scenario)
+
+
+def test_retrieving_leaves_out_what_is_missing_or_forgotten_unless_asked():  # R028, R029, C096
+    async def scenario(memory):
+        there, gone = entry("there"), entry("gone")
+        await memory.store_batch([there, gone])
+        await memory.forget(gone.id)
+        ids = [there.id, gone.id, uuid4()]
+        assert await memory.retrieve_batch(ids) == {there.id: there}
+        assert await memory.retrieve(str(there.id)) == there
+        assert await memory.retrieve(gone.id) is None
+        everything = await memory.retrieve_batch(ids, include_forgotten=True)
+        assert set(everything) == {there.id, gone.id}
+        assert everything[gone.id].is_forgotten
+
+    run(scenario)
+
+
+def test_users_are_walls_and_only_a_word_takes_them_down():  # C162
+    async def scenario(memory):
+        hers, nobodys = entry("her secret", user_id="alice"), entry("a secret of nobody")
+        await memory.store_batch([hers, nobodys])
+        for user_id, seen in (("alice", hers), (None, nobodys)):
+            found = await memory.search_semantic("secret", min_similarity=0, user_id=user_id)
+            assert [hit.entry for hit in found] == [seen]
+        assert await memory.search_semantic("secret", min_similarity=0, user_id="bob") == []
+        found = await memory.search_semantic("secret", min_similarity=0, all_users=True)
+        assert {hit.entry.id for hit in found} == {hers.id, nobodys.id}
+        assert await memory.retrieve(hers.id) is None
+        assert await memory.retrieve(hers.id, user_id="bob") is None
+        assert await memory.retrieve(hers.id, all_users=True) == hers
+        assert not await memory.update(hers.id, MemoryEntryUpdate(importance=1.0))
+        assert not await memory.forget(hers.id, permanent=True, user_id="bob")
+        assert await memory.retrieve(hers.id, user_id="alice") == hers
+        assert await memory.count() == 2
+
+    run(scenario)
+
+
+def test_forgetting_is_undone_within_ninety_days_and_not_later():  # R033 to R036, R118, C097
+    clock = Clock()
+
+    async def scenario(memory):
+        kept = entry()
+        await memory.store(kept)
+        assert not await memory.restore(kept.id), "it is not forgotten"
+        assert await memory.forget(kept.id)
+        forgotten_at = (await memory.retrieve(kept.id, include_forgotten=True)).forgotten_at
+        clock.now += timedelta(days=1)
+        assert await memory.forget(kept.id), "again, which changes nothing"
+        again = await memory.retrieve(kept.id, include_forgotten=True)
+        assert again.forgotten_at == forgotten_at == NOON
+        assert await memory.search_semantic("dark mode", min_similarity=0) == []
+        clock.now = NOON + RETENTION
+        assert await memory.restore(kept.id)
+        assert await memory.retrieve(kept.id) == kept
+        assert len(await memory.search_semantic("dark mode", min_similarity=0)) == 1
+        await memory.forget(kept.id)
+        clock.now += RETENTION + timedelta(microseconds=1)
+        assert not await memory.restore(kept.id)
+        assert not await memory.restore(uuid4())
+
+    run(scenario, clock=clock)
+
+
+def test_purging_deletes_what_was_forgotten_too_long_ago_and_nothing_else():
+    clock = Clock()
+
+    async def scenario(memory):
+        living, recent, old = entry("living"), entry("recent"), entry("old", user_id="alice")
+        await memory.store_batch([living, recent, old])
+        await memory.forget(old.id, user_id="alice")
+        clock.now += timedelta(days=1)
+        await memory.forget(recent.id)
+        assert await memory.purge_expired() == 0
+        clock.now = NOON + RETENTION + timedelta(seconds=1)
+        assert await memory.purge_expired() == 1
+        ids = [living.id, recent.id, old.id]
+        left = await memory.retrieve_batch(ids, all_users=True, include_forgotten=True)
+        assert set(left) == {living.id, recent.id}
+
+    run(scenario, clock=clock)
+
+
+def test_what_is_deleted_for_good_is_gone_for_every_way_of_asking():  # R035, C081
+    async def scenario(memory):
+        living, forgotten = entry("a living memory"), entry("a forgotten memory")
+        await memory.store_batch([living, forgotten])
+        await memory.forget(forgotten.id)
+        for one in (living, forgotten):
+            assert await memory.forget(one.id, permanent=True)
+            assert not await memory.forget(one.id, permanent=True)
+            assert await memory.retrieve(one.id, include_forgotten=True) is None
+            assert not await memory.restore(one.id)
+        assert await memory.search_semantic("memory", min_similarity=0) == []
+        assert (await memory.get_stats()).forgotten_entries == 0
+        await memory.store(living), "its id is free again"
+
+    run(scenario)
+
+
+def test_an_update_changes_what_it_names_and_embeds_a_new_content():  # R032, R057 to R061, C098
+    clock = Clock()
+
+    async def scenario(memory):
+        before = entry("old words", tags=["a", "b"], metadata={"x": 1, "y": 2}, importance=0.2)
+        await memory.store(before)
+        clock.now += timedelta(hours=1)
+        update = MemoryEntryUpdate(
+            content="fresh text",
+            importance=0.9,
+            add_tags=["c", "b", "c"],
+            remove_tags=["a", "c", "z"],
+            type=MemoryType.PREFERENCE,
+            metadata={"y": 3, "z": None},
+        )
+        assert await memory.update(before.id, update)
+        after = await memory.retrieve(before.id)
+        assert (after.content, after.importance, after.type) == (
+            "fresh text",
+            0.9,
+            MemoryType.PREFERENCE,
+        )
+        assert (after.tags, after.metadata) == (("b", "c"), {"x": 1, "y": 3, "z": None})
+        assert (after.created_at, after.updated_at) == (NOON, clock.now)
+        assert await memory.search_semantic("old words", min_similarity=0.5) == []
+        assert len(await memory.search_semantic("fresh text", min_similarity=0.99)) == 1
+        assert not await memory.update(uuid4(), update)
+
+    run(scenario, clock=clock)
+
+
+def test_an_update_that_names_nothing_changes_nothing():
+    clock = Clock()
+
+    async def scenario(memory):
+        before = entry()
+        await memory.store(before)
+        clock.now += timedelta(hours=1)
+        assert await memory.update(before.id, MemoryEntryUpdate())
+        assert not await memory.update(uuid4(), MemoryEntryUpdate())
+        assert await memory.retrieve(before.id) == before
+
+    run(scenario, clock=clock)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"content": "  "},
+        {"content": "a\0b"},
+        {"importance": 1.01},
+        {"importance": float("nan")},
+        {"add_tags": ["a\n"]},
+        {"remove_tags": "tag"},
+        {"type": "opinion"},
+        {"metadata": {"x": float("inf")}},
+    ],
+)
+def test_an_update_is_checked_as_an_entry_is(fields):  # R110 to R112, C100
+    with pytest.raises(InvalidEntryError):
+        MemoryEntryUpdate(**fields)
+
+
+def test_two_updates_at_once_lose_nothing_of_each_other():
+    async def scenario(memory):
+        kept = entry()
+        await memory.store(kept)
+        updates = [
+            MemoryEntryUpdate(add_tags=[f"t{at}"], metadata={str(at): at}) for at in range(50)
+        ]
+        await asyncio.gather(*(memory.update(kept.id, update) for update in updates))
+        after = await memory.retrieve(kept.id)
+        assert set(after.tags) == {f"t{at}" for at in range(50)}
+        assert after.metadata == {str(at): at for at in range(50)}
+
+    run(scenario)
+
+
+def test_a_failing_embedder_leaves_everything_as_it_was():  # C098
+    class Failing(WordEmbedder):
+        def embed(self, texts):
+            if any("fail" in text for text in texts):
+                raise RuntimeError("no")
+            return super().embed(texts)
+
+    async def scenario(memory):
+        kept = entry()
+        await memory.store(kept)
+        for call in (
+            memory.store(entry("fail")),
+            memory.store_batch([entry("fine"), entry("fail")]),
+            memory.update(kept.id, MemoryEntryUpdate(content="fail", importance=1.0)),
+            memory.search_semantic("fail"),
+        ):
+            with pytest.raises(EmbeddingError):
+                await call
+        assert await memory.count() == 1
+        assert await memory.retrieve(kept.id) == kept
+
+    run(scenario, embedder=Failing())
+
+
+def test_without_an_embedder_memories_are_stored_updated_and_embedded_later(tmp_path):
+    path, kept = tmp_path / "a.db", entry()
+
+    async def without(memory):
+        await memory.store(kept)
+        await memory.update(kept.id, MemoryEntryUpdate(content="the ferry leaves at noon"))
+        with pytest.raises(EmbedderRequiredError):
+            await memory.search_semantic("ferry")
+
+    async def with_embedder(memory):
+        found = await memory.search_semantic("ferry leaves", min_similarity=0)
+        assert [hit.entry.content for hit in found] == ["the ferry leaves at noon"]
+
+    run(without, path, embedder=None)
+    run(with_embedder, path)
+
+
+def test_stats_tell_what_is_there():  # R037, R062 to R069, R128
+    async def scenario(memory):
+        assert (await memory.get_stats()).oldest_entry is None
+        entries = [
+            entry(
+                f"memory {number} ø",
+                created_at=NOON + timedelta(days=number),
+                type=MemoryType.EVENT if number % 2 else MemoryType.FACT,
+                tags=["all", "odd"] if number % 2 else ["all", "all"],
+                user_id="alice" if number % 3 else None,
+            )
+            for number in range(10)
+        ]
+        await memory.store_batch(entries)
+        await memory.forget(entries[0].id)
+        stats = await memory.get_stats()
+        assert (stats.active_entries, stats.forgotten_entries) == (9, 1)
+        assert stats.storage_bytes_used == sum(len(one.content.encode()) for one in entries)
+        assert (stats.storage_bytes_limit, stats.storage_percent_used) == (None, 0.0)
+        assert stats.entries_by_type == {MemoryType.FACT: 4, MemoryType.EVENT: 5}
+        assert stats.top_tags == (TagUsage("all", 9), TagUsage("odd", 5))
+        assert (stats.oldest_entry, stats.newest_entry) == (
+            NOON + timedelta(days=1),
+            NOON + timedelta(days=9),
+        )
+        assert stats.total_embeddings_generated == 10
+        assert stats.average_embedding_time_ms > 0
+
+    run(scenario)
+
+
+def test_a_hundred_stores_at_once_are_all_there_and_all_found(tmp_path):  # R122, R129
+    async def scenario(memory):
+        entries = [entry(f"memory number{number}") for number in range(100)]
+        ids = await asyncio.gather(*map(memory.store, entries))
+        assert ids == [one.id for one in entries]
+        assert await memory.count() == 100
+        found = await memory.search_semantic("memory", 1000, 0)
+        assert {hit.entry.id for hit in found} == set(ids)
+
+    run(scenario, tmp_path / "a.db")
+
+
+def test_one_memory_serves_several_event_loops_at_once(tmp_path):
+    memory = asyncio.run(
+        LongTermMemory.open(tmp_path / "a.db", agent_id="aide", embedder=WordEmbedder())
+    )
+    failures = []
+
+    def work(worker):
+        async def main():
+            for number in range(20):
+                stored = await memory.store(entry(f"worker{worker} memory {number}"))
+                assert await memory.retrieve(stored) is not None
+                assert await memory.search_semantic(f"worker{worker}", min_similarity=0)
+
+        try:
+            asyncio.run(main())
+        except Exception as error:  # noqa: BLE001 - reported below
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert asyncio.run(memory.count()) == 80
+    asyncio.run(memory.close())
+
+
+def test_embedding_does_not_hold_up_the_event_loop():
+    entered, leave = threading.Event(), threading.Event()
+
+    class Slow(WordEmbedder):
+        def embed(self, texts):
+            entered.set()
+            assert leave.wait(30)
+            return super().embed(texts)
+
+    async def scenario(memory):
+        storing = asyncio.create_task(memory.store(entry()))
+        assert await asyncio.to_thread(entered.wait, 30)
+        assert await memory.count() == 0, "the loop goes on meanwhile"
+        leave.set()
+        await storing
+        assert await memory.count() == 1
+
+    run(scenario, embedder=Slow())
+
+
+def test_after_closing_every_call_says_so():
+    async def main():
+        memory = await LongTermMemory.open(":memory:", agent_id="aide", embedder=WordEmbedder())
+        await memory.close()
+        await memory.close()
+        for call in (
+            memory.count(),
+            memory.store(entry()),
+            memory.retrieve(UUID(int=1)),
+            memory.forget(UUID(int=1)),
+            memory.restore(UUID(int=1)),
+            memory.purge_expired(),
+            memory.get_stats(),
+            memory.update(UUID(int=1), MemoryEntryUpdate(importance=1.0)),
+            memory.search_semantic("q"),
+        ):
+            with pytest.raises(StoreClosedError):
+                await call
+
+    asyncio.run(main())
+
+
+# The front door
+
+
+def test_the_front_door_updates_restores_purges_and_counts():
+    clock = Clock()
+    with Memory(":memory:", embedder=WordEmbedder(), clock=clock) as memory:
+        view = memory.scoped(user_id="alice")
+        kept = view.add("likes tea", tags=["drink"])
+        changed = view.update(kept.id, content="likes coffee", add_tags=["morning"])
+        assert (changed.content, changed.tags) == ("likes coffee", ("drink", "morning"))
+        assert view.search("coffee")[0].entry == changed == view.get(kept.id)
+        view.delete(kept.id)
+        assert view.restore(kept.id)
+        assert not view.restore(kept.id)
+        view.delete(kept.id)
+        clock.now += RETENTION + timedelta(days=1)
+        assert memory.stats().forgotten_entries == 1
+        assert memory.purge() == 1
+        assert memory.stats().active_entries == 0
+
+
+def test_the_front_door_names_the_scope_in_which_there_was_nothing_to_change():
+    with Memory(":memory:", embedder=WordEmbedder()) as memory:
+        hers = memory.add("hers", user_id="alice")
+        for call in (
+            lambda: memory.update(hers.id, importance=1.0),
+            lambda: memory.update(hers.id),
+            lambda: memory.delete(hers.id, permanent=True),
+        ):
+            with pytest.raises(KeyError, match="agent 'default', no user"):
+                call()
+        assert not memory.restore(hers.id)
+        memory.delete(hers.id, permanent=True, user_id="alice")
+        assert memory.count(user_id="alice") == 0
+
+
+def test_a_scope_of_all_users_names_none():
+    assert str(Scope("a", all_users=True)) == "agent 'a', all users"
+    with pytest.raises(InvalidArgumentError, match="all_users"):
+        Scope("a", "alice", all_users=True)
+    with pytest.raises(InvalidArgumentError, match="all_users"):
+        Scope("a", all_users=True).narrowed(user_id="alice")
