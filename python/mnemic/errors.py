@@ -97,5 +97,58 @@ class StoreFullError(StoreError):
     """The disk is full or failing; nothing of this write was kept, earlier memories are intact."""
 
 
+class StorageQuotaExceededError(MnemicError, RuntimeError):
+    """A write would take more storage than the license allows; nothing was written (R070).
+
+    Attributes:
+        current_usage: Bytes used before the write.
+        limit: Bytes allowed.
+        license_tier: The name of the tier that sets the limit.
+    """
+
+    def __init__(self, current_usage: int, limit: int, license_tier: str) -> None:
+        super().__init__(
+            f"Storage quota exceeded. Current: {current_usage} bytes, Limit: {limit} bytes "
+            f"({license_tier} tier)"
+        )
+        self.current_usage = current_usage
+        self.limit = limit
+        self.license_tier = license_tier
+
+    def __reduce__(self) -> tuple[type, tuple[int, int, str]]:
+        """Keep the fields where the error is sent to another process."""
+        return type(self), (self.current_usage, self.limit, self.license_tier)
+
+
+class LicenseRestrictionError(MnemicError, PermissionError):
+    """The license does not include what was asked for (C137).
+
+    Attributes:
+        feature_key: What was asked for.
+        required_tier: The name of the lowest tier that includes it.
+        current_tier: The name of the tier there is.
+    """
+
+    def __init__(
+        self, message: str, feature_key: str, required_tier: str, current_tier: str
+    ) -> None:
+        super().__init__(message)
+        self.feature_key = feature_key
+        self.required_tier = required_tier
+        self.current_tier = current_tier
+
+    def __reduce__(self) -> tuple[type, tuple[str, str, str, str]]:
+        """Keep the fields where the error is sent to another process."""
+        message = str(self.args[0])
+        return type(self), (message, self.feature_key, self.required_tier, self.current_tier)
+
+
+StorageQuotaExceededException = StorageQuotaExceededError
+LicenseRestrictionException = LicenseRestrictionError
+LicenseException = LicenseRestrictionError
+FeatureNotLicensedException = LicenseRestrictionError
+"""The documents' names of these errors."""
+
+
 class EmbedderRequiredError(MnemicError, RuntimeError):
     """This search needs an embedder, and the memory was opened without one."""

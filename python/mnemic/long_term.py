@@ -24,6 +24,7 @@ from mnemic.errors import (
     StoreError,
 )
 from mnemic.index import NativeIndex
+from mnemic.licensing import LONG_TERM, SEMANTIC_RETRIEVAL, License, LicenseTier
 from mnemic.model import (
     LongTermMemoryStats,
     MemoryEntry,
@@ -76,6 +77,9 @@ class LongTermMemory:
         agent_id: Whose memory it is. Agents in one store never see each other's memories.
         embedder: Anything with `model`, `dimensions` and `embed(texts)`; the local MiniLM unless
             given. With None, memories are stored and read, and searching by meaning is refused.
+        license: What the caller's user may do; everything unless a tier is named. What the tier
+            does not include is refused with `LicenseRestrictionError`, and what it does not leave
+            room for with `StorageQuotaExceededError`.
         clock: Gives the time, aware and in UTC.
         id_factory: Makes an id for a time.
 
@@ -93,9 +97,11 @@ class LongTermMemory:
         *,
         agent_id: str = "default",
         embedder: "Embedder | Literal['minilm'] | None" = "minilm",
+        license: License | LicenseTier | None = None,  # noqa: A002 - the field's name everywhere
         clock: Clock = system_clock,
         id_factory: IdFactory | None = None,
     ) -> None:
+        self.license = License.of(license)
         self._agent = Scope(agent_id)
         self._everyone = Scope(agent_id, all_users=True)
         self.embedder = _local_embedder() if embedder == "minilm" else embedder
@@ -123,13 +129,19 @@ class LongTermMemory:
         *,
         agent_id: str = "default",
         embedder: "Embedder | Literal['minilm'] | None" = "minilm",
+        license: License | LicenseTier | None = None,  # noqa: A002 - the field's name everywhere
         clock: Clock = system_clock,
         id_factory: IdFactory | None = None,
     ) -> Self:
         """Open a memory without holding up the event loop; for the arguments see the class."""
         return await computed(
             lambda: cls(
-                url, agent_id=agent_id, embedder=embedder, clock=clock, id_factory=id_factory
+                url,
+                agent_id=agent_id,
+                embedder=embedder,
+                license=license,
+                clock=clock,
+                id_factory=id_factory,
             )
         )
 
@@ -168,9 +180,10 @@ class LongTermMemory:
 
     async def add(self, entries: list[MemoryEntry]) -> list[MemoryEntry]:
         """Store checked entries of this agent, all or none; return them with their embeddings."""
+        self._check_license()
         embedded = await computed(lambda: self._with_embeddings(entries))
         if embedded:
-            batch = await self._store.add(self.agent_id, embedded)
+            batch = await self._store.add(self.agent_id, embedded, self.license.quota)
             if not self._take_in(batch):
                 await self._follow()
         return embedded
@@ -216,6 +229,7 @@ class LongTermMemory:
         self, scope: Scope, ids: Sequence[UUID], *, include_forgotten: bool = False
     ) -> dict[UUID, MemoryEntry]:
         """Return the memories of these ids that a scope has."""
+        self._check_license()
         return await self._store.get(scope, ids, include_forgotten=include_forgotten)
 
     async def search_semantic(
@@ -258,6 +272,8 @@ class LongTermMemory:
 
     async def nearest(self, query: str, scope: Scope, limit: int) -> list[Found]:
         """Return the memories of a scope that are nearest to a query, best first."""
+        self._check_license()
+        self.license.require(SEMANTIC_RETRIEVAL, "Semantic search requires Teams tier or higher")
         if not isinstance(query, str) or not query.strip():
             raise InvalidArgumentError(f"query must be a text that is not empty, got {query!r}")
         embedder, index = self.embedder, self._index
@@ -298,6 +314,7 @@ class LongTermMemory:
         self, entry_id: UUID, update: MemoryEntryUpdate, scope: Scope
     ) -> MemoryEntry | None:
         """Change a memory of a scope; return it as it is then, or None if there is none."""
+        self._check_license()
         if not isinstance(update, MemoryEntryUpdate):
             raise InvalidArgumentError(f"update must be a MemoryEntryUpdate, got {update!r}")
         if update.is_empty:
@@ -308,7 +325,11 @@ class LongTermMemory:
             embedded = embedder.model, vectors[0]
         now = self.now()
         entry = await self._store.update(
-            scope, entry_id, lambda stored: update.applied_to(stored, now), embedded
+            scope,
+            entry_id,
+            lambda stored: update.applied_to(stored, now),
+            embedded,
+            self.license.quota,
         )
         await self._follow()
         return entry
@@ -338,6 +359,7 @@ class LongTermMemory:
 
     async def forget_in(self, scope: Scope, entry_id: UUID, *, permanent: bool = False) -> bool:
         """Forget a memory of a scope, or delete it for good; return False if there is none."""
+        self._check_license()
         if permanent:
             was_there = await self._store.delete(scope, entry_id)
         else:
@@ -358,6 +380,7 @@ class LongTermMemory:
 
     async def restore_in(self, scope: Scope, entry_id: UUID) -> bool:
         """Take a memory of a scope back; return False if there is none to take back."""
+        self._check_license()
         restored = await self._store.restore(scope, entry_id, self.now() - RETENTION)
         await self._follow()
         return restored
@@ -368,22 +391,26 @@ class LongTermMemory:
         Returns:
             How many memories that were.
         """
+        self._check_license()
         return await self._store.purge(self.agent_id, self.now() - RETENTION)
 
     async def count(self) -> int:
         """Return how many memories of the agent, of all users, can be found (R020)."""
-        return await self._store.count(self._everyone)
+        return await self.count_in(self._everyone)
 
     async def count_in(self, scope: Scope) -> int:
         """Return how many memories a scope has."""
+        self._check_license()
         return await self._store.count(scope)
 
     async def get_stats(self) -> LongTermMemoryStats:
         """Return what the agent's memory holds, all users together (R037)."""
+        self._check_license()
         stored = await computed(lambda: drive(self._store.stats(self.agent_id)))
         milliseconds = self._embedding_seconds * 1000
         return msgspec.structs.replace(
             stored,
+            storage_bytes_limit=self.license.storage_limit,
             average_embedding_time_ms=milliseconds / self._embedded if self._embedded else 0.0,
             total_embeddings_generated=self._embedded,
         )
@@ -409,6 +436,10 @@ class LongTermMemory:
     def scope_of(self, user_id: str | None, *, all_users: bool) -> Scope:
         """Return the scope of one of the agent's users, of nobody, or of all."""
         return Scope(self.agent_id, user_id, all_users=all_users)
+
+    def _check_license(self) -> None:
+        """Refuse every operation where long-term memory is not included (R013, R014)."""
+        self.license.require(LONG_TERM, "Upgrade to WriterPro for persistent memory")
 
     def _checked(self, entry: object) -> MemoryEntry:
         if not isinstance(entry, MemoryEntry):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 from uuid import UUID
 
 from mnemic.errors import EntryNotFoundError, InvalidArgumentError, InvalidEntryError
+from mnemic.licensing import License, LicenseTier
 from mnemic.long_term import Found, LongTermMemory, checked_record, required_uuid
 from mnemic.model import (
     LongTermMemoryStats,
@@ -407,6 +408,7 @@ class Memory(ScopedMemory):
         agent_id: Whose memory it is. Agents in one file never see each other's memories.
         embedder: Anything with `model`, `dimensions` and `embed(texts)`; the local MiniLM unless
             given. With None, memories are stored and read by id, and searching is refused.
+        license: What the caller's user may do; everything unless a host names a tier.
         clock: Gives the time, aware and in UTC.
         id_factory: Makes an id for a time.
 
@@ -424,11 +426,17 @@ class Memory(ScopedMemory):
         agent_id: str = "default",
         *,
         embedder: "Embedder | Literal['minilm'] | None" = "minilm",
+        license: License | LicenseTier | None = None,  # noqa: A002 - the field's name everywhere
         clock: Clock = system_clock,
         id_factory: IdFactory | None = None,
     ) -> None:
         long_term = LongTermMemory(
-            path, agent_id=agent_id, embedder=embedder, clock=clock, id_factory=id_factory
+            path,
+            agent_id=agent_id,
+            embedder=embedder,
+            license=license,
+            clock=clock,
+            id_factory=id_factory,
         )
         super().__init__(long_term, Scope(agent_id))
 

@@ -8,6 +8,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from mnemic.licensing import Quota
 from mnemic.model import LongTermMemoryStats, MemoryEntry, RowBatch, Scope
 
 
@@ -27,8 +28,13 @@ class Store(Protocol):
         StoreError: By any method; its children say what is wrong with the file or the disk.
     """
 
-    async def add(self, agent_id: str, entries: Sequence[MemoryEntry]) -> RowBatch:
+    async def add(
+        self, agent_id: str, entries: Sequence[MemoryEntry], quota: Quota | None = None
+    ) -> RowBatch:
         """Store entries of this agent, all or none, with the embeddings they carry.
+
+        The quota is checked in the transaction that writes, so that writers together never pass
+        it (C082).
 
         Returns:
             The change as an index takes it in.
@@ -36,6 +42,7 @@ class Store(Protocol):
         Raises:
             DuplicateEntryError: If an id is already stored for this agent, forgotten or not.
             EmbeddingModelMismatchError: If the agent's vectors come from another model.
+            StorageQuotaExceededError: If the contents would pass the quota.
         """
         ...
 
@@ -87,6 +94,7 @@ class Store(Protocol):
         entry_id: UUID,
         change: Callable[[MemoryEntry], MemoryEntry],
         embedded: tuple[str, NDArray[np.float32]] | None = None,
+        quota: Quota | None = None,
     ) -> MemoryEntry | None:
         """Change a living entry.
 
@@ -96,13 +104,19 @@ class Store(Protocol):
             change: Makes the new state from the one that is stored at the moment of the write;
                 its content, importance, type, tags, metadata and `updated_at` are kept.
             embedded: Model and vector of the new content, if it changes.
+            quota: Checked as in `add` if the content grows.
 
         Returns:
             The entry as it is then, or None if the scope has none of that id.
 
         Raises:
             EmbeddingModelMismatchError: If the agent's vectors come from another model.
+            StorageQuotaExceededError: If the contents would pass the quota.
         """
+        ...
+
+    async def used_bytes(self, agent_id: str) -> int:
+        """Return how many bytes the agent's contents take, forgotten ones included (C085)."""
         ...
 
     async def stats(self, agent_id: str) -> LongTermMemoryStats:

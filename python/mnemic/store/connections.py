@@ -169,7 +169,7 @@ def _migrate(connection: apsw.Connection, path: str) -> None:
     try:
         # Looked at again: another process may have been faster, and may be a newer mnemic.
         for step in MIGRATIONS[_version_if_ours(connection, path) :]:
-            connection.execute(step)
+            connection.execute(step.up)
         connection.pragma("application_id", APPLICATION_ID)
         connection.pragma("user_version", len(MIGRATIONS))
         connection.execute("COMMIT")
@@ -177,6 +177,24 @@ def _migrate(connection: apsw.Connection, path: str) -> None:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def downgrade(path: str, version: int) -> None:
+    """Bring a file that nobody has open back to an earlier schema version.
+
+    Raises:
+        StoreError: If the path or what lies there cannot be used; the file is left as it is.
+    """
+    with typed_errors(path):
+        connection = _connect(path)
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            for step in reversed(MIGRATIONS[version : _version_if_ours(connection, path)]):
+                connection.execute(step.down)
+            connection.pragma("user_version", version)
+            connection.execute("COMMIT")
+        finally:
+            connection.close()
 
 
 class Connections:

@@ -1,5 +1,7 @@
 """The tables, and the steps that lead to them from every earlier version."""
 
+from typing import NamedTuple
+
 APPLICATION_ID = 0x6D6E656D  # "mnem", in the file's header
 
 _FIRST = """
@@ -78,5 +80,34 @@ CREATE TABLE agent_memory_changes (
 ) STRICT, WITHOUT ROWID;
 """
 
-MIGRATIONS = (_FIRST,)
+_FIRST_DOWN = """
+DROP TABLE agent_memory_changes;
+DROP TABLE agent_memory_links;
+DROP TABLE agent_memory_embeddings;
+DROP TABLE agent_memory_entries;
+DROP TABLE agent_memory_agents;
+"""
+
+# What an agent's contents take, so that the transaction that writes can check a quota (C082).
+_SECOND = """
+ALTER TABLE agent_memory_agents ADD COLUMN used_bytes INTEGER NOT NULL DEFAULT 0;
+UPDATE agent_memory_agents AS agent SET used_bytes = (
+    SELECT ifnull(sum(octet_length(content)), 0) FROM agent_memory_entries AS entry
+    WHERE entry.agent_id = agent.agent_id
+);
+"""
+
+_SECOND_DOWN = """
+ALTER TABLE agent_memory_agents DROP COLUMN used_bytes;
+"""
+
+
+class Migration(NamedTuple):
+    """The statements that lead from one schema version to the next, and back (R087)."""
+
+    up: str
+    down: str
+
+
+MIGRATIONS = (Migration(_FIRST, _FIRST_DOWN), Migration(_SECOND, _SECOND_DOWN))
 """Step n leads from schema version n to n + 1; the version is SQLite's `user_version`."""

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnemic.errors import EmbeddingModelMismatchError, InvalidEntryError
+from mnemic.licensing import Quota
 from mnemic.model import (
     LongTermMemoryStats,
     MemoryEntry,
@@ -53,11 +54,15 @@ class SqliteStore:
         # Runs at `close`, or when the store is collected, or at exit, whichever comes first.
         self._close = weakref.finalize(self, _close, self._writer, self._connections)
 
-    async def add(self, agent_id: str, entries: Sequence[MemoryEntry]) -> RowBatch:
+    async def add(
+        self, agent_id: str, entries: Sequence[MemoryEntry], quota: Quota | None = None
+    ) -> RowBatch:
         """Store entries of this agent, all or none, with the embeddings they carry."""
         model = _model_of(entries)
         columns = [(to_row(entry), _vector_bytes(entry.embedding)) for entry in entries]
-        seq, rows = await self._write(lambda on: statements.add(on, agent_id, columns, model))
+        seq, rows = await self._write(
+            lambda on: statements.add(on, agent_id, columns, model, quota)
+        )
         return _batch(seq, rows, entries)
 
     async def add_embeddings(
@@ -108,13 +113,21 @@ class SqliteStore:
         entry_id: UUID,
         change: Callable[[MemoryEntry], MemoryEntry],
         embedded: tuple[str, NDArray[np.float32]] | None = None,
+        quota: Quota | None = None,
     ) -> MemoryEntry | None:
         """Change a living entry; return it as it is then, or None if the scope has none."""
         vector = None
         if embedded is not None:
             model, values = embedded
             vector = (model, values.size), _vector_bytes(values)
-        return await self._write(lambda on: statements.update(on, scope, entry_id, change, vector))
+        return await self._write(
+            lambda on: statements.update(on, scope, entry_id, change, vector, quota=quota)
+        )
+
+    async def used_bytes(self, agent_id: str) -> int:
+        """Return how many bytes the agent's contents take, forgotten ones included."""
+        with self._reading() as connection:
+            return statements.used_bytes(connection, agent_id)
 
     async def stats(self, agent_id: str) -> LongTermMemoryStats:
         """Return what the agent has, as of one moment."""

@@ -5,7 +5,7 @@ texts put together are the constants of this package.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import apsw
@@ -13,7 +13,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemic.errors import DuplicateEntryError, EmbeddingModelMismatchError, StoreCorruptError
+from mnemic.errors import (
+    DuplicateEntryError,
+    EmbeddingModelMismatchError,
+    StorageQuotaExceededError,
+    StoreCorruptError,
+)
+from mnemic.licensing import Quota
 from mnemic.model import (
     LongTermMemoryStats,
     MemoryEntry,
@@ -36,13 +42,23 @@ Columns = tuple[Any, ...]
 Model = tuple[str, int]
 """Name and dimension of an embedding model."""
 
+
+class Charge(NamedTuple):
+    """What a write adds to an agent's bytes, and how many it may have then."""
+
+    size: int
+    quota: Quota | None = None
+
+
+NO_CHARGE = Charge(0)
+
 KEPT_CHANGES = 100_000
 
 _PRUNE_EVERY = 1024
 _TOP_TAGS = 10
 _LIVING = "forgotten_at IS NULL AND status = 0"
 _PLACES = ", ".join("?" * len(COLUMNS.split(",")))
-_ID, _CREATED_AT = 1, 8  # positions in COLUMNS
+_ID, _CREATED_AT, _CONTENT = 1, 8, -1  # positions in COLUMNS
 _AMONG = "row IN (SELECT value FROM json_each(?))"
 
 _INSERT_ENTRY = (
@@ -58,9 +74,11 @@ _INSERT_CHANGE = (
     "VALUES (?, ?, ?, ?, ?)"
 )
 _ADVANCE = (
-    "INSERT INTO agent_memory_agents (agent_id, seq, model, dimensions) VALUES (?, ?, ?, ?) "
-    "ON CONFLICT DO UPDATE SET seq = seq + excluded.seq, model = ifnull(model, excluded.model), "
-    "dimensions = ifnull(dimensions, excluded.dimensions) RETURNING seq, model, dimensions"
+    "INSERT INTO agent_memory_agents (agent_id, seq, used_bytes, model, dimensions) "
+    "VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET seq = seq + excluded.seq, "
+    "used_bytes = used_bytes + excluded.used_bytes, model = ifnull(model, excluded.model), "
+    "dimensions = ifnull(dimensions, excluded.dimensions) "
+    "RETURNING seq, used_bytes, model, dimensions"
 )
 _INDEXED = (
     "SELECT e.row, e.user_id, e.project_id, e.session_id, e.created_at, e.id, v.embedding "
@@ -132,14 +150,20 @@ def count(connection: apsw.Connection, scope: Scope) -> int:
     return int(_rows(connection, sql, values)[0][0])
 
 
+def used_bytes(connection: apsw.Connection, agent_id: str) -> int:
+    """Return how many bytes the agent's contents take, forgotten ones included (C085)."""
+    sql = "SELECT used_bytes FROM agent_memory_agents WHERE agent_id = ?"
+    found = _rows(connection, sql, (agent_id,))
+    return int(found[0][0]) if found else 0
+
+
 def stats(connection: apsw.Connection, agent_id: str) -> LongTermMemoryStats:
     """Return what the agent has; nothing of the embedder and of quota, which are not stored."""
-    forgotten, size = _rows(
+    forgotten = _rows(
         connection,
-        "SELECT ifnull(sum(forgotten_at IS NOT NULL), 0), ifnull(sum(octet_length(content)), 0) "
-        "FROM agent_memory_entries WHERE agent_id = ?",
+        "SELECT count(*) FROM agent_memory_entries WHERE agent_id = ? AND forgotten_at IS NOT NULL",
         (agent_id,),
-    )[0]
+    )[0][0]
     kept = "FROM agent_memory_entries WHERE agent_id = ? AND forgotten_at IS NULL"
     types = _rows(
         connection, f"SELECT memory_type, count(*) {kept} GROUP BY memory_type", (agent_id,)
@@ -157,7 +181,7 @@ def stats(connection: apsw.Connection, agent_id: str) -> LongTermMemoryStats:
     return LongTermMemoryStats(
         active_entries=sum(number for _, number in types),
         forgotten_entries=forgotten,
-        storage_bytes_used=size,
+        storage_bytes_used=used_bytes(connection, agent_id),
         entries_by_type={MemoryType(number): used for number, used in types},
         top_tags=tuple(TagUsage(tag, used) for tag, used in tags),
         oldest_entry=None if oldest is None else from_microseconds(oldest),
@@ -235,6 +259,7 @@ def add(
     agent_id: str,
     entries: Sequence[tuple[Columns, bytes | None]],
     model: Model | None,
+    quota: Quota | None,
 ) -> tuple[int, list[int]]:
     """Insert entries with the vectors they carry; return their last change and their rows."""
     rows = [
@@ -249,7 +274,9 @@ def add(
         ]
         connection.executemany(_INSERT_VECTOR, vectors)
     changed = [(row, columns[_ID]) for row, columns, _ in rows]
-    seq = _log_changes(connection, agent_id, changed, "add", model)
+    size = sum(_size(columns[_CONTENT]) for columns, _ in entries)
+    charge = Charge(size, quota)
+    seq = _log_changes(connection, agent_id, changed, "add", model, charge=charge)
     return seq, [row for row, _ in changed]
 
 
@@ -320,11 +347,12 @@ def purge(connection: apsw.Connection, agent_id: str, oldest: int) -> int:
 
 
 def _delete(connection: apsw.Connection, agent_id: str, where: str, values: Sequence[Any]) -> int:
-    sql = f"DELETE FROM agent_memory_entries WHERE {where} RETURNING row, id"
+    sql = f"DELETE FROM agent_memory_entries WHERE {where} RETURNING row, id, octet_length(content)"
     deleted = _rows(connection, sql, values)
     if deleted:
-        changed = [(row, entry_id) for row, entry_id in deleted]
-        _log_changes(connection, agent_id, changed, "delete", None)
+        changed = [(row, entry_id) for row, entry_id, _ in deleted]
+        freed = Charge(-sum(size for *_, size in deleted))
+        _log_changes(connection, agent_id, changed, "delete", None, charge=freed)
     return len(deleted)
 
 
@@ -334,6 +362,8 @@ def update(
     entry_id: UUID,
     change: Callable[[MemoryEntry], MemoryEntry],
     vector: tuple[Model, bytes] | None,
+    *,
+    quota: Quota | None,
 ) -> MemoryEntry | None:
     """Change a living entry; a new content takes the old vectors away, and brings its own."""
     where, values = _inside(scope)
@@ -354,7 +384,10 @@ def update(
             model, blob = vector
             now = to_microseconds(after.updated_at)
             connection.execute(_INSERT_VECTOR, (row, model[0], now, blob))
-    _log_changes(connection, scope.agent_id, [(row, entry_id.bytes)], "update", model)
+    charge = Charge(_size(after.content) - _size(before.content), quota)
+    _log_changes(
+        connection, scope.agent_id, [(row, entry_id.bytes)], "update", model, charge=charge
+    )
     return after
 
 
@@ -373,9 +406,11 @@ def _log_changes(
     changed: Sequence[tuple[int, bytes]],
     kind: str,
     model: Model | None,
+    *,
+    charge: Charge = NO_CHARGE,
 ) -> int:
     """Number changes in the agent's own row (C163), prune old ones, return the last number."""
-    last = _advance(connection, agent_id, len(changed), model)
+    last = _advance(connection, agent_id, len(changed), model, charge)
     first = last - len(changed) + 1
     connection.executemany(
         _INSERT_CHANGE,
@@ -390,11 +425,22 @@ def _log_changes(
     return last
 
 
-def _advance(connection: apsw.Connection, agent_id: str, steps: int, model: Model | None) -> int:
-    ((last, *known),) = _rows(connection, _ADVANCE, (agent_id, steps, *(model or (None, None))))
+def _advance(
+    connection: apsw.Connection, agent_id: str, steps: int, model: Model | None, charge: Charge
+) -> int:
+    values = (agent_id, steps, charge.size, *(model or (None, None)))
+    ((last, used, *known),) = _rows(connection, _ADVANCE, values)
     if model is not None:
         _check_model(agent_id, known, model)
+    quota = charge.quota
+    if quota is not None and charge.size > 0 and used > quota.limit:
+        raise StorageQuotaExceededError(used - charge.size, quota.limit, quota.tier)
     return int(last)
+
+
+def _size(content: str) -> int:
+    """Return what a content counts (C084)."""
+    return len(content.encode())
 
 
 def _check_model(agent_id: str, known: list[Any], model: Model) -> None:

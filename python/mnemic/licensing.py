@@ -1,0 +1,148 @@
+"""License tiers, what each includes, and how much it may store (definitions 2.8)."""
+
+from enum import IntEnum
+from types import MappingProxyType
+from typing import NamedTuple
+
+import msgspec
+
+from mnemic.errors import InvalidArgumentError, LicenseRestrictionError
+
+
+class LicenseTier(IntEnum):
+    """From the lowest to the highest; each includes what the lower ones do."""
+
+    CORE = 0
+    WRITER_PRO = 1
+    TEAMS = 2
+    ENTERPRISE = 3
+
+    @property
+    def label(self) -> str:
+        """The name that messages use, such as "WriterPro"."""
+        return "".join(part.capitalize() for part in self.name.split("_"))
+
+
+_MEGABYTE = 1024 * 1024
+
+STORAGE_LIMITS = MappingProxyType(
+    {
+        LicenseTier.CORE: 0,
+        LicenseTier.WRITER_PRO: 100 * _MEGABYTE,
+        LicenseTier.TEAMS: 1024 * _MEGABYTE,
+        LicenseTier.ENTERPRISE: None,
+    }
+)
+"""Bytes of content that an agent may store; None is no limit (R015 to R017, C083)."""
+
+LONG_TERM = "Agents.Memory.LongTerm"
+SEMANTIC_RETRIEVAL = "Agents.Memory.SemanticRetrieval"
+
+_CORE, _WRITER_PRO, _TEAMS = LicenseTier.CORE, LicenseTier.WRITER_PRO, LicenseTier.TEAMS
+
+AGENT_FEATURES = MappingProxyType(
+    {
+        "Agents.Memory.Working": _CORE,
+        LONG_TERM: _WRITER_PRO,
+        "Agents.Memory.ContextWindow": _CORE,
+        "Agents.Memory.ContextWindow.Advanced": _TEAMS,
+        SEMANTIC_RETRIEVAL: _TEAMS,
+        "Agents.Memory.Persistence": _WRITER_PRO,
+        "Agents.Memory.Inspector": _WRITER_PRO,
+        "Agents.Memory.Inspector.Edit": _TEAMS,
+    }
+)
+"""The lowest tier of each feature of long-term memory and retrieval (C136)."""
+
+RECALL_FEATURES = MappingProxyType(
+    {
+        "Agents.Memory.Model": _WRITER_PRO,
+        "Agents.Memory.Storage": _WRITER_PRO,
+        "Agents.Memory.Encoder": _WRITER_PRO,
+        "Agents.Memory.Salience": _WRITER_PRO,
+        "Agents.Memory.Retriever": _WRITER_PRO,
+        "Agents.Memory.Fabric": _WRITER_PRO,
+        "Agents.Memory.Capture": _WRITER_PRO,
+        "Agents.Memory.Consolidator": _TEAMS,
+        "Agents.Memory.Metrics": _TEAMS,
+    }
+)
+"""The lowest tier of each feature of the recall modes (C136)."""
+
+_FEATURES = {**AGENT_FEATURES, **RECALL_FEATURES}
+_PREFIX = "FeatureFlags."
+
+
+class Quota(NamedTuple):
+    """How many bytes of content an agent may store, and the name of the tier that says so."""
+
+    limit: int
+    tier: str
+
+
+class License(msgspec.Struct, frozen=True):
+    """What a host lets its user do. Whoever uses mnemic as a library has Enterprise.
+
+    Attributes:
+        tier: Everything is allowed unless a host sets a lower one.
+    """
+
+    tier: LicenseTier = LicenseTier.ENTERPRISE
+
+    @property
+    def storage_limit(self) -> int | None:
+        """Bytes of content that an agent may store; None is no limit."""
+        return STORAGE_LIMITS[self.tier]
+
+    @property
+    def quota(self) -> Quota | None:
+        """The limit with its tier; None is no limit."""
+        limit = self.storage_limit
+        return None if limit is None else Quota(limit, self.tier.label)
+
+    def has_feature(self, key: str) -> bool:
+        """Return whether the tier includes a feature; the key's prefix may be left out.
+
+        Raises:
+            InvalidArgumentError: If there is no feature of this key.
+        """
+        return required_tier(key) <= self.tier
+
+    def require(self, key: str, message: str) -> None:
+        """Refuse what the tier does not include.
+
+        Raises:
+            LicenseRestrictionError: With this message.
+        """
+        if not self.has_feature(key):
+            needed = required_tier(key).label
+            raise LicenseRestrictionError(message, key, needed, self.tier.label)
+
+    @classmethod
+    def of(cls, given: "License | LicenseTier | None") -> "License":
+        """Return a license for what a caller names: a tier, or None for everything.
+
+        Raises:
+            InvalidArgumentError: If it is something else.
+        """
+        if isinstance(given, License):
+            return given
+        if given is None:
+            return License()
+        if isinstance(given, LicenseTier):
+            return License(given)
+        raise InvalidArgumentError(f"license must be a LicenseTier or a License, got {given!r}")
+
+
+def required_tier(key: str) -> LicenseTier:
+    """Return the lowest tier that includes a feature; the key's prefix may be left out (C137).
+
+    Raises:
+        InvalidArgumentError: If there is no feature of this key.
+    """
+    tier = _FEATURES.get(key.removeprefix(_PREFIX))
+    if tier is None:
+        raise InvalidArgumentError(
+            f"feature key {key!r} is unknown; known are {', '.join(sorted(_FEATURES))}"
+        )
+    return tier

@@ -1,0 +1,208 @@
+import asyncio
+import pickle
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import pytest
+from word_embedder import WordEmbedder
+
+from mnemic.errors import (
+    FeatureNotLicensedException,
+    InvalidArgumentError,
+    LicenseException,
+    LicenseRestrictionError,
+    StorageQuotaExceededError,
+)
+from mnemic.licensing import (
+    AGENT_FEATURES,
+    LONG_TERM,
+    RECALL_FEATURES,
+    SEMANTIC_RETRIEVAL,
+    License,
+    LicenseTier,
+    required_tier,
+)
+from mnemic.long_term import LongTermMemory
+from mnemic.memory import Memory
+from mnemic.model import MemoryEntry, MemoryEntryUpdate
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+MEGABYTE = 1024 * 1024
+
+
+def entry(content, **fields):
+    given = {"id": uuid4(), "agent_id": "aide", "created_at": NOON, **fields}
+    return MemoryEntry(content=content, **given)
+
+
+def run(scenario, license, path=":memory:"):  # noqa: A002 - the field's name everywhere
+    async def main():
+        opened = LongTermMemory.open(
+            path, agent_id="aide", embedder=WordEmbedder(), license=license
+        )
+        async with await opened as memory:
+            return await scenario(memory)
+
+    return asyncio.run(main())
+
+
+def test_a_tier_includes_what_lower_ones_do():
+    tiers = list(LicenseTier)
+    for key in (*AGENT_FEATURES, *RECALL_FEATURES):
+        having = [tier for tier in tiers if License(tier).has_feature(key)]
+        assert having == tiers[required_tier(key) :]
+        assert required_tier(f"FeatureFlags.{key}") == required_tier(key)
+
+
+def test_who_sets_no_tier_may_do_everything():
+    for given in (None, License(), LicenseTier.ENTERPRISE):
+        assert License.of(given).tier == LicenseTier.ENTERPRISE
+        assert License.of(given).storage_limit is None
+    with pytest.raises(InvalidArgumentError, match="license"):
+        License.of("teams")
+    with pytest.raises(InvalidArgumentError, match="unknown"):
+        required_tier("Agents.Memory.Everything")
+
+
+def test_storage_limits_are_those_of_the_documents():  # R015 to R017
+    limits = [License(tier).storage_limit for tier in LicenseTier]
+    assert limits == [0, 100 * MEGABYTE, 1024 * MEGABYTE, None]
+
+
+def test_core_is_refused_every_operation_and_told_what_to_do():  # R013, R014
+    async def scenario(memory):
+        for call in (
+            memory.store(entry("x")),
+            memory.store_batch([entry("x")]),
+            memory.retrieve(uuid4()),
+            memory.search_semantic("x"),
+            memory.update(uuid4(), MemoryEntryUpdate(importance=1.0)),
+            memory.forget(uuid4()),
+            memory.restore(uuid4()),
+            memory.purge_expired(),
+            memory.count(),
+            memory.get_stats(),
+        ):
+            with pytest.raises(LicenseRestrictionError) as raised:
+                await call
+            assert str(raised.value) == "Upgrade to WriterPro for persistent memory"
+            assert raised.value.feature_key == LONG_TERM
+            assert raised.value.required_tier == "WriterPro"
+            assert raised.value.current_tier == "Core"
+
+    run(scenario, LicenseTier.CORE)
+
+
+def test_searching_by_meaning_needs_teams_and_the_rest_writer_pro():  # R012, R018, R109
+    async def scenario(memory):
+        kept = entry("x")
+        await memory.store(kept)
+        assert await memory.retrieve(kept.id) == kept
+        with pytest.raises(LicenseException) as raised:
+            await memory.search_semantic("x")
+        assert str(raised.value) == "Semantic search requires Teams tier or higher"
+        assert raised.value.feature_key == SEMANTIC_RETRIEVAL
+
+    run(scenario, LicenseTier.WRITER_PRO)
+
+    async def with_teams(memory):
+        await memory.store(entry("x"))
+        assert len(await memory.search_semantic("x", min_similarity=0)) == 1
+
+    run(with_teams, LicenseTier.TEAMS)
+    with Memory(":memory:", embedder=WordEmbedder(), license=LicenseTier.WRITER_PRO) as memory:
+        memory.add("x")
+        with pytest.raises(PermissionError):
+            memory.search("x")
+    assert FeatureNotLicensedException is LicenseRestrictionError
+
+
+def large(size):
+    return entry("ø" * (size // 2) + "x" * (size % 2))
+
+
+def test_a_store_at_ninety_nine_percent_is_refused_a_large_entry(tmp_path):  # R026, R119, R127
+    async def scenario(memory):
+        limit = 100 * MEGABYTE
+        await memory.store_batch([large(9 * MEGABYTE + 900 * 1024) for _ in range(10)])
+        used = (await memory.get_stats()).storage_bytes_used
+        assert used == 10 * (9 * MEGABYTE + 900 * 1024)
+        assert 98 < (await memory.get_stats()).storage_percent_used < 100
+        with pytest.raises(StorageQuotaExceededError) as raised:
+            await memory.store(large(2 * MEGABYTE))
+        error = raised.value
+        assert (error.current_usage, error.limit, error.license_tier) == (used, limit, "WriterPro")
+        assert str(error) == (
+            f"Storage quota exceeded. Current: {used} bytes, Limit: {limit} bytes (WriterPro tier)"
+        )
+        again = pickle.loads(pickle.dumps(error))  # noqa: S301 - its own bytes
+        assert (again.current_usage, again.limit, str(again)) == (used, limit, str(error))
+        assert await memory.count() == 10
+        await memory.store(large(limit - used))
+        assert (await memory.get_stats()).storage_percent_used == 100
+        with pytest.raises(StorageQuotaExceededError):
+            await memory.store(large(1))
+
+    run(scenario, LicenseTier.WRITER_PRO, tmp_path / "a.db")
+
+
+@pytest.fixture
+def small_quota(monkeypatch):
+    """A hundred bytes for everybody."""
+    monkeypatch.setattr(License, "storage_limit", property(lambda _: 100))
+
+
+@pytest.mark.usefixtures("small_quota")
+def test_a_hundred_stores_at_once_never_pass_the_quota_together(tmp_path):  # C082
+    async def scenario(memory):
+        calls = [memory.store(large(10)) for _ in range(100)]
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+        refused = [one for one in outcomes if isinstance(one, StorageQuotaExceededError)]
+        assert len(refused) == 90
+        assert await memory.count() == 10
+        assert (await memory.get_stats()).storage_bytes_used == 100
+
+    run(scenario, LicenseTier.TEAMS, tmp_path / "a.db")
+
+
+@pytest.mark.usefixtures("small_quota")
+def test_a_batch_that_does_not_fit_is_refused_whole():  # C082, C095
+    async def scenario(memory):
+        with pytest.raises(StorageQuotaExceededError):
+            await memory.store_batch([large(60), large(60)])
+        assert await memory.count() == 0
+        await memory.store_batch([large(60), large(40)])
+
+    run(scenario, LicenseTier.TEAMS)
+
+
+@pytest.mark.usefixtures("small_quota")
+def test_what_is_forgotten_counts_until_it_is_deleted():  # C085
+    async def scenario(memory):
+        one = large(90)
+        await memory.store(one)
+        await memory.forget(one.id)
+        with pytest.raises(StorageQuotaExceededError):
+            await memory.store(large(20))
+        assert await memory.restore(one.id), "restoring takes nothing"
+        await memory.forget(one.id, permanent=True)
+        assert (await memory.get_stats()).storage_bytes_used == 0
+        await memory.store(large(100))
+
+    run(scenario, LicenseTier.TEAMS)
+
+
+@pytest.mark.usefixtures("small_quota")
+def test_an_update_is_charged_by_how_much_it_grows():  # C085
+    async def scenario(memory):
+        one = large(90)
+        await memory.store(one)
+        await memory.update(one.id, MemoryEntryUpdate(content="y" * 100))
+        with pytest.raises(StorageQuotaExceededError):
+            await memory.update(one.id, MemoryEntryUpdate(content="y" * 101, importance=1.0))
+        after = await memory.retrieve(one.id)
+        assert (len(after.content), after.importance) == (100, 0.5)
+        await memory.update(one.id, MemoryEntryUpdate(content="y", importance=1.0))
+        assert (await memory.get_stats()).storage_bytes_used == 1
+
+    run(scenario, LicenseTier.TEAMS)
