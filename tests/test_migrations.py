@@ -13,7 +13,7 @@ from mnemic.memory import Memory
 from mnemic.store.connections import downgrade
 from mnemic.store.schema import MIGRATIONS
 
-FIXTURES = Path(__file__).parents[1] / "fixtures"
+FIXTURES = Path(__file__).parent / "fixtures"
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
