@@ -23,6 +23,7 @@ from mnemic.errors import (
     MnemicError,
     StoreError,
 )
+from mnemic.events import Events
 from mnemic.index import NativeIndex
 from mnemic.licensing import LONG_TERM, SEMANTIC_RETRIEVAL, License, LicenseTier
 from mnemic.model import (
@@ -37,6 +38,7 @@ from mnemic.model import (
 from mnemic.model.checks import name, optional_uuid
 from mnemic.protocols import Clock, IdFactory, system_clock
 from mnemic.store import SqliteStore
+from mnemic.telemetry import Teller
 from mnemic.waiting import computed, drive
 
 if TYPE_CHECKING:
@@ -82,6 +84,10 @@ class LongTermMemory:
             room for with `StorageQuotaExceededError`.
         clock: Gives the time, aware and in UTC.
         id_factory: Makes an id for a time.
+        log_content: Show queries in logs and events; otherwise only how long they are.
+
+    Attributes:
+        events: Tells listeners what happens to memories; see `mnemic.events`.
 
     Raises:
         MissingExtraError: If the local embedder is wanted and not installed.
@@ -100,6 +106,7 @@ class LongTermMemory:
         license: License | LicenseTier | None = None,  # noqa: A002 - the field's name everywhere
         clock: Clock = system_clock,
         id_factory: IdFactory | None = None,
+        log_content: bool = False,
     ) -> None:
         self.license = License.of(license)
         self._agent = Scope(agent_id)
@@ -109,6 +116,8 @@ class LongTermMemory:
             _check_embedder(self.embedder)
         self.now = clock
         self.id_factory = id_factory or UuidFactory()
+        self.events = Events()
+        self._teller = Teller(agent_id, self.events, clock, tells_content=log_content)
         self._catching_up = threading.Lock()
         self._unembedded: set[int] = set()
         self._embedded = 0
@@ -121,6 +130,7 @@ class LongTermMemory:
         except BaseException:
             drive(self.close())
             raise
+        self._teller.opened()
 
     @classmethod
     async def open(
@@ -132,6 +142,7 @@ class LongTermMemory:
         license: License | LicenseTier | None = None,  # noqa: A002 - the field's name everywhere
         clock: Clock = system_clock,
         id_factory: IdFactory | None = None,
+        log_content: bool = False,
     ) -> Self:
         """Open a memory without holding up the event loop; for the arguments see the class."""
         return await computed(
@@ -142,6 +153,7 @@ class LongTermMemory:
                 license=license,
                 clock=clock,
                 id_factory=id_factory,
+                log_content=log_content,
             )
         )
 
@@ -181,11 +193,21 @@ class LongTermMemory:
     async def add(self, entries: list[MemoryEntry]) -> list[MemoryEntry]:
         """Store checked entries of this agent, all or none; return them with their embeddings."""
         self._check_license()
+        if not entries:
+            return []
+        begun = time.perf_counter()
         embedded = await computed(lambda: self._with_embeddings(entries))
-        if embedded:
+        took = (time.perf_counter() - begun) * 1000
+        try:
             batch = await self._store.add(self.agent_id, embedded, self.license.quota)
-            if not self._take_in(batch):
-                await self._follow()
+        except MnemicError as error:
+            self._teller.failed_to_store(error)
+            raise
+        if not self._take_in(batch):
+            await self._follow()
+        bare = {entry.id for entry in entries if entry.embedding is None}
+        await self._teller.stored(embedded, bare, took)
+        await self._warn_of_quota()
         return embedded
 
     async def retrieve(
@@ -230,7 +252,10 @@ class LongTermMemory:
     ) -> dict[UUID, MemoryEntry]:
         """Return the memories of these ids that a scope has."""
         self._check_license()
-        return await self._store.get(scope, ids, include_forgotten=include_forgotten)
+        found = await self._store.get(scope, ids, include_forgotten=include_forgotten)
+        for entry in found.values():
+            await self._teller.retrieved(entry)
+        return found
 
     async def search_semantic(
         self,
@@ -272,6 +297,12 @@ class LongTermMemory:
 
     async def nearest(self, query: str, scope: Scope, limit: int) -> list[Found]:
         """Return the memories of a scope that are nearest to a query, best first."""
+        begun = time.perf_counter()
+        found = await self._nearest(query, scope, limit)
+        await self._teller.searched(query, len(found), (time.perf_counter() - begun) * 1000)
+        return found
+
+    async def _nearest(self, query: str, scope: Scope, limit: int) -> list[Found]:
         self._check_license()
         self.license.require(SEMANTIC_RETRIEVAL, "Semantic search requires Teams tier or higher")
         if not isinstance(query, str) or not query.strip():
@@ -332,6 +363,9 @@ class LongTermMemory:
             self.license.quota,
         )
         await self._follow()
+        if entry is not None:
+            await self._teller.updated(entry, content_changed=update.content is not None)
+            await self._warn_of_quota()
         return entry
 
     async def forget(
@@ -365,6 +399,8 @@ class LongTermMemory:
         else:
             was_there = await self._store.forget(scope, entry_id, self.now())
         await self._follow()
+        if was_there:
+            await self._teller.forgotten(entry_id, permanent=permanent)
         return was_there
 
     async def restore(
@@ -436,6 +472,11 @@ class LongTermMemory:
     def scope_of(self, user_id: str | None, *, all_users: bool) -> Scope:
         """Return the scope of one of the agent's users, of nobody, or of all."""
         return Scope(self.agent_id, user_id, all_users=all_users)
+
+    async def _warn_of_quota(self) -> None:
+        limit = self.license.storage_limit
+        if limit is not None:
+            await self._teller.used(await self._store.used_bytes(self.agent_id), limit)
 
     def _check_license(self) -> None:
         """Refuse every operation where long-term memory is not included (R013, R014)."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 from uuid import UUID
 
 from mnemic.errors import EntryNotFoundError, InvalidArgumentError, InvalidEntryError
+from mnemic.events import Events
 from mnemic.licensing import License, LicenseTier
 from mnemic.long_term import Found, LongTermMemory, checked_record, required_uuid
 from mnemic.model import (
@@ -411,6 +412,7 @@ class Memory(ScopedMemory):
         license: What the caller's user may do; everything unless a host names a tier.
         clock: Gives the time, aware and in UTC.
         id_factory: Makes an id for a time.
+        log_content: Show queries in logs and events; otherwise only how long they are.
 
     Raises:
         MissingExtraError: If the local embedder is wanted and not installed.
@@ -429,6 +431,7 @@ class Memory(ScopedMemory):
         license: License | LicenseTier | None = None,  # noqa: A002 - the field's name everywhere
         clock: Clock = system_clock,
         id_factory: IdFactory | None = None,
+        log_content: bool = False,
     ) -> None:
         long_term = LongTermMemory(
             path,
@@ -437,6 +440,7 @@ class Memory(ScopedMemory):
             license=license,
             clock=clock,
             id_factory=id_factory,
+            log_content=log_content,
         )
         super().__init__(long_term, Scope(agent_id))
 
@@ -456,6 +460,11 @@ class Memory(ScopedMemory):
     def stats(self) -> LongTermMemoryStats:
         """Return what the agent's memory holds, all users together."""
         return drive(self._long_term.get_stats())
+
+    @property
+    def events(self) -> Events:
+        """Tells listeners what happens to memories; see `mnemic.events`."""
+        return self._long_term.events
 
     def close(self) -> None:
         """Finish writing and let go of the file. Harmless if repeated."""

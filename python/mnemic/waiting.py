@@ -6,8 +6,9 @@ with no event loop and no further thread between.
 """
 
 import threading
-from collections.abc import Callable, Coroutine, Generator
-from concurrent.futures import Future
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Any, Generic, TypeVar
 
 Result = TypeVar("Result")
@@ -46,6 +47,20 @@ async def computed(work: Callable[[], Result]) -> Result:
     import asyncio  # noqa: PLC0415 - as above
 
     return await asyncio.to_thread(work)
+
+
+async def awaited(awaitable: Awaitable[Result]) -> Result:
+    """Await what may need an event loop; at the synchronous front door it gets one of its own."""
+    if not getattr(_this_thread, "is_driving", False):
+        return await awaitable
+    import asyncio  # noqa: PLC0415 - as above
+
+    async def outside() -> Result:
+        return await awaitable
+
+    # In another thread, because this one may be running an event loop already.
+    with ThreadPoolExecutor(1) as elsewhere:
+        return elsewhere.submit(copy_context().run, asyncio.run, outside()).result()
 
 
 def drive(coroutine: Coroutine[Any, None, Result]) -> Result:

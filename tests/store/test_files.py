@@ -166,7 +166,8 @@ def test_a_full_disk_is_a_typed_error_and_the_store_works_when_space_returns(tmp
 
     def fill(connection):
         connection.execute(
-            "INSERT INTO agent_memory_agents (agent_id, seq, model, dimensions) VALUES ('x', 0, ?, 1)",
+            "INSERT INTO agent_memory_agents (agent_id, seq, model, dimensions) "
+            "VALUES ('x', 0, ?, 1)",
             ("m" * 10**6,),
         )
 

@@ -1,0 +1,154 @@
+"""What happens to memories, told to whoever listens."""
+
+import inspect
+import logging
+import threading
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Any, TypeVar
+from uuid import UUID
+
+import msgspec
+
+from mnemic.model import MemoryType
+from mnemic.waiting import awaited
+
+_log = logging.getLogger(__name__)
+
+
+class MemoryStoredEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """A memory was stored (R071).
+
+    Attributes:
+        agent_id: Whose it is.
+        entry_id: Its id.
+        type: Its type.
+        importance: From 0 to 1.
+        content_length: Characters (C099).
+        was_encrypted: Whether its content was sealed.
+        embedding_time_ms: What embedding took; of a batch, an equal share; 0 for a given vector.
+        timestamp: When it was stored.
+    """
+
+    agent_id: str
+    entry_id: UUID
+    type: MemoryType
+    importance: float
+    content_length: int
+    was_encrypted: bool
+    embedding_time_ms: float
+    timestamp: datetime
+
+
+class MemoryRetrievedEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """A memory was retrieved by its id (R072)."""
+
+    agent_id: str
+    entry_id: UUID
+    type: MemoryType
+    was_decrypted: bool
+    timestamp: datetime
+
+
+class MemoryUpdatedEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """A memory was changed (C098).
+
+    Attributes:
+        agent_id: Whose it is.
+        entry_id: Its id.
+        type: Its type after the change.
+        content_changed: Whether a new content was named.
+        timestamp: When it was changed.
+    """
+
+    agent_id: str
+    entry_id: UUID
+    type: MemoryType
+    content_changed: bool
+    timestamp: datetime
+
+
+class MemoryForgottenEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """A memory was forgotten, or deleted for good (R073)."""
+
+    agent_id: str
+    entry_id: UUID
+    permanent: bool
+    timestamp: datetime
+
+
+class MemorySearchCompletedEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """A search by meaning was answered (R074).
+
+    Attributes:
+        agent_id: Whose memories were searched.
+        query: What was looked for; None unless contents may be told (`log_content`).
+        result_count: How many memories were found.
+        search_time_ms: What the search took, embedding included.
+        timestamp: When it was answered.
+    """
+
+    agent_id: str
+    query: str | None
+    result_count: int
+    search_time_ms: float
+    timestamp: datetime
+
+
+class MemoryQuotaWarningEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """An agent's contents passed 80, 90 or 95 % of what they may take (R075, C086)."""
+
+    agent_id: str
+    current_usage: int
+    limit: int
+    percent_used: float
+    timestamp: datetime
+
+
+Event = TypeVar("Event", bound=msgspec.Struct)
+Listener = Callable[[Event], Awaitable[object] | object]
+
+
+class Events:
+    """Tells listeners what happened, one after the other in the order they came.
+
+    A listener may be a function or a coroutine function; it is called before the operation's call
+    returns, and delays it. One that fails is logged and changes nothing. Safe to use from many
+    threads.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._listeners: dict[type[Any], tuple[Listener[Any], ...]] = {}
+
+    def subscribe(self, kind: type[Event], listener: Listener[Event]) -> Callable[[], None]:
+        """Call a listener with every event of a kind from now on.
+
+        Returns:
+            A function that ends it; harmless if repeated.
+        """
+        with self._lock:
+            self._listeners[kind] = (*self._listeners.get(kind, ()), listener)
+
+        def unsubscribe() -> None:
+            with self._lock:
+                left = list(self._listeners.get(kind, ()))
+                if listener in left:
+                    left.remove(listener)
+                self._listeners[kind] = tuple(left)
+
+        return unsubscribe
+
+    def is_heard(self, kind: type[msgspec.Struct]) -> bool:
+        """Return whether anybody listens, so that events nobody hears need not be made."""
+        return bool(self._listeners.get(kind))
+
+    async def publish(self, event: msgspec.Struct) -> None:
+        """Tell an event to its listeners."""
+        for listener in self._listeners.get(type(event), ()):
+            try:
+                outcome = listener(event)
+                if inspect.isawaitable(outcome):
+                    await awaited(outcome)
+            except Exception:  # noqa: BLE001 - the operation has happened, whatever they do
+                _log.exception("A listener of %s failed", type(event).__name__)

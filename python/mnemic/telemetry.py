@@ -1,0 +1,171 @@
+"""What long-term memory tells about itself: log lines and events (R071 to R075, R089 to R096)."""
+
+import logging
+from collections.abc import Collection, Sequence
+from uuid import UUID
+
+from mnemic.events import (
+    Events,
+    MemoryForgottenEvent,
+    MemoryQuotaWarningEvent,
+    MemoryRetrievedEvent,
+    MemorySearchCompletedEvent,
+    MemoryStoredEvent,
+    MemoryUpdatedEvent,
+)
+from mnemic.model import MemoryEntry
+from mnemic.protocols import Clock
+
+SLOW_EMBEDDING_MS = 1000
+"""Embedding that takes longer is logged as slow (R095)."""
+
+QUOTA_WARNINGS = (80, 90, 95)
+QUOTA_HYSTERESIS = 5
+"""Percent used at which a warning is given, and by how much it must fall before another."""
+
+SHOWN_QUERY = 50  # R083
+
+_log = logging.getLogger("mnemic.long_term")
+
+
+class Teller:
+    """Tells what happens to one agent's memories; contents only where that is allowed.
+
+    Args:
+        agent_id: Whose memories.
+        events: Who listens.
+        clock: Gives the events their times.
+        tells_content: Whether queries may be shown.
+    """
+
+    def __init__(self, agent_id: str, events: Events, clock: Clock, *, tells_content: bool) -> None:
+        self._agent_id = agent_id
+        self._events = events
+        self._now = clock
+        self._tells_content = tells_content
+        self._warned_percent = 0
+
+    def opened(self) -> None:
+        """Tell that the memory is ready."""
+        _log.info("Long-term memory initialized for agent %s", self._agent_id)
+
+    def failed_to_store(self, error: Exception) -> None:
+        """Tell that a write failed; the error itself goes to the caller."""
+        _log.error("Failed to store memory entry: %s", error)
+
+    async def stored(
+        self, entries: Sequence[MemoryEntry], embedded: Collection[UUID], milliseconds: float
+    ) -> None:
+        """Tell what was stored; embedding those of these ids took so long together."""
+        share = milliseconds / max(1, len(embedded))
+        for entry in entries:
+            took = share if entry.id in embedded else 0.0
+            if took > SLOW_EMBEDDING_MS:
+                _log.warning("Embedding generation slow: %.0fms for entry %s", took, entry.id)
+            if _log.isEnabledFor(logging.DEBUG):
+                _log.debug(
+                    "Stored memory entry %s for agent %s, type=%s, size=%dbytes, encrypted=%s",
+                    entry.id,
+                    self._agent_id,
+                    entry.type.name,
+                    len(entry.content.encode()),
+                    entry.is_encrypted,
+                )
+            if self._events.is_heard(MemoryStoredEvent):
+                event = MemoryStoredEvent(
+                    agent_id=self._agent_id,
+                    entry_id=entry.id,
+                    type=entry.type,
+                    importance=entry.importance,
+                    content_length=len(entry.content),
+                    was_encrypted=entry.is_encrypted,
+                    embedding_time_ms=took,
+                    timestamp=self._now(),
+                )
+                await self._events.publish(event)
+
+    async def retrieved(self, entry: MemoryEntry) -> None:
+        """Tell that a memory was retrieved by its id."""
+        _log.debug("Retrieved memory entry %s for agent %s", entry.id, self._agent_id)
+        if self._events.is_heard(MemoryRetrievedEvent):
+            event = MemoryRetrievedEvent(
+                agent_id=self._agent_id,
+                entry_id=entry.id,
+                type=entry.type,
+                was_decrypted=entry.is_encrypted,
+                timestamp=self._now(),
+            )
+            await self._events.publish(event)
+
+    async def searched(self, query: str, count: int, milliseconds: float) -> None:
+        """Tell that a search was answered."""
+        if _log.isEnabledFor(logging.DEBUG):
+            _log.debug(
+                "Semantic search for agent %s: query='%s', results=%d, time=%.1fms",
+                self._agent_id,
+                shortened(query) if self._tells_content else f"<{len(query)} characters>",
+                count,
+                milliseconds,
+            )
+        if self._events.is_heard(MemorySearchCompletedEvent):
+            event = MemorySearchCompletedEvent(
+                agent_id=self._agent_id,
+                query=query if self._tells_content else None,
+                result_count=count,
+                search_time_ms=milliseconds,
+                timestamp=self._now(),
+            )
+            await self._events.publish(event)
+
+    async def updated(self, entry: MemoryEntry, *, content_changed: bool) -> None:
+        """Tell that a memory was changed."""
+        if self._events.is_heard(MemoryUpdatedEvent):
+            event = MemoryUpdatedEvent(
+                agent_id=self._agent_id,
+                entry_id=entry.id,
+                type=entry.type,
+                content_changed=content_changed,
+                timestamp=self._now(),
+            )
+            await self._events.publish(event)
+
+    async def forgotten(self, entry_id: UUID, *, permanent: bool) -> None:
+        """Tell that a memory was forgotten, or deleted for good."""
+        _log.info(
+            "Memory entry %s forgotten for agent %s, permanent=%s",
+            entry_id,
+            self._agent_id,
+            permanent,
+        )
+        if self._events.is_heard(MemoryForgottenEvent):
+            event = MemoryForgottenEvent(
+                agent_id=self._agent_id,
+                entry_id=entry_id,
+                permanent=permanent,
+                timestamp=self._now(),
+            )
+            await self._events.publish(event)
+
+    async def used(self, used: int, limit: int) -> None:
+        """Warn once when usage passes 80, 90 or 95 %, again only after it fell by 5 (C086)."""
+        percent = used / limit * 100 if limit else 100.0
+        passed = max((step for step in QUOTA_WARNINGS if percent >= step), default=0)
+        if percent < self._warned_percent - QUOTA_HYSTERESIS:
+            self._warned_percent = passed
+        if passed <= self._warned_percent:
+            return
+        self._warned_percent = passed
+        _log.warning("Storage quota at %.0f%% for agent %s", percent, self._agent_id)
+        event = MemoryQuotaWarningEvent(
+            agent_id=self._agent_id,
+            current_usage=used,
+            limit=limit,
+            percent_used=percent,
+            timestamp=self._now(),
+        )
+        await self._events.publish(event)
+
+
+def shortened(query: str) -> str:
+    """Return a query as logs show it: the first 50 characters (R083)."""
+    return query if len(query) <= SHOWN_QUERY else f"{query[:SHOWN_QUERY]}..."

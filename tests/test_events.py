@@ -1,0 +1,251 @@
+import asyncio
+import contextvars
+import logging
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import pytest
+from word_embedder import WordEmbedder
+
+from mnemic.errors import DuplicateEntryError
+from mnemic.events import (
+    MemoryForgottenEvent,
+    MemoryQuotaWarningEvent,
+    MemoryRetrievedEvent,
+    MemorySearchCompletedEvent,
+    MemoryStoredEvent,
+    MemoryUpdatedEvent,
+)
+from mnemic.licensing import License, LicenseTier
+from mnemic.long_term import LongTermMemory
+from mnemic.memory import Memory
+from mnemic.model import MemoryEntry, MemoryEntryUpdate, MemoryType
+from mnemic.telemetry import shortened
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+KINDS = (
+    MemoryStoredEvent,
+    MemoryRetrievedEvent,
+    MemoryUpdatedEvent,
+    MemoryForgottenEvent,
+    MemorySearchCompletedEvent,
+    MemoryQuotaWarningEvent,
+)
+
+
+def entry(content="dark mode ø", **fields):
+    given = {"id": uuid4(), "agent_id": "aide", "created_at": NOON, **fields}
+    return MemoryEntry(content=content, **given)
+
+
+def run(scenario, **options):
+    async def main():
+        given = {"agent_id": "aide", "embedder": WordEmbedder(), "clock": lambda: NOON, **options}
+        async with await LongTermMemory.open(":memory:", **given) as memory:
+            return await scenario(memory)
+
+    return asyncio.run(main())
+
+
+def listened_to(memory):
+    heard = []
+    for kind in KINDS:
+        memory.events.subscribe(kind, heard.append)
+    return heard
+
+
+def test_every_operation_tells_what_it_did():  # R071 to R074, C098, C099
+    async def scenario(memory):
+        heard = listened_to(memory)
+        one = entry(type=MemoryType.PREFERENCE, importance=0.9)
+        await memory.store(one)
+        await memory.retrieve(one.id)
+        await memory.update(one.id, MemoryEntryUpdate(importance=0.1))
+        await memory.search_semantic("dark", min_similarity=0)
+        await memory.forget(one.id)
+        await memory.forget(one.id, permanent=True)
+        stored, retrieved, updated, searched, forgotten, deleted = heard
+        assert (stored.agent_id, stored.entry_id, stored.type, stored.importance) == (
+            "aide",
+            one.id,
+            MemoryType.PREFERENCE,
+            0.9,
+        )
+        assert (stored.content_length, stored.was_encrypted, stored.timestamp) == (11, False, NOON)
+        assert stored.embedding_time_ms > 0
+        assert isinstance(retrieved, MemoryRetrievedEvent)
+        assert (updated.entry_id, updated.content_changed) == (one.id, False)
+        assert (searched.query, searched.result_count) == (None, 1)
+        assert searched.search_time_ms > 0
+        assert [event.permanent for event in (forgotten, deleted)] == [False, True]
+
+    run(scenario)
+
+
+def test_what_did_not_happen_is_not_told():
+    async def scenario(memory):
+        heard = listened_to(memory)
+        one = entry()
+        await memory.store_batch([])
+        await memory.retrieve(one.id)
+        await memory.forget(one.id)
+        await memory.update(one.id, MemoryEntryUpdate(importance=1.0))
+        assert heard == []
+        await memory.store(one)
+        with pytest.raises(DuplicateEntryError):
+            await memory.store(one)
+        assert [type(event) for event in heard] == [MemoryStoredEvent]
+
+    run(scenario)
+
+
+def test_a_batch_tells_of_each_entry_and_a_given_vector_takes_no_time():  # C095
+    async def scenario(memory):
+        heard = listened_to(memory)
+        vector = memory.embedder.embed(["given"])[0]
+        entries = [entry(), entry("given").with_embedding(vector, "words")]
+        await memory.store_batch(entries)
+        assert [event.entry_id for event in heard] == [one.id for one in entries]
+        assert [event.embedding_time_ms > 0 for event in heard] == [True, False]
+
+    run(scenario)
+
+
+def test_queries_are_told_only_where_that_is_allowed():  # C028
+    async def scenario(memory):
+        heard = listened_to(memory)
+        await memory.search_semantic("a secret wish", min_similarity=0)
+        return heard[0].query
+
+    assert run(scenario) is None
+    assert run(scenario, log_content=True) == "a secret wish"
+
+
+def test_a_failing_listener_is_logged_and_stops_nobody(caplog):
+    async def scenario(memory):
+        heard = []
+
+        def failing(_event):
+            raise RuntimeError("no")
+
+        async def failing_later(_event):
+            await asyncio.sleep(0)
+            raise RuntimeError("neither")
+
+        for listener in (failing, failing_later, heard.append):
+            memory.events.subscribe(MemoryStoredEvent, listener)
+        await memory.store(entry())
+        assert len(heard) == 1
+
+    run(scenario)
+    failures = [record for record in caplog.records if record.name == "mnemic.events"]
+    assert len(failures) == 2
+    assert "MemoryStoredEvent" in failures[0].message
+
+
+def test_who_unsubscribes_hears_nothing_more():
+    async def scenario(memory):
+        heard = []
+        unsubscribe = memory.events.subscribe(MemoryStoredEvent, heard.append)
+        await memory.store(entry())
+        unsubscribe()
+        unsubscribe()
+        await memory.store(entry())
+        assert len(heard) == 1
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("inside_a_loop", [False, True])
+def test_coroutine_listeners_work_at_the_front_door_too(inside_a_loop):
+    heard, word = [], contextvars.ContextVar("word", default=None)
+
+    async def listener(event):
+        await asyncio.sleep(0)
+        heard.append((event.content_length, word.get()))
+
+    def scenario():
+        word.set("kept")
+        with Memory(":memory:", embedder=WordEmbedder()) as memory:
+            memory.events.subscribe(MemoryStoredEvent, listener)
+            memory.add("four")
+
+    async def in_a_loop():
+        scenario()
+
+    asyncio.run(in_a_loop()) if inside_a_loop else contextvars.copy_context().run(scenario)
+    assert heard == [(4, "kept")]
+
+
+def test_a_quota_warning_comes_once_for_each_step_until_usage_falls(monkeypatch):  # R075, C086
+    monkeypatch.setattr(License, "storage_limit", property(lambda _: 100))
+
+    async def scenario(memory):
+        heard = []
+        memory.events.subscribe(MemoryQuotaWarningEvent, heard.append)
+
+        def percents():
+            told = [event.percent_used for event in heard]
+            heard.clear()
+            return told
+
+        filling = entry("x" * 79)
+        await memory.store(filling)
+        assert percents() == []
+        await memory.store(entry("x"))
+        assert percents() == [80]
+        await memory.store(entry("y"))
+        assert percents() == [], "told already"
+        last = entry("z" * 14)
+        await memory.store(last)
+        assert percents() == [95], "the highest step alone"
+        await memory.forget(last.id, permanent=True)
+        await memory.update(filling.id, MemoryEntryUpdate(content="x" * 80))
+        assert percents() == [], "82 % was told before"
+        await memory.update(filling.id, MemoryEntryUpdate(content="x"))
+        await memory.update(filling.id, MemoryEntryUpdate(content="x" * 85))
+        assert percents() == [87]
+
+    run(scenario, license=LicenseTier.TEAMS)
+
+
+def test_log_lines_are_those_of_the_documents(caplog):  # R083, R089 to R096
+    caplog.set_level(logging.DEBUG, "mnemic.long_term")
+    one = entry()
+
+    async def scenario(memory):
+        await memory.store(one)
+        await memory.retrieve(one.id)
+        await memory.search_semantic("q" * 60, min_similarity=0)
+        await memory.forget(one.id)
+        with pytest.raises(DuplicateEntryError):
+            await memory.store(one)
+
+    run(scenario, log_content=True)
+    lines = [f"{record.levelname} {record.message}" for record in caplog.records]
+    assert lines[0] == "INFO Long-term memory initialized for agent aide"
+    assert lines[1] == (
+        f"DEBUG Stored memory entry {one.id} for agent aide, type=FACT, size=12bytes, "
+        "encrypted=False"
+    )
+    assert lines[2] == f"DEBUG Retrieved memory entry {one.id} for agent aide"
+    shown = "q" * 50 + "..."
+    assert lines[3].startswith(
+        f"DEBUG Semantic search for agent aide: query='{shown}', results=1, time="
+    )
+    assert lines[4] == f"INFO Memory entry {one.id} forgotten for agent aide, permanent=False"
+    assert lines[5].startswith("ERROR Failed to store memory entry: a memory with id")
+    assert len(lines) == 6
+    assert shortened("q" * 50) == "q" * 50
+
+
+def test_nothing_of_a_memory_or_a_query_is_in_the_log_unless_allowed(caplog):
+    caplog.set_level(logging.DEBUG)
+
+    async def scenario(memory):
+        await memory.store(entry("a secret memory"))
+        await memory.search_semantic("a secret wish", min_similarity=0)
+
+    run(scenario)
+    assert "secret" not in caplog.text
+    assert "<13 characters>" in caplog.text
