@@ -1,19 +1,41 @@
 """The records every part shares, and the rules for their fields."""
 
 from mnemic.model.entry import MemoryEntry, MemoryStatus, MemoryType
+from mnemic.model.filter import (
+    All,
+    AnyOf,
+    Expression,
+    Field,
+    MemoryFilter,
+    MemorySortOrder,
+    Not,
+    Op,
+    Test,
+    parse_filter,
+)
 from mnemic.model.ids import UuidFactory
 from mnemic.model.results import SearchHit, SearchResults
 from mnemic.model.rows import RowBatch, RowFacts
 from mnemic.model.scope import Scope
 
 __all__ = [
+    "All",
+    "AnyOf",
+    "Expression",
+    "Field",
     "MemoryEntry",
+    "MemoryFilter",
+    "MemorySortOrder",
     "MemoryStatus",
     "MemoryType",
+    "Not",
+    "Op",
     "RowBatch",
     "RowFacts",
     "Scope",
     "SearchHit",
     "SearchResults",
+    "Test",
     "UuidFactory",
+    "parse_filter",
 ]

@@ -11,6 +11,20 @@ use super::independent;
 pub(super) const CASES: CaseMapperBorrowed<'static> = CaseMapper::new();
 pub(super) const NFKC: ComposingNormalizerBorrowed<'static> = ComposingNormalizer::new_nfkc();
 
+/// Return `text` without differences of case and width: NFKC, full case folding, NFKC again.
+///
+/// Nothing is stripped, white space stays as NFKC leaves it. Idempotent.
+///
+/// # Examples
+/// ```
+/// use mnemic_core::text::fold;
+///
+/// assert_eq!(fold(" STRAẞE, ２０ ℃! "), " strasse, 20 °c! ");
+/// ```
+pub fn fold(text: &str) -> String {
+    if text.is_ascii() { text.to_ascii_lowercase() } else { fold_compatibly(text).into_owned() }
+}
+
 /// Return the normal form of `text`.
 ///
 /// NFKC, full case folding, NFKC again; each run of Unicode `White_Space` becomes one space; then
