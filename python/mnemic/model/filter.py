@@ -238,7 +238,8 @@ def _op(place: str, name: object) -> Op:
 
 
 def _wrong(place: str, found: str, allowed: str) -> FilterError:
-    return FilterError(f"{place}: found {found}, allowed: {allowed}")
+    printable = place.encode(errors="backslashreplace").decode()  # a key may hold lone surrogates
+    return FilterError(f"{printable}: found {found}, allowed: {allowed}")
 
 
 def _shown(found: object) -> str:

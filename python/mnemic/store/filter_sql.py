@@ -255,7 +255,8 @@ def _json_key(key: str) -> str:
 
 
 def _equal(operand: _Operand, value: Any) -> Condition:
-    return operand.missing() if value is None else operand.compared("=", value)
+    equal: Condition = operand.missing() if value is None else operand.compared("=", value)
+    return equal
 
 
 def _not_among(operand: _Operand, values: Any) -> Condition:
