@@ -8,7 +8,7 @@ from uuid import UUID
 
 import apsw
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mnemic._core import fold
@@ -519,6 +519,7 @@ def test_large_integers_and_floats_are_compared_exactly(search):
     assert search(count, {"access_count": {"lt": 2.0**63}}) == {"x"}
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=20))
 def test_every_float_is_found_again(floats):
     store = SqliteStore(":memory:")
@@ -744,6 +745,22 @@ def test_keys_and_values_are_bound_and_never_part_of_the_sql():
     assert sql.count("?") == len(values)
 
 
+def test_types_and_ids_are_found_through_their_indexes(tmp_path):
+    path = str(tmp_path / "a.db")
+    drive(SqliteStore(path).close())
+    connection = apsw.Connection(path)
+    for asked, index in [
+        (MemoryFilter(types=["fact"]), "agent_memory_entries_by_type"),
+        ({"id": UUID(int=1)}, "sqlite_autoindex_agent_memory_entries"),
+        ({"id": {"in": [UUID(int=1)]}}, "sqlite_autoindex_agent_memory_entries"),
+    ]:
+        condition, values = compiled(parse_filter(asked))
+        sql = f"SELECT row FROM agent_memory_entries WHERE agent_id = ? AND {condition}"
+        steps = connection.execute(f"EXPLAIN QUERY PLAN {sql}", ["a", *values])
+        assert index in " ".join(step for *_, step in steps)
+    connection.close()
+
+
 def test_a_poisoned_value_finds_the_entry_that_has_it(search):
     poison = "x' OR 1=1; DROP TABLE agent_memory_entries; --\"?"
     entries = {
@@ -793,6 +810,7 @@ def test_every_order_ends_with_created_at_descending_and_the_id():
 # Folding
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs", "Cn", "Co"])))
 def test_folding_is_that_of_unicodedata(text):
     composed = unicodedata.normalize("NFKC", text)

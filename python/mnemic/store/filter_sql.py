@@ -101,6 +101,7 @@ class _Column(msgspec.Struct, frozen=True):
 
     name: str
     holds: type | UnionType
+    nullable: bool = False
     bound: Callable[[Any], object] = lambda value: value
     members: str = _MEMBERS
 
@@ -110,18 +111,21 @@ class _Column(msgspec.Struct, frozen=True):
     def compared(self, sign: str, value: object) -> Condition:
         if not self._fits(value):
             return _NEVER, []
-        return f"ifnull({self.name} {sign} ?, 0)", [self.bound(value)]
+        return self._known(f"{self.name} {sign} ?"), [self.bound(value)]
 
     def among(self, values: Sequence[object]) -> Condition:
         fitting = [self.bound(value) for value in values if self._fits(value)]
         if not fitting:
             return _NEVER, []
-        return f"ifnull({self.name} IN {self.members}, 0)", [_json(fitting)]
+        return self._known(f"{self.name} IN {self.members}"), [_json(fitting)]
 
     def contains(self, value: object) -> Condition:
         if not isinstance(value, str):
             return _NEVER, []
         return f"{_CONTAINS}({self.name}, ?)", [fold(value)]
+
+    def _known(self, sql: str) -> str:
+        return f"ifnull({sql}, 0)" if self.nullable else f"({sql})"  # the latter can use an index
 
     def _fits(self, value: object) -> bool:
         return isinstance(value, self.holds) and isinstance(value, bool) == (self.holds is bool)
@@ -285,19 +289,34 @@ _TESTS: dict[Op, Callable[[_Operand, Any], Condition]] = {
     Op.EXISTS: _exists,
 }
 
+
+def _bytes_of(identifier: UUID) -> bytes:
+    return identifier.bytes
+
+
+def _time_column(name: str, *, nullable: bool = False) -> _Column:
+    return _Column(name, datetime, nullable=nullable, bound=to_microseconds)
+
+
+_UUIDS = "(SELECT unhex(value) FROM json_each(?))"
 _OPERANDS: dict[str, _Operand] = {
-    "id": _Column("id", UUID, lambda id_: id_.bytes, "(SELECT unhex(value) FROM json_each(?))"),
-    "type": _Column("memory_type", int, int),
-    "status": _Column("status", int, int),
-    **{
-        name: _Column(name, str)
-        for name in ("role", "speaker", "session_id", "project_id", "category", "scope", "content")
-    },
-    **{name: _Column(name, int | float) for name in ("version", "importance", "access_count")},
-    **{
-        name: _Column(name, datetime, to_microseconds)
-        for name in ("created_at", "updated_at", "last_accessed_at", "expires_at")
-    },
+    "id": _Column("id", UUID, bound=_bytes_of, members=_UUIDS),
+    "type": _Column("memory_type", int, bound=int),
+    "status": _Column("status", int, bound=int),
+    "role": _Column("role", str, nullable=True),
+    "speaker": _Column("speaker", str, nullable=True),
+    "session_id": _Column("session_id", str, nullable=True),
+    "project_id": _Column("project_id", str, nullable=True),
+    "category": _Column("category", str, nullable=True),
+    "scope": _Column("scope", str, nullable=True),
+    "version": _Column("version", int | float),
+    "importance": _Column("importance", int | float),
+    "access_count": _Column("access_count", int | float),
+    "created_at": _time_column("created_at"),
+    "updated_at": _time_column("updated_at"),
+    "last_accessed_at": _time_column("last_accessed_at", nullable=True),
+    "expires_at": _time_column("expires_at", nullable=True),
+    "content": _Column("content", str),
     "tags": _Tags(),
-    "sensitive": _Column("is_sensitive", bool, int),
+    "sensitive": _Column("is_sensitive", bool, bound=int),
 }

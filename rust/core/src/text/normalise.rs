@@ -140,7 +140,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{
-        CASES, NFKC, collapse_words, fold_compatibly, independent, map_independent, normalise,
+        CASES, NFKC, collapse_words, fold, fold_compatibly, independent, map_independent, normalise,
     };
 
     fn all_characters() -> impl Iterator<Item = char> {
@@ -158,6 +158,13 @@ mod tests {
                 assert!(is_composed(part) && part != '\u{345}', "{character:?}");
             }
         }
+    }
+
+    #[test]
+    fn ascii_is_folded_as_any_other_text() {
+        let ascii: String = ('\0'..='\x7f').collect();
+        assert_eq!(fold(&ascii), fold_compatibly(&ascii));
+        assert_eq!(fold("Ab"), "ab");
     }
 
     #[test]
