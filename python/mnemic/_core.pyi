@@ -15,6 +15,7 @@ __all__ = [
     "__version__",
     "fingerprint",
     "fingerprint_digests",
+    "fold",
     "kernel",
 ]
 
@@ -49,6 +50,20 @@ def fingerprint_digests(texts: Iterable[str], /) -> list[bytes]:
     Raises:
         TypeError: If `texts` is a str or no iterable, or an item is not a str.
         InvalidArgumentError: If an item holds a lone surrogate; the message has index and position.
+    """
+
+def fold(text: str, /) -> str:
+    """Return `text` without differences of case and width: NFKC, full casefold, NFKC again.
+
+    Nothing is stripped. One text is found in another, whatever their case, if its folded form is in
+    the other's. The interpreter is detached for texts of 2 KB and more.
+
+    Args:
+        text: Any text, also an empty one.
+
+    Raises:
+        TypeError: If `text` is not a str.
+        InvalidArgumentError: If `text` holds a lone surrogate, which UTF-8 cannot express.
     """
 
 def kernel() -> str:

@@ -49,6 +49,10 @@ class EmbeddingError(MnemicError, RuntimeError):
     """An embedder failed or returned something unusable."""
 
 
+class FilterError(InvalidArgumentError):
+    """A filter cannot be understood; the message names the place, such as `OR[1].role.gte`."""
+
+
 class InvalidEntryError(InvalidArgumentError):
     """A memory's field is missing, of the wrong type or out of range."""
 

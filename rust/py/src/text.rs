@@ -1,6 +1,8 @@
-//! Fingerprints of texts.
+//! Folding and fingerprints of texts.
 
-use mnemic_core::text::{display_id, fingerprint as core_fingerprint, fingerprints};
+use mnemic_core::text::{
+    display_id, fingerprint as core_fingerprint, fingerprints, fold as core_fold,
+};
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -9,7 +11,7 @@ use pyo3::types::{PyBytes, PyList, PyString};
 
 use crate::errors::InvalidArgumentError;
 
-/// From this many bytes on, hashing takes longer than detaching from the interpreter.
+/// From this many bytes on, the work takes longer than detaching from the interpreter.
 const DETACH_BYTES: usize = 2048;
 
 #[pyfunction]
@@ -32,6 +34,18 @@ pub(crate) fn fingerprint_digests<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Bo
     let texts = collect(texts)?;
     let digests = py.detach(|| fingerprints(&texts));
     PyList::new(py, digests.iter().map(|digest| PyBytes::new(py, digest)))
+}
+
+#[pyfunction]
+#[pyo3(signature = (text, /))]
+pub(crate) fn fold(text: Bound<'_, PyString>) -> PyResult<String> {
+    let py = text.py();
+    let text = utf8(text, || "text".to_owned())?;
+    if text.len() < DETACH_BYTES {
+        Ok(core_fold(&text))
+    } else {
+        Ok(py.detach(|| core_fold(&text)))
+    }
 }
 
 fn collect(texts: &Bound<'_, PyAny>) -> PyResult<Vec<PyBackedStr>> {

@@ -1,4 +1,4 @@
-//! Work on one text or on many: normal forms and fingerprints.
+//! Work on one text or on many: folding, normal forms and fingerprints.
 
 mod boundary;
 mod fingerprint;
@@ -6,4 +6,4 @@ mod independent;
 mod normalise;
 
 pub use fingerprint::{Digest, FINGERPRINT_VERSION, display_id, fingerprint, fingerprints};
-pub use normalise::normalise;
+pub use normalise::{fold, normalise};

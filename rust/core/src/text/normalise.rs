@@ -11,6 +11,20 @@ use super::independent;
 pub(super) const CASES: CaseMapperBorrowed<'static> = CaseMapper::new();
 pub(super) const NFKC: ComposingNormalizerBorrowed<'static> = ComposingNormalizer::new_nfkc();
 
+/// Return `text` without differences of case and width: NFKC, full case folding, NFKC again.
+///
+/// Nothing is stripped, white space stays as NFKC leaves it. Idempotent.
+///
+/// # Examples
+/// ```
+/// use mnemic_core::text::fold;
+///
+/// assert_eq!(fold(" STRAẞE, ２０ ℃! "), " strasse, 20 °c! ");
+/// ```
+pub fn fold(text: &str) -> String {
+    if text.is_ascii() { text.to_ascii_lowercase() } else { fold_compatibly(text).into_owned() }
+}
+
 /// Return the normal form of `text`.
 ///
 /// NFKC, full case folding, NFKC again; each run of Unicode `White_Space` becomes one space; then
@@ -126,7 +140,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{
-        CASES, NFKC, collapse_words, fold_compatibly, independent, map_independent, normalise,
+        CASES, NFKC, collapse_words, fold, fold_compatibly, independent, map_independent, normalise,
     };
 
     fn all_characters() -> impl Iterator<Item = char> {
@@ -144,6 +158,13 @@ mod tests {
                 assert!(is_composed(part) && part != '\u{345}', "{character:?}");
             }
         }
+    }
+
+    #[test]
+    fn ascii_is_folded_as_any_other_text() {
+        let ascii: String = ('\0'..='\x7f').collect();
+        assert_eq!(fold(&ascii), fold_compatibly(&ascii));
+        assert_eq!(fold("Ab"), "ab");
     }
 
     #[test]

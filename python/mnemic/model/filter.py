@@ -1,0 +1,379 @@
+"""Filters: what a caller may ask for, and the one expression tree that stores evaluate (C159)."""
+
+import enum
+import math
+import reprlib
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from functools import partial
+from typing import Any, ClassVar, TypeAlias, TypeVar
+from uuid import UUID
+
+import msgspec
+from msgspec.structs import force_setattr
+
+from mnemic.errors import FilterError
+from mnemic.model import checks
+from mnemic.model.entry import MemoryStatus, MemoryType
+
+MAX_DEPTH = 16
+"""Filters inside filters; the outermost is the first."""
+MAX_TESTS = 256
+MAX_LIST = 10_000
+MAX_LIMIT = 1000
+
+Scalar: TypeAlias = bool | int | float | str | datetime | UUID | None
+Value: TypeAlias = Scalar | tuple[Scalar, ...]
+Read = TypeVar("Read")
+Reader: TypeAlias = Callable[[str, object], Read]
+"""Takes a place and what was found there; returns it in its final form or raises FilterError."""
+
+
+class MemorySortOrder(enum.Enum):
+    """What a list of memories is sorted by (R056).
+
+    Ties go to the newer memory, then to the smaller id. A memory without the value comes last.
+    """
+
+    CREATED_DESCENDING = "created_descending"
+    CREATED_ASCENDING = "created_ascending"
+    IMPORTANCE_DESCENDING = "importance_descending"
+    ACCESSED_DESCENDING = "accessed_descending"
+    ACCESS_COUNT_DESCENDING = "access_count_descending"
+
+
+class Op(enum.Enum):
+    """What a test does; the values are the names in a filter."""
+
+    EQ = "eq"
+    NE = "ne"
+    GT = "gt"
+    GTE = "gte"
+    LT = "lt"
+    LTE = "lte"
+    IN = "in"
+    NIN = "nin"
+    CONTAINS = "contains"
+    ANY = "any"
+    ALL = "all"
+    EXISTS = "exists"
+
+
+class Field(msgspec.Struct, frozen=True):
+    """What a test looks at.
+
+    Attributes:
+        name: A field of the grammar, or "metadata".
+        path: For metadata its one key, dots and all; otherwise None.
+    """
+
+    name: str
+    path: tuple[str, ...] | None = None
+
+
+class All(msgspec.Struct, frozen=True):
+    """True if every part is; without parts it is true."""
+
+    parts: tuple["Expression", ...]
+
+
+class AnyOf(msgspec.Struct, frozen=True):
+    """True if at least one part is; without parts it is false."""
+
+    parts: tuple["Expression", ...]
+
+
+class Not(msgspec.Struct, frozen=True):
+    """True if the part is false; there is no third value."""
+
+    part: "Expression"
+
+
+class Test(msgspec.Struct, frozen=True):
+    """One test of one field.
+
+    Attributes:
+        field: What is tested.
+        op: How.
+        value: Against what: a tuple for IN, NIN, ANY and ALL, a bool for EXISTS. Times are aware
+            and in UTC, types and statuses are their numbers, ids are UUIDs.
+    """
+
+    __test__: ClassVar[bool] = False  # or pytest takes it for a class of tests
+
+    field: Field
+    op: Op
+    value: Value
+
+
+Expression: TypeAlias = All | AnyOf | Not | Test
+
+
+class MemoryFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which memories, how many, in which order. All that is given must hold (R045-R055).
+
+    Lists are kept as tuples, names of types as types, times in UTC (a naive one is UTC already).
+
+    Attributes:
+        types: Any of these types; none if empty.
+        tags: All of these tags.
+        any_tags: At least one of these tags; none if empty.
+        min_importance: From 0 to 1, inclusive.
+        created_after: This moment or later (C103).
+        created_before: Earlier than this moment (C103).
+        content_contains: Part of the content, whatever case and width either has.
+        include_forgotten: Whether memories that were forgotten are among them.
+        limit: From 1 to 1000; applied last of all.
+        offset: How many to leave out before the first.
+        sort_by: The order.
+        where: A filter in the grammar, for everything else.
+
+    Raises:
+        FilterError: If a value cannot be used; the message names the place.
+    """
+
+    types: tuple[MemoryType, ...] | None = None
+    tags: tuple[str, ...] | None = None
+    any_tags: tuple[str, ...] | None = None
+    min_importance: float | None = None
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+    content_contains: str | None = None
+    include_forgotten: bool = False
+    limit: int = 100
+    offset: int = 0
+    sort_by: MemorySortOrder = MemorySortOrder.CREATED_DESCENDING
+    where: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        """Check every field and put it in its final form."""
+        for name, read in _OPTIONS.items():
+            force_setattr(self, name, read(name, getattr(self, name)))
+        _tree(self)
+
+
+def parse_filter(given: MemoryFilter | Mapping[str, object] | None) -> Expression:
+    """Return the tree of a filter; None lets everything through.
+
+    Limit, offset, order and `include_forgotten` are no part of it.
+
+    Raises:
+        FilterError: If a field or an operator is unknown, an operator or a value does not fit its
+            field, or the filter is too large; the message names the place.
+    """
+    if isinstance(given, MemoryFilter):
+        return _tree(given)
+    return _Parser().filter({} if given is None else given, "", 1)
+
+
+def _tree(given: MemoryFilter) -> Expression:
+    parser = _Parser()
+    parts: list[Expression] = [
+        parser.test(Field(field), op, getattr(given, name), name)
+        for name, field, op in _OPTION_TESTS
+        if getattr(given, name) is not None
+    ]
+    if given.where is not None:
+        parts.append(parser.filter(given.where, "where", 1))
+    return All(tuple(parts))
+
+
+class _Parser:
+    """Reads one filter, and counts its tests."""
+
+    def __init__(self) -> None:
+        self._tests = 0
+
+    def filter(self, given: object, place: str, depth: int) -> All:
+        if depth > MAX_DEPTH:
+            raise _wrong(place, f"filters {depth} deep", f"{MAX_DEPTH}")
+        if not isinstance(given, Mapping):
+            raise _wrong(place or "filter", _shown(given), "a dict of fields, AND, OR and NOT")
+        start = f"{place}." if place else ""
+        return All(
+            tuple(self._named(name, item, f"{start}{name}", depth) for name, item in given.items())
+        )
+
+    def _named(self, name: object, given: object, place: str, depth: int) -> Expression:
+        if name == "NOT":
+            return Not(self.filter(given, place, depth + 1))
+        if name in ("AND", "OR"):
+            filters = enumerate(_items(place, given))
+            parts = tuple(self.filter(part, f"{place}[{at}]", depth + 1) for at, part in filters)
+            return All(parts) if name == "AND" else AnyOf(parts)
+        field = _field(place, name)
+        if not isinstance(given, Mapping):
+            return self.test(field, Op.EQ, given, place)
+        tests = ((_op(f"{place}.{op}", op), value, f"{place}.{op}") for op, value in given.items())
+        return All(tuple(self.test(field, op, value, at) for op, value, at in tests))
+
+    def test(self, field: Field, op: Op, value: object, place: str) -> Test:
+        self._tests += 1
+        if self._tests > MAX_TESTS:
+            raise _wrong(place, f"test number {self._tests}", f"{MAX_TESTS} tests")
+        ops, read = _FIELDS[field.name]
+        if op not in ops:
+            fitting = (each.value for each in Op if each in ops)
+            raise _wrong(place, f"{op.value} on {field.name}", ", ".join(fitting))
+        if op is Op.EXISTS:
+            return Test(field, op, _read_flag(place, value))
+        if op in _OF_LISTS:
+            return Test(field, op, _tuple_of(read)(place, value))
+        return Test(field, op, read(place, value))
+
+
+def _field(place: str, name: object) -> Field:
+    if isinstance(name, str) and name.startswith(_METADATA):
+        return Field("metadata", (_read_text(place, name.removeprefix(_METADATA)),))
+    if isinstance(name, str) and name in _PLAIN_FIELDS:
+        return Field(name)
+    known = ", ".join(_PLAIN_FIELDS)
+    raise _wrong(place, f"field {name!r}", f"{known}, metadata.<key>, AND, OR and NOT")
+
+
+def _op(place: str, name: object) -> Op:
+    if isinstance(name, str) and name.removeprefix("$") in _OPS:
+        return _OPS[name.removeprefix("$")]
+    raise _wrong(place, f"operator {name!r}", ", ".join(_OPS))
+
+
+def _wrong(place: str, found: str, allowed: str) -> FilterError:
+    printable = place.encode(errors="backslashreplace").decode()  # a key may hold lone surrogates
+    return FilterError(f"{printable}: found {found}, allowed: {allowed}")
+
+
+def _shown(found: object) -> str:
+    return f"{reprlib.repr(found)} ({type(found).__name__})"
+
+
+def _reader(parse: Callable[[Any], Read], allowed: str) -> Reader[Read]:
+    def read(place: str, given: object) -> Read:
+        try:
+            return parse(given)
+        except (ValueError, OverflowError):
+            raise _wrong(place, _shown(given), allowed) from None
+
+    return read
+
+
+def _optional(read: Reader[Read]) -> Reader[Read | None]:
+    return lambda place, given: None if given is None else read(place, given)
+
+
+def _tuple_of(read: Reader[Read]) -> Reader[tuple[Read, ...]]:
+    def read_all(place: str, given: object) -> tuple[Read, ...]:
+        return tuple(read(f"{place}[{at}]", item) for at, item in enumerate(_items(place, given)))
+
+    return read_all
+
+
+def _items(place: str, given: object) -> tuple[object, ...]:
+    if not isinstance(given, list | tuple | set | frozenset):
+        raise _wrong(place, _shown(given), "a list")
+    if len(given) > MAX_LIST:
+        raise _wrong(place, f"{len(given)} values", f"{MAX_LIST}")
+    return tuple(given)
+
+
+def _scalar(given: object) -> Scalar:
+    if given is None or isinstance(given, bool):
+        return given
+    if isinstance(given, str):
+        given.encode()  # a lone surrogate is a ValueError
+        return given
+    if isinstance(given, int) and _MIN_INT <= given <= _MAX_INT:
+        return int(given)
+    if isinstance(given, float) and math.isfinite(given):
+        return float(given)
+    raise ValueError
+
+
+def _string(given: object) -> str:
+    if not isinstance(given, str):
+        raise ValueError  # noqa: TRY004 - the reader turns it into a FilterError
+    given.encode()
+    return given
+
+
+def _moment(given: object) -> datetime:
+    return checks.time("", datetime.fromisoformat(given) if isinstance(given, str) else given)
+
+
+def _limit(given: object) -> int:
+    limit = checks.whole("", given, least=1)
+    if limit > MAX_LIMIT:
+        raise ValueError
+    return limit
+
+
+def _sort_order(given: object) -> MemorySortOrder:
+    if not isinstance(given, MemorySortOrder):
+        raise ValueError  # noqa: TRY004 - the reader turns it into a FilterError
+    return given
+
+
+_METADATA = "metadata."
+_MIN_INT, _MAX_INT = -(2**63), 2**63 - 1
+_OPS = {op.value: op for op in Op}
+_OF_LISTS = frozenset({Op.IN, Op.NIN, Op.ANY, Op.ALL})
+
+_SAME = frozenset({Op.EQ, Op.NE, Op.IN, Op.NIN, Op.EXISTS})
+_ORDERED = _SAME | {Op.GT, Op.GTE, Op.LT, Op.LTE}
+_TEXT = _ORDERED | {Op.CONTAINS}
+_LIST = frozenset({Op.CONTAINS, Op.ANY, Op.ALL, Op.EXISTS})
+
+_read_scalar = _reader(_scalar, "None, a bool, a finite number of 64 bits or a str of valid text")
+_read_text = _reader(_string, "a str of valid text")
+_read_flag = _reader(partial(checks.flag, ""), "True or False")
+_read_id = _reader(partial(checks.uuid, ""), "a UUID or its text")
+_read_time = _reader(_moment, "a datetime or its ISO 8601 text, in the years 1 to 9999")
+_read_type = _reader(MemoryType.parse, ", ".join(each.name.lower() for each in MemoryType))
+_read_status = _reader(MemoryStatus.parse, ", ".join(each.name.lower() for each in MemoryStatus))
+
+_FIELDS: dict[str, tuple[frozenset[Op], Reader[Scalar]]] = {
+    "id": (_SAME, _optional(_read_id)),
+    "type": (_SAME, _optional(_read_type)),
+    "status": (_SAME, _optional(_read_status)),
+    "role": (_TEXT, _read_scalar),
+    "speaker": (_TEXT, _read_scalar),
+    "session_id": (_TEXT, _read_scalar),
+    "project_id": (_TEXT, _read_scalar),
+    "category": (_TEXT, _read_scalar),
+    "scope": (_TEXT, _read_scalar),
+    "version": (_ORDERED, _read_scalar),
+    "importance": (_ORDERED, _read_scalar),
+    "access_count": (_ORDERED, _read_scalar),
+    "created_at": (_ORDERED, _optional(_read_time)),
+    "updated_at": (_ORDERED, _optional(_read_time)),
+    "last_accessed_at": (_ORDERED, _optional(_read_time)),
+    "expires_at": (_ORDERED, _optional(_read_time)),
+    "content": (_TEXT, _read_scalar),
+    "tags": (_LIST, _read_scalar),
+    "sensitive": (_SAME, _read_scalar),
+    "metadata": (frozenset(Op), _read_scalar),
+}
+_PLAIN_FIELDS = [name for name in _FIELDS if name != "metadata"]
+
+_OPTIONS: dict[str, Reader[Any]] = {
+    "types": _optional(_tuple_of(_read_type)),
+    "tags": _optional(_tuple_of(_read_text)),
+    "any_tags": _optional(_tuple_of(_read_text)),
+    "min_importance": _optional(_reader(partial(checks.fraction, ""), "a number from 0 to 1")),
+    "created_after": _optional(_read_time),
+    "created_before": _optional(_read_time),
+    "content_contains": _optional(_read_text),
+    "include_forgotten": _read_flag,
+    "limit": _reader(_limit, f"an int from 1 to {MAX_LIMIT}"),
+    "offset": _reader(partial(checks.whole, ""), "an int from 0 to 2**63 - 1"),
+    "sort_by": _reader(_sort_order, "a MemorySortOrder"),
+}
+_OPTION_TESTS = (
+    ("types", "type", Op.IN),
+    ("tags", "tags", Op.ALL),
+    ("any_tags", "tags", Op.ANY),
+    ("min_importance", "importance", Op.GTE),
+    ("created_after", "created_at", Op.GTE),
+    ("created_before", "created_at", Op.LT),
+    ("content_contains", "content", Op.CONTAINS),
+)
+"""Which test each option of a MemoryFilter is."""

@@ -1,0 +1,831 @@
+"""Filters: what is read, what is refused and where, and the truth table on a real file."""
+
+# ruff: noqa: RUF001, S608 - texts in many scripts are the point; conditions are under test
+
+import unicodedata
+from datetime import UTC, date, datetime, timedelta, timezone
+from uuid import UUID
+
+import apsw
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mnemic._core import fold
+from mnemic.errors import FilterError, InvalidArgumentError
+from mnemic.model import (
+    All,
+    AnyOf,
+    Field,
+    MemoryEntry,
+    MemoryFilter,
+    MemorySortOrder,
+    MemoryStatus,
+    MemoryType,
+    Not,
+    Op,
+    Test,
+    parse_filter,
+)
+from mnemic.store import SqliteStore
+from mnemic.store.filter_sql import compiled, order_by, register
+from mnemic.waiting import drive
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+ABSENT = "absent"
+"""The entry without the value that a test looks at."""
+
+
+@pytest.fixture
+def search(tmp_path):
+    """Stores what it is given by name, and returns the names that a filter lets through."""
+
+    paths = {}
+
+    def stored(entries):
+        path = str(tmp_path / f"{len(paths)}.db")
+        store = SqliteStore(path)
+        drive(store.add("a", [entry(at, **fields) for at, fields in enumerate(entries.values())]))
+        drive(store.close())
+        return path
+
+    def found(entries, asked):
+        names, key = list(entries), repr(entries)
+        if key not in paths:
+            paths[key] = stored(entries)
+        return {names[at] for at in numbers_found(paths[key], asked)}
+
+    return found
+
+
+def entry(number, **fields):
+    return MemoryEntry(
+        **{
+            "id": UUID(int=number),
+            "agent_id": "a",
+            "content": f"memory {number}",
+            "created_at": NOON,
+            **fields,
+        }
+    )
+
+
+def numbers_found(path, asked, order=MemorySortOrder.CREATED_DESCENDING):
+    condition, values = compiled(parse_filter(asked))
+    connection = apsw.Connection(path)
+    register(connection)
+    try:
+        truths = connection.execute(f"SELECT {condition} FROM agent_memory_entries", values)
+        assert {truth for (truth,) in truths} <= {0, 1}
+        rows = connection.execute(
+            "SELECT id FROM agent_memory_entries WHERE agent_id = ? "
+            f"AND ({condition}) ORDER BY {order_by(order)}",
+            ["a", *values],
+        )
+        return [UUID(bytes=blob).int for (blob,) in rows]
+    finally:
+        connection.close()
+
+
+def metadata(**values):
+    """One entry for each value under the key k, and one that is `ABSENT`."""
+    entries = {name: {"metadata": {"k": value}} for name, value in values.items()}
+    return {**entries, ABSENT: {}}
+
+
+def refusal(asked):
+    with pytest.raises(FilterError) as caught:
+        parse_filter(asked)
+    return str(caught.value)
+
+
+# The tree
+
+
+def test_a_filter_becomes_one_tree_of_typed_values():
+    tree = parse_filter(
+        {
+            "type": {"in": ["fact", MemoryType.EVENT]},
+            "OR": [
+                {"metadata.a.b": 5},
+                {"NOT": {"created_at": {"$gte": "2026-05-01T14:00+02:00"}}},
+            ],
+        }
+    )
+    key = Field("metadata", ("a.b",))
+    created = Test(Field("created_at"), Op.GTE, NOON)
+    assert tree == All(
+        (
+            All((Test(Field("type"), Op.IN, (0, 1)),)),
+            AnyOf((All((Test(key, Op.EQ, 5),)), All((Not(All((All((created,)),))),)))),
+        )
+    )
+
+
+def test_no_filter_and_an_empty_one_let_everything_through(search):
+    assert parse_filter(None) == parse_filter({}) == parse_filter(MemoryFilter()) == All(())
+    assert search({"x": {}}, {}) == {"x"}
+
+
+def test_the_fields_of_a_memory_filter_are_tests_of_the_same_tree():
+    tree = parse_filter(
+        MemoryFilter(
+            types=["event", 0],
+            tags=["a"],
+            any_tags=["b"],
+            min_importance=1,
+            created_after="2026-05-01T12:00:00Z",
+            created_before=datetime(2026, 5, 2),  # noqa: DTZ001 - naive is UTC
+            content_contains="x",
+            where={"role": "user"},
+        )
+    )
+    assert tree == All(
+        (
+            Test(Field("type"), Op.IN, (1, 0)),
+            Test(Field("tags"), Op.ALL, ("a",)),
+            Test(Field("tags"), Op.ANY, ("b",)),
+            Test(Field("importance"), Op.GTE, 1.0),
+            Test(Field("created_at"), Op.GTE, NOON),
+            Test(Field("created_at"), Op.LT, NOON + 12 * HOUR),
+            Test(Field("content"), Op.CONTAINS, "x"),
+            All((Test(Field("role"), Op.EQ, "user"),)),
+        )
+    )
+
+
+def test_a_memory_filter_keeps_its_fields_in_their_final_form():
+    kept = MemoryFilter(types=["FACT"], tags={"a"}, created_after=datetime(2026, 5, 1, 12))  # noqa: DTZ001
+    assert kept.types == (MemoryType.FACT,)
+    assert kept.tags == ("a",)
+    assert kept.created_after == NOON
+    assert (kept.limit, kept.offset, kept.include_forgotten) == (100, 0, False)
+    assert kept.sort_by is MemorySortOrder.CREATED_DESCENDING
+
+
+# Refusals
+
+
+@pytest.mark.parametrize(
+    ("asked", "beginning"),
+    [
+        ([], "filter: found [] (list)"),
+        ({"user_id": "x"}, "user_id: found field 'user_id'"),
+        ({"metadata": "x"}, "metadata: found field 'metadata'"),
+        ({"and": []}, "and: found field 'and'"),
+        ({5: 1}, "5: found field 5"),
+        ({"role": {"like": "x"}}, "role.like: found operator 'like'"),
+        ({"role": {"$$eq": "x"}}, "role.$$eq: found operator '$$eq'"),
+        ({"role": {5: "x"}}, "role.5: found operator 5"),
+        ({"OR": [{}, {"metadata.age": {"gte": [1]}}]}, "OR[1].metadata.age.gte: found [1] (list)"),
+        ({"AND": {"role": "x"}}, "AND: found {'role': 'x'} (dict), allowed: a list"),
+        ({"NOT": []}, "NOT: found [] (list), allowed: a dict"),
+        ({"AND": ["x"]}, "AND[0]: found 'x' (str), allowed: a dict"),
+        ({"OR": [{"NOT": {"AND": [{"x": 1}]}}]}, "OR[0].NOT.AND[0].x: found field 'x'"),
+        ({"role": {"in": "user"}}, "role.in: found 'user' (str), allowed: a list"),
+        ({"role": {"in": ["a", {}]}}, "role.in[1]: found {} (dict)"),
+        ({"role": {"exists": 1}}, "role.exists: found 1 (int), allowed: True or False"),
+        ({"role": {"any": ["x"]}}, "role.any: found any on role, allowed: eq, ne"),
+        ({"tags": "x"}, "tags: found eq on tags, allowed: contains, any, all, exists"),
+        ({"type": {"gt": 0}}, "type.gt: found gt on type"),
+        ({"importance": {"contains": 0}}, "importance.contains: found contains on importance"),
+        ({"type": "fiction"}, "type: found 'fiction' (str), allowed: fact, event"),
+        ({"status": 3}, "status: found 3 (int), allowed: active, archived, superseded"),
+        ({"type": True}, "type: found True (bool)"),
+        ({"id": "x"}, "id: found 'x' (str), allowed: a UUID"),
+        ({"created_at": {"lt": "soon"}}, "created_at.lt: found 'soon' (str), allowed: a datetime"),
+        ({"created_at": 5}, "created_at: found 5 (int)"),
+        ({"updated_at": date(2026, 5, 1)}, "updated_at: found datetime.date(2026, 5, 1) (date)"),
+        ({"expires_at": "0001-01-01T00:00+01:00"}, "expires_at: found '0001-01-01"),
+        ({"metadata.k": NOON}, "metadata.k: found datetime.date"),
+        ({"metadata.k": float("nan")}, "metadata.k: found nan (float)"),
+        ({"importance": {"lt": float("inf")}}, "importance.lt: found inf (float)"),
+        ({"metadata.k": 2**63}, "metadata.k: found 9223372036854775808 (int)"),
+        ({"role": "\ud800"}, "role: found '\\ud800' (str)"),
+        ({"metadata.\ud800": 1}, "metadata.\\ud800: found '\\ud800' (str)"),
+    ],
+)
+def test_a_refusal_names_the_place_what_was_found_and_what_is_allowed(asked, beginning):
+    message = refusal(asked)
+    assert message.startswith(beginning)
+    assert ", allowed: " in message
+
+
+def test_a_filter_error_is_an_invalid_argument():
+    assert issubclass(FilterError, InvalidArgumentError)
+
+
+@pytest.mark.parametrize(
+    ("fields", "beginning"),
+    [
+        ({"types": "fact"}, "types: found 'fact'"),
+        ({"types": ["fact", "x"]}, "types[1]: found 'x'"),
+        ({"tags": ["a", None]}, "tags[1]: found None"),
+        ({"any_tags": [1]}, "any_tags[0]: found 1"),
+        ({"min_importance": 1.01}, "min_importance: found 1.01"),
+        ({"min_importance": float("nan")}, "min_importance: found nan"),
+        ({"min_importance": True}, "min_importance: found True"),
+        ({"created_after": 5}, "created_after: found 5"),
+        ({"created_before": "x"}, "created_before: found 'x'"),
+        ({"content_contains": 5}, "content_contains: found 5"),
+        ({"content_contains": "\udfff"}, "content_contains: found '\\udfff'"),
+        ({"include_forgotten": 1}, "include_forgotten: found 1"),
+        ({"include_forgotten": None}, "include_forgotten: found None"),
+        ({"limit": 0}, "limit: found 0"),
+        ({"limit": 1001}, "limit: found 1001"),
+        ({"limit": True}, "limit: found True"),
+        ({"limit": None}, "limit: found None"),
+        ({"offset": -1}, "offset: found -1"),
+        ({"offset": 1.0}, "offset: found 1.0"),
+        ({"sort_by": "created_descending"}, "sort_by: found 'created_descending'"),
+        ({"where": []}, "where: found []"),
+        ({"where": {"OR": [{"x": 1}]}}, "where.OR[0].x: found field 'x'"),
+    ],
+)
+def test_a_memory_filter_refuses_wrong_values_when_it_is_made(fields, beginning):
+    with pytest.raises(FilterError) as caught:
+        MemoryFilter(**fields)
+    assert str(caught.value).startswith(beginning)
+
+
+def test_limits_and_offsets_may_be_as_large_as_documented():
+    MemoryFilter(limit=1, offset=2**63 - 1)
+    MemoryFilter(limit=1000)
+
+
+def nested(levels):
+    asked = {"role": "x"}
+    for _ in range(levels - 1):
+        asked = {"NOT": asked}
+    return asked
+
+
+def test_filters_may_be_16_deep_and_no_deeper(search):
+    assert search({"x": {"role": "x"}, "y": {"role": "y"}}, nested(16)) == {"y"}
+    assert refusal(nested(17)) == ".".join(["NOT"] * 16) + ": found filters 17 deep, allowed: 16"
+    assert "filters 17 deep" in refusal(nested(100_000))
+
+
+def test_a_filter_that_holds_itself_is_too_deep():
+    asked = {}
+    asked["AND"] = [asked]
+    assert "filters 17 deep" in refusal(asked)
+
+
+def test_a_filter_may_have_256_tests_and_no_more(search):
+    entries = {"0": {"role": "0"}, "255": {"role": "255"}, "256": {"role": "256"}}
+    asked = {"OR": [{"role": f"{number}"} for number in range(256)]}
+    assert search(entries, asked) == {"0", "255"}
+    asked["OR"].append({"role": "256"})
+    assert refusal(asked) == "OR[256].role: found test number 257, allowed: 256 tests"
+
+
+def test_the_fields_of_a_memory_filter_count_as_tests():
+    where = {"OR": [{"role": f"{number}"} for number in range(256)]}
+    MemoryFilter(where=where)
+    with pytest.raises(FilterError, match="test number 257"):
+        MemoryFilter(tags=[], where=where)
+
+
+def test_256_tests_one_inside_the_other_and_side_by_side_stay_within_what_sqlite_can_parse(search):
+    values = {"exists": True, "ne": 5, "nin": [1, "x", None], "contains": "x"}
+    asked = {"AND": [{"metadata.k": values} for _ in range(60)]}
+    for _ in range(14):
+        asked = {"OR": [{"metadata.k": None}, asked]}
+    assert search(metadata(text="xy", number=5), asked) == {"text", ABSENT}
+
+
+def test_lists_may_have_10_000_values_and_no_more(search):
+    words = [f"{number}" for number in range(10_000)]
+    entries = {word: {"role": word} for word in ("0", "9999", "10000")}
+    assert search(entries, {"role": {"in": words}}) == {"0", "9999"}
+    assert search(entries, {"AND": [{}] * 10_000}) == set(entries)
+    assert search(entries, {"NOT": {"AND": [{"OR": []}] * 10_000}}) == set(entries)
+    for asked in ({"role": {"in": [*words, "x"]}}, {"AND": [{}] * 10_001}):
+        assert refusal(asked).endswith(": found 10001 values, allowed: 10000")
+
+
+# AND, OR, NOT
+
+
+def test_all_tests_and_all_names_must_hold(search):
+    entries = {
+        f"{role}{version}": {"role": role, "version": version}
+        for role in "ab"
+        for version in (1, 2)
+    }
+    assert search(entries, {"role": "a", "version": {"gt": 1, "$lt": 3}}) == {"a2"}
+    assert search(entries, {"AND": [{"role": "a"}, {"version": 1}]}) == {"a1"}
+    assert search(entries, {"OR": [{"role": "a"}, {"version": 1}]}) == {"a1", "a2", "b1"}
+    assert search(entries, {"NOT": {"role": "a", "version": 1}}) == {"a2", "b1", "b2"}
+    assert search(entries, {"role": {}}) == set(entries)
+
+
+def test_an_empty_and_is_true_and_an_empty_or_is_false(search):
+    assert search({"x": {}}, {"AND": []}) == {"x"}
+    assert search({"x": {}}, {"OR": []}) == set()
+    assert search({"x": {}}, {"NOT": {"OR": []}}) == {"x"}
+    assert search({"x": {}}, {"NOT": {}}) == set()
+    assert search({"x": {}}, {"OR": [{"OR": []}, {}]}) == {"x"}
+
+
+@pytest.mark.parametrize("field", ["metadata.k", "role", "last_accessed_at", "tags"])
+def test_not_is_plain_negation_for_every_test_even_where_the_value_is_missing(search, field):
+    entries = {
+        "full": {"metadata": {"k": "a"}, "role": "a", "last_accessed_at": NOON, "tags": ["a"]},
+        "null": {"metadata": {"k": None}},
+        ABSENT: {},
+    }
+    value = NOON if field == "last_accessed_at" else "a"
+    tests = [{op: value} for op in ("eq", "ne", "gt", "gte", "lt", "lte", "contains")]
+    tests += [{op: [value]} for op in ("in", "nin", "any", "all")]
+    tests += [{"eq": None}, {"ne": None}, {"nin": [None]}, {"exists": True}, {"exists": False}]
+    asked = [{field: test} for test in tests if fits(field, test)]
+    assert len(asked) >= 5
+    for each in asked:
+        assert search(entries, {"NOT": each}) == set(entries) - search(entries, each)
+
+
+def fits(field, test):
+    try:
+        parse_filter({field: test})
+    except FilterError as error:
+        assert " on " in str(error)  # noqa: PT017
+        return False
+    return True
+
+
+# Missing
+
+
+@pytest.mark.parametrize("field", ["metadata.k", "role", "last_accessed_at", "expires_at"])
+def test_on_a_missing_value_only_four_tests_are_true(search, field):
+    fields = {
+        "role": "b",
+        "last_accessed_at": NOON,
+        "expires_at": NOON,
+        "metadata": {"k": NOON.isoformat()},
+    }
+    entries = {"there": fields, ABSENT: {}, "null": {"metadata": {"k": None}}}
+    there, missing = {"there"}, {ABSENT, "null"}
+    other = "2020-01-01"
+    expected = [
+        ({"exists": True}, there),
+        ({"exists": False}, missing),
+        ({"eq": None}, missing),
+        ({"ne": None}, there),
+        ({"ne": other}, there | missing),
+        ({"nin": [other]}, there | missing),
+        ({"nin": []}, there | missing),
+        ({"nin": [other, None]}, there),
+        ({"nin": [None]}, there),
+        ({"in": [None]}, set()),
+        ({"in": []}, set()),
+        ({"eq": other}, set()),
+        ({"gt": other}, there),
+        ({"gte": other}, there),
+        ({"lt": other}, set()),
+        ({"lte": other}, set()),
+        ({"gte": None}, set()),
+        ({"lte": None}, set()),
+    ]
+    for test, names in expected:
+        assert search(entries, {field: test}) == names, test
+    assert search(entries, {field: None}) == missing
+
+
+def test_lists_are_looked_for_in_vain_where_a_value_is_missing(search):
+    entries = metadata(null=None)
+    for test in (
+        {"contains": "x"},
+        {"contains": None},
+        {"any": [None]},
+        {"all": [None]},
+        {"all": []},
+    ):
+        assert search(entries, {"metadata.k": test}) == set(), test
+
+
+# Types
+
+
+VALUES = {
+    "one": 1,
+    "one_float": 1.0,
+    "true": True,
+    "zero": 0,
+    "false": False,
+    "text": "1",
+    "word": "true",
+    "list": [1],
+    "dict": {"1": 1},
+    "null": None,
+}
+
+
+@pytest.mark.parametrize(
+    ("value", "equal"),
+    [
+        (1, {"one", "one_float"}),
+        (1.0, {"one", "one_float"}),
+        (True, {"true"}),
+        (False, {"false"}),
+        (0, {"zero"}),
+        (-0.0, {"zero"}),
+        ("1", {"text"}),
+        ("true", {"word"}),
+        ("[1]", set()),
+        ('{"1":1}', set()),
+        ("null", set()),
+        (2, set()),
+    ],
+)
+def test_values_are_equal_only_to_values_of_their_kind(search, value, equal):
+    entries = metadata(**VALUES)
+    for same in (value, {"eq": value}, {"in": [value]}, {"in": ["other", value, 77]}):
+        assert search(entries, {"metadata.k": same}) == equal
+    for other in ({"ne": value}, {"nin": [value]}):
+        assert search(entries, {"metadata.k": other}) == set(entries) - equal
+
+
+def test_a_list_of_several_kinds_matches_each_of_them(search):
+    entries = metadata(**VALUES)
+    values = [1, True, "true", None]
+    assert search(entries, {"metadata.k": {"in": values}}) == {"one", "one_float", "true", "word"}
+    assert search(entries, {"metadata.k": {"nin": values}}) == {
+        "zero", "false", "text", "list", "dict",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("test", "names"),
+    [
+        ({"gt": 0}, {"one", "one_float"}),
+        ({"gte": 0.5, "lt": 2}, {"one", "one_float"}),
+        ({"lt": 1}, {"zero"}),
+        ({"gte": "0"}, {"text", "word"}),
+        ({"lt": "true"}, {"text"}),
+        ({"gte": False}, set()),
+        ({"lte": True}, set()),
+        ({"gte": None}, set()),
+    ],
+)
+def test_order_is_between_numbers_or_between_strings_and_never_across(search, test, names):
+    assert search(metadata(**VALUES), {"metadata.k": test}) == names
+
+
+@pytest.mark.parametrize("field", ["importance", "access_count", "version"])
+def test_a_number_field_is_not_compared_with_strings_or_booleans(search, field):
+    entries = {"x": {"importance": 1.0, "access_count": 1, "version": 1}}
+    for value in (1, 1.0):
+        assert search(entries, {field: value}) == {"x"}
+        assert search(entries, {field: {"in": ["1", value]}}) == {"x"}
+    for value in ("1", "1.0", True, None):
+        assert search(entries, {field: value}) == set()
+        assert search(entries, {field: {"in": [value]}}) == set()
+        assert search(entries, {field: {"gte": value}}) == set()
+        assert search(entries, {field: {"ne": value}}) == {"x"}
+        assert search(entries, {field: {"nin": [value]}}) == {"x"}
+
+
+def test_a_text_field_is_not_compared_with_numbers(search):
+    entries = {"x": {"role": "5", "content": "5"}}
+    for field in ("role", "content"):
+        for value in (5, 5.0, True):
+            assert search(entries, {field: value}) == set()
+            assert search(entries, {field: {"lte": value}}) == set()
+            assert search(entries, {field: {"contains": value}}) == set()
+            assert search(entries, {field: {"nin": [value]}}) == {"x"}
+
+
+def test_sensitive_is_a_boolean_and_not_a_number(search):
+    entries = {"open": {}, "secret": {"sensitive": True}}
+    assert search(entries, {"sensitive": True}) == {"secret"}
+    assert search(entries, {"sensitive": {"in": [False]}}) == {"open"}
+    assert search(entries, {"sensitive": 1}) == set()
+    assert search(entries, {"sensitive": {"ne": 1}}) == {"open", "secret"}
+
+
+def test_large_integers_and_floats_are_compared_exactly(search):
+    entries = metadata(safe=2**53, below=2**53 - 1, real=float(2**53))
+    assert search(entries, {"metadata.k": 2**53}) == {"safe", "real"}
+    assert search(entries, {"metadata.k": {"lt": 2**53}}) == {"below"}
+    assert search(entries, {"metadata.k": {"lt": 2**53 + 1}}) == {"safe", "below", "real"}
+    assert search(entries, {"metadata.k": {"in": [2**63 - 1, -(2**63), 2**53 - 1]}}) == {"below"}
+    count = {"x": {"access_count": 2**63 - 1}}
+    assert search(count, {"access_count": 2**63 - 1}) == {"x"}
+    assert search(count, {"access_count": 2.0**63}) == set()
+    assert search(count, {"access_count": {"lt": 2.0**63}}) == {"x"}
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=20))
+def test_every_float_is_found_again(floats):
+    store = SqliteStore(":memory:")
+    try:
+        entries = [entry(at, metadata={"k": number}) for at, number in enumerate(floats)]
+        drive(store.add("a", entries))
+        with store._connections.reading() as connection:
+            for test in ({"eq": floats[0]}, {"in": [floats[0], 0.5]}):
+                condition, values = compiled(parse_filter({"metadata.k": test}))
+                sql = f"SELECT id FROM agent_memory_entries WHERE {condition}"
+                found = {UUID(bytes=blob).int for (blob,) in connection.execute(sql, values)}
+                same = {floats[0], 0.5} if "in" in test else {floats[0]}
+                assert found == {at for at, number in enumerate(floats) if number in same}
+    finally:
+        drive(store.close())
+
+
+# Strings
+
+
+def test_strings_are_equal_by_code_points_and_ordered_by_them(search):
+    words = ["", "Z", "a", "é", "e\u0301", "ﬁ", "\uffff", "😀"]
+    entries = {word: {"role": word or None, "metadata": {"k": word}} for word in words}
+    for pivot in words[1:]:
+        below = {word for word in words if word < pivot}
+        for field, expected in (("metadata.k", below), ("role", below - {""})):
+            assert search(entries, {field: {"lt": pivot}}) == expected
+            assert search(entries, {field: {"lte": pivot}}) == expected | {pivot}
+            assert search(entries, {field: pivot}) == {pivot}
+            assert search(entries, {field: {"in": [pivot]}}) == {pivot}
+
+
+def test_a_nul_in_a_filter_is_an_ordinary_character_that_is_never_stored(search):
+    entries = metadata(a="a", ab="ab")
+    assert search(entries, {"metadata.k": "a\0"}) == set()
+    assert search(entries, {"metadata.k": {"in": ["a\0", "ab"]}}) == {"ab"}
+    assert search(entries, {"metadata.k": {"gt": "a\0"}}) == {"ab"}
+    assert search(entries, {"metadata.k": {"contains": "a\0"}}) == set()
+
+
+def test_contains_finds_parts_whatever_case_and_width_either_side_has(search):
+    texts = {
+        "german": "Die STRASSE",
+        "wide": "Ｎｏ．５",
+        "joined": "ﬁne",
+        "decomposed": "cafe\u0301",
+    }
+    entries = {name: {"content": text, "metadata": {"k": text}} for name, text in texts.items()}
+    for needle, names in [
+        ("straße", {"german"}),
+        ("no.5", {"wide"}),
+        ("ＦＩＮ", {"joined"}),
+        ("CAFÉ", {"decomposed"}),
+        ("", set(texts)),
+        ("%", set()),
+        ("_", set()),
+    ]:
+        assert search(entries, {"content": {"contains": needle}}) == names
+        assert search(entries, {"metadata.k": {"contains": needle}}) == names
+        assert search(entries, MemoryFilter(content_contains=needle)) == names
+
+
+# Lists
+
+
+LISTS = {
+    "none": [],
+    "a": ["a"],
+    "ab": ["a", "b", "a"],
+    "upper": ["A"],
+    "longer": ["ab"],
+}
+
+
+def test_tags_are_found_by_exact_elements(search):
+    entries = {name: {"tags": tags} for name, tags in LISTS.items()}
+    expected = [
+        ({"contains": "a"}, {"a", "ab"}),
+        ({"contains": 1}, set()),
+        ({"any": ["b", "A"]}, {"ab", "upper"}),
+        ({"any": []}, set()),
+        ({"all": ["a", "b"]}, {"ab"}),
+        ({"all": ["a", "a"]}, {"a", "ab"}),
+        ({"all": ["a", None]}, set()),
+        ({"all": []}, set(entries)),
+        ({"exists": True}, set(entries)),
+        ({"exists": False}, set()),
+    ]
+    for test, names in expected:
+        assert search(entries, {"tags": test}) == names, test
+
+
+def test_the_lists_of_a_memory_filter_follow_the_table(search):
+    entries = {name: {"tags": tags} for name, tags in LISTS.items()}
+    assert search(entries, MemoryFilter(tags=["a", "b"])) == {"ab"}
+    assert search(entries, MemoryFilter(any_tags=["b", "A"])) == {"ab", "upper"}
+    assert search(entries, MemoryFilter(tags=[])) == set(entries)
+    assert search(entries, MemoryFilter(any_tags=[])) == set()
+    assert search(entries, MemoryFilter(types=[])) == set()
+    assert search(entries, MemoryFilter(types=["fact"])) == set(entries)
+
+
+def test_metadata_lists_are_found_by_exact_elements_of_the_same_kind(search):
+    entries = metadata(
+        empty=[],
+        mixed=[1, True, None, "x", 2.5, [9], {"k": 9}],
+        ints=[0, 1, 1.0],
+        text="x",
+        dict={"x": "x"},
+    )
+    expected = [
+        ({"contains": "x"}, {"mixed", "text"}),
+        ({"contains": 1}, {"mixed", "ints"}),
+        ({"contains": 1.0}, {"mixed", "ints"}),
+        ({"contains": True}, {"mixed"}),
+        ({"contains": False}, set()),
+        ({"contains": None}, {"mixed"}),
+        ({"contains": 9}, set()),
+        ({"contains": "[9]"}, set()),
+        ({"any": [0, "x"]}, {"mixed", "ints"}),
+        ({"any": [None, False]}, {"mixed"}),
+        ({"any": []}, set()),
+        ({"all": [1, 1.0]}, {"mixed", "ints"}),
+        ({"all": [1, True, None, "x", 2.5]}, {"mixed"}),
+        ({"all": [0, 1]}, {"ints"}),
+        ({"all": [0, 1, False]}, set()),
+        ({"all": []}, {"empty", "mixed", "ints"}),
+    ]
+    for test, names in expected:
+        assert search(entries, {"metadata.k": test}) == names, test
+
+
+def test_a_list_in_the_metadata_equals_no_single_value(search):
+    entries = metadata(list=["a"], text="a")
+    assert search(entries, {"metadata.k": "a"}) == {"text"}
+    assert search(entries, {"metadata.k": {"ne": "a"}}) == {"list", ABSENT}
+    assert search(entries, {"metadata.k": {"gte": ""}}) == {"text"}
+
+
+# Times, ids, types
+
+
+def test_times_are_moments_whatever_zone_or_form_they_are_given_in(search):
+    entries = {
+        "early": {"created_at": NOON - HOUR},
+        "noon": {},
+        "late": {"created_at": NOON + HOUR},
+    }
+    berlin = timezone(2 * HOUR)
+    forms = [NOON, NOON.replace(tzinfo=None), NOON.astimezone(berlin), "2026-05-01T12:00:00"]
+    forms += ["2026-05-01T12:00Z", "2026-05-01T14:00:00.000000+02:00", "20260501T120000Z"]
+    for noon in forms:
+        assert search(entries, {"created_at": noon}) == {"noon"}
+        assert search(entries, {"created_at": {"in": [noon]}}) == {"noon"}
+        assert search(entries, {"updated_at": {"gt": noon}}) == {"late"}
+        assert search(entries, MemoryFilter(created_after=noon)) == {"noon", "late"}
+        assert search(entries, MemoryFilter(created_before=noon)) == {"early"}
+    assert search(entries, {"created_at": "2026-05-01"}) == set()
+
+
+def test_times_are_compared_to_the_microsecond_from_year_1_to_year_9999(search):
+    first, last = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+    entries = {"first": {"created_at": first}, "last": {"created_at": last}}
+    assert search(entries, {"created_at": {"gt": first}}) == {"last"}
+    assert search(entries, {"created_at": {"lte": first}}) == {"first"}
+    assert search(entries, {"created_at": {"lt": last}}) == {"first"}
+
+
+def test_ids_types_and_statuses_are_found_in_every_form(search):
+    entries = {
+        "event": {"type": MemoryType.EVENT, "status": MemoryStatus.ARCHIVED},
+        "plain": {},
+    }
+    for value in (UUID(int=1), str(UUID(int=1)), UUID(int=1).hex):
+        assert search(entries, {"id": value}) == {"plain"}
+        assert search(entries, {"id": {"in": [value, UUID(int=9)]}}) == {"plain"}
+        assert search(entries, {"id": {"nin": [value]}}) == {"event"}
+    for value in (MemoryType.EVENT, 1, "event", "EVENT"):
+        assert search(entries, {"type": value}) == {"event"}
+        assert search(entries, {"type": {"nin": [value]}}) == {"plain"}
+    for value in (MemoryStatus.ARCHIVED, 1, "Archived"):
+        assert search(entries, {"status": {"in": [value]}}) == {"event"}
+
+
+# Keys
+
+
+AWKWARD_KEYS = [
+    "a\"b'c", "", ".", "a.b", "$", "$.a", "[0]", "#-1", "\\", '\\"', "a\\u0062", "\n\t\x01\x7f",
+    "'); DROP TABLE agent_memory_entries; --", "?", ":k", "é", "e\u0301", "😀", " ", "*", '"', '""',
+]  # fmt: skip
+
+
+def test_every_key_finds_its_own_value_and_no_other(search):
+    for key in AWKWARD_KEYS:
+        others = {other: "wrong" for other in AWKWARD_KEYS if other != key}
+        entries = {"right": {"metadata": {key: "v", **others}}, "others": {"metadata": others}}
+        assert search(entries, {f"metadata.{key}": "v"}) == {"right"}
+        assert search(entries, {f"metadata.{key}": {"exists": True}}) == {"right"}
+
+
+def test_a_dotted_key_is_one_key_and_no_path(search):
+    entries = {"flat": {"metadata": {"a.b": 1}}, "deep": {"metadata": {"a": {"b": 1}}}}
+    assert search(entries, {"metadata.a.b": 1}) == {"flat"}
+    assert search(entries, {"metadata.a": {"exists": True}}) == {"deep"}
+
+
+def test_a_key_with_a_nul_is_missing_everywhere(search):
+    entries = {"x": {"metadata": {"": 1, "a": 1}}, "y": {}}
+    for key in ("\0", "\0a", "a\0", "a\0b"):
+        assert search(entries, {f"metadata.{key}": {"exists": False}}) == {"x", "y"}
+        assert search(entries, {f"metadata.{key}": 1}) == set()
+        assert search(entries, {f"metadata.{key}": {"any": [1]}}) == set()
+
+
+def test_keys_and_values_are_bound_and_never_part_of_the_sql():
+    poison = "x'; DROP TABLE agent_memory_entries; --"
+    tests = [{op: poison} for op in ("eq", "ne", "gt", "lte", "contains")]
+    tests += [{op: [poison]} for op in ("in", "nin", "any", "all")]
+    asked = {"AND": [{f"metadata.{poison}": test} for test in tests] + [{"role": poison}]}
+    sql, values = compiled(parse_filter(asked))
+    assert "DROP" not in sql
+    assert sql.count("?") == len(values)
+
+
+def test_types_and_ids_are_found_through_their_indexes(tmp_path):
+    path = str(tmp_path / "a.db")
+    drive(SqliteStore(path).close())
+    connection = apsw.Connection(path)
+    for asked, index in [
+        (MemoryFilter(types=["fact"]), "agent_memory_entries_by_type"),
+        ({"id": UUID(int=1)}, "sqlite_autoindex_agent_memory_entries"),
+        ({"id": {"in": [UUID(int=1)]}}, "sqlite_autoindex_agent_memory_entries"),
+    ]:
+        condition, values = compiled(parse_filter(asked))
+        sql = f"SELECT row FROM agent_memory_entries WHERE agent_id = ? AND {condition}"
+        steps = connection.execute(f"EXPLAIN QUERY PLAN {sql}", ["a", *values])
+        assert index in " ".join(step for *_, step in steps)
+    connection.close()
+
+
+def test_a_poisoned_value_finds_the_entry_that_has_it(search):
+    poison = "x' OR 1=1; DROP TABLE agent_memory_entries; --\"?"
+    entries = {
+        "poisoned": {"role": poison, "metadata": {"k": poison}, "tags": [poison]},
+        ABSENT: {},
+    }
+    assert search(entries, {"role": poison}) == {"poisoned"}
+    assert search(entries, {"metadata.k": {"in": [poison]}}) == {"poisoned"}
+    assert search(entries, {"tags": {"all": [poison]}}) == {"poisoned"}
+
+
+# Order
+
+
+@pytest.mark.parametrize(
+    ("order", "numbers"),
+    [
+        (MemorySortOrder.CREATED_DESCENDING, [3, 1, 2, 4, 5]),
+        (MemorySortOrder.CREATED_ASCENDING, [4, 5, 1, 2, 3]),
+        (MemorySortOrder.IMPORTANCE_DESCENDING, [2, 3, 4, 5, 1]),
+        (MemorySortOrder.ACCESSED_DESCENDING, [1, 5, 2, 3, 4]),
+        (MemorySortOrder.ACCESS_COUNT_DESCENDING, [5, 2, 4, 3, 1]),
+    ],
+)
+def test_ties_go_to_the_newer_then_the_smaller_id_and_missing_values_come_last(
+    tmp_path, order, numbers
+):
+    entries = [
+        entry(4, created_at=NOON - HOUR, access_count=2),
+        entry(5, created_at=NOON - HOUR, access_count=3, last_accessed_at=NOON),
+        entry(2, importance=0.9, access_count=2, last_accessed_at=datetime(1969, 1, 1, tzinfo=UTC)),
+        entry(1, importance=0.1, last_accessed_at=NOON),
+        entry(3, created_at=NOON + HOUR),
+    ]
+    path = str(tmp_path / "a.db")
+    store = SqliteStore(path)
+    drive(store.add("a", entries))
+    drive(store.close())
+    assert numbers_found(path, {}, order) == numbers
+
+
+def test_every_order_ends_with_created_at_descending_and_the_id():
+    for order in MemorySortOrder:
+        assert order_by(order).endswith("id")
+
+
+# Folding
+
+
+@settings(deadline=None)
+@given(st.text(st.characters(exclude_categories=["Cs", "Cn", "Co"])))
+def test_folding_is_that_of_unicodedata(text):
+    composed = unicodedata.normalize("NFKC", text)
+    assert fold(text) == unicodedata.normalize("NFKC", composed.casefold())
+
+
+def test_folding_strips_nothing_and_reaches_a_fixed_point():
+    assert fold("  “ＡＢＣ”, STRAẞE!\n") == "  “abc”, strasse!\n"
+    assert fold("") == ""
+    assert fold(fold("ΐ İ ǰ ℃")) == fold("ΐ İ ǰ ℃")
+    assert fold("Straße " * 10_000) == "strasse " * 10_000
+
+
+def test_folding_refuses_what_is_no_text():
+    with pytest.raises(TypeError):
+        fold(b"text")
+    with pytest.raises(InvalidArgumentError, match="text has a lone surrogate at position 1"):
+        fold("a\ud800")
