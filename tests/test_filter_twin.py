@@ -1,0 +1,340 @@
+"""The twin itself, by hand: a few cases for every line of the truth table."""
+
+# ruff: noqa: RUF001, FBT003 - letters that look alike and bare booleans are the point
+
+from datetime import UTC, datetime, timedelta, timezone
+from uuid import UUID
+
+import pytest
+from filter_twin import matches, ordered
+
+from mnemic.model import MemoryEntry, MemoryStatus, MemoryType
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+ONE = UUID(int=1)
+MICROSECOND = timedelta(microseconds=1)
+
+
+def entry(**fields):
+    given = {"id": ONE, "agent_id": "a", "content": "Tea at noon", "created_at": NOON, **fields}
+    return MemoryEntry(**given)
+
+
+def holds(test, *values, key="m"):
+    """Return for each value whether the test of metadata holds where it is the value."""
+    return [matches({f"metadata.{key}": test}, entry(metadata={key: value})) for value in values]
+
+
+@pytest.mark.parametrize("missing", [{}, {"m": None}, {"n": 1}])
+@pytest.mark.parametrize(
+    ("test", "expected"),
+    [
+        ({"exists": False}, True),
+        ({"exists": True}, False),
+        (None, True),
+        ({"eq": None}, True),
+        ({"ne": None}, False),
+        ({"eq": 1}, False),
+        ({"eq": ""}, False),
+        ({"eq": False}, False),
+        ({"ne": 1}, True),
+        ({"nin": [1, "a"]}, True),
+        ({"nin": []}, True),
+        ({"nin": [None]}, False),
+        ({"nin": [1, None]}, False),
+        ({"in": [None]}, False),
+        ({"in": [1, None]}, False),
+        ({"in": []}, False),
+        ({"gt": 0}, False),
+        ({"gte": 0}, False),
+        ({"lt": 0}, False),
+        ({"lte": 0}, False),
+        ({"lte": None}, False),
+        ({"contains": "a"}, False),
+        ({"contains": ""}, False),
+        ({"contains": None}, False),
+        ({"any": [1]}, False),
+        ({"any": []}, False),
+        ({"all": [1]}, False),
+        ({"all": []}, False),
+    ],
+)
+def test_what_is_missing_or_null_passes_only_the_tests_that_ask_for_it(missing, test, expected):
+    assert matches({"metadata.m": test}, entry(metadata=missing)) is expected
+    assert matches({"NOT": {"metadata.m": test}}, entry(metadata=missing)) is not expected
+
+
+def test_a_field_without_a_value_is_missing_like_a_key():
+    without, with_value = entry(), entry(role="user", last_accessed_at=NOON)
+    assert matches({"role": None, "last_accessed_at": {"exists": False}}, without)
+    assert matches({"role": {"ne": "user"}, "expires_at": {"nin": [NOON]}}, without)
+    assert not matches({"role": {"contains": ""}}, without)
+    assert not matches({"last_accessed_at": {"lte": NOON}}, without)
+    assert not matches({"role": None}, with_value)
+    assert matches({"role": {"exists": True}, "last_accessed_at": {"ne": None}}, with_value)
+
+
+def test_what_is_present_is_never_equal_to_null():
+    values = (0, "", False, [], {})
+    assert holds({"eq": None}, *values) == [False] * 5
+    assert holds({"ne": None}, *values) == [True] * 5
+    assert holds({"in": [None]}, *values) == [False] * 5
+    assert holds({"nin": [None]}, *values) == [True] * 5
+    assert holds({"exists": True}, *values) == [True] * 5
+    assert holds({"exists": False}, *values) == [False] * 5
+
+
+def test_ints_and_floats_compare_as_numbers_and_exactly():
+    assert holds(1, 1, 1.0, 1.5) == [True, True, False]
+    assert holds({"$eq": 1.0}, 1, 1.0) == [True, True]
+    assert holds(0, 0, -0.0) == [True, True]
+    assert holds({"ne": 2}, 2, 2.0, 3) == [False, False, True]
+    assert holds({"in": [1.0, 7]}, 1, 7.0, 2) == [True, True, False]
+    assert holds({"gt": 1}, 1, 1.0, 1.5, 2, -3) == [False, False, True, True, False]
+    assert holds({"gte": 1}, 0.5, 1, 1.0) == [False, True, True]
+    assert holds({"lt": 1.5}, 1, 2) == [True, False]
+    assert holds({"lte": 1.5}, 1.5, 2) == [True, False]
+    assert holds(2**53 + 1, 2**53, float(2**53)) == [False, False]
+    assert holds({"lt": 2**53 + 1}, 2**53, float(2**53)) == [True, True]
+    assert holds({"lt": 10**30}, 1e29, 1e31) == [True, False]
+    assert holds(0.3, 0.3, 0.1 + 0.2) == [True, False]
+
+
+def test_booleans_are_equal_to_booleans_alone():
+    assert holds(True, True, False, 1, 1.0, "true") == [True, False, False, False, False]
+    assert holds(1, True, 1) == [False, True]
+    assert holds({"ne": 0}, False, 0) == [True, False]
+    assert holds({"in": [0, "a"]}, False) == [False]
+    assert holds({"nin": [True]}, 1, True) == [True, False]
+    assert holds({"gt": 0}, True) == [False]
+    assert holds({"contains": 1}, [True], [1.0]) == [False, True]
+    assert matches({"sensitive": True}, entry(sensitive=True))
+    assert not matches({"sensitive": 1}, entry(sensitive=True))
+    assert matches({"sensitive": {"ne": 0}}, entry())
+
+
+def test_strings_are_equal_by_code_points():
+    composed, decomposed = "caf\u00e9", "cafe\u0301"
+    assert holds(composed, composed, decomposed, "Caf\u00e9", "cafe") == [True, False, False, False]
+    assert holds({"in": ["a", ""]}, "a", "A", "", " ") == [True, False, True, False]
+    assert holds({"nin": ["a"]}, "a", "A") == [False, True]
+
+
+def test_strings_are_ordered_by_code_points():
+    assert holds({"gt": "Z"}, "a", "Z", "A", "Za") == [True, False, False, True]
+    assert holds({"lt": "é"}, "z", "é", "𝕬") == [True, False, False]
+    assert holds({"gt": "\uffff"}, "😀", "\ufffd") == [True, False]  # not by UTF-16 units
+    assert holds({"gte": ""}, "", "a") == [True, True]
+    assert holds({"lte": "10"}, "1", "10", "9") == [True, True, False]
+
+
+def test_different_kinds_are_neither_equal_nor_ordered_and_never_an_error():
+    values = (1, 1.5, "1", True, [1], {"1": 1})
+    assert holds("1", *values) == [False, False, True, False, False, False]
+    assert holds({"ne": "1"}, *values) == [True, True, False, True, True, True]
+    assert holds({"gte": "1"}, *values) == [False, False, True, False, False, False]
+    assert holds({"lt": 2}, *values) == [True, True, False, False, False, False]
+    assert holds({"lte": None}, *values) == [False] * 6
+    assert holds({"in": ["1", 1]}, *values) == [True, False, True, False, False, False]
+    assert holds({"contains": "1"}, *values) == [False, False, True, False, False, False]
+    assert holds({"contains": 1}, *values) == [False, False, False, False, True, False]
+    assert holds({"all": []}, *values) == [False, False, False, False, True, False]
+    assert not matches({"role": 5}, entry(role="5"))
+    assert matches({"role": {"ne": 5}, "version": {"ne": "1"}}, entry(role="5"))
+    assert not matches({"importance": {"gt": "0"}}, entry())
+    assert not matches({"version": True}, entry(version=1))
+
+
+@pytest.mark.parametrize(
+    ("text", "part", "expected"),
+    [
+        ("Tea at noon", "TEA AT", True),
+        ("Tea at noon", "", True),
+        ("Tea at noon", "tea  at", False),
+        ("Straße", "STRASSE", True),
+        ("STRASSE", "ße", True),
+        ("Groẞ", "gross", True),
+        ("İstanbul", "i\u0307stanbul", True),
+        ("İstanbul", "istanbul", False),
+        ("ΟΔΟΣ", "οδος", True),
+        ("cafe\u0301", "CAF\u00c9", True),
+        ("ﬁsh", "FIS", True),
+        ("２０ ℃", "20 °c", True),
+        ("100%", "%", True),
+        ("100", "%", False),
+        ("a_b", "_", True),
+        ("ab", "_", False),
+    ],
+)
+def test_contains_on_a_string_is_a_substring_of_the_folded_forms(text, part, expected):
+    assert matches({"content": {"contains": part}}, entry(content=text)) is expected
+    assert holds({"$contains": part}, text) == [expected]
+    assert matches({"speaker": {"contains": part}}, entry(speaker=text)) is expected
+
+
+def test_contains_on_a_list_is_an_exact_element():
+    tagged = entry(tags=["Tea", "noon"])
+    assert matches({"tags": {"contains": "Tea"}}, tagged)
+    assert not matches({"tags": {"contains": "tea"}}, tagged)
+    assert not matches({"tags": {"contains": "no"}}, tagged)
+    assert not matches({"tags": {"contains": ""}}, tagged)
+    assert not matches({"tags": {"contains": 1}}, entry(tags=["1"]))
+    assert holds({"contains": 1}, [1], [1.0], ["1"], [True], [[1]], []) == [
+        True, True, False, False, False, False,
+    ]  # fmt: skip
+    assert holds({"contains": None}, [None], [0], []) == [True, False, False]
+
+
+def test_any_and_all_ask_for_exact_elements():
+    assert holds({"any": ["a", 1]}, ["a"], [1.0, 2], ["A", True], []) == [True, True, False, False]
+    assert holds({"all": ["a", 1]}, ["a", 1.0], ["a"], [1], []) == [True, False, False, False]
+    assert holds({"all": ["a", "a"]}, ["a"]) == [True]
+    assert holds({"any": []}, [], ["a"]) == [False, False]
+    assert holds({"all": []}, [], ["a"]) == [True, True]
+    assert matches({"tags": {"all": ["x", "y"], "any": ["y", "z"]}}, entry(tags=["y", "x"]))
+    assert not matches({"tags": {"all": ["x", "y"]}}, entry(tags=["x"]))
+
+
+def test_an_entry_without_tags_has_an_empty_list_of_them():
+    assert matches({"tags": {"exists": True, "all": []}}, entry())
+    assert not matches({"tags": {"any": ["a"]}}, entry())
+
+
+def test_in_nothing_is_false_and_not_in_nothing_is_true():
+    assert holds({"in": []}, 1, "a", []) == [False] * 3
+    assert holds({"nin": []}, 1, "a", []) == [True] * 3
+
+
+@pytest.mark.parametrize(
+    "noon",
+    [
+        NOON,
+        NOON.replace(tzinfo=None),
+        NOON.astimezone(timezone(timedelta(hours=-5, minutes=-30))),
+        "2026-05-01T12:00:00Z",
+        "2026-05-01T12:00:00",
+        "2026-05-01T14:00+02:00",
+        "2026-05-01T12:00:00.000000+00:00",
+    ],
+)
+def test_times_are_iso_texts_or_datetimes_and_naive_ones_are_utc(noon):
+    just_before, just_after = (
+        entry(created_at=NOON - MICROSECOND),
+        entry(created_at=NOON + MICROSECOND),
+    )
+    three = [just_before, entry(), just_after]
+    for test, expected in (
+        (noon, [False, True, False]),
+        ({"ne": noon}, [True, False, True]),
+        ({"gte": noon}, [False, True, True]),
+        ({"gt": noon}, [False, False, True]),
+        ({"lt": noon}, [True, False, False]),
+        ({"lte": noon}, [True, True, False]),
+        ({"in": [noon, None]}, [False, True, False]),
+        ({"nin": [noon]}, [True, False, True]),
+    ):
+        assert [matches({"created_at": test}, one) for one in three] == expected
+        assert [matches({"updated_at": test}, one) for one in three] == expected
+
+
+def test_a_text_that_looks_like_a_time_is_a_text_in_metadata():
+    assert holds("2026-05-01T12:00:00Z", "2026-05-01T12:00:00Z", "2026-05-01T12:00:00+00:00") == [
+        True,
+        False,
+    ]
+
+
+def test_types_states_and_ids_have_several_spellings():
+    one = entry(type=MemoryType.INSIGHT, status=MemoryStatus.ARCHIVED)
+    for spelling in ("insight", "INSIGHT", 2, MemoryType.INSIGHT):
+        assert matches({"type": spelling}, one)
+        assert matches({"type": {"in": ["fact", spelling]}}, one)
+        assert not matches({"type": {"ne": spelling}}, one)
+    for spelling in ("archived", "Archived", 1, MemoryStatus.ARCHIVED):
+        assert matches({"status": {"eq": spelling}}, one)
+        assert not matches({"status": {"nin": [spelling]}}, one)
+    for spelling in (ONE, str(ONE), ONE.hex.upper()):
+        assert matches({"id": spelling}, one)
+        assert not matches({"id": {"ne": spelling}}, one)
+        assert not matches({"id": spelling}, entry(id=UUID(int=2)))
+
+
+def test_all_names_and_all_operators_must_hold():
+    one = entry(role="user", version=3, metadata={"age": 5})
+    assert matches({}, one)
+    assert matches({"role": "user", "version": {"gt": 2, "$lte": 3}, "metadata.age": 5}, one)
+    assert not matches({"role": "user", "version": 4}, one)
+    assert not matches({"version": {"gt": 2, "lt": 3}}, one)
+
+
+def test_and_or_and_not_are_those_of_logic():
+    one = entry(role="user", speaker="Ann")
+    user, nobody = {"role": "user"}, {"role": "nobody"}
+    assert matches({"AND": []}, one)
+    assert not matches({"OR": []}, one)
+    assert not matches({"NOT": {}}, one)
+    assert matches({"NOT": {"OR": []}}, one)
+    assert matches({"AND": [user, {}], "OR": [nobody, user], "NOT": nobody}, one)
+    assert not matches({"AND": [user, nobody]}, one)
+    assert not matches({"OR": [nobody, nobody]}, one)
+    assert not matches({"speaker": "Bea", "OR": [user]}, one)
+    assert matches({"NOT": {"AND": [{"OR": [user]}, {"NOT": user}]}}, one)
+    assert not matches({"NOT": {"NOT": {"scope": "s"}}}, one)
+
+
+def test_the_rest_of_the_name_is_one_key_whatever_it_holds():
+    for key in ("a.b", "$", "$eq", "[0]", "it's", 'say "so"', "\\", " ", "AND", "\u00e9"):
+        assert holds(1, 1, 2, key=key) == [True, False]
+    nested = entry(metadata={"a": {"b": 1}, "e\u0301": 1})
+    assert not matches({"metadata.a.b": 1}, nested)
+    assert not matches({"metadata.\u00e9": 1}, nested)
+
+
+@pytest.mark.parametrize("name", ["user_id", "agent_id", "embedding", "metadata", "Role"])
+def test_walls_and_unknown_names_are_not_fields(name):
+    with pytest.raises(ValueError, match="is not a field"):
+        matches({name: "a"}, entry())
+
+
+def numbered(number, **fields):
+    return entry(id=UUID(int=number), **fields)
+
+
+def numbers(entries):
+    return [one.id.int for one in entries]
+
+
+def test_newer_and_older_first_with_ties_by_id():
+    later = NOON + MICROSECOND
+    four = [numbered(4), numbered(3, created_at=later), numbered(2), numbered(1, created_at=later)]
+    assert numbers(ordered(four, "CREATED_DESCENDING")) == [1, 3, 2, 4]
+    assert numbers(ordered(four, "CREATED_ASCENDING")) == [2, 4, 1, 3]
+
+
+def test_ids_are_ordered_by_their_bytes():
+    two = [numbered(1 << 120), numbered(255)]
+    assert numbers(ordered(two, "CREATED_DESCENDING")) == [255, 1 << 120]
+
+
+@pytest.mark.parametrize(
+    ("sort_name", "field"),
+    [("IMPORTANCE_DESCENDING", "importance"), ("ACCESS_COUNT_DESCENDING", "access_count")],
+)
+def test_ties_of_the_sort_key_go_to_the_newer_entry_then_to_the_smaller_id(sort_name, field):
+    four = [
+        numbered(5, **{field: 1}),
+        numbered(4, **{field: 1}, created_at=NOON + MICROSECOND),
+        numbered(3, **{field: 0}, created_at=NOON + 2 * MICROSECOND),
+        numbered(2, **{field: 1}),
+    ]
+    assert numbers(ordered(four, sort_name)) == [4, 2, 5, 3]
+
+
+def test_entries_that_were_never_read_come_last_newest_first():
+    four = [
+        numbered(1),
+        numbered(2, last_accessed_at=NOON - MICROSECOND),
+        numbered(3, created_at=NOON + MICROSECOND),
+        numbered(4, last_accessed_at=NOON),
+    ]
+    assert numbers(ordered(four, "ACCESSED_DESCENDING")) == [4, 2, 3, 1]
