@@ -41,7 +41,7 @@ NUMBERS = (
     *(0, 1, -1, 2, 3, 10, 2**53, -(2**53), 2**53 - 1),
     *(0.0, -0.0, 1.0, -1.0, 1.5, 2.0, 0.1, 0.1 + 0.2, 0.3, 1e300, -1e300, 5e-324, float(2**53)),
 )
-BEYOND = (2**53 + 1, -(2**53) - 1, 2**63 - 1, 2**63, -(2**63) - 1, 10**30, -(10**30))
+BEYOND = (2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63))
 """Numbers that a filter may ask for though metadata cannot hold them."""
 
 MICROSECOND = timedelta(microseconds=1)
@@ -466,7 +466,9 @@ def close_numbers(draw):
     stored = draw(numbers)
     close = [stored, float(stored), int(stored), int(stored) + 1, -stored, *BEYOND]
     close += [math.nextafter(stored, bound) for bound in (-1e308, 1e308)]
-    return stored, draw(st.sampled_from(close))
+    # Ints that take more than 64 bits are refused, see test_filter.py.
+    fitting = [one for one in close if isinstance(one, float) or -(2**63) <= one < 2**63]
+    return stored, draw(st.sampled_from(fitting))
 
 
 @PROFILE
