@@ -17,7 +17,16 @@ from mnemic.errors import (
 )
 from mnemic.long_term import RETENTION, LongTermMemory
 from mnemic.memory import Memory
-from mnemic.model import MemoryEntry, MemoryEntryUpdate, MemoryType, Scope, TagUsage
+from mnemic.model import (
+    MemoryEntry,
+    MemoryEntryUpdate,
+    MemoryFilter,
+    MemorySortOrder,
+    MemoryStatus,
+    MemoryType,
+    Scope,
+    TagUsage,
+)
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -499,3 +508,84 @@ def test_a_scope_of_all_users_names_none():
         Scope("a", "alice", all_users=True)
     with pytest.raises(InvalidArgumentError, match="all_users"):
         Scope("a", all_users=True).narrowed(user_id="alice")
+
+
+# Filters
+
+
+def test_filters_find_what_they_describe_in_the_order_they_name():  # R031, R038-R041, R045-R056
+    async def scenario(memory):
+        entries = [
+            entry(
+                f"note {number} Straße",
+                created_at=NOON + timedelta(hours=number),
+                type=MemoryType.EVENT if number % 2 else MemoryType.FACT,
+                importance=number / 10,
+                tags=["even"] if number % 2 == 0 else ["odd", "prime"],
+                metadata={"number": number},
+                last_accessed_at=NOON + timedelta(days=1) if number == 4 else None,
+            )
+            for number in range(10)
+        ]
+        await memory.store_batch(entries)
+        await memory.forget(entries[9].id)
+
+        def numbers(found):
+            return [one.metadata["number"] for one in found]
+
+        async def found(**fields):
+            return numbers(await memory.search_by_filter(MemoryFilter(**fields)))
+
+        assert await found(types=["event"], sort_by=MemorySortOrder.CREATED_ASCENDING) == [
+            1,
+            3,
+            5,
+            7,
+        ]
+        assert await found(tags=["odd", "prime"], min_importance=0.5) == [7, 5]
+        assert await found(any_tags=["even", "prime"], limit=2, offset=1) == [7, 6]
+        assert await found(created_after=NOON, created_before=NOON + timedelta(hours=2)) == [1, 0]
+        assert await found(content_contains="STRASSE", limit=1) == [8]
+        assert await found(include_forgotten=True, limit=1) == [9]
+        assert await found(where={"NOT": {"metadata.number": {"gt": 1}}}) == [1, 0]
+        dicts = await memory.search_by_filter({"metadata.number": {"in": [2, 9]}})
+        assert numbers(dicts) == [2]
+        assert numbers(await memory.get_by_type("fact", 2)) == [8, 6]
+        assert numbers(await memory.get_by_tag("prime")) == [7, 5, 3, 1]
+        assert numbers(await memory.get_recent(2)) == [4, 8]
+        assert numbers(await memory.get_important(2)) == [8, 7]
+        assert await memory.search_by_filter({}, user_id="alice") == []
+
+    run(scenario)
+
+
+def test_archived_memories_are_listed_only_when_a_status_is_asked_for():  # C161
+    async def scenario(memory):
+        await memory.store_batch([entry("kept"), entry("old", status=MemoryStatus.ARCHIVED)])
+        assert [one.content for one in await memory.search_by_filter({})] == ["kept"]
+        asked = await memory.search_by_filter({"NOT": {"status": "active"}})
+        assert [one.content for one in asked] == ["old"]
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("call", "place"),
+    [
+        (
+            lambda memory: memory.search_by_filter({"OR": [{}, {"metadata.age": {"near": 1}}]}),
+            "OR[1]",
+        ),
+        (lambda memory: memory.search_by_filter({"colour": "red"}), "colour"),
+        (lambda memory: memory.get_by_type("opinion"), "opinion"),
+        (lambda memory: memory.get_important(0), "limit"),
+        (lambda memory: memory.get_recent(1001), "limit"),
+    ],
+)
+def test_a_filter_that_cannot_be_understood_names_the_place(call, place):
+    async def scenario(memory):
+        with pytest.raises(InvalidArgumentError) as raised:
+            await call(memory)
+        assert place in str(raised.value)
+
+    run(scenario)

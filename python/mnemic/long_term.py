@@ -3,11 +3,11 @@
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 from uuid import UUID
 
 import msgspec
@@ -30,10 +30,14 @@ from mnemic.model import (
     LongTermMemoryStats,
     MemoryEntry,
     MemoryEntryUpdate,
+    MemoryFilter,
     MemorySearchResult,
+    MemorySortOrder,
+    MemoryType,
     RowBatch,
     Scope,
     UuidFactory,
+    parse_filter,
 )
 from mnemic.model.checks import name, optional_uuid
 from mnemic.protocols import Clock, IdFactory, system_clock
@@ -321,6 +325,73 @@ class LongTermMemory:
         if len(index) * embedder.dimensions < _LONG_SEARCH:
             return self._ranked(index, vector, scope, limit)
         return await computed(lambda: self._ranked(index, vector, scope, limit))
+
+    async def search_by_filter(
+        self,
+        filter: MemoryFilter | Mapping[str, Any],  # noqa: A002 - the document's name
+        *,
+        user_id: str | None = None,
+        all_users: bool = False,
+    ) -> list[MemoryEntry]:
+        """Return the memories that match a filter (R031); nothing of meaning is asked.
+
+        Archived and superseded ones are left out unless the filter asks for a status. Reading a
+        memory this way does not count as an access (C090).
+
+        Args:
+            filter: Fields, or a dict in the grammar of docs/filters.md, which gives the newest 100.
+            user_id: Whose memories; None is those stored without a user.
+            all_users: Everybody's.
+
+        Returns:
+            In the order the filter names; ties go to the newest, then to the smallest id.
+
+        Raises:
+            FilterError: If the filter cannot be understood; the message names the place.
+        """
+        self._check_license()
+        page = filter if isinstance(filter, MemoryFilter) else MemoryFilter(where=filter)
+        expression = parse_filter(page)
+        scope = self.scope_of(user_id, all_users=all_users)
+        # Filters may look at every memory of the agent.
+        return await computed(lambda: drive(self._store.matching(scope, expression, page)))
+
+    async def get_by_type(
+        self,
+        type: MemoryType | str,  # noqa: A002 - the field's name everywhere
+        limit: int = 100,
+        *,
+        user_id: str | None = None,
+        all_users: bool = False,
+    ) -> list[MemoryEntry]:
+        """Return the newest memories of a type (R038)."""
+        wanted = MemoryFilter(types=(MemoryType.parse(type),), limit=limit)
+        return await self.search_by_filter(wanted, user_id=user_id, all_users=all_users)
+
+    async def get_by_tag(
+        self, tag: str, limit: int = 100, *, user_id: str | None = None, all_users: bool = False
+    ) -> list[MemoryEntry]:
+        """Return the newest memories that carry a tag (R039)."""
+        wanted = MemoryFilter(tags=(tag,), limit=limit)
+        return await self.search_by_filter(wanted, user_id=user_id, all_users=all_users)
+
+    async def get_recent(
+        self, limit: int = 10, *, user_id: str | None = None, all_users: bool = False
+    ) -> list[MemoryEntry]:
+        """Return the memories accessed last; after them those never accessed, newest first (R040).
+
+        Nothing counts accesses yet, so this is the newest first, but for entries stored with a
+        `last_accessed_at` of their own.
+        """
+        wanted = MemoryFilter(limit=limit, sort_by=MemorySortOrder.ACCESSED_DESCENDING)
+        return await self.search_by_filter(wanted, user_id=user_id, all_users=all_users)
+
+    async def get_important(
+        self, limit: int = 10, *, user_id: str | None = None, all_users: bool = False
+    ) -> list[MemoryEntry]:
+        """Return the most important memories (R041)."""
+        wanted = MemoryFilter(limit=limit, sort_by=MemorySortOrder.IMPORTANCE_DESCENDING)
+        return await self.search_by_filter(wanted, user_id=user_id, all_users=all_users)
 
     async def update(
         self,

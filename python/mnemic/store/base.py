@@ -9,7 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnemic.licensing import Quota
-from mnemic.model import LongTermMemoryStats, MemoryEntry, RowBatch, Scope
+from mnemic.model import (
+    Expression,
+    LongTermMemoryStats,
+    MemoryEntry,
+    MemoryFilter,
+    RowBatch,
+    Scope,
+)
 
 
 class Store(Protocol):
@@ -66,6 +73,23 @@ class Store(Protocol):
 
     async def get_rows(self, scope: Scope, rows: Sequence[int]) -> dict[int, MemoryEntry]:
         """Return the entries of these rows that the scope has, without their embeddings."""
+        ...
+
+    async def matching(
+        self, scope: Scope, expression: Expression, page: MemoryFilter
+    ) -> list[MemoryEntry]:
+        """Return the entries of a scope for which a filter's tree is true.
+
+        Args:
+            scope: Where to look.
+            expression: From `mnemic.model.parse_filter`.
+            page: Its order, limit, offset and `include_forgotten` are honoured. Archived and
+                superseded entries are left out unless the filter asks for a status.
+
+        Returns:
+            Entries without their embeddings, in a total order: ties go to the newest, then to the
+            smallest id.
+        """
         ...
 
     async def forget(self, scope: Scope, entry_id: UUID, now: datetime) -> bool:

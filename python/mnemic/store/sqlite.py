@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from mnemic.errors import EmbeddingModelMismatchError, InvalidEntryError
 from mnemic.licensing import Quota
 from mnemic.model import (
+    Expression,
     LongTermMemoryStats,
     MemoryEntry,
+    MemoryFilter,
     MemoryStatus,
     RowBatch,
     RowFacts,
@@ -87,6 +89,13 @@ class SqliteStore:
         """Return the entries of these rows that the scope has, without their embeddings."""
         with self._reading() as connection:
             return statements.entries_of_rows(connection, scope, rows)
+
+    async def matching(
+        self, scope: Scope, expression: Expression, page: MemoryFilter
+    ) -> list[MemoryEntry]:
+        """Return the entries of a scope for which a filter's tree is true, ordered and cut."""
+        with self._reading() as connection:
+            return statements.entries_matching(connection, scope, expression, page)
 
     async def forget(self, scope: Scope, entry_id: UUID, now: datetime) -> bool:
         """Mark an entry as forgotten; return False if the scope has none of that id."""

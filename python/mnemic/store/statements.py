@@ -21,14 +21,21 @@ from mnemic.errors import (
 )
 from mnemic.licensing import Quota
 from mnemic.model import (
+    All,
+    AnyOf,
+    Expression,
     LongTermMemoryStats,
     MemoryEntry,
+    MemoryFilter,
     MemoryType,
+    Not,
     RowBatch,
     RowFacts,
     Scope,
     TagUsage,
+    Test,
 )
+from mnemic.store import filter_sql
 from mnemic.store.records import (
     CHANGEABLE,
     COLUMNS,
@@ -141,6 +148,37 @@ def entries_of_rows(
     )
     found = _rows(connection, sql, (*values, _json_array(rows)))
     return {columns[0]: from_row(columns[1:]) for columns in found}
+
+
+def entries_matching(
+    connection: apsw.Connection, scope: Scope, expression: Expression, page: MemoryFilter
+) -> list[MemoryEntry]:
+    """Return the entries of a scope for which a filter's tree is true, ordered and cut as asked.
+
+    Archived and superseded ones are left out unless the filter asks for a status (C161).
+    """
+    where, values = _inside(scope)
+    if not page.include_forgotten:
+        where = f"{where} AND forgotten_at IS NULL"
+    if not _asks_for_status(expression):
+        where = f"{where} AND status = 0"
+    condition, bound = filter_sql.compiled(expression)
+    sql = (
+        f"SELECT {COLUMNS} FROM agent_memory_entries WHERE {where} AND ({condition}) "
+        f"ORDER BY {filter_sql.order_by(page.sort_by)} LIMIT ? OFFSET ?"
+    )
+    found = _rows(connection, sql, (*values, *bound, page.limit, page.offset))
+    return [from_row(columns) for columns in found]
+
+
+def _asks_for_status(expression: Expression) -> bool:
+    match expression:
+        case All(parts) | AnyOf(parts):
+            return any(map(_asks_for_status, parts))
+        case Not(part):
+            return _asks_for_status(part)
+        case Test(field):
+            return field.name == "status"
 
 
 def count(connection: apsw.Connection, scope: Scope) -> int:
