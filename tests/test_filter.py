@@ -802,11 +802,6 @@ def test_ties_go_to_the_newer_then_the_smaller_id_and_missing_values_come_last(
     assert numbers_found(path, {}, order) == numbers
 
 
-def test_every_order_ends_with_created_at_descending_and_the_id():
-    for order in MemorySortOrder:
-        assert order_by(order).endswith("id")
-
-
 # Folding
 
 
