@@ -14,13 +14,28 @@ from mnemic._core import (
 )
 
 if TYPE_CHECKING:
+    from mnemic.licensing import LicenseTier
+    from mnemic.long_term import LongTermMemory
     from mnemic.memory import Memory
-    from mnemic.model import MemoryEntry, MemoryType, SearchHit, SearchResults
+    from mnemic.model import (
+        MemoryEntry,
+        MemoryEntryUpdate,
+        MemoryFilter,
+        MemorySortOrder,
+        MemoryType,
+        SearchHit,
+        SearchResults,
+    )
 
 __all__ = [
     "Hits",
+    "LicenseTier",
+    "LongTermMemory",
     "Memory",
     "MemoryEntry",
+    "MemoryEntryUpdate",
+    "MemoryFilter",
+    "MemorySortOrder",
     "MemoryType",
     "Prior",
     "SearchHit",
@@ -34,8 +49,13 @@ __all__ = [
 ]
 
 _LAZY = {
+    "LicenseTier": "mnemic.licensing",
+    "LongTermMemory": "mnemic.long_term",
     "Memory": "mnemic.memory",
     "MemoryEntry": "mnemic.model",
+    "MemoryEntryUpdate": "mnemic.model",
+    "MemoryFilter": "mnemic.model",
+    "MemorySortOrder": "mnemic.model",
     "MemoryType": "mnemic.model",
     "SearchHit": "mnemic.model",
     "SearchResults": "mnemic.model",

@@ -1,6 +1,5 @@
 """What happens to memories, told to whoever listens."""
 
-import inspect
 import logging
 import threading
 from collections.abc import Awaitable, Callable
@@ -148,7 +147,7 @@ class Events:
         for listener in self._listeners.get(type(event), ()):
             try:
                 outcome = listener(event)
-                if inspect.isawaitable(outcome):
+                if isinstance(outcome, Awaitable):  # inspect takes 12 ms to import
                     await awaited(outcome)
             except Exception:  # noqa: BLE001 - the operation has happened, whatever they do
                 _log.exception("A listener of %s failed", type(event).__name__)

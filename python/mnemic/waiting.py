@@ -7,7 +7,7 @@ with no event loop and no further thread between.
 
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextvars import copy_context
 from typing import Any, Generic, TypeVar
 
@@ -54,6 +54,7 @@ async def awaited(awaitable: Awaitable[Result]) -> Result:
     if not getattr(_this_thread, "is_driving", False):
         return await awaitable
     import asyncio  # noqa: PLC0415 - as above
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - as above
 
     async def outside() -> Result:
         return await awaitable
