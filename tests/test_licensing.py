@@ -177,6 +177,16 @@ def test_a_batch_that_does_not_fit_is_refused_whole():  # C082, C095
 
 
 @pytest.mark.usefixtures("small_quota")
+def test_what_cannot_fit_is_not_embedded():  # R076
+    async def scenario(memory):
+        with pytest.raises(StorageQuotaExceededError):
+            await memory.store(large(101))
+        assert memory.embedder.texts == []
+
+    run(scenario, LicenseTier.TEAMS)
+
+
+@pytest.mark.usefixtures("small_quota")
 def test_what_is_forgotten_counts_until_it_is_deleted():  # C085
     async def scenario(memory):
         one = large(90)

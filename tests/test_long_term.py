@@ -126,6 +126,8 @@ def test_a_batch_is_stored_whole_or_not_at_all_and_in_order():  # R027, C095
         entries = [entry(f"memory {number}") for number in range(20)]
         assert await memory.store_batch(entries) == [each.id for each in entries]
         assert await memory.store_batch([]) == []
+        everything = await memory.retrieve_batch([each.id for each in entries])
+        assert list(everything.values()) == entries
         with pytest.raises(InvalidEntryError, match="memory 1 of the list"):
             await memory.store_batch([entry(), "text"])
         with pytest.raises(DuplicateEntryError):

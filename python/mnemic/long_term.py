@@ -21,6 +21,7 @@ from mnemic.errors import (
     InvalidArgumentError,
     InvalidEntryError,
     MnemicError,
+    StorageQuotaExceededError,
     StoreError,
 )
 from mnemic.events import Events
@@ -55,6 +56,9 @@ MAX_LIMIT = 1000  # C102
 
 # Ranking so many components takes about 200 µs: from there on it goes to a thread (C176).
 _LONG_SEARCH = 2_000_000
+
+# Reading an entry takes about 30 µs; more of them at once go to a thread.
+_FEW_IDS = 16
 
 
 class Found(NamedTuple):
@@ -199,10 +203,11 @@ class LongTermMemory:
         self._check_license()
         if not entries:
             return []
-        begun = time.perf_counter()
-        embedded = await computed(lambda: self._with_embeddings(entries))
-        took = (time.perf_counter() - begun) * 1000
         try:
+            await self._refuse_what_cannot_fit(entries)
+            begun = time.perf_counter()
+            embedded = await computed(lambda: self._with_embeddings(entries))
+            took = (time.perf_counter() - begun) * 1000
             batch = await self._store.add(self.agent_id, embedded, self.license.quota)
         except MnemicError as error:
             self._teller.failed_to_store(error)
@@ -256,7 +261,11 @@ class LongTermMemory:
     ) -> dict[UUID, MemoryEntry]:
         """Return the memories of these ids that a scope has."""
         self._check_license()
-        found = await self._store.get(scope, ids, include_forgotten=include_forgotten)
+        reading = self._store.get(scope, ids, include_forgotten=include_forgotten)
+        if len(ids) <= _FEW_IDS:
+            found = await reading
+        else:
+            found = await computed(lambda: drive(reading))
         for entry in found.values():
             await self._teller.retrieved(entry)
         return found
@@ -543,6 +552,15 @@ class LongTermMemory:
     def scope_of(self, user_id: str | None, *, all_users: bool) -> Scope:
         """Return the scope of one of the agent's users, of nobody, or of all."""
         return Scope(self.agent_id, user_id, all_users=all_users)
+
+    async def _refuse_what_cannot_fit(self, entries: list[MemoryEntry]) -> None:
+        """Look at the quota before embedding (R076); the write itself looks again, for certain."""
+        quota = self.license.quota
+        if quota is not None:
+            used = await self._store.used_bytes(self.agent_id)
+            size = sum(len(entry.content.encode()) for entry in entries)
+            if used + size > quota.limit:
+                raise StorageQuotaExceededError(used, quota.limit, quota.tier)
 
     async def _warn_of_quota(self) -> None:
         limit = self.license.storage_limit
