@@ -591,3 +591,37 @@ def test_a_filter_that_cannot_be_understood_names_the_place(call, place):
         assert place in str(raised.value)
 
     run(scenario)
+
+
+# A person's wish to be forgotten
+
+
+def test_all_of_a_user_is_deleted_and_nothing_of_another(tmp_path):  # C187
+    async def scenario(memory):
+        hers = [entry(f"hers {number}", user_id="alice") for number in range(5)]
+        archived = entry("archived", user_id="alice", status=MemoryStatus.ARCHIVED)
+        others = [entry("his", user_id="bob"), entry("nobody's")]
+        await memory.store_batch([*hers, archived, *others])
+        await memory.forget(hers[0].id, user_id="alice")
+        assert await memory.delete_all(user_id="alice") == 5
+        assert await memory.delete_all(user_id="alice") == 0
+        assert await memory.search_semantic("hers", min_similarity=0, user_id="alice") == []
+        assert await memory.restore(hers[1].id, user_id="alice")
+        assert await memory.delete_all(user_id="alice", permanent=True) == 6
+        ids = [one.id for one in (*hers, archived)]
+        assert await memory.retrieve_batch(ids, all_users=True, include_forgotten=True) == {}
+        assert await memory.count() == 2
+        assert (await memory.get_stats()).storage_bytes_used == len("hisnobody's")
+
+    run(scenario, tmp_path / "a.db")
+
+
+def test_the_front_door_deletes_all_of_a_scope_and_no_more():
+    with Memory(":memory:", embedder=WordEmbedder()) as memory:
+        for session in ("one", "two"):
+            memory.add_many(["a", "b"], user_id="alice", session_id=session)
+        memory.add("c")
+        assert memory.scoped(user_id="alice").delete_all(session_id="one") == 2
+        assert memory.count(user_id="alice") == 2
+        assert memory.delete_all(permanent=True) == 1
+        assert (memory.count(), memory.count(user_id="alice")) == (0, 2)

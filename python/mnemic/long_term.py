@@ -501,6 +501,31 @@ class LongTermMemory:
         await self._follow()
         return restored
 
+    async def delete_all(self, *, user_id: str | None, permanent: bool = False) -> int:
+        """Forget all memories of a user, archived and superseded ones included (C187).
+
+        Args:
+            user_id: Whose; None is those stored without a user.
+            permanent: Delete them for good, and those forgotten before too.
+
+        Returns:
+            How many memories that were.
+        """
+        return await self.delete_all_in(
+            self.scope_of(user_id, all_users=False), permanent=permanent
+        )
+
+    async def delete_all_in(self, scope: Scope, *, permanent: bool) -> int:
+        """Forget all memories of a scope, or delete them for good; return how many."""
+        self._check_license()
+        if permanent:
+            count = await self._store.delete_all(scope)
+        else:
+            count = await self._store.forget_all(scope, self.now())
+        await self._follow()
+        self._teller.emptied(scope, count, permanent=permanent)
+        return count
+
     async def purge_expired(self) -> int:
         """Delete for good what was forgotten more than 90 days ago, of all users.
 

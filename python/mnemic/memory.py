@@ -328,6 +328,29 @@ class ScopedMemory:
         if not drive(self._long_term.forget_in(scope, entry_id, permanent=permanent)):
             raise _not_found(entry_id, scope)
 
+    def delete_all(
+        self,
+        *,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        session_id: str | None = None,
+        permanent: bool = False,
+    ) -> int:
+        """Delete all memories of a scope: of a user, of nobody, or of a part of theirs.
+
+        Args:
+            user_id: Whose; None is those stored without a user.
+            project_id: Only those of this project.
+            session_id: Only those of this session.
+            permanent: Delete records, vectors and links too, also of memories deleted before; they
+                cannot be restored.
+
+        Returns:
+            How many memories that were.
+        """
+        scope = self._scope.narrowed(user_id, project_id, session_id)
+        return drive(self._long_term.delete_all_in(scope, permanent=permanent))
+
     def restore(
         self,
         id: UUID | str,  # noqa: A002 - the field's name everywhere

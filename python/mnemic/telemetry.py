@@ -13,7 +13,7 @@ from mnemic.events import (
     MemoryStoredEvent,
     MemoryUpdatedEvent,
 )
-from mnemic.model import MemoryEntry
+from mnemic.model import MemoryEntry, Scope
 from mnemic.protocols import Clock
 
 SLOW_EMBEDDING_MS = 1000
@@ -145,6 +145,10 @@ class Teller:
                 timestamp=self._now(),
             )
             await self._events.publish(event)
+
+    def emptied(self, scope: Scope, count: int, *, permanent: bool) -> None:
+        """Tell that all memories of a scope were forgotten, or deleted for good."""
+        _log.info("%d memory entries forgotten for %s, permanent=%s", count, scope, permanent)
 
     async def used(self, used: int, limit: int) -> None:
         """Warn once when usage passes 80, 90 or 95 %, again only after it fell by 5 (C086)."""

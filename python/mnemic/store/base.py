@@ -108,6 +108,14 @@ class Store(Protocol):
         """
         ...
 
+    async def forget_all(self, scope: Scope, now: datetime) -> int:
+        """Mark all entries of a scope as forgotten that are not; return how many."""
+        ...
+
+    async def delete_all(self, scope: Scope) -> int:
+        """Delete all entries of a scope for good, forgotten or not; return how many."""
+        ...
+
     async def purge(self, agent_id: str, oldest: datetime) -> int:
         """Delete for good what was forgotten before `oldest`; return how many entries."""
         ...

@@ -111,6 +111,15 @@ class SqliteStore:
         """Delete an entry for good; return False if the scope has none of that id."""
         return await self._write(lambda on: statements.delete(on, scope, entry_id))
 
+    async def forget_all(self, scope: Scope, now: datetime) -> int:
+        """Mark all entries of a scope as forgotten that are not; return how many."""
+        time = to_microseconds(now)
+        return await self._write(lambda on: statements.forget_all(on, scope, time))
+
+    async def delete_all(self, scope: Scope) -> int:
+        """Delete all entries of a scope for good, forgotten or not; return how many."""
+        return await self._write(lambda on: statements.delete_all(on, scope))
+
     async def purge(self, agent_id: str, oldest: datetime) -> int:
         """Delete for good what was forgotten before `oldest`; return how many entries."""
         time = to_microseconds(oldest)

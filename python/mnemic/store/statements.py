@@ -378,6 +378,27 @@ def delete(connection: apsw.Connection, scope: Scope, entry_id: UUID) -> bool:
     )
 
 
+def forget_all(connection: apsw.Connection, scope: Scope, now: int) -> int:
+    """Mark all entries of a scope as forgotten that are not; return how many."""
+    where, values = _inside(scope)
+    forgotten = _rows(
+        connection,
+        f"UPDATE agent_memory_entries SET forgotten_at = ? "
+        f"WHERE {where} AND forgotten_at IS NULL RETURNING row, id",
+        (now, *values),
+    )
+    if forgotten:
+        changed = [(row, entry_id) for row, entry_id in forgotten]
+        _log_changes(connection, scope.agent_id, changed, "forget", None)
+    return len(forgotten)
+
+
+def delete_all(connection: apsw.Connection, scope: Scope) -> int:
+    """Delete all entries of a scope, forgotten or not; return how many."""
+    where, values = _inside(scope)
+    return _delete(connection, scope.agent_id, where, values)
+
+
 def purge(connection: apsw.Connection, agent_id: str, oldest: int) -> int:
     """Delete what was forgotten before `oldest`; return how many entries that were."""
     where = "agent_id = ? AND forgotten_at < ?"
