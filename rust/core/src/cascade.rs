@@ -35,6 +35,9 @@ const PRIOR_SLACK: f64 = 1e-6;
 /// With smaller weights the units of the bounds would leave the range of float64.
 const LEAST_WEIGHT: f64 = 1e-30;
 
+/// With smaller units priors would lose digits in float32, whose least normal number is 1.2e-38.
+const LEAST_UNITS: f64 = 1e-30;
+
 /// Where a prior in the units of the bounds would pass this, bounds are not used.
 const MOST_PRIOR: f64 = 1e30;
 
@@ -59,9 +62,11 @@ impl<'a> Formula<'a> {
 
     /// Whether bounds in float32 can carry this formula for a query.
     pub(crate) fn is_boundable(&self, probe: &Probe) -> bool {
-        let most = self.prior.map_or(0.0, |prior| f64::from(prior.most));
-        self.weight >= LEAST_WEIGHT
-            && (self.prior.is_none() || most.max(1.0) * self.units(probe) < MOST_PRIOR)
+        let carries = |prior: &PriorRows| {
+            let units = self.units(probe);
+            units > LEAST_UNITS && f64::from(prior.most).max(1.0) * units < MOST_PRIOR
+        };
+        self.weight >= LEAST_WEIGHT && self.prior.is_none_or(carries)
     }
 
     /// What the bounds of a score of at least `threshold` reach at `stage`.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::Error;
 use crate::index::{Snapshot, VectorRows};
 use crate::resolved::Resolved;
+use crate::simd::EIGHT;
 
 /// A number for each of some ids, added to their scores; other ids have 0.
 ///
@@ -60,16 +61,17 @@ impl Prior {
 }
 
 impl PriorRows {
-    /// One value for each row of the segment at `position`.
+    /// One value for each row that the segment at `position` has room for.
     pub(crate) fn segment(&self, position: usize) -> &[f32] {
         &self.segments[position]
     }
 }
 
 fn resolve(entries: &[(i64, f32)], vectors: &VectorRows) -> PriorRows {
-    let empty = |len: usize| vec![0.0; len].into();
-    let mut segments: Vec<Box<[f32]>> =
-        vectors.segments.iter().map(|view| empty(view.len)).collect();
+    // Rows are bounded eight at a time, so those are looked at too that a writer adds meanwhile.
+    let empty = |rows: usize| vec![0.0; rows.next_multiple_of(EIGHT)].into();
+    let capacities = vectors.segments.iter().map(|view| view.segment.capacity());
+    let mut segments: Vec<Box<[f32]>> = capacities.map(empty).collect();
     let mut most = 0.0_f32;
     for (id, value) in entries {
         let Some(place) = vectors.places.get(*id) else { continue };

@@ -304,6 +304,46 @@ fn a_million_overwrites_of_a_thousand_ids_stay_small() {
 }
 
 #[test]
+fn priors_are_searched_while_rows_are_added() {
+    let (dim, rows) = (8, 103_i64);
+    let map = VectorMap::new(dim, Metric::InnerProduct).expect("a valid dimension");
+    let ids: Vec<i64> = (0..rows).collect();
+    map.replace(&ids, &numbers(41, dim * 103)).expect("valid");
+    let prior = Prior::new(&[7], &[1e6]).expect("finite");
+    let queries = numbers(42, 5 * dim);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let row = numbers(43, dim);
+            (rows..rows + 20_000).for_each(|id| map.upsert(&[id], &row).expect("valid"));
+        });
+        for turn in 0..2_000 {
+            let search = Search { k: 3, prior: Some(&prior), ..Search::default() };
+            let count = [1, 5][turn % 2] * dim;
+            for hits in map.search(&queries[..count], &search).expect("valid") {
+                assert_eq!(hits[0].id, 7);
+            }
+            let search = Search { min_score: 1e5, ..search };
+            assert_eq!(map.count(&queries[..dim], &search).expect("valid"), [1]);
+        }
+    });
+}
+
+#[test]
+fn a_prior_decides_where_its_unit_leaves_the_range_of_float32() {
+    let (dim, rows) = (8, 400);
+    let map = VectorMap::new(dim, Metric::InnerProduct).expect("a valid dimension");
+    let ids: Vec<i64> = (0..rows).collect();
+    let first = |id: &i64| if *id == 7 { -1e-12 } else { 1e-12 * (1.0 + *id as f32 / 400.0) };
+    let vectors: Vec<f32> =
+        ids.iter().flat_map(|id| [first(id), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]).collect();
+    map.replace(&ids, &vectors).expect("valid");
+    let prior = Prior::new(&[7], &[3e38]).expect("finite");
+    let query = [3e38, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
+    let search = Search { k: 1, weight: 1e8, prior: Some(&prior), ..Search::default() };
+    assert_eq!(map.search(&query, &search).expect("valid")[0][0].id, 7);
+}
+
+#[test]
 fn background_compaction_loses_no_write_that_runs_beside_it() {
     let (dim, ids, turns) = (384, 20_000_usize, 30_000_usize);
     let map = VectorMap::new(dim, Metric::InnerProduct).expect("a valid dimension");

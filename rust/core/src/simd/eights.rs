@@ -71,7 +71,10 @@ pub(super) fn bound<I: Instructions>(
             continue;
         }
         let start = chunk.start_of(block);
-        let bits = if let Some(lines) = rows.block(start / EIGHT) {
+        // A row's codes are there before its bound, so a block may lack the last one's.
+        let bits = if start + EIGHT <= filled
+            && let Some(lines) = rows.block(start / EIGHT)
+        {
             bound_block(cpu, rows, lines, start, limit, uppers)
         } else {
             let count = EIGHT.min(filled - start);
