@@ -225,7 +225,9 @@ impl<'a> Cascade<'a> {
         }
         uppers.fill(f32::NEG_INFINITY);
         self.probes.chunks(EIGHT).fold(0, |mask, probes| {
-            let limits: Vec<Limit<'_>> = probes.iter().map(limit).collect();
+            let limits: [_; EIGHT] =
+                std::array::from_fn(|at| limit(&probes[at.min(probes.len() - 1)]));
+            let limits = &limits[..probes.len()];
             let mut of_each = [[0.0; CHUNK]; EIGHT];
             let masks = if limits.len() < LEAST_MANY {
                 let alone = limits.iter().zip(&mut of_each);
@@ -233,7 +235,7 @@ impl<'a> Cascade<'a> {
                     mask | self.kernel.bound(rows, chunk, limit, uppers)
                 })
             } else {
-                let masks = self.kernel.bound_many(rows, chunk, &limits, &mut of_each);
+                let masks = self.kernel.bound_many(rows, chunk, limits, &mut of_each);
                 masks.into_iter().fold(0, |all, mask| all | mask)
             };
             of_each[..limits.len()].iter().for_each(|next| raise(uppers, next));

@@ -1,7 +1,7 @@
 //! A scan: every row in play is bounded by its shortest codes, then rows go on, best first.
 //!
-//! The most promising rows so far go on through all stages as soon as their segment has been looked
-//! over, so that at the end the threshold is nearly final before any other row is looked at
+//! The most promising rows so far go on through all stages after each group of segments, so that at
+//! the end the threshold is nearly final before any other row is looked at
 //! again: taken in the order of the scan, more than twice as many rows go on (`docs/kernel.md`).
 
 use std::cell::RefCell;
@@ -10,7 +10,7 @@ use std::collections::BinaryHeap;
 
 use crate::cascade::{Cascade, Here, LEAST_MANY, chunks_of};
 use crate::probe::{Probe, Stage};
-use crate::segment::{SegmentView, set_bits};
+use crate::segment::{SEGMENT_ROWS, SegmentView, set_bits};
 use crate::selection::SegmentRows;
 use crate::simd::{CHUNK, EIGHT, Kernel, Limit, Uppers};
 
@@ -154,7 +154,8 @@ fn take_room() -> Vec<f32> {
 
 fn leave_room(room: Vec<f32>) {
     ROOM.with_borrow_mut(|rooms| {
-        if rooms.len() < EIGHT && room.len() <= GROUP_BOUNDS {
+        // A group ends with the segment that fills it, so it may be larger by one segment.
+        if rooms.len() < EIGHT && room.len() <= GROUP_BOUNDS + SEGMENT_ROWS {
             rooms.push(room);
         }
     });
