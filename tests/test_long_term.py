@@ -392,6 +392,7 @@ def test_a_hundred_stores_at_once_are_all_there_and_all_found(tmp_path):  # R122
         ids = await asyncio.gather(*map(memory.store, entries))
         assert ids == [one.id for one in entries]
         assert await memory.count() == 100
+        assert (await memory.get_stats()).total_embeddings_generated == 100
         found = await memory.search_semantic("memory", 1000, 0)
         assert {hit.entry.id for hit in found} == set(ids)
 

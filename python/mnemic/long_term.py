@@ -128,6 +128,7 @@ class LongTermMemory:
         self._teller = Teller(agent_id, self.events, clock, tells_content=log_content)
         self._catching_up = threading.Lock()
         self._unembedded: set[int] = set()
+        self._counting = threading.Lock()
         self._embedded = 0
         self._embedding_seconds = 0.0
         self._store = SqliteStore(url)
@@ -702,8 +703,9 @@ class LongTermMemory:
             raise
         except Exception as error:
             raise EmbeddingError(f"the embedder {self.embedder.model!r} failed: {error}") from error
-        self._embedded += len(texts)
-        self._embedding_seconds += time.perf_counter() - begun
+        with self._counting:  # several threads embed at once
+            self._embedded += len(texts)
+            self._embedding_seconds += time.perf_counter() - begun
         expected = (len(texts), self.embedder.dimensions)
         if vectors.shape != expected:
             raise EmbeddingError(

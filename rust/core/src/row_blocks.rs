@@ -304,6 +304,8 @@ impl CodedRowsAppender {
 mod tests {
     use super::*;
     use crate::append_buffer::Filling;
+    use crate::quant::Plane;
+    use crate::simd::{CHUNK, Chunk, Limit, kernel};
 
     fn rows_of(rows: usize, lines: usize, order: Order) -> (Arc<RowBlocks>, RowAppender) {
         let bytes = RowBlocks::lines_for(rows, lines) * size_of::<Line>();
@@ -346,6 +348,20 @@ mod tests {
                 assert_eq!(lines, read(&blocks, *row));
             }
         }
+    }
+
+    #[test]
+    fn a_row_whose_bound_is_not_there_yet_holds_up_no_reader() {
+        let mut parts = RegionParts::of(&CodedRows::sizes(8, 1), Filling::RowByRow);
+        let (coded, mut appender) = CodedRows::new(&mut parts, Packing::Nibbles, 8, 1);
+        (0..7).for_each(|row| appender.append(&row_of(1, row), RowBound::UNBOUNDED));
+        appender.rows.append(&row_of(1, 7));
+        let plane = Plane::signed_bytes(&[1.0; 128], 1.0);
+        let limit = Limit::new(Packing::Nibbles, &plane, 0.0, None);
+        let (chunk, kernel) = (Chunk { number: 0, wanted: 0x7f }, kernel().expect("a kernel"));
+        assert_eq!(kernel.bound(&coded, chunk, &limit, &mut [0.0; CHUNK]), 0x7f);
+        let masks = kernel.bound_many(&coded, chunk, &[limit; 8], &mut [[0.0; CHUNK]; 8]);
+        assert_eq!(masks, [0x7f; 8]);
     }
 
     #[test]
