@@ -22,6 +22,7 @@ from mnemic.model import (
     MemorySortOrder,
     MemoryStatus,
     MemoryType,
+    NewEntry,
     Not,
     Op,
     Test,
@@ -46,7 +47,7 @@ def search(tmp_path):
     def stored(entries):
         path = str(tmp_path / f"{len(paths)}.db")
         store = SqliteStore(path)
-        drive(store.add("a", [entry(at, **fields) for at, fields in enumerate(entries.values())]))
+        keep(store, [entry(at, **fields) for at, fields in enumerate(entries.values())])
         drive(store.close())
         return path
 
@@ -57,6 +58,11 @@ def search(tmp_path):
         return {names[at] for at in numbers_found(paths[key], asked)}
 
     return found
+
+
+def keep(store, entries):
+    new = [NewEntry(entry) for entry in entries]
+    drive(store.add("a", new, now=NOON, is_import=True))
 
 
 def entry(number, **fields):
@@ -525,7 +531,7 @@ def test_every_float_is_found_again(floats):
     store = SqliteStore(":memory:")
     try:
         entries = [entry(at, metadata={"k": number}) for at, number in enumerate(floats)]
-        drive(store.add("a", entries))
+        keep(store, entries)
         with store._connections.reading() as connection:
             for test in ({"eq": floats[0]}, {"in": [floats[0], 0.5]}):
                 condition, values = compiled(parse_filter({"metadata.k": test}))
@@ -797,7 +803,7 @@ def test_ties_go_to_the_newer_then_the_smaller_id_and_missing_values_come_last(
     ]
     path = str(tmp_path / "a.db")
     store = SqliteStore(path)
-    drive(store.add("a", entries))
+    keep(store, entries)
     drive(store.close())
     assert numbers_found(path, {}, order) == numbers
 

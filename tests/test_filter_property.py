@@ -16,7 +16,7 @@ from filter_twin import matches, ordered
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
-from mnemic.model import MemoryEntry, MemoryStatus, MemoryType
+from mnemic.model import MemoryEntry, MemoryStatus, MemoryType, NewEntry
 from mnemic.model.filter import MemoryFilter, MemorySortOrder, parse_filter
 from mnemic.store import SqliteStore, filter_sql
 from mnemic.waiting import drive
@@ -337,8 +337,8 @@ class File:
     def keep(self, memories):
         """Store the memories for an agent of their own; return its name."""
         agent = f"agent {next(self.numbers)}"
-        owned = [msgspec.structs.replace(entry, agent_id=agent) for entry in memories]
-        drive(self.store.add(agent, owned))
+        owned = [NewEntry(msgspec.structs.replace(entry, agent_id=agent)) for entry in memories]
+        drive(self.store.add(agent, owned, now=NOON, is_import=True))
         return agent
 
     def judge(self, agent, given_filter):

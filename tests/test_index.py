@@ -7,6 +7,7 @@ from mnemic.index import NativeIndex
 from mnemic.index.native import MOST_SELECTIONS
 from mnemic.model import RowBatch, RowFacts, Scope
 
+NOW = 1_000_000
 QUERY = np.array([1, 0], dtype=np.float32)
 
 
@@ -28,7 +29,7 @@ def index(*rows):
 
 
 def rows_found(of, scope, limit=100):
-    return [ranked.row for ranked in of.search(QUERY, scope, limit)]
+    return [ranked.row for ranked in of.search(QUERY, scope, limit, NOW)]
 
 
 @pytest.mark.parametrize(

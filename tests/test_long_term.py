@@ -15,7 +15,7 @@ from mnemic.errors import (
     InvalidEntryError,
     StoreClosedError,
 )
-from mnemic.long_term import RETENTION, LongTermMemory
+from mnemic.long_term import LongTermMemory
 from mnemic.memory import Memory
 from mnemic.model import (
     MemoryEntry,
@@ -27,6 +27,7 @@ from mnemic.model import (
     Scope,
     TagUsage,
 )
+from mnemic.repository import RETENTION
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 

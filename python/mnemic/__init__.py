@@ -14,13 +14,16 @@ from mnemic._core import (
 )
 
 if TYPE_CHECKING:
+    from mnemic.async_memory import AsyncMemory
     from mnemic.licensing import LicenseTier
     from mnemic.long_term import LongTermMemory
     from mnemic.memory import Memory
     from mnemic.model import (
+        LinkType,
         MemoryEntry,
         MemoryEntryUpdate,
         MemoryFilter,
+        MemoryLink,
         MemorySortOrder,
         MemoryType,
         SearchHit,
@@ -28,13 +31,16 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "AsyncMemory",
     "Hits",
     "LicenseTier",
+    "LinkType",
     "LongTermMemory",
     "Memory",
     "MemoryEntry",
     "MemoryEntryUpdate",
     "MemoryFilter",
+    "MemoryLink",
     "MemorySortOrder",
     "MemoryType",
     "Prior",
@@ -49,12 +55,15 @@ __all__ = [
 ]
 
 _LAZY = {
+    "AsyncMemory": "mnemic.async_memory",
     "LicenseTier": "mnemic.licensing",
+    "LinkType": "mnemic.model",
     "LongTermMemory": "mnemic.long_term",
     "Memory": "mnemic.memory",
     "MemoryEntry": "mnemic.model",
     "MemoryEntryUpdate": "mnemic.model",
     "MemoryFilter": "mnemic.model",
+    "MemoryLink": "mnemic.model",
     "MemorySortOrder": "mnemic.model",
     "MemoryType": "mnemic.model",
     "SearchHit": "mnemic.model",

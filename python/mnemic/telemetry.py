@@ -53,6 +53,10 @@ class Teller:
         """Tell that a write failed; the error itself goes to the caller."""
         _log.error("Failed to store memory entry: %s", error)
 
+    def will_embed_later(self, count: int, error: Exception) -> None:
+        """Tell that memories are stored without vectors for now (C172)."""
+        _log.warning("%d memory entries are stored without vectors for now: %s", count, error)
+
     async def stored(
         self, entries: Sequence[MemoryEntry], embedded: Collection[UUID], milliseconds: float
     ) -> None:
@@ -137,7 +141,22 @@ class Teller:
             self._agent_id,
             permanent,
         )
-        if self._events.is_heard(MemoryForgottenEvent):
+        await self._publish_forgotten([entry_id], permanent=permanent)
+
+    async def emptied(self, scope: Scope, ids: Sequence[UUID], *, permanent: bool) -> None:
+        """Tell that all memories of a scope were forgotten, or deleted for good."""
+        _log.info("%d memory entries forgotten for %s, permanent=%s", len(ids), scope, permanent)
+        await self._publish_forgotten(ids, permanent=permanent)
+
+    async def purged(self, ids: Sequence[UUID]) -> None:
+        """Tell that memories were deleted for good because their time was over."""
+        _log.info("%d memory entries purged for agent %s", len(ids), self._agent_id)
+        await self._publish_forgotten(ids, permanent=True)
+
+    async def _publish_forgotten(self, ids: Sequence[UUID], *, permanent: bool) -> None:
+        if not self._events.is_heard(MemoryForgottenEvent):
+            return
+        for entry_id in ids:
             event = MemoryForgottenEvent(
                 agent_id=self._agent_id,
                 entry_id=entry_id,
@@ -145,10 +164,6 @@ class Teller:
                 timestamp=self._now(),
             )
             await self._events.publish(event)
-
-    def emptied(self, scope: Scope, count: int, *, permanent: bool) -> None:
-        """Tell that all memories of a scope were forgotten, or deleted for good."""
-        _log.info("%d memory entries forgotten for %s, permanent=%s", count, scope, permanent)
 
     async def used(self, used: int, limit: int) -> None:
         """Warn once when usage passes 80, 90 or 95 %, again only after it fell by 5 (C086)."""

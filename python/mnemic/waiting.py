@@ -9,8 +9,10 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from concurrent.futures import Future
 from contextvars import copy_context
-from typing import Any, Generic, TypeVar
+from functools import wraps
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
+Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 _this_thread = threading.local()
@@ -87,3 +89,20 @@ def drive(coroutine: Coroutine[Any, None, Result]) -> Result:
         _this_thread.is_driving = outer
         coroutine.close()
     raise RuntimeError("this coroutine needs an event loop and cannot be driven without one")
+
+
+def driven(
+    method: Callable[Concatenate[Any, Parameters], Coroutine[Any, Any, Result]],
+) -> Callable[Concatenate[Any, Parameters], Result]:
+    """Return a plain method that drives a coroutine method; it has its signature and docstring.
+
+    Args:
+        method: It is called with an object of another class, so it may only use what both have.
+    """
+
+    @wraps(method)
+    def call(this: Any, /, *args: Parameters.args, **named: Parameters.kwargs) -> Result:
+        return drive(method(this, *args, **named))
+
+    call.__qualname__ = method.__qualname__.removeprefix("Async")
+    return call

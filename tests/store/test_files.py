@@ -58,7 +58,7 @@ def test_deleting_an_entry_takes_its_vectors_and_links_along(tmp_path):
         connection.execute(
             "INSERT INTO agent_memory_entries VALUES (1, 'a', x'01', NULL, NULL, NULL, 0, 0, .5, 0,"
             " 0, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1, NULL, 0, 0, 'str',"
-            " NULL, NULL, 'x');"
+            " NULL, NULL, 'x', NULL, NULL);"
             "INSERT INTO agent_memory_embeddings VALUES (1, 'm', 0, 0, x'00000000');"
             "INSERT INTO agent_memory_links VALUES (1, 1, 0, 1.0, 0);"
             "DELETE FROM agent_memory_entries"
@@ -138,7 +138,7 @@ def test_a_relative_path_stays_the_same_file_when_the_directory_changes(tmp_path
     monkeypatch.chdir(tmp_path)
     store = SqliteStore("a.db")
     monkeypatch.chdir(tmp_path / "else")
-    assert drive(store.count(Scope("a"))) == 0
+    assert drive(store.position("a")).seq == 0
     drive(store.close())
     assert names_in(tmp_path / "else") == []
 
@@ -151,7 +151,7 @@ def test_a_lock_held_too_long_is_a_busy_error_and_the_store_works_afterwards(tmp
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreBusyError, match="another process keeps it locked; try again"):
         drive(store._write(lambda connection: connection.changes()))
-    assert drive(store.count(Scope("a"))) == 0
+    assert drive(store.position("a")).seq == 0
     other.execute("ROLLBACK")
     other.close()
     drive(store._write(lambda connection: connection.changes()))
@@ -173,7 +173,7 @@ def test_a_full_disk_is_a_typed_error_and_the_store_works_when_space_returns(tmp
 
     with pytest.raises(StoreError, match="disk is full; nothing of this write was kept"):
         drive(store._write(fill))
-    assert drive(store.seq("x")) == 0
+    assert drive(store.position("x")).seq == 0
     with store._connections.writing() as connection:
         connection.pragma("max_page_count", 10**6)
     drive(store._write(fill))
@@ -261,7 +261,7 @@ def test_reading_or_writing_after_a_fork_is_a_clear_error_and_not_a_hang(tmp_pat
         "if os.fork():\n"
         "    os._exit(os.waitstatus_to_exitcode(os.wait()[1]))\n"
         "refused = 0\n"
-        "for call in (store._write(lambda connection: None), store.seq('a')):\n"
+        "for call in (store._write(lambda connection: None), store.position('a')):\n"
         "    try:\n"
         "        drive(call)\n"
         "    except Exception as error:\n"
@@ -325,7 +325,7 @@ def test_a_file_that_was_taken_away_is_an_error_and_is_not_made_again(tmp_path):
     for name in names_in(tmp_path):
         (tmp_path / name).unlink()
     with pytest.raises(StoreFileError, match="it cannot be opened; look at the path"):
-        drive(store.seq("a"))
+        drive(store.position("a"))
     assert names_in(tmp_path) == []
     drive(store.close())
 
@@ -335,7 +335,7 @@ def test_any_name_in_utf_8_is_a_name_for_a_file(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     for path in (name, tmp_path / name, os.fsencode(name)):
         store = SqliteStore(path)
-        drive(store.seq("a"))
+        drive(store.position("a"))
         drive(store.close())
     assert names_in(tmp_path) == [name]
 
@@ -364,7 +364,7 @@ def test_two_memories_without_a_file_are_two(tmp_path, monkeypatch):
     one, two = SqliteStore(":memory:"), SqliteStore(":memory:")
     insert = "INSERT INTO agent_memory_agents (agent_id, seq) VALUES ('a', 5)"
     drive(one._write(lambda connection: connection.execute(insert)))
-    assert (drive(one.seq("a")), drive(two.seq("a"))) == (5, 0)
+    assert (drive(one.position("a")).seq, drive(two.position("a")).seq) == (5, 0)
     drive(one.close())
     drive(two.close())
     assert names_in(tmp_path) == []

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mnemic.errors import MnemicError
-from mnemic.memory import FIELDS
+from mnemic.model.new_entry import FIELDS
 
 LONGEST = 900  # characters; about what the local embedder sees of a text
 # A user would be a wall between the demo's questions and the memory; ids are the demo's own.
-_FIELDS = frozenset(FIELDS) - {"id", "user_id"}
+_FIELDS = frozenset(FIELDS) - {"id", "user_id", "supersedes", "idempotency_key", "expires_at"}
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+")  # noqa: RUF001 - CJK marks
 _HEADING = re.compile(r"#{1,6}\s+(.+?)\s*#*\s*$")
 _LIST_ITEM = re.compile(r"(?:[-*+]|\d+[.)])\s+")

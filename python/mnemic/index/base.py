@@ -13,10 +13,12 @@ class Ranked(NamedTuple):
 
     Attributes:
         row: The store's integer.
+        id: The UUID's 16 bytes.
         score: Cosine of query and row, in float64; what the order is by.
     """
 
     row: int
+    id: bytes
     score: float
 
 
@@ -32,8 +34,10 @@ class Index(Protocol):
         """Take in a batch of changes; return False if it does not follow where the index stands."""
         ...
 
-    def search(self, query: NDArray[np.float32], scope: Scope, limit: int) -> list[Ranked]:
-        """Return the best rows of a scope.
+    def search(
+        self, query: NDArray[np.float32], scope: Scope, limit: int, now: int
+    ) -> list[Ranked]:
+        """Return the best rows of a scope that have not expired.
 
         Order: score, then newest, then smallest UUID (C164). The answer of a smaller limit is
         always the head of the answer of a larger one (C193).
@@ -42,6 +46,8 @@ class Index(Protocol):
             query: Shape (dim,).
             scope: Agent and user are walls, project and session filters.
             limit: At least 1.
+            now: Microseconds since 1970 in UTC. What expired in an earlier call stays so, even if
+                the clock goes back.
 
         Returns:
             min(limit, rows in scope) rows, best first.

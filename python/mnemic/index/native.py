@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Collection
+from heapq import heappop, heappush
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,7 @@ class NativeIndex:
         self._facts: dict[int, RowFacts] = {}
         self._rows_of_user: dict[str | None, dict[int, RowFacts]] = {}
         self._selections: dict[Scope, Selection | None] = {}
+        self._expiring: list[tuple[int, int]] = []  # a heap of times and rows
 
     @property
     def seq(self) -> int | None:
@@ -52,12 +54,16 @@ class NativeIndex:
             self._selections.clear()
             return True
 
-    def search(self, query: NDArray[np.float32], scope: Scope, limit: int) -> list[Ranked]:
-        """Return the best rows of a scope; see `Index.search`.
+    def search(
+        self, query: NDArray[np.float32], scope: Scope, limit: int, now: int
+    ) -> list[Ranked]:
+        """Return the best rows of a scope that have not expired; see `Index.search`.
 
         The core's ties go to the smaller row. Where a tie reaches over the cut, all rows of that
         score are fetched, so that the newest of them stay.
         """
+        if self._expiring and self._expiring[0][0] <= now:
+            self._expire(now)
         limit = min(limit, len(self._vectors))
         while limit > 0:
             hits = self._hits(query, self._selection(scope), limit)
@@ -85,8 +91,10 @@ class NativeIndex:
         self._vectors.replace(_ids([facts.row for facts in batch.facts]), batch.vectors)
         self._facts = {facts.row: facts for facts in batch.facts}
         self._rows_of_user = {}
+        self._expiring = []
         for facts in batch.facts:
             self._rows_of_user.setdefault(facts.user_id, {})[facts.row] = facts
+            self._note_expiry(facts)
 
     def _update(self, batch: RowBatch) -> None:
         if batch.gone:
@@ -97,8 +105,23 @@ class NativeIndex:
             self._drop(facts.row)
             self._facts[facts.row] = facts
             self._rows_of_user.setdefault(facts.user_id, {})[facts.row] = facts
+            self._note_expiry(facts)
         if batch.facts:
             self._vectors.upsert(_ids([facts.row for facts in batch.facts]), batch.vectors)
+
+    def _note_expiry(self, facts: RowFacts) -> None:
+        if facts.expires_at is not None:
+            heappush(self._expiring, (facts.expires_at, facts.row))
+
+    def _expire(self, now: int) -> None:
+        with self._lock:
+            while self._expiring and self._expiring[0][0] <= now:
+                expires_at, row = heappop(self._expiring)
+                facts = self._facts.get(row)
+                if facts is not None and facts.expires_at == expires_at:
+                    self._vectors.remove(_ids([row]))
+                    self._drop(row)
+            self._selections.clear()
 
     def _drop(self, row: int) -> None:
         facts = self._facts.pop(row, None)
@@ -130,7 +153,7 @@ class NativeIndex:
             for row, score in zip(hits.ids.tolist(), hits.scores.tolist(), strict=True)
             if (facts := all_facts.get(row)) is not None and _is_inside(facts, scope)
         ]
-        return [Ranked(row, -score) for score, _, _, row in sorted(known)]
+        return [Ranked(row, entry_id, -score) for score, _, entry_id, row in sorted(known)]
 
 
 def _is_inside(facts: RowFacts, scope: Scope) -> bool:

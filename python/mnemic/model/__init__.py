@@ -15,8 +15,12 @@ from mnemic.model.filter import (
 )
 from mnemic.model.ids import UuidFactory
 from mnemic.model.link import LinkType, MemoryLink
+from mnemic.model.new_entry import NewEntry, OnDuplicate, OnEmbedError
 from mnemic.model.results import (
+    Deleted,
+    ImportResult,
     LongTermMemoryStats,
+    MemoryPage,
     MemorySearchResult,
     SearchHit,
     SearchResults,
@@ -29,19 +33,25 @@ from mnemic.model.update import MemoryEntryUpdate
 __all__ = [
     "All",
     "AnyOf",
+    "Deleted",
     "Expression",
     "Field",
+    "ImportResult",
     "LinkType",
     "LongTermMemoryStats",
     "MemoryEntry",
     "MemoryEntryUpdate",
     "MemoryFilter",
     "MemoryLink",
+    "MemoryPage",
     "MemorySearchResult",
     "MemorySortOrder",
     "MemoryStatus",
     "MemoryType",
+    "NewEntry",
     "Not",
+    "OnDuplicate",
+    "OnEmbedError",
     "Op",
     "RowBatch",
     "RowFacts",

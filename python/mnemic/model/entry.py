@@ -84,8 +84,8 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """One memory, as it is stored. Every field is checked when an entry is made.
 
     Times are aware and in UTC; a naive one is taken to be UTC. Sequences are kept as tuples and
-    metadata as a copy of its own. Two entries are equal if all fields but the embedding and its
-    model are.
+    metadata as a copy of its own. Two entries are equal if all fields are but the embedding, its
+    model, and the accesses, which lag behind what was read.
 
     Attributes:
         id: Version 7 unless the caller brought one.
@@ -182,6 +182,22 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         """Whether it was deleted and can still be restored."""
         return self.forgotten_at is not None
 
+    def is_living(self, now: datetime) -> bool:
+        """Return whether it is to be found: neither forgotten, expired nor outdated."""
+        return (
+            self.forgotten_at is None
+            and self.status is MemoryStatus.ACTIVE
+            and (self.expires_at is None or self.expires_at > now)
+        )
+
+    def detached(self) -> Self:
+        """Return an entry whose metadata the caller may change without changing this one's."""
+        if not self.metadata:
+            return self
+        entry = copy.copy(self)
+        force_setattr(entry, "metadata", copy.deepcopy(self.metadata))
+        return entry
+
     def with_embedding(self, embedding: NDArray[np.float32], model: str) -> Self:
         """Return a copy that carries this vector of this model."""
         entry = copy.copy(self)
@@ -198,7 +214,7 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return hash((self.agent_id, self.id))
 
     def __repr__(self) -> str:
-        shown = (f"{field}={self._shown(field)}" for field in _COMPARED if self._is_telling(field))
+        shown = (f"{field}={self._shown(field)}" for field in _SHOWN if self._is_telling(field))
         return f"MemoryEntry({', '.join(shown)})"
 
     def _is_telling(self, field: str) -> bool:
@@ -251,7 +267,8 @@ _CHECKS: tuple[tuple[str, Callable[[object], object]], ...] = (
     ("sensitive", partial(checks.flag, "sensitive")),
     ("is_encrypted", partial(checks.flag, "is_encrypted")),
 )
-_COMPARED = tuple(field for field, _ in _CHECKS if not field.startswith("embedding"))
+_SHOWN = tuple(field for field, _ in _CHECKS if not field.startswith("embedding"))
+_COMPARED = tuple(field for field in _SHOWN if field not in {"last_accessed_at", "access_count"})
 _REQUIRED = frozenset({"id", "agent_id", "content", "created_at"})
 _HIDDEN = frozenset({"content", "tags", "metadata"})
 _DEFAULTS: dict[str, object] = {

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any, overload
+from typing import Any, Self, overload
 from uuid import UUID
 
 import msgspec
@@ -89,8 +89,9 @@ class LongTermMemoryStats(msgspec.Struct, frozen=True, kw_only=True):
     """What one agent's memory holds, all its users together (R062 to R068).
 
     Attributes:
-        active_entries: Memories that are not forgotten, outdated ones included.
+        active_entries: Memories neither forgotten nor expired, outdated ones included.
         forgotten_entries: Memories that can still be restored.
+        expired_entries: Memories past their `expires_at` that were not forgotten before.
         storage_bytes_used: UTF-8 bytes of all contents; forgotten ones count until purged (C085).
         storage_bytes_limit: None is no limit (C083).
         entries_by_type: Active memories of each type that has any.
@@ -103,7 +104,8 @@ class LongTermMemoryStats(msgspec.Struct, frozen=True, kw_only=True):
 
     active_entries: int
     forgotten_entries: int
-    storage_bytes_used: int
+    expired_entries: int = 0
+    storage_bytes_used: int = 0
     storage_bytes_limit: int | None = None
     entries_by_type: dict[MemoryType, int] = msgspec.field(default_factory=dict)
     top_tags: tuple[TagUsage, ...] = ()
@@ -118,6 +120,59 @@ class LongTermMemoryStats(msgspec.Struct, frozen=True, kw_only=True):
         if not self.storage_bytes_limit:
             return 0.0
         return self.storage_bytes_used / self.storage_bytes_limit * 100
+
+
+class Deleted(int):
+    """How many memories a call deleted or forgot: an int, and so false where there was none.
+
+    Attributes:
+        erased: Whether nothing of their texts and vectors is left in the store's files; never after
+            soft forgetting. False where a reader still needed the old state; it is tried again
+            later, at the latest when the last process closes the file (C175).
+    """
+
+    erased: bool = False
+
+    def __new__(cls, count: int, *, erased: bool = False) -> Self:
+        """Make one of a count."""
+        made = super().__new__(cls, count)
+        made.erased = erased
+        return made
+
+    def __repr__(self) -> str:
+        return f"Deleted({int(self)}, erased={self.erased})"
+
+
+class MemoryPage(msgspec.Struct, frozen=True):
+    """A part of a list of memories.
+
+    Attributes:
+        entries: Newest first, then smallest id; without their embeddings.
+        cursor: What to ask the next page with; None if this is the last.
+    """
+
+    entries: tuple[MemoryEntry, ...]
+    cursor: str | None
+
+    def __iter__(self) -> Iterator[MemoryEntry]:
+        return iter(self.entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+
+class ImportResult(msgspec.Struct, frozen=True):
+    """What became of the lines of an import.
+
+    Attributes:
+        stored: Memories that are new.
+        skipped: Memories whose ids were there already.
+        links: Links that are new.
+    """
+
+    stored: int
+    skipped: int
+    links: int
 
 
 class SearchResults(Sequence[SearchHit]):

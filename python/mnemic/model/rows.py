@@ -17,6 +17,7 @@ class RowFacts(NamedTuple):
         session_id: Filter.
         created_at: Microseconds since 1970 in UTC.
         id: The UUID's 16 bytes.
+        expires_at: Microseconds since 1970 in UTC; None is never.
     """
 
     row: int
@@ -25,6 +26,7 @@ class RowFacts(NamedTuple):
     session_id: str | None
     created_at: int
     id: bytes
+    expires_at: int | None = None
 
 
 class RowBatch(msgspec.Struct, frozen=True, eq=False):

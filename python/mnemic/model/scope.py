@@ -4,6 +4,7 @@ import msgspec
 
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import checks
+from mnemic.model.entry import MemoryEntry
 
 
 class Scope(msgspec.Struct, frozen=True):
@@ -52,6 +53,15 @@ class Scope(msgspec.Struct, frozen=True):
             _agreed("project_id", self.project_id, project_id),
             _agreed("session_id", self.session_id, session_id),
             self.all_users,
+        )
+
+    def has(self, entry: MemoryEntry) -> bool:
+        """Return whether a memory lies inside."""
+        return (
+            entry.agent_id == self.agent_id
+            and (self.all_users or entry.user_id == self.user_id)
+            and self.project_id in (None, entry.project_id)
+            and self.session_id in (None, entry.session_id)
         )
 
     def __str__(self) -> str:

@@ -1,8 +1,8 @@
 """The contract of every store."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 from uuid import UUID
 
 import numpy as np
@@ -11,21 +11,61 @@ from numpy.typing import NDArray
 from mnemic.licensing import Quota
 from mnemic.model import (
     Expression,
+    LinkType,
     LongTermMemoryStats,
     MemoryEntry,
     MemoryFilter,
+    MemoryLink,
+    NewEntry,
+    OnDuplicate,
     RowBatch,
     Scope,
 )
+
+Direction: TypeAlias = Literal["both", "out", "in"]
+"""Links from an entry, to it, or either."""
+
+
+class Position(NamedTuple):
+    """How far an agent's memory has come.
+
+    Attributes:
+        seq: The number of its last change.
+        accesses: How often accesses were written down; they are no changes (C158).
+    """
+
+    seq: int
+    accesses: int
+
+
+class Place(NamedTuple):
+    """A place in the list of the newest first: that of the entry after which a page begins."""
+
+    created_at: datetime
+    id: UUID
+
+
+class Stored(NamedTuple):
+    """What became of the entries of one call, in their order.
+
+    Attributes:
+        ids: Theirs, or that of the entry that was there already.
+        is_new: Whether each was stored.
+        batch: The change as an index takes it in; None if it is to be read from the store.
+    """
+
+    ids: list[UUID]
+    is_new: list[bool]
+    batch: RowBatch | None
 
 
 class Store(Protocol):
     """Keeps memories for good. The store is the truth; an index is a cache of it.
 
     Every method checks the scope it is given: an entry outside it is like one that does not exist.
-    Forgotten, archived and superseded entries are not found. A write has happened, all of it and
-    durably, when its call returns, and not at all if the call raises. Every write adds to the
-    agent's numbered changes in the same transaction.
+    Forgotten, expired, archived and superseded entries are not found. A write has happened, all of
+    it and durably, when its call returns, and not at all if the call raises. Every write adds to
+    the agent's numbered changes in the same transaction.
 
     Methods await nothing but `mnemic.waiting.Settled`, so `mnemic.waiting.drive` can run them
     without an event loop.
@@ -36,59 +76,100 @@ class Store(Protocol):
     """
 
     async def add(
-        self, agent_id: str, entries: Sequence[MemoryEntry], quota: Quota | None = None
-    ) -> RowBatch:
+        self,
+        agent_id: str,
+        entries: Sequence[NewEntry],
+        *,
+        now: datetime,
+        quota: Quota | None = None,
+        on_duplicate: OnDuplicate = "keep",
+        is_import: bool = False,
+    ) -> Stored:
         """Store entries of this agent, all or none, with the embeddings they carry.
 
-        The quota is checked in the transaction that writes, so that writers together never pass
-        it (C082).
+        An entry whose key was used before, in an earlier call or in this one, is not stored again.
+        What an entry supersedes gets its status and a link in the same transaction (C161). The
+        quota is checked in the transaction that writes, so that writers together never pass it
+        (C082).
 
-        Returns:
-            The change as an index takes it in.
+        Args:
+            agent_id: Whose they are.
+            entries: In any number.
+            now: What has expired by now is no duplicate; merged entries are updated now.
+            quota: How many bytes of content the agent may have.
+            on_duplicate: What becomes of an entry whose text the user has already.
+            is_import: Let the entry that one supersedes be missing.
 
         Raises:
-            DuplicateEntryError: If an id is already stored for this agent, forgotten or not.
+            DuplicateEntryError: If an id is already stored for this agent, forgotten or not, or a
+                key was used for another content.
+            EntryNotFoundError: If what an entry supersedes is not there.
             EmbeddingModelMismatchError: If the agent's vectors come from another model.
             StorageQuotaExceededError: If the contents would pass the quota.
         """
         ...
 
     async def add_embeddings(
-        self, agent_id: str, model: str, rows: Sequence[int], vectors: NDArray[np.float32]
+        self, agent_id: str, model: str, contents: Mapping[int, str], vectors: NDArray[np.float32]
     ) -> None:
-        """Give rows the vectors they lack; rows that are gone or have one are passed over."""
+        """Give rows the vectors of their contents.
+
+        Rows that are gone, that have a vector or whose content is another by now are passed over.
+        """
         ...
 
     async def get(
-        self, scope: Scope, ids: Sequence[UUID], *, include_forgotten: bool = False
+        self, scope: Scope, ids: Sequence[UUID], *, now: datetime, include_forgotten: bool = False
     ) -> dict[UUID, MemoryEntry]:
         """Return the entries of these ids that the scope has, without their embeddings.
 
         Args:
             scope: Where to look.
             ids: Unknown ones are left out of the answer.
-            include_forgotten: Return forgotten, archived and superseded entries too.
+            now: What has expired by now is left out.
+            include_forgotten: Return forgotten, expired, archived and superseded entries too.
         """
         ...
 
-    async def get_rows(self, scope: Scope, rows: Sequence[int]) -> dict[int, MemoryEntry]:
+    async def get_rows(
+        self, scope: Scope, rows: Sequence[int], *, now: datetime
+    ) -> dict[int, MemoryEntry]:
         """Return the entries of these rows that the scope has, without their embeddings."""
         ...
 
     async def matching(
-        self, scope: Scope, expression: Expression, page: MemoryFilter
+        self, scope: Scope, expression: Expression, page: MemoryFilter, *, now: datetime
     ) -> list[MemoryEntry]:
         """Return the entries of a scope for which a filter's tree is true.
 
         Args:
             scope: Where to look.
             expression: From `mnemic.model.parse_filter`.
-            page: Its order, limit, offset and `include_forgotten` are honoured. Archived and
-                superseded entries are left out unless the filter asks for a status.
+            page: Its order, limit, offset and `include_forgotten` are honoured; expired entries are
+                like forgotten ones. Archived and superseded entries are left out unless the filter
+                asks for a status.
+            now: The time.
 
         Returns:
             Entries without their embeddings, in a total order: ties go to the newest, then to the
             smallest id.
+        """
+        ...
+
+    async def page(
+        self,
+        scope: Scope,
+        expression: Expression,
+        after: Place | None,
+        limit: int,
+        *,
+        now: datetime,
+        include_forgotten: bool = False,
+    ) -> list[MemoryEntry]:
+        """Return the entries that follow a place in the list of those that `matching` would find.
+
+        Returns:
+            At most `limit`, newest first, then smallest id; the first ones for None.
         """
         ...
 
@@ -100,24 +181,24 @@ class Store(Protocol):
         """Take a forgotten entry back; return False if there is none forgotten since `oldest`."""
         ...
 
-    async def delete(self, scope: Scope, entry_id: UUID) -> bool:
+    async def delete(self, scope: Scope, entry_id: UUID) -> list[UUID]:
         """Delete an entry for good, forgotten or not, with its vectors and links.
 
         Returns:
-            False if the scope has none of that id.
+            Its id; nothing if the scope has none of that id.
         """
         ...
 
-    async def forget_all(self, scope: Scope, now: datetime) -> int:
-        """Mark all entries of a scope as forgotten that are not; return how many."""
+    async def forget_all(self, scope: Scope, now: datetime) -> list[UUID]:
+        """Mark all entries of a scope as forgotten that are not; return their ids."""
         ...
 
-    async def delete_all(self, scope: Scope) -> int:
-        """Delete all entries of a scope for good, forgotten or not; return how many."""
+    async def delete_all(self, scope: Scope) -> list[UUID]:
+        """Delete all entries of a scope for good, forgotten or not; return their ids."""
         ...
 
-    async def purge(self, agent_id: str, oldest: datetime) -> int:
-        """Delete for good what was forgotten before `oldest`; return how many entries."""
+    async def purge(self, agent_id: str, oldest: datetime) -> list[UUID]:
+        """Delete for good what was forgotten or expired before `oldest`; return the ids."""
         ...
 
     async def update(
@@ -126,6 +207,8 @@ class Store(Protocol):
         entry_id: UUID,
         change: Callable[[MemoryEntry], MemoryEntry],
         embedded: tuple[str, NDArray[np.float32]] | None = None,
+        *,
+        now: datetime,
         quota: Quota | None = None,
     ) -> MemoryEntry | None:
         """Change a living entry.
@@ -136,6 +219,7 @@ class Store(Protocol):
             change: Makes the new state from the one that is stored at the moment of the write;
                 its content, importance, type, tags, metadata and `updated_at` are kept.
             embedded: Model and vector of the new content, if it changes.
+            now: What has expired by now is not there.
             quota: Checked as in `add` if the content grows.
 
         Returns:
@@ -147,15 +231,57 @@ class Store(Protocol):
         """
         ...
 
+    def touch(self, agent_id: str, ids: Sequence[UUID], now: datetime) -> None:
+        """Take note that entries were read; it is written down later, and is no change (C158)."""
+        ...
+
+    async def write_accesses(self) -> None:
+        """Write down the accesses noted so far."""
+        ...
+
+    async def link(self, scope: Scope, wanted: MemoryLink, *, now: datetime) -> MemoryLink:
+        """Write a link between two entries of a scope that are neither forgotten nor expired.
+
+        Returns:
+            The link; one of this type that was there already gets the strength and keeps its time.
+
+        Raises:
+            EntryNotFoundError: If one of them is not there.
+        """
+        ...
+
+    async def unlink(self, scope: Scope, from_id: UUID, to_id: UUID, kind: LinkType | None) -> int:
+        """Delete the links of one type, or of all but SUPERSEDES, from one entry to another.
+
+        Returns:
+            How many.
+        """
+        ...
+
+    async def links(
+        self,
+        scope: Scope,
+        entry_id: UUID,
+        direction: Direction,
+        kinds: Collection[LinkType] | None,
+        *,
+        now: datetime,
+    ) -> list[MemoryLink]:
+        """Return the links of an entry; both ends in the scope, neither forgotten nor expired.
+
+        Order: time, then ids, then type.
+        """
+        ...
+
     async def used_bytes(self, agent_id: str) -> int:
         """Return how many bytes the agent's contents take, forgotten ones included (C085)."""
         ...
 
-    async def stats(self, agent_id: str) -> LongTermMemoryStats:
+    async def stats(self, agent_id: str, *, now: datetime) -> LongTermMemoryStats:
         """Return what the agent has, all its users together, as of one moment."""
         ...
 
-    async def count(self, scope: Scope) -> int:
+    async def count(self, scope: Scope, *, now: datetime) -> int:
         """Return how many entries the scope has."""
         ...
 
@@ -164,17 +290,22 @@ class Store(Protocol):
         ...
 
     async def contents(self, agent_id: str, rows: Sequence[int]) -> dict[int, str]:
-        """Return the texts of those of these rows that are living."""
+        """Return the texts of those of these rows that are neither forgotten nor outdated."""
         ...
 
-    async def seq(self, agent_id: str) -> int:
-        """Return the number of the agent's last change, 0 before any."""
+    async def position(self, agent_id: str) -> Position:
+        """Return the number of the agent's last change, and how often accesses were written."""
+        ...
+
+    async def touched_since(self, agent_id: str, seq: int) -> list[UUID] | None:
+        """Return the ids that were touched after a change; None if they are no longer kept."""
         ...
 
     async def rows_since(self, agent_id: str, model: str, dim: int, seq: int | None) -> RowBatch:
         """Return what an index needs to step from change `seq` to now.
 
-        Everything is returned for None, or if the changes since `seq` are no longer kept.
+        Everything is returned for None, or if the changes since `seq` are no longer kept. Expired
+        rows are among them.
 
         Raises:
             EmbeddingModelMismatchError: If the agent's vectors come from another model.

@@ -18,7 +18,7 @@ from mnemic.errors import (
     StoreFileError,
     StoreFullError,
 )
-from mnemic.store import filter_sql
+from mnemic.store import sql
 from mnemic.store.schema import APPLICATION_ID, MIGRATIONS
 
 MEMORY_PATH = ":memory:"
@@ -108,7 +108,7 @@ def _connect(path: str) -> apsw.Connection:
     # Without the flag that creates: a file that was taken away is an error, not an empty memory.
     connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
     connection.set_busy_timeout(BUSY_MILLISECONDS)
-    filter_sql.register(connection)
+    sql.register(connection)
     return connection
 
 

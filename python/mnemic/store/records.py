@@ -6,6 +6,7 @@ from uuid import UUID
 
 import msgspec
 
+from mnemic._core import fingerprint_digests
 from mnemic.model import MemoryEntry, MemoryStatus, MemoryType
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -24,8 +25,24 @@ COLUMNS = (
 """In the order of `to_row` and `from_row`."""
 
 
-CHANGEABLE = "memory_type = ?, importance = ?, updated_at = ?, tags = ?, metadata = ?, content = ?"
+CHANGEABLE = (
+    "memory_type = ?, importance = ?, updated_at = ?, tags = ?, metadata = ?, content = ?, "
+    "fingerprint = ?"
+)
 """In the order of `to_changed`."""
+
+
+_FINGERPRINT_BYTES = 16  # 128 bits: two of 2**32 texts are taken for one with a chance of 2**-65
+
+
+def fingerprint(content: str) -> bytes:
+    """Return what is equal for texts that count as the same; see `mnemic.fingerprint`."""
+    return fingerprints([content])[0]
+
+
+def fingerprints(contents: list[str]) -> list[bytes]:
+    """Return the fingerprint of each text."""
+    return [digest[:_FINGERPRINT_BYTES] for digest in fingerprint_digests(contents)]
 
 
 def to_microseconds(time: datetime) -> int:
@@ -81,6 +98,7 @@ def to_changed(entry: MemoryEntry) -> tuple[Any, ...]:
         _to_json(entry.tags).decode() if entry.tags else None,
         _to_json(entry.metadata).decode() if entry.metadata else None,
         entry.content,
+        fingerprint(entry.content),
     )
 
 

@@ -101,6 +101,39 @@ _SECOND_DOWN = """
 ALTER TABLE agent_memory_agents DROP COLUMN used_bytes;
 """
 
+# Retry keys and fingerprints for writes that may be repeated; accesses are numbered apart from
+# changes (C158); the user's index lists the newest first and counts without reading rows.
+_THIRD = """
+ALTER TABLE agent_memory_agents ADD COLUMN accesses INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE agent_memory_entries ADD COLUMN idempotency_key TEXT;
+ALTER TABLE agent_memory_entries ADD COLUMN fingerprint BLOB;
+UPDATE agent_memory_entries SET fingerprint = mnemic_fingerprint(content);
+CREATE UNIQUE INDEX agent_memory_entries_by_key
+    ON agent_memory_entries (agent_id, ifnull(user_id, ''), idempotency_key)
+    WHERE idempotency_key IS NOT NULL;
+CREATE INDEX agent_memory_entries_by_fingerprint ON agent_memory_entries (agent_id, fingerprint);
+CREATE INDEX agent_memory_entries_by_forgotten ON agent_memory_entries (agent_id, forgotten_at)
+    WHERE forgotten_at IS NOT NULL;
+CREATE INDEX agent_memory_entries_by_expiry ON agent_memory_entries (agent_id, expires_at)
+    WHERE expires_at IS NOT NULL;
+DROP INDEX agent_memory_entries_by_user;
+CREATE INDEX agent_memory_entries_by_user ON agent_memory_entries
+    (agent_id, user_id, created_at DESC, id, forgotten_at, status, expires_at);
+"""
+
+_THIRD_DOWN = """
+DROP INDEX agent_memory_entries_by_user;
+CREATE INDEX agent_memory_entries_by_user
+    ON agent_memory_entries (agent_id, user_id, forgotten_at, status);
+DROP INDEX agent_memory_entries_by_expiry;
+DROP INDEX agent_memory_entries_by_forgotten;
+DROP INDEX agent_memory_entries_by_fingerprint;
+DROP INDEX agent_memory_entries_by_key;
+ALTER TABLE agent_memory_entries DROP COLUMN fingerprint;
+ALTER TABLE agent_memory_entries DROP COLUMN idempotency_key;
+ALTER TABLE agent_memory_agents DROP COLUMN accesses;
+"""
+
 
 class Migration(NamedTuple):
     """The statements that lead from one schema version to the next, and back (R087)."""
@@ -109,5 +142,9 @@ class Migration(NamedTuple):
     down: str
 
 
-MIGRATIONS = (Migration(_FIRST, _FIRST_DOWN), Migration(_SECOND, _SECOND_DOWN))
+MIGRATIONS = (
+    Migration(_FIRST, _FIRST_DOWN),
+    Migration(_SECOND, _SECOND_DOWN),
+    Migration(_THIRD, _THIRD_DOWN),
+)
 """Step n leads from schema version n to n + 1; the version is SQLite's `user_version`."""

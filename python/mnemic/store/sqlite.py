@@ -2,7 +2,7 @@
 
 import os
 import weakref
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import TypeVar, overload
@@ -16,18 +16,25 @@ from mnemic.errors import EmbeddingModelMismatchError, InvalidEntryError
 from mnemic.licensing import Quota
 from mnemic.model import (
     Expression,
+    LinkType,
     LongTermMemoryStats,
     MemoryEntry,
     MemoryFilter,
+    MemoryLink,
     MemoryStatus,
+    NewEntry,
+    OnDuplicate,
     RowBatch,
     RowFacts,
     Scope,
 )
-from mnemic.store import statements
+from mnemic.store import changes, links, reads, writes
+from mnemic.store.accesses import PendingAccesses
+from mnemic.store.base import Direction, Place, Position, Stored
 from mnemic.store.connections import Connections, typed_errors
-from mnemic.store.records import to_microseconds, to_row
+from mnemic.store.records import fingerprints, to_microseconds, to_row
 from mnemic.store.writer import Writer
+from mnemic.store.writes import Added, NewRow, Rules
 from mnemic.waiting import Settled
 
 Result = TypeVar("Result")
@@ -53,77 +60,120 @@ class SqliteStore:
         self.path = os.fsdecode(path)
         self._connections = Connections(self.path)
         self._writer = Writer(self._connections)
+        self._accesses = PendingAccesses()
         # Runs at `close`, or when the store is collected, or at exit, whichever comes first.
         self._close = weakref.finalize(self, _close, self._writer, self._connections)
 
     async def add(
-        self, agent_id: str, entries: Sequence[MemoryEntry], quota: Quota | None = None
-    ) -> RowBatch:
+        self,
+        agent_id: str,
+        entries: Sequence[NewEntry],
+        *,
+        now: datetime,
+        quota: Quota | None = None,
+        on_duplicate: OnDuplicate = "keep",
+        is_import: bool = False,
+    ) -> Stored:
         """Store entries of this agent, all or none, with the embeddings they carry."""
-        model = _model_of(entries)
-        columns = [(to_row(entry), _vector_bytes(entry.embedding)) for entry in entries]
-        seq, rows = await self._write(
-            lambda on: statements.add(on, agent_id, columns, model, quota)
+        contents = [new.entry.content for new in entries]
+        rows = [
+            NewRow(entry, to_row(entry), fingerprint, key, _vector_bytes(entry.embedding))
+            for (entry, key), fingerprint in zip(entries, fingerprints(contents), strict=True)
+        ]
+        model = _model_of([new.entry for new in entries])
+        rules = Rules(to_microseconds(now), model, quota, on_duplicate, is_import)
+        added = await self._write(lambda on: writes.add(on, agent_id, rows, rules))
+        return Stored(
+            ids=[UUID(bytes=outcome.entry_id) for outcome in added.outcomes],
+            is_new=[outcome.is_new for outcome in added.outcomes],
+            batch=_batch(added, [new.entry for new in entries]),
         )
-        return _batch(seq, rows, entries)
 
     async def add_embeddings(
-        self, agent_id: str, model: str, rows: Sequence[int], vectors: NDArray[np.float32]
+        self, agent_id: str, model: str, contents: Mapping[int, str], vectors: NDArray[np.float32]
     ) -> None:
-        """Give rows the vectors they lack; rows that are gone or have one are passed over."""
-        blobs = dict(zip(rows, map(_vector_bytes, vectors), strict=True))
+        """Give rows the vectors of their contents; those that changed are passed over."""
+        blobs = {
+            row: (content, _vector_bytes(vector))
+            for (row, content), vector in zip(contents.items(), vectors, strict=True)
+        }
         known = model, vectors.shape[1]
         if blobs:
-            await self._write(lambda on: statements.add_embeddings(on, agent_id, blobs, known))
+            await self._write(lambda on: writes.add_embeddings(on, agent_id, blobs, known))
 
     async def get(
-        self, scope: Scope, ids: Sequence[UUID], *, include_forgotten: bool = False
+        self, scope: Scope, ids: Sequence[UUID], *, now: datetime, include_forgotten: bool = False
     ) -> dict[UUID, MemoryEntry]:
         """Return the entries of these ids that the scope has, without their embeddings."""
         with self._reading() as connection:
-            return statements.entries_of_ids(
-                connection, scope, ids, include_forgotten=include_forgotten
+            return reads.entries_of_ids(
+                connection, scope, ids, to_microseconds(now), include_forgotten=include_forgotten
             )
 
-    async def get_rows(self, scope: Scope, rows: Sequence[int]) -> dict[int, MemoryEntry]:
+    async def get_rows(
+        self, scope: Scope, rows: Sequence[int], *, now: datetime
+    ) -> dict[int, MemoryEntry]:
         """Return the entries of these rows that the scope has, without their embeddings."""
         with self._reading() as connection:
-            return statements.entries_of_rows(connection, scope, rows)
+            return reads.entries_of_rows(connection, scope, rows, to_microseconds(now))
 
     async def matching(
-        self, scope: Scope, expression: Expression, page: MemoryFilter
+        self, scope: Scope, expression: Expression, page: MemoryFilter, *, now: datetime
     ) -> list[MemoryEntry]:
         """Return the entries of a scope for which a filter's tree is true, ordered and cut."""
         with self._reading() as connection:
-            return statements.entries_matching(connection, scope, expression, page)
+            time = to_microseconds(now)
+            return reads.entries_matching(connection, scope, expression, page, time)
+
+    async def page(
+        self,
+        scope: Scope,
+        expression: Expression,
+        after: Place | None,
+        limit: int,
+        *,
+        now: datetime,
+        include_forgotten: bool = False,
+    ) -> list[MemoryEntry]:
+        """Return the next entries of a scope for which a filter's tree is true, newest first."""
+        with self._reading() as connection:
+            return reads.entries_after(
+                connection,
+                scope,
+                expression,
+                after,
+                limit,
+                now=to_microseconds(now),
+                include_forgotten=include_forgotten,
+            )
 
     async def forget(self, scope: Scope, entry_id: UUID, now: datetime) -> bool:
         """Mark an entry as forgotten; return False if the scope has none of that id."""
         time = to_microseconds(now)
-        return await self._write(lambda on: statements.forget(on, scope, entry_id, time))
+        return await self._write(lambda on: writes.forget(on, scope, entry_id, time))
 
     async def restore(self, scope: Scope, entry_id: UUID, oldest: datetime) -> bool:
         """Take a forgotten entry back; return False if there is none forgotten since `oldest`."""
         time = to_microseconds(oldest)
-        return await self._write(lambda on: statements.restore(on, scope, entry_id, time))
+        return await self._write(lambda on: writes.restore(on, scope, entry_id, time))
 
-    async def delete(self, scope: Scope, entry_id: UUID) -> bool:
-        """Delete an entry for good; return False if the scope has none of that id."""
-        return await self._write(lambda on: statements.delete(on, scope, entry_id))
+    async def delete(self, scope: Scope, entry_id: UUID) -> list[UUID]:
+        """Delete an entry for good; return its id if the scope had it."""
+        return await self._write(lambda on: writes.delete(on, scope, entry_id))
 
-    async def forget_all(self, scope: Scope, now: datetime) -> int:
-        """Mark all entries of a scope as forgotten that are not; return how many."""
+    async def forget_all(self, scope: Scope, now: datetime) -> list[UUID]:
+        """Mark all entries of a scope as forgotten that are not; return their ids."""
         time = to_microseconds(now)
-        return await self._write(lambda on: statements.forget_all(on, scope, time))
+        return await self._write(lambda on: writes.forget_all(on, scope, time))
 
-    async def delete_all(self, scope: Scope) -> int:
-        """Delete all entries of a scope for good, forgotten or not; return how many."""
-        return await self._write(lambda on: statements.delete_all(on, scope))
+    async def delete_all(self, scope: Scope) -> list[UUID]:
+        """Delete all entries of a scope for good, forgotten or not; return their ids."""
+        return await self._write(lambda on: writes.delete_all(on, scope))
 
-    async def purge(self, agent_id: str, oldest: datetime) -> int:
-        """Delete for good what was forgotten before `oldest`; return how many entries."""
+    async def purge(self, agent_id: str, oldest: datetime) -> list[UUID]:
+        """Delete for good what was forgotten or expired before `oldest`; return the ids."""
         time = to_microseconds(oldest)
-        return await self._write(lambda on: statements.purge(on, agent_id, time))
+        return await self._write(lambda on: writes.purge(on, agent_id, time))
 
     async def update(
         self,
@@ -131,6 +181,8 @@ class SqliteStore:
         entry_id: UUID,
         change: Callable[[MemoryEntry], MemoryEntry],
         embedded: tuple[str, NDArray[np.float32]] | None = None,
+        *,
+        now: datetime,
         quota: Quota | None = None,
     ) -> MemoryEntry | None:
         """Change a living entry; return it as it is then, or None if the scope has none."""
@@ -138,39 +190,79 @@ class SqliteStore:
         if embedded is not None:
             model, values = embedded
             vector = (model, values.size), _vector_bytes(values)
+        time = to_microseconds(now)
         return await self._write(
-            lambda on: statements.update(on, scope, entry_id, change, vector, quota=quota)
+            lambda on: writes.update(on, scope, entry_id, change, vector, now=time, quota=quota)
         )
+
+    def touch(self, agent_id: str, ids: Sequence[UUID], now: datetime) -> None:
+        """Take note that entries were read; it is written down later, with other writes."""
+        if self._accesses.note(agent_id, ids, to_microseconds(now)):
+            self._writer.submit(self._accesses.write)
+
+    async def write_accesses(self) -> None:
+        """Write down the accesses noted so far."""
+        if self._accesses.are_waiting():
+            await self._write(self._accesses.write)
+
+    async def link(self, scope: Scope, wanted: MemoryLink, *, now: datetime) -> MemoryLink:
+        """Write a link between two entries of a scope; return it as it is then."""
+        time = to_microseconds(now)
+        return await self._write(lambda on: links.link(on, scope, wanted, time))
+
+    async def unlink(self, scope: Scope, from_id: UUID, to_id: UUID, kind: LinkType | None) -> int:
+        """Delete the links from one entry of a scope to another; return how many."""
+        return await self._write(lambda on: links.unlink(on, scope, from_id, to_id, kind))
+
+    async def links(
+        self,
+        scope: Scope,
+        entry_id: UUID,
+        direction: Direction,
+        kinds: Collection[LinkType] | None,
+        *,
+        now: datetime,
+    ) -> list[MemoryLink]:
+        """Return the links of an entry whose ends are both there."""
+        with self._reading() as connection:
+            time = to_microseconds(now)
+            return links.links(connection, scope, entry_id, direction, kinds, now=time)
 
     async def used_bytes(self, agent_id: str) -> int:
         """Return how many bytes the agent's contents take, forgotten ones included."""
         with self._reading() as connection:
-            return statements.used_bytes(connection, agent_id)
+            return reads.used_bytes(connection, agent_id)
 
-    async def stats(self, agent_id: str) -> LongTermMemoryStats:
+    async def stats(self, agent_id: str, *, now: datetime) -> LongTermMemoryStats:
         """Return what the agent has, as of one moment."""
         with self._reading() as connection, _one_moment(connection):
-            return statements.stats(connection, agent_id)
+            return reads.stats(connection, agent_id, to_microseconds(now))
 
-    async def count(self, scope: Scope) -> int:
+    async def count(self, scope: Scope, *, now: datetime) -> int:
         """Return how many entries the scope has."""
         with self._reading() as connection:
-            return statements.count(connection, scope)
+            return reads.count(connection, scope, to_microseconds(now))
 
     async def embedding_model(self, agent_id: str) -> tuple[str, int] | None:
         """Return name and dimension of the model of the agent's vectors, or None before any."""
         with self._reading() as connection:
-            return statements.embedding_model(connection, agent_id)
+            return changes.embedding_model(connection, agent_id)
 
     async def contents(self, agent_id: str, rows: Sequence[int]) -> dict[int, str]:
-        """Return the texts of those of these rows that are living."""
+        """Return the texts of those of these rows that are neither forgotten nor outdated."""
         with self._reading() as connection:
-            return statements.contents(connection, agent_id, rows)
+            return reads.contents(connection, agent_id, rows)
 
-    async def seq(self, agent_id: str) -> int:
-        """Return the number of the agent's last change, 0 before any."""
+    async def position(self, agent_id: str) -> Position:
+        """Return the number of the agent's last change, and how often accesses were written."""
         with self._reading() as connection:
-            return statements.seq(connection, agent_id)
+            return changes.position(connection, agent_id)
+
+    async def touched_since(self, agent_id: str, seq: int) -> list[UUID] | None:
+        """Return the ids that were touched after a change; None if that cannot be told."""
+        with self._reading() as connection, _one_moment(connection):
+            touched = changes.touched_since(connection, agent_id, seq)
+        return None if touched is None else [UUID(bytes=entry_id) for entry_id in touched]
 
     async def rows_since(self, agent_id: str, model: str, dim: int, seq: int | None) -> RowBatch:
         """Return what an index needs to step from change `seq` to now.
@@ -178,7 +270,7 @@ class SqliteStore:
         Everything is returned for None, or if the changes since `seq` are no longer kept.
         """
         with self._reading() as connection, _one_moment(connection):
-            return statements.rows_since(connection, agent_id, (model, dim), seq)
+            return changes.rows_since(connection, agent_id, (model, dim), seq)
 
     async def close(self) -> None:
         """Finish the writes that were handed in, then let go of the file. Harmless if repeated."""
@@ -233,17 +325,20 @@ def _vector_bytes(vector: NDArray[np.float32] | None) -> bytes | None:
     return None if vector is None else vector.astype("<f4").tobytes()
 
 
-def _batch(seq: int, rows: list[int], entries: Sequence[MemoryEntry]) -> RowBatch:
+def _batch(added: Added, entries: Sequence[MemoryEntry]) -> RowBatch | None:
+    """Return the change as an index takes it in, if each entry was stored and nothing else."""
+    if not added.steps or added.steps != sum(outcome.is_new for outcome in added.outcomes):
+        return None
     living = [
-        (row, entry)
-        for row, entry in zip(rows, entries, strict=True)
-        if entry.forgotten_at is None and entry.status == MemoryStatus.ACTIVE
+        (outcome.row, entry)
+        for outcome, entry in zip(added.outcomes, entries, strict=True)
+        if outcome.is_new and entry.forgotten_at is None and entry.status == MemoryStatus.ACTIVE
     ]
     embedded = [(row, entry) for row, entry in living if entry.embedding is not None]
     vectors = [entry.embedding for _, entry in embedded if entry.embedding is not None]
     return RowBatch(
-        since=seq - len(rows),
-        seq=seq,
+        since=added.seq - added.steps,
+        seq=added.seq,
         facts=[_facts(row, entry) for row, entry in embedded],
         vectors=np.stack(vectors) if vectors else np.empty((0, 0), dtype=np.float32),
         gone=[],
@@ -259,4 +354,5 @@ def _facts(row: int, entry: MemoryEntry) -> RowFacts:
         entry.session_id,
         to_microseconds(entry.created_at),
         entry.id.bytes,
+        None if entry.expires_at is None else to_microseconds(entry.expires_at),
     )

@@ -1,0 +1,656 @@
+"""The front door for programs with an event loop: a memory in one file, used with awaited calls.
+
+`mnemic.memory` has the same verbs as plain calls, made of these.
+"""
+
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, Unpack
+from uuid import UUID
+
+from mnemic.errors import EntryNotFoundError, InvalidArgumentError, InvalidEntryError
+from mnemic.events import Events
+from mnemic.model import (
+    Deleted,
+    LinkType,
+    LongTermMemoryStats,
+    MemoryEntry,
+    MemoryEntryUpdate,
+    MemoryFilter,
+    MemoryLink,
+    MemoryPage,
+    MemoryType,
+    NewEntry,
+    OnDuplicate,
+    OnEmbedError,
+    Scope,
+    SearchHit,
+    SearchResults,
+)
+from mnemic.model.new_entry import checked_record
+from mnemic.repository import Found, Options, Repository, required_uuid
+from mnemic.store import Direction
+from mnemic.waiting import computed
+
+if TYPE_CHECKING:
+    from mnemic.embed.base import Embedder
+
+NewMemory: TypeAlias = str | Mapping[str, Any] | MemoryEntry
+"""What `add_many` takes: a text, a dict with the arguments of `add`, or a whole record."""
+
+Entries: TypeAlias = list[MemoryEntry]
+Links: TypeAlias = list[MemoryLink]
+
+
+class View:
+    """A part of one memory: what it names of the scope cannot be named otherwise in a call."""
+
+    def __init__(self, repository: Repository, scope: Scope) -> None:
+        self._repository = repository
+        self._scope = scope
+
+    @property
+    def agent_id(self) -> str:
+        """Whose memory this is."""
+        return self._scope.agent_id
+
+    @property
+    def scope(self) -> Scope:
+        """What this view names."""
+        return self._scope
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._repository.path!r}, {self._scope})"
+
+    def _new(self, fields: object, scope: Scope, now: datetime) -> NewEntry:
+        return NewEntry.of_fields(fields, scope, now, self._repository.id_factory)
+
+    def _any_new(self, at: int, memory: NewMemory, scope: Scope, now: datetime) -> NewEntry:
+        try:
+            if isinstance(memory, MemoryEntry):
+                return NewEntry(checked_record(memory, scope))
+            return self._new({"content": memory} if isinstance(memory, str) else memory, scope, now)
+        except InvalidArgumentError as error:
+            raise InvalidEntryError(f"memory {at} of the list: {error}") from error
+
+
+class AsyncScopedMemory(View):
+    """A view of one memory in which part of the scope is already named.
+
+    It has the methods of `AsyncMemory`, which is itself the view in which only the agent is named.
+    What a view names cannot be named otherwise in a call.
+
+    A call that names no user, neither here nor itself, sees only memories stored without one. An id
+    opens nothing by itself: outside the scope it is like an id that does not exist.
+
+    All methods may be called from any event loop, and from several at once.
+    """
+
+    def scoped(
+        self,
+        *,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        session_id: str | None = None,
+    ) -> "AsyncScopedMemory":
+        """Return a view in which more of the scope is named.
+
+        Raises:
+            InvalidArgumentError: If something already named is named otherwise.
+        """
+        narrowed = self._scope.narrowed(user_id, project_id, session_id)
+        return AsyncScopedMemory(self._repository, narrowed)
+
+    async def add(
+        self,
+        content: str,
+        *,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        session_id: str | None = None,
+        role: str | None = None,
+        speaker: str | None = None,
+        message_id: str | None = None,
+        position: int | None = None,
+        created_at: datetime | str | None = None,
+        expires_at: datetime | str | None = None,
+        type: MemoryType | str = MemoryType.FACT,  # noqa: A002 - the field's name everywhere
+        tags: Sequence[str] = (),
+        importance: float = 0.5,
+        metadata: Mapping[str, Any] | None = None,
+        category: str | None = None,
+        sensitive: bool = False,
+        supersedes: UUID | str | None = None,
+        id: UUID | str | None = None,  # noqa: A002 - the field's name everywhere
+        idempotency_key: str | None = None,
+        on_duplicate: OnDuplicate = "keep",
+        on_embed_error: OnEmbedError = "raise",
+    ) -> MemoryEntry:
+        """Store one memory. When this returns it is on disk, and the next search can find it.
+
+        Args:
+            content: The text, not empty, at most 10 MB of UTF-8.
+            user_id: Whom it is about; only calls that name the same user will see it.
+            project_id: Can be filtered by.
+            session_id: Can be filtered by.
+            role: Who spoke, such as "user" or "assistant".
+            speaker: The speaker's name.
+            message_id: The message's id where it came from.
+            position: Order inside the session.
+            created_at: Now if None. A text is read as ISO 8601; without a zone it is UTC.
+            expires_at: From then on it is like a deleted one; None is never.
+            type: What sort of thing it states; a name such as "preference" will do.
+            tags: Without control characters.
+            importance: From 0 to 1.
+            metadata: What JSON can hold; ints within ±2⁵³.
+            category: Free.
+            sensitive: Hide the content from `repr`. Nothing is encrypted yet.
+            supersedes: The memory that this one replaces; it is marked as superseded, is no longer
+                found, and a link leads to it.
+            id: A new one of version 7 if None. With an id of your own a retry cannot store twice.
+            idempotency_key: Unique for agent and user. A second call with it stores nothing and
+                returns the first one's memory, whatever became of that.
+            on_duplicate: What to do if the user has a memory with the same text, whatever its case
+                and white space: "keep" both, "skip" the new one, or "merge" its tags, metadata and
+                importance into the older, which is returned then.
+            on_embed_error: "pending" stores the memory without a vector if the embedder fails; it
+                gets one before a later search.
+
+        Returns:
+            The memory as it was stored.
+
+        Raises:
+            InvalidEntryError: If an argument is of the wrong type or out of range.
+            DuplicateEntryError: If the agent already has a memory with this id, or the key was used
+                for another content.
+            EntryNotFoundError: If the user has no memory of the id that it supersedes.
+            EmbeddingError: If the embedder fails; nothing is stored then.
+            StoreError: If the file cannot be written; nothing is stored then.
+        """
+        fields = {
+            "content": content,
+            "user_id": user_id,
+            "project_id": project_id,
+            "session_id": session_id,
+            "role": role,
+            "speaker": speaker,
+            "message_id": message_id,
+            "position": position,
+            "created_at": created_at,
+            "expires_at": expires_at,
+            "type": type,
+            "tags": tags,
+            "importance": importance,
+            "metadata": metadata,
+            "category": category,
+            "sensitive": sensitive,
+            "supersedes": supersedes,
+            "id": id,
+            "idempotency_key": idempotency_key,
+        }
+        if not isinstance(content, str):
+            raise InvalidEntryError(
+                f"content must be a str, got {content.__class__.__name__}; "
+                "add_many takes lists, dicts and MemoryEntry"
+            )
+        stored = await self._repository.add(
+            [self._new(fields, self._scope, self._repository.now())],
+            on_duplicate=on_duplicate,
+            on_embed_error=on_embed_error,
+        )
+        return stored[0]
+
+    async def add_many(
+        self,
+        memories: Iterable[NewMemory],
+        *,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        session_id: str | None = None,
+        on_duplicate: OnDuplicate = "keep",
+        on_embed_error: OnEmbedError = "raise",
+    ) -> Entries:
+        """Store several memories, all or none; far faster than one by one.
+
+        Args:
+            memories: Texts, dicts with the arguments of `add`, or `MemoryEntry` records, which keep
+                their id and times.
+            user_id: The user of those that name none.
+            project_id: The project of those that name none.
+            session_id: The session of those that name none.
+            on_duplicate: As for `add`; earlier ones of the list count as stored.
+            on_embed_error: As for `add`.
+
+        Returns:
+            The memories as they were stored, in the given order.
+
+        Raises:
+            InvalidEntryError: If one of them cannot be stored; the message says which.
+            DuplicateEntryError: If an id is there twice or already stored.
+            EntryNotFoundError: If one supersedes a memory that its user has not.
+            EmbeddingError: If the embedder fails; nothing is stored then.
+            StoreError: If the file cannot be written; nothing is stored then.
+        """
+        if isinstance(memories, str | Mapping | MemoryEntry):
+            raise InvalidEntryError("add_many takes a list of memories; add takes a single one")
+        scope = self._scope.narrowed(user_id, project_id, session_id)
+        now = self._repository.now()
+        entries = [self._any_new(at, memory, scope, now) for at, memory in enumerate(memories)]
+        return await self._repository.add(
+            entries, on_duplicate=on_duplicate, on_embed_error=on_embed_error
+        )
+
+    async def search(
+        self,
+        query: str,
+        *,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        session_id: str | None = None,
+        limit: int = 10,
+    ) -> SearchResults:
+        """Find the memories whose meaning is nearest to a query.
+
+        Every memory of the scope is ranked, exactly. Order: score, then newest, then smallest id;
+        a smaller limit always gives the head of what a larger one gives (C193). There is no floor:
+        the best are returned however far they are.
+
+        Args:
+            query: What to look for, not empty.
+            user_id: Whose memories; None is those stored without a user.
+            project_id: Only memories of this project.
+            session_id: Only memories of this session.
+            limit: How many at most; 0 gives none.
+
+        Returns:
+            min(limit, memories in scope) hits, best first.
+
+        Raises:
+            InvalidArgumentError: If the query is empty or the limit negative.
+            EmbedderRequiredError: If the memory was opened with `embedder=None`.
+            EmbeddingError: If the embedder fails.
+        """
+        scope = self._scope.narrowed(user_id, project_id, session_id)
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
+            raise InvalidArgumentError(f"limit must be an int of at least 0, got {limit!r}")
+        return _results(await self._repository.nearest(scope, query, limit))
+
+    async def get(
+        self,
+        id: UUID | str,  # noqa: A002 - the field's name everywhere
+        *,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        session_id: str | None = None,
+    ) -> MemoryEntry:
+        """Return a memory by its id, without its embedding.
+
+        Raises:
+            EntryNotFoundError: If the scope has no such memory; the message names the scope.
+        """
+        scope = self._scope.narrowed(user_id, project_id, session_id)
+        entry_id = required_uuid(id)
+        found = await self._repository.get(scope, [entry_id])
+        if entry_id not in found:
+            raise _not_found(entry_id, scope)
+        return found[entry_id]
+
+    async def update(
+        self,
+        id: UUID | str,  # noqa: A002 - the field's name everywhere
+        *,
+        content: str | None = None,
+        importance: float | None = None,
+        add_tags: Sequence[str] = (),
+        remove_tags: Sequence[str] = (),
+        type: MemoryType | str | None = None,  # noqa: A002 - the field's name everywhere
+        metadata: Mapping[str, Any] | None = None,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        session_id: str | None = None,
+    ) -> MemoryEntry:
+        """Change a memory; what is left out stays as it is. A new content is embedded.
+
+        Args:
+            id: Which one.
+            content: The new text.
+            importance: From 0 to 1.
+            add_tags: Added after the others, unless there already.
+            remove_tags: Removed before tags are added.
+            type: What sort of thing it states.
+            metadata: Merged into the old: its keys replace keys of the same name.
+            user_id: Whose it is; None is those stored without a user.
+            project_id: Only if it is of this project.
+            session_id: Only if it is of this session.
+
+        Returns:
+            The memory as it is now, without its embedding.
+
+        Raises:
+            EntryNotFoundError: If the scope has no such memory; the message names the scope.
+            InvalidEntryError: If an argument is of the wrong type or out of range.
+            EmbeddingError: If the embedder fails; nothing is changed then.
+            StoreError: If the file cannot be written; nothing is changed then.
+        """
+        scope = self._scope.narrowed(user_id, project_id, session_id)
+        given: dict[str, Any] = {
+            "content": content,
+            "importance": importance,
+            "add_tags": add_tags,
+            "remove_tags": remove_tags,
+            "type": type,
+            "metadata": metadata,
+        }
+        update = MemoryEntryUpdate(**given)
+        entry_id = required_uuid(id)
+        entry = await self._repository.update(scope, entry_id, update)
+        if entry is None:
+            raise _not_found(entry_id, scope)
+        return entry
+
+    async def delete(
+        self,
+        id: UUID | str,  # noqa: A002 - the field's name everywhere
+        *,
+        permanent: bool = False,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        session_id: str | None = None,
+    ) -> Deleted:
+        """Delete a memory: from now on it is not found. Deleting it again changes nothing.
+
+        Args:
+            id: Which one.
+            permanent: Delete its record, vectors and links too; it cannot be restored. Otherwise
+                the record stays, marked as forgotten, and can be restored for 90 days.
+            user_id: Whose it is; None is those stored without a user.
+            project_id: Only if it is of this project.
+            session_id: Only if it is of this session.
+
+        Returns:
+            1; its `erased` tells whether the deleted bytes are gone from the file already.
+
+        Raises:
+            EntryNotFoundError: If the scope has no such memory; the message names the scope.
+        """
+        scope, entry_id = self._scope.narrowed(user_id, project_id, session_id), required_uuid(id)
+        deleted = await self._repository.forget(scope, entry_id, permanent=permanent)
+        if not deleted:
+            raise _not_found(entry_id, scope)
+        return deleted
+
+    async def delete_all(
+        self,
+        *,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        session_id: str | None = None,
+        permanent: bool = False,
+    ) -> Deleted:
+        """Delete all memories of a scope: of a user, of nobody, or of a part of theirs.
+
+        Args:
+            user_id: Whose; None is those stored without a user.
+            project_id: Only those of this project.
+            session_id: Only those of this session.
+            permanent: Delete records, vectors and links too, also of memories deleted before; they
+                cannot be restored.
+
+        Returns:
+            How many memories that were.
+        """
+        scope = self._scope.narrowed(user_id, project_id, session_id)
+        return await self._repository.forget_all(scope, permanent=permanent)
+
+    async def restore(
+        self,
+        id: UUID | str,  # noqa: A002 - the field's name everywhere
+        *,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        session_id: str | None = None,
+    ) -> bool:
+        """Take a memory back that was deleted within the last 90 days, and not permanently.
+
+        Returns:
+            False if the scope has no such memory, if it is not deleted, or was so too long ago.
+        """
+        scope = self._scope.narrowed(user_id, project_id, session_id)
+        return await self._repository.restore(scope, required_uuid(id))
+
+    async def count(
+        self,
+        *,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        session_id: str | None = None,
+    ) -> int:
+        """Return how many memories the scope has, without deleted and outdated ones."""
+        scope = self._scope.narrowed(user_id, project_id, session_id)
+        return await self._repository.count(scope)
+
+    async def touch(
+        self,
+        ids: Iterable[UUID | str],
+        *,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        session_id: str | None = None,
+    ) -> None:
+        """Count an access of memories; unknown ids are passed over.
+
+        Reading a memory by its id counts by itself. Accesses are written down together, within
+        about a second; a crash may lose the last ones (C090).
+        """
+        scope = self._scope.narrowed(user_id, project_id, session_id)
+        await self._repository.touch(scope, [required_uuid(entry_id) for entry_id in ids])
+
+    async def link(
+        self,
+        from_id: UUID | str,
+        to_id: UUID | str,
+        type: LinkType | str = LinkType.RELATED,  # noqa: A002 - the field's name everywhere
+        strength: float = 1.0,
+        *,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        session_id: str | None = None,
+    ) -> MemoryLink:
+        """Link two memories, from the newer to the older (C147).
+
+        Linking them again with the same type changes the strength.
+
+        Args:
+            from_id: The memory that says something of the other.
+            to_id: The other one.
+            type: What it says. SUPERSEDES comes from `add(..., supersedes=…)` alone (C161).
+            strength: From 0 to 1.
+            user_id: Whose they are; None is those stored without a user.
+            project_id: Only if they are of this project.
+            session_id: Only if they are of this session.
+
+        Raises:
+            EntryNotFoundError: If one of them is not there.
+            InvalidArgumentError: If both are the same, the type is SUPERSEDES or unknown, or the
+                strength outside its range.
+        """
+        scope = self._scope.narrowed(user_id, project_id, session_id)
+        ends = required_uuid(from_id), required_uuid(to_id)
+        return await self._repository.link(scope, *ends, type, strength)
+
+    async def unlink(
+        self,
+        from_id: UUID | str,
+        to_id: UUID | str,
+        type: LinkType | str | None = None,  # noqa: A002 - the field's name everywhere
+        *,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        session_id: str | None = None,
+    ) -> int:
+        """Delete links from one memory to another, of one type or of all but SUPERSEDES.
+
+        Returns:
+            How many.
+        """
+        scope = self._scope.narrowed(user_id, project_id, session_id)
+        ends = required_uuid(from_id), required_uuid(to_id)
+        return await self._repository.unlink(scope, *ends, type)
+
+    async def links(
+        self,
+        id: UUID | str,  # noqa: A002 - the field's name everywhere
+        *,
+        direction: Direction = "both",
+        types: Collection[LinkType | str] | None = None,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        session_id: str | None = None,
+    ) -> Links:
+        """Return the links of a memory whose other ends are there: not deleted, not expired.
+
+        Args:
+            id: Which memory; one that is not there has none.
+            direction: "out" from it, "in" to it, or "both".
+            types: Only these.
+            user_id: Whose it is; None is those stored without a user.
+            project_id: Only memories of this project.
+            session_id: Only memories of this session.
+
+        Returns:
+            Oldest first, then by the ids, then by type.
+        """
+        scope = self._scope.narrowed(user_id, project_id, session_id)
+        return await self._repository.links(scope, required_uuid(id), direction, types)
+
+    async def list(
+        self,
+        *,
+        limit: int = 100,
+        cursor: str | None = None,
+        filters: MemoryFilter | Mapping[str, Any] | None = None,
+        include_deleted: bool = False,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        session_id: str | None = None,
+    ) -> MemoryPage:
+        """Return a page of the memories, newest first.
+
+        Memories that are there all the while are on exactly one page, whatever is written between.
+
+        Args:
+            limit: How many on a page, 1 to 1,000.
+            cursor: From the page before; None begins.
+            filters: Only those that match, in the grammar of docs/filters.md; the limit, offset and
+                order of a `MemoryFilter` are not used.
+            include_deleted: Those that can be restored, and expired ones, too.
+            user_id: Whose memories; None is those stored without a user.
+            project_id: Only memories of this project.
+            session_id: Only memories of this session.
+
+        Raises:
+            InvalidArgumentError: If the limit is out of range, or no page gave the cursor.
+            FilterError: If the filter cannot be understood.
+        """
+        return await self._repository.page(
+            self._scope.narrowed(user_id, project_id, session_id),
+            limit=limit,
+            cursor=cursor,
+            wanted=filters,
+            include_forgotten=include_deleted,
+        )
+
+
+class AsyncMemory(AsyncScopedMemory):
+    """A long-term memory in one file, with awaited calls; `Memory` has the same without.
+
+    Example:
+        >>> async with await AsyncMemory.open("agent.db") as memory:  # doctest: +SKIP
+        ...     await memory.add("Prefers metric units", user_id="alice")
+        ...     hits = await memory.search("which units?", user_id="alice")
+
+    Several memories, in one process or in many, may have the same file open; each sees the others'
+    writes in its next call.
+
+    Args:
+        path: A file, made if there is none and readable by its owner alone, or ":memory:".
+        agent_id: Whose memory it is. Agents in one file never see each other's memories.
+        options: See `mnemic.repository.Options`.
+
+    Raises:
+        MissingExtraError: If the local embedder is wanted and not installed.
+        StoreFileError: If the path cannot be used or holds something else.
+        SchemaVersionError: If a newer mnemic wrote the file.
+        StoreCorruptError: If the file is damaged.
+        EmbeddingModelMismatchError: If the agent's vectors come from another model.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        agent_id: str = "default",
+        **options: Unpack[Options],
+    ) -> None:
+        super().__init__(Repository(path, agent_id, **options), Scope(agent_id))
+
+    @classmethod
+    async def open(
+        cls,
+        path: str | os.PathLike[str],
+        agent_id: str = "default",
+        **options: Unpack[Options],
+    ) -> Self:
+        """Open a memory without holding up the event loop; for the arguments see the class."""
+        return await computed(lambda: cls(path, agent_id, **options))
+
+    @property
+    def embedder(self) -> "Embedder | None":
+        """What turns texts into vectors."""
+        return self._repository.embedder
+
+    @property
+    def events(self) -> Events:
+        """Tells listeners what happens to memories; see `mnemic.events`."""
+        return self._repository.events
+
+    async def purge(self) -> Deleted:
+        """Delete for good what was deleted or expired more than 90 days ago, of all users.
+
+        Returns:
+            How many memories that were.
+        """
+        return await self._repository.purge()
+
+    async def stats(self) -> LongTermMemoryStats:
+        """Return what the agent's memory holds, all users together."""
+        return await self._repository.stats()
+
+    async def close(self) -> None:
+        """Finish writing and let go of the file. Harmless if repeated."""
+        await self._repository.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+
+def _results(found: Sequence[Found]) -> SearchResults:
+    return SearchResults(
+        [
+            SearchHit(entry, score, {"similarity": min(1.0, max(0.0, score))})
+            for entry, score in found
+        ]
+    )
+
+
+def _not_found(entry_id: UUID, scope: Scope) -> EntryNotFoundError:
+    return EntryNotFoundError(f"no memory with id {entry_id} for {scope}")

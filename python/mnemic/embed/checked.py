@@ -1,0 +1,109 @@
+"""An embedder whose answers are checked and counted."""
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemic.errors import (
+    EmbeddingError,
+    EmbeddingModelMismatchError,
+    InvalidArgumentError,
+    MnemicError,
+)
+from mnemic.model import MemoryEntry
+from mnemic.model.checks import name
+
+if TYPE_CHECKING:
+    from mnemic.embed.base import Embedder
+
+
+class CheckedEmbedder:
+    """Embeds with another embedder, refuses what cannot be used, and counts.
+
+    Attributes:
+        given: The embedder that does the work.
+        model: Its model's name.
+        dimensions: Length of each vector.
+        embedded: Texts embedded so far.
+        seconds: What that took.
+
+    Args:
+        given: Anything with `model`, `dimensions` and `embed(texts)`.
+
+    Raises:
+        InvalidArgumentError: If it has not.
+    """
+
+    def __init__(self, given: "Embedder") -> None:
+        _check(given)
+        self.given = given
+        self.model = given.model
+        self.dimensions = given.dimensions
+        self.embedded = 0
+        self.seconds = 0.0
+        self._counting = threading.Lock()
+
+    @property
+    def average_ms(self) -> float:
+        """Milliseconds a text, 0 before any."""
+        return self.seconds * 1000 / self.embedded if self.embedded else 0.0
+
+    def embed(self, texts: list[str]) -> NDArray[np.float32]:
+        """Return float32 vectors, shape (len(texts), dimensions).
+
+        Raises:
+            EmbeddingError: If the embedder fails or returns something else.
+        """
+        if not texts:
+            return np.empty((0, self.dimensions), dtype=np.float32)
+        begun = time.perf_counter()
+        try:
+            with np.errstate(over="ignore"):  # what overflows float32 is refused below
+                vectors = np.asarray(self.given.embed(texts), dtype=np.float32)
+        except MnemicError:
+            raise
+        except Exception as error:
+            raise EmbeddingError(f"the embedder {self.model!r} failed: {error}") from error
+        with self._counting:  # several threads embed at once
+            self.embedded += len(texts)
+            self.seconds += time.perf_counter() - begun
+        self._check_vectors(vectors, len(texts))
+        return vectors
+
+    def check_vector_of(self, entry: MemoryEntry) -> None:
+        """Refuse a vector that an entry brings along and that is not one of this embedder's."""
+        if entry.embedding is None:
+            return
+        given = entry.embedding_model, entry.embedding.size
+        if given != (self.model, self.dimensions):
+            raise EmbeddingModelMismatchError(
+                f"memory {entry.id} comes with a vector of {given[0]!r} with {given[1]} "
+                f"dimensions, and the embedder is {self.model!r} with {self.dimensions}; leave its "
+                "embedding out"
+            )
+
+    def _check_vectors(self, vectors: NDArray[np.float32], count: int) -> None:
+        if vectors.shape != (count, self.dimensions):
+            raise EmbeddingError(
+                f"the embedder {self.model!r} returned shape {vectors.shape} for "
+                f"{count} texts; it should be {(count, self.dimensions)}"
+            )
+        if not np.isfinite(vectors).all():
+            raise EmbeddingError(f"the embedder {self.model!r} returned NaN or infinity")
+
+
+def _check(embedder: object) -> None:
+    model, dimensions = getattr(embedder, "model", None), getattr(embedder, "dimensions", None)
+    if (
+        not isinstance(dimensions, int)
+        or dimensions < 1
+        or not callable(getattr(embedder, "embed", None))
+    ):
+        raise InvalidArgumentError(
+            "embedder must have a model (a name), dimensions (an int of at least 1) and "
+            f"embed(texts), or be 'minilm' or None; got {embedder!r}"
+        )
+    name("the embedder's model", model)

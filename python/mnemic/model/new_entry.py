@@ -1,0 +1,133 @@
+"""What a write is given, and how a caller's fields become a record."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from functools import partial
+from typing import Any, Literal, NamedTuple, TypeAlias
+from uuid import UUID
+
+from mnemic.errors import InvalidEntryError
+from mnemic.model import checks
+from mnemic.model.entry import MemoryEntry, MemoryType
+from mnemic.model.scope import Scope
+
+OnDuplicate: TypeAlias = Literal["keep", "skip", "merge"]
+"""What becomes of a memory whose text the same user has already: stored, not stored, or not stored
+but its tags, metadata and importance joined to the older one's. Texts are the same if their
+fingerprints are."""
+
+OnEmbedError: TypeAlias = Literal["raise", "pending"]
+"""Whether an embedder that fails fails the write, or the memory gets its vector later (C172)."""
+
+FIELDS = (
+    "content",
+    "user_id",
+    "project_id",
+    "session_id",
+    "role",
+    "speaker",
+    "message_id",
+    "position",
+    "created_at",
+    "expires_at",
+    "type",
+    "tags",
+    "importance",
+    "metadata",
+    "category",
+    "sensitive",
+    "supersedes",
+    "id",
+    "idempotency_key",
+)
+"""The fields that a caller may give a new memory."""
+
+
+class NewEntry(NamedTuple):
+    """A memory to be stored, and the key by which a repeated call is known.
+
+    Attributes:
+        entry: The memory.
+        key: Unique for its agent and user; None for no key.
+    """
+
+    entry: MemoryEntry
+    key: str | None = None
+
+    @classmethod
+    def of_fields(
+        cls,
+        fields: object,
+        scope: Scope,
+        now: datetime,
+        id_factory: Callable[[datetime], UUID],
+    ) -> "NewEntry":
+        """Make one of a caller's fields, where None says nothing.
+
+        Raises:
+            InvalidEntryError: If there is no content, or a field is unknown, of the wrong type, out
+                of range, or outside the scope.
+        """
+        given = _known_fields(fields)
+        narrowed = scope.narrowed(
+            given.pop("user_id", None), given.pop("project_id", None), given.pop("session_id", None)
+        )
+        key = checked_key(given.pop("idempotency_key", None))
+        given["type"] = MemoryType.parse(given.get("type", MemoryType.FACT))
+        given["created_at"] = _time("created_at", given.get("created_at", now))
+        if "expires_at" in given:
+            given["expires_at"] = _time("expires_at", given["expires_at"])
+        if "id" not in given:
+            given["id"] = id_factory(now)
+        entry = MemoryEntry(
+            agent_id=narrowed.agent_id,
+            user_id=narrowed.user_id,
+            project_id=narrowed.project_id,
+            session_id=narrowed.session_id,
+            **given,
+        )
+        return cls(checked_record(entry, narrowed), key)
+
+
+def checked_record(entry: MemoryEntry, scope: Scope) -> MemoryEntry:
+    """Return a record that may be stored from within a scope."""
+    if entry.agent_id != scope.agent_id:
+        raise InvalidEntryError(f"its agent is {entry.agent_id!r}, not {scope.agent_id!r}")
+    named = scope.narrowed(entry.user_id, entry.project_id, entry.session_id)
+    if named != Scope(entry.agent_id, entry.user_id, entry.project_id, entry.session_id):
+        raise InvalidEntryError(f"a record is stored in its own scope, which is not {named}")
+    if entry.supersedes == entry.id:
+        raise InvalidEntryError("a memory cannot supersede itself")
+    if entry.is_encrypted:
+        raise InvalidEntryError("encrypted records are not supported yet")
+    return entry
+
+
+checked_key = partial(checks.optional_name, "idempotency_key")
+"""Returns an idempotency key that may be stored, or None."""
+
+
+def _known_fields(fields: object) -> dict[str, Any]:
+    """Return the fields that say something; None says nothing."""
+    if not isinstance(fields, Mapping):
+        raise InvalidEntryError(
+            f"a memory is a str, a dict or a MemoryEntry, got {type(fields).__name__}"
+        )
+    unknown = sorted(set(map(str, fields)) - set(FIELDS))
+    if unknown:
+        raise InvalidEntryError(
+            f"unknown fields {unknown}; the fields are {', '.join(FIELDS)}; "
+            "anything else belongs in metadata"
+        )
+    if fields.get("content") is None:
+        raise InvalidEntryError("content is missing")
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _time(field: str, value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        return datetime.fromisoformat(value)
+    except ValueError:
+        raise InvalidEntryError(f"{field} is not an ISO 8601 time: {value!r}") from None

@@ -1,0 +1,549 @@
+"""One agent's memories: what joins store, index and embedder, one method for each thing done.
+
+Methods take a scope that is checked already. The doors above give them their documented names and
+arguments: `mnemic.long_term` those of document 003, `mnemic.memory` those of everyday use.
+"""
+
+import base64
+import os
+import time
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, get_args
+from uuid import UUID
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemic.embed.checked import CheckedEmbedder
+from mnemic.errors import (
+    EmbedderRequiredError,
+    EmbeddingError,
+    InvalidArgumentError,
+    MnemicError,
+    StorageQuotaExceededError,
+)
+from mnemic.events import Events
+from mnemic.follower import Follower
+from mnemic.licensing import LONG_TERM, SEMANTIC_RETRIEVAL, License, LicenseTier
+from mnemic.model import (
+    Deleted,
+    LinkType,
+    LongTermMemoryStats,
+    MemoryEntry,
+    MemoryEntryUpdate,
+    MemoryFilter,
+    MemoryLink,
+    MemoryPage,
+    NewEntry,
+    OnDuplicate,
+    OnEmbedError,
+    Scope,
+    UuidFactory,
+    parse_filter,
+)
+from mnemic.model.checks import optional_uuid
+from mnemic.protocols import Clock, IdFactory, system_clock
+from mnemic.store import Direction, EntryCache, Place, SqliteStore
+from mnemic.store.records import from_microseconds, to_microseconds
+from mnemic.telemetry import Teller
+from mnemic.waiting import computed, drive
+
+if TYPE_CHECKING:
+    from mnemic.embed.base import Embedder
+    from mnemic.index import NativeIndex
+
+RETENTION = timedelta(days=90)
+"""How long a forgotten memory can be restored (R034, C097)."""
+
+MAX_LIMIT = 1000  # C102
+
+# Ranking so many components takes about 200 µs: from there on it goes to a thread (C176).
+_LONG_SEARCH = 2_000_000
+
+# Reading an entry takes about 30 µs; more of them at once go to a thread.
+_FEW_IDS = 16
+
+
+class Options(TypedDict, total=False):
+    """What a memory may be opened with.
+
+    Attributes:
+        embedder: Anything with `model`, `dimensions` and `embed(texts)`; the local MiniLM unless
+            given. With None, memories are stored and read, and searching by meaning is refused.
+        license: What the caller's user may do; everything unless a tier is named. What the tier
+            does not include is refused with `LicenseRestrictionError`, and what it does not leave
+            room for with `StorageQuotaExceededError`.
+        clock: Gives the time, aware and in UTC.
+        id_factory: Makes an id for a time.
+        log_content: Show queries in logs and events; otherwise only how long they are.
+        track_access: Count reading a memory by its id as an access (C090). True unless given.
+    """
+
+    embedder: "Embedder | Literal['minilm'] | None"
+    license: License | LicenseTier | None
+    clock: Clock
+    id_factory: IdFactory | None
+    log_content: bool
+    track_access: bool
+
+
+class Found(NamedTuple):
+    """A memory that was ranked, and its cosine with the query in float64."""
+
+    entry: MemoryEntry
+    score: float
+
+
+class Repository:
+    """One agent's memories in one store.
+
+    Args:
+        url: A file, made if there is none and readable by its owner alone, or ":memory:".
+        agent_id: Whose memories.
+        embedder: See `Options`, and for all that follow.
+        license: As above.
+        clock: As above.
+        id_factory: As above.
+        log_content: As above.
+        track_access: As above.
+    """
+
+    def __init__(
+        self,
+        url: str | os.PathLike[str],
+        agent_id: str,
+        *,
+        embedder: "Embedder | Literal['minilm'] | None" = "minilm",
+        license: License | LicenseTier | None = None,  # noqa: A002 - the field's name everywhere
+        clock: Clock = system_clock,
+        id_factory: IdFactory | None = None,
+        log_content: bool = False,
+        track_access: bool = True,
+    ) -> None:
+        self.license = License.of(license)
+        self.agent = Scope(agent_id)
+        given = _local_embedder() if embedder == "minilm" else embedder
+        self._embedder = None if given is None else CheckedEmbedder(given)
+        self.now = clock
+        self.id_factory = id_factory or UuidFactory()
+        self.events = Events()
+        self._teller = Teller(agent_id, self.events, clock, tells_content=log_content)
+        self._track_access = track_access
+        self._store = SqliteStore(url)
+        self.path = self._store.path
+        self._cache = EntryCache(self._store, agent_id)
+        try:
+            self._follower = self._followed()
+        except BaseException:
+            drive(self.close())
+            raise
+        self._teller.opened()
+
+    @property
+    def agent_id(self) -> str:
+        """Whose memories these are."""
+        return self.agent.agent_id
+
+    @property
+    def embedder(self) -> "Embedder | None":
+        """What turns texts into vectors."""
+        return None if self._embedder is None else self._embedder.given
+
+    async def add(
+        self,
+        entries: Sequence[NewEntry],
+        *,
+        on_duplicate: OnDuplicate = "keep",
+        on_embed_error: OnEmbedError = "raise",
+    ) -> list[MemoryEntry]:
+        """Store checked entries of this agent, all or none.
+
+        Returns:
+            Them with their embeddings, or what was there already, in the given order.
+        """
+        self._check_license()
+        _check_choice("on_duplicate", on_duplicate, OnDuplicate)
+        _check_choice("on_embed_error", on_embed_error, OnEmbedError)
+        if not entries:
+            return []
+        try:
+            await self._refuse_what_cannot_fit(entries)
+            begun = time.perf_counter()
+            embedded = await self._with_embeddings(entries, on_embed_error)
+            took = (time.perf_counter() - begun) * 1000
+            stored = await self._store.add(
+                self.agent_id,
+                embedded,
+                now=self.now(),
+                quota=self.license.quota,
+                on_duplicate=on_duplicate,
+            )
+        except MnemicError as error:
+            self._teller.failed_to_store(error)
+            raise
+        if self._follower is not None:
+            await self._follower.take_in(stored.batch)
+        fresh = [new.entry for new, is_new in zip(embedded, stored.is_new, strict=True) if is_new]
+        bare = {new.entry.id for new in entries if new.entry.embedding is None}
+        await self._teller.stored(fresh, bare, took)
+        await self._warn_of_quota()
+        if len(fresh) == len(entries):
+            return fresh
+        return await self._as_stored(embedded, stored.ids, stored.is_new)
+
+    async def get(
+        self, scope: Scope, ids: Sequence[UUID], *, include_forgotten: bool = False
+    ) -> dict[UUID, MemoryEntry]:
+        """Return the memories of these ids that a scope has, and count that as an access."""
+        self._check_license()
+        now = self.now()
+        if include_forgotten:
+            reading = self._store.get(scope, ids, now=now, include_forgotten=True)
+            found = await computed(lambda: drive(reading))
+        elif len(ids) <= _FEW_IDS:
+            found = self._cache.get(scope, ids, now)
+        else:
+            found = await computed(lambda: self._cache.get(scope, ids, now))
+        if self._track_access:
+            accessed = [entry_id for entry_id, entry in found.items() if entry.is_living(now)]
+            self._store.touch(self.agent_id, accessed, now)
+        for entry in found.values():
+            await self._teller.retrieved(entry)
+        return found
+
+    async def nearest(self, scope: Scope, query: str, limit: int) -> list[Found]:
+        """Return the memories of a scope that are nearest to a query, best first."""
+        begun = time.perf_counter()
+        found = await self._nearest(scope, query, limit)
+        await self._teller.searched(query, len(found), (time.perf_counter() - begun) * 1000)
+        return found
+
+    async def matching(
+        self, scope: Scope, wanted: MemoryFilter | Mapping[str, Any]
+    ) -> list[MemoryEntry]:
+        """Return the memories of a scope that match a filter, in the order it names."""
+        self._check_license()
+        page = wanted if isinstance(wanted, MemoryFilter) else MemoryFilter(where=wanted)
+        expression = parse_filter(page)
+        now = self.now()
+        await self._store.write_accesses()
+        # Filters may look at every memory of the agent.
+        reading = self._store.matching(scope, expression, page, now=now)
+        return await computed(lambda: drive(reading))
+
+    async def page(
+        self,
+        scope: Scope,
+        *,
+        limit: int,
+        cursor: str | None,
+        wanted: MemoryFilter | Mapping[str, Any] | None,
+        include_forgotten: bool,
+    ) -> MemoryPage:
+        """Return the memories of a scope from a cursor on, newest first."""
+        self._check_license()
+        check_limit(limit)
+        after = None if cursor is None else _place(cursor)
+        expression = parse_filter(wanted)
+        now = self.now()
+        await self._store.write_accesses()
+        reading = self._store.page(
+            scope, expression, after, limit + 1, now=now, include_forgotten=include_forgotten
+        )
+        entries = await computed(lambda: drive(reading))
+        shown = tuple(entries[:limit])
+        return MemoryPage(shown, _cursor(shown[-1]) if len(entries) > limit else None)
+
+    async def update(
+        self, scope: Scope, entry_id: UUID, update: MemoryEntryUpdate
+    ) -> MemoryEntry | None:
+        """Change a memory of a scope; return it as it is then, or None if there is none."""
+        self._check_license()
+        if not isinstance(update, MemoryEntryUpdate):
+            raise InvalidArgumentError(f"update must be a MemoryEntryUpdate, got {update!r}")
+        now = self.now()
+        if update.is_empty:
+            return (await self._store.get(scope, [entry_id], now=now)).get(entry_id)
+        content, embedder, embedded = update.content, self._embedder, None
+        if content is not None and embedder is not None:
+            vectors = await computed(lambda: embedder.embed([content]))
+            embedded = embedder.model, vectors[0]
+        entry = await self._store.update(
+            scope,
+            entry_id,
+            lambda stored: update.applied_to(stored, now),
+            embedded,
+            now=now,
+            quota=self.license.quota,
+        )
+        await self._follow()
+        if entry is not None:
+            await self._teller.updated(entry, content_changed=update.content is not None)
+            await self._warn_of_quota()
+        return entry
+
+    async def forget(self, scope: Scope, entry_id: UUID, *, permanent: bool = False) -> Deleted:
+        """Forget a memory of a scope, or delete it for good; return how many that were."""
+        self._check_license()
+        if permanent:
+            was_there = bool(await self._store.delete(scope, entry_id))
+        else:
+            was_there = await self._store.forget(scope, entry_id, self.now())
+        await self._follow()
+        if was_there:
+            await self._teller.forgotten(entry_id, permanent=permanent)
+        return Deleted(was_there)
+
+    async def forget_all(self, scope: Scope, *, permanent: bool) -> Deleted:
+        """Forget all memories of a scope, or delete them for good; return how many."""
+        self._check_license()
+        if permanent:
+            ids = await self._store.delete_all(scope)
+        else:
+            ids = await self._store.forget_all(scope, self.now())
+        await self._follow()
+        await self._teller.emptied(scope, ids, permanent=permanent)
+        return Deleted(len(ids))
+
+    async def restore(self, scope: Scope, entry_id: UUID) -> bool:
+        """Take a memory of a scope back; return False if there is none to take back."""
+        self._check_license()
+        restored = await self._store.restore(scope, entry_id, self.now() - RETENTION)
+        await self._follow()
+        return restored
+
+    async def purge(self) -> Deleted:
+        """Delete for good what was forgotten or expired too long ago; return how many."""
+        self._check_license()
+        ids = await self._store.purge(self.agent_id, self.now() - RETENTION)
+        await self._follow()
+        await self._teller.purged(ids)
+        return Deleted(len(ids))
+
+    async def touch(self, scope: Scope, ids: Sequence[UUID]) -> None:
+        """Count an access of those of these memories that a scope has."""
+        self._check_license()
+        now = self.now()
+        found = await computed(lambda: self._cache.get(scope, ids, now))
+        self._store.touch(self.agent_id, list(found), now)
+
+    async def link(
+        self, scope: Scope, from_id: UUID, to_id: UUID, kind: LinkType | str, strength: float
+    ) -> MemoryLink:
+        """Write a link between two memories of a scope; return it as it is then."""
+        self._check_license()
+        wanted = MemoryLink(from_id, to_id, _own_type(kind), strength, self.now())
+        written = await self._store.link(scope, wanted, now=wanted.created_at)
+        await self._follow()
+        return written
+
+    async def unlink(
+        self, scope: Scope, from_id: UUID, to_id: UUID, kind: LinkType | str | None
+    ) -> int:
+        """Delete links from one memory of a scope to another; return how many."""
+        self._check_license()
+        own_type = None if kind is None else _own_type(kind)
+        deleted = await self._store.unlink(scope, from_id, to_id, own_type)
+        await self._follow()
+        return deleted
+
+    async def links(
+        self,
+        scope: Scope,
+        entry_id: UUID,
+        direction: Direction,
+        kinds: Collection[LinkType | str] | None,
+    ) -> list[MemoryLink]:
+        """Return the links of a memory of a scope, oldest first."""
+        self._check_license()
+        _check_choice("direction", direction, Direction)
+        types = None if kinds is None else {LinkType.parse(kind) for kind in kinds}
+        return await self._store.links(scope, entry_id, direction, types, now=self.now())
+
+    async def count(self, scope: Scope) -> int:
+        """Return how many memories a scope has."""
+        self._check_license()
+        return await self._store.count(scope, now=self.now())
+
+    async def stats(self) -> LongTermMemoryStats:
+        """Return what the agent's memory holds, all users together."""
+        self._check_license()
+        reading = self._store.stats(self.agent_id, now=self.now())
+        stored = await computed(lambda: drive(reading))
+        embedder = self._embedder
+        return msgspec.structs.replace(
+            stored,
+            storage_bytes_limit=self.license.storage_limit,
+            average_embedding_time_ms=0.0 if embedder is None else embedder.average_ms,
+            total_embeddings_generated=0 if embedder is None else embedder.embedded,
+        )
+
+    async def close(self) -> None:
+        """Finish writing and let go of the file. Harmless if repeated."""
+        await self._store.close()
+
+    def _followed(self) -> Follower | None:
+        if self._embedder is None:
+            return None
+        return Follower(self._store, self.agent_id, self._embedder)
+
+    async def _follow(self) -> None:
+        if self._follower is not None:
+            await self._follower.follow()
+
+    async def _nearest(self, scope: Scope, query: str, limit: int) -> list[Found]:
+        self._check_license()
+        self.license.require(SEMANTIC_RETRIEVAL, "Semantic search requires Teams tier or higher")
+        if not isinstance(query, str) or not query.strip():
+            raise InvalidArgumentError(f"query must be a text that is not empty, got {query!r}")
+        embedder, follower = self._embedder, self._follower
+        if embedder is None or follower is None:
+            raise EmbedderRequiredError(
+                "this memory was opened with embedder=None, and searching by meaning needs one; "
+                "open it with an embedder, or read by id"
+            )
+        if limit == 0:
+            return []
+        vector = (await computed(lambda: embedder.embed([query])))[0]
+        if follower.is_behind():
+            await computed(follower.catch_up)
+        index, now = follower.index, self.now()
+        if len(index) * embedder.dimensions < _LONG_SEARCH:
+            return self._ranked(index, vector, scope, limit, now)
+        return await computed(lambda: self._ranked(index, vector, scope, limit, now))
+
+    def _ranked(
+        self,
+        index: "NativeIndex",
+        vector: NDArray[np.float32],
+        scope: Scope,
+        limit: int,
+        now: datetime,
+    ) -> list[Found]:
+        wanted, time = limit, to_microseconds(now)
+        while True:
+            ranked = [
+                (UUID(bytes=entry_id), row, score)
+                for row, entry_id, score in index.search(vector, scope, wanted, time)
+            ]
+            rows = {entry_id: row for entry_id, row, _ in ranked}
+            entries = self._cache.get_rows(scope, rows, now)
+            if len(entries) >= limit or len(ranked) < wanted:
+                found = [Found(entries[key], score) for key, _, score in ranked if key in entries]
+                return found[:limit]
+            # Some were deleted between the ranking and the reading: look further down.
+            wanted = 2 * wanted + 8
+
+    async def _with_embeddings(
+        self, entries: Sequence[NewEntry], on_error: OnEmbedError
+    ) -> Sequence[NewEntry]:
+        embedder = self._embedder
+        if embedder is None:
+            return entries
+        for new in entries:
+            embedder.check_vector_of(new.entry)
+        bare = [at for at, new in enumerate(entries) if new.entry.embedding is None]
+        if not bare:
+            return entries
+        texts = [entries[at].entry.content for at in bare]
+        try:
+            vectors = await computed(lambda: embedder.embed(texts))
+        except EmbeddingError as error:
+            if on_error == "raise":
+                raise
+            self._teller.will_embed_later(len(texts), error)
+            return entries
+        embedded = list(entries)
+        for at, vector in zip(bare, vectors, strict=True):
+            entry, key = entries[at]
+            embedded[at] = NewEntry(entry.with_embedding(vector, embedder.model), key)
+        return embedded
+
+    async def _as_stored(
+        self, given: Sequence[NewEntry], ids: Sequence[UUID], is_new: Sequence[bool]
+    ) -> list[MemoryEntry]:
+        """Return each entry, or the one that was there already as it is now."""
+        known = [entry_id for entry_id, new in zip(ids, is_new, strict=True) if not new]
+        everyone = Scope(self.agent_id, all_users=True)
+        found = await self._store.get(everyone, known, now=self.now(), include_forgotten=True)
+        return [
+            new.entry
+            if stored
+            else found.get(entry_id) or msgspec.structs.replace(new.entry, id=entry_id)
+            for new, entry_id, stored in zip(given, ids, is_new, strict=True)
+        ]
+
+    async def _refuse_what_cannot_fit(self, entries: Sequence[NewEntry]) -> None:
+        """Look at the quota before embedding (R076); the write itself looks again, for certain."""
+        quota = self.license.quota
+        if quota is not None:
+            used = await self._store.used_bytes(self.agent_id)
+            size = sum(len(new.entry.content.encode()) for new in entries)
+            if used + size > quota.limit:
+                raise StorageQuotaExceededError(used, quota.limit, quota.tier)
+
+    async def _warn_of_quota(self) -> None:
+        limit = self.license.storage_limit
+        if limit is not None:
+            await self._teller.used(await self._store.used_bytes(self.agent_id), limit)
+
+    def _check_license(self) -> None:
+        """Refuse every operation where long-term memory is not included (R013, R014)."""
+        self.license.require(LONG_TERM, "Upgrade to WriterPro for persistent memory")
+
+
+def required_uuid(value: UUID | str) -> UUID:
+    """Return an id that a caller gave as a UUID or as its text."""
+    entry_id = optional_uuid("id", value)
+    if entry_id is None:
+        raise InvalidArgumentError("id must be a UUID or its text, got None")
+    return entry_id
+
+
+def check_limit(limit: object) -> None:
+    """Refuse a limit outside 1 to 1,000 (C102)."""
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
+        raise InvalidArgumentError(f"limit must be an int from 1 to {MAX_LIMIT}, got {limit!r}")
+
+
+def _check_choice(field: str, given: object, choices: object) -> None:
+    known = get_args(choices)
+    if given not in known:
+        raise InvalidArgumentError(f"{field} must be one of {', '.join(known)}, got {given!r}")
+
+
+def _own_type(kind: LinkType | str) -> LinkType:
+    """Return the type of a link that callers may write and delete themselves."""
+    parsed = LinkType.parse(kind)
+    if parsed is LinkType.SUPERSEDES:
+        raise InvalidArgumentError(
+            "links of type SUPERSEDES come from the field of that name alone: store the new "
+            "memory with supersedes= the old one's id"
+        )
+    return parsed
+
+
+def _cursor(entry: MemoryEntry) -> str:
+    place = to_microseconds(entry.created_at).to_bytes(8, "big", signed=True) + entry.id.bytes
+    return base64.urlsafe_b64encode(place).decode()
+
+
+def _place(cursor: object) -> Place:
+    try:
+        if not isinstance(cursor, str):
+            raise ValueError  # noqa: TRY004, TRY301 - told below
+        place = base64.b64decode(cursor, altchars=b"-_", validate=True)
+        created_at = from_microseconds(int.from_bytes(place[:8], "big", signed=True))
+        return Place(created_at, UUID(bytes=place[8:]))
+    except (ValueError, OverflowError):
+        raise InvalidArgumentError(
+            f"cursor must be one that an earlier page gave, or None; got {cursor!r}"
+        ) from None
+
+
+def _local_embedder() -> "Embedder":
+    from mnemic.embed.minilm import MiniLmEmbedder  # noqa: PLC0415 - an optional extra
+
+    return MiniLmEmbedder()

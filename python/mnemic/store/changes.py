@@ -1,0 +1,183 @@
+"""The numbered changes of an agent: written with every change, read by whoever follows (C163)."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import apsw
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemic.errors import (
+    EmbeddingModelMismatchError,
+    StorageQuotaExceededError,
+    StoreCorruptError,
+)
+from mnemic.licensing import Quota
+from mnemic.model import RowBatch, RowFacts
+from mnemic.store.base import Position
+from mnemic.store.sql import BY_ROW, Columns, fetched
+
+Model: TypeAlias = tuple[str, int]
+"""Name and dimension of an embedding model."""
+
+
+class Change(NamedTuple):
+    """One entry that a write touched, and how."""
+
+    row: int
+    entry_id: bytes
+    kind: str
+
+
+class Charge(NamedTuple):
+    """What a write adds to an agent's bytes, and how many it may have then."""
+
+    size: int
+    quota: Quota | None = None
+
+
+NO_CHARGE = Charge(0)
+
+KEPT_CHANGES = 100_000
+
+_PRUNE_EVERY = 1024
+_INSERT = (
+    "INSERT INTO agent_memory_changes (agent_id, seq, entry_row, entry_id, kind) "
+    "VALUES (?, ?, ?, ?, ?)"
+)
+_ADVANCE = (
+    "INSERT INTO agent_memory_agents (agent_id, seq, used_bytes, model, dimensions) "
+    "VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET seq = seq + excluded.seq, "
+    "used_bytes = used_bytes + excluded.used_bytes, model = ifnull(model, excluded.model), "
+    "dimensions = ifnull(dimensions, excluded.dimensions) "
+    "RETURNING seq, used_bytes, model, dimensions"
+)
+# Expired rows are among them: whoever follows knows when they end.
+_INDEXED = (
+    "SELECT e.row, e.user_id, e.project_id, e.session_id, e.created_at, e.id, e.expires_at, "
+    "v.embedding FROM agent_memory_entries AS e {access} LEFT JOIN agent_memory_embeddings AS v "
+    "ON v.entry_row = e.row AND v.model = ? AND v.part = 0 "
+    "WHERE e.agent_id = ? AND forgotten_at IS NULL AND status = 0"
+)
+# Named, because the planner would sort all rows, or read all of an agent's to find a few.
+_BY_AGENT = "INDEXED BY agent_memory_entries_by_agent"
+_ALL_INDEXED = f"{_INDEXED.format(access=_BY_AGENT)} ORDER BY e.row"
+_AGENT = "SELECT seq, pruned, model, dimensions FROM agent_memory_agents WHERE agent_id = ?"
+_TOUCHED = "SELECT entry_row FROM agent_memory_changes WHERE agent_id = ? AND seq > ?"
+_TOUCHED_INDEXED = f"{_INDEXED.format(access=BY_ROW)} AND e.row IN ({_TOUCHED})"
+_POSITION = "SELECT seq, accesses FROM agent_memory_agents WHERE agent_id = ?"
+
+
+def position(connection: apsw.Connection, agent_id: str) -> Position:
+    """Return the numbers an agent's memory stands at, 0 before anything."""
+    found = connection.execute(_POSITION, (agent_id,)).fetchone()
+    return Position(0, 0) if found is None else Position(*found)
+
+
+def touched_since(connection: apsw.Connection, agent_id: str, since: int) -> list[bytes] | None:
+    """Return the ids of the entries touched after a change, or None if that cannot be told."""
+    agent = fetched(connection, _AGENT, (agent_id,))
+    last, pruned = agent[0][:2] if agent else (0, 0)
+    if not pruned <= since <= last:
+        return None
+    sql = "SELECT DISTINCT entry_id FROM agent_memory_changes WHERE agent_id = ? AND seq > ?"
+    return [entry_id for (entry_id,) in fetched(connection, sql, (agent_id, since))]
+
+
+def embedding_model(connection: apsw.Connection, agent_id: str) -> Model | None:
+    """Return the model of the agent's vectors, or None before any."""
+    sql = (
+        "SELECT model, dimensions FROM agent_memory_agents WHERE agent_id = ? AND model IS NOT NULL"
+    )
+    found = fetched(connection, sql, (agent_id,))
+    return (found[0][0], found[0][1]) if found else None
+
+
+def rows_since(
+    connection: apsw.Connection, agent_id: str, model: Model, since: int | None
+) -> RowBatch:
+    """Return what changed after `since`, or everything if that cannot be told."""
+    agent = fetched(connection, _AGENT, (agent_id,))
+    last, pruned, *known = agent[0] if agent else (0, 0, None, None)
+    _check_model(agent_id, known, model)
+    if since is None or not pruned <= since <= last:
+        living = fetched(connection, _ALL_INDEXED, (model[0], agent_id))
+        return _batch(None, last, living, set(), model[1])
+    touched = {row for (row,) in fetched(connection, _TOUCHED, (agent_id, since))}
+    living = fetched(connection, _TOUCHED_INDEXED, (model[0], agent_id, agent_id, since))
+    return _batch(since, last, living, touched, model[1])
+
+
+def _batch(
+    since: int | None, seq: int, living: list[Columns], touched: set[int], dim: int
+) -> RowBatch:
+    embedded = [columns for columns in living if columns[-1] is not None]
+    return RowBatch(
+        since=since,
+        seq=seq,
+        facts=[RowFacts(*columns[:-1]) for columns in embedded],
+        vectors=_vectors([columns[-1] for columns in embedded], dim),
+        gone=sorted(touched.difference(columns[0] for columns in living)),
+        unembedded=[columns[0] for columns in living if columns[-1] is None],
+    )
+
+
+def _vectors(blobs: list[bytes], dim: int) -> NDArray[np.float32]:
+    if any(len(blob) != 4 * dim for blob in blobs):
+        raise StoreCorruptError(f"a stored vector has not the recorded {dim} dimensions")
+    flat = np.frombuffer(b"".join(blobs), dtype="<f4").astype(np.float32, copy=False)
+    return flat.reshape(len(blobs), dim)
+
+
+def log_changes(
+    connection: apsw.Connection,
+    agent_id: str,
+    changes: Sequence[Change],
+    model: Model | None = None,
+    charge: Charge = NO_CHARGE,
+) -> int:
+    """Number changes in the agent's own row, prune old ones, return the last number.
+
+    Raises:
+        EmbeddingModelMismatchError: If the agent's vectors come from another model.
+        StorageQuotaExceededError: If the charge takes the agent past its quota.
+    """
+    last = _advance(connection, agent_id, len(changes), model, charge)
+    first = last - len(changes) + 1
+    connection.executemany(
+        _INSERT, [(agent_id, seq, *change) for seq, change in enumerate(changes, start=first)]
+    )
+    mark = last - KEPT_CHANGES
+    if mark > 0 and last // _PRUNE_EVERY != (first - 1) // _PRUNE_EVERY:
+        _prune(connection, agent_id, mark)
+    return last
+
+
+def _advance(
+    connection: apsw.Connection, agent_id: str, steps: int, model: Model | None, charge: Charge
+) -> int:
+    values = (agent_id, steps, charge.size, *(model or (None, None)))
+    ((last, used, *known),) = fetched(connection, _ADVANCE, values)
+    if model is not None:
+        _check_model(agent_id, known, model)
+    quota = charge.quota
+    if quota is not None and charge.size > 0 and used > quota.limit:
+        raise StorageQuotaExceededError(used - charge.size, quota.limit, quota.tier)
+    return int(last)
+
+
+def _check_model(agent_id: str, known: list[Any], model: Model) -> None:
+    if known[0] is not None and tuple(known) != model:
+        raise EmbeddingModelMismatchError(
+            f"agent {agent_id!r} has vectors of {known[0]!r} with {known[1]} dimensions; "
+            f"those of {model[0]!r} with {model[1]} cannot be stored beside them"
+        )
+
+
+def _prune(connection: apsw.Connection, agent_id: str, mark: int) -> None:
+    connection.execute(
+        "DELETE FROM agent_memory_changes WHERE agent_id = ? AND seq <= ?", (agent_id, mark)
+    )
+    connection.execute(
+        "UPDATE agent_memory_agents SET pruned = ? WHERE agent_id = ?", (mark, agent_id)
+    )

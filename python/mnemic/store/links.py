@@ -1,0 +1,141 @@
+"""Statements on links; each runs on a connection it is lent."""
+
+from collections.abc import Collection, Sequence
+from uuid import UUID
+
+import apsw
+
+from mnemic.errors import EntryNotFoundError
+from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryStatus, Scope
+from mnemic.store.base import Direction
+from mnemic.store.changes import Change, log_changes
+from mnemic.store.records import from_microseconds, to_microseconds
+from mnemic.store.sql import PRESENT, Condition, fetched, inside
+
+_WRITE = (
+    "INSERT INTO agent_memory_links (from_row, to_row, type, strength, created_at) "
+    "VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET strength = excluded.strength "
+    "RETURNING created_at"
+)
+_READ = (
+    "SELECT f.id, t.id, l.type, l.strength, l.created_at FROM agent_memory_links AS l "
+    "JOIN agent_memory_entries AS f ON f.row = l.from_row "
+    "JOIN agent_memory_entries AS t ON t.row = l.to_row "
+)
+_SUPERSEDE = (
+    "UPDATE agent_memory_entries SET status = ?, updated_at = max(updated_at, ?) "
+    "WHERE agent_id = ? AND user_id IS ? AND id = ? RETURNING row"
+)
+
+
+def supersede(connection: apsw.Connection, entry: MemoryEntry, row: int) -> Change | None:
+    """Mark what a new entry replaces, and link the two (C161); return None if it is not there."""
+    if entry.supersedes is None:
+        return None
+    created_at, old = to_microseconds(entry.created_at), entry.supersedes.bytes
+    values = (int(MemoryStatus.SUPERSEDED), created_at, entry.agent_id, entry.user_id, old)
+    found = fetched(connection, _SUPERSEDE, values)
+    if not found:
+        return None
+    replaced = found[0][0]
+    connection.execute(_WRITE, (row, replaced, int(LinkType.SUPERSEDES), 1.0, created_at))
+    return Change(replaced, old, "supersede")
+
+
+def link(connection: apsw.Connection, scope: Scope, wanted: MemoryLink, now: int) -> MemoryLink:
+    """Write a link between two present entries of a scope; return it as it is then.
+
+    Raises:
+        EntryNotFoundError: If one of them is not there.
+    """
+    ends = [_row_of(connection, scope, end, now) for end in (wanted.from_id, wanted.to_id)]
+    values = (*ends, int(wanted.type), wanted.strength, to_microseconds(wanted.created_at))
+    created_at = fetched(connection, _WRITE, values)[0][0]
+    log_changes(connection, scope.agent_id, [Change(ends[0], wanted.from_id.bytes, "link")])
+    return MemoryLink(
+        wanted.from_id, wanted.to_id, wanted.type, wanted.strength, from_microseconds(created_at)
+    )
+
+
+def unlink(
+    connection: apsw.Connection, scope: Scope, from_id: UUID, to_id: UUID, kind: LinkType | None
+) -> int:
+    """Delete the links from one entry of a scope to another; return how many."""
+    where, values = inside(scope)
+    of_id = f"(SELECT row FROM agent_memory_entries WHERE {where} AND id = ?)"
+    types, bound = _among_types(None if kind is None else [kind])
+    deleted = fetched(
+        connection,
+        f"DELETE FROM agent_memory_links WHERE from_row = {of_id} AND to_row = {of_id} "
+        f"AND type <> ? {types} RETURNING from_row",
+        (*values, from_id.bytes, *values, to_id.bytes, int(LinkType.SUPERSEDES), *bound),
+    )
+    if deleted:
+        changed = Change(deleted[0][0], from_id.bytes, "link")
+        log_changes(connection, scope.agent_id, [changed])
+    return len(deleted)
+
+
+def links(
+    connection: apsw.Connection,
+    scope: Scope,
+    entry_id: UUID,
+    direction: Direction,
+    kinds: Collection[LinkType] | None,
+    *,
+    now: int,
+) -> list[MemoryLink]:
+    """Return the links of an entry whose ends are both present in the scope."""
+    where, values = inside(scope)
+    present = f"SELECT row FROM agent_memory_entries WHERE {where} AND {PRESENT}"
+    own = f"{present} AND id = ?"
+    types, bound = _among_types(kinds)
+    found = set()
+    for side, other in (("from_row", "to_row"), ("to_row", "from_row")):
+        if (side, direction) in (("from_row", "in"), ("to_row", "out")):
+            continue
+        sql = f"{_READ} WHERE l.{side} = ({own}) AND l.{other} IN ({present} AND row = l.{other}) "
+        parameters = (*values, now, entry_id.bytes, *values, now, *bound)
+        found.update(_links(connection, f"{sql} {types}", parameters))
+    return sorted(found, key=_order)
+
+
+def links_of_rows(
+    connection: apsw.Connection, agent_id: str, rows: Sequence[int]
+) -> list[MemoryLink]:
+    """Return the links from these rows."""
+    sql = f"{_READ} WHERE f.agent_id = ? AND l.from_row = ?"
+    found = [link for row in rows for link in _links(connection, sql, (agent_id, row))]
+    return sorted(found, key=_order)
+
+
+def _links(connection: apsw.Connection, sql: str, parameters: Sequence[object]) -> list[MemoryLink]:
+    return [
+        MemoryLink(
+            UUID(bytes=from_id),
+            UUID(bytes=to_id),
+            LinkType(kind),
+            strength,
+            from_microseconds(created_at),
+        )
+        for from_id, to_id, kind, strength, created_at in fetched(connection, sql, parameters)
+    ]
+
+
+def _order(link: MemoryLink) -> tuple[object, ...]:
+    return link.created_at, link.from_id, link.to_id, link.type
+
+
+def _among_types(kinds: Collection[LinkType] | None) -> Condition:
+    if kinds is None:
+        return "", []
+    return f"AND type IN ({', '.join('?' * len(kinds))})", [int(kind) for kind in kinds]
+
+
+def _row_of(connection: apsw.Connection, scope: Scope, entry_id: UUID, now: int) -> int:
+    where, values = inside(scope)
+    sql = f"SELECT row FROM agent_memory_entries WHERE {where} AND {PRESENT} AND id = ?"
+    found = fetched(connection, sql, (*values, now, entry_id.bytes))
+    if not found:
+        raise EntryNotFoundError(f"no memory with id {entry_id} for {scope}")
+    return int(found[0][0])

@@ -1,0 +1,182 @@
+"""Statements that read entries; each runs on a connection it is lent."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import apsw
+
+from mnemic.model import (
+    All,
+    AnyOf,
+    Expression,
+    LongTermMemoryStats,
+    MemoryEntry,
+    MemoryFilter,
+    MemoryType,
+    Not,
+    Scope,
+    TagUsage,
+    Test,
+)
+from mnemic.store import filter_sql
+from mnemic.store.base import Place
+from mnemic.store.records import COLUMNS, from_microseconds, from_row, to_microseconds
+from mnemic.store.sql import AMONG, BY_ROW, LIVING, PRESENT, Condition, fetched, inside, json_array
+
+_TOP_TAGS = 10
+
+
+def entries_of_ids(
+    connection: apsw.Connection,
+    scope: Scope,
+    ids: Sequence[UUID],
+    now: int,
+    *,
+    include_forgotten: bool,
+) -> dict[UUID, MemoryEntry]:
+    """Return the entries of these ids in the scope, all that are stored if asked for."""
+    where, values = inside(scope)
+    if not include_forgotten:
+        where, values = f"{where} AND {LIVING}", [*values, now]
+    sql = f"SELECT {COLUMNS} FROM agent_memory_entries WHERE {where} AND id = ?"
+    found = [fetched(connection, sql, (*values, entry_id.bytes)) for entry_id in ids]
+    entries = [from_row(rows[0]) for rows in found if rows]
+    return {entry.id: entry for entry in entries}
+
+
+def entries_of_rows(
+    connection: apsw.Connection, scope: Scope, rows: Sequence[int], now: int
+) -> dict[int, MemoryEntry]:
+    """Return the living entries of these rows in the scope."""
+    where, values = inside(scope)
+    sql = (
+        f"SELECT row, {COLUMNS} FROM agent_memory_entries {BY_ROW} "
+        f"WHERE {where} AND {LIVING} AND {AMONG}"
+    )
+    found = fetched(connection, sql, (*values, now, json_array(rows)))
+    return {columns[0]: from_row(columns[1:]) for columns in found}
+
+
+def entries_matching(
+    connection: apsw.Connection, scope: Scope, expression: Expression, page: MemoryFilter, now: int
+) -> list[MemoryEntry]:
+    """Return the entries of a scope for which a filter's tree is true, ordered and cut as asked."""
+    where, values = _listed(scope, expression, now, include_forgotten=page.include_forgotten)
+    sql = (
+        f"SELECT {COLUMNS} FROM agent_memory_entries WHERE {where} "
+        f"ORDER BY {filter_sql.order_by(page.sort_by)} LIMIT ? OFFSET ?"
+    )
+    found = fetched(connection, sql, (*values, page.limit, page.offset))
+    return [from_row(columns) for columns in found]
+
+
+def entries_after(
+    connection: apsw.Connection,
+    scope: Scope,
+    expression: Expression,
+    after: Place | None,
+    limit: int,
+    *,
+    now: int,
+    include_forgotten: bool,
+) -> list[MemoryEntry]:
+    """Return the next entries of the list of the newest first."""
+    where, values = _listed(scope, expression, now, include_forgotten=include_forgotten)
+    if after is not None:
+        # The first of the two conditions is there for the index.
+        where = f"{where} AND created_at <= ? AND (created_at < ? OR id > ?)"
+        time = to_microseconds(after.created_at)
+        values += [time, time, after.id.bytes]
+    sql = (
+        f"SELECT {COLUMNS} FROM agent_memory_entries WHERE {where} "
+        "ORDER BY created_at DESC, id LIMIT ?"
+    )
+    return [from_row(columns) for columns in fetched(connection, sql, (*values, limit))]
+
+
+def _listed(
+    scope: Scope, expression: Expression, now: int, *, include_forgotten: bool
+) -> Condition:
+    """Archived and superseded ones are left out unless the filter asks for a status (C161)."""
+    where, values = inside(scope)
+    if not include_forgotten:
+        where, values = f"{where} AND {PRESENT}", [*values, now]
+    if not _asks_for_status(expression):
+        where = f"{where} AND status = 0"
+    condition, bound = filter_sql.compiled(expression)
+    return f"{where} AND ({condition})", [*values, *bound]
+
+
+def _asks_for_status(expression: Expression) -> bool:
+    match expression:
+        case All(parts) | AnyOf(parts):
+            return any(map(_asks_for_status, parts))
+        case Not(part):
+            return _asks_for_status(part)
+        case Test(field):
+            return field.name == "status"
+
+
+def count(connection: apsw.Connection, scope: Scope, now: int) -> int:
+    """Return how many living entries the scope has."""
+    where, values = inside(scope)
+    sql = f"SELECT count(*) FROM agent_memory_entries WHERE {where} AND {LIVING}"
+    return int(fetched(connection, sql, (*values, now))[0][0])
+
+
+def used_bytes(connection: apsw.Connection, agent_id: str) -> int:
+    """Return how many bytes the agent's contents take, forgotten ones included (C085)."""
+    sql = "SELECT used_bytes FROM agent_memory_agents WHERE agent_id = ?"
+    found = fetched(connection, sql, (agent_id,))
+    return int(found[0][0]) if found else 0
+
+
+def stats(connection: apsw.Connection, agent_id: str, now: int) -> LongTermMemoryStats:
+    """Return what the agent has; nothing of the embedder and of quota, which are not stored."""
+    entries = "FROM agent_memory_entries AS e"
+    agents = "WHERE e.agent_id = ?"
+    kept = f"{agents} AND {PRESENT}"
+    forgotten = fetched(
+        connection,
+        f"SELECT count(*) {entries} {agents} AND forgotten_at IS NOT NULL",
+        (agent_id,),
+    )[0][0]
+    expired = fetched(
+        connection,
+        f"SELECT count(*) {entries} {agents} AND forgotten_at IS NULL AND expires_at <= ?",
+        (agent_id, now),
+    )[0][0]
+    types = fetched(
+        connection,
+        f"SELECT memory_type, count(*) {entries} {kept} GROUP BY memory_type",
+        (agent_id, now),
+    )
+    tags = fetched(
+        connection,
+        f"SELECT tag.value, count(DISTINCT e.row) AS used {entries}, json_each(e.tags) AS tag "
+        f"{kept} GROUP BY tag.value ORDER BY used DESC, tag.value LIMIT ?",
+        (agent_id, now, _TOP_TAGS),
+    )
+    oldest, newest = fetched(
+        connection, f"SELECT min(created_at), max(created_at) {entries} {kept}", (agent_id, now)
+    )[0]
+    return LongTermMemoryStats(
+        active_entries=sum(number for _, number in types),
+        forgotten_entries=forgotten,
+        expired_entries=expired,
+        storage_bytes_used=used_bytes(connection, agent_id),
+        entries_by_type={MemoryType(number): used for number, used in types},
+        top_tags=tuple(TagUsage(tag, used) for tag, used in tags),
+        oldest_entry=None if oldest is None else from_microseconds(oldest),
+        newest_entry=None if newest is None else from_microseconds(newest),
+    )
+
+
+def contents(connection: apsw.Connection, agent_id: str, rows: Sequence[int]) -> dict[int, str]:
+    """Return the texts of those of these rows that are not forgotten or outdated."""
+    sql = (
+        f"SELECT row, content FROM agent_memory_entries {BY_ROW} "
+        f"WHERE agent_id = ? AND forgotten_at IS NULL AND status = 0 AND {AMONG}"
+    )
+    found = fetched(connection, sql, (agent_id, json_array(rows)))
+    return {row: content for row, content in found}  # noqa: C416 - dict() loses the types

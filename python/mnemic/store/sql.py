@@ -1,0 +1,58 @@
+"""What every statement on the store's tables is made of.
+
+Every statement that touches an agent's data names the agent. Values are always bound; the only
+texts put together are the constants of this package.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import apsw
+import msgspec
+
+from mnemic.model import Scope
+from mnemic.store import filter_sql
+from mnemic.store.records import fingerprint
+
+Columns: TypeAlias = tuple[Any, ...]
+Condition: TypeAlias = tuple[str, list[Any]]
+"""SQL, and the values that are bound to its question marks."""
+
+LIVING = "forgotten_at IS NULL AND status = 0 AND (expires_at IS NULL OR expires_at > ?)"
+"""What is found; the value to bind is the time now."""
+
+PRESENT = "forgotten_at IS NULL AND (expires_at IS NULL OR expires_at > ?)"
+"""The same, but archived and superseded entries are too."""
+
+AMONG = "row IN (SELECT value FROM json_each(?))"
+BY_ROW = "NOT INDEXED"
+"""Named, because the planner would read all rows of an agent to find a few."""
+
+
+def register(connection: apsw.Connection) -> None:
+    """Add the SQL functions that statements call to a connection."""
+    filter_sql.register(connection)
+    made: Callable[..., bytes] = fingerprint
+    connection.create_scalar_function("mnemic_fingerprint", made, 1, deterministic=True)
+
+
+def inside(scope: Scope) -> Condition:
+    """Return the one WHERE that keeps a statement inside its walls."""
+    where: str = "agent_id = ?"
+    values: list[Any] = [scope.agent_id]
+    if not scope.all_users:
+        where, values = f"{where} AND user_id IS ?", [*values, scope.user_id]
+    for column, value in (("project_id", scope.project_id), ("session_id", scope.session_id)):
+        if value is not None:
+            where, values = f"{where} AND {column} = ?", [*values, value]
+    return where, values
+
+
+def json_array(rows: Sequence[int]) -> str:
+    """Return rows as one value to bind to `AMONG`."""
+    return msgspec.json.encode([int(row) for row in rows]).decode()
+
+
+def fetched(connection: apsw.Connection, sql: str, values: Sequence[Any]) -> list[Columns]:
+    """Run a statement; return all its rows."""
+    return connection.execute(sql, tuple(values)).fetchall()

@@ -1,0 +1,326 @@
+"""Statements that change entries; each runs on a connection it is lent, in a transaction."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import apsw
+
+from mnemic.errors import DuplicateEntryError, EntryNotFoundError
+from mnemic.licensing import Quota
+from mnemic.model import MemoryEntry, MemoryEntryUpdate, OnDuplicate, Scope
+from mnemic.store.changes import Change, Charge, Model, log_changes
+from mnemic.store.links import supersede
+from mnemic.store.records import (
+    CHANGEABLE,
+    COLUMNS,
+    from_microseconds,
+    from_row,
+    to_changed,
+    to_microseconds,
+)
+from mnemic.store.sql import AMONG, BY_ROW, LIVING, Columns, fetched, inside, json_array
+
+_PLACES = ", ".join("?" * (len(COLUMNS.split(",")) + 2))
+_CREATED_AT = COLUMNS.split(", ").index("created_at")
+
+_INSERT_ENTRY = (
+    f"INSERT INTO agent_memory_entries ({COLUMNS}, idempotency_key, fingerprint) "
+    f"VALUES ({_PLACES}) ON CONFLICT (agent_id, id) DO NOTHING RETURNING row"
+)
+_INSERT_VECTOR = (
+    "INSERT OR IGNORE INTO agent_memory_embeddings "
+    "(entry_row, model, part, created_at, embedding) VALUES (?, ?, 0, ?, ?)"
+)
+_OF_KEY = (
+    "SELECT row, id, content FROM agent_memory_entries "
+    "WHERE agent_id = ? AND ifnull(user_id, '') = ? AND idempotency_key = ?"
+)
+_OF_FINGERPRINT = (
+    f"SELECT row, {COLUMNS} FROM agent_memory_entries "
+    "INDEXED BY agent_memory_entries_by_fingerprint "
+    f"WHERE agent_id = ? AND fingerprint = ? AND user_id IS ? AND {LIVING} ORDER BY row LIMIT 1"
+)
+
+
+class NewRow(NamedTuple):
+    """An entry to be stored, in the form that statements take."""
+
+    entry: MemoryEntry
+    columns: Columns
+    fingerprint: bytes
+    key: str | None
+    vector: bytes | None
+
+
+class Rules(NamedTuple):
+    """How entries are stored.
+
+    Attributes:
+        now: Microseconds since 1970 in UTC.
+        model: The model of the vectors that come along; None if there are none.
+        quota: How many bytes of content the agent may have; None is no limit.
+        on_duplicate: What becomes of a text that the user has already.
+        is_import: Whether the entry that one supersedes may be missing.
+    """
+
+    now: int
+    model: Model | None = None
+    quota: Quota | None = None
+    on_duplicate: OnDuplicate = "keep"
+    is_import: bool = False
+
+
+class Outcome(NamedTuple):
+    """What became of one entry: its row and id, or those of the one that was there already."""
+
+    row: int
+    entry_id: bytes
+    is_new: bool
+
+
+class Added(NamedTuple):
+    """What became of the entries of one call, in their order.
+
+    Attributes:
+        seq: The number of the agent's last change.
+        steps: How many changes this was.
+        outcomes: One for each entry.
+    """
+
+    seq: int
+    steps: int
+    outcomes: list[Outcome]
+
+
+def add(connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rules: Rules) -> Added:
+    """Store entries with the vectors they carry."""
+    outcomes, changes = [], []
+    for new in rows:
+        outcome, change = _stored_before(connection, agent_id, new, rules)
+        if outcome is None:
+            outcome, change = _insert(connection, agent_id, new, rules)
+        outcomes.append(outcome)
+        changes += change
+    stored = [(new, outcome) for new, outcome in zip(rows, outcomes, strict=True) if outcome.is_new]
+    if rules.model is not None:
+        vectors = [
+            (outcome.row, rules.model[0], new.columns[_CREATED_AT], new.vector)
+            for new, outcome in stored
+            if new.vector is not None
+        ]
+        connection.executemany(_INSERT_VECTOR, vectors)
+    charge = Charge(sum(_size(new.entry.content) for new, _ in stored), rules.quota)
+    seq = log_changes(connection, agent_id, changes, rules.model, charge) if changes else 0
+    return Added(seq, len(changes), outcomes)
+
+
+def _insert(
+    connection: apsw.Connection, agent_id: str, new: NewRow, rules: Rules
+) -> tuple[Outcome, list[Change]]:
+    inserted = fetched(connection, _INSERT_ENTRY, (*new.columns, new.key, new.fingerprint))
+    if not inserted:
+        raise DuplicateEntryError(
+            f"a memory with id {new.entry.id} is already stored for agent {agent_id!r}"
+        )
+    row, entry_id = int(inserted[0][0]), new.entry.id.bytes
+    changes = [Change(row, entry_id, "add")]
+    if new.entry.supersedes is not None:
+        superseded = supersede(connection, new.entry, row)
+        if superseded is not None:
+            changes.append(superseded)
+        elif not rules.is_import:
+            raise EntryNotFoundError(
+                f"memory {new.entry.id} supersedes {new.entry.supersedes}, and there is no such "
+                f"memory for agent {agent_id!r}, user {new.entry.user_id!r}"
+            )
+    return Outcome(row, entry_id, is_new=True), changes
+
+
+def _stored_before(
+    connection: apsw.Connection, agent_id: str, new: NewRow, rules: Rules
+) -> tuple[Outcome | None, list[Change]]:
+    """Look for what an entry repeats: a call with its key, or a memory with its text."""
+    user_id = new.entry.user_id
+    if new.key is not None:
+        found = fetched(connection, _OF_KEY, (agent_id, user_id or "", new.key))
+        if found:
+            row, entry_id, content = found[0]
+            if content != new.entry.content:
+                raise DuplicateEntryError(
+                    f"idempotency key {new.key!r} was used for another content, that of memory "
+                    f"{UUID(bytes=entry_id)}; a key belongs to one memory"
+                )
+            return Outcome(row, entry_id, is_new=False), []
+    if rules.on_duplicate != "keep":
+        values = (agent_id, new.fingerprint, user_id, rules.now)
+        found = fetched(connection, _OF_FINGERPRINT, values)
+        if found:
+            row, old = found[0][0], from_row(found[0][1:])
+            merging = rules.on_duplicate == "merge"
+            changes = _merge(connection, row, old, new.entry, rules.now) if merging else []
+            return Outcome(row, old.id.bytes, is_new=False), changes
+    return None, []
+
+
+def _merge(
+    connection: apsw.Connection, row: int, old: MemoryEntry, new: MemoryEntry, now: int
+) -> list[Change]:
+    update = MemoryEntryUpdate(
+        importance=max(old.importance, new.importance), add_tags=new.tags, metadata=new.metadata
+    )
+    merged = update.applied_to(old, from_microseconds(now))
+    kept = (old.importance, old.tags, old.metadata)
+    if (merged.importance, merged.tags, merged.metadata) == kept:
+        return []
+    _write_changed(connection, row, merged)
+    return [Change(row, old.id.bytes, "update")]
+
+
+def add_embeddings(
+    connection: apsw.Connection, agent_id: str, vectors: dict[int, tuple[str, bytes]], model: Model
+) -> None:
+    """Insert vectors for those of these rows that still have the content they were made from."""
+    sql = (
+        f"SELECT row, id, created_at, content FROM agent_memory_entries {BY_ROW} "
+        f"WHERE agent_id = ? AND {AMONG}"
+    )
+    found = [
+        columns
+        for columns in fetched(connection, sql, (agent_id, json_array(list(vectors))))
+        if columns[3] == vectors[columns[0]][0]
+    ]
+    connection.executemany(
+        _INSERT_VECTOR,
+        [(row, model[0], created_at, vectors[row][1]) for row, _, created_at, _ in found],
+    )
+    changes = [Change(row, entry_id, "embed") for row, entry_id, *_ in found]
+    log_changes(connection, agent_id, changes, model)
+
+
+def forget(connection: apsw.Connection, scope: Scope, entry_id: UUID, now: int) -> bool:
+    """Mark an entry as forgotten unless it already is; return whether the scope has it (C097)."""
+    where, values = inside(scope)
+    found = fetched(
+        connection,
+        f"SELECT row, forgotten_at FROM agent_memory_entries WHERE {where} AND id = ?",
+        (*values, entry_id.bytes),
+    )
+    if not found:
+        return False
+    row, forgotten_at = found[0]
+    if forgotten_at is None:
+        connection.execute(
+            f"UPDATE agent_memory_entries SET forgotten_at = ? WHERE {where} AND row = ?",
+            (now, *values, row),
+        )
+        log_changes(connection, scope.agent_id, [Change(row, entry_id.bytes, "forget")])
+    return True
+
+
+def restore(connection: apsw.Connection, scope: Scope, entry_id: UUID, oldest: int) -> bool:
+    """Take a forgotten entry back unless it was forgotten before `oldest`."""
+    where, values = inside(scope)
+    restored = fetched(
+        connection,
+        f"UPDATE agent_memory_entries SET forgotten_at = NULL "
+        f"WHERE {where} AND id = ? AND forgotten_at >= ? RETURNING row",
+        (*values, entry_id.bytes, oldest),
+    )
+    if restored:
+        change = Change(restored[0][0], entry_id.bytes, "restore")
+        log_changes(connection, scope.agent_id, [change])
+    return bool(restored)
+
+
+def delete(connection: apsw.Connection, scope: Scope, entry_id: UUID) -> list[UUID]:
+    """Delete an entry, forgotten or not, with its vectors and links; return its id if it was."""
+    where, values = inside(scope)
+    return _delete(connection, scope.agent_id, f"{where} AND id = ?", (*values, entry_id.bytes))
+
+
+def forget_all(connection: apsw.Connection, scope: Scope, now: int) -> list[UUID]:
+    """Mark all entries of a scope as forgotten that are not; return their ids."""
+    where, values = inside(scope)
+    forgotten = fetched(
+        connection,
+        f"UPDATE agent_memory_entries SET forgotten_at = ? "
+        f"WHERE {where} AND forgotten_at IS NULL RETURNING row, id",
+        (now, *values),
+    )
+    if forgotten:
+        changes = [Change(row, entry_id, "forget") for row, entry_id in forgotten]
+        log_changes(connection, scope.agent_id, changes)
+    return [UUID(bytes=entry_id) for _, entry_id in forgotten]
+
+
+def delete_all(connection: apsw.Connection, scope: Scope) -> list[UUID]:
+    """Delete all entries of a scope, forgotten or not; return their ids."""
+    where, values = inside(scope)
+    return _delete(connection, scope.agent_id, where, values)
+
+
+def purge(connection: apsw.Connection, agent_id: str, oldest: int) -> list[UUID]:
+    """Delete what was forgotten or expired before `oldest`; return the ids."""
+    return [
+        entry_id
+        for moment in ("forgotten_at", "expires_at")
+        for entry_id in _delete(
+            connection, agent_id, f"agent_id = ? AND {moment} < ?", (agent_id, oldest)
+        )
+    ]
+
+
+def _delete(
+    connection: apsw.Connection, agent_id: str, where: str, values: Sequence[Any]
+) -> list[UUID]:
+    sql = f"DELETE FROM agent_memory_entries WHERE {where} RETURNING row, id, octet_length(content)"
+    deleted = fetched(connection, sql, values)
+    if deleted:
+        changes = [Change(row, entry_id, "delete") for row, entry_id, _ in deleted]
+        freed = Charge(-sum(size for *_, size in deleted))
+        log_changes(connection, agent_id, changes, charge=freed)
+    return [UUID(bytes=entry_id) for _, entry_id, _ in deleted]
+
+
+def update(
+    connection: apsw.Connection,
+    scope: Scope,
+    entry_id: UUID,
+    change: Callable[[MemoryEntry], MemoryEntry],
+    vector: tuple[Model, bytes] | None,
+    *,
+    now: int,
+    quota: Quota | None,
+) -> MemoryEntry | None:
+    """Change a living entry; a new content takes the old vectors away, and brings its own."""
+    where, values = inside(scope)
+    sql = f"SELECT row, {COLUMNS} FROM agent_memory_entries WHERE {where} AND {LIVING} AND id = ?"
+    found = fetched(connection, sql, (*values, now, entry_id.bytes))
+    if not found:
+        return None
+    row, before = found[0][0], from_row(found[0][1:])
+    after = change(before)
+    _write_changed(connection, row, after)
+    model = None
+    if after.content != before.content:
+        connection.execute("DELETE FROM agent_memory_embeddings WHERE entry_row = ?", (row,))
+        if vector is not None:
+            model, blob = vector
+            changed_at = to_microseconds(after.updated_at)
+            connection.execute(_INSERT_VECTOR, (row, model[0], changed_at, blob))
+    charge = Charge(_size(after.content) - _size(before.content), quota)
+    log_changes(connection, scope.agent_id, [Change(row, entry_id.bytes, "update")], model, charge)
+    return after
+
+
+def _write_changed(connection: apsw.Connection, row: int, entry: MemoryEntry) -> None:
+    connection.execute(
+        f"UPDATE agent_memory_entries SET {CHANGEABLE} WHERE agent_id = ? AND row = ?",
+        (*to_changed(entry), entry.agent_id, row),
+    )
+
+
+def _size(content: str) -> int:
+    """Return what a content counts (C084)."""
+    return len(content.encode())
