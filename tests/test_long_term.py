@@ -1,10 +1,11 @@
 import asyncio
 import threading
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from uuid import UUID, uuid4
 
 import numpy as np
 import pytest
+from scenarios import NOON, Clock, entry, run
 from word_embedder import WordEmbedder
 
 from mnemic.errors import (
@@ -18,7 +19,6 @@ from mnemic.errors import (
 from mnemic.long_term import LongTermMemory
 from mnemic.memory import Memory
 from mnemic.model import (
-    MemoryEntry,
     MemoryEntryUpdate,
     MemoryFilter,
     MemorySortOrder,
@@ -28,32 +28,6 @@ from mnemic.model import (
     TagUsage,
 )
 from mnemic.repository import RETENTION
-
-NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
-
-
-class Clock:
-    def __init__(self):
-        self.now = NOON
-
-    def __call__(self):
-        return self.now
-
-
-def entry(content="the user prefers dark mode", **fields):
-    given = {"id": uuid4(), "agent_id": "aide", "created_at": NOON, **fields}
-    return MemoryEntry(content=content, **given)
-
-
-def run(scenario, path=":memory:", **options):
-    """Run a scenario against a memory that is open for it."""
-
-    async def main():
-        given = {"agent_id": "aide", "embedder": WordEmbedder(), **options}
-        async with await LongTermMemory.open(path, **given) as memory:
-            return await scenario(memory)
-
-    return asyncio.run(main())
 
 
 def test_what_was_stored_is_retrieved_by_id_and_found_by_meaning():  # R114, R115, R116, R124

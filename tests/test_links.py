@@ -1,0 +1,172 @@
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from scenarios import NOON, Clock, entry, run
+from word_embedder import WordEmbedder
+
+from mnemic.errors import EntryNotFoundError, InvalidArgumentError, InvalidEntryError
+from mnemic.memory import Memory
+from mnemic.model import LinkType, MemoryLink, MemoryStatus
+
+HOUR = timedelta(hours=1)
+
+
+def test_storing_what_supersedes_marks_the_old_and_links_to_it():  # C161, C147
+    async def scenario(memory):
+        old = entry("lives in Oslo", user_id="u")
+        await memory.store(old)
+        new = entry("lives in Bergen", user_id="u", supersedes=old.id, created_at=NOON + HOUR)
+        await memory.store(new)
+        assert await memory.retrieve(old.id, user_id="u") is None
+        found = await memory.search_semantic("lives in Oslo", min_similarity=0, user_id="u")
+        assert [hit.entry for hit in found] == [new]
+        kept = await memory.retrieve(old.id, user_id="u", include_forgotten=True)
+        assert (kept.status, kept.updated_at) == (MemoryStatus.SUPERSEDED, NOON + HOUR)
+        edge = MemoryLink(new.id, old.id, LinkType.SUPERSEDES, 1.0, NOON + HOUR)
+        assert await memory.links(new.id, user_id="u") == [edge]
+        assert await memory.links(old.id, user_id="u", direction="in") == [edge]
+        assert await memory.links(old.id, user_id="u", direction="out") == []
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("owner", ["bob", None])
+def test_only_a_memory_of_the_same_user_can_be_superseded(owner):
+    async def scenario(memory):
+        foreign = entry("hers", user_id=owner)
+        await memory.store(foreign)
+        for unknown in (foreign.id, uuid4()):
+            with pytest.raises(EntryNotFoundError, match="there is no such memory for agent"):
+                await memory.store(entry("x", user_id="alice", supersedes=unknown))
+        assert await memory.retrieve(foreign.id, user_id=owner) == foreign
+        assert await memory.count() == 1
+
+    run(scenario)
+
+
+def test_a_chain_in_one_batch_leaves_the_last_alone():
+    async def scenario(memory):
+        first = entry("one")
+        second = entry("two", supersedes=first.id)
+        third = entry("three", supersedes=second.id)
+        await memory.store_batch([first, second, third])
+        assert (await memory.list()).entries == (third,)
+        with pytest.raises(InvalidEntryError, match="cannot supersede itself"):
+            await memory.store(entry("x", id=first.id, supersedes=first.id))
+
+    run(scenario)
+
+
+def test_another_memory_on_the_file_sees_that_something_was_superseded(tmp_path):
+    path = tmp_path / "a.db"
+    with Memory(path, embedder=WordEmbedder()) as one, Memory(path, embedder=WordEmbedder()) as two:
+        old = one.add("tea")
+        assert two.search("tea")[0].entry == old
+        new = one.add("coffee", supersedes=old.id)
+        assert [hit.entry for hit in two.search("tea")] == [new]
+
+
+def test_links_have_directions_types_and_an_order():
+    clock = Clock()
+
+    async def scenario(memory):
+        one, two, three = entry("one"), entry("two"), entry("three")
+        await memory.store_batch([one, two, three])
+        made = []
+        for from_entry, to_entry, kind in (
+            (one, two, "refines"),
+            (one, two, LinkType.CONTRADICTS),
+            (three, one, "related"),
+        ):
+            clock.now += HOUR
+            made.append(await memory.link(from_entry.id, str(to_entry.id), kind, 0.5))
+        assert [link.created_at for link in made] == [NOON + HOUR * at for at in (1, 2, 3)]
+        assert await memory.links(one.id) == made
+        assert await memory.links(one.id, direction="out") == made[:2]
+        assert await memory.links(one.id, direction="in") == made[2:]
+        assert await memory.links(one.id, types=["refines", "related"]) == [made[0], made[2]]
+        assert await memory.links(one.id, types=[]) == []
+        assert await memory.unlink(one.id, two.id, "refines") == 1
+        assert await memory.unlink(one.id, two.id) == 1
+        assert await memory.unlink(one.id, two.id) == 0
+        assert await memory.links(one.id) == made[2:]
+
+    run(scenario, clock=clock)
+
+
+def test_linking_again_changes_the_strength_and_keeps_the_time():
+    clock = Clock()
+
+    async def scenario(memory):
+        one, two = entry("one"), entry("two")
+        await memory.store_batch([one, two])
+        first = await memory.link(one.id, two.id, strength=0.25)
+        clock.now += HOUR
+        again = await memory.link(one.id, two.id, strength=0.75)
+        assert (again.strength, again.created_at) == (0.75, first.created_at)
+        assert await memory.links(two.id) == [again]
+
+    run(scenario, clock=clock)
+
+
+def test_links_end_at_walls_and_at_what_is_gone():
+    clock = Clock()
+
+    async def scenario(memory):
+        mine, hers = entry("mine", user_id="a"), entry("hers", user_id="b")
+        brief = entry("brief", user_id="a", expires_at=NOON + HOUR)
+        gone, deleted = entry("gone", user_id="a"), entry("deleted", user_id="a")
+        await memory.store_batch([mine, hers, brief, gone, deleted])
+        for other in (brief, gone, deleted):
+            await memory.link(mine.id, other.id, user_id="a")
+        for ends in ((mine, hers), (hers, mine)):
+            with pytest.raises(EntryNotFoundError, match="user 'a'"):
+                await memory.link(ends[0].id, ends[1].id, user_id="a")
+        across = await memory.link(mine.id, hers.id, all_users=True)
+        assert len(await memory.links(mine.id, user_id="a")) == 3
+        await memory.forget(gone.id, user_id="a")
+        await memory.forget(deleted.id, permanent=True, user_id="a")
+        clock.now += HOUR
+        assert await memory.links(mine.id, user_id="a") == []
+        assert await memory.links(mine.id, all_users=True) == [across]
+        assert await memory.links(mine.id, user_id="b") == []
+        assert await memory.unlink(mine.id, hers.id, user_id="a") == 0
+        await memory.restore(gone.id, user_id="a")
+        assert [link.to_id for link in await memory.links(mine.id, user_id="a")] == [gone.id]
+
+    run(scenario, clock=clock)
+
+
+def test_a_link_that_cannot_be_is_refused():
+    async def scenario(memory):
+        one, two = entry("one"), entry("two")
+        await memory.store_batch([one, two])
+        for arguments in (
+            (one.id, one.id),
+            (one.id, two.id, "supersedes"),
+            (one.id, two.id, "friend"),
+            (one.id, two.id, "related", 1.5),
+            (one.id, None),
+        ):
+            with pytest.raises(InvalidArgumentError):
+                await memory.link(*arguments)
+        with pytest.raises(InvalidArgumentError, match="direction must be one of both, out, in"):
+            await memory.links(one.id, direction="up")
+        assert await memory.links(one.id) == []
+        assert await memory.links(uuid4()) == []
+
+    run(scenario)
+
+
+def test_the_link_of_a_supersession_stays():
+    async def scenario(memory):
+        old = entry("old")
+        new = entry("new", supersedes=old.id)
+        await memory.store_batch([old, new])
+        with pytest.raises(InvalidArgumentError, match="supersedes="):
+            await memory.unlink(new.id, old.id, "supersedes")
+        assert await memory.unlink(new.id, old.id) == 0
+        assert len(await memory.links(new.id)) == 1
+
+    run(scenario)
