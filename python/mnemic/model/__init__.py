@@ -14,6 +14,7 @@ from mnemic.model.filter import (
     parse_filter,
 )
 from mnemic.model.ids import UuidFactory
+from mnemic.model.link import LinkType, MemoryLink
 from mnemic.model.results import (
     LongTermMemoryStats,
     MemorySearchResult,
@@ -30,10 +31,12 @@ __all__ = [
     "AnyOf",
     "Expression",
     "Field",
+    "LinkType",
     "LongTermMemoryStats",
     "MemoryEntry",
     "MemoryEntryUpdate",
     "MemoryFilter",
+    "MemoryLink",
     "MemorySearchResult",
     "MemorySortOrder",
     "MemoryStatus",
