@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from itertools import count
+from operator import attrgetter
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple, TypeAlias, TypeVar
 from uuid import UUID
@@ -20,6 +21,7 @@ from uuid import UUID
 import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType
+from msgspec.structs import asdict
 from numpy.typing import NDArray
 
 from mnemic.errors import ExchangeError, InvalidArgumentError, InvalidEntryError
@@ -144,42 +146,40 @@ class _EndLine(msgspec.Struct, tag="end", tag_field="kind", forbid_unknown_field
 # Writing
 
 
-def _time_text(time: datetime) -> str:
-    return time.isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
-
-
 def _name(member: MemoryType | MemoryStatus | LinkType) -> str:
     return member.name.lower()
 
 
 _to_json = msgspec.json.Encoder().encode
-_LEFT_OUT: tuple[tuple[str, object, Callable[[Any], object] | None], ...] = (
-    ("user_id", None, None),
-    ("project_id", None, None),
-    ("session_id", None, None),
-    ("type", MemoryType.FACT, _name),
-    ("type_name", "str", None),
-    ("role", None, None),
-    ("speaker", None, None),
-    ("message_id", None, None),
-    ("position", None, None),
-    ("importance", 0.5, None),
-    ("tags", (), None),
-    ("metadata", {}, None),
-    ("embedding_model", None, None),
-    ("last_accessed_at", None, _time_text),
-    ("access_count", 0, None),
-    ("status", MemoryStatus.ACTIVE, _name),
-    ("forgotten_at", None, _time_text),
-    ("expires_at", None, _time_text),
-    ("category", None, None),
-    ("scope", None, None),
-    ("version", 1, None),
-    ("supersedes", None, None),
-    ("sensitive", False, None),
-    ("is_encrypted", False, None),
-)
-"""Field, the value at which it is left out, and how another one is written."""
+_LEFT_OUT: Final[dict[str, object]] = {
+    "user_id": None,
+    "project_id": None,
+    "session_id": None,
+    "type": MemoryType.FACT,
+    "type_name": "str",
+    "role": None,
+    "speaker": None,
+    "message_id": None,
+    "position": None,
+    "importance": 0.5,
+    "tags": (),
+    "metadata": {},
+    "embedding_model": None,
+    "last_accessed_at": None,
+    "access_count": 0,
+    "status": MemoryStatus.ACTIVE,
+    "forgotten_at": None,
+    "expires_at": None,
+    "category": None,
+    "scope": None,
+    "version": 1,
+    "supersedes": None,
+    "sensitive": False,
+    "is_encrypted": False,
+}
+"""Fields, and the value at which each is left out."""
+
+_left_out_values = attrgetter(*_LEFT_OUT)
 
 
 class ExportWriter:
@@ -234,7 +234,7 @@ def _header_fields(header: ExportHeader) -> dict[str, object]:
         "format": FORMAT,
         "version": header.version,
         "agent_id": header.agent_id,
-        "exported_at": _time_text(header.exported_at),
+        "exported_at": header.exported_at,
     }
 
 
@@ -245,7 +245,7 @@ def _link_fields(link: MemoryLink) -> dict[str, object]:
         "to_id": link.to_id,
         "type": _name(link.type),
         "strength": link.strength,
-        "created_at": _time_text(link.created_at),
+        "created_at": link.created_at,
     }
 
 
@@ -255,14 +255,18 @@ def _memory_fields(entry: MemoryEntry, idempotency_key: str | None) -> dict[str,
         "id": entry.id,
         "agent_id": entry.agent_id,
         "content": entry.content,
-        "created_at": _time_text(entry.created_at),
+        "created_at": entry.created_at,
     }
-    for field, default, written in _LEFT_OUT:
-        value = getattr(entry, field)
+    values = zip(_LEFT_OUT.items(), _left_out_values(entry), strict=True)
+    for (field, default), value in values:
         if value is not default and value != default:
-            fields[field] = written(value) if written else value
+            fields[field] = value
+    if "type" in fields:
+        fields["type"] = _name(entry.type)
+    if "status" in fields:
+        fields["status"] = _name(entry.status)
     if entry.updated_at != entry.created_at:
-        fields["updated_at"] = _time_text(entry.updated_at)
+        fields["updated_at"] = entry.updated_at
     if entry.embedding is not None:
         fields["embedding"] = entry.embedding.astype(_FLOAT32, copy=False).tobytes()
     if idempotency_key is not None:
@@ -517,7 +521,6 @@ Line = TypeVar("Line")
 _to_preamble = msgspec.json.Decoder(_Preamble).decode
 _to_header = msgspec.json.Decoder(_HeaderLine).decode
 _to_line = msgspec.json.Decoder(_MemoryLine | _LinkLine | _EndLine).decode
-_SENT = tuple(name for name in _MemoryLine.__struct_fields__ if name != "idempotency_key")
 _HALF_PAIR = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])", re.DOTALL
 )  # msgspec says of it that the line was cut off
@@ -568,10 +571,10 @@ def _record(number: int, line: bytes) -> ExportedMemory | MemoryLink | ExportFoo
 
 
 def _memory(read: _MemoryLine) -> ExportedMemory:
-    fields = {name: value for name in _SENT if (value := getattr(read, name)) is not UNSET}
+    fields = {name: value for name, value in asdict(read).items() if value is not UNSET}
+    key = checks.optional_name("idempotency_key", fields.pop("idempotency_key"))
     if read.embedding is not UNSET:
         fields["embedding"] = _vector(read.embedding)
-    key = checks.optional_name("idempotency_key", read.idempotency_key)
     return ExportedMemory(MemoryEntry(**fields), key)
 
 
