@@ -187,7 +187,7 @@ def test_the_fixture_of_version_1_reads_as_it_was_written():
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 NAMES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=12)
 CONTENTS = TEXTS.filter(lambda text: text and not text.isspace())
-TIMES = st.datetimes(timezones=st.just(UTC))
+TIMES = st.datetimes(timezones=st.just(UTC)).map(lambda time: time.replace(fold=0))
 FRACTIONS = st.floats(0, 1)
 COUNTS = st.integers(0, 2**63 - 1)
 JSON = st.recursive(
@@ -315,7 +315,8 @@ PIECES = (
 @settings(PROFILE, max_examples=1500)
 @given(st.lists(
     st.tuples(
-        st.integers(0, len(SAMPLE)), st.integers(0, 12), st.sampled_from(PIECES) | st.binary(max_size=3)
+        st.integers(0, len(SAMPLE)), st.integers(0, 12),
+        st.sampled_from(PIECES) | st.binary(max_size=3)
     ), min_size=1, max_size=3,
 ))  # fmt: skip
 def test_a_mutated_file_gives_right_records_or_a_typed_error(changes):
@@ -412,7 +413,7 @@ def test_a_line_longer_than_the_limit_is_refused_without_reading_it_whole(monkey
     assert len(of_text(lines_of(content="x" * 800))) == 3
     with pytest.raises(ExchangeError, match="line 2: the line is longer than 1000 bytes"):
         of_text(lines_of(content="x" * 2000))
-    with pytest.raises(InvalidArgumentError, match="takes 21.. bytes as JSON.*at most 1000"):
+    with pytest.raises(InvalidArgumentError, match=r"takes 21\d\d bytes as JSON.*at most 1000"):
         written([(memory(content="x" * 2000), None)])
 
 
@@ -421,12 +422,10 @@ def test_a_memory_after_a_link_is_refused_by_reader_and_writer():
     line = written([(memory(), None)]).splitlines(keepends=True)[1]
     with pytest.raises(ExchangeError, match="line 3: a memory after a link"):
         of_text(header + link + line + end)
-    with (
-        pytest.raises(InvalidArgumentError, match="before links"),
-        write_export(io.StringIO(), agent_id="a", exported_at=NOON) as export,
-    ):
-        export.write_link(LINK)
-        export.write_memory(memory())
+    writer = exchange.ExportWriter(io.BytesIO().write, "a")
+    writer.write_link(LINK)
+    with pytest.raises(InvalidArgumentError, match="before links"):
+        writer.write_memory(memory())
 
 
 def test_a_bad_link_is_refused():
@@ -478,6 +477,12 @@ def write_one(target, **options):
         assert export.written == ExportFooter(1, 0)
 
 
+def _write_and_fail(target, **options):
+    with write_export(target, agent_id="a", exported_at=NOON, **options) as export:
+        export.write_memory(memory())
+        raise KeyboardInterrupt
+
+
 def test_a_path_is_written_with_mode_0600_and_nothing_else_is_left(tmp_path):
     path = tmp_path / "e.jsonl"
     write_one(path)
@@ -499,11 +504,8 @@ def test_a_path_appears_only_when_its_export_is_complete(tmp_path):
 def test_an_export_that_fails_leaves_no_file_and_keeps_the_old_one(tmp_path):
     path = tmp_path / "e.jsonl"
     path.write_text("old")
-    with (
-        pytest.raises(KeyboardInterrupt),
-        write_export(path, agent_id="a", exported_at=NOON, overwrite=True),
-    ):
-        raise KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt):
+        _write_and_fail(path, overwrite=True)
     assert list(tmp_path.iterdir()) == [path]
     assert path.read_text() == "old"
 
@@ -549,12 +551,8 @@ def test_only_a_regular_file_is_overwritten(tmp_path):
 
 def test_a_text_file_is_written_as_it_is_and_lacks_its_footer_after_a_failure():
     text = io.StringIO()
-    with (
-        pytest.raises(RuntimeError),
-        write_export(text, agent_id="a", exported_at=NOON) as export,
-    ):
-        export.write_memory(memory())
-        raise RuntimeError
+    with pytest.raises(KeyboardInterrupt):
+        _write_and_fail(text)
     with pytest.raises(ExchangeError, match="line 3: the file ends without its last line"):
         of_text(text.getvalue())
 
@@ -564,9 +562,11 @@ def test_what_is_no_utf8_text_file_is_refused(tmp_path):
     for target in (3, io.BytesIO()):
         with pytest.raises(InvalidArgumentError, match="target is"):
             write_one(target)
-    with path.open("w", encoding="latin-1") as latin:
-        with pytest.raises(InvalidArgumentError, match="opened as latin-1; open it with encoding="):
-            write_one(latin)
+    with (
+        path.open("w", encoding="latin-1") as latin,
+        pytest.raises(InvalidArgumentError, match="opened as latin-1; open it with encoding="),
+    ):
+        write_one(latin)
     with path.open(encoding="utf-16") as wide, pytest.raises(InvalidArgumentError, match="utf-16"):
         records(wide)
     with pytest.raises(InvalidArgumentError, match="neither a path nor an open file: 3"):
@@ -580,9 +580,11 @@ def test_text_that_is_not_utf8_is_refused(tmp_path):
     path.write_bytes(HEADER.encode() + b'{"kind": "memory", "content": "\xff"}\n')
     with pytest.raises(ExchangeError, match="line 2: the line is not UTF-8"):
         records(path)
-    with path.open(encoding="utf-8") as text:
-        with pytest.raises(ExchangeError, match="this or a later line is not UTF-8"):
-            records(text)
+    with (
+        path.open(encoding="utf-8") as text,
+        pytest.raises(ExchangeError, match="this or a later line is not UTF-8"),
+    ):
+        records(text)
 
 
 def test_a_path_and_a_text_file_can_be_read_twice(tmp_path):
