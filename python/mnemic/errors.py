@@ -57,6 +57,28 @@ class InvalidEntryError(InvalidArgumentError):
     """A memory's field is missing, of the wrong type or out of range."""
 
 
+class ExchangeError(InvalidArgumentError):
+    """A line of an export cannot be read. The message says what was found and what was wanted.
+
+    Attributes:
+        line: Its number, from 1.
+    """
+
+    def __init__(self, line: int, problem: str) -> None:
+        readable = problem if problem.isprintable() else ascii(problem)
+        shown = readable if len(readable) <= _LONGEST_PROBLEM else f"{readable[:_LONGEST_PROBLEM]}…"
+        super().__init__(f"line {line}: {shown}")
+        self.line = line
+        self._problem = problem
+
+    def __reduce__(self) -> tuple[type, tuple[int, str]]:
+        """Keep the fields where the error is sent to another process."""
+        return type(self), (self.line, self._problem)
+
+
+_LONGEST_PROBLEM = 500
+
+
 class EntryNotFoundError(MnemicError, KeyError):
     """No memory with this id exists in the scope that was searched."""
 
