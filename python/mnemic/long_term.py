@@ -139,7 +139,7 @@ class LongTermMemory:
         except BaseException:
             drive(self.close())
             raise
-        self._teller.opened()
+        self._teller.opened(self._store)
 
     @classmethod
     async def open(
@@ -202,6 +202,7 @@ class LongTermMemory:
     async def add(self, entries: list[MemoryEntry]) -> list[MemoryEntry]:
         """Store checked entries of this agent, all or none; return them with their embeddings."""
         self._check_license()
+        started = time.perf_counter()
         if not entries:
             return []
         try:
@@ -215,6 +216,7 @@ class LongTermMemory:
             raise
         if not self._take_in(batch):
             await self._follow()
+        self._teller.store_took(started)
         bare = {entry.id for entry in entries if entry.embedding is None}
         await self._teller.stored(embedded, bare, took)
         await self._warn_of_quota()
@@ -262,11 +264,13 @@ class LongTermMemory:
     ) -> dict[UUID, MemoryEntry]:
         """Return the memories of these ids that a scope has."""
         self._check_license()
+        started = time.perf_counter()
         reading = self._store.get(scope, ids, include_forgotten=include_forgotten)
         if len(ids) <= _FEW_IDS:
             found = await reading
         else:
             found = await computed(lambda: drive(reading))
+        self._teller.retrieval_took(started)
         for entry in found.values():
             await self._teller.retrieved(entry)
         return found
@@ -559,6 +563,7 @@ class LongTermMemory:
 
     async def close(self) -> None:
         """Finish writing and let go of the file. Harmless if repeated."""
+        self._teller.closed()
         await self._store.close()
 
     async def __aenter__(self) -> Self:
@@ -703,6 +708,7 @@ class LongTermMemory:
             raise
         except Exception as error:
             raise EmbeddingError(f"the embedder {self.embedder.model!r} failed: {error}") from error
+        self._teller.embedding_took(begun)
         with self._counting:  # several threads embed at once
             self._embedded += len(texts)
             self._embedding_seconds += time.perf_counter() - begun

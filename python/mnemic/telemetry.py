@@ -1,6 +1,7 @@
-"""What long-term memory tells about itself: log lines and events (R071 to R075, R089 to R096)."""
+"""What long-term memory tells about itself: log lines, events, metrics (R071 to R075, R089 on)."""
 
 import logging
+import time
 from collections.abc import Collection, Sequence
 from uuid import UUID
 
@@ -13,6 +14,7 @@ from mnemic.events import (
     MemoryStoredEvent,
     MemoryUpdatedEvent,
 )
+from mnemic.metrics import Counted, Meter
 from mnemic.model import MemoryEntry, Scope
 from mnemic.protocols import Clock
 
@@ -44,10 +46,28 @@ class Teller:
         self._now = clock
         self._tells_content = tells_content
         self._warned_percent = 0
+        self._meter = Meter(agent_id)
 
-    def opened(self) -> None:
-        """Tell that the memory is ready."""
+    def opened(self, store: Counted) -> None:
+        """Tell that the memory is ready; from now on gauges may look into its store."""
+        self._meter.opened(store)
         _log.info("Long-term memory initialized for agent %s", self._agent_id)
+
+    def closed(self) -> None:
+        """Let the gauges look no more. Harmless if repeated."""
+        self._meter.closed()
+
+    def store_took(self, begun: float) -> None:
+        """Measure a call that stored; it began at this `time.perf_counter()`."""
+        self._meter.stored(milliseconds_since(begun))
+
+    def retrieval_took(self, begun: float) -> None:
+        """Measure a call that retrieved by ids; it began at this `time.perf_counter()`."""
+        self._meter.retrieved(milliseconds_since(begun))
+
+    def embedding_took(self, begun: float) -> None:
+        """Measure one call of the embedder; it began at this `time.perf_counter()`."""
+        self._meter.embedded(milliseconds_since(begun))
 
     def failed_to_store(self, error: Exception) -> None:
         """Tell that a write failed; the error itself goes to the caller."""
@@ -99,6 +119,7 @@ class Teller:
 
     async def searched(self, query: str, count: int, milliseconds: float) -> None:
         """Tell that a search was answered."""
+        self._meter.searched(milliseconds, count)
         if _log.isEnabledFor(logging.DEBUG):
             _log.debug(
                 "Semantic search for agent %s: query='%s', results=%d, time=%.1fms",
@@ -168,6 +189,11 @@ class Teller:
             timestamp=self._now(),
         )
         await self._events.publish(event)
+
+
+def milliseconds_since(begun: float) -> float:
+    """Return how long ago it was this `time.perf_counter()`."""
+    return (time.perf_counter() - begun) * 1000
 
 
 def shortened(query: str) -> str:
