@@ -1,4 +1,4 @@
-"""What long-term memory tells about itself: log lines, events, metrics (R071 to R075, R089 on)."""
+"""What long-term memory tells about itself: log lines, events and metrics (R071 to R104)."""
 
 import logging
 import time
