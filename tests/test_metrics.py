@@ -172,11 +172,11 @@ def test_a_memory_is_measured_from_when_the_program_imports_opentelemetry():
 def test_several_memories_are_measured_side_by_side(tmp_path):
     scenario = """
 memories = [opened("one.db"), opened("one.db"), opened("link.db"), opened("two.db"), opened(),
-            opened("one.db", "other")]
+            opened("one.db", "other"), opened()]
 for number, memory in enumerate(memories):
     memory.add("x" * 10 ** number)
 both = points()
-for at in (0, 3, 4):
+for at in (0, 3, 6):
     memories[at].close()
 some = points()
 for memory in memories:
@@ -186,15 +186,15 @@ show(both, some, points())
     (tmp_path / "link.db").symlink_to("one.db")
     (both, some, none), logged = run(OTEL, "use_provider()", MNEMIC, scenario, directory=tmp_path)
     assert logged == ""
-    assert gauge_by_agent(both, "entries") == {"aide": 5, "other": 1}
-    assert gauge_by_agent(both, "storage_bytes") == {"aide": 11_111, "other": 100_000}
-    assert gauge_by_agent(some, "entries") == {"aide": 3, "other": 1}
+    assert gauge_by_agent(both, "entries") == {"aide": 6, "other": 1}
+    assert gauge_by_agent(both, "storage_bytes") == {"aide": 1_011_111, "other": 100_000}
+    assert gauge_by_agent(some, "entries") == {"aide": 4, "other": 1}
     assert PREFIX + "entries" not in none
     stored = {
         point["attributes"]["agent_id"]: point["count"]
         for point in none[PREFIX + "store_latency_ms"]["points"]
     }
-    assert stored == {"aide": 5, "other": 1}
+    assert stored == {"aide": 6, "other": 1}
 
 
 def gauge_by_agent(measured, name):
@@ -315,6 +315,7 @@ def test_everything_works_where_no_provider_was_set():
 NO_METER = """
 class Provider(metrics.MeterProvider):
     def get_meter(self, *arguments, **options):
+        print("asked for a meter", file=sys.stderr)
         raise OSError("no meter")
 """
 
@@ -346,7 +347,7 @@ class Provider(metrics.NoOpMeterProvider):
 @pytest.mark.parametrize("broken", [NO_METER, NO_RECORD, WITHOUT_BOUNDS])
 def test_a_broken_back_end_is_logged_once_and_breaks_nothing(broken):
     _, logged = run(
-        "from opentelemetry import metrics",
+        "import sys\nfrom opentelemetry import metrics",
         broken,
         "metrics.set_meter_provider(Provider())",
         MNEMIC,
@@ -357,6 +358,7 @@ def test_a_broken_back_end_is_logged_once_and_breaks_nothing(broken):
     assert lines
     assert len(lines) == len(set(lines))
     assert all(f"Measuring {PREFIX}" in line for line in lines)
+    assert logged.count("asked for a meter") == (broken == NO_METER)
 
 
 def test_a_store_that_cannot_be_read_does_not_silence_the_others(tmp_path):
@@ -374,6 +376,20 @@ show(points(), points())
     assert [value(measured, "entries") for measured in seen] == [1, 1]
     assert gauge_by_agent(seen[0], "storage_bytes") == {"aide": 1, "bad": 0}
     assert logged.count(f"mnemic.long_term: Measuring {PREFIX}entries failed") == 1
+
+
+def test_a_memory_that_is_closed_while_it_is_measured_is_no_failure():
+    scenario = """
+memory = opened()
+def count(*_):
+    memory.close()
+    raise OSError("closed meanwhile")
+memory._long_term._store.count = count
+show(points())
+"""
+    (measured,), logged = run(OTEL, "use_provider()", MNEMIC, scenario)
+    assert logged == ""
+    assert PREFIX + "entries" not in measured
 
 
 def test_a_forked_process_measures_the_memories_it_opens_itself(tmp_path):

@@ -10,7 +10,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from mnemic._core import __version__
 from mnemic.model import Scope
@@ -46,22 +46,8 @@ class Counted(Protocol):
         ...
 
 
-class _HistogramShape(NamedTuple):
-    """What a histogram is made of."""
-
-    name: str
-    unit: str  # UCUM; what is counted stands in braces
-    description: str
-    bounds: tuple[float, ...]
-
-
-class _GaugeShape(NamedTuple):
-    """What a gauge is made of."""
-
-    name: str
-    unit: str
-    description: str
-    read: Callable[[Counted, Scope], Coroutine[None, None, int]]
+Reading = Callable[[Counted, Scope], Coroutine[None, None, int]]
+"""How a gauge is read for an agent."""
 
 
 def _entries(store: Counted, agent: Scope) -> Coroutine[None, None, int]:
@@ -72,30 +58,17 @@ def _storage_bytes(store: Counted, agent: Scope) -> Coroutine[None, None, int]:
     return store.used_bytes(agent.agent_id)
 
 
+# Name, unit (UCUM: what is counted stands in braces), description, and how it is read or bounded.
 _GAUGES = (
-    _GaugeShape(
-        "entries",
-        "{entry}",
-        "Memories that can be found",
-        _entries,
-    ),
-    _GaugeShape(
-        "storage_bytes",
-        "By",
-        "UTF-8 bytes of all contents, forgotten ones included",
-        _storage_bytes,
-    ),
+    ("entries", "{entry}", "Memories that can be found", _entries),
+    ("storage_bytes", "By", "UTF-8 bytes of all contents, forgotten ones too", _storage_bytes),
 )
 _HISTOGRAMS = (
-    _HistogramShape("store_latency_ms", "ms", "Storing one entry or one batch", _MILLISECONDS),
-    _HistogramShape(
-        "retrieve_latency_ms", "ms", "Retrieving one id or several together", _MILLISECONDS
-    ),
-    _HistogramShape(
-        "search_latency_ms", "ms", "Searching by meaning, embedding included", _MILLISECONDS
-    ),
-    _HistogramShape("embedding_time_ms", "ms", "One call of the embedder", _MILLISECONDS),
-    _HistogramShape("search_results", "{result}", "Memories that a search found", _RESULTS),
+    ("store_latency_ms", "ms", "Storing one memory or a batch", _MILLISECONDS),
+    ("retrieve_latency_ms", "ms", "Retrieving one id or several", _MILLISECONDS),
+    ("search_latency_ms", "ms", "Searching by meaning, embedding included", _MILLISECONDS),
+    ("embedding_time_ms", "ms", "One call of the embedder", _MILLISECONDS),
+    ("search_results", "{result}", "Memories that a search found", _RESULTS),
 )
 
 
@@ -205,28 +178,23 @@ class _Process:
     def _made(self) -> "dict[str, Histogram]":
         from opentelemetry.metrics import Observation, get_meter  # noqa: PLC0415 - loaded already
 
-        def observing(shape: _GaugeShape) -> "Callable[[CallbackOptions], list[Observation]]":
+        def observing(name: str, read: Reading) -> "Callable[[CallbackOptions], list[Observation]]":
             return lambda _: [
                 Observation(total, {"agent_id": agent_id})
-                for agent_id, total in self._totals(shape).items()
+                for agent_id, total in self._totals(name, read).items()
             ]
 
         meter = get_meter("mnemic", __version__)
-        for gauge in _GAUGES:
-            meter.create_observable_gauge(
-                PREFIX + gauge.name, [observing(gauge)], gauge.unit, gauge.description
-            )
+        for name, unit, description, read in _GAUGES:
+            meter.create_observable_gauge(PREFIX + name, [observing(name, read)], unit, description)
         return {
-            shape.name: meter.create_histogram(
-                PREFIX + shape.name,
-                shape.unit,
-                shape.description,
-                explicit_bucket_boundaries_advisory=shape.bounds,
+            name: meter.create_histogram(
+                PREFIX + name, unit, description, explicit_bucket_boundaries_advisory=bounds
             )
-            for shape in _HISTOGRAMS
+            for name, unit, description, bounds in _HISTOGRAMS
         }
 
-    def _totals(self, gauge: _GaugeShape) -> dict[str, int]:
+    def _totals(self, name: str, read: Reading) -> dict[str, int]:
         """Return a reading of each agent, summed over its files, each of them read once."""
         readings: dict[tuple[str, str], int] = {}
         for meter in self._living():
@@ -234,10 +202,10 @@ class _Process:
             if store is None or known in readings:
                 continue
             try:
-                readings[known] = drive(gauge.read(store, meter.agent))
+                readings[known] = drive(read(store, meter.agent))
             except Exception:  # noqa: BLE001 - the others shall be measured still
                 if meter.store is not None:  # else it was closed meanwhile
-                    self.tell_failure(gauge.name)
+                    self.tell_failure(name)
         totals: dict[str, int] = {}
         for (agent_id, _), reading in readings.items():
             totals[agent_id] = totals.get(agent_id, 0) + reading
