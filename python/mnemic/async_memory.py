@@ -14,6 +14,7 @@ from mnemic.errors import EntryNotFoundError, InvalidArgumentError, InvalidEntry
 from mnemic.events import Events
 from mnemic.model import (
     Deleted,
+    ImportResult,
     LinkType,
     LongTermMemoryStats,
     MemoryEntry,
@@ -32,6 +33,7 @@ from mnemic.model import (
 from mnemic.model.new_entry import checked_record
 from mnemic.repository import Found, Options, Repository, required_uuid
 from mnemic.store import Direction
+from mnemic.transfer import Progress, Source, Target
 from mnemic.waiting import computed
 
 if TYPE_CHECKING:
@@ -524,6 +526,73 @@ class AsyncScopedMemory(View):
         """
         scope = self._scope.narrowed(user_id, project_id, session_id)
         return await self._repository.links(scope, required_uuid(id), direction, types)
+
+    async def export(
+        self,
+        target: Target,
+        *,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        session_id: str | None = None,
+        all_users: bool = False,
+        include_deleted: bool = True,
+        embeddings: bool = False,
+        overwrite: bool = False,
+        progress: Progress | None = None,
+    ) -> int:
+        """Write memories, and the links between them, as JSON Lines; see docs/exchange.md.
+
+        What is written while others write is each memory as it was at some moment meanwhile; a
+        `backup` is all of one moment.
+
+        Args:
+            target: A path, which is complete or not there at all, of mode 0600; or a text file.
+            user_id: Whose memories; None is those stored without a user.
+            project_id: Only memories of this project.
+            session_id: Only memories of this session.
+            all_users: Everybody's; not in a view.
+            include_deleted: Those that can be restored, and expired ones, too.
+            embeddings: Their vectors too, which take about 2 KB each.
+            overwrite: Whether a file at this path may be replaced.
+            progress: Called now and then with the number of memories written so far.
+
+        Returns:
+            How many memories.
+
+        Raises:
+            InvalidArgumentError: If there is a file at this path already.
+            OSError: If it cannot be written.
+        """
+        scope = self._scope.narrowed(user_id, project_id, session_id)
+        if all_users and self._scope.names_more_than_agent:
+            raise InvalidArgumentError(
+                f"a view of {self._scope} is not widened to all users; ask the memory itself"
+            )
+        return await self._repository.export(
+            scope.widened() if all_users else scope,
+            target,
+            include_forgotten=include_deleted,
+            embeddings=embeddings,
+            overwrite=overwrite,
+            progress=progress,
+        )
+
+    async def import_(self, source: Source, *, progress: Progress | None = None) -> ImportResult:
+        """Store the memories of an export, of whatever agent, with their ids, users and times.
+
+        The whole file is checked first; memories outside what this view names are refused. Then
+        they are stored in batches; those whose ids are there already are passed over, so an import
+        that was interrupted can be repeated. Memories without a vector of this embedder are
+        embedded.
+
+        Args:
+            source: A path, or an open file.
+            progress: Called now and then with the number of memories done so far.
+
+        Raises:
+            ExchangeError: At the first line that is not right; nothing is stored then.
+        """
+        return await self._repository.import_(self._scope, source, progress=progress)
 
     async def list(
         self,

@@ -11,6 +11,7 @@ from mnemic.events import Events
 from mnemic.licensing import License
 from mnemic.model import (
     Deleted,
+    ImportResult,
     LinkType,
     LongTermMemoryStats,
     MemoryEntry,
@@ -29,6 +30,7 @@ from mnemic.model import (
 from mnemic.model.new_entry import checked_key, checked_record
 from mnemic.repository import Options, Repository, check_limit, required_uuid
 from mnemic.store import Direction
+from mnemic.transfer import Progress, Source, Target
 from mnemic.waiting import computed
 
 if TYPE_CHECKING:
@@ -255,11 +257,10 @@ class LongTermMemory:
                 f"min_similarity must be from 0 to 1, got {min_similarity!r}"
             )
         scope = self._scope(user_id, all_users=all_users)
-        found = await self._repository.nearest(scope, query, limit)
-        near = [hit for hit in found if max(0.0, hit.score) >= min_similarity]
+        found = await self._repository.nearest(scope, query, limit, min_similarity=min_similarity)
         return [
             MemorySearchResult(hit.entry, min(1.0, max(0.0, hit.score)), rank)
-            for rank, hit in enumerate(near, start=1)
+            for rank, hit in enumerate(found, start=1)
         ]
 
     async def search_by_filter(
@@ -495,6 +496,63 @@ class LongTermMemory:
     async def get_stats(self) -> LongTermMemoryStats:
         """Return what the agent's memory holds, all users together (R037)."""
         return await self._repository.stats()
+
+    async def export(
+        self,
+        target: Target,
+        *,
+        user_id: str | None = None,
+        all_users: bool = False,
+        include_forgotten: bool = True,
+        embeddings: bool = False,
+        overwrite: bool = False,
+        progress: Progress | None = None,
+    ) -> int:
+        """Write memories, and the links between them, as JSON Lines; see docs/exchange.md.
+
+        What is written while others write is each memory as it was at some moment meanwhile; a
+        `backup` is all of one moment.
+
+        Args:
+            target: A path, which is complete or not there at all, of mode 0600; or a text file.
+            user_id: Whose memories; None is those stored without a user.
+            all_users: Everybody's.
+            include_forgotten: Forgotten and expired ones too.
+            embeddings: Their vectors too, which take about 2 KB each.
+            overwrite: Whether a file at this path may be replaced.
+            progress: Called now and then with the number of memories written so far.
+
+        Returns:
+            How many memories.
+
+        Raises:
+            InvalidArgumentError: If there is a file at this path already.
+            OSError: If it cannot be written.
+        """
+        return await self._repository.export(
+            self._scope(user_id, all_users=all_users),
+            target,
+            include_forgotten=include_forgotten,
+            embeddings=embeddings,
+            overwrite=overwrite,
+            progress=progress,
+        )
+
+    async def import_(self, source: Source, *, progress: Progress | None = None) -> ImportResult:
+        """Store the memories of an export, of whatever agent, with their ids, users and times.
+
+        The whole file is checked first. Then memories are stored in batches; those whose ids are
+        there already are passed over, so an import that was interrupted can be repeated. Memories
+        without a vector of this embedder are embedded.
+
+        Args:
+            source: A path, or an open file.
+            progress: Called now and then with the number of memories done so far.
+
+        Raises:
+            ExchangeError: At the first line that is not right; nothing is stored then.
+        """
+        return await self._repository.import_(self._repository.agent, source, progress=progress)
 
     async def close(self) -> None:
         """Finish writing and let go of the file. Harmless if repeated."""

@@ -54,6 +54,8 @@ class ScopedMemory(View):
     link = driven(AsyncScopedMemory.link)
     unlink = driven(AsyncScopedMemory.unlink)
     links = driven(AsyncScopedMemory.links)
+    export = driven(AsyncScopedMemory.export)
+    import_ = driven(AsyncScopedMemory.import_)
 
 
 class Memory(ScopedMemory):

@@ -29,6 +29,7 @@ from mnemic.follower import Follower
 from mnemic.licensing import LONG_TERM, SEMANTIC_RETRIEVAL, License, LicenseTier
 from mnemic.model import (
     Deleted,
+    ImportResult,
     LinkType,
     LongTermMemoryStats,
     MemoryEntry,
@@ -48,6 +49,7 @@ from mnemic.protocols import Clock, IdFactory, system_clock
 from mnemic.store import Direction, EntryCache, Place, SqliteStore
 from mnemic.store.records import from_microseconds, to_microseconds
 from mnemic.telemetry import Teller
+from mnemic.transfer import Importer, Part, Progress, Source, Target, export
 from mnemic.waiting import computed, drive
 
 if TYPE_CHECKING:
@@ -96,6 +98,15 @@ class Found(NamedTuple):
     score: float
 
 
+class _Added(NamedTuple):
+    """What was given, and what became of it."""
+
+    given: Sequence[NewEntry]
+    ids: Sequence[UUID]
+    is_new: Sequence[bool]
+    fresh: list[MemoryEntry]
+
+
 class Repository:
     """One agent's memories in one store.
 
@@ -124,12 +135,14 @@ class Repository:
     ) -> None:
         self.license = License.of(license)
         self.agent = Scope(agent_id)
-        given = _local_embedder() if embedder == "minilm" else embedder
-        self._embedder = None if given is None else CheckedEmbedder(given)
         self.now = clock
         self.id_factory = id_factory or UuidFactory()
         self.events = Events()
         self._teller = Teller(agent_id, self.events, clock, tells_content=log_content)
+        given = _local_embedder() if embedder == "minilm" else embedder
+        self._embedder = (
+            None if given is None else CheckedEmbedder(given, self._teller.embedding_took)
+        )
         self._track_access = track_access
         self._store = SqliteStore(url)
         self.path = self._store.path
@@ -139,7 +152,7 @@ class Repository:
         except BaseException:
             drive(self.close())
             raise
-        self._teller.opened()
+        self._teller.opened(self._store)
 
     @property
     def agent_id(self) -> str:
@@ -168,37 +181,17 @@ class Repository:
         _check_choice("on_embed_error", on_embed_error, OnEmbedError)
         if not entries:
             return []
-        try:
-            await self._refuse_what_cannot_fit(entries)
-            begun = time.perf_counter()
-            embedded = await self._with_embeddings(entries, on_embed_error)
-            took = (time.perf_counter() - begun) * 1000
-            stored = await self._store.add(
-                self.agent_id,
-                embedded,
-                now=self.now(),
-                quota=self.license.quota,
-                on_duplicate=on_duplicate,
-            )
-        except MnemicError as error:
-            self._teller.failed_to_store(error)
-            raise
-        if self._follower is not None:
-            await self._follower.take_in(stored.batch)
-        fresh = [new.entry for new, is_new in zip(embedded, stored.is_new, strict=True) if is_new]
-        bare = {new.entry.id for new in entries if new.entry.embedding is None}
-        await self._teller.stored(fresh, bare, took)
-        await self._warn_of_quota()
-        if len(fresh) == len(entries):
-            return fresh
-        return await self._as_stored(embedded, stored.ids, stored.is_new)
+        added = await self._added(entries, on_duplicate, on_embed_error)
+        if len(added.fresh) == len(entries):
+            return added.fresh
+        return await self._as_stored(added)
 
     async def get(
         self, scope: Scope, ids: Sequence[UUID], *, include_forgotten: bool = False
     ) -> dict[UUID, MemoryEntry]:
         """Return the memories of these ids that a scope has, and count that as an access."""
         self._check_license()
-        now = self.now()
+        begun, now = time.perf_counter(), self.now()
         if include_forgotten:
             reading = self._store.get(scope, ids, now=now, include_forgotten=True)
             found = await computed(lambda: drive(reading))
@@ -206,6 +199,7 @@ class Repository:
             found = self._cache.get(scope, ids, now)
         else:
             found = await computed(lambda: self._cache.get(scope, ids, now))
+        self._teller.retrieval_took(begun)
         if self._track_access:
             accessed = [entry_id for entry_id, entry in found.items() if entry.is_living(now)]
             self._store.touch(self.agent_id, accessed, now)
@@ -213,10 +207,21 @@ class Repository:
             await self._teller.retrieved(entry)
         return found
 
-    async def nearest(self, scope: Scope, query: str, limit: int) -> list[Found]:
-        """Return the memories of a scope that are nearest to a query, best first."""
+    async def nearest(
+        self, scope: Scope, query: str, limit: int, *, min_similarity: float | None = None
+    ) -> list[Found]:
+        """Return the memories of a scope that are nearest to a query, best first.
+
+        Args:
+            scope: Where to look.
+            query: What to look for.
+            limit: How many at most.
+            min_similarity: The least cosine, where negative ones count as 0; None is no floor.
+        """
         begun = time.perf_counter()
         found = await self._nearest(scope, query, limit)
+        if min_similarity is not None:
+            found = [hit for hit in found if max(0.0, hit.score) >= min_similarity]
         await self._teller.searched(query, len(found), (time.perf_counter() - begun) * 1000)
         return found
 
@@ -362,6 +367,37 @@ class Repository:
         types = None if kinds is None else {LinkType.parse(kind) for kind in kinds}
         return await self._store.links(scope, entry_id, direction, types, now=self.now())
 
+    async def export(
+        self,
+        scope: Scope,
+        target: Target,
+        *,
+        include_forgotten: bool,
+        embeddings: bool,
+        overwrite: bool,
+        progress: Progress | None,
+    ) -> int:
+        """Write the memories of a scope and the links between them; return how many memories."""
+        self._check_license()
+        await self._store.write_accesses()
+        model = self._embedder.model if embeddings and self._embedder is not None else None
+        part = Part(scope, self.now(), include_forgotten, model)
+        return await computed(
+            lambda: export(self._store, part, target, overwrite=overwrite, progress=progress)
+        )
+
+    async def import_(
+        self, scope: Scope, source: Source, *, progress: Progress | None
+    ) -> ImportResult:
+        """Store what an export holds and this memory has not; all of it is checked before."""
+        self._check_license()
+
+        def add(entries: Sequence[NewEntry]) -> int:
+            return len(drive(self._added(entries, "keep", "raise", is_import=True)).fresh)
+
+        importer = Importer(self._store, scope, add, self._is_model)
+        return await computed(lambda: importer.read(source, self.now(), progress))
+
     async def count(self, scope: Scope) -> int:
         """Return how many memories a scope has."""
         self._check_license()
@@ -382,6 +418,7 @@ class Repository:
 
     async def close(self) -> None:
         """Finish writing and let go of the file. Harmless if repeated."""
+        self._teller.closed()
         await self._store.close()
 
     def _followed(self) -> Follower | None:
@@ -436,6 +473,44 @@ class Repository:
             # Some were deleted between the ranking and the reading: look further down.
             wanted = 2 * wanted + 8
 
+    async def _added(
+        self,
+        entries: Sequence[NewEntry],
+        on_duplicate: OnDuplicate,
+        on_embed_error: OnEmbedError,
+        *,
+        is_import: bool = False,
+    ) -> _Added:
+        started = time.perf_counter()
+        try:
+            await self._refuse_what_cannot_fit(entries)
+            begun = time.perf_counter()
+            embedded = await self._with_embeddings(entries, on_embed_error)
+            took = (time.perf_counter() - begun) * 1000
+            stored = await self._store.add(
+                self.agent_id,
+                embedded,
+                now=self.now(),
+                quota=self.license.quota,
+                on_duplicate=on_duplicate,
+                is_import=is_import,
+            )
+        except MnemicError as error:
+            self._teller.failed_to_store(error)
+            raise
+        if self._follower is not None:
+            await self._follower.take_in(stored.batch)
+        self._teller.store_took(started)
+        fresh = [new.entry for new, is_new in zip(embedded, stored.is_new, strict=True) if is_new]
+        bare = {new.entry.id for new in entries if new.entry.embedding is None}
+        await self._teller.stored(fresh, bare, took)
+        await self._warn_of_quota()
+        return _Added(embedded, stored.ids, stored.is_new, fresh)
+
+    def _is_model(self, model: str | None, dimensions: int) -> bool:
+        embedder = self._embedder
+        return embedder is None or (model, dimensions) == (embedder.model, embedder.dimensions)
+
     async def _with_embeddings(
         self, entries: Sequence[NewEntry], on_error: OnEmbedError
     ) -> Sequence[NewEntry]:
@@ -461,18 +536,16 @@ class Repository:
             embedded[at] = NewEntry(entry.with_embedding(vector, embedder.model), key)
         return embedded
 
-    async def _as_stored(
-        self, given: Sequence[NewEntry], ids: Sequence[UUID], is_new: Sequence[bool]
-    ) -> list[MemoryEntry]:
+    async def _as_stored(self, added: _Added) -> list[MemoryEntry]:
         """Return each entry, or the one that was there already as it is now."""
-        known = [entry_id for entry_id, new in zip(ids, is_new, strict=True) if not new]
+        known = [key for key, is_new in zip(added.ids, added.is_new, strict=True) if not is_new]
         everyone = Scope(self.agent_id, all_users=True)
         found = await self._store.get(everyone, known, now=self.now(), include_forgotten=True)
         return [
             new.entry
-            if stored
+            if is_new
             else found.get(entry_id) or msgspec.structs.replace(new.entry, id=entry_id)
-            for new, entry_id, stored in zip(given, ids, is_new, strict=True)
+            for new, entry_id, is_new in zip(added.given, added.ids, added.is_new, strict=True)
         ]
 
     async def _refuse_what_cannot_fit(self, entries: Sequence[NewEntry]) -> None:

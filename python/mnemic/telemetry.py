@@ -1,6 +1,7 @@
-"""What long-term memory tells about itself: log lines and events (R071 to R075, R089 to R096)."""
+"""What long-term memory tells about itself: log lines, events and metrics (R071 to R104)."""
 
 import logging
+import time
 from collections.abc import Collection, Sequence
 from uuid import UUID
 
@@ -13,6 +14,7 @@ from mnemic.events import (
     MemoryStoredEvent,
     MemoryUpdatedEvent,
 )
+from mnemic.metrics import Counted, Meter
 from mnemic.model import MemoryEntry, Scope
 from mnemic.protocols import Clock
 
@@ -44,10 +46,28 @@ class Teller:
         self._now = clock
         self._tells_content = tells_content
         self._warned_percent = 0
+        self._meter = Meter(agent_id, clock)
 
-    def opened(self) -> None:
-        """Tell that the memory is ready."""
+    def opened(self, store: Counted) -> None:
+        """Tell that the memory is ready; from now on gauges may look into its store."""
+        self._meter.opened(store)
         _log.info("Long-term memory initialized for agent %s", self._agent_id)
+
+    def closed(self) -> None:
+        """Let the gauges look no more. Harmless if repeated."""
+        self._meter.closed()
+
+    def store_took(self, begun: float) -> None:
+        """Measure a call that stored; it began at this `time.perf_counter()`."""
+        self._meter.stored(milliseconds_since(begun))
+
+    def retrieval_took(self, begun: float) -> None:
+        """Measure a call that retrieved by ids; it began at this `time.perf_counter()`."""
+        self._meter.retrieved(milliseconds_since(begun))
+
+    def embedding_took(self, milliseconds: float) -> None:
+        """Measure one call of the embedder."""
+        self._meter.embedded(milliseconds)
 
     def failed_to_store(self, error: Exception) -> None:
         """Tell that a write failed; the error itself goes to the caller."""
@@ -62,31 +82,40 @@ class Teller:
     ) -> None:
         """Tell what was stored; embedding those of these ids took so long together."""
         share = milliseconds / max(1, len(embedded))
+        is_logged = _log.isEnabledFor(logging.DEBUG)
+        is_heard = self._events.is_heard(MemoryStoredEvent)
+        if not is_logged and not is_heard and share <= SLOW_EMBEDDING_MS:
+            return
         for entry in entries:
             took = share if entry.id in embedded else 0.0
             if took > SLOW_EMBEDDING_MS:
                 _log.warning("Embedding generation slow: %.0fms for entry %s", took, entry.id)
-            if _log.isEnabledFor(logging.DEBUG):
-                _log.debug(
-                    "Stored memory entry %s for agent %s, type=%s, size=%dbytes, encrypted=%s",
-                    entry.id,
-                    self._agent_id,
-                    entry.type.name,
-                    len(entry.content.encode()),
-                    entry.is_encrypted,
-                )
-            if self._events.is_heard(MemoryStoredEvent):
-                event = MemoryStoredEvent(
-                    agent_id=self._agent_id,
-                    entry_id=entry.id,
-                    type=entry.type,
-                    importance=entry.importance,
-                    content_length=len(entry.content),
-                    was_encrypted=entry.is_encrypted,
-                    embedding_time_ms=took,
-                    timestamp=self._now(),
-                )
-                await self._events.publish(event)
+            if is_logged:
+                self._log_stored(entry)
+            if is_heard:
+                await self._events.publish(self._stored_event(entry, took))
+
+    def _log_stored(self, entry: MemoryEntry) -> None:
+        _log.debug(
+            "Stored memory entry %s for agent %s, type=%s, size=%dbytes, encrypted=%s",
+            entry.id,
+            self._agent_id,
+            entry.type.name,
+            len(entry.content.encode()),
+            entry.is_encrypted,
+        )
+
+    def _stored_event(self, entry: MemoryEntry, took: float) -> MemoryStoredEvent:
+        return MemoryStoredEvent(
+            agent_id=self._agent_id,
+            entry_id=entry.id,
+            type=entry.type,
+            importance=entry.importance,
+            content_length=len(entry.content),
+            was_encrypted=entry.is_encrypted,
+            embedding_time_ms=took,
+            timestamp=self._now(),
+        )
 
     async def retrieved(self, entry: MemoryEntry) -> None:
         """Tell that a memory was retrieved by its id."""
@@ -103,6 +132,7 @@ class Teller:
 
     async def searched(self, query: str, count: int, milliseconds: float) -> None:
         """Tell that a search was answered."""
+        self._meter.searched(milliseconds, count)
         if _log.isEnabledFor(logging.DEBUG):
             _log.debug(
                 "Semantic search for agent %s: query='%s', results=%d, time=%.1fms",
@@ -183,6 +213,11 @@ class Teller:
             timestamp=self._now(),
         )
         await self._events.publish(event)
+
+
+def milliseconds_since(begun: float) -> float:
+    """Return how long ago it was this `time.perf_counter()`."""
+    return (time.perf_counter() - begun) * 1000
 
 
 def shortened(query: str) -> str:

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,13 +33,15 @@ class CheckedEmbedder:
 
     Args:
         given: Anything with `model`, `dimensions` and `embed(texts)`.
+        told: Called with the milliseconds that each of its calls took.
 
     Raises:
         InvalidArgumentError: If it has not.
     """
 
-    def __init__(self, given: "Embedder") -> None:
+    def __init__(self, given: "Embedder", told: Callable[[float], object] | None = None) -> None:
         _check(given)
+        self._told = told
         self.given = given
         self.model = given.model
         self.dimensions = given.dimensions
@@ -67,9 +70,12 @@ class CheckedEmbedder:
             raise
         except Exception as error:
             raise EmbeddingError(f"the embedder {self.model!r} failed: {error}") from error
+        took = time.perf_counter() - begun
         with self._counting:  # several threads embed at once
             self.embedded += len(texts)
-            self.seconds += time.perf_counter() - begun
+            self.seconds += took
+        if self._told is not None:
+            self._told(took * 1000)
         self._check_vectors(vectors, len(texts))
         return vectors
 

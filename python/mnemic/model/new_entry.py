@@ -93,9 +93,11 @@ def checked_record(entry: MemoryEntry, scope: Scope) -> MemoryEntry:
     """Return a record that may be stored from within a scope."""
     if entry.agent_id != scope.agent_id:
         raise InvalidEntryError(f"its agent is {entry.agent_id!r}, not {scope.agent_id!r}")
-    named = scope.narrowed(entry.user_id, entry.project_id, entry.session_id)
-    if named != Scope(entry.agent_id, entry.user_id, entry.project_id, entry.session_id):
-        raise InvalidEntryError(f"a record is stored in its own scope, which is not {named}")
+    own = (entry.user_id, entry.project_id, entry.session_id)
+    if scope.names_more_than_agent:
+        named = scope.narrowed(*own)
+        if (named.user_id, named.project_id, named.session_id) != own:
+            raise InvalidEntryError(f"a record is stored in its own scope, which is not {named}")
     if entry.supersedes == entry.id:
         raise InvalidEntryError("a memory cannot supersede itself")
     if entry.is_encrypted:

@@ -55,6 +55,19 @@ class Scope(msgspec.Struct, frozen=True):
             self.all_users,
         )
 
+    @property
+    def names_more_than_agent(self) -> bool:
+        """Whether a user, a project or a session is named."""
+        return (self.user_id, self.project_id, self.session_id) != (None, None, None)
+
+    def widened(self) -> "Scope":
+        """Return this scope with the wall between users taken down.
+
+        Raises:
+            InvalidArgumentError: If a user is named.
+        """
+        return Scope(self.agent_id, self.user_id, self.project_id, self.session_id, all_users=True)
+
     def has(self, entry: MemoryEntry) -> bool:
         """Return whether a memory lies inside."""
         return (

@@ -45,6 +45,14 @@ class Place(NamedTuple):
     id: UUID
 
 
+class StoredEntry(NamedTuple):
+    """An entry with what its record does not say."""
+
+    row: int
+    entry: MemoryEntry
+    key: str | None
+
+
 class Stored(NamedTuple):
     """What became of the entries of one call, in their order.
 
@@ -270,6 +278,42 @@ class Store(Protocol):
         """Return the links of an entry; both ends in the scope, neither forgotten nor expired.
 
         Order: time, then ids, then type.
+        """
+        ...
+
+    async def stored_after(
+        self,
+        scope: Scope,
+        row: int,
+        limit: int,
+        *,
+        now: datetime,
+        include_forgotten: bool,
+        model: str | None,
+    ) -> list[StoredEntry]:
+        """Return entries of a scope, whatever their status, in the order they were stored.
+
+        Args:
+            scope: Where to look.
+            row: That of the last entry of the call before; 0 begins.
+            limit: How many at most.
+            now: What has expired by now is like forgotten.
+            include_forgotten: Whether forgotten and expired ones are among them.
+            model: Entries carry their vectors of this model, if they have one.
+        """
+        ...
+
+    async def links_within(
+        self, scope: Scope, *, now: datetime, include_forgotten: bool
+    ) -> list[MemoryLink]:
+        """Return the links between entries that `stored_after` returns; order as `links`."""
+        ...
+
+    async def add_links(self, agent_id: str, new: Sequence[MemoryLink]) -> int:
+        """Write links of any type between entries of an agent; return how many are new.
+
+        Links whose ends are not there, or belong to different users, are passed over, and so are
+        those that are there already.
         """
         ...
 

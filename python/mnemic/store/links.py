@@ -22,6 +22,12 @@ _READ = (
     "JOIN agent_memory_entries AS f ON f.row = l.from_row "
     "JOIN agent_memory_entries AS t ON t.row = l.to_row "
 )
+_COPY = (
+    "INSERT OR IGNORE INTO agent_memory_links (from_row, to_row, type, strength, created_at) "
+    "SELECT f.row, t.row, ?, ?, ? FROM agent_memory_entries AS f, agent_memory_entries AS t "
+    "WHERE f.agent_id = ? AND f.id = ? AND t.agent_id = ? AND t.id = ? "
+    "AND f.user_id IS t.user_id RETURNING from_row"
+)
 _SUPERSEDE = (
     "UPDATE agent_memory_entries SET status = ?, updated_at = max(updated_at, ?) "
     "WHERE agent_id = ? AND user_id IS ? AND id = ? RETURNING row"
@@ -100,13 +106,38 @@ def links(
     return sorted(found, key=_order)
 
 
-def links_of_rows(
-    connection: apsw.Connection, agent_id: str, rows: Sequence[int]
+def links_within(
+    connection: apsw.Connection, scope: Scope, present_at: int | None
 ) -> list[MemoryLink]:
-    """Return the links from these rows."""
-    sql = f"{_READ} WHERE f.agent_id = ? AND l.from_row = ?"
-    found = [link for row in rows for link in _links(connection, sql, (agent_id, row))]
-    return sorted(found, key=_order)
+    """Return the links between entries of a scope; between all states if no time is given."""
+    where, values = inside(scope)
+    if present_at is not None:
+        where, values = f"{where} AND {PRESENT}", [*values, present_at]
+    ends = [
+        f"(SELECT row FROM agent_memory_entries WHERE {where} AND row = l.{end})"
+        for end in ("from_row", "to_row")
+    ]
+    sql = f"{_READ} WHERE l.from_row IN {ends[0]} AND l.to_row IN {ends[1]}"
+    return sorted(_links(connection, sql, [*values, *values]), key=_order)
+
+
+def add_links(connection: apsw.Connection, agent_id: str, new: Sequence[MemoryLink]) -> int:
+    """Write links whose ends are there and of one user, unless they are; return how many."""
+    changes = []
+    for wanted in new:
+        values = (
+            int(wanted.type),
+            wanted.strength,
+            to_microseconds(wanted.created_at),
+            *(agent_id, wanted.from_id.bytes, agent_id, wanted.to_id.bytes),
+        )
+        changes += [
+            Change(row, wanted.from_id.bytes, "link")
+            for (row,) in fetched(connection, _COPY, values)
+        ]
+    if changes:
+        log_changes(connection, agent_id, changes)
+    return len(changes)
 
 
 def _links(connection: apsw.Connection, sql: str, parameters: Sequence[object]) -> list[MemoryLink]:

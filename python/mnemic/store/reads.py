@@ -19,8 +19,8 @@ from mnemic.model import (
     Test,
 )
 from mnemic.store import filter_sql
-from mnemic.store.base import Place
-from mnemic.store.records import COLUMNS, from_microseconds, from_row, to_microseconds
+from mnemic.store.base import Place, StoredEntry
+from mnemic.store.records import COLUMNS, from_microseconds, from_row, to_microseconds, with_vector
 from mnemic.store.sql import AMONG, BY_ROW, LIVING, PRESENT, Condition, fetched, inside, json_array
 
 _TOP_TAGS = 10
@@ -92,6 +92,31 @@ def entries_after(
         "ORDER BY created_at DESC, id LIMIT ?"
     )
     return [from_row(columns) for columns in fetched(connection, sql, (*values, limit))]
+
+
+def entries_stored_after(
+    connection: apsw.Connection,
+    scope: Scope,
+    row: int,
+    limit: int,
+    *,
+    present_at: int | None,
+    model: str | None,
+) -> list[StoredEntry]:
+    """Return entries by their rows, with their keys and vectors; all states if no time is given."""
+    where, values = inside(scope)
+    if present_at is not None:
+        where, values = f"{where} AND {PRESENT}", [*values, present_at]
+    sql = (
+        "SELECT row, idempotency_key, (SELECT embedding FROM agent_memory_embeddings "
+        f"WHERE entry_row = row AND model = ? AND part = 0), {COLUMNS} FROM agent_memory_entries "
+        f"INDEXED BY agent_memory_entries_by_agent WHERE {where} AND row > ? ORDER BY row LIMIT ?"
+    )
+    found = fetched(connection, sql, (model, *values, row, limit))
+    return [
+        StoredEntry(row, with_vector(from_row(columns), vector, model), key)
+        for row, key, vector, *columns in found
+    ]
 
 
 def _listed(

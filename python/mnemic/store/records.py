@@ -1,10 +1,12 @@
 """MemoryEntry to the columns of `agent_memory_entries` and back."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import msgspec
+import numpy as np
 
 from mnemic._core import fingerprint_digests
 from mnemic.model import MemoryEntry, MemoryStatus, MemoryType
@@ -102,7 +104,7 @@ def to_changed(entry: MemoryEntry) -> tuple[Any, ...]:
     )
 
 
-def from_row(columns: tuple[Any, ...]) -> MemoryEntry:
+def from_row(columns: Sequence[Any]) -> MemoryEntry:
     """Return the entry that `to_row` took apart, without its embedding."""
     (
         agent_id, entry_id, user_id, project_id, session_id, memory_type, status, importance,
@@ -142,6 +144,13 @@ def from_row(columns: tuple[Any, ...]) -> MemoryEntry:
             "content": content,
         }
     )
+
+
+def with_vector(entry: MemoryEntry, vector: bytes | None, model: str | None) -> MemoryEntry:
+    """Return the entry with its stored vector of a model, if it has one."""
+    if vector is None or model is None:
+        return entry
+    return entry.with_embedding(np.frombuffer(vector, dtype="<f4"), model)
 
 
 def _to_optional_time(time: datetime | None) -> int | None:

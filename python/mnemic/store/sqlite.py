@@ -30,7 +30,7 @@ from mnemic.model import (
 )
 from mnemic.store import changes, links, reads, writes
 from mnemic.store.accesses import PendingAccesses
-from mnemic.store.base import Direction, Place, Position, Stored
+from mnemic.store.base import Direction, Place, Position, Stored, StoredEntry
 from mnemic.store.connections import Connections, typed_errors
 from mnemic.store.records import fingerprints, to_microseconds, to_row
 from mnemic.store.writer import Writer
@@ -227,6 +227,35 @@ class SqliteStore:
         with self._reading() as connection:
             time = to_microseconds(now)
             return links.links(connection, scope, entry_id, direction, kinds, now=time)
+
+    async def stored_after(
+        self,
+        scope: Scope,
+        row: int,
+        limit: int,
+        *,
+        now: datetime,
+        include_forgotten: bool,
+        model: str | None,
+    ) -> list[StoredEntry]:
+        """Return entries of a scope, whatever their status, in the order they were stored."""
+        moment = None if include_forgotten else to_microseconds(now)
+        with self._reading() as connection:
+            return reads.entries_stored_after(
+                connection, scope, row, limit, present_at=moment, model=model
+            )
+
+    async def links_within(
+        self, scope: Scope, *, now: datetime, include_forgotten: bool
+    ) -> list[MemoryLink]:
+        """Return the links between entries that `stored_after` returns; order as `links`."""
+        moment = None if include_forgotten else to_microseconds(now)
+        with self._reading() as connection:
+            return links.links_within(connection, scope, moment)
+
+    async def add_links(self, agent_id: str, new: Sequence[MemoryLink]) -> int:
+        """Write links of any type between entries of an agent; return how many are new."""
+        return await self._write(lambda on: links.add_links(on, agent_id, new))
 
     async def used_bytes(self, agent_id: str) -> int:
         """Return how many bytes the agent's contents take, forgotten ones included."""

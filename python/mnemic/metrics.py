@@ -1,0 +1,224 @@
+"""What long-term memory measures of itself, through the OpenTelemetry API (R098 to R104).
+
+OpenTelemetry is never imported for this: it is used from the moment when the program itself has
+imported `opentelemetry.metrics`. Until then a measurement is one look into `sys.modules`.
+"""
+
+import logging
+import os
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Coroutine
+from datetime import datetime
+from typing import TYPE_CHECKING, Protocol
+
+from mnemic._core import __version__
+from mnemic.model import Scope
+from mnemic.protocols import Clock
+from mnemic.waiting import drive
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import CallbackOptions, Histogram, Observation
+
+PREFIX = "agents.memory.longterm."
+"""Begins the name of every metric."""
+
+_log = logging.getLogger("mnemic.long_term")
+
+# OpenTelemetry's own bounds begin at 5 ms; most operations end below one (docs/performance.md).
+_MILLISECONDS = (
+    *(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0),
+    *(500.0, 1000.0, 2500.0, 5000.0, 10000.0),
+)
+_RESULTS = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
+
+
+class Counted(Protocol):
+    """What is asked of a store whose contents are measured."""
+
+    path: str
+
+    async def count(self, scope: Scope, *, now: datetime) -> int:
+        """Return how many entries the scope has now."""
+        ...
+
+    async def used_bytes(self, agent_id: str) -> int:
+        """Return how many bytes the agent's contents take."""
+        ...
+
+
+Reading = Callable[[Counted, Scope, datetime], Coroutine[None, None, int]]
+"""How a gauge is read for an agent at a time."""
+
+
+def _entries(store: Counted, agent: Scope, now: datetime) -> Coroutine[None, None, int]:
+    return store.count(agent, now=now)
+
+
+def _storage_bytes(store: Counted, agent: Scope, _now: datetime) -> Coroutine[None, None, int]:
+    return store.used_bytes(agent.agent_id)
+
+
+# Name, unit (UCUM: what is counted stands in braces), description, and how it is read or bounded.
+_GAUGES = (
+    ("entries", "{entry}", "Memories that can be found", _entries),
+    ("storage_bytes", "By", "UTF-8 bytes of all contents, forgotten ones too", _storage_bytes),
+)
+_HISTOGRAMS = (
+    ("store_latency_ms", "ms", "Storing one memory or a batch", _MILLISECONDS),
+    ("retrieve_latency_ms", "ms", "Retrieving one id or several", _MILLISECONDS),
+    ("search_latency_ms", "ms", "Searching by meaning, embedding included", _MILLISECONDS),
+    ("embedding_time_ms", "ms", "One call of the embedder", _MILLISECONDS),
+    ("search_results", "{result}", "Memories that a search found", _RESULTS),
+)
+
+
+class Meter:
+    """Measures one open memory of one agent; carries no more of it than the agent's id.
+
+    Nothing is measured, and nothing fails, where OpenTelemetry is absent, unused or broken. Safe to
+    use from many threads; no call waits for another one.
+
+    Args:
+        agent_id: Whose memory; the one attribute of every measurement.
+        clock: Gives the time at which memories are counted.
+
+    Attributes:
+        now: The clock.
+        agent: Whose memories are counted: the agent's, of all users.
+        store: What the gauges look into; None before `opened` and after `closed`.
+        place: What two meters have in common if they measure the same file.
+    """
+
+    def __init__(self, agent_id: str, clock: Clock) -> None:
+        self.now = clock
+        self.agent = Scope(agent_id, all_users=True)
+        self.store: Counted | None = None
+        self.place = ""
+        self._attributes = {"agent_id": agent_id}
+
+    def opened(self, store: Counted) -> None:
+        """Let the gauges look into a store, until `closed` or until the meter is collected."""
+        in_process = store.path == ":memory:"
+        self.place = f"{id(store)}" if in_process else os.path.realpath(store.path)
+        self.store = store
+        _process.watch(self)
+
+    def closed(self) -> None:
+        """End what `opened` began. Harmless if repeated."""
+        self.store = None
+
+    def stored(self, milliseconds: float) -> None:
+        """Measure a call that stored something."""
+        self._record("store_latency_ms", milliseconds)
+
+    def retrieved(self, milliseconds: float) -> None:
+        """Measure a call that looked for memories by their ids, whether there were any or not."""
+        self._record("retrieve_latency_ms", milliseconds)
+
+    def searched(self, milliseconds: float, results: int) -> None:
+        """Measure a search by meaning."""
+        self._record("search_latency_ms", milliseconds)
+        self._record("search_results", results)
+
+    def embedded(self, milliseconds: float) -> None:
+        """Measure one call of the embedder, of however many texts."""
+        self._record("embedding_time_ms", milliseconds)
+
+    def _record(self, name: str, value: float) -> None:
+        histograms = _process.histograms()
+        if histograms is None:
+            return
+        try:
+            histograms[name].record(value, self._attributes)
+        except Exception:  # noqa: BLE001 - the operation has happened, whoever measures it
+            _process.tell_failure(name)
+
+
+class _Process:
+    """The instruments, which a process has once, and the meters that the gauges look at.
+
+    Taking a lock would be a risk: garbage collection may close a memory in the midst of anything,
+    and a fork may leave a lock locked. So nobody waits here.
+    """
+
+    def __init__(self) -> None:
+        self._making = threading.Lock()
+        self._is_made = False
+        self._histograms: dict[str, Histogram] | None = None
+        self._meters: weakref.WeakValueDictionary[int, Meter] = weakref.WeakValueDictionary()
+        self._failed: set[str] = set()
+
+    def watch(self, meter: Meter) -> None:
+        """Let the gauges look at a meter for as long as it lives."""
+        self._meters[id(meter)] = meter
+        self.histograms()
+
+    def histograms(self) -> "dict[str, Histogram] | None":
+        """Return the histograms by name, or None while nobody uses OpenTelemetry."""
+        if not self._is_made and sys.modules.get("opentelemetry.metrics") is not None:
+            self._make()
+        return self._histograms
+
+    def tell_failure(self, what: str) -> None:
+        """Log the error being handled, the first time it hits this instrument."""
+        if what not in self._failed:
+            self._failed.add(what)
+            _log.exception("Measuring %s%s failed", PREFIX, what)
+
+    def _make(self) -> None:
+        """Make the instruments; whoever comes meanwhile goes on unmeasured."""
+        if not self._making.acquire(blocking=False):
+            return
+        try:
+            if not self._is_made:
+                self._histograms = self._made()
+        except Exception:  # noqa: BLE001 - a program runs on without being measured
+            self.tell_failure("*")
+        finally:
+            self._is_made = True  # once, failed or not: a second try would register names twice
+            self._making.release()
+
+    def _made(self) -> "dict[str, Histogram]":
+        from opentelemetry.metrics import Observation, get_meter  # noqa: PLC0415 - loaded already
+
+        def observing(name: str, read: Reading) -> "Callable[[CallbackOptions], list[Observation]]":
+            return lambda _: [
+                Observation(total, {"agent_id": agent_id})
+                for agent_id, total in self._totals(name, read).items()
+            ]
+
+        meter = get_meter("mnemic", __version__)
+        for name, unit, description, read in _GAUGES:
+            meter.create_observable_gauge(PREFIX + name, [observing(name, read)], unit, description)
+        return {
+            name: meter.create_histogram(
+                PREFIX + name, unit, description, explicit_bucket_boundaries_advisory=bounds
+            )
+            for name, unit, description, bounds in _HISTOGRAMS
+        }
+
+    def _totals(self, name: str, read: Reading) -> dict[str, int]:
+        """Return a reading of each agent, summed over its files, each of them read once."""
+        readings: dict[tuple[str, str], int] = {}
+        for meter in self._living():
+            known, store = (meter.agent.agent_id, meter.place), meter.store
+            if store is None or known in readings:
+                continue
+            try:
+                readings[known] = drive(read(store, meter.agent, meter.now()))
+            except Exception:  # noqa: BLE001 - the others shall be measured still
+                if meter.store is not None:  # else it was closed meanwhile
+                    self.tell_failure(name)
+        totals: dict[str, int] = {}
+        for (agent_id, _), reading in readings.items():
+            totals[agent_id] = totals.get(agent_id, 0) + reading
+        return totals
+
+    def _living(self) -> list[Meter]:
+        found = (meter() for meter in self._meters.valuerefs())  # a copy, made in one step
+        return [meter for meter in found if meter is not None]
+
+
+_process = _Process()

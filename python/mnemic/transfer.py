@@ -1,0 +1,159 @@
+"""Moves memories between a store and an export, in batches, so that neither is held whole."""
+
+import copy
+import os
+from collections.abc import Callable, Collection, Iterator, Sequence
+from datetime import datetime
+from itertools import islice
+from typing import IO, NamedTuple, TypeAlias
+from uuid import UUID
+
+from msgspec.structs import force_setattr
+
+from mnemic.errors import ExchangeError, InvalidArgumentError
+from mnemic.exchange import ExportedMemory, ExportReader, read_export, write_export
+from mnemic.model import ImportResult, MemoryEntry, MemoryLink, NewEntry, Scope
+from mnemic.model.new_entry import checked_record
+from mnemic.store import Store
+from mnemic.waiting import drive
+
+Target: TypeAlias = str | os.PathLike[str] | IO[str]
+"""A path, or a file opened for writing text."""
+
+Source: TypeAlias = str | os.PathLike[str] | IO[str] | IO[bytes]
+"""A path, or a file opened for reading."""
+
+Progress: TypeAlias = Callable[[int], object]
+"""Called now and then with the number of memories done so far."""
+
+BATCH = 1000
+
+
+class Part(NamedTuple):
+    """What of a store is exported.
+
+    Attributes:
+        scope: Whose memories.
+        now: What is expired by now is like forgotten.
+        include_forgotten: Whether forgotten and expired ones are.
+        model: The model whose vectors are, or None for none.
+    """
+
+    scope: Scope
+    now: datetime
+    include_forgotten: bool
+    model: str | None
+
+
+def export(
+    store: Store, part: Part, target: Target, *, overwrite: bool, progress: Progress | None
+) -> int:
+    """Write memories in the order they were stored, then the links between them.
+
+    Returns:
+        How many memories.
+    """
+    with write_export(
+        target, agent_id=part.scope.agent_id, exported_at=part.now, overwrite=overwrite
+    ) as writer:
+        row = 0
+        while batch := drive(
+            store.stored_after(
+                part.scope,
+                row,
+                BATCH,
+                now=part.now,
+                include_forgotten=part.include_forgotten,
+                model=part.model,
+            )
+        ):
+            for _, entry, key in batch:
+                writer.write_memory(entry, key)
+            row = batch[-1].row
+            if progress is not None:
+                progress(writer.written.memories)
+        links = store.links_within(
+            part.scope, now=part.now, include_forgotten=part.include_forgotten
+        )
+        for link in drive(links):
+            writer.write_link(link)
+        return writer.written.memories
+
+
+class Importer:
+    """Stores what an export holds and a memory has not.
+
+    Args:
+        store: Where it goes.
+        scope: Lines outside of it are refused.
+        add: Stores new entries and returns how many that were.
+        is_model: Tells whether vectors of a model and length may be stored; others are made anew.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        scope: Scope,
+        add: Callable[[Sequence[NewEntry]], int],
+        is_model: Callable[[str | None, int], bool],
+    ) -> None:
+        self._store = store
+        self._scope = scope
+        self._add = add
+        self._is_model = is_model
+
+    def read(self, source: Source, now: datetime, progress: Progress | None) -> ImportResult:
+        """Check every line, then store in batches; what is there already is passed over.
+
+        Raises:
+            ExchangeError: At the first line that is not right; nothing is stored then.
+        """
+        with read_export(source) as reader:
+            for _ in self._memories(reader):
+                pass
+            done = stored = 0
+            memories = self._memories(reader)
+            while batch := list(islice(memories, BATCH)):
+                stored += self._store_batch(batch, now)
+                done += len(batch)
+                if progress is not None:
+                    progress(done)
+            links = self._store_links(reader)
+            return ImportResult(stored=stored, skipped=done - stored, links=links)
+
+    def _memories(self, reader: ExportReader) -> Iterator[NewEntry]:
+        for line, record in reader:
+            if isinstance(record, ExportedMemory):
+                try:
+                    yield NewEntry(self._own(record.entry), record.idempotency_key)
+                except InvalidArgumentError as error:
+                    raise ExchangeError(line, str(error)) from error
+
+    def _own(self, entry: MemoryEntry) -> MemoryEntry:
+        """Return a memory as this agent's, without a vector that is of no use here."""
+        own = copy.copy(entry)
+        force_setattr(own, "agent_id", self._scope.agent_id)
+        if own.embedding is not None and not self._is_model(
+            own.embedding_model, own.embedding.size
+        ):
+            force_setattr(own, "embedding", None)
+        if own.embedding is None:
+            force_setattr(own, "embedding_model", None)
+        return checked_record(own, self._scope)
+
+    def _store_batch(self, batch: Sequence[NewEntry], now: datetime) -> int:
+        fresh = {new.entry.id: new for new in batch}
+        for known in self._known(list(fresh), now):
+            del fresh[known]
+        return self._add(list(fresh.values())) if fresh else 0
+
+    def _known(self, ids: Sequence[UUID], now: datetime) -> Collection[UUID]:
+        everyone = Scope(self._scope.agent_id, all_users=True)
+        return drive(self._store.get(everyone, ids, now=now, include_forgotten=True)).keys()
+
+    def _store_links(self, reader: ExportReader) -> int:
+        links = (record for _, record in reader if isinstance(record, MemoryLink))
+        stored = 0
+        while batch := list(islice(links, BATCH)):
+            stored += drive(self._store.add_links(self._scope.agent_id, batch))
+        return stored

@@ -1,0 +1,412 @@
+"""Metrics R098 to R104. Each scenario runs in a process of its own: providers are set only once."""
+
+import json
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+PREFIX = "agents.memory.longterm."
+HERE = Path(__file__).parent
+
+MNEMIC = f"""
+import asyncio, gc, logging, os, sys, threading
+from datetime import UTC, datetime
+from uuid import uuid4
+sys.path.insert(0, {str(HERE)!r})
+from word_embedder import WordEmbedder
+from mnemic.long_term import LongTermMemory
+from mnemic.memory import Memory
+from mnemic.model import MemoryEntry
+
+def opened(path=":memory:", agent_id="aide"):
+    return Memory(path, agent_id, embedder=WordEmbedder())
+
+def entry(content):
+    return MemoryEntry(id=uuid4(), agent_id="aide", content=content, created_at=datetime.now(UTC))
+"""
+
+OTEL = """
+import json
+from opentelemetry import metrics
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+reader = InMemoryMetricReader()
+
+def use_provider():
+    metrics.set_meter_provider(MeterProvider([reader]))
+
+def points():
+    "Return all that is measured: name to unit, scope and points; a point is what JSON says of it."
+    collected = reader.get_metrics_data()
+    return {
+        metric.name: {
+            "unit": metric.unit,
+            "scope": scope.scope.name,
+            "points": [json.loads(point.to_json()) for point in metric.data.data_points],
+        }
+        for resource in (collected.resource_metrics if collected else ())
+        for scope in resource.scope_metrics
+        for metric in scope.metrics
+    }
+
+def show(*values):
+    print(json.dumps(values))
+"""
+
+
+def run(*parts, directory=None):
+    """Run code as a program; return what it printed as its last line, and what it logged."""
+    command = [sys.executable, "-W", "error", "-c", "\n".join(parts)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=directory)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    return (json.loads(lines[-1]) if lines else None), done.stderr
+
+
+def value(measured, name):
+    """Return the one value of a gauge that has one point, of the agent `aide`."""
+    (point,) = measured[PREFIX + name]["points"]
+    assert point["attributes"] == {"agent_id": "aide"}
+    return point["value"]
+
+
+USE_IT_ALL = """
+async def use():
+    async with await LongTermMemory.open(
+        ":memory:", agent_id="aide", embedder=WordEmbedder()
+    ) as memory:
+        one = entry("dark møde")
+        await memory.store(one)
+        await memory.store_batch([entry("light mode"), entry("tea")])
+        await memory.store_batch([])
+        await memory.retrieve(one.id)
+        await memory.retrieve_batch([uuid4() for _ in range(40)])
+        await memory.search_semantic("mode", limit=2, min_similarity=0, user_id=None)
+        await memory.search_semantic("mode", min_similarity=0, user_id="a secret user")
+        await memory.forget(one.id)
+        return points()
+
+show(asyncio.run(use()), points())
+"""
+
+
+@pytest.fixture(scope="module", params=["before", "after"])
+def used(request):
+    """What is measured if the provider is set before mnemic is imported, or long after."""
+    if request.param == "before":
+        (measured, closed), logged = run(OTEL, "use_provider()", MNEMIC, USE_IT_ALL)
+    else:
+        late = USE_IT_ALL.replace("        one =", "        use_provider()\n        one =")
+        (measured, closed), logged = run(MNEMIC, OTEL, late)
+    assert logged == ""
+    return measured, closed
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "calls"),
+    [
+        ("store_latency_ms", "ms", 2),
+        ("retrieve_latency_ms", "ms", 2),
+        ("search_latency_ms", "ms", 2),
+        ("embedding_time_ms", "ms", 4),  # two writes and two queries
+        ("search_results", "{result}", 2),
+    ],
+)
+def test_every_call_is_in_the_histogram_of_its_kind(used, name, unit, calls):  # R100 to R104
+    metric = used[0][PREFIX + name]
+    (point,) = metric["points"]
+    assert (metric["unit"], metric["scope"], point["count"]) == (unit, "mnemic", calls)
+    assert point["attributes"] == {"agent_id": "aide"}
+    assert point["sum"] > 0
+
+
+def test_latencies_are_milliseconds_and_told_apart_below_one(used):
+    for name in ("store_latency_ms", "retrieve_latency_ms", "search_latency_ms"):
+        (point,) = used[0][PREFIX + name]["points"]
+        assert 0.001 < point["min"] <= point["max"] < 60_000
+        assert sum(bound < 1 for bound in point["explicit_bounds"]) >= 5
+
+
+def test_a_search_lasts_at_least_as_long_as_its_embedding(used):
+    (search,) = used[0][PREFIX + "search_latency_ms"]["points"]
+    (embedding,) = used[0][PREFIX + "embedding_time_ms"]["points"]
+    assert search["sum"] > embedding["min"] * 2
+
+
+def test_results_are_counted(used):  # R104
+    (point,) = used[0][PREFIX + "search_results"]["points"]
+    assert (point["sum"], point["min"], point["max"]) == (2, 0, 2)
+
+
+def test_gauges_show_what_there_is_when_they_are_read(used):  # R098, R099
+    measured, _ = used
+    assert value(measured, "entries") == 2  # one was forgotten
+    assert value(measured, "storage_bytes") == len("dark møde light mode tea".encode()) - 2
+    assert [measured[PREFIX + name]["unit"] for name in ("entries", "storage_bytes")] == [
+        "{entry}",
+        "By",
+    ]
+
+
+def test_gauges_are_silent_after_close(used):
+    gauges = {PREFIX + "entries", PREFIX + "storage_bytes"}
+    assert set(used[0]) - set(used[1]) == gauges
+
+
+def test_neither_contents_nor_users_nor_ids_are_told(used):
+    told = json.dumps(used)
+    assert "secret" not in told
+    assert "mode" not in told
+
+
+def test_a_memory_is_measured_from_when_the_program_imports_opentelemetry():
+    opened = "memory = opened()\nmemory.add('x')"
+    (measured,), _ = run(MNEMIC, opened, OTEL, "use_provider()\nmemory.add('y')\nshow(points())")
+    assert value(measured, "entries") == 2
+    assert measured[PREFIX + "store_latency_ms"]["points"][0]["count"] == 1
+
+
+def test_several_memories_are_measured_side_by_side(tmp_path):
+    scenario = """
+memories = [opened("one.db"), opened("one.db"), opened("link.db"), opened("two.db"), opened(),
+            opened("one.db", "other"), opened()]
+for number, memory in enumerate(memories):
+    memory.add("x" * 10 ** number)
+both = points()
+for at in (0, 3, 6):
+    memories[at].close()
+some = points()
+for memory in memories:
+    memory.close()
+show(both, some, points())
+"""
+    (tmp_path / "link.db").symlink_to("one.db")
+    (both, some, none), logged = run(OTEL, "use_provider()", MNEMIC, scenario, directory=tmp_path)
+    assert logged == ""
+    assert gauge_by_agent(both, "entries") == {"aide": 6, "other": 1}
+    assert gauge_by_agent(both, "storage_bytes") == {"aide": 1_011_111, "other": 100_000}
+    assert gauge_by_agent(some, "entries") == {"aide": 4, "other": 1}
+    assert PREFIX + "entries" not in none
+    stored = {
+        point["attributes"]["agent_id"]: point["count"]
+        for point in none[PREFIX + "store_latency_ms"]["points"]
+    }
+    assert stored == {"aide": 6, "other": 1}
+
+
+def gauge_by_agent(measured, name):
+    points = measured[PREFIX + name]["points"]
+    assert len({point["attributes"]["agent_id"] for point in points}) == len(points)
+    return {point["attributes"]["agent_id"]: point["value"] for point in points}
+
+
+def test_a_memory_that_nobody_closed_is_collected_and_no_longer_measured():
+    scenario = """
+memory = opened()
+memory.add("x")
+before = points()
+del memory
+gc.collect()
+show(before, points())
+"""
+    (before, after), _ = run(OTEL, "use_provider()", MNEMIC, scenario)
+    assert value(before, "entries") == 1
+    assert PREFIX + "entries" not in after
+
+
+def test_gauges_may_be_read_while_memories_come_and_go():
+    scenario = """
+kept = opened()
+kept.add("x")
+stop = threading.Event()
+
+def come_and_go():
+    while not stop.is_set():
+        opened(agent_id="brief").close()
+
+threads = [threading.Thread(target=come_and_go) for _ in range(3)]
+for thread in threads:
+    thread.start()
+seen = [points() for _ in range(100)]
+stop.set()
+for thread in threads:
+    thread.join()
+show(*seen)
+"""
+    seen, logged = run(OTEL, "use_provider()", MNEMIC, scenario)
+    assert logged == ""
+    assert [gauge_by_agent(measured, "entries")["aide"] for measured in seen] == [1] * 100
+
+
+def test_threads_lose_no_measurement():
+    scenario = """
+memory = opened()
+def add():
+    for number in range(50):
+        memory.add(f"memory {number}")
+threads = [threading.Thread(target=add) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+show(points())
+"""
+    (measured,), _ = run(OTEL, "use_provider()", MNEMIC, scenario)
+    (point,) = measured[PREFIX + "store_latency_ms"]["points"]
+    assert point["count"] == 200
+    assert value(measured, "entries") == 200
+
+
+def test_what_failed_is_not_measured():
+    scenario = """
+memory = opened()
+one = memory.add("x")
+for refused in (lambda: memory.add("y", id=one.id), lambda: memory.search(" ")):
+    try:
+        refused()
+    except ValueError:
+        continue
+    raise SystemExit("should have been refused")
+show(points())
+"""
+    (measured,), _ = run(OTEL, "use_provider()", MNEMIC, scenario)
+    assert measured[PREFIX + "store_latency_ms"]["points"][0]["count"] == 1
+    assert PREFIX + "search_latency_ms" not in measured
+
+
+ADD_AND_SEARCH = """
+with opened() as memory:
+    memory.add("dark mode")
+    memory.search("mode")
+    assert memory.count() == 1
+"""
+
+
+def test_nothing_is_imported_because_it_is_installed():
+    assert version("opentelemetry-api")
+    seen, _ = run(
+        MNEMIC,
+        ADD_AND_SEARCH,
+        "import json",
+        "print(json.dumps([name for name in sys.modules if name.startswith('opentelemetry')]))",
+    )
+    assert seen == []
+
+
+def test_everything_works_where_opentelemetry_cannot_be_imported():
+    absent = """
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "opentelemetry":
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Absent())
+"""
+    assert run(absent, MNEMIC, ADD_AND_SEARCH) == (None, "")
+
+
+def test_everything_works_where_no_provider_was_set():
+    assert run("import opentelemetry.metrics", MNEMIC, ADD_AND_SEARCH) == (None, "")
+
+
+NO_METER = """
+class Provider(metrics.MeterProvider):
+    def get_meter(self, *arguments, **options):
+        print("asked for a meter", file=sys.stderr)
+        raise OSError("no meter")
+"""
+
+NO_RECORD = """
+class Histogram(metrics.NoOpHistogram):
+    def record(self, *arguments, **options):
+        raise OSError("no record")
+
+class Meter(metrics.NoOpMeter):
+    def create_histogram(self, name, *arguments, **options):
+        return Histogram(name)
+
+class Provider(metrics.NoOpMeterProvider):
+    def get_meter(self, *arguments, **options):
+        return Meter("broken")
+"""
+
+WITHOUT_BOUNDS = """
+class Meter(metrics.NoOpMeter):
+    def create_histogram(self, name, unit, description):
+        return metrics.NoOpHistogram(name)
+
+class Provider(metrics.NoOpMeterProvider):
+    def get_meter(self, *arguments, **options):
+        return Meter("older than 1.30")
+"""
+
+
+@pytest.mark.parametrize("broken", [NO_METER, NO_RECORD, WITHOUT_BOUNDS])
+def test_a_broken_back_end_is_logged_once_and_breaks_nothing(broken):
+    _, logged = run(
+        "import sys\nfrom opentelemetry import metrics",
+        broken,
+        "metrics.set_meter_provider(Provider())",
+        MNEMIC,
+        "import logging\nlogging.basicConfig(format='%(name)s: %(message)s')",
+        ADD_AND_SEARCH * 2,
+    )
+    lines = [line for line in logged.splitlines() if line.startswith("mnemic.long_term: ")]
+    assert lines
+    assert len(lines) == len(set(lines))
+    assert all(f"Measuring {PREFIX}" in line for line in lines)
+    assert logged.count("asked for a meter") == (broken == NO_METER)
+
+
+def test_a_store_that_cannot_be_read_does_not_silence_the_others(tmp_path):
+    scenario = """
+import logging
+logging.basicConfig(format="%(name)s: %(message)s")
+bad, good = opened(agent_id="bad"), opened()
+good.add("x")
+def count(*_):
+    raise OSError("the disk is gone")
+bad._long_term._store.count = count
+show(points(), points())
+"""
+    seen, logged = run(OTEL, "use_provider()", MNEMIC, scenario, directory=tmp_path)
+    assert [value(measured, "entries") for measured in seen] == [1, 1]
+    assert gauge_by_agent(seen[0], "storage_bytes") == {"aide": 1, "bad": 0}
+    assert logged.count(f"mnemic.long_term: Measuring {PREFIX}entries failed") == 1
+
+
+def test_a_memory_that_is_closed_while_it_is_measured_is_no_failure():
+    scenario = """
+memory = opened()
+def count(*_):
+    memory.close()
+    raise OSError("closed meanwhile")
+memory._long_term._store.count = count
+show(points())
+"""
+    (measured,), logged = run(OTEL, "use_provider()", MNEMIC, scenario)
+    assert logged == ""
+    assert PREFIX + "entries" not in measured
+
+
+def test_a_forked_process_measures_the_memories_it_opens_itself(tmp_path):
+    scenario = """
+import logging
+logging.basicConfig(format="%(name)s: %(message)s")
+inherited = opened("a.db")
+inherited.add("x")
+child = os.fork()
+if child == 0:
+    with opened("b.db") as own:
+        own.add_many(["y", "z"])
+        show(points())
+    sys.stdout.flush()
+    os._exit(0)
+_, status = os.waitpid(child, 0)
+assert status == 0
+"""
+    (measured,), _ = run(OTEL, "use_provider()", MNEMIC, scenario, directory=tmp_path)
+    assert value(measured, "entries") == 2
