@@ -16,6 +16,11 @@ Result = TypeVar("Result")
 _this_thread = threading.local()
 
 
+def is_driving() -> bool:
+    """Return whether this thread runs a coroutine by `drive`, with no event loop around it."""
+    return getattr(_this_thread, "is_driving", False)
+
+
 class Settled(Generic[Result]):
     """An awaitable for the result of work that another thread is doing.
 
@@ -29,7 +34,7 @@ class Settled(Generic[Result]):
         self._future = future
 
     def __await__(self) -> Generator[Any, None, Result]:
-        if getattr(_this_thread, "is_driving", False):
+        if is_driving():
             return self._future.result()
         import asyncio  # noqa: PLC0415 - a third of the import budget, unused at the front door
 
@@ -42,7 +47,7 @@ async def computed(work: Callable[[], Result]) -> Result:
     At the synchronous front door it runs in the caller's thread; in an event loop it runs in
     another one, with a copy of the caller's context variables.
     """
-    if getattr(_this_thread, "is_driving", False):
+    if is_driving():
         return work()
     import asyncio  # noqa: PLC0415 - as above
 
@@ -51,7 +56,7 @@ async def computed(work: Callable[[], Result]) -> Result:
 
 async def awaited(awaitable: Awaitable[Result]) -> Result:
     """Await what may need an event loop; at the synchronous front door it gets one of its own."""
-    if not getattr(_this_thread, "is_driving", False):
+    if not is_driving():
         return await awaitable
     import asyncio  # noqa: PLC0415 - as above
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - as above
@@ -76,7 +81,7 @@ def drive(coroutine: Coroutine[Any, None, Result]) -> Result:
     Raises:
         RuntimeError: If it awaits something that needs an event loop.
     """
-    outer = getattr(_this_thread, "is_driving", False)
+    outer = is_driving()
     _this_thread.is_driving = True
     try:
         coroutine.send(None)

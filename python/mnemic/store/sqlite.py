@@ -28,7 +28,6 @@ from mnemic.store import statements
 from mnemic.store.connections import Connections, typed_errors
 from mnemic.store.records import to_microseconds, to_row
 from mnemic.store.writer import Writer
-from mnemic.waiting import Settled
 
 Result = TypeVar("Result")
 
@@ -191,7 +190,7 @@ class SqliteStore:
 
     async def _write(self, job: Callable[[apsw.Connection], Result]) -> Result:
         with typed_errors(self.path):
-            return await Settled(self._writer.submit(job))
+            return await self._writer.run(job)
 
 
 @contextmanager
