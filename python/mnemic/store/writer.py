@@ -51,13 +51,6 @@ class _Lazy(NamedTuple):
     deadline: float
 
 
-_LOOK = _Item(lambda _: None, None)
-"""Tells the thread to look at the jobs that nobody waits for."""
-
-_END = _Item(lambda _: None, None)
-"""Tells the thread that nothing comes after."""
-
-
 class Writer:
     """Runs write jobs one after the other, in the order they came.
 
@@ -72,13 +65,16 @@ class Writer:
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
-        self._jobs: SimpleQueue[_Item] = SimpleQueue()
+        self._items: deque[_Item] = deque()
         self._lazy: deque[_Lazy] = deque()
         self._lock = threading.Lock()
         self._is_closed = False
         self._handed_in = 0  # changed under the lock
         self._finished = 0  # changed by the writing thread alone
         self._running: int | None = None  # the thread that runs jobs
+        self._bell: SimpleQueue[None] = SimpleQueue()
+        self._is_rung = False
+        self._rings_later: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._work, name="mnemic-writer", daemon=True)
         self._thread.start()
 
@@ -92,8 +88,13 @@ class Writer:
             return self.run_here(job)
         import asyncio  # noqa: PLC0415 - a third of the import budget, unused at the front door
 
-        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Result] = loop.create_future()
         self._hand_in(_Item(job, future))
+        # Rung once the loop has run what is ready, so that all its callers make one group.
+        if self._rings_later is not loop:
+            self._rings_later = loop
+            loop.call_soon(self._ring)
         return await future
 
     def run_here(self, job: Callable[[apsw.Connection], Result]) -> Result:
@@ -114,12 +115,14 @@ class Writer:
         """Hand in a job; its future is settled once its group is on disk, or has failed."""
         future: Future[Result] = Future()
         self._hand_in(_Item(job, future))
+        self._ring()
         return future
 
     def submit_alone(self, job: Callable[[apsw.Connection], Result]) -> "Future[Result]":
         """Hand in a job that runs outside any transaction, between two groups."""
         future: Future[Result] = Future()
         self._hand_in(_Item(job, future, is_alone=True))
+        self._ring()
         return future
 
     def submit_soon(self, job: Job) -> None:
@@ -132,8 +135,8 @@ class Writer:
         with self._lock:
             self._check_open()
             self._lazy.append(_Lazy(_Item(job, None), time.monotonic() + LONGEST_DELAY))
-            if len(self._lazy) == 1:
-                self._jobs.put(_LOOK)
+        if len(self._lazy) == 1:
+            self._ring()
 
     def close(self) -> bool:
         """Finish what was handed in, and stop.
@@ -146,9 +149,8 @@ class Writer:
         if self._connections.is_foreign:
             return True
         with self._lock:
-            if not self._is_closed:
-                self._is_closed = True
-                self._jobs.put(_END)
+            self._is_closed = True
+        self._ring()
         if threading.get_ident() in (self._running, self._thread.ident):
             return False
         if self._thread.is_alive():
@@ -168,44 +170,49 @@ class Writer:
         with self._lock:
             self._check_open()
             self._handed_in += 1
-            self._jobs.put(item)
+            self._items.append(item)
+
+    def _ring(self) -> None:
+        """Wake the writing thread, after what it is to find was left there."""
+        self._rings_later = None
+        if not self._is_rung:
+            self._is_rung = True
+            self._bell.put(None)
 
     def _work(self) -> None:
-        item: _Item | None = None
-        while item is not _END:
-            item = item or self._next()
-            group: list[_Item] = []
-            while item is not None and _is_grouped(item) and len(group) < LARGEST_GROUP:
-                if item is not _LOOK:
-                    group.append(item)
-                item = None if self._jobs.empty() else self._jobs.get()
-            self._run_group(group)
-            if item is not None and item.is_alone:
-                self._run_alone(item)
-                item = None
-        while self._lazy:
-            self._run_group([])
+        while not self._is_closed:
+            self._wait()
+            self._run_all()
+        self._run_all()
 
-    def _next(self) -> _Item:
-        """Wait for something to do."""
-        wait = max(0.0, self._lazy[0].deadline - time.monotonic()) if self._lazy else None
-        try:
-            return self._jobs.get(timeout=wait)
-        except Empty:
-            return _LOOK
+    def _wait(self) -> None:
+        """Sleep until the bell rings, or until a job that nobody waits for is due."""
+        time_left = max(0.0, self._lazy[0].deadline - time.monotonic()) if self._lazy else None
+        with suppress(Empty):
+            self._bell.get(timeout=time_left)
+        self._is_rung = False  # before looking: what comes from now on rings again
+
+    def _run_all(self) -> None:
+        items = self._items
+        while items or self._is_lazy_due():
+            if items and items[0].is_alone:
+                self._run_alone(items.popleft())
+                continue
+            group: list[_Item] = []
+            while items and not items[0].is_alone and len(group) < LARGEST_GROUP:
+                group.append(items.popleft())
+            self._run_group(group)
+
+    def _is_lazy_due(self) -> bool:
+        lazy = self._lazy
+        return bool(lazy) and (self._is_closed or lazy[0].deadline <= time.monotonic())
 
     def _run_group(self, group: list[_Item]) -> None:
-        items = [*group, *self._companions(group)]
-        outcomes = self._with_connection(lambda on: _run_together(on, items)) if items else []
+        company = min(len(self._lazy), LARGEST_GROUP)
+        items = group + [self._lazy.popleft().item for _ in range(company)]
+        outcomes = self._with_connection(lambda on: _run_together(on, items))
         self._finished += len(group)
         _settle(outcomes)
-
-    def _companions(self, group: list[_Item]) -> list[_Item]:
-        """Take from the jobs that nobody waits for, if there is a group or it is time."""
-        lazy = self._lazy
-        if not lazy or not (group or self._is_closed or lazy[0].deadline <= time.monotonic()):
-            return []
-        return [lazy.popleft().item for _ in range(min(len(lazy), LARGEST_GROUP))]
 
     def _run_alone(self, item: _Item) -> None:
         outcomes = self._with_connection(lambda on: _run_outside(on, item))
@@ -222,10 +229,6 @@ class Writer:
     def _with_connection(self, work: Callable[[apsw.Connection], Result]) -> Result:
         with self._connections.turn:
             return self._lent(work)
-
-
-def _is_grouped(item: _Item) -> bool:
-    return item is not _END and not item.is_alone
 
 
 def _is_wanted(item: _Item) -> bool:
