@@ -51,13 +51,18 @@ class _Lazy(NamedTuple):
     deadline: float
 
 
+class _JobError(Exception):
+    """A job of a group failed, for the reason that is its cause."""
+
+
 class Writer:
     """Runs write jobs one after the other, in the order they came.
 
     A thread that finds nobody writing runs its own job itself, and no other thread takes part.
     Everything else goes to the writing thread (C176): what waits while a commit is on its way to
-    the disk is committed together by the next one, so durability costs one flush per group. Each
-    job of a group has its own savepoint: one that fails is undone alone.
+    the disk is committed together by the next one, so durability costs one flush per group. A job
+    that fails is undone alone: its group is rolled back and run again, with a savepoint for each
+    job. So a job may run twice, and must leave no trace outside the connection.
 
     Args:
         connections: Where the writing connection comes from.
@@ -241,10 +246,13 @@ def _is_wanted(item: _Item) -> bool:
 def _run_together(connection: apsw.Connection, items: list[_Item]) -> list[_Outcome]:
     wanted = [item for item in items if _is_wanted(item)]
     try:
-        if len(wanted) == 1:
-            item = wanted[0]
-            return [(item.future, _committed(connection, item.job), None)]
-        return _committed(connection, lambda on: [_run_undoable(on, item) for item in wanted])
+        try:
+            return _committed(connection, lambda on: [_run_plainly(on, item) for item in wanted])
+        except _JobError as failure:
+            if len(wanted) == 1:
+                return [(wanted[0].future, None, failure.__cause__)]
+            # Savepoints cost a third of a small job, so only a group that needs them has them.
+            return _committed(connection, lambda on: [_run_undoable(on, item) for item in wanted])
     except BaseException as failure:  # noqa: BLE001 - everybody is told
         return [(item.future, None, failure) for item in wanted]
 
@@ -272,6 +280,13 @@ def _committed(
             connection.execute("ROLLBACK")
         raise
     return result
+
+
+def _run_plainly(connection: apsw.Connection, item: _Item) -> _Outcome:
+    try:
+        return item.future, item.job(connection), None
+    except Exception as error:
+        raise _JobError from error
 
 
 def _run_undoable(connection: apsw.Connection, item: _Item) -> _Outcome:
