@@ -266,9 +266,7 @@ def _run_outside(connection: apsw.Connection, item: _Item) -> list[_Outcome]:
         return [(item.future, None, failure)]
 
 
-def _committed(
-    connection: apsw.Connection, work: Callable[[apsw.Connection], Result]
-) -> Result:
+def _committed(connection: apsw.Connection, work: Callable[[apsw.Connection], Result]) -> Result:
     try:
         if connection.in_transaction:  # a KeyboardInterrupt cut a rollback short
             connection.execute("ROLLBACK")
