@@ -207,10 +207,7 @@ class LongTermMemory:
         try:
             await self._refuse_what_cannot_fit(entries)
             begun = time.perf_counter()
-            if all(entry.embedding is not None for entry in entries):
-                embedded = self._with_embeddings(entries)
-            else:
-                embedded = await computed(lambda: self._with_embeddings(entries))
+            embedded = await computed(lambda: self._with_embeddings(entries))
             took = (time.perf_counter() - begun) * 1000
             batch = await self._store.add(self.agent_id, embedded, self.license.quota)
         except MnemicError as error:
