@@ -1,15 +1,14 @@
 """Let one coroutine serve two doors: awaited in an event loop, or driven in the caller's thread.
 
-The store's writer is a plain thread (C176). Under an event loop its results come back by
-`call_soon_threadsafe`; at the synchronous front door the caller's thread simply waits for them,
-with no event loop and no further thread between.
+What would hold up an event loop runs in another thread, and its result comes back to the loop. At
+the synchronous front door the same coroutine does that work in the caller's thread, or waits there,
+with no event loop and no further thread between (C176).
 """
 
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Generator
-from concurrent.futures import Future
+from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import copy_context
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 
@@ -21,26 +20,6 @@ def is_driving() -> bool:
     return getattr(_this_thread, "is_driving", False)
 
 
-class Settled(Generic[Result]):
-    """An awaitable for the result of work that another thread is doing.
-
-    Args:
-        future: The work's future, not bound to any event loop.
-    """
-
-    __slots__ = ("_future",)
-
-    def __init__(self, future: Future[Result]) -> None:
-        self._future = future
-
-    def __await__(self) -> Generator[Any, None, Result]:
-        if is_driving():
-            return self._future.result()
-        import asyncio  # noqa: PLC0415 - a third of the import budget, unused at the front door
-
-        return (yield from asyncio.wrap_future(self._future).__await__())
-
-
 async def computed(work: Callable[[], Result]) -> Result:
     """Run work that computes or waits for long without holding up an event loop.
 
@@ -49,7 +28,7 @@ async def computed(work: Callable[[], Result]) -> Result:
     """
     if is_driving():
         return work()
-    import asyncio  # noqa: PLC0415 - as above
+    import asyncio  # noqa: PLC0415 - a third of the import budget, unused at the front door
 
     return await asyncio.to_thread(work)
 
@@ -70,10 +49,10 @@ async def awaited(awaitable: Awaitable[Result]) -> Result:
 
 
 def drive(coroutine: Coroutine[Any, None, Result]) -> Result:
-    """Run a coroutine to its end in this thread, waiting wherever it awaits a `Settled`.
+    """Run a coroutine to its end in this thread, waiting here wherever it has to wait.
 
     Args:
-        coroutine: One that awaits nothing but `Settled` and coroutines like itself.
+        coroutine: One that asks `is_driving` before it awaits what needs an event loop.
 
     Returns:
         What the coroutine returns.
