@@ -1,23 +1,45 @@
-"""Latency of the front door without the embedding: `python -m benches.memory [--folder DIR]`.
+"""Latency of the front doors without the embedding: `python -m benches.memory [--folder DIR]`.
 
-The embedder looks its vectors up, so what is measured is mnemic alone: checks, SQLite, the flush to
-the disk, the index. Beside a durable add stands a bare commit of two inserts in the same round.
+Memories come with their vectors and the embedder of queries looks them up, so what is measured is
+mnemic alone: checks, SQLite, the flush to the disk, the index. What has a floor stands beside it,
+measured in the same rounds: a bare commit of two inserts, and the vector search itself.
 """
 
 import argparse
+import asyncio
+import gc
 import statistics
+import subprocess
+import sys
 import tempfile
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 
 import apsw
 import numpy as np
 
-from mnemic import Memory, kernel
+from mnemic import Memory, MemoryEntry, VectorMap, kernel
+from mnemic.long_term import LongTermMemory
+from mnemic.model import UuidFactory
 
 DIM = 384
 ROUNDS = 400
+CALLERS = 100
+CONCURRENT = 10_000
+BATCH = 10_000
+BATCHES = 5
+SIZES = (10_000, 100_000)
+THREADS = 2
+SEARCHES = 200
+CHECKED = 3
+OPENINGS = 5
+MODEL = "stored"
+AGENT = "default"
+
+new_id = UuidFactory()
 
 
 class StoredVectors:
@@ -26,26 +48,42 @@ class StoredVectors:
     def __init__(self, count, seed=1):
         vectors = np.random.default_rng(seed).standard_normal((count, DIM)).astype(np.float32)
         self.vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-        self.model = "stored"
+        self.model = MODEL
         self.dimensions = DIM
 
     def embed(self, texts):
         rows = [int(text.rsplit(" ", 1)[1]) % len(self.vectors) for text in texts]
         return self.vectors[rows]
 
+    def entry(self, number):
+        """Return a memory that brings its vector."""
+        now = datetime.now(UTC)
+        return MemoryEntry(
+            id=new_id(now),
+            agent_id=AGENT,
+            content=f"memory {number}",
+            created_at=now,
+            embedding=self.vectors[number % len(self.vectors)],
+            embedding_model=MODEL,
+        )
 
-def microseconds(work, rounds=ROUNDS):
-    times = []
-    for number in range(rounds):
-        start = time.perf_counter()
-        work(number)
-        times.append(1e6 * (time.perf_counter() - start))
-    return times
+    def entries(self, count, first=0):
+        return [self.entry(number) for number in range(first, first + count)]
 
 
-def report(name, times):
-    p50, p95 = statistics.median(times), statistics.quantiles(times, n=20)[18]
-    print(f"{name:48} p50 {p50:9.0f} µs   p95 {p95:9.0f} µs")
+def microseconds(work):
+    start = time.perf_counter()
+    work()
+    return 1e6 * (time.perf_counter() - start)
+
+
+def show(name, value, unit, note=""):
+    print(f"{name:52} {value:10,.0f} {unit:9} {note}", flush=True)
+
+
+def show_times(name, times, note=""):
+    p95 = statistics.quantiles(times, n=20)[18]
+    show(name, statistics.median(times), "µs", f"p95 {p95:,.0f} {note}")
 
 
 def bare_commits(folder):
@@ -55,7 +93,7 @@ def bare_commits(folder):
     connection.pragma("synchronous", "FULL")
     connection.execute("CREATE TABLE a (x); CREATE TABLE b (x)")
 
-    def commit(_number):
+    def commit():
         connection.execute("BEGIN IMMEDIATE")
         connection.execute("INSERT INTO a VALUES (?)", (b"x" * 200,))
         connection.execute("INSERT INTO b VALUES (?)", (b"x" * 4 * DIM,))
@@ -64,26 +102,144 @@ def bare_commits(folder):
     return commit
 
 
-def measure_adds(folder):
-    commit = bare_commits(folder)
-    with Memory(folder / "adds.db", embedder=StoredVectors(1000)) as memory:
-        bare, adds = [], []
-        for number in range(ROUNDS):
-            bare += microseconds(lambda _: commit(0), 1)
-            adds += microseconds(lambda _, at=number: memory.add(f"memory {at}"), 1)
-        report("bare commit of two inserts", bare)
-        report("add, durable", adds)
+def measure_single_stores(folder):
+    """Time single durable stores beside bare commits; both doors, embedding given."""
+    commit, embedder = bare_commits(folder), StoredVectors(1000)
+    bare, stored, added = [], [], []
+
+    async def alternate():
+        async with await LongTermMemory.open(folder / "async.db", embedder=embedder) as long_term:
+            with Memory(folder / "sync.db", embedder=embedder) as memory:
+                for entry in embedder.entries(ROUNDS):
+                    bare.append(microseconds(commit))
+                    added.append(microseconds(lambda one=entry: memory.add_many([one])))
+                    start = time.perf_counter()
+                    await long_term.store(entry)
+                    stored.append(1e6 * (time.perf_counter() - start))
+                assert memory.count() == await long_term.count() == ROUNDS
+
+    asyncio.run(alternate())
+    floor = statistics.median(bare)
+    show_times("bare commit of two inserts", bare)
+    for name, times in (("Memory, one memory", added), ("LongTermMemory.store", stored)):
+        ratio = statistics.median(times) / floor
+        show_times(name, times, f"= {ratio:.2f} x bare; the aim is {1.3 * floor + 150:,.0f}")
+
+
+def measure_concurrent_stores(folder):
+    embedder = StoredVectors(1000)
+    show(f"LongTermMemory.store, {CALLERS} tasks", tasks_rate(folder, embedder), "entries/s")
+    show(f"Memory, one memory, {CALLERS} threads", threads_rate(folder, embedder), "entries/s")
+
+
+def tasks_rate(folder, embedder):
+    entries = iter(embedder.entries(CONCURRENT))
+
+    async def caller(memory):
+        for entry in entries:
+            await memory.store(entry)
+
+    async def run():
+        async with await LongTermMemory.open(folder / "tasks.db", embedder=embedder) as memory:
+            start = time.perf_counter()
+            await asyncio.gather(*(caller(memory) for _ in range(CALLERS)))
+            took = time.perf_counter() - start
+            assert await memory.count() == CONCURRENT
+        return CONCURRENT / took
+
+    return asyncio.run(run())
+
+
+def threads_rate(folder, embedder):
+    entries = embedder.entries(CONCURRENT)
+    with Memory(folder / "threads.db", embedder=embedder) as memory:
+
+        def caller(at):
+            for entry in entries[at::CALLERS]:
+                memory.add_many([entry])
+
         start = time.perf_counter()
-        memory.add_many(f"memory {number}" for number in range(10_000))
-        print(f"{'add_many of 10,000':48} {10_000 / (time.perf_counter() - start):9.0f} entries/s")
-    with Memory(folder / "concurrent.db", embedder=StoredVectors(1000)) as memory:
-        measure_concurrent_adds(memory)
+        with ThreadPoolExecutor(CALLERS) as pool:
+            list(pool.map(caller, range(CALLERS)))
+        took = time.perf_counter() - start
+        assert memory.count() == CONCURRENT
+    return CONCURRENT / took
 
 
-def measure_concurrent_adds(memory, threads=16, each=100):
+def measure_batches(folder):
+    embedder = StoredVectors(1000)
+
+    async def run():
+        rates = []
+        async with await LongTermMemory.open(folder / "batches.db", embedder=embedder) as memory:
+            for number in range(BATCHES):
+                entries = embedder.entries(BATCH)
+                start = time.perf_counter()
+                await memory.store_batch(entries)
+                rates.append(BATCH / (time.perf_counter() - start))
+                assert await memory.count() == BATCH * (number + 1)
+        return rates
+
+    rates = asyncio.run(run())
+    rate, least = statistics.median(rates), min(rates)
+    show(f"store_batch of {BATCH:,}", rate, "entries/s", f"least {least:,.0f}")
+
+
+def filled(folder, count, embedder):
+    path = folder / f"filled{count}.db"
+    with Memory(path, embedder=embedder) as memory:
+        for first in range(0, count, BATCH):
+            memory.add_many(embedder.entries(min(BATCH, count - first), first))
+    return path
+
+
+def measure_searches(folder, count):
+    embedder = StoredVectors(count)
+    path = filled(folder, count, embedder)
+    vectors = VectorMap(DIM, metric="cosine")
+    vectors.replace(np.arange(count), embedder.vectors)
+    vectors.seal()
+    queries = np.random.default_rng(2).permutation(count)[:ROUNDS]
+
+    async def alternate():
+        floor, searched = [], []
+        async with await LongTermMemory.open(path, embedder=embedder) as memory:
+            for number in queries:
+                query = embedder.vectors[number]
+                floor.append(microseconds(lambda at=query: vectors.search(at, k=10)))
+                start = time.perf_counter()
+                found = await memory.search_semantic(f"query {number}", min_similarity=0.0)
+                searched.append(1e6 * (time.perf_counter() - start))
+                assert found[0].entry.content == f"memory {number}"
+                if len(floor) <= CHECKED:
+                    exact = embedder.vectors.astype(np.float64) @ query
+                    best = [f"memory {row}" for row in np.argsort(-exact)[:10]]
+                    assert [hit.entry.content for hit in found] == best
+        return floor, searched
+
+    floor, searched = asyncio.run(alternate())
+    over = statistics.median(np.subtract(searched, floor))
+    show_times(f"vector search of {count:,}, 10 hits", floor)
+    show_times(f"search_semantic of {count:,}, 10 hits", searched, f"{over:,.0f} over it")
+    return path, embedder
+
+
+def measure_threads(path, embedder):
+    """Search from one thread and from several, in turns."""
+    ratios, rates = [], []
+    with Memory(path, embedder=embedder) as memory:
+        for _ in range(5):
+            one, several = search_rate(memory, 1), search_rate(memory, THREADS)
+            rates.append(one)
+            ratios.append(several / one)
+    show("searches in one thread", statistics.median(rates), "/s")
+    print(f"{f'{THREADS} threads against one':52} {statistics.median(ratios):10.2f} x")
+
+
+def search_rate(memory, threads):
     def work():
-        for number in range(each):
-            memory.add(f"memory {number}")
+        for number in range(SEARCHES):
+            assert memory.search(f"query {number}", limit=1)[0].content == f"memory {number}"
 
     workers = [threading.Thread(target=work) for _ in range(threads)]
     start = time.perf_counter()
@@ -91,53 +247,82 @@ def measure_concurrent_adds(memory, threads=16, each=100):
         worker.start()
     for worker in workers:
         worker.join()
-    rate = threads * each / (time.perf_counter() - start)
-    print(f"{f'add, durable, {threads} threads':48} {rate:9.0f} entries/s")
+    return threads * SEARCHES / (time.perf_counter() - start)
 
 
-def measure_searches(folder, count):
-    path = folder / f"search{count}.db"
-    embedder = StoredVectors(count)
-    with Memory(path, embedder=embedder) as memory:
-        for first in range(0, count, 10_000):
-            numbers = range(first, min(count, first + 10_000))
-            memory.add_many(
-                {"content": f"memory {number}", "user_id": f"user{number % 10}"}
-                for number in numbers
-            )
-        memory.add_many(f"memory {number}" for number in range(count // 2))
-        check_answers(memory, embedder, count)
-        user = microseconds(lambda at: memory.search(f"query {at}", user_id="user3"))
-        report(f"search, 10 of a tenth of {count:,}", user)
-        half = microseconds(lambda at: memory.search(f"query {at}"))
-        report(f"search, 10 of {count // 2:,} without a user", half)
-        entry = memory.search("query 1")[0].entry
-        report("get", microseconds(lambda _: memory.get(entry.id)))
+class StoredQuery:
+    """The one query of a fresh process, which is to hold nothing but the memory."""
+
+    def __init__(self, vector):
+        self.vector = vector
+        self.model = MODEL
+        self.dimensions = DIM
+
+    def embed(self, texts):
+        return np.repeat(self.vector[None], len(texts), axis=0)
+
+
+def resident_bytes():
+    """Return this process's resident memory now, and the most it was (Linux)."""
+    status = Path("/proc/self/status").read_text()
+    fields = dict(line.split(":", 1) for line in status.splitlines())
+    return tuple(1024 * int(fields[name].split()[0]) for name in ("VmRSS", "VmHWM"))
+
+
+def open_once(path, query):
+    """Open a memory, answer a search, and print seconds, resident and largest bytes, and hit."""
+    embedder = StoredQuery(np.load(query))
+    before, _ = resident_bytes()
     start = time.perf_counter()
     with Memory(path, embedder=embedder) as memory:
-        memory.search("query 1")
-        took = 1000 * (time.perf_counter() - start)
-    print(f"{f'open {count * 3 // 2:,} and answer the first search':48}     {took:9.0f} ms")
+        first = memory.search("first query")[0].content
+        took = time.perf_counter() - start
+        gc.collect()
+        resident, largest = resident_bytes()
+    print(took, resident - before, largest - before, first, sep="\t")
 
 
-def check_answers(memory, embedder, count):
-    for number in (3, 13, 23):
-        query = embedder.vectors[number].astype(np.float64)
-        rows = np.arange(3, count, 10)
-        exact = embedder.vectors[rows].astype(np.float64) @ query
-        best = rows[np.argsort(-exact)[:10]]
-        found = [hit.content for hit in memory.search(f"query {number}", user_id="user3")]
-        assert found == [f"memory {row}" for row in best]
+def measure_opening(path, embedder, folder):
+    count = len(embedder.vectors)
+    query = folder / "query.npy"
+    np.save(query, embedder.vectors[7])
+    runs = [opened(path, query) for _ in range(OPENINGS)]
+    assert {first for *_, first in runs} == {"memory 7"}
+    seconds, resident, largest = (
+        statistics.median(map(float, column)) for column in list(zip(*runs, strict=True))[:3]
+    )
+    plain = embedder.vectors.nbytes + sum(len(f"memory {number}") for number in range(count))
+    show(f"open {count:,} and answer the first search", 1000 * seconds, "ms")
+    print(
+        f"{'resident memory of vectors and texts':52} {resident / plain:10.2f} x         "
+        f"{largest / plain:.2f} x while opening"
+    )
+
+
+def opened(path, query):
+    command = [sys.executable, "-m", "benches.memory", "--open", str(path), str(query)]
+    output = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603
+    return output.stdout.rstrip("\n").split("\t")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", help="where the files go; its disk is what is measured")
-    with tempfile.TemporaryDirectory(dir=parser.parse_args().folder) as folder:
+    parser.add_argument("--open", nargs=2, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.open:
+        open_once(*given.open)
+        return
+    with tempfile.TemporaryDirectory(dir=given.folder) as name:
+        folder = Path(name)
         print(f"{DIM} dimensions, kernel {kernel()}, {ROUNDS} rounds, in {folder}")
-        measure_adds(Path(folder))
-        for count in (5_000, 100_000):
-            measure_searches(Path(folder), count)
+        measure_single_stores(folder)
+        measure_concurrent_stores(folder)
+        measure_batches(folder)
+        for count in SIZES:
+            path, embedder = measure_searches(folder, count)
+        measure_threads(path, embedder)
+        measure_opening(path, embedder, folder)
 
 
 if __name__ == "__main__":

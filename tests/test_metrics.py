@@ -367,9 +367,9 @@ import logging
 logging.basicConfig(format="%(name)s: %(message)s")
 bad, good = opened(agent_id="bad"), opened()
 good.add("x")
-def count(*_):
+def count(*_, **__):
     raise OSError("the disk is gone")
-bad._long_term._store.count = count
+bad._repository._store.count = count
 show(points(), points())
 """
     seen, logged = run(OTEL, "use_provider()", MNEMIC, scenario, directory=tmp_path)
@@ -381,10 +381,10 @@ show(points(), points())
 def test_a_memory_that_is_closed_while_it_is_measured_is_no_failure():
     scenario = """
 memory = opened()
-def count(*_):
+def count(*_, **__):
     memory.close()
     raise OSError("closed meanwhile")
-memory._long_term._store.count = count
+memory._repository._store.count = count
 show(points())
 """
     (measured,), logged = run(OTEL, "use_provider()", MNEMIC, scenario)

@@ -1,16 +1,15 @@
 """Let one coroutine serve two doors: awaited in an event loop, or driven in the caller's thread.
 
-The store's writer is a plain thread (C176). Under an event loop its results come back by
-`call_soon_threadsafe`; at the synchronous front door the caller's thread simply waits for them,
-with no event loop and no further thread between.
+What would hold up an event loop runs in another thread, and its result comes back to the loop. At
+the synchronous front door the same coroutine does that work in the caller's thread, or waits there,
+with no event loop and no further thread between (C176).
 """
 
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Generator
-from concurrent.futures import Future
+from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import copy_context
 from functools import wraps
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -18,24 +17,9 @@ Result = TypeVar("Result")
 _this_thread = threading.local()
 
 
-class Settled(Generic[Result]):
-    """An awaitable for the result of work that another thread is doing.
-
-    Args:
-        future: The work's future, not bound to any event loop.
-    """
-
-    __slots__ = ("_future",)
-
-    def __init__(self, future: Future[Result]) -> None:
-        self._future = future
-
-    def __await__(self) -> Generator[Any, None, Result]:
-        if getattr(_this_thread, "is_driving", False):
-            return self._future.result()
-        import asyncio  # noqa: PLC0415 - a third of the import budget, unused at the front door
-
-        return (yield from asyncio.wrap_future(self._future).__await__())
+def is_driving() -> bool:
+    """Return whether this thread runs a coroutine by `drive`, with no event loop around it."""
+    return getattr(_this_thread, "is_driving", False)
 
 
 async def computed(work: Callable[[], Result]) -> Result:
@@ -44,16 +28,16 @@ async def computed(work: Callable[[], Result]) -> Result:
     At the synchronous front door it runs in the caller's thread; in an event loop it runs in
     another one, with a copy of the caller's context variables.
     """
-    if getattr(_this_thread, "is_driving", False):
+    if is_driving():
         return work()
-    import asyncio  # noqa: PLC0415 - as above
+    import asyncio  # noqa: PLC0415 - a third of the import budget, unused at the front door
 
     return await asyncio.to_thread(work)
 
 
 async def awaited(awaitable: Awaitable[Result]) -> Result:
     """Await what may need an event loop; at the synchronous front door it gets one of its own."""
-    if not getattr(_this_thread, "is_driving", False):
+    if not is_driving():
         return await awaitable
     import asyncio  # noqa: PLC0415 - as above
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - as above
@@ -67,10 +51,10 @@ async def awaited(awaitable: Awaitable[Result]) -> Result:
 
 
 def drive(coroutine: Coroutine[Any, None, Result]) -> Result:
-    """Run a coroutine to its end in this thread, waiting wherever it awaits a `Settled`.
+    """Run a coroutine to its end in this thread, waiting here wherever it has to wait.
 
     Args:
-        coroutine: One that awaits nothing but `Settled` and coroutines like itself.
+        coroutine: One that asks `is_driving` before it awaits what needs an event loop.
 
     Returns:
         What the coroutine returns.
@@ -78,7 +62,7 @@ def drive(coroutine: Coroutine[Any, None, Result]) -> Result:
     Raises:
         RuntimeError: If it awaits something that needs an event loop.
     """
-    outer = getattr(_this_thread, "is_driving", False)
+    outer = is_driving()
     _this_thread.is_driving = True
     try:
         coroutine.send(None)

@@ -1,9 +1,12 @@
+import asyncio
 import threading
 import time
+from contextlib import suppress
 
+import apsw
 import pytest
 
-from mnemic.errors import StoreClosedError
+from mnemic.errors import StoreClosedError, StoreError
 from mnemic.store.connections import Connections
 from mnemic.store.writer import Writer
 
@@ -112,3 +115,277 @@ def test_closing_finishes_what_was_handed_in(writer, connections):
     assert len(stored(connections)) == 600
     with pytest.raises(StoreClosedError):
         writer.submit(insert(1))
+
+
+def test_a_caller_that_finds_nobody_writing_runs_its_job_itself(writer, connections):
+    threads = []
+
+    def job(connection):
+        threads.append(threading.get_ident())
+        return insert(1)(connection)
+
+    assert writer.run_here(job) == 1
+    assert threads == [threading.get_ident()]
+    assert stored(connections) == [1]
+
+
+def test_a_caller_that_finds_somebody_writing_waits_for_its_turn(writer, connections):
+    release, _ = held(writer)
+    order = [writer.submit(insert(1))]
+    late = threading.Thread(target=lambda: order.append(writer.run_here(insert(2))))
+    late.start()
+    time.sleep(0.05)
+    assert stored(connections) == []
+    release.set()
+    late.join(10)
+    assert (order[0].result(10), order[1]) == (1, 2)
+    assert stored(connections) == [1, 2]
+
+
+def test_what_was_handed_in_before_runs_before(writer):
+    ran = []
+    release, _ = held(writer)
+    for number in range(5):
+        writer.submit(lambda _, at=number: ran.append(at))
+    threading.Timer(0.05, release.set).start()
+    writer.run_here(lambda _: ran.append("last"))
+    assert ran == [0, 1, 2, 3, 4, "last"]
+
+
+def test_a_job_that_fails_in_its_callers_thread_leaves_nothing_and_the_next_one_works(
+    writer, connections
+):
+    def half(connection):
+        connection.execute("INSERT INTO t VALUES (50)")
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        writer.run_here(half)
+    assert writer.run_here(insert(1)) == 1
+    assert stored(connections) == [1]
+
+
+def test_an_interrupted_caller_loses_no_others_job_and_leaves_no_transaction(writer, connections):
+    others = []
+
+    def interrupted(connection):
+        connection.execute("INSERT INTO t VALUES (50)")
+        others.extend(writer.submit(insert(number)) for number in range(3))
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        writer.run_here(interrupted)
+    assert [future.result(10) for future in others] == [0, 1, 2]
+    assert writer.run_here(insert(9)) == 9
+    assert stored(connections) == [0, 1, 2, 9]
+
+
+def test_a_transaction_that_an_interrupt_left_open_is_rolled_back_by_the_next_write(
+    writer, connections
+):
+    connections.writer.execute("BEGIN IMMEDIATE; INSERT INTO t VALUES (50)")
+    assert writer.run_here(insert(1)) == 1
+    assert stored(connections) == [1]
+
+
+def test_a_write_in_the_midst_of_a_write_of_the_same_thread_is_refused(writer, connections):
+    def nested(connection):
+        with pytest.raises(StoreError, match="in the midst of a write"):
+            writer.run_here(insert(2))
+        return insert(1)(connection)
+
+    assert writer.run_here(nested) == 1
+    assert stored(connections) == [1]
+
+
+def test_a_thread_that_kills_itself_in_a_job_does_not_stop_the_writer(writer, connections):
+    def leave(_connection):
+        raise SystemExit
+
+    failing = writer.submit(leave)
+    assert isinstance(failing.exception(10), SystemExit)
+    assert writer.submit(insert(1)).result(10) == 1
+    assert stored(connections) == [1]
+
+
+def test_many_threads_write_everything_once_and_never_two_at_a_time(writer, connections):
+    inside, most = [0], []
+
+    def counted(number):
+        def job(connection):
+            inside[0] += 1
+            most.append(inside[0])
+            time.sleep(0.0001)
+            insert(number)(connection)
+            inside[0] -= 1
+
+        return job
+
+    def work(first):
+        for number in range(first, first + 25):
+            writer.run_here(counted(number))
+
+    workers = [threading.Thread(target=work, args=(1000 * at,)) for at in range(8)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert max(most) == 1
+    assert stored(connections) == [1000 * at + number for at in range(8) for number in range(25)]
+
+
+def test_callers_of_one_event_loop_share_transactions_and_do_not_hold_it_up(writer, connections):
+    commits, ticks = [], []
+    connections.writer.set_commit_hook(lambda: bool(commits.append(1)))
+
+    async def tick():
+        while len(ticks) < 3:
+            ticks.append(len(commits))
+            await asyncio.sleep(0.01)
+
+    async def main():
+        release, first = held(writer)
+        writes = [asyncio.ensure_future(writer.run(insert(number))) for number in range(100)]
+        await tick()
+        release.set()
+        assert await asyncio.gather(*writes) == list(range(100))
+        await asyncio.wrap_future(first)
+
+    asyncio.run(main())
+    assert ticks == [0, 0, 0]
+    assert len(commits) <= 3
+    assert stored(connections) == list(range(100))
+
+
+def test_a_task_that_was_cancelled_in_time_does_not_write(writer, connections):
+    async def main():
+        release, _ = held(writer)
+        cancelled = asyncio.ensure_future(writer.run(insert(1)))
+        kept = asyncio.ensure_future(writer.run(insert(2)))
+        await asyncio.sleep(0)
+        cancelled.cancel()
+        await asyncio.wait([cancelled])
+        release.set()
+        assert await kept == 2
+
+    asyncio.run(main())
+    assert stored(connections) == [2]
+
+
+def test_a_loop_that_was_closed_meanwhile_disturbs_nobody_else(writer, connections):
+    loop = asyncio.new_event_loop()
+    release, _ = held(writer)
+    task = loop.create_task(writer.run(insert(1)))
+    loop.run_until_complete(asyncio.sleep(0.01))
+    other = writer.submit(insert(2))
+    task.cancel()
+    loop.close()
+    release.set()
+    assert other.result(10) == 2
+    assert writer.submit(insert(3)).result(10) == 3
+    assert set(stored(connections)) >= {2, 3}
+
+
+def test_an_error_reaches_the_task_that_awaits(writer):
+    def fail(_connection):
+        raise ZeroDivisionError
+
+    async def main():
+        outcomes = await asyncio.gather(
+            writer.run(insert(1)), writer.run(fail), writer.run(insert(2)), return_exceptions=True
+        )
+        assert outcomes[::2] == [1, 2]
+        assert isinstance(outcomes[1], ZeroDivisionError)
+
+    asyncio.run(main())
+
+
+def test_a_job_nobody_waits_for_runs_with_the_next_group(writer, connections):
+    release, _ = held(writer)
+    writer.submit_soon(insert(1))
+    future = writer.submit(insert(2))
+    release.set()
+    future.result(10)
+    assert stored(connections) == [1, 2]
+
+
+def test_a_job_nobody_waits_for_runs_by_itself_after_a_while(writer, connections, monkeypatch):
+    monkeypatch.setattr("mnemic.store.writer.LONGEST_DELAY", 0.05)
+    writer.submit_soon(insert(1))
+    assert stored(connections) == []
+    deadline = time.monotonic() + 10
+    while not stored(connections) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert stored(connections) == [1]
+
+
+def test_closing_runs_the_jobs_that_nobody_waits_for(writer, connections):
+    for number in range(600):
+        writer.submit_soon(insert(number))
+    writer.close()
+    assert len(stored(connections)) == 600
+    with pytest.raises(StoreClosedError):
+        writer.submit_soon(insert(1))
+
+
+def test_a_failing_job_that_nobody_waits_for_is_logged_and_takes_nothing_along(
+    writer, connections, caplog
+):
+    def fail(_connection):
+        raise ZeroDivisionError("nobody asked")
+
+    release, _ = held(writer)
+    writer.submit_soon(fail)
+    writer.submit_soon(insert(1))
+    future = writer.submit(insert(2))
+    release.set()
+    assert future.result(10) == 2
+    writer.close()
+    assert stored(connections) == [1, 2]
+    assert [record.getMessage() for record in caplog.records] == [
+        "A write that nobody waits for was dropped: nobody asked"
+    ]
+
+
+def test_a_job_outside_a_transaction_runs_between_the_groups_around_it(writer, connections):
+    seen = []
+
+    def alone(connection):
+        seen.append((connection.in_transaction, stored(connections)))
+        return connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+
+    release, _ = held(writer)
+    writer.submit(insert(1))
+    checkpoint = writer.submit_alone(alone)
+    after = writer.submit(insert(2))
+    release.set()
+    assert checkpoint.result(10) == (0, 0)
+    assert after.result(10) == 2
+    assert seen == [(False, [1])]
+
+
+def test_a_failing_job_outside_a_transaction_tells_its_caller_alone(writer):
+    def fail(_connection):
+        raise ZeroDivisionError
+
+    failing, after = writer.submit_alone(fail), writer.submit(insert(1))
+    assert isinstance(failing.exception(10), ZeroDivisionError)
+    assert after.result(10) == 1
+
+
+def test_closing_while_callers_write_themselves_loses_nothing(connections):
+    writer, done = Writer(connections), []
+
+    def work(first):
+        with suppress(StoreClosedError):
+            done.extend(writer.run_here(insert(first + number)) for number in range(10_000))
+
+    workers = [threading.Thread(target=work, args=(10_000 * at,)) for at in range(4)]
+    for worker in workers:
+        worker.start()
+    time.sleep(0.1)
+    assert writer.close()
+    for worker in workers:
+        worker.join()
+    assert done
+    assert stored(connections) == sorted(done)

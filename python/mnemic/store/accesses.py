@@ -1,7 +1,7 @@
 """Accesses: gathered in memory, written down now and then (C090)."""
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 from uuid import UUID
 
@@ -40,16 +40,28 @@ class PendingAccesses:
         """Return whether there is anything to write down."""
         return bool(self._pending)
 
-    def write(self, connection: apsw.Connection) -> None:
-        """Write down what waits; entries that are gone are passed over."""
-        with self._lock:
-            pending, self._pending = self._pending, {}
-        connection.executemany(
-            _COUNT,
-            [
-                (number, last, last, agent_id, entry_id)
-                for (agent_id, entry_id), (number, last) in pending.items()
-            ],
-        )
-        agents = {agent_id for agent_id, _ in pending}
-        connection.executemany(_ADVANCE, [(agent_id,) for agent_id in agents])
+    def writing(self) -> Callable[[apsw.Connection], None]:
+        """Return a job that writes down what waits when it first runs; it may run twice."""
+        taken: dict[tuple[str, bytes], _Accesses] = {}
+
+        def write(connection: apsw.Connection) -> None:
+            if not taken:
+                with self._lock:
+                    taken.update(self._pending)
+                    self._pending.clear()
+            _write(connection, taken)
+
+        return write
+
+
+def _write(connection: apsw.Connection, accesses: dict[tuple[str, bytes], _Accesses]) -> None:
+    """Write accesses down; entries that are gone are passed over."""
+    connection.executemany(
+        _COUNT,
+        [
+            (number, last, last, agent_id, entry_id)
+            for (agent_id, entry_id), (number, last) in accesses.items()
+        ],
+    )
+    agents = {agent_id for agent_id, _ in accesses}
+    connection.executemany(_ADVANCE, [(agent_id,) for agent_id in agents])

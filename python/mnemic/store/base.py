@@ -75,8 +75,7 @@ class Store(Protocol):
     it and durably, when its call returns, and not at all if the call raises. Every write adds to
     the agent's numbered changes in the same transaction.
 
-    Methods await nothing but `mnemic.waiting.Settled`, so `mnemic.waiting.drive` can run them
-    without an event loop.
+    Methods that `mnemic.waiting.drive` runs, with no event loop, wait in the caller's thread.
 
     Raises:
         StoreClosedError: By every method after `close`.

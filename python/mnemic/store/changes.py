@@ -15,7 +15,7 @@ from mnemic.errors import (
 from mnemic.licensing import Quota
 from mnemic.model import RowBatch, RowFacts
 from mnemic.store.base import Position
-from mnemic.store.sql import BY_ROW, Columns, fetched
+from mnemic.store.sql import BY_ROW, Columns, fetched, run_all
 
 Model: TypeAlias = tuple[str, int]
 """Name and dimension of an embedding model."""
@@ -45,13 +45,16 @@ _INSERT = (
     "INSERT INTO agent_memory_changes (agent_id, seq, entry_row, entry_id, kind) "
     "VALUES (?, ?, ?, ?, ?)"
 )
+# Two statements: an upsert that returns its row takes nearly three times as long.
 _ADVANCE = (
-    "INSERT INTO agent_memory_agents (agent_id, seq, used_bytes, model, dimensions) "
-    "VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET seq = seq + excluded.seq, "
-    "used_bytes = used_bytes + excluded.used_bytes, model = ifnull(model, excluded.model), "
-    "dimensions = ifnull(dimensions, excluded.dimensions) "
-    "RETURNING seq, used_bytes, model, dimensions"
+    "UPDATE agent_memory_agents SET seq = seq + ?, used_bytes = used_bytes + ?, "
+    "model = ifnull(model, ?), dimensions = ifnull(dimensions, ?) WHERE agent_id = ?"
 )
+_BEGIN = (
+    "INSERT INTO agent_memory_agents (seq, used_bytes, model, dimensions, agent_id) "
+    "VALUES (?, ?, ?, ?, ?)"
+)
+_ADVANCED = "SELECT seq, used_bytes, model, dimensions FROM agent_memory_agents WHERE agent_id = ?"
 # Expired rows are among them: whoever follows knows when they end.
 _INDEXED = (
     "SELECT e.row, e.user_id, e.project_id, e.session_id, e.created_at, e.id, e.expires_at, "
@@ -144,8 +147,10 @@ def log_changes(
     """
     last = _advance(connection, agent_id, len(changes), model, charge)
     first = last - len(changes) + 1
-    connection.executemany(
-        _INSERT, [(agent_id, seq, *change) for seq, change in enumerate(changes, start=first)]
+    run_all(
+        connection,
+        _INSERT,
+        [(agent_id, seq, *change) for seq, change in enumerate(changes, start=first)],
     )
     mark = last - KEPT_CHANGES
     if mark > 0 and last // _PRUNE_EVERY != (first - 1) // _PRUNE_EVERY:
@@ -156,8 +161,11 @@ def log_changes(
 def _advance(
     connection: apsw.Connection, agent_id: str, steps: int, model: Model | None, charge: Charge
 ) -> int:
-    values = (agent_id, steps, charge.size, *(model or (None, None)))
-    ((last, used, *known),) = fetched(connection, _ADVANCE, values)
+    values = (steps, charge.size, *(model or (None, None)), agent_id)
+    connection.execute(_ADVANCE, values)
+    if connection.changes() == 0:
+        connection.execute(_BEGIN, values)
+    ((last, used, *known),) = fetched(connection, _ADVANCED, (agent_id,))
     if model is not None:
         _check_model(agent_id, known, model)
     quota = charge.quota

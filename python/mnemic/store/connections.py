@@ -206,6 +206,9 @@ class Connections:
 
     Args:
         path: A file, or ":memory:".
+
+    Attributes:
+        turn: Held by whoever uses the writing connection.
     """
 
     def __init__(self, path: str) -> None:
@@ -214,23 +217,28 @@ class Connections:
         self._writer = open_writer(path)
         self._is_shared = path == MEMORY_PATH
         self._process = os.getpid()
-        self._turn = threading.Lock()
+        self.turn = threading.Lock()
         self._lock = threading.Lock()
         self._idle: list[apsw.Connection] = []
         self._is_closed = False
 
     @contextmanager
     def writing(self) -> Generator[apsw.Connection, None, None]:
-        """Lend the writing connection; only the writer's thread asks for it."""
-        with self._turn:
+        """Lend the writing connection to one at a time."""
+        with self.turn:
             yield self._writer
+
+    @property
+    def writer(self) -> apsw.Connection:
+        """The writing connection, for whoever holds `turn`."""
+        return self._writer
 
     @contextmanager
     def reading(self) -> Generator[apsw.Connection, None, None]:
         """Lend a connection for one short read."""
         self.check_usable()  # before any lock, which a fork may have left locked for good
         if self._is_shared:
-            with self._turn:
+            with self.turn:
                 self.check_usable()
                 yield self._writer
             return
@@ -265,7 +273,7 @@ class Connections:
             idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()
-        with self._turn:
+        with self.turn:
             self._writer.close()
 
     def _take(self) -> apsw.Connection:

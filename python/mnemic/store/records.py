@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
@@ -9,7 +10,7 @@ import msgspec
 import numpy as np
 
 from mnemic._core import fingerprint_digests
-from mnemic.model import MemoryEntry, MemoryStatus, MemoryType
+from mnemic.model import MemoryEntry, MemoryStatus, MemoryType, RowFacts
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -33,6 +34,13 @@ CHANGEABLE = (
 )
 """In the order of `to_changed`."""
 
+
+_facts = itemgetter(
+    *map(
+        COLUMNS.split(", ").index,
+        ("user_id", "project_id", "session_id", "created_at", "id", "expires_at"),
+    )
+)
 
 _FINGERPRINT_BYTES = 16  # 128 bits: two of 2**32 texts are taken for one with a chance of 2**-65
 
@@ -102,6 +110,11 @@ def to_changed(entry: MemoryEntry) -> tuple[Any, ...]:
         entry.content,
         fingerprint(entry.content),
     )
+
+
+def facts_of(row: int, columns: Sequence[Any]) -> RowFacts:
+    """Return what an index needs to know of the entry that `to_row` took apart."""
+    return RowFacts(row, *_facts(columns))
 
 
 def from_row(columns: Sequence[Any]) -> MemoryEntry:

@@ -56,3 +56,11 @@ def json_array(rows: Sequence[int]) -> str:
 def fetched(connection: apsw.Connection, sql: str, values: Sequence[Any]) -> list[Columns]:
     """Run a statement; return all its rows."""
     return connection.execute(sql, tuple(values)).fetchall()
+
+
+def run_all(connection: apsw.Connection, sql: str, values: Sequence[Columns]) -> None:
+    """Run a statement once for each of these values."""
+    if len(values) == 1:  # preparing for many takes longer than one
+        connection.execute(sql, values[0])
+    else:
+        connection.executemany(sql, values)

@@ -25,17 +25,15 @@ from mnemic.model import (
     NewEntry,
     OnDuplicate,
     RowBatch,
-    RowFacts,
     Scope,
 )
 from mnemic.store import changes, links, reads, writes
 from mnemic.store.accesses import PendingAccesses
 from mnemic.store.base import Direction, Place, Position, Stored, StoredEntry
 from mnemic.store.connections import Connections, typed_errors
-from mnemic.store.records import fingerprints, to_microseconds, to_row
+from mnemic.store.records import facts_of, fingerprints, to_microseconds, to_row
 from mnemic.store.writer import Writer
 from mnemic.store.writes import Added, NewRow, Rules
-from mnemic.waiting import Settled
 
 Result = TypeVar("Result")
 
@@ -86,7 +84,7 @@ class SqliteStore:
         return Stored(
             ids=[UUID(bytes=outcome.entry_id) for outcome in added.outcomes],
             is_new=[outcome.is_new for outcome in added.outcomes],
-            batch=_batch(added, [new.entry for new in entries]),
+            batch=_batch(added, rows),
         )
 
     async def add_embeddings(
@@ -198,12 +196,12 @@ class SqliteStore:
     def touch(self, agent_id: str, ids: Sequence[UUID], now: datetime) -> None:
         """Take note that entries were read; it is written down later, with other writes."""
         if self._accesses.note(agent_id, ids, to_microseconds(now)):
-            self._writer.submit(self._accesses.write)
+            self._writer.submit_soon(self._accesses.writing())
 
     async def write_accesses(self) -> None:
         """Write down the accesses noted so far."""
         if self._accesses.are_waiting():
-            await self._write(self._accesses.write)
+            await self._write(self._accesses.writing())
 
     async def link(self, scope: Scope, wanted: MemoryLink, *, now: datetime) -> MemoryLink:
         """Write a link between two entries of a scope; return it as it is then."""
@@ -312,7 +310,7 @@ class SqliteStore:
 
     async def _write(self, job: Callable[[apsw.Connection], Result]) -> Result:
         with typed_errors(self.path):
-            return await Settled(self._writer.submit(job))
+            return await self._writer.run(job)
 
 
 @contextmanager
@@ -332,18 +330,22 @@ def _close(writer: Writer, connections: Connections) -> None:
 
 
 def _model_of(entries: Sequence[MemoryEntry]) -> tuple[str, int] | None:
-    models = {
-        (entry.embedding_model, entry.embedding.size)
-        for entry in entries
-        if entry.embedding is not None
-    }
-    if len(models) > 1:
-        raise EmbeddingModelMismatchError(f"one call brings vectors of several models: {models}")
-    for name, dimensions in models:
-        if name is None:
-            raise InvalidEntryError("an entry has an embedding without its embedding_model")
-        return name, dimensions
-    return None
+    first = None
+    for entry in entries:
+        if entry.embedding is None:
+            continue
+        model = entry.embedding_model, entry.embedding.size
+        if first is not None and model != first:
+            raise EmbeddingModelMismatchError(
+                f"one call brings vectors of several models: {first}, {model}"
+            )
+        first = model
+    if first is None:
+        return None
+    name, dimensions = first
+    if name is None:
+        raise InvalidEntryError("an entry has an embedding without its embedding_model")
+    return name, dimensions
 
 
 @overload
@@ -354,34 +356,24 @@ def _vector_bytes(vector: NDArray[np.float32] | None) -> bytes | None:
     return None if vector is None else vector.astype("<f4").tobytes()
 
 
-def _batch(added: Added, entries: Sequence[MemoryEntry]) -> RowBatch | None:
+def _batch(added: Added, rows: Sequence[NewRow]) -> RowBatch | None:
     """Return the change as an index takes it in, if each entry was stored and nothing else."""
     if not added.steps or added.steps != sum(outcome.is_new for outcome in added.outcomes):
         return None
     living = [
-        (outcome.row, entry)
-        for outcome, entry in zip(added.outcomes, entries, strict=True)
-        if outcome.is_new and entry.forgotten_at is None and entry.status == MemoryStatus.ACTIVE
+        (outcome.row, new)
+        for outcome, new in zip(added.outcomes, rows, strict=True)
+        if outcome.is_new
+        and new.entry.forgotten_at is None
+        and new.entry.status is MemoryStatus.ACTIVE
     ]
-    embedded = [(row, entry) for row, entry in living if entry.embedding is not None]
-    vectors = [entry.embedding for _, entry in embedded if entry.embedding is not None]
+    embedded = [(row, new) for row, new in living if new.vector is not None]
+    vectors = [new.entry.embedding for _, new in embedded if new.entry.embedding is not None]
     return RowBatch(
         since=added.seq - added.steps,
         seq=added.seq,
-        facts=[_facts(row, entry) for row, entry in embedded],
+        facts=[facts_of(row, new.columns) for row, new in embedded],
         vectors=np.stack(vectors) if vectors else np.empty((0, 0), dtype=np.float32),
         gone=[],
-        unembedded=[row for row, entry in living if entry.embedding is None],
-    )
-
-
-def _facts(row: int, entry: MemoryEntry) -> RowFacts:
-    return RowFacts(
-        row,
-        entry.user_id,
-        entry.project_id,
-        entry.session_id,
-        to_microseconds(entry.created_at),
-        entry.id.bytes,
-        None if entry.expires_at is None else to_microseconds(entry.expires_at),
+        unembedded=[row for row, new in living if new.vector is None],
     )

@@ -19,14 +19,14 @@ from mnemic.store.records import (
     to_changed,
     to_microseconds,
 )
-from mnemic.store.sql import AMONG, BY_ROW, LIVING, Columns, fetched, inside, json_array
+from mnemic.store.sql import AMONG, BY_ROW, LIVING, Columns, fetched, inside, json_array, run_all
 
 _PLACES = ", ".join("?" * (len(COLUMNS.split(",")) + 2))
 _CREATED_AT = COLUMNS.split(", ").index("created_at")
 
 _INSERT_ENTRY = (
     f"INSERT INTO agent_memory_entries ({COLUMNS}, idempotency_key, fingerprint) "
-    f"VALUES ({_PLACES}) ON CONFLICT (agent_id, id) DO NOTHING RETURNING row"
+    f"VALUES ({_PLACES}) ON CONFLICT (agent_id, id) DO NOTHING"
 )
 _INSERT_VECTOR = (
     "INSERT OR IGNORE INTO agent_memory_embeddings "
@@ -109,7 +109,7 @@ def add(connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rule
             for new, outcome in stored
             if new.vector is not None
         ]
-        connection.executemany(_INSERT_VECTOR, vectors)
+        run_all(connection, _INSERT_VECTOR, vectors)
     charge = Charge(sum(_size(new.entry.content) for new, _ in stored), rules.quota)
     seq = log_changes(connection, agent_id, changes, rules.model, charge) if changes else 0
     return Added(seq, len(changes), outcomes)
@@ -118,12 +118,13 @@ def add(connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rule
 def _insert(
     connection: apsw.Connection, agent_id: str, new: NewRow, rules: Rules
 ) -> tuple[Outcome, list[Change]]:
-    inserted = fetched(connection, _INSERT_ENTRY, (*new.columns, new.key, new.fingerprint))
-    if not inserted:
+    # RETURNING would cost as much again.
+    connection.execute(_INSERT_ENTRY, (*new.columns, new.key, new.fingerprint))
+    if connection.changes() == 0:
         raise DuplicateEntryError(
             f"a memory with id {new.entry.id} is already stored for agent {agent_id!r}"
         )
-    row, entry_id = int(inserted[0][0]), new.entry.id.bytes
+    row, entry_id = connection.last_insert_rowid(), new.entry.id.bytes
     changes = [Change(row, entry_id, "add")]
     if new.entry.supersedes is not None:
         superseded = supersede(connection, new.entry, row)
