@@ -128,7 +128,7 @@ class StoreTwin:
                 refusals += refused.kinds
             is_new = len(self.rows) > known
             is_growing |= is_new
-            if is_new and not can_embed and on_embed_error == "raise":
+            if (is_new or refusals) and not can_embed and on_embed_error == "raise":
                 refusals.append(EmbeddingError)
         total = used + sum(len(wish.entry.content.encode()) for wish in wishes)
         after = total if refusals else self.bytes_used(agent)
