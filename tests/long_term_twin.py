@@ -258,7 +258,7 @@ class StoreTwin:
         kinds = []
         if quota is not None and growth > 0 and self.bytes_used(who.agent) + growth > quota:
             kinds.append(StorageQuotaExceededError)
-        if "content" in fields and not can_embed:
+        if content != entry.content and not can_embed:
             kinds.append(EmbeddingError)
         if kinds:
             raise RefusedError(*kinds)
@@ -273,7 +273,7 @@ class StoreTwin:
             metadata={**entry.metadata, **fields.get("metadata", {})},
             updated_at=max(self.clock(), entry.created_at),
         )
-        if "content" in fields:
+        if content != entry.content:
             place = (entry.agent_id, entry.id)
             self.rows[place] = self.rows[place]._replace(vector=unit(self.embed([content])[0]))
         return True

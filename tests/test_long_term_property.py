@@ -70,15 +70,17 @@ ROOMS = ("first", "second", "other")
 """The doors that are LongTermMemory; "front" is Memory."""
 
 EVERYBODY = "everybody"
-QUOTAS = {LicenseTier.WRITER_PRO: 150, LicenseTier.TEAMS: 300, LicenseTier.ENTERPRISE: None}
+OWN = "own"
 
 
 class SmallLicense(License, frozen=True):
-    """A license whose quotas a few short texts fill."""
+    """A license with a quota that a few short texts fill."""
+
+    bytes_allowed: int | None = None
 
     @property
     def storage_limit(self):
-        return QUOTAS[self.tier]
+        return self.bytes_allowed
 
 
 class Failing(WordEmbedder):
@@ -103,12 +105,21 @@ QUERIES = ("tea", "ferry noon", "green", "café tea", "nothing")
 
 users = st.sampled_from([None, "alice", "bob"])
 scopes = st.sampled_from([None, "alice", "bob", EVERYBODY])
+"""Of calls that look for many."""
+aimed_scopes = st.sampled_from([OWN] * 6 + [None, "alice", EVERYBODY])
+"""Of calls that name a memory: mostly the one it is in."""
+front_scopes = st.sampled_from([OWN, OWN, OWN, None, "alice"])
+contents = st.sampled_from([*TEXTS, *TEXTS[:2] * 4])
 indexes = st.integers(0, 30)
 tag_lists = st.lists(st.sampled_from(["ui", "web", "Web", "red"]), max_size=3)
 importances = st.sampled_from([0.0, 0.3, 0.5, 1.0])
 types = st.sampled_from([MemoryType.FACT, MemoryType.EVENT, MemoryType.PREFERENCE])
 metadata = st.dictionaries(st.sampled_from(["a", "b"]), st.sampled_from([None, 1, 1.5, "x"]))
-tiers = st.sampled_from([LicenseTier.ENTERPRISE] * 4 + [LicenseTier.TEAMS, LicenseTier.WRITER_PRO])
+tiers = st.sampled_from(
+    [LicenseTier.ENTERPRISE, LicenseTier.TEAMS, LicenseTier.TEAMS, LicenseTier.WRITER_PRO]
+)
+rooms = st.sampled_from([2, 3, 5, 8, 10, 11, 12, 22, 60])
+"""Bytes left when a limited door is opened; contents are of 3, 5, 9, 11, 12 and more."""
 limits = st.sampled_from([1, 2, 3, 10, 1000])
 ages = st.sampled_from([0 * DAY, 0 * DAY, timedelta(hours=1), DAY, 200 * DAY, -DAY])
 lifetimes = st.sampled_from([None] * 6 + [-SECOND, 0 * DAY, SECOND, DAY, 89 * DAY, 100 * DAY])
@@ -118,7 +129,7 @@ steps = st.sampled_from(
 update_fields = st.fixed_dictionaries(
     {},
     optional={
-        "content": st.sampled_from(TEXTS),
+        "content": contents,
         "importance": importances,
         "add_tags": tag_lists.map(tuple),
         "remove_tags": tag_lists.map(tuple),
@@ -128,7 +139,7 @@ update_fields = st.fixed_dictionaries(
 )
 entry_fields = st.fixed_dictionaries(
     {
-        "content": st.sampled_from(TEXTS),
+        "content": contents,
         "user_id": users,
         "type": types,
         "tags": tag_lists,
@@ -206,7 +217,7 @@ class LongTermMachine(RuleBasedStateMachine):
         self.runner = asyncio.Runner()
         self.twin = StoreTwin(lambda: self.now, WordEmbedder().embed)
         self.ids = [UUID(int=number) for number in range(1, 7)]
-        self.doors, self.embedders, self.tiers = {}, {}, {}
+        self.doors, self.embedders, self.tiers, self.quotas = {}, {}, {}, {}
         self.listings = []
         self.steps = 0
         self.uncounted = set()
@@ -226,10 +237,14 @@ class LongTermMachine(RuleBasedStateMachine):
 
     # Doors
 
-    def open(self, door, tier):
+    def open(self, door, tier, room=0):
         embedder = Failing()
         given = {"agent_id": AGENTS[door], "embedder": embedder, "clock": lambda: self.now}
-        given["license"] = SmallLicense(tier)
+        limit = (
+            None if tier == LicenseTier.ENTERPRISE else self.twin.bytes_used(AGENTS[door]) + room
+        )
+        given["license"] = SmallLicense(tier, limit)
+        self.quotas[door] = limit
         if door == "front":
             memory = Memory(self.path, **given)
         else:
@@ -280,7 +295,18 @@ class LongTermMachine(RuleBasedStateMachine):
         return [row.entry for row in self.twin.rows.values()]
 
     def quota(self, door):
-        return QUOTAS[self.tiers[door]]
+        return self.quotas[door]
+
+    def aim(self, door, index, scope, *, among=None):
+        """Return a scope and an id, mostly of a memory that is there."""
+        everything = self.twin.entries(Who(AGENTS[door], all_users=True))
+        chosen = [one.id for one in everything if among is None or among(one)]
+        ids = [*chosen, *self.ids[:2]]
+        entry_id = ids[index % len(ids)]
+        if scope == OWN:
+            entry = self.twin.one(Who(AGENTS[door], all_users=True), entry_id)
+            scope = None if entry is None else entry.user_id
+        return scope, entry_id
 
     def pick(self, index):
         return self.ids[index % len(self.ids)]
@@ -317,7 +343,9 @@ class LongTermMachine(RuleBasedStateMachine):
         index = blueprint["index"]
         entry_id = self.new_id() if is_new or index is None else self.pick(index)
         if blueprint["supersedes"] is not None:
-            old = self.pick(blueprint["supersedes"])
+            everything = self.twin.entries(Who(agent, fields["user_id"])) or self.everything()
+            ids = [*(one.id for one in everything), *self.ids[:2]]
+            old = ids[blueprint["supersedes"] % len(ids)]
             fields["supersedes"] = None if old == entry_id else old
         created_at = self.now - blueprint["age"]
         return MemoryEntry(id=entry_id, agent_id=agent, created_at=created_at, **fields)
@@ -409,11 +437,12 @@ class LongTermMachine(RuleBasedStateMachine):
     @rule(
         door=st.sampled_from(ROOMS),
         index=indexes,
-        scope=scopes,
+        scope=aimed_scopes,
         include_forgotten=st.booleans(),
     )
     def retrieve(self, door, index, scope, include_forgotten):
-        who, entry_id = self.who(door, scope), self.pick(index)
+        scope, entry_id = self.aim(door, index, scope)
+        who = self.who(door, scope)
         given = {**scope_arguments(scope), "include_forgotten": include_forgotten}
         real = self.ask(door, "retrieve", entry_id, **given)
         expected = self.twin.retrieve(who, entry_id, include_forgotten=include_forgotten)
@@ -428,7 +457,7 @@ class LongTermMachine(RuleBasedStateMachine):
     )
     def retrieve_batch(self, door, wanted, scope, include_forgotten):
         who = self.who(door, scope)
-        ids = list(dict.fromkeys(self.pick(index) for index in wanted))
+        ids = list(dict.fromkeys(self.aim(door, index, scope)[1] for index in wanted))
         given = {**scope_arguments(scope), "include_forgotten": include_forgotten}
         real = self.ask(door, "retrieve_batch", ids, **given)
         expected = {
@@ -440,9 +469,10 @@ class LongTermMachine(RuleBasedStateMachine):
         self.check_entries([real[one] for one in expected], list(expected.values()))
         self.touched(door, who, ids)
 
-    @rule(index=indexes, user=users, project=st.sampled_from([None, "p"]))
+    @rule(index=indexes, user=front_scopes, project=st.sampled_from([None, "p"]))
     def front_get(self, index, user, project):
-        who, entry_id = self.who("front", user, project), self.pick(index)
+        user, entry_id = self.aim("front", index, user)
+        who = self.who("front", user, project)
         expected = self.twin.retrieve(who, entry_id)
         try:
             real = self.ask("front", "get", entry_id, user_id=user, project_id=project)
@@ -542,14 +572,16 @@ class LongTermMachine(RuleBasedStateMachine):
     @rule(
         door=st.sampled_from(ROOMS),
         index=indexes,
-        scope=scopes,
+        scope=aimed_scopes,
         fields=update_fields,
         can_embed=st.sampled_from([True, True, True, False]),
     )
     def update(self, door, index, scope, fields, can_embed):
-        who, entry_id = self.who(door, scope), self.pick(index)
-        # Looking for the memory and embedding may come in any order.
-        assume(can_embed or self.twin.retrieve(who, entry_id) is not None)
+        scope, entry_id = self.aim(door, index, scope)
+        who = self.who(door, scope)
+        old = self.twin.retrieve(who, entry_id)
+        # Whether the embedder is asked at all when there is nothing new to embed is open.
+        assume(can_embed or (old is not None and old.content != fields.get("content")))
 
         def real():
             change = MemoryEntryUpdate(**fields)
@@ -565,9 +597,10 @@ class LongTermMachine(RuleBasedStateMachine):
         self.embedders[door].is_failing = False
         assert answer == wanted
 
-    @rule(index=indexes, user=users, fields=update_fields)
+    @rule(index=indexes, user=front_scopes, fields=update_fields)
     def front_update(self, index, user, fields):
-        who, entry_id = self.who("front", user), self.pick(index)
+        user, entry_id = self.aim("front", index, user)
+        who = self.who("front", user)
 
         def expected(_real):
             quota = self.quota("front")
@@ -583,20 +616,22 @@ class LongTermMachine(RuleBasedStateMachine):
     @rule(
         door=st.sampled_from(ROOMS),
         index=indexes,
-        scope=scopes,
+        scope=aimed_scopes,
         permanent=st.sampled_from([False, False, True]),
     )
     def forget(self, door, index, scope, permanent):
-        who, entry_id = self.who(door, scope), self.pick(index)
+        scope, entry_id = self.aim(door, index, scope)
+        who = self.who(door, scope)
         if not permanent:
             self.count_accesses()
         real = self.ask(door, "forget", entry_id, permanent, **scope_arguments(scope))
         assert real == self.twin.forget(who, entry_id, permanent=permanent)
         assert permanent or not getattr(real, "erased", False)
 
-    @rule(index=indexes, user=users, permanent=st.sampled_from([False, False, True]))
+    @rule(index=indexes, user=front_scopes, permanent=st.sampled_from([False, False, True]))
     def front_delete(self, index, user, permanent):
-        who, entry_id = self.who("front", user), self.pick(index)
+        user, entry_id = self.aim("front", index, user)
+        who = self.who("front", user)
         if not permanent:
             self.count_accesses()
 
@@ -622,9 +657,9 @@ class LongTermMachine(RuleBasedStateMachine):
         real = self.ask(door, "delete_all", user_id=user, permanent=permanent)
         assert real == self.twin.delete_all(self.who(door, user), permanent=permanent)
 
-    @rule(door=st.sampled_from(ROOMS), index=indexes, scope=scopes)
+    @rule(door=st.sampled_from(ROOMS), index=indexes, scope=aimed_scopes)
     def restore(self, door, index, scope):
-        entry_id = self.pick(index)
+        scope, entry_id = self.aim(door, index, scope, among=lambda one: one.is_forgotten)
         real = self.ask(door, "restore", entry_id, **scope_arguments(scope))
         assert real is self.twin.restore(self.who(door, scope), entry_id)
 
@@ -640,7 +675,7 @@ class LongTermMachine(RuleBasedStateMachine):
     @rule(door=st.sampled_from(ROOMS), wanted=st.lists(indexes, max_size=4), scope=scopes)
     def touch(self, door, wanted, scope):
         who = self.who(door, scope)
-        ids = list(dict.fromkeys(self.pick(index) for index in wanted))
+        ids = list(dict.fromkeys(self.aim(door, index, scope)[1] for index in wanted))
         # Whether touching something outdated counts is open.
         entries = [self.twin.one(who, entry_id) for entry_id in ids]
         assume(all(one is None or one.status == MemoryStatus.ACTIVE for one in entries))
@@ -653,10 +688,11 @@ class LongTermMachine(RuleBasedStateMachine):
         ends=st.tuples(indexes, indexes),
         kind=st.integers(0, 5),
         strength=st.sampled_from([0.0, 0.5, 1.0, 1.5]),
-        scope=scopes,
+        scope=aimed_scopes,
     )
     def link(self, door, ends, kind, strength, scope):
-        from_id, to_id = map(self.pick, ends)
+        scope, from_id = self.aim(door, ends[0], scope)
+        _, to_id = self.aim(door, ends[1], scope)
         real, expected = self.agree(
             lambda: self.ask(
                 door, "link", from_id, to_id, LINK_NAMES[kind], strength, **scope_arguments(scope)
@@ -670,10 +706,13 @@ class LongTermMachine(RuleBasedStateMachine):
         door=st.sampled_from(ROOMS),
         ends=st.tuples(indexes, indexes),
         kind=st.none() | st.integers(0, 5),
-        scope=scopes,
+        scope=aimed_scopes,
     )
     def unlink(self, door, ends, kind, scope):
-        who, (from_id, to_id) = self.who(door, scope), map(self.pick, ends)
+        linked = {end for link in self.twin.links for end in link[1:3]}
+        scope, from_id = self.aim(door, ends[0], scope, among=lambda one: one.id in linked)
+        _, to_id = self.aim(door, ends[1], scope, among=lambda one: one.id in linked)
+        who = self.who(door, scope)
         seen = [self.twin.one(who, one) for one in (from_id, to_id)]
         assume(all(one is None or self.twin.is_present(one) for one in seen))
         name = None if kind is None else LINK_NAMES[kind]
@@ -686,15 +725,16 @@ class LongTermMachine(RuleBasedStateMachine):
         index=indexes,
         direction=st.sampled_from(["both", "out", "in"]),
         kinds=st.none() | st.lists(st.integers(0, 5), max_size=3),
-        scope=scopes,
+        scope=aimed_scopes,
     )
     def links(self, door, index, direction, kinds, scope):
+        scope, entry_id = self.aim(door, index, scope)
         given = {"direction": direction, **scope_arguments(scope)}
         given["types"] = None if kinds is None else [LINK_NAMES[kind] for kind in kinds]
-        real = self.ask(door, "links", self.pick(index), **given)
+        real = self.ask(door, "links", entry_id, **given)
         facts = [link_facts(one) for one in real]
         assert facts == sorted(facts, key=lambda one: (one[4], one[0].bytes, one[1].bytes, one[2]))
-        expected = self.twin.links_of(self.who(door, scope), self.pick(index), direction, kinds)
+        expected = self.twin.links_of(self.who(door, scope), entry_id, direction, kinds)
         assert sorted(map(without_open_time, facts)) == sorted(map(without_open_time, expected))
 
     @precondition(lambda _: HAS_LIST)
@@ -711,8 +751,9 @@ class LongTermMachine(RuleBasedStateMachine):
         listing.where, listing.given, listing.limit = where, given, limit
         listing.include_forgotten = include_forgotten
         listing.stayed = {entry.id for entry in listing.matching()}
-        self.listings.append(listing)
         listing.turn()
+        if listing.cursor is not None:
+            self.listings.append(listing)
 
     @precondition(lambda self: HAS_LIST and self.listings)
     @rule(index=indexes, is_to_the_end=st.booleans())
@@ -735,10 +776,10 @@ class LongTermMachine(RuleBasedStateMachine):
         self.count_accesses()
         self.now += step
 
-    @rule(door=st.sampled_from(tuple(AGENTS)), tier=tiers)
-    def reopen(self, door, tier):
+    @rule(door=st.sampled_from(tuple(AGENTS)), tier=tiers, room=rooms)
+    def reopen(self, door, tier, room):
         self.close(door)
-        self.open(door, tier)
+        self.open(door, tier, room)
 
     def doors_to_check(self):
         """Return half of the doors, the other half in the next step."""
