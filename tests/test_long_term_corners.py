@@ -16,9 +16,11 @@ from mnemic.errors import (
     EntryNotFoundError,
     InvalidArgumentError,
     InvalidEntryError,
+    StorageQuotaExceededError,
     StoreFileError,
 )
 from mnemic.events import MemoryStoredEvent
+from mnemic.licensing import License, LicenseTier
 from mnemic.long_term import LongTermMemory
 from mnemic.memory import Memory
 from mnemic.model import (
@@ -113,6 +115,37 @@ def test_urls_name_the_same_files_as_paths(tmp_path, monkeypatch):
     assert [one.name for one in tmp_path.iterdir()] == ["a b.db"]
     with pytest.raises(StoreFileError, match="sqlite"):
         asyncio.run(is_stored("postgresql://host/memories", 6))
+
+
+# How much
+
+
+class TwentyBytes(License, frozen=True):
+    @property
+    def storage_limit(self):
+        return 20
+
+
+def test_the_quota_may_be_filled_to_its_last_byte_and_no_further():
+    async def scenario(memory, _clock):
+        await memory.store_batch([entry(1, "tea at noon"), entry(2, "café")])
+        refused = [
+            memory.store(entry(3, "ferry")),
+            memory.store_batch([entry(3, "te"), entry(4, "te"), entry(5, "a")]),
+            memory.update(UUID(int=2), MemoryEntryUpdate(content="café au la")),
+        ]
+        for write in refused:
+            with pytest.raises(StorageQuotaExceededError) as caught:
+                await write
+            assert (caught.value.current_usage, caught.value.limit) == (16, 20)
+        assert await memory.update(UUID(int=2), MemoryEntryUpdate(content="café, t"))
+        await memory.forget(UUID(int=1))
+        with pytest.raises(StorageQuotaExceededError):
+            await memory.store(entry(3, "te"))
+        assert await memory.store(entry(3, "t")) == UUID(int=3)
+        assert (await memory.get_stats()).storage_percent_used == 100
+
+    run(scenario, license=TwentyBytes(LicenseTier.TEAMS))
 
 
 # Keys

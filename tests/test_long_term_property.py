@@ -55,7 +55,7 @@ HAS_LIST = hasattr(LongTermMemory, "list")
 
 IS_TORTURE = bool(os.environ.get("MNEMIC_TORTURE"))
 PROFILE = settings(
-    max_examples=2000 if IS_TORTURE else 60,
+    max_examples=2000 if IS_TORTURE else 50,
     stateful_step_count=80 if IS_TORTURE else 40,
     deadline=None,
     derandomize=True,
@@ -662,6 +662,12 @@ class LongTermMachine(RuleBasedStateMachine):
         scope, entry_id = self.aim(door, index, scope, among=lambda one: one.is_forgotten)
         real = self.ask(door, "restore", entry_id, **scope_arguments(scope))
         assert real is self.twin.restore(self.who(door, scope), entry_id)
+
+    @rule(door=st.sampled_from(ROOMS), index=indexes, step=steps)
+    def forget_wait_and_restore(self, door, index, step):
+        self.forget(door, index, OWN, permanent=False)
+        self.wait(step)
+        self.restore(door, index, OWN)
 
     @precondition(lambda self: any(not self.twin.is_present(one) for one in self.everything()))
     @rule(door=st.sampled_from(tuple(AGENTS)))
