@@ -1,7 +1,6 @@
 """One example for each promise that is easily missed: keys, duplicates, expiry, links, lists."""
 
 import asyncio
-import inspect
 import io
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -24,7 +23,6 @@ from mnemic.licensing import License, LicenseTier
 from mnemic.long_term import LongTermMemory
 from mnemic.memory import Memory
 from mnemic.model import (
-    LongTermMemoryStats,
     MemoryEntry,
     MemoryEntryUpdate,
     MemoryFilter,
@@ -36,11 +34,6 @@ def needs(is_there):
     return pytest.mark.skipif(not is_there, reason="not built yet")
 
 
-accesses = needs(hasattr(LongTermMemory, "touch"))
-expiry = needs("expired_entries" in LongTermMemoryStats.__struct_fields__)
-retries = needs("idempotency_key" in inspect.signature(LongTermMemory.store).parameters)
-linking = needs(hasattr(LongTermMemory, "links"))
-listing = needs(hasattr(LongTermMemory, "list"))
 erasing = needs(hasattr(mnemic.errors, "ReadOnlyError"))
 moving = needs(hasattr(LongTermMemory, "backup"))
 
@@ -97,7 +90,6 @@ def numbers(entries):
 # Where it is
 
 
-@listing
 def test_urls_name_the_same_files_as_paths(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
@@ -151,7 +143,6 @@ def test_the_quota_may_be_filled_to_its_last_byte_and_no_further():
 # Keys
 
 
-@retries
 def test_a_used_key_answers_with_its_entry_whatever_became_of_it():
     async def scenario(memory, clock):
         events = []
@@ -174,7 +165,6 @@ def test_a_used_key_answers_with_its_entry_whatever_became_of_it():
     run(scenario)
 
 
-@retries
 def test_a_used_key_with_another_content_is_refused_and_nothing_of_the_batch_is_stored():
     async def scenario(memory, _clock):
         await memory.store(entry(1), idempotency_key="k")
@@ -188,7 +178,6 @@ def test_a_used_key_with_another_content_is_refused_and_nothing_of_the_batch_is_
     run(scenario)
 
 
-@retries
 def test_a_key_belongs_to_one_user_and_goes_with_its_entry():
     async def scenario(memory, _clock):
         await memory.store(entry(1, user_id="alice"), idempotency_key="k")
@@ -202,7 +191,6 @@ def test_a_key_belongs_to_one_user_and_goes_with_its_entry():
     run(scenario)
 
 
-@retries
 def test_purging_and_deleting_all_let_go_of_keys_too():
     async def scenario(memory, clock):
         await memory.store(entry(1), idempotency_key="k")
@@ -218,7 +206,6 @@ def test_purging_and_deleting_all_let_go_of_keys_too():
     run(scenario)
 
 
-@retries
 @pytest.mark.parametrize("key", ["", "a\0b", "a\nb", 7])
 def test_a_key_is_a_name(key):
     async def scenario(memory, _clock):
@@ -229,7 +216,6 @@ def test_a_key_is_a_name(key):
     run(scenario)
 
 
-@retries
 def test_there_are_as_many_keys_as_entries():
     async def scenario(memory, _clock):
         with pytest.raises(InvalidArgumentError):
@@ -242,7 +228,6 @@ def test_there_are_as_many_keys_as_entries():
 # Duplicates
 
 
-@retries
 @pytest.mark.parametrize(
     ("fields", "is_duplicate"),
     [
@@ -265,7 +250,6 @@ def test_a_duplicate_says_the_same_to_the_same_user_in_any_project(fields, is_du
     run(scenario)
 
 
-@retries
 def test_forgotten_expired_and_changed_entries_are_no_duplicates():
     async def scenario(memory, clock):
         lasting = entry(3, "green", expires_at=NOON + SECOND)
@@ -280,7 +264,6 @@ def test_forgotten_expired_and_changed_entries_are_no_duplicates():
     run(scenario)
 
 
-@retries
 def test_the_oldest_duplicate_answers_and_a_batch_sees_its_earlier_entries():
     async def scenario(memory, _clock):
         await memory.store(entry(1))
@@ -293,7 +276,6 @@ def test_the_oldest_duplicate_answers_and_a_batch_sees_its_earlier_entries():
     run(scenario)
 
 
-@retries
 def test_storing_the_same_entry_again_with_skip_is_harmless():
     async def scenario(memory, _clock):
         for _ in range(2):
@@ -303,7 +285,6 @@ def test_storing_the_same_entry_again_with_skip_is_harmless():
     run(scenario)
 
 
-@retries
 def test_merging_adds_to_the_old_entry_and_stores_no_new_one():
     async def scenario(memory, clock):
         await memory.store(
@@ -327,7 +308,6 @@ def test_merging_adds_to_the_old_entry_and_stores_no_new_one():
     run(scenario)
 
 
-@retries
 def test_an_unknown_way_with_duplicates_is_refused():
     async def scenario(memory, _clock):
         for given in ({"on_duplicate": "replace"}, {"on_embed_error": "ignore"}):
@@ -341,8 +321,8 @@ def test_an_unknown_way_with_duplicates_is_refused():
 # Embedding later
 
 
-@retries
-def test_what_could_not_be_embedded_waits_and_holds_up_no_search():
+def test_what_could_not_be_embedded_waits_and_holds_up_no_search(monkeypatch):
+    monkeypatch.setattr("mnemic.follower.RETRY_SECONDS", 0)
     embedder = Picky()
 
     async def scenario(memory, _clock):
@@ -359,7 +339,6 @@ def test_what_could_not_be_embedded_waits_and_holds_up_no_search():
     run(scenario, embedder=embedder)
 
 
-@retries
 def test_one_text_that_never_embeds_does_not_keep_others_from_being_found():
     async def scenario(memory, _clock):
         batch = [entry(1, "poison"), entry(2, "tea"), entry(3, "ferry tea")]
@@ -373,7 +352,6 @@ def test_one_text_that_never_embeds_does_not_keep_others_from_being_found():
 # Expiry
 
 
-@expiry
 def test_an_entry_expires_at_its_moment_and_not_before(tmp_path):
     async def scenario(memory, clock):
         await memory.store_batch([entry(1, "tea", expires_at=NOON + SECOND), entry(2, "ferry tea")])
@@ -401,7 +379,6 @@ def test_an_entry_expires_at_its_moment_and_not_before(tmp_path):
     run(scenario, tmp_path / "memory.db")
 
 
-@expiry
 def test_a_clock_that_goes_back_brings_an_expired_entry_back():
     async def scenario(memory, clock):
         await memory.store(entry(1, expires_at=NOON + SECOND))
@@ -414,7 +391,6 @@ def test_a_clock_that_goes_back_brings_an_expired_entry_back():
     run(scenario)
 
 
-@expiry
 def test_another_memory_on_the_file_sees_expiry_without_any_write(tmp_path):
     async def scenario(memory, clock):
         options = {"agent_id": "aide", "embedder": WordEmbedder(), "clock": clock}
@@ -428,7 +404,6 @@ def test_another_memory_on_the_file_sees_expiry_without_any_write(tmp_path):
     run(scenario, tmp_path / "memory.db")
 
 
-@expiry
 def test_a_forgotten_entry_that_expired_meanwhile_is_not_restored():
     async def scenario(memory, clock):
         await memory.store(entry(1, expires_at=NOON + DAY))
@@ -443,7 +418,6 @@ def test_a_forgotten_entry_that_expired_meanwhile_is_not_restored():
     run(scenario)
 
 
-@expiry
 def test_purging_takes_what_expired_more_than_ninety_days_ago():
     async def scenario(memory, clock):
         await memory.store_batch([entry(1, expires_at=NOON), entry(2, expires_at=NOON + DAY)])
@@ -461,7 +435,6 @@ def test_purging_takes_what_expired_more_than_ninety_days_ago():
 # Supersession
 
 
-@linking
 def test_a_successor_marks_its_predecessor_and_links_to_it():
     async def scenario(memory, clock):
         await memory.store(entry(1))
@@ -485,7 +458,6 @@ def test_a_successor_marks_its_predecessor_and_links_to_it():
     run(scenario)
 
 
-@linking
 def test_a_predecessor_keeps_a_later_change_time():
     async def scenario(memory, clock):
         await memory.store(entry(1))
@@ -498,7 +470,6 @@ def test_a_predecessor_keeps_a_later_change_time():
     run(scenario)
 
 
-@linking
 def test_a_forgotten_predecessor_is_restored_as_superseded():
     async def scenario(memory, _clock):
         await memory.store(entry(1))
@@ -511,7 +482,6 @@ def test_a_forgotten_predecessor_is_restored_as_superseded():
     run(scenario)
 
 
-@linking
 def test_a_predecessor_is_of_the_same_user_and_nothing_is_stored_without_it():
     async def scenario(memory, _clock):
         await memory.store(entry(1, user_id="alice"))
@@ -525,7 +495,6 @@ def test_a_predecessor_is_of_the_same_user_and_nothing_is_stored_without_it():
     run(scenario)
 
 
-@linking
 def test_nothing_supersedes_itself():
     async def scenario(memory, _clock):
         with pytest.raises(InvalidEntryError):
@@ -538,7 +507,6 @@ def test_nothing_supersedes_itself():
 # Links
 
 
-@linking
 def test_linking_again_replaces_the_strength_and_keeps_the_time():
     async def scenario(memory, clock):
         await memory.store_batch([entry(1), entry(2)])
@@ -558,7 +526,6 @@ def test_linking_again_replaces_the_strength_and_keeps_the_time():
     run(scenario)
 
 
-@linking
 def test_a_link_hides_with_its_other_end_and_comes_back_with_it():
     async def scenario(memory, clock):
         lasting = entry(3, expires_at=NOON + SECOND)
@@ -578,7 +545,6 @@ def test_a_link_hides_with_its_other_end_and_comes_back_with_it():
     run(scenario)
 
 
-@linking
 def test_links_stop_at_the_walls_between_users():
     async def scenario(memory, _clock):
         await memory.store_batch([entry(1, user_id="alice"), entry(2, user_id="bob")])
@@ -593,7 +559,6 @@ def test_links_stop_at_the_walls_between_users():
     run(scenario)
 
 
-@linking
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
@@ -621,7 +586,6 @@ def test_a_link_that_makes_no_sense_is_refused(arguments, error):
 # Accesses
 
 
-@accesses
 def test_reading_by_id_counts_and_looking_around_does_not():
     async def scenario(memory, clock):
         await memory.store_batch([entry(1), entry(2), entry(3, status=MemoryStatus.ARCHIVED)])
@@ -643,7 +607,6 @@ def test_reading_by_id_counts_and_looking_around_does_not():
     run(scenario)
 
 
-@accesses
 def test_an_access_never_goes_back_in_time_and_is_kept_on_closing(tmp_path):
     async def first(memory, clock):
         await memory.store(entry(1, last_accessed_at=NOON + DAY, access_count=5))
@@ -662,7 +625,6 @@ def test_an_access_never_goes_back_in_time_and_is_kept_on_closing(tmp_path):
     run(second, tmp_path / "memory.db", track_access=False)
 
 
-@accesses
 def test_accesses_stop_at_the_walls():
     async def scenario(memory, _clock):
         await memory.store(entry(1, user_id="alice"))
@@ -678,7 +640,6 @@ def test_accesses_stop_at_the_walls():
     run(scenario)
 
 
-@accesses
 def test_accesses_of_a_deleted_entry_do_not_pass_to_a_new_one_of_its_id():
     async def scenario(memory, _clock):
         await memory.store(entry(1))
@@ -694,7 +655,6 @@ def test_accesses_of_a_deleted_entry_do_not_pass_to_a_new_one_of_its_id():
 # Lists
 
 
-@listing
 def test_pages_follow_on_whatever_happens_between_them():
     async def scenario(memory, _clock):
         times = [NOON, NOON, NOON, NOON - DAY, NOON - 2 * DAY]
@@ -715,7 +675,6 @@ def test_pages_follow_on_whatever_happens_between_them():
     run(scenario)
 
 
-@listing
 def test_a_list_takes_the_tests_of_a_filter_and_not_its_limit_or_order():
     async def scenario(memory, _clock):
         await memory.store_batch([entry(n, importance=n / 10, tags=["t"]) for n in range(1, 6)])
@@ -728,7 +687,6 @@ def test_a_list_takes_the_tests_of_a_filter_and_not_its_limit_or_order():
     run(scenario)
 
 
-@listing
 def test_an_empty_list_has_no_next_page():
     async def scenario(memory, _clock):
         page = await memory.list()
@@ -737,7 +695,6 @@ def test_an_empty_list_has_no_next_page():
     run(scenario)
 
 
-@listing
 @pytest.mark.parametrize(
     "arguments",
     [{"limit": 0}, {"limit": 1001}, {"cursor": ""}, {"cursor": "x"}, {"cursor": "é\0"}],
@@ -867,7 +824,6 @@ def test_what_was_exported_is_imported_once():
 # The front door
 
 
-@retries
 def test_the_front_door_takes_keys_and_expiry_in_dicts_too():
     clock = Clock()
     with Memory(":memory:", embedder=WordEmbedder(), clock=clock) as memory:

@@ -9,7 +9,6 @@ noted but not yet written when a memory is forgotten, and unlinking memories tha
 """
 
 import asyncio
-import inspect
 import os
 import tempfile
 from contextlib import contextmanager
@@ -37,7 +36,6 @@ from mnemic.licensing import License, LicenseTier
 from mnemic.long_term import LongTermMemory
 from mnemic.memory import Memory
 from mnemic.model import (
-    LongTermMemoryStats,
     MemoryEntry,
     MemoryEntryUpdate,
     MemoryFilter,
@@ -47,11 +45,6 @@ from mnemic.model import (
 )
 
 # What is not built yet is not driven yet.
-HAS_ACCESS = hasattr(LongTermMemory, "touch")
-HAS_EXPIRY = "expired_entries" in LongTermMemoryStats.__struct_fields__
-HAS_KEYS = "idempotency_key" in inspect.signature(LongTermMemory.store).parameters
-HAS_LINKS = hasattr(LongTermMemory, "links")
-HAS_LIST = hasattr(LongTermMemory, "list")
 
 IS_TORTURE = bool(os.environ.get("MNEMIC_TORTURE"))
 PROFILE = settings(
@@ -155,13 +148,13 @@ blueprints = st.fixed_dictionaries(
         "fields": entry_fields,
         "index": st.none() | st.integers(0, 5),
         "age": ages,
-        "lifetime": lifetimes if HAS_EXPIRY else st.none(),
-        "supersedes": st.none() | st.none() | indexes if HAS_LINKS else st.none(),
-        "key": st.sampled_from([None, None, "k", "l"]) if HAS_KEYS else st.none(),
+        "lifetime": lifetimes,
+        "supersedes": st.none() | st.none() | indexes,
+        "key": st.sampled_from([None, None, "k", "l"]),
         "vector_of": st.sampled_from([None, None, None, *TEXTS[:3]]),
     }
 )
-duplicate_ways = st.sampled_from(["keep", "keep", "skip", "merge"] if HAS_KEYS else ["keep"])
+duplicate_ways = st.sampled_from(["keep", "keep", "skip", "merge"])
 tests = st.sampled_from(
     [
         {},
@@ -327,9 +320,8 @@ class LongTermMachine(RuleBasedStateMachine):
         self.uncounted &= {but}
 
     def touched(self, door, who, ids):
-        if HAS_ACCESS:
-            self.twin.touch(who, ids)
-            self.uncounted.add(door)
+        self.twin.touch(who, ids)
+        self.uncounted.add(door)
 
     # Storing
 
@@ -362,7 +354,7 @@ class LongTermMachine(RuleBasedStateMachine):
         entry = self.entry(agent, blueprint, is_new=way != "keep")
         key = self.key(entry, blueprint["key"]) if way == "keep" else None
         wish = Wish(entry, key, way)
-        given = {"idempotency_key": key, "on_duplicate": way} if HAS_KEYS else {}
+        given = {"idempotency_key": key, "on_duplicate": way}
         answer, wanted = self.agree(
             lambda: self.ask(door, "store", entry, **given),
             lambda real: self.twin.store(agent, [wish], quota=self.quota(door), hint=[real])[0],
@@ -387,7 +379,7 @@ class LongTermMachine(RuleBasedStateMachine):
             named = [(one.user_id, key) for one, key in zip(entries, keys, strict=True) if key]
             assume(len(named) == len(set(named)))
         wishes = [Wish(entry, key, way) for entry, key in zip(entries, keys, strict=True)]
-        given = {"idempotency_keys": keys, "on_duplicate": way} if HAS_KEYS else {}
+        given = {"idempotency_keys": keys, "on_duplicate": way}
         answer, wanted = self.agree(
             lambda: self.ask(door, "store_batch", entries, **given),
             lambda real: self.twin.store(
@@ -400,9 +392,9 @@ class LongTermMachine(RuleBasedStateMachine):
     def store_while_embedding_fails(self, door, blueprint, is_patient):
         agent = AGENTS[door]
         plan = {**blueprint, "vector_of": None}
-        way = "pending" if is_patient and HAS_KEYS else "raise"
+        way = "pending" if is_patient else "raise"
         entry = self.entry(agent, plan)
-        given = {"on_embed_error": way} if HAS_KEYS else {}
+        given = {"on_embed_error": way}
         with self.failing(door):
             answer, wanted = self.agree(
                 lambda: self.ask(door, "store", entry, **given),
@@ -677,7 +669,6 @@ class LongTermMachine(RuleBasedStateMachine):
 
     # Accesses, links and lists
 
-    @precondition(lambda _: HAS_ACCESS)
     @rule(door=st.sampled_from(ROOMS), wanted=st.lists(indexes, max_size=4), scope=scopes)
     def touch(self, door, wanted, scope):
         who = self.who(door, scope)
@@ -688,7 +679,6 @@ class LongTermMachine(RuleBasedStateMachine):
         assert self.ask(door, "touch", ids, **scope_arguments(scope)) is None
         self.touched(door, who, ids)
 
-    @precondition(lambda _: HAS_LINKS)
     @rule(
         door=st.sampled_from(ROOMS),
         ends=st.tuples(indexes, indexes),
@@ -707,7 +697,6 @@ class LongTermMachine(RuleBasedStateMachine):
         )
         assert expected is None or link_facts(real) == expected
 
-    @precondition(lambda _: HAS_LINKS)
     @rule(
         door=st.sampled_from(ROOMS),
         ends=st.tuples(indexes, indexes),
@@ -722,10 +711,10 @@ class LongTermMachine(RuleBasedStateMachine):
         seen = [self.twin.one(who, one) for one in (from_id, to_id)]
         assume(all(one is None or self.twin.is_present(one) for one in seen))
         name = None if kind is None else LINK_NAMES[kind]
+        assume(kind != 3)  # links of that type are refused: they come from the field alone
         real = self.ask(door, "unlink", from_id, to_id, name, **scope_arguments(scope))
         assert real == self.twin.unlink(who, from_id, to_id, kind)
 
-    @precondition(lambda _: HAS_LINKS)
     @rule(
         door=st.sampled_from(ROOMS),
         index=indexes,
@@ -743,7 +732,6 @@ class LongTermMachine(RuleBasedStateMachine):
         expected = self.twin.links_of(self.who(door, scope), entry_id, direction, kinds)
         assert sorted(map(without_open_time, facts)) == sorted(map(without_open_time, expected))
 
-    @precondition(lambda _: HAS_LIST)
     @rule(
         door=st.sampled_from(ROOMS),
         scope=scopes,
@@ -761,7 +749,7 @@ class LongTermMachine(RuleBasedStateMachine):
         if listing.cursor is not None:
             self.listings.append(listing)
 
-    @precondition(lambda self: HAS_LIST and self.listings)
+    @precondition(lambda self: self.listings)
     @rule(index=indexes, is_to_the_end=st.booleans())
     def turn_pages(self, index, is_to_the_end):
         listing = self.listings[index % len(self.listings)]
@@ -828,7 +816,7 @@ class LongTermMachine(RuleBasedStateMachine):
             assert self.tiers[door] >= LicenseTier.TEAMS
             assert [hit.entry.id for hit in real] == expected
 
-    @precondition(lambda self: HAS_LIST and hasattr(self, "doors"))
+    @precondition(lambda self: hasattr(self, "doors"))
     @invariant()
     def every_door_lists_the_same(self):
         for door in set(self.doors_to_check()) - {"front"} - self.uncounted:
@@ -918,7 +906,7 @@ def one_or_none(entry):
 def plain(entries, with_accesses):
     """Return entries to be compared; what one door knows of accesses another may not know yet."""
     assert all(entry.embedding is None for entry in entries)
-    if with_accesses or not HAS_ACCESS:
+    if with_accesses:
         return entries
     return [
         msgspec.structs.replace(entry, access_count=0, last_accessed_at=None) for entry in entries
@@ -940,15 +928,14 @@ def stats_facts(stats):
         for name in (
             *("active_entries", "forgotten_entries", "storage_bytes_used", "storage_bytes_limit"),
             *("entries_by_type", "oldest_entry", "newest_entry"),
-            *(["expired_entries"] if HAS_EXPIRY else []),
+            "expired_entries",
         )
     }
     return facts | {"top_tags": [(usage.tag, usage.count) for usage in stats.top_tags]}
 
 
 def expected_stats(stats):
-    if HAS_EXPIRY:
-        return stats
+    return stats
     return {name: value for name, value in stats.items() if name != "expired_entries"}
 
 

@@ -3,7 +3,9 @@
 import logging
 import threading
 import time
+from collections.abc import Coroutine
 from contextlib import suppress
+from typing import Any
 
 from mnemic.embed.checked import CheckedEmbedder
 from mnemic.errors import EmbeddingError, EmbeddingModelMismatchError, StoreError
@@ -15,8 +17,11 @@ from mnemic.waiting import computed, drive
 _log = logging.getLogger("mnemic.long_term")
 
 EMBEDDED_AT_ONCE = 256
-RETRY_SECONDS = 30.0
-"""How long texts that could not be embedded wait before they are tried again."""
+RETRY_SECONDS = 10.0
+"""How long a text that could not be embedded waits before it is tried again."""
+
+MOST_FAILURES = 3
+"""How many texts in a row may fail before the rest is left for later."""
 
 
 class Follower:
@@ -26,6 +31,7 @@ class Follower:
         store: The truth.
         agent_id: Whose entries are followed.
         embedder: Gives entries the vectors they lack.
+        now: Microseconds since 1970 in UTC.
         can_write: Whether such vectors may be stored.
 
     Attributes:
@@ -37,7 +43,13 @@ class Follower:
     """
 
     def __init__(
-        self, store: Store, agent_id: str, embedder: CheckedEmbedder, *, can_write: bool = True
+        self,
+        store: Store,
+        agent_id: str,
+        embedder: CheckedEmbedder,
+        *,
+        now: int,
+        can_write: bool = True,
     ) -> None:
         self.index = NativeIndex(embedder.dimensions)
         self._store = store
@@ -46,9 +58,9 @@ class Follower:
         self._can_write = can_write
         self._catching_up = threading.Lock()
         self._unembedded: set[int] = set()
-        self._retry_at = 0.0
+        self._retry_at: dict[int, float] = {}
         self._check_model()
-        self.catch_up()
+        self.catch_up(now)
 
     async def follow(self) -> None:
         """Take in what was just written; if that fails, the next search does it or says why."""
@@ -60,14 +72,19 @@ class Follower:
         if batch is None or not self._applied(batch):
             await self.follow()
 
-    def is_behind(self) -> bool:
-        """Return whether there is anything to catch up with."""
-        return not self._is_current() or self._has_texts_to_embed()
+    def is_behind(self, now: int) -> bool:
+        """Return whether there is anything to catch up with, `now` in microseconds since 1970."""
+        if self._unembedded and self._texts_to_embed():
+            return True
+        return not self._is_current() or self.index.is_ahead_of(now)
 
-    def catch_up(self) -> None:
+    def catch_up(self, now: int) -> None:
         """Bring the index to the store's last change, and embed what lacks a vector."""
+        if self.index.is_ahead_of(now):
+            with self._catching_up:
+                self._applied(drive(self._rows_since(None)))
         self._apply_changes()
-        if self._has_texts_to_embed():
+        if self._texts_to_embed():
             with self._catching_up:
                 self._embed_missing()
             self._apply_changes()
@@ -94,40 +111,50 @@ class Follower:
             return
         with self._catching_up:
             while not self._is_current():
-                since = self._store.rows_since(
-                    self._agent_id,
-                    self._embedder.model,
-                    self._embedder.dimensions,
-                    self.index.seq,
-                )
                 # Once is enough: what others write from now on is not waited for.
-                if self._applied(drive(since)):
+                if self._applied(drive(self._rows_since(self.index.seq))):
                     return
+
+    def _rows_since(self, seq: int | None) -> Coroutine[Any, Any, RowBatch]:
+        embedder = self._embedder
+        return self._store.rows_since(self._agent_id, embedder.model, embedder.dimensions, seq)
 
     def _is_current(self) -> bool:
         return drive(self._store.position(self._agent_id)).seq == self.index.seq
 
-    def _has_texts_to_embed(self) -> bool:
-        return bool(self._unembedded) and self._can_write and time.monotonic() >= self._retry_at
+    def _texts_to_embed(self) -> list[int]:
+        """Return the rows that lack a vector, without those that could not be embedded lately."""
+        if not self._unembedded or not self._can_write:
+            return []
+        now = time.monotonic()
+        return sorted(row for row in self._unembedded if self._retry_at.get(row, now) <= now)
 
     def _embed_missing(self) -> None:
-        """Embed what was stored while no embedder was at hand, or while it failed (C172)."""
-        rows = sorted(self._unembedded)
-        for first in range(0, len(rows), EMBEDDED_AT_ONCE):
-            some = rows[first : first + EMBEDDED_AT_ONCE]
-            contents = drive(self._store.contents(self._agent_id, some))
+        """Embed what was stored while no embedder was at hand, or while it failed (C172).
+
+        Texts that fail together are tried apart, so that one does not keep the others out; where
+        several fail in a row, the embedder is out of order, and all wait for the next search.
+        """
+        waiting, failures = self._texts_to_embed(), 0
+        size = EMBEDDED_AT_ONCE
+        while waiting and failures < MOST_FAILURES:
+            some, waiting = waiting[:size], waiting[size:]
             try:
-                vectors = self._embedder.embed(list(contents.values()))
+                self._embed_rows(some)
+                size, failures = min(EMBEDDED_AT_ONCE, 4 * size), 0
             except EmbeddingError as error:
-                self._retry_at = time.monotonic() + RETRY_SECONDS
-                _log.warning(
-                    "%d memories of agent %s still lack vectors: %s",
-                    len(self._unembedded),
-                    self._agent_id,
-                    error,
-                )
-                return
-            drive(
-                self._store.add_embeddings(self._agent_id, self._embedder.model, contents, vectors)
-            )
-            self._unembedded.difference_update(some)
+                if len(some) > 1:
+                    waiting, size = some + waiting, max(1, len(some) // 4)
+                    continue
+                failures += 1
+                self._retry_at[some[0]] = time.monotonic() + RETRY_SECONDS
+                _log.warning("A memory of agent %s still lacks a vector: %s", self._agent_id, error)
+
+    def _embed_rows(self, rows: list[int]) -> None:
+        contents = drive(self._store.contents(self._agent_id, rows))
+        vectors = self._embedder.embed(list(contents.values()))
+        model = self._embedder.model
+        drive(self._store.add_embeddings(self._agent_id, model, contents, vectors))
+        self._unembedded.difference_update(rows)
+        for row in rows:
+            self._retry_at.pop(row, None)

@@ -252,6 +252,8 @@ class Repository:
         check_limit(limit)
         after = None if cursor is None else _place(cursor)
         expression = parse_filter(wanted)
+        if isinstance(wanted, MemoryFilter):
+            include_forgotten = include_forgotten or wanted.include_forgotten
         now = self.now()
         await self._store.write_accesses()
         reading = self._store.page(
@@ -315,7 +317,8 @@ class Repository:
     async def restore(self, scope: Scope, entry_id: UUID) -> bool:
         """Take a memory of a scope back; return False if there is none to take back."""
         self._check_license()
-        restored = await self._store.restore(scope, entry_id, self.now() - RETENTION)
+        now = self.now()
+        restored = await self._store.restore(scope, entry_id, oldest=now - RETENTION, now=now)
         await self._follow()
         return restored
 
@@ -424,7 +427,8 @@ class Repository:
     def _followed(self) -> Follower | None:
         if self._embedder is None:
             return None
-        return Follower(self._store, self.agent_id, self._embedder)
+        now = to_microseconds(self.now())
+        return Follower(self._store, self.agent_id, self._embedder, now=now)
 
     async def _follow(self) -> None:
         if self._follower is not None:
@@ -444,9 +448,10 @@ class Repository:
         if limit == 0:
             return []
         vector = (await computed(lambda: embedder.embed([query])))[0]
-        if follower.is_behind():
-            await computed(follower.catch_up)
         index, now = follower.index, self.now()
+        time = to_microseconds(now)
+        if follower.is_behind(time):
+            await computed(lambda: follower.catch_up(time))
         if len(index) * embedder.dimensions < _LONG_SEARCH:
             return self._ranked(index, vector, scope, limit, now)
         return await computed(lambda: self._ranked(index, vector, scope, limit, now))

@@ -34,6 +34,13 @@ class Index(Protocol):
         """Take in a batch of changes; return False if it does not follow where the index stands."""
         ...
 
+    def is_ahead_of(self, now: int) -> bool:
+        """Return whether rows were dropped as expired that have not: the clock went back.
+
+        Then it must be loaded anew.
+        """
+        ...
+
     def search(
         self, query: NDArray[np.float32], scope: Scope, limit: int, now: int
     ) -> list[Ranked]:
@@ -46,8 +53,8 @@ class Index(Protocol):
             query: Shape (dim,).
             scope: Agent and user are walls, project and session filters.
             limit: At least 1.
-            now: Microseconds since 1970 in UTC. What expired in an earlier call stays so, even if
-                the clock goes back.
+            now: Microseconds since 1970 in UTC. What expired in an earlier call is dropped for
+                good; see `is_ahead_of`.
 
         Returns:
             min(limit, rows in scope) rows, best first.

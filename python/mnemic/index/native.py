@@ -29,6 +29,7 @@ class NativeIndex:
         self._rows_of_user: dict[str | None, dict[int, RowFacts]] = {}
         self._selections: dict[Scope, Selection | None] = {}
         self._expiring: list[tuple[int, int]] = []  # a heap of times and rows
+        self._expired_until = 0
 
     @property
     def seq(self) -> int | None:
@@ -53,6 +54,10 @@ class NativeIndex:
             self._seq = batch.seq
             self._selections.clear()
             return True
+
+    def is_ahead_of(self, now: int) -> bool:
+        """Return whether rows were dropped as expired that have not: the clock went back."""
+        return self._expired_until > now
 
     def search(
         self, query: NDArray[np.float32], scope: Scope, limit: int, now: int
@@ -92,6 +97,7 @@ class NativeIndex:
         self._facts = {facts.row: facts for facts in batch.facts}
         self._rows_of_user = {}
         self._expiring = []
+        self._expired_until = 0
         for facts in batch.facts:
             self._rows_of_user.setdefault(facts.user_id, {})[facts.row] = facts
             self._note_expiry(facts)
@@ -117,6 +123,7 @@ class NativeIndex:
         with self._lock:
             while self._expiring and self._expiring[0][0] <= now:
                 expires_at, row = heappop(self._expiring)
+                self._expired_until = expires_at
                 facts = self._facts.get(row)
                 if facts is not None and facts.expires_at == expires_at:
                     self._vectors.remove(_ids([row]))

@@ -90,7 +90,7 @@ class LongTermMemoryStats(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         active_entries: Memories neither forgotten nor expired, outdated ones included.
-        forgotten_entries: Memories that can still be restored.
+        forgotten_entries: Forgotten memories that were not deleted for good yet.
         expired_entries: Memories past their `expires_at` that were not forgotten before.
         storage_bytes_used: UTF-8 bytes of all contents; forgotten ones count until purged (C085).
         storage_bytes_limit: None is no limit (C083).

@@ -36,6 +36,12 @@ class PendingAccesses:
                 self._pending[key] = _Accesses(number + 1, max(last, now))
             return is_first and bool(self._pending)
 
+    def drop(self, agent_id: str, ids: Iterable[UUID]) -> None:
+        """Forget accesses of entries that were deleted: their ids may be given again."""
+        with self._lock:
+            for entry_id in ids:
+                self._pending.pop((agent_id, entry_id.bytes), None)
+
     def are_waiting(self) -> bool:
         """Return whether there is anything to write down."""
         return bool(self._pending)

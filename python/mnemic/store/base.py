@@ -184,8 +184,14 @@ class Store(Protocol):
         """Mark an entry as forgotten; return False if the scope has none of that id."""
         ...
 
-    async def restore(self, scope: Scope, entry_id: UUID, oldest: datetime) -> bool:
-        """Take a forgotten entry back; return False if there is none forgotten since `oldest`."""
+    async def restore(
+        self, scope: Scope, entry_id: UUID, *, oldest: datetime, now: datetime
+    ) -> bool:
+        """Take a forgotten entry back that has not expired.
+
+        Returns:
+            False if there is none that was forgotten at `oldest` or later.
+        """
         ...
 
     async def delete(self, scope: Scope, entry_id: UUID) -> list[UUID]:

@@ -101,11 +101,12 @@ _SECOND_DOWN = """
 ALTER TABLE agent_memory_agents DROP COLUMN used_bytes;
 """
 
-# Retry keys and fingerprints for writes that may be repeated; accesses are numbered apart from
-# changes (C158); the user's index lists the newest first and counts without reading rows.
+# Fingerprints, and retry keys with that of the content they came with; accesses are numbered apart
+# from changes (C158); the user's index lists the newest first and counts without reading rows.
 _THIRD = """
 ALTER TABLE agent_memory_agents ADD COLUMN accesses INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE agent_memory_entries ADD COLUMN idempotency_key TEXT;
+ALTER TABLE agent_memory_entries ADD COLUMN key_fingerprint BLOB;
 ALTER TABLE agent_memory_entries ADD COLUMN fingerprint BLOB;
 UPDATE agent_memory_entries SET fingerprint = mnemic_fingerprint(content);
 CREATE UNIQUE INDEX agent_memory_entries_by_key
@@ -130,6 +131,7 @@ DROP INDEX agent_memory_entries_by_forgotten;
 DROP INDEX agent_memory_entries_by_fingerprint;
 DROP INDEX agent_memory_entries_by_key;
 ALTER TABLE agent_memory_entries DROP COLUMN fingerprint;
+ALTER TABLE agent_memory_entries DROP COLUMN key_fingerprint;
 ALTER TABLE agent_memory_entries DROP COLUMN idempotency_key;
 ALTER TABLE agent_memory_agents DROP COLUMN accesses;
 """

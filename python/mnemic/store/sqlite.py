@@ -150,14 +150,18 @@ class SqliteStore:
         time = to_microseconds(now)
         return await self._write(lambda on: writes.forget(on, scope, entry_id, time))
 
-    async def restore(self, scope: Scope, entry_id: UUID, oldest: datetime) -> bool:
+    async def restore(
+        self, scope: Scope, entry_id: UUID, *, oldest: datetime, now: datetime
+    ) -> bool:
         """Take a forgotten entry back; return False if there is none forgotten since `oldest`."""
-        time = to_microseconds(oldest)
-        return await self._write(lambda on: writes.restore(on, scope, entry_id, time))
+        times = to_microseconds(oldest), to_microseconds(now)
+        return await self._write(lambda on: writes.restore(on, scope, entry_id, *times))
 
     async def delete(self, scope: Scope, entry_id: UUID) -> list[UUID]:
         """Delete an entry for good; return its id if the scope had it."""
-        return await self._write(lambda on: writes.delete(on, scope, entry_id))
+        deleted = await self._write(lambda on: writes.delete(on, scope, entry_id))
+        self._accesses.drop(scope.agent_id, deleted)
+        return deleted
 
     async def forget_all(self, scope: Scope, now: datetime) -> list[UUID]:
         """Mark all entries of a scope as forgotten that are not; return their ids."""
@@ -166,12 +170,16 @@ class SqliteStore:
 
     async def delete_all(self, scope: Scope) -> list[UUID]:
         """Delete all entries of a scope for good, forgotten or not; return their ids."""
-        return await self._write(lambda on: writes.delete_all(on, scope))
+        deleted = await self._write(lambda on: writes.delete_all(on, scope))
+        self._accesses.drop(scope.agent_id, deleted)
+        return deleted
 
     async def purge(self, agent_id: str, oldest: datetime) -> list[UUID]:
         """Delete for good what was forgotten or expired before `oldest`; return the ids."""
         time = to_microseconds(oldest)
-        return await self._write(lambda on: writes.purge(on, agent_id, time))
+        deleted = await self._write(lambda on: writes.purge(on, agent_id, time))
+        self._accesses.drop(agent_id, deleted)
+        return deleted
 
     async def update(
         self,

@@ -21,11 +21,12 @@ from mnemic.store.records import (
 )
 from mnemic.store.sql import AMONG, BY_ROW, LIVING, Columns, fetched, inside, json_array, run_all
 
-_PLACES = ", ".join("?" * (len(COLUMNS.split(",")) + 2))
+_PLACES = ", ".join("?" * (len(COLUMNS.split(",")) + 3))
 _CREATED_AT = COLUMNS.split(", ").index("created_at")
 
 _INSERT_ENTRY = (
-    f"INSERT INTO agent_memory_entries ({COLUMNS}, idempotency_key, fingerprint) "
+    f"INSERT INTO agent_memory_entries ({COLUMNS}, fingerprint, "
+    f"idempotency_key, key_fingerprint) "
     f"VALUES ({_PLACES}) ON CONFLICT (agent_id, id) DO NOTHING"
 )
 _INSERT_VECTOR = (
@@ -33,13 +34,14 @@ _INSERT_VECTOR = (
     "(entry_row, model, part, created_at, embedding) VALUES (?, ?, 0, ?, ?)"
 )
 _OF_KEY = (
-    "SELECT row, id, content FROM agent_memory_entries "
+    "SELECT row, id, key_fingerprint FROM agent_memory_entries "
     "WHERE agent_id = ? AND ifnull(user_id, '') = ? AND idempotency_key = ?"
 )
 _OF_FINGERPRINT = (
     f"SELECT row, {COLUMNS} FROM agent_memory_entries "
     "INDEXED BY agent_memory_entries_by_fingerprint "
-    f"WHERE agent_id = ? AND fingerprint = ? AND user_id IS ? AND {LIVING} ORDER BY row LIMIT 1"
+    f"WHERE agent_id = ? AND fingerprint = ? AND user_id IS ? AND {LIVING} "
+    "ORDER BY created_at, row LIMIT 1"
 )
 
 
@@ -119,7 +121,8 @@ def _insert(
     connection: apsw.Connection, agent_id: str, new: NewRow, rules: Rules
 ) -> tuple[Outcome, list[Change]]:
     # RETURNING would cost as much again.
-    connection.execute(_INSERT_ENTRY, (*new.columns, new.key, new.fingerprint))
+    key = (None, None) if new.key is None else (new.key, new.fingerprint)
+    connection.execute(_INSERT_ENTRY, (*new.columns, new.fingerprint, *key))
     if connection.changes() == 0:
         raise DuplicateEntryError(
             f"a memory with id {new.entry.id} is already stored for agent {agent_id!r}"
@@ -146,8 +149,8 @@ def _stored_before(
     if new.key is not None:
         found = fetched(connection, _OF_KEY, (agent_id, user_id or "", new.key))
         if found:
-            row, entry_id, content = found[0]
-            if content != new.entry.content:
+            row, entry_id, fingerprint = found[0]
+            if fingerprint != new.fingerprint:
                 raise DuplicateEntryError(
                     f"idempotency key {new.key!r} was used for another content, that of memory "
                     f"{UUID(bytes=entry_id)}; a key belongs to one memory"
@@ -219,14 +222,17 @@ def forget(connection: apsw.Connection, scope: Scope, entry_id: UUID, now: int) 
     return True
 
 
-def restore(connection: apsw.Connection, scope: Scope, entry_id: UUID, oldest: int) -> bool:
-    """Take a forgotten entry back unless it was forgotten before `oldest`."""
+def restore(
+    connection: apsw.Connection, scope: Scope, entry_id: UUID, oldest: int, now: int
+) -> bool:
+    """Take a forgotten entry back unless it was forgotten before `oldest` or has expired."""
     where, values = inside(scope)
     restored = fetched(
         connection,
         f"UPDATE agent_memory_entries SET forgotten_at = NULL "
-        f"WHERE {where} AND id = ? AND forgotten_at >= ? RETURNING row",
-        (*values, entry_id.bytes, oldest),
+        f"WHERE {where} AND id = ? AND forgotten_at >= ? "
+        "AND (expires_at IS NULL OR expires_at > ?) RETURNING row",
+        (*values, entry_id.bytes, oldest, now),
     )
     if restored:
         change = Change(restored[0][0], entry_id.bytes, "restore")
