@@ -171,9 +171,10 @@ class Writer:
         return self._handed_in == self._finished
 
     def _hand_in(self, item: _Item) -> None:
-        self._check_open()  # before the lock, which a fork may have left locked
+        self._connections.check_usable()  # before the lock, which a fork may have left locked
         with self._lock:
-            self._check_open()
+            if self._is_closed:
+                raise StoreClosedError("the memory was closed")
             self._handed_in += 1
             self._items.append(item)
 
