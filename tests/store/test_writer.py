@@ -319,6 +319,19 @@ def test_a_job_nobody_waits_for_runs_by_itself_after_a_while(writer, connections
     assert stored(connections) == [1]
 
 
+def test_a_job_nobody_waits_for_is_not_held_off_by_callers_that_write_without_a_pause(
+    writer, monkeypatch
+):
+    monkeypatch.setattr("mnemic.store.writer.LONGEST_DELAY", 0.01)
+    ran = threading.Event()
+    writer.submit_soon(lambda _connection: ran.set())
+    number, deadline = 0, time.monotonic() + 10
+    while not ran.is_set() and time.monotonic() < deadline:
+        writer.run_here(insert(number))
+        number += 1
+    assert ran.is_set()
+
+
 def test_closing_runs_the_jobs_that_nobody_waits_for(writer, connections):
     for number in range(600):
         writer.submit_soon(insert(number))

@@ -76,6 +76,7 @@ class Writer:
         self._is_closed = False
         self._handed_in = 0  # changed under the lock
         self._finished = 0  # changed by the writing thread alone
+        self._is_next = False  # whether the writing thread asks for the connection
         self._running: int | None = None  # the thread that runs jobs
         self._bell: SimpleQueue[None] = SimpleQueue()
         self._is_rung = False
@@ -168,12 +169,13 @@ class Writer:
             raise StoreClosedError("the memory was closed")
 
     def _is_idle(self) -> bool:
-        return self._handed_in == self._finished
+        return self._handed_in == self._finished and not self._is_next
 
     def _hand_in(self, item: _Item) -> None:
-        self._check_open()  # before the lock, which a fork may have left locked
+        self._connections.check_usable()  # before the lock, which a fork may have left locked
         with self._lock:
-            self._check_open()
+            if self._is_closed:
+                raise StoreClosedError("the memory was closed")
             self._handed_in += 1
             self._items.append(item)
 
@@ -232,7 +234,9 @@ class Writer:
             self._running = None
 
     def _with_connection(self, work: Callable[[apsw.Connection], Result]) -> Result:
+        self._is_next = True  # or callers who come one after the other could hold it off for long
         with self._connections.turn:
+            self._is_next = False
             return self._lent(work)
 
 
