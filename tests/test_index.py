@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mnemic.index import NativeIndex
-from mnemic.index.native import MOST_SELECTIONS
+from mnemic.index.native import MOST_EARLY, MOST_PENDING, MOST_SELECTIONS
 from mnemic.model import RowBatch, RowFacts, Scope
 
 NOW = 1_000_000
@@ -73,12 +73,53 @@ def test_a_row_that_changes_its_user_changes_sides():
     assert rows_found(made, Scope("a", "bob")) == [1, 2]
 
 
-def test_a_batch_that_does_not_follow_is_refused_and_changes_nothing():
+def test_a_batch_from_before_is_refused_and_changes_nothing():
     made = index(facts(1))
-    for since in (0, 2):
-        assert not made.apply(batch([facts(9)], since=since, seq=5))
+    assert not made.apply(batch([facts(9)], since=0, seq=5))
     assert made.seq == 1
     assert rows_found(made, Scope("a")) == [1]
+
+
+def test_batches_that_come_too_early_wait_for_those_before():
+    made = index(facts(1))
+    assert made.apply(batch([facts(9)], since=3, seq=4))
+    assert made.apply(batch([facts(8)], since=2, seq=3))
+    assert (made.seq, rows_found(made, Scope("a"))) == (1, [1])
+    assert made.apply(batch([facts(7)], since=1, seq=2))
+    assert (made.seq, rows_found(made, Scope("a"))) == (4, [1, 7, 8, 9])
+
+
+def test_batches_that_waited_are_dropped_when_the_store_was_read_beyond_them():
+    made = index(facts(1))
+    assert made.apply(batch([facts(9)], since=3, seq=4))
+    assert made.apply(batch([facts(2), facts(9)], since=1, seq=5))
+    assert made.apply(batch([], since=5, seq=6, gone=[9]))
+    assert (made.seq, rows_found(made, Scope("a"))) == (6, [1, 2])
+    assert made.apply(batch([facts(4)], since=8, seq=9))
+    assert made.apply(batch([facts(5)], seq=20))
+    assert (made.seq, rows_found(made, Scope("a"))) == (20, [5])
+
+
+def test_no_more_than_so_many_batches_wait():
+    made = index(facts(1))
+    assert all(
+        made.apply(batch([], since=since, seq=since + 1)) for since in range(2, 2 + MOST_EARLY)
+    )
+    assert not made.apply(batch([], since=1000, seq=1001))
+
+
+def test_what_comes_and_goes_between_two_searches_is_taken_in_as_it_ended():
+    made = index(facts(1, "alice"), facts(2))
+    made.apply(batch([facts(3), facts(4)], since=1, seq=2))
+    made.apply(batch([], since=2, seq=3, gone=[3, 2]))
+    made.apply(batch([facts(4, "alice"), facts(2)], since=3, seq=4))
+    assert rows_found(made, Scope("a")) == [2]
+    assert rows_found(made, Scope("a", "alice")) == [1, 4]
+    many = [facts(row) for row in range(10, 10 + 2 * MOST_PENDING)]
+    for at, one in enumerate(many):
+        made.apply(batch([one], since=4 + at, seq=5 + at))
+    assert len(made) == 3 + len(many)
+    assert len(rows_found(made, Scope("a"), 1000)) == 1 + len(many)
 
 
 def test_a_whole_batch_replaces_everything():
@@ -132,6 +173,8 @@ def test_tied_rows_that_go_while_the_tie_is_looked_at_are_replaced_by_lower_ones
             hits = self.of.search(*arguments, **options)
             while self.batches:
                 made.apply(self.batches.pop())
+                with made._lock:  # as the search of another thread does
+                    made._drain()
             return hits
 
     made._vectors = Overtaken(made._vectors)

@@ -61,9 +61,6 @@ RETENTION = timedelta(days=90)
 
 MAX_LIMIT = 1000  # C102
 
-# Ranking so many components takes about 200 µs: from there on it goes to a thread (C176).
-_LONG_SEARCH = 2_000_000
-
 # Reading an entry takes about 30 µs; more of them at once go to a thread.
 _FEW_IDS = 16
 
@@ -447,14 +444,23 @@ class Repository:
             )
         if limit == 0:
             return []
-        vector = (await computed(lambda: embedder.embed([query])))[0]
-        index, now = follower.index, self.now()
+        # All in one piece of work: each change to another thread takes as long as a short search.
+        return await computed(lambda: self._searched(embedder, follower, query, scope, limit))
+
+    def _searched(
+        self,
+        embedder: CheckedEmbedder,
+        follower: Follower,
+        query: str,
+        scope: Scope,
+        limit: int,
+    ) -> list[Found]:
+        vector = embedder.embed([query])[0]
+        now = self.now()
         time = to_microseconds(now)
         if follower.is_behind(time):
-            await computed(lambda: follower.catch_up(time))
-        if len(index) * embedder.dimensions < _LONG_SEARCH:
-            return self._ranked(index, vector, scope, limit, now)
-        return await computed(lambda: self._ranked(index, vector, scope, limit, now))
+            follower.catch_up(time)
+        return self._ranked(follower.index, vector, scope, limit, now)
 
     def _ranked(
         self,

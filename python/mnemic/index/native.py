@@ -12,6 +12,8 @@ from mnemic.index.base import Ranked
 from mnemic.model import RowBatch, RowFacts, Scope
 
 MOST_SELECTIONS = 256  # one may take an eighth of a byte for each row of the agent
+MOST_PENDING = 256  # rows; from here on taking them in together gains nothing more
+MOST_EARLY = 256
 
 
 class NativeIndex:
@@ -30,6 +32,9 @@ class NativeIndex:
         self._selections: dict[Scope, Selection | None] = {}
         self._expiring: list[tuple[int, int]] = []  # a heap of times and rows
         self._expired_until = 0
+        self._pending: list[RowBatch] = []
+        self._pending_rows = 0
+        self._early: dict[int, RowBatch] = {}
 
     @property
     def seq(self) -> int | None:
@@ -37,22 +42,25 @@ class NativeIndex:
         return self._seq
 
     def __len__(self) -> int:
-        return len(self._vectors)
+        return len(self._vectors) + self._pending_rows
 
     def apply(self, batch: RowBatch) -> bool:
-        """Take in a batch of changes; return False if it does not follow where the index stands.
+        """Take in a batch of changes; return False if it cannot follow where the index stands.
 
-        Searches that run meanwhile see each row as it was or as it becomes.
+        One that comes too early waits for those before it. Searches that run meanwhile see each row
+        as it was or as it becomes.
         """
         with self._lock:
             if batch.since is None:
                 self._replace(batch)
-            elif batch.since == self._seq:
-                self._update(batch)
-            else:
+                self._seq = batch.seq
+            elif self._seq is None or batch.since < self._seq:
                 return False
-            self._seq = batch.seq
-            self._selections.clear()
+            elif batch.since > self._seq:
+                return self._wait_for_those_before(batch)
+            else:
+                self._append(batch)
+            self._append_early()
             return True
 
     def is_ahead_of(self, now: int) -> bool:
@@ -67,6 +75,9 @@ class NativeIndex:
         The core's ties go to the smaller row. Where a tie reaches over the cut, all rows of that
         score are fetched, so that the newest of them stay.
         """
+        if self._pending:
+            with self._lock:
+                self._drain()
         if self._expiring and self._expiring[0][0] <= now:
             self._expire(now)
         limit = min(limit, len(self._vectors))
@@ -94,6 +105,7 @@ class NativeIndex:
     def _replace(self, batch: RowBatch) -> None:
         # First what can fail: searches repeat themselves until rows and facts agree.
         self._vectors.replace(_ids([facts.row for facts in batch.facts]), batch.vectors)
+        self._pending, self._pending_rows = [], 0
         self._facts = {facts.row: facts for facts in batch.facts}
         self._rows_of_user = {}
         self._expiring = []
@@ -101,19 +113,56 @@ class NativeIndex:
         for facts in batch.facts:
             self._rows_of_user.setdefault(facts.user_id, {})[facts.row] = facts
             self._note_expiry(facts)
+        self._selections.clear()
 
-    def _update(self, batch: RowBatch) -> None:
-        if batch.gone:
-            self._vectors.remove(_ids(batch.gone))
-        for row in batch.gone:
+    def _wait_for_those_before(self, batch: RowBatch) -> bool:
+        if batch.since is None or len(self._early) == MOST_EARLY:
+            return False
+        self._early[batch.since] = batch
+        return True
+
+    def _append_early(self) -> None:
+        while self._early:
+            since = min(self._early)
+            if self._seq is None or since > self._seq:
+                return
+            batch = self._early.pop(since)
+            if since == self._seq:
+                self._append(batch)
+
+    def _append(self, batch: RowBatch) -> None:
+        """Keep a batch until rows are asked for: one by one they would cost writers more (C153)."""
+        self._pending.append(batch)
+        self._pending_rows += len(batch.facts)
+        self._seq = batch.seq
+        if self._pending_rows >= MOST_PENDING:
+            self._drain()
+
+    def _drain(self) -> None:
+        gone: set[int] = set()
+        vectors: dict[int, tuple[RowFacts, NDArray[np.float32]]] = {}
+        for batch in self._pending:
+            for row in batch.gone:
+                gone.add(row)
+                vectors.pop(row, None)
+            for facts, vector in zip(batch.facts, batch.vectors, strict=True):
+                vectors[facts.row] = facts, vector
+                gone.discard(facts.row)
+        if gone:
+            self._vectors.remove(_ids(gone))
+        for row in gone:
             self._drop(row)
-        for facts in batch.facts:
+        for facts, _ in vectors.values():
             self._drop(facts.row)
             self._facts[facts.row] = facts
             self._rows_of_user.setdefault(facts.user_id, {})[facts.row] = facts
             self._note_expiry(facts)
-        if batch.facts:
-            self._vectors.upsert(_ids([facts.row for facts in batch.facts]), batch.vectors)
+        if vectors:
+            self._vectors.upsert(
+                _ids(vectors), np.stack([vector for _, vector in vectors.values()])
+            )
+        self._pending, self._pending_rows = [], 0
+        self._selections.clear()
 
     def _note_expiry(self, facts: RowFacts) -> None:
         if facts.expires_at is not None:
