@@ -1,0 +1,154 @@
+"""Reading an entry again asks the store for two numbers, and never gives yesterday's entry."""
+
+import threading
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from word_embedder import WordEmbedder
+
+from mnemic.memory import Memory
+from mnemic.store import cache
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "a.db"
+
+
+def opened(path, **options):
+    return Memory(path, embedder=WordEmbedder(), track_access=False, **options)
+
+
+def reads_of(memory, call):
+    """Return how many entries a call read from the store."""
+    store, read = memory._repository._store, []
+    originals = store.get, store.get_rows
+
+    async def get(scope, ids, **named):
+        read.extend(ids)
+        return await originals[0](scope, ids, **named)
+
+    async def get_rows(scope, rows, **named):
+        read.extend(rows)
+        return await originals[1](scope, rows, **named)
+
+    store.get, store.get_rows = get, get_rows
+    try:
+        call()
+    finally:
+        del store.get, store.get_rows
+    return len(read)
+
+
+def test_what_was_read_is_not_read_again(path):
+    with opened(path) as memory:
+        entries = memory.add_many(f"sofa {number}" for number in range(10))
+        assert reads_of(memory, lambda: memory.search("sofa")) == 10
+        assert reads_of(memory, lambda: memory.search("sofa")) == 0
+        assert reads_of(memory, lambda: memory.get(entries[3].id)) == 0
+        memory.update(entries[3].id, importance=1)
+        assert reads_of(memory, lambda: memory.search("sofa")) == 1
+        assert memory.get(entries[3].id).importance == 1
+
+
+@pytest.mark.parametrize("other_is", ["another memory", "the same"])
+def test_every_change_is_seen_at_once_whoever_made_it(path, other_is):
+    with opened(path) as reader, opened(path) as another:
+        writer = reader if other_is == "the same" else another
+        kept = writer.add("red sofa")
+        assert reader.get(kept.id) == kept
+        changed = writer.update(kept.id, content="blue sofa")
+        assert reader.get(kept.id) == changed
+        writer.delete(kept.id)
+        with pytest.raises(KeyError):
+            reader.get(kept.id)
+        assert len(reader.search("sofa")) == 0
+        writer.restore(kept.id)
+        assert reader.get(kept.id) == changed
+        writer.delete(kept.id, permanent=True)
+        with pytest.raises(KeyError):
+            reader.get(kept.id)
+
+
+def test_a_cached_entry_is_inside_its_walls_and_its_time(path):
+    now = [NOON]
+    with opened(path, clock=lambda: now[0]) as memory:
+        kept = memory.add("tea", user_id="alice", expires_at=NOON + timedelta(hours=1))
+        assert memory.get(kept.id, user_id="alice") == kept
+        for user in ("bob", None):
+            with pytest.raises(KeyError):
+                memory.get(kept.id, user_id=user)
+        now[0] += timedelta(hours=1)
+        with pytest.raises(KeyError):
+            memory.get(kept.id, user_id="alice")
+
+
+def test_the_caller_may_change_the_metadata_it_was_given(path):
+    with opened(path) as memory:
+        kept = memory.add("tea", metadata={"a": {"b": [1]}})
+        for _ in range(3):
+            got = memory.get(kept.id)
+            assert got.metadata == {"a": {"b": [1]}}
+            got.metadata["a"]["b"].append(2)
+            found = memory.search("tea")[0].entry
+            assert found.metadata == {"a": {"b": [1]}}
+            found.metadata.clear()
+
+
+def test_sensitive_entries_are_never_kept(path):  # C101
+    with opened(path) as memory:
+        kept = memory.add("a secret", sensitive=True)
+        assert [reads_of(memory, lambda: memory.get(kept.id)) for _ in range(3)] == [1, 1, 1]
+        assert not memory._repository._cache._entries
+
+
+def test_the_least_recently_used_go_first(path):  # R082
+    assert cache.CACHED_ENTRIES == 1000
+    with opened(path) as memory:
+        memory._repository._cache._size = 3
+        one, two, three, four = memory.add_many(list("abcd"))
+        for entry in (one, two, three, one, four):
+            memory.get(entry.id)
+        assert reads_of(memory, lambda: memory.get(one.id)) == 0
+        assert reads_of(memory, lambda: memory.get(two.id)) == 1
+
+
+def test_an_entry_read_before_a_change_is_not_kept_after_it(path):
+    with opened(path) as memory:
+        kept = memory.add("old")
+        store = memory._repository._store
+        get, overtaken = store.get, []
+
+        async def late(scope, ids, **named):
+            found = await get(scope, ids, **named)
+            if not overtaken:
+                overtaken.append(memory.update(kept.id, content="new"))
+                memory.search("anything")  # another reader moves the cache on
+            return found
+
+        store.get = late
+        assert memory.get(kept.id).content == "old"
+        store.get = get
+        assert memory.get(kept.id).content == "new"
+
+
+def test_threads_that_read_and_write_at_once_see_their_own_writes(path):
+    failures = []
+    with opened(path) as memory:
+        entries = memory.add_many(f"sofa {number}" for number in range(4))
+
+        def work(entry):
+            for number in range(100):
+                memory.update(entry.id, content=f"sofa {entry.id} {number}")
+                if memory.get(entry.id).content != f"sofa {entry.id} {number}":
+                    failures.append(number)
+                memory.search("sofa")
+
+        threads = [threading.Thread(target=work, args=(entry,)) for entry in entries]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert failures == []
