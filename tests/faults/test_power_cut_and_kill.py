@@ -1,0 +1,84 @@
+"""Every acknowledged write outlives its process and the power, and none is there by halves."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from disk import POWER_CUT
+from history import History, problems
+
+HERE = Path(__file__).parent
+ROUNDS = int(os.environ.get("MNEMIC_TORTURE_ROUNDS", "0"))
+KILLED = -9
+
+
+@pytest.fixture(scope="module")
+def play():
+    """Return a function that plays a round and returns how its process ended."""
+    paths = [HERE, HERE.parent, *filter(None, sys.path)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))}
+    command = [sys.executable, "-W", "error", HERE / "rounds.py"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment) as process:
+
+        def played(**what):
+            process.stdin.write(json.dumps(what).encode() + b"\n")
+            process.stdin.flush()
+            return int(process.stdout.readline())
+
+        yield played
+        process.stdin.close()
+
+
+def life(play, folder, seed, rounds, *, synchronous="FULL", kill=False):
+    """Play rounds on one file, each ended by force; return what was wrong after each."""
+    choose, history, found = random.Random(seed), History(), []  # noqa: S311 - not a secret
+    folder.mkdir()
+    for number in range(rounds):
+        log = folder.with_suffix(f".{number}.log")
+        how = {"kill_after": None, "cut_after": int(10 ** choose.uniform(0, 3.2))}
+        if kill:
+            how = {"kill_after": choose.uniform(0.01, 0.3), "cut_after": None}
+        code = play(
+            folder=str(folder),
+            log=str(log),
+            seed=seed * 1000 + number,
+            workers=choose.randint(1, 4),
+            operations=1000 if kill else choose.randint(0, 30),
+            known=dict(choose.sample(sorted(history.known.items()), min(20, len(history.known)))),
+            synchronous=synchronous,
+            checkpoint_pages=choose.choice((10, 100, 1000)),
+            **how,
+        )
+        assert code == (KILLED if kill else POWER_CUT)
+        history.read(log)
+        found.append(problems(folder / "a.db", history))
+    return found
+
+
+def test_every_acknowledged_write_outlives_a_power_cut_and_none_is_there_by_halves(play, tmp_path):
+    for seed in range(2 + ROUNDS // 10):
+        found = life(play, tmp_path / f"life{seed}", seed, 10)
+        assert found == [[]] * 10, f"seed {seed}"
+
+
+def test_the_cut_loses_acknowledged_writes_where_commits_are_not_synced(play, tmp_path):
+    lost = 0
+    for seed in range(4):
+        try:
+            found = life(play, tmp_path / f"life{seed}", seed, 3, synchronous="OFF")
+        except Exception:  # noqa: BLE001 - the file may even be damaged
+            lost += 1
+        else:
+            lost += any(found)
+    assert lost >= 3
+
+
+def test_every_acknowledged_write_outlives_a_kill_and_none_is_there_by_halves(play, tmp_path):
+    for seed in range(1 + ROUNDS // 10):
+        found = life(play, tmp_path / f"life{seed}", seed, 10, kill=True)
+        assert found == [[]] * 10, f"seed {seed}"
