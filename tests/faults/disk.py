@@ -7,8 +7,8 @@ past the old end that were not reached may hold anything. Names are treated alik
 made or deleted since its directory was last synced may be there or not.
 
 Not modelled: disks that tear a sector, lose synced data or answer a sync too early, and a renamed
-file, which SQLite does not need. The log's shared memory is a real file; it is filled with rubbish
-at the cut, as nothing about it is ever synced.
+file, which SQLite does not need. The log's shared memory is a real file, of which nothing is ever
+synced: whoever looks at the disk after the cut may fill it with rubbish.
 """
 
 import os
@@ -94,8 +94,6 @@ class Disk:
         for path, content in self.deleted.items():
             if self.random.random() < 0.5:  # noqa: PLR2004 - deleted, and not synced
                 Path(path).write_bytes(content)
-        for path in self.folder.glob("*-shm"):
-            path.write_bytes(self.random.randbytes(path.stat().st_size))
 
 
 def _sectors(offset, data):

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import numpy as np
 from word_embedder import WordEmbedder
-from workload import FORGOTTEN, GONE, LIVING, USER, PlainDoor
+from workload import FORGOTTEN, GONE, LIVING, PlainDoor
 
 from mnemic.waiting import drive
 
@@ -65,15 +65,20 @@ def problems(path, history):
     """Open a file, hold it against a history, and return everything that is wrong with it."""
     door = PlainDoor(path)
     try:
-        actual = _states(door)
-        wrong = history.settle(actual)
-        living = {key: text for key, (text, state) in actual.items() if state == LIVING}
-        return wrong + _file_problems(door) + _index_problems(door, living) + _write_problems(door)
+        wrong = history.settle(states(door))
+        return wrong + inner_problems(door) + _write_problems(door)
     finally:
         door.close()
 
 
-def _states(door):
+def inner_problems(door):
+    """Return what in an open file, or between it and its index, does not agree."""
+    living = {key: text for key, (text, state) in states(door).items() if state == LIVING}
+    return _file_problems(door) + _index_problems(door, living)
+
+
+def states(door):
+    """Return the content and state of every memory that is stored, forgotten or not."""
     with door.store._connections.reading() as connection:
         ids = [str(UUID(bytes=key)) for (key,) in connection.execute(_ALL_IDS)]
     scope = door.view.scope
@@ -86,14 +91,14 @@ def _states(door):
 
 def _file_problems(door):
     with door.store._connections.reading() as connection:
-        found = [*connection.execute("PRAGMA integrity_check"), *_FINE]
+        found = connection.execute("PRAGMA integrity_check").fetchall()
+        found = [row for row in found if row != ("ok",)]
         found += connection.execute("PRAGMA foreign_key_check").fetchall()
         for check in _CHECKS:
             found += [(check, row) for row in connection.execute(check)]
-    return [] if found == [("ok",)] else [str(row) for row in found if row != ("ok",)]
+    return [str(row) for row in found]
 
 
-_FINE = ()
 _ALL_IDS = "SELECT id FROM agent_memory_entries"
 _CHECKS = (
     # Each entry has the one vector it came with.
@@ -137,6 +142,3 @@ def _write_problems(door):
     door.view.delete(added.id, permanent=True)
     is_gone = added.id not in {hit.id for hit in door.view.search("something written", limit=5)}
     return [] if found == [added.id] and is_gone else ["what is written afterwards is not found"]
-
-
-__all__ = ["USER", "History", "problems"]

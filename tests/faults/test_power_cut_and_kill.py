@@ -21,7 +21,7 @@ def play():
     """Return a function that plays a round and returns how its process ended."""
     paths = [HERE, HERE.parent, *filter(None, sys.path)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))}
-    command = [sys.executable, "-W", "error", HERE / "rounds.py"]
+    command = [sys.executable, "-W", "error", "-X", "faulthandler", HERE / "rounds.py"]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment) as process:
 
@@ -40,7 +40,8 @@ def life(play, folder, seed, rounds, *, synchronous="FULL", kill=False):
     folder.mkdir()
     for number in range(rounds):
         log = folder.with_suffix(f".{number}.log")
-        how = {"kill_after": None, "cut_after": int(10 ** choose.uniform(0, 3.2))}
+        early, late = choose.uniform(1, 150), choose.uniform(150, 4000)  # while opening, or later
+        how = {"kill_after": None, "cut_after": int(choose.choice((early, late)))}
         if kill:
             how = {"kill_after": choose.uniform(0.01, 0.3), "cut_after": None}
         code = play(
@@ -48,13 +49,15 @@ def life(play, folder, seed, rounds, *, synchronous="FULL", kill=False):
             log=str(log),
             seed=seed * 1000 + number,
             workers=choose.randint(1, 4),
-            operations=1000 if kill else choose.randint(0, 30),
+            operations=1000 if kill else choose.randint(0, 60),
             known=dict(choose.sample(sorted(history.known.items()), min(20, len(history.known)))),
             synchronous=synchronous,
             checkpoint_pages=choose.choice((10, 100, 1000)),
             **how,
         )
-        assert code == (KILLED if kill else POWER_CUT)
+        assert code == (KILLED if kill else POWER_CUT), f"seed {seed}, round {number}"
+        for path in folder.glob("*-shm"):
+            path.write_bytes(choose.randbytes(path.stat().st_size))
         history.read(log)
         found.append(problems(folder / "a.db", history))
     return found
