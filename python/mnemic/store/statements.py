@@ -39,6 +39,7 @@ from mnemic.store import filter_sql
 from mnemic.store.records import (
     CHANGEABLE,
     COLUMNS,
+    DAMAGED,
     from_microseconds,
     from_row,
     to_changed,
@@ -119,7 +120,10 @@ def _json_array(rows: Sequence[int]) -> str:
 
 
 def _rows(connection: apsw.Connection, sql: str, values: Sequence[Any]) -> list[Columns]:
-    return connection.execute(sql, tuple(values)).fetchall()
+    try:
+        return connection.execute(sql, tuple(values)).fetchall()
+    except UnicodeDecodeError as error:
+        raise StoreCorruptError(f"a stored text is not UTF-8 ({error}); {DAMAGED}") from error
 
 
 # Reading
@@ -284,7 +288,7 @@ def _batch(
 
 def _vectors(blobs: list[bytes], dim: int) -> NDArray[np.float32]:
     if any(len(blob) != 4 * dim for blob in blobs):
-        raise StoreCorruptError(f"a stored vector has not the recorded {dim} dimensions")
+        raise StoreCorruptError(f"a stored vector has not {dim} dimensions; {DAMAGED}")
     flat = np.frombuffer(b"".join(blobs), dtype="<f4").astype(np.float32, copy=False)
     return flat.reshape(len(blobs), dim)
 
