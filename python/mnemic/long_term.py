@@ -262,11 +262,12 @@ class LongTermMemory:
     ) -> dict[UUID, MemoryEntry]:
         """Return the memories of these ids that a scope has."""
         self._check_license()
-        reading = self._store.get(scope, ids, include_forgotten=include_forgotten)
-        if len(ids) <= _FEW_IDS:
-            found = await reading
-        else:
-            found = await computed(lambda: drive(reading))
+
+        async def read() -> dict[UUID, MemoryEntry]:
+            return await self._store.get(scope, ids, include_forgotten=include_forgotten)
+
+        # Begun where it runs: a call that is cancelled before leaves no coroutine behind.
+        found = await (read() if len(ids) <= _FEW_IDS else computed(lambda: drive(read())))
         for entry in found.values():
             await self._teller.retrieved(entry)
         return found
