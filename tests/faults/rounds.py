@@ -15,13 +15,19 @@ import traceback
 from pathlib import Path
 
 from disk import Disk
-from workload import DOORS, Log, Worker
+from history import inner_problems
+from workload import DOORS, Log, PlainDoor, Worker
 
 FAILED = 3
 
 
-def write(folder, log, seed, workers, operations, known, synchronous, checkpoint_pages):
-    """Let workers write to the folder's file until they are done, then close it."""
+def write(
+    *, folder, log, seed, workers, operations, known, synchronous, checkpoint_pages, others=0
+):
+    """Let workers write to the folder's file until they are done, then close it.
+
+    With `others`, wait until as many processes are done, and hold each index against the store.
+    """
     path, notes = Path(folder) / "a.db", Log(log)
     doors = [DOORS[("plain", "async")[at % 2]](path) for at in range(workers)]
     for door in doors:
@@ -40,8 +46,22 @@ def write(folder, log, seed, workers, operations, known, synchronous, checkpoint
         thread.start()
     for thread in threads:
         thread.join()
+    if others:
+        _wait_for(Path(folder), others)
+        for door in doors:
+            if isinstance(door, PlainDoor) and (wrong := inner_problems(door)):
+                notes.note(wrong=wrong)
     for door in doors:
         door.close()
+
+
+def _wait_for(folder, others):
+    (folder / f"{os.getpid()}.done").touch()
+    deadline = time.monotonic() + 120
+    while len(list(folder.glob("*.done"))) < others:
+        if time.monotonic() > deadline:
+            raise TimeoutError
+        time.sleep(0.005)
 
 
 def _guarded(worker, operations):

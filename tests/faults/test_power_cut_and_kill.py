@@ -1,17 +1,13 @@
 """Every acknowledged write outlives its process and the power, and none is there by halves."""
 
-import json
 import os
 import random
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from disk import POWER_CUT
 from history import History, problems
+from playing import player
 
-HERE = Path(__file__).parent
 ROUNDS = int(os.environ.get("MNEMIC_TORTURE_ROUNDS", "0"))
 KILLED = -9
 
@@ -19,19 +15,13 @@ KILLED = -9
 @pytest.fixture(scope="module")
 def play():
     """Return a function that plays a round and returns how its process ended."""
-    paths = [HERE, HERE.parent, *filter(None, sys.path)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))}
-    command = [sys.executable, "-W", "error", "-X", "faulthandler", HERE / "rounds.py"]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment) as process:
+    with player() as (begin, end):
 
         def played(**what):
-            process.stdin.write(json.dumps(what).encode() + b"\n")
-            process.stdin.flush()
-            return int(process.stdout.readline())
+            begin(**what)
+            return end()
 
         yield played
-        process.stdin.close()
 
 
 def life(play, folder, seed, rounds, *, synchronous="FULL", kill=False):

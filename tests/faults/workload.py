@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import random
+import time
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -148,8 +149,9 @@ class Worker:
         self.number += 1
         key = f"{self.name}-{self.number}"
         self.log.note(begin=key, kind=kind, outcome=outcome)
+        begun = time.monotonic()
         act()
-        self.log.note(done=key)
+        self.log.note(done=key, took=time.monotonic() - begun)
         self.known.update({entry_id: tuple(state) for entry_id, state in outcome.items()})
 
     def _new(self):
