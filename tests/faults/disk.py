@@ -42,7 +42,7 @@ class Disk:
         self.left = cut_after
         self.seen = {}
         self.unsynced = {}
-        self.names = set(os.listdir(folder))
+        self.names = self.names_now()
         self.deleted = {}
         self.vfs = _Vfs(self)
 
@@ -51,8 +51,11 @@ class Disk:
         if self.left == 0:
             self.cut()
 
+    def names_now(self):
+        return {path.name for path in self.folder.iterdir()}
+
     def sync_names(self):
-        self.names = set(os.listdir(self.folder))
+        self.names = self.names_now()
         self.deleted.clear()
 
     def forget(self, path):
@@ -83,16 +86,16 @@ class Disk:
             for start, sector in _sectors(offset, data):
                 if self.random.random() < share:
                     put(content, start, sector)
-                elif start >= len(content) and self.random.random() < 0.1:  # noqa: PLR2004
+                elif start >= len(content) and self.random.random() < 0.1:
                     put(content, start, self.random.randbytes(len(sector)))
         return bytes(content)
 
     def _cut_names(self):
-        for name in set(os.listdir(self.folder)) - self.names:
-            if self.random.random() < 0.5:  # noqa: PLR2004 - made, and not synced
+        for name in self.names_now() - self.names:
+            if self.random.random() < 0.5:
                 (self.folder / name).unlink()
         for path, content in self.deleted.items():
-            if self.random.random() < 0.5:  # noqa: PLR2004 - deleted, and not synced
+            if self.random.random() < 0.5:
                 Path(path).write_bytes(content)
 
 

@@ -102,15 +102,22 @@ def _file_problems(door):
 _ALL_IDS = "SELECT id FROM agent_memory_entries"
 _CHECKS = (
     # Each entry has the one vector it came with.
-    "SELECT row FROM agent_memory_entries AS e WHERE (SELECT count(*) FROM agent_memory_embeddings "
-    "WHERE entry_row = e.row) <> 1",
+    """
+    SELECT row FROM agent_memory_entries AS e WHERE
+    (SELECT count(*) FROM agent_memory_embeddings WHERE entry_row = e.row) <> 1
+    """,
     # The agent's bytes are those of its contents.
-    "SELECT used_bytes FROM agent_memory_agents AS a WHERE used_bytes <> (SELECT "
-    "ifnull(sum(octet_length(content)), 0) FROM agent_memory_entries WHERE agent_id = a.agent_id)",
+    """
+    SELECT used_bytes FROM agent_memory_agents AS a WHERE used_bytes <>
+    (SELECT ifnull(sum(octet_length(content)), 0)
+     FROM agent_memory_entries WHERE agent_id = a.agent_id)
+    """,
     # Changes are numbered without a gap, up to the agent's last.
-    "SELECT seq FROM agent_memory_agents AS a WHERE seq <> (SELECT count(*) FROM "
-    "agent_memory_changes WHERE agent_id = a.agent_id) OR seq <> (SELECT max(seq) FROM "
-    "agent_memory_changes WHERE agent_id = a.agent_id)",
+    """
+    SELECT seq FROM agent_memory_agents AS a WHERE
+    seq <> (SELECT count(*) FROM agent_memory_changes WHERE agent_id = a.agent_id) OR
+    seq <> (SELECT max(seq) FROM agent_memory_changes WHERE agent_id = a.agent_id)
+    """,
 )
 
 
@@ -129,9 +136,11 @@ def _index_problems(door, living):
         wrong += [
             f"{key}: score {scores.get(key)}, expected {expected.get(key)}"
             for key in scores.keys() | expected.keys()
-            if abs(scores.get(key, 9) - expected.get(key, -9)) > 1e-5  # noqa: PLR2004
+            if abs(scores.get(key, 9) - expected.get(key, -9)) > 1e-5
         ]
-        wrong += [f"{hit.id}: content differs" for hit in hits if hit.content != living[str(hit.id)]]
+        wrong += [
+            f"{hit.id}: content differs" for hit in hits if hit.content != living[str(hit.id)]
+        ]
     return wrong
 
 

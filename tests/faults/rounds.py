@@ -32,7 +32,8 @@ def write(
     doors = [DOORS[("plain", "async")[at % 2]](path) for at in range(workers)]
     for door in doors:
         with door.store._connections.writing() as connection:
-            connection.pragma("synchronous", synchronous)
+            if synchronous:
+                connection.pragma("synchronous", synchronous)
             connection.pragma("wal_autocheckpoint", checkpoint_pages)
     shares = [dict(list(known.items())[at::workers]) for at in range(workers)]
     threads = [

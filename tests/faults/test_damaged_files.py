@@ -57,12 +57,12 @@ def test_a_page_of_rubbish_is_harmless_or_refused(tmp_path, whole, choose):
 
 def test_a_lost_sector_is_harmless_or_refused(tmp_path, whole, choose):
     data, ids, expected = whole
-    starts = [at for at in range(0, len(data), 512) if ROUNDS or choose.random() < 0.3]
+    starts = [at for at in range(0, len(data), 512) if ROUNDS or choose.random() < 0.15]
     damaged = (replaced(data, at, bytes(512)) for at in starts)
     outcomes = tally(tmp_path / "a.db", damaged, ids, expected)
     wrong = sum(outcomes.values()) - outcomes["right"] - outcomes["refused"]
     assert wrong <= 0.1 * sum(outcomes.values()), outcomes  # vectors of zeros, lost index pages
-    assert outcomes["refused"] > 20
+    assert outcomes["refused"] > 10
 
 
 def test_a_file_cut_anywhere_is_refused(tmp_path, whole, choose):
@@ -77,13 +77,16 @@ def test_a_file_cut_anywhere_is_refused(tmp_path, whole, choose):
 
 def test_changed_bytes_give_answers_or_a_typed_error_and_nothing_else(tmp_path, whole, choose):
     data, ids, expected = whole
-    places = [(at, choose.randrange(PAGE)) for at in pages(data) for _ in range(2 + ROUNDS)]
+    places = [(at, choose.randrange(PAGE)) for at in pages(data) for _ in range(1 + ROUNDS)]
     # The header of the file, and of each page, is what SQLite trusts most.
     places += [(0, at) for at in range(0, 110, 1 if ROUNDS else 5)]
     places += [(at, choose.randrange(12)) for at in pages(data)]
     damaged = (replaced(data, at + offset, choose.randbytes(1)) for at, offset in places)
     outcomes = tally(tmp_path / "a.db", damaged, ids, expected)
-    assert sum(outcomes.values()) == len(places)
+    assert {outcome for outcome in outcomes if not outcome.startswith("wrong ")} == {
+        "right",
+        "refused",
+    }
     assert outcomes["refused"] > 10
 
 
@@ -99,7 +102,7 @@ def test_a_file_that_is_not_damaged_gives_the_right_answers(tmp_path, whole):
 def test_a_damaged_log_gives_the_memories_before_the_damage_and_no_half_ones(tmp_path, choose, how):
     data, log, ids = with_log(tmp_path / "made.db")
     path, seen = tmp_path / "a.db", set()
-    for _ in range(25 + ROUNDS):
+    for _ in range(12 + ROUNDS):
         at = choose.randrange(len(log))
         damaged = {
             "rubbish": replaced(log, at, choose.randbytes(min(5000, len(log) - at))),
@@ -118,7 +121,7 @@ def test_a_damaged_log_gives_the_memories_before_the_damage_and_no_half_ones(tmp
             assert memory.count(user_id=USER) == len(found) + 1
         seen.add(len(found))
         path.unlink()
-    assert len(seen) > 5
+    assert len(seen) > 4
 
 
 def test_the_log_of_another_file_is_passed_over(tmp_path, whole):

@@ -84,7 +84,7 @@ def points():
     number = 1
     while True:
         yield number
-        number += 1 if ROUNDS else 1 + number // 4
+        number += 1 if ROUNDS else 1 + number // 2
 
 
 def after(before, outcome):
@@ -169,7 +169,7 @@ def test_a_file_that_cannot_be_made_for_a_failing_disk_can_be_made_afterwards(
         if not failed:
             break
     assert number > 20
-    assert os.listdir(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_that_cannot_be_made_at_all_is_a_typed_error(tmp_path, monkeypatch):
@@ -206,7 +206,7 @@ def readings(door, key):
     return {
         "get": lambda: door.content(key),
         "search": lambda: door.found("red sofa"),
-        "count": lambda: door.view.count(),
+        "count": door.view.count,
         "stats": lambda: door.memory.stats().active_entries,
         "filter": lambda: len(
             drive(door.memory._long_term.search_by_filter(MemoryFilter(), user_id=USER))

@@ -28,9 +28,9 @@ def test_processes_with_mixed_loads_lose_nothing_and_agree_in_the_end(tmp_path):
                 log=str(logs[number]),
                 seed=number,
                 workers=2,
-                operations=60 + 20 * min(ROUNDS, 100),
+                operations=40 + 20 * min(ROUNDS, 100),
                 known={},
-                synchronous="FULL",
+                synchronous=None,
                 checkpoint_pages=1000,
                 others=PROCESSES,
                 kill_after=None,
@@ -42,7 +42,7 @@ def test_processes_with_mixed_loads_lose_nothing_and_agree_in_the_end(tmp_path):
         notes += [json.loads(line) for line in Path(log).read_text().splitlines()]
     assert [note for note in notes if "wrong" in note] == []
     assert max(note["took"] for note in notes if "took" in note) < BUSY_MILLISECONDS / 1000
-    assert sum("done" in note for note in notes) > 300
+    assert sum("done" in note for note in notes) > 200
     assert sum("begin" in note for note in notes) == sum("done" in note for note in notes)
     assert problems(folder / "a.db", history) == []
 
@@ -50,7 +50,7 @@ def test_processes_with_mixed_loads_lose_nothing_and_agree_in_the_end(tmp_path):
 def test_two_processes_see_each_others_writes_and_deletions_turn_by_turn(tmp_path):
     path = tmp_path / "a.db"
     with Memory(path, embedder=WordEmbedder()) as memory, child("answering.py", path) as other:
-        for turn in range(40 + 10 * ROUNDS):
+        for turn in range(25 + 10 * ROUNDS):
             content = f"question {turn} w{turn}"
             asked = memory.add(content)
             other.stdin.write(f"{content}\n".encode())

@@ -160,8 +160,17 @@ def test_metadata_that_json_cannot_hold_is_refused(door, value):
     assert door.count() == 0
 
 
-@pytest.mark.parametrize("field", ["user_id", "project_id", "session_id", "role", "category"])
-@pytest.mark.parametrize("value", ["", "a\0b", "\ud800", "line\nbreak", 5])
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("user_id", ""),
+        ("user_id", "a\0b"),
+        ("project_id", "\ud800"),
+        ("session_id", "line\nbreak"),
+        ("role", 5),
+        ("category", ""),
+    ],
+)
 def test_a_name_that_is_none_is_refused_with_the_name_of_its_field(door, field, value):
     with pytest.raises(InvalidArgumentError, match=field):
         door.store(content="odd", **{field: value})

@@ -9,6 +9,9 @@ from history import History, problems
 from playing import player
 
 ROUNDS = int(os.environ.get("MNEMIC_TORTURE_ROUNDS", "0"))
+LENGTH = 10 if ROUNDS else 6
+"""How often one file is cut off."""
+
 KILLED = -9
 
 
@@ -24,7 +27,7 @@ def play():
         yield played
 
 
-def life(play, folder, seed, rounds, *, synchronous="FULL", kill=False):
+def life(play, folder, seed, rounds, *, synchronous=None, kill=False):
     """Play rounds on one file, each ended by force; return what was wrong after each."""
     choose, history, found = random.Random(seed), History(), []  # noqa: S311 - not a secret
     folder.mkdir()
@@ -55,8 +58,8 @@ def life(play, folder, seed, rounds, *, synchronous="FULL", kill=False):
 
 def test_every_acknowledged_write_outlives_a_power_cut_and_none_is_there_by_halves(play, tmp_path):
     for seed in range(2 + ROUNDS // 10):
-        found = life(play, tmp_path / f"life{seed}", seed, 10)
-        assert found == [[]] * 10, f"seed {seed}"
+        found = life(play, tmp_path / f"life{seed}", seed, LENGTH)
+        assert found == [[]] * LENGTH, f"seed {seed}"
 
 
 def test_the_cut_loses_acknowledged_writes_where_commits_are_not_synced(play, tmp_path):
@@ -73,5 +76,5 @@ def test_the_cut_loses_acknowledged_writes_where_commits_are_not_synced(play, tm
 
 def test_every_acknowledged_write_outlives_a_kill_and_none_is_there_by_halves(play, tmp_path):
     for seed in range(1 + ROUNDS // 10):
-        found = life(play, tmp_path / f"life{seed}", seed, 10, kill=True)
-        assert found == [[]] * 10, f"seed {seed}"
+        found = life(play, tmp_path / f"life{seed}", seed, LENGTH, kill=True)
+        assert found == [[]] * LENGTH, f"seed {seed}"
