@@ -54,6 +54,11 @@ test-rust: ## tests of the core crate
 test-python: $(TOOLS) ## tests of the package
 	$(BIN)/python -m pytest
 
+.PHONY: torture
+torture: export MNEMIC_TORTURE_ROUNDS ?= 100
+torture: $(TOOLS) ## power cuts, kills, failing disks, damage and cancellation, at length
+	$(BIN)/python -m pytest tests/faults --timeout 3600
+
 .PHONY: check
 check: lint test ## format, lint, types, stubs, import floors, tests
 

@@ -189,9 +189,11 @@ class Repository:
         """Return the memories of these ids that a scope has, and count that as an access."""
         self._check_license()
         begun, now = time.perf_counter(), self.now()
+        # Coroutines of the store begin where they run: a call that is cancelled leaves none behind.
         if include_forgotten:
-            reading = self._store.get(scope, ids, now=now, include_forgotten=True)
-            found = await computed(lambda: drive(reading))
+            found = await computed(
+                lambda: drive(self._store.get(scope, ids, now=now, include_forgotten=True))
+            )
         elif len(ids) <= _FEW_IDS:
             found = self._cache.get(scope, ids, now)
         else:
@@ -232,8 +234,7 @@ class Repository:
         now = self.now()
         await self._store.write_accesses()
         # Filters may look at every memory of the agent.
-        reading = self._store.matching(scope, expression, page, now=now)
-        return await computed(lambda: drive(reading))
+        return await computed(lambda: drive(self._store.matching(scope, expression, page, now=now)))
 
     async def page(
         self,
@@ -253,10 +254,18 @@ class Repository:
             include_forgotten = include_forgotten or wanted.include_forgotten
         now = self.now()
         await self._store.write_accesses()
-        reading = self._store.page(
-            scope, expression, after, limit + 1, now=now, include_forgotten=include_forgotten
+        entries = await computed(
+            lambda: drive(
+                self._store.page(
+                    scope,
+                    expression,
+                    after,
+                    limit + 1,
+                    now=now,
+                    include_forgotten=include_forgotten,
+                )
+            )
         )
-        entries = await computed(lambda: drive(reading))
         shown = tuple(entries[:limit])
         return MemoryPage(shown, _cursor(shown[-1]) if len(entries) > limit else None)
 
@@ -406,8 +415,8 @@ class Repository:
     async def stats(self) -> LongTermMemoryStats:
         """Return what the agent's memory holds, all users together."""
         self._check_license()
-        reading = self._store.stats(self.agent_id, now=self.now())
-        stored = await computed(lambda: drive(reading))
+        now = self.now()
+        stored = await computed(lambda: drive(self._store.stats(self.agent_id, now=now)))
         embedder = self._embedder
         return msgspec.structs.replace(
             stored,

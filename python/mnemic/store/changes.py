@@ -15,6 +15,7 @@ from mnemic.errors import (
 from mnemic.licensing import Quota
 from mnemic.model import RowBatch, RowFacts
 from mnemic.store.base import Position
+from mnemic.store.records import DAMAGED
 from mnemic.store.sql import BY_ROW, Columns, fetched, run_all
 
 Model: TypeAlias = tuple[str, int]
@@ -167,7 +168,7 @@ def _vectors(blobs: list[bytes], dim: int) -> NDArray[np.float32]:
 
 def _vector(blob: bytes, dim: int) -> NDArray[np.float32]:
     if len(blob) != 4 * dim:
-        raise StoreCorruptError(f"a stored vector has not the recorded {dim} dimensions")
+        raise StoreCorruptError(f"a stored vector has not {dim} dimensions; {DAMAGED}")
     return np.frombuffer(blob, dtype="<f4")
 
 

@@ -10,7 +10,10 @@ import msgspec
 import numpy as np
 
 from mnemic._core import fingerprint_digests
+from mnemic.errors import StoreCorruptError
 from mnemic.model import MemoryEntry, MemoryStatus, MemoryType, RowFacts
+
+DAMAGED = "the file is damaged; keep it, and restore a backup"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -118,7 +121,22 @@ def facts_of(row: int, columns: Sequence[Any]) -> RowFacts:
 
 
 def from_row(columns: Sequence[Any]) -> MemoryEntry:
-    """Return the entry that `to_row` took apart, without its embedding."""
+    """Return the entry that `to_row` took apart, without its embedding.
+
+    Raises:
+        StoreCorruptError: If no entry can have been stored so: the file is damaged. A content that
+            was changed into other text cannot be told.
+    """
+    try:
+        entry = _from_row(columns)
+    except (ArithmeticError, LookupError, TypeError, ValueError, msgspec.DecodeError) as error:
+        raise StoreCorruptError(f"a stored memory cannot be read ({error}); {DAMAGED}") from error
+    if "\0" in entry.content:  # what a lost sector reads as, and what is never stored
+        raise StoreCorruptError(f"memory {entry.id} has lost a part of its content; {DAMAGED}")
+    return entry
+
+
+def _from_row(columns: Sequence[Any]) -> MemoryEntry:
     (
         agent_id, entry_id, user_id, project_id, session_id, memory_type, status, importance,
         created_at, updated_at, last_accessed_at, access_count, forgotten_at, expires_at, role,

@@ -10,9 +10,10 @@ from typing import Any, TypeAlias
 import apsw
 import msgspec
 
+from mnemic.errors import StoreCorruptError
 from mnemic.model import Scope
 from mnemic.store import filter_sql
-from mnemic.store.records import fingerprint
+from mnemic.store.records import DAMAGED, fingerprint
 
 Columns: TypeAlias = tuple[Any, ...]
 Condition: TypeAlias = tuple[str, list[Any]]
@@ -55,7 +56,10 @@ def json_array(rows: Sequence[int]) -> str:
 
 def fetched(connection: apsw.Connection, sql: str, values: Sequence[Any]) -> list[Columns]:
     """Run a statement; return all its rows."""
-    return connection.execute(sql, tuple(values)).fetchall()
+    try:
+        return connection.execute(sql, tuple(values)).fetchall()
+    except UnicodeDecodeError as error:
+        raise StoreCorruptError(f"a stored text is not UTF-8 ({error}); {DAMAGED}") from error
 
 
 def run_all(connection: apsw.Connection, sql: str, values: Sequence[Columns]) -> None:

@@ -27,7 +27,7 @@ from mnemic.model import (
     RowBatch,
     Scope,
 )
-from mnemic.store import changes, links, reads, writes
+from mnemic.store import changes, forks, links, reads, writes
 from mnemic.store.accesses import PendingAccesses
 from mnemic.store.base import Direction, Place, Position, Stored, StoredEntry
 from mnemic.store.connections import Connections, typed_errors
@@ -50,17 +50,20 @@ class SqliteStore:
 
     Raises:
         StoreFileError: If the path cannot be used or holds something else.
+        StoreError: If it was open when this process was forked off.
         SchemaVersionError: If a newer mnemic wrote the file.
         StoreCorruptError: If the file is damaged.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fsdecode(path)
+        forks.check_not_inherited(self.path)
         self._connections = Connections(self.path)
+        number = forks.note_open(self.path)
         self._writer = Writer(self._connections)
         self._accesses = PendingAccesses()
         # Runs at `close`, or when the store is collected, or at exit, whichever comes first.
-        self._close = weakref.finalize(self, _close, self._writer, self._connections)
+        self._close = weakref.finalize(self, _close, self._writer, self._connections, number)
 
     async def add(
         self,
@@ -332,9 +335,10 @@ def _one_moment(connection: apsw.Connection) -> Generator[None, None, None]:
             connection.execute("COMMIT")
 
 
-def _close(writer: Writer, connections: Connections) -> None:
+def _close(writer: Writer, connections: Connections, number: int) -> None:
     if writer.close():
         connections.close()
+        forks.note_closed(number)
 
 
 def _model_of(entries: Sequence[MemoryEntry]) -> tuple[str, int] | None:

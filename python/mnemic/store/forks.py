@@ -1,0 +1,57 @@
+"""Files that were open when this process was forked off: SQLite cannot open them again here.
+
+SQLite keeps one note per file of the locks that the process holds, found by device and inode. A
+fork copies the notes and not the locks (POSIX), so a connection that is opened on such a file
+believes that the file is locked. The parent, closing last as far as it can see, then takes the log
+away, and with it what the child has written.
+"""
+
+import itertools
+import os
+
+from mnemic.errors import StoreError
+
+_File = tuple[int, int]
+
+_numbers = itertools.count()
+_open: dict[int, _File] = {}
+_inherited: set[_File] = set()
+
+
+def check_not_inherited(path: str) -> None:
+    """Raise a typed error if the file was open when this process was forked off."""
+    if _inherited and _file(path) in _inherited:
+        raise StoreError(
+            f"{path}: it was open when this process was forked, and cannot be opened again here; "
+            "open it after forking, or start the process with 'spawn'"
+        )
+
+
+def note_open(path: str) -> int:
+    """Note that this process has opened a file; return a number for `note_closed`."""
+    number, file = next(_numbers), _file(path)
+    if file is not None:
+        _open[number] = file
+    return number
+
+
+def note_closed(number: int) -> None:
+    """Note that this process has let go of what was noted under this number."""
+    _open.pop(number, None)
+
+
+def _file(path: str) -> _File | None:
+    try:
+        status = os.stat(path)  # noqa: PTH116 - pathlib is slow to import
+    except (OSError, ValueError):  # none such, or ":memory:"
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _inherit() -> None:
+    _inherited.update(_open.values())
+    _open.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_inherit)

@@ -1,0 +1,153 @@
+"""What a file must hold after a workload that ended anyhow: every state that its log allows."""
+
+import json
+from pathlib import Path
+from uuid import UUID
+
+import numpy as np
+from word_embedder import WordEmbedder
+from workload import FORGOTTEN, GONE, LIVING, PlainDoor
+
+from mnemic.waiting import drive
+
+_ABSENT = (None, GONE)
+
+
+class History:
+    """The states each memory may be in, by what was begun and what was acknowledged."""
+
+    def __init__(self):
+        self.possible = {}
+        self.groups = []
+
+    def read(self, log):
+        """Take in what a workload noted; a last line cut short was not acknowledged."""
+        if not Path(log).exists():
+            return
+        notes = [json.loads(line) for line in Path(log).read_text().splitlines()]
+        done = {note["done"] for note in notes if "done" in note}
+        for note in notes:
+            if "begin" in note:
+                self._take(note, is_done=note["begin"] in done)
+
+    def _take(self, note, *, is_done):
+        before = {key: self.possible.get(key, {_ABSENT}) for key in note["outcome"]}
+        for key, state in note["outcome"].items():
+            after = {tuple(state)}
+            self.possible[key] = after if is_done else before[key] | after
+        if not is_done:
+            self.groups.append({key: tuple(state) for key, state in note["outcome"].items()})
+
+    def settle(self, actual):
+        """Say what is wrong with the states found, and hold to them from now on."""
+        wrong = [
+            f"{key}: found {actual.get(key, _ABSENT)}, possible {states}"
+            for key, states in self.possible.items()
+            if actual.get(key, _ABSENT) not in states
+        ]
+        wrong += [f"{key}: never written" for key in actual.keys() - self.possible.keys()]
+        for group in self.groups:
+            happened = {actual.get(key, _ABSENT) == state for key, state in group.items()}
+            if len(happened) > 1:
+                wrong.append(f"half of a call happened: {group}")
+        self.groups = []
+        self.possible = {key: {actual.get(key, _ABSENT)} for key in self.possible}
+        return wrong
+
+    @property
+    def known(self):
+        """What is there, as a worker takes it over."""
+        states = ((key, next(iter(states))) for key, states in self.possible.items())
+        return {key: state for key, state in states if state != _ABSENT}
+
+
+def problems(path, history):
+    """Open a file, hold it against a history, and return everything that is wrong with it."""
+    door = PlainDoor(path)
+    try:
+        wrong = history.settle(states(door))
+        return wrong + inner_problems(door) + _write_problems(door)
+    finally:
+        door.close()
+
+
+def inner_problems(door):
+    """Return what in an open file, or between it and its index, does not agree."""
+    living = {key: text for key, (text, state) in states(door).items() if state == LIVING}
+    return _file_problems(door) + _index_problems(door, living)
+
+
+def states(door):
+    """Return the content and state of every memory that is stored, forgotten or not."""
+    with door.store._connections.reading() as connection:
+        ids = [str(UUID(bytes=key)) for (key,) in connection.execute(_ALL_IDS)]
+    scope = door.view.scope
+    found = drive(door.store.get(scope, [UUID(key) for key in ids], include_forgotten=True))
+    return {
+        str(key): (entry.content, FORGOTTEN if entry.is_forgotten else LIVING)
+        for key, entry in found.items()
+    }
+
+
+def _file_problems(door):
+    with door.store._connections.reading() as connection:
+        found = connection.execute("PRAGMA integrity_check").fetchall()
+        found = [row for row in found if row != ("ok",)]
+        found += connection.execute("PRAGMA foreign_key_check").fetchall()
+        for check in _CHECKS:
+            found += [(check, row) for row in connection.execute(check)]
+    return [str(row) for row in found]
+
+
+_ALL_IDS = "SELECT id FROM agent_memory_entries"
+_CHECKS = (
+    # Each entry has the one vector it came with.
+    """
+    SELECT row FROM agent_memory_entries AS e WHERE
+    (SELECT count(*) FROM agent_memory_embeddings WHERE entry_row = e.row) <> 1
+    """,
+    # The agent's bytes are those of its contents.
+    """
+    SELECT used_bytes FROM agent_memory_agents AS a WHERE used_bytes <>
+    (SELECT ifnull(sum(octet_length(content)), 0)
+     FROM agent_memory_entries WHERE agent_id = a.agent_id)
+    """,
+    # Changes are numbered without a gap, up to the agent's last.
+    """
+    SELECT seq FROM agent_memory_agents AS a WHERE
+    seq <> (SELECT count(*) FROM agent_memory_changes WHERE agent_id = a.agent_id) OR
+    seq <> (SELECT max(seq) FROM agent_memory_changes WHERE agent_id = a.agent_id)
+    """,
+)
+
+
+def _index_problems(door, living):
+    """Hold what searching finds against the texts that are stored, ids and scores."""
+    wrong = [] if door.view.count() == len(living) else [f"count is {door.view.count()}"]
+    if not living:
+        return wrong
+    texts = list(living.values())
+    vectors = WordEmbedder().embed(texts).astype(np.float64)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    for at in {0, len(texts) // 2, len(texts) - 1}:
+        hits = door.view.search(texts[at], limit=len(living) + 5)
+        scores = {str(hit.id): hit.score for hit in hits}
+        expected = dict(zip(living, vectors @ vectors[at], strict=True))
+        wrong += [
+            f"{key}: score {scores.get(key)}, expected {expected.get(key)}"
+            for key in scores.keys() | expected.keys()
+            if abs(scores.get(key, 9) - expected.get(key, -9)) > 1e-5
+        ]
+        wrong += [
+            f"{hit.id}: content differs" for hit in hits if hit.content != living[str(hit.id)]
+        ]
+    return wrong
+
+
+def _write_problems(door):
+    """Write, find, and delete again, leaving nothing behind."""
+    added = door.view.add("something written afterwards")
+    found = [hit.id for hit in door.view.search("something written afterwards", limit=1)]
+    door.view.delete(added.id, permanent=True)
+    is_gone = added.id not in {hit.id for hit in door.view.search("something written", limit=5)}
+    return [] if found == [added.id] and is_gone else ["what is written afterwards is not found"]

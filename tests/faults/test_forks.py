@@ -1,0 +1,132 @@
+"""What a forked process may do with a memory that its parent had open: nothing, and it is told."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+PATHS = [Path(__file__).parent, Path(__file__).parent.parent]
+
+PROGRAM = """
+import asyncio, os, sys
+from mnemic.errors import StoreError
+from mnemic.long_term import LongTermMemory
+from mnemic.memory import Memory
+from word_embedder import WordEmbedder
+
+path = sys.argv[1]
+
+def refused(call):
+    try:
+        call()
+    except StoreError as error:
+        assert "fork" in str(error), error
+    else:
+        raise AssertionError("not refused")
+
+def in_child(act):
+    child = os.fork()
+    if child == 0:
+        try:
+            act()
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+            os._exit(3)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+def opened(**options):
+    return Memory(path, embedder=WordEmbedder(), **options)
+"""
+
+
+def run(body, path):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [*PATHS, *sys.path]))}
+    # A fork beside the writer's thread is what is tested, and what Python 3.12 warns of.
+    command = [sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning"]
+    subprocess.run(
+        [*command, "-c", PROGRAM + body, str(path)], env=environment, check=True, timeout=60
+    )
+
+
+def test_every_call_on_a_memory_opened_before_a_fork_is_refused_and_the_parents_still_works(
+    tmp_path,
+):
+    body = """
+memory = opened()
+added = memory.add("from the parent")
+def act():
+    refused(lambda: memory.add("x"))
+    refused(lambda: memory.add_many(["x", "y"]))
+    refused(lambda: memory.search("parent"))
+    refused(lambda: memory.get(added.id))
+    refused(lambda: memory.update(added.id, content="x"))
+    refused(lambda: memory.delete(added.id))
+    refused(lambda: memory.restore(added.id))
+    refused(lambda: memory.count())
+    memory.close()
+in_child(act)
+memory.add("afterwards")
+assert memory.count() == 2
+memory.close()
+assert os.listdir(os.path.dirname(path)) == ["a.db"]
+"""
+    run(body, tmp_path / "a.db")
+
+
+def test_the_asynchronous_door_is_refused_after_a_fork_too(tmp_path):
+    body = """
+memory = asyncio.run(LongTermMemory.open(path, embedder=WordEmbedder()))
+def act():
+    refused(lambda: asyncio.run(memory.count()))
+    refused(lambda: asyncio.run(memory.search_semantic("x")))
+    asyncio.run(memory.close())
+in_child(act)
+assert asyncio.run(memory.count()) == 0
+asyncio.run(memory.close())
+"""
+    run(body, tmp_path / "a.db")
+
+
+def test_a_file_that_was_open_at_the_fork_is_not_opened_again_where_writes_would_be_lost(tmp_path):
+    body = """
+memory = opened()
+memory.add("from the parent")
+link = path + ".link"
+os.symlink(path, link)
+def act():
+    refused(opened)
+    refused(lambda: opened(agent_id="other"))
+    refused(lambda: Memory(link, embedder=WordEmbedder()))
+    memory.close()
+    refused(opened)
+    Memory(path + ".other", embedder=WordEmbedder()).close()
+    Memory(":memory:", embedder=WordEmbedder()).close()
+    in_child(lambda: refused(opened))
+in_child(act)
+assert memory.count() == 1
+memory.close()
+"""
+    run(body, tmp_path / "a.db")
+
+
+def test_a_file_that_was_closed_before_the_fork_or_is_opened_after_it_is_shared(tmp_path):
+    body = """
+memory = opened()
+memory.add("from the parent")
+memory.close()
+def act():
+    child = opened()
+    child.add("from the child")
+    assert child.count() == 2
+    child.close()
+in_child(act)
+memory = opened()
+assert memory.count() == 2
+memory.close()
+"""
+    run(body, tmp_path / "a.db")
