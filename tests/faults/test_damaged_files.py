@@ -150,7 +150,7 @@ def test_a_value_that_cannot_have_been_stored_is_reported_as_damage(tmp_path, co
     path = tmp_path / "a.db"
     with Memory(path, embedder=WordEmbedder()) as memory:
         added = memory.add("a memory", tags=["t"])
-        with memory._long_term._store._connections.writing() as connection:
+        with memory._repository._store._connections.writing() as connection:
             cast = "CAST(? AS TEXT)" if column == "content" else "?"
             sql = f"UPDATE agent_memory_entries SET {column} = {cast}"  # noqa: S608 - constants
             connection.execute(sql, (value,))

@@ -224,7 +224,7 @@ def test_a_read_that_meets_a_failing_disk_is_a_typed_error_and_works_afterwards(
     expected = readings(first, key)[name]()
     for number in points():
         door = PlainDoor(path)
-        door.memory._long_term._store._connections._idle.clear()  # so that nothing is cached
+        door.memory._repository._store._connections._idle.clear()  # so that nothing is cached
         failing_reads.fail(number, EIO)
         error = None
         try:

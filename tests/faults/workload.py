@@ -34,7 +34,7 @@ class PlainDoor:
     def __init__(self, path):
         self.memory = Memory(path, embedder=WordEmbedder())
         self.view = self.memory.scoped(user_id=USER)
-        self.store = self.memory._long_term._store
+        self.store = self.memory._repository._store
 
     def add(self, entry_id, content):
         self.view.add(content, id=entry_id)
