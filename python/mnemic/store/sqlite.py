@@ -25,10 +25,12 @@ from mnemic.model import (
     Scope,
 )
 from mnemic.store import statements
+from mnemic.store.backup import backup_to
 from mnemic.store.connections import Connections, typed_errors
 from mnemic.store.records import to_microseconds, to_row
+from mnemic.store.url import path_of
 from mnemic.store.writer import Writer
-from mnemic.waiting import Settled
+from mnemic.waiting import Settled, computed
 
 Result = TypeVar("Result")
 
@@ -41,7 +43,9 @@ class SqliteStore:
     Methods may be called from any thread and from any event loop.
 
     Args:
-        path: A file, made if there is none (mode 0600), or ":memory:".
+        path: A file, made if there is none (mode 0600), or ":memory:"; or a URL, see `path_of`.
+        read_only: Whether nothing of the file may change. Then it must be there, and every write is
+            a `ReadOnlyError`. What other processes write is seen.
 
     Raises:
         StoreFileError: If the path cannot be used or holds something else.
@@ -49,9 +53,9 @@ class SqliteStore:
         StoreCorruptError: If the file is damaged.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = os.fsdecode(path)
-        self._connections = Connections(self.path)
+    def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:
+        self.path = path_of(path)
+        self._connections = Connections(self.path, read_only=read_only)
         self._writer = Writer(self._connections)
         # Runs at `close`, or when the store is collected, or at exit, whichever comes first.
         self._close = weakref.finalize(self, _close, self._writer, self._connections)
@@ -180,6 +184,20 @@ class SqliteStore:
         with self._reading() as connection, _one_moment(connection):
             return statements.rows_since(connection, agent_id, (model, dim), seq)
 
+    async def erase(self) -> bool:
+        """Remove what was deleted from the file and its log; return whether nothing is left (C175).
+
+        Somebody who reads at this moment may keep the log from being emptied, and so may a backup
+        that is being made. Then it is tried again after later writes, and by whoever closes the
+        file last. The change table keeps the ids of deleted entries, and nothing else of them.
+        """
+        return await computed(self._connections.erase)
+
+    async def backup(self, target: str | os.PathLike[str]) -> None:
+        """Copy everything, as of one moment, to a new file of mode 0600; see `backup_to`."""
+        path = path_of(target)
+        await computed(lambda: backup_to(self._connections, path))
+
     async def close(self) -> None:
         """Finish the writes that were handed in, then let go of the file. Harmless if repeated."""
         self._close()
@@ -190,6 +208,7 @@ class SqliteStore:
             yield connection
 
     async def _write(self, job: Callable[[apsw.Connection], Result]) -> Result:
+        self._connections.check_writable()
         with typed_errors(self.path):
             return await Settled(self._writer.submit(job))
 
