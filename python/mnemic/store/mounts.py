@@ -9,11 +9,12 @@ import os
 
 from mnemic.errors import StoreFileError
 
-# 9p is also how WSL shows the drives of Windows; the third line is how a host's folders are shown.
+# The third line and the fourth: how a host shows its folders, such as Windows its drives in WSL.
 _NAMES = """
 nfs nfs4 cifs smb2 smb3 smbfs ncpfs afs auristorfs coda
 ceph lustre gpfs beegfs glusterfs orangefs pvfs2 gfs2 ocfs2 wekafs panfs acfs
-9p virtiofs vboxsf prl_fs vmhgfs fuse.virtiofs fuse.vmhgfs-fuse fuse.prl_fsd fuse.grpcfuse fuse.osxfs
+9p virtiofs vboxsf prl_fs vmhgfs
+fuse.virtiofs fuse.vmhgfs-fuse fuse.prl_fsd fuse.grpcfuse fuse.osxfs
 fuse.sshfs fuse.smbnetfs fuse.curlftpfs fuse.davfs fuse.davfs2 fuse.rclone
 fuse.glusterfs fuse.ceph fuse.ceph-fuse fuse.mfs fuse.moosefs fuse.juicefs fuse.seaweedfs
 fuse.s3fs fuse.goofys fuse.gcsfuse fuse.blobfuse fuse.blobfuse2
@@ -52,8 +53,8 @@ def refuse_shared(path: str) -> None:
         # The log lies beside the file itself, wherever links lead to it.
         folder = os.path.dirname(os.path.realpath(path))  # noqa: PTH120 - pathlib is slow to import
         device = os.stat(folder).st_dev  # noqa: PTH116 - the same
-        with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - the same
-            kind = shared_type(file.read(), device)
+        with open("/proc/self/mountinfo", "rb", buffering=0) as file:  # noqa: PTH123 - the same
+            kind = shared_type(file.read().decode(errors="replace"), device)
     except OSError:
         return
     if kind is not None:
