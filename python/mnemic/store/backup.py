@@ -36,8 +36,9 @@ def backup_to(connections: Connections, target: str) -> None:
             _name(part, target)
         finally:
             os.close(descriptor)
-            with suppress(FileNotFoundError):
-                os.unlink(part)  # noqa: PTH108 - pathlib is slow to import
+            for left in (part, f"{part}-journal"):  # SQLite leaves one when the disk is full
+                with suppress(FileNotFoundError):
+                    os.unlink(left)  # noqa: PTH108 - pathlib is slow to import
         _sync_folder(target)
 
 

@@ -23,7 +23,7 @@ ERASE_MILLISECONDS = 50
 RETRY_SECONDS = 1.0
 """How long after an attempt to empty the log that failed the next commit repeats it."""
 
-_LARGEST_WAITS = (0.001, 0.001, 0.002, 0.003, 0.005)
+_LARGEST_WAITS = (0.001, 0.001, 0.001, 0.002, 0.002, 0.003, 0.003, 0.004)
 _CELL_LISTS = {2: 12, 5: 12, 10: 8, 13: 8}  # kind of tree page: size of its header
 _FILE_HEADER = 100
 _MOST_PAGES = 2**24  # below, a page that begins with another page's number begins with 0
@@ -37,10 +37,10 @@ class Checkpoints:
 
     Args:
         path: The file, in WAL mode.
+        wait: How many milliseconds to wait for others' locks.
     """
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    def __init__(self, path: str, wait: int = ERASE_MILLISECONDS) -> None:
         self._vfs = _Vfs()
         try:
             self._connection = apsw.Connection(
@@ -48,7 +48,7 @@ class Checkpoints:
             )
         finally:
             self._vfs.unregister()  # for others; the connection keeps it
-        self._connection.set_busy_timeout(ERASE_MILLISECONDS)
+        self._connection.set_busy_timeout(wait)
         self._is_owed = False
         self._next_try = 0.0
         try:
@@ -106,7 +106,7 @@ def remove_log(path: str, *, only_if_empty: bool = False) -> None:
 
     Where several processes close a file at one moment, each is kept from that by the others' locks
     and leaves the log behind; so it is tried a few times, at moments that differ. Where somebody
-    still has the file open, that is in vain and takes some 10 ms.
+    still has the file open, that is in vain and takes some 15 ms.
     """
     for largest in _LARGEST_WAITS:
         try:
@@ -117,7 +117,8 @@ def remove_log(path: str, *, only_if_empty: bool = False) -> None:
             return
         time.sleep(largest * os.urandom(1)[0] / 256)
         with suppress(apsw.Error):  # another process may be taking it away right now
-            Checkpoints(path).close()
+            # Without waiting: those who wait for one lock go on at one moment, and meet again.
+            Checkpoints(path, wait=0).close()
 
 
 def zeroed(page: bytes, offset: int) -> bytes:
