@@ -100,8 +100,7 @@ def test_an_event_loop_goes_on_while_a_backup_is_made(tmp_path, monkeypatch):
 
     async def main():
         made = asyncio.create_task(store.backup(tmp_path / "b.db"))
-        while not reached.is_set():
-            await asyncio.sleep(0.001)
+        await asyncio.to_thread(reached.wait, 60)
         await store.seq("a")
         go_on.set()
         await made
@@ -205,8 +204,8 @@ def test_a_flush_that_fails_is_a_typed_error_and_leaves_nothing(store, tmp_path,
     def failing(_):
         raise OSError(5, "Input/output error")
 
-    with monkeypatch.context() as patch, pytest.raises(StoreFullError, match="full or failing"):
-        patch.setattr(os, "fsync", failing)
+    monkeypatch.setattr(os, "fsync", failing)
+    with pytest.raises(StoreFullError, match="full or failing"):
         drive(store.backup(tmp_path / "b.db"))
     assert names_in(tmp_path) == before
 

@@ -98,7 +98,7 @@ def test_a_file_on_a_shared_file_system_is_refused_before_it_is_made(tmp_path, m
     monkeypatch.setattr("mnemic.store.mounts._SHARED", EveryType())
     (tmp_path / "link.db").symlink_to(tmp_path / "a.db")
     for name in ("a.db", "link.db"):
-        with pytest.raises(StoreFileError, match="shared between machines .* on a local disk"):
+        with pytest.raises(StoreFileError, match=r"shared between machines .* on a local disk"):
             SqliteStore(tmp_path / name)
     assert not (tmp_path / "a.db").exists()
     drive(SqliteStore(":memory:").close())
