@@ -209,3 +209,20 @@ def test_a_file_whose_pages_may_be_of_unknown_kinds_is_left_alone_and_not_called
     store = SqliteStore(path)
     assert not drive(store.erase())
     drive(store.close())
+
+
+def test_a_disk_that_fails_as_the_log_is_copied_loses_nothing(tmp_path, monkeypatch):
+    store = SqliteStore(tmp_path / "a.db")
+    add(store, [entry(1)])
+
+    def failing(*_):
+        raise apsw.IOError("disk I/O error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoints._File, "xWrite", failing)
+        assert not drive(store.erase())
+        drive(store.close())
+    again = SqliteStore(tmp_path / "a.db")
+    assert drive(again.count(Scope("a", all_users=True))) == 1
+    assert drive(again.erase())
+    drive(again.close())

@@ -54,7 +54,7 @@ class Checkpoints:
         try:
             self._look_at_pages()
         except BaseException:
-            self._connection.close()
+            self._close()
             raise
 
     def after_commit(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
@@ -83,7 +83,11 @@ class Checkpoints:
             self._look_at_pages()
         except apsw.Error:  # the file is damaged or gone: nothing is copied blindly
             self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-        self._connection.close()
+        self._close()
+
+    def _close(self) -> None:
+        with suppress(apsw.Error):  # a failing disk: it is closed, and its log is left
+            self._connection.close()
 
     def _copy(self, how: str) -> bool:
         try:
