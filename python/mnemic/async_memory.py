@@ -692,6 +692,17 @@ class AsyncMemory(AsyncScopedMemory):
         """
         return await self._repository.purge()
 
+    async def backup(self, path: str | os.PathLike[str]) -> None:
+        """Copy the whole file, all agents' memories, as of one moment, while others go on writing.
+
+        Args:
+            path: A new file; it gets mode 0600, and is complete or not there at all.
+
+        Raises:
+            StoreFileError: If there is something already, or it cannot be written.
+        """
+        await self._repository.backup(path)
+
     async def stats(self) -> LongTermMemoryStats:
         """Return what the agent's memory holds, all users together."""
         return await self._repository.stats()

@@ -115,6 +115,10 @@ class StoreFileError(StoreError):
     """The file cannot be opened, or is not one of mnemic's; it was left as it is."""
 
 
+class ReadOnlyError(StoreError):
+    """The memory was opened for reading alone, and was asked to write; nothing was changed."""
+
+
 class StoreCorruptError(StoreError):
     """The file is damaged. Keep it, and restore a backup or export what can still be read."""
 

@@ -554,6 +554,17 @@ class LongTermMemory:
         """
         return await self._repository.import_(self._repository.agent, source, progress=progress)
 
+    async def backup(self, path: str | os.PathLike[str]) -> None:
+        """Copy the whole file, all agents' memories, as of one moment, while others go on writing.
+
+        Args:
+            path: A new file; it gets mode 0600, and is complete or not there at all.
+
+        Raises:
+            StoreFileError: If there is something already, or it cannot be written.
+        """
+        await self._repository.backup(path)
+
     async def close(self) -> None:
         """Finish writing and let go of the file. Harmless if repeated."""
         await self._repository.close()

@@ -103,6 +103,7 @@ class Memory(ScopedMemory):
         return self._repository.events
 
     purge = driven(AsyncMemory.purge)
+    backup = driven(AsyncMemory.backup)
     stats = driven(AsyncMemory.stats)
     close = driven(AsyncMemory.close)
 

@@ -78,6 +78,8 @@ class Options(TypedDict, total=False):
         id_factory: Makes an id for a time.
         log_content: Show queries in logs and events; otherwise only how long they are.
         track_access: Count reading a memory by its id as an access (C090). True unless given.
+        read_only: Change nothing of the file, which must be there: writes are refused with
+            `ReadOnlyError`, and accesses are not counted.
     """
 
     embedder: "Embedder | Literal['minilm'] | None"
@@ -86,6 +88,7 @@ class Options(TypedDict, total=False):
     id_factory: IdFactory | None
     log_content: bool
     track_access: bool
+    read_only: bool
 
 
 class Found(NamedTuple):
@@ -116,6 +119,7 @@ class Repository:
         id_factory: As above.
         log_content: As above.
         track_access: As above.
+        read_only: As above.
     """
 
     def __init__(
@@ -129,6 +133,7 @@ class Repository:
         id_factory: IdFactory | None = None,
         log_content: bool = False,
         track_access: bool = True,
+        read_only: bool = False,
     ) -> None:
         self.license = License.of(license)
         self.agent = Scope(agent_id)
@@ -140,8 +145,9 @@ class Repository:
         self._embedder = (
             None if given is None else CheckedEmbedder(given, self._teller.embedding_took)
         )
-        self._track_access = track_access
-        self._store = SqliteStore(url)
+        self._track_access = track_access and not read_only
+        self._is_read_only = read_only
+        self._store = SqliteStore(url, read_only=read_only)
         self.path = self._store.path
         self._cache = EntryCache(self._store, agent_id)
         try:
@@ -232,7 +238,7 @@ class Repository:
         page = wanted if isinstance(wanted, MemoryFilter) else MemoryFilter(where=wanted)
         expression = parse_filter(page)
         now = self.now()
-        await self._store.write_accesses()
+        await self._write_accesses()
         # Filters may look at every memory of the agent.
         return await computed(lambda: drive(self._store.matching(scope, expression, page, now=now)))
 
@@ -253,7 +259,7 @@ class Repository:
         if isinstance(wanted, MemoryFilter):
             include_forgotten = include_forgotten or wanted.include_forgotten
         now = self.now()
-        await self._store.write_accesses()
+        await self._write_accesses()
         entries = await computed(
             lambda: drive(
                 self._store.page(
@@ -307,7 +313,7 @@ class Repository:
         await self._follow()
         if was_there:
             await self._teller.forgotten(entry_id, permanent=permanent)
-        return Deleted(was_there)
+        return await self._erased(int(was_there), permanent=permanent)
 
     async def forget_all(self, scope: Scope, *, permanent: bool) -> Deleted:
         """Forget all memories of a scope, or delete them for good; return how many."""
@@ -318,7 +324,7 @@ class Repository:
             ids = await self._store.forget_all(scope, self.now())
         await self._follow()
         await self._teller.emptied(scope, ids, permanent=permanent)
-        return Deleted(len(ids))
+        return await self._erased(len(ids), permanent=permanent)
 
     async def restore(self, scope: Scope, entry_id: UUID) -> bool:
         """Take a memory of a scope back; return False if there is none to take back."""
@@ -334,7 +340,7 @@ class Repository:
         ids = await self._store.purge(self.agent_id, self.now() - RETENTION)
         await self._follow()
         await self._teller.purged(ids)
-        return Deleted(len(ids))
+        return await self._erased(len(ids), permanent=True)
 
     async def touch(self, scope: Scope, ids: Sequence[UUID]) -> None:
         """Count an access of those of these memories that a scope has."""
@@ -388,7 +394,7 @@ class Repository:
     ) -> int:
         """Write the memories of a scope and the links between them; return how many memories."""
         self._check_license()
-        await self._store.write_accesses()
+        await self._write_accesses()
         model = self._embedder.model if embeddings and self._embedder is not None else None
         part = Part(scope, self.now(), include_forgotten, model)
         return await computed(
@@ -430,11 +436,26 @@ class Repository:
         self._teller.closed()
         await self._store.close()
 
+    async def backup(self, target: str | os.PathLike[str]) -> None:
+        """Copy everything in the file, all agents', as of one moment, to a new file."""
+        self._check_license()
+        await self._write_accesses()
+        await self._store.backup(target)
+
+    async def _write_accesses(self) -> None:
+        if not self._is_read_only:
+            await self._store.write_accesses()
+
+    async def _erased(self, count: int, *, permanent: bool) -> Deleted:
+        """Return a count of deleted memories, and whether their bytes are gone (C175)."""
+        return Deleted(count, erased=permanent and count > 0 and await self._store.erase())
+
     def _followed(self) -> Follower | None:
         if self._embedder is None:
             return None
         now = to_microseconds(self.now())
-        return Follower(self._store, self.agent_id, self._embedder, now=now)
+        can_write = not self._is_read_only
+        return Follower(self._store, self.agent_id, self._embedder, now=now, can_write=can_write)
 
     async def _follow(self) -> None:
         if self._follower is not None:

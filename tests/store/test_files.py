@@ -123,7 +123,7 @@ def test_a_damaged_file_is_reported_with_what_to_do(tmp_path):
     [
         ("missing/a.db", "its directory does not exist; create it first"),
         (".", "it is not a regular file"),
-        ("postgresql://host/db", "only file paths and ':memory:' are supported"),
+        ("postgresql://host/db", "only file paths, sqlite:.* are supported"),
     ],
 )
 def test_a_path_that_cannot_be_used_says_why(tmp_path, monkeypatch, path, message):

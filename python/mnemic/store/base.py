@@ -1,5 +1,6 @@
 """The contract of every store."""
 
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Literal, NamedTuple, Protocol, TypeAlias
@@ -79,6 +80,7 @@ class Store(Protocol):
 
     Raises:
         StoreClosedError: By every method after `close`.
+        ReadOnlyError: By methods that write, if the store was opened for reading alone.
         StoreError: By any method; its children say what is wrong with the file or the disk.
     """
 
@@ -358,6 +360,21 @@ class Store(Protocol):
 
         Raises:
             EmbeddingModelMismatchError: If the agent's vectors come from another model.
+        """
+        ...
+
+    async def erase(self) -> bool:
+        """Remove what was deleted from the store's files; return whether nothing is left (C175).
+
+        If something is, it is tried again later, at the latest when the last process closes it.
+        """
+        ...
+
+    async def backup(self, target: str | os.PathLike[str]) -> None:
+        """Copy everything, as of one moment, to a new place; others may write meanwhile.
+
+        Raises:
+            StoreFileError: If there is something already, or it cannot be written.
         """
         ...
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import apsw
 
 from mnemic.errors import (
+    ReadOnlyError,
     SchemaVersionError,
     StoreBusyError,
     StoreClosedError,
@@ -19,6 +20,8 @@ from mnemic.errors import (
     StoreFullError,
 )
 from mnemic.store import sql
+from mnemic.store.checkpoints import Checkpoints, remove_log
+from mnemic.store.mounts import refuse_shared
 from mnemic.store.schema import APPLICATION_ID, MIGRATIONS
 
 MEMORY_PATH = ":memory:"
@@ -32,7 +35,7 @@ _MESSAGES: tuple[tuple[type[apsw.Error], type[StoreError], str], ...] = (
     (apsw.NotADBError, StoreFileError, "it is not a mnemic file; choose another path"),
     (apsw.CorruptError, StoreCorruptError, "it is damaged; keep it, and restore a backup"),
     (apsw.FullError, StoreFullError, "the disk is full; nothing of this write was kept"),
-    (apsw.IOError, StoreFullError, "the disk is failing; nothing of this write was kept"),
+    (apsw.IOError, StoreFullError, "the disk is failing; a write that met this was not kept"),
     (apsw.CantOpenError, StoreFileError, "it cannot be opened; look at the path and its rights"),
     (apsw.ReadOnlyError, StoreFileError, "it cannot be written; look at its rights"),
     (apsw.PermissionsError, StoreFileError, "access is denied; look at its rights"),
@@ -48,7 +51,9 @@ def typed_errors(path: str) -> Generator[None, None, None]:
         for cause, typed, advice in _MESSAGES:
             if isinstance(error, cause):
                 raise typed(f"{path}: {advice} (SQLite: {error})") from error
-        raise StoreError(f"{path}: {error}") from error
+        raise StoreError(
+            f"{path}: {error}; if the file is damaged, keep it, and restore a backup"
+        ) from error
 
 
 def open_writer(path: str) -> apsw.Connection:
@@ -67,17 +72,69 @@ def open_writer(path: str) -> apsw.Connection:
             _migrate(connection, path)
         except BaseException:
             connection.close()
+            remove_log(path, only_if_empty=True)
             raise
         return connection
 
 
-def _prepare_file(path: str) -> None:
-    if "://" in path:
-        raise StoreFileError(f"{path}: only file paths and ':memory:' are supported")
+def check_readable(path: str) -> None:
+    """Check that a file is one of ours and of this version; nothing of it changes.
+
+    Raises:
+        StoreError: If it is not there, or cannot be read as it is.
+    """
+    if path == MEMORY_PATH:
+        raise StoreFileError(f"{path}: a new memory has nothing to read; open it for writing")
+    _prepare_file(path, read_only=True)
+    with typed_errors(path):
+        connection, _ = _connect_reading(path)
+        try:
+            connection.execute("BEGIN")
+            version = _version_if_ours(connection, path)
+        finally:
+            connection.close()
+            _leave_no_empty_log(path)
+    if version < len(MIGRATIONS):
+        raise SchemaVersionError(
+            f"{path}: its schema version {version} is older than this mnemic's "
+            f"({len(MIGRATIONS)}); open it once for writing"
+        )
+
+
+def _connect_reading(path: str) -> tuple[apsw.Connection, bool]:
+    """Open a file that is not to be changed; return whether others' later writes are seen.
+
+    Even a reader needs the log and its index, and makes them where there are none. If it may not,
+    then nobody has the file open at this moment, and it is read as if it never changed: for one
+    read that is so, unless a writer both comes and copies its log during it.
+    """
+    has_log = os.path.exists(f"{path}-wal")  # noqa: PTH110 - pathlib is slow to import
+    if has_log or _may_write(path):
+        return _connect(path, apsw.SQLITE_OPEN_READONLY), True
+    from urllib.parse import quote  # noqa: PLC0415 - the same
+
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    return _connect(f"file:{quote(path)}?immutable=1", flags), False
+
+
+def _may_write(path: str) -> bool:
+    folder = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120 - the same
+    return os.access(path, os.W_OK) and os.access(folder, os.W_OK)
+
+
+def _leave_no_empty_log(path: str) -> None:
+    if _may_write(path):
+        remove_log(path, only_if_empty=True)
+
+
+def _prepare_file(path: str, *, read_only: bool = False) -> None:
     try:
         path.encode()
-        mode = _mode_of(path)
+        refuse_shared(path)
+        mode = os.stat(path).st_mode if read_only else _mode_of(path)  # noqa: PTH116 - as below
     except FileNotFoundError:
+        if read_only:
+            raise StoreFileError(f"{path}: it does not exist") from None
         raise StoreFileError(f"{path}: its directory does not exist; create it first") from None
     except OSError as error:
         raise StoreFileError(f"{path}: it cannot be opened ({error.strerror})") from error
@@ -104,10 +161,13 @@ def _mode_of(path: str) -> int:
                 os.close(descriptor)
 
 
-def _connect(path: str) -> apsw.Connection:
+def _connect(path: str, flags: int = apsw.SQLITE_OPEN_READWRITE) -> apsw.Connection:
     # Without the flag that creates: a file that was taken away is an error, not an empty memory.
-    connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+    connection = apsw.Connection(path, flags=flags)
     connection.set_busy_timeout(BUSY_MILLISECONDS)
+    # Its log is copied into the file by `Checkpoints` alone, never as it closes or commits.
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    connection.wal_autocheckpoint(0)
     sql.register(connection)
     return connection
 
@@ -197,6 +257,7 @@ def downgrade(path: str, version: int) -> None:
             connection.execute("COMMIT")
         finally:
             connection.close()
+            remove_log(path)
 
 
 class Connections:
@@ -206,31 +267,51 @@ class Connections:
 
     Args:
         path: A file, or ":memory:".
+        read_only: Whether the file is not to be changed; then there is no writing connection.
 
     Attributes:
         turn: Held by whoever uses the writing connection.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, read_only: bool = False) -> None:
         # An absolute path: the process may change its directory while the file is open.
         self._path = path if path == MEMORY_PATH else os.path.abspath(path)  # noqa: PTH100 - pathlib is slow to import
-        self._writer = open_writer(path)
+        self._writer: apsw.Connection | None = None
+        self._checkpoints: Checkpoints | None = None
         self._is_shared = path == MEMORY_PATH
+        if read_only:
+            check_readable(path)
+        else:
+            self._open_for_writing(path)
         self._process = os.getpid()
         self.turn = threading.Lock()
         self._lock = threading.Lock()
         self._idle: list[apsw.Connection] = []
         self._is_closed = False
 
+    def _open_for_writing(self, path: str) -> None:
+        self._writer = open_writer(path)
+        if self._is_shared:
+            return
+        try:
+            with typed_errors(path):
+                self._checkpoints = Checkpoints(self._path)
+        except BaseException:
+            self._writer.close()
+            raise
+        self._writer.set_wal_hook(self._checkpoints.after_commit)
+
     @contextmanager
     def writing(self) -> Generator[apsw.Connection, None, None]:
         """Lend the writing connection to one at a time."""
         with self.turn:
-            yield self._writer
+            yield self.writer
 
     @property
     def writer(self) -> apsw.Connection:
         """The writing connection, for whoever holds `turn`."""
+        if self._writer is None:
+            raise ReadOnlyError(f"{self._path}: opened for reading alone; open it for writing")
         return self._writer
 
     @contextmanager
@@ -240,13 +321,43 @@ class Connections:
         if self._is_shared:
             with self.turn:
                 self.check_usable()
-                yield self._writer
+                yield self.writer
             return
-        connection = self._take()
+        connection, is_kept = self._take()
         try:
             yield connection
         finally:
-            self._give_back(connection)
+            self._give_back(connection, is_kept=is_kept)
+
+    @contextmanager
+    def copying(self) -> Generator[apsw.Connection, None, None]:
+        """Lend a connection to copy the whole database with, which nobody else waits for."""
+        self.check_usable()
+        if self._is_shared:
+            with self.reading() as connection:
+                yield connection
+            return
+        connection = self._open_another()[0]
+        try:
+            yield connection
+        finally:
+            self._close_one(connection)
+
+    def erase(self) -> bool:
+        """Empty the log, so that nothing of what was deleted is left in it or in the file.
+
+        Waits for the transaction that is being written, and a moment for those who read.
+
+        Returns:
+            Whether it is so now. If not, it is tried again after later commits, and by whoever
+            closes the file last. Without a file there is nothing to be left in.
+        """
+        self.check_writable()
+        if self._checkpoints is None:
+            return True
+        with self.turn:
+            self.check_usable()
+            return self._checkpoints.erase()
 
     @property
     def is_foreign(self) -> bool:
@@ -259,6 +370,11 @@ class Connections:
             raise StoreClosedError(f"{self._path}: the memory was closed")
         if self.is_foreign:
             raise StoreError(f"{self._path}: opened before a fork; open it again in this process")
+
+    def check_writable(self) -> None:
+        """Raise a typed error if the connections are for reading alone, or not usable at all."""
+        self.check_usable()
+        _ = self.writer
 
     def close(self) -> None:
         """Close every connection; one that is lent is closed when it comes back.
@@ -274,21 +390,43 @@ class Connections:
         for connection in idle:
             connection.close()
         with self.turn:
-            self._writer.close()
+            if self._writer is not None:
+                self._writer.close()
+            if self._checkpoints is not None:
+                self._checkpoints.close()
+        self._leave_no_log()
 
-    def _take(self) -> apsw.Connection:
+    def _take(self) -> tuple[apsw.Connection, bool]:
         with self._lock:
             self.check_usable()
             if self._idle:
-                return self._idle.pop()
-        connection = _connect(self._path)
+                return self._idle.pop(), True
+        connection, is_kept = self._open_another()
         connection.pragma("query_only", value=True)
-        connection.pragma("temp_store", "MEMORY")
-        return connection
+        return connection, is_kept
 
-    def _give_back(self, connection: apsw.Connection) -> None:
+    def _open_another(self) -> tuple[apsw.Connection, bool]:
+        if self._writer is None:
+            connection, is_kept = _connect_reading(self._path)
+        else:
+            connection, is_kept = _connect(self._path), True
+        connection.pragma("temp_store", "MEMORY")
+        return connection, is_kept
+
+    def _give_back(self, connection: apsw.Connection, *, is_kept: bool) -> None:
         with self._lock:
-            if not self._is_closed:
+            if is_kept and not self._is_closed:
                 self._idle.append(connection)
                 return
+        self._close_one(connection)
+
+    def _close_one(self, connection: apsw.Connection) -> None:
         connection.close()
+        if self._is_closed:
+            self._leave_no_log()
+
+    def _leave_no_log(self) -> None:
+        if self._writer is None:
+            _leave_no_empty_log(self._path)
+        elif not self._is_shared:
+            remove_log(self._path)

@@ -29,11 +29,14 @@ from mnemic.model import (
 )
 from mnemic.store import changes, forks, links, reads, writes
 from mnemic.store.accesses import PendingAccesses
+from mnemic.store.backup import backup_to
 from mnemic.store.base import Direction, Place, Position, Stored, StoredEntry
 from mnemic.store.connections import Connections, typed_errors
 from mnemic.store.records import facts_of, fingerprints, to_microseconds, to_row
+from mnemic.store.url import path_of
 from mnemic.store.writer import Writer
 from mnemic.store.writes import Added, NewRow, Rules
+from mnemic.waiting import computed
 
 Result = TypeVar("Result")
 
@@ -42,23 +45,26 @@ class SqliteStore:
     """Keeps memories in one SQLite file; see `Store` for what its methods promise.
 
     Reads run where they are called, on connections of their own, and never wait for a write. Writes
-    run in one thread, grouped; SQLite's write-ahead log is flushed before a write's call returns.
-    Methods may be called from any thread and from any event loop.
+    run one after the other, grouped; SQLite's write-ahead log is flushed before a write's call
+    returns. Methods may be called from any thread and from any event loop.
 
     Args:
-        path: A file, made if there is none (mode 0600), or ":memory:".
+        path: A file, made if there is none (mode 0600), or ":memory:"; or a URL, see `path_of`.
+        read_only: Whether nothing of the file may change. Then it must be there, and every write is
+            a `ReadOnlyError`. What other processes write is seen.
 
     Raises:
         StoreFileError: If the path cannot be used or holds something else.
         StoreError: If it was open when this process was forked off.
-        SchemaVersionError: If a newer mnemic wrote the file.
+        SchemaVersionError: If a newer mnemic wrote the file, or an older one a file that is only to
+            be read.
         StoreCorruptError: If the file is damaged.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = os.fsdecode(path)
+    def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:
+        self.path = path_of(path)
         forks.check_not_inherited(self.path)
-        self._connections = Connections(self.path)
+        self._connections = Connections(self.path, read_only=read_only)
         number = forks.note_open(self.path)
         self._writer = Writer(self._connections)
         self._accesses = PendingAccesses()
@@ -206,6 +212,7 @@ class SqliteStore:
 
     def touch(self, agent_id: str, ids: Sequence[UUID], now: datetime) -> None:
         """Take note that entries were read; it is written down later, with other writes."""
+        self._connections.check_writable()
         if self._accesses.note(agent_id, ids, to_microseconds(now)):
             self._writer.submit_soon(self._accesses.writing())
 
@@ -310,6 +317,20 @@ class SqliteStore:
         with self._reading() as connection, _one_moment(connection):
             return changes.rows_since(connection, agent_id, (model, dim), seq)
 
+    async def erase(self) -> bool:
+        """Remove what was deleted from the file and its log; return whether nothing is left (C175).
+
+        Somebody who reads at this moment may keep the log from being emptied, and so may a backup
+        that is being made. Then it is tried again after later writes, and by whoever closes the
+        file last. The change table keeps the ids of deleted entries, and nothing else of them.
+        """
+        return await computed(self._connections.erase)
+
+    async def backup(self, target: str | os.PathLike[str]) -> None:
+        """Copy everything, as of one moment, to a new file of mode 0600; see `backup_to`."""
+        path = path_of(target)
+        await computed(lambda: backup_to(self._connections, path))
+
     async def close(self) -> None:
         """Finish the writes that were handed in, then let go of the file. Harmless if repeated."""
         self._close()
@@ -320,6 +341,7 @@ class SqliteStore:
             yield connection
 
     async def _write(self, job: Callable[[apsw.Connection], Result]) -> Result:
+        self._connections.check_writable()
         with typed_errors(self.path):
             return await self._writer.run(job)
 

@@ -1,0 +1,40 @@
+"""Which file a URL means."""
+
+import os
+import re
+
+from mnemic.errors import StoreFileError
+
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://")
+_SUPPORTED = (
+    "only file paths, sqlite:///relative/path, sqlite:////absolute/path and ':memory:' are "
+    "supported"
+)
+
+
+def path_of(url: str | os.PathLike[str]) -> str:
+    """Return the path that a URL names, or ":memory:".
+
+    Args:
+        url: A path, taken as it is unless it begins with a scheme and "://"; or ":memory:"; or
+            `sqlite:///` with a path after it, relative to the working directory or absolute, or
+            with `:memory:`. In a URL, `%3F` stands for "?", and so on; it has no options.
+
+    Raises:
+        StoreFileError: If the URL is another one; the message names what is supported.
+    """
+    text = os.fsdecode(url)
+    scheme = _SCHEME.match(text)
+    if scheme is None:
+        return text
+    host, slash, quoted = text[scheme.end() :].partition("/")
+    if scheme[1] != "sqlite" or host or not slash or not quoted:
+        raise StoreFileError(f"{text}: {_SUPPORTED}")
+    if "?" in quoted or "#" in quoted:
+        raise StoreFileError(f"{text}: a URL has no options here; write %3F for '?', %23 for '#'")
+    from urllib.parse import unquote  # noqa: PLC0415 - slow to import, and rarely needed
+
+    try:
+        return unquote(quoted, errors="strict")
+    except UnicodeDecodeError as error:
+        raise StoreFileError(f"{text}: it is not a path in UTF-8 ({error})") from error

@@ -1,0 +1,228 @@
+import asyncio
+import random
+import re
+import threading
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import apsw
+import msgspec
+import numpy as np
+import pytest
+
+from mnemic.model import MemoryEntry, Scope
+from mnemic.store import SqliteStore, checkpoints
+from mnemic.waiting import drive
+
+NOW = datetime(2024, 1, 1, tzinfo=UTC)
+EVERYONE = Scope("a", all_users=True)
+WORDS = ("content", "tag", "metadata", "speaker", "end", "vector")
+ANY_WORD = re.compile(rb"(?:content|tag|metadata|speaker|end|vector)~\d{8}~")
+
+
+def word(kind, number):
+    """Return a text that is nowhere else in a file."""
+    return f"{kind}~{number:08d}~"
+
+
+def entry(number, size=100, **changes):
+    vector = np.frombuffer(f"{word('vector', number):<32}".encode(), dtype="<f4")
+    fields = {
+        "id": uuid4(),
+        "agent_id": "a",
+        "created_at": NOW,
+        "content": word("content", number) + "x" * size + word("end", number),
+        "tags": (word("tag", number),),
+        "metadata": {"key": word("metadata", number)},
+        "speaker": word("speaker", number),
+        "embedding": vector,
+        "embedding_model": "m",
+    }
+    return MemoryEntry(**fields | changes)
+
+
+def add(store, entries):
+    drive(store.add("a", entries))
+
+
+async def update(store, entry_id, number, size):
+    new = entry(number, size)
+
+    def change(old):
+        return msgspec.structs.replace(
+            old, content=new.content, tags=new.tags, metadata=new.metadata
+        )
+
+    assert await store.update(EVERYONE, entry_id, change, ("m", new.embedding))
+
+
+def left(folder, numbers, kinds=WORDS):
+    """Return those words of these numbers that are in any file of a folder."""
+    data = b"".join(path.read_bytes() for path in folder.iterdir())
+    found = {text.decode() for text in ANY_WORD.findall(data)}
+    return sorted(found & {word(kind, number) for number in numbers for kind in kinds})
+
+
+@pytest.fixture
+def store(tmp_path):
+    opened = SqliteStore(tmp_path / "a.db")
+    yield opened
+    drive(opened.close())
+
+
+@pytest.mark.parametrize("size", [10, 2000, 100_000])
+@pytest.mark.parametrize("way", ["delete", "delete_all", "purge", "update"])
+def test_what_is_deleted_is_in_no_file_any_more(store, tmp_path, size, way):
+    kept = entry(1, size)
+    gone = entry(2, size, user_id="u", forgotten_at=None if way == "update" else NOW)
+    add(store, [kept, gone, entry(3, size)])
+    assert len(left(tmp_path, [1, 2])) == 12
+    if way == "delete":
+        assert drive(store.delete(EVERYONE, gone.id))
+    elif way == "delete_all":
+        assert drive(store.delete_all(Scope("a", user_id="u"))) == 1
+    elif way == "purge":
+        assert drive(store.purge("a", NOW + timedelta(days=1))) == 1
+    else:
+        drive(update(store, gone.id, 4, size))
+    assert left(tmp_path, [2]) != []
+    assert drive(store.erase())
+    kinds = ("content", "tag", "metadata", "end", "vector")
+    assert left(tmp_path, [2], kinds if way == "update" else (*kinds, "speaker")) == []
+    assert len(left(tmp_path, [1, 3])) == 12
+
+
+@pytest.mark.parametrize("sizes", [(10, 50), (10, 200, 400), (10, 200, 800, 3000, 9000)])
+def test_nothing_of_thousands_of_deleted_and_changed_entries_is_left(store, tmp_path, sizes):
+    chosen, living, dead, number = random.Random(3), {}, [], 0  # noqa: S311 - a fixed choice
+
+    async def at_once(calls):
+        await asyncio.gather(*calls)
+
+    for _ in range(40):
+        added = [entry(number + i, chosen.choice(sizes)) for i in range(50)]
+        add(store, added)
+        living |= {new.id: number + i for i, new in enumerate(added)}
+        number += 50
+        calls = []
+        for entry_id in chosen.sample(list(living), 40):
+            dead.append(living.pop(entry_id))
+            if chosen.random() < 0.5:
+                calls.append(store.delete(EVERYONE, entry_id))
+            else:
+                calls.append(update(store, entry_id, number, chosen.choice(sizes)))
+                living[entry_id] = number
+                number += 1
+        asyncio.run(at_once(calls))
+    assert drive(store.erase())
+    # A speaker stays when an entry is updated.
+    assert left(tmp_path, dead, ("content", "tag", "metadata", "end", "vector")) == []
+    assert len(left(tmp_path, living.values(), ("content", "end"))) == 2 * len(living)
+    with store._reading() as connection:
+        assert connection.pragma("integrity_check") == "ok"
+
+
+def test_one_who_reads_keeps_the_bytes_until_a_later_write(store, tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoints, "RETRY_SECONDS", 0.0)
+    add(store, [entry(1), entry(2)])
+    reader = apsw.Connection(str(tmp_path / "a.db"))
+    reader.execute("BEGIN; SELECT count(*) FROM agent_memory_entries").fetchall()
+    drive(store.delete_all(EVERYONE))
+    assert not drive(store.erase())
+    assert left(tmp_path, [1, 2]) != []
+    add(store, [entry(3)])
+    assert left(tmp_path, [1, 2]) != []
+    reader.execute("COMMIT")
+    reader.close()
+    add(store, [entry(4)])
+    assert left(tmp_path, [1, 2]) == []
+    assert len(left(tmp_path, [3, 4])) == 12
+    assert drive(store.erase())
+
+
+def test_whoever_closes_last_takes_the_bytes_away(store, tmp_path):
+    other = SqliteStore(tmp_path / "a.db")
+    add(store, [entry(1)])
+    with other._connections.reading() as connection:
+        connection.execute("BEGIN; SELECT count(*) FROM agent_memory_entries").fetchall()
+        drive(store.delete_all(EVERYONE))
+        assert not drive(store.erase())
+        drive(store.close())
+        assert left(tmp_path, [1]) != []
+        connection.execute("COMMIT")
+    drive(other.close())
+    assert left(tmp_path, [1]) == []
+
+
+def test_one_who_reads_does_not_hold_up_the_writer_for_long(store, tmp_path):
+    add(store, [entry(1)])
+    reader = apsw.Connection(str(tmp_path / "a.db"))
+    reader.execute("BEGIN; SELECT count(*) FROM agent_memory_entries").fetchall()
+    add(store, [entry(2)])
+    erased = []
+    thread = threading.Thread(target=lambda: erased.append(drive(store.erase())))
+    thread.start()
+    add(store, [entry(3)])
+    thread.join(5)
+    assert erased == [False]
+    reader.close()
+
+
+def test_a_memory_without_a_file_is_always_erased():
+    store = SqliteStore(":memory:")
+    add(store, [entry(1)])
+    drive(store.delete_all(EVERYONE))
+    assert drive(store.erase())
+    drive(store.close())
+
+
+def test_a_long_log_is_copied_after_a_commit_and_not_before(store, tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoints, "COPY_PAGES", 50)
+    size = (tmp_path / "a.db").stat().st_size
+    add(store, [entry(1)])
+    assert (tmp_path / "a.db").stat().st_size == size
+    add(store, [entry(2, 300_000)])
+    assert (tmp_path / "a.db").stat().st_size > size + 300_000
+
+
+def test_only_the_room_between_a_pages_list_and_its_cells_is_zeroed():
+    page = bytearray(b"\xff" * 512)
+    page[0], page[3:5], page[5:7] = 13, (2).to_bytes(2, "big"), (400).to_bytes(2, "big")
+    zeroed = checkpoints.zeroed(bytes(page), 512)
+    assert zeroed == bytes(page[:12]) + bytes(388) + bytes(page[400:])
+    first = bytes(100) + bytes(page[:412])
+    assert checkpoints.zeroed(first, 0) == first[:112] + bytes(288) + first[400:]
+
+
+@pytest.mark.parametrize("kind", [0, 1, 3, 255])
+def test_a_page_of_another_kind_stays_as_it_is(kind):
+    page = bytes([kind]) + b"\xff" * 511
+    assert checkpoints.zeroed(page, 512) == page
+
+
+def test_a_file_whose_pages_may_be_of_unknown_kinds_is_left_alone_and_not_called_erased(tmp_path):
+    path = tmp_path / "a.db"
+    drive(SqliteStore(path).close())
+    connection = apsw.Connection(str(path))
+    connection.execute("PRAGMA journal_mode = DELETE; PRAGMA auto_vacuum = FULL; VACUUM").fetchall()
+    connection.close()
+    store = SqliteStore(path)
+    assert not drive(store.erase())
+    drive(store.close())
+
+
+def test_a_disk_that_fails_as_the_log_is_copied_loses_nothing(tmp_path, monkeypatch):
+    store = SqliteStore(tmp_path / "a.db")
+    add(store, [entry(1)])
+
+    def failing(*_):
+        raise apsw.IOError("disk I/O error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoints._File, "xWrite", failing)
+        assert not drive(store.erase())
+        drive(store.close())
+    again = SqliteStore(tmp_path / "a.db")
+    assert drive(again.count(Scope("a", all_users=True))) == 1
+    assert drive(again.erase())
+    drive(again.close())

@@ -1,0 +1,183 @@
+import os
+import subprocess
+import sys
+
+import apsw
+import pytest
+
+from mnemic.errors import ReadOnlyError, SchemaVersionError, StoreFileError
+from mnemic.store import SqliteStore
+from mnemic.waiting import drive
+
+is_root = hasattr(os, "geteuid") and os.geteuid() == 0
+
+
+def put(store, seq):
+    sql = (
+        "INSERT INTO agent_memory_agents (agent_id, seq) VALUES ('a', ?) "
+        "ON CONFLICT DO UPDATE SET seq = excluded.seq"
+    )
+    drive(store._write(lambda connection: connection.execute(sql, (seq,))))
+
+
+def seq(store):
+    with store._reading() as connection:
+        return connection.execute("SELECT seq FROM agent_memory_agents").get
+
+
+def names_in(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.fixture
+def path(tmp_path):
+    store = SqliteStore(tmp_path / "a.db")
+    put(store, 5)
+    drive(store.close())
+    return tmp_path / "a.db"
+
+
+def test_reading_changes_nothing_of_the_file_and_leaves_nothing_beside_it(path):
+    before = path.read_bytes(), path.stat().st_mtime_ns
+    store = SqliteStore(path, read_only=True)
+    assert seq(store) == 5
+    assert drive(store.rows_since("a", "m", 2, None)).facts == []
+    drive(store.close())
+    assert (path.read_bytes(), path.stat().st_mtime_ns) == before
+    assert names_in(path.parent) == ["a.db"]
+
+
+def test_writing_is_an_error_at_once_and_changes_nothing(path):
+    store = SqliteStore(path, read_only=True)
+    for call in (store._write(lambda on: on.execute("DELETE FROM agent_memory_agents")),
+                 store.erase()):  # fmt: skip
+        with pytest.raises(ReadOnlyError, match="opened for reading alone; open it for writing"):
+            drive(call)
+    with store._reading() as connection, pytest.raises(apsw.ReadOnlyError):
+        connection.execute("DELETE FROM agent_memory_agents")
+    assert seq(store) == 5
+    drive(store.close())
+
+
+def test_what_others_write_is_seen(path):
+    reader, writer = SqliteStore(path, read_only=True), SqliteStore(path)
+    for number in range(10):
+        put(writer, number)
+        assert seq(reader) == number
+    drive(writer.close())
+    assert seq(reader) == 9
+    writer = SqliteStore(path)
+    put(writer, 10)
+    assert seq(reader) == 10
+    drive(reader.close())
+    drive(writer.close())
+    assert names_in(path.parent) == ["a.db"]
+
+
+def test_a_log_with_something_in_it_is_read_and_left_as_it_is(path):
+    writer = SqliteStore(path)
+    put(writer, 6)
+    copy = path.parent / "copy"
+    copy.mkdir()
+    for name in ("a.db", "a.db-wal"):
+        (copy / name).write_bytes((path.parent / name).read_bytes())
+    drive(writer.close())
+    before = [(copy / name).read_bytes() for name in ("a.db", "a.db-wal")]
+    store = SqliteStore(copy / "a.db", read_only=True)
+    assert seq(store) == 6
+    drive(store.close())
+    assert [(copy / name).read_bytes() for name in ("a.db", "a.db-wal")] == before
+    opened = SqliteStore(copy / "a.db")
+    assert seq(opened) == 6
+    drive(opened.close())
+
+
+def test_a_backup_is_made_and_read_without_writing(path):
+    store = SqliteStore(path, read_only=True)
+    drive(store.backup(path.parent / "b.db"))
+    drive(store.close())
+    copy = SqliteStore(path.parent / "b.db", read_only=True)
+    assert seq(copy) == 5
+    drive(copy.close())
+    assert names_in(path.parent) == ["a.db", "b.db"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("missing.db", "it does not exist"),
+        ("missing/a.db", "it does not exist"),
+        (":memory:", "nothing to read"),
+        ("sqlite:///:memory:", "nothing to read"),
+    ],
+)
+def test_there_must_be_something_to_read(tmp_path, monkeypatch, name, message):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StoreFileError, match=message):
+        SqliteStore(name, read_only=True)
+    assert names_in(tmp_path) == []
+
+
+def test_an_older_file_is_refused_with_what_to_do_and_left_as_it_is(path):
+    connection = apsw.Connection(str(path))
+    connection.pragma("user_version", 1)
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(SchemaVersionError, match=r"version 1 is older .* open it once for writing"):
+        SqliteStore(path, read_only=True)
+    assert path.read_bytes() == before
+    assert names_in(path.parent) == ["a.db"]
+
+
+CHILD = (
+    "import os, sys, urllib.parse\n"  # before the rights to read them are gone
+    "from mnemic.store import SqliteStore\n"
+    "from mnemic.waiting import drive\n"
+    "os.setgroups([])\n"
+    "os.setgid(65534)\n"
+    "os.setuid(65534)\n"
+    "def seq(store):\n"
+    "    with store._reading() as connection:\n"
+    "        return connection.execute('SELECT seq FROM agent_memory_agents').get\n"
+    "store = SqliteStore(sys.argv[1], read_only=True)\n"
+    "print(seq(store), flush=True)\n"
+    "for line in sys.stdin:\n"
+    "    print(seq(store), flush=True)\n"
+    "drive(store.close())\n"
+)
+
+
+@pytest.mark.skipif(not is_root, reason="only root may become another user")
+@pytest.mark.parametrize("mode", [0o755, 0o777])
+def test_a_file_that_may_not_be_written_is_read_and_writers_that_come_are_seen(path, mode):
+    for folder in path.parents:
+        if folder.stat().st_mode & 0o777 == 0o700:
+            folder.chmod(0o711)
+    path.parent.chmod(mode)
+    path.chmod(0o644)
+    command = [sys.executable, "-c", CHILD, str(path)]
+    pipe = subprocess.PIPE
+    child = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
+
+    def asked():
+        child.stdin.write("\n")
+        child.stdin.flush()
+        return child.stdout.readline()
+
+    assert child.stdout.readline() == "5\n"
+    assert asked() == "5\n"
+    assert names_in(path.parent) == ["a.db"]  # a log of another user's would keep its owner out
+    writer = SqliteStore(path)
+    put(writer, 6)
+    assert asked() == "6\n"
+    put(writer, 7)
+    assert asked() == "7\n"
+    drive(writer.close())
+    assert asked() == "7\n"
+    writer = SqliteStore(path)
+    put(writer, 8)
+    assert asked() == "8\n"
+    child.communicate(timeout=60)
+    assert child.returncode == 0
+    drive(writer.close())
+    assert names_in(path.parent) == ["a.db"]

@@ -1,0 +1,109 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from mnemic.errors import StoreFileError
+from mnemic.store import SqliteStore
+from mnemic.store.mounts import refuse_shared, shared_type
+from mnemic.store.url import path_of
+from mnemic.waiting import drive
+
+
+@pytest.mark.parametrize(
+    ("url", "path"),
+    [
+        (":memory:", ":memory:"),
+        ("sqlite:///:memory:", ":memory:"),
+        ("sqlite:///a.db", "a.db"),
+        ("sqlite:///folder/a.db", "folder/a.db"),
+        ("sqlite:////var/lib/a.db", "/var/lib/a.db"),
+        ("sqlite:///a%20b%3F%23%25.db", "a b?#%.db"),
+        ("sqlite:///Z%C3%BCrich.db", "Zürich.db"),
+        ("a.db", "a.db"),
+        ("/var/lib/a%20b.db", "/var/lib/a%20b.db"),
+        ("file:x.db", "file:x.db"),
+        ("sqlite:x.db", "sqlite:x.db"),
+        ("folder/x://y", "folder/x://y"),
+        (Path("a.db"), "a.db"),
+        (b"a.db", "a.db"),
+    ],
+)
+def test_a_path_or_a_url_names_a_file(url, path):
+    assert path_of(url) == path
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://host/db",
+        "file:///a.db",
+        "sqlite+async:///a.db",
+        "sqlite://",
+        "sqlite:///",
+        "sqlite://a.db",
+        "sqlite://host/a.db",
+    ],
+)
+def test_another_url_is_refused_with_what_is_supported(url):
+    with pytest.raises(StoreFileError, match="sqlite:///relative/path, sqlite:////absolute/path"):
+        path_of(url)
+
+
+@pytest.mark.parametrize("url", ["sqlite:///a.db?mode=ro", "sqlite:///a.db#top"])
+def test_a_url_with_options_is_refused_and_not_taken_for_a_strange_name(url):
+    with pytest.raises(StoreFileError, match="no options"):
+        path_of(url)
+
+
+def test_a_url_that_is_not_utf_8_is_refused():
+    with pytest.raises(StoreFileError, match="not a path in UTF-8"):
+        path_of("sqlite:///%FF.db")
+
+
+def test_a_store_opens_a_url(tmp_path):
+    drive(SqliteStore(f"sqlite:///{tmp_path}/a%20b.db").close())
+    assert os.listdir(tmp_path) == ["a b.db"]  # noqa: PTH208 - names
+
+
+MOUNTINFO = r"""22 27 0:21 / /proc rw,relatime - proc proc rw
+27 1 254:0 / / rw,relatime - ext4 /dev/vda rw
+36 27 0:31 / /home rw,relatime shared:5 - nfs4 server:/home rw,vers=4.2
+37 27 0:32 / /mnt/c rw master:1 propagate_from:2 - 9p drvfs rw
+38 27 0:33 / /mnt/a\040-\040b rw - fuse.sshfs me@server:/ rw
+39 27 0:331 / /local rw - xfs /dev/nfs rw
+40 27 0:35 / /odd rw shared:1 - fuse.ntfs /dev/sdb1 rw
+"""
+
+
+@pytest.mark.parametrize(
+    ("major", "minor", "kind"),
+    [
+        (254, 0, None),
+        (0, 31, "nfs4"),
+        (0, 32, "9p"),
+        (0, 33, "fuse.sshfs"),
+        (0, 331, None),
+        (0, 35, None),
+        (0, 99, None),
+    ],
+)
+def test_a_file_system_is_known_by_its_devices_numbers(major, minor, kind):
+    assert shared_type(MOUNTINFO, os.makedev(major, minor)) == kind
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/mountinfo"), reason="needs Linux")  # noqa: PTH110 - at import
+def test_a_file_on_a_shared_file_system_is_refused_before_it_is_made(tmp_path, monkeypatch):
+    refuse_shared(str(tmp_path / "a.db"))
+    monkeypatch.setattr("mnemic.store.mounts._SHARED", EveryType())
+    (tmp_path / "link.db").symlink_to(tmp_path / "a.db")
+    for name in ("a.db", "link.db"):
+        with pytest.raises(StoreFileError, match=r"shared between machines .* on a local disk"):
+            SqliteStore(tmp_path / name)
+    assert not (tmp_path / "a.db").exists()
+    drive(SqliteStore(":memory:").close())
+
+
+class EveryType:
+    def __contains__(self, kind):
+        return True
