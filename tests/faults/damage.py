@@ -4,7 +4,7 @@ from collections import Counter
 
 from word_embedder import WordEmbedder
 
-from mnemic.errors import MnemicError, StoreError
+from mnemic.errors import MnemicError
 from mnemic.memory import Memory
 from mnemic.model import MemoryFilter
 from mnemic.waiting import drive
@@ -42,15 +42,15 @@ def make(path, number=40):
 
 def answers(memory, ids):
     """Ask everything there is to ask."""
-    long_term = memory._long_term
+    repository = memory._repository
     scope = memory._scope.narrowed(USER, None, None)
-    found = drive(long_term.retrieve_in(scope, ids, include_forgotten=True))
+    found = drive(repository.get(scope, ids, include_forgotten=True))
     hits = memory.search("fact1 höhe", user_id=USER, limit=100)
     return {
         "entries": found,
         "count": memory.count(user_id=USER),
         "hits": [(hit.entry, hit.score) for hit in hits],
-        "filtered": drive(long_term.search_by_filter(MemoryFilter(), user_id=USER)),
+        "filtered": drive(repository.matching(scope, MemoryFilter())),
         "stats": memory.stats().entries_by_type,
     }
 
@@ -62,8 +62,7 @@ def outcome(path, ids, expected):
             found = answers(memory, ids)
             memory.add("written afterwards", user_id=USER)
     except MnemicError as error:
-        # A plain StoreError passes on SQLite's words about tables that are not as they were made.
-        is_clear = type(error) is StoreError or any(advice in str(error) for advice in ADVICE)
+        is_clear = any(advice in str(error) for advice in ADVICE)
         return "refused" if is_clear else repr(error)
     wrong = [name for name, value in expected.items() if found[name] != value]
     return "right" if not wrong else "wrong " + wrong[0]

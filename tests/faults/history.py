@@ -1,6 +1,7 @@
 """What a file must hold after a workload that ended anyhow: every state that its log allows."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
 
@@ -82,7 +83,8 @@ def states(door):
     with door.store._connections.reading() as connection:
         ids = [str(UUID(bytes=key)) for (key,) in connection.execute(_ALL_IDS)]
     scope = door.view.scope
-    found = drive(door.store.get(scope, [UUID(key) for key in ids], include_forgotten=True))
+    keys = [UUID(key) for key in ids]
+    found = drive(door.store.get(scope, keys, now=datetime.now(UTC), include_forgotten=True))
     return {
         str(key): (entry.content, FORGOTTEN if entry.is_forgotten else LIVING)
         for key, entry in found.items()

@@ -70,7 +70,7 @@ class AsyncDoor:
     def __init__(self, path):
         self.loop = asyncio.new_event_loop()
         self.memory = self._run(LongTermMemory.open(path, embedder=WordEmbedder()))
-        self.store = self.memory._store
+        self.store = self.memory._repository._store
 
     def _run(self, coroutine):
         return self.loop.run_until_complete(coroutine)

@@ -101,7 +101,7 @@ def test_an_event_loop_goes_on_while_a_backup_is_made(tmp_path, monkeypatch):
     async def main():
         made = asyncio.create_task(store.backup(tmp_path / "b.db"))
         await asyncio.to_thread(reached.wait, 60)
-        await store.seq("a")
+        await store.position("a")
         go_on.set()
         await made
         await store.close()

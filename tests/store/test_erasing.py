@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from mnemic.model import MemoryEntry, Scope
+from mnemic.model import MemoryEntry, NewEntry, Scope
 from mnemic.store import SqliteStore, checkpoints
 from mnemic.waiting import drive
 
@@ -42,7 +42,7 @@ def entry(number, size=100, **changes):
 
 
 def add(store, entries):
-    drive(store.add("a", entries))
+    drive(store.add("a", [NewEntry(entry) for entry in entries], now=NOW))
 
 
 async def update(store, entry_id, number, size):
@@ -53,7 +53,7 @@ async def update(store, entry_id, number, size):
             old, content=new.content, tags=new.tags, metadata=new.metadata
         )
 
-    assert await store.update(EVERYONE, entry_id, change, ("m", new.embedding))
+    assert await store.update(EVERYONE, entry_id, change, ("m", new.embedding), now=NOW)
 
 
 def left(folder, numbers, kinds=WORDS):
@@ -80,9 +80,9 @@ def test_what_is_deleted_is_in_no_file_any_more(store, tmp_path, size, way):
     if way == "delete":
         assert drive(store.delete(EVERYONE, gone.id))
     elif way == "delete_all":
-        assert drive(store.delete_all(Scope("a", user_id="u"))) == 1
+        assert drive(store.delete_all(Scope("a", user_id="u"))) == [gone.id]
     elif way == "purge":
-        assert drive(store.purge("a", NOW + timedelta(days=1))) == 1
+        assert drive(store.purge("a", NOW + timedelta(days=1))) == [gone.id]
     else:
         drive(update(store, gone.id, 4, size))
     assert left(tmp_path, [2]) != []
@@ -223,6 +223,6 @@ def test_a_disk_that_fails_as_the_log_is_copied_loses_nothing(tmp_path, monkeypa
         assert not drive(store.erase())
         drive(store.close())
     again = SqliteStore(tmp_path / "a.db")
-    assert drive(again.count(Scope("a", all_users=True))) == 1
+    assert drive(again.count(Scope("a", all_users=True), now=NOW)) == 1
     assert drive(again.erase())
     drive(again.close())
