@@ -329,6 +329,7 @@ def test_a_scoped_view_has_the_same_methods_and_names_the_scope_for_them(memory)
     assert view.scope == Scope("default", "alice", None, "s")
     public = {name for name in dir(Memory) if not name.startswith("_")}
     assert public - {name for name in dir(view) if not name.startswith("_")} == {
+        "backup",
         "close",
         "embedder",
         "events",

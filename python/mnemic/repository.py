@@ -346,6 +346,8 @@ class Repository:
         """Count an access of those of these memories that a scope has."""
         self._check_license()
         now = self.now()
+        if self._is_read_only:
+            return
         found = await computed(lambda: self._cache.get(scope, ids, now))
         self._store.touch(self.agent_id, list(found), now)
 

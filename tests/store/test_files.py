@@ -340,6 +340,21 @@ def test_any_name_in_utf_8_is_a_name_for_a_file(tmp_path, monkeypatch, name):
     assert names_in(tmp_path) == [name]
 
 
+def test_a_link_to_a_file_is_that_file(tmp_path):
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    (tmp_path / "link.db").symlink_to(folder / "a.db")
+    opened_and_closed(folder / "a.db")
+    first, second = SqliteStore(tmp_path / "link.db"), SqliteStore(folder / "a.db")
+    insert = "INSERT INTO agent_memory_agents (agent_id, seq) VALUES ('a', 5)"
+    drive(first._write(lambda connection: connection.execute(insert)))
+    assert drive(second.position("a")).seq == 5
+    drive(second.close())
+    drive(first.close())
+    assert sorted(names_in(tmp_path)) == ["elsewhere", "link.db"]
+    assert names_in(folder) == ["a.db"]
+
+
 @pytest.mark.parametrize("name", ["\udcff.db", "a\0b"])
 def test_a_name_that_is_not_utf_8_is_refused(tmp_path, name):
     with pytest.raises(StoreFileError, match="not a path in UTF-8"):

@@ -274,8 +274,9 @@ class Connections:
     """
 
     def __init__(self, path: str, *, read_only: bool = False) -> None:
-        # An absolute path: the process may change its directory while the file is open.
-        self._path = path if path == MEMORY_PATH else os.path.abspath(path)  # noqa: PTH100 - pathlib is slow to import
+        # Absolute, as the process may change its directory while the file is open; and without
+        # links, as SQLite names the log after the file itself.
+        self._path = path if path == MEMORY_PATH else os.path.realpath(path)
         self._writer: apsw.Connection | None = None
         self._checkpoints: Checkpoints | None = None
         self._is_shared = path == MEMORY_PATH
