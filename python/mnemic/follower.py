@@ -11,7 +11,7 @@ from mnemic.embed.checked import CheckedEmbedder
 from mnemic.errors import EmbeddingError, EmbeddingModelMismatchError, StoreError
 from mnemic.index import NativeIndex
 from mnemic.model import RowBatch
-from mnemic.store import Store
+from mnemic.store import Position, Store
 from mnemic.waiting import computed, drive
 
 _log = logging.getLogger("mnemic.long_term")
@@ -72,14 +72,22 @@ class Follower:
         if batch is None or not self._applied(batch):
             await self.follow()
 
-    def is_behind(self, now: int) -> bool:
-        """Return whether there is anything to catch up with, `now` in microseconds since 1970."""
-        if self._unembedded and self._texts_to_embed():
-            return True
-        return not self._is_current() or self.index.is_ahead_of(now)
+    def catch_up(self, now: int) -> Position:
+        """Bring the index to the store's last change, and embed what lacks a vector.
 
-    def catch_up(self, now: int) -> None:
-        """Bring the index to the store's last change, and embed what lacks a vector."""
+        Args:
+            now: Microseconds since 1970 in UTC.
+
+        Returns:
+            Where the store stood before.
+        """
+        position = drive(self._store.position(self._agent_id))
+        is_current = position.seq == self.index.seq and not self.index.is_ahead_of(now)
+        if not is_current or (self._unembedded and self._texts_to_embed()):
+            self._catch_up(now)
+        return position
+
+    def _catch_up(self, now: int) -> None:
         if self.index.is_ahead_of(now):
             with self._catching_up:
                 self._applied(drive(self._rows_since(None)))

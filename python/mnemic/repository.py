@@ -8,13 +8,11 @@ import base64
 import os
 import time
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, get_args
 from uuid import UUID
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from mnemic.embed.checked import CheckedEmbedder
 from mnemic.errors import (
@@ -54,7 +52,6 @@ from mnemic.waiting import computed, drive
 
 if TYPE_CHECKING:
     from mnemic.embed.base import Embedder
-    from mnemic.index import NativeIndex
 
 RETENTION = timedelta(days=90)
 """How long a forgotten memory can be restored (R034, C097)."""
@@ -489,29 +486,14 @@ class Repository:
     ) -> list[Found]:
         vector = embedder.embed([query])[0]
         now = self.now()
-        time = to_microseconds(now)
-        if follower.is_behind(time):
-            follower.catch_up(time)
-        return self._ranked(follower.index, vector, scope, limit, now)
-
-    def _ranked(
-        self,
-        index: "NativeIndex",
-        vector: NDArray[np.float32],
-        scope: Scope,
-        limit: int,
-        now: datetime,
-    ) -> list[Found]:
-        wanted, time = limit, to_microseconds(now)
+        position = follower.catch_up(to_microseconds(now))
+        wanted = limit
         while True:
-            ranked = [
-                (UUID(bytes=entry_id), row, score)
-                for row, entry_id, score in index.search(vector, scope, wanted, time)
-            ]
-            rows = {entry_id: row for entry_id, row, _ in ranked}
-            entries = self._cache.get_rows(scope, rows, now)
+            ranked = follower.index.search(vector, scope, wanted, to_microseconds(now))
+            rows = {entry_id: row for row, entry_id, _ in ranked}
+            entries = self._cache.get_rows(scope, rows, now, position)
             if len(entries) >= limit or len(ranked) < wanted:
-                found = [Found(entries[key], score) for key, _, score in ranked if key in entries]
+                found = [Found(entries[key], score) for _, key, score in ranked if key in entries]
                 return found[:limit]
             # Some were deleted between the ranking and the reading: look further down.
             wanted = 2 * wanted + 8

@@ -1,7 +1,7 @@
 """MemoryEntry, the one memory record."""
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime
 from enum import IntEnum
 from functools import cache, partial
@@ -166,16 +166,13 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
                     force_setattr(self, field, checked)
 
     @classmethod
-    def of_stored(cls, fields: Mapping[str, object]) -> Self:
-        """Make an entry of all its stored fields, which were checked when they were stored.
+    def blank(cls) -> Self:
+        """Return an entry of nothing, whose fields `force_setattr` may fill with checked values.
 
-        Four times as fast as checking them again, ten times for every answered search.
+        Three times as fast as checking them again, ten times for every answered search.
         """
-        entry: Self = copy.copy(_blank(cls))
-        for field, value in fields.items():
-            if value is not None:
-                force_setattr(entry, field, value)
-        return entry
+        made: Self = _copied(_blank(cls))
+        return made
 
     @property
     def is_forgotten(self) -> bool:
@@ -192,10 +189,9 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     def detached(self) -> Self:
         """Return an entry whose metadata the caller may change without changing this one's."""
-        if not self.metadata:
-            return self
-        entry = copy.copy(self)
-        force_setattr(entry, "metadata", copy.deepcopy(self.metadata))
+        entry = _copied(self)
+        if self.metadata:
+            force_setattr(entry, "metadata", copy.deepcopy(self.metadata))
         return entry
 
     def with_embedding(self, embedding: NDArray[np.float32], model: str) -> Self:
@@ -227,6 +223,13 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         if self.sensitive and field in _HIDDEN:
             return "<hidden>"
         return repr(getattr(self, field))
+
+
+def _copied(entry: Entry) -> Entry:
+    """Return a copy without metadata, which otherwise both would share."""
+    copied = copy.copy(entry)
+    force_setattr(copied, "metadata", {})
+    return copied
 
 
 @cache

@@ -1,7 +1,7 @@
 """Where memories are kept."""
 
-from mnemic.store.base import Direction, Place, Store
+from mnemic.store.base import Direction, Place, Position, Store
 from mnemic.store.cache import EntryCache
 from mnemic.store.sqlite import SqliteStore
 
-__all__ = ["Direction", "EntryCache", "Place", "SqliteStore", "Store"]
+__all__ = ["Direction", "EntryCache", "Place", "Position", "SqliteStore", "Store"]

@@ -30,51 +30,55 @@ class EntryCache:
         self._agent_id = agent_id
         self._size = size
         self._lock = threading.Lock()
-        self._entries: OrderedDict[UUID, MemoryEntry] = OrderedDict()
+        self._entries: OrderedDict[bytes, MemoryEntry] = OrderedDict()
         self._position = Position(0, 0)
 
     def get(self, scope: Scope, ids: Sequence[UUID], now: datetime) -> dict[UUID, MemoryEntry]:
         """Return the living entries of these ids that a scope has."""
-        position, found = self._kept(ids)
-        missing = [entry_id for entry_id in ids if entry_id not in found]
+        keys = [entry_id.bytes for entry_id in ids]
+        position, found = self._kept(keys, drive(self._store.position(self._agent_id)))
+        missing = [entry_id for entry_id in ids if entry_id.bytes not in found]
         if missing:
             read = drive(self._store.get(scope, missing, now=now))
             self._keep(position, read.values())
-            found |= read
-        return {
-            entry_id: found[entry_id].detached()
-            for entry_id in ids
-            if entry_id in found and _is_there(found[entry_id], scope, now)
-        }
+            found |= {entry_id.bytes: entry for entry_id, entry in read.items()}
+        there = ((key, found[key.bytes]) for key in ids if key.bytes in found)
+        return {key: entry.detached() for key, entry in there if _is_there(entry, scope, now)}
 
     def get_rows(
-        self, scope: Scope, rows: Mapping[UUID, int], now: datetime
-    ) -> dict[UUID, MemoryEntry]:
-        """Return the living entries of these ids, whose rows are known, that a scope has."""
-        position, found = self._kept(rows)
-        missing = [row for entry_id, row in rows.items() if entry_id not in found]
+        self, scope: Scope, rows: Mapping[bytes, int], now: datetime, position: Position
+    ) -> dict[bytes, MemoryEntry]:
+        """Return the living entries of these ids, whose rows are known, that a scope has.
+
+        Args:
+            scope: Where to look.
+            rows: By the ids' 16 bytes.
+            now: What has expired by now is left out.
+            position: That of the store, looked up a moment ago.
+        """
+        position, found = self._kept(rows, position)
+        missing = [row for key, row in rows.items() if key not in found]
         if missing:
             read = drive(self._store.get_rows(scope, missing, now=now))
             self._keep(position, read.values())
-            found |= {entry.id: entry for entry in read.values()}
+            found |= {entry.id.bytes: entry for entry in read.values()}
         return {
-            entry_id: entry.detached()
-            for entry_id, entry in found.items()
-            if _is_there(entry, scope, now)
+            key: entry.detached() for key, entry in found.items() if _is_there(entry, scope, now)
         }
 
-    def _kept(self, ids: Iterable[UUID]) -> tuple[Position, dict[UUID, MemoryEntry]]:
-        """Return what is known, and as of when."""
-        position = drive(self._store.position(self._agent_id))
+    def _kept(
+        self, keys: Iterable[bytes], position: Position
+    ) -> tuple[Position, dict[bytes, MemoryEntry]]:
+        """Return what is known of these ids, and as of when."""
         with self._lock:
             if position != self._position:
                 self._step_to(position)
-            found = {}
-            for entry_id in ids:
-                entry = self._entries.get(entry_id)
+            entries, found = self._entries, {}
+            for key in keys:
+                entry = entries.get(key)
                 if entry is not None:
-                    found[entry_id] = entry
-                    self._entries.move_to_end(entry_id)
+                    found[key] = entry
+                    entries.move_to_end(key)
             return self._position, found
 
     def _step_to(self, position: Position) -> None:
@@ -82,8 +86,11 @@ class EntryCache:
         if position.accesses == self._position.accesses and self._entries:
             touched = drive(self._store.touched_since(self._agent_id, self._position.seq))
         # Accesses are no changes, and who was accessed is not told: all are read again (C158).
-        for entry_id in list(self._entries) if touched is None else touched:
-            self._entries.pop(entry_id, None)
+        if touched is None:
+            self._entries.clear()
+        else:
+            for entry_id in touched:
+                self._entries.pop(entry_id.bytes, None)
         self._position = position
 
     def _keep(self, position: Position, entries: Iterable[MemoryEntry]) -> None:
@@ -93,8 +100,9 @@ class EntryCache:
                 return
             for entry in entries:
                 if not entry.sensitive:
-                    self._entries[entry.id] = entry
-                    self._entries.move_to_end(entry.id)
+                    key = entry.id.bytes
+                    self._entries[key] = entry
+                    self._entries.move_to_end(key)
             while len(self._entries) > self._size:
                 self._entries.popitem(last=False)
 

@@ -260,6 +260,17 @@ def downgrade(path: str, version: int) -> None:
             remove_log(path)
 
 
+def _settled(path: str) -> str:
+    """Return a path that stays the same file, and beside which SQLite's log lies.
+
+    The process may change its directory while the file is open, and SQLite names the log after the
+    file itself, not after a link to it.
+    """
+    if path == MEMORY_PATH or "\0" in path:  # which no file has; opening it says so
+        return path
+    return os.path.realpath(path)
+
+
 class Connections:
     """One writing connection and as many reading ones as threads read at once.
 
@@ -274,9 +285,7 @@ class Connections:
     """
 
     def __init__(self, path: str, *, read_only: bool = False) -> None:
-        # Absolute, as the process may change its directory while the file is open; and without
-        # links, as SQLite names the log after the file itself.
-        self._path = path if path == MEMORY_PATH else os.path.realpath(path)
+        self._path = _settled(path)
         self._writer: apsw.Connection | None = None
         self._checkpoints: Checkpoints | None = None
         self._is_shared = path == MEMORY_PATH
