@@ -24,7 +24,7 @@ from mnemic.errors import (
 )
 from mnemic.events import Events
 from mnemic.follower import Follower
-from mnemic.licensing import LONG_TERM, SEMANTIC_RETRIEVAL, License, LicenseTier
+from mnemic.licensing import LONG_TERM, SEMANTIC_RETRIEVAL, License, LicenseTier, Quota
 from mnemic.model import (
     Deleted,
     ImportResult,
@@ -57,6 +57,10 @@ RETENTION = timedelta(days=90)
 """How long a forgotten memory can be restored (R034, C097)."""
 
 MAX_LIMIT = 1000  # C102
+
+_ON_DUPLICATE: tuple[str, ...] = get_args(OnDuplicate)
+_ON_EMBED_ERROR: tuple[str, ...] = get_args(OnEmbedError)
+_DIRECTIONS: tuple[str, ...] = get_args(Direction)
 
 # Reading an entry takes about 30 µs; more of them at once go to a thread.
 _FEW_IDS = 16
@@ -177,8 +181,8 @@ class Repository:
             Them with their embeddings, or what was there already, in the given order.
         """
         self._check_license()
-        _check_choice("on_duplicate", on_duplicate, OnDuplicate)
-        _check_choice("on_embed_error", on_embed_error, OnEmbedError)
+        _check_choice("on_duplicate", on_duplicate, _ON_DUPLICATE)
+        _check_choice("on_embed_error", on_embed_error, _ON_EMBED_ERROR)
         if not entries:
             return []
         added = await self._added(entries, on_duplicate, on_embed_error)
@@ -377,7 +381,7 @@ class Repository:
     ) -> list[MemoryLink]:
         """Return the links of a memory of a scope, oldest first."""
         self._check_license()
-        _check_choice("direction", direction, Direction)
+        _check_choice("direction", direction, _DIRECTIONS)
         types = None if kinds is None else {LinkType.parse(kind) for kind in kinds}
         return await self._store.links(scope, entry_id, direction, types, now=self.now())
 
@@ -508,7 +512,8 @@ class Repository:
     ) -> _Added:
         started = time.perf_counter()
         try:
-            await self._refuse_what_cannot_fit(entries)
+            if self.license.quota is not None:
+                await self._refuse_what_cannot_fit(entries, self.license.quota)
             begun = time.perf_counter()
             embedded = await self._with_embeddings(entries, on_embed_error)
             took = (time.perf_counter() - begun) * 1000
@@ -529,7 +534,8 @@ class Repository:
         fresh = [new.entry for new, is_new in zip(embedded, stored.is_new, strict=True) if is_new]
         bare = {new.entry.id for new in entries if new.entry.embedding is None}
         await self._teller.stored(fresh, bare, took)
-        await self._warn_of_quota()
+        if self.license.quota is not None:
+            await self._warn_of_quota()
         return _Added(embedded, stored.ids, stored.is_new, fresh)
 
     def _is_model(self, model: str | None, dimensions: int) -> bool:
@@ -573,14 +579,12 @@ class Repository:
             for new, entry_id, is_new in zip(added.given, added.ids, added.is_new, strict=True)
         ]
 
-    async def _refuse_what_cannot_fit(self, entries: Sequence[NewEntry]) -> None:
+    async def _refuse_what_cannot_fit(self, entries: Sequence[NewEntry], quota: Quota) -> None:
         """Look at the quota before embedding (R076); the write itself looks again, for certain."""
-        quota = self.license.quota
-        if quota is not None:
-            used = await self._store.used_bytes(self.agent_id)
-            size = sum(len(new.entry.content.encode()) for new in entries)
-            if used + size > quota.limit:
-                raise StorageQuotaExceededError(used, quota.limit, quota.tier)
+        used = await self._store.used_bytes(self.agent_id)
+        size = sum(len(new.entry.content.encode()) for new in entries)
+        if used + size > quota.limit:
+            raise StorageQuotaExceededError(used, quota.limit, quota.tier)
 
     async def _warn_of_quota(self) -> None:
         limit = self.license.storage_limit
@@ -606,8 +610,7 @@ def check_limit(limit: object) -> None:
         raise InvalidArgumentError(f"limit must be an int from 1 to {MAX_LIMIT}, got {limit!r}")
 
 
-def _check_choice(field: str, given: object, choices: object) -> None:
-    known = get_args(choices)
+def _check_choice(field: str, given: object, known: tuple[str, ...]) -> None:
     if given not in known:
         raise InvalidArgumentError(f"{field} must be one of {', '.join(known)}, got {given!r}")
 

@@ -407,7 +407,13 @@ def _batch(added: Added, rows: Sequence[NewRow]) -> RowBatch | None:
         since=added.seq - added.steps,
         seq=added.seq,
         facts=[facts_of(row, new.columns) for row, new in embedded],
-        vectors=np.stack(vectors) if vectors else np.empty((0, 0), dtype=np.float32),
+        vectors=_stacked(vectors),
         gone=[],
         unembedded=[row for row, new in living if new.vector is None],
     )
+
+
+def _stacked(vectors: list[NDArray[np.float32]]) -> NDArray[np.float32]:
+    if len(vectors) == 1:
+        return vectors[0][np.newaxis]  # np.stack takes 10 µs
+    return np.stack(vectors) if vectors else np.empty((0, 0), dtype=np.float32)
