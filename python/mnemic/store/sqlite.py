@@ -30,7 +30,7 @@ from mnemic.model import (
 from mnemic.store import changes, forks, links, reads, writes
 from mnemic.store.accesses import PendingAccesses
 from mnemic.store.backup import backup_to
-from mnemic.store.base import Direction, Place, Position, Stored, StoredEntry
+from mnemic.store.base import Direction, Place, Position, Stored, StoredEntry, Take
 from mnemic.store.connections import Connections, typed_errors
 from mnemic.store.records import facts_of, fingerprints, to_microseconds, to_row
 from mnemic.store.url import path_of
@@ -309,13 +309,16 @@ class SqliteStore:
             touched = changes.touched_since(connection, agent_id, seq)
         return None if touched is None else [UUID(bytes=entry_id) for entry_id in touched]
 
-    async def rows_since(self, agent_id: str, model: str, dim: int, seq: int | None) -> RowBatch:
+    async def rows_since(
+        self, agent_id: str, model: str, dim: int, seq: int | None, take: Take | None = None
+    ) -> RowBatch:
         """Return what an index needs to step from change `seq` to now.
 
-        Everything is returned for None, or if the changes since `seq` are no longer kept.
+        Everything is returned for None, or if the changes since `seq` are no longer kept; its
+        vectors are taken in parts by `take`, if that is given.
         """
         with self._reading() as connection, _one_moment(connection):
-            return changes.rows_since(connection, agent_id, (model, dim), seq)
+            return changes.rows_since(connection, agent_id, (model, dim), seq, take)
 
     async def erase(self) -> bool:
         """Remove what was deleted from the file and its log; return whether nothing is left (C175).
