@@ -43,11 +43,10 @@ from mnemic.model import (
     parse_filter,
 )
 from mnemic.model.checks import optional_uuid
-from mnemic.protocols import Clock, IdFactory, system_clock
+from mnemic.protocols import Clock, IdFactory, Progress, Source, Target, system_clock
 from mnemic.store import Direction, EntryCache, Place, SqliteStore
 from mnemic.store.records import from_microseconds, to_microseconds
 from mnemic.telemetry import Teller
-from mnemic.transfer import Importer, Part, Progress, Source, Target, export
 from mnemic.waiting import computed, drive
 
 if TYPE_CHECKING:
@@ -396,6 +395,8 @@ class Repository:
         progress: Progress | None,
     ) -> int:
         """Write the memories of a scope and the links between them; return how many memories."""
+        from mnemic.transfer import Part, export  # noqa: PLC0415 - slow to import, rarely needed
+
         self._check_license()
         await self._write_accesses()
         model = self._embedder.model if embeddings and self._embedder is not None else None
@@ -408,6 +409,8 @@ class Repository:
         self, scope: Scope, source: Source, *, progress: Progress | None
     ) -> ImportResult:
         """Store what an export holds and this memory has not; all of it is checked before."""
+        from mnemic.transfer import Importer  # noqa: PLC0415 - as above
+
         self._check_license()
 
         def add(entries: Sequence[NewEntry]) -> int:
