@@ -146,6 +146,8 @@ def test_a_write_cancelled_at_any_moment_is_whole_or_undone_and_can_be_repeated(
     async def act(memory):
         for _ in range(4 + 10 * ROUNDS):
             await check_write(memory, name, seconds(choose.uniform(0, 0.006)))
+            # A search finds a thousand at most, and all are to be found.
+            await memory.delete_all(user_id=None, permanent=True)
 
     running(act)
 

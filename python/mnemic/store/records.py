@@ -132,9 +132,10 @@ def from_row(columns: Sequence[Any]) -> MemoryEntry:
     """
     try:
         entry = _from_row(columns)
+        is_whole = "\0" not in entry.content  # what a lost sector reads as is never stored
     except (ArithmeticError, LookupError, TypeError, ValueError, msgspec.DecodeError) as error:
         raise StoreCorruptError(f"a stored memory cannot be read ({error}); {DAMAGED}") from error
-    if "\0" in entry.content:  # what a lost sector reads as, and what is never stored
+    if not is_whole:
         raise StoreCorruptError(f"memory {entry.id} has lost a part of its content; {DAMAGED}")
     return entry
 
