@@ -269,9 +269,9 @@ class SqliteStore:
         with self._reading() as connection:
             return links.links_within(connection, scope, moment)
 
-    async def add_links(self, agent_id: str, new: Sequence[MemoryLink]) -> int:
-        """Write links of any type between entries of an agent; return how many are new."""
-        return await self._write(lambda on: links.add_links(on, agent_id, new))
+    async def add_links(self, scope: Scope, new: Sequence[MemoryLink]) -> int:
+        """Write links of any type between entries of a scope; return how many are new."""
+        return await self._write(lambda on: links.add_links(on, scope, new))
 
     async def used_bytes(self, agent_id: str) -> int:
         """Return how many bytes the agent's contents take, forgotten ones included."""
