@@ -251,9 +251,11 @@ def downgrade(path: str, version: int) -> None:
         connection = _connect(path)
         try:
             connection.execute("BEGIN IMMEDIATE")
-            for step in reversed(MIGRATIONS[version : _version_if_ours(connection, path)]):
+            steps = MIGRATIONS[version : _version_if_ours(connection, path)]
+            for step in reversed(steps):
                 connection.execute(step.down)
-            connection.pragma("user_version", version)
+            if steps:
+                connection.pragma("user_version", version)
             connection.execute("COMMIT")
         finally:
             connection.close()
@@ -424,6 +426,8 @@ class Connections:
         return connection, is_kept
 
     def _give_back(self, connection: apsw.Connection, *, is_kept: bool) -> None:
+        # One that an interrupt left in a transaction would show its state for good.
+        is_kept = is_kept and not connection.in_transaction
         with self._lock:
             if is_kept and not self._is_closed:
                 self._idle.append(connection)

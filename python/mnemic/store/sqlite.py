@@ -349,8 +349,8 @@ class SqliteStore:
 @contextmanager
 def _one_moment(connection: apsw.Connection) -> Generator[None, None, None]:
     """Let several statements read the same state."""
-    connection.execute("BEGIN")
     try:
+        connection.execute("BEGIN")
         yield
     finally:
         if connection.in_transaction:  # a failing disk may have ended it
