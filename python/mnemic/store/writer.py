@@ -141,7 +141,8 @@ class Writer:
         with self._lock:
             self._check_open()
             self._lazy.append(_Lazy(_Item(job, None), time.monotonic() + LONGEST_DELAY))
-        if len(self._lazy) == 1:
+            is_first = len(self._lazy) == 1
+        if is_first:
             self._ring()
 
     def close(self) -> bool:
