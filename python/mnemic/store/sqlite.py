@@ -1,6 +1,7 @@
 """The embedded store: one SQLite file, durable, shared between threads and processes."""
 
 import os
+import threading
 import weakref
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -358,9 +359,12 @@ def _one_moment(connection: apsw.Connection) -> Generator[None, None, None]:
 
 
 def _close(writer: Writer, connections: Connections, number: int) -> None:
-    if writer.close():
-        connections.close()
-        forks.note_closed(number)
+    if not writer.close():
+        # This thread is in the midst of a write, which must end before the rest can be closed.
+        threading.Thread(target=_close, args=(writer, connections, number)).start()
+        return
+    connections.close()
+    forks.note_closed(number)
 
 
 def _model_of(entries: Sequence[MemoryEntry]) -> tuple[str, int] | None:
