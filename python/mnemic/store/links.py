@@ -123,7 +123,8 @@ def links_within(
 def add_links(connection: apsw.Connection, scope: Scope, new: Sequence[MemoryLink]) -> int:
     """Write links whose ends are in a scope and of one user, unless they are; return how many."""
     where, bound = inside(scope)
-    sql = _COPY.format(end=f"SELECT row, user_id FROM agent_memory_entries WHERE {where} AND id = ?")
+    end = f"SELECT row, user_id FROM agent_memory_entries WHERE {where} AND id = ?"
+    sql = _COPY.format(end=end)
     changes = []
     for wanted in new:
         values = (
@@ -133,8 +134,7 @@ def add_links(connection: apsw.Connection, scope: Scope, new: Sequence[MemoryLin
             *(*bound, wanted.from_id.bytes, *bound, wanted.to_id.bytes),
         )
         changes += [
-            Change(row, wanted.from_id.bytes, "link")
-            for (row,) in fetched(connection, sql, values)
+            Change(row, wanted.from_id.bytes, "link") for (row,) in fetched(connection, sql, values)
         ]
     if changes:
         log_changes(connection, scope.agent_id, changes)

@@ -215,12 +215,17 @@ class SqliteStore:
         """Take note that entries were read; it is written down later, with other writes."""
         self._connections.check_writable()
         if self._accesses.note(agent_id, ids, to_microseconds(now)):
-            self._writer.submit_soon(self._accesses.writing())
+            job = self._accesses.writing()
+            self._writer.submit_soon(job, job.ended)
 
     async def write_accesses(self) -> None:
         """Write down the accesses noted so far."""
         if self._accesses.are_waiting():
-            await self._write(self._accesses.writing())
+            job = self._accesses.writing()
+            try:
+                await self._write(job)
+            finally:
+                job.ended()
 
     async def link(self, scope: Scope, wanted: MemoryLink, *, now: datetime) -> MemoryLink:
         """Write a link between two entries of a scope; return it as it is then."""

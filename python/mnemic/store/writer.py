@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 Job = Callable[[apsw.Connection], Any]
-_Asker: TypeAlias = "Future[Any] | asyncio.Future[Any] | None"
+_Asker: TypeAlias = "Future[Any] | asyncio.Future[Any]"
 _Outcome: TypeAlias = "tuple[_Asker, Any, BaseException | None]"
 
 LARGEST_GROUP = 512
@@ -37,7 +37,7 @@ class _Item(NamedTuple):
 
     Attributes:
         job: What to do.
-        future: Who wants to know: a thread, an event loop, or nobody.
+        future: Who wants to know: a thread, or an event loop.
         is_alone: Whether it runs outside any transaction.
     """
 
@@ -131,16 +131,30 @@ class Writer:
         self._ring()
         return future
 
-    def submit_soon(self, job: Job) -> None:
+    def submit_soon(self, job: Job, ended: Callable[[], None] | None = None) -> None:
         """Hand in a job that nobody waits for; if it fails, that is logged and it is dropped.
 
         It runs with the writing thread's next group, at the latest after about a second or at
         `close`.
+
+        Args:
+            job: What to do.
+            ended: Called in the writing thread when it is on disk, or was dropped.
         """
+
+        def tell(future: Future[Any]) -> None:
+            error = future.exception()
+            if error is not None:
+                _log.warning("A write that nobody waits for was dropped: %s", error)
+            if ended is not None:
+                ended()
+
         self._check_open()
+        future: Future[Any] = Future()
+        future.add_done_callback(tell)
         with self._lock:
             self._check_open()
-            self._lazy.append(_Lazy(_Item(job, None), time.monotonic() + LONGEST_DELAY))
+            self._lazy.append(_Lazy(_Item(job, future), time.monotonic() + LONGEST_DELAY))
             is_first = len(self._lazy) == 1
         if is_first:
             self._ring()
@@ -245,7 +259,7 @@ def _is_wanted(item: _Item) -> bool:
     """Return whether a job is to run; from now on a thread cannot cancel it any more."""
     if isinstance(item.future, Future):
         return item.future.set_running_or_notify_cancel()
-    return item.future is None or not item.future.cancelled()
+    return not item.future.cancelled()
 
 
 def _run_together(connection: apsw.Connection, items: list[_Item]) -> list[_Outcome]:
@@ -311,13 +325,11 @@ def _settle(outcomes: Iterable[_Outcome]) -> None:
     """Tell outcomes to those who wait, each event loop all of its own at once."""
     of_loops: dict[asyncio.AbstractEventLoop, list[_Outcome]] = {}
     for outcome in outcomes:
-        future, _, error = outcome
+        future = outcome[0]
         if isinstance(future, Future):
             _settle_one(outcome)
-        elif future is not None:
+        else:
             of_loops.setdefault(future.get_loop(), []).append(outcome)
-        elif error is not None:
-            _log.warning("A write that nobody waits for was dropped: %s", error)
     for loop, told in of_loops.items():
         with suppress(RuntimeError):  # its event loop was closed: nobody waits there any more
             loop.call_soon_threadsafe(_settle_all, told)
@@ -330,7 +342,7 @@ def _settle_all(outcomes: list[_Outcome]) -> None:
 
 def _settle_one(outcome: _Outcome) -> None:
     future, result, error = outcome
-    if future is None or future.done():  # cancelled too late: it has happened all the same
+    if future.done():  # cancelled too late: it has happened all the same
         return
     if error is None:
         future.set_result(result)
