@@ -1,6 +1,7 @@
 """Defects found by reading the embedded store and its index."""
 
 import io
+import signal
 import threading
 import time
 from datetime import UTC, datetime
@@ -13,11 +14,11 @@ from word_embedder import WordEmbedder
 
 from mnemic import Memory
 from mnemic.embed.checked import CheckedEmbedder
-from mnemic.errors import EmbeddingError
+from mnemic.errors import EmbeddingError, StoreError
 from mnemic.follower import Follower
 from mnemic.index.native import NativeIndex
 from mnemic.model import MemoryEntry, NewEntry, RowBatch, RowFacts, Scope
-from mnemic.store import SqliteStore
+from mnemic.store import SqliteStore, checkpoints
 from mnemic.store.connections import Connections, downgrade
 from mnemic.store.schema import MIGRATIONS
 from mnemic.store.writer import Writer
@@ -307,3 +308,42 @@ def test_a_store_closed_in_the_midst_of_its_own_write_lets_go_of_the_file(tmp_pa
     while (tmp_path / "a.db-wal").exists() and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not (tmp_path / "a.db-wal").exists()
+
+
+@pytest.mark.timeout(20)
+def test_a_signal_handler_that_writes_while_the_log_is_emptied_gets_an_error(tmp_path, monkeypatch):
+    outcomes = []
+    with Memory(tmp_path / "a.db", "aide", embedder=WordEmbedder(8)) as memory:
+        first = memory.add("one")
+
+        def write(*_):
+            with pytest.raises(StoreError):
+                memory.add("two")
+            outcomes.append("refused")
+
+        def interrupted(page, offset):
+            if not outcomes:
+                signal.raise_signal(signal.SIGUSR1)
+            return zeroed(page, offset)
+
+        zeroed = checkpoints.zeroed
+        monkeypatch.setattr(checkpoints, "zeroed", interrupted)
+        before = signal.signal(signal.SIGUSR1, write)
+        try:
+            assert memory.delete(first.id, permanent=True).erased
+        finally:
+            signal.signal(signal.SIGUSR1, before)
+    assert outcomes == ["refused"]
+
+
+@pytest.mark.timeout(20)
+def test_a_signal_handler_that_reads_a_memory_only_store_in_a_write_gets_an_error():
+    store = SqliteStore(":memory:")
+
+    def read(_connection):
+        with pytest.raises(StoreError):
+            drive(store.position("aide"))  # as a signal handler does
+        return "refused"
+
+    assert drive(store._write(read)) == "refused"
+    drive(store.close())

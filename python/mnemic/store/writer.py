@@ -77,7 +77,6 @@ class Writer:
         self._handed_in = 0  # changed under the lock
         self._finished = 0  # changed by the writing thread alone
         self._is_next = False  # whether the writing thread asks for the connection
-        self._running: int | None = None  # the thread that runs jobs
         self._bell: SimpleQueue[None] = SimpleQueue()
         self._is_rung = False
         self._rings_later: asyncio.AbstractEventLoop | None = None
@@ -112,7 +111,7 @@ class Writer:
                 if self._is_idle():
                     self._check_open()
                     return self._lent(lambda on: _committed(on, job))
-        if self._running == threading.get_ident():
+        if self._connections.holder == threading.get_ident():
             # A signal handler or a finalizer interrupted a write: waiting for it would never end.
             raise StoreError("this thread is in the midst of a write and cannot begin another")
         return self.submit(job).result()
@@ -172,7 +171,7 @@ class Writer:
         with self._lock:
             self._is_closed = True
         self._ring()
-        if threading.get_ident() in (self._running, self._thread.ident):
+        if threading.get_ident() in (self._connections.holder, self._thread.ident):
             return False
         if self._thread.is_alive():
             self._thread.join()
@@ -242,11 +241,11 @@ class Writer:
         _settle(outcomes)
 
     def _lent(self, work: Callable[[apsw.Connection], Result]) -> Result:
-        self._running = threading.get_ident()
+        self._connections.holder = threading.get_ident()
         try:
             return work(self._connections.writer)
         finally:
-            self._running = None
+            self._connections.holder = None
 
     def _with_connection(self, work: Callable[[apsw.Connection], Result]) -> Result:
         self._is_next = True  # or callers who come one after the other could hold it off for long
