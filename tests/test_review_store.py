@@ -4,7 +4,7 @@ import io
 import signal
 import threading
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import apsw
@@ -17,6 +17,7 @@ from mnemic.embed.checked import CheckedEmbedder
 from mnemic.errors import EmbeddingError, StoreError
 from mnemic.follower import Follower
 from mnemic.index.native import NativeIndex
+from mnemic.licensing import License
 from mnemic.model import MemoryEntry, NewEntry, RowBatch, RowFacts, Scope
 from mnemic.store import SqliteStore, checkpoints
 from mnemic.store.connections import Connections, downgrade
@@ -347,3 +348,38 @@ def test_a_signal_handler_that_reads_a_memory_only_store_in_a_write_gets_an_erro
 
     assert drive(store._write(read)) == "refused"
     drive(store.close())
+
+
+# Review: retries, and a clock that several threads read.
+
+
+def test_a_call_repeated_with_its_key_is_answered_though_the_quota_is_used_up(monkeypatch):
+    monkeypatch.setattr(License, "storage_limit", property(lambda _: 100))
+    with Memory(":memory:", "aide", embedder=WordEmbedder(8)) as memory:
+        first = memory.add("x" * 60, idempotency_key="k")
+        assert memory.add("x" * 60, idempotency_key="k").id == first.id
+        assert memory.add("x" * 60, on_duplicate="skip").id == first.id
+
+
+def test_a_search_that_read_the_clock_before_another_one_does_not_load_everything(monkeypatch):
+    times = [0.0]
+
+    def clock():
+        return NOON + timedelta(seconds=times.pop(0) if len(times) > 1 else times[0])
+
+    with Memory(":memory:", "aide", embedder=WordEmbedder(8), clock=clock) as memory:
+        memory.add("one", expires_at=NOON + timedelta(seconds=10))
+        memory.add("two")
+        times[:] = [20.0]
+        assert len(memory.search("one two")) == 1
+        loaded = []
+        rows_since = memory._repository._store.rows_since
+
+        def noted(agent_id, model, dim, seq):
+            loaded.append(seq)
+            return rows_since(agent_id, model, dim, seq)
+
+        monkeypatch.setattr(memory._repository._store, "rows_since", noted)
+        times[:] = [9.9, 20.1]  # read before the other search took its time, used after it
+        assert [hit.entry.content for hit in memory.search("one two")] == ["two"]
+        assert loaded == []

@@ -486,6 +486,8 @@ class Repository:
     ) -> list[Found]:
         vector = embedder.embed([query])[0]
         now = self.now()
+        if follower.index.is_ahead_of(to_microseconds(now)):
+            now = self.now()  # another thread's search read the clock later and was faster
         position = follower.catch_up(to_microseconds(now))
         wanted = limit
         while True:
@@ -508,7 +510,8 @@ class Repository:
     ) -> _Added:
         started = time.perf_counter()
         try:
-            await self._refuse_what_cannot_fit(entries)
+            if on_duplicate == "keep":
+                await self._refuse_what_cannot_fit([new for new in entries if new.key is None])
             begun = time.perf_counter()
             embedded = await self._with_embeddings(entries, on_embed_error)
             took = (time.perf_counter() - begun) * 1000
@@ -574,9 +577,12 @@ class Repository:
         ]
 
     async def _refuse_what_cannot_fit(self, entries: Sequence[NewEntry]) -> None:
-        """Look at the quota before embedding (R076); the write itself looks again, for certain."""
+        """Look at the quota before embedding (R076); the write itself looks again, for certain.
+
+        Only entries that no earlier one can stand for: a repeated call takes no room.
+        """
         quota = self.license.quota
-        if quota is not None:
+        if quota is not None and entries:
             used = await self._store.used_bytes(self.agent_id)
             size = sum(len(new.entry.content.encode()) for new in entries)
             if used + size > quota.limit:
