@@ -31,9 +31,9 @@ from mnemic.model import (
     SearchResults,
 )
 from mnemic.model.new_entry import checked_record
+from mnemic.protocols import Progress, Source, Target
 from mnemic.repository import Found, Options, Repository, required_uuid
 from mnemic.store import Direction
-from mnemic.transfer import Progress, Source, Target
 from mnemic.waiting import computed
 
 if TYPE_CHECKING:

@@ -3,10 +3,9 @@
 import logging
 import threading
 import time
-from collections.abc import Coroutine
 from contextlib import suppress
-from typing import Any
 
+from mnemic._core import VectorMap
 from mnemic.embed.checked import CheckedEmbedder
 from mnemic.errors import (
     EmbeddingError,
@@ -96,7 +95,7 @@ class Follower:
     def _catch_up(self, now: int) -> None:
         if self.index.is_ahead_of(now):
             with self._catching_up:
-                self._applied(drive(self._rows_since(None)))
+                self._read_since(None)
         self._apply_changes()
         if self._texts_to_embed():
             with self._catching_up:
@@ -113,8 +112,8 @@ class Follower:
                 "it was made with, or store the memories in a new file"
             )
 
-    def _applied(self, batch: RowBatch) -> bool:
-        if not self.index.apply(batch):
+    def _applied(self, batch: RowBatch, loaded: VectorMap | None = None) -> bool:
+        if not self.index.apply(batch, loaded):
             return False
         self._unembedded.difference_update(batch.gone, [facts.row for facts in batch.facts])
         self._unembedded.update(batch.unembedded)
@@ -126,12 +125,14 @@ class Follower:
         with self._catching_up:
             while not self._is_current():
                 # Once is enough: what others write from now on is not waited for.
-                if self._applied(drive(self._rows_since(self.index.seq))):
+                if self._read_since(self.index.seq):
                     return
 
-    def _rows_since(self, seq: int | None) -> Coroutine[Any, Any, RowBatch]:
-        embedder = self._embedder
-        return self._store.rows_since(self._agent_id, embedder.model, embedder.dimensions, seq)
+    def _read_since(self, seq: int | None) -> bool:
+        model, dimensions = self._embedder.model, self._embedder.dimensions
+        with self.index.loader() as loader:
+            reading = self._store.rows_since(self._agent_id, model, dimensions, seq, loader.take)
+            return self._applied(drive(reading), loader.loaded())
 
     def _is_current(self) -> bool:
         return drive(self._store.position(self._agent_id)).seq == self.index.seq

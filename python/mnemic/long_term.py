@@ -28,9 +28,9 @@ from mnemic.model import (
     Scope,
 )
 from mnemic.model.new_entry import checked_key, checked_record
+from mnemic.protocols import Progress, Source, Target
 from mnemic.repository import Options, Repository, check_limit, required_uuid
 from mnemic.store import Direction
-from mnemic.transfer import Progress, Source, Target
 from mnemic.waiting import computed
 
 if TYPE_CHECKING:

@@ -1,7 +1,9 @@
-"""What the parts are given from outside: the clock, and the maker of ids."""
+"""What the parts are given from outside: the clock, the maker of ids, files, and listeners."""
 
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import IO, TypeAlias
 from uuid import UUID
 
 Clock = Callable[[], datetime]
@@ -9,6 +11,15 @@ Clock = Callable[[], datetime]
 
 IdFactory = Callable[[datetime], UUID]
 """Returns a new id for something that came to be at the given time."""
+
+Target: TypeAlias = str | os.PathLike[str] | IO[str]
+"""A path, or a file opened for writing text."""
+
+Source: TypeAlias = str | os.PathLike[str] | IO[str] | IO[bytes]
+"""A path, or a file opened for reading."""
+
+Progress = Callable[[int], object]
+"""Called now and then with the number of memories done so far."""
 
 
 def system_clock() -> datetime:

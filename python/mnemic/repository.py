@@ -24,7 +24,7 @@ from mnemic.errors import (
 )
 from mnemic.events import Events
 from mnemic.follower import Follower
-from mnemic.licensing import LONG_TERM, SEMANTIC_RETRIEVAL, License, LicenseTier
+from mnemic.licensing import LONG_TERM, SEMANTIC_RETRIEVAL, License, LicenseTier, Quota
 from mnemic.model import (
     Deleted,
     ImportResult,
@@ -43,11 +43,10 @@ from mnemic.model import (
     parse_filter,
 )
 from mnemic.model.checks import optional_uuid
-from mnemic.protocols import Clock, IdFactory, system_clock
+from mnemic.protocols import Clock, IdFactory, Progress, Source, Target, system_clock
 from mnemic.store import Direction, EntryCache, Place, SqliteStore
 from mnemic.store.records import from_microseconds, to_microseconds
 from mnemic.telemetry import Teller
-from mnemic.transfer import Importer, Part, Progress, Source, Target, export
 from mnemic.waiting import computed, drive
 
 if TYPE_CHECKING:
@@ -57,6 +56,10 @@ RETENTION = timedelta(days=90)
 """How long a forgotten memory can be restored (R034, C097)."""
 
 MAX_LIMIT = 1000  # C102
+
+_ON_DUPLICATE: tuple[str, ...] = get_args(OnDuplicate)
+_ON_EMBED_ERROR: tuple[str, ...] = get_args(OnEmbedError)
+_DIRECTIONS: tuple[str, ...] = get_args(Direction)
 
 # Reading an entry takes about 30 µs; more of them at once go to a thread.
 _FEW_IDS = 16
@@ -177,8 +180,8 @@ class Repository:
             Them with their embeddings, or what was there already, in the given order.
         """
         self._check_license()
-        _check_choice("on_duplicate", on_duplicate, OnDuplicate)
-        _check_choice("on_embed_error", on_embed_error, OnEmbedError)
+        _check_choice("on_duplicate", on_duplicate, _ON_DUPLICATE)
+        _check_choice("on_embed_error", on_embed_error, _ON_EMBED_ERROR)
         if not entries:
             return []
         added = await self._added(entries, on_duplicate, on_embed_error)
@@ -377,7 +380,7 @@ class Repository:
     ) -> list[MemoryLink]:
         """Return the links of a memory of a scope, oldest first."""
         self._check_license()
-        _check_choice("direction", direction, Direction)
+        _check_choice("direction", direction, _DIRECTIONS)
         types = None if kinds is None else {LinkType.parse(kind) for kind in kinds}
         return await self._store.links(scope, entry_id, direction, types, now=self.now())
 
@@ -392,6 +395,8 @@ class Repository:
         progress: Progress | None,
     ) -> int:
         """Write the memories of a scope and the links between them; return how many memories."""
+        from mnemic.transfer import Part, export  # noqa: PLC0415 - slow to import, rarely needed
+
         self._check_license()
         await self._write_accesses()
         model = self._embedder.model if embeddings and self._embedder is not None else None
@@ -404,6 +409,8 @@ class Repository:
         self, scope: Scope, source: Source, *, progress: Progress | None
     ) -> ImportResult:
         """Store what an export holds and this memory has not; all of it is checked before."""
+        from mnemic.transfer import Importer  # noqa: PLC0415 - as above
+
         self._check_license()
 
         def add(entries: Sequence[NewEntry]) -> int:
@@ -510,8 +517,9 @@ class Repository:
     ) -> _Added:
         started = time.perf_counter()
         try:
-            if on_duplicate == "keep":
-                await self._refuse_what_cannot_fit([new for new in entries if new.key is None])
+            if self.license.quota is not None and on_duplicate == "keep":
+                certain = [new for new in entries if new.key is None]
+                await self._refuse_what_cannot_fit(certain, self.license.quota)
             begun = time.perf_counter()
             embedded = await self._with_embeddings(entries, on_embed_error)
             took = (time.perf_counter() - begun) * 1000
@@ -532,7 +540,8 @@ class Repository:
         fresh = [new.entry for new, is_new in zip(embedded, stored.is_new, strict=True) if is_new]
         bare = {new.entry.id for new in entries if new.entry.embedding is None}
         await self._teller.stored(fresh, bare, took)
-        await self._warn_of_quota()
+        if self.license.quota is not None:
+            await self._warn_of_quota()
         return _Added(embedded, stored.ids, stored.is_new, fresh)
 
     def _is_model(self, model: str | None, dimensions: int) -> bool:
@@ -576,17 +585,17 @@ class Repository:
             for new, entry_id, is_new in zip(added.given, added.ids, added.is_new, strict=True)
         ]
 
-    async def _refuse_what_cannot_fit(self, entries: Sequence[NewEntry]) -> None:
+    async def _refuse_what_cannot_fit(self, entries: Sequence[NewEntry], quota: Quota) -> None:
         """Look at the quota before embedding (R076); the write itself looks again, for certain.
 
-        Only entries that no earlier one can stand for: a repeated call takes no room.
+        Args:
+            entries: Only those that no earlier one can stand for: a repeated call takes no room.
+            quota: What is looked at.
         """
-        quota = self.license.quota
-        if quota is not None and entries:
-            used = await self._store.used_bytes(self.agent_id)
-            size = sum(len(new.entry.content.encode()) for new in entries)
-            if used + size > quota.limit:
-                raise StorageQuotaExceededError(used, quota.limit, quota.tier)
+        size = sum(len(new.entry.content.encode()) for new in entries)
+        used = await self._store.used_bytes(self.agent_id) if entries else 0
+        if used + size > quota.limit:
+            raise StorageQuotaExceededError(used, quota.limit, quota.tier)
 
     async def _warn_of_quota(self) -> None:
         limit = self.license.storage_limit
@@ -612,8 +621,7 @@ def check_limit(limit: object) -> None:
         raise InvalidArgumentError(f"limit must be an int from 1 to {MAX_LIMIT}, got {limit!r}")
 
 
-def _check_choice(field: str, given: object, choices: object) -> None:
-    known = get_args(choices)
+def _check_choice(field: str, given: object, known: tuple[str, ...]) -> None:
     if given not in known:
         raise InvalidArgumentError(f"{field} must be one of {', '.join(known)}, got {given!r}")
 

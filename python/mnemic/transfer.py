@@ -1,11 +1,10 @@
 """Moves memories between a store and an export, in batches, so that neither is held whole."""
 
 import copy
-import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import datetime
 from itertools import islice
-from typing import IO, NamedTuple, TypeAlias
+from typing import NamedTuple
 from uuid import UUID
 
 from msgspec.structs import force_setattr
@@ -14,17 +13,9 @@ from mnemic.errors import ExchangeError, InvalidArgumentError
 from mnemic.exchange import ExportedMemory, ExportReader, read_export, write_export
 from mnemic.model import ImportResult, MemoryEntry, MemoryLink, NewEntry, Scope
 from mnemic.model.new_entry import checked_record
+from mnemic.protocols import Progress, Source, Target
 from mnemic.store import Store
 from mnemic.waiting import drive
-
-Target: TypeAlias = str | os.PathLike[str] | IO[str]
-"""A path, or a file opened for writing text."""
-
-Source: TypeAlias = str | os.PathLike[str] | IO[str] | IO[bytes]
-"""A path, or a file opened for reading."""
-
-Progress: TypeAlias = Callable[[int], object]
-"""Called now and then with the number of memories done so far."""
 
 BATCH = 1000
 

@@ -214,6 +214,24 @@ def test_everything_since_the_beginning_is_what_lives_and_has_a_vector(store):
     assert batch.unembedded == [3]
 
 
+@pytest.mark.parametrize("agents", [1, 9])
+def test_everything_may_be_taken_in_parts(store, monkeypatch, agents):
+    monkeypatch.setattr(changes, "_PART", 2)
+    for number in range(agents):
+        name = "a" if number == 0 else f"b{number}"
+        entries = [embedded(at, (at + 1, number), agent_id=name) for at in range(5)]
+        added(store, name, [*entries, entry(5, agent_id=name)])
+    parts = []
+    reading = store.rows_since("a", "m", 2, None, lambda *part: parts.append(part))
+    batch = drive(reading)
+    assert batch.vectors.shape == (0, 2)
+    assert [len(rows) for rows, _ in parts] == [2, 2, 1]
+    rows = np.concatenate([rows for rows, _ in parts])
+    assert [facts.row for facts in batch.facts] == rows.tolist() == [1, 2, 3, 4, 5]
+    assert np.concatenate([part for _, part in parts]).tolist() == [[at + 1, 0] for at in range(5)]
+    assert batch.unembedded == [6]
+
+
 def test_changes_since_a_number_are_only_those_after_it(store):
     added(store, "a", [embedded(1), embedded(2)])
     added(store, "a", [embedded(3, (5, 6))])
@@ -256,8 +274,8 @@ def test_vectors_come_later_for_rows_that_lack_them(store):
     contents = {1: "memory 1", 77: "of nobody", 3: "memory 3"}
     drive(store.add_embeddings("a", "m", contents, vectors))
     batch = rows_since(store, None)
-    assert [facts.row for facts in batch.facts] == [1, 3]
-    assert batch.vectors.tolist() == [[1, 2], [1, 0]]
+    rows = [facts.row for facts in batch.facts]
+    assert dict(zip(rows, batch.vectors.tolist(), strict=True)) == {1: [1, 2], 3: [1, 0]}
     assert batch.unembedded == [2]
     assert drive(store.contents("a", [1, 2, 77])) == {1: "memory 1", 2: "memory 2"}
     assert drive(store.contents("b", [1, 2])) == {}

@@ -5,6 +5,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from mnemic._core import VectorMap
+from mnemic.index.loading import Loader
 from mnemic.model import RowBatch, Scope
 
 
@@ -30,8 +32,17 @@ class Index(Protocol):
         """The change number it stands at; None before it was loaded."""
         ...
 
-    def apply(self, batch: RowBatch) -> bool:
-        """Take in a batch of changes; return False if it does not follow where the index stands."""
+    def loader(self) -> Loader:
+        """Return what takes the vectors of a whole batch while they are read."""
+        ...
+
+    def apply(self, batch: RowBatch, loaded: VectorMap | None = None) -> bool:
+        """Take in a batch of changes; return False if it does not follow where the index stands.
+
+        Args:
+            batch: The changes.
+            loaded: The vectors of a whole batch, if its `loader` took them.
+        """
         ...
 
     def is_ahead_of(self, now: int) -> bool:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from mnemic._core import Hits, Selection, VectorMap
 from mnemic.index.base import Ranked
+from mnemic.index.loading import Loader
 from mnemic.model import RowBatch, RowFacts, Scope
 
 MOST_SELECTIONS = 256  # one may take an eighth of a byte for each row of the agent
@@ -25,6 +26,7 @@ class NativeIndex:
     """
 
     def __init__(self, dim: int) -> None:
+        self._dim = dim
         self._vectors = VectorMap(dim, metric="cosine")
         self._lock = threading.Lock()
         self._seq: int | None = None
@@ -45,7 +47,11 @@ class NativeIndex:
     def __len__(self) -> int:
         return len(self._vectors) + self._pending_rows
 
-    def apply(self, batch: RowBatch) -> bool:
+    def loader(self) -> Loader:
+        """Return what takes the vectors of a whole batch while they are read."""
+        return Loader(self._dim)
+
+    def apply(self, batch: RowBatch, loaded: VectorMap | None = None) -> bool:
         """Take in a batch of changes; return False if it cannot follow where the index stands.
 
         One that comes too early waits for those before it. Searches that run meanwhile see each row
@@ -53,7 +59,7 @@ class NativeIndex:
         """
         with self._lock:
             if batch.since is None:
-                self._replace(batch)
+                self._replace(batch, loaded)
                 self._seq = batch.seq
             elif self._seq is None or batch.since < self._seq:
                 return False
@@ -84,29 +90,19 @@ class NativeIndex:
             self._expire(now)
         limit = min(limit, len(self._vectors))
         while limit > 0:
-            hits = self._hits(query, self._selection(scope), limit)
+            hits = _hits(*self._selection(scope), query, limit)
             ranked = self._ordered(hits, scope)
             if len(ranked) == len(hits.ids):
                 return ranked[:limit]
             # Otherwise rows came or went after the selection was made: rank them once more.
         return []
 
-    def _hits(self, query: NDArray[np.float32], selection: Selection | None, limit: int) -> Hits:
-        while True:
-            hits = self._vectors.search(query, k=limit + 1, allow=selection)
-            scores = hits.scores
-            if len(scores) <= limit or scores[limit] != scores[limit - 1]:
-                return hits
-            floor = float(scores[limit - 1])
-            everything = max(len(self._vectors), limit)
-            tied = self._vectors.search(query, k=everything, allow=selection, min_score=floor)
-            if len(tied.ids) >= limit:
-                return tied
-            # Otherwise some of the tied were removed meanwhile, and lower ones are to be found.
-
-    def _replace(self, batch: RowBatch) -> None:
+    def _replace(self, batch: RowBatch, loaded: VectorMap | None) -> None:
         # First what can fail: searches repeat themselves until rows and facts agree.
-        self._vectors.replace(_ids([facts.row for facts in batch.facts]), batch.vectors)
+        if loaded is None:
+            self._vectors.replace(_ids([facts.row for facts in batch.facts]), batch.vectors)
+        else:
+            self._vectors = loaded
         self._pending, self._pending_rows = [], 0
         self._facts = {facts.row: facts for facts in batch.facts}
         self._rows_of_user = {}
@@ -194,8 +190,11 @@ class NativeIndex:
             del self._rows_of_user[facts.user_id][row]
         return facts
 
-    def _selection(self, scope: Scope) -> Selection | None:
-        """Return the rows of a scope, or None if it has all of them; kept until rows change."""
+    def _selection(self, scope: Scope) -> tuple[VectorMap, Selection | None]:
+        """Return the vectors, and the rows of a scope among them or None if it has all of them.
+
+        What was selected is kept until rows change.
+        """
         with self._lock:
             if scope not in self._selections:
                 if len(self._selections) == MOST_SELECTIONS:
@@ -203,7 +202,7 @@ class NativeIndex:
                 rows = self._rows_in(scope)
                 has_all = len(rows) == len(self._facts)
                 self._selections[scope] = None if has_all else self._vectors.select(_ids(rows))
-            return self._selections[scope]
+            return self._vectors, self._selections[scope]
 
     def _rows_in(self, scope: Scope) -> Collection[int]:
         of_user = self._facts if scope.all_users else self._rows_of_user.get(scope.user_id, {})
@@ -220,6 +219,22 @@ class NativeIndex:
             if (facts := all_facts.get(row)) is not None and _is_inside(facts, scope)
         ]
         return [Ranked(row, entry_id, -score) for score, _, entry_id, row in sorted(known)]
+
+
+def _hits(
+    vectors: VectorMap, selection: Selection | None, query: NDArray[np.float32], limit: int
+) -> Hits:
+    while True:
+        hits = vectors.search(query, k=limit + 1, allow=selection)
+        scores = hits.scores
+        if len(scores) <= limit or scores[limit] != scores[limit - 1]:
+            return hits
+        floor = float(scores[limit - 1])
+        everything = max(len(vectors), limit)
+        tied = vectors.search(query, k=everything, allow=selection, min_score=floor)
+        if len(tied.ids) >= limit:
+            return tied
+        # Otherwise some of the tied were removed meanwhile, and lower ones are to be found.
 
 
 def _is_inside(facts: RowFacts, scope: Scope) -> bool:

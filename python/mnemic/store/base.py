@@ -27,6 +27,10 @@ Direction: TypeAlias = Literal["both", "out", "in"]
 """Links from an entry, to it, or either."""
 
 
+Take: TypeAlias = Callable[[NDArray[np.int64], NDArray[np.float32]], object]
+"""Takes rows, shape (n,), and their vectors, shape (n, dim)."""
+
+
 class Position(NamedTuple):
     """How far an agent's memory has come.
 
@@ -352,11 +356,21 @@ class Store(Protocol):
         """Return the ids that were touched after a change; None if they are no longer kept."""
         ...
 
-    async def rows_since(self, agent_id: str, model: str, dim: int, seq: int | None) -> RowBatch:
+    async def rows_since(
+        self, agent_id: str, model: str, dim: int, seq: int | None, take: Take | None = None
+    ) -> RowBatch:
         """Return what an index needs to step from change `seq` to now.
 
         Everything is returned for None, or if the changes since `seq` are no longer kept. Expired
         rows are among them.
+
+        Args:
+            agent_id: Whose rows.
+            model: Name of the model whose vectors are wanted.
+            dim: Their dimension.
+            seq: Where the index stands.
+            take: If everything is returned, takes its vectors in parts, while the next are read;
+                those of the batch are empty then.
 
         Raises:
             EmbeddingModelMismatchError: If the agent's vectors come from another model.

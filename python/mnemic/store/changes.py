@@ -1,6 +1,7 @@
 """The numbered changes of an agent: written with every change, read by whoever follows (C163)."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
 import apsw
@@ -14,7 +15,7 @@ from mnemic.errors import (
 )
 from mnemic.licensing import Quota
 from mnemic.model import RowBatch, RowFacts
-from mnemic.store.base import Position
+from mnemic.store.base import Position, Take
 from mnemic.store.records import DAMAGED
 from mnemic.store.sql import BY_ROW, Columns, fetched, run_all
 
@@ -83,6 +84,7 @@ _TOUCHED_INDEXED = (
     "ON v.entry_row = e.row AND v.model = ? AND v.part = 0 "
     f"WHERE {_INDEXED} AND e.row IN ({_TOUCHED})"
 )
+_PART = 8192
 _AGENT = "SELECT seq, pruned, model, dimensions FROM agent_memory_agents WHERE agent_id = ?"
 _POSITION = "SELECT seq, accesses FROM agent_memory_agents WHERE agent_id = ?"
 
@@ -113,38 +115,55 @@ def embedding_model(connection: apsw.Connection, agent_id: str) -> Model | None:
 
 
 def rows_since(
-    connection: apsw.Connection, agent_id: str, model: Model, since: int | None
+    connection: apsw.Connection,
+    agent_id: str,
+    model: Model,
+    since: int | None,
+    take: Take | None = None,
 ) -> RowBatch:
     """Return what changed after `since`, or everything if that cannot be told."""
     agent = fetched(connection, _AGENT, (agent_id,))
     last, pruned, *known = agent[0] if agent else (0, 0, None, None)
     _check_model(agent_id, known, model)
     if since is None or not pruned <= since <= last:
-        return _everything(connection, agent_id, model, last)
+        return _everything(connection, agent_id, model, last, take)
     touched = {row for (row,) in fetched(connection, _TOUCHED, (agent_id, since))}
     living = fetched(connection, _TOUCHED_INDEXED, (model[0], agent_id, agent_id, since))
     return _batch(since, last, living, touched, model[1])
 
 
-def _everything(connection: apsw.Connection, agent_id: str, model: Model, seq: int) -> RowBatch:
-    """Return all living rows; each vector goes straight to its place, so that one copy is made."""
-    facts = [RowFacts(*columns) for columns in fetched(connection, _ALL_FACTS, (agent_id,))]
-    places = {one.row: at for at, one in enumerate(facts)}
-    vectors = np.empty((len(facts), model[1]), dtype=np.float32)
-    has_vector = np.zeros(len(facts), dtype=np.bool_)
+def _everything(
+    connection: apsw.Connection, agent_id: str, model: Model, seq: int, take: Take | None
+) -> RowBatch:
+    facts = {
+        columns[0]: RowFacts(*columns) for columns in fetched(connection, _ALL_FACTS, (agent_id,))
+    }
+    embedded: list[NDArray[np.int64]] = []
+    vectors: list[NDArray[np.float32]] = []
+    for rows, part in _parts(connection, agent_id, model, facts.keys()):
+        embedded.append(rows)
+        if take is None:
+            vectors.append(part)
+        else:
+            take(rows, part)
+    known = [facts.pop(row) for rows in embedded for row in rows.tolist()]
+    empty = np.empty((0, model[1]), dtype=np.float32)
+    return RowBatch(None, seq, known, np.concatenate([empty, *vectors]), [], list(facts))
+
+
+def _parts(
+    connection: apsw.Connection, agent_id: str, model: Model, wanted: Collection[int]
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+    """Give the vectors of wanted rows, each copied once, straight to its place in its part."""
     ((stored,),) = fetched(connection, _LAST_VECTOR, ())
-    is_most = _SCAN_FROM * len(facts) >= (stored or 0)
+    is_most = _SCAN_FROM * len(wanted) >= (stored or 0)
     access = (_ALL_VECTORS, (model[0],)) if is_most else (_OWN_VECTORS, (agent_id, model[0]))
-    for row, blob in connection.execute(*access):
-        at = places.get(row)
-        if at is not None:
+    found = ((row, blob) for row, blob in connection.execute(*access) if row in wanted)
+    while part := list(islice(found, _PART)):
+        vectors = np.empty((len(part), model[1]), dtype=np.float32)
+        for at, (_, blob) in enumerate(part):
             vectors[at] = _vector(blob, model[1])
-            has_vector[at] = True
-    unembedded = [facts[at].row for at in np.flatnonzero(~has_vector)]
-    if unembedded:
-        facts = [facts[at] for at in np.flatnonzero(has_vector)]
-        vectors = vectors[has_vector]
-    return RowBatch(None, seq, facts, vectors, [], unembedded)
+        yield np.array([row for row, _ in part], dtype=np.int64), vectors
 
 
 def _batch(since: int, seq: int, living: list[Columns], touched: set[int], dim: int) -> RowBatch:

@@ -71,6 +71,8 @@ def from_microseconds(microseconds: int) -> datetime:
 
 def to_row(entry: MemoryEntry) -> tuple[Any, ...]:
     """Return the entry's columns; the embedding has a table of its own."""
+    created_at = to_microseconds(entry.created_at)
+    is_unchanged = entry.updated_at is entry.created_at  # as most are
     return (
         entry.agent_id,
         entry.id.bytes,
@@ -80,12 +82,12 @@ def to_row(entry: MemoryEntry) -> tuple[Any, ...]:
         int(entry.type),
         int(entry.status),
         entry.importance,
-        to_microseconds(entry.created_at),
-        to_microseconds(entry.updated_at),
-        _to_optional_time(entry.last_accessed_at),
+        created_at,
+        created_at if is_unchanged else to_microseconds(entry.updated_at),
+        None if entry.last_accessed_at is None else to_microseconds(entry.last_accessed_at),
         entry.access_count,
-        _to_optional_time(entry.forgotten_at),
-        _to_optional_time(entry.expires_at),
+        None if entry.forgotten_at is None else to_microseconds(entry.forgotten_at),
+        None if entry.expires_at is None else to_microseconds(entry.expires_at),
         entry.role,
         entry.speaker,
         entry.message_id,
@@ -93,7 +95,7 @@ def to_row(entry: MemoryEntry) -> tuple[Any, ...]:
         entry.category,
         entry.scope,
         entry.version,
-        entry.supersedes.bytes if entry.supersedes else None,
+        None if entry.supersedes is None else entry.supersedes.bytes,
         int(entry.sensitive),
         int(entry.is_encrypted),
         entry.type_name,
@@ -150,10 +152,6 @@ def with_vector(entry: MemoryEntry, vector: bytes | None, model: str | None) -> 
     if vector is None or model is None:
         return entry
     return entry.with_embedding(np.frombuffer(vector, dtype="<f4"), model)
-
-
-def _to_optional_time(time: datetime | None) -> int | None:
-    return None if time is None else to_microseconds(time)
 
 
 def _uuid(data: bytes) -> UUID:

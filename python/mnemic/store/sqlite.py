@@ -31,7 +31,7 @@ from mnemic.model import (
 from mnemic.store import changes, forks, links, reads, writes
 from mnemic.store.accesses import PendingAccesses
 from mnemic.store.backup import backup_to
-from mnemic.store.base import Direction, Place, Position, Stored, StoredEntry
+from mnemic.store.base import Direction, Place, Position, Stored, StoredEntry, Take
 from mnemic.store.connections import Connections, typed_errors
 from mnemic.store.records import facts_of, fingerprints, to_microseconds, to_row
 from mnemic.store.url import path_of
@@ -315,13 +315,16 @@ class SqliteStore:
             touched = changes.touched_since(connection, agent_id, seq)
         return None if touched is None else [UUID(bytes=entry_id) for entry_id in touched]
 
-    async def rows_since(self, agent_id: str, model: str, dim: int, seq: int | None) -> RowBatch:
+    async def rows_since(
+        self, agent_id: str, model: str, dim: int, seq: int | None, take: Take | None = None
+    ) -> RowBatch:
         """Return what an index needs to step from change `seq` to now.
 
-        Everything is returned for None, or if the changes since `seq` are no longer kept.
+        Everything is returned for None, or if the changes since `seq` are no longer kept; its
+        vectors are taken in parts by `take`, if that is given.
         """
         with self._reading() as connection, _one_moment(connection):
-            return changes.rows_since(connection, agent_id, (model, dim), seq)
+            return changes.rows_since(connection, agent_id, (model, dim), seq, take)
 
     async def erase(self) -> bool:
         """Remove what was deleted from the file and its log; return whether nothing is left (C175).
@@ -416,7 +419,13 @@ def _batch(added: Added, rows: Sequence[NewRow]) -> RowBatch | None:
         since=added.seq - added.steps,
         seq=added.seq,
         facts=[facts_of(row, new.columns) for row, new in embedded],
-        vectors=np.stack(vectors) if vectors else np.empty((0, 0), dtype=np.float32),
+        vectors=_stacked(vectors),
         gone=[],
         unembedded=[row for row, new in living if new.vector is None],
     )
+
+
+def _stacked(vectors: list[NDArray[np.float32]]) -> NDArray[np.float32]:
+    if len(vectors) == 1:
+        return vectors[0][np.newaxis]  # np.stack takes 10 µs
+    return np.stack(vectors) if vectors else np.empty((0, 0), dtype=np.float32)

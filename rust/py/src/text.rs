@@ -32,7 +32,8 @@ pub(crate) fn fingerprint(text: Bound<'_, PyString>) -> PyResult<String> {
 pub(crate) fn fingerprint_digests<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
     let py = texts.py();
     let texts = collect(texts)?;
-    let digests = py.detach(|| fingerprints(&texts));
+    let is_short = texts.iter().map(|text| text.len()).sum::<usize>() < DETACH_BYTES;
+    let digests = if is_short { fingerprints(&texts) } else { py.detach(|| fingerprints(&texts)) };
     PyList::new(py, digests.iter().map(|digest| PyBytes::new(py, digest)))
 }
 
