@@ -7,7 +7,13 @@ from contextlib import suppress
 
 from mnemic._core import VectorMap
 from mnemic.embed.checked import CheckedEmbedder
-from mnemic.errors import EmbeddingError, EmbeddingModelMismatchError, StoreError
+from mnemic.errors import (
+    EmbeddingError,
+    EmbeddingModelMismatchError,
+    StoreBusyError,
+    StoreError,
+    StoreFullError,
+)
 from mnemic.index import NativeIndex
 from mnemic.model import RowBatch
 from mnemic.store import Position, Store
@@ -136,7 +142,8 @@ class Follower:
         if not self._unembedded or not self._can_write:
             return []
         now = time.monotonic()
-        return sorted(row for row in self._unembedded if self._retry_at.get(row, now) <= now)
+        rows = list(self._unembedded)  # at once: other threads add to it meanwhile
+        return sorted(row for row in rows if self._retry_at.get(row, now) <= now)
 
     def _embed_missing(self) -> None:
         """Embed what was stored while no embedder was at hand, or while it failed (C172).
@@ -158,6 +165,11 @@ class Follower:
                 failures += 1
                 self._retry_at[some[0]] = time.monotonic() + RETRY_SECONDS
                 _log.warning("A memory of agent %s still lacks a vector: %s", self._agent_id, error)
+            except (StoreBusyError, StoreFullError) as error:  # no reason to fail the search
+                retry_at = time.monotonic() + RETRY_SECONDS
+                self._retry_at.update(dict.fromkeys(some + waiting, retry_at))
+                _log.warning("Vectors of agent %s cannot be stored: %s", self._agent_id, error)
+                return
 
     def _embed_rows(self, rows: list[int]) -> None:
         contents = drive(self._store.contents(self._agent_id, rows))

@@ -493,6 +493,8 @@ class Repository:
     ) -> list[Found]:
         vector = embedder.embed([query])[0]
         now = self.now()
+        if follower.index.is_ahead_of(to_microseconds(now)):
+            now = self.now()  # another thread's search read the clock later and was faster
         position = follower.catch_up(to_microseconds(now))
         wanted = limit
         while True:
@@ -515,8 +517,9 @@ class Repository:
     ) -> _Added:
         started = time.perf_counter()
         try:
-            if self.license.quota is not None:
-                await self._refuse_what_cannot_fit(entries, self.license.quota)
+            if self.license.quota is not None and on_duplicate == "keep":
+                certain = [new for new in entries if new.key is None]
+                await self._refuse_what_cannot_fit(certain, self.license.quota)
             begun = time.perf_counter()
             embedded = await self._with_embeddings(entries, on_embed_error)
             took = (time.perf_counter() - begun) * 1000
@@ -583,9 +586,14 @@ class Repository:
         ]
 
     async def _refuse_what_cannot_fit(self, entries: Sequence[NewEntry], quota: Quota) -> None:
-        """Look at the quota before embedding (R076); the write itself looks again, for certain."""
-        used = await self._store.used_bytes(self.agent_id)
+        """Look at the quota before embedding (R076); the write itself looks again, for certain.
+
+        Args:
+            entries: Only those that no earlier one can stand for: a repeated call takes no room.
+            quota: What is looked at.
+        """
         size = sum(len(new.entry.content.encode()) for new in entries)
+        used = await self._store.used_bytes(self.agent_id) if entries else 0
         if used + size > quota.limit:
             raise StorageQuotaExceededError(used, quota.limit, quota.tier)
 

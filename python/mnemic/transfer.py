@@ -144,7 +144,9 @@ class Importer:
 
     def _store_links(self, reader: ExportReader) -> int:
         links = (record for _, record in reader if isinstance(record, MemoryLink))
+        # As for memories: where no user is named, those of all users may come.
+        scope = self._scope if self._scope.user_id is not None else self._scope.widened()
         stored = 0
         while batch := list(islice(links, BATCH)):
-            stored += drive(self._store.add_links(self._scope.agent_id, batch))
+            stored += drive(self._store.add_links(scope, batch))
         return stored

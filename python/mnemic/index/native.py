@@ -15,6 +15,7 @@ from mnemic.model import RowBatch, RowFacts, Scope
 MOST_SELECTIONS = 256  # one may take an eighth of a byte for each row of the agent
 MOST_PENDING = 256  # rows; from here on taking them in together gains nothing more
 MOST_EARLY = 256
+MOST_EARLY_ROWS = 4096
 
 
 class NativeIndex:
@@ -84,7 +85,8 @@ class NativeIndex:
         if self._pending:
             with self._lock:
                 self._drain()
-        if self._expiring and self._expiring[0][0] <= now:
+        first = self._expiring[:1]  # at once: another thread may drop the last one meanwhile
+        if first and first[0][0] <= now:
             self._expire(now)
         limit = min(limit, len(self._vectors))
         while limit > 0:
@@ -114,6 +116,9 @@ class NativeIndex:
     def _wait_for_those_before(self, batch: RowBatch) -> bool:
         if batch.since is None or len(self._early) == MOST_EARLY:
             return False
+        rows = sum(len(early.facts) for early in self._early.values())
+        if rows + len(batch.facts) > MOST_EARLY_ROWS:
+            return False
         self._early[batch.since] = batch
         return True
 
@@ -131,7 +136,7 @@ class NativeIndex:
         self._pending.append(batch)
         self._pending_rows += len(batch.facts)
         self._seq = batch.seq
-        if self._pending_rows >= MOST_PENDING:
+        if self._pending_rows >= MOST_PENDING or len(self._pending) >= MOST_PENDING:
             self._drain()
 
     def _drain(self) -> None:
@@ -149,10 +154,11 @@ class NativeIndex:
         for row in gone:
             self._drop(row)
         for facts, _ in vectors.values():
-            self._drop(facts.row)
+            known = self._drop(facts.row)
             self._facts[facts.row] = facts
             self._rows_of_user.setdefault(facts.user_id, {})[facts.row] = facts
-            self._note_expiry(facts)
+            if known is None or known.expires_at != facts.expires_at:
+                self._note_expiry(facts)
         if vectors:
             self._vectors.upsert(
                 _ids(vectors), np.stack([vector for _, vector in vectors.values()])
@@ -166,19 +172,23 @@ class NativeIndex:
 
     def _expire(self, now: int) -> None:
         with self._lock:
+            gone: set[int] = set()
             while self._expiring and self._expiring[0][0] <= now:
                 expires_at, row = heappop(self._expiring)
-                self._expired_until = expires_at
+                self._expired_until = max(self._expired_until, expires_at)  # some come expired
                 facts = self._facts.get(row)
                 if facts is not None and facts.expires_at == expires_at:
-                    self._vectors.remove(_ids([row]))
-                    self._drop(row)
+                    gone.add(row)
+            self._vectors.remove(_ids(gone))  # one by one they would take quadratic time
+            for row in gone:
+                self._drop(row)
             self._selections.clear()
 
-    def _drop(self, row: int) -> None:
+    def _drop(self, row: int) -> RowFacts | None:
         facts = self._facts.pop(row, None)
         if facts is not None:
             del self._rows_of_user[facts.user_id][row]
+        return facts
 
     def _selection(self, scope: Scope) -> tuple[VectorMap, Selection | None]:
         """Return the vectors, and the rows of a scope among them or None if it has all of them.

@@ -1,7 +1,7 @@
 """Accesses: gathered in memory, written down now and then (C090)."""
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple
 from uuid import UUID
 
@@ -25,16 +25,19 @@ class PendingAccesses:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._pending: dict[tuple[str, bytes], _Accesses] = {}
+        self._is_asked_for = False  # whether a job is on its way that takes them
+        self._under_way: set[WritingAccesses] = set()  # have taken some, and have not ended
 
     def note(self, agent_id: str, ids: Iterable[UUID], now: int) -> bool:
-        """Take note of accesses; return whether these are the first that wait."""
+        """Take note of accesses; return whether a job must be handed in to write them down."""
         with self._lock:
-            is_first = not self._pending
             for entry_id in ids:
                 key = agent_id, entry_id.bytes
                 number, last = self._pending.get(key, (0, now))
                 self._pending[key] = _Accesses(number + 1, max(last, now))
-            return is_first and bool(self._pending)
+            is_due = bool(self._pending) and not self._is_asked_for
+            self._is_asked_for = self._is_asked_for or is_due
+            return is_due
 
     def drop(self, agent_id: str, ids: Iterable[UUID]) -> None:
         """Forget accesses of entries that were deleted: their ids may be given again."""
@@ -43,21 +46,54 @@ class PendingAccesses:
                 self._pending.pop((agent_id, entry_id.bytes), None)
 
     def are_waiting(self) -> bool:
-        """Return whether there is anything to write down."""
-        return bool(self._pending)
+        """Return whether anything is not on disk yet; what is on its way is after the next job."""
+        return bool(self._pending or self._under_way)
 
-    def writing(self) -> Callable[[apsw.Connection], None]:
-        """Return a job that writes down what waits when it first runs; it may run twice."""
-        taken: dict[tuple[str, bytes], _Accesses] = {}
+    def writing(self) -> "WritingAccesses":
+        """Return a job that writes down what waits when it first runs."""
+        return WritingAccesses(self)
 
-        def write(connection: apsw.Connection) -> None:
-            if not taken:
-                with self._lock:
-                    taken.update(self._pending)
-                    self._pending.clear()
-            _write(connection, taken)
+    def take(self, job: "WritingAccesses") -> dict[tuple[str, bytes], _Accesses]:
+        """Return what waits, which a job is to write down from now on."""
+        with self._lock:
+            taken, self._pending = self._pending, {}
+            self._is_asked_for = False
+            if taken and not job.has_ended:  # a cancelled call ends before its job may run
+                self._under_way.add(job)
+            return taken
 
-        return write
+    def end(self, job: "WritingAccesses") -> None:
+        """Note that a job has ended; one that never ran is to be handed in once more."""
+        with self._lock:
+            job.has_ended = True
+            self._under_way.discard(job)
+            self._is_asked_for = False
+
+
+class WritingAccesses:
+    """A job that writes down what waits when it first runs; it may run twice.
+
+    Args:
+        accesses: Where it waits.
+
+    Attributes:
+        has_ended: Whether nobody follows it any more.
+    """
+
+    def __init__(self, accesses: PendingAccesses) -> None:
+        self.has_ended = False
+        self._accesses = accesses
+        self._taken: dict[tuple[str, bytes], _Accesses] = {}
+
+    def __call__(self, connection: apsw.Connection) -> None:
+        """Write down what waits, or what the first run took."""
+        if not self._taken:
+            self._taken = self._accesses.take(self)
+        _write(connection, self._taken)
+
+    def ended(self) -> None:
+        """Take note, once, that the transaction is on disk or has failed."""
+        self._accesses.end(self)
 
 
 def _write(connection: apsw.Connection, accesses: dict[tuple[str, bytes], _Accesses]) -> None:

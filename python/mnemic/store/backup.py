@@ -31,11 +31,13 @@ def backup_to(connections: Connections, target: str) -> None:
         part = f"{target}.{os.urandom(4).hex()}.part"
         descriptor = os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
         try:
-            _copy(connections, part, target)
-            os.fsync(descriptor)  # SQLite does not, for VACUUM INTO
+            try:
+                _copy(connections, part, target)
+                os.fsync(descriptor)  # SQLite does not, for VACUUM INTO
+            finally:
+                os.close(descriptor)  # before others can open it: this would drop their locks
             _name(part, target)
         finally:
-            os.close(descriptor)
             for left in (part, f"{part}-journal"):  # SQLite leaves one when the disk is full
                 with suppress(FileNotFoundError):
                     os.unlink(left)  # noqa: PTH108 - pathlib is slow to import

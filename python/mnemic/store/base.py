@@ -320,10 +320,10 @@ class Store(Protocol):
         """Return the links between entries that `stored_after` returns; order as `links`."""
         ...
 
-    async def add_links(self, agent_id: str, new: Sequence[MemoryLink]) -> int:
-        """Write links of any type between entries of an agent; return how many are new.
+    async def add_links(self, scope: Scope, new: Sequence[MemoryLink]) -> int:
+        """Write links of any type between entries of a scope; return how many are new.
 
-        Links whose ends are not there, or belong to different users, are passed over, and so are
+        Links whose ends are not in it, or belong to different users, are passed over, and so are
         those that are there already.
         """
         ...

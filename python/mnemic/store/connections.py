@@ -251,9 +251,11 @@ def downgrade(path: str, version: int) -> None:
         connection = _connect(path)
         try:
             connection.execute("BEGIN IMMEDIATE")
-            for step in reversed(MIGRATIONS[version : _version_if_ours(connection, path)]):
+            steps = MIGRATIONS[version : _version_if_ours(connection, path)]
+            for step in reversed(steps):
                 connection.execute(step.down)
-            connection.pragma("user_version", version)
+            if steps:
+                connection.pragma("user_version", version)
             connection.execute("COMMIT")
         finally:
             connection.close()
@@ -282,6 +284,8 @@ class Connections:
 
     Attributes:
         turn: Held by whoever uses the writing connection.
+        holder: The thread that does so, by its number: a signal handler or a finalizer may
+            interrupt it, and must not wait for it.
     """
 
     def __init__(self, path: str, *, read_only: bool = False) -> None:
@@ -295,6 +299,7 @@ class Connections:
             self._open_for_writing(path)
         self._process = os.getpid()
         self.turn = threading.Lock()
+        self.holder: int | None = None
         self._lock = threading.Lock()
         self._idle: list[apsw.Connection] = []
         self._is_closed = False
@@ -329,8 +334,7 @@ class Connections:
         """Lend a connection for one short read."""
         self.check_usable()  # before any lock, which a fork may have left locked for good
         if self._is_shared:
-            with self.turn:
-                self.check_usable()
+            with self._held():
                 yield self.writer
             return
         connection, is_kept = self._take()
@@ -365,9 +369,20 @@ class Connections:
         self.check_writable()
         if self._checkpoints is None:
             return True
-        with self.turn:
-            self.check_usable()
+        with self._held():
             return self._checkpoints.erase()
+
+    @contextmanager
+    def _held(self) -> Generator[None, None, None]:
+        if self.holder == threading.get_ident():
+            raise StoreError(f"{self._path}: this thread is in the midst of using it")
+        with self.turn:
+            self.holder = threading.get_ident()
+            try:
+                self.check_usable()
+                yield
+            finally:
+                self.holder = None
 
     @property
     def is_foreign(self) -> bool:
@@ -424,6 +439,8 @@ class Connections:
         return connection, is_kept
 
     def _give_back(self, connection: apsw.Connection, *, is_kept: bool) -> None:
+        # One that an interrupt left in a transaction would show its state for good.
+        is_kept = is_kept and not connection.in_transaction
         with self._lock:
             if is_kept and not self._is_closed:
                 self._idle.append(connection)

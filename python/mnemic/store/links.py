@@ -24,9 +24,8 @@ _READ = (
 )
 _COPY = (
     "INSERT OR IGNORE INTO agent_memory_links (from_row, to_row, type, strength, created_at) "
-    "SELECT f.row, t.row, ?, ?, ? FROM agent_memory_entries AS f, agent_memory_entries AS t "
-    "WHERE f.agent_id = ? AND f.id = ? AND t.agent_id = ? AND t.id = ? "
-    "AND f.user_id IS t.user_id RETURNING from_row"
+    "SELECT f.row, t.row, ?, ?, ? FROM ({end}) AS f, ({end}) AS t "
+    "WHERE f.user_id IS t.user_id RETURNING from_row"
 )
 _SUPERSEDE = (
     "UPDATE agent_memory_entries SET status = ?, updated_at = max(updated_at, ?) "
@@ -121,22 +120,24 @@ def links_within(
     return sorted(_links(connection, sql, [*values, *values]), key=_order)
 
 
-def add_links(connection: apsw.Connection, agent_id: str, new: Sequence[MemoryLink]) -> int:
-    """Write links whose ends are there and of one user, unless they are; return how many."""
+def add_links(connection: apsw.Connection, scope: Scope, new: Sequence[MemoryLink]) -> int:
+    """Write links whose ends are in a scope and of one user, unless they are; return how many."""
+    where, bound = inside(scope)
+    end = f"SELECT row, user_id FROM agent_memory_entries WHERE {where} AND id = ?"
+    sql = _COPY.format(end=end)
     changes = []
     for wanted in new:
         values = (
             int(wanted.type),
             wanted.strength,
             to_microseconds(wanted.created_at),
-            *(agent_id, wanted.from_id.bytes, agent_id, wanted.to_id.bytes),
+            *(*bound, wanted.from_id.bytes, *bound, wanted.to_id.bytes),
         )
         changes += [
-            Change(row, wanted.from_id.bytes, "link")
-            for (row,) in fetched(connection, _COPY, values)
+            Change(row, wanted.from_id.bytes, "link") for (row,) in fetched(connection, sql, values)
         ]
     if changes:
-        log_changes(connection, agent_id, changes)
+        log_changes(connection, scope.agent_id, changes)
     return len(changes)
 
 

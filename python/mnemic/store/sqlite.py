@@ -1,6 +1,7 @@
 """The embedded store: one SQLite file, durable, shared between threads and processes."""
 
 import os
+import threading
 import weakref
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -214,12 +215,17 @@ class SqliteStore:
         """Take note that entries were read; it is written down later, with other writes."""
         self._connections.check_writable()
         if self._accesses.note(agent_id, ids, to_microseconds(now)):
-            self._writer.submit_soon(self._accesses.writing())
+            job = self._accesses.writing()
+            self._writer.submit_soon(job, job.ended)
 
     async def write_accesses(self) -> None:
         """Write down the accesses noted so far."""
         if self._accesses.are_waiting():
-            await self._write(self._accesses.writing())
+            job = self._accesses.writing()
+            try:
+                await self._write(job)
+            finally:
+                job.ended()
 
     async def link(self, scope: Scope, wanted: MemoryLink, *, now: datetime) -> MemoryLink:
         """Write a link between two entries of a scope; return it as it is then."""
@@ -269,9 +275,9 @@ class SqliteStore:
         with self._reading() as connection:
             return links.links_within(connection, scope, moment)
 
-    async def add_links(self, agent_id: str, new: Sequence[MemoryLink]) -> int:
-        """Write links of any type between entries of an agent; return how many are new."""
-        return await self._write(lambda on: links.add_links(on, agent_id, new))
+    async def add_links(self, scope: Scope, new: Sequence[MemoryLink]) -> int:
+        """Write links of any type between entries of a scope; return how many are new."""
+        return await self._write(lambda on: links.add_links(on, scope, new))
 
     async def used_bytes(self, agent_id: str) -> int:
         """Return how many bytes the agent's contents take, forgotten ones included."""
@@ -352,8 +358,8 @@ class SqliteStore:
 @contextmanager
 def _one_moment(connection: apsw.Connection) -> Generator[None, None, None]:
     """Let several statements read the same state."""
-    connection.execute("BEGIN")
     try:
+        connection.execute("BEGIN")
         yield
     finally:
         if connection.in_transaction:  # a failing disk may have ended it
@@ -361,9 +367,12 @@ def _one_moment(connection: apsw.Connection) -> Generator[None, None, None]:
 
 
 def _close(writer: Writer, connections: Connections, number: int) -> None:
-    if writer.close():
-        connections.close()
-        forks.note_closed(number)
+    if not writer.close():
+        # This thread is in the midst of a write, which must end before the rest can be closed.
+        threading.Thread(target=_close, args=(writer, connections, number)).start()
+        return
+    connections.close()
+    forks.note_closed(number)
 
 
 def _model_of(entries: Sequence[MemoryEntry]) -> tuple[str, int] | None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 Job = Callable[[apsw.Connection], Any]
-_Asker: TypeAlias = "Future[Any] | asyncio.Future[Any] | None"
+_Asker: TypeAlias = "Future[Any] | asyncio.Future[Any]"
 _Outcome: TypeAlias = "tuple[_Asker, Any, BaseException | None]"
 
 LARGEST_GROUP = 512
@@ -37,7 +37,7 @@ class _Item(NamedTuple):
 
     Attributes:
         job: What to do.
-        future: Who wants to know: a thread, an event loop, or nobody.
+        future: Who wants to know: a thread, or an event loop.
         is_alone: Whether it runs outside any transaction.
     """
 
@@ -77,7 +77,6 @@ class Writer:
         self._handed_in = 0  # changed under the lock
         self._finished = 0  # changed by the writing thread alone
         self._is_next = False  # whether the writing thread asks for the connection
-        self._running: int | None = None  # the thread that runs jobs
         self._bell: SimpleQueue[None] = SimpleQueue()
         self._is_rung = False
         self._rings_later: asyncio.AbstractEventLoop | None = None
@@ -112,7 +111,7 @@ class Writer:
                 if self._is_idle():
                     self._check_open()
                     return self._lent(lambda on: _committed(on, job))
-        if self._running == threading.get_ident():
+        if self._connections.holder == threading.get_ident():
             # A signal handler or a finalizer interrupted a write: waiting for it would never end.
             raise StoreError("this thread is in the midst of a write and cannot begin another")
         return self.submit(job).result()
@@ -131,17 +130,32 @@ class Writer:
         self._ring()
         return future
 
-    def submit_soon(self, job: Job) -> None:
+    def submit_soon(self, job: Job, ended: Callable[[], None] | None = None) -> None:
         """Hand in a job that nobody waits for; if it fails, that is logged and it is dropped.
 
         It runs with the writing thread's next group, at the latest after about a second or at
         `close`.
+
+        Args:
+            job: What to do.
+            ended: Called in the writing thread when it is on disk, or was dropped.
         """
+
+        def tell(future: Future[Any]) -> None:
+            error = future.exception()
+            if error is not None:
+                _log.warning("A write that nobody waits for was dropped: %s", error)
+            if ended is not None:
+                ended()
+
         self._check_open()
+        future: Future[Any] = Future()
+        future.add_done_callback(tell)
         with self._lock:
             self._check_open()
-            self._lazy.append(_Lazy(_Item(job, None), time.monotonic() + LONGEST_DELAY))
-        if len(self._lazy) == 1:
+            self._lazy.append(_Lazy(_Item(job, future), time.monotonic() + LONGEST_DELAY))
+            is_first = len(self._lazy) == 1
+        if is_first:
             self._ring()
 
     def close(self) -> bool:
@@ -157,7 +171,7 @@ class Writer:
         with self._lock:
             self._is_closed = True
         self._ring()
-        if threading.get_ident() in (self._running, self._thread.ident):
+        if threading.get_ident() in (self._connections.holder, self._thread.ident):
             return False
         if self._thread.is_alive():
             self._thread.join()
@@ -227,11 +241,11 @@ class Writer:
         _settle(outcomes)
 
     def _lent(self, work: Callable[[apsw.Connection], Result]) -> Result:
-        self._running = threading.get_ident()
+        self._connections.holder = threading.get_ident()
         try:
             return work(self._connections.writer)
         finally:
-            self._running = None
+            self._connections.holder = None
 
     def _with_connection(self, work: Callable[[apsw.Connection], Result]) -> Result:
         self._is_next = True  # or callers who come one after the other could hold it off for long
@@ -244,7 +258,7 @@ def _is_wanted(item: _Item) -> bool:
     """Return whether a job is to run; from now on a thread cannot cancel it any more."""
     if isinstance(item.future, Future):
         return item.future.set_running_or_notify_cancel()
-    return item.future is None or not item.future.cancelled()
+    return not item.future.cancelled()
 
 
 def _run_together(connection: apsw.Connection, items: list[_Item]) -> list[_Outcome]:
@@ -310,13 +324,11 @@ def _settle(outcomes: Iterable[_Outcome]) -> None:
     """Tell outcomes to those who wait, each event loop all of its own at once."""
     of_loops: dict[asyncio.AbstractEventLoop, list[_Outcome]] = {}
     for outcome in outcomes:
-        future, _, error = outcome
+        future = outcome[0]
         if isinstance(future, Future):
             _settle_one(outcome)
-        elif future is not None:
+        else:
             of_loops.setdefault(future.get_loop(), []).append(outcome)
-        elif error is not None:
-            _log.warning("A write that nobody waits for was dropped: %s", error)
     for loop, told in of_loops.items():
         with suppress(RuntimeError):  # its event loop was closed: nobody waits there any more
             loop.call_soon_threadsafe(_settle_all, told)
@@ -329,7 +341,7 @@ def _settle_all(outcomes: list[_Outcome]) -> None:
 
 def _settle_one(outcome: _Outcome) -> None:
     future, result, error = outcome
-    if future is None or future.done():  # cancelled too late: it has happened all the same
+    if future.done():  # cancelled too late: it has happened all the same
         return
     if error is None:
         future.set_result(result)
