@@ -37,7 +37,11 @@ _MESSAGES: tuple[tuple[type[apsw.Error], type[StoreError], str], ...] = (
     (apsw.FullError, StoreFullError, "the disk is full; nothing of this write was kept"),
     (apsw.IOError, StoreFullError, "the disk is failing; a write that met this was not kept"),
     (apsw.CantOpenError, StoreFileError, "it cannot be opened; look at the path and its rights"),
-    (apsw.ReadOnlyError, StoreFileError, "it cannot be written; look at its rights"),
+    (
+        apsw.ReadOnlyError,
+        StoreFileError,
+        "it cannot be written; look at its rights, or restore a backup",
+    ),
     (apsw.PermissionsError, StoreFileError, "access is denied; look at its rights"),
 )
 
