@@ -1,0 +1,225 @@
+"""What the doors refuse, and what they tell, at their edges."""
+
+import asyncio
+import contextlib
+import io
+import json
+import time
+
+import pytest
+from scenarios import entry, run
+from word_embedder import WordEmbedder
+
+from mnemic import transfer
+from mnemic.async_memory import AsyncMemory
+from mnemic.errors import InvalidArgumentError, StoreClosedError
+from mnemic.events import MemoryStoredEvent
+from mnemic.licensing import License
+from mnemic.long_term import LongTermMemory
+from mnemic.memory import Memory
+from mnemic.model import MemoryEntryUpdate
+
+
+@pytest.fixture
+def memory():
+    with Memory(":memory:", embedder=WordEmbedder()) as opened:
+        yield opened
+
+
+FLAG_CALLS = {
+    "delete": lambda memory, entry_id: memory.delete(entry_id, permanent="no"),
+    "delete_all": lambda memory, _: memory.delete_all(permanent="no"),
+    "list": lambda memory, _: memory.list(include_deleted="no"),
+    "export of all": lambda memory, _: memory.export(io.StringIO(), all_users="no"),
+    "export of deleted": lambda memory, _: memory.export(io.StringIO(), include_deleted="no"),
+    "export of vectors": lambda memory, _: memory.export(io.StringIO(), embeddings="no"),
+}
+
+
+@pytest.mark.parametrize("call", FLAG_CALLS.values(), ids=FLAG_CALLS)
+def test_a_flag_that_is_no_bool_is_refused_and_deletes_nothing(memory, call):
+    kept = memory.add("Lives in Oslo")
+    with pytest.raises(InvalidArgumentError, match="must be True or False, got 'no'"):
+        call(memory, kept.id)
+    assert memory.get(kept.id) == kept
+
+
+def test_a_file_is_not_overwritten_because_of_a_word(memory, tmp_path):
+    target = tmp_path / "kept.jsonl"
+    target.write_text("kept")
+    with pytest.raises(InvalidArgumentError, match="overwrite must be True or False, got 'no'"):
+        memory.export(target, overwrite="no")
+    assert target.read_text() == "kept"
+
+
+@pytest.mark.parametrize("option", ["log_content", "track_access", "read_only"])
+def test_an_option_that_is_no_bool_is_refused_before_a_file_is_made(tmp_path, option):
+    with pytest.raises(InvalidArgumentError, match=f"{option} must be True or False, got 'no'"):
+        Memory(tmp_path / "agent.db", embedder=None, **{option: "no"})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_retrieving_and_forgetting_take_no_word_for_a_flag():
+    async def scenario(memory):
+        kept = entry()
+        await memory.store(kept)
+        with pytest.raises(InvalidArgumentError, match="include_forgotten must be True or False"):
+            await memory.retrieve(kept.id, include_forgotten="no")
+        with pytest.raises(InvalidArgumentError, match="permanent must be True or False"):
+            await memory.forget(kept.id, "no")
+        with pytest.raises(InvalidArgumentError, match="min_similarity must be"):
+            await memory.search_semantic("mode", min_similarity=True)
+        assert await memory.retrieve(kept.id) == kept
+
+    run(scenario)
+
+
+def test_a_view_imports_no_link_between_memories_of_somebody_else(memory):
+    newer = memory.add("Moved to Bergen", user_id="bob")
+    older = memory.add("Lives in Oslo", user_id="bob")
+    view = memory.scoped(user_id="alice")
+    own = [view.add("Likes tea"), view.add("Likes coffee")]
+    links = [(newer.id, older.id), (own[0].id, own[1].id), (own[0].id, older.id)]
+    assert view.import_(_export_of_links(links)).links == 1
+    assert memory.links(newer.id, user_id="bob") == []
+    assert [(link.from_id, link.to_id) for link in view.links(own[0].id)] == [links[1]]
+
+
+def _export_of_links(ends):
+    lines = [
+        {"format": "mnemic", "version": 1, "agent_id": "default",
+         "exported_at": "2026-05-01T12:00:00Z"},
+        *(
+            {"kind": "link", "from_id": str(of), "to_id": str(to), "type": "contradicts",
+             "strength": 1.0, "created_at": "2026-05-01T12:00:00Z"}
+            for of, to in ends
+        ),
+        {"kind": "end", "memories": 0, "links": len(ends)},
+    ]  # fmt: skip
+    return io.StringIO("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def test_none_in_an_update_keeps_the_tags(memory):  # R059
+    kept = memory.add("Lives in Oslo", tags=["home"])
+    assert memory.update(kept.id, importance=0.9, add_tags=None).tags == ("home",)
+    assert memory.update(kept.id, importance=0.8, remove_tags=None).tags == ("home",)
+    assert MemoryEntryUpdate(add_tags=None, remove_tags=None).is_empty
+
+
+LIST_CALLS = {
+    "add_many of None": lambda memory, _: memory.add_many(None),
+    "add_many of an int": lambda memory, _: memory.add_many(5),
+    "touch of None": lambda memory, _: memory.touch(None),
+    "touch of an id": lambda memory, entry_id: memory.touch(entry_id),
+    "touch of a text": lambda memory, entry_id: memory.touch(str(entry_id)),
+    "links of an int": lambda memory, entry_id: memory.links(entry_id, types=5),
+    "links of a text": lambda memory, entry_id: memory.links(entry_id, types="related"),
+}
+
+
+@pytest.mark.parametrize("call", LIST_CALLS.values(), ids=LIST_CALLS)
+def test_what_is_no_list_is_refused_by_its_name(memory, call):
+    kept = memory.add("Lives in Oslo")
+    with pytest.raises(InvalidArgumentError, match=r"(memories|ids|types) must be a list"):
+        call(memory, kept.id)
+
+
+def test_batches_of_long_term_memory_are_lists():
+    async def scenario(memory):
+        kept = entry()
+        await memory.store(kept)
+        for wrong in (None, 5, kept):
+            with pytest.raises(InvalidArgumentError, match="entries must be a list"):
+                await memory.store_batch(wrong)
+        with pytest.raises(InvalidArgumentError, match="idempotency_keys must be a list"):
+            await memory.store_batch([entry(), entry()], idempotency_keys="ab")
+        for wrong in (None, kept.id, str(kept.id)):
+            with pytest.raises(InvalidArgumentError, match="entry_ids must be a list"):
+                await memory.retrieve_batch(wrong)
+            with pytest.raises(InvalidArgumentError, match="entry_ids must be a list"):
+                await memory.touch(wrong)
+        assert await memory.count() == 1
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("tier", ["TEAMS", 2, None, True])
+def test_a_license_of_no_tier_is_refused_when_it_is_made(tier):
+    with pytest.raises(InvalidArgumentError, match="tier must be a LicenseTier, got"):
+        License(tier)
+
+
+@pytest.mark.parametrize("key", [None, 5])
+def test_a_feature_key_that_is_no_text_is_an_unknown_one(key):
+    with pytest.raises(InvalidArgumentError, match="feature key .* is unknown"):
+        License().has_feature(key)
+
+
+@pytest.mark.parametrize(
+    ("kind", "listener"),
+    [("MemoryStoredEvent", print), (dict, print), (MemoryStoredEvent, None)],
+)
+def test_a_subscription_that_could_never_be_told_is_refused(memory, kind, listener):
+    with pytest.raises(InvalidArgumentError, match=r"(kind|listener) must be"):
+        memory.events.subscribe(kind, listener)
+
+
+def test_memories_with_an_event_loop_may_be_closed_by_either_name(tmp_path):  # C173
+    async def scenario():
+        doors = (AsyncMemory, LongTermMemory)
+        for door in doors:
+            opened = await door.open(tmp_path / "agent.db", embedder=None)
+            async with contextlib.aclosing(opened):
+                pass
+            with pytest.raises(StoreClosedError):
+                await opened.count()
+
+    asyncio.run(scenario())
+
+
+def test_an_import_tells_listeners_in_the_event_loop_it_was_awaited_in():
+    exported = io.StringIO()
+    with Memory(":memory:", embedder=WordEmbedder()) as source:
+        source.add("Lives in Oslo")
+        source.export(exported)
+    exported.seek(0)
+
+    async def scenario():
+        loops = []
+
+        async def listener(_):
+            loops.append(asyncio.get_running_loop())
+
+        async with await AsyncMemory.open(":memory:", embedder=WordEmbedder()) as memory:
+            memory.events.subscribe(MemoryStoredEvent, listener)
+            await memory.import_(exported)
+        assert loops == [asyncio.get_running_loop()]
+
+    asyncio.run(scenario())
+
+
+def test_a_cancelled_import_stores_no_further_batches(monkeypatch):
+    monkeypatch.setattr(transfer, "BATCH", 2)
+    exported = io.StringIO()
+    with Memory(":memory:", embedder=WordEmbedder()) as source:
+        source.add_many([f"text {number}" for number in range(40)])
+        source.export(exported)
+    exported.seek(0)
+
+    async def scenario():
+        loop, begun = asyncio.get_running_loop(), asyncio.Event()
+        async with await AsyncMemory.open(":memory:", embedder=WordEmbedder()) as memory:
+
+            def progress(_):
+                loop.call_soon_threadsafe(begun.set)
+                time.sleep(0.01)
+
+            importing = asyncio.create_task(memory.import_(exported, progress=progress))
+            await begun.wait()
+            importing.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await importing
+            await asyncio.sleep(0.3)
+            assert await memory.count() < 40
+
+    asyncio.run(scenario())
