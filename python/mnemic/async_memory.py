@@ -30,6 +30,7 @@ from mnemic.model import (
     SearchHit,
     SearchResults,
 )
+from mnemic.model.checks import flag
 from mnemic.model.new_entry import checked_record
 from mnemic.repository import Found, Options, Repository, required_uuid
 from mnemic.store import Direction
@@ -564,14 +565,14 @@ class AsyncScopedMemory(View):
             OSError: If it cannot be written.
         """
         scope = self._scope.narrowed(user_id, project_id, session_id)
-        if all_users and self._scope.names_more_than_agent:
+        if flag("all_users", all_users) and self._scope.names_more_than_agent:
             raise InvalidArgumentError(
                 f"a view of {self._scope} is not widened to all users; ask the memory itself"
             )
         return await self._repository.export(
             scope.widened() if all_users else scope,
             target,
-            include_forgotten=include_deleted,
+            include_forgotten=flag("include_deleted", include_deleted),
             embeddings=embeddings,
             overwrite=overwrite,
             progress=progress,
@@ -628,7 +629,7 @@ class AsyncScopedMemory(View):
             limit=limit,
             cursor=cursor,
             wanted=filters,
-            include_forgotten=include_deleted,
+            include_forgotten=flag("include_deleted", include_deleted),
         )
 
 

@@ -252,7 +252,8 @@ class LongTermMemory:
             EmbeddingError: If the embedder fails.
         """
         check_limit(limit)
-        if not isinstance(min_similarity, int | float) or not 0 <= min_similarity <= 1:
+        is_number = isinstance(min_similarity, int | float) and not isinstance(min_similarity, bool)
+        if not is_number or not 0 <= min_similarity <= 1:
             raise InvalidArgumentError(
                 f"min_similarity must be from 0 to 1, got {min_similarity!r}"
             )

@@ -42,7 +42,7 @@ from mnemic.model import (
     UuidFactory,
     parse_filter,
 )
-from mnemic.model.checks import optional_uuid
+from mnemic.model.checks import flag, optional_uuid
 from mnemic.protocols import Clock, IdFactory, system_clock
 from mnemic.store import Direction, EntryCache, Place, SqliteStore
 from mnemic.store.records import from_microseconds, to_microseconds
@@ -137,13 +137,14 @@ class Repository:
         self.now = clock
         self.id_factory = id_factory or UuidFactory()
         self.events = Events()
-        self._teller = Teller(agent_id, self.events, clock, tells_content=log_content)
+        tells_content = flag("log_content", log_content)
+        self._teller = Teller(agent_id, self.events, clock, tells_content=tells_content)
         given = _local_embedder() if embedder == "minilm" else embedder
         self._embedder = (
             None if given is None else CheckedEmbedder(given, self._teller.embedding_took)
         )
-        self._track_access = track_access and not read_only
-        self._is_read_only = read_only
+        self._is_read_only = flag("read_only", read_only)
+        self._track_access = flag("track_access", track_access) and not read_only
         self._store = SqliteStore(url, read_only=read_only)
         self.path = self._store.path
         self._cache = EntryCache(self._store, agent_id)
@@ -193,7 +194,7 @@ class Repository:
         self._check_license()
         begun, now = time.perf_counter(), self.now()
         # Coroutines of the store begin where they run: a call that is cancelled leaves none behind.
-        if include_forgotten:
+        if flag("include_forgotten", include_forgotten):
             found = await computed(
                 lambda: drive(self._store.get(scope, ids, now=now, include_forgotten=True))
             )
@@ -251,6 +252,7 @@ class Repository:
         """Return the memories of a scope from a cursor on, newest first."""
         self._check_license()
         check_limit(limit)
+        flag("include_forgotten", include_forgotten)
         after = None if cursor is None else _place(cursor)
         expression = parse_filter(wanted)
         if isinstance(wanted, MemoryFilter):
@@ -303,7 +305,7 @@ class Repository:
     async def forget(self, scope: Scope, entry_id: UUID, *, permanent: bool = False) -> Deleted:
         """Forget a memory of a scope, or delete it for good; return how many that were."""
         self._check_license()
-        if permanent:
+        if flag("permanent", permanent):
             was_there = bool(await self._store.delete(scope, entry_id))
         else:
             was_there = await self._store.forget(scope, entry_id, self.now())
@@ -315,7 +317,7 @@ class Repository:
     async def forget_all(self, scope: Scope, *, permanent: bool) -> Deleted:
         """Forget all memories of a scope, or delete them for good; return how many."""
         self._check_license()
-        if permanent:
+        if flag("permanent", permanent):
             ids = await self._store.delete_all(scope)
         else:
             ids = await self._store.forget_all(scope, self.now())
@@ -393,6 +395,9 @@ class Repository:
     ) -> int:
         """Write the memories of a scope and the links between them; return how many memories."""
         self._check_license()
+        flag("include_forgotten", include_forgotten)
+        flag("embeddings", embeddings)
+        flag("overwrite", overwrite)
         await self._write_accesses()
         model = self._embedder.model if embeddings and self._embedder is not None else None
         part = Part(scope, self.now(), include_forgotten, model)
