@@ -411,11 +411,11 @@ class Repository:
         """Store what an export holds and this memory has not; all of it is checked before."""
         self._check_license()
 
-        def add(entries: Sequence[NewEntry]) -> int:
-            return len(drive(self._added(entries, "keep", "raise", is_import=True)).fresh)
+        async def add(entries: Sequence[NewEntry]) -> int:
+            return len((await self._added(entries, "keep", "raise", is_import=True)).fresh)
 
         importer = Importer(self._store, scope, add, self._is_model)
-        return await computed(lambda: importer.read(source, self.now(), progress))
+        return await importer.read(source, self.now(), progress)
 
     async def count(self, scope: Scope) -> int:
         """Return how many memories a scope has."""

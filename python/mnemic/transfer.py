@@ -2,7 +2,9 @@
 
 import copy
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack
 from datetime import datetime
 from itertools import islice
 from typing import IO, NamedTuple, TypeAlias
@@ -15,7 +17,7 @@ from mnemic.exchange import ExportedMemory, ExportReader, read_export, write_exp
 from mnemic.model import ImportResult, MemoryEntry, MemoryLink, NewEntry, Scope
 from mnemic.model.new_entry import checked_record
 from mnemic.store import Store
-from mnemic.waiting import drive
+from mnemic.waiting import computed, drive
 
 Target: TypeAlias = str | os.PathLike[str] | IO[str]
 """A path, or a file opened for writing text."""
@@ -94,7 +96,7 @@ class Importer:
         self,
         store: Store,
         scope: Scope,
-        add: Callable[[Sequence[NewEntry]], int],
+        add: Callable[[Sequence[NewEntry]], Awaitable[int]],
         is_model: Callable[[str | None, int], bool],
     ) -> None:
         self._store = store
@@ -102,23 +104,23 @@ class Importer:
         self._add = add
         self._is_model = is_model
 
-    def read(self, source: Source, now: datetime, progress: Progress | None) -> ImportResult:
+    async def read(self, source: Source, now: datetime, progress: Progress | None) -> ImportResult:
         """Check every line, then store in batches; what is there already is passed over.
 
         Raises:
             ExchangeError: At the first line that is not right; nothing is stored then.
         """
-        with read_export(source) as reader:
-            for _ in self._memories(reader):
-                pass
+        with ExitStack() as stack:
+            reader = await computed(lambda: stack.enter_context(read_export(source)))
+            await computed(lambda: deque(self._memories(reader), maxlen=0))
             done = stored = 0
             memories = self._memories(reader)
-            while batch := list(islice(memories, BATCH)):
-                stored += self._store_batch(batch, now)
+            while batch := await computed(lambda: list(islice(memories, BATCH))):
+                stored += await self._store_batch(batch, now)
                 done += len(batch)
                 if progress is not None:
                     progress(done)
-            links = self._store_links(reader)
+            links = await self._store_links(reader, now)
             return ImportResult(stored=stored, skipped=done - stored, links=links)
 
     def _memories(self, reader: ExportReader) -> Iterator[NewEntry]:
@@ -141,19 +143,34 @@ class Importer:
             force_setattr(own, "embedding_model", None)
         return checked_record(own, self._scope)
 
-    def _store_batch(self, batch: Sequence[NewEntry], now: datetime) -> int:
+    async def _store_batch(self, batch: Sequence[NewEntry], now: datetime) -> int:
         fresh = {new.entry.id: new for new in batch}
-        for known in self._known(list(fresh), now):
-            del fresh[known]
-        return self._add(list(fresh.values())) if fresh else 0
-
-    def _known(self, ids: Sequence[UUID], now: datetime) -> Collection[UUID]:
         everyone = Scope(self._scope.agent_id, all_users=True)
-        return drive(self._store.get(everyone, ids, now=now, include_forgotten=True)).keys()
+        for known in await self._stored(everyone, fresh, now):
+            del fresh[known]
+        return await self._add(list(fresh.values())) if fresh else 0
 
-    def _store_links(self, reader: ExportReader) -> int:
+    async def _stored(
+        self, scope: Scope, ids: Collection[UUID], now: datetime
+    ) -> Collection[UUID]:
+        found = await computed(
+            lambda: drive(self._store.get(scope, list(ids), now=now, include_forgotten=True))
+        )
+        return found.keys()
+
+    async def _store_links(self, reader: ExportReader, now: datetime) -> int:
         links = (record for _, record in reader if isinstance(record, MemoryLink))
         stored = 0
-        while batch := list(islice(links, BATCH)):
-            stored += drive(self._store.add_links(self._scope.agent_id, batch))
+        while batch := await computed(lambda: list(islice(links, BATCH))):
+            own = await self._own_links(batch, now)
+            stored += await self._store.add_links(self._scope.agent_id, own)
         return stored
+
+    async def _own_links(self, links: Sequence[MemoryLink], now: datetime) -> Sequence[MemoryLink]:
+        """Return those links both of whose ends lie inside the view; others' are not touched."""
+        view = self._scope
+        if not view.names_more_than_agent:
+            return links
+        ids = {end for link in links for end in (link.from_id, link.to_id)}
+        inside = await self._stored(view.widened() if view.user_id is None else view, ids, now)
+        return [link for link in links if link.from_id in inside and link.to_id in inside]
