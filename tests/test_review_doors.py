@@ -151,7 +151,7 @@ def test_a_license_of_no_tier_is_refused_when_it_is_made(tier):
 
 @pytest.mark.parametrize("key", [None, 5])
 def test_a_feature_key_that_is_no_text_is_an_unknown_one(key):
-    with pytest.raises(InvalidArgumentError, match="feature key .* is unknown"):
+    with pytest.raises(InvalidArgumentError, match=r"feature key .* is unknown"):
         License().has_feature(key)
 
 

@@ -30,9 +30,9 @@ from mnemic.model import (
     SearchHit,
     SearchResults,
 )
-from mnemic.model.checks import flag
+from mnemic.model.checks import flag, items
 from mnemic.model.new_entry import checked_record
-from mnemic.repository import Found, Options, Repository, required_uuid
+from mnemic.repository import Found, Options, Repository, required_uuid, required_uuids
 from mnemic.store import Direction
 from mnemic.transfer import Progress, Source, Target
 from mnemic.waiting import computed
@@ -240,7 +240,8 @@ class AsyncScopedMemory(View):
             raise InvalidEntryError("add_many takes a list of memories; add takes a single one")
         scope = self._scope.narrowed(user_id, project_id, session_id)
         now = self._repository.now()
-        entries = [self._any_new(at, memory, scope, now) for at, memory in enumerate(memories)]
+        given = items("memories", memories)
+        entries = [self._any_new(at, memory, scope, now) for at, memory in enumerate(given)]
         return await self._repository.add(
             entries, on_duplicate=on_duplicate, on_embed_error=on_embed_error
         )
@@ -448,7 +449,7 @@ class AsyncScopedMemory(View):
         about a second; a crash may lose the last ones (C090).
         """
         scope = self._scope.narrowed(user_id, project_id, session_id)
-        await self._repository.touch(scope, [required_uuid(entry_id) for entry_id in ids])
+        await self._repository.touch(scope, required_uuids("ids", ids))
 
     async def link(
         self,
@@ -711,6 +712,8 @@ class AsyncMemory(AsyncScopedMemory):
     async def close(self) -> None:
         """Finish writing and let go of the file. Harmless if repeated."""
         await self._repository.close()
+
+    aclose = close
 
     async def __aenter__(self) -> Self:
         return self

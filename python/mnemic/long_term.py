@@ -27,8 +27,9 @@ from mnemic.model import (
     OnEmbedError,
     Scope,
 )
+from mnemic.model.checks import items
 from mnemic.model.new_entry import checked_key, checked_record
-from mnemic.repository import Options, Repository, check_limit, required_uuid
+from mnemic.repository import Options, Repository, check_limit, required_uuid, required_uuids
 from mnemic.store import Direction
 from mnemic.transfer import Progress, Source, Target
 from mnemic.waiting import computed
@@ -167,14 +168,17 @@ class LongTermMemory:
         Raises:
             As `store`; an entry that cannot be stored is named by its place in the list.
         """
-        keys = [None] * len(entries) if idempotency_keys is None else idempotency_keys
-        if len(keys) != len(entries):
+        given = items("entries", entries)
+        keys = [None] * len(given)
+        if idempotency_keys is not None:
+            keys = items("idempotency_keys", idempotency_keys)
+        if len(keys) != len(given):
             raise InvalidArgumentError(
-                f"{len(entries)} entries come with {len(keys)} idempotency keys; give one for "
+                f"{len(given)} entries come with {len(keys)} idempotency keys; give one for "
                 "each, None where there is none"
             )
         checked = []
-        for at, (entry, key) in enumerate(zip(entries, keys, strict=True)):
+        for at, (entry, key) in enumerate(zip(given, keys, strict=True)):
             try:
                 checked.append(NewEntry(self._checked(entry), checked_key(key)))
             except InvalidEntryError as error:
@@ -221,7 +225,7 @@ class LongTermMemory:
         """Return the memories of these ids that there are, as `retrieve` does (R029)."""
         return await self._repository.get(
             self._scope(user_id, all_users=all_users),
-            [required_uuid(entry_id) for entry_id in entry_ids],
+            required_uuids("entry_ids", entry_ids),
             include_forgotten=include_forgotten,
         )
 
@@ -357,7 +361,7 @@ class LongTermMemory:
         Accesses are written down together, within about a second; a crash may lose the last (C090).
         """
         scope = self._scope(user_id, all_users=all_users)
-        await self._repository.touch(scope, [required_uuid(entry_id) for entry_id in entry_ids])
+        await self._repository.touch(scope, required_uuids("entry_ids", entry_ids))
 
     async def link(
         self,
@@ -569,6 +573,8 @@ class LongTermMemory:
     async def close(self) -> None:
         """Finish writing and let go of the file. Harmless if repeated."""
         await self._repository.close()
+
+    aclose = close
 
     async def list(
         self,

@@ -7,7 +7,7 @@ arguments: `mnemic.long_term` those of document 003, `mnemic.memory` those of ev
 import base64
 import os
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, get_args
 from uuid import UUID
@@ -42,7 +42,7 @@ from mnemic.model import (
     UuidFactory,
     parse_filter,
 )
-from mnemic.model.checks import flag, optional_uuid
+from mnemic.model.checks import flag, items, optional_uuid
 from mnemic.protocols import Clock, IdFactory, system_clock
 from mnemic.store import Direction, EntryCache, Place, SqliteStore
 from mnemic.store.records import from_microseconds, to_microseconds
@@ -380,7 +380,7 @@ class Repository:
         """Return the links of a memory of a scope, oldest first."""
         self._check_license()
         _check_choice("direction", direction, Direction)
-        types = None if kinds is None else {LinkType.parse(kind) for kind in kinds}
+        types = None if kinds is None else {LinkType.parse(kind) for kind in items("types", kinds)}
         return await self._store.links(scope, entry_id, direction, types, now=self.now())
 
     async def export(
@@ -603,6 +603,11 @@ def required_uuid(value: UUID | str) -> UUID:
     if entry_id is None:
         raise InvalidArgumentError("id must be a UUID or its text, got None")
     return entry_id
+
+
+def required_uuids(field: str, values: Iterable[UUID | str]) -> list[UUID]:
+    """Return a list of ids that a caller gave."""
+    return [required_uuid(value) for value in items(field, values)]
 
 
 def check_limit(limit: object) -> None:

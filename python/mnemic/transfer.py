@@ -150,9 +150,7 @@ class Importer:
             del fresh[known]
         return await self._add(list(fresh.values())) if fresh else 0
 
-    async def _stored(
-        self, scope: Scope, ids: Collection[UUID], now: datetime
-    ) -> Collection[UUID]:
+    async def _stored(self, scope: Scope, ids: Collection[UUID], now: datetime) -> Collection[UUID]:
         found = await computed(
             lambda: drive(self._store.get(scope, list(ids), now=now, include_forgotten=True))
         )
