@@ -4,20 +4,28 @@ import asyncio
 import contextlib
 import io
 import json
+import threading
 import time
 
+import numpy as np
 import pytest
 from scenarios import entry, run
 from word_embedder import WordEmbedder
 
 from mnemic import transfer
 from mnemic.async_memory import AsyncMemory
-from mnemic.errors import InvalidArgumentError, StoreClosedError
-from mnemic.events import MemoryStoredEvent
-from mnemic.licensing import License
+from mnemic.errors import (
+    DuplicateEntryError,
+    EmbedderRequiredError,
+    InvalidArgumentError,
+    StorageQuotaExceededError,
+    StoreClosedError,
+)
+from mnemic.events import MemoryForgottenEvent, MemoryStoredEvent, MemoryUpdatedEvent
+from mnemic.licensing import STORAGE_LIMITS, License, LicenseTier
 from mnemic.long_term import LongTermMemory
 from mnemic.memory import Memory
-from mnemic.model import MemoryEntryUpdate
+from mnemic.model import MemoryEntryUpdate, UuidFactory
 
 
 @pytest.fixture
@@ -85,12 +93,12 @@ def test_a_view_imports_no_link_between_memories_of_somebody_else(memory):
     assert [(link.from_id, link.to_id) for link in view.links(own[0].id)] == [links[1]]
 
 
-def _export_of_links(ends):
+def _export_of_links(ends, kind="contradicts"):
     lines = [
         {"format": "mnemic", "version": 1, "agent_id": "default",
          "exported_at": "2026-05-01T12:00:00Z"},
         *(
-            {"kind": "link", "from_id": str(of), "to_id": str(to), "type": "contradicts",
+            {"kind": "link", "from_id": str(of), "to_id": str(to), "type": kind,
              "strength": 1.0, "created_at": "2026-05-01T12:00:00Z"}
             for of, to in ends
         ),
@@ -223,3 +231,124 @@ def test_a_cancelled_import_stores_no_further_batches(monkeypatch):
             assert await memory.count() < 40
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        {"idempotency_key": "k"},
+        {"on_duplicate": "skip"},
+        {"on_duplicate": "merge", "tags": ["t"]},
+    ],
+)
+def test_what_is_not_stored_again_needs_no_quota(monkeypatch, again):  # R077, C095
+    monkeypatch.setattr(
+        "mnemic.licensing.STORAGE_LIMITS", {**STORAGE_LIMITS, LicenseTier.TEAMS: 1000}
+    )
+    with Memory(":memory:", embedder=WordEmbedder(), license=LicenseTier.TEAMS) as memory:
+        first = memory.add("f" * 900, idempotency_key="k")
+        assert memory.add("f" * 900, **again).id == first.id
+        with pytest.raises(StorageQuotaExceededError):
+            memory.add("g" * 900, idempotency_key="another")
+
+
+def test_many_memories_are_checked_outside_the_event_loop():
+    threads = set()
+
+    def id_factory(now):
+        threads.add(threading.current_thread())
+        return UuidFactory()(now)
+
+    async def scenario():
+        given = {"embedder": None, "id_factory": id_factory}
+        async with await AsyncMemory.open(":memory:", **given) as memory:
+            await memory.add_many([f"text {number}" for number in range(1000)])
+        assert threading.current_thread() not in threads
+
+    asyncio.run(scenario())
+
+
+class PlainEmbedder:
+    """What docs/memory.md says is enough."""
+
+    model, dimensions = "plain", 2
+
+    def embed(self, texts):
+        return np.ones((len(texts), 2), dtype=np.float32)
+
+
+def test_what_the_documentation_calls_enough_is_an_embedder_at_run_time():
+    with Memory(":memory:", embedder=PlainEmbedder()) as memory:
+        memory.add("Lives in Oslo")
+        assert len(memory.search("Oslo")) == 1
+
+
+@pytest.mark.xfail(strict=True, reason="merging changes a memory and tells nobody (C098)")
+def test_merging_into_a_memory_tells_of_an_update(memory):
+    heard = []
+    memory.add("Lives in Oslo")
+    memory.events.subscribe(MemoryUpdatedEvent, heard.append)
+    memory.add("lives in oslo", tags=["home"], on_duplicate="merge")
+    assert len(heard) == 1
+
+
+@pytest.mark.xfail(strict=True, reason="the second call changes nothing and is told all the same")
+def test_forgetting_what_is_forgotten_tells_nothing(memory):
+    kept, heard = memory.add("Lives in Oslo"), []
+    memory.events.subscribe(MemoryForgottenEvent, heard.append)
+    memory.delete(kept.id)
+    memory.delete(kept.id)
+    assert len(heard) == 1
+
+
+@pytest.mark.xfail(strict=True, reason="vectors are left out without a word")
+def test_an_export_with_vectors_needs_an_embedder_or_brings_them(tmp_path):
+    path, exported = tmp_path / "a.db", io.StringIO()
+    with Memory(path, embedder=WordEmbedder()) as memory:
+        memory.add("Lives in Oslo")
+    with Memory(path, embedder=None) as memory, contextlib.suppress(EmbedderRequiredError):
+        memory.export(exported, embeddings=True)
+        assert '"embedding"' in exported.getvalue()
+
+
+@pytest.mark.xfail(strict=True, reason="metadata has no limit, a line of an export has (R113)")
+def test_whatever_is_stored_can_be_exported(memory):
+    with contextlib.suppress(InvalidArgumentError):
+        memory.add("x", metadata={"large": "y" * (65 * 1024 * 1024)})
+    exported = io.StringIO()
+    memory.export(exported)
+    assert exported.getvalue().endswith("\n")
+
+
+@pytest.mark.xfail(strict=True, reason="the link of a supersession is never counted as new")
+def test_an_import_counts_the_links_it_brought():
+    exported = io.StringIO()
+    with Memory(":memory:", embedder=None) as source:
+        older = source.add("Lives in Oslo")
+        source.add("Lives in Bergen", supersedes=older.id)
+        source.export(exported)
+    exported.seek(0)
+    with Memory(":memory:", embedder=None) as target:
+        assert target.import_(exported).links == 1
+
+
+@pytest.mark.xfail(strict=True, reason="such a link can be imported, and never removed (C161)")
+def test_a_link_of_supersession_comes_from_the_field_alone(memory):
+    newer, older = memory.add("Moved to Bergen"), memory.add("Lives in Oslo")
+    memory.import_(_export_of_links([(newer.id, older.id)], "supersedes"))
+    assert memory.links(newer.id) == []
+
+
+@pytest.mark.xfail(strict=True, reason="a record is checked against the store only in its batch")
+def test_an_import_that_is_refused_for_a_used_key_stores_nothing(memory, monkeypatch):
+    monkeypatch.setattr(transfer, "BATCH", 1)
+    exported = io.StringIO()
+    with Memory(":memory:", embedder=None) as source:
+        source.add("Lives in Oslo")
+        source.add("Likes tea", idempotency_key="k")
+        source.export(exported)
+    exported.seek(0)
+    memory.add("Likes coffee", idempotency_key="k")
+    with pytest.raises(DuplicateEntryError):
+        memory.import_(exported)
+    assert memory.count() == 1
