@@ -513,7 +513,7 @@ class Repository:
     ) -> _Added:
         started = time.perf_counter()
         try:
-            await self._refuse_what_cannot_fit(entries)
+            await self._refuse_what_cannot_fit(entries, on_duplicate)
             begun = time.perf_counter()
             embedded = await self._with_embeddings(entries, on_embed_error)
             took = (time.perf_counter() - begun) * 1000
@@ -578,13 +578,18 @@ class Repository:
             for new, entry_id, is_new in zip(added.given, added.ids, added.is_new, strict=True)
         ]
 
-    async def _refuse_what_cannot_fit(self, entries: Sequence[NewEntry]) -> None:
-        """Look at the quota before embedding (R076); the write itself looks again, for certain."""
+    async def _refuse_what_cannot_fit(
+        self, entries: Sequence[NewEntry], on_duplicate: OnDuplicate
+    ) -> None:
+        """Look at the quota before embedding (R076); the write itself looks again, for certain.
+
+        What may be there already, and then takes no room, is left to the write.
+        """
         quota = self.license.quota
-        if quota is not None:
+        if quota is not None and on_duplicate == "keep":
             used = await self._store.used_bytes(self.agent_id)
-            size = sum(len(new.entry.content.encode()) for new in entries)
-            if used + size > quota.limit:
+            size = sum(len(new.entry.content.encode()) for new in entries if new.key is None)
+            if size and used + size > quota.limit:
                 raise StorageQuotaExceededError(used, quota.limit, quota.tier)
 
     async def _warn_of_quota(self) -> None:
