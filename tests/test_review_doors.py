@@ -301,7 +301,6 @@ def test_forgetting_what_is_forgotten_tells_nothing(memory):
     assert len(heard) == 1
 
 
-@pytest.mark.xfail(strict=True, reason="vectors are left out without a word")
 def test_an_export_with_vectors_needs_an_embedder_or_brings_them(tmp_path):
     path, exported = tmp_path / "a.db", io.StringIO()
     with Memory(path, embedder=WordEmbedder()) as memory:

@@ -532,6 +532,7 @@ class LongTermMemory:
 
         Raises:
             InvalidArgumentError: If there is a file at this path already.
+            EmbedderRequiredError: If vectors are wanted of a memory opened with `embedder=None`.
             OSError: If it cannot be written.
         """
         return await self._repository.export(
@@ -556,6 +557,11 @@ class LongTermMemory:
 
         Raises:
             ExchangeError: At the first line that is not right; nothing is stored then.
+            DuplicateEntryError: If a key was used for another content. With this and what follows,
+                the batches of 1,000 memories before are stored; repeat it when the cause is gone.
+            StorageQuotaExceededError: If a batch would pass the quota.
+            EmbeddingError: If the embedder fails.
+            StoreError: If the file cannot be written.
         """
         return await self._repository.import_(self._repository.agent, source, progress=progress)
 

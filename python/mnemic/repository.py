@@ -398,6 +398,11 @@ class Repository:
         flag("include_forgotten", include_forgotten)
         flag("embeddings", embeddings)
         flag("overwrite", overwrite)
+        if embeddings and self._embedder is None:
+            raise EmbedderRequiredError(
+                "this memory was opened with embedder=None, and which vectors to export is told by "
+                "the embedder; open it with one, or leave embeddings out"
+            )
         await self._write_accesses()
         model = self._embedder.model if embeddings and self._embedder is not None else None
         part = Part(scope, self.now(), include_forgotten, model)
