@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import io
 import json
+import logging
 import threading
 import time
 
@@ -17,6 +18,7 @@ from mnemic.async_memory import AsyncMemory
 from mnemic.errors import (
     DuplicateEntryError,
     EmbedderRequiredError,
+    EmbeddingError,
     InvalidArgumentError,
     StorageQuotaExceededError,
     StoreClosedError,
@@ -351,3 +353,20 @@ def test_an_import_that_is_refused_for_a_used_key_stores_nothing(memory, monkeyp
     with pytest.raises(DuplicateEntryError):
         memory.import_(exported)
     assert memory.count() == 1
+
+
+@pytest.mark.parametrize("on_embed_error", ["raise", "pending"])
+def test_what_an_embedder_quotes_of_a_memory_is_not_logged(caplog, on_embed_error):  # C172
+    class Quoting(WordEmbedder):
+        def embed(self, texts):
+            raise RuntimeError(f"no quota left for {texts[0]!r}")
+
+    caplog.set_level(logging.DEBUG)
+    with (
+        Memory(":memory:", embedder=Quoting()) as memory,
+        contextlib.suppress(EmbeddingError),
+    ):
+        memory.add("a secret memory", on_embed_error=on_embed_error)
+        memory.search("a secret wish")
+    assert "secret" not in caplog.text
+    assert "RuntimeError" in caplog.text
