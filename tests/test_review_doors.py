@@ -370,3 +370,17 @@ def test_what_an_embedder_quotes_of_a_memory_is_not_logged(caplog, on_embed_erro
         memory.search("a secret wish")
     assert "secret" not in caplog.text
     assert "RuntimeError" in caplog.text
+
+
+def test_what_an_embedder_quotes_before_a_search_is_not_logged(caplog):
+    class Choosy(WordEmbedder):
+        def embed(self, texts):
+            if any("secret" in text for text in texts):
+                raise RuntimeError(f"refused: {texts}")
+            return super().embed(texts)
+
+    with Memory(":memory:", embedder=Choosy()) as memory:
+        memory.add("a secret memory", on_embed_error="pending")
+        assert len(memory.search("a wish")) == 0
+    assert "still lacks a vector: RuntimeError" in caplog.text
+    assert "secret" not in caplog.text
