@@ -384,3 +384,32 @@ def test_what_an_embedder_quotes_before_a_search_is_not_logged(caplog):
         assert len(memory.search("a wish")) == 0
     assert "still lacks a vector: RuntimeError" in caplog.text
     assert "secret" not in caplog.text
+
+
+@pytest.mark.parametrize(("floor", "found"), [(None, []), (0.4, ["near"]), (0.9, [])])
+def test_without_a_threshold_that_of_the_embedder_holds(floor, found):  # R030, C151
+    class Calibrated(PlainEmbedder):
+        similarity_floor = floor
+
+        def embed(self, texts):
+            return np.array([(1, 0) if text == "query" else (0.5, 0.866) for text in texts])
+
+    async def scenario(memory):
+        await memory.store(entry("near"))
+        hits = await memory.search_semantic("query")
+        assert [hit.entry.content for hit in hits] == found
+        assert await memory.search_semantic("query", min_similarity=0.6) == []
+        assert len(await memory.search_semantic("query", min_similarity=0.4)) == 1
+
+    run(scenario, embedder=Calibrated())
+
+
+def test_the_local_embedder_finds_the_theme_without_a_threshold():  # R125, C151
+    pytest.importorskip("mnemic_minilm")
+
+    async def scenario(memory):
+        await memory.store(entry("The user prefers dark mode"))
+        found = await memory.search_semantic("What theme does the user prefer?")
+        assert [hit.rank for hit in found] == [1]
+
+    run(scenario, embedder="minilm")
