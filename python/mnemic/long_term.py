@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 Entries: TypeAlias = list[MemoryEntry]
 
+DOCUMENTED_FLOOR = 0.6  # R030
+
 
 class LongTermMemory:
     """One agent's memories in one store.
@@ -233,7 +235,7 @@ class LongTermMemory:
         self,
         query: str,
         limit: int = 10,
-        min_similarity: float = 0.6,
+        min_similarity: float | None = None,
         *,
         user_id: str | None = None,
         all_users: bool = False,
@@ -246,7 +248,8 @@ class LongTermMemory:
         Args:
             query: What to look for, not empty.
             limit: How many at most, 1 to 1,000.
-            min_similarity: The least cosine, 0 to 1, inclusive.
+            min_similarity: The least cosine, 0 to 1, inclusive; the embedder's `similarity_floor`
+                unless given, and 0.6 where it has none (C151).
             user_id: Whose memories; None is those stored without a user.
             all_users: Everybody's.
 
@@ -256,13 +259,11 @@ class LongTermMemory:
             EmbeddingError: If the embedder fails.
         """
         check_limit(limit)
-        is_number = isinstance(min_similarity, int | float) and not isinstance(min_similarity, bool)
-        if not is_number or not 0 <= min_similarity <= 1:
-            raise InvalidArgumentError(
-                f"min_similarity must be from 0 to 1, got {min_similarity!r}"
-            )
+        least = self._floor() if min_similarity is None else min_similarity
+        if isinstance(least, bool) or not isinstance(least, int | float) or not 0 <= least <= 1:
+            raise InvalidArgumentError(f"min_similarity must be from 0 to 1, got {least!r}")
         scope = self._scope(user_id, all_users=all_users)
-        found = await self._repository.nearest(scope, query, limit, min_similarity=min_similarity)
+        found = await self._repository.nearest(scope, query, limit, min_similarity=least)
         return [
             MemorySearchResult(hit.entry, min(1.0, max(0.0, hit.score)), rank)
             for rank, hit in enumerate(found, start=1)
@@ -629,6 +630,11 @@ class LongTermMemory:
 
     def __repr__(self) -> str:
         return f"LongTermMemory({self._repository.path!r}, {self._repository.agent})"
+
+    def _floor(self) -> float:
+        """Return the threshold for whoever names none: the embedder's, or document 003's."""
+        floor: float | None = getattr(self.embedder, "similarity_floor", None)
+        return DOCUMENTED_FLOOR if floor is None else floor
 
     def _scope(self, user_id: str | None, *, all_users: bool) -> Scope:
         """Return the scope of one of the agent's users, of nobody, or of all."""
