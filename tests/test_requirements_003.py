@@ -1,10 +1,14 @@
 """Acceptance criteria of document 003 that no other test shows, each by its number."""
 
 import asyncio
+import contextlib
+import io
 import json
 import logging
+import sqlite3
 import time
 from pathlib import Path
+from uuid import uuid4
 
 import numpy as np
 import pytest
@@ -12,9 +16,11 @@ from scenarios import NOON, entry, run
 from word_embedder import WordEmbedder
 
 from mnemic import telemetry
+from mnemic.errors import EntryNotFoundError, InvalidEntryError
+from mnemic.events import MemoryRetrievedEvent
 from mnemic.licensing import STORAGE_LIMITS, LicenseTier
 from mnemic.memory import Memory
-from mnemic.model import MemoryType
+from mnemic.model import MemoryEntryUpdate, MemoryFilter, MemoryType
 
 STATEMENT = "The user prefers dark mode"
 QUESTION = "What theme does the user prefer?"
@@ -175,3 +181,92 @@ def test_a_filling_quota_is_logged_with_its_percentage(caplog, monkeypatch):  # 
     run(lambda memory: memory.store(entry("x" * 81)), license=LicenseTier.TEAMS)
     warnings = [each.message for each in caplog.records if each.levelno == logging.WARNING]
     assert warnings == ["Storage quota at 81% for agent aide"]
+
+
+def test_tables_and_indexes_have_the_documented_names(tmp_path):  # R084, R085, R086, R088
+    path = tmp_path / "a.db"
+    run(lambda memory: memory.store(entry()), path)
+    with contextlib.closing(sqlite3.connect(path)) as file:
+
+        def columns(of):
+            return {name for _, name, *_ in file.execute(f"PRAGMA table_info({of})")}
+
+        indexed = {
+            tuple(name for _, _, name in file.execute(f"PRAGMA index_info({index[0]})"))[:2]
+            for index in file.execute("SELECT name FROM sqlite_schema WHERE type = 'index'")
+        }
+        rows = file.execute("SELECT count(*) FROM agent_memory_embeddings").fetchone()
+        entries = columns("agent_memory_entries")
+        assert entries >= {
+            *("id", "agent_id", "content", "type_name", "memory_type", "importance", "tags"),
+            *("metadata", "is_encrypted", "forgotten_at", "access_count", "last_accessed_at"),
+            *("created_at", "updated_at"),
+        }
+        assert "embedding" not in entries
+        assert columns("agent_memory_embeddings") >= {"entry_row", "embedding", "created_at"}
+        assert {("agent_id", "memory_type"), ("agent_id", "forgotten_at")} <= indexed
+        assert rows == (1,)
+
+
+def test_retrieving_tells_what_was_retrieved_and_that_nothing_was_decrypted():  # R072
+    async def scenario(memory):
+        heard = []
+        one = entry(type=MemoryType.INSIGHT)
+        await memory.store(one)
+        memory.events.subscribe(MemoryRetrievedEvent, heard.append)
+        await memory.retrieve(one.id)
+        await memory.retrieve(uuid4())
+        assert heard == [
+            MemoryRetrievedEvent(
+                agent_id="aide",
+                entry_id=one.id,
+                type=MemoryType.INSIGHT,
+                was_decrypted=False,
+                timestamp=NOON,
+            )
+        ]
+
+    run(scenario, clock=lambda: NOON)
+
+
+def test_an_agent_reaches_only_its_own_memory_by_whatever_method(tmp_path):  # R108
+    path, one = tmp_path / "a.db", entry()
+
+    async def of_another(memory):
+        own = entry("my own", agent_id="other")
+        await memory.store(own)
+        assert await memory.retrieve(one.id, all_users=True, include_forgotten=True) is None
+        assert not await memory.update(one.id, MemoryEntryUpdate(content="mine"), all_users=True)
+        assert not await memory.forget(one.id, permanent=True, all_users=True)
+        assert not await memory.restore(one.id, all_users=True)
+        assert await memory.links(one.id, all_users=True) == []
+        assert await memory.unlink(one.id, own.id, all_users=True) == 0
+        await memory.touch([one.id], all_users=True)
+        for ends in ((one.id, own.id), (own.id, one.id)):
+            with pytest.raises(EntryNotFoundError):
+                await memory.link(*ends, all_users=True)
+        with pytest.raises(EntryNotFoundError):
+            await memory.store(entry("newer", agent_id="other", supersedes=one.id))
+        with pytest.raises(InvalidEntryError):
+            await memory.store(entry("not mine"))
+        everything = MemoryFilter(include_forgotten=True)
+        found = await memory.search_by_filter(everything, all_users=True)
+        hits = await memory.search_semantic(one.content, min_similarity=0, all_users=True)
+        listed = await memory.list(include_forgotten=True, all_users=True)
+        for seen in (found, [hit.entry for hit in hits], listed):
+            assert [entry.id for entry in seen] == [own.id]
+        exported = io.StringIO()
+        assert await memory.export(exported, all_users=True) == 1
+        assert (await memory.get_stats()).active_entries == await memory.count() == 1
+        assert await memory.delete_all(user_id=None, permanent=True) == 1
+
+    async def owner(memory):
+        assert await memory.store(one) == one.id
+
+    async def owner_again(memory):
+        kept = await memory.retrieve(one.id)
+        assert (kept, kept.access_count) == (one, 0)
+
+    run(owner, path)
+    run(of_another, path, agent_id="other")
+    run(owner_again, path)
