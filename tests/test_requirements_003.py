@@ -17,7 +17,7 @@ from word_embedder import WordEmbedder
 
 from mnemic import telemetry
 from mnemic.errors import EntryNotFoundError, InvalidEntryError
-from mnemic.events import MemoryRetrievedEvent
+from mnemic.events import Events, MemoryRetrievedEvent
 from mnemic.licensing import STORAGE_LIMITS, LicenseTier
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntryUpdate, MemoryFilter, MemoryType
@@ -270,3 +270,11 @@ def test_an_agent_reaches_only_its_own_memory_by_whatever_method(tmp_path):  # R
     run(owner, path)
     run(of_another, path, agent_id="other")
     run(owner_again, path)
+
+
+def test_embedding_is_slow_from_half_a_second_on(caplog):  # R095, definitions 2.18
+    teller, one = telemetry.Teller("aide", Events(), lambda: NOON, tells_content=False), entry()
+    asyncio.run(teller.stored([one], {one.id}, 499))
+    assert caplog.messages == []
+    asyncio.run(teller.stored([one], {one.id}, 501))
+    assert caplog.messages == [f"Embedding generation slow: 501ms for entry {one.id}"]

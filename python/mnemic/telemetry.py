@@ -19,7 +19,7 @@ from mnemic.metrics import Counted, Meter
 from mnemic.model import MemoryEntry, Scope
 from mnemic.protocols import Clock
 
-SLOW_EMBEDDING_MS = 1000
+SLOW_EMBEDDING_MS = 500
 """Embedding that takes longer is logged as slow (R095)."""
 
 QUOTA_WARNINGS = (80, 90, 95)
