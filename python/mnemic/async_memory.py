@@ -30,9 +30,10 @@ from mnemic.model import (
     SearchHit,
     SearchResults,
 )
+from mnemic.model.checks import flag, items
 from mnemic.model.new_entry import checked_record
 from mnemic.protocols import Progress, Source, Target
-from mnemic.repository import Found, Options, Repository, required_uuid
+from mnemic.repository import Found, Options, Repository, required_uuid, required_uuids
 from mnemic.store import Direction
 from mnemic.waiting import computed
 
@@ -44,6 +45,9 @@ NewMemory: TypeAlias = str | Mapping[str, Any] | MemoryEntry
 
 Entries: TypeAlias = list[MemoryEntry]
 Links: TypeAlias = list[MemoryLink]
+
+# Checking one takes about 50 µs; more of them at once go to a thread.
+_FEW_MEMORIES = 16
 
 
 class View:
@@ -239,7 +243,12 @@ class AsyncScopedMemory(View):
             raise InvalidEntryError("add_many takes a list of memories; add takes a single one")
         scope = self._scope.narrowed(user_id, project_id, session_id)
         now = self._repository.now()
-        entries = [self._any_new(at, memory, scope, now) for at, memory in enumerate(memories)]
+        given = items("memories", memories)
+
+        def checked() -> list[NewEntry]:
+            return [self._any_new(at, memory, scope, now) for at, memory in enumerate(given)]
+
+        entries = checked() if len(given) <= _FEW_MEMORIES else await computed(checked)
         return await self._repository.add(
             entries, on_duplicate=on_duplicate, on_embed_error=on_embed_error
         )
@@ -447,7 +456,7 @@ class AsyncScopedMemory(View):
         about a second; a crash may lose the last ones (C090).
         """
         scope = self._scope.narrowed(user_id, project_id, session_id)
-        await self._repository.touch(scope, [required_uuid(entry_id) for entry_id in ids])
+        await self._repository.touch(scope, required_uuids("ids", ids))
 
     async def link(
         self,
@@ -561,17 +570,18 @@ class AsyncScopedMemory(View):
 
         Raises:
             InvalidArgumentError: If there is a file at this path already.
+            EmbedderRequiredError: If vectors are wanted of a memory opened with `embedder=None`.
             OSError: If it cannot be written.
         """
         scope = self._scope.narrowed(user_id, project_id, session_id)
-        if all_users and self._scope.names_more_than_agent:
+        if flag("all_users", all_users) and self._scope.names_more_than_agent:
             raise InvalidArgumentError(
                 f"a view of {self._scope} is not widened to all users; ask the memory itself"
             )
         return await self._repository.export(
             scope.widened() if all_users else scope,
             target,
-            include_forgotten=include_deleted,
+            include_forgotten=flag("include_deleted", include_deleted),
             embeddings=embeddings,
             overwrite=overwrite,
             progress=progress,
@@ -591,6 +601,11 @@ class AsyncScopedMemory(View):
 
         Raises:
             ExchangeError: At the first line that is not right; nothing is stored then.
+            DuplicateEntryError: If a key was used for another content. With this and what follows,
+                the batches of 1,000 memories before are stored; repeat it when the cause is gone.
+            StorageQuotaExceededError: If a batch would pass the quota.
+            EmbeddingError: If the embedder fails.
+            StoreError: If the file cannot be written.
         """
         return await self._repository.import_(self._scope, source, progress=progress)
 
@@ -628,7 +643,7 @@ class AsyncScopedMemory(View):
             limit=limit,
             cursor=cursor,
             wanted=filters,
-            include_forgotten=include_deleted,
+            include_forgotten=flag("include_deleted", include_deleted),
         )
 
 
@@ -710,6 +725,8 @@ class AsyncMemory(AsyncScopedMemory):
     async def close(self) -> None:
         """Finish writing and let go of the file. Harmless if repeated."""
         await self._repository.close()
+
+    aclose = close
 
     async def __aenter__(self) -> Self:
         return self

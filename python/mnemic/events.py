@@ -9,6 +9,7 @@ from uuid import UUID
 
 import msgspec
 
+from mnemic.errors import InvalidArgumentError
 from mnemic.model import MemoryType
 from mnemic.waiting import awaited
 
@@ -104,6 +105,15 @@ class MemoryQuotaWarningEvent(msgspec.Struct, frozen=True, kw_only=True):
     timestamp: datetime
 
 
+_KINDS: tuple[type[Any], ...] = (
+    MemoryStoredEvent,
+    MemoryRetrievedEvent,
+    MemoryUpdatedEvent,
+    MemoryForgottenEvent,
+    MemorySearchCompletedEvent,
+    MemoryQuotaWarningEvent,
+)
+
 Event = TypeVar("Event", bound=msgspec.Struct)
 Listener = Callable[[Event], Awaitable[object] | object]
 
@@ -125,7 +135,16 @@ class Events:
 
         Returns:
             A function that ends it; harmless if repeated.
+
+        Raises:
+            InvalidArgumentError: If the kind is no event of this module, or the listener cannot be
+                called.
         """
+        if kind not in _KINDS:
+            known = ", ".join(sorted(each.__name__ for each in _KINDS))
+            raise InvalidArgumentError(f"kind must be one of {known}, got {kind!r}")
+        if not callable(listener):
+            raise InvalidArgumentError(f"listener must be a function, got {listener!r}")
         with self._lock:
             self._listeners[kind] = (*self._listeners.get(kind, ()), listener)
 

@@ -164,7 +164,9 @@ class Follower:
                     continue
                 failures += 1
                 self._retry_at[some[0]] = time.monotonic() + RETRY_SECONDS
-                _log.warning("A memory of agent %s still lacks a vector: %s", self._agent_id, error)
+                # The embedder's own message may quote the memory.
+                kind = type(error.__cause__ or error).__name__
+                _log.warning("A memory of agent %s still lacks a vector: %s", self._agent_id, kind)
             except (StoreBusyError, StoreFullError) as error:  # no reason to fail the search
                 retry_at = time.monotonic() + RETRY_SECONDS
                 self._retry_at.update(dict.fromkeys(some + waiting, retry_at))

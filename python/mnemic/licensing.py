@@ -89,6 +89,11 @@ class License(msgspec.Struct, frozen=True):
 
     tier: LicenseTier = LicenseTier.ENTERPRISE
 
+    def __post_init__(self) -> None:
+        """Refuse what is no tier (C178)."""
+        if not isinstance(self.tier, LicenseTier):
+            raise InvalidArgumentError(f"tier must be a LicenseTier, got {self.tier!r}")
+
     @property
     def storage_limit(self) -> int | None:
         """Bytes of content that an agent may store; None is no limit."""
@@ -140,7 +145,7 @@ def required_tier(key: str) -> LicenseTier:
     Raises:
         InvalidArgumentError: If there is no feature of this key.
     """
-    tier = _FEATURES.get(key.removeprefix(_PREFIX))
+    tier = _FEATURES.get(key.removeprefix(_PREFIX)) if isinstance(key, str) else None
     if tier is None:
         raise InvalidArgumentError(
             f"feature key {key!r} is unknown; known are {', '.join(sorted(_FEATURES))}"

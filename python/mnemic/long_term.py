@@ -27,9 +27,10 @@ from mnemic.model import (
     OnEmbedError,
     Scope,
 )
+from mnemic.model.checks import items
 from mnemic.model.new_entry import checked_key, checked_record
 from mnemic.protocols import Progress, Source, Target
-from mnemic.repository import Options, Repository, check_limit, required_uuid
+from mnemic.repository import Options, Repository, check_limit, required_uuid, required_uuids
 from mnemic.store import Direction
 from mnemic.waiting import computed
 
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from mnemic.embed.base import Embedder
 
 Entries: TypeAlias = list[MemoryEntry]
+
+DOCUMENTED_FLOOR = 0.6  # R030
 
 
 class LongTermMemory:
@@ -167,14 +170,17 @@ class LongTermMemory:
         Raises:
             As `store`; an entry that cannot be stored is named by its place in the list.
         """
-        keys = [None] * len(entries) if idempotency_keys is None else idempotency_keys
-        if len(keys) != len(entries):
+        given = items("entries", entries)
+        keys = [None] * len(given)
+        if idempotency_keys is not None:
+            keys = items("idempotency_keys", idempotency_keys)
+        if len(keys) != len(given):
             raise InvalidArgumentError(
-                f"{len(entries)} entries come with {len(keys)} idempotency keys; give one for "
+                f"{len(given)} entries come with {len(keys)} idempotency keys; give one for "
                 "each, None where there is none"
             )
         checked = []
-        for at, (entry, key) in enumerate(zip(entries, keys, strict=True)):
+        for at, (entry, key) in enumerate(zip(given, keys, strict=True)):
             try:
                 checked.append(NewEntry(self._checked(entry), checked_key(key)))
             except InvalidEntryError as error:
@@ -221,7 +227,7 @@ class LongTermMemory:
         """Return the memories of these ids that there are, as `retrieve` does (R029)."""
         return await self._repository.get(
             self._scope(user_id, all_users=all_users),
-            [required_uuid(entry_id) for entry_id in entry_ids],
+            required_uuids("entry_ids", entry_ids),
             include_forgotten=include_forgotten,
         )
 
@@ -229,7 +235,7 @@ class LongTermMemory:
         self,
         query: str,
         limit: int = 10,
-        min_similarity: float = 0.6,
+        min_similarity: float | None = None,
         *,
         user_id: str | None = None,
         all_users: bool = False,
@@ -242,7 +248,8 @@ class LongTermMemory:
         Args:
             query: What to look for, not empty.
             limit: How many at most, 1 to 1,000.
-            min_similarity: The least cosine, 0 to 1, inclusive.
+            min_similarity: The least cosine, 0 to 1, inclusive; the embedder's `similarity_floor`
+                unless given, and 0.6 where it has none (C151).
             user_id: Whose memories; None is those stored without a user.
             all_users: Everybody's.
 
@@ -252,12 +259,11 @@ class LongTermMemory:
             EmbeddingError: If the embedder fails.
         """
         check_limit(limit)
-        if not isinstance(min_similarity, int | float) or not 0 <= min_similarity <= 1:
-            raise InvalidArgumentError(
-                f"min_similarity must be from 0 to 1, got {min_similarity!r}"
-            )
+        least = self._floor() if min_similarity is None else min_similarity
+        if isinstance(least, bool) or not isinstance(least, int | float) or not 0 <= least <= 1:
+            raise InvalidArgumentError(f"min_similarity must be from 0 to 1, got {least!r}")
         scope = self._scope(user_id, all_users=all_users)
-        found = await self._repository.nearest(scope, query, limit, min_similarity=min_similarity)
+        found = await self._repository.nearest(scope, query, limit, min_similarity=least)
         return [
             MemorySearchResult(hit.entry, min(1.0, max(0.0, hit.score)), rank)
             for rank, hit in enumerate(found, start=1)
@@ -356,7 +362,7 @@ class LongTermMemory:
         Accesses are written down together, within about a second; a crash may lose the last (C090).
         """
         scope = self._scope(user_id, all_users=all_users)
-        await self._repository.touch(scope, [required_uuid(entry_id) for entry_id in entry_ids])
+        await self._repository.touch(scope, required_uuids("entry_ids", entry_ids))
 
     async def link(
         self,
@@ -527,6 +533,7 @@ class LongTermMemory:
 
         Raises:
             InvalidArgumentError: If there is a file at this path already.
+            EmbedderRequiredError: If vectors are wanted of a memory opened with `embedder=None`.
             OSError: If it cannot be written.
         """
         return await self._repository.export(
@@ -551,6 +558,11 @@ class LongTermMemory:
 
         Raises:
             ExchangeError: At the first line that is not right; nothing is stored then.
+            DuplicateEntryError: If a key was used for another content. With this and what follows,
+                the batches of 1,000 memories before are stored; repeat it when the cause is gone.
+            StorageQuotaExceededError: If a batch would pass the quota.
+            EmbeddingError: If the embedder fails.
+            StoreError: If the file cannot be written.
         """
         return await self._repository.import_(self._repository.agent, source, progress=progress)
 
@@ -568,6 +580,8 @@ class LongTermMemory:
     async def close(self) -> None:
         """Finish writing and let go of the file. Harmless if repeated."""
         await self._repository.close()
+
+    aclose = close
 
     async def list(
         self,
@@ -616,6 +630,11 @@ class LongTermMemory:
 
     def __repr__(self) -> str:
         return f"LongTermMemory({self._repository.path!r}, {self._repository.agent})"
+
+    def _floor(self) -> float:
+        """Return the threshold for whoever names none: the embedder's, or document 003's."""
+        floor: float | None = getattr(self.embedder, "similarity_floor", None)
+        return DOCUMENTED_FLOOR if floor is None else floor
 
     def _scope(self, user_id: str | None, *, all_users: bool) -> Scope:
         """Return the scope of one of the agent's users, of nobody, or of all."""

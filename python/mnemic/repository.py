@@ -7,7 +7,7 @@ arguments: `mnemic.long_term` those of document 003, `mnemic.memory` those of ev
 import base64
 import os
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, get_args
 from uuid import UUID
@@ -42,7 +42,7 @@ from mnemic.model import (
     UuidFactory,
     parse_filter,
 )
-from mnemic.model.checks import optional_uuid
+from mnemic.model.checks import flag, items, optional_uuid
 from mnemic.protocols import Clock, IdFactory, Progress, Source, Target, system_clock
 from mnemic.store import Direction, EntryCache, Place, SqliteStore
 from mnemic.store.records import from_microseconds, to_microseconds
@@ -140,13 +140,14 @@ class Repository:
         self.now = clock
         self.id_factory = id_factory or UuidFactory()
         self.events = Events()
-        self._teller = Teller(agent_id, self.events, clock, tells_content=log_content)
+        tells_content = flag("log_content", log_content)
+        self._teller = Teller(agent_id, self.events, clock, tells_content=tells_content)
         given = _local_embedder() if embedder == "minilm" else embedder
         self._embedder = (
             None if given is None else CheckedEmbedder(given, self._teller.embedding_took)
         )
-        self._track_access = track_access and not read_only
-        self._is_read_only = read_only
+        self._is_read_only = flag("read_only", read_only)
+        self._track_access = flag("track_access", track_access) and not read_only
         self._store = SqliteStore(url, read_only=read_only)
         self.path = self._store.path
         self._cache = EntryCache(self._store, agent_id)
@@ -196,7 +197,7 @@ class Repository:
         self._check_license()
         begun, now = time.perf_counter(), self.now()
         # Coroutines of the store begin where they run: a call that is cancelled leaves none behind.
-        if include_forgotten:
+        if flag("include_forgotten", include_forgotten):
             found = await computed(
                 lambda: drive(self._store.get(scope, ids, now=now, include_forgotten=True))
             )
@@ -254,6 +255,7 @@ class Repository:
         """Return the memories of a scope from a cursor on, newest first."""
         self._check_license()
         check_limit(limit)
+        flag("include_forgotten", include_forgotten)
         after = None if cursor is None else _place(cursor)
         expression = parse_filter(wanted)
         if isinstance(wanted, MemoryFilter):
@@ -306,7 +308,7 @@ class Repository:
     async def forget(self, scope: Scope, entry_id: UUID, *, permanent: bool = False) -> Deleted:
         """Forget a memory of a scope, or delete it for good; return how many that were."""
         self._check_license()
-        if permanent:
+        if flag("permanent", permanent):
             was_there = bool(await self._store.delete(scope, entry_id))
         else:
             was_there = await self._store.forget(scope, entry_id, self.now())
@@ -318,7 +320,7 @@ class Repository:
     async def forget_all(self, scope: Scope, *, permanent: bool) -> Deleted:
         """Forget all memories of a scope, or delete them for good; return how many."""
         self._check_license()
-        if permanent:
+        if flag("permanent", permanent):
             ids = await self._store.delete_all(scope)
         else:
             ids = await self._store.forget_all(scope, self.now())
@@ -381,7 +383,7 @@ class Repository:
         """Return the links of a memory of a scope, oldest first."""
         self._check_license()
         _check_choice("direction", direction, _DIRECTIONS)
-        types = None if kinds is None else {LinkType.parse(kind) for kind in kinds}
+        types = None if kinds is None else {LinkType.parse(kind) for kind in items("types", kinds)}
         return await self._store.links(scope, entry_id, direction, types, now=self.now())
 
     async def export(
@@ -398,6 +400,14 @@ class Repository:
         from mnemic.transfer import Part, export  # noqa: PLC0415 - slow to import, rarely needed
 
         self._check_license()
+        flag("include_forgotten", include_forgotten)
+        flag("embeddings", embeddings)
+        flag("overwrite", overwrite)
+        if embeddings and self._embedder is None:
+            raise EmbedderRequiredError(
+                "this memory was opened with embedder=None, and which vectors to export is told by "
+                "the embedder; open it with one, or leave embeddings out"
+            )
         await self._write_accesses()
         model = self._embedder.model if embeddings and self._embedder is not None else None
         part = Part(scope, self.now(), include_forgotten, model)
@@ -413,11 +423,11 @@ class Repository:
 
         self._check_license()
 
-        def add(entries: Sequence[NewEntry]) -> int:
-            return len(drive(self._added(entries, "keep", "raise", is_import=True)).fresh)
+        async def add(entries: Sequence[NewEntry]) -> int:
+            return len((await self._added(entries, "keep", "raise", is_import=True)).fresh)
 
         importer = Importer(self._store, scope, add, self._is_model)
-        return await computed(lambda: importer.read(source, self.now(), progress))
+        return await importer.read(source, self.now(), progress)
 
     async def count(self, scope: Scope) -> int:
         """Return how many memories a scope has."""
@@ -518,8 +528,7 @@ class Repository:
         started = time.perf_counter()
         try:
             if self.license.quota is not None and on_duplicate == "keep":
-                certain = [new for new in entries if new.key is None]
-                await self._refuse_what_cannot_fit(certain, self.license.quota)
+                await self._refuse_what_cannot_fit(entries, self.license.quota)
             begun = time.perf_counter()
             embedded = await self._with_embeddings(entries, on_embed_error)
             took = (time.perf_counter() - begun) * 1000
@@ -588,14 +597,13 @@ class Repository:
     async def _refuse_what_cannot_fit(self, entries: Sequence[NewEntry], quota: Quota) -> None:
         """Look at the quota before embedding (R076); the write itself looks again, for certain.
 
-        Args:
-            entries: Only those that no earlier one can stand for: a repeated call takes no room.
-            quota: What is looked at.
+        What may be there already, by its key, takes no room then, and is left to the write.
         """
-        size = sum(len(new.entry.content.encode()) for new in entries)
-        used = await self._store.used_bytes(self.agent_id) if entries else 0
-        if used + size > quota.limit:
-            raise StorageQuotaExceededError(used, quota.limit, quota.tier)
+        size = sum(len(new.entry.content.encode()) for new in entries if new.key is None)
+        if size:
+            used = await self._store.used_bytes(self.agent_id)
+            if used + size > quota.limit:
+                raise StorageQuotaExceededError(used, quota.limit, quota.tier)
 
     async def _warn_of_quota(self) -> None:
         limit = self.license.storage_limit
@@ -613,6 +621,11 @@ def required_uuid(value: UUID | str) -> UUID:
     if entry_id is None:
         raise InvalidArgumentError("id must be a UUID or its text, got None")
     return entry_id
+
+
+def required_uuids(field: str, values: Iterable[UUID | str]) -> list[UUID]:
+    """Return a list of ids that a caller gave."""
+    return [required_uuid(value) for value in items(field, values)]
 
 
 def check_limit(limit: object) -> None:

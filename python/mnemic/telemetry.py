@@ -5,6 +5,7 @@ import time
 from collections.abc import Collection, Sequence
 from uuid import UUID
 
+from mnemic.errors import EmbeddingError
 from mnemic.events import (
     Events,
     MemoryForgottenEvent,
@@ -18,7 +19,7 @@ from mnemic.metrics import Counted, Meter
 from mnemic.model import MemoryEntry, Scope
 from mnemic.protocols import Clock
 
-SLOW_EMBEDDING_MS = 1000
+SLOW_EMBEDDING_MS = 500
 """Embedding that takes longer is logged as slow (R095)."""
 
 QUOTA_WARNINGS = (80, 90, 95)
@@ -71,11 +72,18 @@ class Teller:
 
     def failed_to_store(self, error: Exception) -> None:
         """Tell that a write failed; the error itself goes to the caller."""
-        _log.error("Failed to store memory entry: %s", error)
+        _log.error("Failed to store memory entry: %s", self._told(error))
 
     def will_embed_later(self, count: int, error: Exception) -> None:
         """Tell that memories are stored without vectors for now (C172)."""
-        _log.warning("%d memory entries are stored without vectors for now: %s", count, error)
+        told = self._told(error)
+        _log.warning("%d memory entries are stored without vectors for now: %s", count, told)
+
+    def _told(self, error: Exception) -> str:
+        """Return an error's message; an embedder's own may quote what it was to embed."""
+        if self._tells_content or not isinstance(error, EmbeddingError) or not error.__cause__:
+            return str(error)
+        return f"the embedder failed with {type(error.__cause__).__name__}"
 
     async def stored(
         self, entries: Sequence[MemoryEntry], embedded: Collection[UUID], milliseconds: float

@@ -1,7 +1,9 @@
 """Moves memories between a store and an export, in batches, so that neither is held whole."""
 
 import copy
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack
 from datetime import datetime
 from itertools import islice
 from typing import NamedTuple
@@ -15,7 +17,7 @@ from mnemic.model import ImportResult, MemoryEntry, MemoryLink, NewEntry, Scope
 from mnemic.model.new_entry import checked_record
 from mnemic.protocols import Progress, Source, Target
 from mnemic.store import Store
-from mnemic.waiting import drive
+from mnemic.waiting import computed, drive
 
 BATCH = 1000
 
@@ -85,7 +87,7 @@ class Importer:
         self,
         store: Store,
         scope: Scope,
-        add: Callable[[Sequence[NewEntry]], int],
+        add: Callable[[Sequence[NewEntry]], Awaitable[int]],
         is_model: Callable[[str | None, int], bool],
     ) -> None:
         self._store = store
@@ -93,23 +95,23 @@ class Importer:
         self._add = add
         self._is_model = is_model
 
-    def read(self, source: Source, now: datetime, progress: Progress | None) -> ImportResult:
+    async def read(self, source: Source, now: datetime, progress: Progress | None) -> ImportResult:
         """Check every line, then store in batches; what is there already is passed over.
 
         Raises:
             ExchangeError: At the first line that is not right; nothing is stored then.
         """
-        with read_export(source) as reader:
-            for _ in self._memories(reader):
-                pass
+        with ExitStack() as stack:
+            reader = await computed(lambda: stack.enter_context(read_export(source)))
+            await computed(lambda: deque(self._memories(reader), maxlen=0))
             done = stored = 0
             memories = self._memories(reader)
-            while batch := list(islice(memories, BATCH)):
-                stored += self._store_batch(batch, now)
+            while batch := await computed(lambda: list(islice(memories, BATCH))):
+                stored += await self._store_batch(batch, now)
                 done += len(batch)
                 if progress is not None:
                     progress(done)
-            links = self._store_links(reader)
+            links = await self._store_links(reader)
             return ImportResult(stored=stored, skipped=done - stored, links=links)
 
     def _memories(self, reader: ExportReader) -> Iterator[NewEntry]:
@@ -132,21 +134,24 @@ class Importer:
             force_setattr(own, "embedding_model", None)
         return checked_record(own, self._scope)
 
-    def _store_batch(self, batch: Sequence[NewEntry], now: datetime) -> int:
+    async def _store_batch(self, batch: Sequence[NewEntry], now: datetime) -> int:
         fresh = {new.entry.id: new for new in batch}
-        for known in self._known(list(fresh), now):
+        for known in await self._known(list(fresh), now):
             del fresh[known]
-        return self._add(list(fresh.values())) if fresh else 0
+        return await self._add(list(fresh.values())) if fresh else 0
 
-    def _known(self, ids: Sequence[UUID], now: datetime) -> Collection[UUID]:
+    async def _known(self, ids: Sequence[UUID], now: datetime) -> Collection[UUID]:
         everyone = Scope(self._scope.agent_id, all_users=True)
-        return drive(self._store.get(everyone, ids, now=now, include_forgotten=True)).keys()
+        found = await computed(
+            lambda: drive(self._store.get(everyone, ids, now=now, include_forgotten=True))
+        )
+        return found.keys()
 
-    def _store_links(self, reader: ExportReader) -> int:
+    async def _store_links(self, reader: ExportReader) -> int:
         links = (record for _, record in reader if isinstance(record, MemoryLink))
         # As for memories: where no user is named, those of all users may come.
         scope = self._scope if self._scope.user_id is not None else self._scope.widened()
         stored = 0
-        while batch := list(islice(links, BATCH)):
-            stored += drive(self._store.add_links(scope, batch))
+        while batch := await computed(lambda: list(islice(links, BATCH))):
+            stored += await self._store.add_links(scope, batch)
         return stored

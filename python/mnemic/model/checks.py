@@ -1,7 +1,7 @@
 """Checks of field values. Each returns the value in its stored form or says what is wrong."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 from uuid import UUID
@@ -9,7 +9,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemic.errors import InvalidEntryError
+from mnemic.errors import InvalidArgumentError, InvalidEntryError
 
 JsonValue: TypeAlias = Any
 """None, bool, int, float, str, or a list or dict (string keys) of these."""
@@ -153,6 +153,13 @@ def tags(value: object) -> tuple[str, ...]:
         raise InvalidEntryError(f"tags must be a list of str, got {value!r}")
     given = sorted(value, key=str) if isinstance(value, set | frozenset) else value
     return tuple(name("a tag", tag) for tag in given)
+
+
+def items(field: str, value: object) -> list[Any]:
+    """Return `value` as a list; a text or a dict, whose parts nobody means, is none."""
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        raise InvalidArgumentError(f"{field} must be a list, got {value!r}")
+    return list(value)
 
 
 def metadata(value: object) -> dict[str, JsonValue]:

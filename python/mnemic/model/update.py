@@ -38,8 +38,7 @@ class MemoryEntryUpdate(msgspec.Struct, frozen=True, kw_only=True):
         """Check every field and put it in its stored form (C178)."""
         for field, check in _CHECKS:
             given = getattr(self, field)
-            if given is not None:
-                force_setattr(self, field, check(given))
+            force_setattr(self, field, _KEEPING[field] if given is None else check(given))
 
     @property
     def is_empty(self) -> bool:
@@ -74,4 +73,5 @@ _CHECKS = (
     ("type", MemoryType.parse),
     ("metadata", checks.metadata),
 )
+_KEEPING = {field.name: field.default for field in msgspec.structs.fields(MemoryEntryUpdate)}
 _NOTHING = MemoryEntryUpdate()

@@ -1,0 +1,280 @@
+"""Acceptance criteria of document 003 that no other test shows, each by its number."""
+
+import asyncio
+import contextlib
+import io
+import json
+import logging
+import sqlite3
+import time
+from pathlib import Path
+from uuid import uuid4
+
+import numpy as np
+import pytest
+from scenarios import NOON, entry, run
+from word_embedder import WordEmbedder
+
+from mnemic import telemetry
+from mnemic.errors import EntryNotFoundError, InvalidEntryError
+from mnemic.events import Events, MemoryRetrievedEvent
+from mnemic.licensing import STORAGE_LIMITS, LicenseTier
+from mnemic.memory import Memory
+from mnemic.model import MemoryEntryUpdate, MemoryFilter, MemoryType
+
+STATEMENT = "The user prefers dark mode"
+QUESTION = "What theme does the user prefer?"
+QUALITY = Path(__file__).parents[1] / "benches" / "quality" / "data"
+
+
+def percentile_95(durations):
+    return sorted(durations)[int(len(durations) * 0.95)]
+
+
+def test_a_durable_store_takes_less_than_50_ms_beside_the_embedding(tmp_path):  # R120
+    async def scenario(memory):
+        vector = np.ones(64, dtype=np.float32)
+        durations = []
+        for number in range(100):
+            one = entry(f"memory {number}").with_embedding(vector, "words")
+            begun = time.perf_counter()
+            await memory.store(one)
+            durations.append(time.perf_counter() - begun)
+        assert memory.embedder.texts == []
+        assert percentile_95(durations) < 0.05
+
+    run(scenario, tmp_path / "a.db")
+
+
+def test_a_search_among_two_thousand_memories_takes_less_than_100_ms():  # R121
+    async def scenario(memory):
+        await memory.store_batch([entry(f"memory number{number}") for number in range(2000)])
+        durations = []
+        for number in range(100):
+            begun = time.perf_counter()
+            found = await memory.search_semantic(f"number{number} of memory", min_similarity=0)
+            durations.append(time.perf_counter() - begun)
+            assert len(found) == 10
+        assert percentile_95(durations) < 0.1
+
+    run(scenario)
+
+
+def test_nine_of_ten_plain_questions_have_an_answer_among_the_first_five():  # R123
+    pytest.importorskip("mnemic_minilm")
+    memories, questions = (
+        [json.loads(line) for line in (QUALITY / name).read_text("utf-8").splitlines()]
+        for name in ("memories.jsonl", "questions.jsonl")
+    )
+    # Those asked in the memories' own words; docs/quality.md has the other kinds, which are harder.
+    plain = [one for one in questions if one["kind"] in {"direct", "keyword", "number"}]
+    with Memory(":memory:") as memory:
+        memory.add_many([{"content": one["content"], "message_id": one["id"]} for one in memories])
+        answered = sum(
+            any(
+                question["relevant"].get(hit.entry.message_id, 0) >= 2
+                for hit in memory.search(question["text"], limit=5)
+            )
+            for question in plain
+        )
+    assert len(plain) > 100
+    assert answered / len(plain) > 0.9
+
+
+def test_the_question_about_the_theme_finds_the_statement_above_its_threshold():  # R125
+    vectors = {STATEMENT: (1.0, 0.0), QUESTION: (0.8, 0.6), "The ferry leaves at noon": (0.6, -0.8)}
+
+    class Fixed:
+        model, dimensions = "fixed", 2
+
+        def embed(self, texts):
+            return np.array([vectors[text] for text in texts], dtype=np.float32)
+
+    async def scenario(memory):
+        await memory.store_batch([entry("The ferry leaves at noon"), entry(STATEMENT)])
+        found = await memory.search_semantic(QUESTION, min_similarity=0.7)
+        assert [(hit.entry.content, hit.rank) for hit in found] == [(STATEMENT, 1)]
+        assert found[0].similarity > 0.7
+
+    run(scenario, embedder=Fixed())
+
+
+def test_the_local_embedder_ranks_the_statement_about_the_theme_first():  # R125, C151
+    pytest.importorskip("mnemic_minilm")
+    with Memory(":memory:") as memory:
+        memory.add_many(
+            [
+                "The user lives in Oslo",
+                STATEMENT,
+                "The office has a theme park nearby",
+                "Dark bread",
+            ]
+        )
+        assert memory.search(QUESTION)[0].content == STATEMENT
+
+
+def test_stored_with_an_embedding_the_statement_is_retrieved():  # R124
+    async def scenario(memory):
+        kept = entry(STATEMENT)
+        assert await memory.store(kept) == kept.id
+        assert (await memory.retrieve(kept.id)).content == STATEMENT
+        assert memory.embedder.texts == [STATEMENT]
+        assert (await memory.search_semantic(STATEMENT, min_similarity=0.99))[0].entry == kept
+
+    run(scenario)
+
+
+def test_after_a_life_of_stores_searches_and_forgetting_the_stats_are_right(tmp_path):  # R128
+    async def scenario(memory):
+        entries = [
+            entry(f"memory number{number}", type=MemoryType(number % 2)) for number in range(50)
+        ]
+        for one in entries:
+            await memory.store(one)
+        for one in entries[::10]:
+            assert (await memory.search_semantic(one.content, 1, 0.9))[0].entry == one
+        for one in entries[:10]:
+            assert await memory.forget(one.id)
+        assert await memory.restore(entries[0].id)
+        assert await memory.forget(entries[1].id, permanent=True)
+        for one in entries[1:10]:
+            found = await memory.search_semantic(one.content, 50, 0)
+            assert one.id not in {hit.entry.id for hit in found}
+        stats = await memory.get_stats()
+        assert (stats.active_entries, stats.forgotten_entries) == (41, 8)
+        assert await memory.count() == 41
+        left = [one for one in entries if one is not entries[1]]
+        assert stats.storage_bytes_used == sum(len(one.content) for one in left)
+        assert stats.entries_by_type == {MemoryType.FACT: 21, MemoryType.EVENT: 20}
+        assert stats.oldest_entry == NOON
+
+    run(scenario, tmp_path / "a.db")
+
+
+def test_a_hundred_stores_at_once_have_no_conflict_and_a_vector_each(tmp_path):  # R122, R129
+    path = tmp_path / "a.db"
+
+    async def scenario(memory):
+        entries = [entry(f"memory number{number}") for number in range(100)]
+        await asyncio.gather(*map(memory.store, entries))
+        assert len(await memory.retrieve_batch([one.id for one in entries])) == 100
+
+    run(scenario, path)
+    with Memory(path, "aide", embedder=WordEmbedder(), read_only=True) as memory:
+        assert len(memory.search("memory", limit=1000)) == 100
+        assert memory.embedder.texts == ["memory"]
+
+
+def test_slow_embedding_is_logged_with_the_entry(caplog, monkeypatch):  # R095
+    monkeypatch.setattr(telemetry, "SLOW_EMBEDDING_MS", -1)
+    one = entry()
+    run(lambda memory: memory.store(one))
+    warnings = [each.message for each in caplog.records if each.levelno == logging.WARNING]
+    assert len(warnings) == 1
+    assert warnings[0].startswith("Embedding generation slow: ")
+    assert warnings[0].endswith(f"ms for entry {one.id}")
+
+
+def test_a_filling_quota_is_logged_with_its_percentage(caplog, monkeypatch):  # R094
+    limits = {**STORAGE_LIMITS, LicenseTier.TEAMS: 100}
+    monkeypatch.setattr("mnemic.licensing.STORAGE_LIMITS", limits)
+    run(lambda memory: memory.store(entry("x" * 81)), license=LicenseTier.TEAMS)
+    warnings = [each.message for each in caplog.records if each.levelno == logging.WARNING]
+    assert warnings == ["Storage quota at 81% for agent aide"]
+
+
+def test_tables_and_indexes_have_the_documented_names(tmp_path):  # R084, R085, R086, R088
+    path = tmp_path / "a.db"
+    run(lambda memory: memory.store(entry()), path)
+    with contextlib.closing(sqlite3.connect(path)) as file:
+
+        def columns(of):
+            return {name for _, name, *_ in file.execute(f"PRAGMA table_info({of})")}
+
+        indexed = {
+            tuple(name for _, _, name in file.execute(f"PRAGMA index_info({index[0]})"))[:2]
+            for index in file.execute("SELECT name FROM sqlite_schema WHERE type = 'index'")
+        }
+        rows = file.execute("SELECT count(*) FROM agent_memory_embeddings").fetchone()
+        entries = columns("agent_memory_entries")
+        assert entries >= {
+            *("id", "agent_id", "content", "type_name", "memory_type", "importance", "tags"),
+            *("metadata", "is_encrypted", "forgotten_at", "access_count", "last_accessed_at"),
+            *("created_at", "updated_at"),
+        }
+        assert "embedding" not in entries
+        assert columns("agent_memory_embeddings") >= {"entry_row", "embedding", "created_at"}
+        assert {("agent_id", "memory_type"), ("agent_id", "forgotten_at")} <= indexed
+        assert rows == (1,)
+
+
+def test_retrieving_tells_what_was_retrieved_and_that_nothing_was_decrypted():  # R072
+    async def scenario(memory):
+        heard = []
+        one = entry(type=MemoryType.INSIGHT)
+        await memory.store(one)
+        memory.events.subscribe(MemoryRetrievedEvent, heard.append)
+        await memory.retrieve(one.id)
+        await memory.retrieve(uuid4())
+        assert heard == [
+            MemoryRetrievedEvent(
+                agent_id="aide",
+                entry_id=one.id,
+                type=MemoryType.INSIGHT,
+                was_decrypted=False,
+                timestamp=NOON,
+            )
+        ]
+
+    run(scenario, clock=lambda: NOON)
+
+
+def test_an_agent_reaches_only_its_own_memory_by_whatever_method(tmp_path):  # R108
+    path, one = tmp_path / "a.db", entry()
+
+    async def of_another(memory):
+        own = entry("my own", agent_id="other")
+        await memory.store(own)
+        assert await memory.retrieve(one.id, all_users=True, include_forgotten=True) is None
+        assert not await memory.update(one.id, MemoryEntryUpdate(content="mine"), all_users=True)
+        assert not await memory.forget(one.id, permanent=True, all_users=True)
+        assert not await memory.restore(one.id, all_users=True)
+        assert await memory.links(one.id, all_users=True) == []
+        assert await memory.unlink(one.id, own.id, all_users=True) == 0
+        await memory.touch([one.id], all_users=True)
+        for ends in ((one.id, own.id), (own.id, one.id)):
+            with pytest.raises(EntryNotFoundError):
+                await memory.link(*ends, all_users=True)
+        with pytest.raises(EntryNotFoundError):
+            await memory.store(entry("newer", agent_id="other", supersedes=one.id))
+        with pytest.raises(InvalidEntryError):
+            await memory.store(entry("not mine"))
+        everything = MemoryFilter(include_forgotten=True)
+        found = await memory.search_by_filter(everything, all_users=True)
+        hits = await memory.search_semantic(one.content, min_similarity=0, all_users=True)
+        listed = await memory.list(include_forgotten=True, all_users=True)
+        for seen in (found, [hit.entry for hit in hits], listed):
+            assert [entry.id for entry in seen] == [own.id]
+        exported = io.StringIO()
+        assert await memory.export(exported, all_users=True) == 1
+        assert (await memory.get_stats()).active_entries == await memory.count() == 1
+        assert await memory.delete_all(user_id=None, permanent=True) == 1
+
+    async def owner(memory):
+        assert await memory.store(one) == one.id
+
+    async def owner_again(memory):
+        kept = await memory.retrieve(one.id)
+        assert (kept, kept.access_count) == (one, 0)
+
+    run(owner, path)
+    run(of_another, path, agent_id="other")
+    run(owner_again, path)
+
+
+def test_embedding_is_slow_from_half_a_second_on(caplog):  # R095, definitions 2.18
+    teller, one = telemetry.Teller("aide", Events(), lambda: NOON, tells_content=False), entry()
+    asyncio.run(teller.stored([one], {one.id}, 499))
+    assert caplog.messages == []
+    asyncio.run(teller.stored([one], {one.id}, 501))
+    assert caplog.messages == [f"Embedding generation slow: 501ms for entry {one.id}"]

@@ -1,0 +1,415 @@
+"""What the doors refuse, and what they tell, at their edges."""
+
+import asyncio
+import contextlib
+import io
+import json
+import logging
+import threading
+import time
+
+import numpy as np
+import pytest
+from scenarios import entry, run
+from word_embedder import WordEmbedder
+
+from mnemic import transfer
+from mnemic.async_memory import AsyncMemory
+from mnemic.errors import (
+    DuplicateEntryError,
+    EmbedderRequiredError,
+    EmbeddingError,
+    InvalidArgumentError,
+    StorageQuotaExceededError,
+    StoreClosedError,
+)
+from mnemic.events import MemoryForgottenEvent, MemoryStoredEvent, MemoryUpdatedEvent
+from mnemic.licensing import STORAGE_LIMITS, License, LicenseTier
+from mnemic.long_term import LongTermMemory
+from mnemic.memory import Memory
+from mnemic.model import MemoryEntryUpdate, UuidFactory
+
+
+@pytest.fixture
+def memory():
+    with Memory(":memory:", embedder=WordEmbedder()) as opened:
+        yield opened
+
+
+FLAG_CALLS = {
+    "delete": lambda memory, entry_id: memory.delete(entry_id, permanent="no"),
+    "delete_all": lambda memory, _: memory.delete_all(permanent="no"),
+    "list": lambda memory, _: memory.list(include_deleted="no"),
+    "export of all": lambda memory, _: memory.export(io.StringIO(), all_users="no"),
+    "export of deleted": lambda memory, _: memory.export(io.StringIO(), include_deleted="no"),
+    "export of vectors": lambda memory, _: memory.export(io.StringIO(), embeddings="no"),
+}
+
+
+@pytest.mark.parametrize("call", FLAG_CALLS.values(), ids=FLAG_CALLS)
+def test_a_flag_that_is_no_bool_is_refused_and_deletes_nothing(memory, call):
+    kept = memory.add("Lives in Oslo")
+    with pytest.raises(InvalidArgumentError, match="must be True or False, got 'no'"):
+        call(memory, kept.id)
+    assert memory.get(kept.id) == kept
+
+
+def test_a_file_is_not_overwritten_because_of_a_word(memory, tmp_path):
+    target = tmp_path / "kept.jsonl"
+    target.write_text("kept")
+    with pytest.raises(InvalidArgumentError, match="overwrite must be True or False, got 'no'"):
+        memory.export(target, overwrite="no")
+    assert target.read_text() == "kept"
+
+
+@pytest.mark.parametrize("option", ["log_content", "track_access", "read_only"])
+def test_an_option_that_is_no_bool_is_refused_before_a_file_is_made(tmp_path, option):
+    with pytest.raises(InvalidArgumentError, match=f"{option} must be True or False, got 'no'"):
+        Memory(tmp_path / "agent.db", embedder=None, **{option: "no"})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_retrieving_and_forgetting_take_no_word_for_a_flag():
+    async def scenario(memory):
+        kept = entry()
+        await memory.store(kept)
+        with pytest.raises(InvalidArgumentError, match="include_forgotten must be True or False"):
+            await memory.retrieve(kept.id, include_forgotten="no")
+        with pytest.raises(InvalidArgumentError, match="permanent must be True or False"):
+            await memory.forget(kept.id, "no")
+        with pytest.raises(InvalidArgumentError, match="min_similarity must be"):
+            await memory.search_semantic("mode", min_similarity=True)
+        assert await memory.retrieve(kept.id) == kept
+
+    run(scenario)
+
+
+def test_a_view_imports_no_link_between_memories_of_somebody_else(memory):
+    newer = memory.add("Moved to Bergen", user_id="bob")
+    older = memory.add("Lives in Oslo", user_id="bob")
+    view = memory.scoped(user_id="alice")
+    own = [view.add("Likes tea"), view.add("Likes coffee")]
+    links = [(newer.id, older.id), (own[0].id, own[1].id), (own[0].id, older.id)]
+    assert view.import_(_export_of_links(links)).links == 1
+    assert memory.links(newer.id, user_id="bob") == []
+    assert [(link.from_id, link.to_id) for link in view.links(own[0].id)] == [links[1]]
+
+
+def _export_of_links(ends, kind="contradicts"):
+    lines = [
+        {"format": "mnemic", "version": 1, "agent_id": "default",
+         "exported_at": "2026-05-01T12:00:00Z"},
+        *(
+            {"kind": "link", "from_id": str(of), "to_id": str(to), "type": kind,
+             "strength": 1.0, "created_at": "2026-05-01T12:00:00Z"}
+            for of, to in ends
+        ),
+        {"kind": "end", "memories": 0, "links": len(ends)},
+    ]  # fmt: skip
+    return io.StringIO("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def test_none_in_an_update_keeps_the_tags(memory):  # R059
+    kept = memory.add("Lives in Oslo", tags=["home"])
+    assert memory.update(kept.id, importance=0.9, add_tags=None).tags == ("home",)
+    assert memory.update(kept.id, importance=0.8, remove_tags=None).tags == ("home",)
+    assert MemoryEntryUpdate(add_tags=None, remove_tags=None).is_empty
+
+
+LIST_CALLS = {
+    "add_many of None": lambda memory, _: memory.add_many(None),
+    "add_many of an int": lambda memory, _: memory.add_many(5),
+    "touch of None": lambda memory, _: memory.touch(None),
+    "touch of an id": lambda memory, entry_id: memory.touch(entry_id),
+    "touch of a text": lambda memory, entry_id: memory.touch(str(entry_id)),
+    "links of an int": lambda memory, entry_id: memory.links(entry_id, types=5),
+    "links of a text": lambda memory, entry_id: memory.links(entry_id, types="related"),
+}
+
+
+@pytest.mark.parametrize("call", LIST_CALLS.values(), ids=LIST_CALLS)
+def test_what_is_no_list_is_refused_by_its_name(memory, call):
+    kept = memory.add("Lives in Oslo")
+    with pytest.raises(InvalidArgumentError, match=r"(memories|ids|types) must be a list"):
+        call(memory, kept.id)
+
+
+def test_batches_of_long_term_memory_are_lists():
+    async def scenario(memory):
+        kept = entry()
+        await memory.store(kept)
+        for wrong in (None, 5, kept):
+            with pytest.raises(InvalidArgumentError, match="entries must be a list"):
+                await memory.store_batch(wrong)
+        with pytest.raises(InvalidArgumentError, match="idempotency_keys must be a list"):
+            await memory.store_batch([entry(), entry()], idempotency_keys="ab")
+        for wrong in (None, kept.id, str(kept.id)):
+            with pytest.raises(InvalidArgumentError, match="entry_ids must be a list"):
+                await memory.retrieve_batch(wrong)
+            with pytest.raises(InvalidArgumentError, match="entry_ids must be a list"):
+                await memory.touch(wrong)
+        assert await memory.count() == 1
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("tier", ["TEAMS", 2, None, True])
+def test_a_license_of_no_tier_is_refused_when_it_is_made(tier):
+    with pytest.raises(InvalidArgumentError, match="tier must be a LicenseTier, got"):
+        License(tier)
+
+
+@pytest.mark.parametrize("key", [None, 5])
+def test_a_feature_key_that_is_no_text_is_an_unknown_one(key):
+    with pytest.raises(InvalidArgumentError, match=r"feature key .* is unknown"):
+        License().has_feature(key)
+
+
+@pytest.mark.parametrize(
+    ("kind", "listener"),
+    [("MemoryStoredEvent", print), (dict, print), (MemoryStoredEvent, None)],
+)
+def test_a_subscription_that_could_never_be_told_is_refused(memory, kind, listener):
+    with pytest.raises(InvalidArgumentError, match=r"(kind|listener) must be"):
+        memory.events.subscribe(kind, listener)
+
+
+def test_memories_with_an_event_loop_may_be_closed_by_either_name(tmp_path):  # C173
+    async def scenario():
+        doors = (AsyncMemory, LongTermMemory)
+        for door in doors:
+            opened = await door.open(tmp_path / "agent.db", embedder=None)
+            async with contextlib.aclosing(opened):
+                pass
+            with pytest.raises(StoreClosedError):
+                await opened.count()
+
+    asyncio.run(scenario())
+
+
+def test_an_import_tells_listeners_in_the_event_loop_it_was_awaited_in():
+    exported = io.StringIO()
+    with Memory(":memory:", embedder=WordEmbedder()) as source:
+        source.add("Lives in Oslo")
+        source.export(exported)
+    exported.seek(0)
+
+    async def scenario():
+        loops = []
+
+        async def listener(_):
+            loops.append(asyncio.get_running_loop())
+
+        async with await AsyncMemory.open(":memory:", embedder=WordEmbedder()) as memory:
+            memory.events.subscribe(MemoryStoredEvent, listener)
+            await memory.import_(exported)
+        assert loops == [asyncio.get_running_loop()]
+
+    asyncio.run(scenario())
+
+
+def test_a_cancelled_import_stores_no_further_batches(monkeypatch):
+    monkeypatch.setattr(transfer, "BATCH", 2)
+    exported = io.StringIO()
+    with Memory(":memory:", embedder=WordEmbedder()) as source:
+        source.add_many([f"text {number}" for number in range(40)])
+        source.export(exported)
+    exported.seek(0)
+
+    async def scenario():
+        loop, begun = asyncio.get_running_loop(), asyncio.Event()
+        async with await AsyncMemory.open(":memory:", embedder=WordEmbedder()) as memory:
+
+            def progress(_):
+                loop.call_soon_threadsafe(begun.set)
+                time.sleep(0.01)
+
+            importing = asyncio.create_task(memory.import_(exported, progress=progress))
+            await begun.wait()
+            importing.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await importing
+            await asyncio.sleep(0.3)
+            assert await memory.count() < 40
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        {"idempotency_key": "k"},
+        {"on_duplicate": "skip"},
+        {"on_duplicate": "merge", "tags": ["t"]},
+    ],
+)
+def test_what_is_not_stored_again_needs_no_quota(monkeypatch, again):  # R077, C095
+    monkeypatch.setattr(
+        "mnemic.licensing.STORAGE_LIMITS", {**STORAGE_LIMITS, LicenseTier.TEAMS: 1000}
+    )
+    with Memory(":memory:", embedder=WordEmbedder(), license=LicenseTier.TEAMS) as memory:
+        first = memory.add("f" * 900, idempotency_key="k")
+        assert memory.add("f" * 900, **again).id == first.id
+        with pytest.raises(StorageQuotaExceededError):
+            memory.add("g" * 900, idempotency_key="another")
+
+
+def test_many_memories_are_checked_outside_the_event_loop():
+    threads = set()
+
+    def id_factory(now):
+        threads.add(threading.current_thread())
+        return UuidFactory()(now)
+
+    async def scenario():
+        given = {"embedder": None, "id_factory": id_factory}
+        async with await AsyncMemory.open(":memory:", **given) as memory:
+            await memory.add_many([f"text {number}" for number in range(1000)])
+        assert threading.current_thread() not in threads
+
+    asyncio.run(scenario())
+
+
+class PlainEmbedder:
+    """What docs/memory.md says is enough."""
+
+    model, dimensions = "plain", 2
+
+    def embed(self, texts):
+        return np.ones((len(texts), 2), dtype=np.float32)
+
+
+def test_what_the_documentation_calls_enough_is_an_embedder_at_run_time():
+    with Memory(":memory:", embedder=PlainEmbedder()) as memory:
+        memory.add("Lives in Oslo")
+        assert len(memory.search("Oslo")) == 1
+
+
+@pytest.mark.xfail(strict=True, reason="merging changes a memory and tells nobody (C098)")
+def test_merging_into_a_memory_tells_of_an_update(memory):
+    heard = []
+    memory.add("Lives in Oslo")
+    memory.events.subscribe(MemoryUpdatedEvent, heard.append)
+    memory.add("lives in oslo", tags=["home"], on_duplicate="merge")
+    assert len(heard) == 1
+
+
+@pytest.mark.xfail(strict=True, reason="the second call changes nothing and is told all the same")
+def test_forgetting_what_is_forgotten_tells_nothing(memory):
+    kept, heard = memory.add("Lives in Oslo"), []
+    memory.events.subscribe(MemoryForgottenEvent, heard.append)
+    memory.delete(kept.id)
+    memory.delete(kept.id)
+    assert len(heard) == 1
+
+
+def test_an_export_with_vectors_needs_an_embedder_or_brings_them(tmp_path):
+    path, exported = tmp_path / "a.db", io.StringIO()
+    with Memory(path, embedder=WordEmbedder()) as memory:
+        memory.add("Lives in Oslo")
+    with Memory(path, embedder=None) as memory, contextlib.suppress(EmbedderRequiredError):
+        memory.export(exported, embeddings=True)
+        assert '"embedding"' in exported.getvalue()
+
+
+@pytest.mark.xfail(strict=True, reason="metadata has no limit, a line of an export has (R113)")
+def test_whatever_is_stored_can_be_exported(memory):
+    with contextlib.suppress(InvalidArgumentError):
+        memory.add("x", metadata={"large": "y" * (65 * 1024 * 1024)})
+    exported = io.StringIO()
+    memory.export(exported)
+    assert exported.getvalue().endswith("\n")
+
+
+@pytest.mark.xfail(strict=True, reason="the link of a supersession is never counted as new")
+def test_an_import_counts_the_links_it_brought():
+    exported = io.StringIO()
+    with Memory(":memory:", embedder=None) as source:
+        older = source.add("Lives in Oslo")
+        source.add("Lives in Bergen", supersedes=older.id)
+        source.export(exported)
+    exported.seek(0)
+    with Memory(":memory:", embedder=None) as target:
+        assert target.import_(exported).links == 1
+
+
+@pytest.mark.xfail(strict=True, reason="such a link can be imported, and never removed (C161)")
+def test_a_link_of_supersession_comes_from_the_field_alone(memory):
+    newer, older = memory.add("Moved to Bergen"), memory.add("Lives in Oslo")
+    memory.import_(_export_of_links([(newer.id, older.id)], "supersedes"))
+    assert memory.links(newer.id) == []
+
+
+@pytest.mark.xfail(strict=True, reason="a record is checked against the store only in its batch")
+def test_an_import_that_is_refused_for_a_used_key_stores_nothing(memory, monkeypatch):
+    monkeypatch.setattr(transfer, "BATCH", 1)
+    exported = io.StringIO()
+    with Memory(":memory:", embedder=None) as source:
+        source.add("Lives in Oslo")
+        source.add("Likes tea", idempotency_key="k")
+        source.export(exported)
+    exported.seek(0)
+    memory.add("Likes coffee", idempotency_key="k")
+    with pytest.raises(DuplicateEntryError):
+        memory.import_(exported)
+    assert memory.count() == 1
+
+
+@pytest.mark.parametrize("on_embed_error", ["raise", "pending"])
+def test_what_an_embedder_quotes_of_a_memory_is_not_logged(caplog, on_embed_error):  # C172
+    class Quoting(WordEmbedder):
+        def embed(self, texts):
+            raise RuntimeError(f"no quota left for {texts[0]!r}")
+
+    caplog.set_level(logging.DEBUG)
+    with (
+        Memory(":memory:", embedder=Quoting()) as memory,
+        contextlib.suppress(EmbeddingError),
+    ):
+        memory.add("a secret memory", on_embed_error=on_embed_error)
+        memory.search("a secret wish")
+    assert "secret" not in caplog.text
+    assert "RuntimeError" in caplog.text
+
+
+def test_what_an_embedder_quotes_before_a_search_is_not_logged(caplog):
+    class Choosy(WordEmbedder):
+        def embed(self, texts):
+            if any("secret" in text for text in texts):
+                raise RuntimeError(f"refused: {texts}")
+            return super().embed(texts)
+
+    with Memory(":memory:", embedder=Choosy()) as memory:
+        memory.add("a secret memory", on_embed_error="pending")
+        assert len(memory.search("a wish")) == 0
+    assert "still lacks a vector: RuntimeError" in caplog.text
+    assert "secret" not in caplog.text
+
+
+@pytest.mark.parametrize(("floor", "found"), [(None, []), (0.4, ["near"]), (0.9, [])])
+def test_without_a_threshold_that_of_the_embedder_holds(floor, found):  # R030, C151
+    class Calibrated(PlainEmbedder):
+        similarity_floor = floor
+
+        def embed(self, texts):
+            return np.array([(1, 0) if text == "query" else (0.5, 0.866) for text in texts])
+
+    async def scenario(memory):
+        await memory.store(entry("near"))
+        hits = await memory.search_semantic("query")
+        assert [hit.entry.content for hit in hits] == found
+        assert await memory.search_semantic("query", min_similarity=0.6) == []
+        assert len(await memory.search_semantic("query", min_similarity=0.4)) == 1
+
+    run(scenario, embedder=Calibrated())
+
+
+def test_the_local_embedder_finds_the_theme_without_a_threshold():  # R125, C151
+    pytest.importorskip("mnemic_minilm")
+
+    async def scenario(memory):
+        await memory.store(entry("The user prefers dark mode"))
+        found = await memory.search_semantic("What theme does the user prefer?")
+        assert [hit.rank for hit in found] == [1]
+
+    run(scenario, embedder="minilm")
