@@ -62,7 +62,7 @@ def one(store, scope, number, now=NOON, **options):
     return drive(store.get(scope, [uid(number)], now=now, **options)).get(uid(number))
 
 
-def changed(store, number, scope=AGENT, now=NOON, embedded=None, quota=None, **fields):
+def changed(store, number, scope=AGENT, *, now=NOON, embedded=None, quota=None, **fields):
     """Update an entry by the fields of a `MemoryEntryUpdate`."""
     update = MemoryEntryUpdate(**fields)
     return drive(
@@ -81,7 +81,7 @@ def counted(store, scope, now=NOON):
     return drive(store.count(scope, now=now))
 
 
-def paged(store, scope=EVERYONE, after=None, limit=100, now=NOON, where=None, **options):
+def paged(store, scope=EVERYONE, after=None, *, limit=100, now=NOON, where=None, **options):
     expression = parse_filter(where)
     return numbers(drive(store.page(scope, expression, after, limit, now=now, **options)))
 
@@ -92,7 +92,7 @@ def matched(store, scope=EVERYONE, where=None, now=NOON, **page):
     return numbers(drive(found))
 
 
-def exported(store, scope=EVERYONE, row=0, limit=100, now=NOON, model=None, everything=True):
+def exported(store, scope=EVERYONE, *, row=0, limit=100, now=NOON, model=None, everything=True):
     """Return the stored entries, those that were forgotten included unless told otherwise."""
     return drive(
         store.stored_after(scope, row, limit, now=now, include_forgotten=everything, model=model)
@@ -109,7 +109,7 @@ def seq_of(store, agent="a"):
     return drive(store.position(agent)).seq
 
 
-def links_of(store, number, direction="both", kinds=None, scope=AGENT, now=NOON):
+def links_of(store, number, direction="both", *, kinds=None, scope=AGENT, now=NOON):
     return drive(store.links(scope, uid(number), direction, kinds, now=now))
 
 
@@ -121,7 +121,7 @@ def linked(store, *ends, scope=AGENT, now=NOON, **fields):
     return drive(store.link(scope, link_of(*ends, **fields), now=now))
 
 
-def rows_since(store, seq, agent="a", model="m", dim=2, take=None):
+def rows_since(store, seq, agent="a", *, model="m", dim=2, take=None):
     return drive(store.rows_since(agent, model, dim, seq, take))
 
 

@@ -31,7 +31,7 @@ from contract import (
 
 from mnemic.errors import EntryNotFoundError, ReadOnlyError, StoreClosedError, StoreFileError
 from mnemic.model import LinkType, MemoryEntryUpdate, MemoryFilter, MemoryType, Scope
-from mnemic.store import Position
+from mnemic.store import Position, Store
 from mnemic.waiting import drive
 
 VECTOR = np.array([[1, 0]], dtype=np.float32)
@@ -63,9 +63,7 @@ READS = {
     "get forgotten": lambda store, scope: store.get(
         scope, [uid(3)], now=NOON, include_forgotten=True
     ),
-    "get_rows": lambda store, scope: store.get_rows(
-        scope, list(rows_of(store).values()), now=NOON
-    ),
+    "get_rows": lambda store, scope: store.get_rows(scope, list(rows_of(store).values()), now=NOON),
     "matching": lambda store, scope: store.matching(scope, EVERYTHING, MemoryFilter(), now=NOON),
     "matching forgotten": lambda store, scope: store.matching(
         scope, EVERYTHING, MemoryFilter(include_forgotten=True), now=NOON
@@ -102,25 +100,6 @@ WRITES = {
 SCOPED = READS | WRITES
 """A call of every method that takes a scope, each of which finds something inside it."""
 
-AGENT_READS = {
-    "used_bytes": lambda store, agent: store.used_bytes(agent),
-    "stats": lambda store, agent: store.stats(agent, now=NOON),
-    "embedding_model": lambda store, agent: store.embedding_model(agent),
-    "contents": lambda store, agent: store.contents(agent, list(rows_of(store).values())),
-    "position": lambda store, agent: store.position(agent),
-    "touched_since": lambda store, agent: store.touched_since(agent, 0),
-    "rows_since": lambda store, agent: feed(store, agent),
-}
-AGENT_WRITES = {
-    "add": lambda store, agent: adding(store, agent, [entry(9, agent_id=agent)]),
-    "add_embeddings": lambda store, agent: store.add_embeddings(
-        agent, "m", {rows_of(store).get(2, 1): "memory 2"}, VECTOR
-    ),
-    "purge": lambda store, agent: store.purge(agent, NOON + HOUR),
-    "touch": lambda store, agent: touching(store, agent),
-    "add_links": lambda store, agent: store.add_links(agent, [link_of(2, 1)]),
-}
-
 
 async def feed(store, agent):
     batch = await store.rows_since(agent, "m", 2, None)
@@ -130,6 +109,46 @@ async def feed(store, agent):
 async def touching(store, agent):
     store.touch(agent, [uid(1)], NOON)
     await store.write_accesses()
+
+
+AGENT_READS = {
+    "used_bytes": lambda store, agent: store.used_bytes(agent),
+    "stats": lambda store, agent: store.stats(agent, now=NOON),
+    "embedding_model": lambda store, agent: store.embedding_model(agent),
+    "contents": lambda store, agent: store.contents(agent, list(rows_of(store).values())),
+    "position": lambda store, agent: store.position(agent),
+    "touched_since": lambda store, agent: store.touched_since(agent, 0),
+    "rows_since": feed,
+}
+AGENT_WRITES = {
+    "add": lambda store, agent: adding(store, agent, [entry(9, agent_id=agent)]),
+    "add_embeddings": lambda store, agent: store.add_embeddings(
+        agent, "m", {rows_of(store).get(2, 1): "memory 2"}, VECTOR
+    ),
+    "purge": lambda store, agent: store.purge(agent, NOON + HOUR),
+    "touch": touching,
+    "add_links": lambda store, agent: store.add_links(agent, [link_of(2, 1)]),
+}
+
+
+METHODS = {
+    **{name: lambda store, call=call: call(store, ALICE) for name, call in WRITES.items()},
+    **{name: lambda store, call=call: call(store, ALICE) for name, call in READS.items()},
+    **{name: lambda store, call=call: call(store, "a") for name, call in AGENT_WRITES.items()},
+    **{name: lambda store, call=call: call(store, "a") for name, call in AGENT_READS.items()},
+    "get_rows": lambda store: store.get_rows(ALICE, [1], now=NOON),
+    "contents": lambda store: store.contents("a", [1]),
+    "add_embeddings": lambda store: store.add_embeddings("a", "m", {1: "x"}, VECTOR),
+    "add nothing": lambda store: store.add("a", [], now=NOON),
+    "add no embeddings": lambda store: store.add_embeddings("a", "m", {}, VECTOR[:0]),
+    "get nothing": lambda store: store.get(ALICE, [], now=NOON),
+    "write_accesses": lambda store: store.write_accesses(),
+    "erase": lambda store: store.erase(),
+    "backup": lambda store: store.backup("never made"),
+}
+"""A call of every method but `close`."""
+
+SILENT = pytest.mark.xfail(reason="it returns at once where there is nothing to write")
 
 
 def filled(store, agent="a"):
@@ -202,6 +221,11 @@ def test_metadata_keep_the_difference_between_whole_numbers_and_others(store):
     metadata = one(store, AGENT, 1).metadata
     kinds = {name: type(value) for name, value in metadata.items()}
     assert kinds == {"whole": int, "broken": float, "truth": bool}
+
+
+def test_no_method_of_the_protocol_is_left_out():
+    named = {name for name in vars(Store) if not name.startswith("_")}
+    assert named - METHODS.keys() == {"close"}
 
 
 @pytest.mark.parametrize("name", SCOPED)
@@ -302,6 +326,21 @@ def test_a_store_opened_for_reading_alone_refuses_every_write(opening, name):
     assert state_of(store) == before
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "erase",
+        pytest.param("write_accesses", marks=SILENT),
+        pytest.param("add no embeddings", marks=SILENT),
+        "add nothing",
+    ],
+)
+def test_a_store_opened_for_reading_alone_refuses_writes_of_nothing_too(opening, name):
+    opening()
+    with pytest.raises(ReadOnlyError):
+        drive(METHODS[name](opening(read_only=True)))
+
+
 @pytest.mark.parametrize("name", READS | AGENT_READS)
 def test_a_store_opened_for_reading_alone_answers_every_read(opening, name):
     writer = opening()
@@ -344,6 +383,24 @@ def test_a_backup_has_everything_and_goes_nowhere_else(opening):
     assert counted(copy, ALICE) == 2
 
 
+def test_a_backup_is_of_one_moment_while_others_write(opening):
+    store, writer = opening(), opening()
+    added(store, "a", [entry(at, content="x" * 1000) for at in range(500)])
+
+    def write():
+        for at in range(500, 700):
+            added(writer, "a", [entry(at)])
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    drive(store.backup(opening.place("copy")))
+    thread.join()
+    stored = exported(opening("copy"), limit=1000)
+    assert [one.entry.id.int for one in stored] == list(range(len(stored)))
+    assert seq_of(opening("copy")) == len(stored) >= 500
+    assert counted(store, AGENT) == 700
+
+
 def test_a_backup_overwrites_nothing(opening):
     store = opening()
     drive(store.backup(opening.place("copy")))
@@ -361,37 +418,17 @@ def test_what_was_deleted_is_erased_and_the_rest_is_kept(store):
     assert state_of(store) == before
 
 
-CLOSED = {
-    **{name: lambda store, call=call: call(store, ALICE) for name, call in WRITES.items()},
-    **{name: lambda store, call=call: call(store, ALICE) for name, call in READS.items()},
-    **{name: lambda store, call=call: call(store, "a") for name, call in AGENT_WRITES.items()},
-    **{name: lambda store, call=call: call(store, "a") for name, call in AGENT_READS.items()},
-    "get_rows": lambda store: store.get_rows(ALICE, [1], now=NOON),
-    "contents": lambda store: store.contents("a", [1]),
-    "add_embeddings": lambda store: store.add_embeddings("a", "m", {1: "x"}, VECTOR),
-    "add nothing": lambda store: store.add("a", [], now=NOON),
-    "add no embeddings": lambda store: store.add_embeddings("a", "m", {}, VECTOR[:0]),
-    "get nothing": lambda store: store.get(ALICE, [], now=NOON),
-    "write_accesses": lambda store: store.write_accesses(),
-    "erase": lambda store: store.erase(),
-    "backup": lambda store: store.backup("never made"),
-}
-
-
-SILENT = pytest.mark.xfail(reason="it returns at once where there is nothing to write")
-
-
 @pytest.mark.parametrize(
     "name",
     [
         pytest.param(name, marks=SILENT if name in {"add no embeddings", "write_accesses"} else ())
-        for name in CLOSED
+        for name in METHODS
     ],
 )
 def test_after_closing_every_method_says_so(store, name):
     drive(store.close())
     with pytest.raises(StoreClosedError, match="closed"):
-        drive(CLOSED[name](store))
+        drive(METHODS[name](store))
 
 
 def test_closing_again_is_harmless(store):

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 
+import msgspec
 import numpy as np
 import pytest
 from contract import (
@@ -458,6 +459,28 @@ def test_an_update_keeps_what_it_may_change_and_returns_the_entry_as_it_is_then(
     assert (read.content, read.importance, read.type) == ("new", 0.9, MemoryType.EVENT)
     assert (read.tags, read.metadata) == (("a", "b"), {"x": 1, "y": 2})
     assert (read.role, read.created_at, read.updated_at) == ("user", NOON, NOON + HOUR)
+
+
+@pytest.mark.xfail(reason="what was not kept is returned all the same")
+def test_an_update_returns_nothing_that_it_did_not_keep(store):
+    def change(old):
+        return msgspec.structs.replace(old, role="user", importance=0.9)
+
+    added(store, "a", [entry(1)])
+    returned = drive(store.update(AGENT, uid(1), change, now=NOON))
+    assert returned == one(store, AGENT, 1)
+
+
+def test_an_update_changes_no_other_field(store):
+    def change(old):
+        other = {"role": "user", "user_id": "bob", "created_at": NOON - HOUR, "version": 9}
+        return msgspec.structs.replace(old, **other, importance=0.9)
+
+    added(store, "a", [entry(1)])
+    drive(store.update(AGENT, uid(1), change, now=NOON))
+    read = one(store, AGENT, 1)
+    assert (read.role, read.created_at, read.version) == (None, NOON, 1)
+    assert read.importance == 0.9
 
 
 def test_updates_at_once_are_made_from_each_others_results(stores):
