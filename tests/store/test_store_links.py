@@ -77,11 +77,11 @@ def test_links_are_ordered_by_time_then_ids_then_kind(three):
     ]
     assert all_links(three) == expected
     assert links_of(three, 1) == expected[1:]
-    fourth = Scope("b")
+    other = Scope("b")
     added(three, "b", [entry(at, agent_id="b") for at in (1, 2, 3)])
     for link in reversed(expected):
-        drive(three.link(fourth, link, now=NOON))
-    assert all_links(three, fourth) == expected
+        drive(three.link(other, link, now=NOON))
+    assert all_links(three, other) == expected
 
 
 def test_linking_again_changes_the_strength_and_keeps_the_time(three):
