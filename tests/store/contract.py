@@ -1,0 +1,150 @@
+"""What the tests of the contract share: short ways to call a store, by the protocol alone."""
+
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import numpy as np
+
+from mnemic.model import (
+    LinkType,
+    MemoryEntry,
+    MemoryEntryUpdate,
+    MemoryFilter,
+    MemoryLink,
+    NewEntry,
+    Scope,
+    parse_filter,
+)
+from mnemic.waiting import drive
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+MOMENT = timedelta(microseconds=1)
+AGENT = Scope("a")
+ALICE = Scope("a", "alice")
+BOB = Scope("a", "bob")
+EVERYONE = Scope("a", all_users=True)
+EVERYTHING = parse_filter(None)
+
+
+def uid(number):
+    return UUID(int=number)
+
+
+def numbers(found):
+    """Return the numbers of ids or of entries."""
+    return [one.int if isinstance(one, UUID) else one.id.int for one in found]
+
+
+def entry(number, **fields):
+    given = {"agent_id": "a", "content": f"memory {number}", "created_at": NOON, **fields}
+    return MemoryEntry(id=uid(number), **given)
+
+
+def embedded(number, vector=(1, 0), model="m", **fields):
+    return entry(number, **fields).with_embedding(np.array(vector, dtype=np.float32), model)
+
+
+def link_of(from_number, to_number, kind=LinkType.RELATED, strength=0.5, created_at=NOON):
+    return MemoryLink(uid(from_number), uid(to_number), kind, strength, created_at)
+
+
+def adding(store, agent, entries, keys=None, now=NOON, **rules):
+    new = map(NewEntry, entries, keys or [None] * len(entries))
+    return store.add(agent, list(new), now=now, **rules)
+
+
+def added(store, agent, entries, keys=None, **rules):
+    return drive(adding(store, agent, entries, keys, **rules))
+
+
+def one(store, scope, number, now=NOON, **options):
+    return drive(store.get(scope, [uid(number)], now=now, **options)).get(uid(number))
+
+
+def changed(store, number, scope=AGENT, *, now=NOON, embedded=None, quota=None, **fields):
+    """Update an entry by the fields of a `MemoryEntryUpdate`."""
+    update = MemoryEntryUpdate(**fields)
+    return drive(
+        store.update(
+            scope,
+            uid(number),
+            lambda old: update.applied_to(old, now),
+            embedded,
+            now=now,
+            quota=quota,
+        )
+    )
+
+
+def counted(store, scope, now=NOON):
+    return drive(store.count(scope, now=now))
+
+
+def paged(store, scope=EVERYONE, after=None, *, limit=100, now=NOON, where=None, **options):
+    expression = parse_filter(where)
+    return numbers(drive(store.page(scope, expression, after, limit, now=now, **options)))
+
+
+def matched(store, scope=EVERYONE, where=None, now=NOON, **page):
+    asked = MemoryFilter(**page)
+    found = store.matching(scope, parse_filter(where), asked, now=now)
+    return numbers(drive(found))
+
+
+def exported(store, scope=EVERYONE, *, row=0, limit=100, now=NOON, model=None, everything=True):
+    """Return the stored entries, those that were forgotten included unless told otherwise."""
+    return drive(
+        store.stored_after(scope, row, limit, now=now, include_forgotten=everything, model=model)
+    )
+
+
+def rows_of(store, agent="a"):
+    """Return the row of each entry by its number."""
+    scope = Scope(agent, all_users=True)
+    return {stored.entry.id.int: stored.row for stored in exported(store, scope)}
+
+
+def seq_of(store, agent="a"):
+    return drive(store.position(agent)).seq
+
+
+def links_of(store, number, direction="both", *, kinds=None, scope=AGENT, now=NOON):
+    return drive(store.links(scope, uid(number), direction, kinds, now=now))
+
+
+def all_links(store, scope=EVERYONE, now=NOON, *, everything=True):
+    return drive(store.links_within(scope, now=now, include_forgotten=everything))
+
+
+def linked(store, *ends, scope=AGENT, now=NOON, **fields):
+    return drive(store.link(scope, link_of(*ends, **fields), now=now))
+
+
+def rows_since(store, seq, agent="a", *, model="m", dim=2, take=None):
+    return drive(store.rows_since(agent, model, dim, seq, take))
+
+
+def shown(batch):
+    """Return what a batch says, as values that can be compared."""
+    vectors = [tuple(vector) for vector in batch.vectors.tolist()]
+    facts = dict(zip(batch.facts, vectors, strict=True))
+    return batch.since, batch.seq, facts, set(batch.gone), set(batch.unembedded)
+
+
+def embedded_numbers(batch):
+    return {UUID(bytes=facts.id).int for facts in batch.facts}
+
+
+def state_of(store, agent="a"):
+    """Return all that a store says of an agent, but for the accesses."""
+    scope = Scope(agent, all_users=True)
+    stored = exported(store, scope, model="m")
+    vectors = [
+        None if entry.embedding is None else entry.embedding.tolist() for _, entry, _ in stored
+    ]
+    counts = [entry.access_count for _, entry, _ in stored]
+    return (
+        *(stored, vectors, counts, all_links(store, scope)),
+        *(drive(store.position(agent)), drive(store.used_bytes(agent))),
+    )

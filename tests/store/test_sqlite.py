@@ -1,0 +1,79 @@
+"""How the SQLite store keeps its contract: what only a look inside it shows."""
+
+import numpy as np
+import pytest
+from contract import AGENT, ALICE, added, embedded, entry, rows_since, seq_of, uid
+
+from mnemic.store import SqliteStore, changes, reads
+from mnemic.store.changes import KEPT_CHANGES
+from mnemic.waiting import drive
+
+
+@pytest.fixture(params=["file", "memory"])
+def store(request, tmp_path):
+    opened = SqliteStore(":memory:" if request.param == "memory" else tmp_path / "a.db")
+    yield opened
+    drive(opened.close())
+
+
+@pytest.mark.parametrize("agents", [1, 9])
+def test_everything_is_taken_in_parts_of_one_size(store, monkeypatch, agents):
+    monkeypatch.setattr(changes, "_PART", 2)
+    for number in range(agents):
+        name = "a" if number == 0 else f"b{number}"
+        entries = [embedded(at, (at + 1, number), agent_id=name) for at in range(5)]
+        added(store, name, [*entries, entry(5, agent_id=name)])
+    parts = []
+    batch = rows_since(store, None, take=lambda *part: parts.append(part))
+    assert batch.vectors.shape == (0, 2)
+    assert [len(rows) for rows, _ in parts] == [2, 2, 1]
+    rows = np.concatenate([rows for rows, _ in parts])
+    assert [facts.row for facts in batch.facts] == rows.tolist() == [1, 2, 3, 4, 5]
+    assert np.concatenate([part for _, part in parts]).tolist() == [[at + 1, 0] for at in range(5)]
+    assert batch.unembedded == [6]
+
+
+def test_a_hundred_thousand_changes_are_kept(store):
+    end = -(-KEPT_CHANGES // 1024) * 1024
+    with store._connections.writing() as connection:
+        connection.execute(
+            "INSERT INTO agent_memory_agents (agent_id, seq) VALUES ('a', ?)", (end - 2,)
+        )
+    added(store, "a", [embedded(1)])
+    added(store, "a", [embedded(2)])
+    assert seq_of(store) == end
+    assert rows_since(store, end - KEPT_CHANGES - 1).since is None
+    assert rows_since(store, end - KEPT_CHANGES).since == end - KEPT_CHANGES
+    assert rows_since(store, end + 1).since is None
+
+
+def test_no_statement_reads_more_rows_than_it_needs(store):
+    plans = []
+
+    def explain(cursor, sql, values):
+        if sql.startswith(("SELECT", "UPDATE")):
+            explained = cursor.connection.execute(f"EXPLAIN QUERY PLAN {sql}", values)
+            plans.append((sql, " | ".join(step[-1] for step in explained)))
+        return True
+
+    added(store, "a", [embedded(1), entry(2)])
+    with store._connections.reading() as connection:
+        for call in (
+            lambda: reads.entries_of_ids(connection, ALICE, [uid(1)], 0, include_forgotten=False),
+            lambda: reads.entries_of_ids(connection, ALICE, [uid(1)], 0, include_forgotten=True),
+            lambda: reads.entries_of_rows(connection, AGENT, [1, 2], 0),
+            lambda: reads.contents(connection, "a", [1, 2]),
+            lambda: changes.rows_since(connection, "a", ("m", 2), 1),
+            lambda: changes.rows_since(connection, "a", ("m", 2), None),
+        ):
+            connection.exec_trace = explain
+            call()
+            connection.exec_trace = None
+    assert len(plans) == 11
+    for sql, plan in plans:
+        if sql in {changes._ALL_VECTORS, changes._LAST_VECTOR}:
+            continue
+        reads_all = sql == changes._ALL_FACTS
+        assert "(rowid=?)" in plan or "(agent_id=?" in plan, plan
+        assert ("entries_by_" in plan) == reads_all, plan
+        assert "TEMP B-TREE" not in plan, plan

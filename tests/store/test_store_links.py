@@ -1,0 +1,219 @@
+"""What every store promises of links."""
+
+import pytest
+from contract import (
+    AGENT,
+    ALICE,
+    BOB,
+    EVERYONE,
+    HOUR,
+    NOON,
+    added,
+    all_links,
+    entry,
+    link_of,
+    linked,
+    links_of,
+    seq_of,
+    state_of,
+    uid,
+)
+
+from mnemic.errors import EntryNotFoundError
+from mnemic.model import LinkType, MemoryStatus, Scope
+from mnemic.waiting import drive
+
+RELATED, REFINES, SUPERSEDES = LinkType.RELATED, LinkType.REFINES, LinkType.SUPERSEDES
+ABSENT = [{"forgotten_at": NOON}, {"expires_at": NOON}]
+PRESENT = [{"status": MemoryStatus.ARCHIVED}, {"status": MemoryStatus.SUPERSEDED}, {}]
+
+
+def unlinked(store, *ends, kind=None, scope=AGENT):
+    return drive(store.unlink(scope, *map(uid, ends), kind))
+
+
+@pytest.fixture
+def three(store):
+    """Return a store that has the entries 1, 2 and 3."""
+    added(store, "a", [entry(at) for at in (1, 2, 3)])
+    return store
+
+
+def test_a_link_comes_back_as_it_was_written(three):
+    wanted = link_of(2, 1, LinkType.CONTRADICTS, 0.1, NOON + HOUR)
+    assert drive(three.link(AGENT, wanted, now=NOON)) == wanted
+    assert links_of(three, 1) == links_of(three, 2) == [wanted]
+    assert links_of(three, 3) == links_of(three, 9) == []
+
+
+def test_links_are_shown_by_direction(three):
+    out, back = linked(three, 1, 2), linked(three, 3, 1)
+    assert links_of(three, 1, "out") == [out]
+    assert links_of(three, 1, "in") == [back]
+    assert links_of(three, 1, "both") == [out, back]
+    assert links_of(three, 2, "out") == []
+
+
+def test_links_are_shown_by_kind(three):
+    made = {kind: linked(three, 1, 2, kind=kind) for kind in (RELATED, REFINES)}
+    for kind, link in made.items():
+        assert links_of(three, 1, kinds=[kind]) == [link]
+    assert links_of(three, 1, kinds=[RELATED, REFINES]) == list(made.values())
+    assert links_of(three, 1, kinds=[LinkType.CONTRADICTS]) == []
+    assert links_of(three, 1, kinds=[]) == []
+
+
+def test_links_are_ordered_by_time_then_ids_then_kind(three):
+    expected = [
+        linked(three, *ends, kind, created_at=NOON + HOUR * hours)
+        for ends, kind, hours in (
+            ((3, 2), RELATED, 0),
+            ((1, 2), RELATED, 1),
+            ((1, 2), REFINES, 1),
+            ((1, 3), RELATED, 1),
+            ((2, 1), RELATED, 1),
+            ((1, 2), LinkType.DERIVED_FROM, 2),
+        )
+    ]
+    assert all_links(three) == expected
+    assert links_of(three, 1) == expected[1:]
+    other = Scope("b")
+    added(three, "b", [entry(at, agent_id="b") for at in (1, 2, 3)])
+    for link in reversed(expected):
+        drive(three.link(other, link, now=NOON))
+    assert all_links(three, other) == expected
+
+
+def test_linking_again_changes_the_strength_and_keeps_the_time(three):
+    linked(three, 1, 2, strength=0.25)
+    again = linked(three, 1, 2, strength=0.75, created_at=NOON + HOUR)
+    assert again == link_of(1, 2, strength=0.75)
+    assert links_of(three, 1) == [again]
+
+
+@pytest.mark.parametrize("state", ABSENT)
+def test_what_is_not_there_is_not_linked(three, state):
+    added(three, "a", [entry(4, **state)])
+    before = state_of(three)
+    for ends in ((1, 4), (4, 1), (1, 9), (9, 1)):
+        with pytest.raises(EntryNotFoundError, match=str(uid(max(ends)))):
+            linked(three, *ends)
+    assert state_of(three) == before
+
+
+@pytest.mark.parametrize("state", PRESENT)
+def test_an_outdated_entry_is_linked_and_its_links_are_shown(three, state):
+    added(three, "a", [entry(4, **state)])
+    link = linked(three, 1, 4)
+    assert links_of(three, 1) == links_of(three, 4) == [link]
+
+
+def test_both_ends_of_a_link_must_be_in_the_scope(store):
+    added(store, "a", [entry(1, user_id="alice"), entry(2, user_id="bob"), entry(3)])
+    for scope in (ALICE, BOB, AGENT):
+        for ends in ((1, 2), (2, 1), (2, 3), (3, 1)):
+            with pytest.raises(EntryNotFoundError):
+                linked(store, *ends, scope=scope)
+    assert all_links(store) == []
+
+
+def test_links_of_what_was_forgotten_come_back_with_it(three):
+    link = linked(three, 1, 2)
+    drive(three.forget(AGENT, uid(2), NOON))
+    assert links_of(three, 1) == links_of(three, 2) == []
+    drive(three.restore(AGENT, uid(2), oldest=NOON, now=NOON))
+    assert links_of(three, 1) == [link]
+
+
+def test_unlinking_takes_one_kind_or_all_and_returns_how_many(three):
+    for kind in (RELATED, REFINES, LinkType.REINFORCES):
+        linked(three, 1, 2, kind)
+    back = linked(three, 2, 1)
+    assert unlinked(three, 1, 2, kind=LinkType.CONTRADICTS) == 0
+    assert unlinked(three, 1, 2, kind=REFINES) == 1
+    assert unlinked(three, 1, 2) == 2
+    assert unlinked(three, 1, 2) == 0
+    assert links_of(three, 1) == [back]
+
+
+def test_unlinking_all_leaves_the_link_of_a_supersession(store):
+    added(store, "a", [entry(1), entry(2, supersedes=uid(1))])
+    linked(store, 2, 1)
+    assert unlinked(store, 2, 1) == 1
+    assert [link.type for link in links_of(store, 2)] == [SUPERSEDES]
+
+
+def test_each_link_that_changes_is_a_change_and_what_is_not_there_is_none(three):
+    seq = seq_of(three)
+    linked(three, 1, 2)
+    assert seq_of(three) == seq + 1
+    assert drive(three.touched_since("a", seq)) == [uid(1)]
+    unlinked(three, 1, 2)
+    unlinked(three, 1, 2)
+    assert seq_of(three) == seq + 2
+
+
+def test_links_within_a_scope_have_both_ends_there(store):
+    users = {1: "alice", 2: "alice", 3: "bob", 4: None, 5: None}
+    added(store, "a", [entry(at, user_id=user) for at, user in users.items()])
+    made = {ends: linked(store, *ends, scope=EVERYONE) for ends in ((1, 2), (2, 3), (4, 5))}
+    assert all_links(store, ALICE) == [made[1, 2]]
+    assert all_links(store, BOB) == []
+    assert all_links(store, AGENT) == [made[4, 5]]
+    assert all_links(store, EVERYONE) == list(made.values())
+    assert all_links(store, Scope("b")) == []
+
+
+@pytest.mark.parametrize("state", [*ABSENT, *PRESENT])
+def test_links_within_a_scope_are_those_of_entries_that_are_exported(store, state):
+    added(store, "a", [entry(1), entry(2, **state)])
+    drive(store.add_links("a", [link_of(1, 2)]))
+    assert all_links(store, everything=True) == [link_of(1, 2)]
+    assert len(all_links(store, everything=False)) == (state in PRESENT)
+
+
+def test_links_of_any_kind_are_added_and_the_new_ones_counted(three):
+    wanted = [link_of(1, 2, kind) for kind in LinkType]
+    assert drive(three.add_links("a", wanted)) == len(LinkType)
+    assert all_links(three) == wanted
+    assert drive(three.add_links("a", [*wanted, link_of(3, 1)])) == 1
+
+
+def test_added_links_leave_those_that_are_there_as_they_are(three):
+    kept = linked(three, 1, 2, strength=0.25)
+    seq = seq_of(three)
+    again = link_of(1, 2, strength=0.75, created_at=NOON + HOUR)
+    assert drive(three.add_links("a", [again])) == 0
+    assert links_of(three, 1) == [kept]
+    assert seq_of(three) == seq
+
+
+def test_a_link_that_one_call_brings_twice_is_added_once(three):
+    wanted = [link_of(1, 2, strength=0.25), link_of(1, 2, strength=0.75)]
+    assert drive(three.add_links("a", wanted)) == 1
+    assert links_of(three, 1) == wanted[:1]
+
+
+def test_added_links_pass_over_ends_that_are_missing_or_of_other_users(store):
+    users = {1: "alice", 2: "bob", 3: None, 4: "alice"}
+    added(store, "a", [entry(at, user_id=user) for at, user in users.items()])
+    added(store, "b", [entry(5, agent_id="b", user_id="alice")])
+    ends = [(1, 2), (2, 1), (1, 3), (3, 1), (1, 5), (5, 1), (1, 9), (4, 1)]
+    assert drive(store.add_links("a", [link_of(*pair) for pair in ends])) == 1
+    assert all_links(store) == [link_of(4, 1)]
+
+
+@pytest.mark.parametrize("state", [*ABSENT, *PRESENT])
+def test_links_are_added_whatever_the_state_of_their_ends(store, state):
+    added(store, "a", [entry(1), entry(2, **state)])
+    assert drive(store.add_links("a", [link_of(1, 2), link_of(2, 1)])) == 2
+
+
+def test_links_of_two_agents_with_equal_ids_are_kept_apart(store):
+    for agent in ("a", "b"):
+        added(store, agent, [entry(at, agent_id=agent) for at in (1, 2)])
+    linked(store, 1, 2)
+    assert links_of(store, 1, scope=Scope("b")) == []
+    assert unlinked(store, 1, 2, scope=Scope("b")) == 0
+    drive(store.add_links("b", [link_of(2, 1)]))
+    assert links_of(store, 1) == [link_of(1, 2)]

@@ -1,0 +1,342 @@
+"""What every store promises of reading entries."""
+
+import pytest
+from contract import (
+    AGENT,
+    ALICE,
+    EVERYONE,
+    HOUR,
+    MOMENT,
+    NOON,
+    added,
+    changed,
+    counted,
+    embedded,
+    entry,
+    exported,
+    linked,
+    links_of,
+    matched,
+    numbers,
+    one,
+    paged,
+    rows_of,
+    uid,
+)
+from filter_twin import matches, ordered
+
+from mnemic.model import MemorySortOrder, MemoryStatus, MemoryType, Scope, TagUsage
+from mnemic.store import Place
+from mnemic.waiting import drive
+
+FORGOTTEN = {"forgotten_at": NOON}
+EXPIRED = {"expires_at": NOON}
+ARCHIVED = {"status": MemoryStatus.ARCHIVED}
+SUPERSEDED = {"status": MemoryStatus.SUPERSEDED}
+STATES = [FORGOTTEN, EXPIRED, ARCHIVED, SUPERSEDED]
+ONLY_ARCHIVED = {"status": "archived"}
+
+
+def in_every_state(store):
+    """Store a forgotten (0), an expired (1), an archived (2), a superseded and a living entry."""
+    added(store, "a", [entry(at, **state) for at, state in enumerate([*STATES, {}])])
+
+
+def of_rows(store, scope, rows, now=NOON):
+    return {row: found.id.int for row, found in drive(store.get_rows(scope, rows, now=now)).items()}
+
+
+# What is found
+
+
+def test_forgotten_expired_archived_and_superseded_entries_are_not_found(store):
+    in_every_state(store)
+    rows = rows_of(store)
+    found = drive(store.get(AGENT, [uid(at) for at in range(5)], now=NOON))
+    assert numbers(found) == [4]
+    assert of_rows(store, AGENT, list(rows.values())) == {rows[4]: 4}
+    assert matched(store) == paged(store) == [4]
+    assert counted(store, AGENT) == 1
+
+
+def test_an_entry_is_found_until_the_moment_it_expires(store):
+    added(store, "a", [entry(1, expires_at=NOON)])
+    row = rows_of(store)[1]
+    for now, found in ((NOON - MOMENT, [1]), (NOON, [])):
+        assert list(of_rows(store, AGENT, [row], now).values()) == found
+        assert numbers(drive(store.get(AGENT, [uid(1)], now=now))) == found
+        assert matched(store, now=now) == paged(store, now=now) == found
+        assert counted(store, AGENT, now) == len(found)
+        assert len(exported(store, now=now, everything=False)) == len(found)
+        assert drive(store.stats("a", now=now)).active_entries == len(found)
+
+
+def test_links_are_found_until_the_moment_an_end_expires(store):
+    added(store, "a", [entry(1), entry(2, expires_at=NOON + HOUR)])
+    linked(store, 1, 2)
+    for at in (1, 2):
+        assert len(links_of(store, at, now=NOON + HOUR - MOMENT)) == 1
+        assert links_of(store, at, now=NOON + HOUR) == []
+
+
+def test_every_state_is_returned_if_forgotten_ones_are_asked_for(store):
+    in_every_state(store)
+    asked = [uid(at) for at in range(6)]
+    found = drive(store.get(AGENT, asked, now=NOON, include_forgotten=True))
+    assert {key.int: entry.id.int for key, entry in found.items()} == {at: at for at in range(5)}
+
+
+def test_ids_and_rows_that_are_unknown_or_named_twice_do_no_harm(store):
+    added(store, "a", [entry(1)])
+    row = rows_of(store)[1]
+    assert numbers(drive(store.get(AGENT, [uid(9), uid(1), uid(1)], now=NOON))) == [1]
+    assert of_rows(store, AGENT, [row + 9, row, row]) == {row: 1}
+    assert drive(store.get(AGENT, [], now=NOON)) == {}
+    assert of_rows(store, AGENT, []) == {}
+
+
+def test_a_thousand_ids_or_rows_are_read_at_once(store):
+    added(store, "a", [entry(at) for at in range(1000)])
+    found = drive(store.get(AGENT, [uid(at) for at in range(1000)], now=NOON))
+    assert len(found) == len(of_rows(store, AGENT, list(rows_of_all(store)))) == 1000
+
+
+def rows_of_all(store):
+    return {stored.row for stored in exported(store, limit=10_000)}
+
+
+def test_entries_are_read_without_their_embeddings(store):
+    added(store, "a", [embedded(1)])
+    row = rows_of(store)[1]
+    read = [
+        one(store, AGENT, 1),
+        drive(store.get_rows(AGENT, [row], now=NOON))[row],
+        exported(store)[0].entry,
+    ]
+    assert [entry.embedding for entry in read] == [None] * 3
+
+
+# Filters and their order
+
+VARIED = [
+    entry(1, importance=0.2, tags=["x", "y"], role="user", metadata={"n": 1, "s": "a"}),
+    entry(2, importance=0.9, tags=["x"], access_count=3, metadata={"n": 1.5, "list": ["a", 2]}),
+    entry(3, type=MemoryType.EVENT, last_accessed_at=NOON, metadata={"n": True, "s": None}),
+    entry(4, type=MemoryType.INSIGHT, last_accessed_at=NOON + HOUR, position=3, version=2),
+    entry(5, content="Straße 1", created_at=NOON - HOUR, session_id="s", project_id="p"),
+    entry(6, content="100% _", created_at=NOON + HOUR, expires_at=NOON + HOUR, speaker="Ann"),
+    entry(7, category="c", scope="global", sensitive=True, tags=["y", "X"], metadata={"a.b": 1}),
+    entry(8, importance=0.2, access_count=3, created_at=NOON + HOUR, metadata={"n": "1"}),
+]
+FILTERS = [
+    {},
+    {"id": str(uid(4))},
+    {"type": {"in": ["event", "insight"]}},
+    {"type": {"ne": "fact"}},
+    {"status": "active"},
+    {"role": {"exists": True}},
+    {"role": {"ne": "user"}},
+    {"speaker": None},
+    {"session_id": "s", "project_id": "p"},
+    {"category": {"gte": "b"}},
+    {"scope": {"nin": ["global"]}},
+    {"version": {"gt": 1}},
+    {"importance": {"gt": 0.2}},
+    {"importance": {"lte": 0.5, "gte": 0.3}},
+    {"access_count": {"eq": 3}},
+    {"created_at": {"lt": "2026-05-01T12:00:00Z"}},
+    {"updated_at": {"gt": NOON}},
+    {"last_accessed_at": {"exists": False}},
+    {"expires_at": {"lte": NOON + HOUR}},
+    {"content": {"contains": "STRASSE"}},
+    {"content": {"contains": "%"}},
+    {"content": "memory 1"},
+    {"tags": {"contains": "x"}},
+    {"tags": {"any": ["X", "z"]}},
+    {"tags": {"all": ["x", "y"]}},
+    {"tags": {"any": []}},
+    {"tags": {"all": []}},
+    {"sensitive": True},
+    {"metadata.n": 1},
+    {"metadata.n": {"lt": 2}},
+    {"metadata.n": True},
+    {"metadata.n": {"ne": 1}},
+    {"metadata.s": {"exists": True}},
+    {"metadata.s": {"in": ["a", None]}},
+    {"metadata.list": {"contains": 2}},
+    {"metadata.a.b": 1},
+    {"metadata.s": "' OR 1=1 --"},
+    {"type": {"in": []}},
+    {"OR": [{"importance": {"gt": 0.8}}, {"tags": {"contains": "y"}}]},
+    {"OR": []},
+    {"AND": []},
+    {"NOT": {"metadata.n": {"gt": 1}}},
+    {"AND": [{"NOT": {"OR": [{"role": "user"}, {"type": "event"}]}}, {"version": 1}]},
+]
+
+
+@pytest.mark.parametrize("sort", MemorySortOrder)
+def test_a_filter_lets_the_same_through_in_the_same_order_on_every_store(store, sort):
+    added(store, "a", VARIED)
+    for where in FILTERS:
+        expected = ordered([entry for entry in VARIED if matches(where, entry)], sort.name)
+        assert matched(store, where=where, sort_by=sort) == numbers(expected), where
+
+
+def test_a_page_has_what_the_filter_lets_through_newest_first(store):
+    added(store, "a", VARIED)
+    for where in FILTERS:
+        assert paged(store, where=where) == matched(store, where=where), where
+
+
+def test_limit_and_offset_come_last(store):
+    added(store, "a", [entry(at, tags=["even"] * (1 - at % 2)) for at in range(10)])
+    where = {"tags": {"contains": "even"}}
+    assert matched(store, where=where, limit=2) == [0, 2]
+    assert matched(store, where=where, limit=2, offset=3) == [6, 8]
+    assert matched(store, where=where, offset=5) == []
+
+
+def test_forgotten_and_expired_ones_are_listed_if_asked_for_and_outdated_ones_are_not(store):
+    in_every_state(store)
+    assert matched(store, include_forgotten=True) == [0, 1, 4]
+    assert paged(store, include_forgotten=True) == [0, 1, 4]
+
+
+@pytest.mark.parametrize(
+    ("where", "found"),
+    [
+        ({"status": "archived"}, [2]),
+        ({"status": {"in": ["archived", "superseded"]}}, [2, 3]),
+        ({"OR": [{"status": "superseded"}, {"content": "memory 4"}]}, [3, 4]),
+        ({"NOT": {"status": "archived"}}, [3, 4]),
+        ({"AND": [{"status": {"exists": True}}]}, [2, 3, 4]),
+        ({"NOT": {"content": "memory 4"}}, []),
+    ],
+)
+def test_outdated_ones_are_listed_only_if_the_filter_asks_for_a_status(store, where, found):
+    in_every_state(store)
+    assert matched(store, where=where) == found
+    assert paged(store, where=where) == found
+
+
+# Pages
+
+
+def test_pages_go_on_where_the_last_one_ended(store):
+    times = [NOON, NOON + HOUR, NOON, NOON - HOUR, NOON + HOUR, NOON]
+    entries = [entry(at, created_at=time) for at, time in enumerate(times)]
+    added(store, "a", entries)
+    whole = [1, 4, 0, 2, 5, 3]
+    assert paged(store) == whole
+    for at, number in enumerate(whole):
+        place = Place(times[number], uid(number))
+        assert paged(store, after=place) == whole[at + 1 :]
+        assert paged(store, after=place, limit=2) == whole[at + 1 : at + 3]
+
+
+def test_a_page_goes_on_after_a_place_whose_entry_is_gone(store):
+    added(store, "a", [entry(at) for at in (1, 2, 3)])
+    drive(store.delete(AGENT, uid(2)))
+    assert paged(store, after=Place(NOON, uid(2))) == [3]
+    assert paged(store, after=Place(NOON + MOMENT, uid(9))) == [1, 3]
+
+
+def test_a_page_is_one_of_the_scope(store):
+    added(store, "a", [entry(at, user_id="alice" if at % 2 else None) for at in range(6)])
+    assert paged(store, ALICE, Place(NOON, uid(2)), limit=1) == [3]
+    assert paged(store, AGENT, Place(NOON, uid(2)), limit=9) == [4]
+
+
+# Exports
+
+
+def test_entries_are_exported_in_the_order_they_were_stored(store):
+    added(store, "a", [entry(3), entry(1, created_at=NOON + HOUR)])
+    added(store, "b", [entry(5, agent_id="b")])
+    added(store, "a", [entry(2, created_at=NOON - HOUR)])
+    whole = exported(store)
+    assert [stored.entry.id.int for stored in whole] == [3, 1, 2]
+    assert whole[0].row > 0
+    assert exported(store, limit=2) == whole[:2]
+    assert exported(store, row=whole[0].row) == whole[1:]
+    assert exported(store, row=whole[0].row, limit=1) == whole[1:2]
+    assert exported(store, row=whole[2].row) == []
+
+
+@pytest.mark.parametrize(("everything", "found"), [(True, [0, 1, 2, 3, 4]), (False, [2, 3, 4])])
+def test_exports_have_every_status_and_forgotten_ones_if_asked_for(store, everything, found):
+    in_every_state(store)
+    stored = exported(store, everything=everything)
+    assert [one.entry.id.int for one in stored] == found
+
+
+def test_exported_entries_carry_their_vectors_of_one_model(store):
+    added(store, "a", [embedded(1, (0.1, -2)), entry(2)])
+    own, lacking = (stored.entry for stored in exported(store, model="m"))
+    assert own.embedding.tobytes() == embedded(1, (0.1, -2)).embedding.tobytes()
+    assert (own.embedding_model, lacking.embedding) == ("m", None)
+    assert [stored.entry.embedding for stored in exported(store, model="n")] == [None, None]
+
+
+# Contents, counts and figures
+
+
+def test_contents_are_those_of_rows_that_are_neither_forgotten_nor_outdated(store):
+    in_every_state(store)
+    added(store, "b", [entry(9, agent_id="b")])
+    rows = rows_of(store)
+    asked = [*rows.values(), *rows_of(store, "b").values(), 999]
+    assert drive(store.contents("a", asked)) == {rows[1]: "memory 1", rows[4]: "memory 4"}
+    changed(store, 4, content="new")
+    assert drive(store.contents("a", [rows[4]])) == {rows[4]: "new"}
+    assert drive(store.contents("a", [])) == {}
+
+
+def test_counts_are_of_living_entries_in_the_scope(store):
+    in_every_state(store)
+    added(store, "a", [entry(10 + at, user_id="alice", session_id=f"s{at}") for at in range(3)])
+    assert counted(store, AGENT) == 1
+    assert counted(store, ALICE) == 3
+    assert counted(store, Scope("a", "alice", None, "s1")) == 1
+    assert counted(store, EVERYONE) == 4
+
+
+def test_figures_are_of_all_users_and_count_each_state_apart(store):
+    in_every_state(store)
+    both = {"forgotten_at": NOON, "expires_at": NOON - HOUR}
+    added(store, "a", [entry(8, **both), entry(9, user_id="alice", type=MemoryType.EVENT)])
+    stats = drive(store.stats("a", now=NOON))
+    assert (stats.active_entries, stats.forgotten_entries, stats.expired_entries) == (4, 2, 1)
+    assert stats.entries_by_type == {MemoryType.FACT: 3, MemoryType.EVENT: 1}
+    assert stats.storage_bytes_used == 7 * len("memory 0")
+
+
+def test_figures_name_the_oldest_and_newest_that_are_there(store):
+    times = [NOON - HOUR, NOON, NOON + HOUR, NOON + 2 * HOUR]
+    made = [entry(at, created_at=time) for at, time in enumerate(times)]
+    added(store, "a", [*made, entry(9, created_at=NOON - 9 * HOUR, expires_at=NOON)])
+    drive(store.forget(AGENT, uid(3), NOON))
+    stats = drive(store.stats("a", now=NOON))
+    assert (stats.oldest_entry, stats.newest_entry) == (times[0], times[2])
+
+
+def test_figures_name_the_ten_tags_of_most_entries(store):
+    made = [entry(at, tags=[f"t{n:02}" for n in range(at, 12)]) for at in range(12)]
+    added(store, "a", [*made, entry(20, tags=["b", "b", "a"]), entry(21, tags=["gone"])])
+    drive(store.forget(AGENT, uid(21), NOON))
+    top = drive(store.stats("a", now=NOON)).top_tags
+    assert top == tuple(TagUsage(f"t{n:02}", n + 1) for n in range(11, 1, -1))
+
+
+def test_tags_used_alike_are_named_in_their_order(store):
+    added(store, "a", [entry(1, tags=["b", "é", "a", "B"]), entry(2, tags=["b"])])
+    top = drive(store.stats("a", now=NOON)).top_tags
+    assert [tag.tag for tag in top] == ["b", "B", "a", "é"]
+
+
+def test_the_figures_of_nobody_are_empty(store):
+    stats = drive(store.stats("nobody", now=NOON))
+    assert (stats.active_entries, stats.forgotten_entries, stats.expired_entries) == (0, 0, 0)
+    assert (stats.entries_by_type, stats.top_tags, stats.storage_bytes_used) == ({}, (), 0)
+    assert (stats.oldest_entry, stats.newest_entry) == (None, None)
