@@ -308,14 +308,15 @@ class Repository:
     async def forget(self, scope: Scope, entry_id: UUID, *, permanent: bool = False) -> Deleted:
         """Forget a memory of a scope, or delete it for good; return how many that were."""
         self._check_license()
+        is_new: bool | None
         if flag("permanent", permanent):
-            was_there = bool(await self._store.delete(scope, entry_id))
+            is_new = bool(await self._store.delete(scope, entry_id)) or None
         else:
-            was_there = await self._store.forget(scope, entry_id, self.now())
+            is_new = await self._store.forget(scope, entry_id, self.now())
         await self._follow()
-        if was_there:
+        if is_new:
             await self._teller.forgotten(entry_id, permanent=permanent)
-        return await self._erased(int(was_there), permanent=permanent)
+        return await self._erased(int(is_new is not None), permanent=permanent)
 
     async def forget_all(self, scope: Scope, *, permanent: bool) -> Deleted:
         """Forget all memories of a scope, or delete them for good; return how many."""
@@ -549,9 +550,18 @@ class Repository:
         fresh = [new.entry for new, is_new in zip(embedded, stored.is_new, strict=True) if is_new]
         bare = {new.entry.id for new in entries if new.entry.embedding is None}
         await self._teller.stored(fresh, bare, took)
+        if stored.changed:
+            await self._tell_changed(stored.changed)
         if self.license.quota is not None:
             await self._warn_of_quota()
         return _Added(embedded, stored.ids, stored.is_new, fresh)
+
+    async def _tell_changed(self, ids: Sequence[UUID]) -> None:
+        """Tell of memories that others were merged into, or that were superseded (C098)."""
+        everyone = Scope(self.agent_id, all_users=True)
+        changed = await self._store.get(everyone, ids, now=self.now(), include_forgotten=True)
+        for entry in changed.values():
+            await self._teller.updated(entry, content_changed=False)
 
     def _is_model(self, model: str | None, dimensions: int) -> bool:
         embedder = self._embedder

@@ -167,7 +167,7 @@ class ImportResult(msgspec.Struct, frozen=True):
     Attributes:
         stored: Memories that are new.
         skipped: Memories whose ids were there already.
-        links: Links that are new.
+        links: Links that are new, besides those that supersession brings.
     """
 
     stored: int

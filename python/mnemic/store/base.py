@@ -64,11 +64,13 @@ class Stored(NamedTuple):
     Attributes:
         ids: Theirs, or that of the entry that was there already.
         is_new: Whether each was stored.
+        changed: Entries that were there before and were merged into or superseded.
         batch: The change as an index takes it in; None if it is to be read from the store.
     """
 
     ids: list[UUID]
     is_new: list[bool]
+    changed: list[UUID]
     batch: RowBatch | None
 
 
@@ -186,8 +188,13 @@ class Store(Protocol):
         """
         ...
 
-    async def forget(self, scope: Scope, entry_id: UUID, now: datetime) -> bool:
-        """Mark an entry as forgotten; return False if the scope has none of that id."""
+    async def forget(self, scope: Scope, entry_id: UUID, now: datetime) -> bool | None:
+        """Mark an entry as forgotten.
+
+        Returns:
+            True if it was not forgotten before, False if it was and nothing changed, None if the
+            scope has none of that id.
+        """
         ...
 
     async def restore(
@@ -323,8 +330,9 @@ class Store(Protocol):
     async def add_links(self, scope: Scope, new: Sequence[MemoryLink]) -> int:
         """Write links of any type between entries of a scope; return how many are new.
 
-        Links whose ends are not in it, or belong to different users, are passed over, and so are
-        those that are there already.
+        Those of type SUPERSEDES must say what the field of that name does (C161). Links whose ends
+        are not in the scope, or belong to different users, are passed over, and so are those that
+        are there already.
         """
         ...
 

@@ -25,7 +25,7 @@ _READ = (
 _COPY = (
     "INSERT OR IGNORE INTO agent_memory_links (from_row, to_row, type, strength, created_at) "
     "SELECT f.row, t.row, ?, ?, ? FROM ({end}) AS f, ({end}) AS t "
-    "WHERE f.user_id IS t.user_id RETURNING from_row"
+    "WHERE f.user_id IS t.user_id AND (? OR f.supersedes IS t.id) RETURNING from_row"
 )
 _SUPERSEDE = (
     "UPDATE agent_memory_entries SET status = ?, updated_at = max(updated_at, ?) "
@@ -123,7 +123,7 @@ def links_within(
 def add_links(connection: apsw.Connection, scope: Scope, new: Sequence[MemoryLink]) -> int:
     """Write links whose ends are in a scope and of one user, unless they are; return how many."""
     where, bound = inside(scope)
-    end = f"SELECT row, user_id FROM agent_memory_entries WHERE {where} AND id = ?"
+    end = f"SELECT row, id, user_id, supersedes FROM agent_memory_entries WHERE {where} AND id = ?"
     sql = _COPY.format(end=end)
     changes = []
     for wanted in new:
@@ -132,6 +132,7 @@ def add_links(connection: apsw.Connection, scope: Scope, new: Sequence[MemoryLin
             wanted.strength,
             to_microseconds(wanted.created_at),
             *(*bound, wanted.from_id.bytes, *bound, wanted.to_id.bytes),
+            wanted.type is not LinkType.SUPERSEDES,
         )
         changes += [
             Change(row, wanted.from_id.bytes, "link") for (row,) in fetched(connection, sql, values)

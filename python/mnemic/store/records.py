@@ -1,5 +1,6 @@
 """MemoryEntry to the columns of `agent_memory_entries` and back."""
 
+import copy
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from operator import itemgetter
@@ -11,8 +12,9 @@ import numpy as np
 from msgspec.structs import force_setattr
 
 from mnemic._core import fingerprint_digests
-from mnemic.errors import StoreCorruptError
+from mnemic.errors import InvalidEntryError, StoreCorruptError
 from mnemic.model import MemoryEntry, MemoryStatus, MemoryType, RowFacts
+from mnemic.model.checks import MAX_CONTENT_BYTES
 
 DAMAGED = "the file is damaged; keep it, and restore a backup"
 
@@ -99,9 +101,7 @@ def to_row(entry: MemoryEntry) -> tuple[Any, ...]:
         int(entry.sensitive),
         int(entry.is_encrypted),
         entry.type_name,
-        _to_json(entry.tags).decode() if entry.tags else None,
-        _to_json(entry.metadata).decode() if entry.metadata else None,
-        entry.content,
+        *_texts(entry),
     )
 
 
@@ -111,11 +111,31 @@ def to_changed(entry: MemoryEntry) -> tuple[Any, ...]:
         int(entry.type),
         entry.importance,
         to_microseconds(entry.updated_at),
-        _to_json(entry.tags).decode() if entry.tags else None,
-        _to_json(entry.metadata).decode() if entry.metadata else None,
-        entry.content,
+        *_texts(entry),
         fingerprint(entry.content),
     )
+
+
+def _texts(entry: MemoryEntry) -> tuple[str | None, str | None, str]:
+    """Return tags, metadata and content; together they are an entry's size (R113)."""
+    if not entry.tags and not entry.metadata:  # and a content alone is never too large
+        return None, None, entry.content
+    tags = _to_json(entry.tags) if entry.tags else b""
+    metadata = _to_json(entry.metadata) if entry.metadata else b""
+    if len(tags) + len(metadata) + len(entry.content.encode()) > MAX_CONTENT_BYTES:
+        raise InvalidEntryError(
+            f"memory {entry.id}: content, tags and metadata together are larger than 10 MB; keep "
+            "large things elsewhere, and their place in metadata"
+        )
+    return tags.decode() or None, metadata.decode() or None, entry.content
+
+
+def with_changed(entry: MemoryEntry, changed: MemoryEntry) -> MemoryEntry:
+    """Return the entry with what `to_changed` keeps of another state of it."""
+    kept = copy.copy(entry)
+    for field in ("type", "importance", "updated_at", "tags", "metadata", "content"):
+        force_setattr(kept, field, getattr(changed, field))
+    return kept
 
 
 def facts_of(row: int, columns: Sequence[Any]) -> RowFacts:

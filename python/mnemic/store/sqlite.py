@@ -83,6 +83,11 @@ class SqliteStore:
         is_import: bool = False,
     ) -> Stored:
         """Store entries of this agent, all or none, with the embeddings they carry."""
+        for new in entries:
+            if new.entry.agent_id != agent_id:
+                raise InvalidEntryError(
+                    f"memory {new.entry.id} is agent {new.entry.agent_id!r}'s, not {agent_id!r}'s"
+                )
         contents = [new.entry.content for new in entries]
         rows = [
             NewRow(entry, to_row(entry), fingerprint, key, _vector_bytes(entry.embedding))
@@ -94,6 +99,7 @@ class SqliteStore:
         return Stored(
             ids=[UUID(bytes=outcome.entry_id) for outcome in added.outcomes],
             is_new=[outcome.is_new for outcome in added.outcomes],
+            changed=[UUID(bytes=entry_id) for entry_id in added.changed],
             batch=_batch(added, rows),
         )
 
@@ -106,6 +112,7 @@ class SqliteStore:
             for (row, content), vector in zip(contents.items(), vectors, strict=True)
         }
         known = model, vectors.shape[1]
+        self._connections.check_writable()
         if blobs:
             await self._write(lambda on: writes.add_embeddings(on, agent_id, blobs, known))
 
@@ -155,8 +162,8 @@ class SqliteStore:
                 include_forgotten=include_forgotten,
             )
 
-    async def forget(self, scope: Scope, entry_id: UUID, now: datetime) -> bool:
-        """Mark an entry as forgotten; return False if the scope has none of that id."""
+    async def forget(self, scope: Scope, entry_id: UUID, now: datetime) -> bool | None:
+        """Mark an entry as forgotten; return whether it was not, None if there is none."""
         time = to_microseconds(now)
         return await self._write(lambda on: writes.forget(on, scope, entry_id, time))
 
@@ -220,6 +227,7 @@ class SqliteStore:
 
     async def write_accesses(self) -> None:
         """Write down the accesses noted so far."""
+        self._connections.check_writable()
         if self._accesses.are_waiting():
             job = self._accesses.writing()
             try:

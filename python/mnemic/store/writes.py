@@ -18,6 +18,7 @@ from mnemic.store.records import (
     from_row,
     to_changed,
     to_microseconds,
+    with_changed,
 )
 from mnemic.store.sql import AMONG, BY_ROW, LIVING, Columns, fetched, inside, json_array, run_all
 
@@ -89,11 +90,13 @@ class Added(NamedTuple):
         seq: The number of the agent's last change.
         steps: How many changes this was.
         outcomes: One for each entry.
+        changed: Ids of entries that were there before and were merged into or superseded.
     """
 
     seq: int
     steps: int
     outcomes: list[Outcome]
+    changed: list[bytes]
 
 
 def add(connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rules: Rules) -> Added:
@@ -103,16 +106,18 @@ def add(connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rule
     else:
         outcomes, changes = _insert_each(connection, agent_id, rows, rules)
     stored = [(new, outcome) for new, outcome in zip(rows, outcomes, strict=True) if outcome.is_new]
-    if rules.model is not None:
+    model = rules.model if any(new.vector is not None for new, _ in stored) else None
+    if model is not None:
         vectors = [
-            (outcome.row, rules.model[0], new.columns[_CREATED_AT], new.vector)
+            (outcome.row, model[0], new.columns[_CREATED_AT], new.vector)
             for new, outcome in stored
             if new.vector is not None
         ]
         run_all(connection, _INSERT_VECTOR, vectors)
     charge = Charge(sum(_size(new.entry.content) for new, _ in stored), rules.quota)
-    seq = log_changes(connection, agent_id, changes, rules.model, charge) if changes else 0
-    return Added(seq, len(changes), outcomes)
+    seq = log_changes(connection, agent_id, changes, model, charge) if changes else 0
+    changed = [change.entry_id for change in changes if change.kind != "add"]
+    return Added(seq, len(changes), outcomes, changed)
 
 
 def _is_plain(new: NewRow) -> bool:
@@ -225,16 +230,20 @@ def _merge(
 def add_embeddings(
     connection: apsw.Connection, agent_id: str, vectors: dict[int, tuple[str, bytes]], model: Model
 ) -> None:
-    """Insert vectors for those of these rows that still have the content they were made from."""
+    """Insert vectors for those of these rows that lack one and still have the same content."""
     sql = (
         f"SELECT row, id, created_at, content FROM agent_memory_entries {BY_ROW} "
-        f"WHERE agent_id = ? AND {AMONG}"
+        f"WHERE agent_id = ? AND {AMONG} AND NOT EXISTS (SELECT 1 FROM agent_memory_embeddings "
+        "WHERE entry_row = row AND model = ? AND part = 0)"
     )
+    values = (agent_id, json_array(list(vectors)), model[0])
     found = [
         columns
-        for columns in fetched(connection, sql, (agent_id, json_array(list(vectors))))
+        for columns in fetched(connection, sql, values)
         if columns[3] == vectors[columns[0]][0]
     ]
+    if not found:
+        return
     connection.executemany(
         _INSERT_VECTOR,
         [(row, model[0], created_at, vectors[row][1]) for row, _, created_at, _ in found],
@@ -243,8 +252,8 @@ def add_embeddings(
     log_changes(connection, agent_id, changes, model)
 
 
-def forget(connection: apsw.Connection, scope: Scope, entry_id: UUID, now: int) -> bool:
-    """Mark an entry as forgotten unless it already is; return whether the scope has it (C097)."""
+def forget(connection: apsw.Connection, scope: Scope, entry_id: UUID, now: int) -> bool | None:
+    """Mark an entry as forgotten unless it is (C097); return whether it was not, None for none."""
     where, values = inside(scope)
     found = fetched(
         connection,
@@ -252,14 +261,15 @@ def forget(connection: apsw.Connection, scope: Scope, entry_id: UUID, now: int) 
         (*values, entry_id.bytes),
     )
     if not found:
-        return False
+        return None
     row, forgotten_at = found[0]
-    if forgotten_at is None:
-        connection.execute(
-            f"UPDATE agent_memory_entries SET forgotten_at = ? WHERE {where} AND row = ?",
-            (now, *values, row),
-        )
-        log_changes(connection, scope.agent_id, [Change(row, entry_id.bytes, "forget")])
+    if forgotten_at is not None:
+        return False
+    connection.execute(
+        f"UPDATE agent_memory_entries SET forgotten_at = ? WHERE {where} AND row = ?",
+        (now, *values, row),
+    )
+    log_changes(connection, scope.agent_id, [Change(row, entry_id.bytes, "forget")])
     return True
 
 
@@ -348,7 +358,7 @@ def update(
     if not found:
         return None
     row, before = found[0][0], from_row(found[0][1:])
-    after = change(before)
+    after = with_changed(before, change(before))
     _write_changed(connection, row, after)
     model = None
     if after.content != before.content:
