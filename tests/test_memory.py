@@ -759,3 +759,15 @@ def test_the_local_embedder_is_the_default_and_knows_meaning(path):
         memory.add_many(["She is allergic to peanuts", "The ferry leaves at noon"])
         assert memory.search("what can she not eat?")[0].content == "She is allergic to peanuts"
         assert memory.embedder.dimensions == 384
+
+
+def test_content_tags_and_metadata_together_have_at_most_ten_megabytes(memory):  # R113
+    kept = memory.add("x", metadata={"large": "y" * (10 * 1024 * 1024 - 20)})
+    for wrong in (
+        lambda: memory.add("x" * 100, metadata={"large": "y" * (10 * 1024 * 1024 - 20)}),
+        lambda: memory.add("x" * (10 * 1024 * 1024), tags=["t"]),
+        lambda: memory.update(kept.id, add_tags=["one more"]),
+    ):
+        with pytest.raises(InvalidEntryError, match="together are larger than 10 MB"):
+            wrong()
+    assert memory.list().entries == (kept,)

@@ -172,11 +172,18 @@ def test_links_within_a_scope_are_those_of_entries_that_are_exported(store, stat
     assert len(all_links(store, everything=False)) == (state in PRESENT)
 
 
-def test_links_are_added_and_the_new_ones_counted_but_none_of_supersession_without_the_field(three):
-    wanted = [link_of(1, 2, kind) for kind in LinkType]
-    assert drive(three.add_links(Scope("a", all_users=True), wanted)) == len(LinkType) - 1
+def test_links_are_added_and_the_new_ones_counted(three):
+    wanted = [link_of(1, 2, kind) for kind in LinkType if kind is not LinkType.SUPERSEDES]
+    everyone = Scope("a", all_users=True)
+    assert drive(three.add_links(everyone, wanted)) == len(wanted)
     assert all_links(three) == wanted
-    assert drive(three.add_links(Scope("a", all_users=True), [*wanted, link_of(3, 1)])) == 1
+    assert drive(three.add_links(everyone, [*wanted, link_of(3, 1)])) == 1
+
+
+def test_a_link_of_supersession_is_added_only_where_the_field_says_so(three):  # C161
+    everyone = Scope("a", all_users=True)
+    assert drive(three.add_links(everyone, [link_of(1, 2, LinkType.SUPERSEDES)])) == 0
+    assert all_links(three) == []
 
 
 def test_added_links_leave_those_that_are_there_as_they_are(three):
