@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from mnemic.embed import Embedder, EmbeddingBatch, MiniLmEmbedder, minilm
-from mnemic.embed.base import checked_texts, checked_vectors
+from mnemic.embed.base import checked_texts
 from mnemic.errors import EmbeddingError, InvalidArgumentError, MissingExtraError
 
 FIXTURE = Path(__file__).parent / "fixtures" / "minilm_reference.json"
@@ -282,34 +282,9 @@ def test_checked_texts_returns_a_list():
     assert checked_texts(text for text in ("a", "ü")) == ["a", "ü"]
 
 
-def test_good_vectors_pass_unchanged_in_float32():
-    vectors = np.eye(3, 4)
-    checked = checked_vectors(vectors.tolist(), count=3, dimensions=4)
-    assert checked.dtype == np.float32
-    np.testing.assert_array_equal(checked, vectors)
-
-
-@pytest.mark.parametrize(
-    ("vectors", "message"),
-    [
-        (np.eye(2, 4), r"shape \(2, 4\), expected \(3, 4\)"),
-        (np.eye(3), r"shape \(3, 3\), expected \(3, 4\)"),
-        (np.eye(3, 4) * 1.01, "vector 0 has length 1.01, expected 1"),
-        (np.eye(3, 4) * [[1], [1], [np.nan]], "vector 2 has length nan"),
-        (np.eye(3, 4) * [[1], [1e300], [1]], "vector 1 has length inf"),
-        (np.zeros((3, 4)), "vector 0 has length 0"),
-        ([["a"] * 4] * 3, "not return an array of numbers"),
-        ([[1.0], [1.0, 0.0]], "not return an array of numbers"),
-    ],
-)
-def test_unusable_vectors_are_an_embedding_error(vectors, message):
-    with pytest.raises(EmbeddingError, match=message):
-        checked_vectors(vectors, count=3, dimensions=4)
-
-
 def test_an_embedder_of_ones_own_needs_no_base_class():
     class Constant:
-        model, dimensions, max_tokens, similarity_floor = "constant", 4, 100, None
+        model, dimensions = "constant", 4
 
         def embed(self, texts, /):
             return np.tile(np.float32([1, 0, 0, 0]), (len(texts), 1))

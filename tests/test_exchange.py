@@ -371,7 +371,7 @@ def test_any_value_in_any_field_gives_a_right_record_or_a_typed_error(field, val
         (lines_of(importance=float("nan")), 2, "not JSON"),
         (lines_of(position=10**30), 2, "position must be at least 0, and at most 2"),
         (lines_of().replace('"c"', "9" * 5000), 2, r"Number out of range - at `\$.content`"),
-        (lines_of(type="opinion"), 2, "type 'opinion' is unknown; the types are fact"),
+        (lines_of(type="opinion"), 2, "type 'opinion' is unknown; it is one of fact"),
         (lines_of(type=3), 2, r"Expected `str`, got `int` - at `\$.type`"),
         (lines_of(status="lost"), 2, "status 'lost' is unknown; it is one of active"),
         (lines_of(agent_id="b"), 2, "a memory of agent 'b' in an export of agent 'a'"),
@@ -430,7 +430,7 @@ def test_a_memory_after_a_link_is_refused_by_reader_and_writer():
 
 def test_a_bad_link_is_refused():
     for old, new, message in (
-        ('"refines"', '"likes"', "link type 'likes' is unknown; the types are related"),
+        ('"refines"', '"likes"', "link type 'likes' is unknown; it is one of related"),
         (str(TWO), str(ONE), "cannot be linked to itself"),
         ("0.7", "7", "strength must be from 0 to 1, got 7"),
     ):

@@ -79,7 +79,7 @@ def test_an_entry_with_the_required_fields_alone_has_the_documented_defaults():
         ({"position": 2**63}, "position must be at least 0, and at most"),
         ({"position": 1.0}, "position must be an int, got float"),
         ({"version": 0}, "version must be at least 1"),
-        ({"type": "opinion"}, "type 'opinion' is unknown; the types are fact, event"),
+        ({"type": "opinion"}, "type 'opinion' is unknown; it is one of fact, event"),
         ({"type": 7}, "type 7 is unknown"),
         ({"status": 3}, "status 3 is unknown; it is one of active"),
         ({"type_name": "x" * 501}, "longer than 500"),

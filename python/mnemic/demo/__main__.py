@@ -46,8 +46,6 @@ class TimedEmbedder:
         self._embedder = embedder
         self.model = embedder.model
         self.dimensions = embedder.dimensions
-        self.max_tokens = embedder.max_tokens
-        self.similarity_floor = embedder.similarity_floor
         self.seconds = 0.0
 
     def embed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":

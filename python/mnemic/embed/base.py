@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from mnemic.errors import EmbeddingError, InvalidArgumentError
+from mnemic.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from typing import Any
 
-UNIT_TOLERANCE = 1e-3
-"""How far from 1 the length of an embedder's vector may be; half-precision services come near."""
+    from numpy.typing import NDArray
 
 
 @runtime_checkable
@@ -21,7 +20,9 @@ class Embedder(Protocol):
     """Turns texts into unit vectors whose inner products say how related the texts are.
 
     Any object with these members will do; nothing has to be inherited. `embed` is called from
-    worker threads, possibly from several at once.
+    worker threads, possibly from several at once. It may also have `max_tokens`, the number of
+    tokens of a text that its vector can see, and `similarity_floor`, the cosine below which two
+    texts are most likely unrelated (C151).
     """
 
     @property
@@ -34,21 +35,11 @@ class Embedder(Protocol):
         """Length of each vector."""
         ...
 
-    @property
-    def max_tokens(self) -> int:
-        """Number of tokens of a text that its vector can see."""
-        ...
-
-    @property
-    def similarity_floor(self) -> float | None:
-        """Cosine below which two texts are most likely unrelated; None if not calibrated (C151)."""
-        ...
-
-    def embed(self, texts: Sequence[str], /) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str], /) -> NDArray[np.floating[Any]]:
         """Embed each text by itself, whatever else is in `texts` (C184).
 
         Returns:
-            Shape (len(texts), dimensions), float32, rows of unit length in the order of `texts`.
+            Shape (len(texts), dimensions), finite numbers, rows in the order of `texts`.
         """
         ...
 
@@ -80,35 +71,6 @@ def checked_texts(texts: object, /) -> list[str]:
     if not isinstance(texts, Iterable):
         raise InvalidArgumentError(f"texts must be a sequence of strings, not {_type(texts)}")
     return [_checked_text(position, text) for position, text in enumerate(texts)]
-
-
-def checked_vectors(vectors: object, /, *, count: int, dimensions: int) -> NDArray[np.float32]:
-    """Return an embedder's answer as contiguous float32, or say what is wrong with it.
-
-    Raises:
-        EmbeddingError: If the shape is not (count, dimensions), or a row is not finite or not of
-            unit length.
-    """
-    try:
-        with np.errstate(over="ignore"):  # what overflows float32 is refused below
-            checked = np.ascontiguousarray(vectors, dtype=np.float32)
-    except (TypeError, ValueError) as error:
-        raise EmbeddingError("the embedder did not return an array of numbers") from error
-    if checked.shape != (count, dimensions):
-        raise EmbeddingError(
-            f"the embedder returned shape {checked.shape}, expected {(count, dimensions)}"
-        )
-    lengths = _lengths(checked)
-    unit = np.isclose(lengths, 1.0, rtol=0.0, atol=UNIT_TOLERANCE)  # false for NaN
-    if not np.all(unit):
-        row = int(np.argmin(unit))
-        raise EmbeddingError(f"vector {row} has length {lengths[row]:.4g}, expected 1")
-    return checked
-
-
-def _lengths(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
-    squares = np.square(vectors, dtype=np.float64)
-    return np.sqrt(cast("NDArray[np.float64]", squares.sum(axis=1)))
 
 
 def _checked_text(position: int, text: object) -> str:

@@ -3,7 +3,8 @@
 import math
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any, TypeAlias
+from enum import IntEnum
+from typing import Any, TypeAlias, TypeVar
 from uuid import UUID
 
 import numpy as np
@@ -138,6 +139,19 @@ def time(field: str, value: object) -> datetime:
 def optional_time(field: str, value: object) -> datetime | None:
     """Return `value` in UTC, or None."""
     return None if value is None else time(field, value)
+
+
+Member = TypeVar("Member", bound=IntEnum)
+
+
+def member(field: str, of: type[Member], value: object) -> Member:
+    """Return the member that `value` is, by number or by name; case does not matter."""
+    if isinstance(value, str) and value.upper() in of.__members__:
+        return of[value.upper()]
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(of):
+        return of(value)
+    known = ", ".join(each.name.lower() for each in of)
+    raise InvalidEntryError(f"{field} {value!r} is unknown; it is one of {known}")
 
 
 def flag(field: str, value: object) -> bool:

@@ -13,7 +13,6 @@ import numpy as np
 from msgspec.structs import force_setattr
 from numpy.typing import NDArray
 
-from mnemic.errors import InvalidEntryError
 from mnemic.model import checks
 
 
@@ -31,12 +30,7 @@ class MemoryType(IntEnum):
     @classmethod
     def parse(cls, value: object) -> Self:
         """Return the type that `value` is, numbers or names; case does not matter."""
-        if isinstance(value, str) and value.upper() in cls.__members__:
-            return cls[value.upper()]
-        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(cls):
-            return cls(value)
-        known = ", ".join(member.name.lower() for member in cls)
-        raise InvalidEntryError(f"type {value!r} is unknown; the types are {known}")
+        return checks.member("type", cls, value)
 
     @property
     def kind(self) -> str:
@@ -67,12 +61,7 @@ class MemoryStatus(IntEnum):
     @classmethod
     def parse(cls, value: object) -> Self:
         """Return the status that `value` is, numbers or names; case does not matter."""
-        if isinstance(value, str) and value.upper() in cls.__members__:
-            return cls[value.upper()]
-        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(cls):
-            return cls(value)
-        known = ", ".join(member.name.lower() for member in cls)
-        raise InvalidEntryError(f"status {value!r} is unknown; it is one of {known}")
+        return checks.member("status", cls, value)
 
 
 Entry = TypeVar("Entry", bound="MemoryEntry")

@@ -26,12 +26,7 @@ class LinkType(IntEnum):
     @classmethod
     def parse(cls, value: object) -> Self:
         """Return the link type that `value` is, numbers or names; case does not matter."""
-        if isinstance(value, str) and value.upper() in cls.__members__:
-            return cls[value.upper()]
-        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(cls):
-            return cls(value)
-        known = ", ".join(member.name.lower() for member in cls)
-        raise InvalidEntryError(f"link type {value!r} is unknown; the types are {known}")
+        return checks.member("link type", cls, value)
 
 
 class MemoryLink(msgspec.Struct, frozen=True):
