@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from enum import IntEnum
 from functools import cache, partial
+from operator import methodcaller
 from typing import Any, Self, TypeVar
 from uuid import UUID
 
@@ -225,9 +226,12 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return repr(getattr(self, field))
 
 
+_copy = methodcaller("__copy__")  # copy.copy() takes twice as long to find it
+
+
 def _copied(entry: Entry) -> Entry:
     """Return a copy without metadata, which otherwise both would share."""
-    copied = copy.copy(entry)
+    copied: Entry = _copy(entry)
     force_setattr(copied, "metadata", {})
     return copied
 

@@ -161,11 +161,29 @@ def from_row(columns: Sequence[Any]) -> MemoryEntry:
 
 
 def _from_row(columns: Sequence[Any]) -> MemoryEntry:
+    columns = tuple(columns)
+    agent_id, entry_id, created_at, updated_at, content = _own(columns)
     entry = MemoryEntry.blank()
-    for (field, read), value, default in zip(_FIELDS, columns, _DEFAULTS, strict=True):
+    time = from_microseconds(created_at)
+    force_setattr(entry, "agent_id", agent_id)
+    force_setattr(entry, "id", UUID(bytes=entry_id))
+    force_setattr(entry, "created_at", time)
+    is_unchanged = updated_at == created_at  # as most are
+    force_setattr(entry, "updated_at", time if is_unchanged else from_microseconds(updated_at))
+    force_setattr(entry, "content", content)
+    for part in _USUAL:
+        if columns[part] != _DEFAULTS[part]:
+            _fill(entry, columns, part)
+    return entry
+
+
+def _fill(entry: MemoryEntry, columns: Sequence[Any], part: slice) -> None:
+    """Set those fields that are not as in a blank entry."""
+    for (field, read), value, default in zip(
+        _FIELDS[part], columns[part], _DEFAULTS[part], strict=True
+    ):
         if value != default:
             force_setattr(entry, field, value if read is None else read(value))
-    return entry
 
 
 def with_vector(entry: MemoryEntry, vector: bytes | None, model: str | None) -> MemoryEntry:
@@ -204,3 +222,10 @@ _FIELDS = tuple(
 )
 _DEFAULTS = to_row(MemoryEntry.blank())
 """What each column holds where an entry's field is as it is in a blank one."""
+
+_own = itemgetter(
+    *map(COLUMNS.split(", ").index, ("agent_id", "id", "created_at", "updated_at", "content"))
+)
+_USUAL = (slice(2, 8), slice(10, -1))
+"""The columns between those: most entries have nothing but defaults there, and a slice is compared
+with its defaults in a twentieth of the time that its columns take one by one."""
