@@ -212,13 +212,20 @@ class NativeIndex:
 
     def _ordered(self, hits: Hits, scope: Scope) -> list[Ranked]:
         """Order those hits that are, by now, rows of the scope."""
-        all_facts = self._facts
+        all_facts, scores = self._facts, hits.scores.tolist()
         known = [
-            (-score, -facts.created_at, facts.id, row)
-            for row, score in zip(hits.ids.tolist(), hits.scores.tolist(), strict=True)
+            (Ranked(row, facts.id, score), facts.created_at)
+            for row, score in zip(hits.ids.tolist(), scores, strict=True)
             if (facts := all_facts.get(row)) is not None and _is_inside(facts, scope)
         ]
-        return [Ranked(row, entry_id, -score) for score, _, entry_id, row in sorted(known)]
+        if len(set(scores)) < len(scores):
+            known.sort(key=_place)
+        return [ranked for ranked, _ in known]
+
+
+def _place(known: tuple[Ranked, int]) -> tuple[float, int, bytes]:
+    (_, entry_id, score), created_at = known
+    return -score, -created_at, entry_id
 
 
 def _hits(
