@@ -484,13 +484,14 @@ class _Reading:
         self._take = take
         self._give_back = give_back
         self._path = path
+        self._lent: _Lent | None = None
 
     def __enter__(self) -> apsw.Connection:
         try:
-            self._lent = self._take()
+            lent = self._lent = self._take()
         except apsw.Error as error:
             raise _typed(error, self._path) from error
-        return self._lent[0]
+        return lent[0]
 
     def __exit__(
         self,
@@ -498,6 +499,7 @@ class _Reading:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._give_back(self._lent)
+        if self._lent is not None:
+            self._give_back(self._lent)
         if isinstance(error, apsw.Error):
             raise _typed(error, self._path) from error

@@ -26,9 +26,11 @@ PRESENT = "forgotten_at IS NULL AND (expires_at IS NULL OR expires_at > ?)"
 """The same, but archived and superseded entries are too."""
 
 AMONG = "row IN (SELECT value FROM json_each(?))"
-_FEW_ROWS = 16  # as many statements are kept prepared
 BY_ROW = "NOT INDEXED"
 """Named, because the planner would read all rows of an agent to find a few."""
+
+
+_FEW_ROWS = 16  # each number of rows is a statement of its own, and 100 are kept prepared
 
 
 def register(connection: apsw.Connection) -> None:
