@@ -242,13 +242,18 @@ def test_a_search_does_not_fail_because_the_backlog_cannot_be_written(tmp_path):
 # Review: connections and schema.
 
 
+def interrupted(store):
+    """Begin to read, and be interrupted between BEGIN and what would end it."""
+    with store._reading() as connection:
+        connection.execute("BEGIN")
+        raise KeyboardInterrupt
+
+
 def test_a_read_that_was_interrupted_leaves_no_old_state_to_the_next(tmp_path):
     store = SqliteStore(str(tmp_path / "a.db"))
     drive(store.add("aide", [NewEntry(entry("one"))], now=NOON))
-    reading = store._reading()
-    reading.__enter__().execute("BEGIN")
-    with pytest.raises(KeyboardInterrupt):  # between BEGIN and what would end it
-        reading.gen.throw(KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(store)
     assert drive(store.position("aide")).seq == 1
     drive(store.add("aide", [NewEntry(entry("two"))], now=NOON))
     assert drive(store.position("aide")).seq == 2

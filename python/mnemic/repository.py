@@ -504,12 +504,14 @@ class Repository:
     ) -> list[Found]:
         vector = embedder.embed([query])[0]
         now = self.now()
-        if follower.index.is_ahead_of(to_microseconds(now)):
+        moment = to_microseconds(now)
+        if follower.index.is_ahead_of(moment):
             now = self.now()  # another thread's search read the clock later and was faster
-        position = follower.catch_up(to_microseconds(now))
+            moment = to_microseconds(now)
+        position = follower.catch_up(moment)
         wanted = limit
         while True:
-            ranked = follower.index.search(vector, scope, wanted, to_microseconds(now))
+            ranked = follower.index.search(vector, scope, wanted, moment)
             rows = {entry_id: row for row, entry_id, _ in ranked}
             entries = self._cache.get_rows(scope, rows, now, position)
             if len(entries) >= limit or len(ranked) < wanted:

@@ -144,6 +144,7 @@ def test_the_log_of_another_file_is_passed_over(tmp_path, whole):
         ("metadata", "[1"),
         ("content", "cut off \0\0\0"),
         ("content", b"\xff\xfe"),
+        ("supersedes", b"short"),
     ],
 )
 def test_a_value_that_cannot_have_been_stored_is_reported_as_damage(tmp_path, column, value):

@@ -49,6 +49,14 @@ def of_rows(store, scope, rows, now=NOON):
 # What is found
 
 
+@pytest.mark.parametrize("count", [1, 16, 17, 40])
+def test_any_number_of_rows_is_read_at_once(store, count):
+    added(store, "a", [entry(at) for at in range(40)])
+    rows = rows_of(store)
+    wanted = {rows[at]: at for at in range(count)}
+    assert of_rows(store, AGENT, list(wanted)) == wanted
+
+
 def test_forgotten_expired_archived_and_superseded_entries_are_not_found(store):
     in_every_state(store)
     rows = rows_of(store)

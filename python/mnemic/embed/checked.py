@@ -64,8 +64,7 @@ class CheckedEmbedder:
             return np.empty((0, self.dimensions), dtype=np.float32)
         begun = time.perf_counter()
         try:
-            with np.errstate(over="ignore"):  # what overflows float32 is refused below
-                vectors = np.asarray(self.given.embed(texts), dtype=np.float32)
+            vectors = _as_float32(self.given.embed(texts))
         except MnemicError:
             raise
         except Exception as error:
@@ -99,6 +98,13 @@ class CheckedEmbedder:
             )
         if not np.isfinite(vectors).all():
             raise EmbeddingError(f"the embedder {self.model!r} returned NaN or infinity")
+
+
+def _as_float32(given: object) -> NDArray[np.float32]:
+    if type(given) is np.ndarray and given.dtype == np.float32:
+        return given
+    with np.errstate(over="ignore"):  # what overflows is refused later
+        return np.asarray(given, dtype=np.float32)
 
 
 def _check(embedder: object) -> None:

@@ -205,20 +205,31 @@ class NativeIndex:
             return self._vectors, self._selections[scope]
 
     def _rows_in(self, scope: Scope) -> Collection[int]:
-        of_user = self._facts if scope.all_users else self._rows_of_user.get(scope.user_id, {})
+        of_user = self._of_user(scope)
         if scope.project_id is None and scope.session_id is None:
             return of_user
-        return [row for row, facts in of_user.items() if _is_inside(facts, scope)]
+        return [row for row, facts in of_user.items() if _is_part(facts, scope)]
+
+    def _of_user(self, scope: Scope) -> dict[int, RowFacts]:
+        return self._facts if scope.all_users else self._rows_of_user.get(scope.user_id, {})
 
     def _ordered(self, hits: Hits, scope: Scope) -> list[Ranked]:
         """Order those hits that are, by now, rows of the scope."""
-        all_facts = self._facts
+        of_user, scores = self._of_user(scope), hits.scores.tolist()
+        takes_all = scope.project_id is None and scope.session_id is None
         known = [
-            (-score, -facts.created_at, facts.id, row)
-            for row, score in zip(hits.ids.tolist(), hits.scores.tolist(), strict=True)
-            if (facts := all_facts.get(row)) is not None and _is_inside(facts, scope)
+            (Ranked(row, facts.id, score), facts.created_at)
+            for row, score in zip(hits.ids.tolist(), scores, strict=True)
+            if (facts := of_user.get(row)) is not None and (takes_all or _is_part(facts, scope))
         ]
-        return [Ranked(row, entry_id, -score) for score, _, entry_id, row in sorted(known)]
+        if len(set(scores)) < len(scores):
+            known.sort(key=_place)
+        return [ranked for ranked, _ in known]
+
+
+def _place(known: tuple[Ranked, int]) -> tuple[float, int, bytes]:
+    (_, entry_id, score), created_at = known
+    return -score, -created_at, entry_id
 
 
 def _hits(
@@ -237,11 +248,11 @@ def _hits(
         # Otherwise some of the tied were removed meanwhile, and lower ones are to be found.
 
 
-def _is_inside(facts: RowFacts, scope: Scope) -> bool:
-    return (
-        (scope.all_users or facts.user_id == scope.user_id)
-        and scope.project_id in (None, facts.project_id)
-        and scope.session_id in (None, facts.session_id)
+def _is_part(facts: RowFacts, scope: Scope) -> bool:
+    """Return whether one of the user's rows is of the project and session that are named."""
+    return scope.project_id in (None, facts.project_id) and scope.session_id in (
+        None,
+        facts.session_id,
     )
 
 

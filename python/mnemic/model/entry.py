@@ -4,7 +4,8 @@ import copy
 from collections.abc import Callable
 from datetime import UTC, datetime
 from enum import IntEnum
-from functools import cache, partial
+from functools import partial
+from operator import methodcaller
 from typing import Any, Self, TypeVar
 from uuid import UUID
 
@@ -154,15 +155,6 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
                 if checked is not given:
                     force_setattr(self, field, checked)
 
-    @classmethod
-    def blank(cls) -> Self:
-        """Return an entry of nothing, whose fields `force_setattr` may fill with checked values.
-
-        Three times as fast as checking them again, ten times for every answered search.
-        """
-        made: Self = _copied(_blank(cls))
-        return made
-
     @property
     def is_forgotten(self) -> bool:
         """Whether it was deleted and can still be restored."""
@@ -214,17 +206,14 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return repr(getattr(self, field))
 
 
+_copy = methodcaller("__copy__")  # copy.copy() takes twice as long to find it
+
+
 def _copied(entry: Entry) -> Entry:
     """Return a copy without metadata, which otherwise both would share."""
-    copied = copy.copy(entry)
+    copied: Entry = _copy(entry)
     force_setattr(copied, "metadata", {})
     return copied
-
-
-@cache
-def _blank(cls: type[Entry]) -> Entry:
-    epoch = datetime.fromtimestamp(0, UTC)
-    return cls(id=UUID(int=0), agent_id="nobody", content="nothing", created_at=epoch)
 
 
 _CHECKS: tuple[tuple[str, Callable[[object], object]], ...] = (

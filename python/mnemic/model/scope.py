@@ -47,6 +47,8 @@ class Scope(msgspec.Struct, frozen=True):
             InvalidArgumentError: If something already named is named otherwise: a scope is only
                 ever narrowed.
         """
+        if user_id is None and project_id is None and session_id is None:
+            return self
         return Scope(
             self.agent_id,
             _agreed("user_id", self.user_id, user_id),

@@ -36,14 +36,13 @@ class EntryCache:
     def get(self, scope: Scope, ids: Sequence[UUID], now: datetime) -> dict[UUID, MemoryEntry]:
         """Return the living entries of these ids that a scope has."""
         keys = [entry_id.bytes for entry_id in ids]
-        position, found = self._kept(keys, drive(self._store.position(self._agent_id)))
-        missing = [entry_id for entry_id in ids if entry_id.bytes not in found]
+        position, kept = self._kept(keys, drive(self._store.position(self._agent_id)))
+        found = _detached(kept, scope, now)
+        missing = [entry_id for entry_id in ids if entry_id.bytes not in kept]
         if missing:
             read = drive(self._store.get(scope, missing, now=now))
-            self._keep(position, read.values())
-            found |= {entry_id.bytes: entry for entry_id, entry in read.items()}
-        there = ((key, found[key.bytes]) for key in ids if key.bytes in found)
-        return {key: entry.detached() for key, entry in there if _is_there(entry, scope, now)}
+            found |= self._keep(position, {key.bytes: entry for key, entry in read.items()})
+        return {key: found[key.bytes] for key in ids if key.bytes in found}
 
     def get_rows(
         self, scope: Scope, rows: Mapping[bytes, int], now: datetime, position: Position
@@ -56,15 +55,13 @@ class EntryCache:
             now: What has expired by now is left out.
             position: That of the store, looked up a moment ago.
         """
-        position, found = self._kept(rows, position)
-        missing = [row for key, row in rows.items() if key not in found]
+        position, kept = self._kept(rows, position)
+        found = _detached(kept, scope, now)
+        missing = {row: key for key, row in rows.items() if key not in kept}
         if missing:
-            read = drive(self._store.get_rows(scope, missing, now=now))
-            self._keep(position, read.values())
-            found |= {entry.id.bytes: entry for entry in read.values()}
-        return {
-            key: entry.detached() for key, entry in found.items() if _is_there(entry, scope, now)
-        }
+            read = drive(self._store.get_rows(scope, list(missing), now=now))
+            found |= self._keep(position, {missing[row]: entry for row, entry in read.items()})
+        return found
 
     def _kept(
         self, keys: Iterable[bytes], position: Position
@@ -93,19 +90,33 @@ class EntryCache:
                 self._entries.pop(entry_id.bytes, None)
         self._position = position
 
-    def _keep(self, position: Position, entries: Iterable[MemoryEntry]) -> None:
-        """Keep entries that were read after a position; not if others were dropped meanwhile."""
+    def _keep(
+        self, position: Position, read: Mapping[bytes, MemoryEntry]
+    ) -> dict[bytes, MemoryEntry]:
+        """Keep entries that were read after a position; not if others were dropped meanwhile.
+
+        Returns:
+            What the caller may have of them.
+        """
+        detached = {key: entry.detached() for key, entry in read.items()}
         with self._lock:
             if position != self._position:
-                return
-            for entry in entries:
+                return detached
+            entries = self._entries
+            for key, entry in read.items():
                 if not entry.sensitive:
-                    key = entry.id.bytes
-                    self._entries[key] = entry
-                    self._entries.move_to_end(key)
-            while len(self._entries) > self._size:
-                self._entries.popitem(last=False)
+                    entries[key] = entry
+                    entries.move_to_end(key)
+            while len(entries) > self._size:
+                entries.popitem(last=False)
+        return detached
 
 
-def _is_there(entry: MemoryEntry, scope: Scope, now: datetime) -> bool:
-    return scope.has(entry) and entry.is_living(now)
+def _detached(
+    entries: Mapping[bytes, MemoryEntry], scope: Scope, now: datetime
+) -> dict[bytes, MemoryEntry]:
+    return {
+        key: entry.detached()
+        for key, entry in entries.items()
+        if scope.has(entry) and entry.is_living(now)
+    }

@@ -4,8 +4,10 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
+from types import TracebackType
+from typing import TypeAlias
 
 import apsw
 
@@ -26,6 +28,9 @@ from mnemic.store.schema import APPLICATION_ID, MIGRATIONS
 
 MEMORY_PATH = ":memory:"
 BUSY_MILLISECONDS = 10_000
+
+_Lent: TypeAlias = tuple[apsw.Connection, bool]
+"""A connection, and whether it is kept for the next who reads."""
 
 _creating = threading.Lock()
 
@@ -52,12 +57,14 @@ def typed_errors(path: str) -> Generator[None, None, None]:
     try:
         yield
     except apsw.Error as error:
-        for cause, typed, advice in _MESSAGES:
-            if isinstance(error, cause):
-                raise typed(f"{path}: {advice} (SQLite: {error})") from error
-        raise StoreError(
-            f"{path}: {error}; if the file is damaged, keep it, and restore a backup"
-        ) from error
+        raise _typed(error, path) from error
+
+
+def _typed(error: apsw.Error, path: str) -> StoreError:
+    for cause, typed, advice in _MESSAGES:
+        if isinstance(error, cause):
+            return typed(f"{path}: {advice} (SQLite: {error})")
+    return StoreError(f"{path}: {error}; if the file is damaged, keep it, and restore a backup")
 
 
 def open_writer(path: str) -> apsw.Connection:
@@ -293,6 +300,7 @@ class Connections:
     """
 
     def __init__(self, path: str, *, read_only: bool = False) -> None:
+        self._given = path
         self._path = _settled(path)
         self._writer: apsw.Connection | None = None
         self._checkpoints: Checkpoints | None = None
@@ -333,19 +341,17 @@ class Connections:
             raise ReadOnlyError(f"{self._path}: opened for reading alone; open it for writing")
         return self._writer
 
-    @contextmanager
-    def reading(self) -> Generator[apsw.Connection, None, None]:
-        """Lend a connection for one short read."""
+    def reading(self) -> AbstractContextManager[apsw.Connection]:
+        """Lend a connection for one short read; SQLite's errors in it become mnemic's."""
         self.check_usable()  # before any lock, which a fork may have left locked for good
         if self._is_shared:
-            with self._held():
-                yield self.writer
-            return
-        connection, is_kept = self._take()
-        try:
-            yield connection
-        finally:
-            self._give_back(connection, is_kept=is_kept)
+            return self._reading_in_turn()
+        return _Reading(self._take, self._give_back, self._given)
+
+    @contextmanager
+    def _reading_in_turn(self) -> Generator[apsw.Connection, None, None]:
+        with typed_errors(self._given), self._held():
+            yield self.writer
 
     @contextmanager
     def copying(self) -> Generator[apsw.Connection, None, None]:
@@ -395,10 +401,13 @@ class Connections:
 
     def check_usable(self) -> None:
         """Raise a typed error if the connections are closed or belong to another process."""
-        if self._is_closed:
-            raise StoreClosedError(f"{self._path}: the memory was closed")
+        self._check_open()
         if self.is_foreign:
             raise StoreError(f"{self._path}: opened before a fork; open it again in this process")
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise StoreClosedError(f"{self._path}: the memory was closed")
 
     def check_writable(self) -> None:
         """Raise a typed error if the connections are for reading alone, or not usable at all."""
@@ -425,16 +434,16 @@ class Connections:
                 self._checkpoints.close()
         self._leave_no_log()
 
-    def _take(self) -> tuple[apsw.Connection, bool]:
+    def _take(self) -> _Lent:
         with self._lock:
-            self.check_usable()
+            self._check_open()
             if self._idle:
                 return self._idle.pop(), True
         connection, is_kept = self._open_another()
         connection.pragma("query_only", value=True)
         return connection, is_kept
 
-    def _open_another(self) -> tuple[apsw.Connection, bool]:
+    def _open_another(self) -> _Lent:
         if self._writer is None:
             connection, is_kept = _connect_reading(self._path)
         else:
@@ -442,7 +451,8 @@ class Connections:
         connection.pragma("temp_store", "MEMORY")
         return connection, is_kept
 
-    def _give_back(self, connection: apsw.Connection, *, is_kept: bool) -> None:
+    def _give_back(self, lent: _Lent) -> None:
+        connection, is_kept = lent
         # One that an interrupt left in a transaction would show its state for good.
         is_kept = is_kept and not connection.in_transaction
         with self._lock:
@@ -461,3 +471,35 @@ class Connections:
             _leave_no_empty_log(self._path)
         elif not self._is_shared:
             remove_log(self._path)
+
+
+class _Reading:
+    """Lends one connection; as a generator, as elsewhere, it would take twice as long."""
+
+    __slots__ = ("_give_back", "_lent", "_path", "_take")
+
+    def __init__(
+        self, take: Callable[[], _Lent], give_back: Callable[[_Lent], None], path: str
+    ) -> None:
+        self._take = take
+        self._give_back = give_back
+        self._path = path
+        self._lent: _Lent | None = None
+
+    def __enter__(self) -> apsw.Connection:
+        try:
+            lent = self._lent = self._take()
+        except apsw.Error as error:
+            raise _typed(error, self._path) from error
+        return lent[0]
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._lent is not None:
+            self._give_back(self._lent)
+        if isinstance(error, apsw.Error):
+            raise _typed(error, self._path) from error

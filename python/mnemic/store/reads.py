@@ -21,7 +21,17 @@ from mnemic.model import (
 from mnemic.store import filter_sql
 from mnemic.store.base import Place, StoredEntry
 from mnemic.store.records import COLUMNS, from_microseconds, from_row, to_microseconds, with_vector
-from mnemic.store.sql import AMONG, BY_ROW, LIVING, PRESENT, Condition, fetched, inside, json_array
+from mnemic.store.sql import (
+    AMONG,
+    BY_ROW,
+    LIVING,
+    PRESENT,
+    Condition,
+    among,
+    fetched,
+    inside,
+    json_array,
+)
 
 _TOP_TAGS = 10
 
@@ -49,11 +59,12 @@ def entries_of_rows(
 ) -> dict[int, MemoryEntry]:
     """Return the living entries of these rows in the scope."""
     where, values = inside(scope)
+    is_wanted, wanted = among(rows)
     sql = (
         f"SELECT row, {COLUMNS} FROM agent_memory_entries {BY_ROW} "
-        f"WHERE {where} AND {LIVING} AND {AMONG}"
+        f"WHERE {where} AND {LIVING} AND {is_wanted}"
     )
-    found = fetched(connection, sql, (*values, now, json_array(rows)))
+    found = fetched(connection, sql, (*values, now, *wanted))
     return {columns[0]: from_row(columns[1:]) for columns in found}
 
 

@@ -3,9 +3,10 @@
 import copy
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from operator import itemgetter
+from itertools import compress
+from operator import itemgetter, ne
 from typing import Any
-from uuid import UUID
+from uuid import UUID, SafeUUID
 
 import msgspec
 import numpy as np
@@ -26,12 +27,12 @@ _to_json = msgspec.json.Encoder().encode
 _from_json = msgspec.json.decode
 
 COLUMNS = (
-    "agent_id, id, user_id, project_id, session_id, memory_type, status, importance, created_at, "
-    "updated_at, last_accessed_at, access_count, forgotten_at, expires_at, role, speaker, "
+    "agent_id, id, created_at, updated_at, content, user_id, project_id, session_id, memory_type, "
+    "status, importance, last_accessed_at, access_count, forgotten_at, expires_at, role, speaker, "
     "message_id, position, category, scope, version, supersedes, is_sensitive, is_encrypted, "
-    "type_name, tags, metadata, content"
+    "type_name, tags, metadata"
 )
-"""In the order of `to_row` and `from_row`."""
+"""In the order of `to_row` and `from_row`; the first five are each entry's own."""
 
 
 CHANGEABLE = (
@@ -47,6 +48,11 @@ _facts = itemgetter(
         ("user_id", "project_id", "session_id", "created_at", "id", "expires_at"),
     )
 )
+
+_OWN = 5
+_UUID_BYTES = 16
+_set_number = UUID.__dict__["int"].__set__
+_set_safety = UUID.__dict__["is_safe"].__set__
 
 _FINGERPRINT_BYTES = 16  # 128 bits: two of 2**32 texts are taken for one with a chance of 2**-65
 
@@ -75,17 +81,19 @@ def to_row(entry: MemoryEntry) -> tuple[Any, ...]:
     """Return the entry's columns; the embedding has a table of its own."""
     created_at = to_microseconds(entry.created_at)
     is_unchanged = entry.updated_at is entry.created_at  # as most are
+    tags, metadata = _texts(entry)
     return (
         entry.agent_id,
         entry.id.bytes,
+        created_at,
+        created_at if is_unchanged else to_microseconds(entry.updated_at),
+        entry.content,
         entry.user_id,
         entry.project_id,
         entry.session_id,
         int(entry.type),
         int(entry.status),
         entry.importance,
-        created_at,
-        created_at if is_unchanged else to_microseconds(entry.updated_at),
         None if entry.last_accessed_at is None else to_microseconds(entry.last_accessed_at),
         entry.access_count,
         None if entry.forgotten_at is None else to_microseconds(entry.forgotten_at),
@@ -101,7 +109,8 @@ def to_row(entry: MemoryEntry) -> tuple[Any, ...]:
         int(entry.sensitive),
         int(entry.is_encrypted),
         entry.type_name,
-        *_texts(entry),
+        tags,
+        metadata,
     )
 
 
@@ -112,14 +121,15 @@ def to_changed(entry: MemoryEntry) -> tuple[Any, ...]:
         entry.importance,
         to_microseconds(entry.updated_at),
         *_texts(entry),
+        entry.content,
         fingerprint(entry.content),
     )
 
 
-def _texts(entry: MemoryEntry) -> tuple[str | None, str | None, str]:
-    """Return tags, metadata and content; together they are an entry's size (R113)."""
+def _texts(entry: MemoryEntry) -> tuple[str | None, str | None]:
+    """Return tags and metadata; together with the content they are an entry's size (R113)."""
     if not entry.tags and not entry.metadata:  # and a content alone is never too large
-        return None, None, entry.content
+        return None, None
     tags = _to_json(entry.tags) if entry.tags else b""
     metadata = _to_json(entry.metadata) if entry.metadata else b""
     if len(tags) + len(metadata) + len(entry.content.encode()) > MAX_CONTENT_BYTES:
@@ -127,7 +137,7 @@ def _texts(entry: MemoryEntry) -> tuple[str | None, str | None, str]:
             f"memory {entry.id}: content, tags and metadata together are larger than 10 MB; keep "
             "large things elsewhere, and their place in metadata"
         )
-    return tags.decode() or None, metadata.decode() or None, entry.content
+    return tags.decode() or None, metadata.decode() or None
 
 
 def with_changed(entry: MemoryEntry, changed: MemoryEntry) -> MemoryEntry:
@@ -161,9 +171,18 @@ def from_row(columns: Sequence[Any]) -> MemoryEntry:
 
 
 def _from_row(columns: Sequence[Any]) -> MemoryEntry:
-    entry = MemoryEntry.blank()
-    for (field, read), value, default in zip(_FIELDS, columns, _DEFAULTS, strict=True):
-        if value != default:
+    agent_id, entry_id, created_at, updated_at, content, *others = columns
+    entry = _BLANK.detached()
+    time = from_microseconds(created_at)
+    force_setattr(entry, "agent_id", agent_id)
+    force_setattr(entry, "id", _uuid(entry_id))
+    force_setattr(entry, "created_at", time)
+    is_unchanged = updated_at == created_at  # as most are
+    force_setattr(entry, "updated_at", time if is_unchanged else from_microseconds(updated_at))
+    force_setattr(entry, "content", content)
+    if others != _DEFAULTS:
+        differ = map(ne, others, _DEFAULTS)
+        for (field, read), value in compress(zip(_FIELDS, others, strict=True), differ):
             force_setattr(entry, field, value if read is None else read(value))
     return entry
 
@@ -176,7 +195,13 @@ def with_vector(entry: MemoryEntry, vector: bytes | None, model: str | None) -> 
 
 
 def _uuid(data: bytes) -> UUID:
-    return UUID(bytes=data)
+    """Return UUID(bytes=data) in a quarter of the time, which is half that of reading an entry."""
+    if len(data) != _UUID_BYTES:
+        raise ValueError(f"an id of {len(data)} bytes")
+    made = UUID.__new__(UUID)
+    _set_number(made, int.from_bytes(data, "big"))
+    _set_safety(made, SafeUUID.unknown)
+    return made
 
 
 def _tags(text: str) -> tuple[str, ...]:
@@ -184,11 +209,8 @@ def _tags(text: str) -> tuple[str, ...]:
 
 
 _READERS: dict[str, Callable[[Any], object]] = {
-    "id": _uuid,
     "type": _TYPES.__getitem__,
     "status": _STATUSES.__getitem__,
-    "created_at": from_microseconds,
-    "updated_at": from_microseconds,
     "last_accessed_at": from_microseconds,
     "forgotten_at": from_microseconds,
     "expires_at": from_microseconds,
@@ -200,7 +222,10 @@ _READERS: dict[str, Callable[[Any], object]] = {
 }
 _NAMES = {"memory_type": "type", "is_sensitive": "sensitive"}
 _FIELDS = tuple(
-    (name, _READERS.get(name)) for name in (_NAMES.get(name, name) for name in COLUMNS.split(", "))
+    (name, _READERS.get(name))
+    for name in (_NAMES.get(name, name) for name in COLUMNS.split(", ")[_OWN:])
 )
-_DEFAULTS = to_row(MemoryEntry.blank())
-"""What each column holds where an entry's field is as it is in a blank one."""
+# Copying and filling it takes a third of the time that checking an entry again takes.
+_BLANK = MemoryEntry(id=UUID(int=0), agent_id="nobody", content="nothing", created_at=_EPOCH)
+_DEFAULTS = list(to_row(_BLANK)[_OWN:])
+"""What each further column holds where an entry's field is as it is in the blank one."""

@@ -30,6 +30,9 @@ BY_ROW = "NOT INDEXED"
 """Named, because the planner would read all rows of an agent to find a few."""
 
 
+_FEW_ROWS = 16  # each number of rows is a statement of its own, and 100 are kept prepared
+
+
 def register(connection: apsw.Connection) -> None:
     """Add the SQL functions that statements call to a connection."""
     filter_sql.register(connection)
@@ -47,6 +50,13 @@ def inside(scope: Scope) -> Condition:
         if value is not None:
             where, values = f"{where} AND {column} = ?", [*values, value]
     return where, values
+
+
+def among(rows: Sequence[int]) -> Condition:
+    """Return `AMONG`, or for a few rows what is a fifth faster."""
+    if len(rows) > _FEW_ROWS:
+        return AMONG, [json_array(rows)]
+    return f"row IN ({', '.join('?' * len(rows))})", [int(row) for row in rows]
 
 
 def json_array(rows: Sequence[int]) -> str:

@@ -4,7 +4,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from typing import TypeVar, overload
 from uuid import UUID
@@ -352,10 +352,8 @@ class SqliteStore:
         """Finish the writes that were handed in, then let go of the file. Harmless if repeated."""
         self._close()
 
-    @contextmanager
-    def _reading(self) -> Generator[apsw.Connection, None, None]:
-        with typed_errors(self.path), self._connections.reading() as connection:
-            yield connection
+    def _reading(self) -> AbstractContextManager[apsw.Connection]:
+        return self._connections.reading()
 
     async def _write(self, job: Callable[[apsw.Connection], Result]) -> Result:
         self._connections.check_writable()
