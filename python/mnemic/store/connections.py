@@ -52,12 +52,15 @@ def typed_errors(path: str) -> Generator[None, None, None]:
     try:
         yield
     except apsw.Error as error:
-        for cause, typed, advice in _MESSAGES:
-            if isinstance(error, cause):
-                raise typed(f"{path}: {advice} (SQLite: {error})") from error
-        raise StoreError(
-            f"{path}: {error}; if the file is damaged, keep it, and restore a backup"
-        ) from error
+        raise typed(error, path) from error
+
+
+def typed(error: apsw.Error, path: str) -> StoreError:
+    """Return mnemic's error for one of SQLite's, with the file's name and what to do about it."""
+    for cause, kind, advice in _MESSAGES:
+        if isinstance(error, cause):
+            return kind(f"{path}: {advice} (SQLite: {error})")
+    return StoreError(f"{path}: {error}; if the file is damaged, keep it, and restore a backup")
 
 
 def open_writer(path: str) -> apsw.Connection:
