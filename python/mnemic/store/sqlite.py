@@ -425,7 +425,8 @@ def _batch(added: Added, rows: Sequence[NewRow]) -> RowBatch | None:
     unembedded: list[int] = []
     for outcome, new in zip(added.outcomes, rows, strict=True):
         entry = new.entry
-        if entry.forgotten_at is not None or entry.status is not MemoryStatus.ACTIVE:
+        is_living = entry.forgotten_at is None and entry.status is MemoryStatus.ACTIVE
+        if not outcome.is_new or not is_living:
             continue
         if entry.embedding is None:
             unembedded.append(outcome.row)
