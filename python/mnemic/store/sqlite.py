@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import TypeVar, overload
+from typing import TypeVar
 from uuid import UUID
 
 import apsw
@@ -91,7 +91,7 @@ class SqliteStore:
                 )
         contents = [new.entry.content for new in entries]
         rows = [
-            NewRow(entry, to_row(entry), fingerprint, key, _vector_bytes(entry.embedding))
+            NewRow(entry, to_row(entry), fingerprint, key, _as_stored(entry.embedding))
             for (entry, key), fingerprint in zip(entries, fingerprints(contents), strict=True)
         ]
         model = _model_of([new.entry for new in entries])
@@ -408,12 +408,13 @@ def _model_of(entries: Sequence[MemoryEntry]) -> tuple[str, int] | None:
     return name, dimensions
 
 
-@overload
-def _vector_bytes(vector: NDArray[np.float32]) -> bytes: ...
-@overload
-def _vector_bytes(vector: None) -> None: ...
-def _vector_bytes(vector: NDArray[np.float32] | None) -> bytes | None:
-    return None if vector is None else vector.astype("<f4", copy=False).tobytes()
+def _as_stored(vector: NDArray[np.float32] | None) -> NDArray[np.float32] | None:
+    """Return a vector as SQLite copies it; an entry's own never changes, so it is not copied."""
+    return None if vector is None else vector.astype("<f4", copy=False)
+
+
+def _vector_bytes(vector: NDArray[np.float32]) -> bytes:
+    return vector.astype("<f4", copy=False).tobytes()
 
 
 def _batch(added: Added, rows: Sequence[NewRow]) -> RowBatch | None:

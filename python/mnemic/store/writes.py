@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 import apsw
+import numpy as np
+from numpy.typing import NDArray
 
 from mnemic.errors import DuplicateEntryError, EntryNotFoundError
 from mnemic.licensing import Quota
@@ -54,7 +56,7 @@ class NewRow(NamedTuple):
     columns: Columns
     fingerprint: bytes
     key: str | None
-    vector: bytes | None
+    vector: NDArray[np.float32] | None
 
 
 class Rules(NamedTuple):
