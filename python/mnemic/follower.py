@@ -115,7 +115,8 @@ class Follower:
     def _applied(self, batch: RowBatch, loaded: VectorMap | None = None) -> bool:
         if not self.index.apply(batch, loaded):
             return False
-        self._unembedded.difference_update(batch.gone, [facts.row for facts in batch.facts])
+        if self._unembedded:
+            self._unembedded.difference_update(batch.gone, [facts.row for facts in batch.facts])
         self._unembedded.update(batch.unembedded)
         return True
 

@@ -392,6 +392,41 @@ def test_what_is_not_stored_again_needs_no_room(store):
         assert added(store, "a", again, on_duplicate=rule, quota=full).ids == [uid(1)]
 
 
+def test_of_twenty_stores_at_once_one_that_is_refused_fails_alone(store):
+    added(store, "a", [embedded(7, (7, 1))])
+    begun = seq_of(store)
+
+    async def all_at_once():
+        calls = [
+            adding(store, "a", [embedded(at, (at, 1)) if at % 3 else entry(at)]) for at in range(20)
+        ]
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    results = asyncio.run(all_at_once())
+    assert isinstance(results.pop(7), DuplicateEntryError)
+    assert [stored.ids for stored in results] == [[uid(at)] for at in range(20) if at != 7]
+    assert seq_of(store) == begun + 19
+    assert counted(store, AGENT) == 20
+
+
+def test_stores_at_once_each_get_their_own_step_of_the_feed(store):
+    async def all_at_once():
+        calls = [
+            adding(store, "a", [embedded(2 * at, (at, 1)), embedded(2 * at + 1, (at, 2))])
+            for at in range(20)
+        ]
+        return await asyncio.gather(*calls)
+
+    batches = [stored.batch for stored in asyncio.run(all_at_once())]
+    assert [(batch.since, batch.seq) for batch in batches] == [
+        (2 * at, 2 * at + 2) for at in range(20)
+    ]
+    steps = [facts for batch in batches for facts in batch.facts]
+    everything = rows_since(store, None)
+    assert steps == everything.facts
+    assert np.array_equal(np.concatenate([batch.vectors for batch in batches]), everything.vectors)
+
+
 def test_twenty_writers_at_once_never_pass_the_quota(stores):
     quota = Quota(100, "Tiny")
 

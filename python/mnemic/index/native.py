@@ -1,7 +1,7 @@
 """The index of the core: exact, in memory, filtered before ranking."""
 
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from heapq import heappop, heappush
 
 import numpy as np
@@ -140,9 +140,30 @@ class NativeIndex:
             self._drain()
 
     def _drain(self) -> None:
+        if not self._are_new(self._pending):
+            self._replay(self._pending)
+        else:
+            rows = [facts for batch in self._pending for facts in batch.facts]
+            vectors = [batch.vectors for batch in self._pending if batch.facts]
+            if rows:
+                self._insert(rows, vectors[0] if len(vectors) == 1 else np.concatenate(vectors))
+        self._pending, self._pending_rows = [], 0
+        self._selections.clear()
+
+    def _are_new(self, batches: list[RowBatch]) -> bool:
+        """Return whether these bring new rows and nothing else, as most do."""
+        rows = [facts.row for batch in batches for facts in batch.facts]
+        return (
+            not any(batch.gone for batch in batches)
+            and len(set(rows)) == len(rows)
+            and self._facts.keys().isdisjoint(rows)
+        )
+
+    def _replay(self, batches: list[RowBatch]) -> None:
+        """Take in batches in which a row may come and go several times."""
         gone: set[int] = set()
         vectors: dict[int, tuple[RowFacts, NDArray[np.float32]]] = {}
-        for batch in self._pending:
+        for batch in batches:
             for row in batch.gone:
                 gone.add(row)
                 vectors.pop(row, None)
@@ -153,18 +174,18 @@ class NativeIndex:
             self._vectors.remove(_ids(gone))
         for row in gone:
             self._drop(row)
-        for facts, _ in vectors.values():
+        if vectors:
+            rows, stacked = zip(*vectors.values(), strict=True)
+            self._insert(rows, np.stack(stacked))
+
+    def _insert(self, rows: Sequence[RowFacts], vectors: NDArray[np.float32]) -> None:
+        for facts in rows:
             known = self._drop(facts.row)
             self._facts[facts.row] = facts
             self._rows_of_user.setdefault(facts.user_id, {})[facts.row] = facts
             if known is None or known.expires_at != facts.expires_at:
                 self._note_expiry(facts)
-        if vectors:
-            self._vectors.upsert(
-                _ids(vectors), np.stack([vector for _, vector in vectors.values()])
-            )
-        self._pending, self._pending_rows = [], 0
-        self._selections.clear()
+        self._vectors.upsert(_ids([facts.row for facts in rows]), vectors)
 
     def _note_expiry(self, facts: RowFacts) -> None:
         if facts.expires_at is not None:

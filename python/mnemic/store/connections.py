@@ -57,13 +57,14 @@ def typed_errors(path: str) -> Generator[None, None, None]:
     try:
         yield
     except apsw.Error as error:
-        raise _typed(error, path) from error
+        raise typed(error, path) from error
 
 
-def _typed(error: apsw.Error, path: str) -> StoreError:
-    for cause, typed, advice in _MESSAGES:
+def typed(error: apsw.Error, path: str) -> StoreError:
+    """Return mnemic's error for one of SQLite's, with the file's name and what to do about it."""
+    for cause, kind, advice in _MESSAGES:
         if isinstance(error, cause):
-            return typed(f"{path}: {advice} (SQLite: {error})")
+            return kind(f"{path}: {advice} (SQLite: {error})")
     return StoreError(f"{path}: {error}; if the file is damaged, keep it, and restore a backup")
 
 
@@ -490,7 +491,7 @@ class _Reading:
         try:
             lent = self._lent = self._take()
         except apsw.Error as error:
-            raise _typed(error, self._path) from error
+            raise typed(error, self._path) from error
         return lent[0]
 
     def __exit__(
@@ -502,4 +503,4 @@ class _Reading:
         if self._lent is not None:
             self._give_back(self._lent)
         if isinstance(error, apsw.Error):
-            raise _typed(error, self._path) from error
+            raise typed(error, self._path) from error

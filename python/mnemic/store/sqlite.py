@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
-from typing import TypeVar, overload
+from typing import TypeVar
 from uuid import UUID
 
 import apsw
@@ -26,17 +26,18 @@ from mnemic.model import (
     NewEntry,
     OnDuplicate,
     RowBatch,
+    RowFacts,
     Scope,
 )
 from mnemic.store import changes, forks, links, reads, writes
 from mnemic.store.accesses import PendingAccesses
 from mnemic.store.backup import backup_to
 from mnemic.store.base import Direction, Place, Position, Stored, StoredEntry, Take
-from mnemic.store.connections import Connections, typed_errors
+from mnemic.store.connections import Connections, typed
 from mnemic.store.records import facts_of, fingerprints, to_microseconds, to_row
 from mnemic.store.url import path_of
 from mnemic.store.writer import Writer
-from mnemic.store.writes import Added, NewRow, Rules
+from mnemic.store.writes import Added, Adding, NewRow, Rules
 from mnemic.waiting import computed
 
 Result = TypeVar("Result")
@@ -90,14 +91,17 @@ class SqliteStore:
                 )
         contents = [new.entry.content for new in entries]
         rows = [
-            NewRow(entry, to_row(entry), fingerprint, key, _vector_bytes(entry.embedding))
+            NewRow(entry, to_row(entry), fingerprint, key, _as_stored(entry.embedding))
             for (entry, key), fingerprint in zip(entries, fingerprints(contents), strict=True)
         ]
         model = _model_of([new.entry for new in entries])
         rules = Rules(to_microseconds(now), model, quota, on_duplicate, is_import)
-        added = await self._write(lambda on: writes.add(on, agent_id, rows, rules))
+        added = await self._write(Adding(agent_id, rows, rules))
         return Stored(
-            ids=[UUID(bytes=outcome.entry_id) for outcome in added.outcomes],
+            ids=[
+                new.entry.id if outcome.is_new else UUID(bytes=outcome.entry_id)
+                for new, outcome in zip(rows, added.outcomes, strict=True)
+            ],
             is_new=[outcome.is_new for outcome in added.outcomes],
             changed=[UUID(bytes=entry_id) for entry_id in added.changed],
             batch=_batch(added, rows),
@@ -357,8 +361,10 @@ class SqliteStore:
 
     async def _write(self, job: Callable[[apsw.Connection], Result]) -> Result:
         self._connections.check_writable()
-        with typed_errors(self.path):
+        try:  # a context manager's generator takes longer than a whole statement
             return await self._writer.run(job)
+        except apsw.Error as error:
+            raise typed(error, self.path) from error
 
 
 @contextmanager
@@ -400,35 +406,34 @@ def _model_of(entries: Sequence[MemoryEntry]) -> tuple[str, int] | None:
     return name, dimensions
 
 
-@overload
-def _vector_bytes(vector: NDArray[np.float32]) -> bytes: ...
-@overload
-def _vector_bytes(vector: None) -> None: ...
-def _vector_bytes(vector: NDArray[np.float32] | None) -> bytes | None:
-    return None if vector is None else vector.astype("<f4").tobytes()
+def _as_stored(vector: NDArray[np.float32] | None) -> NDArray[np.float32] | None:
+    """Return a vector as SQLite copies it; an entry's own never changes, so it is not copied."""
+    return None if vector is None else vector.astype("<f4", copy=False)
+
+
+def _vector_bytes(vector: NDArray[np.float32]) -> bytes:
+    return vector.astype("<f4", copy=False).tobytes()
 
 
 def _batch(added: Added, rows: Sequence[NewRow]) -> RowBatch | None:
     """Return the change as an index takes it in, if each entry was stored and nothing else."""
-    if not added.steps or added.steps != sum(outcome.is_new for outcome in added.outcomes):
+    if not added.steps or added.steps != sum([outcome.is_new for outcome in added.outcomes]):
         return None
-    living = [
-        (outcome.row, new)
-        for outcome, new in zip(added.outcomes, rows, strict=True)
-        if outcome.is_new
-        and new.entry.forgotten_at is None
-        and new.entry.status is MemoryStatus.ACTIVE
-    ]
-    embedded = [(row, new) for row, new in living if new.vector is not None]
-    vectors = [new.entry.embedding for _, new in embedded if new.entry.embedding is not None]
-    return RowBatch(
-        since=added.seq - added.steps,
-        seq=added.seq,
-        facts=[facts_of(row, new.columns) for row, new in embedded],
-        vectors=_stacked(vectors),
-        gone=[],
-        unembedded=[row for row, new in living if new.vector is None],
-    )
+    facts: list[RowFacts] = []
+    vectors: list[NDArray[np.float32]] = []
+    unembedded: list[int] = []
+    for outcome, new in zip(added.outcomes, rows, strict=True):
+        entry = new.entry
+        is_living = entry.forgotten_at is None and entry.status is MemoryStatus.ACTIVE
+        if not outcome.is_new or not is_living:
+            continue
+        if entry.embedding is None:
+            unembedded.append(outcome.row)
+        else:
+            facts.append(facts_of(outcome.row, new.columns))
+            vectors.append(entry.embedding)
+    since = added.seq - added.steps
+    return RowBatch(since, added.seq, facts, _stacked(vectors), [], unembedded)
 
 
 def _stacked(vectors: list[NDArray[np.float32]]) -> NDArray[np.float32]:

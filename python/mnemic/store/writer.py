@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from contextlib import suppress
+from itertools import groupby
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
@@ -62,7 +63,8 @@ class Writer:
     Everything else goes to the writing thread (C176): what waits while a commit is on its way to
     the disk is committed together by the next one, so durability costs one flush per group. A job
     that fails is undone alone: its group is rolled back and run again, with a savepoint for each
-    job. So a job may run twice, and must leave no trace outside the connection.
+    job. So a job may run twice, and must leave no trace outside the connection. Jobs of one `kind`
+    that follow one another are done by their `together` in one; see `writes.Adding`.
 
     Args:
         connections: Where the writing connection comes from.
@@ -265,7 +267,7 @@ def _run_together(connection: apsw.Connection, items: list[_Item]) -> list[_Outc
     wanted = [item for item in items if _is_wanted(item)]
     try:
         try:
-            return _committed(connection, lambda on: [_run_plainly(on, item) for item in wanted])
+            return _committed(connection, lambda on: _run_plainly(on, wanted))
         except _JobError as failure:
             if len(wanted) == 1:
                 return [(wanted[0].future, None, failure.__cause__)]
@@ -298,11 +300,26 @@ def _committed(connection: apsw.Connection, work: Callable[[apsw.Connection], Re
     return result
 
 
-def _run_plainly(connection: apsw.Connection, item: _Item) -> _Outcome:
+def _run_plainly(connection: apsw.Connection, items: list[_Item]) -> list[_Outcome]:
+    outcomes: list[_Outcome] = []
     try:
-        return item.future, item.job(connection), None
+        for kind, alike in groupby(items, _kind_of):
+            run = list(alike)
+            if kind is None or len(run) == 1:
+                results = [item.job(connection) for item in run]
+            else:
+                jobs: list[Any] = [item.job for item in run]
+                results = jobs[0].together(connection, jobs)
+            outcomes += [
+                (item.future, result, None) for item, result in zip(run, results, strict=True)
+            ]
     except Exception as error:
         raise _JobError from error
+    return outcomes
+
+
+def _kind_of(item: _Item) -> object:
+    return getattr(item.job, "kind", None)
 
 
 def _run_undoable(connection: apsw.Connection, item: _Item) -> _Outcome:

@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 import apsw
+import numpy as np
+from numpy.typing import NDArray
 
 from mnemic.errors import DuplicateEntryError, EntryNotFoundError
 from mnemic.licensing import Quota
@@ -54,7 +56,7 @@ class NewRow(NamedTuple):
     columns: Columns
     fingerprint: bytes
     key: str | None
-    vector: bytes | None
+    vector: NDArray[np.float32] | None
 
 
 class Rules(NamedTuple):
@@ -99,9 +101,50 @@ class Added(NamedTuple):
     changed: list[bytes]
 
 
+class Adding:
+    """The job of storing entries, all or none, with the vectors they carry.
+
+    Attributes:
+        agent_id: Whose entries.
+        rows: What to store.
+        rules: How.
+        kind: Equal for jobs that `together` can do in one; None if it is to be done by itself.
+    """
+
+    __slots__ = ("agent_id", "kind", "rows", "rules")
+
+    def __init__(self, agent_id: str, rows: Sequence[NewRow], rules: Rules) -> None:
+        self.agent_id = agent_id
+        self.rows = rows
+        self.rules = rules
+        is_plain = _are_plain(rows, rules)
+        self.kind = (agent_id, rules.model, rules.quota) if is_plain else None
+
+    def __call__(self, connection: apsw.Connection) -> Added:
+        """Store the entries."""
+        return add(connection, self.agent_id, self.rows, self.rules)
+
+    @staticmethod
+    def together(connection: apsw.Connection, jobs: "Sequence[Adding]") -> list[Added]:
+        """Do jobs of one kind as if one after the other; half the work where each has one entry."""
+        rows = [new for job in jobs for new in job.rows]
+        added = add(connection, jobs[0].agent_id, rows, jobs[0].rules)
+        return _parted(added, [len(job.rows) for job in jobs])
+
+
+def _parted(added: Added, sizes: Sequence[int]) -> list[Added]:
+    """Return what became of each call's entries, where all of them were stored."""
+    parts: list[Added] = []
+    end, before = 0, added.seq - added.steps
+    for size in sizes:
+        begin, end = end, end + size
+        parts.append(Added(before + end, size, added.outcomes[begin:end], []))
+    return parts
+
+
 def add(connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rules: Rules) -> Added:
     """Store entries with the vectors they carry."""
-    if len(rows) > 1 and rules.on_duplicate == "keep" and all(map(_is_plain, rows)):
+    if _are_plain(rows, rules):
         outcomes, changes = _insert_all(connection, agent_id, rows)
     else:
         outcomes, changes = _insert_each(connection, agent_id, rows, rules)
@@ -114,10 +157,17 @@ def add(connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rule
             if new.vector is not None
         ]
         run_all(connection, _INSERT_VECTOR, vectors)
-    charge = Charge(sum(_size(new.entry.content) for new, _ in stored), rules.quota)
+    charge = Charge(sum([_size(new.entry.content) for new, _ in stored]), rules.quota)
     seq = log_changes(connection, agent_id, changes, model, charge) if changes else 0
     changed = [change.entry_id for change in changes if change.kind != "add"]
     return Added(seq, len(changes), outcomes, changed)
+
+
+def _are_plain(rows: Sequence[NewRow], rules: Rules) -> bool:
+    """Return whether storing these looks for no other entry."""
+    if rules.on_duplicate != "keep":
+        return False
+    return all(map(_is_plain, rows))
 
 
 def _is_plain(new: NewRow) -> bool:
@@ -130,7 +180,7 @@ def _insert_all(
     """Insert entries that touch no other; twice as fast as one by one."""
     before = connection.total_changes()
     try:
-        connection.executemany(_INSERT_ENTRY, map(_inserted, rows))
+        run_all(connection, _INSERT_ENTRY, [_inserted(new) for new in rows])
     except apsw.ConstraintError:
         stored = connection.total_changes() - before
         raise _already_stored(rows[stored].entry, agent_id) from None
