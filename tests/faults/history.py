@@ -25,7 +25,8 @@ class History:
         """Take in what a workload noted; a last line cut short was not acknowledged."""
         if not Path(log).exists():
             return
-        notes = [json.loads(line) for line in Path(log).read_text().splitlines()]
+        whole, _, _ = Path(log).read_text(errors="replace").rpartition("\n")
+        notes = [json.loads(line) for line in whole.splitlines()]
         done = {note["done"] for note in notes if "done" in note}
         for note in notes:
             if "begin" in note:
