@@ -103,7 +103,7 @@ def bare_commits(folder):
 
 
 def measure_single_stores(folder):
-    """Time single durable stores beside bare commits; both doors, embedding given."""
+    """Time single durable stores beside bare commits; both doors, embedding given (R120: 50 ms)."""
     commit, embedder = bare_commits(folder), StoredVectors(1000)
     bare, stored, added = [], [], []
 
@@ -194,6 +194,7 @@ def filled(folder, count, embedder):
 
 
 def measure_searches(folder, count):
+    """Time searches beside those of the vectors alone; both doors (R121: 100 ms)."""
     embedder = StoredVectors(count)
     path = filled(folder, count, embedder)
     vectors = VectorMap(DIM, metric="cosine")

@@ -29,14 +29,6 @@ from mnemic.model import (
     MemoryStatus,
 )
 
-
-def needs(is_there):
-    return pytest.mark.skipif(not is_there, reason="not built yet")
-
-
-erasing = needs(hasattr(mnemic.errors, "ReadOnlyError"))
-moving = needs(hasattr(LongTermMemory, "backup"))
-
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 SECOND, DAY = timedelta(seconds=1), timedelta(days=1)
 RETENTION = 90 * DAY
@@ -711,7 +703,6 @@ def test_a_list_refuses_what_makes_no_sense(arguments):
 # Deleting for good
 
 
-@erasing
 def test_erased_is_told_truly(tmp_path):
     path = tmp_path / "memory.db"
     secrets = [b"unmistakable ferry", b"unmistakable tag", b"unmistakable value"]
@@ -731,7 +722,6 @@ def test_erased_is_told_truly(tmp_path):
     run(scenario, path)
 
 
-@erasing
 def test_a_memory_opened_for_reading_changes_nothing(tmp_path):
     path = tmp_path / "memory.db"
 
@@ -769,7 +759,6 @@ def test_a_memory_opened_for_reading_changes_nothing(tmp_path):
 # Moving
 
 
-@moving
 def test_a_backup_is_a_whole_private_copy_and_overwrites_nothing(tmp_path):
     async def scenario(memory, _clock):
         await memory.store_batch([entry(1), entry(2, user_id="alice")])
@@ -789,7 +778,6 @@ def test_a_backup_is_a_whole_private_copy_and_overwrites_nothing(tmp_path):
     run(check, tmp_path / "copy.db")
 
 
-@moving
 def test_what_was_exported_is_imported_once():
     lines = io.StringIO()
 

@@ -6,7 +6,6 @@ import io
 import json
 import logging
 import sqlite3
-import time
 from pathlib import Path
 from uuid import uuid4
 
@@ -25,39 +24,6 @@ from mnemic.model import MemoryEntryUpdate, MemoryFilter, MemoryType
 STATEMENT = "The user prefers dark mode"
 QUESTION = "What theme does the user prefer?"
 QUALITY = Path(__file__).parents[1] / "benches" / "quality" / "data"
-
-
-def percentile_95(durations):
-    return sorted(durations)[int(len(durations) * 0.95)]
-
-
-def test_a_durable_store_takes_less_than_50_ms_beside_the_embedding(tmp_path):  # R120
-    async def scenario(memory):
-        vector = np.ones(64, dtype=np.float32)
-        durations = []
-        for number in range(100):
-            one = entry(f"memory {number}").with_embedding(vector, "words")
-            begun = time.perf_counter()
-            await memory.store(one)
-            durations.append(time.perf_counter() - begun)
-        assert memory.embedder.texts == []
-        assert percentile_95(durations) < 0.05
-
-    run(scenario, tmp_path / "a.db")
-
-
-def test_a_search_among_two_thousand_memories_takes_less_than_100_ms():  # R121
-    async def scenario(memory):
-        await memory.store_batch([entry(f"memory number{number}") for number in range(2000)])
-        durations = []
-        for number in range(100):
-            begun = time.perf_counter()
-            found = await memory.search_semantic(f"number{number} of memory", min_similarity=0)
-            durations.append(time.perf_counter() - begun)
-            assert len(found) == 10
-        assert percentile_95(durations) < 0.1
-
-    run(scenario)
 
 
 def test_nine_of_ten_plain_questions_have_an_answer_among_the_first_five():  # R123

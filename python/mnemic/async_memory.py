@@ -82,6 +82,28 @@ class View:
             raise InvalidEntryError(f"memory {at} of the list: {error}") from error
 
 
+class WholeMemory(View):
+    """The view in which only the agent is named; for the arguments see `Memory`."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        agent_id: str = "default",
+        **options: Unpack[Options],
+    ) -> None:
+        super().__init__(Repository(path, agent_id, **options), Scope(agent_id))
+
+    @property
+    def embedder(self) -> "Embedder | None":
+        """What turns texts into vectors."""
+        return self._repository.embedder
+
+    @property
+    def events(self) -> Events:
+        """Tells listeners what happens to memories; see `mnemic.events`."""
+        return self._repository.events
+
+
 class AsyncScopedMemory(View):
     """A view of one memory in which part of the scope is already named.
 
@@ -647,7 +669,7 @@ class AsyncScopedMemory(View):
         )
 
 
-class AsyncMemory(AsyncScopedMemory):
+class AsyncMemory(WholeMemory, AsyncScopedMemory):
     """A long-term memory in one file, with awaited calls; `Memory` has the same without.
 
     Example:
@@ -671,14 +693,6 @@ class AsyncMemory(AsyncScopedMemory):
         EmbeddingModelMismatchError: If the agent's vectors come from another model.
     """
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        agent_id: str = "default",
-        **options: Unpack[Options],
-    ) -> None:
-        super().__init__(Repository(path, agent_id, **options), Scope(agent_id))
-
     @classmethod
     async def open(
         cls,
@@ -688,16 +702,6 @@ class AsyncMemory(AsyncScopedMemory):
     ) -> Self:
         """Open a memory without holding up the event loop; for the arguments see the class."""
         return await computed(lambda: cls(path, agent_id, **options))
-
-    @property
-    def embedder(self) -> "Embedder | None":
-        """What turns texts into vectors."""
-        return self._repository.embedder
-
-    @property
-    def events(self) -> Events:
-        """Tells listeners what happens to memories; see `mnemic.events`."""
-        return self._repository.events
 
     async def purge(self) -> Deleted:
         """Delete for good what was deleted or expired more than 90 days ago, of all users.

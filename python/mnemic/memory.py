@@ -1,17 +1,10 @@
 """The front door: a memory in one file, used with plain calls."""
 
-import os
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import Self
 
-from mnemic.async_memory import AsyncMemory, AsyncScopedMemory, View
-from mnemic.events import Events
-from mnemic.model import Scope
-from mnemic.repository import Options, Repository
+from mnemic.async_memory import AsyncMemory, AsyncScopedMemory, View, WholeMemory
 from mnemic.waiting import driven
-
-if TYPE_CHECKING:
-    from mnemic.embed.base import Embedder
 
 
 class ScopedMemory(View):
@@ -58,7 +51,7 @@ class ScopedMemory(View):
     import_ = driven(AsyncScopedMemory.import_)
 
 
-class Memory(ScopedMemory):
+class Memory(WholeMemory, ScopedMemory):
     """A long-term memory in one file.
 
     Example:
@@ -83,24 +76,6 @@ class Memory(ScopedMemory):
         StoreCorruptError: If the file is damaged.
         EmbeddingModelMismatchError: If the agent's vectors come from another model.
     """
-
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        agent_id: str = "default",
-        **options: Unpack[Options],
-    ) -> None:
-        super().__init__(Repository(path, agent_id, **options), Scope(agent_id))
-
-    @property
-    def embedder(self) -> "Embedder | None":
-        """What turns texts into vectors."""
-        return self._repository.embedder
-
-    @property
-    def events(self) -> Events:
-        """Tells listeners what happens to memories; see `mnemic.events`."""
-        return self._repository.events
 
     purge = driven(AsyncMemory.purge)
     backup = driven(AsyncMemory.backup)

@@ -43,6 +43,7 @@ from mnemic.model import (
     parse_filter,
 )
 from mnemic.model.checks import flag, items, optional_uuid
+from mnemic.model.filter import MAX_LIMIT
 from mnemic.protocols import Clock, IdFactory, Progress, Source, Target, system_clock
 from mnemic.store import Direction, EntryCache, Place, SqliteStore
 from mnemic.store.records import from_microseconds, to_microseconds
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
 RETENTION = timedelta(days=90)
 """How long a forgotten memory can be restored (R034, C097)."""
 
-MAX_LIMIT = 1000  # C102
 
 _ON_DUPLICATE: tuple[str, ...] = get_args(OnDuplicate)
 _ON_EMBED_ERROR: tuple[str, ...] = get_args(OnEmbedError)

@@ -21,6 +21,7 @@ MAX_DEPTH = 16
 MAX_TESTS = 256
 MAX_LIST = 10_000
 MAX_LIMIT = 1000
+"""Memories that one call returns (C102)."""
 
 Scalar: TypeAlias = bool | int | float | str | datetime | UUID | None
 Value: TypeAlias = Scalar | tuple[Scalar, ...]

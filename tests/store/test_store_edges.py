@@ -53,7 +53,7 @@ def entry(content, **fields):
     )
 
 
-# Review: a wall between users.
+# A wall between users.
 
 
 def test_an_import_into_one_users_view_writes_no_links_between_anothers_memories():
@@ -71,7 +71,7 @@ def test_an_import_into_one_users_view_writes_no_links_between_anothers_memories
         assert alice.links(first.id) == []
 
 
-# Review: accesses are never written again after one failure to begin.
+# Accesses are never written again after one failure to begin.
 
 
 def test_accesses_are_written_again_after_a_transaction_that_could_not_begin(tmp_path):
@@ -93,7 +93,7 @@ def test_accesses_are_written_again_after_a_transaction_that_could_not_begin(tmp
     assert kept.access_count >= 1
 
 
-# Review: what was touched is seen though its batch is on its way to the disk.
+# What was touched is seen though its batch is on its way to the disk.
 
 
 def test_accesses_that_are_being_written_are_seen_by_whoever_waits_for_them():
@@ -115,7 +115,7 @@ def test_accesses_that_are_being_written_are_seen_by_whoever_waits_for_them():
     drive(store.close())
 
 
-# Review: the index.
+# The index.
 
 
 def test_a_row_that_came_already_expired_does_not_hide_that_the_clock_went_back():
@@ -192,7 +192,7 @@ def test_an_entry_that_is_changed_often_is_noted_once_for_its_expiry():
     assert len(index._expiring) <= 2
 
 
-# Review: the follower.
+# The follower.
 
 
 def test_texts_that_lack_a_vector_may_come_while_others_look_for_them():
@@ -239,7 +239,7 @@ def test_a_search_does_not_fail_because_the_backlog_cannot_be_written(tmp_path):
         other.close()
 
 
-# Review: connections and schema.
+# Connections and schema.
 
 
 def interrupted(store):
@@ -271,7 +271,7 @@ def test_bringing_a_file_back_to_a_version_that_it_is_below_changes_nothing(tmp_
     drive(store.close())
 
 
-# Review: the writer.
+# The writer.
 
 
 def test_two_threads_that_leave_jobs_at_one_moment_wake_the_writing_thread(tmp_path):
@@ -355,7 +355,7 @@ def test_a_signal_handler_that_reads_a_memory_only_store_in_a_write_gets_an_erro
     drive(store.close())
 
 
-# Review: retries, and a clock that several threads read.
+# Retries, and a clock that several threads read.
 
 
 def test_a_call_repeated_with_its_key_is_answered_though_the_quota_is_used_up(monkeypatch):
