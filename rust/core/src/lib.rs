@@ -2,6 +2,8 @@
 
 mod append_buffer;
 mod cascade;
+#[cfg(test)]
+mod chunks;
 mod compaction;
 mod count;
 mod error;
