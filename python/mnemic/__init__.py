@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mnemic.long_term import LongTermMemory
     from mnemic.memory import Memory
     from mnemic.model import (
+        KeywordFields,
         LinkType,
         MemoryEntry,
         MemoryEntryUpdate,
@@ -26,13 +27,20 @@ if TYPE_CHECKING:
         MemoryLink,
         MemorySortOrder,
         MemoryType,
+        Ranking,
+        Recency,
+        RecencyCurve,
+        Salience,
         SearchHit,
         SearchResults,
+        SessionTerms,
+        Weights,
     )
 
 __all__ = [
     "AsyncMemory",
     "Hits",
+    "KeywordFields",
     "LicenseTier",
     "LinkType",
     "LongTermMemory",
@@ -44,10 +52,16 @@ __all__ = [
     "MemorySortOrder",
     "MemoryType",
     "Prior",
+    "Ranking",
+    "Recency",
+    "RecencyCurve",
+    "Salience",
     "SearchHit",
     "SearchResults",
     "Selection",
+    "SessionTerms",
     "VectorMap",
+    "Weights",
     "__version__",
     "fingerprint",
     "fingerprint_digests",
@@ -56,6 +70,7 @@ __all__ = [
 
 _LAZY = {
     "AsyncMemory": "mnemic.async_memory",
+    "KeywordFields": "mnemic.model",
     "LicenseTier": "mnemic.licensing",
     "LinkType": "mnemic.model",
     "LongTermMemory": "mnemic.long_term",
@@ -66,8 +81,14 @@ _LAZY = {
     "MemoryLink": "mnemic.model",
     "MemorySortOrder": "mnemic.model",
     "MemoryType": "mnemic.model",
+    "Ranking": "mnemic.model",
+    "Recency": "mnemic.model",
+    "RecencyCurve": "mnemic.model",
+    "Salience": "mnemic.model",
     "SearchHit": "mnemic.model",
     "SearchResults": "mnemic.model",
+    "SessionTerms": "mnemic.model",
+    "Weights": "mnemic.model",
 }
 
 

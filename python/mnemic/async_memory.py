@@ -10,10 +10,20 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, Unpack
 from uuid import UUID
 
+import msgspec
+
 from mnemic.errors import EntryNotFoundError, InvalidArgumentError, InvalidEntryError
 from mnemic.events import Events
 from mnemic.model import (
+    BY_SEARCH_TYPE,
+    KEYWORD,
+    MOST_IMPORTANT,
+    NEWEST,
+    SEARCH_TYPES,
+    SEMANTIC,
+    All,
     Deleted,
+    Expression,
     ImportResult,
     LinkType,
     LongTermMemoryStats,
@@ -26,9 +36,14 @@ from mnemic.model import (
     NewEntry,
     OnDuplicate,
     OnEmbedError,
+    Ranking,
     Scope,
+    Search,
     SearchHit,
     SearchResults,
+    SearchType,
+    Weights,
+    parse_filter,
 )
 from mnemic.model.checks import flag, items
 from mnemic.model.new_entry import checked_record
@@ -72,6 +87,50 @@ class View:
 
     def _new(self, fields: object, scope: Scope, now: datetime) -> NewEntry:
         return NewEntry.of_fields(fields, scope, now, self._repository.id_factory)
+
+    def _part(
+        self,
+        user_id: str | None,
+        project_id: str | None,
+        session_id: str | None,
+        all_users: bool = False,  # noqa: FBT001, FBT002 - handed on as it was given
+    ) -> Scope:
+        scope = self._scope.narrowed(user_id, project_id, session_id)
+        if not flag("all_users", all_users):
+            return scope
+        if self._scope.user_id is not None:
+            raise InvalidArgumentError(
+                f"a view of {self._scope} is not widened to all users; ask the memory itself"
+            )
+        return scope.widened()
+
+    def _ranking(
+        self,
+        search_type: SearchType,
+        weights: Weights | Mapping[str, float] | None,
+        ranking: Ranking | None,
+    ) -> Ranking:
+        if search_type not in SEARCH_TYPES:
+            known = ", ".join(SEARCH_TYPES)
+            raise InvalidArgumentError(f"search_type must be one of {known}, got {search_type!r}")
+        if ranking is not None:
+            if not isinstance(ranking, Ranking):
+                raise InvalidArgumentError(f"ranking must be a mnemic.Ranking, got {ranking!r}")
+            if weights is not None or search_type != "hybrid":
+                raise InvalidArgumentError(
+                    "ranking says all that search_type and weights do; leave them out"
+                )
+            return ranking
+        if search_type == "hybrid" and self._repository.embedder is None:
+            search_type = "keyword"
+        chosen = BY_SEARCH_TYPE[search_type]
+        if weights is None:
+            return chosen
+        return msgspec.structs.replace(chosen, weights=Weights.parse(weights))
+
+    async def _found(self, scope: Scope, search: Search, *, explain: bool) -> SearchResults:
+        found = await self._repository.search(scope, search)
+        return _results(found, explain=flag("explain", explain))
 
     def _any_new(self, at: int, memory: NewMemory, scope: Scope, now: datetime) -> NewEntry:
         try:
@@ -279,36 +338,144 @@ class AsyncScopedMemory(View):
         self,
         query: str,
         *,
+        limit: int = 10,
+        search_type: SearchType = "hybrid",
+        filters: MemoryFilter | Mapping[str, Any] | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        weights: Weights | Mapping[str, float] | None = None,
+        ranking: Ranking | None = None,
+        explain: bool = False,
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
-        limit: int = 10,
+        all_users: bool = False,
     ) -> SearchResults:
-        """Find the memories whose meaning is nearest to a query.
+        """Find the memories that match a query best.
 
-        Every memory of the scope is ranked, exactly. Order: score, then newest, then smallest id;
-        a smaller limit always gives the head of what a larger one gives (C193). There is no floor:
-        the best are returned however far they are.
+        Every memory of the scope is ranked by its final score, exactly. Order: score, then newest,
+        then smallest id; a smaller limit always gives the head of what a larger one gives (C193).
+        There is no floor: the best are returned however far they are.
 
         Args:
             query: What to look for, not empty.
+            limit: How many at most; 0 gives none.
+            search_type: By meaning and keywords together ("hybrid"), by the meaning alone
+                ("semantic": cosine), or by "keyword" alone. Without an embedder, hybrid is keyword.
+            filters: Only memories that match, in the grammar of docs/filters.md; the limit, offset
+                and order of a `MemoryFilter` are not used.
+            since: Only memories created then or later; a text is read as ISO 8601, in UTC.
+            until: Only memories created before.
+            weights: How much relevance, recency, importance, access and salience weigh, by name;
+                what is not named weighs nothing. The relevance alone unless given.
+            ranking: Everything a score is made of, in place of `search_type` and `weights`; see
+                `mnemic.Ranking`.
+            explain: Return every part of each score in `components`, not only similarity and
+                keyword.
             user_id: Whose memories; None is those stored without a user.
             project_id: Only memories of this project.
             session_id: Only memories of this session.
-            limit: How many at most; 0 gives none.
+            all_users: Everybody's; not in a view of a user.
 
         Returns:
-            min(limit, memories in scope) hits, best first.
+            min(limit, memories that match) hits, best first. By keywords a memory matches if it, or
+            a neighbour in its session, has a word of the query; otherwise every memory does that
+            filters let through.
 
         Raises:
-            InvalidArgumentError: If the query is empty or the limit negative.
-            EmbedderRequiredError: If the memory was opened with `embedder=None`.
+            InvalidArgumentError: If the query is empty, or an argument out of range.
+            FilterError: If the filter cannot be understood; the message names the place.
+            EmbedderRequiredError: If a semantic search is wanted without an embedder.
             EmbeddingError: If the embedder fails.
         """
-        scope = self._scope.narrowed(user_id, project_id, session_id)
-        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
-            raise InvalidArgumentError(f"limit must be an int of at least 0, got {limit!r}")
-        return _results(await self._repository.nearest(scope, query, limit))
+        chosen = self._ranking(search_type, weights, ranking)
+        search = _search(query, limit, chosen, filters, since, until)
+        return await self._found(
+            self._part(user_id, project_id, session_id, all_users), search, explain=explain
+        )
+
+    async def similar(
+        self,
+        id: UUID | str,  # noqa: A002 - the field's name everywhere
+        *,
+        limit: int = 10,
+        filters: MemoryFilter | Mapping[str, Any] | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        explain: bool = False,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        session_id: str | None = None,
+        all_users: bool = False,
+    ) -> SearchResults:
+        """Find the memories whose meaning is nearest to that of a memory, without itself.
+
+        Without an embedder those that share most of its keywords. For what is not described here,
+        see `search`.
+
+        Args:
+            id: Which memory.
+            limit: How many at most.
+            filters: As for `search`.
+            since: As for `search`.
+            until: As for `search`.
+            explain: As for `search`.
+            user_id: Whose memories, that of the id included.
+            project_id: Only memories of this project.
+            session_id: Only memories of this session.
+            all_users: Everybody's; not in a view of a user.
+
+        Raises:
+            EntryNotFoundError: If the scope has no such memory; the message names the scope.
+        """
+        scope, entry_id = self._part(user_id, project_id, session_id, all_users), required_uuid(id)
+        entry = (await self._repository.get(scope, [entry_id])).get(entry_id)
+        if entry is None:
+            raise _not_found(entry_id, scope)
+        chosen = KEYWORD if self._repository.embedder is None else SEMANTIC
+        search = _search(entry.content, limit, chosen, filters, since, until)
+        search = msgspec.structs.replace(search, exclude=(entry_id,))
+        return await self._found(scope, search, explain=explain)
+
+    async def recent(
+        self,
+        *,
+        limit: int = 10,
+        filters: MemoryFilter | Mapping[str, Any] | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        session_id: str | None = None,
+        all_users: bool = False,
+    ) -> SearchResults:
+        """Return the newest memories; the score is 1 for the newest and 0 for the oldest in play.
+
+        For the arguments see `search`. Order: creation, newest first, then smallest id.
+        """
+        search = _search(None, limit, NEWEST, filters, since, until)
+        scope = self._part(user_id, project_id, session_id, all_users)
+        return await self._found(scope, search, explain=True)
+
+    async def important(
+        self,
+        *,
+        limit: int = 10,
+        filters: MemoryFilter | Mapping[str, Any] | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        session_id: str | None = None,
+        all_users: bool = False,
+    ) -> SearchResults:
+        """Return the most important memories; the score is the importance.
+
+        For the arguments see `search`. Order: importance, then newest, then smallest id.
+        """
+        search = _search(None, limit, MOST_IMPORTANT, filters, since, until)
+        scope = self._part(user_id, project_id, session_id, all_users)
+        return await self._found(scope, search, explain=True)
 
     async def get(
         self,
@@ -595,13 +762,9 @@ class AsyncScopedMemory(View):
             EmbedderRequiredError: If vectors are wanted of a memory opened with `embedder=None`.
             OSError: If it cannot be written.
         """
-        scope = self._scope.narrowed(user_id, project_id, session_id)
-        if flag("all_users", all_users) and self._scope.names_more_than_agent:
-            raise InvalidArgumentError(
-                f"a view of {self._scope} is not widened to all users; ask the memory itself"
-            )
+        scope = self._part(user_id, project_id, session_id, all_users)
         return await self._repository.export(
-            scope.widened() if all_users else scope,
+            scope,
             target,
             include_forgotten=flag("include_deleted", include_deleted),
             embeddings=embeddings,
@@ -744,13 +907,45 @@ class AsyncMemory(WholeMemory, AsyncScopedMemory):
         await self.close()
 
 
-def _results(found: Sequence[Found]) -> SearchResults:
+def _search(
+    text: str | None,
+    limit: int,
+    ranking: Ranking,
+    filters: MemoryFilter | Mapping[str, Any] | None,
+    since: datetime | str | None,
+    until: datetime | str | None,
+) -> Search:
+    if text is not None and (not isinstance(text, str) or not text.strip()):
+        raise InvalidArgumentError(f"query must be a text that is not empty, got {text!r}")
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
+        raise InvalidArgumentError(f"limit must be an int of at least 0, got {limit!r}")
+    return Search(text=text, limit=limit, ranking=ranking, where=_where(filters, since, until))
+
+
+def _where(
+    filters: MemoryFilter | Mapping[str, Any] | None,
+    since: datetime | str | None,
+    until: datetime | str | None,
+) -> Expression | None:
+    times = {"gte": since, "lt": until}
+    created_at = {name: time for name, time in times.items() if time is not None}
+    parts = [parse_filter({"created_at": created_at})] if created_at else []
+    if filters is not None:
+        parts.append(parse_filter(filters))
+    return All(tuple(parts)) if parts else None
+
+
+def _results(found: Sequence[Found], *, explain: bool) -> SearchResults:
     return SearchResults(
         [
-            SearchHit(entry, score, {"similarity": min(1.0, max(0.0, score))})
-            for entry, score in found
+            SearchHit(hit.entry, hit.score, hit.components if explain else _main(hit.components))
+            for hit in found
         ]
     )
+
+
+def _main(components: Mapping[str, float]) -> dict[str, float]:
+    return {name: components[name] for name in ("similarity", "keyword") if name in components}
 
 
 def _not_found(entry_id: UUID, scope: Scope) -> EntryNotFoundError:

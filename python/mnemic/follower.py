@@ -5,7 +5,6 @@ import threading
 import time
 from contextlib import suppress
 
-from mnemic._core import VectorMap
 from mnemic.embed.checked import CheckedEmbedder
 from mnemic.errors import (
     EmbeddingError,
@@ -35,8 +34,7 @@ class Follower:
     Args:
         store: The truth.
         agent_id: Whose entries are followed.
-        embedder: Gives entries the vectors they lack.
-        now: Microseconds since 1970 in UTC.
+        embedder: Gives entries the vectors they lack; None follows without vectors.
         can_write: Whether such vectors may be stored.
 
     Attributes:
@@ -51,74 +49,58 @@ class Follower:
         self,
         store: Store,
         agent_id: str,
-        embedder: CheckedEmbedder,
+        embedder: CheckedEmbedder | None,
         *,
-        now: int,
         can_write: bool = True,
     ) -> None:
-        self.index = NativeIndex(embedder.dimensions)
+        self._model = None if embedder is None else (embedder.model, embedder.dimensions)
+        self.index = NativeIndex(None if embedder is None else embedder.dimensions)
         self._store = store
         self._agent_id = agent_id
         self._embedder = embedder
         self._can_write = can_write
         self._catching_up = threading.Lock()
-        self._unembedded: set[int] = set()
         self._retry_at: dict[int, float] = {}
         self._check_model()
-        self.catch_up(now)
+        if embedder is not None:  # otherwise memories may never be searched
+            self.catch_up()
 
     async def follow(self) -> None:
         """Take in what was just written; if that fails, the next search does it or says why."""
+        if self.index.seq is None:
+            return
         with suppress(StoreError):
             await computed(self._apply_changes)
 
     async def take_in(self, batch: RowBatch | None) -> None:
         """Take in a change; read it from the store if it does not follow where the index stands."""
-        if batch is None or not self._applied(batch):
+        if batch is None or not self.index.apply(batch):
             await self.follow()
 
-    def catch_up(self, now: int) -> Position:
+    def catch_up(self) -> Position:
         """Bring the index to the store's last change, and embed what lacks a vector.
-
-        Args:
-            now: Microseconds since 1970 in UTC.
 
         Returns:
             Where the store stood before.
         """
         position = drive(self._store.position(self._agent_id))
-        is_current = position.seq == self.index.seq and not self.index.is_ahead_of(now)
-        if not is_current or (self._unembedded and self._texts_to_embed()):
-            self._catch_up(now)
-        return position
-
-    def _catch_up(self, now: int) -> None:
-        if self.index.is_ahead_of(now):
-            with self._catching_up:
-                self._read_since(None)
-        self._apply_changes()
-        if self._texts_to_embed():
-            with self._catching_up:
-                self._embed_missing()
+        if position.seq != self.index.seq:
             self._apply_changes()
+        if self._embedder is not None and self._texts_to_embed():
+            with self._catching_up:
+                self._embed_missing(self._embedder)
+            self._apply_changes()
+        return position
 
     def _check_model(self) -> None:
         known = drive(self._store.embedding_model(self._agent_id))
-        mine = (self._embedder.model, self._embedder.dimensions)
-        if known is not None and known != mine:
+        if None not in (known, self._model) and known != self._model:
+            found, mine = known or ("", 0), self._model or ("", 0)
             raise EmbeddingModelMismatchError(
-                f"agent {self._agent_id!r} has vectors of {known[0]!r} with {known[1]} dimensions, "
+                f"agent {self._agent_id!r} has vectors of {found[0]!r} with {found[1]} dimensions, "
                 f"and the embedder is {mine[0]!r} with {mine[1]}; open the file with the embedder "
                 "it was made with, or store the memories in a new file"
             )
-
-    def _applied(self, batch: RowBatch, loaded: VectorMap | None = None) -> bool:
-        if not self.index.apply(batch, loaded):
-            return False
-        if self._unembedded:
-            self._unembedded.difference_update(batch.gone, [facts.row for facts in batch.facts])
-        self._unembedded.update(batch.unembedded)
-        return True
 
     def _apply_changes(self) -> None:
         if self._is_current():
@@ -130,23 +112,22 @@ class Follower:
                     return
 
     def _read_since(self, seq: int | None) -> bool:
-        model, dimensions = self._embedder.model, self._embedder.dimensions
         with self.index.loader() as loader:
-            reading = self._store.rows_since(self._agent_id, model, dimensions, seq, loader.take)
-            return self._applied(drive(reading), loader.loaded())
+            reading = self._store.rows_since(self._agent_id, self._model, seq, loader)
+            return self.index.apply(drive(reading), loader)
 
     def _is_current(self) -> bool:
         return drive(self._store.position(self._agent_id)).seq == self.index.seq
 
     def _texts_to_embed(self) -> list[int]:
         """Return the rows that lack a vector, without those that could not be embedded lately."""
-        if not self._unembedded or not self._can_write:
+        waiting = self.index.unembedded() if self._can_write else []
+        if not waiting:
             return []
         now = time.monotonic()
-        rows = list(self._unembedded)  # at once: other threads add to it meanwhile
-        return sorted(row for row in rows if self._retry_at.get(row, now) <= now)
+        return [row for row in waiting if self._retry_at.get(row, now) <= now]
 
-    def _embed_missing(self) -> None:
+    def _embed_missing(self, embedder: CheckedEmbedder) -> None:
         """Embed what was stored while no embedder was at hand, or while it failed (C172).
 
         Texts that fail together are tried apart, so that one does not keep the others out; where
@@ -157,7 +138,7 @@ class Follower:
         while waiting and failures < MOST_FAILURES:
             some, waiting = waiting[:size], waiting[size:]
             try:
-                self._embed_rows(some)
+                self._embed_rows(embedder, some)
                 size, failures = min(EMBEDDED_AT_ONCE, 4 * size), 0
             except EmbeddingError as error:
                 if len(some) > 1:
@@ -174,11 +155,9 @@ class Follower:
                 _log.warning("Vectors of agent %s cannot be stored: %s", self._agent_id, error)
                 return
 
-    def _embed_rows(self, rows: list[int]) -> None:
+    def _embed_rows(self, embedder: CheckedEmbedder, rows: list[int]) -> None:
         contents = drive(self._store.contents(self._agent_id, rows))
-        vectors = self._embedder.embed(list(contents.values()))
-        model = self._embedder.model
-        drive(self._store.add_embeddings(self._agent_id, model, contents, vectors))
-        self._unembedded.difference_update(rows)
+        vectors = embedder.embed(list(contents.values()))
+        drive(self._store.add_embeddings(self._agent_id, embedder.model, contents, vectors))
         for row in rows:
             self._retry_at.pop(row, None)

@@ -10,6 +10,7 @@ from mnemic.errors import InvalidArgumentError, InvalidEntryError
 from mnemic.events import Events
 from mnemic.licensing import License
 from mnemic.model import (
+    SEMANTIC,
     Deleted,
     ImportResult,
     LinkType,
@@ -26,6 +27,7 @@ from mnemic.model import (
     OnDuplicate,
     OnEmbedError,
     Scope,
+    Search,
 )
 from mnemic.model.checks import items
 from mnemic.model.new_entry import checked_key, checked_record
@@ -263,7 +265,10 @@ class LongTermMemory:
         if isinstance(least, bool) or not isinstance(least, int | float) or not 0 <= least <= 1:
             raise InvalidArgumentError(f"min_similarity must be from 0 to 1, got {least!r}")
         scope = self._scope(user_id, all_users=all_users)
-        found = await self._repository.nearest(scope, query, limit, min_similarity=least)
+        if not isinstance(query, str) or not query.strip():
+            raise InvalidArgumentError(f"query must be a text that is not empty, got {query!r}")
+        search = Search(text=query, limit=limit, ranking=SEMANTIC, min_similarity=least)
+        found = await self._repository.search(scope, search)
         return [
             MemorySearchResult(hit.entry, min(1.0, max(0.0, hit.score)), rank)
             for rank, hit in enumerate(found, start=1)

@@ -24,6 +24,7 @@ from mnemic.errors import (
 )
 from mnemic.events import Events
 from mnemic.follower import Follower
+from mnemic.index import Wanted
 from mnemic.licensing import LONG_TERM, SEMANTIC_RETRIEVAL, License, LicenseTier, Quota
 from mnemic.model import (
     Deleted,
@@ -39,6 +40,7 @@ from mnemic.model import (
     OnDuplicate,
     OnEmbedError,
     Scope,
+    Search,
     UuidFactory,
     parse_filter,
 )
@@ -92,10 +94,11 @@ class Options(TypedDict, total=False):
 
 
 class Found(NamedTuple):
-    """A memory that was ranked, and its cosine with the query in float64."""
+    """A memory that was ranked, its score in float64, and the parts of it."""
 
     entry: MemoryEntry
     score: float
+    components: dict[str, float]
 
 
 class _Added(NamedTuple):
@@ -152,7 +155,10 @@ class Repository:
         self.path = self._store.path
         self._cache = EntryCache(self._store, agent_id)
         try:
-            self._follower = self._followed()
+            can_write = not self._is_read_only
+            self._follower = Follower(
+                self._store, self.agent_id, self._embedder, can_write=can_write
+            )
         except BaseException:
             drive(self.close())
             raise
@@ -213,22 +219,23 @@ class Repository:
             await self._teller.retrieved(entry)
         return found
 
-    async def nearest(
-        self, scope: Scope, query: str, limit: int, *, min_similarity: float | None = None
-    ) -> list[Found]:
-        """Return the memories of a scope that are nearest to a query, best first.
+    async def search(self, scope: Scope, search: Search) -> list[Found]:
+        """Return the best memories of a scope, best first.
 
         Args:
             scope: Where to look.
-            query: What to look for.
-            limit: How many at most.
-            min_similarity: The least cosine, where negative ones count as 0; None is no floor.
+            search: What to look for, and by what to rank.
         """
         begun = time.perf_counter()
-        found = await self._nearest(scope, query, limit)
-        if min_similarity is not None:
-            found = [hit for hit in found if max(0.0, hit.score) >= min_similarity]
-        await self._teller.searched(query, len(found), (time.perf_counter() - begun) * 1000)
+        self._check_license()
+        if search.ranking.similarity > 0:
+            message = "Semantic search requires Teams tier or higher"
+            self.license.require(SEMANTIC_RETRIEVAL, message)
+            self._check_embedder()
+        # All in one piece of work: each change to another thread takes as long as a short search.
+        found = await computed(lambda: self._searched(scope, search)) if search.limit else []
+        milliseconds = (time.perf_counter() - begun) * 1000
+        await self._teller.searched(search.text or "", len(found), milliseconds)
         return found
 
     async def matching(
@@ -299,7 +306,7 @@ class Repository:
             now=now,
             quota=self.license.quota,
         )
-        await self._follow()
+        await self._follower.follow()
         if entry is not None:
             await self._teller.updated(entry, content_changed=update.content is not None)
             await self._warn_of_quota()
@@ -313,7 +320,7 @@ class Repository:
             is_new = bool(await self._store.delete(scope, entry_id)) or None
         else:
             is_new = await self._store.forget(scope, entry_id, self.now())
-        await self._follow()
+        await self._follower.follow()
         if is_new:
             await self._teller.forgotten(entry_id, permanent=permanent)
         return await self._erased(int(is_new is not None), permanent=permanent)
@@ -325,7 +332,7 @@ class Repository:
             ids = await self._store.delete_all(scope)
         else:
             ids = await self._store.forget_all(scope, self.now())
-        await self._follow()
+        await self._follower.follow()
         await self._teller.emptied(scope, ids, permanent=permanent)
         return await self._erased(len(ids), permanent=permanent)
 
@@ -334,14 +341,14 @@ class Repository:
         self._check_license()
         now = self.now()
         restored = await self._store.restore(scope, entry_id, oldest=now - RETENTION, now=now)
-        await self._follow()
+        await self._follower.follow()
         return restored
 
     async def purge(self) -> Deleted:
         """Delete for good what was forgotten or expired too long ago; return how many."""
         self._check_license()
         ids = await self._store.purge(self.agent_id, self.now() - RETENTION)
-        await self._follow()
+        await self._follower.follow()
         await self._teller.purged(ids)
         return await self._erased(len(ids), permanent=True)
 
@@ -361,7 +368,7 @@ class Repository:
         self._check_license()
         wanted = MemoryLink(from_id, to_id, _own_type(kind), strength, self.now())
         written = await self._store.link(scope, wanted, now=wanted.created_at)
-        await self._follow()
+        await self._follower.follow()
         return written
 
     async def unlink(
@@ -371,7 +378,7 @@ class Repository:
         self._check_license()
         own_type = None if kind is None else _own_type(kind)
         deleted = await self._store.unlink(scope, from_id, to_id, own_type)
-        await self._follow()
+        await self._follower.follow()
         return deleted
 
     async def links(
@@ -467,58 +474,51 @@ class Repository:
         """Return a count of deleted memories, and whether their bytes are gone (C175)."""
         return Deleted(count, erased=permanent and count > 0 and await self._store.erase())
 
-    def _followed(self) -> Follower | None:
+    def _check_embedder(self) -> None:
         if self._embedder is None:
-            return None
-        now = to_microseconds(self.now())
-        can_write = not self._is_read_only
-        return Follower(self._store, self.agent_id, self._embedder, now=now, can_write=can_write)
-
-    async def _follow(self) -> None:
-        if self._follower is not None:
-            await self._follower.follow()
-
-    async def _nearest(self, scope: Scope, query: str, limit: int) -> list[Found]:
-        self._check_license()
-        self.license.require(SEMANTIC_RETRIEVAL, "Semantic search requires Teams tier or higher")
-        if not isinstance(query, str) or not query.strip():
-            raise InvalidArgumentError(f"query must be a text that is not empty, got {query!r}")
-        embedder, follower = self._embedder, self._follower
-        if embedder is None or follower is None:
             raise EmbedderRequiredError(
                 "this memory was opened with embedder=None, and searching by meaning needs one; "
-                "open it with an embedder, or read by id"
+                "open it with an embedder, or search by keywords"
             )
-        if limit == 0:
-            return []
-        # All in one piece of work: each change to another thread takes as long as a short search.
-        return await computed(lambda: self._searched(embedder, follower, query, scope, limit))
 
-    def _searched(
-        self,
-        embedder: CheckedEmbedder,
-        follower: Follower,
-        query: str,
-        scope: Scope,
-        limit: int,
-    ) -> list[Found]:
-        vector = embedder.embed([query])[0]
+    def _searched(self, scope: Scope, search: Search) -> list[Found]:
+        position = self._follower.catch_up()
         now = self.now()
         moment = to_microseconds(now)
-        if follower.index.is_ahead_of(moment):
-            now = self.now()  # another thread's search read the clock later and was faster
-            moment = to_microseconds(now)
-        position = follower.catch_up(moment)
-        wanted = limit
+        wanted = self._wanted(scope, search, moment)
+        limit = search.limit
         while True:
-            ranked = follower.index.search(vector, scope, wanted, moment)
-            rows = {entry_id: row for row, entry_id, _ in ranked}
+            ranked = self._follower.index.rank(wanted).ranked
+            rows = {hit.id: hit.row for hit in ranked}
             entries = self._cache.get_rows(scope, rows, now, position)
-            if len(entries) >= limit or len(ranked) < wanted:
-                found = [Found(entries[key], score) for _, key, score in ranked if key in entries]
+            if len(entries) >= limit or len(ranked) < wanted.limit:
+                found = [
+                    Found(entries[hit.id], hit.score, hit.components)
+                    for hit in ranked
+                    if hit.id in entries
+                ]
                 return found[:limit]
             # Some were deleted between the ranking and the reading: look further down.
-            wanted = 2 * wanted + 8
+            wanted = msgspec.structs.replace(wanted, limit=2 * wanted.limit + 8)
+
+    def _wanted(self, scope: Scope, search: Search, now: int) -> Wanted:
+        ranking, vectors = search.ranking, None
+        if ranking.similarity > 0 and search.text is not None and self._embedder is not None:
+            text = search.text
+            if ranking.leaves_names_out:
+                text = self._follower.index.without_names(text, scope, now)
+            vectors = self._embedder.embed([text])
+        return Wanted(
+            scope=scope,
+            now=now,
+            limit=search.limit,
+            ranking=ranking,
+            text=search.text,
+            vectors=vectors,
+            where=search.where,
+            exclude=[entry_id.bytes for entry_id in search.exclude],
+            min_similarity=search.min_similarity,
+        )
 
     async def _added(
         self,
@@ -546,8 +546,7 @@ class Repository:
         except MnemicError as error:
             self._teller.failed_to_store(error)
             raise
-        if self._follower is not None:
-            await self._follower.take_in(stored.batch)
+        await self._follower.take_in(stored.batch)
         self._teller.store_took(started)
         fresh = [new.entry for new, is_new in zip(embedded, stored.is_new, strict=True) if is_new]
         bare = {new.entry.id for new in entries if new.entry.embedding is None}

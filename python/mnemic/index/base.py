@@ -1,13 +1,47 @@
 """The contract of every index."""
 
+from collections.abc import Collection
 from typing import NamedTuple, Protocol
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemic._core import VectorMap
 from mnemic.index.loading import Loader
-from mnemic.model import RowBatch, Scope
+from mnemic.model import Expression, Ranking, RowBatch, Scope
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """What to rank, and by what.
+
+    Attributes:
+        scope: Agent and user are walls, project and session filters.
+        now: Microseconds since 1970 in UTC; what expired before is out.
+        limit: How many at most.
+        ranking: What a score is made of.
+        text: What keywords, dates and speakers are looked for; None is no query.
+        vectors: float32, shape (m, dim): the query, of several vectors the nearest counts; None
+            where similarity has no share.
+        context: float32, shape (dim,): what memories near to are raised, or None.
+        where: Only rows that match.
+        exclude: Not these, by the 16 bytes of their UUIDs.
+        min_similarity: The least cosine, where negative ones count as 0; None is no floor.
+        min_score: The least score; None is no floor.
+        with_total: Whether to count all that match.
+    """
+
+    scope: Scope
+    now: int
+    limit: int
+    ranking: Ranking
+    text: str | None = None
+    vectors: NDArray[np.float32] | None = None
+    context: NDArray[np.float32] | None = None
+    where: Expression | None = None
+    exclude: Collection[bytes] = ()
+    min_similarity: float | None = None
+    min_score: float | None = None
+    with_total: bool = False
 
 
 class Ranked(NamedTuple):
@@ -16,12 +50,26 @@ class Ranked(NamedTuple):
     Attributes:
         row: The store's integer.
         id: The UUID's 16 bytes.
-        score: Cosine of query and row, in float64; what the order is by.
+        score: What the order is by, in float64.
+        components: The named parts of the score that are in play.
     """
 
     row: int
     id: bytes
     score: float
+    components: dict[str, float]
+
+
+class Answer(NamedTuple):
+    """What was found.
+
+    Attributes:
+        ranked: Best first.
+        total: How many match; None unless it was asked for.
+    """
+
+    ranked: list[Ranked]
+    total: int | None
 
 
 class Index(Protocol):
@@ -33,45 +81,34 @@ class Index(Protocol):
         ...
 
     def loader(self) -> Loader:
-        """Return what takes the vectors of a whole batch while they are read."""
+        """Return what takes a whole batch while it is read."""
         ...
 
-    def apply(self, batch: RowBatch, loaded: VectorMap | None = None) -> bool:
+    def apply(self, batch: RowBatch, loader: Loader | None = None) -> bool:
         """Take in a batch of changes; return False if it does not follow where the index stands.
 
         Args:
             batch: The changes.
-            loaded: The vectors of a whole batch, if its `loader` took them.
+            loader: What took it, if the batch is everything.
         """
         ...
 
-    def is_ahead_of(self, now: int) -> bool:
-        """Return whether rows were dropped as expired that have not: the clock went back.
-
-        Then it must be loaded anew.
-        """
+    def unembedded(self) -> list[int]:
+        """Return the rows that lack a vector, ascending."""
         ...
 
-    def search(
-        self, query: NDArray[np.float32], scope: Scope, limit: int, now: int
-    ) -> list[Ranked]:
-        """Return the best rows of a scope that have not expired.
+    def rank(self, wanted: Wanted) -> Answer:
+        """Return the best rows of a scope.
 
         Order: score, then newest, then smallest UUID (C164). The answer of a smaller limit is
         always the head of the answer of a larger one (C193).
-
-        Args:
-            query: Shape (dim,).
-            scope: Agent and user are walls, project and session filters.
-            limit: At least 1.
-            now: Microseconds since 1970 in UTC. What expired in an earlier call is dropped for
-                good; see `is_ahead_of`.
-
-        Returns:
-            min(limit, rows in scope) rows, best first.
         """
         ...
 
+    def without_names(self, text: str, scope: Scope, now: int) -> str:
+        """Return a text without the names of those who speak in a scope's memories."""
+        ...
+
     def __len__(self) -> int:
-        """Return the number of rows."""
+        """Return the number of rows, expired ones too."""
         ...

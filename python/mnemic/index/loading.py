@@ -1,46 +1,51 @@
-"""Builds a map of vectors while they are still being read."""
+"""Builds an index while its rows are still being read."""
 
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemic._core import VectorMap
+from mnemic._core import MemoryIndex
+from mnemic.model import Record
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
+_NOTHING = np.empty(0, dtype=np.int64)
+
 
 class Loader:
-    """Takes vectors in parts and puts them into a new map, in a thread of its own.
+    """Takes rows in parts and puts them into a new index, in a thread of its own.
 
     At most two parts exist at a time, so a large memory is never held twice.
 
     Args:
-        dim: Dimension of the vectors.
+        made: Makes an empty index.
     """
 
-    def __init__(self, dim: int) -> None:
-        self._dim = dim
-        self._vectors: VectorMap | None = None
+    def __init__(self, made: Callable[[], MemoryIndex]) -> None:
+        self._made = made
+        self._index: MemoryIndex | None = None
         self._thread: ThreadPoolExecutor | None = None
         self._part: Future[Any] | None = None
 
-    def take(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
-        """Put rows, shape (n,), and their vectors, shape (n, dim), into the map, soon."""
-        if self._vectors is None or self._thread is None:
-            from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - often not needed
+    def take_records(self, records: list[Record]) -> None:
+        """Put living rows into the index, soon."""
+        index = self._started()
+        self._submit(lambda: index.apply(records, _NOTHING, None, ()))
 
-            self._vectors = VectorMap(self._dim, metric="cosine")
-            self._thread = ThreadPoolExecutor(1, "mnemic-loader")
-        self._finish_part()
-        self._part = self._thread.submit(self._vectors.upsert, rows, vectors)
+    def take_vectors(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
+        """Put vectors, shape (n, dim), of rows, shape (n,), into the index, soon."""
+        index = self._started()
+        self._submit(lambda: index.apply([], rows, vectors, ()))
 
-    def loaded(self) -> VectorMap | None:
-        """Return the map with all that was taken, or None if nothing was."""
+    def loaded(self) -> MemoryIndex:
+        """Return the index with all that was taken."""
+        index = self._started()
         self._finish_part()
-        return self._vectors
+        return index
 
     def __enter__(self) -> Self:
         return self
@@ -53,6 +58,19 @@ class Loader:
     ) -> None:
         if self._thread is not None:
             self._thread.shutdown()
+
+    def _started(self) -> MemoryIndex:
+        if self._index is None:
+            self._index = self._made()
+        return self._index
+
+    def _submit(self, work: Callable[[], object]) -> None:
+        if self._thread is None:
+            from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - often not needed
+
+            self._thread = ThreadPoolExecutor(1, "mnemic-loader")
+        self._finish_part()
+        self._part = self._thread.submit(work)
 
     def _finish_part(self) -> None:
         part, self._part = self._part, None

@@ -16,6 +16,26 @@ from mnemic.model.filter import (
 from mnemic.model.ids import UuidFactory
 from mnemic.model.link import LinkType, MemoryLink
 from mnemic.model.new_entry import NewEntry, OnDuplicate, OnEmbedError
+from mnemic.model.ranking import (
+    BY_SEARCH_TYPE,
+    HYBRID,
+    KEYWORD,
+    MOST_IMPORTANT,
+    NEWEST,
+    RECALL,
+    SEARCH_TYPES,
+    SEMANTIC,
+    WEIGHTED_RELEVANCE,
+    KeywordFields,
+    Ranking,
+    Recency,
+    RecencyCurve,
+    Salience,
+    Search,
+    SearchType,
+    SessionTerms,
+    Weights,
+)
 from mnemic.model.results import (
     Deleted,
     ImportResult,
@@ -26,17 +46,27 @@ from mnemic.model.results import (
     SearchResults,
     TagUsage,
 )
-from mnemic.model.rows import RowBatch, RowFacts
+from mnemic.model.rows import Record, RowBatch
 from mnemic.model.scope import Scope
 from mnemic.model.update import MemoryEntryUpdate
 
 __all__ = [
+    "BY_SEARCH_TYPE",
+    "HYBRID",
+    "KEYWORD",
+    "MOST_IMPORTANT",
+    "NEWEST",
+    "RECALL",
+    "SEARCH_TYPES",
+    "SEMANTIC",
+    "WEIGHTED_RELEVANCE",
     "All",
     "AnyOf",
     "Deleted",
     "Expression",
     "Field",
     "ImportResult",
+    "KeywordFields",
     "LinkType",
     "LongTermMemoryStats",
     "MemoryEntry",
@@ -53,13 +83,21 @@ __all__ = [
     "OnDuplicate",
     "OnEmbedError",
     "Op",
+    "Ranking",
+    "Recency",
+    "RecencyCurve",
+    "Record",
     "RowBatch",
-    "RowFacts",
+    "Salience",
     "Scope",
+    "Search",
     "SearchHit",
     "SearchResults",
+    "SearchType",
+    "SessionTerms",
     "TagUsage",
     "Test",
     "UuidFactory",
+    "Weights",
     "parse_filter",
 ]

@@ -19,6 +19,7 @@ from mnemic.model import (
     MemoryLink,
     NewEntry,
     OnDuplicate,
+    Record,
     RowBatch,
     Scope,
 )
@@ -27,8 +28,20 @@ Direction: TypeAlias = Literal["both", "out", "in"]
 """Links from an entry, to it, or either."""
 
 
-Take: TypeAlias = Callable[[NDArray[np.int64], NDArray[np.float32]], object]
-"""Takes rows, shape (n,), and their vectors, shape (n, dim)."""
+Model: TypeAlias = tuple[str, int]
+"""Name and dimension of an embedding model."""
+
+
+class Taker(Protocol):
+    """Takes everything an agent has in parts, while the next are read: first all its records."""
+
+    def take_records(self, records: list[Record]) -> None:
+        """Take living rows."""
+        ...
+
+    def take_vectors(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
+        """Take vectors, shape (n, dim), of rows, shape (n,), whose records were taken."""
+        ...
 
 
 class Position(NamedTuple):
@@ -365,7 +378,7 @@ class Store(Protocol):
         ...
 
     async def rows_since(
-        self, agent_id: str, model: str, dim: int, seq: int | None, take: Take | None = None
+        self, agent_id: str, model: Model | None, seq: int | None, taker: Taker | None = None
     ) -> RowBatch:
         """Return what an index needs to step from change `seq` to now.
 
@@ -374,11 +387,9 @@ class Store(Protocol):
 
         Args:
             agent_id: Whose rows.
-            model: Name of the model whose vectors are wanted.
-            dim: Their dimension.
+            model: The model whose vectors are wanted; None wants none.
             seq: Where the index stands.
-            take: If everything is returned, takes its vectors in parts, while the next are read;
-                those of the batch are empty then.
+            taker: If everything is returned, takes it in parts; the batch is empty then.
 
         Raises:
             EmbeddingModelMismatchError: If the agent's vectors come from another model.

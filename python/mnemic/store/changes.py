@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import apsw
 import numpy as np
@@ -14,13 +14,10 @@ from mnemic.errors import (
     StoreCorruptError,
 )
 from mnemic.licensing import Quota
-from mnemic.model import RowBatch, RowFacts
-from mnemic.store.base import Position, Take
-from mnemic.store.records import DAMAGED
-from mnemic.store.sql import BY_ROW, Columns, fetched, run_all
-
-Model: TypeAlias = tuple[str, int]
-"""Name and dimension of an embedding model."""
+from mnemic.model import Record, RowBatch
+from mnemic.store.base import Model, Position, Taker
+from mnemic.store.records import COLUMNS, DAMAGED
+from mnemic.store.sql import BY_ROW, fetched, run_all
 
 
 class Change(NamedTuple):
@@ -58,11 +55,11 @@ _BEGIN = (
 )
 _ADVANCED = "SELECT seq, used_bytes, model, dimensions FROM agent_memory_agents WHERE agent_id = ?"
 # Expired rows are among them: whoever follows knows when they end.
-_FACTS = "e.row, e.user_id, e.project_id, e.session_id, e.created_at, e.id, e.expires_at"
+_RECORD = ", ".join(f"e.{name}" for name in ("row", *COLUMNS.split(", ")))
 _INDEXED = "e.agent_id = ? AND e.forgotten_at IS NULL AND e.status = 0"
 # The index is named, because the planner would sort all rows.
-_ALL_FACTS = (
-    f"SELECT {_FACTS} FROM agent_memory_entries AS e INDEXED BY agent_memory_entries_by_agent "
+_ALL_RECORDS = (
+    f"SELECT {_RECORD} FROM agent_memory_entries AS e INDEXED BY agent_memory_entries_by_agent "
     f"WHERE {_INDEXED} ORDER BY e.row"
 )
 # Reading all vectors in the order they lie takes a quarter of the time that looking up each takes.
@@ -79,7 +76,7 @@ _OWN_VECTORS = (
 _TOUCHED = "SELECT entry_row FROM agent_memory_changes WHERE agent_id = ? AND seq > ?"
 # Named, because the planner would read all rows of an agent to find a few.
 _TOUCHED_INDEXED = (
-    f"SELECT {_FACTS}, v.embedding FROM agent_memory_entries AS e {BY_ROW} "
+    f"SELECT {_RECORD}, v.embedding FROM agent_memory_entries AS e {BY_ROW} "
     "LEFT JOIN agent_memory_embeddings AS v "
     "ON v.entry_row = e.row AND v.model = ? AND v.part = 0 "
     f"WHERE {_INDEXED} AND e.row IN ({_TOUCHED})"
@@ -117,38 +114,68 @@ def embedding_model(connection: apsw.Connection, agent_id: str) -> Model | None:
 def rows_since(
     connection: apsw.Connection,
     agent_id: str,
-    model: Model,
+    model: Model | None,
     since: int | None,
-    take: Take | None = None,
+    taker: Taker | None = None,
 ) -> RowBatch:
     """Return what changed after `since`, or everything if that cannot be told."""
     agent = fetched(connection, _AGENT, (agent_id,))
     last, pruned, *known = agent[0] if agent else (0, 0, None, None)
-    _check_model(agent_id, known, model)
+    if model is not None:
+        _check_model(agent_id, known, model)
     if since is None or not pruned <= since <= last:
-        return _everything(connection, agent_id, model, last, take)
+        return _everything(connection, agent_id, model, last, taker or _Kept())
     touched = {row for (row,) in fetched(connection, _TOUCHED, (agent_id, since))}
-    living = fetched(connection, _TOUCHED_INDEXED, (model[0], agent_id, agent_id, since))
-    return _batch(since, last, living, touched, model[1])
+    name, dim = model or (None, 0)
+    living = fetched(connection, _TOUCHED_INDEXED, (name, agent_id, agent_id, since))
+    embedded = [columns for columns in living if columns[-1] is not None]
+    return RowBatch(
+        since=since,
+        seq=last,
+        records=[columns[:-1] for columns in living],
+        embedded=np.array([columns[0] for columns in embedded], dtype=np.int64),
+        vectors=_vectors([columns[-1] for columns in embedded], dim),
+        gone=sorted(touched.difference(columns[0] for columns in living)),
+    )
+
+
+class _Kept:
+    """Takes everything and keeps it."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.rows: list[NDArray[np.int64]] = []
+        self.vectors: list[NDArray[np.float32]] = []
+
+    def take_records(self, records: list[Record]) -> None:
+        self.records += records
+
+    def take_vectors(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
+        self.rows.append(rows)
+        self.vectors.append(vectors)
 
 
 def _everything(
-    connection: apsw.Connection, agent_id: str, model: Model, seq: int, take: Take | None
+    connection: apsw.Connection, agent_id: str, model: Model | None, seq: int, taker: Taker
 ) -> RowBatch:
-    facts = {
-        columns[0]: RowFacts(*columns) for columns in fetched(connection, _ALL_FACTS, (agent_id,))
-    }
-    embedded: list[NDArray[np.int64]] = []
-    vectors: list[NDArray[np.float32]] = []
-    for rows, part in _parts(connection, agent_id, model, facts.keys()):
-        embedded.append(rows)
-        if take is None:
-            vectors.append(part)
-        else:
-            take(rows, part)
-    known = [facts.pop(row) for rows in embedded for row in rows.tolist()]
-    empty = np.empty((0, model[1]), dtype=np.float32)
-    return RowBatch(None, seq, known, np.concatenate([empty, *vectors]), [], list(facts))
+    wanted: set[int] = set()
+    found = connection.execute(_ALL_RECORDS, (agent_id,))
+    while records := list(islice(found, _PART)):
+        wanted.update(record[0] for record in records)
+        taker.take_records(records)
+    for rows, part in () if model is None else _parts(connection, agent_id, model, wanted):
+        taker.take_vectors(rows, part)
+    kept = taker if isinstance(taker, _Kept) else _Kept()
+    return RowBatch(
+        since=None,
+        seq=seq,
+        records=kept.records,
+        embedded=np.concatenate([np.empty(0, dtype=np.int64), *kept.rows]),
+        vectors=np.concatenate(
+            [np.empty((0, model[1] if model else 0), np.float32), *kept.vectors]
+        ),
+        gone=[],
+    )
 
 
 def _parts(
@@ -164,18 +191,6 @@ def _parts(
         for at, (_, blob) in enumerate(part):
             vectors[at] = _vector(blob, model[1])
         yield np.array([row for row, _ in part], dtype=np.int64), vectors
-
-
-def _batch(since: int, seq: int, living: list[Columns], touched: set[int], dim: int) -> RowBatch:
-    embedded = [columns for columns in living if columns[-1] is not None]
-    return RowBatch(
-        since=since,
-        seq=seq,
-        facts=[RowFacts(*columns[:-1]) for columns in embedded],
-        vectors=_vectors([columns[-1] for columns in embedded], dim),
-        gone=sorted(touched.difference(columns[0] for columns in living)),
-        unembedded=[columns[0] for columns in living if columns[-1] is None],
-    )
 
 
 def _vectors(blobs: list[bytes], dim: int) -> NDArray[np.float32]:

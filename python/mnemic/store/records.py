@@ -4,7 +4,7 @@ import copy
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import compress
-from operator import itemgetter, ne
+from operator import ne
 from typing import Any
 from uuid import UUID, SafeUUID
 
@@ -14,7 +14,7 @@ from msgspec.structs import force_setattr
 
 from mnemic._core import fingerprint_digests
 from mnemic.errors import InvalidEntryError, StoreCorruptError
-from mnemic.model import MemoryEntry, MemoryStatus, MemoryType, RowFacts
+from mnemic.model import MemoryEntry, MemoryStatus, MemoryType
 from mnemic.model.checks import MAX_CONTENT_BYTES
 
 DAMAGED = "the file is damaged; keep it, and restore a backup"
@@ -41,13 +41,6 @@ CHANGEABLE = (
 )
 """In the order of `to_changed`."""
 
-
-_facts = itemgetter(
-    *map(
-        COLUMNS.split(", ").index,
-        ("user_id", "project_id", "session_id", "created_at", "id", "expires_at"),
-    )
-)
 
 _OWN = 5
 _UUID_BYTES = 16
@@ -146,11 +139,6 @@ def with_changed(entry: MemoryEntry, changed: MemoryEntry) -> MemoryEntry:
     for field in ("type", "importance", "updated_at", "tags", "metadata", "content"):
         force_setattr(kept, field, getattr(changed, field))
     return kept
-
-
-def facts_of(row: int, columns: Sequence[Any]) -> RowFacts:
-    """Return what an index needs to know of the entry that `to_row` took apart."""
-    return RowFacts(row, *_facts(columns))
 
 
 def from_row(columns: Sequence[Any]) -> MemoryEntry:

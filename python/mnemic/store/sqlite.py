@@ -25,16 +25,16 @@ from mnemic.model import (
     MemoryStatus,
     NewEntry,
     OnDuplicate,
+    Record,
     RowBatch,
-    RowFacts,
     Scope,
 )
 from mnemic.store import changes, forks, links, reads, writes
 from mnemic.store.accesses import PendingAccesses
 from mnemic.store.backup import backup_to
-from mnemic.store.base import Direction, Place, Position, Stored, StoredEntry, Take
+from mnemic.store.base import Direction, Model, Place, Position, Stored, StoredEntry, Taker
 from mnemic.store.connections import Connections, typed
-from mnemic.store.records import facts_of, fingerprints, to_microseconds, to_row
+from mnemic.store.records import fingerprints, to_microseconds, to_row
 from mnemic.store.url import path_of
 from mnemic.store.writer import Writer
 from mnemic.store.writes import Added, Adding, NewRow, Rules
@@ -328,15 +328,15 @@ class SqliteStore:
         return None if touched is None else [UUID(bytes=entry_id) for entry_id in touched]
 
     async def rows_since(
-        self, agent_id: str, model: str, dim: int, seq: int | None, take: Take | None = None
+        self, agent_id: str, model: Model | None, seq: int | None, taker: Taker | None = None
     ) -> RowBatch:
         """Return what an index needs to step from change `seq` to now.
 
-        Everything is returned for None, or if the changes since `seq` are no longer kept; its
-        vectors are taken in parts by `take`, if that is given.
+        Everything is returned for None, or if the changes since `seq` are no longer kept; a taker
+        gets it in parts, if one is given.
         """
         with self._reading() as connection, _one_moment(connection):
-            return changes.rows_since(connection, agent_id, (model, dim), seq, take)
+            return changes.rows_since(connection, agent_id, model, seq, taker)
 
     async def erase(self) -> bool:
         """Remove what was deleted from the file and its log; return whether nothing is left (C175).
@@ -419,21 +419,21 @@ def _batch(added: Added, rows: Sequence[NewRow]) -> RowBatch | None:
     """Return the change as an index takes it in, if each entry was stored and nothing else."""
     if not added.steps or added.steps != sum([outcome.is_new for outcome in added.outcomes]):
         return None
-    facts: list[RowFacts] = []
+    records: list[Record] = []
+    embedded: list[int] = []
     vectors: list[NDArray[np.float32]] = []
-    unembedded: list[int] = []
     for outcome, new in zip(added.outcomes, rows, strict=True):
         entry = new.entry
         is_living = entry.forgotten_at is None and entry.status is MemoryStatus.ACTIVE
         if not outcome.is_new or not is_living:
             continue
-        if entry.embedding is None:
-            unembedded.append(outcome.row)
-        else:
-            facts.append(facts_of(outcome.row, new.columns))
+        records.append((outcome.row, *new.columns))
+        if entry.embedding is not None:
+            embedded.append(outcome.row)
             vectors.append(entry.embedding)
     since = added.seq - added.steps
-    return RowBatch(since, added.seq, facts, _stacked(vectors), [], unembedded)
+    embedded_rows = np.array(embedded, dtype=np.int64)
+    return RowBatch(since, added.seq, records, embedded_rows, _stacked(vectors), [])
 
 
 def _stacked(vectors: list[NDArray[np.float32]]) -> NDArray[np.float32]:

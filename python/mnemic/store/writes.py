@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from mnemic.errors import DuplicateEntryError, EntryNotFoundError
 from mnemic.licensing import Quota
 from mnemic.model import MemoryEntry, MemoryEntryUpdate, OnDuplicate, Scope
-from mnemic.store.changes import Change, Charge, Model, log_changes
+from mnemic.store.base import Model
+from mnemic.store.changes import Change, Charge, log_changes
 from mnemic.store.links import supersede
 from mnemic.store.records import (
     CHANGEABLE,

@@ -1,4 +1,4 @@
-//! `MemoryIndex`: the owner of the rows. One writer at a time prepares the next state beside the
+//! `Index`: the owner of the rows. One writer at a time prepares the next state beside the
 //! published one and swaps it in; readers hold the state they took.
 //!
 //! Vectors are its only part so far; columns, keywords and links join the same snapshot.
@@ -135,11 +135,11 @@ pub(crate) struct Shared {
 }
 
 /// Rows in memory, changed by whole calls.
-pub(crate) struct MemoryIndex {
+pub(crate) struct Index {
     pub(crate) shared: Arc<Shared>,
 }
 
-impl MemoryIndex {
+impl Index {
     pub(crate) fn new(kernel: &'static dyn Kernel, dim: usize) -> Self {
         let shared = Shared {
             kernel,

@@ -11,7 +11,7 @@ use std::time::Duration;
 use parking_lot::MutexGuard;
 
 use crate::compaction::Compaction;
-use crate::index::{MemoryIndex, Shared, VectorRows, Writer};
+use crate::index::{Index, Shared, VectorRows, Writer};
 use crate::row_blocks::LONG_COMPONENTS;
 use crate::segment::SegmentView;
 use crate::sketch::{Basis, Sketch};
@@ -28,7 +28,7 @@ impl Drop for Claim<'_> {
     }
 }
 
-impl MemoryIndex {
+impl Index {
     /// Do what a change made due, or start a thread that does.
     pub(crate) fn keep_up(&self, writer: MutexGuard<'_, Writer>) {
         let compaction = self.shared.compact_inline(&writer);

@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::Prior;
 use crate::count;
-use crate::index::MemoryIndex;
+use crate::index::Index;
 use crate::quant::{MAX_DIM, norm};
 use crate::scan::{self, Scope, Wanted};
 use crate::selection::Selection;
@@ -56,7 +56,7 @@ pub struct VectorMap {
     dim: usize,
     metric: Metric,
     kernel: &'static dyn simd::Kernel,
-    index: MemoryIndex,
+    index: Index,
 }
 
 impl VectorMap {
@@ -70,7 +70,7 @@ impl VectorMap {
             return Err(Error::DimensionOutOfRange { found: dim, most: MAX_DIM });
         }
         let kernel = simd::kernel()?;
-        let index = MemoryIndex::new(kernel, dim);
+        let index = Index::new(kernel, dim);
         Ok(Self { dim, metric, kernel, index })
     }
 

@@ -1,0 +1,239 @@
+"""How memories are ranked: the shares and weights of every part of a score, and named presets."""
+
+import enum
+import math
+from collections.abc import Mapping
+from typing import Any, Literal, Self, TypeAlias, get_args
+from uuid import UUID
+
+import msgspec
+
+from mnemic.errors import InvalidArgumentError
+from mnemic.model.filter import Expression
+
+SearchType: TypeAlias = Literal["hybrid", "semantic", "keyword"]
+SEARCH_TYPES: tuple[str, ...] = get_args(SearchType)
+
+
+class RecencyCurve(enum.Enum):
+    """How age becomes a number from 0 to 1 (C140). What is to come is as new as now."""
+
+    CREATED_LINEAR = "created_linear"
+    """Falls in a straight line from creation to 0 after `days` (365 in document 000)."""
+    CREATED_HALF_LIFE = "created_half_life"
+    """Halves every `days` after creation."""
+    ACCESSED_HALF_LIFE = "accessed_half_life"
+    """Halves every `days` after the last access, or creation (7 in document 002)."""
+    NEWEST_RANK = "newest_rank"
+    """1 for the newest memory in play, 0 for the oldest, even steps between (document 001)."""
+
+
+class Recency(msgspec.Struct, frozen=True):
+    """A curve and its scale in days.
+
+    Raises:
+        InvalidArgumentError: If days is not a positive number.
+    """
+
+    curve: RecencyCurve = RecencyCurve.CREATED_LINEAR
+    days: float = 365.0
+
+    def __post_init__(self) -> None:
+        """Check the scale."""
+        if not (isinstance(self.days, int | float) and 0 < self.days < math.inf):
+            raise InvalidArgumentError(f"days must be a positive number, got {self.days!r}")
+
+
+class Salience(msgspec.Struct, frozen=True):
+    """Weights of what a memory is worth whatever is asked (C060, definitions 2.4).
+
+    Recency halves every 7 days after the last access, frequency is ln(n + 1) / ln(101). Their
+    weighted mean is taken, so the weights need not add up to anything.
+    """
+
+    recency: float = 0.25
+    frequency: float = 0.20
+    importance: float = 0.25
+
+    def __post_init__(self) -> None:
+        """Check the weights."""
+        _check_fractions(self)
+
+
+class KeywordFields(msgspec.Struct, frozen=True):
+    """Shares of the parts of a keyword match; each is from 0 to 1, so the match is too.
+
+    Attributes:
+        words: BM25 over stemmed words.
+        grams: BM25 over words that share runs of four characters with those of the query.
+        pairs: BM25 over pairs of adjacent words.
+        window: Share of each field that is matched in the previous turn of the session and this one
+            together, instead of this one alone.
+    """
+
+    words: float = 1.0
+    grams: float = 0.0
+    pairs: float = 0.0
+    window: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Check the shares."""
+        _check_fractions(self)
+
+
+class SessionTerms(msgspec.Struct, frozen=True):
+    """What the turns of a session, their times and speakers add to a match, as shares of 1.
+
+    They act only where memories carry what they need: a session, a time, a speaker.
+
+    Attributes:
+        previous: Share of the previous turn's match.
+        next: Share of the next turn's.
+        answer: Share of the previous turn's where that turn asks something. Of these three the
+            largest counts.
+        second: Share of the better match of the turns two before and two after.
+        question: Taken from a turn that ends in a question.
+        date: For a memory of the time that the query names, falling with e^(-days / 7).
+        speaker: For a turn of the one speaker that the query names.
+    """
+
+    previous: float = 0.0
+    next: float = 0.0
+    answer: float = 0.0
+    second: float = 0.0
+    question: float = 0.0
+    date: float = 0.0
+    speaker: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Check the shares."""
+        _check_fractions(self)
+
+
+class Weights(msgspec.Struct, frozen=True):
+    """How much each part of a score weighs, from 0 to 1; the score is their weighted mean.
+
+    Attributes:
+        relevance: The match with the query.
+        recency: How new a memory is.
+        importance: Its importance.
+        access: How often it was read: min(1, log10(n + 1) / 3) (C017).
+        salience: What it is worth whatever is asked.
+        context: Its similarity with a context, where one is given.
+
+    Raises:
+        InvalidArgumentError: If one is not a number from 0 to 1, or all are 0 (C014).
+    """
+
+    relevance: float = 1.0
+    recency: float = 0.0
+    importance: float = 0.0
+    access: float = 0.0
+    salience: float = 0.0
+    context: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Check the weights."""
+        _check_fractions(self)
+        if not any(getattr(self, name) for name in self.__struct_fields__):
+            raise InvalidArgumentError("the weights add up to 0; at least one must be above it")
+
+    @classmethod
+    def parse(cls, given: object) -> Self:
+        """Return the weights that a caller gave by name; what is not named weighs nothing."""
+        if isinstance(given, cls):
+            return given
+        if not isinstance(given, Mapping):
+            raise InvalidArgumentError(f"weights must be Weights or a dict, got {given!r}")
+        unknown = [name for name in given if name not in cls.__struct_fields__]
+        if unknown:
+            known = ", ".join(cls.__struct_fields__)
+            raise InvalidArgumentError(f"there is no weight {unknown[0]!r}; there are {known}")
+        return cls(**{"relevance": 0.0, **given})
+
+
+class Ranking(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a score is made of.
+
+    Attributes:
+        similarity: Share of the similarity in a match, the rest is the keywords': 1 is a semantic
+            search, 0 one by keywords.
+        keywords: The parts of a keyword match.
+        session: What sessions add to a match.
+        leaves_names_out: Whether names of speakers are left out of the text that is embedded; a
+            name says more about who spoke than about what was said.
+        weights: Of the match and of what a memory is worth by itself.
+        recency: The curve of age.
+        salience: What salience is made of.
+    """
+
+    similarity: float = 1.0
+    keywords: KeywordFields = KeywordFields()
+    session: SessionTerms = SessionTerms()
+    leaves_names_out: bool = False
+    weights: Weights = Weights()
+    recency: Recency = Recency()
+    salience: Salience = Salience()
+
+    def __post_init__(self) -> None:
+        """Check the share."""
+        _check_fraction("similarity", self.similarity)
+
+
+HYBRID = Ranking(similarity=0.3)
+"""The front door's default, chosen by measurement; see docs/quality.md."""
+
+SEMANTIC = Ranking()
+"""Cosine alone."""
+
+KEYWORD = Ranking(similarity=0.0)
+"""Without vectors; see docs/quality.md."""
+
+NEWEST = Ranking(
+    weights=Weights(relevance=0.0, recency=1.0), recency=Recency(RecencyCurve.NEWEST_RANK)
+)
+"""By creation alone."""
+
+MOST_IMPORTANT = Ranking(weights=Weights(relevance=0.0, importance=1.0))
+"""By importance alone."""
+
+WEIGHTED_RELEVANCE = Ranking(
+    weights=Weights(relevance=0.6, recency=0.2, importance=0.15, access=0.05)
+)
+"""The documented defaults of the retrieval service (document 000, C139)."""
+
+RECALL = Ranking(weights=Weights(relevance=0.6, salience=0.4))
+"""The documented defaults of recall (document 002, C060)."""
+
+BY_SEARCH_TYPE: dict[str, Ranking] = {"hybrid": HYBRID, "semantic": SEMANTIC, "keyword": KEYWORD}
+
+
+class Search(msgspec.Struct, frozen=True, kw_only=True):
+    """What to look for, and by what to rank; checked already.
+
+    Attributes:
+        text: The query; None ranks by what memories are worth by themselves.
+        limit: How many at most.
+        ranking: What a score is made of.
+        where: Only memories that match.
+        exclude: Not these.
+        min_similarity: The least cosine, where negative ones count as 0; None is no floor.
+    """
+
+    text: str | None
+    limit: int
+    ranking: Ranking
+    where: Expression | None = None
+    exclude: tuple[UUID, ...] = ()
+    min_similarity: float | None = None
+
+
+def _check_fractions(struct: msgspec.Struct) -> None:
+    for name in struct.__struct_fields__:
+        _check_fraction(name, getattr(struct, name))
+
+
+def _check_fraction(name: str, given: Any) -> None:
+    is_number = isinstance(given, int | float) and not isinstance(given, bool)
+    if not (is_number and 0 <= given <= 1):
+        raise InvalidArgumentError(f"{name} must be a number from 0 to 1, got {given!r}")

@@ -1,0 +1,162 @@
+//! What a memory is worth by itself: the curves of time, access and importance (C139, C140).
+
+/// Microseconds in a day.
+pub(crate) const DAY: f64 = 86_400e6;
+
+/// Document 000 counts an access score of 1 at 999 accesses (C017).
+const ACCESSES_AT_ONE: f64 = 1000.0;
+
+/// Salience counts a frequency of 1 at 100 accesses (definitions 2.4).
+const FREQUENCY_AT_ONE: f64 = 101.0;
+
+/// How a memory's age becomes a number from 0 to 1, 1 for the newest.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Recency {
+    /// Falls in a straight line from its creation to zero after so many days (R185, C016).
+    CreatedLinear {
+        /// Days until zero.
+        days: f64,
+    },
+    /// Halves every so many days after its creation.
+    CreatedHalfLife {
+        /// Days until a half.
+        days: f64,
+    },
+    /// Halves every so many days after its last access, or its creation if there was none
+    /// (definitions 2.4).
+    AccessedHalfLife {
+        /// Days until a half.
+        days: f64,
+    },
+}
+
+/// Weights of what a memory is worth whatever is asked (C060).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Salience {
+    /// Of the last access, halving in seven days.
+    pub recency: f64,
+    /// Of how often it was read.
+    pub frequency: f64,
+    /// Of its importance.
+    pub importance: f64,
+}
+
+/// Days in which the recency of salience halves.
+const SALIENCE_DAYS: f64 = 7.0;
+
+/// The times and counts of one memory that its worth is derived from, times in microseconds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Facts {
+    pub(crate) created_at: i64,
+    pub(crate) last_accessed_at: Option<i64>,
+    pub(crate) access_count: i64,
+    pub(crate) importance: f64,
+}
+
+impl Recency {
+    pub(crate) fn of(self, facts: &Facts, now: i64) -> f64 {
+        match self {
+            Self::CreatedLinear { days } => (1.0 - age(facts.created_at, now) / days).max(0.0),
+            Self::CreatedHalfLife { days } => halved(age(facts.created_at, now), days),
+            Self::AccessedHalfLife { days } => halved(age_of_access(facts, now), days),
+        }
+    }
+}
+
+impl Salience {
+    /// The weighted mean of recency, frequency and importance, 0 where all weights are.
+    pub(crate) fn of(self, facts: &Facts, now: i64) -> f64 {
+        let total = self.recency + self.frequency + self.importance;
+        if total == 0.0 {
+            return 0.0;
+        }
+        let recency = halved(age_of_access(facts, now), SALIENCE_DAYS);
+        let sum = self.recency * recency
+            + self.frequency * frequency(facts.access_count)
+            + self.importance * facts.importance;
+        sum / total
+    }
+}
+
+/// min(1, log₁₀(n + 1) / 3) (C017).
+pub(crate) fn access(count: i64) -> f64 {
+    logarithmic(count, ACCESSES_AT_ONE)
+}
+
+/// ln(n + 1) / ln(101), at most 1 (definitions 2.4).
+pub(crate) fn frequency(count: i64) -> f64 {
+    logarithmic(count, FREQUENCY_AT_ONE)
+}
+
+fn logarithmic(count: i64, at_one: f64) -> f64 {
+    ((count.max(0) as f64).ln_1p() / at_one.ln()).min(1.0)
+}
+
+fn age_of_access(facts: &Facts, now: i64) -> f64 {
+    age(facts.last_accessed_at.unwrap_or(facts.created_at), now)
+}
+
+/// Days from a moment to now; what is to come is as new as now (C016).
+fn age(moment: i64, now: i64) -> f64 {
+    (now.saturating_sub(moment) as f64 / DAY).max(0.0)
+}
+
+fn halved(age: f64, days: f64) -> f64 {
+    (-age / days).exp2()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(days_old: f64) -> Facts {
+        let created_at = -(days_old * DAY) as i64;
+        Facts { created_at, last_accessed_at: None, access_count: 0, importance: 0.5 }
+    }
+
+    #[test]
+    fn a_line_over_a_year_ends_at_zero_and_starts_at_one() {
+        let curve = Recency::CreatedLinear { days: 365.0 };
+        assert_eq!(curve.of(&facts(0.0), 0), 1.0);
+        assert!((curve.of(&facts(73.0), 0) - 0.8).abs() < 1e-12);
+        assert_eq!(curve.of(&facts(366.0), 0), 0.0);
+        assert_eq!(curve.of(&facts(-30.0), 0), 1.0, "the future is as new as now");
+    }
+
+    #[test]
+    fn a_half_life_halves() {
+        let curve = Recency::CreatedHalfLife { days: 7.0 };
+        assert_eq!(curve.of(&facts(7.0), 0), 0.5);
+        assert_eq!(curve.of(&facts(14.0), 0), 0.25);
+    }
+
+    #[test]
+    fn the_last_access_counts_where_there_was_one() {
+        let curve = Recency::AccessedHalfLife { days: 7.0 };
+        let read = Facts { last_accessed_at: Some(0), ..facts(100.0) };
+        assert_eq!(curve.of(&read, 0), 1.0);
+        assert!(curve.of(&facts(100.0), 0) < 1e-4);
+    }
+
+    #[test]
+    fn accesses_count_by_their_logarithm() {
+        assert_eq!(access(0), 0.0);
+        assert!((access(9) - 1.0 / 3.0).abs() < 1e-12);
+        assert!((access(999) - 1.0).abs() < 1e-12);
+        assert_eq!(access(1_000_000), 1.0);
+        assert_eq!(access(-1), 0.0);
+        assert!((frequency(100) - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn salience_is_a_mean_of_what_has_weight() {
+        let only = |recency, frequency, importance| Salience { recency, frequency, importance };
+        let worn = Facts { access_count: 100, importance: 0.8, ..facts(7.0) };
+        assert_eq!(only(1.0, 0.0, 0.0).of(&worn, 0), 0.5);
+        assert!((only(0.0, 1.0, 0.0).of(&worn, 0) - 1.0).abs() < 1e-12);
+        assert_eq!(only(0.0, 0.0, 2.0).of(&worn, 0), 0.8);
+        let mean = only(0.25, 0.20, 0.25).of(&worn, 0);
+        assert!((mean - (0.125 + 0.2 + 0.2) / 0.7).abs() < 1e-12);
+        assert_eq!(only(0.0, 0.0, 0.0).of(&worn, 0), 0.0);
+    }
+}

@@ -1,0 +1,225 @@
+//! The similarity of every memory in play to a query: bounded at once, exact where it matters.
+
+use std::collections::HashMap;
+
+use crate::index::{Place, VectorRows};
+use crate::probe::{Probe, Stage};
+use crate::quant::{norm, power_of_two_for};
+use crate::row_blocks::LONG_COMPONENTS;
+use crate::segment::{SegmentView, set_bits};
+use crate::simd::{CHUNK, Chunk, Kernel, Limit};
+use crate::slots::SlotSet;
+
+/// Where fewer than one row in this many is in play, rows are looked up one by one.
+const SPARSE_SHARE: usize = 6;
+
+/// Queries of one answer are bounded in one unit; ones this much shorter than the longest would
+/// come near the smallest numbers.
+const LEAST_LENGTH: f64 = 1.0 / 16.0;
+
+/// A vector belongs to a slot, and to one part of a long memory: the part is the upper half.
+pub(crate) const fn vector_id(slot: u32, part: u32) -> i64 {
+    (part as i64) << 32 | slot as i64
+}
+
+const fn slot_of(id: i64) -> u32 {
+    id as u32
+}
+
+/// Queries of one answer; a memory is as similar as the nearest of its parts to the nearest query.
+pub(crate) struct Similarity<'a> {
+    kernel: &'static dyn Kernel,
+    vectors: &'a VectorRows,
+    /// Most parts of any memory.
+    parts: u32,
+    probes: Vec<Probe>,
+    is_long: bool,
+    /// Whether the queries suit bounds; otherwise every row is scored.
+    is_boundable: bool,
+}
+
+impl<'a> Similarity<'a> {
+    /// Prepare queries of `dim` components each, one after the other, for rows of which `in_play`
+    /// are in play.
+    pub(crate) fn new(
+        kernel: &'static dyn Kernel,
+        vectors: &'a VectorRows,
+        parts: u32,
+        queries: &[f32],
+        dim: usize,
+        in_play: usize,
+    ) -> Self {
+        let queries: Vec<&[f32]> = queries.chunks_exact(dim).collect();
+        let lengths: Vec<f64> = queries.iter().map(|query| norm(query)).collect();
+        let power = power_of_two_for(lengths.iter().copied().fold(0.0, f64::max));
+        let is_near = |length: &f64| queries.len() == 1 || length * power >= LEAST_LENGTH;
+        let is_boundable = lengths.iter().all(is_near);
+        let is_sparse = is_sparse(in_play, vectors.places.len());
+        let is_long = !is_sparse && vectors.places.len() * dim >= LONG_COMPONENTS;
+        let prepare = |query: &&[f32]| match (is_boundable, is_long) {
+            (false, _) => Probe::for_scores(query),
+            (true, false) => Probe::new(kernel, query, power),
+            (true, true) => Probe::for_long_scan(kernel, query, power, vectors.basis.as_deref()),
+        };
+        let probes = queries.iter().map(prepare).collect();
+        Self { kernel, vectors, parts, probes, is_long, is_boundable }
+    }
+
+    /// An upper bound for each memory in play; minus infinity for one without a vector.
+    pub(crate) fn uppers(&self, in_play: &SlotSet) -> Vec<f32> {
+        let mut uppers = vec![f32::NEG_INFINITY; in_play.len()];
+        if is_sparse(in_play.len(), self.vectors.places.len()) {
+            self.look_up(in_play, &mut uppers);
+        } else {
+            self.scan(in_play, &mut uppers);
+        }
+        uppers
+    }
+
+    /// A closer upper bound of one memory's similarity.
+    pub(crate) fn upper(&self, slot: u32) -> f64 {
+        if !self.is_boundable {
+            return f64::INFINITY;
+        }
+        self.best(slot, |view, row, probe| {
+            let rows = &view.segment.bytes;
+            let sum = self.kernel.code_sum(rows.row(row), probe.codes());
+            probe.codes().range(rows.bounds()[row], sum).1 / probe.codes().power
+        })
+    }
+
+    /// The similarity of one memory, in float64; minus infinity if it has no vector.
+    pub(crate) fn exact(&self, slot: u32) -> f64 {
+        self.best(slot, |view, row, probe| {
+            // Adding zero turns minus zero into zero, with which it ties.
+            self.kernel.dot(view.segment.vector(row), &probe.query) + 0.0
+        })
+    }
+
+    fn best(&self, slot: u32, of: impl Fn(&SegmentView, usize, &Probe) -> f64) -> f64 {
+        let mut best = f64::NEG_INFINITY;
+        for place in self.places(slot) {
+            let Some(position) = self.vectors.position(place.number()) else { continue };
+            let view = &self.vectors.segments[position];
+            for probe in &self.probes {
+                best = best.max(of(view, place.row(), probe));
+            }
+        }
+        best
+    }
+
+    fn places(&self, slot: u32) -> impl Iterator<Item = Place> {
+        (0..self.parts).filter_map(move |part| self.vectors.places.get(vector_id(slot, part)))
+    }
+
+    fn stage(&self, view: &SegmentView) -> Stage {
+        match (self.is_long, &view.sketch) {
+            (true, Some(_)) => Stage::Sketch,
+            (true, None) => Stage::Nibbles,
+            (false, _) => Stage::Bytes,
+        }
+    }
+
+    fn limit<'b>(&self, view: &SegmentView, probe: &'b Probe) -> Limit<'b> {
+        let stage = self.stage(view);
+        let rows = stage.rows(view);
+        Limit::new(rows.packing, probe.plane(stage), f32::NEG_INFINITY, None)
+    }
+
+    fn unscaled(probe: &Probe, upper: f32) -> f32 {
+        // A power of two: dividing by it loses nothing.
+        upper / probe.codes().power as f32
+    }
+
+    /// Bound the rows of all segments in their order.
+    fn scan(&self, in_play: &SlotSet, uppers: &mut [f32]) {
+        for view in &self.vectors.segments {
+            let ids = view.segment.ids();
+            for (number, (count, live)) in view.live_words().enumerate() {
+                let ids = &ids[number * CHUNK..][..count];
+                let wanted = wanted_of(ids, live, in_play);
+                if wanted != 0 {
+                    self.bound(view, Chunk { number, wanted }, ids, in_play, uppers);
+                }
+            }
+        }
+    }
+
+    fn bound(
+        &self,
+        view: &SegmentView,
+        chunk: Chunk,
+        ids: &[i64],
+        in_play: &SlotSet,
+        uppers: &mut [f32],
+    ) {
+        let mut bounds = [f32::INFINITY; CHUNK];
+        for probe in &self.probes {
+            if self.is_boundable {
+                let limit = self.limit(view, probe);
+                self.kernel.bound(self.stage(view).rows(view), chunk, &limit, &mut bounds);
+                bounds.iter_mut().for_each(|upper| *upper = Self::unscaled(probe, *upper));
+            }
+            for bit in set_bits(chunk.wanted) {
+                let at = in_play.ordinal(slot_of(ids[bit])) as usize;
+                uppers[at] = uppers[at].max(bounds[bit]);
+            }
+        }
+    }
+
+    /// Bound the rows in play one by one.
+    fn look_up(&self, in_play: &SlotSet, uppers: &mut [f32]) {
+        let mut of_segments: HashMap<usize, (Vec<u32>, Vec<u32>)> = HashMap::new();
+        for (at, slot) in in_play.iter().enumerate() {
+            for place in self.places(slot) {
+                if let Some(position) = self.vectors.position(place.number()) {
+                    let (rows, ordinals) = of_segments.entry(position).or_default();
+                    rows.push(place.row() as u32);
+                    ordinals.push(at as u32);
+                }
+            }
+        }
+        for (position, (rows, ordinals)) in of_segments {
+            self.bound_listed(&self.vectors.segments[position], &rows, &ordinals, uppers);
+        }
+    }
+
+    fn bound_listed(
+        &self,
+        view: &SegmentView,
+        rows: &[u32],
+        ordinals: &[u32],
+        uppers: &mut [f32],
+    ) {
+        for first in (0..rows.len()).step_by(CHUNK) {
+            let ordinals = &ordinals[first..rows.len().min(first + CHUNK)];
+            let mut bounds = [f32::INFINITY; CHUNK];
+            for probe in &self.probes {
+                if self.is_boundable {
+                    let limit = self.limit(view, probe);
+                    let coded = self.stage(view).rows(view);
+                    self.kernel.bound_listed(coded, &rows[first..], &limit, &mut bounds);
+                    bounds.iter_mut().for_each(|upper| *upper = Self::unscaled(probe, *upper));
+                }
+                for (at, upper) in ordinals.iter().zip(bounds) {
+                    let known = &mut uppers[*at as usize];
+                    *known = known.max(upper);
+                }
+            }
+        }
+    }
+}
+
+fn is_sparse(in_play: usize, rows: usize) -> bool {
+    in_play * SPARSE_SHARE < rows
+}
+
+/// Which of the live rows of a chunk belong to slots in play.
+fn wanted_of(ids: &[i64], live: u64, in_play: &SlotSet) -> u64 {
+    if in_play.is_everything() {
+        return live;
+    }
+    set_bits(live)
+        .filter(|bit| in_play.contains(slot_of(ids[*bit])))
+        .fold(0, |wanted, bit| wanted | 1 << bit)
+}
