@@ -2,13 +2,13 @@
 
 mod append_buffer;
 mod cascade;
-#[cfg(test)]
 mod chunks;
 mod compaction;
 mod count;
 mod error;
 mod id_map;
 mod index;
+pub mod lexical;
 mod prior;
 mod probe;
 mod quant;

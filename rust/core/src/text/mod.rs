@@ -3,7 +3,11 @@
 mod boundary;
 mod fingerprint;
 mod independent;
+mod language;
 mod normalise;
+pub(crate) mod words;
 
 pub use fingerprint::{Digest, FINGERPRINT_VERSION, display_id, fingerprint, fingerprints};
+pub use language::Language;
 pub use normalise::{fold, normalise};
+pub use words::{Analysis, query_tokens, tokens};

@@ -1,0 +1,158 @@
+//! Keyword scoring: BM25 over words, over character n-grams and over adjacent pairs of words.
+//!
+//! [`Lexical`] is a part of a snapshot: copies are cheap and never change under a reader. Only the
+//! vocabulary is shared, and it only grows. Statistics are whole numbers over the live memories, so
+//! that scores do not depend on what was there before (C182).
+
+mod block;
+mod grams;
+mod query;
+mod scores;
+mod vocabulary;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use block::{BLOCK_SLOTS, Block};
+pub use query::{Fields, Options, Query};
+pub use scores::{FieldScores, Scores};
+pub use vocabulary::Analysed;
+use vocabulary::Vocabulary;
+
+use crate::chunks::Chunks;
+use crate::text::Analysis;
+
+/// The tokens of all memories by slot, with their statistics.
+///
+/// # Examples
+/// ```
+/// use mnemic_core::lexical::{Lexical, Options, Scores};
+/// use mnemic_core::text::Analysis;
+///
+/// let mut lexical = Lexical::new(Analysis::default());
+/// for text in ["Ann feeds two cats", "The harbour froze in May"] {
+///     let analysed = lexical.analyse(text);
+///     lexical.push(&analysed);
+/// }
+/// let query = lexical.query("Where do the cats eat?", &Options::default());
+/// let mut scores = Scores::default();
+/// lexical.scores(&query, &[0, 1], None, &mut scores);
+/// assert!(scores.own.words[0] > 0.0 && scores.own.words[1] == 0.0);
+/// ```
+#[derive(Clone)]
+pub struct Lexical {
+    vocabulary: Arc<Vocabulary>,
+    blocks: Vec<Arc<Block>>,
+    slots: usize,
+    /// Live memories that hold a term, by term.
+    frequencies: Chunks<u32>,
+    documents: u64,
+    tokens: u64,
+}
+
+impl Lexical {
+    /// A state without memories, and a vocabulary of its own.
+    pub fn new(analysis: Analysis) -> Self {
+        Self {
+            vocabulary: Arc::new(Vocabulary::new(analysis)),
+            blocks: Vec::new(),
+            slots: 0,
+            frequencies: Chunks::default(),
+            documents: 0,
+            tokens: 0,
+        }
+    }
+
+    /// Cut a text into tokens and learn those that are new; what [`push`](Self::push) wants.
+    ///
+    /// Nothing of this state changes, so it needs no writer's lock: several threads may do it at
+    /// once. The result fits this state and all its copies, earlier and later ones.
+    pub fn analyse(&self, text: &str) -> Analysed {
+        self.vocabulary.analyse(text)
+    }
+
+    /// Append a memory and return its slot, the number of slots before.
+    pub fn push(&mut self, analysed: &Analysed) -> u32 {
+        let terms = analysed.terms();
+        self.documents += 1;
+        self.tokens += terms.len() as u64;
+        for &term in analysed.distinct_terms() {
+            while self.frequencies.len() <= term as usize {
+                self.frequencies.push(0);
+            }
+            *self.frequency_of(term) += 1;
+        }
+        self.place(|block| block.push(terms))
+    }
+
+    /// Append a slot that no memory has, and return it.
+    pub fn push_vacant(&mut self) -> u32 {
+        self.place(Block::push_vacant)
+    }
+
+    /// Take the memory out of a slot and out of the statistics; false if there is none.
+    pub fn remove(&mut self, slot: u32) -> bool {
+        let Some((block, place)) = self.find_mut(slot) else { return false };
+        let Some(terms) = Arc::make_mut(block).remove(place) else { return false };
+        self.documents -= 1;
+        self.tokens -= terms.len() as u64;
+        for term in distinct(&terms) {
+            *self.frequency_of(term) -= 1;
+        }
+        true
+    }
+
+    /// Number of slots, vacant ones too.
+    pub fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// Number of memories.
+    pub fn documents(&self) -> u64 {
+        self.documents
+    }
+
+    /// Bytes of memory, the vocabulary's share estimated. Copies share most of them.
+    pub fn bytes(&self) -> usize {
+        let blocks: usize = self.blocks.iter().map(|block| block.bytes()).sum();
+        blocks
+            + self.blocks.capacity() * size_of::<Arc<Block>>()
+            + self.frequencies.bytes()
+            + self.vocabulary.bytes()
+    }
+
+    fn place(&mut self, push: impl FnOnce(&mut Block)) -> u32 {
+        if self.slots.is_multiple_of(BLOCK_SLOTS) {
+            self.blocks.push(Arc::default());
+        }
+        let last = self.blocks.last_mut().expect("a block with room was just made sure of");
+        push(Arc::make_mut(last));
+        self.slots += 1;
+        u32::try_from(self.slots - 1).expect("fewer than 2^32 slots")
+    }
+
+    fn find_mut(&mut self, slot: u32) -> Option<(&mut Arc<Block>, usize)> {
+        let block = self.blocks.get_mut(slot as usize / BLOCK_SLOTS)?;
+        let place = slot as usize % BLOCK_SLOTS;
+        block.is_live(place).then_some((block, place))
+    }
+
+    fn frequency_of(&mut self, term: u32) -> &mut u32 {
+        self.frequencies.get_mut(term as usize).expect("every term of a memory is counted")
+    }
+
+    /// Live memories that hold a term; none of a term this state does not count yet.
+    fn frequency(&self, term: u32) -> u32 {
+        self.frequencies.get(term as usize).copied().unwrap_or(0)
+    }
+}
+
+/// The terms without repeats, in order of their ids.
+fn distinct(terms: &[u32]) -> Vec<u32> {
+    let mut distinct = terms.to_vec();
+    distinct.sort_unstable();
+    distinct.dedup();
+    distinct
+}

@@ -1,0 +1,65 @@
+//! Tokens of consecutive slots, one after another.
+
+/// Slots of a block. The first change after a snapshot copies the last block, about 25 KB of
+/// twelve-word memories.
+pub(super) const BLOCK_SLOTS: usize = 512;
+
+/// Up to [`BLOCK_SLOTS`] slots.
+#[derive(Clone, Default)]
+pub(super) struct Block {
+    terms: Vec<u32>,
+    /// Where each slot's terms end; they begin where those of the slot before end.
+    ends: Vec<u32>,
+    live: [u64; BLOCK_SLOTS / 64],
+}
+
+impl Block {
+    pub(super) fn push(&mut self, terms: &[u32]) {
+        let place = self.ends.len();
+        self.live[place / 64] |= 1 << (place % 64);
+        self.terms.extend_from_slice(terms);
+        self.push_end();
+    }
+
+    pub(super) fn push_vacant(&mut self) {
+        self.push_end();
+    }
+
+    fn push_end(&mut self) {
+        self.ends.push(u32::try_from(self.terms.len()).expect("512 texts of under 2^23 words"));
+    }
+
+    /// Take out the terms of a slot, if a memory is there.
+    pub(super) fn remove(&mut self, place: usize) -> Option<Vec<u32>> {
+        if !self.is_live(place) {
+            return None;
+        }
+        let (start, end) = self.range(place);
+        let terms: Vec<u32> = self.terms.drain(start..end).collect();
+        self.live[place / 64] &= !(1 << (place % 64));
+        self.ends[place..].iter_mut().for_each(|end| *end -= terms.len() as u32);
+        Some(terms)
+    }
+
+    pub(super) fn is_live(&self, place: usize) -> bool {
+        self.live[place / 64] >> (place % 64) & 1 == 1
+    }
+
+    /// The terms of a slot in text order, none where no memory is.
+    pub(super) fn terms(&self, place: usize) -> &[u32] {
+        if place >= self.ends.len() {
+            return &[];
+        }
+        let (start, end) = self.range(place);
+        &self.terms[start..end]
+    }
+
+    fn range(&self, place: usize) -> (usize, usize) {
+        let start = if place == 0 { 0 } else { self.ends[place - 1] };
+        (start as usize, self.ends[place] as usize)
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        size_of::<Self>() + (self.terms.capacity() + self.ends.capacity()) * size_of::<u32>()
+    }
+}

@@ -1,0 +1,231 @@
+//! A query against one state: its words, grams and pairs with their weights.
+
+use std::collections::BTreeMap;
+
+use super::Lexical;
+use super::grams::{Gram, each_gram};
+use super::vocabulary::Known;
+use crate::text::query_tokens;
+
+/// Which fields to score.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fields {
+    /// The query's words.
+    pub words: bool,
+    /// Terms that share character n-grams with the query's words.
+    pub grams: bool,
+    /// Neighbouring words of the query that are neighbours in the memory too.
+    pub pairs: bool,
+}
+
+/// How to score.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Options {
+    /// Which fields.
+    pub fields: Fields,
+    /// How slowly repeats of a word stop counting; 0 counts presence alone.
+    pub k1: f32,
+    /// How far longer memories count less, from 0 (not) to 1.
+    pub b: f32,
+    /// Grams in more than this share of the memories are passed over; 1 keeps them all.
+    pub gram_share: f32,
+}
+
+impl Default for Options {
+    /// All fields and grams, k1 0.9 and b 0.4.
+    fn default() -> Self {
+        let fields = Fields { words: true, grams: true, pairs: true };
+        Self { fields, k1: 0.9, b: 0.4, gram_share: 1.0 }
+    }
+}
+
+/// What a term is worth where it is found.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Worth {
+    pub(super) word: f32,
+    pub(super) gram: f32,
+}
+
+/// A pair of neighbouring query words.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pair {
+    /// Codes of the two words.
+    words: [u32; 2],
+    pub(super) weight: f32,
+}
+
+/// A query made ready for one state of [`Lexical`].
+pub struct Query {
+    pub(super) fields: Fields,
+    /// Code of each term: 0 for one that is worth nothing, 1 and on for the query's distinct words
+    /// in order, then for those that merely share grams.
+    codes: Vec<u32>,
+    /// By code; the first is no term.
+    pub(super) worths: Vec<Worth>,
+    /// Number of codes that are words.
+    pub(super) words: u32,
+    /// In order of their words.
+    pub(super) pairs: Vec<Pair>,
+    pub(super) saturation: Saturation,
+    most: f32,
+}
+
+impl Query {
+    /// Σ idf over the query's words, those never seen too: no memory's word score reaches it, so a
+    /// word score divided by it lies between 0 and 1 (C157).
+    pub fn most(&self) -> f32 {
+        self.most
+    }
+
+    /// The code of a term; 0 is of no worth.
+    pub(super) fn code(&self, term: u32) -> u32 {
+        self.codes.get(term as usize).copied().unwrap_or(0)
+    }
+
+    /// The place of a pair of words, if the query has it.
+    pub(super) fn pair(&self, words: [u32; 2]) -> Option<u32> {
+        self.pairs.binary_search_by_key(&words, |pair| pair.words).ok().map(|place| place as u32)
+    }
+}
+
+/// tf / (tf + k1·(1 − b + b·length/average)), the part of BM25 that depends on the memory.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Saturation {
+    fixed: f32,
+    per_token: f32,
+}
+
+impl Saturation {
+    /// The least tf that is worth half, for a memory of so many tokens.
+    pub(super) fn norm(self, tokens: u32) -> f32 {
+        self.fixed + self.per_token * tokens as f32
+    }
+}
+
+/// ln(1 + (N − df + ½) / (df + ½)), the "lucene" form.
+fn idf(documents: u64, frequency: u64) -> f32 {
+    let (documents, frequency) = (documents as f64, frequency as f64);
+    (1.0 + (documents - frequency + 0.5) / (frequency + 0.5)).ln() as f32
+}
+
+impl Lexical {
+    /// Make a query ready for this state; a score with any other state means nothing.
+    pub fn query(&self, text: &str, options: &Options) -> Query {
+        let tokens = query_tokens(text, &self.vocabulary.analysis);
+        self.vocabulary.read(|known| Building::new(self, known, options).build(&tokens))
+    }
+
+    fn saturation(&self, options: &Options) -> Saturation {
+        let (k1, b) = (f64::from(options.k1), f64::from(options.b));
+        let per_average = if self.tokens == 0 { 0.0 } else { self.documents as f64 / self.tokens as f64 };
+        Saturation { fixed: (k1 * (1.0 - b)) as f32, per_token: (k1 * b * per_average) as f32 }
+    }
+}
+
+/// A query word of which the state has memories.
+struct Word {
+    term: u32,
+    idf: f32,
+}
+
+struct Building<'state> {
+    lexical: &'state Lexical,
+    known: &'state Known,
+    options: &'state Options,
+    query: Query,
+}
+
+impl<'state> Building<'state> {
+    fn new(lexical: &'state Lexical, known: &'state Known, options: &'state Options) -> Self {
+        let query = Query {
+            fields: options.fields,
+            codes: vec![0; lexical.frequencies.len()],
+            worths: vec![Worth::default()],
+            words: 0,
+            pairs: Vec::new(),
+            saturation: lexical.saturation(options),
+            most: 0.0,
+        };
+        Self { lexical, known, options, query }
+    }
+
+    fn build(mut self, tokens: &[String]) -> Query {
+        let words: Vec<Option<Word>> = tokens.iter().map(|token| self.word(token)).collect();
+        for word in words.iter().flatten() {
+            let code = self.code(word.term);
+            self.query.worths[code as usize].word += word.idf;
+        }
+        self.query.words = self.query.worths.len() as u32 - 1;
+        if self.options.fields.pairs {
+            self.add_pairs(&words);
+        }
+        if self.options.fields.grams {
+            self.add_grams(tokens);
+        }
+        self.query
+    }
+
+    fn word(&mut self, token: &str) -> Option<Word> {
+        let term = self.known.id(token);
+        let frequency = term.map_or(0, |term| self.lexical.frequency(term));
+        let idf = idf(self.lexical.documents, u64::from(frequency));
+        self.query.most += idf;
+        term.filter(|_| frequency > 0).map(|term| Word { term, idf })
+    }
+
+    /// The code of a term, a new one if it has none.
+    fn code(&mut self, term: u32) -> u32 {
+        let code = &mut self.query.codes[term as usize];
+        if *code == 0 {
+            *code = self.query.worths.len() as u32;
+            self.query.worths.push(Worth::default());
+        }
+        *code
+    }
+
+    fn add_pairs(&mut self, words: &[Option<Word>]) {
+        let mut weights: BTreeMap<[u32; 2], f32> = BTreeMap::new();
+        for pair in words.windows(2) {
+            let [Some(first), Some(second)] = pair else { continue };
+            let words = [self.code(first.term), self.code(second.term)];
+            *weights.entry(words).or_default() += f32::midpoint(first.idf, second.idf);
+        }
+        self.query.pairs = weights.into_iter().map(|(words, weight)| Pair { words, weight }).collect();
+    }
+
+    /// Give every live term that shares a gram with a query word the idf of each such gram.
+    fn add_grams(&mut self, tokens: &[String]) {
+        for gram in distinct_grams(tokens) {
+            let holders = self.known.holders(&gram);
+            let sum: u64 = holders.iter().map(|&term| self.frequency(term)).sum();
+            let frequency = sum.min(self.lexical.documents);
+            let most = f64::from(self.options.gram_share) * self.lexical.documents as f64;
+            if frequency == 0 || frequency as f64 > most {
+                continue;
+            }
+            let idf = idf(self.lexical.documents, frequency);
+            for &term in holders {
+                if self.frequency(term) > 0 {
+                    let code = self.code(term);
+                    self.query.worths[code as usize].gram += idf;
+                }
+            }
+        }
+    }
+
+    fn frequency(&self, term: u32) -> u64 {
+        u64::from(self.lexical.frequency(term))
+    }
+}
+
+fn distinct_grams(tokens: &[String]) -> Vec<Gram> {
+    let mut grams: Vec<Gram> = Vec::new();
+    for token in tokens {
+        each_gram(token, |gram| {
+            if !grams.contains(&gram) {
+                grams.push(gram);
+            }
+        });
+    }
+    grams
+}

@@ -1,0 +1,286 @@
+//! Text to the tokens of keyword search: folded, cut into words (UAX #29), stemmed.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use frostem::Stemmer;
+use icu_properties::CodePointMapData;
+use icu_properties::props::{GeneralCategory, GeneralCategoryGroup, LineBreak, Script};
+use unicode_segmentation::UnicodeSegmentation;
+
+use super::Language;
+use super::normalise::fold;
+
+/// Characters of a word that count; the rest is cut off, so that no token is long.
+const MOST_CHARACTERS: usize = 64;
+
+/// How text becomes tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Analysis {
+    /// Whose stemmer and stop words; without one, words stay as they are written.
+    pub language: Option<Language>,
+    /// Whether stop words are left out of queries that have other words.
+    pub stop_words: bool,
+}
+
+impl Default for Analysis {
+    /// English, with its stop words left out of queries.
+    fn default() -> Self {
+        Self { language: Some(Language::English), stop_words: true }
+    }
+}
+
+/// Return the tokens of `text`, a memory, in order; stop words are among them.
+///
+/// Words are those of UAX #29 in the folded text that hold a letter or a digit; what is past 64
+/// characters is cut off, then the word is stemmed. Scripts that put no space between words (Han,
+/// Hiragana, Katakana, Thai, Lao, Khmer, Myanmar and their like) give overlapping pairs of
+/// characters instead; a combining mark belongs to the character before it.
+///
+/// # Examples
+/// ```
+/// use mnemic_core::text::{Analysis, tokens};
+///
+/// assert_eq!(tokens("Ann’s cats RAN!", &Analysis::default()), ["ann", "cat", "ran"]);
+/// assert_eq!(tokens("東京都 2024", &Analysis::default()), ["東京", "京都", "2024"]);
+/// ```
+pub fn tokens(text: &str, analysis: &Analysis) -> Vec<String> {
+    let mut tokens = Vec::new();
+    each_token(text, analysis, |_, token| tokens.push(token.to_owned()));
+    tokens
+}
+
+/// Return the tokens of `text`, a query: those of [`tokens`], without stop words if `analysis` says
+/// so. A query of nothing but stop words keeps them all.
+///
+/// # Examples
+/// ```
+/// use mnemic_core::text::{Analysis, query_tokens};
+///
+/// let analysis = Analysis::default();
+/// assert_eq!(query_tokens("Where does the cat sleep?", &analysis), ["cat", "sleep"]);
+/// assert_eq!(query_tokens("Who are you?", &analysis), ["who", "are", "you"]);
+/// ```
+pub fn query_tokens(text: &str, analysis: &Analysis) -> Vec<String> {
+    let (mut all, mut content) = (Vec::new(), Vec::new());
+    let leaves_out = analysis.language.filter(|_| analysis.stop_words);
+    each_token(text, analysis, |word, token| {
+        all.push(token.to_owned());
+        if !leaves_out.is_some_and(|language| language.is_stop_word(word)) {
+            content.push(token.to_owned());
+        }
+    });
+    if content.is_empty() { all } else { content }
+}
+
+/// Call `visit` with every token of `text` in order: the word as written but folded, and the token.
+pub(crate) fn each_token(text: &str, analysis: &Analysis, visit: impl FnMut(&str, &str)) {
+    let folded = straighten_apostrophes(fold(text));
+    let stemmer = analysis.language.map(Language::stemmer);
+    let mut run = Run { folded: &folded, stemmer, units: Vec::new(), visit };
+    for (start, word) in folded.unicode_word_indices() {
+        run.take_word(start, word);
+    }
+    run.finish();
+}
+
+/// Stemmers know one apostrophe; texts have three more, whose width and case folding left alone.
+fn straighten_apostrophes(folded: String) -> String {
+    let is_apostrophe = |one: char| matches!(one, '‘' | '’' | '‛');
+    if folded.is_ascii() || !folded.contains(is_apostrophe) {
+        return folded;
+    }
+    folded.replace(is_apostrophe, "'")
+}
+
+/// Tokens on their way out, and the run of characters without spaces that may still grow.
+struct Run<'text, Visit> {
+    folded: &'text str,
+    stemmer: Option<Stemmer>,
+    units: Vec<Range<usize>>,
+    visit: Visit,
+}
+
+impl<Visit: FnMut(&str, &str)> Run<'_, Visit> {
+    fn take_word(&mut self, start: usize, word: &str) {
+        if word.is_ascii() || !word.chars().any(is_unspaced) {
+            self.finish();
+            self.take_spaced(word);
+            return;
+        }
+        for (offset, character) in word.char_indices() {
+            self.take_unspaced(start + offset, character);
+        }
+    }
+
+    fn take_spaced(&mut self, word: &str) {
+        let word = match word.char_indices().nth(MOST_CHARACTERS) {
+            Some((end, _)) => &word[..end],
+            None => word,
+        };
+        let token = self.stemmer.map_or(Cow::Borrowed(word), |stemmer| stemmer.stem(word));
+        // A stemmer may leave nothing of a word that is all ending.
+        (self.visit)(word, if token.is_empty() { word } else { &token });
+    }
+
+    fn take_unspaced(&mut self, start: usize, character: char) {
+        let place = start..start + character.len_utf8();
+        let continues = self.units.last().is_some_and(|last| last.end == start);
+        if !continues {
+            self.finish();
+        }
+        match self.units.last_mut() {
+            Some(last) if is_mark(character) && last.len() < MOST_CHARACTERS => {
+                last.end = place.end;
+            }
+            _ if is_mark(character) || character.is_alphanumeric() => self.units.push(place),
+            _ => self.finish(),
+        }
+    }
+
+    /// Hand out the run as overlapping pairs, or as the one character it is.
+    fn finish(&mut self) {
+        if let [only] = self.units.as_slice() {
+            let only = &self.folded[only.clone()];
+            (self.visit)(only, only);
+        }
+        for pair in self.units.windows(2) {
+            let both = &self.folded[pair[0].start..pair[1].end];
+            (self.visit)(both, both);
+        }
+        self.units.clear();
+    }
+}
+
+/// Whether a character is of a script that writes words without spaces between them.
+///
+/// U+30FC lengthens the kana before it and has no script of its own.
+fn is_unspaced(character: char) -> bool {
+    character == '\u{30fc}'
+        || matches!(
+            CodePointMapData::<Script>::new().get(character),
+            Script::Han | Script::Hiragana | Script::Katakana
+        )
+        || CodePointMapData::<LineBreak>::new().get(character) == LineBreak::ComplexContext
+}
+
+fn is_mark(character: char) -> bool {
+    GeneralCategoryGroup::Mark
+        .contains(CodePointMapData::<GeneralCategory>::new().get(character))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const PLAIN: Analysis = Analysis { language: None, stop_words: false };
+
+    fn english(text: &str) -> Vec<String> {
+        tokens(text, &Analysis::default())
+    }
+
+    #[test]
+    fn words_are_folded_and_stemmed() {
+        assert_eq!(english("Running RUNS ｒｕｎ"), ["run", "run", "run"]);
+        assert_eq!(tokens("Running Straße", &PLAIN), ["running", "strasse"]);
+        let german = Analysis { language: Some(Language::German), stop_words: true };
+        assert_eq!(tokens("Häuser Haus", &german), ["haus", "haus"]);
+    }
+
+    #[test]
+    fn possessives_meet_the_word_whatever_the_apostrophe() {
+        for text in ["Ann's", "Ann’s", "Ann‘s", "Ann＇s", "Ann‛s"] {
+            assert_eq!(english(text), ["ann"], "{text}");
+        }
+        assert_eq!(tokens("can’t", &PLAIN), ["can't"]);
+    }
+
+    #[test]
+    fn numbers_addresses_and_joined_words_are_cut_as_the_standard_says() {
+        assert_eq!(tokens("3.14, snake_case; a-b v2 me@site.org", &PLAIN), [
+            "3.14",
+            "snake_case",
+            "a",
+            "b",
+            "v2",
+            "me",
+            "site.org"
+        ]);
+    }
+
+    #[test]
+    fn scripts_without_spaces_give_pairs_of_characters() {
+        assert_eq!(tokens("日本語", &PLAIN), ["日本", "本語"]);
+        assert_eq!(tokens("猫", &PLAIN), ["猫"]);
+        assert_eq!(tokens("カラオケ", &PLAIN), ["カラ", "ラオ", "オケ"]);
+        assert_eq!(tokens("コーヒー", &PLAIN), ["コー", "ーヒ", "ヒー"]);
+        assert_eq!(tokens("私はAnnです", &PLAIN), ["私は", "ann", "です"]);
+        assert_eq!(tokens("猫。犬", &PLAIN), ["猫", "犬"]);
+    }
+
+    #[test]
+    fn a_mark_stays_with_its_character() {
+        assert_eq!(tokens("ภาษาไทย", &PLAIN), ["ภา", "าษ", "ษา", "าไ", "ไท", "ทย"]);
+        assert_eq!(tokens("กินปู", &PLAIN), ["กิน", "นปู"]);
+        assert_eq!(tokens("ខ្មែរ", &PLAIN).len(), 2);
+    }
+
+    #[test]
+    fn korean_arabic_and_devanagari_are_words() {
+        assert_eq!(tokens("한국어 공부", &PLAIN), ["한국어", "공부"]);
+        assert_eq!(tokens("تفضل النظام", &PLAIN).len(), 2);
+        assert_eq!(tokens("हिन्दी भाषा", &PLAIN).len(), 2);
+    }
+
+    #[test]
+    fn what_has_no_letter_or_digit_has_no_tokens() {
+        for text in ["", " \n\t", "?!… — «»", "🍕👩‍💻❤️"] {
+            assert!(english(text).is_empty(), "{text:?}");
+        }
+        assert_eq!(english("loves🍕pizza"), ["love", "pizza"]);
+    }
+
+    #[test]
+    fn a_very_long_word_is_cut() {
+        let long = "ab".repeat(5_000);
+        assert_eq!(tokens(&long, &PLAIN), ["ab".repeat(32)]);
+        let marks = format!("ก{}", "\u{e34}".repeat(1_000));
+        assert!(tokens(&marks, &PLAIN).iter().all(|token| token.len() <= 2 * 2 * MOST_CHARACTERS));
+    }
+
+    #[test]
+    fn stop_words_are_left_out_of_queries_only_and_only_beside_others() {
+        assert_eq!(english("the cat"), ["the", "cat"]);
+        let analysis = Analysis::default();
+        assert_eq!(query_tokens("the cat doesn’t", &analysis), ["cat"]);
+        assert_eq!(query_tokens("to be or not", &analysis), ["to", "be", "or", "not"]);
+        let keeping = Analysis { stop_words: false, ..analysis };
+        assert_eq!(query_tokens("the cat", &keeping), ["the", "cat"]);
+        let without_language = Analysis { language: None, stop_words: true };
+        assert_eq!(query_tokens("the cat", &without_language), ["the", "cat"]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_in_any_language_gives_short_tokens_that_are_not_empty(
+            text in prop_oneof![
+                any::<String>(), "[a-z' éüßñçşğıİ]{0,40}", "[а-яё ]{0,40}", "[\\p{Greek} ]{0,30}",
+                "[\\p{Arabic} ]{0,30}", "[\\p{Tamil} ]{0,30}", "[\\p{Devanagari} ]{0,30}",
+                "[\\p{Thai}\\p{Han}a ]{0,30}",
+            ],
+        ) {
+            for language in Language::all().map(Some).chain([None]) {
+                for token in tokens(&text, &Analysis { language, stop_words: false }) {
+                    prop_assert!(!token.is_empty() && token.len() <= 8 * MOST_CHARACTERS);
+                }
+            }
+        }
+
+        #[test]
+        fn folding_twice_changes_no_token(text in any::<String>()) {
+            prop_assert_eq!(tokens(&fold(&text), &PLAIN), tokens(&text, &PLAIN));
+        }
+    }
+}
