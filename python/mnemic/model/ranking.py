@@ -15,6 +15,17 @@ SearchType: TypeAlias = Literal["hybrid", "semantic", "keyword"]
 SEARCH_TYPES: tuple[str, ...] = get_args(SearchType)
 
 
+def _check_fractions(struct: msgspec.Struct) -> None:
+    for name in struct.__struct_fields__:
+        _check_fraction(name, getattr(struct, name))
+
+
+def _check_fraction(name: str, given: Any) -> None:
+    is_number = isinstance(given, int | float) and not isinstance(given, bool)
+    if not (is_number and 0 <= given <= 1):
+        raise InvalidArgumentError(f"{name} must be a number from 0 to 1, got {given!r}")
+
+
 class RecencyCurve(enum.Enum):
     """How age becomes a number from 0 to 1 (C140). What is to come is as new as now."""
 
@@ -226,14 +237,3 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     where: Expression | None = None
     exclude: tuple[UUID, ...] = ()
     min_similarity: float | None = None
-
-
-def _check_fractions(struct: msgspec.Struct) -> None:
-    for name in struct.__struct_fields__:
-        _check_fraction(name, getattr(struct, name))
-
-
-def _check_fraction(name: str, given: Any) -> None:
-    is_number = isinstance(given, int | float) and not isinstance(given, bool)
-    if not (is_number and 0 <= given <= 1):
-        raise InvalidArgumentError(f"{name} must be a number from 0 to 1, got {given!r}")

@@ -10,6 +10,7 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::append_buffer::Filling;
 use crate::id_map::IdMap;
+use crate::memories::Memories;
 use crate::segment::{SEGMENT_ROWS, Segment, SegmentView, SegmentWriter};
 use crate::simd::Kernel;
 use crate::sketch::Basis;
@@ -47,6 +48,16 @@ pub(crate) struct Snapshot {
     /// Unique over all indexes of the process.
     pub(crate) revision: u64,
     pub(crate) vectors: VectorRows,
+    /// Facts and keywords of the memories that the vectors belong to; none in a bare map.
+    pub(crate) memories: Arc<Memories>,
+}
+
+/// What a change makes of the memories, and which vectors go and come.
+pub(crate) struct Change {
+    pub(crate) memories: Memories,
+    pub(crate) removed: Vec<i64>,
+    /// Ids of new vectors.
+    pub(crate) added: Vec<i64>,
 }
 
 /// The vectors of a snapshot, and where each id's row is.
@@ -54,7 +65,7 @@ pub(crate) struct Snapshot {
 pub(crate) struct VectorRows {
     /// In the order of their numbers.
     pub(crate) segments: Vec<SegmentView>,
-    pub(crate) places: IdMap,
+    pub(crate) places: IdMap<Place>,
     /// Of the segments' sketches.
     pub(crate) basis: Option<Arc<Basis>>,
 }
@@ -140,11 +151,11 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    pub(crate) fn new(kernel: &'static dyn Kernel, dim: usize) -> Self {
+    pub(crate) fn new(kernel: &'static dyn Kernel, dim: usize, memories: Memories) -> Self {
         let shared = Shared {
             kernel,
             dim,
-            published: RwLock::new(Arc::new(snapshot_of(VectorRows::default()))),
+            published: RwLock::new(Arc::new(snapshot_of(VectorRows::default(), Arc::new(memories)))),
             writer: Mutex::new(Writer { tail: None }),
             kept_up_by: AtomicU32::new(0),
             rows_without_basis: AtomicUsize::new(0),
@@ -191,6 +202,26 @@ impl Index {
         count
     }
 
+    /// Change memories and vectors together. `decide` sees the state that is changed and may refuse;
+    /// `write(i, row)` fills the vector of the i-th id that it adds.
+    pub(crate) fn change<E>(
+        &self,
+        decide: impl FnOnce(&Snapshot) -> Result<Change, E>,
+        write: impl FnMut(usize, &mut [f32]),
+    ) -> Result<(), E> {
+        let mut writer = self.shared.writer.lock();
+        let snapshot = self.snapshot();
+        let Change { memories, removed, added } = decide(&snapshot)?;
+        let mut draft = snapshot.vectors.clone();
+        let mut buried: Vec<Place> =
+            removed.iter().filter_map(|id| draft.places.remove(*id)).collect();
+        buried.extend(self.shared.append(&mut writer, &mut draft, &added, write));
+        draft.bury(buried, writer.tail_number());
+        self.shared.publish_with(draft, Arc::new(memories));
+        self.keep_up(writer);
+        Ok(())
+    }
+
     pub(crate) fn bytes(&self) -> usize {
         self.snapshot().vectors.bytes()
     }
@@ -201,8 +232,13 @@ impl Shared {
         Arc::clone(&self.published.read())
     }
 
+    /// Publish other vectors of the same memories; the caller holds the writer's lock.
     pub(crate) fn publish(&self, vectors: VectorRows) {
-        let next = Arc::new(snapshot_of(vectors));
+        self.publish_with(vectors, Arc::clone(&self.snapshot().memories));
+    }
+
+    fn publish_with(&self, vectors: VectorRows, memories: Arc<Memories>) {
+        let next = Arc::new(snapshot_of(vectors, memories));
         let previous = std::mem::replace(&mut *self.published.write(), next);
         // Freed here, after the lock, where no reader holds it any more.
         drop(previous);
@@ -260,7 +296,7 @@ impl Shared {
     }
 }
 
-fn snapshot_of(vectors: VectorRows) -> Snapshot {
+fn snapshot_of(vectors: VectorRows, memories: Arc<Memories>) -> Snapshot {
     static REVISION: AtomicU64 = AtomicU64::new(0);
-    Snapshot { revision: REVISION.fetch_add(1, Ordering::Relaxed), vectors }
+    Snapshot { revision: REVISION.fetch_add(1, Ordering::Relaxed), vectors, memories }
 }

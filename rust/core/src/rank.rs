@@ -10,6 +10,7 @@ use std::cell::RefCell;
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashMap};
 
+use crate::relevance::{Recency, Salience};
 use crate::similarity::Similarity;
 
 /// No neighbour.
@@ -18,13 +19,34 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// Memories that are scored first: twice as many as are wanted, and at least so many.
 const LEAST_PROMISING: usize = 32;
 
-/// How a match with a query comes about.
+/// All that a score is made of.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Match {
-    /// Share of the similarity; the rest is the keywords'. From 0 to 1.
+pub struct Ranking {
+    /// Share of the similarity in a match; the rest is the keywords'. From 0 to 1.
     pub similarity: f64,
+    /// What a keyword match is made of.
+    pub keywords: KeywordFields,
     /// What the turns of a session tell of one another.
     pub session: Session,
+    /// How much each part of the score weighs.
+    pub weights: Weights,
+    /// How age counts.
+    pub recency: Recency,
+    /// What salience is made of.
+    pub salience: Salience,
+}
+
+/// Shares of the parts of a keyword match.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct KeywordFields {
+    /// Of words.
+    pub words: f64,
+    /// Of words that share character n-grams.
+    pub grams: f64,
+    /// Of adjacent pairs of words.
+    pub pairs: f64,
+    /// Of the previous turn and this one as one text, in each of the others.
+    pub window: f64,
 }
 
 /// What is added to the match of a turn for its session, as shares of matches.
@@ -75,6 +97,11 @@ pub(crate) struct Worth {
 }
 
 impl Weights {
+    /// What all that memories are worth by themselves weighs.
+    pub(crate) fn of_worth(&self) -> f64 {
+        self.recency + self.importance + self.access + self.salience
+    }
+
     /// The weighted sum of what a memory is worth by itself.
     fn of(&self, worth: Worth) -> f64 {
         self.recency * worth.recency
@@ -147,8 +174,7 @@ pub(crate) struct Fused<'a> {
     pub(crate) slots: &'a [u32],
     /// Whether there is a query at all.
     pub(crate) has_query: bool,
-    pub(crate) matching: Match,
-    pub(crate) weights: Weights,
+    pub(crate) ranking: &'a Ranking,
     pub(crate) query: Option<&'a Similarity<'a>>,
     pub(crate) context: Option<&'a Similarity<'a>>,
 }
@@ -164,6 +190,11 @@ fn neighbour(neighbours: &[u32], at: u32) -> u32 {
 }
 
 impl Session {
+    /// Whether neighbours add anything.
+    pub(crate) fn has_neighbours(&self) -> bool {
+        self.previous + self.next + self.answer + self.second > 0.0
+    }
+
     /// The most that the terms in play add to a match of 1.
     fn most(&self, known: &Known) -> f64 {
         let neighbours = self.previous.max(self.next).max(self.answer) + self.second;
@@ -203,7 +234,7 @@ impl Session {
 impl Fused<'_> {
     /// The match of a memory by itself, from its similarity.
     fn matched(&self, at: u32, similarity: f64) -> f64 {
-        let share = self.matching.similarity;
+        let share = self.ranking.similarity;
         // Without a vector a memory is like one at right angles to the query.
         let near = if similarity == f64::NEG_INFINITY { 0.0 } else { share * similarity };
         near + (1.0 - share) * f64::from(value(&self.known.keyword, at))
@@ -211,7 +242,7 @@ impl Fused<'_> {
 
     /// The match with all that the session tells, from 0 to 1 but where similarities are negative.
     fn relevance(&self, at: u32, matched: &impl Fn(u32) -> f64) -> f64 {
-        let (session, known) = (&self.matching.session, self.known);
+        let (session, known) = (&self.ranking.session, self.known);
         let sum = matched(at) + session.lift(known, at, matched);
         let sum = sum + session.date(known, at) + session.speaker(known, at);
         (sum - session.question(known, at)) / session.most(known)
@@ -219,7 +250,7 @@ impl Fused<'_> {
 
     /// The score, from the relevance and the similarity with the context.
     fn score(&self, at: u32, relevance: f64, context: f64) -> f64 {
-        let weights = &self.weights;
+        let weights = &self.ranking.weights;
         let relevance = if self.has_query { weights.relevance * relevance } else { 0.0 };
         let near = if context == f64::NEG_INFINITY { 0.0 } else { weights.context * context };
         (relevance + near + weights.of(value(&self.known.worth, at))) / self.total()
@@ -227,15 +258,10 @@ impl Fused<'_> {
 
     /// The sum of the weights in play.
     fn total(&self) -> f64 {
-        let weights = &self.weights;
+        let weights = &self.ranking.weights;
         let relevance = if self.has_query { weights.relevance } else { 0.0 };
         let context = if self.context.is_some() { weights.context } else { 0.0 };
-        relevance
-            + context
-            + weights.recency
-            + weights.importance
-            + weights.access
-            + weights.salience
+        relevance + context + weights.of_worth()
     }
 }
 
@@ -308,7 +334,8 @@ impl Exact<'_> {
 
 impl Exact<'_> {
     fn components(&self, at: u32) -> Components {
-        let Fused { known, weights, matching, .. } = self.fused;
+        let Fused { known, ranking, .. } = self.fused;
+        let weights = &ranking.weights;
         let worth = value(&known.worth, at);
         let weighed = |weight: f64, value: f64| (weight > 0.0).then_some(value);
         let near = |similarity: f64| (similarity > f64::NEG_INFINITY).then_some(similarity);
@@ -323,11 +350,11 @@ impl Exact<'_> {
         if !self.fused.has_query {
             return components;
         }
-        let (session, matched) = (&matching.session, |at| self.matched(at));
+        let (session, matched) = (&ranking.session, |at| self.matched(at));
         let given = |is_given: bool, value: f64| is_given.then_some(value);
         Components {
             similarity: near(self.similarity(at)),
-            keyword: weighed(1.0 - matching.similarity, f64::from(value(&known.keyword, at))),
+            keyword: weighed(1.0 - ranking.similarity, f64::from(value(&known.keyword, at))),
             neighbours: given(!known.previous.is_empty(), session.lift(known, at, &matched)),
             question: given(!known.is_question.is_empty(), -session.question(known, at)),
             date: given(!known.date.is_empty(), session.date(known, at)),
@@ -452,7 +479,7 @@ fn is_a_match(exact: &Exact<'_>, at: u32) -> bool {
     if !fused.has_query || fused.query.is_some() && exact.similarity(at) > f64::NEG_INFINITY {
         return true;
     }
-    let lift = || fused.matching.session.lift(fused.known, at, &|at| exact.matched(at));
+    let lift = || fused.ranking.session.lift(fused.known, at, &|at| exact.matched(at));
     value(&fused.known.keyword, at) > 0.0 || lift() > 0.0
 }
 

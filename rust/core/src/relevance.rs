@@ -28,6 +28,8 @@ pub enum Recency {
         /// Days until a half.
         days: f64,
     },
+    /// 1 for the newest of the memories in play, 0 for the oldest, with even steps between (C140).
+    NewestRank,
 }
 
 /// Weights of what a memory is worth whatever is asked (C060).
@@ -54,8 +56,10 @@ pub(crate) struct Facts {
 }
 
 impl Recency {
+    /// The recency of one memory; [`Recency::NewestRank`] takes all of them, see [`newest_ranks`].
     pub(crate) fn of(self, facts: &Facts, now: i64) -> f64 {
         match self {
+            Self::NewestRank => 0.0,
             Self::CreatedLinear { days } => (1.0 - age(facts.created_at, now) / days).max(0.0),
             Self::CreatedHalfLife { days } => halved(age(facts.created_at, now), days),
             Self::AccessedHalfLife { days } => halved(age_of_access(facts, now), days),
@@ -76,6 +80,23 @@ impl Salience {
             + self.importance * facts.importance;
         sum / total
     }
+}
+
+/// Ranks from 1 for the newest down to 0 for the oldest; memories of one time share the better one.
+pub(crate) fn newest_ranks(created_at: &[i64]) -> Vec<f64> {
+    let mut newest_first: Vec<u32> = (0..created_at.len() as u32).collect();
+    newest_first.sort_unstable_by_key(|at| std::cmp::Reverse(created_at[*at as usize]));
+    let last = (created_at.len().max(2) - 1) as f64;
+    let mut ranks = vec![0.0; created_at.len()];
+    let mut place = 0;
+    for (at, ordinal) in newest_first.iter().enumerate() {
+        let moment = created_at[*ordinal as usize];
+        if at > 0 && moment != created_at[newest_first[at - 1] as usize] {
+            place = at;
+        }
+        ranks[*ordinal as usize] = 1.0 - place as f64 / last;
+    }
+    ranks
 }
 
 /// min(1, log₁₀(n + 1) / 3) (C017).
@@ -136,6 +157,13 @@ mod tests {
         let read = Facts { last_accessed_at: Some(0), ..facts(100.0) };
         assert_eq!(curve.of(&read, 0), 1.0);
         assert!(curve.of(&facts(100.0), 0) < 1e-4);
+    }
+
+    #[test]
+    fn newest_ranks_fall_evenly_and_equal_times_share_one() {
+        assert_eq!(newest_ranks(&[5, 9, 7, 9, 1]), [0.25, 1.0, 0.5, 1.0, 0.0]);
+        assert_eq!(newest_ranks(&[3]), [1.0]);
+        assert_eq!(newest_ranks(&[]), [0.0; 0]);
     }
 
     #[test]

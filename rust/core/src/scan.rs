@@ -265,7 +265,7 @@ mod tests {
     /// A map of three segments and a search of it whose best rows are in the last one.
     fn shared_search() -> Arc<SharedSearch> {
         let kernel = crate::simd::kernel().expect("a kernel");
-        let index = Index::new(kernel, 1);
+        let index = Index::new(kernel, 1, crate::memories::Memories::default());
         let ids: Vec<i64> = (0..20_000).collect();
         index.replace(&ids, |at, row| row[0] = at as f32);
         let scope = Scope { snapshot: index.snapshot(), allowed: None, prior: None };

@@ -4,6 +4,7 @@ use crate::Error;
 use crate::Prior;
 use crate::count;
 use crate::index::Index;
+use crate::memories::Memories;
 use crate::quant::{MAX_DIM, norm};
 use crate::scan::{self, Scope, Wanted};
 use crate::selection::Selection;
@@ -70,7 +71,7 @@ impl VectorMap {
             return Err(Error::DimensionOutOfRange { found: dim, most: MAX_DIM });
         }
         let kernel = simd::kernel()?;
-        let index = Index::new(kernel, dim);
+        let index = Index::new(kernel, dim, Memories::default());
         Ok(Self { dim, metric, kernel, index })
     }
 
@@ -252,7 +253,7 @@ impl VectorMap {
 }
 
 /// Scale to unit length; the zero vector stays zero.
-fn normalise(vector: &mut [f32]) {
+pub(crate) fn normalise(vector: &mut [f32]) {
     let length = norm(vector);
     if length > 0.0 && (length - 1.0).abs() > UNIT_TOLERANCE {
         for value in vector {

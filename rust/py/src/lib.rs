@@ -2,6 +2,8 @@
 
 mod arrays;
 mod errors;
+mod filter;
+mod memory_index;
 mod text;
 mod vector_map;
 
@@ -22,12 +24,15 @@ mod _core {
     #[pymodule_export]
     use super::kernel;
     #[pymodule_export]
+    use super::memory_index::PyMemoryIndex;
+    #[pymodule_export]
     use super::text::{fingerprint, fingerprint_digests, fold};
     #[pymodule_export]
     use super::vector_map::{PyHits, PyPrior, PySelection, PyVectorMap};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("RECORD_COLUMNS", super::memory_index::RECORD_COLUMNS)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -1,0 +1,93 @@
+//! The memories of a snapshot: their facts and keywords by slot, and which lack a vector.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::Error;
+use crate::columns::{Columns, Record};
+use crate::lexical::{Analysed, Lexical};
+use crate::similarity::vector_id;
+use crate::text::Analysis;
+
+/// Cheap to copy; a copy never changes with the original.
+#[derive(Clone)]
+pub(crate) struct Memories {
+    pub(crate) columns: Columns,
+    pub(crate) lexical: Lexical,
+    /// Most vectors of any memory.
+    pub(crate) parts: u32,
+    /// Rows without a vector, where memories are to have one.
+    pub(crate) unembedded: Arc<BTreeSet<i64>>,
+    has_vectors: bool,
+}
+
+impl Default for Memories {
+    fn default() -> Self {
+        Self::new(Analysis::default(), true)
+    }
+}
+
+impl Memories {
+    pub(crate) fn new(analysis: Analysis, has_vectors: bool) -> Self {
+        let lexical = Lexical::new(analysis);
+        let (columns, unembedded) = (Columns::new(), Arc::default());
+        Self { columns, lexical, parts: 1, unembedded, has_vectors }
+    }
+
+    /// Take in a memory; returns the slot it left if it got a new one, because its text changed.
+    pub(crate) fn put(&mut self, record: &Record, analysed: &Analysed) -> Option<u32> {
+        let known = self.columns.slot_of(record.row);
+        if let Some(slot) = known
+            && self.columns.content(slot) == Some(record.content.as_str())
+        {
+            self.columns.replace(slot, record);
+            return None;
+        }
+        if let Some(slot) = known {
+            self.lexical.remove(slot);
+        }
+        let slot = self.columns.push(record);
+        let pushed = self.lexical.push(analysed);
+        debug_assert_eq!(slot, pushed, "slots of facts and of keywords are the same");
+        if self.has_vectors {
+            Arc::make_mut(&mut self.unembedded).insert(record.row);
+        }
+        known
+    }
+
+    /// Take a memory out; returns the slot it had.
+    pub(crate) fn remove(&mut self, row: i64) -> Option<u32> {
+        let slot = self.columns.slot_of(row)?;
+        self.columns.kill(slot);
+        self.lexical.remove(slot);
+        if self.unembedded.contains(&row) {
+            Arc::make_mut(&mut self.unembedded).remove(&row);
+        }
+        Some(slot)
+    }
+
+    /// The ids of the vectors that memories lack, and the places of these vectors among those given
+    /// for `rows`; a row that comes several times has several parts.
+    pub(crate) fn lacking(&mut self, rows: &[i64]) -> Result<(Vec<i64>, Vec<usize>), Error> {
+        let (mut ids, mut places) = (Vec::new(), Vec::new());
+        let mut part = 0;
+        for (at, row) in rows.iter().enumerate() {
+            part = if at > 0 && rows[at - 1] == *row { part + 1 } else { 0 };
+            let len = self.columns.live();
+            let slot = self.columns.slot_of(*row).ok_or(Error::UnknownId { id: *row, len })?;
+            if self.unembedded.contains(row) {
+                ids.push(vector_id(slot, part));
+                places.push(at);
+                self.parts = self.parts.max(part + 1);
+            }
+        }
+        let embedded = places.iter().map(|place| rows[*place]);
+        let unembedded = Arc::make_mut(&mut self.unembedded);
+        embedded.for_each(|row| _ = unembedded.remove(&row));
+        Ok((ids, places))
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.columns.bytes() + self.lexical.bytes()
+    }
+}

@@ -1,0 +1,390 @@
+//! `MemoryIndex`: an agent's memories, ranked exactly by all that is known of them.
+
+use std::cell::RefCell;
+
+use crate::Error;
+use crate::columns::{Ask, ChunkFacts, Columns, Record, flags};
+use crate::index::{Change, Index, Snapshot};
+use crate::lexical;
+use crate::memories::Memories;
+use crate::quant::MAX_DIM;
+use crate::rank::{self, Components, Fused, Known, Least, NONE, Ranking, Uppers, Worth};
+use crate::relevance::{self, Facts, Recency};
+use crate::similarity::{Similarity, vector_id};
+use crate::simd;
+use crate::slots::SlotSet;
+use crate::text::Analysis;
+use crate::vector_map::normalise;
+
+/// What to rank, and by what.
+pub struct Request<'a> {
+    /// Which memories are in play.
+    pub ask: Ask<'a>,
+    /// What a score is made of.
+    pub ranking: &'a Ranking,
+    /// What keywords are looked for; nothing where there is no query.
+    pub text: Option<&'a str>,
+    /// Vectors of the query, one after the other: the nearest counts.
+    pub vectors: &'a [f32],
+    /// Vectors of a context.
+    pub context: &'a [f32],
+    /// How many hits are wanted.
+    pub k: usize,
+    /// Least cosine of a hit, where negative ones count as 0.
+    pub min_similarity: Option<f64>,
+    /// Least score of a hit.
+    pub min_score: Option<f64>,
+    /// Whether to count all that match.
+    pub with_total: bool,
+}
+
+/// A memory found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Hit {
+    /// The store's number.
+    pub row: i64,
+    /// The bytes of the UUID.
+    pub id: [u8; 16],
+    /// What the order is by.
+    pub score: f64,
+    /// The parts of the score.
+    pub components: Components,
+}
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Answer {
+    /// Best first: score, then newest, then smallest id (C164).
+    pub hits: Vec<Hit>,
+    /// How many match, where it was asked for.
+    pub total: Option<usize>,
+}
+
+/// Memories by row, ranked exactly. Every change is one whole call to readers.
+pub struct MemoryIndex {
+    /// 0 where there are no vectors.
+    dim: usize,
+    kernel: &'static dyn simd::Kernel,
+    index: Index,
+}
+
+impl MemoryIndex {
+    /// Make an empty index of memories whose vectors have `dim` components; none have vectors where
+    /// that is `None`.
+    ///
+    /// # Errors
+    ///
+    /// When `dim` is 0 or above [`MAX_DIM`], or `MNEMIC_KERNEL` cannot be had.
+    pub fn new(dim: Option<usize>, analysis: Analysis) -> Result<Self, Error> {
+        if let Some(found) = dim.filter(|dim| !(1..=MAX_DIM).contains(dim)) {
+            return Err(Error::DimensionOutOfRange { found, most: MAX_DIM });
+        }
+        let kernel = simd::kernel()?;
+        let index = Index::new(kernel, dim.unwrap_or(1), Memories::new(analysis, dim.is_some()));
+        Ok(Self { dim: dim.unwrap_or(0), kernel, index })
+    }
+
+    /// Components of a vector; 0 where there are none.
+    pub fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// Number of memories, expired ones too.
+    pub fn len(&self) -> usize {
+        self.index.snapshot().memories.columns.live()
+    }
+
+    /// Whether there is no memory.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes held, contents left out.
+    pub fn bytes(&self) -> usize {
+        self.index.bytes() + self.index.snapshot().memories.bytes()
+    }
+
+    /// Rows that lack a vector, ascending.
+    pub fn unembedded(&self) -> Vec<i64> {
+        self.index.snapshot().memories.unembedded.iter().copied().collect()
+    }
+
+    /// Take memories out and in, all in one step.
+    ///
+    /// A record whose row is known replaces it; a vector stays where the content does. `embedded`
+    /// names the rows that `vectors` belong to, `dim` floats for each; a row that comes several
+    /// times in a row has several parts.
+    ///
+    /// # Errors
+    ///
+    /// Wrong lengths, NaN or infinity, or vectors of a row that is not there; nothing is changed
+    /// then.
+    pub fn apply(
+        &self,
+        gone: &[i64],
+        records: &[Record],
+        embedded: &[i64],
+        vectors: &[f32],
+    ) -> Result<(), Error> {
+        self.check(embedded, vectors)?;
+        let lexical = self.index.snapshot().memories.lexical.clone();
+        let analysed: Vec<_> =
+            records.iter().map(|record| lexical.analyse(&record.content)).collect();
+        let places = RefCell::new(Vec::new());
+        self.index.change(
+            |snapshot| {
+                let mut memories = Memories::clone(&snapshot.memories);
+                let mut removed: Vec<u32> =
+                    gone.iter().filter_map(|row| memories.remove(*row)).collect();
+                let puts = records.iter().zip(&analysed);
+                removed.extend(puts.filter_map(|(record, words)| memories.put(record, words)));
+                let (added, found) = memories.lacking(embedded)?;
+                *places.borrow_mut() = found;
+                let parts = memories.parts;
+                let ids = |slot| (0..parts).map(move |part| vector_id(slot, part));
+                let removed = removed.into_iter().flat_map(ids).collect();
+                Ok(Change { memories, removed, added })
+            },
+            |at, row| self.write(&vectors[places.borrow()[at] * self.dim..], row),
+        )
+    }
+
+    /// Rank the memories in play.
+    ///
+    /// # Errors
+    ///
+    /// Vectors of a wrong length, NaN or infinity.
+    pub fn rank(&self, request: &Request<'_>) -> Result<Answer, Error> {
+        self.check_vectors("query", request.vectors)?;
+        self.check_vectors("context", request.context)?;
+        let snapshot = self.index.snapshot();
+        Ok(Query { index: self, snapshot: &snapshot, request }.answer())
+    }
+
+    fn check(&self, embedded: &[i64], vectors: &[f32]) -> Result<(), Error> {
+        self.check_vectors("vectors", vectors)?;
+        let found = if self.dim == 0 { 0 } else { vectors.len() / self.dim };
+        if found != embedded.len() {
+            return Err(Error::CountMismatch { ids: embedded.len(), what: "vectors", found });
+        }
+        Ok(())
+    }
+
+    fn check_vectors(&self, what: &'static str, vectors: &[f32]) -> Result<(), Error> {
+        if vectors.is_empty() {
+            return Ok(());
+        }
+        if self.dim == 0 || !vectors.len().is_multiple_of(self.dim) {
+            return Err(Error::DimensionMismatch { what, found: vectors.len(), wanted: self.dim });
+        }
+        let finite = |row: &[f32]| row.iter().fold(true, |all, value| all & value.is_finite());
+        match vectors.chunks_exact(self.dim).position(|row| !finite(row)) {
+            Some(row) => Err(Error::NonFinite { what, row }),
+            None => Ok(()),
+        }
+    }
+
+    /// Copy one vector to `row`, at unit length.
+    fn write(&self, vector: &[f32], row: &mut [f32]) {
+        row[..self.dim].copy_from_slice(&vector[..self.dim]);
+        normalise(&mut row[..self.dim]);
+    }
+
+    fn normalised(&self, vectors: &[f32]) -> Vec<f32> {
+        let mut rows = vec![0.0; vectors.len()];
+        if self.dim > 0 {
+            let pairs = vectors.chunks(self.dim).zip(rows.chunks_mut(self.dim));
+            pairs.for_each(|(vector, row)| self.write(vector, row));
+        }
+        rows
+    }
+}
+
+/// One request to one state.
+struct Query<'a> {
+    index: &'a MemoryIndex,
+    snapshot: &'a Snapshot,
+    request: &'a Request<'a>,
+}
+
+impl Query<'_> {
+    fn answer(&self) -> Answer {
+        let selected = self.columns().select(&self.request.ask);
+        let slots = selected.slots();
+        if slots.is_empty() || self.request.k == 0 && !self.request.with_total {
+            return Answer { hits: Vec::new(), total: self.request.with_total.then_some(0) };
+        }
+        let in_play = SlotSet::of_words(selected.words(), self.columns().len());
+        let (ranking, request) = (self.request.ranking, self.request);
+        let vectors = if ranking.similarity > 0.0 { request.vectors } else { &[] };
+        let context = if ranking.weights.context > 0.0 { request.context } else { &[] };
+        let (vectors, context) = (self.index.normalised(vectors), self.index.normalised(context));
+        let (query, context) = (self.similarity(&vectors, &slots), self.similarity(&context, &slots));
+        let uppers = |similarity: &Option<Similarity<'_>>| {
+            similarity.as_ref().map_or_else(Vec::new, |similarity| similarity.uppers(&in_play))
+        };
+        let uppers = Uppers { query: uppers(&query), context: uppers(&context) };
+        let known = self.known(&slots, &in_play);
+        let fused = Fused {
+            known: &known,
+            slots: &slots,
+            has_query: request.text.is_some() || query.is_some(),
+            ranking,
+            query: query.as_ref(),
+            context: context.as_ref(),
+        };
+        self.ranked(&fused, &uppers)
+    }
+
+    fn columns(&self) -> &Columns {
+        &self.snapshot.memories.columns
+    }
+
+    fn similarity(&self, vectors: &[f32], slots: &[u32]) -> Option<Similarity<'_>> {
+        if vectors.is_empty() {
+            return None;
+        }
+        let MemoryIndex { dim, kernel, .. } = self.index;
+        let (rows, parts) = (&self.snapshot.vectors, self.snapshot.memories.parts);
+        Some(Similarity::new(*kernel, rows, parts, vectors, *dim, slots.len()))
+    }
+
+    fn ranked(&self, fused: &Fused<'_>, uppers: &Uppers) -> Answer {
+        let request = self.request;
+        // Negative cosines count as 0, so that a floor of 0 lets everything through.
+        let similarity = request.min_similarity.filter(|least| *least > 0.0);
+        let least = Least {
+            similarity: similarity.unwrap_or(f64::NEG_INFINITY),
+            score: request.min_score.unwrap_or(f64::NEG_INFINITY),
+        };
+        let columns = self.columns();
+        let place = |at: u32| columns.order_of(fused.slots[at as usize]);
+        let best = rank::rank(fused, uppers, request.k, least, &place);
+        let hit = |(scored, components): (&rank::Scored, &Components)| Hit {
+            row: columns.row_of(fused.slots[scored.ordinal as usize]).unwrap_or_default(),
+            id: scored.id,
+            score: scored.score,
+            components: *components,
+        };
+        let hits = best.scored.iter().zip(&best.components).map(hit).collect();
+        let total = request.with_total.then(|| rank::count(fused, uppers, least));
+        Answer { hits, total }
+    }
+
+    /// All that is known of the memories in play but their similarity.
+    fn known(&self, slots: &[u32], in_play: &SlotSet) -> Known {
+        let mut known = Known { worth: self.worths(slots), ..Known::default() };
+        let Some(text) = self.request.text else { return known };
+        let session = &self.request.ranking.session;
+        if session.has_neighbours() || self.request.ranking.keywords.window > 0.0 {
+            let columns = self.columns();
+            known.previous = neighbours(columns, slots, in_play, |chunk| chunk.previous);
+            known.next = neighbours(columns, slots, in_play, |chunk| chunk.next);
+        }
+        let flag = |bit: u8| self.of_each(slots, |chunk, at| chunk.flags[at] & bit != 0);
+        if session.answer > 0.0 && !known.previous.is_empty() {
+            known.asks = flag(flags::HAS_QUESTION_MARK);
+        }
+        if session.question > 0.0 {
+            known.is_question = flag(flags::ENDS_AS_QUESTION);
+        }
+        if self.request.ranking.similarity < 1.0 {
+            known.keyword = self.keywords(text, slots, &known.previous);
+        }
+        known
+    }
+
+    fn keywords(&self, text: &str, slots: &[u32], previous: &[u32]) -> Vec<f32> {
+        let lexical = &self.snapshot.memories.lexical;
+        let fields = &self.request.ranking.keywords;
+        let options = lexical::Options {
+            fields: lexical::Fields {
+                words: fields.words > 0.0,
+                grams: fields.grams > 0.0,
+                pairs: fields.pairs > 0.0,
+            },
+            ..lexical::Options::default()
+        };
+        let query = lexical.query(text, &options);
+        let mut scores = lexical::Scores::default();
+        let previous = (fields.window > 0.0 && !previous.is_empty()).then_some(previous);
+        lexical.scores(&query, slots, previous, &mut scores);
+        let most = query.most();
+        scores.own.words.iter().map(|score| score / most.max(f32::MIN_POSITIVE)).collect()
+    }
+
+    /// What memories are worth by themselves; nothing where that has no weight.
+    fn worths(&self, slots: &[u32]) -> Vec<Worth> {
+        let (ranking, now) = (self.request.ranking, self.request.ask.now);
+        let weights = &ranking.weights;
+        let weighed = |weight: f64, value: f64| if weight > 0.0 { value } else { 0.0 };
+        if weights.of_worth() == 0.0 {
+            return Vec::new();
+        }
+        let ranks = if weights.recency > 0.0 && ranking.recency == Recency::NewestRank {
+            relevance::newest_ranks(&self.of_each(slots, |chunk, at| chunk.created_at[at]))
+        } else {
+            Vec::new()
+        };
+        let facts = self.of_each(slots, |chunk, at| Facts {
+            created_at: chunk.created_at[at],
+            last_accessed_at: Some(chunk.last_accessed_at[at])
+                .filter(|time| *time != crate::columns::NONE),
+            access_count: chunk.access_count[at],
+            importance: chunk.importance[at],
+        });
+        let worth = |(at, facts): (usize, &Facts)| {
+            let recency = || ranks.get(at).copied();
+            let recency = recency().unwrap_or_else(|| ranking.recency.of(facts, now));
+            Worth {
+                recency: weighed(weights.recency, recency),
+                importance: weighed(weights.importance, facts.importance),
+                access: weighed(weights.access, relevance::access(facts.access_count)),
+                salience: weighed(weights.salience, ranking.salience.of(facts, now)),
+            }
+        };
+        facts.iter().enumerate().map(worth).collect()
+    }
+
+    /// A fact of each memory in play.
+    fn of_each<T>(
+        &self,
+        slots: &[u32],
+        fact: impl Fn(&ChunkFacts<'_>, usize) -> T,
+    ) -> Vec<T> {
+        let mut facts = Vec::with_capacity(slots.len());
+        for of_chunk in slots.chunk_by(|one, other| chunk_of(*one) == chunk_of(*other)) {
+            if let Some(chunk) = self.columns().chunk(chunk_of(of_chunk[0])) {
+                let at = |slot: &u32| *slot as usize % Columns::CHUNK;
+                facts.extend(of_chunk.iter().map(|slot| fact(&chunk, at(slot))));
+            }
+        }
+        facts
+    }
+}
+
+fn chunk_of(slot: u32) -> usize {
+    slot as usize / Columns::CHUNK
+}
+
+/// The ordinals of neighbours; nothing where no memory in play has one.
+fn neighbours(
+    columns: &Columns,
+    slots: &[u32],
+    in_play: &SlotSet,
+    of: impl for<'c> Fn(&ChunkFacts<'c>) -> &'c [u32],
+) -> Vec<u32> {
+    let mut found = Vec::with_capacity(slots.len());
+    let mut any = false;
+    for of_chunk in slots.chunk_by(|one, other| chunk_of(*one) == chunk_of(*other)) {
+        let chunk = columns.chunk(chunk_of(of_chunk[0]));
+        let neighbours = chunk.as_ref().map_or(&[][..], &of);
+        for slot in of_chunk {
+            let neighbour = neighbours.get(*slot as usize % Columns::CHUNK).copied();
+            let ordinal = neighbour.and_then(|slot| in_play.find(slot)).unwrap_or(NONE);
+            any |= ordinal != NONE;
+            found.push(ordinal);
+        }
+    }
+    if any { found } else { Vec::new() }
+}

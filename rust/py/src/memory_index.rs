@@ -1,0 +1,351 @@
+//! `MemoryIndex`: the core's index of an agent's memories.
+
+use mnemic_core::columns::{Ask, Record, Scope, Users};
+use mnemic_core::filter::Filter;
+use mnemic_core::text::{Analysis, Language};
+use mnemic_core::{
+    Answer, Components, KeywordFields, MemoryHit, MemoryIndex, Ranking, Recency, Request, Salience,
+    Session, Weights,
+};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+
+use crate::arrays;
+use crate::errors::{InvalidArgumentError, raised};
+use crate::filter;
+
+/// Names of the values of a record, in their order.
+pub(crate) const RECORD_COLUMNS: [&str; 29] = [
+    "row",
+    "agent_id",
+    "id",
+    "created_at",
+    "updated_at",
+    "content",
+    "user_id",
+    "project_id",
+    "session_id",
+    "memory_type",
+    "status",
+    "importance",
+    "last_accessed_at",
+    "access_count",
+    "forgotten_at",
+    "expires_at",
+    "role",
+    "speaker",
+    "message_id",
+    "position",
+    "category",
+    "scope",
+    "version",
+    "supersedes",
+    "is_sensitive",
+    "is_encrypted",
+    "type_name",
+    "tags",
+    "metadata",
+];
+
+#[pyclass(frozen, name = "MemoryIndex", module = "mnemic._core")]
+pub(crate) struct PyMemoryIndex(MemoryIndex);
+
+#[pymethods]
+impl PyMemoryIndex {
+    #[new]
+    #[pyo3(signature = (dim, /, *, language = Some("english")))]
+    fn new(dim: Option<usize>, language: Option<&str>) -> PyResult<Self> {
+        let language = language.map(language_named).transpose()?;
+        let analysis = Analysis { language, ..Analysis::default() };
+        MemoryIndex::new(dim, analysis).map(Self).map_err(raised)
+    }
+
+    #[getter]
+    fn dim(&self) -> usize {
+        self.0.dim()
+    }
+
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.0.bytes()
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    fn unembedded(&self) -> Vec<i64> {
+        self.0.unembedded()
+    }
+
+    #[pyo3(signature = (records, embedded, vectors, gone, /))]
+    fn apply(
+        &self,
+        py: Python<'_>,
+        records: &Bound<'_, PyList>,
+        embedded: &Bound<'_, PyAny>,
+        vectors: Option<&Bound<'_, PyAny>>,
+        gone: Vec<i64>,
+    ) -> PyResult<()> {
+        let records = records.iter().map(|record| record_of(&record)).collect::<PyResult<Vec<_>>>()?;
+        let embedded = arrays::ids(embedded)?;
+        let vectors = match vectors {
+            Some(vectors) if !embedded.is_empty() => {
+                arrays::vectors(vectors, self.0.dim(), "vectors")?.values
+            }
+            _ => Vec::new(),
+        };
+        py.detach(|| self.0.apply(&gone, &records, &embedded, &vectors)).map_err(raised)
+    }
+
+    #[pyo3(signature = (wanted, /))]
+    fn rank<'py>(
+        &self,
+        py: Python<'py>,
+        wanted: Wanted<'py>,
+    ) -> PyResult<(Bound<'py, PyList>, Option<usize>)> {
+        let dim = self.0.dim();
+        let vectors = |given: &Option<Bound<'_, PyAny>>, what| match given {
+            Some(given) => arrays::vectors(given, dim, what).map(|vectors| vectors.values),
+            None => Ok(Vec::new()),
+        };
+        let (query, context) =
+            (vectors(&wanted.vectors, "query")?, vectors(&wanted.context, "context")?);
+        let filter = wanted.filter.as_ref().map(filter::read).transpose()?;
+        let ranking = wanted.ranking.ranking()?;
+        let request = Request {
+            ask: wanted.ask(filter.as_ref()),
+            ranking: &ranking,
+            text: wanted.text.as_deref(),
+            vectors: &query,
+            context: &context,
+            k: wanted.limit,
+            min_similarity: wanted.min_similarity,
+            min_score: wanted.min_score,
+            with_total: wanted.with_total,
+        };
+        let answer = py.detach(|| self.0.rank(&request)).map_err(raised)?;
+        answer_of(py, &answer)
+    }
+}
+
+fn language_named(name: &str) -> PyResult<Language> {
+    Language::from_name(name).ok_or_else(|| {
+        InvalidArgumentError::new_err(format!("there is no stemmer for the language {name:?}"))
+    })
+}
+
+/// What `mnemic.index.base.Wanted` holds.
+#[derive(FromPyObject)]
+struct Wanted<'py> {
+    scope: GivenScope,
+    now: i64,
+    limit: usize,
+    ranking: GivenRanking,
+    text: Option<String>,
+    vectors: Option<Bound<'py, PyAny>>,
+    context: Option<Bound<'py, PyAny>>,
+    #[pyo3(attribute("where"))]
+    filter: Option<Bound<'py, PyAny>>,
+    exclude: Vec<[u8; 16]>,
+    min_similarity: Option<f64>,
+    min_score: Option<f64>,
+    with_total: bool,
+}
+
+#[derive(FromPyObject)]
+struct GivenScope {
+    user_id: Option<String>,
+    project_id: Option<String>,
+    session_id: Option<String>,
+    all_users: bool,
+}
+
+impl GivenScope {
+    fn scope(&self) -> Scope<'_> {
+        let user = match &self.user_id {
+            Some(name) => Users::One(name),
+            None if self.all_users => Users::All,
+            None => Users::Nobody,
+        };
+        let (project, session) = (self.project_id.as_deref(), self.session_id.as_deref());
+        Scope { user, project, session }
+    }
+}
+
+impl Wanted<'_> {
+    fn ask<'a>(&'a self, filter: Option<&'a Filter>) -> Ask<'a> {
+        let (scope, exclude) = (self.scope.scope(), &self.exclude);
+        Ask { scope, filter, exclude, now: self.now, since: None, until: None }
+    }
+}
+
+#[derive(FromPyObject)]
+struct GivenRanking {
+    similarity: f64,
+    keywords: GivenKeywords,
+    session: GivenSession,
+    weights: GivenWeights,
+    recency: GivenRecency,
+    salience: GivenSalience,
+}
+
+#[derive(FromPyObject)]
+struct GivenKeywords {
+    words: f64,
+    grams: f64,
+    pairs: f64,
+    window: f64,
+}
+
+#[derive(FromPyObject)]
+struct GivenSession {
+    previous: f64,
+    next: f64,
+    answer: f64,
+    second: f64,
+    question: f64,
+    date: f64,
+    speaker: f64,
+}
+
+#[derive(FromPyObject)]
+struct GivenWeights {
+    relevance: f64,
+    recency: f64,
+    importance: f64,
+    access: f64,
+    salience: f64,
+    context: f64,
+}
+
+#[derive(FromPyObject)]
+struct GivenRecency {
+    curve: GivenCurve,
+    days: f64,
+}
+
+#[derive(FromPyObject)]
+struct GivenCurve {
+    value: String,
+}
+
+#[derive(FromPyObject)]
+struct GivenSalience {
+    recency: f64,
+    frequency: f64,
+    importance: f64,
+}
+
+impl GivenRanking {
+    fn ranking(&self) -> PyResult<Ranking> {
+        let GivenKeywords { words, grams, pairs, window } = self.keywords;
+        let GivenSession { previous, next, answer, second, question, date, speaker } = self.session;
+        let GivenWeights { relevance, recency, importance, access, salience, context } =
+            self.weights;
+        Ok(Ranking {
+            similarity: self.similarity,
+            keywords: KeywordFields { words, grams, pairs, window },
+            session: Session { previous, next, answer, second, question, date, speaker },
+            weights: Weights { relevance, recency, importance, access, salience, context },
+            recency: self.recency.recency()?,
+            salience: Salience {
+                recency: self.salience.recency,
+                frequency: self.salience.frequency,
+                importance: self.salience.importance,
+            },
+        })
+    }
+}
+
+impl GivenRecency {
+    fn recency(&self) -> PyResult<Recency> {
+        let days = self.days;
+        match self.curve.value.as_str() {
+            "created_linear" => Ok(Recency::CreatedLinear { days }),
+            "created_half_life" => Ok(Recency::CreatedHalfLife { days }),
+            "accessed_half_life" => Ok(Recency::AccessedHalfLife { days }),
+            "newest_rank" => Ok(Recency::NewestRank),
+            other => {
+                let message = format!("there is no curve of recency {other:?}");
+                Err(InvalidArgumentError::new_err(message))
+            }
+        }
+    }
+}
+
+/// A record from its values in the order of [`RECORD_COLUMNS`].
+fn record_of(given: &Bound<'_, PyAny>) -> PyResult<Record> {
+    let given = given.cast::<PyTuple>()?;
+    if given.len() != RECORD_COLUMNS.len() {
+        let (found, wanted) = (given.len(), RECORD_COLUMNS.len());
+        let message = format!("a record has {wanted} values, found {found}");
+        return Err(InvalidArgumentError::new_err(message));
+    }
+    let at = |at: usize| given.get_borrowed_item(at);
+    let text = |place: usize| at(place)?.extract::<Option<String>>();
+    let moment = |place: usize| at(place)?.extract::<Option<i64>>();
+    Ok(Record {
+        row: at(0)?.extract()?,
+        id: at(2)?.extract()?,
+        created_at: at(3)?.extract()?,
+        updated_at: at(4)?.extract()?,
+        content: at(5)?.extract()?,
+        user: text(6)?,
+        project: text(7)?,
+        session: text(8)?,
+        kind: at(9)?.extract()?,
+        status: at(10)?.extract()?,
+        importance: at(11)?.extract()?,
+        last_accessed_at: moment(12)?,
+        access_count: at(13)?.extract()?,
+        expires_at: moment(15)?,
+        role: text(16)?,
+        speaker: text(17)?,
+        position: moment(19)?,
+        category: text(20)?,
+        scope: text(21)?,
+        version: at(22)?.extract()?,
+        sensitive: at(24)?.extract::<i64>()? != 0,
+        tags: text(27)?,
+        metadata: text(28)?,
+    })
+}
+
+fn answer_of<'py>(
+    py: Python<'py>,
+    answer: &Answer,
+) -> PyResult<(Bound<'py, PyList>, Option<usize>)> {
+    let hits = answer.hits.iter().map(|hit| hit_of(py, hit)).collect::<PyResult<Vec<_>>>()?;
+    Ok((PyList::new(py, hits)?, answer.total))
+}
+
+fn hit_of<'py>(py: Python<'py>, hit: &MemoryHit) -> PyResult<Bound<'py, PyTuple>> {
+    let components = components_of(py, &hit.components)?;
+    (hit.row, PyBytes::new(py, &hit.id), hit.score, components).into_pyobject(py)
+}
+
+fn components_of<'py>(py: Python<'py>, components: &Components) -> PyResult<Bound<'py, PyDict>> {
+    let named = PyDict::new(py);
+    let all = [
+        (intern!(py, "similarity"), components.similarity.map(|cosine| cosine.clamp(0.0, 1.0))),
+        (intern!(py, "keyword"), components.keyword),
+        (intern!(py, "neighbours"), components.neighbours),
+        (intern!(py, "question"), components.question),
+        (intern!(py, "date"), components.date),
+        (intern!(py, "speaker"), components.speaker),
+        (intern!(py, "relevance"), components.relevance),
+        (intern!(py, "recency"), components.recency),
+        (intern!(py, "importance"), components.importance),
+        (intern!(py, "access"), components.access),
+        (intern!(py, "salience"), components.salience),
+        (intern!(py, "context"), components.context.map(|cosine| cosine.clamp(0.0, 1.0))),
+    ];
+    for (name, value) in all {
+        if let Some(value) = value {
+            named.set_item(name, value)?;
+        }
+    }
+    Ok(named)
+}
