@@ -506,7 +506,7 @@ class Repository:
         if ranking.similarity > 0 and search.text is not None and self._embedder is not None:
             text = search.text
             if ranking.leaves_names_out:
-                text = self._follower.index.without_names(text, scope, now)
+                text = self._follower.index.in_first_person(text, scope, now)
             vectors = self._embedder.embed([text])
         return Wanted(
             scope=scope,

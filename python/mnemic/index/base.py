@@ -105,8 +105,8 @@ class Index(Protocol):
         """
         ...
 
-    def without_names(self, text: str, scope: Scope, now: int) -> str:
-        """Return a text without the names of those who speak in a scope's memories."""
+    def in_first_person(self, text: str, scope: Scope, now: int) -> str:
+        """Return a text with "I" and "my" for the names of those who speak in a scope's memories."""
         ...
 
     def __len__(self) -> int:

@@ -71,9 +71,9 @@ class NativeIndex:
         found, total = self._current().rank(wanted)
         return Answer([Ranked(*hit) for hit in found], total)
 
-    def without_names(self, text: str, scope: Scope, now: int) -> str:
-        """Return a text without the names of those who speak in a scope's memories."""
-        return self._current().without_names(text, scope, now)
+    def in_first_person(self, text: str, scope: Scope, now: int) -> str:
+        """Return a text with "I" and "my" for the names of those who speak in a scope's memories."""
+        return self._current().in_first_person(text, scope, now)
 
     def _current(self) -> MemoryIndex:
         """Return the core's index with everything that was applied."""

@@ -72,24 +72,39 @@ class Salience(msgspec.Struct, frozen=True):
 
 
 class KeywordFields(msgspec.Struct, frozen=True):
-    """Shares of the parts of a keyword match; each is from 0 to 1, so the match is too.
+    """What a keyword match is made of, from 0 to 1.
 
     Attributes:
-        words: BM25 over stemmed words.
-        grams: BM25 over words that share runs of four characters with those of the query.
-        pairs: BM25 over pairs of adjacent words.
-        window: Share of each field that is matched in the previous turn of the session and this one
-            together, instead of this one alone.
+        words: Share of BM25 over stemmed words.
+        grams: Share of BM25 over words that share runs of four characters with those of the query.
+        pairs: Share of BM25 over pairs of adjacent words.
+        previous: What a word of the previous turn of the session counts, if it is not in this one.
+        second: What a word of the turn before that counts.
+        stop_words: How much a stop word weighs beside other words.
+        common: Words in more than this share of the memories are passed over, once there are 1,000.
+        sharpness: The power that a match is raised to; above 1, weak matches count less.
+
+    Raises:
+        InvalidArgumentError: If one is not a number from 0 to 1, or sharpness not from 0.1 to 10.
     """
 
     words: float = 1.0
     grams: float = 0.0
     pairs: float = 0.0
-    window: float = 0.0
+    previous: float = 0.0
+    second: float = 0.0
+    stop_words: float = 1.0
+    common: float = 1.0
+    sharpness: float = 1.0
 
     def __post_init__(self) -> None:
         """Check the shares."""
-        _check_fractions(self)
+        for name in self.__struct_fields__[:-1]:
+            _check_fraction(name, getattr(self, name))
+        if not (isinstance(self.sharpness, int | float) and 0.1 <= self.sharpness <= 10):  # noqa: PLR2004
+            raise InvalidArgumentError(
+                f"sharpness must be a number from 0.1 to 10, got {self.sharpness!r}"
+            )
 
 
 class SessionTerms(msgspec.Struct, frozen=True):
@@ -171,8 +186,8 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
             search, 0 one by keywords.
         keywords: The parts of a keyword match.
         session: What sessions add to a match.
-        leaves_names_out: Whether names of speakers are left out of the text that is embedded; a
-            name says more about who spoke than about what was said.
+        leaves_names_out: Whether names of speakers are passed over by keywords, and put into the
+            first person before the query is embedded: speakers do not call themselves by name.
         weights: Of the match and of what a memory is worth by itself.
         recency: The curve of age.
         salience: What salience is made of.
@@ -191,13 +206,21 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
         _check_fraction("similarity", self.similarity)
 
 
-HYBRID = Ranking(similarity=0.3)
+_SPOKEN = KeywordFields(previous=0.8, second=0.5, stop_words=0.25, common=0.2, sharpness=1.5)
+_SESSION = SessionTerms(next=0.4, answer=0.5, second=0.2, question=0.05, date=0.2, speaker=0.03)
+
+HYBRID = Ranking(similarity=0.25, keywords=_SPOKEN, session=_SESSION, leaves_names_out=True)
 """The front door's default, chosen by measurement; see docs/quality.md."""
 
 SEMANTIC = Ranking()
 """Cosine alone."""
 
-KEYWORD = Ranking(similarity=0.0)
+KEYWORD = Ranking(
+    similarity=0.0,
+    keywords=msgspec.structs.replace(_SPOKEN, words=0.8, grams=0.2, sharpness=1.0),
+    session=msgspec.structs.replace(_SESSION, question=0.075, date=0.3, speaker=0.045),
+    leaves_names_out=True,
+)
 """Without vectors; see docs/quality.md."""
 
 NEWEST = Ranking(

@@ -16,8 +16,8 @@ mod tests;
 use std::sync::Arc;
 
 use block::{BLOCK_SLOTS, Block};
-pub use query::{Fields, Options, Query};
-pub use scores::{FieldScores, Scores};
+pub use query::{Fields, Most, Options, Query};
+pub use scores::{Earlier, Scores};
 pub use vocabulary::Analysed;
 use vocabulary::Vocabulary;
 
@@ -39,7 +39,7 @@ use crate::text::Analysis;
 /// let query = lexical.query("Where do the cats eat?", &Options::default());
 /// let mut scores = Scores::default();
 /// lexical.scores(&query, &[0, 1], None, &mut scores);
-/// assert!(scores.own.words[0] > 0.0 && scores.own.words[1] == 0.0);
+/// assert!(scores.words[0] > 0.0 && scores.words[1] == 0.0);
 /// ```
 #[derive(Clone)]
 pub struct Lexical {

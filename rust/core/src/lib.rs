@@ -29,6 +29,7 @@ mod similarity;
 mod simd;
 mod sketch;
 mod slots;
+mod speakers;
 mod survey;
 pub mod text;
 mod top_k;

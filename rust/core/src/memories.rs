@@ -7,6 +7,7 @@ use crate::Error;
 use crate::columns::{Columns, Record};
 use crate::lexical::{Analysed, Lexical};
 use crate::similarity::vector_id;
+use crate::speakers::Speakers;
 use crate::text::Analysis;
 
 /// Cheap to copy; a copy never changes with the original.
@@ -14,6 +15,7 @@ use crate::text::Analysis;
 pub(crate) struct Memories {
     pub(crate) columns: Columns,
     pub(crate) lexical: Lexical,
+    pub(crate) speakers: Speakers,
     /// Most vectors of any memory.
     pub(crate) parts: u32,
     /// Rows without a vector, where memories are to have one.
@@ -30,8 +32,8 @@ impl Default for Memories {
 impl Memories {
     pub(crate) fn new(analysis: Analysis, has_vectors: bool) -> Self {
         let lexical = Lexical::new(analysis);
-        let (columns, unembedded) = (Columns::new(), Arc::default());
-        Self { columns, lexical, parts: 1, unembedded, has_vectors }
+        let (columns, speakers) = (Columns::new(), Speakers::default());
+        Self { columns, lexical, speakers, parts: 1, unembedded: Arc::default(), has_vectors }
     }
 
     /// Take in a memory; returns the slot it left if it got a new one, because its text changed.
@@ -41,6 +43,7 @@ impl Memories {
             && self.columns.content(slot) == Some(record.content.as_str())
         {
             self.columns.replace(slot, record);
+            self.speakers.replace(slot, record);
             return None;
         }
         if let Some(slot) = known {
@@ -48,6 +51,7 @@ impl Memories {
         }
         let slot = self.columns.push(record);
         let pushed = self.lexical.push(analysed);
+        self.speakers.push(record);
         debug_assert_eq!(slot, pushed, "slots of facts and of keywords are the same");
         if self.has_vectors {
             Arc::make_mut(&mut self.unembedded).insert(record.row);
@@ -88,6 +92,6 @@ impl Memories {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.columns.bytes() + self.lexical.bytes()
+        self.columns.bytes() + self.lexical.bytes() + self.speakers.bytes()
     }
 }

@@ -13,7 +13,9 @@ use crate::relevance::{self, Facts, Recency};
 use crate::similarity::{Similarity, vector_id};
 use crate::simd;
 use crate::slots::SlotSet;
+use crate::speakers::Named;
 use crate::text::Analysis;
+use crate::text::names::{in_first_person, without};
 use crate::vector_map::normalise;
 
 /// What to rank, and by what.
@@ -161,6 +163,18 @@ impl MemoryIndex {
         Ok(Query { index: self, snapshot: &snapshot, request }.answer())
     }
 
+    /// The text of a query as a speaker of the memories in play would say it: "I" and "my" in place
+    /// of the names of speakers.
+    pub fn in_first_person(&self, text: &str, ask: &Ask<'_>) -> String {
+        let memories = &self.index.snapshot().memories;
+        if !memories.speakers.may_name(text) {
+            return text.to_owned();
+        }
+        let named = memories.speakers.named(text, &memories.columns.select(ask).slots());
+        let names: Vec<&str> = named.iter().map(|named| &*named.name).collect();
+        in_first_person(text, &names)
+    }
+
     fn check(&self, embedded: &[i64], vectors: &[f32]) -> Result<(), Error> {
         self.check_vectors("vectors", vectors)?;
         let found = if self.dim == 0 { 0 } else { vectors.len() / self.dim };
@@ -275,27 +289,47 @@ impl Query<'_> {
     fn known(&self, slots: &[u32], in_play: &SlotSet) -> Known {
         let mut known = Known { worth: self.worths(slots), ..Known::default() };
         let Some(text) = self.request.text else { return known };
-        let session = &self.request.ranking.session;
-        if session.has_neighbours() || self.request.ranking.keywords.window > 0.0 {
-            let columns = self.columns();
+        let (columns, ranking) = (self.columns(), self.request.ranking);
+        let (session, keywords) = (&ranking.session, &ranking.keywords);
+        if session.has_neighbours() || keywords.previous + keywords.second > 0.0 {
             known.previous = neighbours(columns, slots, in_play, |chunk| chunk.previous);
             known.next = neighbours(columns, slots, in_play, |chunk| chunk.next);
         }
-        let flag = |bit: u8| self.of_each(slots, |chunk, at| chunk.flags[at] & bit != 0);
         if session.answer > 0.0 && !known.previous.is_empty() {
-            known.asks = flag(flags::HAS_QUESTION_MARK);
+            let bit = flags::HAS_QUESTION_MARK;
+            known.asks = self.of_each(slots, |chunk, at| chunk.flags[at] & bit != 0);
         }
         if session.question > 0.0 {
-            known.is_question = flag(flags::ENDS_AS_QUESTION);
+            let is_asked = |chunk: &ChunkFacts<'_>, at: usize| {
+                chunk.session[at] != 0 && chunk.flags[at] & flags::ENDS_AS_QUESTION != 0
+            };
+            known.is_question = self.of_each(slots, is_asked);
         }
-        if self.request.ranking.similarity < 1.0 {
-            known.keyword = self.keywords(text, slots, &known.previous);
+        let named = self.named(text, slots);
+        if let [named] = &named[..]
+            && session.speaker > 0.0
+        {
+            let speakers = &self.snapshot.memories.speakers;
+            known.is_named = slots.iter().map(|slot| speakers.of(*slot) == named.code).collect();
+        }
+        if ranking.similarity < 1.0 {
+            let names: Vec<&str> = named.iter().map(|named| &*named.name).collect();
+            let text = if ranking.leaves_names_out { without(text, &names) } else { text.into() };
+            known.keyword = self.keywords(&text, slots, &known.previous);
         }
         known
     }
 
+    /// The speakers that the text names, where names matter.
+    fn named(&self, text: &str, slots: &[u32]) -> Vec<Named> {
+        let ranking = self.request.ranking;
+        if ranking.session.speaker > 0.0 || ranking.leaves_names_out {
+            return self.snapshot.memories.speakers.named(text, slots);
+        }
+        Vec::new()
+    }
+
     fn keywords(&self, text: &str, slots: &[u32], previous: &[u32]) -> Vec<f32> {
-        let lexical = &self.snapshot.memories.lexical;
         let fields = &self.request.ranking.keywords;
         let options = lexical::Options {
             fields: lexical::Fields {
@@ -303,14 +337,24 @@ impl Query<'_> {
                 grams: fields.grams > 0.0,
                 pairs: fields.pairs > 0.0,
             },
+            stop_words: fields.stop_words as f32,
+            common: fields.common as f32,
             ..lexical::Options::default()
         };
-        let query = lexical.query(text, &options);
+        let state = &self.snapshot.memories.lexical;
+        let query = state.query(text, &options);
         let mut scores = lexical::Scores::default();
-        let previous = (fields.window > 0.0 && !previous.is_empty()).then_some(previous);
-        lexical.scores(&query, slots, previous, &mut scores);
+        let (first, second) = (fields.previous as f32, fields.second as f32);
+        let earlier = lexical::Earlier { previous, first, second };
+        let earlier = (first + second > 0.0 && !previous.is_empty()).then_some(&earlier);
+        state.scores(&query, slots, earlier, &mut scores);
         let most = query.most();
-        scores.own.words.iter().map(|score| score / most.max(f32::MIN_POSITIVE)).collect()
+        let parts = [
+            (fields.words as f32, &scores.words, most.words),
+            (fields.grams as f32, &scores.grams, most.grams),
+            (fields.pairs as f32, &scores.pairs, most.pairs),
+        ];
+        combined(&parts, fields.sharpness as f32, slots.len())
     }
 
     /// What memories are worth by themselves; nothing where that has no weight.
@@ -361,6 +405,21 @@ impl Query<'_> {
         }
         facts
     }
+}
+
+/// The mean of fields by their shares, each divided by the most that it can be, and sharpened.
+fn combined(parts: &[(f32, &Vec<f32>, f32)], sharpness: f32, len: usize) -> Vec<f32> {
+    let total: f32 = parts.iter().map(|(share, ..)| share).sum();
+    let mut keyword = vec![0.0; len];
+    for (share, scores, most) in parts.iter().filter(|(share, _, most)| *share > 0.0 && *most > 0.0) {
+        for (sum, score) in keyword.iter_mut().zip(*scores) {
+            *sum += share / total * (score / most).min(1.0);
+        }
+    }
+    if sharpness != 1.0 {
+        keyword.iter_mut().filter(|sum| **sum > 0.0).for_each(|sum| *sum = sum.powf(sharpness));
+    }
+    keyword
 }
 
 fn chunk_of(slot: u32) -> usize {

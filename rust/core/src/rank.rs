@@ -28,6 +28,9 @@ pub struct Ranking {
     pub keywords: KeywordFields,
     /// What the turns of a session tell of one another.
     pub session: Session,
+    /// Whether names of speakers are taken for the first person by similarity, and passed over by
+    /// keywords.
+    pub leaves_names_out: bool,
     /// How much each part of the score weighs.
     pub weights: Weights,
     /// How age counts.
@@ -45,8 +48,16 @@ pub struct KeywordFields {
     pub grams: f64,
     /// Of adjacent pairs of words.
     pub pairs: f64,
-    /// Of the previous turn and this one as one text, in each of the others.
-    pub window: f64,
+    /// What a word of the previous turn of the session counts, if it is not in this one.
+    pub previous: f64,
+    /// What a word of the turn before that counts.
+    pub second: f64,
+    /// How much a stop word weighs beside other words.
+    pub stop_words: f64,
+    /// Words in more than this share of many memories are passed over.
+    pub common: f64,
+    /// The power that a match is raised to: above 1, weak matches count less.
+    pub sharpness: f64,
 }
 
 /// What is added to the match of a turn for its session, as shares of matches.
@@ -218,6 +229,7 @@ impl Session {
         first + self.second * second
     }
 
+    /// What a question loses; outside a session nobody answers.
     fn question(&self, known: &Known, at: u32) -> f64 {
         if value(&known.is_question, at) { self.question } else { 0.0 }
     }

@@ -57,8 +57,7 @@ impl PyMemoryIndex {
     #[pyo3(signature = (dim, /, *, language = Some("english")))]
     fn new(dim: Option<usize>, language: Option<&str>) -> PyResult<Self> {
         let language = language.map(language_named).transpose()?;
-        let analysis = Analysis { language, ..Analysis::default() };
-        MemoryIndex::new(dim, analysis).map(Self).map_err(raised)
+        MemoryIndex::new(dim, Analysis { language }).map(Self).map_err(raised)
     }
 
     #[getter]
@@ -97,6 +96,13 @@ impl PyMemoryIndex {
             _ => Vec::new(),
         };
         py.detach(|| self.0.apply(&gone, &records, &embedded, &vectors)).map_err(raised)
+    }
+
+    #[pyo3(signature = (text, scope, now, /))]
+    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
+    fn in_first_person(&self, py: Python<'_>, text: &str, scope: GivenScope, now: i64) -> String {
+        let ask = Ask { scope: scope.scope(), now, ..Ask::default() };
+        py.detach(|| self.0.in_first_person(text, &ask))
     }
 
     #[pyo3(signature = (wanted, /))]
@@ -186,6 +192,7 @@ struct GivenRanking {
     similarity: f64,
     keywords: GivenKeywords,
     session: GivenSession,
+    leaves_names_out: bool,
     weights: GivenWeights,
     recency: GivenRecency,
     salience: GivenSalience,
@@ -196,7 +203,11 @@ struct GivenKeywords {
     words: f64,
     grams: f64,
     pairs: f64,
-    window: f64,
+    previous: f64,
+    second: f64,
+    stop_words: f64,
+    common: f64,
+    sharpness: f64,
 }
 
 #[derive(FromPyObject)]
@@ -240,13 +251,23 @@ struct GivenSalience {
 
 impl GivenRanking {
     fn ranking(&self) -> PyResult<Ranking> {
-        let GivenKeywords { words, grams, pairs, window } = self.keywords;
+        let keywords = &self.keywords;
         let GivenSession { previous, next, answer, second, question, date, speaker } = self.session;
         let GivenWeights { relevance, recency, importance, access, salience, context } =
             self.weights;
         Ok(Ranking {
             similarity: self.similarity,
-            keywords: KeywordFields { words, grams, pairs, window },
+            keywords: KeywordFields {
+                words: keywords.words,
+                grams: keywords.grams,
+                pairs: keywords.pairs,
+                previous: keywords.previous,
+                second: keywords.second,
+                stop_words: keywords.stop_words,
+                common: keywords.common,
+                sharpness: keywords.sharpness,
+            },
+            leaves_names_out: self.leaves_names_out,
             session: Session { previous, next, answer, second, question, date, speaker },
             weights: Weights { relevance, recency, importance, access, salience, context },
             recency: self.recency.recency()?,

@@ -27,15 +27,20 @@ pub struct Options {
     pub k1: f32,
     /// How far longer memories count less, from 0 (not) to 1.
     pub b: f32,
-    /// Grams in more than this share of the memories are passed over; 1 keeps them all.
-    pub gram_share: f32,
+    /// How much a stop word weighs beside other words; alone they weigh 1.
+    pub stop_words: f32,
+    /// Words and grams in more than this share of many memories are passed over; 1 keeps them all.
+    pub common: f32,
 }
 
+/// From so many memories on, what is common is passed over.
+const MANY_DOCUMENTS: u64 = 1000;
+
 impl Default for Options {
-    /// All fields and grams, k1 0.9 and b 0.4.
+    /// All fields, k1 0.9 and b 0.4, every word like every other.
     fn default() -> Self {
         let fields = Fields { words: true, grams: true, pairs: true };
-        Self { fields, k1: 0.9, b: 0.4, gram_share: 1.0 }
+        Self { fields, k1: 0.9, b: 0.4, stop_words: 1.0, common: 1.0 }
     }
 }
 
@@ -67,13 +72,24 @@ pub struct Query {
     /// In order of their words.
     pub(super) pairs: Vec<Pair>,
     pub(super) saturation: Saturation,
-    most: f32,
+    most: Most,
+}
+
+/// What no memory's score reaches, by field.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Most {
+    /// Σ idf over the query's words, those never seen too (C157).
+    pub words: f32,
+    /// Σ idf over the query's grams. Several words of a memory may share the same ones, so a score
+    /// may pass it.
+    pub grams: f32,
+    /// Σ of the weights of pairs.
+    pub pairs: f32,
 }
 
 impl Query {
-    /// Σ idf over the query's words, those never seen too: no memory's word score reaches it, so a
-    /// word score divided by it lies between 0 and 1 (C157).
-    pub fn most(&self) -> f32 {
+    /// What scores are divided by to lie between 0 and 1.
+    pub fn most(&self) -> Most {
         self.most
     }
 
@@ -125,7 +141,7 @@ impl Lexical {
 /// A query word of which the state has memories.
 struct Word {
     term: u32,
-    idf: f32,
+    weight: f32,
 }
 
 struct Building<'state> {
@@ -144,33 +160,53 @@ impl<'state> Building<'state> {
             words: 0,
             pairs: Vec::new(),
             saturation: lexical.saturation(options),
-            most: 0.0,
+            most: Most::default(),
         };
         Self { lexical, known, options, query }
     }
 
-    fn build(mut self, tokens: &[String]) -> Query {
-        let words: Vec<Option<Word>> = tokens.iter().map(|token| self.word(token)).collect();
+    fn build(mut self, tokens: &[(String, bool)]) -> Query {
+        let are_all_stop_words = tokens.iter().all(|(_, is_stop_word)| *is_stop_word);
+        let words: Vec<Option<Word>> = tokens
+            .iter()
+            .map(|(token, is_stop_word)| {
+                let is_light = *is_stop_word && !are_all_stop_words;
+                self.word(token, if is_light { self.options.stop_words } else { 1.0 })
+            })
+            .collect();
         for word in words.iter().flatten() {
             let code = self.code(word.term);
-            self.query.worths[code as usize].word += word.idf;
+            self.query.worths[code as usize].word += word.weight;
         }
         self.query.words = self.query.worths.len() as u32 - 1;
         if self.options.fields.pairs {
             self.add_pairs(&words);
         }
         if self.options.fields.grams {
-            self.add_grams(tokens);
+            let is_telling = |(token, is_stop_word): &(String, bool)| {
+                (!is_stop_word || are_all_stop_words).then(|| token.clone())
+            };
+            let telling: Vec<String> = tokens.iter().filter_map(is_telling).collect();
+            self.add_grams(&telling);
         }
         self.query
     }
 
-    fn word(&mut self, token: &str) -> Option<Word> {
+    fn word(&mut self, token: &str, weight: f32) -> Option<Word> {
         let term = self.known.id(token);
-        let frequency = term.map_or(0, |term| self.lexical.frequency(term));
-        let idf = idf(self.lexical.documents, u64::from(frequency));
-        self.query.most += idf;
-        term.filter(|_| frequency > 0).map(|term| Word { term, idf })
+        let frequency = term.map_or(0, |term| self.frequency(term));
+        if weight == 0.0 || self.is_common(frequency) {
+            return None;
+        }
+        let weight = weight * idf(self.lexical.documents, frequency);
+        self.query.most.words += weight;
+        term.filter(|_| frequency > 0).map(|term| Word { term, weight })
+    }
+
+    fn is_common(&self, frequency: u64) -> bool {
+        let documents = self.lexical.documents;
+        documents >= MANY_DOCUMENTS
+            && frequency as f64 > f64::from(self.options.common) * documents as f64
     }
 
     /// The code of a term, a new one if it has none.
@@ -188,8 +224,9 @@ impl<'state> Building<'state> {
         for pair in words.windows(2) {
             let [Some(first), Some(second)] = pair else { continue };
             let words = [self.code(first.term), self.code(second.term)];
-            *weights.entry(words).or_default() += f32::midpoint(first.idf, second.idf);
+            *weights.entry(words).or_default() += f32::midpoint(first.weight, second.weight);
         }
+        self.query.most.pairs = weights.values().sum();
         self.query.pairs = weights.into_iter().map(|(words, weight)| Pair { words, weight }).collect();
     }
 
@@ -199,11 +236,11 @@ impl<'state> Building<'state> {
             let holders = self.known.holders(&gram);
             let sum: u64 = holders.iter().map(|&term| self.frequency(term)).sum();
             let frequency = sum.min(self.lexical.documents);
-            let most = f64::from(self.options.gram_share) * self.lexical.documents as f64;
-            if frequency == 0 || frequency as f64 > most {
+            if self.is_common(frequency) {
                 continue;
             }
             let idf = idf(self.lexical.documents, frequency);
+            self.query.most.grams += idf;
             for &term in holders {
                 if self.frequency(term) > 0 {
                     let code = self.code(term);

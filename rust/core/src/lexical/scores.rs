@@ -9,58 +9,54 @@ use super::query::Query;
 /// Marks a memory without a previous turn.
 const NONE: u32 = u32::MAX;
 
-/// Scores by field, each as long as the memories in play, or empty if the field was not asked for.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct FieldScores {
+/// What is said one and two turns before, in the same session, counts for a turn too.
+#[derive(Debug, Clone, Copy)]
+pub struct Earlier<'a> {
+    /// For each memory in play the place of its previous turn among them, or [`u32::MAX`].
+    pub previous: &'a [u32],
+    /// What a word of the previous turn counts, from 0 to 1.
+    pub first: f32,
+    /// What a word of the turn before that counts.
+    pub second: f32,
+}
+
+/// Scores by field, each as long as the memories in play, or empty if the field was not asked for;
+/// and room to work in: use it again to save the allocations.
+#[derive(Default)]
+pub struct Scores {
     /// BM25 of the query's words.
     pub words: Vec<f32>,
     /// BM25 of the terms that share grams with the query's words, weighted by those grams.
     pub grams: Vec<f32>,
     /// BM25 of adjacent pairs of words.
     pub pairs: Vec<f32>,
-}
-
-/// Scores of one query, and room to work in: use it again to save the allocations.
-#[derive(Default)]
-pub struct Scores {
-    /// Of each memory's own text.
-    pub own: FieldScores,
-    /// Of each memory's previous turn and its own text as one; empty without previous turns.
-    pub window: FieldScores,
     found: Found,
     counts: Counts,
+    best: Best,
 }
 
 /// What was found of the query in each memory in play.
 #[derive(Default)]
 struct Found {
-    /// Term codes with their number, of one memory after another, in order of first appearance.
-    terms: Vec<Count>,
-    pairs: Vec<Count>,
+    /// Term codes of one memory after another, in order of first appearance.
+    terms: Vec<Share>,
+    pairs: Vec<Share>,
     rows: Vec<Row>,
 }
 
-/// How often something occurs.
+/// How much of a term's worth a memory has.
 #[derive(Debug, Clone, Copy)]
-struct Count {
+struct Share {
     code: u32,
-    times: u32,
-}
-
-impl Count {
     /// tf / (tf + norm)
-    fn share(self, norm: f32) -> f32 {
-        let times = self.times as f32;
-        times / (times + norm)
-    }
+    share: f32,
 }
 
-/// Where the findings of a memory end, and its length in tokens.
+/// Where the findings of a memory end.
 #[derive(Debug, Clone, Copy, Default)]
 struct Row {
     terms_end: u32,
     pairs_end: u32,
-    tokens: u32,
 }
 
 /// Counts by code, and which codes have any, in order of first appearance.
@@ -71,32 +67,45 @@ struct Counts {
 }
 
 impl Counts {
-    fn add(&mut self, code: u32, times: u32) {
+    fn add(&mut self, code: u32) {
         let count = &mut self.times[code as usize];
         if *count == 0 {
             self.order.push(code);
         }
-        *count += times;
+        *count += 1;
     }
 
-    /// Call `visit` with the counts of two lists added up.
-    fn each_together(&mut self, lists: [&[Count]; 2], visit: impl FnMut(Count)) {
-        match lists {
-            [[], one] | [one, []] => one.iter().copied().for_each(visit),
-            lists => {
-                lists.into_iter().flatten().for_each(|count| self.add(count.code, count.times));
-                self.take().for_each(visit);
+    /// The shares of what was counted, in a memory of this norm.
+    fn take(&mut self, norm: f32) -> impl Iterator<Item = Share> {
+        let Self { times, order } = self;
+        order.drain(..).map(move |code| {
+            let times = std::mem::take(&mut times[code as usize]) as f32;
+            Share { code, share: times / (times + norm) }
+        })
+    }
+}
+
+/// The largest share by code, and which codes have any, in order of first appearance.
+#[derive(Default)]
+struct Best {
+    shares: Vec<f32>,
+    order: Vec<u32>,
+}
+
+impl Best {
+    fn offer(&mut self, found: &[Share], factor: f32) {
+        for found in found {
+            let known = &mut self.shares[found.code as usize];
+            if *known == 0.0 {
+                self.order.push(found.code);
             }
+            *known = known.max(factor * found.share);
         }
     }
 
-    fn take(&mut self) -> impl Iterator<Item = Count> {
-        let Self { times, order } = self;
-        order.drain(..).map(|code| Count { code, times: std::mem::take(&mut times[code as usize]) })
-    }
-
-    fn reserve(&mut self, codes: usize) {
-        self.times.resize(self.times.len().max(codes), 0);
+    fn take(&mut self) -> impl Iterator<Item = Share> {
+        let Self { shares, order } = self;
+        order.drain(..).map(|code| Share { code, share: std::mem::take(&mut shares[code as usize]) })
     }
 }
 
@@ -107,104 +116,103 @@ impl Found {
         self.rows.clear();
     }
 
-    /// Count what the next memory has of the query.
+    /// Find what the next memory has of the query.
     fn search(&mut self, query: &Query, terms: &[u32], counts: &mut Counts) {
         let is_word = |code: u32| code != 0 && code <= query.words;
+        let norm = query.saturation.norm(terms.len() as u32);
         let mut adjacent = 0;
         let mut words = 0;
         for &term in terms {
             let code = query.code(term);
             if code != 0 {
-                counts.add(code, 1);
+                counts.add(code);
             }
             words += u32::from(is_word(code) && is_word(adjacent));
             adjacent = code;
         }
-        self.terms.extend(counts.take());
+        self.terms.extend(counts.take(norm));
         if words > 0 && !query.pairs.is_empty() {
-            self.search_pairs(query, terms, counts);
+            for pair in terms.windows(2) {
+                if let Some(pair) = query.pair([query.code(pair[0]), query.code(pair[1])]) {
+                    counts.add(pair);
+                }
+            }
+            self.pairs.extend(counts.take(norm));
         }
         self.rows.push(Row {
             terms_end: self.terms.len() as u32,
             pairs_end: self.pairs.len() as u32,
-            tokens: terms.len() as u32,
         });
     }
 
-    fn search_pairs(&mut self, query: &Query, terms: &[u32], counts: &mut Counts) {
-        for pair in terms.windows(2) {
-            if let Some(pair) = query.pair([query.code(pair[0]), query.code(pair[1])]) {
-                counts.add(pair, 1);
-            }
-        }
-        self.pairs.extend(counts.take());
-    }
-
-    fn row(&self, place: u32) -> Option<&Row> {
-        self.rows.get(place as usize)
-    }
-
-    fn terms(&self, place: u32) -> &[Count] {
+    fn terms(&self, place: u32) -> &[Share] {
         &self.terms[self.range(place, |row| row.terms_end)]
     }
 
-    fn pairs(&self, place: u32) -> &[Count] {
+    fn pairs(&self, place: u32) -> &[Share] {
         &self.pairs[self.range(place, |row| row.pairs_end)]
     }
 
     fn range(&self, place: u32, end: impl Fn(&Row) -> u32) -> Range<usize> {
-        let Some(row) = self.row(place) else { return 0..0 };
-        let start = place.checked_sub(1).and_then(|before| self.row(before)).map_or(0, &end);
-        start as usize..end(row) as usize
-    }
-
-    fn tokens(&self, place: u32) -> u32 {
-        self.row(place).map_or(0, |row| row.tokens)
-    }
-}
-
-impl FieldScores {
-    fn reset(&mut self, query: &Query, len: usize) {
-        let fields = query.fields;
-        let asked = [
-            (&mut self.words, fields.words),
-            (&mut self.grams, fields.grams),
-            (&mut self.pairs, fields.pairs),
-        ];
-        for (scores, is_asked) in asked {
-            scores.clear();
-            scores.resize(if is_asked { len } else { 0 }, 0.0);
-        }
+        let Some(row) = self.rows.get(place as usize) else { return 0..0 };
+        let before = place.checked_sub(1).and_then(|before| self.rows.get(before as usize));
+        before.map_or(0, &end) as usize..end(row) as usize
     }
 }
 
 impl Lexical {
     /// Score the memories in `slots` by every field of `query`, which this state has made.
     ///
-    /// `previous` holds for each of them the place in `slots` of the previous turn of its session,
-    /// or [`u32::MAX`]; with it the two texts are also scored as one: counts and lengths added up,
-    /// pairs within each. A vacant or unknown slot scores 0. The scores of a memory do not depend
-    /// on which others are in play.
+    /// Of each word or term counts the most that the memory itself or, discounted, one of the
+    /// `earlier` turns has of it. A vacant or unknown slot scores 0. The scores of a memory do not
+    /// depend on which others are in play, but for its earlier turns.
     pub fn scores(
         &self,
         query: &Query,
         slots: &[u32],
-        previous: Option<&[u32]>,
+        earlier: Option<&Earlier<'_>>,
         scores: &mut Scores,
     ) {
-        scores.counts.reserve(query.worths.len().max(query.pairs.len()));
-        scores.found.clear();
+        let Scores { words, grams, pairs, found, counts, best } = scores;
+        let codes = query.worths.len().max(query.pairs.len());
+        counts.times.resize(counts.times.len().max(codes), 0);
+        best.shares.resize(best.shares.len().max(codes), 0.0);
+        found.clear();
         for &slot in slots {
-            scores.found.search(query, self.terms(slot), &mut scores.counts);
+            found.search(query, self.terms(slot), counts);
         }
-        scores.own.reset(query, slots.len());
-        scores.window.reset(query, previous.map_or(0, <[u32]>::len));
-        let Scores { own, window, found, counts } = scores;
+        let fields = query.fields;
+        reset(words, fields.words, slots.len());
+        reset(grams, fields.grams, slots.len());
+        reset(pairs, fields.pairs, slots.len());
         for place in 0..slots.len() as u32 {
-            score(query, found, counts, [NONE, place], own);
+            let (mut word, mut gram) = (Sum::default(), Sum::default());
+            let mut add = |found: Share| {
+                let worth = query.worths[found.code as usize];
+                word.add(worth.word * found.share);
+                gram.add(worth.gram * found.share);
+            };
+            let own = found.terms(place);
+            let [first, second] = earlier.map_or([&[][..]; 2], |earlier| earlier.terms(found, place));
+            if first.is_empty() && second.is_empty() {
+                own.iter().copied().for_each(add);
+            } else if let Some(earlier) = earlier {
+                best.offer(own, 1.0);
+                best.offer(first, earlier.first);
+                best.offer(second, earlier.second);
+                best.take().for_each(&mut add);
+            }
+            set(words, place, word);
+            set(grams, place, gram);
         }
-        for (place, &before) in (0..).zip(previous.unwrap_or_default()) {
-            score(query, found, counts, [before, place], window);
+        if fields.pairs {
+            for place in 0..slots.len() as u32 {
+                let mut sum = Sum::default();
+                for pair in found.pairs(place) {
+                    sum.add(query.pairs[pair.code as usize].weight * pair.share);
+                }
+                set(pairs, place, sum);
+            }
         }
     }
 
@@ -214,31 +222,23 @@ impl Lexical {
     }
 }
 
-/// Score the last of `places` by the texts at both as one.
-fn score(
-    query: &Query,
-    found: &Found,
-    counts: &mut Counts,
-    places: [u32; 2],
-    scores: &mut FieldScores,
-) {
-    let norm = query.saturation.norm(places.iter().map(|&place| found.tokens(place)).sum());
-    let row = places[1] as usize;
-    let (mut words, mut grams, mut pairs) = (Sum::default(), Sum::default(), Sum::default());
-    counts.each_together(places.map(|place| found.terms(place)), |count| {
-        let worth = query.worths[count.code as usize];
-        let share = count.share(norm);
-        words.add(worth.word * share);
-        grams.add(worth.gram * share);
-    });
-    counts.each_together(places.map(|place| found.pairs(place)), |count| {
-        pairs.add(query.pairs[count.code as usize].weight * count.share(norm));
-    });
-    let sums = [(&mut scores.words, words), (&mut scores.grams, grams), (&mut scores.pairs, pairs)];
-    for (scores, sum) in sums {
-        if let Some(score) = scores.get_mut(row) {
-            *score = sum.value();
-        }
+impl Earlier<'_> {
+    /// What was found in the two turns before.
+    fn terms<'found>(&self, found: &'found Found, place: u32) -> [&'found [Share]; 2] {
+        let before = |place: u32| self.previous.get(place as usize).copied().unwrap_or(NONE);
+        let first = before(place);
+        [found.terms(first), found.terms(before(first))]
+    }
+}
+
+fn reset(scores: &mut Vec<f32>, is_asked: bool, len: usize) {
+    scores.clear();
+    scores.resize(if is_asked { len } else { 0 }, 0.0);
+}
+
+fn set(scores: &mut [f32], place: u32, sum: Sum) {
+    if let Some(score) = scores.get_mut(place as usize) {
+        *score = sum.value();
     }
 }
 

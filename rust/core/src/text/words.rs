@@ -19,14 +19,12 @@ const MOST_CHARACTERS: usize = 64;
 pub struct Analysis {
     /// Whose stemmer and stop words; without one, words stay as they are written.
     pub language: Option<Language>,
-    /// Whether stop words are left out of queries that have other words.
-    pub stop_words: bool,
 }
 
 impl Default for Analysis {
-    /// English, with its stop words left out of queries.
+    /// English.
     fn default() -> Self {
-        Self { language: Some(Language::English), stop_words: true }
+        Self { language: Some(Language::English) }
     }
 }
 
@@ -50,27 +48,23 @@ pub fn tokens(text: &str, analysis: &Analysis) -> Vec<String> {
     tokens
 }
 
-/// Return the tokens of `text`, a query: those of [`tokens`], without stop words if `analysis` says
-/// so. A query of nothing but stop words keeps them all.
+/// Return the tokens of `text`, a query, each with whether it is a stop word of the language.
 ///
 /// # Examples
 /// ```
 /// use mnemic_core::text::{Analysis, query_tokens};
 ///
-/// let analysis = Analysis::default();
-/// assert_eq!(query_tokens("Where does the cat sleep?", &analysis), ["cat", "sleep"]);
-/// assert_eq!(query_tokens("Who are you?", &analysis), ["who", "are", "you"]);
+/// let found = query_tokens("The cat sleeps", &Analysis::default());
+/// assert_eq!(found[0], ("the".to_owned(), true));
+/// assert_eq!(found[2], ("sleep".to_owned(), false));
 /// ```
-pub fn query_tokens(text: &str, analysis: &Analysis) -> Vec<String> {
-    let (mut all, mut content) = (Vec::new(), Vec::new());
-    let leaves_out = analysis.language.filter(|_| analysis.stop_words);
+pub fn query_tokens(text: &str, analysis: &Analysis) -> Vec<(String, bool)> {
+    let mut tokens = Vec::new();
     each_token(text, analysis, |word, token| {
-        all.push(token.to_owned());
-        if !leaves_out.is_some_and(|language| language.is_stop_word(word)) {
-            content.push(token.to_owned());
-        }
+        let is_stop_word = analysis.language.is_some_and(|language| language.is_stop_word(word));
+        tokens.push((token.to_owned(), is_stop_word));
     });
-    if content.is_empty() { all } else { content }
+    tokens
 }
 
 /// Call `visit` with every token of `text` in order: the word as written but folded, and the token.
