@@ -20,11 +20,6 @@ impl<T> Default for Chunks<T> {
 }
 
 impl<T: Clone> Chunks<T> {
-    /// Number of values.
-    pub(crate) fn len(&self) -> usize {
-        self.len
-    }
-
     /// The value at a position, where there is one.
     pub(crate) fn get(&self, at: usize) -> Option<&T> {
         self.chunks.get(at / CHUNK_VALUES)?.get(at % CHUNK_VALUES)
@@ -46,9 +41,9 @@ impl<T: Clone> Chunks<T> {
         self.len += 1;
     }
 
-    /// All values in order, chunk by chunk.
-    pub(crate) fn chunks(&self) -> impl Iterator<Item = &[T]> {
-        self.chunks.iter().map(|chunk| chunk.as_slice())
+    /// The values of one chunk; none where there is no such chunk.
+    pub(crate) fn chunk(&self, at: usize) -> &[T] {
+        self.chunks.get(at).map_or(&[], |chunk| chunk.as_slice())
     }
 
     /// Bytes of memory, without what the values themselves point to.
@@ -76,7 +71,7 @@ mod tests {
         let copy = values.clone();
         *values.get_mut(CHUNK_VALUES).expect("it is there") = 7;
         values.push(9);
-        assert_eq!(copy.len(), 3 * CHUNK_VALUES + 1);
+        assert_eq!(copy.len, 3 * CHUNK_VALUES + 1);
         assert_eq!(copy.get(CHUNK_VALUES), Some(&CHUNK_VALUES));
         assert_eq!(copy.get(3 * CHUNK_VALUES + 1), None);
         assert_eq!(values.get(CHUNK_VALUES), Some(&7));
@@ -95,8 +90,9 @@ mod tests {
     #[test]
     fn chunks_come_in_order() {
         let values: Chunks<usize> = (0..CHUNK_VALUES + 2).collect();
-        let all: Vec<usize> = values.chunks().flatten().copied().collect();
-        assert!(all.into_iter().eq(0..CHUNK_VALUES + 2));
+        assert!(values.chunk(0).iter().copied().eq(0..CHUNK_VALUES));
+        assert_eq!(values.chunk(1), [CHUNK_VALUES, CHUNK_VALUES + 1]);
+        assert!(values.chunk(2).is_empty());
     }
 
     #[test]

@@ -11,21 +11,21 @@ use crate::index::Place;
 /// of a hundred thousand ids.
 const CHUNK_IDS: usize = 1024;
 
-#[derive(Clone, Default)]
-pub(crate) struct IdMap {
+#[derive(Clone)]
+pub(crate) struct IdMap<P = Place> {
     /// The first id of each chunk, beside the chunks so that finding one reads few cache lines.
     firsts: Vec<i64>,
-    chunks: Vec<Arc<Chunk>>,
+    chunks: Vec<Arc<Chunk<P>>>,
     len: usize,
 }
 
 /// Ids in ascending order, each once, and their places.
-struct Chunk {
+struct Chunk<P> {
     ids: Vec<i64>,
-    places: Vec<Place>,
+    places: Vec<P>,
 }
 
-impl Clone for Chunk {
+impl<P: Copy> Clone for Chunk<P> {
     /// Copy into vectors with room for a whole chunk: the copy is about to be changed.
     fn clone(&self) -> Self {
         let mut copy = Self::empty();
@@ -35,7 +35,7 @@ impl Clone for Chunk {
     }
 }
 
-impl Chunk {
+impl<P: Copy> Chunk<P> {
     fn empty() -> Self {
         Self { ids: Vec::with_capacity(CHUNK_IDS), places: Vec::with_capacity(CHUNK_IDS) }
     }
@@ -48,18 +48,24 @@ impl Chunk {
     }
 }
 
-impl IdMap {
+impl<P> Default for IdMap<P> {
+    fn default() -> Self {
+        Self { firsts: Vec::new(), chunks: Vec::new(), len: 0 }
+    }
+}
+
+impl<P: Copy> IdMap<P> {
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    pub(crate) fn get(&self, id: i64) -> Option<Place> {
+    pub(crate) fn get(&self, id: i64) -> Option<P> {
         let chunk = self.chunks.get(self.chunk_of(id))?;
         chunk.ids.binary_search(&id).ok().map(|at| chunk.places[at])
     }
 
     /// Set the place of an id; returns the one it had.
-    pub(crate) fn insert(&mut self, id: i64, place: Place) -> Option<Place> {
+    pub(crate) fn insert(&mut self, id: i64, place: P) -> Option<P> {
         if self.chunks.is_empty() {
             self.add_chunk(0, Chunk::empty(), id);
         }
@@ -80,7 +86,7 @@ impl IdMap {
         }
     }
 
-    pub(crate) fn remove(&mut self, id: i64) -> Option<Place> {
+    pub(crate) fn remove(&mut self, id: i64) -> Option<P> {
         let position = self.chunk_of(id);
         let at = self.chunks.get(position)?.ids.binary_search(&id).ok()?;
         let chunk = Arc::make_mut(&mut self.chunks[position]);
@@ -97,8 +103,8 @@ impl IdMap {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        let an_id = size_of::<i64>() + size_of::<Place>();
-        let a_chunk = size_of::<i64>() + size_of::<Arc<Chunk>>() + size_of::<Chunk>();
+        let an_id = size_of::<i64>() + size_of::<P>();
+        let a_chunk = size_of::<i64>() + size_of::<Arc<Chunk<P>>>() + size_of::<Chunk<P>>();
         self.chunks.len() * (CHUNK_IDS * an_id + a_chunk)
     }
 
@@ -122,7 +128,7 @@ impl IdMap {
         self.chunk_of(id)
     }
 
-    fn add_chunk(&mut self, position: usize, chunk: Chunk, first: i64) {
+    fn add_chunk(&mut self, position: usize, chunk: Chunk<P>, first: i64) {
         self.firsts.insert(position, first);
         self.chunks.insert(position, Arc::new(chunk));
     }
@@ -150,7 +156,7 @@ mod tests {
         fn random_changes_agree_with_a_tree_and_leave_older_copies_alone(
             steps in prop::collection::vec((any::<bool>(), -3000_i64..3000), 1..6000)
         ) {
-            let (mut map, mut twin) = (IdMap::default(), BTreeMap::new());
+            let (mut map, mut twin) = (IdMap::<Place>::default(), BTreeMap::new());
             let mut older = (map.clone(), twin.clone());
             for (turn, (is_insert, id)) in steps.iter().enumerate() {
                 if turn == steps.len() / 2 {
@@ -171,7 +177,7 @@ mod tests {
 
     #[test]
     fn ascending_ids_fill_their_chunks() {
-        let mut map = IdMap::default();
+        let mut map = IdMap::<Place>::default();
         for id in 0..100 * CHUNK_IDS {
             map.insert(id as i64, Place::new(0, id % 8192));
         }
@@ -181,7 +187,7 @@ mod tests {
 
     #[test]
     fn removing_everything_leaves_nothing() {
-        let mut map = IdMap::default();
+        let mut map = IdMap::<Place>::default();
         for id in (0..2000).rev() {
             map.insert(id, Place::new(0, 0));
         }

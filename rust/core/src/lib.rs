@@ -2,11 +2,12 @@
 
 mod append_buffer;
 mod cascade;
-#[cfg(test)]
 mod chunks;
+pub mod columns;
 mod compaction;
 mod count;
 mod error;
+pub mod filter;
 mod id_map;
 mod index;
 mod prior;
@@ -18,6 +19,7 @@ mod scan;
 mod sealing;
 mod segment;
 mod selection;
+mod sessions;
 mod simd;
 mod sketch;
 mod survey;

@@ -1,0 +1,168 @@
+//! The memories that a question is about: its scope, its times, its filter.
+
+use crate::chunks::CHUNK_VALUES;
+use crate::filter::{Filter, Plan};
+
+use super::interner::NO_TEXT;
+use super::{Chunk, Columns, Mask, NONE};
+
+/// Whose memories.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Users<'text> {
+    /// Everybody's and nobody's.
+    All,
+    /// Those stored without a user.
+    #[default]
+    Nobody,
+    /// One user's.
+    One(&'text str),
+}
+
+/// The walls and filters of one call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Scope<'text> {
+    /// Whose.
+    pub user: Users<'text>,
+    /// Of this project alone, if named.
+    pub project: Option<&'text str>,
+    /// Of this session alone, if named.
+    pub session: Option<&'text str>,
+}
+
+/// Which memories. Times are microseconds since 1970 in UTC.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Ask<'text> {
+    /// Whose, and of what.
+    pub scope: Scope<'text>,
+    /// What must hold.
+    pub filter: Option<&'text Filter>,
+    /// UUIDs to leave out.
+    pub exclude: &'text [[u8; 16]],
+    /// Now: what has expired by then is left out.
+    pub now: i64,
+    /// Created at this time or later.
+    pub since: Option<i64>,
+    /// Created before this time.
+    pub until: Option<i64>,
+}
+
+/// Live slots, ascending.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selected {
+    pub(crate) masks: Vec<Mask>,
+    count: usize,
+}
+
+impl Selected {
+    /// Number of slots.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The slots, ascending.
+    pub fn slots(&self) -> Vec<u32> {
+        let mut slots = Vec::with_capacity(self.count);
+        for (chunk, mask) in self.masks.iter().enumerate() {
+            mask.list((chunk * CHUNK_VALUES) as u32, &mut slots);
+        }
+        slots
+    }
+}
+
+/// An [`Ask`] with its texts as codes and its filter as a plan.
+struct Prepared<'ask> {
+    user: Option<u32>,
+    project: Option<u32>,
+    session: Option<u32>,
+    plan: Option<Plan<'ask>>,
+    excluded: Vec<[u8; 16]>,
+    now: i64,
+    since: i64,
+    until: Option<i64>,
+}
+
+impl Columns {
+    /// Select the memories inside the scope, not expired, between the times and through the filter.
+    pub fn select(&self, ask: &Ask<'_>) -> Selected {
+        let Some(prepared) = self.prepare(ask) else {
+            return Selected { masks: vec![Mask::NONE; self.chunks.len()], count: 0 };
+        };
+        let masks: Vec<Mask> = self.chunks.iter().map(|chunk| prepared.select(chunk)).collect();
+        let count = masks.iter().map(Mask::count).sum();
+        Selected { masks, count }
+    }
+
+    /// None if a name of the scope is one that no memory has.
+    fn prepare<'ask>(&'ask self, ask: &'ask Ask<'_>) -> Option<Prepared<'ask>> {
+        let code = |name: Option<&str>| match name {
+            None => Some(None),
+            Some(name) => self.texts.find(name).map(Some),
+        };
+        let user = match ask.scope.user {
+            Users::All => None,
+            Users::Nobody => Some(NO_TEXT),
+            Users::One(name) => code(Some(name))?,
+        };
+        let mut excluded = ask.exclude.to_vec();
+        excluded.sort_unstable();
+        Some(Prepared {
+            user,
+            project: code(ask.scope.project)?,
+            session: code(ask.scope.session)?,
+            plan: ask.filter.map(|filter| Plan::new(filter, &self.texts)),
+            excluded,
+            now: ask.now,
+            since: ask.since.unwrap_or(i64::MIN),
+            until: ask.until,
+        })
+    }
+}
+
+impl Prepared<'_> {
+    /// Cheap tests first; each looks only at what the ones before have left.
+    fn select(&self, chunk: &Chunk) -> Mask {
+        let mut left = chunk.live;
+        let facts = &chunk.facts;
+        for (code, column) in [
+            (self.user, &facts.user),
+            (self.project, &facts.project),
+            (self.session, &facts.session),
+        ] {
+            if let Some(code) = code {
+                left = left.keep(column.values(), |known| known == code);
+            }
+        }
+        left = self.in_time(chunk, left);
+        if let Some(plan) = &self.plan
+            && !left.is_empty()
+        {
+            left = plan.keep(chunk, &left);
+        }
+        if !self.excluded.is_empty() {
+            let ids = facts.id.values();
+            left = left.keep_slots(|at| self.excluded.binary_search(&ids[at]).is_err());
+        }
+        left
+    }
+
+    fn in_time(&self, chunk: &Chunk, mut left: Mask) -> Mask {
+        let (facts, bounds) = (&chunk.facts, &chunk.bounds);
+        if bounds.first_expiry <= self.now {
+            let now = self.now;
+            left = left.keep(facts.expires_at.values(), |time| time == NONE || time > now);
+        }
+        if bounds.first_created < self.since {
+            let since = self.since;
+            left = left.keep(facts.created_at.values(), |time| time >= since);
+        }
+        if let Some(until) = self.until.filter(|until| bounds.last_created >= *until) {
+            left = left.keep(facts.created_at.values(), |time| time < until);
+        }
+        left
+    }
+}

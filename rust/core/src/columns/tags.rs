@@ -1,0 +1,90 @@
+//! The tags of a chunk's slots.
+
+use super::mask::{Bits, Mask, bits_where};
+
+/// Pairs of a tag's code and a slot, in two lists so that codes are compared many at once. A slot's
+/// pairs stand together.
+#[derive(Clone, Default)]
+pub(crate) struct Tags {
+    codes: Vec<u32>,
+    slots: Vec<u16>,
+}
+
+const BLOCK: usize = u64::BITS as usize;
+
+impl Tags {
+    /// Set the tags of a slot.
+    pub(crate) fn put(&mut self, at: usize, codes: &[u32]) {
+        self.codes.extend_from_slice(codes);
+        self.slots.resize(self.codes.len(), at as u16);
+    }
+
+    /// Take a slot's tags away.
+    pub(crate) fn clear(&mut self, at: usize) {
+        let mut kept = self.slots.iter().map(|slot| usize::from(*slot) != at);
+        self.codes.retain(|_| kept.next().unwrap_or(true));
+        self.slots.retain(|slot| usize::from(*slot) != at);
+    }
+
+    /// Whether a slot has any tags.
+    pub(crate) fn has(&self, at: usize) -> bool {
+        self.slots.contains(&(at as u16))
+    }
+
+    /// The slots that have a tag.
+    pub(crate) fn having(&self, code: u32) -> Mask {
+        let mut found = Mask::NONE;
+        for (codes, slots) in self.codes.chunks(BLOCK).zip(self.slots.chunks(BLOCK)) {
+            for at in Bits(bits_where(codes, |known| known == code)) {
+                found.set(usize::from(slots[at]));
+            }
+        }
+        found
+    }
+
+    /// The slots that have one of many tags; the codes ascend.
+    pub(crate) fn having_any(&self, codes: &[u32]) -> Mask {
+        let mut found = Mask::NONE;
+        for (code, slot) in self.codes.iter().zip(&self.slots) {
+            if codes.binary_search(code).is_ok() {
+                found.set(usize::from(*slot));
+            }
+        }
+        found
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.codes.capacity() * size_of::<u32>() + self.slots.capacity() * size_of::<u16>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn slots_are_found_by_the_tags_they_were_given_last(
+            given in prop::collection::vec((0_usize..90, prop::collection::vec(1_u32..9, 0..5)), 0..200),
+            wanted in prop::collection::btree_set(1_u32..9, 0..5),
+        ) {
+            let mut tags = Tags::default();
+            let mut twin = vec![Vec::new(); 90];
+            for (at, codes) in given {
+                tags.clear(at);
+                tags.put(at, &codes);
+                twin[at] = codes;
+            }
+            for code in 1..9 {
+                let having = (0..90).filter(|at| twin[*at].contains(&code));
+                prop_assert!(tags.having(code).slots().eq(having));
+            }
+            let wanted: Vec<u32> = wanted.into_iter().collect();
+            let any = (0..90).filter(|at| twin[*at].iter().any(|code| wanted.contains(code)));
+            prop_assert!(tags.having_any(&wanted).slots().eq(any));
+            prop_assert!((0..90).all(|at| tags.has(at) != twin[at].is_empty()));
+        }
+    }
+}

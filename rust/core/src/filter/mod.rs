@@ -1,0 +1,126 @@
+//! Filters: the expression tree that every store evaluates to the same rows (C159).
+
+mod check;
+mod number;
+mod plan;
+mod value;
+
+pub(crate) use number::Number;
+pub(crate) use plan::Plan;
+pub(crate) use value::{Json, texts_of};
+
+/// Which memories. Never an error and never a third value: what does not fit is not equal and not
+/// in order.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Filter {
+    /// True if every part is; without parts it is true.
+    All(Vec<Filter>),
+    /// True if at least one part is; without parts it is false.
+    AnyOf(Vec<Filter>),
+    /// True if the part is false.
+    Not(Box<Filter>),
+    /// One test of one field.
+    Test(Field, Test),
+}
+
+/// What a test looks at.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Field {
+    /// The UUID.
+    Id,
+    /// The number of the memory type.
+    Type,
+    /// The number of the status.
+    Status,
+    /// The role of who said it, or nothing.
+    Role,
+    /// Who said it, or nothing.
+    Speaker,
+    /// The session, or nothing.
+    Session,
+    /// The project, or nothing.
+    Project,
+    /// The category, or nothing.
+    Category,
+    /// The scope, or nothing.
+    Scope,
+    /// The version, an integer.
+    Version,
+    /// The importance, a number.
+    Importance,
+    /// Times it was read, an integer.
+    AccessCount,
+    /// The time of creation.
+    CreatedAt,
+    /// The time of the last change.
+    UpdatedAt,
+    /// The time it was last read, or nothing.
+    LastAccessedAt,
+    /// The time from which on it is gone, or nothing.
+    ExpiresAt,
+    /// The text.
+    Content,
+    /// The list of tags, which is never missing.
+    Tags,
+    /// Whether it is sensitive.
+    Sensitive,
+    /// The value of one key of the metadata, dots and all.
+    Metadata(Box<str>),
+}
+
+/// What a test does. A missing value, and null, passes [`Test::Exists`] with false,
+/// [`Test::Equal`] with null, and [`Test::NotEqual`] and [`Test::NotIn`] without null; nothing
+/// else.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Test {
+    /// Whether there is a value.
+    Exists(bool),
+    /// Equal: numbers as numbers, texts by code points, booleans to booleans alone.
+    Equal(Scalar),
+    /// Not equal.
+    NotEqual(Scalar),
+    /// In an order to a number, a text or a moment; a value of another kind is in none.
+    Ordered(Order, Scalar),
+    /// Equal to one of these.
+    In(Vec<Scalar>),
+    /// Equal to none of these.
+    NotIn(Vec<Scalar>),
+    /// A text has this part, whatever case and width either has; or a list has this element.
+    Contains(Scalar),
+    /// A list has at least one of these elements.
+    Any(Vec<Scalar>),
+    /// A list has every one of these elements.
+    All(Vec<Scalar>),
+}
+
+/// How a value stands to the one of a test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// Greater.
+    Above,
+    /// Greater or equal.
+    AtLeast,
+    /// Smaller.
+    Below,
+    /// Smaller or equal.
+    AtMost,
+}
+
+/// A value to test against.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Scalar {
+    /// No value.
+    Null,
+    /// A boolean.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A number.
+    Float(f64),
+    /// A text.
+    Text(Box<str>),
+    /// The bytes of a UUID.
+    Id([u8; 16]),
+    /// Microseconds since 1970 in UTC.
+    Moment(i64),
+}
