@@ -129,14 +129,14 @@ mod twin {
 
     fn compare(value: &Value, other: &Scalar) -> Option<Ordering> {
         match (value, other) {
-            (Value::Int(value), Scalar::Int(other)) => Some(value.cmp(other)),
             (Value::Int(value), Scalar::Float(other)) => int_to_float(*value, *other),
             (Value::Float(value), Scalar::Int(other)) => {
                 int_to_float(*other, *value).map(Ordering::reverse)
             }
             (Value::Float(value), Scalar::Float(other)) => value.partial_cmp(other),
             (Value::Text(value), Scalar::Text(other)) => Some(value.chars().cmp(other.chars())),
-            (Value::Moment(value), Scalar::Moment(other)) => Some(value.cmp(other)),
+            (Value::Int(value), Scalar::Int(other))
+            | (Value::Moment(value), Scalar::Moment(other)) => Some(value.cmp(other)),
             _ => None,
         }
     }
@@ -239,7 +239,7 @@ const FLOATS: [f64; 15] = [
     1.5,
     2.0,
     0.1,
-    0.30000000000000004,
+    0.300_000_000_000_000_04,
     0.3,
     1e300,
     -1e300,
@@ -455,7 +455,7 @@ struct Both {
 }
 
 impl Both {
-    fn some_slot(&self, which: &Index) -> u32 {
+    fn some_slot(&self, which: Index) -> u32 {
         which.index(self.columns.len().max(1)) as u32
     }
 
@@ -474,12 +474,12 @@ impl Both {
                 self.push(*row, self.pushed);
             }
             Step::PushAgain(at, row) => {
-                if let Some(known) = self.rows.get(&self.some_slot(&at)) {
+                if let Some(known) = self.rows.get(&self.some_slot(at)) {
                     self.push(*row, known.record.row);
                 }
             }
             Step::Replace(at, mut row) => {
-                let slot = self.some_slot(&at);
+                let slot = self.some_slot(at);
                 match self.rows.get_mut(&slot) {
                     None => assert!(!self.columns.replace(slot, &row.record)),
                     Some(known) => {
@@ -490,7 +490,7 @@ impl Both {
                 }
             }
             Step::Access(at, time, count) => {
-                let slot = self.some_slot(&at);
+                let slot = self.some_slot(at);
                 let known = self.rows.get_mut(&slot);
                 assert_eq!(self.columns.set_access(slot, time, count), known.is_some());
                 if let Some(known) = known {
@@ -499,7 +499,7 @@ impl Both {
                 }
             }
             Step::Kill(at) => {
-                let slot = self.some_slot(&at);
+                let slot = self.some_slot(at);
                 assert_eq!(self.columns.kill(slot), self.rows.remove(&slot).is_some());
             }
             Step::Ask(filter) => self.check(&everyone(&filter)),
@@ -525,10 +525,10 @@ impl Both {
             assert_eq!(self.columns.row_of(*slot), Some(row.record.row));
             assert_eq!(self.columns.content(*slot), Some(row.record.content.as_str()));
         }
-        let dead = (0..self.columns.len() as u32).filter(|slot| !self.rows.contains_key(slot));
-        dead.for_each(|slot| {
-            assert_eq!((self.columns.row_of(slot), self.columns.content(slot)), (None, None))
-        });
+        let slots = 0..self.columns.len() as u32;
+        for slot in slots.filter(|slot| !self.rows.contains_key(slot)) {
+            assert_eq!((self.columns.row_of(slot), self.columns.content(slot)), (None, None));
+        }
         self.check_neighbours();
     }
 
@@ -563,7 +563,9 @@ fn everyone(filter: &Filter) -> Ask<'_> {
 
 fn both(rows: Vec<Row>) -> Both {
     let mut both = Both::default();
-    rows.into_iter().for_each(|row| both.take(Step::Push(Box::new(row))));
+    for row in rows {
+        both.take(Step::Push(Box::new(row)));
+    }
     both
 }
 
@@ -617,7 +619,9 @@ proptest! {
         // A copy can be changed as well as the original, without either seeing the other.
         if let Some(mut other) = copies.pop() {
             let rows: Vec<Row> = both.rows.values().take(5).cloned().collect();
-            rows.into_iter().for_each(|row| other.take(Step::Push(Box::new(row))));
+            for row in rows {
+                other.take(Step::Push(Box::new(row)));
+            }
             other.check_all();
             other.check(&everyone(&filter));
             both.check_all();

@@ -2,6 +2,7 @@
 
 mod arrays;
 mod errors;
+mod filter;
 mod text;
 mod vector_map;
 

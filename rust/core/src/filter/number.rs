@@ -56,12 +56,10 @@ impl Number {
         let (below, above) = self.around();
         let is_exact = below.total_cmp(&above).is_eq();
         match order {
-            Order::AtLeast => above..=f64::INFINITY,
-            Order::AtMost => f64::NEG_INFINITY..=below,
             Order::Above if is_exact => above.next_up()..=f64::INFINITY,
             Order::Below if is_exact => f64::NEG_INFINITY..=below.next_down(),
-            Order::Above => above..=f64::INFINITY,
-            Order::Below => f64::NEG_INFINITY..=below,
+            Order::Above | Order::AtLeast => above..=f64::INFINITY,
+            Order::Below | Order::AtMost => f64::NEG_INFINITY..=below,
         }
     }
 
