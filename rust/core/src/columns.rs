@@ -178,8 +178,10 @@ impl Columns {
         if at == 0 {
             self.chunks.push(Arc::new(Chunk::new()));
         }
-        let chunk = Arc::make_mut(self.chunks.last_mut().expect("a chunk was just made sure of"));
-        chunk.put(at, record, &self.texts);
+        let interner = Arc::clone(&self.texts);
+        let (chunk, _) = self.chunk_mut(slot);
+        let chunk = Arc::make_mut(chunk);
+        chunk.put(at, record, &interner);
         chunk.live.set(at);
         Texts::push(&mut chunk.texts, at, &joined(record));
         self.len += 1;

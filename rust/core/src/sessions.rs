@@ -218,7 +218,7 @@ mod tests {
             steps in prop::collection::vec((any::<prop::sample::Index>(), any::<bool>()), 1..1200),
         ) {
             let mut sessions = Sessions::default();
-            keys.iter().for_each(|_| sessions.push());
+            (0..keys.len()).for_each(|_| sessions.push());
             let mut is_in = vec![false; keys.len()];
             let mut older = (sessions.clone(), is_in.clone());
             for (turn, (which, inserts)) in steps.iter().enumerate() {
@@ -244,7 +244,7 @@ mod tests {
             .map(|row| key(row, 1, 1 + row as u32 % 3, None, (row * 2617 % 5003) as i64))
             .collect();
         let mut sessions = Sessions::default();
-        keys.iter().for_each(|_| sessions.push());
+        (0..keys.len()).for_each(|_| sessions.push());
         let key_of = |slot: u32| keys[slot as usize];
         (0..5000).for_each(|slot| sessions.insert(slot, key_of));
         assert_eq!(neighbours(&sessions, 5000), naive(&keys, &[true; 5000]));
@@ -276,7 +276,7 @@ mod tests {
             key(4, 2, 1, Some(0), 0),
         ];
         let mut sessions = Sessions::default();
-        keys.iter().for_each(|_| sessions.push());
+        (0..keys.len()).for_each(|_| sessions.push());
         (0..5).for_each(|slot| sessions.insert(slot, |slot| keys[slot as usize]));
         assert_eq!(sessions.next(0), [1, 3, 0, NO_SLOT, NO_SLOT]);
         assert_eq!(sessions.previous(0), [2, 0, NO_SLOT, 1, NO_SLOT]);

@@ -87,7 +87,9 @@ mod tests {
             for start in 0..4 {
                 let interner = &interner;
                 scope.spawn(move || {
-                    (0..500).for_each(|turn| drop(interner.code(&name(start * 31 + turn))));
+                    for turn in 0..500 {
+                        interner.code(&name(start * 31 + turn));
+                    }
                 });
             }
         });

@@ -6,7 +6,7 @@ use super::{Json, Number, Order, Scalar};
 
 /// A test without its negations and without missing values; those are the plan's.
 #[derive(Debug)]
-pub(super) enum Check {
+pub(crate) enum Check {
     /// It is one of these.
     Among(Set),
     /// It stands in this order to the other.
@@ -21,7 +21,7 @@ pub(super) enum Check {
 
 /// Values, sorted, each once.
 #[derive(Debug, Default)]
-pub(super) struct Set {
+pub(crate) struct Set {
     has_null: bool,
     bools: [bool; 2],
     pub(super) numbers: Vec<Number>,

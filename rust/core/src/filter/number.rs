@@ -56,12 +56,10 @@ impl Number {
         let (below, above) = self.around();
         let is_exact = below.total_cmp(&above).is_eq();
         match order {
-            Order::AtLeast => above..=f64::INFINITY,
-            Order::AtMost => f64::NEG_INFINITY..=below,
             Order::Above if is_exact => above.next_up()..=f64::INFINITY,
             Order::Below if is_exact => f64::NEG_INFINITY..=below.next_down(),
-            Order::Above => above..=f64::INFINITY,
-            Order::Below => f64::NEG_INFINITY..=below,
+            Order::Above | Order::AtLeast => above..=f64::INFINITY,
+            Order::Below | Order::AtMost => f64::NEG_INFINITY..=below,
         }
     }
 
@@ -161,11 +159,11 @@ mod tests {
     }
 
     fn floats() -> impl Strategy<Value = f64> {
-        let near = wholes().prop_map(|whole| whole as f64);
-        let beside = (near.clone(), any::<bool>());
+        let near = || wholes().prop_map(|whole| whole as f64);
+        let beside = (near(), any::<bool>());
         prop_oneof![
             any::<f64>().prop_filter("a number", |float| !float.is_nan()),
-            near,
+            near(),
             beside.prop_map(|(float, up)| if up { float.next_up() } else { float.next_down() }),
             prop::sample::select(vec![
                 0.0,

@@ -97,9 +97,8 @@ impl<'texts> Plan<'texts> {
         let present = || Self::present(field);
         let passing = |check| Self::passing(field, check, texts);
         match test {
-            Test::Exists(true) => present(),
+            Test::Exists(true) | Test::NotEqual(Scalar::Null) => present(),
             Test::Exists(false) | Test::Equal(Scalar::Null) => present().negated(),
-            Test::NotEqual(Scalar::Null) => present(),
             Test::Equal(value) => passing(among(std::slice::from_ref(value))),
             Test::NotEqual(value) => passing(among(std::slice::from_ref(value))).negated(),
             Test::Ordered(order, than) => passing(Check::Ordered(*order, than.clone())),
@@ -358,7 +357,7 @@ impl Step<'_> {
             Self::HasTime(column) => among.keep(column.of(chunk), |time| time != NONE),
             Self::Within(column, range) => {
                 let (least, most) = (*range.start(), *range.end());
-                among.keep(column.of(chunk), |value| (value >= least) & (value <= most))
+                among.keep(column.of(chunk), |value| (least..=most).contains(&value))
             }
             Self::OneOf(column, values) => {
                 let column = column.of(chunk);
@@ -367,7 +366,7 @@ impl Step<'_> {
             Self::ImportanceWithin(range) => {
                 let (least, most) = (*range.start(), *range.end());
                 let values = facts.importance.values();
-                among.keep(values, |value| (value >= least) & (value <= most))
+                among.keep(values, |value| (least..=most).contains(&value))
             }
             Self::ImportanceOneOf(wanted) => {
                 let values = facts.importance.values();
