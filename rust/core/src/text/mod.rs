@@ -1,9 +1,11 @@
-//! Work on one text or on many: folding, normal forms and fingerprints.
+//! Work on one text or on many: folding, normal forms, fingerprints and the dates it names.
 
 mod boundary;
+mod dates;
 mod fingerprint;
 mod independent;
 mod normalise;
 
+pub use dates::{DateRange, Granularity, date_ranges};
 pub use fingerprint::{Digest, FINGERPRINT_VERSION, display_id, fingerprint, fingerprints};
 pub use normalise::{fold, normalise};
