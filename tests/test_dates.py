@@ -62,7 +62,9 @@ def test_several_dates_come_in_the_order_of_the_text():
     ]
 
 
-@given(dates, moments, st.sampled_from(["%d %B %Y", "%B %d, %Y", "%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y"]))
+@given(
+    dates, moments, st.sampled_from(["%d %B %Y", "%B %d, %Y", "%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y"])
+)
 def test_a_formatted_date_is_found_as_datetime_counts_it(day, now, layout):
     assert days(f"Where was she on {day.strftime(layout)}?", now) == [(day, day)]
 

@@ -17,8 +17,9 @@ fn day(year: i64, month: usize, date: i64) -> i64 {
 
 /// Read "2023-05-07" as a day number.
 fn iso(text: &str) -> i64 {
-    let parts: Vec<i64> = text.split('-').map(|part| part.parse().unwrap()).collect();
-    day(parts[0], parts[1] as usize, parts[2])
+    let number = |from, until| text[from..until].parse().expect("a date as 2023-05-07");
+    let month = (1..13).find(|month| text[5..7] == format!("{month:02}")).expect("a month");
+    day(number(0, 4), month, number(8, 10))
 }
 
 /// Wednesday, 18 October 2023, a little before noon.
@@ -40,7 +41,7 @@ fn names(text: &str, expected: &[&str]) {
     let expected: Vec<(i64, i64)> = expected
         .iter()
         .map(|range| {
-            let (start, end) = range.split_once(' ').unwrap();
+            let (start, end) = range.split_once(' ').expect("two dates");
             (iso(start), iso(end))
         })
         .collect();
@@ -563,10 +564,9 @@ fn any_now() -> impl Strategy<Value = i64> {
 fn any_text() -> impl Strategy<Value = String> {
     let word = (prop::sample::select(&PIECES[..]), prop::bool::weighted(0.8));
     let words = prop::collection::vec(word, 0..14).prop_map(|words| {
-        words
-            .iter()
-            .map(|(word, spaced)| format!("{word}{}", if *spaced { " " } else { "" }))
-            .collect()
+        let spaced =
+            |(word, is_spaced): &(&str, bool)| [*word, if *is_spaced { " " } else { "" }].concat();
+        words.iter().map(spaced).collect::<Vec<_>>().concat()
     });
     prop_oneof![3 => words, 1 => any::<String>(), 1 => "[0-9./:, -]{0,20}"]
 }

@@ -1,7 +1,7 @@
 //! The dates that a question names, as ranges of time.
 //!
-//! Written here because no crate does it: interim, chrono-english, two_timer and fuzzydate parse one
-//! whole string that is a date, date_time_parser finds one date in a sentence but gives a point in
+//! Written here because no crate does it: interim, chrono-english, `two_timer` and fuzzydate parse one
+//! whole string that is a date, `date_time_parser` finds one date in a sentence but gives a point in
 //! time without its granularity, and Python's dateparser and datefinder take milliseconds and find
 //! dates in "may" and "car". Only day numbers are needed of a calendar, which are twenty lines.
 

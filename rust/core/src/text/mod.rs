@@ -5,7 +5,9 @@ mod dates;
 mod fingerprint;
 mod independent;
 mod normalise;
+mod turn;
 
 pub use dates::{DateRange, Granularity, date_ranges};
 pub use fingerprint::{Digest, FINGERPRINT_VERSION, display_id, fingerprint, fingerprints};
 pub use normalise::{fold, normalise};
+pub use turn::{Turn, turn};

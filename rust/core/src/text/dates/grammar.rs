@@ -152,8 +152,9 @@ impl<'tokens> Grammar<'tokens> {
             Kind::Other => !token.is_capital,
             Kind::Known(
                 Word::Unit(..) | Word::Count(_) | Word::Half | Word::Quantity | Word::Numbered,
-            ) => true,
-            Kind::Number { .. } | Kind::Junk => true,
+            )
+            | Kind::Number { .. }
+            | Kind::Junk => true,
             Kind::Mark('-') => !token.is_spaced,
             _ => false,
         }
@@ -431,18 +432,14 @@ impl<'tokens> Grammar<'tokens> {
         if to.days.start < from.days.start {
             match own_years {
                 (Some(_), Some(_)) => return None,
-                (None, Some(year)) => from = self.resolve(self.in_year(first, last, year - 1))?,
+                (None, Some(year)) => from = self.resolve(in_year(first, last, year - 1))?,
                 (_, None) => {
-                    to = self.resolve(Named { year: last.year.map(|year| year + 1), ..last })?
+                    to = self.resolve(Named { year: last.year.map(|year| year + 1), ..last })?;
                 }
             }
         }
         let days = Days { start: from.days.start, end: to.days.end };
         (days.start < days.end).then_some(found(days, Granularity::Span, from.basis))
-    }
-
-    fn in_year(&self, named: Named, other: Named, year: i64) -> Named {
-        Named { year: Some(year), month: named.month.or(other.month), day: named.day }
     }
 
     /// From a date until today.
@@ -482,9 +479,9 @@ impl<'tokens> Grammar<'tokens> {
         let is_capital = self.tokens[place].is_capital;
         match (self.before(place), reading) {
             (Some(Word::In), Reading::Mars) => !is_capital,
-            (Some(Word::In | Word::During | Word::Since), _) => true,
+            (Some(Word::In | Word::During | Word::Since), _)
+            | (Some(Word::By | Word::Before | Word::After | Word::Until), Reading::Only) => true,
             (Some(Word::Of), Reading::Only | Reading::Name | Reading::Common) => is_capital,
-            (Some(Word::By | Word::Before | Word::After | Word::Until), Reading::Only) => true,
             _ => false,
         }
     }
@@ -576,12 +573,8 @@ impl<'tokens> Grammar<'tokens> {
 
     // Counted from today -------------------------------------------------------------------------
 
-    fn from_today(&self, days: Days, granularity: Granularity) -> Found {
-        found(days, granularity, Basis::Today)
-    }
-
     fn relative_day(&self, shift: i64) -> Found {
-        self.from_today(day(self.today + shift), Granularity::Day)
+        near_today(day(self.today + shift), Granularity::Day)
     }
 
     fn number(&self, place: usize) -> Step<i64> {
@@ -618,16 +611,14 @@ impl<'tokens> Grammar<'tokens> {
             Unit::Minute => self.relative_day(count / 1440),
             Unit::Hour => self.relative_day(count / 24),
             Unit::Day => self.relative_day(count),
-            Unit::Weekend => self.from_today(self.weekend(count), Granularity::Weekend),
-            Unit::Week => self.from_today(around(7 * count), Granularity::Week),
-            Unit::Month => {
-                self.from_today(months(now.year, now.month + count, 1), Granularity::Month)
-            }
+            Unit::Weekend => near_today(self.weekend(count), Granularity::Weekend),
+            Unit::Week => near_today(around(7 * count), Granularity::Week),
+            Unit::Month => near_today(months(now.year, now.month + count, 1), Granularity::Month),
             Unit::Quarter => {
                 let month = (now.month - 1) / 3 * 3 + 1 + 3 * count;
-                self.from_today(months(now.year, month, 3), Granularity::Quarter)
+                near_today(months(now.year, month, 3), Granularity::Quarter)
             }
-            Unit::Year => self.from_today(years(now.year + count, 1), Granularity::Year),
+            Unit::Year => near_today(years(now.year + count, 1), Granularity::Year),
         }
     }
 
@@ -699,7 +690,7 @@ impl<'tokens> Grammar<'tokens> {
         }
         let other = self.moved(unit, step * count)?;
         let days = Days { start: other.min(self.today), end: other.max(self.today) + 1 };
-        Some((self.from_today(days, Granularity::Span), at_unit + 1))
+        Some((near_today(days, Granularity::Span), at_unit + 1))
     }
 
     /// Today moved by `count` units; months keep the day where they have it.
@@ -718,7 +709,7 @@ impl<'tokens> Grammar<'tokens> {
 
     fn calendar_unit(&self, unit: Unit, step: i64) -> Found {
         match unit {
-            Unit::Week => self.from_today(week(self.today + 7 * step), Granularity::Week),
+            Unit::Week => near_today(week(self.today + 7 * step), Granularity::Week),
             _ => self.shifted(unit, step),
         }
     }
@@ -730,7 +721,7 @@ impl<'tokens> Grammar<'tokens> {
             0 => week(self.today).start + weekday,
             _ => weekday_until(self.today + 7, weekday),
         };
-        self.from_today(day(number), Granularity::Day)
+        near_today(day(number), Granularity::Day)
     }
 
     fn month_at(&self, place: usize, month: i64, step: i64) -> Option<Found> {
@@ -746,7 +737,7 @@ impl<'tokens> Grammar<'tokens> {
             0 => now.year,
             _ => now.year + i64::from(month <= now.month),
         };
-        (!is_verb).then(|| self.from_today(months(year, month, 1), Granularity::Month))
+        (!is_verb).then(|| near_today(months(year, month, 1), Granularity::Month))
     }
 
     /// Last: the latest that has ended. Next: the first that has not begun. This: between them,
@@ -762,7 +753,7 @@ impl<'tokens> Grammar<'tokens> {
             }
             _ => years.find(|year| season(*year).start > self.today),
         };
-        self.from_today(season(days.unwrap_or(year)), Granularity::Season)
+        near_today(season(days.unwrap_or(year)), Granularity::Season)
     }
 
     /// "on Friday" with or without a date, "Friday, 7 May", "the Friday before 3 May".
@@ -780,8 +771,7 @@ impl<'tokens> Grammar<'tokens> {
         let is_day = reading == Reading::Only || self.tokens[place].is_capital;
         let is_announced = matches!(self.before(place), Some(Word::On | Word::Since));
         let latest = day(weekday_until(self.today, weekday));
-        (is_day && is_announced)
-            .then(|| (Some(self.from_today(latest, Granularity::Day)), place + 1))
+        (is_day && is_announced).then(|| (Some(near_today(latest, Granularity::Day)), place + 1))
     }
 
     // Parts and neighbours of other dates --------------------------------------------------------
@@ -796,10 +786,8 @@ impl<'tokens> Grammar<'tokens> {
             let days = week(date.days.start);
             return Some((found(days, Granularity::Week, date.basis), next));
         }
-        if unit == Unit::Day {
-            if let Some(shifted) = self.beside_today(place) {
-                return Some(shifted);
-            }
+        if let Some(shifted) = self.beside_today(place).filter(|_| unit == Unit::Day) {
+            return Some(shifted);
         }
         self.beside(place, unit_days(unit)?)
     }
@@ -921,6 +909,14 @@ impl<'tokens> Grammar<'tokens> {
         };
         (!self.is_content(place + 1)).then_some((date, place + 1))
     }
+}
+
+fn near_today(days: Days, granularity: Granularity) -> Found {
+    found(days, granularity, Basis::Today)
+}
+
+fn in_year(named: Named, other: Named, year: i64) -> Named {
+    Named { year: Some(year), month: named.month.or(other.month), day: named.day }
 }
 
 fn unit_days(unit: Unit) -> Option<i64> {
