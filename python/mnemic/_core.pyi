@@ -13,6 +13,7 @@ __all__ = [
     "Selection",
     "VectorMap",
     "__version__",
+    "date_ranges",
     "fingerprint",
     "fingerprint_digests",
     "fold",
@@ -23,6 +24,27 @@ __version__: str
 
 FINGERPRINT_VERSION: Final[int]
 """The version of the normal form behind fingerprints; keep it beside those you store."""
+
+def date_ranges(text: str, /, now: int) -> list[tuple[int, int]]:
+    """Return the dates that `text` names as half-open ranges of time, in their order.
+
+    Days begin at midnight UTC, weeks on Monday. Rather none than a wrong one: "in May" is the
+    latest May up to the current month, but "may" as a verb and a bare 2023 are no dates.
+    07/05/2023 is month first unless the first number is above 12, 07.05.2023 is day first. What
+    is counted from `now` is left out if the text also names a day with its year.
+
+    Args:
+        text: A question, in English; month names may be German, French or Spanish.
+        now: What "yesterday" and "in May" are counted from; microseconds since 1970 UTC.
+
+    Returns:
+        Start and end of each, in microseconds since 1970 UTC, start < end; empty if there is none.
+
+    Raises:
+        TypeError: If `text` is not a str or `now` not an int.
+        OverflowError: If `now` does not fit in 64 bits.
+        InvalidArgumentError: If `text` holds a lone surrogate, which UTF-8 cannot express.
+    """
 
 def fingerprint(text: str, /) -> str:
     """Return the first 16 hexadecimal characters of the SHA-256 of `text`'s normal form.

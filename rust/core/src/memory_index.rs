@@ -14,7 +14,7 @@ use crate::similarity::{Similarity, vector_id};
 use crate::simd;
 use crate::slots::SlotSet;
 use crate::speakers::Named;
-use crate::text::Analysis;
+use crate::text::{Analysis, date_ranges};
 use crate::text::names::{in_first_person, without};
 use crate::vector_map::normalise;
 
@@ -305,6 +305,9 @@ impl Query<'_> {
             };
             known.is_question = self.of_each(slots, is_asked);
         }
+        if session.date > 0.0 {
+            known.date = self.dates(text, slots);
+        }
         let named = self.named(text, slots);
         if let [named] = &named[..]
             && session.speaker > 0.0
@@ -318,6 +321,19 @@ impl Query<'_> {
             known.keyword = self.keywords(&text, slots, &known.previous);
         }
         known
+    }
+
+    /// How near memories are in time to the dates that the text names; nothing where it names none.
+    fn dates(&self, text: &str, slots: &[u32]) -> Vec<f32> {
+        let ranges = date_ranges(text, self.request.ask.now);
+        if ranges.is_empty() {
+            return Vec::new();
+        }
+        let near = |chunk: &ChunkFacts<'_>, at: usize| {
+            let nearness = |range| relevance::nearness(range, chunk.created_at[at]);
+            ranges.iter().map(|range| (range.start, range.end)).map(nearness).fold(0.0, f32::max)
+        };
+        self.of_each(slots, near)
     }
 
     /// The speakers that the text names, where names matter.

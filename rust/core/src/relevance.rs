@@ -82,6 +82,17 @@ impl Salience {
     }
 }
 
+/// Days in which nearness to a range falls to 1/e, and after which it counts as nothing.
+const NEAR_DAYS: f64 = 7.0;
+const FAR_DAYS: f64 = 70.0;
+
+/// e^(−days / 7) between a moment and a range of them, its end left out; 1 inside.
+pub(crate) fn nearness((start, end): (i64, i64), moment: i64) -> f32 {
+    let gap = start.saturating_sub(moment).max(moment.saturating_sub(end - 1)).max(0);
+    let days = gap as f64 / DAY;
+    if days > FAR_DAYS { 0.0 } else { (-days / NEAR_DAYS).exp() as f32 }
+}
+
 /// Ranks from 1 for the newest down to 0 for the oldest; memories of one time share the better one.
 pub(crate) fn newest_ranks(created_at: &[i64]) -> Vec<f64> {
     let mut newest_first: Vec<u32> = (0..created_at.len() as u32).collect();
@@ -157,6 +168,17 @@ mod tests {
         let read = Facts { last_accessed_at: Some(0), ..facts(100.0) };
         assert_eq!(curve.of(&read, 0), 1.0);
         assert!(curve.of(&facts(100.0), 0) < 1e-4);
+    }
+
+    #[test]
+    fn nearness_is_one_inside_a_range_and_falls_beside_it() {
+        let day = DAY as i64;
+        assert_eq!(nearness((day, 2 * day), day), 1.0);
+        assert_eq!(nearness((day, 2 * day), 2 * day - 1), 1.0);
+        assert!((nearness((day, 2 * day), -6 * day) - (-1.0_f32).exp()).abs() < 1e-6);
+        assert!((nearness((day, 2 * day), 9 * day) - (-1.0_f32).exp()).abs() < 1e-6);
+        assert_eq!(nearness((0, day), 100 * day), 0.0);
+        assert_eq!(nearness((i64::MIN, i64::MIN + 1), i64::MAX), 0.0);
     }
 
     #[test]

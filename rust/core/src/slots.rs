@@ -1,6 +1,6 @@
 //! The memories in play: a set of slots, and the place of each in ascending order.
 
-use crate::segment::{rows_of, set_bits};
+use crate::segment::rows_of;
 
 const WORD: usize = u64::BITS as usize;
 
@@ -60,10 +60,5 @@ impl SlotSet {
     /// The slots, ascending.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u32> {
         rows_of(&self.words)
-    }
-
-    /// The slots of one word.
-    pub(crate) fn in_word(&self, word: usize) -> impl Iterator<Item = u32> {
-        set_bits(self.words[word]).map(move |bit| (word * WORD + bit) as u32)
     }
 }

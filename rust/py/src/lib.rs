@@ -26,7 +26,7 @@ mod _core {
     #[pymodule_export]
     use super::memory_index::PyMemoryIndex;
     #[pymodule_export]
-    use super::text::{fingerprint, fingerprint_digests, fold};
+    use super::text::{date_ranges, fingerprint, fingerprint_digests, fold};
     #[pymodule_export]
     use super::vector_map::{PyHits, PyPrior, PySelection, PyVectorMap};
 

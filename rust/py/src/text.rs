@@ -1,7 +1,8 @@
-//! Folding and fingerprints of texts.
+//! Folding and fingerprints of texts, and the dates they name.
 
 use mnemic_core::text::{
-    display_id, fingerprint as core_fingerprint, fingerprints, fold as core_fold,
+    date_ranges as core_date_ranges, display_id, fingerprint as core_fingerprint, fingerprints,
+    fold as core_fold,
 };
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
@@ -47,6 +48,14 @@ pub(crate) fn fold(text: Bound<'_, PyString>) -> PyResult<String> {
     } else {
         Ok(py.detach(|| core_fold(&text)))
     }
+}
+
+#[pyfunction]
+#[pyo3(signature = (text, /, now))]
+pub(crate) fn date_ranges(text: Bound<'_, PyString>, now: i64) -> PyResult<Vec<(i64, i64)>> {
+    let text = utf8(text, || "text".to_owned())?;
+    let ranges = core_date_ranges(&text, now);
+    Ok(ranges.iter().map(|range| (range.start, range.end)).collect())
 }
 
 fn collect(texts: &Bound<'_, PyAny>) -> PyResult<Vec<PyBackedStr>> {

@@ -1,6 +1,7 @@
 //! The facts of one chunk of slots, one after the other for all its slots.
 
 use crate::chunks::CHUNK_VALUES;
+use crate::text::turn;
 
 use super::Record;
 use super::interner::{Interner, NO_TEXT};
@@ -138,47 +139,18 @@ impl Accesses {
 }
 
 fn flags_of(record: &Record) -> u8 {
-    let asks = record.content.contains(QUESTION_MARKS);
+    let turn = turn(&record.content);
     let mut flags = 0;
-    if asks && said(&record.content).ends_with(QUESTION_MARKS) {
+    if turn.asks {
         flags |= flags::ENDS_AS_QUESTION;
     }
-    if asks {
+    if turn.mentions_question {
         flags |= flags::HAS_QUESTION_MARK;
     }
     if record.sensitive {
         flags |= flags::SENSITIVE;
     }
     flags
-}
-
-/// Also as East Asian texts and Arabic ones write it.
-const QUESTION_MARKS: [char; 3] = ['?', '？', '؟'];
-
-/// A text without white space at its end and without what stands there in brackets.
-fn said(content: &str) -> &str {
-    let mut text = content.trim_end();
-    while let Some(before) = before_brackets(text) {
-        text = before.trim_end();
-    }
-    text
-}
-
-/// What stands before the bracket that the last character closes.
-fn before_brackets(text: &str) -> Option<&str> {
-    if !text.ends_with(']') {
-        return None;
-    }
-    let mut depth = 0_usize;
-    for (at, letter) in text.bytes().enumerate().rev() {
-        match letter {
-            b']' => depth += 1,
-            b'[' if depth == 1 => return Some(&text[..at]),
-            b'[' => depth -= 1,
-            _ => {}
-        }
-    }
-    None
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
-//! Work on one text or on many: folding, normal forms and fingerprints.
+//! Work on one text or on many: folding, normal forms, fingerprints and the dates it names.
 
 mod boundary;
+mod dates;
 mod fingerprint;
 mod independent;
 mod language;
@@ -9,6 +10,7 @@ mod normalise;
 mod turn;
 pub(crate) mod words;
 
+pub use dates::{DateRange, Granularity, date_ranges};
 pub use fingerprint::{Digest, FINGERPRINT_VERSION, display_id, fingerprint, fingerprints};
 pub use language::Language;
 pub use normalise::{fold, normalise};

@@ -1,0 +1,109 @@
+//! The dates that a question names, as ranges of time.
+//!
+//! Written here because no crate does it: interim, chrono-english, `two_timer` and fuzzydate parse one
+//! whole string that is a date, `date_time_parser` finds one date in a sentence but gives a point in
+//! time without its granularity, and Python's dateparser and datefinder take milliseconds and find
+//! dates in "may" and "car". Only day numbers are needed of a calendar, which are twenty lines.
+
+mod calendar;
+mod grammar;
+mod tokens;
+mod vocabulary;
+
+use calendar::Days;
+use grammar::{Basis, Found, Grammar};
+
+const MICROSECONDS_PER_DAY: i64 = 86_400_000_000;
+
+/// About year 12,000 either way, so that no date around it leaves an i64 of microseconds.
+const FARTHEST_DAY: i64 = 3_650_000;
+
+/// A half-open range of time in microseconds since 1970 UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct DateRange {
+    /// First microsecond in the range; midnight.
+    pub start: i64,
+    /// First microsecond behind it; midnight, after `start`.
+    pub end: i64,
+    /// How exactly the question named it.
+    pub granularity: Granularity,
+}
+
+/// What kind of date was named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Granularity {
+    /// One day.
+    Day,
+    /// Saturday and Sunday.
+    Weekend,
+    /// Seven days.
+    Week,
+    /// A calendar month.
+    Month,
+    /// Three months from January, April, July or October.
+    Quarter,
+    /// Three months from March, June, September or December: seasons of the north.
+    Season,
+    /// A calendar year.
+    Year,
+    /// Ten years.
+    Decade,
+    /// From one date to another, or a part of a period.
+    Span,
+}
+
+/// Find the dates that `text` names explicitly, in their order; `now` is in µs since 1970 UTC.
+///
+/// Days begin at midnight UTC and weeks on Monday. Rather none than a wrong one: a month or a year
+/// by itself counts only behind a word such as "in", may and march only where they are no verbs.
+///
+/// - A date without a year is the latest one up to today, a month the latest up to the current one,
+///   unless a date with a year follows closely: "3 May and 8 June 2023".
+/// - 07/05/2023 and 07-05-2023 are month first unless the first number is above 12; 07.05.2023 is day
+///   first.
+/// - Month names are English, German, French or Spanish; all other words are English.
+/// - "last week" and its like are calendar weeks, months and years; "the last week" and "the past 3
+///   weeks" end today. "three weeks ago" is the seven days around that day, "three months ago" that
+///   calendar month.
+/// - "last Friday" is before today, "on Friday" may be today, "next Friday" is after today.
+/// - "since June" reaches to today. "by", "before" and "after" a date mean the date itself; "two
+///   weeks before" one reaches from there to the date, on which it may have been told.
+/// - "early", "mid" and "late" are thirds; "winter 2022" begins in December 2022.
+/// - What is counted from today is left out if the question also names a day with its year: "last
+///   week, as told on 3 May 2023" does not mean the asker's last week.
+///
+/// Years are 1900 to 2100. A `now` outside the years −8000 to 11,900 counts as the nearest in them.
+///
+/// # Examples
+/// ```
+/// use mnemic_core::text::{Granularity, date_ranges};
+///
+/// let day = 86_400_000_000;
+/// let found = date_ranges("What did I paint on May 7th, 2023?", 20_000 * day);
+/// assert_eq!((found[0].start, found[0].end), (19_484 * day, 19_485 * day));
+/// assert_eq!(found[0].granularity, Granularity::Day);
+/// assert!(date_ranges("You may march 2.0.1 times in room 2010.", 20_000 * day).is_empty());
+/// ```
+pub fn date_ranges(text: &str, now: i64) -> Vec<DateRange> {
+    let today = now.div_euclid(MICROSECONDS_PER_DAY).clamp(-FARTHEST_DAY, FARTHEST_DAY);
+    let tokens = tokens::tokens(text);
+    let mut dates = Grammar::new(&tokens, today).dates();
+    if dates.iter().any(is_calendar_day) {
+        dates.retain(|date| date.basis != Basis::Today);
+    }
+    dates.iter().map(range).collect()
+}
+
+fn is_calendar_day(date: &Found) -> bool {
+    date.basis == Basis::Calendar && date.granularity == Granularity::Day
+}
+
+fn range(date: &Found) -> DateRange {
+    let Days { start, end } = date.days;
+    DateRange {
+        start: start * MICROSECONDS_PER_DAY,
+        end: end * MICROSECONDS_PER_DAY,
+        granularity: date.granularity,
+    }
+}

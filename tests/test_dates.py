@@ -1,0 +1,101 @@
+"""Dates that a question names, from Python: against `datetime`, and on bad input."""
+
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mnemic._core import date_ranges
+from mnemic.errors import InvalidArgumentError
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+NOW = datetime(2023, 10, 18, 11, 40, tzinfo=UTC)
+
+dates = st.dates(date(1900, 1, 1), date(2100, 12, 31))
+moments = st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31), timezones=st.just(UTC))  # noqa: DTZ001 - `timezones` adds it
+
+
+def microseconds(moment):
+    return (moment - EPOCH) // timedelta(microseconds=1)
+
+
+def days(text, now=NOW):
+    """Return the ranges as pairs of a first and a last date."""
+    return [
+        (
+            (EPOCH + timedelta(microseconds=start)).date(),
+            (EPOCH + timedelta(microseconds=end - 1)).date(),
+        )
+        for start, end in date_ranges(text, microseconds(now))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "last"),
+    [
+        ("What did I paint on 7 May 2023?", date(2023, 5, 7), date(2023, 5, 7)),
+        ("What did I paint in May?", date(2023, 5, 1), date(2023, 5, 31)),
+        ("What did I paint in 2022?", date(2022, 1, 1), date(2022, 12, 31)),
+        ("What did I paint last week?", date(2023, 10, 9), date(2023, 10, 15)),
+        ("What did I paint since June?", date(2023, 6, 1), date(2023, 10, 18)),
+        ("Was habe ich am 7. Mai 2023 gemalt?", date(2023, 5, 7), date(2023, 5, 7)),
+    ],
+)
+def test_a_question_that_names_a_date_gives_its_first_and_last_day(text, first, last):
+    assert days(text) == [(first, last)]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "What may I march for, in room 2010?", "2.0.1", "$2,023", "recently", "日本"]
+)
+def test_a_question_without_a_date_gives_nothing(text):
+    assert days(text) == []
+
+
+def test_several_dates_come_in_the_order_of_the_text():
+    found = days("yesterday, in 2020, or two days ago?")
+    assert [first for first, _ in found] == [
+        date(2023, 10, 17),
+        date(2020, 1, 1),
+        date(2023, 10, 16),
+    ]
+
+
+@given(
+    dates, moments, st.sampled_from(["%d %B %Y", "%B %d, %Y", "%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y"])
+)
+def test_a_formatted_date_is_found_as_datetime_counts_it(day, now, layout):
+    assert days(f"Where was she on {day.strftime(layout)}?", now) == [(day, day)]
+
+
+@given(moments.filter(lambda moment: moment.year > 1), st.integers(0, 300))
+def test_days_ago_are_counted_as_datetime_does(now, count):
+    day = now.date() - timedelta(days=count)
+    assert days(f"What happened {count} days ago?", now) == [(day, day)]
+
+
+@given(moments)
+def test_on_monday_is_the_latest_monday_up_to_today(now):
+    ((day, _),) = days("What happened on Monday?", now.replace(year=max(now.year, 2)))
+    assert day.isoweekday() == 1
+    assert timedelta(0) <= now.replace(year=max(now.year, 2)).date() - day < timedelta(days=7)
+
+
+@given(st.text(), st.integers(-(2**63), 2**63 - 1))
+def test_any_text_and_time_give_ranges_that_end_after_they_begin(text, now):
+    assert all(start < end for start, end in date_ranges(text, now))
+
+
+def test_a_text_must_be_str_and_the_time_an_int_of_64_bits():
+    with pytest.raises(TypeError):
+        date_ranges(b"today", 0)
+    with pytest.raises(TypeError):
+        date_ranges("today", 0.5)
+    with pytest.raises(OverflowError):
+        date_ranges("today", 2**63)
+
+
+def test_a_lone_surrogate_is_refused_with_its_position():
+    with pytest.raises(InvalidArgumentError, match="position 3"):
+        date_ranges("May\ud800", 0)
