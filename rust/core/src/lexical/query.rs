@@ -50,7 +50,7 @@ pub(super) struct Worth {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pair {
     /// Codes of the two words.
-    words: [u32; 2],
+    pub(super) words: [u32; 2],
     pub(super) weight: f32,
 }
 
@@ -62,8 +62,8 @@ pub struct Query {
     codes: Vec<u32>,
     /// By code; the first is no term.
     pub(super) worths: Vec<Worth>,
-    /// Number of codes that are words.
-    pub(super) words: u32,
+    /// The terms that are words, in order of their codes.
+    pub(super) terms: Vec<u32>,
     /// In order of their words.
     pub(super) pairs: Vec<Pair>,
     pub(super) saturation: Saturation,
@@ -100,6 +100,12 @@ impl Saturation {
     pub(super) fn norm(self, tokens: u32) -> f32 {
         self.fixed + self.per_token * tokens as f32
     }
+}
+
+/// tf / (tf + norm)
+pub(super) fn share(times: u32, norm: f32) -> f32 {
+    let times = times as f32;
+    times / (times + norm)
 }
 
 /// ln(1 + (N − df + ½) / (df + ½)), the "lucene" form.
@@ -141,7 +147,7 @@ impl<'state> Building<'state> {
             fields: options.fields,
             codes: vec![0; lexical.frequencies.len()],
             worths: vec![Worth::default()],
-            words: 0,
+            terms: Vec::new(),
             pairs: Vec::new(),
             saturation: lexical.saturation(options),
             most: 0.0,
@@ -152,10 +158,12 @@ impl<'state> Building<'state> {
     fn build(mut self, tokens: &[String]) -> Query {
         let words: Vec<Option<Word>> = tokens.iter().map(|token| self.word(token)).collect();
         for word in words.iter().flatten() {
-            let code = self.code(word.term);
-            self.query.worths[code as usize].word += word.idf;
+            let code = self.code(word.term) as usize;
+            if code > self.query.terms.len() {
+                self.query.terms.push(word.term);
+            }
+            self.query.worths[code].word += word.idf;
         }
-        self.query.words = self.query.worths.len() as u32 - 1;
         if self.options.fields.pairs {
             self.add_pairs(&words);
         }
