@@ -119,7 +119,8 @@ fn scoring(criterion: &mut Criterion) {
             let mut turn = queries.iter().cycle();
             bencher.iter(|| lexical.query(turn.next().expect("endless"), &options));
         });
-        for (name, slots) in [("100,000", &all), ("5,000 spread", &few), ("5,000 together", &user)] {
+        for (name, slots) in [("100,000", &all), ("5,000 spread", &few), ("5,000 together", &user)]
+        {
             let previous: Vec<u32> =
                 (0..slots.len() as u32).map(|place| place.wrapping_sub(1)).collect();
             let mut scores = Scores::default();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::block::Block;
 use super::postings::{GROUP_SLOTS, Posting, Postings, terms_at};
-use super::query::{Query, share};
+use super::query::{Fields, Query, share};
 use super::scores::{FieldScores, NONE};
 use super::sum::Sum;
 
@@ -41,42 +41,22 @@ pub(super) struct Dense {
     other: Vec<Posting>,
 }
 
-/// Own texts, or windows.
+/// Own texts, or windows, by slot.
 #[derive(Default)]
 struct Side {
-    lengths: Lengths,
+    norms: Vec<f32>,
     sums: Sums,
 }
 
 impl Side {
-    fn reset(&mut self) {
-        self.lengths.norms.resize(GROUP_SLOTS + 1, 1.0);
-        self.lengths.once.resize(GROUP_SLOTS + 1, 0.0);
-        for sums in [&mut self.sums.words, &mut self.sums.grams, &mut self.sums.pairs] {
+    fn reset(&mut self, fields: Fields) {
+        self.norms.resize(GROUP_SLOTS + 1, 1.0);
+        let Sums { words, grams, pairs } = &mut self.sums;
+        for (sums, is_asked) in
+            [(words, fields.words), (grams, fields.grams), (pairs, fields.pairs)]
+        {
             sums.clear();
-            sums.resize(GROUP_SLOTS + 1, Sum::default());
-        }
-    }
-}
-
-/// By slot, what its length does to a term.
-#[derive(Default)]
-struct Lengths {
-    norms: Vec<f32>,
-    /// The share of a term that is there once.
-    once: Vec<f32>,
-}
-
-impl Lengths {
-    fn set(&mut self, slot: u16, norm: f32) {
-        self.norms[usize::from(slot)] = norm;
-        self.once[usize::from(slot)] = share(1, norm);
-    }
-
-    fn share(&self, slot: u16, times: u32) -> f32 {
-        match times {
-            1 => self.once[usize::from(slot)],
-            times => share(times, self.norms[usize::from(slot)]),
+            sums.resize(if is_asked { GROUP_SLOTS + 1 } else { 0 }, Sum::default());
         }
     }
 }
@@ -105,8 +85,22 @@ impl Sums {
         }
     }
 
-    fn write(&self, slot: u32, place: usize, scores: &mut FieldScores) {
-        scores.set(place, [&self.words, &self.grams, &self.pairs].map(|sums| sums[slot as usize]));
+    /// Write the sums of the memories in play where they belong.
+    fn write(&self, first_slot: u32, play: InPlay<'_>, scores: &mut FieldScores) {
+        let fields = [
+            (&self.words, &mut scores.words),
+            (&self.grams, &mut scores.grams),
+            (&self.pairs, &mut scores.pairs),
+        ];
+        for (sums, scores) in fields {
+            let scores = scores.iter_mut().skip(play.first_place);
+            if sums.is_empty() {
+                continue;
+            }
+            for (score, &slot) in scores.zip(play.slots) {
+                *score = sums[(slot - first_slot) as usize].value();
+            }
+        }
     }
 }
 
@@ -123,21 +117,25 @@ impl Dense {
         [own, window]: [&mut FieldScores; 2],
         left: &mut Vec<u32>,
     ) {
-        self.reset();
-        self.set_lengths(query, group, play, left);
-        self.add_terms(query, group, play.previous.is_some());
-        self.add_pairs(query, group, play.previous.is_some());
-        for (place, &slot) in (play.first_place..).zip(play.slots) {
-            self.own.sums.write(slot - group.first_slot, place, own);
-            if play.previous.is_some() {
-                self.window.sums.write(slot - group.first_slot, place, window);
-            }
+        let windows = play.previous.is_some();
+        self.reset(query.fields, windows);
+        self.set_norms(query, group, play, left);
+        self.add_terms(query, group, windows);
+        if query.fields.pairs {
+            self.add_pairs(query, group, windows);
+        }
+        self.own.sums.write(group.first_slot, play, own);
+        if windows {
+            self.window.sums.write(group.first_slot, play, window);
         }
     }
 
-    fn reset(&mut self) {
-        self.own.reset();
-        self.window.reset();
+    fn reset(&mut self, fields: Fields, windows: bool) {
+        self.own.reset(fields);
+        if !windows {
+            return;
+        }
+        self.window.reset(fields);
         self.times.resize(GROUP_SLOTS + 1, 0);
         for links in [&mut self.previous, &mut self.next] {
             links.clear();
@@ -145,7 +143,7 @@ impl Dense {
         }
     }
 
-    fn set_lengths(
+    fn set_norms(
         &mut self,
         query: &Query,
         group: Group<'_>,
@@ -158,11 +156,11 @@ impl Dense {
         };
         for (place, &slot) in (play.first_place..).zip(play.slots) {
             let slot = (slot - group.first_slot) as u16;
-            self.own.lengths.set(slot, query.saturation.norm(length(slot)));
+            self.own.norms[usize::from(slot)] = query.saturation.norm(length(slot));
             let Some(previous) = play.previous else { continue };
             let before = self.link(group, play, slot, previous[place]);
             let tokens = length(slot) + length(before.unwrap_or(NOWHERE));
-            self.window.lengths.set(slot, query.saturation.norm(tokens));
+            self.window.norms[usize::from(slot)] = query.saturation.norm(tokens);
             if before.is_none() {
                 left.push(place as u32);
             }
@@ -170,7 +168,13 @@ impl Dense {
     }
 
     /// Link a slot with its previous turn and return that; nothing if this cannot be done here.
-    fn link(&mut self, group: Group<'_>, play: InPlay<'_>, slot: u16, previous: u32) -> Option<u16> {
+    fn link(
+        &mut self,
+        group: Group<'_>,
+        play: InPlay<'_>,
+        slot: u16,
+        previous: u32,
+    ) -> Option<u16> {
         if previous == NONE {
             return Some(NOWHERE);
         }
@@ -202,13 +206,20 @@ impl Dense {
         }
     }
 
-    fn add_term(&mut self, query: &Query, group: Group<'_>, place: usize, code: u32, windows: bool) {
+    fn add_term(
+        &mut self,
+        query: &Query,
+        group: Group<'_>,
+        place: usize,
+        code: u32,
+        windows: bool,
+    ) {
         let worth = query.worths[code as usize];
         group.postings.list(place, group.blocks, &mut self.list);
-        if worth.gram > 0.0 {
+        if query.fields.grams && worth.gram > 0.0 {
             self.add_list(Field::Grams, worth.gram, windows);
         }
-        if worth.word > 0.0 {
+        if query.fields.words && worth.word > 0.0 {
             self.add_list(Field::Words, worth.word, windows);
         }
     }
@@ -232,10 +243,10 @@ impl Dense {
 
     /// Add what is at the slots of `list` to their sums.
     fn add_list(&mut self, field: Field, weight: f32, windows: bool) {
-        let Side { lengths, sums } = &mut self.own;
+        let Side { norms, sums } = &mut self.own;
         let sums = sums.of(field);
         for &Posting { slot, times } in &self.list {
-            sums[usize::from(slot)].add(weight * lengths.share(slot, times));
+            sums[usize::from(slot)].add(weight * share(times, norms[usize::from(slot)]));
         }
         if windows {
             self.add_windows(field, weight);
@@ -244,17 +255,17 @@ impl Dense {
 
     /// Add what is at the slots of `list` to their windows, and to those of the turns after them.
     fn add_windows(&mut self, field: Field, weight: f32) {
-        let Side { lengths, sums } = &mut self.window;
+        let Side { norms, sums } = &mut self.window;
         let sums = sums.of(field);
         for &Posting { slot, times } in &self.list {
             self.times[usize::from(slot)] = times;
         }
         for &Posting { slot, times } in &self.list {
             let before = self.times[usize::from(self.previous[usize::from(slot)])];
-            sums[usize::from(slot)].add(weight * lengths.share(slot, before + times));
+            sums[usize::from(slot)].add(weight * share(before + times, norms[usize::from(slot)]));
             let next = self.next[usize::from(slot)];
             if self.times[usize::from(next)] == 0 {
-                sums[usize::from(next)].add(weight * lengths.share(next, times));
+                sums[usize::from(next)].add(weight * share(times, norms[usize::from(next)]));
             }
         }
         for &Posting { slot, .. } in &self.list {

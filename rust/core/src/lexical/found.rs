@@ -88,7 +88,8 @@ impl Found {
         if terms.iter().all(|terms| terms.is_empty()) {
             return;
         }
-        let norm = query.saturation.norm(rows.into_iter().flatten().map(|row| self.tokens(row)).sum());
+        let norm =
+            query.saturation.norm(rows.into_iter().flatten().map(|row| self.tokens(row)).sum());
         let (mut words, mut grams, mut pairs) = (Sum::default(), Sum::default(), Sum::default());
         each_together(terms, |count| {
             let worth = query.worths[count.code as usize];

@@ -62,12 +62,7 @@ impl Postings {
     }
 
     /// Write where the term at a place among the terms occurs, by slot, over `list`.
-    pub(super) fn list(
-        &self,
-        place: usize,
-        blocks: &[impl AsRef<Block>],
-        list: &mut Vec<Posting>,
-    ) {
+    pub(super) fn list(&self, place: usize, blocks: &[impl AsRef<Block>], list: &mut Vec<Posting>) {
         let range = self.starts[place] as usize..self.starts[place + 1] as usize;
         list.clear();
         list.extend(self.entries[range].iter().map(|&entry| {

@@ -123,7 +123,8 @@ impl Lexical {
 
     fn saturation(&self, options: &Options) -> Saturation {
         let (k1, b) = (f64::from(options.k1), f64::from(options.b));
-        let per_average = if self.tokens == 0 { 0.0 } else { self.documents as f64 / self.tokens as f64 };
+        let per_average =
+            if self.tokens == 0 { 0.0 } else { self.documents as f64 / self.tokens as f64 };
         Saturation { fixed: (k1 * (1.0 - b)) as f32, per_token: (k1 * b * per_average) as f32 }
     }
 }
@@ -198,7 +199,8 @@ impl<'state> Building<'state> {
             let words = [self.code(first.term), self.code(second.term)];
             *weights.entry(words).or_default() += f32::midpoint(first.idf, second.idf);
         }
-        self.query.pairs = weights.into_iter().map(|(words, weight)| Pair { words, weight }).collect();
+        self.query.pairs =
+            weights.into_iter().map(|(words, weight)| Pair { words, weight }).collect();
     }
 
     /// Give every live term that shares a gram with a query word the idf of each such gram.

@@ -110,7 +110,9 @@ impl Lexical {
                     let sides = [&mut scores.own, &mut scores.window];
                     scores.dense.score(query, group, play, sides, &mut scores.left_windows);
                 }
-                None => scores.left_own.extend((first_place..).map(|at| at as u32).take(slots.len())),
+                None => {
+                    scores.left_own.extend((first_place..).map(|at| at as u32).take(slots.len()))
+                }
             }
             first_place += slots.len();
         }

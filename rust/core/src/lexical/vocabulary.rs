@@ -79,7 +79,10 @@ impl Vocabulary {
         let lists: usize = known.holders.values().map(|list| list.capacity() * 4).sum();
         let term = size_of::<(Box<str>, u32)>() + 1;
         let gram = size_of::<(Gram, Vec<u32>)>() + 1;
-        texts + lists + known.ids.capacity() * term * 8 / 7 + known.holders.capacity() * gram * 8 / 7
+        texts
+            + lists
+            + known.ids.capacity() * term * 8 / 7
+            + known.holders.capacity() * gram * 8 / 7
     }
 }
 

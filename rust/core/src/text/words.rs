@@ -165,8 +165,7 @@ fn is_unspaced(character: char) -> bool {
 }
 
 fn is_mark(character: char) -> bool {
-    GeneralCategoryGroup::Mark
-        .contains(CodePointMapData::<GeneralCategory>::new().get(character))
+    GeneralCategoryGroup::Mark.contains(CodePointMapData::<GeneralCategory>::new().get(character))
 }
 
 #[cfg(test)]
@@ -199,15 +198,10 @@ mod tests {
 
     #[test]
     fn numbers_addresses_and_joined_words_are_cut_as_the_standard_says() {
-        assert_eq!(tokens("3.14, snake_case; a-b v2 me@site.org", &PLAIN), [
-            "3.14",
-            "snake_case",
-            "a",
-            "b",
-            "v2",
-            "me",
-            "site.org"
-        ]);
+        assert_eq!(
+            tokens("3.14, snake_case; a-b v2 me@site.org", &PLAIN),
+            ["3.14", "snake_case", "a", "b", "v2", "me", "site.org"]
+        );
     }
 
     #[test]
