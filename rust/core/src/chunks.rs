@@ -47,6 +47,7 @@ impl<T: Clone> Chunks<T> {
     }
 
     /// All values in order, chunk by chunk.
+    #[cfg(test)]
     pub(crate) fn chunks(&self) -> impl Iterator<Item = &[T]> {
         self.chunks.iter().map(|chunk| chunk.as_slice())
     }

@@ -65,6 +65,12 @@ impl Block {
         &self.terms[start..end]
     }
 
+    /// Append the number of terms of each slot.
+    pub(super) fn append_lengths(&self, lengths: &mut Vec<u32>) {
+        let starts = std::iter::once(&0).chain(&self.ends);
+        lengths.extend(self.ends.iter().zip(starts).map(|(end, start)| end - start));
+    }
+
     fn range(&self, place: usize) -> (usize, usize) {
         let start = if place == 0 { 0 } else { self.ends[place - 1] };
         (start as usize, self.ends[place] as usize)

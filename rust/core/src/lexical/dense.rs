@@ -32,6 +32,8 @@ pub(super) struct InPlay<'play> {
 pub(super) struct Dense {
     own: Side,
     window: Side,
+    /// Tokens of each slot.
+    lengths: Vec<u32>,
     /// Slot of the previous turn, and of the turn whose previous one this is.
     previous: Vec<u16>,
     next: Vec<u16>,
@@ -150,20 +152,21 @@ impl Dense {
         play: InPlay<'_>,
         left: &mut Vec<u32>,
     ) {
-        let length = |slot: u16| match slot {
-            NOWHERE => 0,
-            slot => terms_at(group.blocks, slot).len() as u32,
-        };
+        self.lengths.clear();
+        group.blocks.iter().for_each(|block| block.append_lengths(&mut self.lengths));
+        self.lengths.push(0);
+        self.own.norms.clear();
+        self.own.norms.extend(self.lengths.iter().map(|&length| query.saturation.norm(length)));
+        let Some(previous) = play.previous else { return };
         for (place, &slot) in (play.first_place..).zip(play.slots) {
             let slot = (slot - group.first_slot) as u16;
-            self.own.norms[usize::from(slot)] = query.saturation.norm(length(slot));
-            let Some(previous) = play.previous else { continue };
             let before = self.link(group, play, slot, previous[place]);
-            let tokens = length(slot) + length(before.unwrap_or(NOWHERE));
-            self.window.norms[usize::from(slot)] = query.saturation.norm(tokens);
             if before.is_none() {
                 left.push(place as u32);
             }
+            let [own, before] = [slot, before.unwrap_or(NOWHERE)].map(usize::from);
+            let norm = query.saturation.norm(self.lengths[own] + self.lengths[before]);
+            self.window.norms[own] = norm;
         }
     }
 

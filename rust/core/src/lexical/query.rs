@@ -205,26 +205,27 @@ impl<'state> Building<'state> {
 
     /// Give every live term that shares a gram with a query word the idf of each such gram.
     fn add_grams(&mut self, tokens: &[String]) {
+        let documents = self.lexical.documents;
+        let most = f64::from(self.options.gram_share) * documents as f64;
+        let mut live: Vec<u32> = Vec::new();
         for gram in distinct_grams(tokens) {
-            let holders = self.known.holders(&gram);
-            let sum: u64 = holders.iter().map(|&term| self.frequency(term)).sum();
-            let frequency = sum.min(self.lexical.documents);
-            let most = f64::from(self.options.gram_share) * self.lexical.documents as f64;
+            live.clear();
+            let mut sum = 0;
+            for &term in self.known.holders(&gram) {
+                let frequency = self.lexical.frequency(term);
+                sum += u64::from(frequency);
+                live.extend((frequency > 0).then_some(term));
+            }
+            let frequency = sum.min(documents);
             if frequency == 0 || frequency as f64 > most {
                 continue;
             }
-            let idf = idf(self.lexical.documents, frequency);
-            for &term in holders {
-                if self.frequency(term) > 0 {
-                    let code = self.code(term);
-                    self.query.worths[code as usize].gram += idf;
-                }
+            let idf = idf(documents, frequency);
+            for &term in &live {
+                let code = self.code(term);
+                self.query.worths[code as usize].gram += idf;
             }
         }
-    }
-
-    fn frequency(&self, term: u32) -> u64 {
-        u64::from(self.lexical.frequency(term))
     }
 }
 

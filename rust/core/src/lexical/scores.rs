@@ -127,7 +127,9 @@ impl Lexical {
             let slot = slot as usize % GROUP_SLOTS;
             blocks[slot / BLOCK_SLOTS].is_live(slot % BLOCK_SLOTS)
         };
-        let is_dense = slots.len() * DENSE >= GROUP_SLOTS && slots.iter().all(is_live);
+        let is_full = blocks.iter().all(|block| block.live() == BLOCK_SLOTS);
+        let are_live = || is_full || slots.iter().all(is_live);
+        let is_dense = slots.len() * DENSE >= GROUP_SLOTS && are_live();
         let first_slot = (number * GROUP_SLOTS) as u32;
         is_dense.then_some(Group { first_slot, blocks, postings })
     }
@@ -141,6 +143,9 @@ impl Lexical {
         scores: &mut Scores,
     ) {
         let Scores { own, window, found, left_own, left_windows, rows, .. } = scores;
+        if left_own.is_empty() && left_windows.is_empty() {
+            return;
+        }
         found.clear();
         rows.clear();
         rows.resize(slots.len(), 0);
