@@ -24,7 +24,7 @@ const ONSETS: [&str; 20] = [
 const VOWELS: [&str; 8] = ["a", "e", "i", "o", "u", "ea", "ou", "io"];
 const CODAS: [&str; 10] = ["", "", "n", "r", "l", "s", "t", "nt", "m", "ck"];
 
-/// SplitMix64.
+/// The generator `SplitMix64`.
 struct Random(u64);
 
 impl Random {
@@ -44,6 +44,7 @@ impl Random {
     }
 
     /// A rank below `bound` with probability about 1 / rank.
+    #[expect(clippy::cast_sign_loss, reason = "a power of at least one, less one, is not negative")]
     fn zipfian(&mut self, bound: usize) -> usize {
         ((bound as f64 + 1.0).powf(self.fraction()) - 1.0) as usize
     }

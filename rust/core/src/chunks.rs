@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn a_copy_keeps_its_values_when_the_original_changes() {
-        let mut values: Chunks<usize> = (0..3 * CHUNK_VALUES + 1).collect();
+        let mut values: Chunks<usize> = (0..=3 * CHUNK_VALUES).collect();
         let copy = values.clone();
         *values.get_mut(CHUNK_VALUES).expect("it is there") = 7;
         values.push(9);

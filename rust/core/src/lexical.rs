@@ -152,7 +152,9 @@ impl Lexical {
     fn close_group(&mut self) {
         let first = self.blocks.len() - GROUP_BLOCKS;
         let group = &mut self.blocks[first..];
-        group.iter_mut().for_each(|block| Arc::make_mut(block).shrink());
+        for block in &mut *group {
+            Arc::make_mut(block).shrink();
+        }
         self.postings.push(Some(Arc::new(Postings::of(group))));
         self.drop_postings_of_few(self.postings.len() - 1);
     }

@@ -153,7 +153,9 @@ impl Dense {
         left: &mut Vec<u32>,
     ) {
         self.lengths.clear();
-        group.blocks.iter().for_each(|block| block.append_lengths(&mut self.lengths));
+        for block in group.blocks {
+            block.append_lengths(&mut self.lengths);
+        }
         self.lengths.push(0);
         self.own.norms.clear();
         self.own.norms.extend(self.lengths.iter().map(|&length| query.saturation.norm(length)));

@@ -144,8 +144,8 @@ fn add_up(counts: &mut Vec<Count>, start: usize) {
 fn each_together([mut one, mut two]: [&[Count]; 2], mut visit: impl FnMut(Count)) {
     while let ([first, rest @ ..], [second, others @ ..]) = (one, two) {
         match first.code.cmp(&second.code) {
-            Ordering::Less => (_, one) = (visit(*first), rest),
-            Ordering::Greater => (_, two) = (visit(*second), others),
+            Ordering::Less => ((), one) = (visit(*first), rest),
+            Ordering::Greater => ((), two) = (visit(*second), others),
             Ordering::Equal => {
                 visit(Count { times: first.times + second.times, ..*first });
                 (one, two) = (rest, others);

@@ -105,14 +105,12 @@ impl Lexical {
         let mut first_place = 0;
         for slots in slots.chunk_by(|&one, &other| group_of(one) == group_of(other)) {
             let play = InPlay { first_place, slots, previous };
-            match self.dense_group(slots) {
-                Some(group) => {
-                    let sides = [&mut scores.own, &mut scores.window];
-                    scores.dense.score(query, group, play, sides, &mut scores.left_windows);
-                }
-                None => {
-                    scores.left_own.extend((first_place..).map(|at| at as u32).take(slots.len()))
-                }
+            if let Some(group) = self.dense_group(slots) {
+                let sides = [&mut scores.own, &mut scores.window];
+                scores.dense.score(query, group, play, sides, &mut scores.left_windows);
+            } else {
+                let places = first_place as u32..(first_place + slots.len()) as u32;
+                scores.left_own.extend(places);
             }
             first_place += slots.len();
         }

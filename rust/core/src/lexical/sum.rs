@@ -29,7 +29,9 @@ mod tests {
 
     fn sum(values: &[f32]) -> f32 {
         let mut sum = Sum::default();
-        values.iter().for_each(|&value| sum.add(value));
+        for &value in values {
+            sum.add(value);
+        }
         sum.value()
     }
 

@@ -53,7 +53,7 @@ impl Vocabulary {
     /// Cut a text into terms and number those that are new.
     pub(super) fn analyse(&self, text: &str) -> Analysed {
         let mut tokens = Tokens::default();
-        each_token(text, &self.analysis, |_, token| tokens.push(token));
+        each_token(text, self.analysis, |_, token| tokens.push(token));
         Analysed::new(self.known_ids(&tokens).unwrap_or_else(|| self.learnt_ids(&tokens)))
     }
 

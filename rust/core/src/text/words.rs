@@ -46,7 +46,7 @@ impl Default for Analysis {
 /// ```
 pub fn tokens(text: &str, analysis: &Analysis) -> Vec<String> {
     let mut tokens = Vec::new();
-    each_token(text, analysis, |_, token| tokens.push(token.to_owned()));
+    each_token(text, *analysis, |_, token| tokens.push(token.to_owned()));
     tokens
 }
 
@@ -64,7 +64,7 @@ pub fn tokens(text: &str, analysis: &Analysis) -> Vec<String> {
 pub fn query_tokens(text: &str, analysis: &Analysis) -> Vec<String> {
     let (mut all, mut content) = (Vec::new(), Vec::new());
     let leaves_out = analysis.language.filter(|_| analysis.stop_words);
-    each_token(text, analysis, |word, token| {
+    each_token(text, *analysis, |word, token| {
         all.push(token.to_owned());
         if !leaves_out.is_some_and(|language| language.is_stop_word(word)) {
             content.push(token.to_owned());
@@ -74,7 +74,7 @@ pub fn query_tokens(text: &str, analysis: &Analysis) -> Vec<String> {
 }
 
 /// Call `visit` with every token of `text` in order: the word as written but folded, and the token.
-pub(crate) fn each_token(text: &str, analysis: &Analysis, visit: impl FnMut(&str, &str)) {
+pub(crate) fn each_token(text: &str, analysis: Analysis, visit: impl FnMut(&str, &str)) {
     let folded = straighten_apostrophes(fold(text));
     let stemmer = analysis.language.map(Language::stemmer);
     let mut run = Run { folded: &folded, stemmer, units: Vec::new(), visit };
