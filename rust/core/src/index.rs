@@ -155,7 +155,10 @@ impl Index {
         let shared = Shared {
             kernel,
             dim,
-            published: RwLock::new(Arc::new(snapshot_of(VectorRows::default(), Arc::new(memories)))),
+            published: RwLock::new(Arc::new(snapshot_of(
+                VectorRows::default(),
+                Arc::new(memories),
+            ))),
             writer: Mutex::new(Writer { tail: None }),
             kept_up_by: AtomicU32::new(0),
             rows_without_basis: AtomicUsize::new(0),

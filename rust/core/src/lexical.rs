@@ -6,8 +6,10 @@
 
 mod block;
 mod grams;
+mod postings;
 mod query;
 mod scores;
+mod sum;
 mod vocabulary;
 
 #[cfg(test)]
@@ -16,8 +18,9 @@ mod tests;
 use std::sync::Arc;
 
 use block::{BLOCK_SLOTS, Block};
+use postings::{GROUP_BLOCKS, GROUP_SLOTS, Postings};
 pub use query::{Fields, Most, Options, Query};
-pub use scores::{Earlier, Scores};
+pub use scores::{Carried, Scores};
 pub use vocabulary::Analysed;
 use vocabulary::Vocabulary;
 
@@ -45,6 +48,8 @@ use crate::text::Analysis;
 pub struct Lexical {
     vocabulary: Arc<Vocabulary>,
     blocks: Vec<Arc<Block>>,
+    /// By group of blocks, as long as enough of its slots are live to be worth it.
+    postings: Vec<Option<Arc<Postings>>>,
     slots: usize,
     /// Live memories that hold a term, by term.
     frequencies: Chunks<u32>,
@@ -58,6 +63,7 @@ impl Lexical {
         Self {
             vocabulary: Arc::new(Vocabulary::new(analysis)),
             blocks: Vec::new(),
+            postings: Vec::new(),
             slots: 0,
             frequencies: Chunks::default(),
             documents: 0,
@@ -96,6 +102,7 @@ impl Lexical {
     pub fn remove(&mut self, slot: u32) -> bool {
         let Some((block, place)) = self.find_mut(slot) else { return false };
         let Some(terms) = Arc::make_mut(block).remove(place) else { return false };
+        self.drop_postings_of_few(slot as usize / GROUP_SLOTS);
         self.documents -= 1;
         self.tokens -= terms.len() as u64;
         for term in distinct(&terms) {
@@ -117,7 +124,10 @@ impl Lexical {
     /// Bytes of memory, the vocabulary's share estimated. Copies share most of them.
     pub fn bytes(&self) -> usize {
         let blocks: usize = self.blocks.iter().map(|block| block.bytes()).sum();
+        let postings: usize = self.postings.iter().flatten().map(|one| one.bytes()).sum();
         blocks
+            + postings
+            + self.postings.capacity() * size_of::<Option<Arc<Postings>>>()
             + self.blocks.capacity() * size_of::<Arc<Block>>()
             + self.frequencies.bytes()
             + self.vocabulary.bytes()
@@ -130,7 +140,31 @@ impl Lexical {
         let last = self.blocks.last_mut().expect("a block with room was just made sure of");
         push(Arc::make_mut(last));
         self.slots += 1;
+        if self.slots.is_multiple_of(GROUP_SLOTS) {
+            self.close_group();
+        }
         u32::try_from(self.slots - 1).expect("fewer than 2^32 slots")
+    }
+
+    /// Make postings for the last blocks, which are full now.
+    fn close_group(&mut self) {
+        let first = self.blocks.len() - GROUP_BLOCKS;
+        let group = &mut self.blocks[first..];
+        for block in &mut *group {
+            Arc::make_mut(block).shrink();
+        }
+        self.postings.push(Some(Arc::new(Postings::of(group))));
+        self.drop_postings_of_few(self.postings.len() - 1);
+    }
+
+    /// Postings serve only when a quarter of a group is in play; with fewer memories they go.
+    fn drop_postings_of_few(&mut self, group: usize) {
+        let Some(postings) = self.postings.get_mut(group) else { return };
+        let blocks = &self.blocks[group * GROUP_BLOCKS..][..GROUP_BLOCKS];
+        let live: usize = blocks.iter().map(|block| block.live()).sum();
+        if live * scores::DENSE < GROUP_SLOTS {
+            *postings = None;
+        }
     }
 
     fn find_mut(&mut self, slot: u32) -> Option<(&mut Arc<Block>, usize)> {

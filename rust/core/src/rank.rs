@@ -107,6 +107,17 @@ pub(crate) struct Worth {
     pub(crate) salience: f64,
 }
 
+impl Ranking {
+    /// Whether the score is the similarity and nothing else.
+    pub(crate) fn is_similarity_alone(&self) -> bool {
+        let weights = &self.weights;
+        self.similarity == 1.0
+            && self.session == Session::default()
+            && weights.relevance == 1.0
+            && weights.of_worth() + weights.context == 0.0
+    }
+}
+
 impl Weights {
     /// What all that memories are worth by themselves weighs.
     pub(crate) fn of_worth(&self) -> f64 {
@@ -128,7 +139,7 @@ impl Weights {
 pub(crate) struct Known {
     /// Keyword matches from 0 to 1.
     pub(crate) keyword: Vec<f32>,
-    /// Ordinals of the turns before and after, or [`NONE`].
+    /// Ordinals of the turns before and after, or [`NONE`]; one more, so that nothing has none.
     pub(crate) previous: Vec<u32>,
     pub(crate) next: Vec<u32>,
     /// Whether a turn asks something, and whether that is how it ends.
@@ -188,16 +199,14 @@ pub(crate) struct Fused<'a> {
     pub(crate) ranking: &'a Ranking,
     pub(crate) query: Option<&'a Similarity<'a>>,
     pub(crate) context: Option<&'a Similarity<'a>>,
+    /// The most that a relevance can add up to, and the sum of the weights in play.
+    most: f64,
+    total: f64,
 }
 
-/// The value of an ordinal, or nothing where the vector is empty or the ordinal is none.
+/// The value of an ordinal; nothing where the vector is empty.
 fn value<T: Copy + Default>(values: &[T], at: u32) -> T {
     values.get(at as usize).copied().unwrap_or_default()
-}
-
-/// The ordinal of a neighbour.
-fn neighbour(neighbours: &[u32], at: u32) -> u32 {
-    neighbours.get(at as usize).copied().unwrap_or(NONE)
 }
 
 impl Session {
@@ -215,18 +224,19 @@ impl Session {
         1.0 + neighbours + date + speaker
     }
 
-    /// What neighbours add; `matched` gives the match of an ordinal.
-    fn lift(&self, known: &Known, at: u32, matched: &impl Fn(u32) -> f64) -> f64 {
-        if known.previous.is_empty() {
-            return 0.0;
-        }
-        let (previous, next) = (neighbour(&known.previous, at), neighbour(&known.next, at));
-        let of = |at: u32| if at == NONE { 0.0 } else { matched(at).max(0.0) };
-        let before = of(previous);
+    /// What neighbours add; `positive` gives the match of an ordinal, at least 0, and 0 of none.
+    fn lift(&self, known: &Known, at: u32, positive: impl Fn(u32) -> f64) -> f64 {
+        let Some(nothing) = known.previous.len().checked_sub(1) else { return 0.0 };
+        let of = |neighbours: &[u32], at: u32| neighbours[nothing.min(at as usize)];
+        let (previous, next) = (of(&known.previous, at), of(&known.next, at));
+        let before = positive(previous);
         let answered = if value(&known.asks, previous) { self.answer * before } else { 0.0 };
-        let first = (self.previous * before).max(self.next * of(next)).max(answered);
-        let second = of(neighbour(&known.previous, previous)).max(of(neighbour(&known.next, next)));
-        first + self.second * second
+        let first = (self.previous * before).max(self.next * positive(next)).max(answered);
+        if self.second == 0.0 {
+            return first;
+        }
+        let (second, other) = (of(&known.previous, previous), of(&known.next, next));
+        first + self.second * positive(second).max(positive(other))
     }
 
     /// What a question loses; outside a session nobody answers.
@@ -243,7 +253,22 @@ impl Session {
     }
 }
 
-impl Fused<'_> {
+impl<'a> Fused<'a> {
+    pub(crate) fn new(
+        known: &'a Known,
+        slots: &'a [u32],
+        has_query: bool,
+        ranking: &'a Ranking,
+        [query, context]: [Option<&'a Similarity<'a>>; 2],
+    ) -> Self {
+        let weights = &ranking.weights;
+        let in_play = |is_in_play: bool, weight: f64| if is_in_play { weight } else { 0.0 };
+        let relevance = in_play(has_query, weights.relevance);
+        let total = relevance + in_play(context.is_some(), weights.context) + weights.of_worth();
+        let most = ranking.session.most(known);
+        Self { known, slots, has_query, ranking, query, context, most, total }
+    }
+
     /// The match of a memory by itself, from its similarity.
     fn matched(&self, at: u32, similarity: f64) -> f64 {
         let share = self.ranking.similarity;
@@ -253,11 +278,10 @@ impl Fused<'_> {
     }
 
     /// The match with all that the session tells, from 0 to 1 but where similarities are negative.
-    fn relevance(&self, at: u32, matched: &impl Fn(u32) -> f64) -> f64 {
+    fn relevance(&self, at: u32, matched: f64, lift: f64) -> f64 {
         let (session, known) = (&self.ranking.session, self.known);
-        let sum = matched(at) + session.lift(known, at, matched);
-        let sum = sum + session.date(known, at) + session.speaker(known, at);
-        (sum - session.question(known, at)) / session.most(known)
+        let sum = matched + lift + session.date(known, at) + session.speaker(known, at);
+        (sum - session.question(known, at)) / self.most
     }
 
     /// The score, from the relevance and the similarity with the context.
@@ -265,15 +289,7 @@ impl Fused<'_> {
         let weights = &self.ranking.weights;
         let relevance = if self.has_query { weights.relevance * relevance } else { 0.0 };
         let near = if context == f64::NEG_INFINITY { 0.0 } else { weights.context * context };
-        (relevance + near + weights.of(value(&self.known.worth, at))) / self.total()
-    }
-
-    /// The sum of the weights in play.
-    fn total(&self) -> f64 {
-        let weights = &self.ranking.weights;
-        let relevance = if self.has_query { weights.relevance } else { 0.0 };
-        let context = if self.context.is_some() { weights.context } else { 0.0 };
-        relevance + context + weights.of_worth()
+        (relevance + near + weights.of(value(&self.known.worth, at))) / self.total
     }
 }
 
@@ -331,16 +347,33 @@ impl Exact<'_> {
         self.fused.matched(at, self.similarity(at))
     }
 
+    fn lift(&self, at: u32) -> f64 {
+        let positive = |at: u32| if at == NONE { 0.0 } else { self.matched(at).max(0.0) };
+        self.fused.ranking.session.lift(self.fused.known, at, positive)
+    }
+
+    fn relevance(&self, at: u32) -> f64 {
+        self.fused.relevance(at, self.matched(at), self.lift(at))
+    }
+
     fn score(&self, at: u32) -> f64 {
-        let relevance = self.fused.relevance(at, &|at| self.matched(at));
-        self.fused.score(at, relevance, self.context(at))
+        self.fused.score(at, self.relevance(at), self.context(at))
     }
 
     /// An upper bound of the score, closer than the first.
     fn closer(&self, at: u32) -> f64 {
         let matched = |at| self.fused.matched(at, self.upper(at));
-        let relevance = self.fused.relevance(at, &matched);
-        self.fused.score(at, relevance, self.context(at))
+        let positive = |at: u32| if at == NONE { 0.0 } else { matched(at).max(0.0) };
+        let lift = self.fused.ranking.session.lift(self.fused.known, at, positive);
+        self.fused.score(at, self.fused.relevance(at, matched(at), lift), self.context(at))
+    }
+}
+
+impl Components {
+    /// Those of a score that is a similarity and nothing else.
+    pub(crate) fn of_similarity(similarity: f64) -> Self {
+        let similarity = Some(similarity);
+        Self { similarity, relevance: similarity, ..Self::default() }
     }
 }
 
@@ -362,16 +395,16 @@ impl Exact<'_> {
         if !self.fused.has_query {
             return components;
         }
-        let (session, matched) = (&ranking.session, |at| self.matched(at));
+        let session = &ranking.session;
         let given = |is_given: bool, value: f64| is_given.then_some(value);
         Components {
             similarity: near(self.similarity(at)),
             keyword: weighed(1.0 - ranking.similarity, f64::from(value(&known.keyword, at))),
-            neighbours: given(!known.previous.is_empty(), session.lift(known, at, &matched)),
+            neighbours: given(!known.previous.is_empty(), self.lift(at)),
             question: given(!known.is_question.is_empty(), -session.question(known, at)),
             date: given(!known.date.is_empty(), session.date(known, at)),
             speaker: given(!known.is_named.is_empty(), session.speaker(known, at)),
-            relevance: Some(self.fused.relevance(at, &matched)),
+            relevance: Some(self.relevance(at)),
             ..components
         }
     }
@@ -412,6 +445,7 @@ pub(crate) fn rank(
             offer(&mut best, at);
         }
     }
+    if std::env::var_os("MNEMIC_TRACE").is_some() { use std::io::Write; let _ = writeln!(std::io::stderr(), "closer {} exact {}", exact.uppers.borrow().len(), exact.similarities.borrow().len()); }
     let scored = best.scored.into_sorted_vec();
     let components = scored.iter().map(|hit| exact.components(hit.ordinal)).collect();
     Best { scored, components }
@@ -444,8 +478,15 @@ fn bounds_of(fused: &Fused<'_>, uppers: &Uppers) -> Vec<f64> {
     let ordinals = 0..fused.slots.len() as u32;
     let matched: Vec<f64> =
         ordinals.clone().map(|at| fused.matched(at, upper(&uppers.query, at))).collect();
-    let of = |at: u32| matched[at as usize];
-    let bound = |at| fused.score(at, fused.relevance(at, &of), upper(&uppers.context, at));
+    let nothing = matched.len();
+    let mut positive: Vec<f64> = matched.iter().map(|matched| matched.max(0.0)).collect();
+    positive.push(0.0);
+    let (session, known) = (&fused.ranking.session, fused.known);
+    let bound = |at: u32| {
+        let lift = session.lift(known, at, |at| positive[nothing.min(at as usize)]);
+        let relevance = fused.relevance(at, matched[at as usize], lift);
+        fused.score(at, relevance, upper(&uppers.context, at))
+    };
     ordinals.map(bound).collect()
 }
 
@@ -491,8 +532,7 @@ fn is_a_match(exact: &Exact<'_>, at: u32) -> bool {
     if !fused.has_query || fused.query.is_some() && exact.similarity(at) > f64::NEG_INFINITY {
         return true;
     }
-    let lift = || fused.ranking.session.lift(fused.known, at, &|at| exact.matched(at));
-    value(&fused.known.keyword, at) > 0.0 || lift() > 0.0
+    value(&fused.known.keyword, at) > 0.0 || exact.lift(at) > 0.0
 }
 
 /// The k best so far.

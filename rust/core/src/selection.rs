@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use crate::index::{Snapshot, VectorRows};
 use crate::resolved::Resolved;
-use crate::segment::rows_of;
+use crate::segment::{SegmentView, rows_of, set_bits};
 use crate::simd::CHUNK;
+use crate::slots::SlotSet;
 
 /// Ids that a search is limited to. Ids that the searched map does not hold match nothing.
 ///
@@ -26,6 +27,15 @@ pub(crate) struct SegmentRows {
     /// The rows one by one, where they are few.
     pub(crate) listed: Option<Box<[u32]>>,
     pub(crate) count: usize,
+}
+
+impl SegmentRows {
+    /// The same, with a list of the rows where they are few of so many.
+    fn with_list(self, len: usize) -> Self {
+        let is_sparse = self.count * SPARSE_SHARE < len;
+        let listed = is_sparse.then(|| rows_of(&self.words).collect());
+        Self { listed, ..self }
+    }
 }
 
 /// Segments with fewer than one selected row in this many are read row by row.
@@ -53,6 +63,25 @@ impl Selection {
 }
 
 impl SelectedRows {
+    /// The rows of the vectors whose slots are in play; a vector's id is its slot.
+    pub(crate) fn in_play(vectors: &VectorRows, in_play: &SlotSet) -> Self {
+        if in_play.len() * SPARSE_SHARE < vectors.places.len() {
+            let ids: Vec<i64> = in_play.iter().map(i64::from).collect();
+            return Self { segments: resolve(&ids, vectors) };
+        }
+        let of_view = |view: &SegmentView| {
+            let ids = view.segment.ids();
+            let selected = |(word, (_, live)): (usize, (usize, u64))| {
+                let is_in_play = |bit: &usize| in_play.contains(ids[word * CHUNK + bit] as u32);
+                set_bits(live).filter(is_in_play).fold(0, |word, bit| word | 1 << bit)
+            };
+            let words: Box<[u64]> = view.live_words().enumerate().map(selected).collect();
+            let count = words.iter().map(|word| word.count_ones() as usize).sum();
+            SegmentRows { words, listed: None, count }.with_list(view.len)
+        };
+        Self { segments: vectors.segments.iter().map(of_view).collect() }
+    }
+
     pub(crate) fn segment(&self, position: usize) -> &SegmentRows {
         &self.segments[position]
     }
@@ -75,10 +104,6 @@ fn resolve(ids: &[i64], vectors: &VectorRows) -> Vec<SegmentRows> {
         rows.words[place.row() / CHUNK] |= 1 << (place.row() % CHUNK);
         rows.count += 1;
     }
-    for (rows, view) in segments.iter_mut().zip(&vectors.segments) {
-        if rows.count * SPARSE_SHARE < view.len {
-            rows.listed = Some(rows_of(&rows.words).collect());
-        }
-    }
-    segments
+    let lens = vectors.segments.iter().map(|view| view.len);
+    segments.into_iter().zip(lens).map(|(rows, len)| rows.with_list(len)).collect()
 }

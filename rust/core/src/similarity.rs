@@ -113,11 +113,8 @@ impl<'a> Similarity<'a> {
     }
 
     fn stage(&self, view: &SegmentView) -> Stage {
-        match (self.is_long, &view.sketch) {
-            (true, Some(_)) => Stage::Sketch,
-            (true, None) => Stage::Nibbles,
-            (false, _) => Stage::Bytes,
-        }
+        let _ = view;
+        if self.is_long { Stage::Nibbles } else { Stage::Bytes }
     }
 
     fn limit<'b>(&self, view: &SegmentView, probe: &'b Probe) -> Limit<'b> {
@@ -184,13 +181,7 @@ impl<'a> Similarity<'a> {
         }
     }
 
-    fn bound_listed(
-        &self,
-        view: &SegmentView,
-        rows: &[u32],
-        ordinals: &[u32],
-        uppers: &mut [f32],
-    ) {
+    fn bound_listed(&self, view: &SegmentView, rows: &[u32], ordinals: &[u32], uppers: &mut [f32]) {
         for first in (0..rows.len()).step_by(CHUNK) {
             let ordinals = &ordinals[first..rows.len().min(first + CHUNK)];
             let mut bounds = [f32::INFINITY; CHUNK];

@@ -87,7 +87,8 @@ impl PyMemoryIndex {
         vectors: Option<&Bound<'_, PyAny>>,
         gone: Vec<i64>,
     ) -> PyResult<()> {
-        let records = records.iter().map(|record| record_of(&record)).collect::<PyResult<Vec<_>>>()?;
+        let records =
+            records.iter().map(|record| record_of(&record)).collect::<PyResult<Vec<_>>>()?;
         let embedded = arrays::ids(embedded)?;
         let vectors = match vectors {
             Some(vectors) if !embedded.is_empty() => {

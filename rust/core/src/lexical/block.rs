@@ -41,6 +41,17 @@ impl Block {
         Some(terms)
     }
 
+    /// Number of memories.
+    pub(super) fn live(&self) -> usize {
+        self.live.iter().map(|bits| bits.count_ones() as usize).sum()
+    }
+
+    /// Give back what was reserved for slots to come.
+    pub(super) fn shrink(&mut self) {
+        self.terms.shrink_to_fit();
+        self.ends.shrink_to_fit();
+    }
+
     pub(super) fn is_live(&self, place: usize) -> bool {
         self.live[place / 64] >> (place % 64) & 1 == 1
     }

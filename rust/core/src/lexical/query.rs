@@ -55,7 +55,7 @@ pub(super) struct Worth {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pair {
     /// Codes of the two words.
-    words: [u32; 2],
+    pub(super) words: [u32; 2],
     pub(super) weight: f32,
 }
 
@@ -67,8 +67,8 @@ pub struct Query {
     codes: Vec<u32>,
     /// By code; the first is no term.
     pub(super) worths: Vec<Worth>,
-    /// Number of codes that are words.
-    pub(super) words: u32,
+    /// The terms that are words, in order of their codes.
+    pub(super) terms: Vec<u32>,
     /// In order of their words.
     pub(super) pairs: Vec<Pair>,
     pub(super) saturation: Saturation,
@@ -118,6 +118,12 @@ impl Saturation {
     }
 }
 
+/// tf / (tf + norm)
+pub(super) fn share(times: u32, norm: f32) -> f32 {
+    let times = times as f32;
+    times / (times + norm)
+}
+
 /// ln(1 + (N − df + ½) / (df + ½)), the "lucene" form.
 fn idf(documents: u64, frequency: u64) -> f32 {
     let (documents, frequency) = (documents as f64, frequency as f64);
@@ -133,7 +139,8 @@ impl Lexical {
 
     fn saturation(&self, options: &Options) -> Saturation {
         let (k1, b) = (f64::from(options.k1), f64::from(options.b));
-        let per_average = if self.tokens == 0 { 0.0 } else { self.documents as f64 / self.tokens as f64 };
+        let per_average =
+            if self.tokens == 0 { 0.0 } else { self.documents as f64 / self.tokens as f64 };
         Saturation { fixed: (k1 * (1.0 - b)) as f32, per_token: (k1 * b * per_average) as f32 }
     }
 }
@@ -157,7 +164,7 @@ impl<'state> Building<'state> {
             fields: options.fields,
             codes: vec![0; lexical.frequencies.len()],
             worths: vec![Worth::default()],
-            words: 0,
+            terms: Vec::new(),
             pairs: Vec::new(),
             saturation: lexical.saturation(options),
             most: Most::default(),
@@ -175,10 +182,12 @@ impl<'state> Building<'state> {
             })
             .collect();
         for word in words.iter().flatten() {
-            let code = self.code(word.term);
-            self.query.worths[code as usize].word += word.weight;
+            let code = self.code(word.term) as usize;
+            if code > self.query.terms.len() {
+                self.query.terms.push(word.term);
+            }
+            self.query.worths[code].word += word.weight;
         }
-        self.query.words = self.query.worths.len() as u32 - 1;
         if self.options.fields.pairs {
             self.add_pairs(&words);
         }
@@ -227,25 +236,31 @@ impl<'state> Building<'state> {
             *weights.entry(words).or_default() += f32::midpoint(first.weight, second.weight);
         }
         self.query.most.pairs = weights.values().sum();
-        self.query.pairs = weights.into_iter().map(|(words, weight)| Pair { words, weight }).collect();
+        self.query.pairs =
+            weights.into_iter().map(|(words, weight)| Pair { words, weight }).collect();
     }
 
     /// Give every live term that shares a gram with a query word the idf of each such gram.
     fn add_grams(&mut self, tokens: &[String]) {
+        let documents = self.lexical.documents;
+        let mut live: Vec<u32> = Vec::new();
         for gram in distinct_grams(tokens) {
-            let holders = self.known.holders(&gram);
-            let sum: u64 = holders.iter().map(|&term| self.frequency(term)).sum();
-            let frequency = sum.min(self.lexical.documents);
+            live.clear();
+            let mut sum = 0;
+            for &term in self.known.holders(&gram) {
+                let frequency = self.frequency(term);
+                sum += frequency;
+                live.extend((frequency > 0).then_some(term));
+            }
+            let frequency = sum.min(documents);
             if self.is_common(frequency) {
                 continue;
             }
-            let idf = idf(self.lexical.documents, frequency);
+            let idf = idf(documents, frequency);
             self.query.most.grams += idf;
-            for &term in holders {
-                if self.frequency(term) > 0 {
-                    let code = self.code(term);
-                    self.query.worths[code as usize].gram += idf;
-                }
+            for &term in &live {
+                let code = self.code(term);
+                self.query.worths[code as usize].gram += idf;
             }
         }
     }

@@ -1,22 +1,30 @@
 //! Scores of the memories in play.
-
-use std::ops::Range;
+//!
+//! First it is found where each term of the query occurs: from the postings of a group where enough
+//! of its slots are in play, else in the texts one by one. Then the terms are added up one after
+//! the other, so that of each the most counts that a memory or its earlier turns have.
 
 use super::Lexical;
-use super::block::BLOCK_SLOTS;
-use super::query::Query;
+use super::block::{BLOCK_SLOTS, Block};
+use super::postings::{GROUP_BLOCKS, GROUP_SLOTS, Postings};
+use super::query::{Query, share};
+use super::sum::Sum;
+use std::sync::Arc;
 
-/// Marks a memory without a previous turn.
+/// No memory.
 const NONE: u32 = u32::MAX;
 
-/// What is said one and two turns before, in the same session, counts for a turn too.
+/// Postings are read where at least one of so many slots is in play.
+pub(super) const DENSE: usize = 4;
+
+/// What is said in one turn counts for the next two of its session too.
 #[derive(Debug, Clone, Copy)]
-pub struct Earlier<'a> {
-    /// For each memory in play the place of its previous turn among them, or [`u32::MAX`].
-    pub previous: &'a [u32],
-    /// What a word of the previous turn counts, from 0 to 1.
+pub struct Carried<'a> {
+    /// For each memory in play the place of its next turn among them, or [`u32::MAX`].
+    pub next: &'a [u32],
+    /// What a word counts in the next turn, from 0 to 1.
     pub first: f32,
-    /// What a word of the turn before that counts.
+    /// What it counts in the turn after that.
     pub second: f32,
 }
 
@@ -30,190 +38,109 @@ pub struct Scores {
     pub grams: Vec<f32>,
     /// BM25 of adjacent pairs of words.
     pub pairs: Vec<f32>,
-    found: Found,
-    counts: Counts,
-    best: Best,
+    terms: Findings,
+    adjacent: Findings,
+    /// The largest share of the term at hand by place, and which places have any.
+    best: Vec<f32>,
+    touched: Vec<u32>,
+    word_sums: Vec<Sum>,
+    gram_sums: Vec<Sum>,
 }
 
-/// What was found of the query in each memory in play.
+/// Where terms, or pairs of them, occur among the memories in play.
 #[derive(Default)]
-struct Found {
-    /// Term codes of one memory after another, in order of first appearance.
-    terms: Vec<Share>,
-    pairs: Vec<Share>,
-    rows: Vec<Row>,
+struct Findings {
+    found: Vec<Found>,
+    sorted: Vec<Found>,
+    ends: Vec<u32>,
 }
 
-/// How much of a term's worth a memory has.
-#[derive(Debug, Clone, Copy)]
-struct Share {
+/// A term in a memory.
+#[derive(Debug, Clone, Copy, Default)]
+struct Found {
     code: u32,
-    /// tf / (tf + norm)
+    place: u32,
     share: f32,
 }
 
-/// Where the findings of a memory end.
-#[derive(Debug, Clone, Copy, Default)]
-struct Row {
-    terms_end: u32,
-    pairs_end: u32,
-}
-
-/// Counts by code, and which codes have any, in order of first appearance.
-#[derive(Default)]
-struct Counts {
-    times: Vec<u32>,
-    order: Vec<u32>,
-}
-
-impl Counts {
-    fn add(&mut self, code: u32) {
-        let count = &mut self.times[code as usize];
-        if *count == 0 {
-            self.order.push(code);
-        }
-        *count += 1;
-    }
-
-    /// The shares of what was counted, in a memory of this norm.
-    fn take(&mut self, norm: f32) -> impl Iterator<Item = Share> {
-        let Self { times, order } = self;
-        order.drain(..).map(move |code| {
-            let times = std::mem::take(&mut times[code as usize]) as f32;
-            Share { code, share: times / (times + norm) }
-        })
-    }
-}
-
-/// The largest share by code, and which codes have any, in order of first appearance.
-#[derive(Default)]
-struct Best {
-    shares: Vec<f32>,
-    order: Vec<u32>,
-}
-
-impl Best {
-    fn offer(&mut self, found: &[Share], factor: f32) {
-        for found in found {
-            let known = &mut self.shares[found.code as usize];
-            if *known == 0.0 {
-                self.order.push(found.code);
-            }
-            *known = known.max(factor * found.share);
-        }
-    }
-
-    fn take(&mut self) -> impl Iterator<Item = Share> {
-        let Self { shares, order } = self;
-        order.drain(..).map(|code| Share { code, share: std::mem::take(&mut shares[code as usize]) })
-    }
-}
-
-impl Found {
+impl Findings {
     fn clear(&mut self) {
-        self.terms.clear();
-        self.pairs.clear();
-        self.rows.clear();
+        self.found.clear();
     }
 
-    /// Find what the next memory has of the query.
-    fn search(&mut self, query: &Query, terms: &[u32], counts: &mut Counts) {
-        let is_word = |code: u32| code != 0 && code <= query.words;
-        let norm = query.saturation.norm(terms.len() as u32);
-        let mut adjacent = 0;
-        let mut words = 0;
-        for &term in terms {
-            let code = query.code(term);
-            if code != 0 {
-                counts.add(code);
-            }
-            words += u32::from(is_word(code) && is_word(adjacent));
-            adjacent = code;
+    /// Bring what was found in the order of codes; `codes` is above all of them.
+    fn sort(&mut self, codes: usize) {
+        self.ends.clear();
+        self.ends.resize(codes + 1, 0);
+        for found in &self.found {
+            self.ends[found.code as usize + 1] += 1;
         }
-        self.terms.extend(counts.take(norm));
-        if words > 0 && !query.pairs.is_empty() {
-            for pair in terms.windows(2) {
-                if let Some(pair) = query.pair([query.code(pair[0]), query.code(pair[1])]) {
-                    counts.add(pair);
-                }
-            }
-            self.pairs.extend(counts.take(norm));
+        for code in 0..codes {
+            self.ends[code + 1] += self.ends[code];
         }
-        self.rows.push(Row {
-            terms_end: self.terms.len() as u32,
-            pairs_end: self.pairs.len() as u32,
-        });
+        self.sorted.resize(self.found.len(), Found::default());
+        for found in &self.found {
+            let end = &mut self.ends[found.code as usize];
+            self.sorted[*end as usize] = *found;
+            *end += 1;
+        }
     }
 
-    fn terms(&self, place: u32) -> &[Share] {
-        &self.terms[self.range(place, |row| row.terms_end)]
+    /// What was found of each code that was, in their order.
+    fn by_code(&self) -> impl Iterator<Item = &[Found]> {
+        self.sorted.chunk_by(|one, other| one.code == other.code)
     }
+}
 
-    fn pairs(&self, place: u32) -> &[Share] {
-        &self.pairs[self.range(place, |row| row.pairs_end)]
-    }
+/// Memories in play of one group, and the place of the first among all of them.
+#[derive(Clone, Copy)]
+struct InPlay<'a> {
+    slots: &'a [u32],
+    first_place: u32,
+}
 
-    fn range(&self, place: u32, end: impl Fn(&Row) -> u32) -> Range<usize> {
-        let Some(row) = self.rows.get(place as usize) else { return 0..0 };
-        let before = place.checked_sub(1).and_then(|before| self.rows.get(before as usize));
-        before.map_or(0, &end) as usize..end(row) as usize
-    }
+/// A group of full blocks with its postings, and its first slot.
+struct Group<'a> {
+    first_slot: u32,
+    blocks: &'a [Arc<Block>],
+    postings: &'a Postings,
 }
 
 impl Lexical {
-    /// Score the memories in `slots` by every field of `query`, which this state has made.
+    /// Score the memories in `slots`, ascending, by every field of `query`, made by this state.
     ///
-    /// Of each word or term counts the most that the memory itself or, discounted, one of the
-    /// `earlier` turns has of it. A vacant or unknown slot scores 0. The scores of a memory do not
-    /// depend on which others are in play, but for its earlier turns.
+    /// Of each term counts the most that the memory itself or, discounted, one of the two turns
+    /// before has of it. A vacant or unknown slot scores 0. The scores of a memory do not depend on
+    /// which others are in play, but for its earlier turns.
     pub fn scores(
         &self,
         query: &Query,
         slots: &[u32],
-        earlier: Option<&Earlier<'_>>,
+        carried: Option<&Carried<'_>>,
         scores: &mut Scores,
     ) {
-        let Scores { words, grams, pairs, found, counts, best } = scores;
-        let codes = query.worths.len().max(query.pairs.len());
-        counts.times.resize(counts.times.len().max(codes), 0);
-        best.shares.resize(best.shares.len().max(codes), 0.0);
-        found.clear();
-        for &slot in slots {
-            found.search(query, self.terms(slot), counts);
-        }
-        let fields = query.fields;
-        reset(words, fields.words, slots.len());
-        reset(grams, fields.grams, slots.len());
-        reset(pairs, fields.pairs, slots.len());
-        for place in 0..slots.len() as u32 {
-            let (mut word, mut gram) = (Sum::default(), Sum::default());
-            let mut add = |found: Share| {
-                let worth = query.worths[found.code as usize];
-                word.add(worth.word * found.share);
-                gram.add(worth.gram * found.share);
-            };
-            let own = found.terms(place);
-            let [first, second] = earlier.map_or([&[][..]; 2], |earlier| earlier.terms(found, place));
-            if first.is_empty() && second.is_empty() {
-                own.iter().copied().for_each(add);
-            } else if let Some(earlier) = earlier {
-                best.offer(own, 1.0);
-                best.offer(first, earlier.first);
-                best.offer(second, earlier.second);
-                best.take().for_each(&mut add);
+        scores.terms.clear();
+        scores.adjacent.clear();
+        let mut first_place = 0;
+        for slots in slots.chunk_by(|&one, &other| group_of(one) == group_of(other)) {
+            let play = InPlay { slots, first_place };
+            match self.dense_group(slots) {
+                Some(group) => scores.find_in_group(query, &group, play),
+                None => scores.find_in_texts(self, query, play),
             }
-            set(words, place, word);
-            set(grams, place, gram);
+            first_place += slots.len() as u32;
         }
-        if fields.pairs {
-            for place in 0..slots.len() as u32 {
-                let mut sum = Sum::default();
-                for pair in found.pairs(place) {
-                    sum.add(query.pairs[pair.code as usize].weight * pair.share);
-                }
-                set(pairs, place, sum);
-            }
-        }
+        scores.add_terms(query, slots.len(), carried);
+        scores.add_pairs(query, slots.len());
+    }
+
+    /// The group of these slots, if it has postings and they are enough of it.
+    fn dense_group(&self, slots: &[u32]) -> Option<Group<'_>> {
+        let number = group_of(slots[0]);
+        let postings = self.postings.get(number)?.as_deref()?;
+        let blocks = &self.blocks[number * GROUP_BLOCKS..][..GROUP_BLOCKS];
+        let first_slot = (number * GROUP_SLOTS) as u32;
+        (slots.len() * DENSE >= GROUP_SLOTS).then_some(Group { first_slot, blocks, postings })
     }
 
     fn terms(&self, slot: u32) -> &[u32] {
@@ -222,40 +149,205 @@ impl Lexical {
     }
 }
 
-impl Earlier<'_> {
-    /// What was found in the two turns before.
-    fn terms<'found>(&self, found: &'found Found, place: u32) -> [&'found [Share]; 2] {
-        let before = |place: u32| self.previous.get(place as usize).copied().unwrap_or(NONE);
-        let first = before(place);
-        [found.terms(first), found.terms(before(first))]
+fn group_of(slot: u32) -> usize {
+    slot as usize / GROUP_SLOTS
+}
+
+impl Scores {
+    fn find_in_group(&mut self, query: &Query, group: &Group<'_>, play: InPlay<'_>) {
+        let places = places_of(group, play);
+        if query.fields.grams {
+            for (at, term) in group.postings.terms().iter().enumerate() {
+                self.find_term(query, group, &places, query.code(*term), at);
+            }
+        } else {
+            for (code, term) in (1..).zip(&query.terms) {
+                if let Some(at) = group.postings.find(*term) {
+                    self.find_term(query, group, &places, code, at);
+                }
+            }
+        }
+        if query.fields.pairs {
+            self.find_pairs_in_group(query, group, &places);
+        }
+    }
+
+    fn find_term(
+        &mut self,
+        query: &Query,
+        group: &Group<'_>,
+        places: &[u32],
+        code: u32,
+        at: usize,
+    ) {
+        if code == 0 {
+            return;
+        }
+        for posting in group.postings.list(at, group.blocks) {
+            let place = places[usize::from(posting.slot)];
+            if place != NONE {
+                let norm = query.saturation.norm(length_of(group.blocks, posting.slot));
+                let share = share(posting.times, norm);
+                self.terms.found.push(Found { code, place, share });
+            }
+        }
+    }
+
+    /// Pairs are looked for in the texts that hold the first word.
+    fn find_pairs_in_group(&mut self, query: &Query, group: &Group<'_>, places: &[u32]) {
+        let mut slots: Vec<u16> = Vec::new();
+        for pair in &query.pairs {
+            let first = query.terms[pair.words[0] as usize - 1];
+            if let Some(at) = group.postings.find(first) {
+                slots.extend(group.postings.list(at, group.blocks).map(|posting| posting.slot));
+            }
+        }
+        slots.sort_unstable();
+        slots.dedup();
+        for slot in slots {
+            let place = places[usize::from(slot)];
+            if place != NONE {
+                self.find_pairs(query, terms_at(group.blocks, slot), place);
+            }
+        }
+    }
+
+    fn find_in_texts(&mut self, lexical: &Lexical, query: &Query, play: InPlay<'_>) {
+        for (place, slot) in (play.first_place..).zip(play.slots) {
+            let terms = lexical.terms(*slot);
+            let first = self.terms.found.len();
+            let mut words = 0;
+            for term in terms {
+                let code = query.code(*term);
+                if code != 0 {
+                    words += usize::from(code as usize <= query.terms.len());
+                    self.count(first, code, place);
+                }
+            }
+            let norm = query.saturation.norm(terms.len() as u32);
+            for found in &mut self.terms.found[first..] {
+                found.share = share(found.share as u32, norm);
+            }
+            if words > 1 && query.fields.pairs {
+                self.find_pairs(query, terms, place);
+            }
+        }
+    }
+
+    /// Count a term of a memory whose findings begin at `first`; shares are counts until all are.
+    fn count(&mut self, first: usize, code: u32, place: u32) {
+        let known = self.terms.found[first..].iter_mut().find(|found| found.code == code);
+        match known {
+            Some(found) => found.share += 1.0,
+            None => self.terms.found.push(Found { code, place, share: 1.0 }),
+        }
+    }
+
+    fn find_pairs(&mut self, query: &Query, terms: &[u32], place: u32) {
+        let norm = query.saturation.norm(terms.len() as u32);
+        let first = self.adjacent.found.len();
+        for both in terms.windows(2) {
+            let Some(code) = query.pair([query.code(both[0]), query.code(both[1])]) else {
+                continue;
+            };
+            let known = self.adjacent.found[first..].iter_mut().find(|found| found.code == code);
+            match known {
+                Some(found) => found.share += 1.0,
+                None => self.adjacent.found.push(Found { code, place, share: 1.0 }),
+            }
+        }
+        for found in &mut self.adjacent.found[first..] {
+            found.share = share(found.share as u32, norm);
+        }
+    }
+
+    fn add_terms(&mut self, query: &Query, len: usize, carried: Option<&Carried<'_>>) {
+        let Self { terms, best, touched, word_sums, gram_sums, .. } = self;
+        terms.sort(query.worths.len());
+        zero(word_sums, query.fields.words, len);
+        zero(gram_sums, query.fields.grams, len);
+        best.resize(best.len().max(len), 0.0);
+        for found in terms.by_code() {
+            let worth = query.worths[found[0].code as usize];
+            let mut add = |place: u32, share: f32| {
+                if worth.word > 0.0 && query.fields.words {
+                    word_sums[place as usize].add(worth.word * share);
+                }
+                if worth.gram > 0.0 && query.fields.grams {
+                    gram_sums[place as usize].add(worth.gram * share);
+                }
+            };
+            let Some(carried) = carried else {
+                found.iter().for_each(|found| add(found.place, found.share));
+                continue;
+            };
+            let mut offer = |place: u32, share: f32| {
+                let known = &mut best[place as usize];
+                if *known == 0.0 {
+                    touched.push(place);
+                }
+                *known = known.max(share);
+            };
+            for found in found {
+                offer(found.place, found.share);
+                let next = carried.next[found.place as usize];
+                if next != NONE {
+                    offer(next, carried.first * found.share);
+                    let second = carried.next[next as usize];
+                    if second != NONE {
+                        offer(second, carried.second * found.share);
+                    }
+                }
+            }
+            for place in touched.drain(..) {
+                add(place, std::mem::take(&mut best[place as usize]));
+            }
+        }
+        write(word_sums, &mut self.words);
+        write(gram_sums, &mut self.grams);
+    }
+
+    fn add_pairs(&mut self, query: &Query, len: usize) {
+        self.pairs.clear();
+        if !query.fields.pairs {
+            return;
+        }
+        let mut sums = vec![Sum::default(); len];
+        for found in &self.adjacent.found {
+            let weight = query.pairs[found.code as usize].weight;
+            sums[found.place as usize].add(weight * found.share);
+        }
+        write(&sums, &mut self.pairs);
     }
 }
 
-fn reset(scores: &mut Vec<f32>, is_asked: bool, len: usize) {
+/// The place of each slot of a group that is in play.
+fn places_of(group: &Group<'_>, play: InPlay<'_>) -> Vec<u32> {
+    if play.slots.len() == GROUP_SLOTS {
+        return (play.first_place..).take(GROUP_SLOTS).collect();
+    }
+    let mut places = vec![NONE; GROUP_SLOTS];
+    for (place, slot) in (play.first_place..).zip(play.slots) {
+        places[(slot - group.first_slot) as usize] = place;
+    }
+    places
+}
+
+fn terms_at(blocks: &[Arc<Block>], slot: u16) -> &[u32] {
+    let slot = usize::from(slot);
+    blocks[slot / BLOCK_SLOTS].terms(slot % BLOCK_SLOTS)
+}
+
+fn length_of(blocks: &[Arc<Block>], slot: u16) -> u32 {
+    terms_at(blocks, slot).len() as u32
+}
+
+fn zero(sums: &mut Vec<Sum>, is_asked: bool, len: usize) {
+    sums.clear();
+    sums.resize(if is_asked { len } else { 0 }, Sum::default());
+}
+
+fn write(sums: &[Sum], scores: &mut Vec<f32>) {
     scores.clear();
-    scores.resize(if is_asked { len } else { 0 }, 0.0);
-}
-
-fn set(scores: &mut [f32], place: u32, sum: Sum) {
-    if let Some(score) = scores.get_mut(place as usize) {
-        *score = sum.value();
-    }
-}
-
-/// A sum that is the same in every order: what is added is rounded to a multiple of 2⁻²⁴ first, and
-/// float64 adds such numbers without error as long as their sum stays under 2²⁹.
-#[derive(Clone, Copy, Default)]
-struct Sum(f64);
-
-impl Sum {
-    /// Adding and taking away this much leaves no bits below 2⁻²⁴.
-    const ROUNDING: f64 = 1.5 * (1_u64 << 28) as f64;
-
-    fn add(&mut self, value: f32) {
-        self.0 += (f64::from(value) + Self::ROUNDING) - Self::ROUNDING;
-    }
-
-    fn value(self) -> f32 {
-        self.0 as f32
-    }
+    scores.extend(sums.iter().map(|sum| sum.value()));
 }

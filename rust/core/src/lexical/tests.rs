@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use proptest::prelude::*;
 
-use super::block::BLOCK_SLOTS;
+use super::postings::GROUP_SLOTS;
 use super::*;
 use crate::text::{Language, query_tokens, tokens};
 
@@ -55,17 +55,15 @@ impl Twin<'_> {
         });
         let distinct: HashSet<&str> = together.iter().map(|token| token.as_str()).collect();
         let weights = self.gram_weights(query);
-        let weight = |token: &str| {
-            grams(token).iter().filter_map(|gram| weights.get(gram)).sum::<f64>()
-        };
-        let grams = distinct
-            .iter()
-            .map(|token| weight(token) * self.share(times(token), together.len()));
+        let weight =
+            |token: &str| grams(token).iter().filter_map(|gram| weights.get(gram)).sum::<f64>();
+        let grams =
+            distinct.iter().map(|token| weight(token) * self.share(times(token), together.len()));
         let pairs = query.windows(2).map(|pair| {
             let of_text = |text: &&[String]| text.windows(2).filter(|other| *other == pair).count();
             let times = texts.iter().map(of_text).sum();
             let idf = |token: &str| self.idf(self.frequency(token));
-            (idf(&pair[0]) + idf(&pair[1])) / 2.0 * self.share(times, together.len())
+            f64::midpoint(idf(&pair[0]), idf(&pair[1])) * self.share(times, together.len())
         });
         [words.sum(), grams.sum(), pairs.sum()]
     }
@@ -91,7 +89,10 @@ fn grams(token: &str) -> HashSet<String> {
 }
 
 fn assert_near(found: f32, wanted: f64, what: &str) {
-    assert!((f64::from(found) - wanted).abs() <= 1e-5 * wanted.max(1.0), "{what}: {found} {wanted}");
+    assert!(
+        (f64::from(found) - wanted).abs() <= 1e-5 * wanted.max(1.0),
+        "{what}: {found} {wanted}"
+    );
 }
 
 fn scored(lexical: &Lexical, query: &Query, slots: &[u32], previous: Option<&[u32]>) -> Scores {
@@ -123,8 +124,26 @@ fn words(lexical: &Lexical, query: &str) -> Vec<f32> {
 /// Words that repeat and share grams, some in other scripts.
 fn any_text() -> impl Strategy<Value = String> {
     const WORDS: [&str; 20] = [
-        "the", "a", "harbour", "harbours", "harvest", "carve", "carving", "cat", "Cats", "cat's",
-        "bright", "brighten", "of", "winter", "wintering", "aaaaaaa", "猫が好き", "ё", "2024", "!",
+        "the",
+        "a",
+        "harbour",
+        "harbours",
+        "harvest",
+        "carve",
+        "carving",
+        "cat",
+        "Cats",
+        "cat's",
+        "bright",
+        "brighten",
+        "of",
+        "winter",
+        "wintering",
+        "aaaaaaa",
+        "猫が好き",
+        "ё",
+        "2024",
+        "!",
     ];
     prop::collection::vec(prop::sample::select(&WORDS[..]), 0..14).prop_map(|words| words.join(" "))
 }
@@ -186,9 +205,8 @@ fn rebuilt(analysis: Analysis, memories: &[Option<String>]) -> Lexical {
 }
 
 fn any_options() -> impl Strategy<Value = Options> {
-    (0.0_f32..2.0, 0.0_f32..=1.0, prop::sample::select(vec![0.3_f32, 1.0])).prop_map(
-        |(k1, b, gram_share)| Options { k1, b, gram_share, ..Options::default() },
-    )
+    (0.0_f32..2.0, 0.0_f32..=1.0, prop::sample::select(vec![0.3_f32, 1.0]))
+        .prop_map(|(k1, b, gram_share)| Options { k1, b, gram_share, ..Options::default() })
 }
 
 fn any_analysis() -> impl Strategy<Value = Analysis> {
@@ -229,9 +247,9 @@ proptest! {
         let text_of = |place: u32| -> &[String] {
             slots.get(place as usize).and_then(|&slot| memories[slot as usize].as_deref()).unwrap_or(&[])
         };
-        for place in 0..slots.len() {
+        for (place, &before) in previous.iter().enumerate() {
             let own = twin.scores(&words, &[text_of(place as u32)]);
-            let window = twin.scores(&words, &[text_of(previous[place]), text_of(place as u32)]);
+            let window = twin.scores(&words, &[text_of(before), text_of(place as u32)]);
             for (fields, wanted) in [(&scores.own, own), (&scores.window, window)] {
                 assert_near(fields.words[place], wanted[0], "words");
                 assert_near(fields.grams[place], wanted[1], "grams");
@@ -297,7 +315,167 @@ proptest! {
     }
 }
 
+/// More memories than a group has slots, some of them gone, with sessions of `stride` interleaved.
+fn many(len: usize, stride: u32) -> (Lexical, Vec<u32>, Vec<u32>) {
+    let words = ["harbour", "harvest", "carve", "carving", "cat", "of", "winter", "wintry", "ice"];
+    let word = |number: usize| words[(number * number / 7 + number / 3) % words.len()];
+    let mut lexical = Lexical::new(Analysis::default());
+    for row in 0..len {
+        let repeats = if row % 97 == 0 { 60 } else { row % 13 };
+        let mut text: Vec<&str> =
+            (0..repeats).map(|place| word(row * 5 + place * row % 11)).collect();
+        text.extend(std::iter::repeat_n("harbour", if row % 89 == 0 { 40 } else { 0 }));
+        let analysed = lexical.analyse(&text.join(" "));
+        lexical.push(&analysed);
+    }
+    let mut slots: Vec<u32> = (0..len as u32).collect();
+    slots.retain(|slot| slot % 17 != 3 || !lexical.remove(*slot));
+    // A turn whose previous one has two, now and then.
+    let previous =
+        (0..slots.len() as u32)
+            .map(|place| {
+                if place % 31 == 5 { place - 2 } else { place.checked_sub(stride).unwrap_or(NONE) }
+            })
+            .collect();
+    (lexical, slots, previous)
+}
+
+#[test]
+fn a_group_scored_term_by_term_gives_the_bits_of_its_memories_looked_at_alone() {
+    for (len, stride) in [(2 * GROUP_SLOTS + 100, 1), (GROUP_SLOTS + 1, 7), (3 * GROUP_SLOTS, 900)]
+    {
+        let (lexical, slots, previous) = many(len, stride);
+        for text in ["harbour cats carved ice", "ice of winter ice winter harbour harbour", "wint"]
+        {
+            let query = lexical.query(text, &Options::default());
+            let all = scored(&lexical, &query, &slots, Some(&previous));
+            assert!(all.window.grams.iter().any(|&score| score > 0.0));
+            for (place, &slot) in slots.iter().enumerate() {
+                let before = slots.get(previous[place] as usize).copied();
+                let mut alone: Vec<u32> = before.into_iter().chain([slot]).collect();
+                alone.dedup();
+                let links: Vec<u32> = if alone.len() == 2 { vec![NONE, 0] } else { vec![NONE] };
+                let one = scored(&lexical, &query, &alone, Some(&links));
+                for (all, one) in [(&all.own, &one.own), (&all.window, &one.window)] {
+                    assert_eq!(all.words[place].to_bits(), one.words.last().unwrap().to_bits());
+                    assert_eq!(all.grams[place].to_bits(), one.grams.last().unwrap().to_bits());
+                    assert_eq!(all.pairs[place].to_bits(), one.pairs.last().unwrap().to_bits());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn each_field_has_the_same_bits_whether_or_not_others_are_asked_for() {
+    let (lexical, slots, previous) = many(GROUP_SLOTS + 300, 1);
+    let text = "ice of winter, harbour cats";
+    let scores_of = |words, grams, pairs| {
+        let options = Options { fields: Fields { words, grams, pairs }, ..Options::default() };
+        scored(&lexical, &lexical.query(text, &options), &slots, Some(&previous))
+    };
+    let all = scores_of(true, true, true);
+    assert_eq!(scores_of(true, false, false).window.words, all.window.words);
+    assert_eq!(scores_of(false, true, false).window.grams, all.window.grams);
+    assert_eq!(scores_of(false, false, true).window.pairs, all.window.pairs);
+    assert_eq!(scores_of(true, false, true).own.pairs, all.own.pairs);
+    assert!(scores_of(false, false, true).own.words.is_empty());
+    assert!(all.own.pairs.iter().any(|&score| score > 0.0));
+}
+
+#[test]
+fn vacant_and_unknown_slots_score_nothing_in_a_full_group_too() {
+    let (mut lexical, _, _) = many(GROUP_SLOTS, 1);
+    let slots: Vec<u32> = (0..GROUP_SLOTS as u32 + 9).collect();
+    lexical.remove(700);
+    let query = lexical.query("harbour ice winter carve", &Options::default());
+    let scores = scored(&lexical, &query, &slots, None);
+    for vacant in [3, 700, GROUP_SLOTS + 8] {
+        assert!(scores.own.words[vacant] + scores.own.grams[vacant] < f32::MIN_POSITIVE);
+    }
+}
+
+#[test]
+fn a_group_with_few_memories_left_gives_its_postings_back() {
+    let (mut lexical, slots, _) = many(GROUP_SLOTS, 1);
+    assert!(lexical.postings[0].is_some());
+    slots[..slots.len() - 9].iter().for_each(|&slot| assert!(lexical.remove(slot)));
+    assert!(lexical.postings[0].is_none());
+    let query = lexical.query("harbour ice winter carve", &Options::default());
+    let scores = scored(&lexical, &query, &slots, None);
+    assert_eq!(
+        scores.own.words.iter().position(|&score| score > 0.0).unwrap() / 9,
+        slots.len() / 9 - 1
+    );
+}
+
 #[test]
 fn scores_are_those_of_the_reference_on_the_same_tokens() {
-    // bm25s 0.2, method="lucene", k1=0.9, b=0.4, over tokens of these sentences split at spaces.
+    // bm25s 0.3.16, method="lucene", k1=0.9, b=0.4, on these texts and queries split at spaces.
+    let texts = [
+        "the ferry to the island leaves at nine",
+        "nine herons stood by the river",
+        "the river froze and the ferry stayed in the harbour",
+        "bread butter and salt",
+        "she baked bread on the island bread with seeds",
+        "",
+        "a quiet harbour at night",
+        "harbour",
+    ];
+    let wanted = [
+        (
+            "the ferry in the harbour",
+            [1.518_492, 0.713_9, 2.805_821, 0.0, 0.646_957, 0.0, 0.503_744, 0.587_726],
+        ),
+        ("bread bread island", [0.617_075, 0.0, 0.0, 1.417_035, 2.228_101, 0.0, 0.0, 0.0]),
+        ("nine zebras at night", [1.234_151, 0.659_643, 0.0, 0.0, 0.0, 0.0, 1.638_871, 0.0]),
+        ("snow", [0.0; 8]),
+    ];
+    let memories: Vec<_> = texts.iter().map(|&text| Some(text.to_owned())).collect();
+    let lexical = rebuilt(Analysis { language: None, stop_words: false }, &memories);
+    for (query, wanted) in wanted {
+        for (found, wanted) in words(&lexical, query).into_iter().zip(wanted) {
+            assert_near(found, wanted, query);
+        }
+    }
+}
+
+#[test]
+fn without_memories_and_for_empty_queries_all_is_nothing() {
+    let empty = filled(&[]);
+    assert_eq!(words(&empty, "anything"), Vec::<f32>::new());
+    let lexical = filled(&["", "?!…", "🍕", "pizza"]);
+    assert_eq!(words(&lexical, "pizza 🍕")[..3], [0.0; 3]);
+    assert!(words(&lexical, "pizza")[3] > 0.0);
+    assert!(lexical.query(" ?! ", &Options::default()).most() < f32::MIN_POSITIVE);
+    assert_eq!(words(&lexical, ""), [0.0; 4]);
+}
+
+#[test]
+fn readers_see_whole_states_while_a_writer_goes_on() {
+    let texts = ["harbour ice", "winter harbour", "carved ice in winter"];
+    let published = parking_lot::RwLock::new(filled(&texts));
+    let slots: Vec<u32> = (0..4_000).collect();
+    let fresh = |text: &str| {
+        let state = published.read().clone();
+        let query = state.query(text, &Options::default());
+        let scores = [(); 2].map(|()| bits(&scored(&state, &query, &slots, None)));
+        assert_eq!(scores[0], scores[1]);
+        let times = scores[0].iter().filter(|&&score| score != 0).count();
+        assert!(times >= state.documents() as usize, "every memory has something of the query");
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut next = published.read().clone();
+            for number in 0..3_000 {
+                let analysed = next.analyse(&format!("{} new{number}", texts[number % 3]));
+                next.push(&analysed);
+                next.remove(number as u32 / 2);
+                *published.write() = next.clone();
+            }
+        });
+        for _ in 0..2 {
+            scope.spawn(|| (0..60).for_each(|_| fresh("harbour winter carved ice")));
+        }
+    });
 }

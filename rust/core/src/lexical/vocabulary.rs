@@ -53,7 +53,7 @@ impl Vocabulary {
     /// Cut a text into terms and number those that are new.
     pub(super) fn analyse(&self, text: &str) -> Analysed {
         let mut tokens = Tokens::default();
-        each_token(text, &self.analysis, |_, token| tokens.push(token));
+        each_token(text, self.analysis, |_, token| tokens.push(token));
         Analysed::new(self.known_ids(&tokens).unwrap_or_else(|| self.learnt_ids(&tokens)))
     }
 
@@ -79,7 +79,10 @@ impl Vocabulary {
         let lists: usize = known.holders.values().map(|list| list.capacity() * 4).sum();
         let term = size_of::<(Box<str>, u32)>() + 1;
         let gram = size_of::<(Gram, Vec<u32>)>() + 1;
-        texts + lists + known.ids.capacity() * term * 8 / 7 + known.holders.capacity() * gram * 8 / 7
+        texts
+            + lists
+            + known.ids.capacity() * term * 8 / 7
+            + known.holders.capacity() * gram * 8 / 7
     }
 }
 

@@ -66,7 +66,9 @@ fn stands(here: &[(Range<usize>, &str)], name: &[String], text: &str) -> bool {
 /// Bytes of an ending such as "'s" at the start of a text.
 fn possessive(text: &str) -> usize {
     let mut rest = text.chars();
-    let (Some(apostrophe @ ('\'' | '’')), Some('s')) = (rest.next(), rest.next()) else { return 0 };
+    let (Some(apostrophe @ ('\'' | '’')), Some('s')) = (rest.next(), rest.next()) else {
+        return 0;
+    };
     if rest.next().is_some_and(char::is_alphanumeric) { 0 } else { apostrophe.len_utf8() + 1 }
 }
 
@@ -117,8 +119,10 @@ mod tests {
 
     #[test]
     fn names_can_be_left_out() {
-        assert_eq!(without("Where does Will live, and will he move?", &["Will"]),
-            "Where does live, and will he move?");
+        assert_eq!(
+            without("Where does Will live, and will he move?", &["Will"]),
+            "Where does live, and will he move?"
+        );
         assert_eq!(without("Will's", &["Will"]), "");
         assert!(is_named("Ask Will.", "Will"));
         assert!(!is_named("It will.", "Will"));

@@ -44,7 +44,7 @@ impl Default for Analysis {
 /// ```
 pub fn tokens(text: &str, analysis: &Analysis) -> Vec<String> {
     let mut tokens = Vec::new();
-    each_token(text, analysis, |_, token| tokens.push(token.to_owned()));
+    each_token(text, *analysis, |_, token| tokens.push(token.to_owned()));
     tokens
 }
 
@@ -60,7 +60,7 @@ pub fn tokens(text: &str, analysis: &Analysis) -> Vec<String> {
 /// ```
 pub fn query_tokens(text: &str, analysis: &Analysis) -> Vec<(String, bool)> {
     let mut tokens = Vec::new();
-    each_token(text, analysis, |word, token| {
+    each_token(text, *analysis, |word, token| {
         let is_stop_word = analysis.language.is_some_and(|language| language.is_stop_word(word));
         tokens.push((token.to_owned(), is_stop_word));
     });
@@ -68,7 +68,7 @@ pub fn query_tokens(text: &str, analysis: &Analysis) -> Vec<(String, bool)> {
 }
 
 /// Call `visit` with every token of `text` in order: the word as written but folded, and the token.
-pub(crate) fn each_token(text: &str, analysis: &Analysis, visit: impl FnMut(&str, &str)) {
+pub(crate) fn each_token(text: &str, analysis: Analysis, visit: impl FnMut(&str, &str)) {
     let folded = straighten_apostrophes(fold(text));
     let stemmer = analysis.language.map(Language::stemmer);
     let mut run = Run { folded: &folded, stemmer, units: Vec::new(), visit };
@@ -159,8 +159,7 @@ fn is_unspaced(character: char) -> bool {
 }
 
 fn is_mark(character: char) -> bool {
-    GeneralCategoryGroup::Mark
-        .contains(CodePointMapData::<GeneralCategory>::new().get(character))
+    GeneralCategoryGroup::Mark.contains(CodePointMapData::<GeneralCategory>::new().get(character))
 }
 
 #[cfg(test)]
@@ -193,15 +192,10 @@ mod tests {
 
     #[test]
     fn numbers_addresses_and_joined_words_are_cut_as_the_standard_says() {
-        assert_eq!(tokens("3.14, snake_case; a-b v2 me@site.org", &PLAIN), [
-            "3.14",
-            "snake_case",
-            "a",
-            "b",
-            "v2",
-            "me",
-            "site.org"
-        ]);
+        assert_eq!(
+            tokens("3.14, snake_case; a-b v2 me@site.org", &PLAIN),
+            ["3.14", "snake_case", "a", "b", "v2", "me", "site.org"]
+        );
     }
 
     #[test]

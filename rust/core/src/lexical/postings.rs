@@ -1,0 +1,106 @@
+//! Where each term of a group of full blocks occurs.
+
+use super::block::{BLOCK_SLOTS, Block};
+
+/// Blocks that share postings.
+pub(super) const GROUP_BLOCKS: usize = 4;
+
+/// Slots that share postings: few enough that sums over all of them stay in the first cache.
+pub(super) const GROUP_SLOTS: usize = GROUP_BLOCKS * BLOCK_SLOTS;
+
+/// Bits of an entry that say how often; the others say where.
+const TIMES_BITS: u32 = u16::BITS - GROUP_SLOTS.ilog2();
+
+/// Stands for this often or more: the text itself has to be asked.
+const MANY: u16 = (1 << TIMES_BITS) - 1;
+
+/// Slot of a group and how often the term is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Posting {
+    pub(super) slot: u16,
+    pub(super) times: u32,
+}
+
+/// The terms of a group as they were when it became full; what is removed later stays in here.
+pub(super) struct Postings {
+    /// All terms of the group, ascending.
+    terms: Vec<u32>,
+    /// Where the entries of each term begin, and at last where they end.
+    starts: Vec<u32>,
+    entries: Vec<u16>,
+}
+
+impl Postings {
+    /// Collect the terms of a group.
+    pub(super) fn of(blocks: &[impl AsRef<Block>]) -> Self {
+        let occurrences = sorted_occurrences(blocks);
+        let mut postings = Self { terms: Vec::new(), starts: Vec::new(), entries: Vec::new() };
+        for alike in occurrences.chunk_by(|one, other| one == other) {
+            let (term, slot) = alike[0];
+            if postings.terms.last() != Some(&term) {
+                postings.terms.push(term);
+                postings.starts.push(postings.entries.len() as u32);
+            }
+            let times = alike.len().min(usize::from(MANY)) as u16;
+            postings.entries.push(slot << TIMES_BITS | times);
+        }
+        postings.starts.push(postings.entries.len() as u32);
+        postings.terms.shrink_to_fit();
+        postings.starts.shrink_to_fit();
+        postings.entries.shrink_to_fit();
+        postings
+    }
+
+    /// All terms, ascending.
+    pub(super) fn terms(&self) -> &[u32] {
+        &self.terms
+    }
+
+    /// The place of a term among [`terms`](Self::terms).
+    pub(super) fn find(&self, term: u32) -> Option<usize> {
+        self.terms.binary_search(&term).ok()
+    }
+
+    /// Where the term at a place among the terms occurs, by slot.
+    pub(super) fn list<'a>(
+        &'a self,
+        place: usize,
+        blocks: &'a [impl AsRef<Block>],
+    ) -> impl Iterator<Item = Posting> + 'a {
+        let range = self.starts[place] as usize..self.starts[place + 1] as usize;
+        self.entries[range].iter().map(move |&entry| {
+            let (slot, times) = (entry >> TIMES_BITS, entry & MANY);
+            let times = match times {
+                MANY => count(blocks, slot, self.terms[place]),
+                times => u32::from(times),
+            };
+            Posting { slot, times }
+        })
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        size_of::<Self>()
+            + (self.terms.capacity() + self.starts.capacity()) * size_of::<u32>()
+            + self.entries.capacity() * size_of::<u16>()
+    }
+}
+
+fn sorted_occurrences(blocks: &[impl AsRef<Block>]) -> Vec<(u32, u16)> {
+    let mut occurrences = Vec::new();
+    for slot in 0..GROUP_SLOTS as u16 {
+        occurrences.extend(terms_at(blocks, slot).iter().map(|&term| (term, slot)));
+    }
+    occurrences.sort_unstable();
+    occurrences
+}
+
+/// The terms of a slot of a group, in text order.
+pub(super) fn terms_at(blocks: &[impl AsRef<Block>], slot: u16) -> &[u32] {
+    let slot = usize::from(slot);
+    blocks[slot / BLOCK_SLOTS].as_ref().terms(slot % BLOCK_SLOTS)
+}
+
+#[cold]
+fn count(blocks: &[impl AsRef<Block>], slot: u16, term: u32) -> u32 {
+    terms_at(blocks, slot).iter().filter(|&&other| other == term).count() as u32
+}
