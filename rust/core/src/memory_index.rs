@@ -1,21 +1,25 @@
 //! `MemoryIndex`: an agent's memories, ranked exactly by all that is known of them.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use crate::Error;
-use crate::columns::{Ask, ChunkFacts, Columns, Record, flags};
+use crate::columns::{Ask, ChunkFacts, Columns, NONE as MISSING, Record, flags};
 use crate::index::{Change, Index, Snapshot};
 use crate::lexical;
 use crate::memories::Memories;
 use crate::quant::MAX_DIM;
-use crate::rank::{self, Components, Fused, Known, Least, NONE, Ranking, Uppers, Worth};
+use crate::rank::{self, Components, Fused, Known, Least, NONE, Ranking, Scored, Uppers, Worth};
 use crate::relevance::{self, Facts, Recency};
-use crate::similarity::{Similarity, vector_id};
+use crate::scan;
+use crate::selection::SelectedRows;
 use crate::simd;
+use crate::similarity::{Similarity, vector_id};
 use crate::slots::SlotSet;
 use crate::speakers::Named;
-use crate::text::{Analysis, date_ranges};
 use crate::text::names::{in_first_person, without};
+use crate::text::{Analysis, date_ranges};
+use crate::top_k::Hit as NearHit;
 use crate::vector_map::normalise;
 
 /// What to rank, and by what.
@@ -217,36 +221,42 @@ impl MemoryIndex {
 /// One request to one state.
 struct Query<'a> {
     index: &'a MemoryIndex,
-    snapshot: &'a Snapshot,
+    snapshot: &'a Arc<Snapshot>,
     request: &'a Request<'a>,
+}
+
+/// The memories in play, ascending, and as a set.
+struct Play {
+    slots: Vec<u32>,
+    set: SlotSet,
 }
 
 impl Query<'_> {
     fn answer(&self) -> Answer {
-        let selected = self.columns().select(&self.request.ask);
-        let slots = selected.slots();
-        if slots.is_empty() || self.request.k == 0 && !self.request.with_total {
-            return Answer { hits: Vec::new(), total: self.request.with_total.then_some(0) };
+        let request = self.request;
+        let selected = self.columns().select(&request.ask);
+        let set = SlotSet::of_words(selected.words(), self.columns().len());
+        let play = Play { slots: selected.slots(), set };
+        if play.slots.is_empty() || request.k == 0 && !request.with_total {
+            return Answer { hits: Vec::new(), total: request.with_total.then_some(0) };
         }
-        let in_play = SlotSet::of_words(selected.words(), self.columns().len());
-        let (ranking, request) = (self.request.ranking, self.request);
+        let ranking = request.ranking;
         let vectors = if ranking.similarity > 0.0 { request.vectors } else { &[] };
+        let vectors = self.index.normalised(vectors);
+        if ranking.is_similarity_alone() && !request.with_total && self.parts() == 1 {
+            return self.nearest(&vectors, &play);
+        }
         let context = if ranking.weights.context > 0.0 { request.context } else { &[] };
-        let (vectors, context) = (self.index.normalised(vectors), self.index.normalised(context));
-        let (query, context) = (self.similarity(&vectors, &slots), self.similarity(&context, &slots));
+        let context = self.index.normalised(context);
+        let [query, context] = [&vectors, &context].map(|vectors| self.similarity(vectors, &play));
         let uppers = |similarity: &Option<Similarity<'_>>| {
-            similarity.as_ref().map_or_else(Vec::new, |similarity| similarity.uppers(&in_play))
+            similarity.as_ref().map_or_else(Vec::new, |similarity| similarity.uppers(&play.set))
         };
         let uppers = Uppers { query: uppers(&query), context: uppers(&context) };
-        let known = self.known(&slots, &in_play);
-        let fused = Fused {
-            known: &known,
-            slots: &slots,
-            has_query: request.text.is_some() || query.is_some(),
-            ranking,
-            query: query.as_ref(),
-            context: context.as_ref(),
-        };
+        let known = self.known(&play);
+        let has_query = request.text.is_some() || query.is_some();
+        let similarities = [query.as_ref(), context.as_ref()];
+        let fused = Fused::new(&known, &play.slots, has_query, ranking, similarities);
         self.ranked(&fused, &uppers)
     }
 
@@ -254,71 +264,127 @@ impl Query<'_> {
         &self.snapshot.memories.columns
     }
 
-    fn similarity(&self, vectors: &[f32], slots: &[u32]) -> Option<Similarity<'_>> {
+    fn parts(&self) -> u32 {
+        self.snapshot.memories.parts
+    }
+
+    fn similarity(&self, vectors: &[f32], play: &Play) -> Option<Similarity<'_>> {
         if vectors.is_empty() {
             return None;
         }
         let MemoryIndex { dim, kernel, .. } = self.index;
-        let (rows, parts) = (&self.snapshot.vectors, self.snapshot.memories.parts);
-        Some(Similarity::new(*kernel, rows, parts, vectors, *dim, slots.len()))
+        let rows = &self.snapshot.vectors;
+        Some(Similarity::new(*kernel, rows, self.parts(), vectors, *dim, play.slots.len()))
+    }
+
+    /// What must hold of a hit; negative cosines count as 0, so a floor of 0 lets them all through.
+    fn least(&self) -> Least {
+        let similarity = self.request.min_similarity.filter(|least| *least > 0.0);
+        Least {
+            similarity: similarity.unwrap_or(f64::NEG_INFINITY),
+            score: self.request.min_score.unwrap_or(f64::NEG_INFINITY),
+        }
     }
 
     fn ranked(&self, fused: &Fused<'_>, uppers: &Uppers) -> Answer {
-        let request = self.request;
-        // Negative cosines count as 0, so that a floor of 0 lets everything through.
-        let similarity = request.min_similarity.filter(|least| *least > 0.0);
-        let least = Least {
-            similarity: similarity.unwrap_or(f64::NEG_INFINITY),
-            score: request.min_score.unwrap_or(f64::NEG_INFINITY),
-        };
-        let columns = self.columns();
-        let place = |at: u32| columns.order_of(fused.slots[at as usize]);
+        let (request, least) = (self.request, self.least());
+        let place = |at: u32| self.columns().order_of(fused.slots[at as usize]);
         let best = rank::rank(fused, uppers, request.k, least, &place);
-        let hit = |(scored, components): (&rank::Scored, &Components)| Hit {
-            row: columns.row_of(fused.slots[scored.ordinal as usize]).unwrap_or_default(),
-            id: scored.id,
-            score: scored.score,
-            components: *components,
-        };
-        let hits = best.scored.iter().zip(&best.components).map(hit).collect();
+        let found = best.scored.iter().zip(&best.components);
+        let hits = found
+            .map(|(scored, components)| {
+                self.hit(fused.slots[scored.ordinal as usize], scored, *components)
+            })
+            .collect();
         let total = request.with_total.then(|| rank::count(fused, uppers, least));
         Answer { hits, total }
     }
 
+    fn hit(&self, slot: u32, scored: &Scored, components: Components) -> Hit {
+        let row = self.columns().row_of(slot).unwrap_or_default();
+        Hit { row, id: scored.id, score: scored.score, components }
+    }
+
+    /// The answer where the score is the similarity alone: a scan of vectors that prunes far more.
+    fn nearest(&self, vectors: &[f32], play: &Play) -> Answer {
+        let scored = |hit: NearHit| {
+            let (created_at, id) = self.columns().order_of(hit.id as u32);
+            Scored { score: hit.score, created_at, id, ordinal: hit.id as u32 }
+        };
+        let near = if vectors.is_empty() { Vec::new() } else { self.scanned(vectors, play) };
+        let mut near: Vec<Scored> = near.into_iter().map(scored).collect();
+        near.sort_unstable();
+        near.truncate(self.request.k);
+        let hit =
+            |near: &Scored| self.hit(near.ordinal, near, Components::of_similarity(near.score));
+        Answer { hits: near.iter().map(hit).collect(), total: None }
+    }
+
+    /// The k nearest, and all that tie with the last of them.
+    fn scanned(&self, vectors: &[f32], play: &Play) -> Vec<NearHit> {
+        let (k, rows) = (self.request.k, &self.snapshot.vectors);
+        let allowed =
+            (!play.set.is_everything()).then(|| Arc::new(SelectedRows::in_play(rows, &play.set)));
+        let scope = scan::Scope { snapshot: Arc::clone(self.snapshot), allowed, prior: None };
+        let search = |k, min_score| {
+            let wanted = scan::Wanted {
+                queries: vectors,
+                dim: self.index.dim,
+                united: true,
+                k,
+                min_score,
+                weight: 1.0,
+                threads: 1,
+            };
+            let answers = scan::search(self.index.kernel, &scope, &wanted);
+            answers.into_iter().next().unwrap_or_default()
+        };
+        let least = self.least();
+        let hits = search(k.saturating_add(1), least.similarity.max(least.score));
+        match (hits.get(k - 1), hits.get(k)) {
+            (Some(last), Some(next)) if last.score == next.score => {
+                search(rows.places.len(), last.score)
+            }
+            _ => hits,
+        }
+    }
+
     /// All that is known of the memories in play but their similarity.
-    fn known(&self, slots: &[u32], in_play: &SlotSet) -> Known {
-        let mut known = Known { worth: self.worths(slots), ..Known::default() };
+    fn known(&self, play: &Play) -> Known {
+        let mut known = Known { worth: self.worths(&play.slots), ..Known::default() };
         let Some(text) = self.request.text else { return known };
         let (columns, ranking) = (self.columns(), self.request.ranking);
         let (session, keywords) = (&ranking.session, &ranking.keywords);
         if session.has_neighbours() || keywords.previous + keywords.second > 0.0 {
-            known.previous = neighbours(columns, slots, in_play, |chunk| chunk.previous);
-            known.next = neighbours(columns, slots, in_play, |chunk| chunk.next);
+            known.previous = neighbours(columns, play, |chunk| chunk.previous);
+            known.next = neighbours(columns, play, |chunk| chunk.next);
         }
         if session.answer > 0.0 && !known.previous.is_empty() {
-            let bit = flags::HAS_QUESTION_MARK;
-            known.asks = self.of_each(slots, |chunk, at| chunk.flags[at] & bit != 0);
+            let asks =
+                |chunk: &ChunkFacts<'_>, at: usize| chunk.flags[at] & flags::HAS_QUESTION_MARK != 0;
+            known.asks = self.of_each(&play.slots, asks);
         }
         if session.question > 0.0 {
+            // Outside a session nobody answers.
             let is_asked = |chunk: &ChunkFacts<'_>, at: usize| {
                 chunk.session[at] != 0 && chunk.flags[at] & flags::ENDS_AS_QUESTION != 0
             };
-            known.is_question = self.of_each(slots, is_asked);
+            known.is_question = self.of_each(&play.slots, is_asked);
         }
         if session.date > 0.0 {
-            known.date = self.dates(text, slots);
+            known.date = self.dates(text, &play.slots);
         }
-        let named = self.named(text, slots);
+        let named = self.named(text, &play.slots);
         if let [named] = &named[..]
             && session.speaker > 0.0
         {
             let speakers = &self.snapshot.memories.speakers;
-            known.is_named = slots.iter().map(|slot| speakers.of(*slot) == named.code).collect();
+            known.is_named = speakers.are(named.code, &play.slots);
         }
         if ranking.similarity < 1.0 {
             let names: Vec<&str> = named.iter().map(|named| &*named.name).collect();
             let text = if ranking.leaves_names_out { without(text, &names) } else { text.into() };
-            known.keyword = self.keywords(&text, slots, &known.previous);
+            known.keyword = self.keywords(&text, &play.slots, &known.next);
         }
         known
     }
@@ -345,7 +411,7 @@ impl Query<'_> {
         Vec::new()
     }
 
-    fn keywords(&self, text: &str, slots: &[u32], previous: &[u32]) -> Vec<f32> {
+    fn keywords(&self, text: &str, slots: &[u32], next: &[u32]) -> Vec<f32> {
         let fields = &self.request.ranking.keywords;
         let options = lexical::Options {
             fields: lexical::Fields {
@@ -361,9 +427,9 @@ impl Query<'_> {
         let query = state.query(text, &options);
         let mut scores = lexical::Scores::default();
         let (first, second) = (fields.previous as f32, fields.second as f32);
-        let earlier = lexical::Earlier { previous, first, second };
-        let earlier = (first + second > 0.0 && !previous.is_empty()).then_some(&earlier);
-        state.scores(&query, slots, earlier, &mut scores);
+        let carried = lexical::Carried { next, first, second };
+        let carried = (first + second > 0.0 && !next.is_empty()).then_some(&carried);
+        state.scores(&query, slots, carried, &mut scores);
         let most = query.most();
         let parts = [
             (fields.words as f32, &scores.words, most.words),
@@ -377,43 +443,36 @@ impl Query<'_> {
     fn worths(&self, slots: &[u32]) -> Vec<Worth> {
         let (ranking, now) = (self.request.ranking, self.request.ask.now);
         let weights = &ranking.weights;
-        let weighed = |weight: f64, value: f64| if weight > 0.0 { value } else { 0.0 };
         if weights.of_worth() == 0.0 {
             return Vec::new();
         }
-        let ranks = if weights.recency > 0.0 && ranking.recency == Recency::NewestRank {
-            relevance::newest_ranks(&self.of_each(slots, |chunk, at| chunk.created_at[at]))
-        } else {
-            Vec::new()
-        };
         let facts = self.of_each(slots, |chunk, at| Facts {
             created_at: chunk.created_at[at],
-            last_accessed_at: Some(chunk.last_accessed_at[at])
-                .filter(|time| *time != crate::columns::NONE),
+            last_accessed_at: Some(chunk.last_accessed_at[at]).filter(|time| *time != MISSING),
             access_count: chunk.access_count[at],
             importance: chunk.importance[at],
         });
-        let worth = |(at, facts): (usize, &Facts)| {
-            let recency = || ranks.get(at).copied();
-            let recency = recency().unwrap_or_else(|| ranking.recency.of(facts, now));
-            Worth {
-                recency: weighed(weights.recency, recency),
-                importance: weighed(weights.importance, facts.importance),
-                access: weighed(weights.access, relevance::access(facts.access_count)),
-                salience: weighed(weights.salience, ranking.salience.of(facts, now)),
-            }
+        let mut recencies = Vec::new();
+        if weights.recency > 0.0 && ranking.recency == Recency::NewestRank {
+            recencies = relevance::newest_ranks(&facts);
+        } else if weights.recency > 0.0 {
+            recencies = facts.iter().map(|facts| ranking.recency.of(facts, now)).collect();
+        }
+        let weighed =
+            |weight: f64, value: &dyn Fn() -> f64| if weight > 0.0 { value() } else { 0.0 };
+        let worth = |(at, facts): (usize, &Facts)| Worth {
+            recency: recencies.get(at).copied().unwrap_or(0.0),
+            importance: weighed(weights.importance, &|| facts.importance),
+            access: weighed(weights.access, &|| relevance::access(facts.access_count)),
+            salience: weighed(weights.salience, &|| ranking.salience.of(facts, now)),
         };
         facts.iter().enumerate().map(worth).collect()
     }
 
     /// A fact of each memory in play.
-    fn of_each<T>(
-        &self,
-        slots: &[u32],
-        fact: impl Fn(&ChunkFacts<'_>, usize) -> T,
-    ) -> Vec<T> {
+    fn of_each<T>(&self, slots: &[u32], fact: impl Fn(&ChunkFacts<'_>, usize) -> T) -> Vec<T> {
         let mut facts = Vec::with_capacity(slots.len());
-        for of_chunk in slots.chunk_by(|one, other| chunk_of(*one) == chunk_of(*other)) {
+        for of_chunk in by_chunk(slots) {
             if let Some(chunk) = self.columns().chunk(chunk_of(of_chunk[0])) {
                 let at = |slot: &u32| *slot as usize % Columns::CHUNK;
                 facts.extend(of_chunk.iter().map(|slot| fact(&chunk, at(slot))));
@@ -427,12 +486,15 @@ impl Query<'_> {
 fn combined(parts: &[(f32, &Vec<f32>, f32)], sharpness: f32, len: usize) -> Vec<f32> {
     let total: f32 = parts.iter().map(|(share, ..)| share).sum();
     let mut keyword = vec![0.0; len];
-    for (share, scores, most) in parts.iter().filter(|(share, _, most)| *share > 0.0 && *most > 0.0) {
+    for (share, scores, most) in parts.iter().filter(|(share, _, most)| *share > 0.0 && *most > 0.0)
+    {
         for (sum, score) in keyword.iter_mut().zip(*scores) {
             *sum += share / total * (score / most).min(1.0);
         }
     }
-    if sharpness != 1.0 {
+    if sharpness == 1.5 {
+        keyword.iter_mut().for_each(|sum| *sum *= sum.sqrt());
+    } else if sharpness != 1.0 {
         keyword.iter_mut().filter(|sum| **sum > 0.0).for_each(|sum| *sum = sum.powf(sharpness));
     }
     keyword
@@ -442,24 +504,40 @@ fn chunk_of(slot: u32) -> usize {
     slot as usize / Columns::CHUNK
 }
 
-/// The ordinals of neighbours; nothing where no memory in play has one.
+/// Ascending slots, chunk by chunk.
+fn by_chunk(slots: &[u32]) -> impl Iterator<Item = &[u32]> {
+    let mut rest = slots;
+    std::iter::from_fn(move || {
+        let chunk = chunk_of(*rest.first()?);
+        let (of_chunk, others) =
+            rest.split_at(rest.partition_point(|slot| chunk_of(*slot) == chunk));
+        rest = others;
+        Some(of_chunk)
+    })
+}
+
+/// The ordinals of neighbours, and one more that is none; nothing where no memory in play has one.
 fn neighbours(
     columns: &Columns,
-    slots: &[u32],
-    in_play: &SlotSet,
+    play: &Play,
     of: impl for<'c> Fn(&ChunkFacts<'c>) -> &'c [u32],
 ) -> Vec<u32> {
-    let mut found = Vec::with_capacity(slots.len());
-    let mut any = false;
-    for of_chunk in slots.chunk_by(|one, other| chunk_of(*one) == chunk_of(*other)) {
+    let mut found = Vec::with_capacity(play.slots.len() + 1);
+    for of_chunk in by_chunk(&play.slots) {
         let chunk = columns.chunk(chunk_of(of_chunk[0]));
         let neighbours = chunk.as_ref().map_or(&[][..], &of);
+        if play.set.is_everything() && neighbours.len() >= of_chunk.len() {
+            found.extend_from_slice(&neighbours[..of_chunk.len()]);
+            continue;
+        }
         for slot in of_chunk {
             let neighbour = neighbours.get(*slot as usize % Columns::CHUNK).copied();
-            let ordinal = neighbour.and_then(|slot| in_play.find(slot)).unwrap_or(NONE);
-            any |= ordinal != NONE;
-            found.push(ordinal);
+            found.push(neighbour.and_then(|slot| play.set.find(slot)).unwrap_or(NONE));
         }
     }
-    if any { found } else { Vec::new() }
+    if found.iter().all(|neighbour| *neighbour == NONE) {
+        return Vec::new();
+    }
+    found.push(NONE);
+    found
 }

@@ -199,6 +199,8 @@ pub(crate) struct Fused<'a> {
     pub(crate) ranking: &'a Ranking,
     pub(crate) query: Option<&'a Similarity<'a>>,
     pub(crate) context: Option<&'a Similarity<'a>>,
+    /// What date, speaker and being a question add, by ordinal; empty where nothing does.
+    extra: Vec<f64>,
     /// The most that a relevance can add up to, and the sum of the weights in play.
     most: f64,
     total: f64,
@@ -265,8 +267,14 @@ impl<'a> Fused<'a> {
         let in_play = |is_in_play: bool, weight: f64| if is_in_play { weight } else { 0.0 };
         let relevance = in_play(has_query, weights.relevance);
         let total = relevance + in_play(context.is_some(), weights.context) + weights.of_worth();
-        let most = ranking.session.most(known);
-        Self { known, slots, has_query, ranking, query, context, most, total }
+        let (session, most) = (&ranking.session, ranking.session.most(known));
+        let has_extra =
+            !(known.date.is_empty() && known.is_named.is_empty() && known.is_question.is_empty());
+        let extra =
+            |at| session.date(known, at) + session.speaker(known, at) - session.question(known, at);
+        let len = if has_extra { slots.len() as u32 } else { 0 };
+        let extra = (0..len).map(extra).collect();
+        Self { known, slots, has_query, ranking, query, context, extra, most, total }
     }
 
     /// The match of a memory by itself, from its similarity.
@@ -279,9 +287,7 @@ impl<'a> Fused<'a> {
 
     /// The match with all that the session tells, from 0 to 1 but where similarities are negative.
     fn relevance(&self, at: u32, matched: f64, lift: f64) -> f64 {
-        let (session, known) = (&self.ranking.session, self.known);
-        let sum = matched + lift + session.date(known, at) + session.speaker(known, at);
-        (sum - session.question(known, at)) / self.most
+        (matched + lift + value(&self.extra, at)) / self.most
     }
 
     /// The score, from the relevance and the similarity with the context.
@@ -445,7 +451,6 @@ pub(crate) fn rank(
             offer(&mut best, at);
         }
     }
-    if std::env::var_os("MNEMIC_TRACE").is_some() { use std::io::Write; let _ = writeln!(std::io::stderr(), "closer {} exact {}", exact.uppers.borrow().len(), exact.similarities.borrow().len()); }
     let scored = best.scored.into_sorted_vec();
     let components = scored.iter().map(|hit| exact.components(hit.ordinal)).collect();
     Best { scored, components }
@@ -475,19 +480,24 @@ fn bounds_of(fused: &Fused<'_>, uppers: &Uppers) -> Vec<f64> {
     let upper = |values: &[f32], at: u32| {
         values.get(at as usize).map_or(f64::NEG_INFINITY, |upper| f64::from(*upper))
     };
-    let ordinals = 0..fused.slots.len() as u32;
-    let matched: Vec<f64> =
-        ordinals.clone().map(|at| fused.matched(at, upper(&uppers.query, at))).collect();
-    let nothing = matched.len();
-    let mut positive: Vec<f64> = matched.iter().map(|matched| matched.max(0.0)).collect();
+    let nothing = fused.slots.len();
+    let ordinals = 0..nothing as u32;
+    let matched = |at| fused.matched(at, upper(&uppers.query, at));
+    let mut bounds: Vec<f64> = ordinals.clone().map(matched).collect();
+    if fused.known.previous.is_empty() {
+        for (at, bound) in ordinals.zip(&mut bounds) {
+            *bound = fused.score(at, fused.relevance(at, *bound, 0.0), upper(&uppers.context, at));
+        }
+        return bounds;
+    }
+    let mut positive: Vec<f64> = bounds.iter().map(|matched| matched.max(0.0)).collect();
     positive.push(0.0);
-    let (session, known) = (&fused.ranking.session, fused.known);
-    let bound = |at: u32| {
-        let lift = session.lift(known, at, |at| positive[nothing.min(at as usize)]);
-        let relevance = fused.relevance(at, matched[at as usize], lift);
-        fused.score(at, relevance, upper(&uppers.context, at))
-    };
-    ordinals.map(bound).collect()
+    let session = &fused.ranking.session;
+    for (at, bound) in ordinals.zip(&mut bounds) {
+        let lift = session.lift(fused.known, at, |at| positive[nothing.min(at as usize)]);
+        *bound = fused.score(at, fused.relevance(at, *bound, lift), upper(&uppers.context, at));
+    }
+    bounds
 }
 
 /// A bound and the ordinal it belongs to; of equal bounds the smaller ordinal is larger.

@@ -94,15 +94,15 @@ pub(crate) fn nearness((start, end): (i64, i64), moment: i64) -> f32 {
 }
 
 /// Ranks from 1 for the newest down to 0 for the oldest; memories of one time share the better one.
-pub(crate) fn newest_ranks(created_at: &[i64]) -> Vec<f64> {
-    let mut newest_first: Vec<u32> = (0..created_at.len() as u32).collect();
-    newest_first.sort_unstable_by_key(|at| std::cmp::Reverse(created_at[*at as usize]));
-    let last = (created_at.len().max(2) - 1) as f64;
-    let mut ranks = vec![0.0; created_at.len()];
+pub(crate) fn newest_ranks(facts: &[Facts]) -> Vec<f64> {
+    let created_at = |ordinal: u32| facts[ordinal as usize].created_at;
+    let mut newest_first: Vec<u32> = (0..facts.len() as u32).collect();
+    newest_first.sort_unstable_by_key(|ordinal| std::cmp::Reverse(created_at(*ordinal)));
+    let last = (facts.len().max(2) - 1) as f64;
+    let mut ranks = vec![0.0; facts.len()];
     let mut place = 0;
     for (at, ordinal) in newest_first.iter().enumerate() {
-        let moment = created_at[*ordinal as usize];
-        if at > 0 && moment != created_at[newest_first[at - 1] as usize] {
+        if at > 0 && created_at(*ordinal) != created_at(newest_first[at - 1]) {
             place = at;
         }
         ranks[*ordinal as usize] = 1.0 - place as f64 / last;
@@ -183,9 +183,13 @@ mod tests {
 
     #[test]
     fn newest_ranks_fall_evenly_and_equal_times_share_one() {
-        assert_eq!(newest_ranks(&[5, 9, 7, 9, 1]), [0.25, 1.0, 0.5, 1.0, 0.0]);
-        assert_eq!(newest_ranks(&[3]), [1.0]);
-        assert_eq!(newest_ranks(&[]), [0.0; 0]);
+        let ranks = |times: &[i64]| {
+            let of = |time: &i64| Facts { created_at: *time, ..facts(0.0) };
+            newest_ranks(&times.iter().map(of).collect::<Vec<_>>())
+        };
+        assert_eq!(ranks(&[5, 9, 7, 9, 1]), [0.25, 1.0, 0.5, 1.0, 0.0]);
+        assert_eq!(ranks(&[3]), [1.0]);
+        assert_eq!(ranks(&[]), [0.0; 0]);
     }
 
     #[test]
