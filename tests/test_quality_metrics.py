@@ -146,7 +146,15 @@ def test_relevance_threshold_and_distractors_reach_the_figures():
     figures = measure.figures_of(["old", "near", "new"], question, relevant_from=2)
     assert figures["R@5"] == 1
     assert figures["P@3"] == pytest.approx(1 / 3)
+    assert figures["hit@3"] == 1
     assert figures["distractors@3"] == pytest.approx(1 / 3)
+
+
+def test_a_relevant_memory_after_the_third_place_is_no_hit_in_the_top_three():
+    question = datasets.Question(id="q", text="?", kind="k", grades={"late": 3, "weak": 1})
+    figures = measure.figures_of(["weak", "x", "y", "late"], question, relevant_from=2)
+    assert figures["hit@3"] == 0
+    assert figures["R@5"] == 1
 
 
 def test_the_table_shows_each_group_and_the_record_each_question(conversations):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from benches.quality.metrics import mean_and_error, ndcg_at, precision_at, recall_at
+from benches.quality.metrics import count_in, mean_and_error, ndcg_at, precision_at, recall_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,10 +43,11 @@ def measure(method: Method, dataset: Dataset, *, limit: int | None = None) -> li
 
 
 def figures_of(ranking: list[str], question: Question, relevant_from: int) -> dict[str, float]:
-    """Recall and nDCG, and where distractors are listed, what the top three consist of."""
+    """Recall, nDCG, whether the top three help, and with distractors what they consist of."""
     relevant = {name for name, grade in question.grades.items() if grade >= relevant_from}
     figures = {f"R@{k}": recall_at(ranking, relevant, k) for k in (5, 10, 20)}
     figures["nDCG@10"] = ndcg_at(ranking, question.grades, 10)
+    figures["hit@3"] = float(count_in(ranking, relevant, 3) > 0)
     if question.distractors:
         figures["P@3"] = precision_at(ranking, relevant, 3)
         figures["distractors@3"] = precision_at(ranking, question.distractors, 3)

@@ -18,7 +18,9 @@ METHODS = {
     "bm25": ("bm25", "usual"),
     "bm25-flat": ("bm25", "flat"),
     "dense": ("dense", "Dense"),
-    "mnemic": ("front_door", "FrontDoor"),
+    "mnemic": ("front_door", "defaults"),
+    "mnemic-semantic": ("front_door", "semantic"),
+    "mnemic-keyword": ("front_door", "keyword"),
 }
 """Module and factory by the short name that the command line takes."""
 

@@ -1,8 +1,8 @@
-"""Our own row: `mnemic.Memory` with its defaults."""
+"""Our own rows: `mnemic.Memory` with its defaults, by meaning alone, and by words alone."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import mnemic
 
@@ -13,26 +13,53 @@ if TYPE_CHECKING:
 
 
 class FrontDoor:
-    """One in-memory store for the indexed memories, searched as a caller would."""
+    """One in-memory store for the indexed memories, searched as a caller would.
 
-    name = "mnemic"
+    `search_options` go to every search; `embedder=None` opens the store without one (C171).
+    """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, name: str, *, memory_options: dict[str, Any], search_options: dict[str, Any]
+    ) -> None:
+        self.name = name
+        self._memory_options = memory_options
+        self._search_options = search_options
         self._memory: mnemic.Memory | None = None
 
     def index(self, memories: Sequence[Memory]) -> None:
         self.close()
-        self._memory = mnemic.Memory(":memory:")
+        self._memory = mnemic.Memory(":memory:", **self._memory_options)
         self._memory.add_many([entry_fields(memory) for memory in memories])
 
     def search(self, question: str, limit: int) -> list[str]:
-        hits = self._memory.search(question, limit=limit)
+        hits = self._memory.search(question, limit=limit, **self._search_options)
         return [hit.entry.metadata["benchmark_id"] for hit in hits]
 
     def close(self) -> None:
         if self._memory is not None:
             self._memory.close()
             self._memory = None
+
+
+def defaults() -> FrontDoor:
+    """Whatever `search` does when it is given nothing but the question."""
+    return FrontDoor("mnemic", memory_options={}, search_options={})
+
+
+def semantic() -> FrontDoor:
+    """Exact cosine; must equal the dense row."""
+    return FrontDoor(
+        "mnemic, semantic", memory_options={}, search_options={"search_type": "semantic"}
+    )
+
+
+def keyword() -> FrontDoor:
+    """Words alone, without an embedder."""
+    return FrontDoor(
+        "mnemic, keyword",
+        memory_options={"embedder": None},
+        search_options={"search_type": "keyword"},
+    )
 
 
 def entry_fields(memory: Memory) -> dict[str, object]:
