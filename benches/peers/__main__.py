@@ -67,7 +67,7 @@ def quality(peers, directory):
     from benches.quality.datasets import load_conversations, load_own  # noqa: PLC0415
 
     found = {}
-    for dataset in [load_conversations(directory)] * bool(directory) + [load_own()]:
+    for dataset in [*([load_conversations(directory)] if directory else []), load_own()]:
         report(f"asking the questions of {dataset.name}")
         systems = measure_quality(peers, dataset)
         found[dataset.name] = {

@@ -15,9 +15,9 @@ from benches.quality.measure import DEPTH, Outcome, figures_of, summarise
 from benches.timing import timed
 
 K = 10
-QUERIES = 64
-ROUNDS = 4
-FILTER_QUERIES = 32
+QUERIES = 50
+ROUNDS = 2
+FILTER_QUERIES = 16
 
 
 @contextmanager
@@ -41,7 +41,11 @@ def searches_of(stores):
     """Yield the label of each way to search, its mode, and the search itself."""
     for store in stores:
         for mode in store.modes:
-            yield f"{store.name} {mode}", mode, lambda query, by=store, how=mode: by.search(query, how)
+            yield (
+                f"{store.name} {mode}",
+                mode,
+                lambda query, by=store, how=mode: by.search(query, how),
+            )
 
 
 def measure_quality(peers, dataset):

@@ -16,7 +16,7 @@ class StoredVectors:
     """
 
     def __init__(self, texts, vectors, embedder=None):
-        self._rows = {text: vector for text, vector in zip(texts, vectors, strict=True)}
+        self._rows = dict(zip(texts, vectors, strict=True))
         self._embedder = embedder or MiniLmEmbedder()
         self.model = self._embedder.model
         self.dimensions = self._embedder.dimensions

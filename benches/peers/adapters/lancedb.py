@@ -1,14 +1,14 @@
 """LanceDB: a table with its default full-text index and bitmaps of users and topics.
 
-Vectors have no index of their own and are scanned, which is exact; hybrid search fuses by reciprocal
-rank, its default.
+Vectors have no index of their own and are scanned, which is exact; hybrid search fuses by
+reciprocal rank, its default.
 """
 
 import os
 
 import numpy as np
 
-os.environ.setdefault("LANCE_LOG", "error")
+os.environ.setdefault("LANCEDB_LOG", "error")
 
 import lancedb
 import pyarrow as pa

@@ -1,4 +1,4 @@
-"""LangGraph's InMemoryStore: a namespace a user, the text embedded; nothing is written to a disk."""
+"""LangGraph's InMemoryStore: a namespace a user, the text embedded; nothing goes to a disk."""
 
 import os
 

@@ -7,17 +7,16 @@ meaning. Rows are written into its store in one go, as `add(infer=False)` writes
 import hashlib
 import logging
 import os
-import tempfile
 from uuid import NAMESPACE_OID, uuid5
 
+from benches.datasets import CACHE
 from benches.peers.base import SEMANTIC
 
 os.environ["MEM0_TELEMETRY"] = "False"
-# Read when mem0 is imported, which makes the folder; ours is gone when the program ends.
-OWN_FOLDER = tempfile.TemporaryDirectory(prefix="mnemic-bench-")
-os.environ["MEM0_DIR"] = OWN_FOLDER.name
-# Clients of a language model are made and never used.
-os.environ.setdefault("OPENAI_API_KEY", "unused")
+# Where it keeps its configuration instead of the home folder.
+os.environ["MEM0_DIR"] = str(CACHE / "mem0")
+# A client of a language model is made and never used.
+os.environ["OPENAI_API_KEY"] = "unused"
 
 import mem0
 
@@ -73,7 +72,8 @@ class Mem0:
         filters = {"user_id": query.user}
         if query.topic is not None:
             filters["topic"] = query.topic
-        found = self.memory.search(query.text, top_k=query.k, filters=filters)
+        # Its floor of .1 would hide what the filter alone leaves.
+        found = self.memory.search(query.text, top_k=query.k, filters=filters, threshold=0.0)
         return [self.ids[memory["id"]] for memory in found["results"]]
 
     def close(self):

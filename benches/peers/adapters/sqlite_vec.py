@@ -59,8 +59,12 @@ class SqliteVec:
         else:
             wanted = CANDIDATES * query.k
             best = fused([self.by_meaning(query, wanted), self.by_words(query, wanted)])[: query.k]
-        texts = [self.connection.execute(
-            "SELECT id, text FROM memories WHERE row = ?", (row,)).fetchone() for row in best]
+        texts = [
+            self.connection.execute(
+                "SELECT id, text FROM memories WHERE row = ?", (row,)
+            ).fetchone()
+            for row in best
+        ]
         return [name for name, _ in texts]
 
     def by_meaning(self, query, k):
