@@ -41,25 +41,24 @@ def numbers(text):
     return tuple(int(part) for part in text.split(","))
 
 
-def load_peers(only):
-    """Return the classes of the installed systems, and a line for each that is not."""
+def load_peers(names):
+    """Return the classes of the installed systems by name, and a line for each that is not."""
     from benches.peers.adapters import ADAPTERS, load, pip_line  # noqa: PLC0415 - after restart
 
-    peers, left_out = [], []
-    for name in only or ADAPTERS:
+    peers, left_out = {}, []
+    for name in names or ADAPTERS:
         try:
-            peers.append(load(name))
+            peers[name] = load(name)
         except ImportError as error:
-            left_out.append(f"Left out: {name} ({error}). {pip_line()}")
+            left_out.append(f"Left out: {name} ({error}): {pip_line(name)}")
     return peers, left_out
 
 
-def machine(peers):
+def machine(names):
     """Describe where and with which versions of the systems the run was taken."""
-    from benches.peers.adapters import version_of  # noqa: PLC0415 - after the restart
+    from benches.peers.adapters import versions  # noqa: PLC0415 - after the restart
 
-    versions = {peer.distribution: version_of(peer.distribution) for peer in peers}
-    return environment.machine() | {"versions": versions}
+    return environment.machine() | {"versions": versions(names)}
 
 
 def quality(peers, directory):
@@ -106,10 +105,10 @@ def main():
     environment.restart_at_their_best()
     from benches.peers.report import render  # noqa: PLC0415 - numpy comes after the restart
 
-    peers, left_out = load_peers(options.only)
-    chosen = options.parts
+    found, left_out = load_peers(options.only)
+    peers, chosen = list(found.values()), options.parts
     record = {
-        "machine": machine(peers),
+        "machine": machine(found),
         "left_out": left_out,
         "quality": quality(peers, options.directory) if "quality" in chosen else {},
         "latency": latency(peers, options.rows) if "latency" in chosen else [],

@@ -48,7 +48,6 @@ class Peer(Protocol):
     """
 
     name: str
-    distribution: str
     modes: tuple[str, ...]
     most_rows: int
 

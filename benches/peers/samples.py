@@ -12,6 +12,8 @@ TOPICS = {"rare": 0.001, "few": 0.01, "some": 0.1}
 """Share of the rows that have each topic."""
 OTHERS = "rest"
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+TURNS = 20
+"""Rows of one user that make a session, one after the other."""
 
 
 def topics(count, seed=0):
@@ -34,7 +36,7 @@ def texts_of(sentences, count):
 
 
 def sentence_rows(count, users):
-    """Return rows of real sentences that belong to the users in turn."""
+    """Return rows of real sentences that belong to the users in turn, in sessions of `TURNS`."""
     texts = texts_of(real_texts()[HELD_OUT:], count)
     places = zip(texts, rows_of("real", count), topics(count), strict=True)
     return [
@@ -45,8 +47,8 @@ def sentence_rows(count, users):
             user=f"user{at % users}",
             topic=topic,
             created_at=BEGIN + timedelta(minutes=at),
-            session=f"s{at // 100}",
-            position=at % 100,
+            session=f"user{at % users}-{at // users // TURNS}",
+            position=at // users % TURNS,
         )
         for at, (text, vector, topic) in enumerate(places)
     ]

@@ -1,20 +1,21 @@
 """The systems that are compared, a file each; a library is imported only when it is used."""
 
 import importlib
+import re
 import tomllib
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 
 ADAPTERS = {
-    "mnemic": "Mnemic",
-    "lancedb": "Lance",
-    "areev": "Areev",
-    "chroma": "Chroma",
-    "langgraph": "LangGraph",
-    "mem0": "Mem0",
-    "sqlite_vec": "SqliteVec",
+    "mnemic": ("Mnemic", ["mnemic"]),
+    "lancedb": ("Lance", ["lancedb"]),
+    "areev": ("Areev", ["areev"]),
+    "chroma": ("Chroma", ["chromadb"]),
+    "langgraph": ("LangGraph", ["langgraph"]),
+    "mem0": ("Mem0", ["mem0ai", "qdrant-client"]),
+    "sqlite_vec": ("SqliteVec", ["sqlite-vec"]),
 }
-"""Class by module."""
+"""Class and distributions by module."""
 PROJECT = Path(__file__).parents[3] / "pyproject.toml"
 GROUP = "memory-peers"
 
@@ -25,17 +26,16 @@ def load(name):
     Raises:
         ImportError: If its library is not installed; `pip_line` is what helps.
     """
-    return getattr(importlib.import_module(f"{__name__}.{name}"), ADAPTERS[name])
+    return getattr(importlib.import_module(f"{__name__}.{name}"), ADAPTERS[name][0])
 
 
-def pip_line():
-    """Return how the libraries are installed, in the versions that were measured."""
+def pip_line(name):
+    """Return how a system is installed, in the version of the dependency group."""
     groups = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["dependency-groups"]
-    return f"pip install {' '.join(groups[GROUP])}"
+    pins = {re.split("[=<>]", pin)[0]: pin for pin in groups[GROUP]}
+    return f"pip install {' '.join(pins[each] for each in ADAPTERS[name][1])}"
 
 
-def version_of(distribution):
-    try:
-        return version(distribution)
-    except PackageNotFoundError:
-        return "unknown"
+def versions(names):
+    """Return the versions of the systems' distributions."""
+    return {each: version(each) for name in names for each in ADAPTERS[name][1]}

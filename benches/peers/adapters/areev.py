@@ -12,7 +12,6 @@ TELEMETRY_OFF = "off"
 
 class Areev:
     name = "areev"
-    distribution = "areev"
     modes = (HYBRID,)
     most_rows = 20_000
 

@@ -12,7 +12,6 @@ from benches.peers.base import SEMANTIC
 
 class Chroma:
     name = "Chroma"
-    distribution = "chromadb"
     modes = (SEMANTIC,)
     most_rows = 100_000
 

@@ -21,7 +21,6 @@ COLUMNS = ["id", "text"]
 
 class Lance:
     name = "LanceDB"
-    distribution = "lancedb"
     modes = (HYBRID, KEYWORD)
     most_rows = 1_000_000
 

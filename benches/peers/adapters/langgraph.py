@@ -14,7 +14,6 @@ NAMESPACE = "memories"
 
 class LangGraph:
     name = "LangGraph InMemoryStore"
-    distribution = "langgraph"
     modes = (SEMANTIC,)
     most_rows = 20_000
 

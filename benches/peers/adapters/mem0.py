@@ -42,7 +42,6 @@ class SharedVectors:
 
 class Mem0:
     name = "mem0"
-    distribution = "mem0ai"
     modes = (SEMANTIC,)
     most_rows = 20_000
 

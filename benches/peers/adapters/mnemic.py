@@ -8,7 +8,6 @@ AT_ONCE = 10_000
 
 class Mnemic:
     name = "mnemic"
-    distribution = "mnemic"
     modes = (HYBRID, SEMANTIC, KEYWORD)
     most_rows = 1_000_000
 

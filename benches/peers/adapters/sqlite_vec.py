@@ -29,7 +29,6 @@ CREATE VIRTUAL TABLE vectors USING vec0(
 
 class SqliteVec:
     name = "sqlite-vec"
-    distribution = "sqlite-vec"
     modes = (HYBRID, SEMANTIC)
     most_rows = 100_000
 
