@@ -54,11 +54,13 @@ def load_peers(names):
     return peers, left_out
 
 
-def machine(names):
+def machine(names, directory):
     """Describe where and with which versions of the systems the run was taken."""
     from benches.peers.adapters import versions  # noqa: PLC0415 - after the restart
 
-    return environment.machine() | {"versions": versions(names)}
+    # Where the folder lies on this machine is of no use elsewhere.
+    command = f"python -m benches.peers {directory.resolve().name if directory else ''}".strip()
+    return environment.machine() | {"command": command, "versions": versions(names)}
 
 
 def quality(peers, directory):
@@ -108,7 +110,7 @@ def main():
     found, left_out = load_peers(options.only)
     peers, chosen = list(found.values()), options.parts
     record = {
-        "machine": machine(found),
+        "machine": machine(found, options.directory),
         "left_out": left_out,
         "quality": quality(peers, options.directory) if "quality" in chosen else {},
         "latency": latency(peers, options.rows) if "latency" in chosen else [],

@@ -8,6 +8,7 @@ import json
 import math
 from pathlib import Path
 
+from benches.peers.base import KEYWORD
 from benches.plot import (
     FOLDER,
     GAP,
@@ -30,8 +31,8 @@ from benches.plot import (
 RECORD = str(Path(__file__).parents[1] / "recorded" / "peers.json")
 TITLE = "Time of one search against recall@10"
 NOTE = "Lower and further to the right is better. hybrid, semantic, keyword: what ranks."
-# Labels stand right of their points, those near the right edge left of them.
-BESIDE, EDGE = 9, 0.75
+# What ranks stands right of its point, near the right edge left of it, and keyword beneath.
+BESIDE, EDGE, BENEATH = 9, 0.75, 17
 
 
 def plot(record):
@@ -74,11 +75,14 @@ def point(panel, label, recall, microseconds):
     system, mode = label.rsplit(" ", 1)
     x, y = panel.place(recall, microseconds)
     told = f"{label}: {microseconds / 1e3:.2f} ms, recall@10 {recall:.3f}"
-    left = panel.across.share(recall) > EDGE
-    weight = 600 if system == OURS else 400
     yield dot(system, x, y, told)
-    anchor = "end" if left else "start"
-    yield words(x - BESIDE if left else x + BESIDE, y + 4, mode, anchor=anchor, weight=weight)
+    weight = 600 if system == OURS else 400
+    if mode == KEYWORD:
+        yield words(x, y + BENEATH, mode, anchor="middle", weight=weight)
+    elif panel.across.share(recall) > EDGE:
+        yield words(x - BESIDE, y + 4, mode, anchor="end", weight=weight)
+    else:
+        yield words(x + BESIDE, y + 4, mode, weight=weight)
 
 
 def main():
