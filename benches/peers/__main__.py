@@ -29,6 +29,7 @@ def parse():
         default=(5_000,),
         help="memories for latency, such as 5000,100000 (default: 5000)",
     )
+    parser.add_argument("--users", type=numbers, default=(10, 5), help="of them (default: 10,5)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the record there")
     return parser.parse_args()
 
@@ -83,12 +84,12 @@ def quality(peers, directory):
     return found
 
 
-def latency(peers, sizes):
+def latency(peers, sizes, crowds):
     from benches.peers.measure import measure_latency  # noqa: PLC0415 - after the restart
 
     found = []
     for rows in sizes:
-        for users in (10, 5):
+        for users in crowds:
             report(f"timing searches of {rows:,} memories of {users} users")
             systems = measure_latency(peers, rows, users)
             found.append({"rows": rows, "users": users, "systems": systems})
@@ -113,7 +114,7 @@ def main():
         "machine": machine(found, options.directory),
         "left_out": left_out,
         "quality": quality(peers, options.directory) if "quality" in chosen else {},
-        "latency": latency(peers, options.rows) if "latency" in chosen else [],
+        "latency": latency(peers, options.rows, options.users) if "latency" in chosen else [],
         "filters": filters(peers, min(options.rows)) if "filters" in chosen else {},
     }
     print(render(record))
