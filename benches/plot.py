@@ -40,7 +40,14 @@ STYLES = (
     Style("usearch HNSW", "#7a3bb8", "#c297ff", "diamond"),
     Style("turbovec", "#0a7a66", "#3ecfae", "triangle"),
     Style("ScaNN", "#a11f1f", "#ff8f87", "downward"),
+    Style("LanceDB", "#b35900", "#f0883e", "triangle"),
+    Style("areev", "#0a7a66", "#3ecfae", "diamond"),
+    Style("Chroma", "#a40e5a", "#ff7bb5", "square"),
+    Style("LangGraph", "#7a3bb8", "#c297ff", "downward"),
+    Style("mem0", "#a11f1f", "#ff8f87", "square"),
+    Style("sqlite-vec", "#6e7781", "#9aa4af", "triangle"),
 )
+METHOD = "384 components, k = 10, one thread, lower quartiles"
 GROUND = """
 .ground{fill:#fff;stroke:#d8dee4}.text{fill:#1f2328}.soft{fill:#59636e}.grid{stroke:#e3e7eb}
 .hollow{fill:#fff;stroke-width:1.6}
@@ -161,14 +168,11 @@ def style_of(label):
     return next(at for at, style in enumerate(STYLES) if label.startswith(style.begins))
 
 
-def head(title, machine):
+def head(title, machine, method=METHOD):
     light = "".join(colour_rules(at, style.light) for at, style in enumerate(STYLES))
     dark = "".join(colour_rules(at, style.dark) for at, style in enumerate(STYLES))
     font = "system-ui,-apple-system,Segoe UI,Helvetica,Arial,sans-serif"
-    subtitle = (
-        "384 components, k = 10, one thread, lower quartiles; "
-        f"{machine['processor']}, kernel {machine['kernel']}, {machine['date']}"
-    )
+    subtitle = f"{method}; {machine['processor']}, kernel {machine['kernel']}, {machine['date']}"
     return [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}"',
         f' height="{HEIGHT}" role="img" aria-label="{escape(title)}" font-family="{font}">',
