@@ -26,6 +26,7 @@ from mnemic.model import (
     SEMANTIC,
     KeywordFields,
     MemoryFilter,
+    MemorySortOrder,
     Ranking,
     Recency,
     RecencyCurve,
@@ -439,7 +440,9 @@ def test_only_what_filters_and_times_let_through_is_found(week, call, options, e
 
 
 def test_limit_offset_and_order_of_a_filter_are_not_used(week):
-    wanted = MemoryFilter(tags=["even"], limit=1, offset=1, order_by="created_ascending")
+    wanted = MemoryFilter(
+        tags=["even"], limit=1, offset=1, sort_by=MemorySortOrder.CREATED_ASCENDING
+    )
     assert ages(week.search("tea", filters=wanted)) == [0, 2, 4, 6]
     assert found(week.recent(filters=wanted)) == [f"tea of day {age}" for age in (0, 2, 4, 6)]
 
