@@ -8,7 +8,7 @@ import numpy as np
 
 from mnemic._core import MemoryIndex
 from mnemic.index.base import Answer, Ranked, Wanted
-from mnemic.index.loading import Loader
+from mnemic.index.loading import Loader, put
 from mnemic.model import Record, RowBatch, Scope
 
 if TYPE_CHECKING:
@@ -126,9 +126,9 @@ class NativeIndex:
 
     def _put(self, core: MemoryIndex, batch: RowBatch) -> None:
         if self._dim is None:  # writers may bring vectors of their own
-            core.apply(batch.records, batch.embedded[:0], None, batch.gone)
+            put(core, batch.records, batch.embedded[:0], None, batch.gone)
         else:
-            core.apply(batch.records, batch.embedded, batch.vectors, batch.gone)
+            put(core, batch.records, batch.embedded, batch.vectors, batch.gone)
 
 
 def _together(batches: Sequence[RowBatch]) -> RowBatch:
