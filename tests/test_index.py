@@ -1,35 +1,39 @@
 """What the index promises by itself: the store behind it checks the walls a second time."""
 
-import numpy as np
+import threading
+from uuid import UUID
+
 import pytest
+from row_batches import NOW, batch, record, rows_found, wanted
 
+from mnemic.errors import InvalidArgumentError
 from mnemic.index import NativeIndex
-from mnemic.index.native import MOST_EARLY, MOST_PENDING, MOST_SELECTIONS
-from mnemic.model import RowBatch, RowFacts, Scope
+from mnemic.index.native import MOST_EARLY, MOST_PENDING
+from mnemic.model import KEYWORD, MOST_IMPORTANT, Ranking, RowBatch, Scope, Weights
 
-NOW = 1_000_000
-QUERY = np.array([1, 0], dtype=np.float32)
-
-
-def facts(row, user=None, project=None, session=None, created_at=0):
-    return RowFacts(row, user, project, session, created_at, row.to_bytes(16, "big"))
+AGENT = Scope("a")
+BY_WORDS = {"query": None, "ranking": KEYWORD}
+EVERYTHING = Ranking(similarity=0.5, weights=Weights(relevance=0.5, importance=0.5))
 
 
-def batch(rows, *, since=None, seq=1, gone=(), vectors=None):
-    if vectors is None:
-        vectors = [(1.0, row.row / 100) for row in rows]
-    array = np.array(vectors, dtype=np.float32).reshape(len(rows), 2)
-    return RowBatch(since, seq, list(rows), array, list(gone), [])
-
-
-def index(*rows):
+def index(*records, **options):
     made = NativeIndex(2)
-    assert made.apply(batch(rows))
+    assert made.apply(batch(records, **options))
     return made
 
 
-def rows_found(of, scope, limit=100):
-    return [ranked.row for ranked in of.search(QUERY, scope, limit, NOW)]
+def similarities(of, scope=AGENT):
+    """Return the similarity of each row that has a vector to the first axis."""
+    found = of.rank(wanted(scope)).ranked
+    return {ranked.row: ranked.components["similarity"] for ranked in found}
+
+
+def importances(of):
+    found = of.rank(wanted(AGENT, query=None, ranking=MOST_IMPORTANT)).ranked
+    return {ranked.row: ranked.components["importance"] for ranked in found}
+
+
+# What is ranked
 
 
 @pytest.mark.parametrize(
@@ -43,146 +47,339 @@ def rows_found(of, scope, limit=100):
         (Scope("a", "alice", None, "s"), [4]),
         (Scope("a", "bob", "p", "s"), []),
         (Scope("a", None, "p"), []),
+        (Scope("a", all_users=True), [1, 2, 3, 4, 5]),
+        (Scope("a", None, "p", all_users=True), [3, 4]),
     ],
 )
 def test_only_the_rows_of_the_scope_are_ranked(scope, rows):
     made = index(
-        facts(1),
-        facts(2, "alice"),
-        facts(3, "alice", "p"),
-        facts(4, "alice", "p", "s"),
-        facts(5, "bob"),
+        record(1),
+        record(2, "alice"),
+        record(3, "alice", "p"),
+        record(4, "alice", "p", "s"),
+        record(5, "bob"),
     )
     assert rows_found(made, scope) == rows
     assert rows_found(made, scope, 1) == rows[:1]
+    assert made.rank(wanted(scope, with_total=True)).total == len(rows)
+
+
+def test_an_answer_names_row_id_score_and_components():
+    (ranked,) = index(record(7), vectors={7: (3, 4)}).rank(wanted(AGENT)).ranked
+    assert (ranked.row, UUID(bytes=ranked.id)) == (7, UUID(int=7))
+    assert ranked.score == ranked.components["similarity"] == pytest.approx(0.6, abs=1e-7)
+
+
+def test_rows_that_are_excluded_are_not_ranked():
+    made = index(record(1), record(2), record(3))
+    excluded = [UUID(int=1).bytes, UUID(int=3).bytes, UUID(int=9).bytes]
+    assert rows_found(made, AGENT, exclude=excluded) == [2]
+
+
+def test_a_search_leaves_out_what_has_expired_at_its_own_time():
+    made = index(record(1, expires_at=100), record(2, expires_at=50), record(3))
+    assert len(made) == 3
+    for now, rows in [(49, [1, 2, 3]), (50, [1, 3]), (99, [1, 3]), (100, [3]), (70, [1, 3])]:
+        assert rows_found(made, AGENT, now=now) == rows
+    assert len(made) == 3
+
+
+def test_a_row_that_no_longer_expires_is_found_again():
+    made = index(record(1, expires_at=50))
+    assert rows_found(made, AGENT) == []
+    assert made.apply(batch([record(1, expires_at=NOW + 1)], since=1, seq=2))
+    assert rows_found(made, AGENT) == [1]
+
+
+def test_rows_without_a_vector_are_found_by_their_words_alone():
+    made = index(
+        *(record(1, content="the cat"), record(2, content="the dog"), record(3, content="a cat")),
+        vectors={1: (0, 1), 2: (1, 0)},
+    )
+    assert similarities(made) == {2: 1.0, 1: 0.0}
+    assert sorted(rows_found(made, AGENT, text="cats", **BY_WORDS)) == [1, 3]
+    assert sorted(rows_found(made, AGENT, text="cats", ranking=EVERYTHING)) == [1, 2, 3]
+
+
+def test_a_floor_lets_no_row_without_a_vector_through():
+    made = index(record(1), record(2), record(3), vectors={1: (1, 0), 3: (1, 2)})
+    assert rows_found(made, AGENT, min_similarity=0.9) == [1]
+    assert rows_found(made, AGENT, min_similarity=0.4) == [1, 3]
+
+
+def test_ties_over_the_cut_go_to_the_newest_and_then_to_the_smallest_id():
+    rows = [record(row, created_at=time) for row, time in enumerate((5, 9, 1, 9, 7), start=1)]
+    made = index(*rows, vectors=dict.fromkeys(range(1, 6), (1.0, 0.0)))
+    order = [2, 4, 5, 1, 3]
+    for limit in range(7):
+        assert rows_found(made, AGENT, limit) == order[:limit]
+
+
+def test_ties_go_to_the_smallest_id_whatever_the_order_of_rows():
+    ids = [9, 3, 7, 1, 8]
+    records = [(row, "a", UUID(int=ids[row]).bytes, *record(row)[3:]) for row in range(5)]
+    made = index(*records, vectors=dict.fromkeys(range(5), (1.0, 0.0)))
+    order = sorted(range(5), key=ids.__getitem__)
+    for limit in range(6):
+        assert rows_found(made, AGENT, limit) == order[:limit]
+
+
+# What follows
 
 
 def test_a_scope_that_was_searched_before_sees_what_came_and_went():
-    made = index(facts(1, "alice"), facts(2, "bob"), facts(3, "alice"))
+    made = index(record(1, "alice"), record(2, "bob"), record(3, "alice"))
     alice = Scope("a", "alice")
     assert rows_found(made, alice) == [1, 3]
-    assert made.apply(batch([facts(4, "alice")], since=1, seq=3, gone=[1]))
+    assert made.apply(batch([record(4, "alice")], since=1, seq=3, gone=[1]))
     assert rows_found(made, alice) == [3, 4]
     assert len(made) == 3
 
 
 def test_a_row_that_changes_its_user_changes_sides():
-    made = index(facts(1, "alice"), facts(2, "bob"))
-    assert made.apply(batch([facts(1, "bob")], since=1, seq=2))
+    made = index(record(1, "alice"), record(2, "bob"))
+    assert made.apply(batch([record(1, "bob")], since=1, seq=2))
     assert rows_found(made, Scope("a", "alice")) == []
     assert rows_found(made, Scope("a", "bob")) == [1, 2]
 
 
 def test_a_batch_from_before_is_refused_and_changes_nothing():
-    made = index(facts(1))
-    assert not made.apply(batch([facts(9)], since=0, seq=5))
+    made = index(record(1))
+    assert not made.apply(batch([record(9)], since=0, seq=5))
     assert made.seq == 1
-    assert rows_found(made, Scope("a")) == [1]
+    assert rows_found(made, AGENT) == [1]
+
+
+def test_an_index_that_was_not_loaded_refuses_changes():
+    made = NativeIndex(2)
+    assert not made.apply(batch([record(1)], since=0, seq=1))
+    assert (made.seq, len(made)) == (None, 0)
 
 
 def test_batches_that_come_too_early_wait_for_those_before():
-    made = index(facts(1))
-    assert made.apply(batch([facts(9)], since=3, seq=4))
-    assert made.apply(batch([facts(8)], since=2, seq=3))
-    assert (made.seq, rows_found(made, Scope("a"))) == (1, [1])
-    assert made.apply(batch([facts(7)], since=1, seq=2))
-    assert (made.seq, rows_found(made, Scope("a"))) == (4, [1, 7, 8, 9])
+    made = index(record(1))
+    assert made.apply(batch([record(9)], since=3, seq=4))
+    assert made.apply(batch([record(8)], since=2, seq=3))
+    assert (made.seq, rows_found(made, AGENT)) == (1, [1])
+    assert made.apply(batch([record(7)], since=1, seq=2))
+    assert (made.seq, rows_found(made, AGENT)) == (4, [1, 7, 8, 9])
 
 
 def test_batches_that_waited_are_dropped_when_the_store_was_read_beyond_them():
-    made = index(facts(1))
-    assert made.apply(batch([facts(9)], since=3, seq=4))
-    assert made.apply(batch([facts(2), facts(9)], since=1, seq=5))
-    assert made.apply(batch([], since=5, seq=6, gone=[9]))
-    assert (made.seq, rows_found(made, Scope("a"))) == (6, [1, 2])
-    assert made.apply(batch([facts(4)], since=8, seq=9))
-    assert made.apply(batch([facts(5)], seq=20))
-    assert (made.seq, rows_found(made, Scope("a"))) == (20, [5])
+    made = index(record(1))
+    assert made.apply(batch([record(9)], since=3, seq=4))
+    assert made.apply(batch([record(2), record(9)], since=1, seq=5))
+    assert made.apply(batch(since=5, seq=6, gone=[9]))
+    assert (made.seq, rows_found(made, AGENT)) == (6, [1, 2])
+    assert made.apply(batch([record(4)], since=8, seq=9))
+    assert made.apply(batch([record(5)], seq=20))
+    assert (made.seq, rows_found(made, AGENT)) == (20, [5])
 
 
 def test_no_more_than_so_many_batches_wait():
-    made = index(facts(1))
-    assert all(
-        made.apply(batch([], since=since, seq=since + 1)) for since in range(2, 2 + MOST_EARLY)
-    )
-    assert not made.apply(batch([], since=1000, seq=1001))
+    made = index(record(1))
+    assert all(made.apply(batch(since=since, seq=since + 1)) for since in range(2, 2 + MOST_EARLY))
+    assert not made.apply(batch(since=1000, seq=1001))
 
 
 def test_what_comes_and_goes_between_two_searches_is_taken_in_as_it_ended():
-    made = index(facts(1, "alice"), facts(2))
-    made.apply(batch([facts(3), facts(4)], since=1, seq=2))
-    made.apply(batch([], since=2, seq=3, gone=[3, 2]))
-    made.apply(batch([facts(4, "alice"), facts(2)], since=3, seq=4))
-    assert rows_found(made, Scope("a")) == [2]
+    made = index(record(1, "alice"), record(2))
+    made.apply(batch([record(3), record(4)], since=1, seq=2))
+    made.apply(batch(since=2, seq=3, gone=[3, 2]))
+    made.apply(batch([record(4, "alice"), record(2)], since=3, seq=4))
+    assert rows_found(made, AGENT) == [2]
     assert rows_found(made, Scope("a", "alice")) == [1, 4]
-    many = [facts(row) for row in range(10, 10 + 2 * MOST_PENDING)]
+    many = [record(row) for row in range(10, 10 + 2 * MOST_PENDING)]
     for at, one in enumerate(many):
         made.apply(batch([one], since=4 + at, seq=5 + at))
     assert len(made) == 3 + len(many)
-    assert len(rows_found(made, Scope("a"), 1000)) == 1 + len(many)
+    assert len(rows_found(made, AGENT, 1000)) == 1 + len(many)
 
 
 def test_a_whole_batch_replaces_everything():
-    made = index(facts(1), facts(2))
-    assert made.apply(batch([facts(7)], seq=9))
+    made = index(record(1), record(2))
+    assert made.apply(batch([record(3)], since=1, seq=2))
+    assert made.apply(batch([record(7)], seq=9))
     assert made.seq == 9
-    assert rows_found(made, Scope("a")) == [7]
+    assert rows_found(made, AGENT) == [7]
     assert NativeIndex(2).seq is None
 
 
-def test_ties_over_the_cut_go_to_the_newest_and_then_to_the_smallest_id():
-    rows = [facts(row, created_at=time) for row, time in enumerate((5, 9, 1, 9, 7), start=1)]
-    made = NativeIndex(2)
-    made.apply(batch(rows, vectors=[(1.0, 0.0)] * 5))
-    order = [2, 4, 5, 1, 3]
-    for limit in range(1, 7):
-        assert rows_found(made, Scope("a"), limit) == order[:limit]
+def test_several_changes_of_one_row_between_two_searches_end_as_the_last_one():
+    made = index(record(1, importance=0.1))
+    for seq, importance in enumerate((0.2, 0.9, 0.4), start=2):
+        changed = record(1, importance=importance)
+        assert made.apply(batch([changed], since=seq - 1, seq=seq))
+    assert importances(made) == {1: 0.4}
+    assert len(made) == 1
 
 
-def test_rows_of_others_that_come_between_selecting_and_ranking_stay_outside():
-    made = index(facts(2, "alice"))
-    select, batches = made._selection, [batch([facts(1, "bob")], since=1, seq=2)]
-
-    def overtaken(scope):
-        selection = select(scope)
-        while batches:
-            assert made.apply(batches.pop())
-        return selection
-
-    made._selection = overtaken
-    assert rows_found(made, Scope("a", "alice")) == [2]
-    assert not batches
+# Vectors and contents
 
 
-def test_tied_rows_that_go_while_the_tie_is_looked_at_are_replaced_by_lower_ones():
-    made = NativeIndex(2)
-    vectors = [(1.0, 0.0)] * 5 + [(0.5, 0.5)] * 3
-    assert made.apply(batch([facts(row) for row in range(1, 9)], vectors=vectors))
-
-    class Overtaken:
-        def __init__(self, of):
-            self.of, self.batches = of, [batch([], since=1, seq=2, gone=[1, 2, 3, 4])]
-
-        def __getattr__(self, name):
-            return getattr(self.of, name)
-
-        def __len__(self):
-            return len(self.of)
-
-        def search(self, *arguments, **options):
-            hits = self.of.search(*arguments, **options)
-            while self.batches:
-                made.apply(self.batches.pop())
-                with made._lock:  # as the search of another thread does
-                    made._drain()
-            return hits
-
-    made._vectors = Overtaken(made._vectors)
-    assert rows_found(made, Scope("a"), 3) == [5, 6, 7]
+@pytest.mark.parametrize("is_searched_between", [False, True])
+def test_a_row_whose_other_facts_change_keeps_its_vector(is_searched_between):
+    made = index(record(1, importance=0.5), vectors={1: (0, 1)})
+    if is_searched_between:
+        assert importances(made) == {1: 0.5}
+    changed = record(1, importance=0.75, tags=["new"], expires_at=2 * NOW)
+    assert made.apply(batch([changed], since=1, seq=2, vectors={1: (0, 1)}))
+    assert importances(made) == {1: 0.75}
+    assert made.apply(batch([record(1, importance=1.0)], since=2, seq=3, vectors={}))
+    assert importances(made) == {1: 1.0}
+    assert similarities(made) == {1: 0.0}
+    assert made.unembedded() == []
 
 
-def test_many_scopes_do_not_keep_many_selections():
-    made = index(*(facts(row, f"user{row}") for row in range(1, MOST_SELECTIONS + 50)))
-    for row in range(1, MOST_SELECTIONS + 50):
-        assert rows_found(made, Scope("a", f"user{row}")) == [row]
-    assert len(made._selections) <= MOST_SELECTIONS
+@pytest.mark.parametrize("is_searched_between", [False, True])
+def test_a_row_whose_content_changes_loses_its_vector_until_a_new_one_comes(is_searched_between):
+    made = index(record(1, content="a cat"), record(2), vectors={1: (1, 0), 2: (0, 1)})
+
+    def shown():
+        return similarities(made) if is_searched_between else None
+
+    assert shown() in (None, {1: 1.0, 2: 0.0})
+    changed = record(1, content="a dog")
+    assert made.apply(batch([changed], since=1, seq=2, vectors={}))
+    assert shown() in (None, {2: 0.0})
+    if is_searched_between:
+        assert rows_found(made, AGENT, text="cat", **BY_WORDS) == []
+        assert rows_found(made, AGENT, text="dog", **BY_WORDS) == [1]
+        assert made.unembedded() == [1]
+    assert made.apply(batch([changed], since=2, seq=3, vectors={1: (0, 1)}))
+    assert similarities(made) == {1: 0.0, 2: 0.0}
+    assert rows_found(made, AGENT, text="dog", **BY_WORDS) == [1]
+    assert (made.unembedded(), len(made)) == ([], 2)
+
+
+def test_a_content_that_changes_and_brings_its_vector_has_that_one_alone():
+    made = index(record(1), vectors={1: (1, 0)})
+    assert similarities(made) == {1: 1.0}
+    changed = record(1, content="else")
+    assert made.apply(batch([changed], since=1, seq=2, vectors={1: (0, 1)}))
+    assert similarities(made) == {1: 0.0}
+
+
+def test_a_content_that_changes_there_and_back_between_two_searches_is_as_it_was():
+    made = index(record(1, content="a cat"), vectors={1: (1, 0)})
+    assert made.apply(batch([record(1, content="a dog")], since=1, seq=2, vectors={}))
+    assert made.apply(
+        batch([record(1, content="a cat")], since=2, seq=3, vectors={1: (1, 0)}),
+    )
+    assert similarities(made) == {1: 1.0}
+    assert rows_found(made, AGENT, text="dog", **BY_WORDS) == []
+
+
+def test_the_rows_that_lack_a_vector_are_told_in_order():
+    made = index(record(5), record(1), record(3), vectors={3: (1, 0)})
+    assert made.unembedded() == [1, 5]
+    assert made.apply(batch([record(2)], since=1, seq=2, vectors={}))
+    assert made.unembedded() == [1, 2, 5]
+    assert made.apply(batch([record(5)], since=2, seq=3, vectors={5: (0, 1)}))
+    assert made.apply(batch(since=3, seq=4, gone=[1]))
+    assert made.unembedded() == [2]
+
+
+def test_an_index_without_vectors_lacks_none_and_finds_by_words():
+    made = NativeIndex(None)
+    assert made.apply(batch([record(1, content="a cat"), record(2)], vectors={}))
+    assert made.apply(batch([record(3, content="two cats")], since=1, seq=2, vectors={}))
+    assert made.unembedded() == []
+    assert sorted(rows_found(made, AGENT, text="cat", **BY_WORDS)) == [1, 3]
+
+
+def test_vectors_given_to_an_index_without_vectors_are_passed_over():
+    made = NativeIndex(None)
+    assert made.apply(batch(vectors={}))
+    assert made.apply(batch([record(1, content="a cat")], since=1, seq=2, vectors={1: (1, 0)}))
+    assert rows_found(made, AGENT, text="cat", **BY_WORDS) == [1]
+
+
+# Loading in parts
+
+
+def answers(of):
+    """Return everything a few searches say, byte for byte."""
+    asked = [wanted(AGENT), wanted(Scope("a", "u1")), wanted(AGENT, text="memory 4", **BY_WORDS)]
+    return [of.rank(one) for one in asked], of.unembedded(), len(of)
+
+
+def test_parts_that_a_loader_takes_are_the_same_as_one_batch():
+    records = [record(row, f"u{row % 3}" if row % 3 else None) for row in range(1, 200)]
+    vectors = {row: (1.0, row / 10) for row in range(1, 200) if row % 5}
+    whole = batch(records, vectors=vectors)
+    at_once = NativeIndex(2)
+    assert at_once.apply(whole)
+    in_parts = NativeIndex(2)
+    with in_parts.loader() as loader:
+        for at in range(0, 199, 64):
+            loader.take_records(records[at : at + 64])
+        for at in range(0, len(vectors), 50):
+            loader.take_vectors(whole.embedded[at : at + 50], whole.vectors[at : at + 50])
+        nothing = RowBatch(None, 1, [], whole.embedded[:0], whole.vectors[:0], [])
+        assert in_parts.apply(nothing, loader)
+    assert answers(in_parts) == answers(at_once)
+    assert (in_parts.seq, len(in_parts)) == (1, 199)
+
+
+def test_a_loader_that_took_nothing_makes_an_empty_index():
+    made = index(record(1))
+    with made.loader() as loader:
+        assert made.apply(batch(seq=5), loader)
+    assert (made.seq, len(made), rows_found(made, AGENT)) == (5, 0, [])
+
+
+def test_a_part_that_cannot_be_taken_fails_the_loading_and_changes_nothing():
+    made = index(record(1))
+    with made.loader() as loader:
+        loader.take_records([(1, "too", "short")])
+        with pytest.raises(InvalidArgumentError, match="29 values"):
+            made.apply(batch(seq=5), loader)
+    assert (made.seq, rows_found(made, AGENT)) == (1, [1])
+
+
+# Threads
+
+
+def test_searches_see_each_row_as_it_was_or_as_it_becomes():
+    """Row 1 is a cat of little importance near the query, or an important dog across from it."""
+    states = [
+        (record(1, content="a cat", importance=0.25), (1.0, 0.0)),
+        (record(1, content="a dog", importance=0.75), (0.0, 1.0)),
+    ]
+    others = [record(row, content="a bird") for row in range(2, 50)]
+    near = {1: states[0][1]}
+    made = index(states[0][0], *others, vectors=dict.fromkeys(range(2, 50), (0.5, 0.5)) | near)
+    seen, is_done = [], threading.Event()
+
+    def search():
+        everything = wanted(AGENT, text="a cat", ranking=EVERYTHING)
+        while not is_done.is_set():
+            found = {ranked.row: ranked.components for ranked in made.rank(everything).ranked}
+            assert found.keys() >= {1, *range(3, 50)}
+            parts = found[1]
+            seen.append((parts["similarity"], parts["keyword"] > 0, parts["importance"]))
+
+    errors = []
+
+    def watched():
+        try:
+            search()
+        except BaseException as error:  # noqa: BLE001 - told by the thread that waits
+            errors.append(error)
+
+    threads = [threading.Thread(target=watched) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for seq in range(1, 601):
+        changed, vector = states[seq % 2]
+        second = {"gone": [2]} if seq % 2 else {}
+        came = [changed] if seq % 2 else [changed, others[0]]
+        made.apply(batch(came, since=seq, seq=seq + 1, vectors={1: vector}, **second))
+    is_done.set()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert set(seen) <= {(1.0, True, 0.25), (0.0, False, 0.75)}
+    assert similarities(made)[1] == 1.0
+    assert len(made) == 49

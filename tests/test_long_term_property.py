@@ -503,10 +503,9 @@ class LongTermMachine(RuleBasedStateMachine):
         project=st.sampled_from([None, "p"]),
     )
     def front_search(self, query, limit, user, project):
+        given = {"user_id": user, "project_id": project, "limit": limit}
         real, expected = self.agree(
-            lambda: self.ask(
-                "front", "search", query, user_id=user, project_id=project, limit=limit
-            ),
+            lambda: self.ask("front", "search", query, search_type="semantic", **given),
             lambda _: self.twin.search(
                 self.who("front", user, project), query, limit, tier=self.tiers["front"]
             ),
@@ -807,7 +806,8 @@ class LongTermMachine(RuleBasedStateMachine):
         ]
         try:
             if door == "front":
-                real = self.ask(door, "search", "ferry tea", user_id=user, limit=1000)
+                given = {"search_type": "semantic", "user_id": user, "limit": 1000}
+                real = self.ask(door, "search", "ferry tea", **given)
             else:
                 real = self.ask(door, "search_semantic", "ferry tea", 1000, 0, all_users=True)
         except LicenseRestrictionError:

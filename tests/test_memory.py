@@ -57,8 +57,9 @@ def test_what_was_added_is_found_by_meaning_best_first(memory):
     memory.add("the cat sleeps on the red sofa")
     memory.add("ferries leave at noon")
     memory.add("a red sofa was bought")
-    results = memory.search("red sofa", limit=2)
-    assert contents(results) == ["a red sofa was bought", "the cat sleeps on the red sofa"]
+    for search_type in ("hybrid", "semantic"):
+        results = memory.search("red sofa", limit=2, search_type=search_type)
+        assert contents(results) == ["a red sofa was bought", "the cat sleeps on the red sofa"]
     assert results[0].score == pytest.approx(2 / np.sqrt(2 * 5))
     assert results[0].components == {"similarity": pytest.approx(results[0].score)}
 
@@ -220,8 +221,10 @@ def test_a_limit_beyond_every_integer_of_a_computer_gives_everything(memory):
 
 def test_a_text_or_query_without_any_direction_is_found_with_a_score_of_zero(memory):
     memory.add_many(["!!!", "word"])
-    assert [hit.score for hit in memory.search("word")] == [pytest.approx(1), 0]
-    assert [hit.score for hit in memory.search("?")] == [0, 0]
+    found = memory.search("word", search_type="semantic")
+    assert [hit.score for hit in found] == [pytest.approx(1), 0]
+    for search_type in ("hybrid", "semantic"):
+        assert [hit.score for hit in memory.search("?", search_type=search_type)] == [0, 0]
 
 
 def test_searching_an_empty_memory_finds_nothing(memory):
@@ -511,7 +514,7 @@ def test_two_memories_that_lack_vectors_embed_each_text_once(path):
         two.add("blue chair")  # it learns here that the sofa lacks a vector
         assert contents(one.search("red", limit=1)) == ["red sofa"]
         assert contents(two.search("red", limit=1)) == ["red sofa"]
-        assert one.embedder.texts == ["red", "red sofa"]
+        assert one.embedder.texts == ["red sofa", "red"]
         assert two.embedder.texts == ["blue chair", "red"]
 
 
@@ -624,13 +627,14 @@ def test_a_plain_memory_can_be_used_inside_an_event_loop(memory):
 # Embedders
 
 
-def test_without_an_embedder_memories_are_kept_and_searching_says_what_is_missing(path):
+def test_without_an_embedder_memories_are_kept_and_searching_by_meaning_says_what_is_missing(path):
     with Memory(path, embedder=None) as memory:
         added = memory.add("red sofa")
         assert memory.get(added.id) == added
         assert memory.count() == 1
         with pytest.raises(EmbedderRequiredError, match="opened with embedder=None"):
-            memory.search("red")
+            memory.search("red", search_type="semantic")
+        assert contents(memory.search("red")) == ["red sofa"]
         memory.delete(added.id)
 
 
@@ -675,7 +679,8 @@ def test_an_embedding_that_is_given_is_used(memory):
     memory.add_many([record])
     assert memory.embedder.texts == []
     memory.embedder.embed = lambda texts: np.stack([vector] * len(texts))
-    assert memory.search("anything")[0].score == pytest.approx(1)
+    assert memory.search("anything", search_type="semantic")[0].score == pytest.approx(1)
+    assert memory.search("anything")[0].components["similarity"] == pytest.approx(1)
 
 
 def test_an_embedding_of_another_dimension_is_refused(memory):
@@ -705,7 +710,7 @@ def test_another_model_that_was_opened_before_the_first_vector_is_refused_at_its
             for memory in (two, three):
                 with pytest.raises(EmbeddingModelMismatchError, match="has vectors of 'words'"):
                     memory.search("query")
-        assert others[0].texts == ["query"]
+        assert others[0].texts == []
 
 
 @pytest.mark.parametrize("embedder", ["other", object(), WordEmbedder, WordEmbedder(dimensions=0)])

@@ -209,7 +209,7 @@ def test_a_vector_of_an_older_content_is_not_kept(tmp_path):
 
         embedder.embed = overtaken
         with Memory(path, embedder=embedder) as memory:
-            found = memory.search("blue chair")[0]
+            found = memory.search("blue chair", search_type="semantic")[0]
             assert (found.content, round(found.score, 6)) == ("blue chair", 1.0)
 
 

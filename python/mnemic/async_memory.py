@@ -4,6 +4,7 @@
 """
 
 import os
+import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
@@ -388,8 +389,10 @@ class AsyncScopedMemory(View):
             EmbedderRequiredError: If a semantic search is wanted without an embedder.
             EmbeddingError: If the embedder fails.
         """
+        if not isinstance(query, str) or not query.strip():
+            raise InvalidArgumentError(f"query must be a text that is not empty, got {query!r}")
         chosen = self._ranking(search_type, weights, ranking)
-        search = _search(query, limit, chosen, filters, since, until)
+        search = _search(query, limit, chosen, _where(filters, since, until))
         return await self._found(
             self._part(user_id, project_id, session_id, all_users), search, explain=explain
         )
@@ -433,7 +436,7 @@ class AsyncScopedMemory(View):
         if entry is None:
             raise _not_found(entry_id, scope)
         chosen = KEYWORD if self._repository.embedder is None else SEMANTIC
-        search = _search(entry.content, limit, chosen, filters, since, until)
+        search = _search(entry.content, limit, chosen, _where(filters, since, until))
         search = msgspec.structs.replace(search, exclude=(entry_id,))
         return await self._found(scope, search, explain=explain)
 
@@ -453,7 +456,7 @@ class AsyncScopedMemory(View):
 
         For the arguments see `search`. Order: creation, newest first, then smallest id.
         """
-        search = _search(None, limit, NEWEST, filters, since, until)
+        search = _search(None, limit, NEWEST, _where(filters, since, until))
         scope = self._part(user_id, project_id, session_id, all_users)
         return await self._found(scope, search, explain=True)
 
@@ -473,7 +476,7 @@ class AsyncScopedMemory(View):
 
         For the arguments see `search`. Order: importance, then newest, then smallest id.
         """
-        search = _search(None, limit, MOST_IMPORTANT, filters, since, until)
+        search = _search(None, limit, MOST_IMPORTANT, _where(filters, since, until))
         scope = self._part(user_id, project_id, session_id, all_users)
         return await self._found(scope, search, explain=True)
 
@@ -907,19 +910,10 @@ class AsyncMemory(WholeMemory, AsyncScopedMemory):
         await self.close()
 
 
-def _search(
-    text: str | None,
-    limit: int,
-    ranking: Ranking,
-    filters: MemoryFilter | Mapping[str, Any] | None,
-    since: datetime | str | None,
-    until: datetime | str | None,
-) -> Search:
-    if text is not None and (not isinstance(text, str) or not text.strip()):
-        raise InvalidArgumentError(f"query must be a text that is not empty, got {text!r}")
+def _search(text: str | None, limit: int, ranking: Ranking, where: Expression | None) -> Search:
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
         raise InvalidArgumentError(f"limit must be an int of at least 0, got {limit!r}")
-    return Search(text=text, limit=limit, ranking=ranking, where=_where(filters, since, until))
+    return Search(text=text, limit=min(limit, sys.maxsize), ranking=ranking, where=where)
 
 
 def _where(

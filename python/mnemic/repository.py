@@ -228,7 +228,7 @@ class Repository:
         """
         begun = time.perf_counter()
         self._check_license()
-        if search.ranking.similarity > 0:
+        if search.text is not None and search.ranking.similarity > 0:
             message = "Semantic search requires Teams tier or higher"
             self.license.require(SEMANTIC_RETRIEVAL, message)
             self._check_embedder()

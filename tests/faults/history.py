@@ -133,7 +133,7 @@ def _index_problems(door, living):
     vectors = WordEmbedder().embed(texts).astype(np.float64)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     for at in {0, len(texts) // 2, len(texts) - 1}:
-        hits = door.view.search(texts[at], limit=len(living) + 5)
+        hits = door.view.search(texts[at], search_type="semantic", limit=len(living) + 5)
         scores = {str(hit.id): hit.score for hit in hits}
         expected = dict(zip(living, vectors @ vectors[at], strict=True))
         wrong += [

@@ -17,6 +17,7 @@ from mnemic.memory import Memory
 
 PAGE = 4096
 SEED = 20260501
+ADVICE = "damaged; keep it, and restore a backup"
 ROUNDS = int(os.environ.get("MNEMIC_TORTURE_ROUNDS", "0"))
 
 
@@ -147,7 +148,10 @@ def test_the_log_of_another_file_is_passed_over(tmp_path, whole):
         ("supersedes", b"short"),
     ],
 )
-def test_a_value_that_cannot_have_been_stored_is_reported_as_damage(tmp_path, column, value):
+@pytest.mark.parametrize("is_open", [True, False])
+def test_a_value_that_cannot_have_been_stored_is_reported_as_damage(
+    tmp_path, column, value, is_open
+):
     path = tmp_path / "a.db"
     with Memory(path, embedder=WordEmbedder()) as memory:
         added = memory.add("a memory", tags=["t"])
@@ -156,5 +160,27 @@ def test_a_value_that_cannot_have_been_stored_is_reported_as_damage(tmp_path, co
             sql = f"UPDATE agent_memory_entries SET {column} = {cast}"  # noqa: S608 - constants
             connection.execute(sql, (value,))
         for call in (lambda: memory.search("memory"), lambda: memory.get(added.id)):
-            with pytest.raises(MnemicError, match="damaged; keep it, and restore a backup"):
-                call()
+            if is_open:
+                with pytest.raises(MnemicError, match=ADVICE):
+                    call()
+    if not is_open:
+        with pytest.raises(MnemicError, match=ADVICE):
+            opened_and_searched(path)
+
+
+@pytest.mark.parametrize(("column", "value"), [("id", b"short"), ("memory_type", -1)])
+@pytest.mark.parametrize("embedder", [None, WordEmbedder()])
+def test_a_value_that_no_index_can_take_is_reported_as_damage(tmp_path, column, value, embedder):
+    path = tmp_path / "a.db"
+    with Memory(path, embedder=WordEmbedder()) as memory:
+        memory.add("a memory")
+        with memory._repository._store._connections.writing() as connection:
+            sql = f"UPDATE agent_memory_entries SET {column} = ?"  # noqa: S608 - constants
+            connection.execute(sql, (value,))
+    with pytest.raises(MnemicError, match=ADVICE):
+        opened_and_searched(path, embedder)
+
+
+def opened_and_searched(path, embedder=WordEmbedder()):  # noqa: B008 - it only counts texts
+    with Memory(path, embedder=embedder) as memory:
+        return memory.search("a memory")

@@ -121,19 +121,48 @@ def linked(store, *ends, scope=AGENT, now=NOON, **fields):
     return drive(store.link(scope, link_of(*ends, **fields), now=now))
 
 
-def rows_since(store, seq, agent="a", *, model="m", dim=2, take=None):
-    return drive(store.rows_since(agent, model, dim, seq, take))
+MODEL = ("m", 2)
+
+
+def rows_since(store, seq, agent="a", *, model=MODEL, taker=None):
+    return drive(store.rows_since(agent, model, seq, taker))
+
+
+class Taken:
+    """Takes everything in parts, and keeps them apart."""
+
+    def __init__(self):
+        self.records, self.vectors, self.order = [], [], []
+
+    def take_records(self, records):
+        self.records.append(records)
+        self.order.append("records")
+
+    def take_vectors(self, rows, vectors):
+        self.vectors.append((rows, vectors))
+        self.order.append("vectors")
 
 
 def shown(batch):
-    """Return what a batch says, as values that can be compared."""
+    """Return what a batch says, as values that can be compared: rows by what is known of them."""
+    records = {record[0]: record[1:] for record in batch.records}
     vectors = [tuple(vector) for vector in batch.vectors.tolist()]
-    facts = dict(zip(batch.facts, vectors, strict=True))
-    return batch.since, batch.seq, facts, set(batch.gone), set(batch.unembedded)
+    embedded = dict(zip(batch.embedded.tolist(), vectors, strict=True))
+    assert len(records) == len(batch.records)
+    assert len(embedded) == len(batch.embedded)
+    assert embedded.keys() <= records.keys()
+    return batch.since, batch.seq, records, embedded, set(batch.gone)
+
+
+def living_numbers(batch):
+    """Return the numbers of the entries whose records a batch brings."""
+    return {UUID(bytes=record[2]).int for record in batch.records}
 
 
 def embedded_numbers(batch):
-    return {UUID(bytes=facts.id).int for facts in batch.facts}
+    """Return the numbers of those of them that come with a vector."""
+    number_of = {record[0]: UUID(bytes=record[2]).int for record in batch.records}
+    return {number_of[row] for row in batch.embedded.tolist()}
 
 
 def state_of(store, agent="a"):

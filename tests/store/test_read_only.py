@@ -41,7 +41,7 @@ def test_reading_changes_nothing_of_the_file_and_leaves_nothing_beside_it(path):
     before = path.read_bytes(), path.stat().st_mtime_ns
     store = SqliteStore(path, read_only=True)
     assert seq(store) == 5
-    assert drive(store.rows_since("a", "m", 2, None)).facts == []
+    assert drive(store.rows_since("a", ("m", 2), None)).records == []
     drive(store.close())
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
     assert names_in(path.parent) == ["a.db"]

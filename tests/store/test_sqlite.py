@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from contract import AGENT, ALICE, added, embedded, entry, rows_since, seq_of, uid
+from contract import AGENT, ALICE, MODEL, Taken, added, embedded, entry, rows_since, seq_of, uid
 
 from mnemic.store import SqliteStore, changes, reads
 from mnemic.store.changes import KEPT_CHANGES
@@ -23,14 +23,15 @@ def test_everything_is_taken_in_parts_of_one_size(store, monkeypatch, agents):
         name = "a" if number == 0 else f"b{number}"
         entries = [embedded(at, (at + 1, number), agent_id=name) for at in range(5)]
         added(store, name, [*entries, entry(5, agent_id=name)])
-    parts = []
-    batch = rows_since(store, None, take=lambda *part: parts.append(part))
-    assert batch.vectors.shape == (0, 2)
-    assert [len(rows) for rows, _ in parts] == [2, 2, 1]
-    rows = np.concatenate([rows for rows, _ in parts])
-    assert [facts.row for facts in batch.facts] == rows.tolist() == [1, 2, 3, 4, 5]
-    assert np.concatenate([part for _, part in parts]).tolist() == [[at + 1, 0] for at in range(5)]
-    assert batch.unembedded == [6]
+    taken = Taken()
+    batch = rows_since(store, None, taker=taken)
+    assert (batch.records, batch.vectors.shape) == ([], (0, 2))
+    assert [len(part) for part in taken.records] == [2, 2, 2]
+    assert [record[0] for part in taken.records for record in part] == [1, 2, 3, 4, 5, 6]
+    assert [len(rows) for rows, _ in taken.vectors] == [2, 2, 1]
+    assert np.concatenate([rows for rows, _ in taken.vectors]).tolist() == [1, 2, 3, 4, 5]
+    vectors = np.concatenate([part for _, part in taken.vectors])
+    assert vectors.tolist() == [[at + 1, 0] for at in range(5)]
 
 
 def test_a_hundred_thousand_changes_are_kept(store):
@@ -63,17 +64,19 @@ def test_no_statement_reads_more_rows_than_it_needs(store):
             lambda: reads.entries_of_ids(connection, ALICE, [uid(1)], 0, include_forgotten=True),
             lambda: reads.entries_of_rows(connection, AGENT, [1, 2], 0),
             lambda: reads.contents(connection, "a", [1, 2]),
-            lambda: changes.rows_since(connection, "a", ("m", 2), 1),
-            lambda: changes.rows_since(connection, "a", ("m", 2), None),
+            lambda: changes.rows_since(connection, "a", MODEL, 1),
+            lambda: changes.rows_since(connection, "a", MODEL, None),
+            lambda: changes.rows_since(connection, "a", None, 1),
+            lambda: changes.rows_since(connection, "a", None, None),
         ):
             connection.exec_trace = explain
             call()
             connection.exec_trace = None
-    assert len(plans) == 11
+    assert len(plans) == 16
     for sql, plan in plans:
         if sql in {changes._ALL_VECTORS, changes._LAST_VECTOR}:
             continue
-        reads_all = sql == changes._ALL_FACTS
+        reads_all = sql == changes._ALL_RECORDS
         assert "(rowid=?)" in plan or "(agent_id=?" in plan, plan
         assert ("entries_by_" in plan) == reads_all, plan
         assert "TEMP B-TREE" not in plan, plan

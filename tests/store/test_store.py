@@ -13,6 +13,7 @@ from contract import (
     EVERYONE,
     EVERYTHING,
     HOUR,
+    MODEL,
     NOON,
     added,
     adding,
@@ -102,8 +103,8 @@ SCOPED = READS | WRITES
 
 
 async def feed(store, agent):
-    batch = await store.rows_since(agent, "m", 2, None)
-    return batch.facts
+    batch = await store.rows_since(agent, MODEL, None)
+    return batch.records
 
 
 async def touching(store, agent):

@@ -8,17 +8,17 @@ from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import apsw
-import numpy as np
 import pytest
+from row_batches import batch, record, rows_found
 from word_embedder import WordEmbedder
 
 from mnemic import Memory
 from mnemic.embed.checked import CheckedEmbedder
 from mnemic.errors import EmbeddingError, StoreError
 from mnemic.follower import Follower
-from mnemic.index.native import NativeIndex
+from mnemic.index.native import MOST_PENDING, NativeIndex
 from mnemic.licensing import License
-from mnemic.model import MemoryEntry, NewEntry, RowBatch, RowFacts, Scope
+from mnemic.model import MemoryEntry, NewEntry, Scope
 from mnemic.store import SqliteStore, checkpoints
 from mnemic.store.connections import Connections, downgrade
 from mnemic.store.schema import MIGRATIONS
@@ -27,20 +27,6 @@ from mnemic.waiting import drive
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 AGENT = Scope("aide", all_users=True)
-
-
-def batch(since, seq, facts=(), gone=(), dim=4):
-    vectors = np.ones((len(facts), dim), dtype=np.float32)
-    return RowBatch(since, seq, list(facts), vectors, list(gone), [])
-
-
-def facts(row, expires_at=None):
-    return RowFacts(row, None, None, None, 0, row.to_bytes(16, "big"), expires_at)
-
-
-def rows_of(index, now):
-    query = np.ones(4, dtype=np.float32)
-    return sorted(ranked.row for ranked in index.search(query, AGENT, 1000, now))
 
 
 def entry(content, **fields):
@@ -118,78 +104,48 @@ def test_accesses_that_are_being_written_are_seen_by_whoever_waits_for_them():
 # The index.
 
 
-def test_a_row_that_came_already_expired_does_not_hide_that_the_clock_went_back():
-    index = NativeIndex(4)
-    index.apply(batch(None, 1, [facts(1, expires_at=100)]))
-    assert rows_of(index, 150) == []
-    index.apply(batch(1, 2, [facts(2, expires_at=50)]))
-    assert rows_of(index, 160) == []
-    assert index.is_ahead_of(70)  # row 1 expires at 100 only
-
-
-def test_two_searches_may_drop_the_last_expired_row_at_one_moment():
-    class Raced(list):
-        def __bool__(self):
-            there = len(self) > 0
-            if not index._lock.locked():
-                self.clear()  # the other thread popped it between the question and the look
-            return there
-
-    index = NativeIndex(4)
-    index.apply(batch(None, 1, [facts(1, expires_at=100), facts(2)]))
-    index._expiring = Raced(index._expiring)
-    assert 2 in rows_of(index, 150)
-
-
 def test_early_batches_are_bounded_by_their_rows():
-    index = NativeIndex(4)
-    index.apply(batch(None, 1))
+    index = NativeIndex(2)
+    index.apply(batch())
     kept = 0
     for number in range(20):
         since = 10 + 1000 * number  # number 1 to 10 never comes
-        some = [facts(row) for row in range(since, since + 1000)]
-        kept += 1000 if index.apply(batch(since, since + 1000, some)) else 0
+        some = [record(row) for row in range(since, since + 1000)]
+        kept += 1000 if index.apply(batch(some, since=since, seq=since + 1000)) else 0
     assert kept <= 10_000
 
 
 def test_deletions_that_nobody_searches_after_do_not_gather_for_good():
-    index = NativeIndex(4)
-    index.apply(batch(None, 0))
+    index = NativeIndex(2)
+    index.apply(batch(seq=0))
     for number in range(2000):
-        index.apply(batch(number, number + 1, gone=[number]))
+        index.apply(batch(since=number, seq=number + 1, gone=[number]))
     assert len(index._pending) <= 256
 
 
-def test_many_rows_that_expire_together_are_dropped_in_one_go():
-    index = NativeIndex(4)
-    count = 20_000
-    index.apply(batch(None, 1, [facts(row, expires_at=100) for row in range(count)]))
-    calls = []
-    remove = index._vectors.remove
-
-    class Counted:
-        def __getattr__(self, name):
-            return getattr(vectors, name)
-
-        def __len__(self):
-            return len(vectors)
-
-        def remove(self, ids):
-            calls.append(len(ids))
-            return remove(ids)
-
-    vectors, index._vectors = index._vectors, Counted()
-    assert rows_of(index, 150) == []
-    assert len(calls) == 1
+def test_many_rows_that_expire_together_are_left_out_by_every_search_at_its_own_time():
+    index = NativeIndex(2)
+    everybody, count = Scope("a", all_users=True), 20_000
+    expiring = [record(row, expires_at=100) for row in range(count)]
+    index.apply(batch([*expiring, record(count), record(count + 1, expires_at=200)]))
+    left = [count, count + 1]
+    assert sorted(rows_found(index, everybody, now=150)) == left
+    assert len(rows_found(index, everybody, count + 2, now=99)) == count + 2  # an earlier clock
+    assert sorted(rows_found(index, everybody, now=150)) == left
+    assert rows_found(index, everybody, now=250) == [count]
 
 
-def test_an_entry_that_is_changed_often_is_noted_once_for_its_expiry():
-    index = NativeIndex(4)
-    index.apply(batch(None, 0))
+def test_an_entry_that_is_changed_often_is_kept_once():
+    index = NativeIndex(2)
+    index.apply(batch(seq=0))
     for number in range(3000):
-        index.apply(batch(number, number + 1, [facts(1, expires_at=100)]))
-    rows_of(index, 50)
-    assert len(index._expiring) <= 2
+        one = record(1, content=f"state {number}", expires_at=100 + number)
+        index.apply(batch([one], since=number, seq=number + 1))
+        assert index._pending_rows <= MOST_PENDING
+    assert len(index) == 1
+    scope = Scope("a")
+    assert rows_found(index, scope, now=3098) == [1]
+    assert rows_found(index, scope, now=3099) == []
 
 
 # The follower.
@@ -201,16 +157,22 @@ def test_texts_that_lack_a_vector_may_come_while_others_look_for_them():
             raise EmbeddingError(f"out of order for {texts}")
 
     store = SqliteStore(":memory:")
-    follower = Follower(store, "aide", CheckedEmbedder(Failing(8), lambda *_: None), now=0)
+    follower = Follower(store, "aide", CheckedEmbedder(Failing(8), lambda *_: None))
+
+    def stored(content):
+        return drive(store.add("aide", [NewEntry(entry(content))], now=NOON)).batch
 
     class Raced(dict):
         def get(self, *arguments):
-            follower._unembedded.add(len(follower._unembedded) + 1)  # another thread's store
+            assert follower.index.apply(stored("of another thread"))
+            assert len(follower.index.unembedded()) > 3
             return super().get(*arguments)
 
-    follower._unembedded.update({1, 2, 3})
+    for content in ("one", "two", "three"):
+        assert follower.index.apply(stored(content))
     follower._retry_at = Raced()
-    assert set(follower._texts_to_embed()) >= {1, 2, 3}
+    assert len(follower._texts_to_embed()) == 3
+    assert len(follower.index.unembedded()) == 6
     drive(store.close())
 
 
@@ -366,25 +328,25 @@ def test_a_call_repeated_with_its_key_is_answered_though_the_quota_is_used_up(mo
         assert memory.add("x" * 60, on_duplicate="skip").id == first.id
 
 
-def test_a_search_that_read_the_clock_before_another_one_does_not_load_everything(monkeypatch):
+def test_searches_whose_clocks_differ_see_what_lives_then_and_load_nothing(monkeypatch):
     times = [0.0]
 
     def clock():
-        return NOON + timedelta(seconds=times.pop(0) if len(times) > 1 else times[0])
+        return NOON + timedelta(seconds=times[0])
 
     with Memory(":memory:", "aide", embedder=WordEmbedder(8), clock=clock) as memory:
         memory.add("one", expires_at=NOON + timedelta(seconds=10))
         memory.add("two")
-        times[:] = [20.0]
-        assert len(memory.search("one two")) == 1
+        assert len(memory.search("one two")) == 2
         loaded = []
         rows_since = memory._repository._store.rows_since
 
-        def noted(agent_id, model, dim, seq):
-            loaded.append(seq)
-            return rows_since(agent_id, model, dim, seq)
+        def noted(*arguments):
+            loaded.append(arguments)
+            return rows_since(*arguments)
 
         monkeypatch.setattr(memory._repository._store, "rows_since", noted)
-        times[:] = [9.9, 20.1]  # read before the other search took its time, used after it
-        assert [hit.entry.content for hit in memory.search("one two")] == ["two"]
+        for seconds, found in [(20.0, ["two"]), (9.9, ["one", "two"]), (10.0, ["two"])]:
+            times[:] = [seconds]
+            assert sorted(hit.content for hit in memory.search("one two")) == found
         assert loaded == []

@@ -8,13 +8,16 @@ from contract import (
     EVERYONE,
     HOUR,
     NOON,
+    Taken,
     added,
     changed,
     embedded,
     embedded_numbers,
     entry,
+    exported,
     link_of,
     linked,
+    living_numbers,
     numbers,
     rows_of,
     rows_since,
@@ -24,11 +27,12 @@ from contract import (
     uid,
 )
 
+from mnemic._core import RECORD_COLUMNS
 from mnemic.errors import EmbeddingModelMismatchError
-from mnemic.model import MemoryStatus, RowFacts, Scope
+from mnemic.model import MemoryStatus, MemoryType, Scope
+from mnemic.store.records import COLUMNS, to_row
 from mnemic.waiting import drive
 
-EPOCH_TO_NOON = int(NOON.timestamp()) * 1_000_000
 NEW = np.array([5, 6], dtype=np.float32)
 
 
@@ -49,8 +53,8 @@ def vectors_of(store):
     """Return the vector of each entry that an index would be given."""
     batch = rows_since(store, None)
     number_of = {row: number for number, row in rows_of(store).items()}
-    rows = [number_of[facts.row] for facts in batch.facts]
-    return dict(zip(rows, batch.vectors.tolist(), strict=True))
+    numbers_in_order = [number_of[row] for row in batch.embedded.tolist()]
+    return dict(zip(numbers_in_order, batch.vectors.tolist(), strict=True))
 
 
 WRITES = {
@@ -104,29 +108,81 @@ def test_every_write_adds_to_its_agents_changes(filled, name):
 
 @pytest.mark.parametrize("name", WRITES)
 def test_following_leads_to_what_reading_everything_gives(filled, name):
-    _, _, facts, _, unembedded = shown(rows_since(filled, None))
+    _, _, records, embedded, _ = shown(rows_since(filled, None))
     seq = seq_of(filled)
     WRITES[name][0](filled)
-    since, last, new_facts, gone, new_unembedded = shown(rows_since(filled, seq))
-    _, _, all_facts, _, all_unembedded = shown(rows_since(filled, None))
-    renewed = gone | new_unembedded | {fact.row for fact in new_facts}
-    kept = {fact: vector for fact, vector in facts.items() if fact.row not in renewed}
-    assert kept | new_facts == all_facts
-    lacking = (unembedded - renewed) | new_unembedded
-    assert lacking == all_unembedded
+    since, last, new_records, new_embedded, gone = shown(rows_since(filled, seq))
+    _, _, all_records, all_embedded, _ = shown(rows_since(filled, None))
+    renewed = gone | new_records.keys()
+    assert gone.isdisjoint(new_records)
+    kept = {row: record for row, record in records.items() if row not in renewed}
+    assert kept | new_records == all_records
+    still = {row: vector for row, vector in embedded.items() if row not in renewed}
+    assert still | new_embedded == all_embedded
     assert (since, last) == (seq, seq_of(filled))
 
 
-def test_everything_is_what_lives_and_has_a_vector(store):
-    full = {"user_id": "u", "project_id": "p", "session_id": "s", "expires_at": NOON + HOUR}
-    added(store, "a", [embedded(1, (1, 2), **full), embedded(2), entry(3)])
+FULL = {
+    "type": MemoryType.PREFERENCE,
+    "importance": 0.75,
+    "user_id": "u",
+    "project_id": "p",
+    "session_id": "s",
+    "expires_at": NOON + HOUR,
+    "updated_at": NOON + HOUR / 2,
+    "last_accessed_at": NOON + HOUR / 4,
+    "access_count": 3,
+    "role": "user",
+    "speaker": "Alice",
+    "message_id": "m1",
+    "position": 7,
+    "category": "taste",
+    "sensitive": True,
+    "tags": ["one", "two"],
+    "metadata": {"key": [1, None, "é"]},
+}
+
+
+def test_a_record_names_its_columns_in_the_order_of_the_index():
+    assert tuple(RECORD_COLUMNS) == ("row", *COLUMNS.split(", "))
+
+
+def test_records_are_rows_with_the_columns_of_their_entries(store):
+    first = [embedded(1, (1, 2), **FULL), embedded(2), entry(3)]
+    batch = added(store, "a", first).batch
+    rows = rows_of(store)
+    wanted = [(rows[made.id.int], *to_row(made)) for made in first]
+    for found in (batch, rows_since(store, None), rows_since(store, 0)):
+        assert sorted(found.records) == wanted
+        assert shown(found)[3] == {rows[1]: (1, 2), rows[2]: (1, 0)}
+        assert (found.embedded.dtype, found.vectors.dtype) == (np.int64, np.float32)
+    changed(store, 3, importance=0.25, content="new", metadata={"k": "v"}, add_tags=["t"])
+    stored = {row: kept for row, kept, _ in exported(store)}
+    assert stored[rows[3]].content == "new"
+    assert rows_since(store, 3).records == [(rows[3], *to_row(stored[rows[3]]))]
+
+
+def test_everything_is_what_lives_with_the_vectors_that_there_are(store):
+    added(store, "a", [embedded(1, (1, 2), **FULL), embedded(2), entry(3)])
     added(store, "b", [embedded(4, agent_id="b")])
     drive(store.forget(AGENT, uid(2), NOON))
-    batch, rows = rows_since(store, None), rows_of(store)
-    hour = 3_600_000_000
-    facts = RowFacts(rows[1], "u", "p", "s", EPOCH_TO_NOON, uid(1).bytes, EPOCH_TO_NOON + hour)
-    assert shown(batch) == (None, 4, {facts: (1, 2)}, set(), {rows[3]})
-    assert batch.vectors.dtype == np.float32
+    rows = rows_of(store)
+    since, seq, records, vectors, gone = shown(rows_since(store, None))
+    assert (since, seq, gone) == (None, 4, set())
+    assert records.keys() == {rows[1], rows[3]}
+    assert vectors == {rows[1]: (1, 2)}
+
+
+def test_without_a_model_records_come_without_vectors(store):
+    added(store, "a", [embedded(1), entry(2)])
+    for since in (None, 0):
+        batch = rows_since(store, since, model=None)
+        assert living_numbers(batch) == {1, 2}
+        assert batch.embedded.tolist() == []
+        assert batch.vectors.shape == (0, 0)
+    taken = Taken()
+    assert rows_since(store, None, model=None, taker=taken).records == []
+    assert (len(taken.records), taken.vectors) == (1, [])
 
 
 def test_archived_and_superseded_rows_are_not_followed(store):
@@ -135,16 +191,19 @@ def test_archived_and_superseded_rows_are_not_followed(store):
     added(store, "a", [entry(10 + at, status=status) for at, status in enumerate(states)])
     for since in (None, 0):
         batch = rows_since(store, since)
+        assert living_numbers(batch) == {2, 12}
         assert embedded_numbers(batch) == {2}
-        assert batch.unembedded == [rows_of(store)[12]]
+    rows = rows_of(store)
+    assert rows_since(store, 0).gone == sorted(rows[number] for number in (0, 1, 10, 11))
+    assert rows_since(store, None).gone == []
 
 
 def test_expired_rows_are_followed(store):
     added(store, "a", [embedded(1, expires_at=NOON - HOUR), entry(2, expires_at=NOON - HOUR)])
     for since in (None, 0):
         batch = rows_since(store, since)
+        assert living_numbers(batch) == {1, 2}
         assert embedded_numbers(batch) == {1}
-        assert batch.unembedded == [rows_of(store)[2]]
 
 
 def test_changes_since_a_number_are_only_those_after_it(store):
@@ -154,10 +213,10 @@ def test_changes_since_a_number_are_only_those_after_it(store):
     drive(store.forget(AGENT, uid(1), NOON))
     batch = rows_since(store, 2)
     assert (batch.since, batch.seq) == (2, 4)
-    assert embedded_numbers(batch) == {3}
+    assert living_numbers(batch) == embedded_numbers(batch) == {3}
     assert batch.vectors.tolist() == [[5, 6]]
     assert batch.gone == [rows[1]]
-    assert shown(rows_since(store, 4)) == (4, 4, {}, set(), set())
+    assert shown(rows_since(store, 4)) == (4, 4, {}, {}, set())
 
 
 def test_a_row_that_was_stored_and_deleted_meanwhile_is_gone(store):
@@ -169,8 +228,8 @@ def test_a_row_that_was_stored_and_deleted_meanwhile_is_gone(store):
 
 
 def test_of_nobody_there_is_nothing_to_follow(store):
-    assert shown(rows_since(store, None)) == (None, 0, {}, set(), set())
-    assert shown(rows_since(store, 0)) == (0, 0, {}, set(), set())
+    assert shown(rows_since(store, None)) == (None, 0, {}, {}, set())
+    assert shown(rows_since(store, 0)) == (0, 0, {}, {}, set())
     assert rows_since(store, None).vectors.shape == (0, 2)
     assert drive(store.position("a")) == (0, 0)
     assert touched_since(store, 0) == []
@@ -181,25 +240,29 @@ def test_everything_may_be_taken_in_parts(store):
     added(store, "a", [embedded(at, (at, 1)) for at in range(5)])
     added(store, "b", [embedded(at, (at, 2), agent_id="b") for at in range(5)])
     added(store, "a", [entry(9)])
-    parts = []
-    batch = rows_since(store, None, take=lambda *part: parts.append(part))
-    assert batch.vectors.shape == (0, 2)
-    rows = np.concatenate([rows for rows, _ in parts])
-    vectors = np.concatenate([part for _, part in parts])
+    taken = Taken()
+    batch = rows_since(store, None, taker=taken)
+    assert (batch.since, batch.seq, batch.records, batch.gone) == (None, 6, [], [])
+    assert (batch.embedded.shape, batch.vectors.shape) == ((0,), (0, 2))
+    assert taken.order == sorted(taken.order)  # all records come before the first vector
+    records = [record for part in taken.records for record in part]
+    assert records == rows_since(store, None).records
+    rows = np.concatenate([rows for rows, _ in taken.vectors])
+    vectors = np.concatenate([part for _, part in taken.vectors])
     assert (rows.dtype, vectors.dtype) == (np.int64, np.float32)
-    assert [facts.row for facts in batch.facts] == rows.tolist()
     number_of = {row: number for number, row in rows_of(store).items()}
-    taken = {number_of[row]: tuple(vector) for row, vector in zip(rows, vectors, strict=True)}
-    assert taken == {at: (at, 1) for at in range(5)}
-    assert batch.unembedded == [rows_of(store)[9]]
+    assert [number_of[record[0]] for record in records] == [0, 1, 2, 3, 4, 9]
+    by_number = {number_of[row]: tuple(vector) for row, vector in zip(rows, vectors, strict=True)}
+    assert by_number == {at: (at, 1) for at in range(5)}
 
 
 def test_what_follows_a_change_is_not_taken_in_parts(store):
     added(store, "a", [embedded(1)])
     added(store, "a", [embedded(2, (3, 4))])
-    parts = []
-    batch = rows_since(store, 1, take=lambda *part: parts.append(part))
-    assert parts == []
+    taken = Taken()
+    batch = rows_since(store, 1, taker=taken)
+    assert taken.order == []
+    assert living_numbers(batch) == {2}
     assert batch.vectors.tolist() == [[3, 4]]
 
 
@@ -254,7 +317,7 @@ def test_vectors_come_later_for_rows_that_lack_them(store):
     added(store, "a", [entry(1), entry(2), entry(3, user_id="alice")])
     given_vectors(store, {1: "memory 1", 3: "memory 3"}, [[1, 2], [5, 6]])
     assert vectors_of(store) == {1: [1, 2], 3: [5, 6]}
-    assert rows_since(store, None).unembedded == [rows_of(store)[2]]
+    assert living_numbers(rows_since(store, None)) == {1, 2, 3}
 
 
 def test_vectors_of_rows_that_are_gone_or_of_another_content_are_passed_over(store):
@@ -336,7 +399,7 @@ def test_vectors_of_another_model_are_neither_given_nor_taken(store, model, dim)
     before = state_of(store)
     for since in (None, 0):
         with pytest.raises(EmbeddingModelMismatchError):
-            rows_since(store, since, model=model, dim=dim)
+            rows_since(store, since, model=(model, dim))
     with pytest.raises(EmbeddingModelMismatchError):
         given_vectors(store, {2: "memory 2"}, [[1] * dim], model=model)
     assert state_of(store) == before
@@ -355,7 +418,7 @@ def test_the_model_stays_when_the_last_vector_goes(store):
     added(store, "a", [embedded(1, user_id="alice")])
     drive(store.delete_all(ALICE))
     assert drive(store.embedding_model("a")) == ("m", 2)
-    assert rows_since(store, None).facts == []
+    assert shown(rows_since(store, None)) == (None, seq_of(store), {}, {}, set())
 
 
 def test_one_who_follows_sees_the_writes_of_another_opening(stores):

@@ -113,10 +113,10 @@ def test_an_embedding_without_its_models_name_is_refused(store):
 )
 def test_adding_returns_the_change_that_a_reader_would_be_given(store, entries):
     added(store, "a", [embedded(1)])
-    returned = shown(added(store, "a", entries).batch)
-    since, seq, facts, gone, unembedded = shown(rows_since(store, 1))
-    assert returned[:3] == (since, seq, facts)
-    assert returned[4] == unembedded
+    *returned, none_gone = shown(added(store, "a", entries).batch)
+    *read, gone = shown(rows_since(store, 1))
+    assert returned == read
+    assert none_gone == set()
     assert gone <= set(rows_of(store).values())
 
 
@@ -421,9 +421,12 @@ def test_stores_at_once_each_get_their_own_step_of_the_feed(store):
     assert [(batch.since, batch.seq) for batch in batches] == [
         (2 * at, 2 * at + 2) for at in range(20)
     ]
-    steps = [facts for batch in batches for facts in batch.facts]
+    steps = [record for batch in batches for record in batch.records]
     everything = rows_since(store, None)
-    assert steps == everything.facts
+    assert steps == everything.records
+    assert np.array_equal(
+        np.concatenate([batch.embedded for batch in batches]), everything.embedded
+    )
     assert np.array_equal(np.concatenate([batch.vectors for batch in batches]), everything.vectors)
 
 
@@ -559,9 +562,9 @@ def test_a_new_content_takes_the_old_vector_away_and_brings_its_own(store):
     changed(store, 1, content="new", embedded=("m", NEW))
     changed(store, 2, content="new")
     batch = rows_since(store, None)
-    assert [facts.row for facts in batch.facts] == [rows[1]]
+    assert [record[0] for record in batch.records] == [rows[1], rows[2]]
+    assert batch.embedded.tolist() == [rows[1]]
     assert batch.vectors.tolist() == [[5, 6]]
-    assert batch.unembedded == [rows[2]]
 
 
 def test_an_unchanged_content_keeps_its_vector(store):

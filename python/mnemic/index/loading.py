@@ -1,6 +1,6 @@
 """Builds an index while its rows are still being read."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -8,12 +8,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnemic._core import MemoryIndex
+from mnemic.errors import MnemicError, StoreCorruptError
 from mnemic.model import Record
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
 _NOTHING = np.empty(0, dtype=np.int64)
+
+
+def put(
+    index: MemoryIndex,
+    records: list[Record],
+    embedded: NDArray[np.int64],
+    vectors: NDArray[np.float32] | None,
+    gone: Sequence[int] = (),
+) -> None:
+    """Take rows out of and into an index of the core.
+
+    Raises:
+        StoreCorruptError: If a record holds what cannot have been stored.
+    """
+    try:
+        index.apply(records, embedded, vectors, gone)
+    except MnemicError:
+        raise
+    except (OverflowError, TypeError, ValueError) as error:
+        raise StoreCorruptError(
+            f"a stored memory cannot be read ({error}); the file is damaged; keep it, and restore "
+            "a backup"
+        ) from error
 
 
 class Loader:
@@ -34,12 +58,12 @@ class Loader:
     def take_records(self, records: list[Record]) -> None:
         """Put living rows into the index, soon."""
         index = self._started()
-        self._submit(lambda: index.apply(records, _NOTHING, None, ()))
+        self._submit(lambda: put(index, records, _NOTHING, None))
 
     def take_vectors(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
         """Put vectors, shape (n, dim), of rows, shape (n,), into the index, soon."""
         index = self._started()
-        self._submit(lambda: index.apply([], rows, vectors, ()))
+        self._submit(lambda: put(index, [], rows, vectors))
 
     def loaded(self) -> MemoryIndex:
         """Return the index with all that was taken."""

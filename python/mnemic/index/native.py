@@ -2,14 +2,17 @@
 
 import threading
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mnemic._core import MemoryIndex
 from mnemic.index.base import Answer, Ranked, Wanted
-from mnemic.index.loading import Loader
+from mnemic.index.loading import Loader, put
 from mnemic.model import Record, RowBatch, Scope
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 MOST_PENDING = 256  # rows; from here on taking them in together gains nothing more
 MOST_EARLY = 256
@@ -84,7 +87,7 @@ class NativeIndex:
 
     def _replace(self, batch: RowBatch, loader: Loader | None) -> None:
         core = MemoryIndex(self._dim) if loader is None else loader.loaded()
-        core.apply(batch.records, batch.embedded, batch.vectors, ())
+        self._put(core, batch)
         self._core = core
         self._pending, self._pending_rows = [], 0
         self._seq = batch.seq
@@ -118,8 +121,14 @@ class NativeIndex:
     def _drain(self) -> None:
         if self._pending:
             batch = self._pending[0] if len(self._pending) == 1 else _together(self._pending)
-            self._core.apply(batch.records, batch.embedded, batch.vectors, batch.gone)
+            self._put(self._core, batch)
         self._pending, self._pending_rows = [], 0
+
+    def _put(self, core: MemoryIndex, batch: RowBatch) -> None:
+        if self._dim is None:  # writers may bring vectors of their own
+            put(core, batch.records, batch.embedded[:0], None, batch.gone)
+        else:
+            put(core, batch.records, batch.embedded, batch.vectors, batch.gone)
 
 
 def _together(batches: Sequence[RowBatch]) -> RowBatch:

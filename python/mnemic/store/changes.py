@@ -17,7 +17,7 @@ from mnemic.licensing import Quota
 from mnemic.model import Record, RowBatch
 from mnemic.store.base import Model, Position, Taker
 from mnemic.store.records import COLUMNS, DAMAGED
-from mnemic.store.sql import BY_ROW, fetched, run_all
+from mnemic.store.sql import BY_ROW, fetched, fetched_in_parts, run_all
 
 
 class Change(NamedTuple):
@@ -159,8 +159,7 @@ def _everything(
     connection: apsw.Connection, agent_id: str, model: Model | None, seq: int, taker: Taker
 ) -> RowBatch:
     wanted: set[int] = set()
-    found = connection.execute(_ALL_RECORDS, (agent_id,))
-    while records := list(islice(found, _PART)):
+    for records in fetched_in_parts(connection, _ALL_RECORDS, (agent_id,), _PART):
         wanted.update(record[0] for record in records)
         taker.take_records(records)
     for rows, part in () if model is None else _parts(connection, agent_id, model, wanted):

@@ -4,7 +4,8 @@ Every statement that touches an agent's data names the agent. Values are always 
 texts put together are the constants of this package.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any, TypeAlias
 
 import apsw
@@ -69,7 +70,23 @@ def fetched(connection: apsw.Connection, sql: str, values: Sequence[Any]) -> lis
     try:
         return connection.execute(sql, tuple(values)).fetchall()
     except UnicodeDecodeError as error:
-        raise StoreCorruptError(f"a stored text is not UTF-8 ({error}); {DAMAGED}") from error
+        raise _no_text(error) from error
+
+
+def fetched_in_parts(
+    connection: apsw.Connection, sql: str, values: Sequence[Any], size: int
+) -> Iterator[list[Columns]]:
+    """Run a statement; give its rows so many at a time."""
+    try:
+        found = connection.execute(sql, tuple(values))
+        while part := list(islice(found, size)):
+            yield part
+    except UnicodeDecodeError as error:
+        raise _no_text(error) from error
+
+
+def _no_text(error: UnicodeDecodeError) -> StoreCorruptError:
+    return StoreCorruptError(f"a stored text is not UTF-8 ({error}); {DAMAGED}")
 
 
 def run_all(connection: apsw.Connection, sql: str, values: Sequence[Columns]) -> None:

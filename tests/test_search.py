@@ -1,0 +1,693 @@
+"""What `search`, `similar`, `recent` and `important` promise, with plain and with awaited calls."""
+
+import asyncio
+import inspect
+import math
+from datetime import timedelta
+from uuid import UUID, uuid4
+
+import numpy as np
+import pytest
+from scenarios import NOON, Clock
+from word_embedder import WordEmbedder
+
+from mnemic import AsyncMemory, Memory
+from mnemic.errors import (
+    EmbedderRequiredError,
+    EmbeddingError,
+    EntryNotFoundError,
+    FilterError,
+    InvalidArgumentError,
+    LicenseRestrictionError,
+)
+from mnemic.licensing import LicenseTier
+from mnemic.model import (
+    KEYWORD,
+    SEMANTIC,
+    KeywordFields,
+    MemoryFilter,
+    MemorySortOrder,
+    Ranking,
+    Recency,
+    RecencyCurve,
+    SessionTerms,
+    Weights,
+)
+
+DAY = timedelta(days=1)
+WORDS = KeywordFields(words=1.0)
+TEXTS = ["the cat sleeps on the red sofa", "ferries leave at noon", "a red sofa was bought"]
+
+
+class Awaited:
+    """A memory with awaited calls, each awaited at once in an event loop of its own."""
+
+    def __init__(self, memory):
+        self.awaited = memory
+
+    def __getattr__(self, name):
+        attribute = getattr(self.awaited, name)
+        if not inspect.iscoroutinefunction(attribute):
+            return attribute
+        return lambda *arguments, **options: asyncio.run(attribute(*arguments, **options))
+
+    def scoped(self, **names):
+        return Awaited(self.awaited.scoped(**names))
+
+
+@pytest.fixture(params=["plain", "awaited"])
+def open_memory(request):
+    """Return what opens a memory of each kind, with a clock that stands at noon."""
+    opened = []
+
+    def opens(**options):
+        given = {"embedder": WordEmbedder(), "clock": Clock(), **options}
+        kind = Memory if request.param == "plain" else AsyncMemory
+        made = kind(":memory:", **given)
+        opened.append(made if request.param == "plain" else Awaited(made))
+        return opened[-1]
+
+    yield opens
+    for one in opened:
+        one.close()
+
+
+@pytest.fixture
+def memory(open_memory):
+    return open_memory()
+
+
+@pytest.fixture
+def bare(open_memory):
+    return open_memory(embedder=None)
+
+
+def found(results):
+    return [hit.content for hit in results]
+
+
+def scores(results):
+    return {hit.content: hit.score for hit in results}
+
+
+def cosine(one, other):
+    first, second = WordEmbedder().embed([one, other]).astype(np.float64)
+    return first @ second / np.sqrt((first @ first) * (second @ second))
+
+
+# Kinds of search
+
+
+def test_a_semantic_search_scores_by_cosine_alone(memory):
+    memory.add_many(TEXTS)
+    results = memory.search("the red sofa", search_type="semantic")
+    cosines = {text: cosine(text, "the red sofa") for text in TEXTS}
+    assert scores(results) == pytest.approx(cosines, abs=1e-6)
+    assert found(results) == sorted(TEXTS, key=cosines.get, reverse=True)
+    assert [hit.components for hit in results] == [{"similarity": hit.score} for hit in results]
+    assert results == memory.search("the red sofa", ranking=SEMANTIC)
+
+
+def test_a_search_by_keyword_finds_what_has_a_word_of_the_query_and_nothing_else(memory):
+    memory.add_many([*TEXTS, "sofas"])
+    results = memory.search("sofa", search_type="keyword")
+    assert sorted(found(results)) == sorted([TEXTS[0], TEXTS[2], "sofas"])
+    for hit in results:
+        assert hit.components.keys() == {"keyword"}
+        assert 0 < hit.components["keyword"] <= 1
+    assert found(memory.search("xylophone", search_type="keyword")) == []
+    assert results == memory.search("sofa", ranking=KEYWORD)
+
+
+def test_a_search_by_keyword_embeds_nothing(memory):
+    memory.add_many(TEXTS)
+    embedded = list(memory.embedder.texts)
+    memory.search("sofa", search_type="keyword")
+    assert memory.embedder.texts == embedded
+
+
+def test_rarer_words_weigh_more_and_of_equal_matches_the_shorter_comes_first(memory):
+    memory.add_many(["tea and milk", "tea", "tea with sugar", "tea and honey", "tea and cake"])
+    ranking = Ranking(similarity=0.0, keywords=WORDS)
+    assert found(memory.search("milk tea", ranking=ranking))[:2] == ["tea and milk", "tea"]
+
+
+def test_a_hybrid_search_is_the_default_and_tells_both_of_its_parts(memory):
+    memory.add_many(TEXTS)
+    results = memory.search("sofa")
+    assert results == memory.search("sofa", search_type="hybrid")
+    assert found(results)[2] == "ferries leave at noon"
+    assert results[0].score > results[1].score > results[2].score
+    assert [hit.components.keys() for hit in results] == [{"similarity", "keyword"}] * 3
+    assert all(0 <= part <= 1 for hit in results for part in hit.components.values())
+    assert results[2].components["keyword"] == 0
+
+
+def test_a_match_is_the_mean_of_similarity_and_keywords_by_their_shares(memory):
+    memory.add_many(TEXTS)
+    for share in (0.0, 0.25, 0.5, 1.0):
+        ranking = Ranking(similarity=share, keywords=WORDS)
+        for hit in memory.search("the red sofa", ranking=ranking):
+            parts = hit.components
+            near, words = parts.get("similarity", 0), parts.get("keyword", 0)
+            assert hit.score == pytest.approx(share * near + (1 - share) * words, abs=1e-6)
+
+
+@pytest.mark.parametrize("search_type", ["hybrid", "semantic"])
+def test_a_search_by_meaning_finds_as_many_as_there_are_or_are_wanted(memory, search_type):
+    memory.add_many([f"note {number} of tea" for number in range(30)])
+    for limit in (0, 1, 7, 30, 99):
+        results = memory.search("ferry", search_type=search_type, limit=limit)
+        assert len(results) == min(limit, 30)
+
+
+@pytest.mark.parametrize("search_type", ["hybrid", "semantic", "keyword"])
+def test_a_smaller_limit_gives_the_head_of_a_larger_one(memory, search_type):
+    texts = [" ".join(["tea", "cup", "red"][: number % 3 + 1]) for number in range(40)]
+    memory.add_many(
+        [
+            {"content": text, "id": UUID(int=at * 37 % 41), "created_at": NOON - at % 4 * DAY}
+            for at, text in enumerate(texts)
+        ]
+    )
+    everything = memory.search("red tea", limit=100, search_type=search_type)
+    keys = [(-hit.score, -hit.created_at.timestamp(), hit.id) for hit in everything]
+    assert keys == sorted(keys)
+    assert len(keys) == 40
+    for limit in range(0, 41, 3):
+        head = memory.search("red tea", limit=limit, search_type=search_type)
+        assert head == everything[:limit]
+
+
+def test_a_memory_without_a_vector_is_found_by_its_words(open_memory):
+    class Picky(WordEmbedder):
+        def embed(self, texts):
+            if any("poison" in text for text in texts):
+                raise EmbeddingError("cannot be embedded")
+            return super().embed(texts)
+
+    memory = open_memory(embedder=Picky())
+    memory.add("a cup of tea")
+    memory.add("poison in the cup", on_embed_error="pending")
+    assert found(memory.search("the cup", search_type="semantic")) == ["a cup of tea"]
+    results = memory.search("cup")
+    assert sorted(found(results)) == ["a cup of tea", "poison in the cup"]
+    parts = {hit.content: hit.components for hit in results}
+    assert parts["poison in the cup"].keys() == {"keyword"}
+
+
+def test_a_new_content_is_found_and_the_old_one_is_not(memory):
+    kept = memory.add("a red sofa")
+    memory.search("sofa")
+    memory.update(kept.id, content="a blue chair")
+    assert found(memory.search("sofa", search_type="keyword")) == []
+    assert found(memory.search("chair", search_type="keyword")) == ["a blue chair"]
+    (hit,) = memory.search("a blue chair", search_type="semantic")
+    assert hit.score == pytest.approx(1)
+
+
+def test_a_memory_whose_other_fields_change_is_found_as_before(memory):
+    kept = memory.add("a red sofa", importance=0.5)
+    (before,) = memory.search("a sofa")
+    embedded = len(memory.embedder.texts)
+    memory.update(kept.id, importance=1.0, add_tags=["home"], metadata={"room": 1})
+    (after,) = memory.search("a sofa")
+    assert (after.score, after.components) == (before.score, before.components)
+    assert (after.entry.importance, after.tags, after.metadata) == (1.0, ("home",), {"room": 1})
+    assert len(memory.embedder.texts) == embedded + 1  # the second query
+
+
+# Without an embedder
+
+
+def test_without_an_embedder_a_hybrid_search_is_one_by_keyword(bare):
+    bare.add_many(TEXTS)
+    results = bare.search("sofa")
+    assert results == bare.search("sofa", search_type="keyword")
+    assert sorted(found(results)) == sorted([TEXTS[0], TEXTS[2]])
+    assert [hit.components.keys() for hit in results] == [{"keyword"}] * 2
+
+
+@pytest.mark.parametrize("options", [{"search_type": "semantic"}, {"ranking": Ranking()}])
+def test_without_an_embedder_a_search_by_meaning_says_what_is_missing(bare, options):
+    bare.add("tea")
+    with pytest.raises(EmbedderRequiredError, match="opened with embedder=None"):
+        bare.search("tea", **options)
+
+
+def test_without_an_embedder_the_store_is_read_at_the_first_search(bare):
+    bare.add("a cup of tea")
+    index = bare._repository._follower.index
+    assert (index.seq, len(index)) == (None, 0)
+    assert found(bare.search("tea")) == ["a cup of tea"]
+    kept = bare.add("tea at noon")
+    assert index.seq == 2
+    assert sorted(found(bare.search("tea"))) == ["a cup of tea", "tea at noon"]
+    bare.delete(kept.id)
+    assert found(bare.search("tea")) == ["a cup of tea"]
+
+
+def test_without_an_embedder_vectors_that_are_given_are_stored_and_do_no_harm(bare):
+    vector = np.ones(3, dtype=np.float32)
+    first, second = bare.add("tea"), bare.add("milk tea")
+    bare.search("tea")
+    bare.delete(first.id, permanent=True)
+    bare.delete(second.id, permanent=True)
+    bare.add_many([one.with_embedding(vector, "given") for one in (first, second)])
+    assert sorted(found(bare.search("tea"))) == ["milk tea", "tea"]
+    assert sorted(found(bare.recent())) == ["milk tea", "tea"]
+
+
+def test_without_an_embedder_the_memory_ranks_by_worth_and_likeness_of_words(bare):
+    kept = bare.add("a red sofa", importance=0.25)
+    bare.add("the red chair", importance=0.75)
+    bare.add("ferries", importance=0.5)
+    assert found(bare.similar(kept.id)) == ["the red chair"]
+    assert len(bare.recent()) == 3
+    assert found(bare.important()) == ["the red chair", "ferries", "a red sofa"]
+
+
+# Weights
+
+
+def test_scores_are_weighted_means_of_what_the_weights_name(memory):
+    memory.add("tea at noon", importance=0.25)
+    memory.add("milk", importance=0.75)
+    found_by = memory.search("tea", search_type="semantic", weights={"importance": 0.5})
+    assert scores(found_by) == {"milk": 0.75, "tea at noon": 0.25}
+    weights = {"relevance": 0.75, "importance": 0.25}
+    for given in (weights, Weights(**weights)):
+        both = memory.search("tea", search_type="semantic", weights=given, explain=True)
+        for hit in both:
+            parts = hit.components
+            assert parts.keys() == {"similarity", "relevance", "importance"}
+            assert hit.score == pytest.approx(
+                0.75 * parts["relevance"] + 0.25 * parts["importance"], abs=1e-6
+            )
+
+
+def test_weights_do_not_depend_on_their_sum(memory):
+    memory.add_many([{"content": text, "importance": at / 4} for at, text in enumerate(TEXTS)])
+    small = memory.search("sofa", weights={"relevance": 0.1, "importance": 0.1})
+    large = memory.search("sofa", weights={"relevance": 1.0, "importance": 1.0})
+    assert found(small) == found(large)
+    assert scores(small) == pytest.approx(scores(large))
+
+
+def test_recency_falls_in_a_line_over_a_year(memory):
+    for days in (0, 73, 365, 400):
+        memory.add(f"{days} days", created_at=NOON - days * DAY)
+    memory.add("tomorrow", created_at=NOON + DAY)
+    ages = scores(memory.search("tea", search_type="semantic", weights={"recency": 1}))
+    assert ages == pytest.approx(
+        {"0 days": 1, "73 days": 0.8, "365 days": 0, "400 days": 0, "tomorrow": 1}
+    )
+
+
+@pytest.mark.parametrize(
+    ("recency", "score"),
+    [
+        (Recency(RecencyCurve.CREATED_LINEAR, 20), 0.5),
+        (Recency(RecencyCurve.CREATED_HALF_LIFE, 5), 0.25),
+        (Recency(RecencyCurve.ACCESSED_HALF_LIFE, 10), 0.5),
+        (Recency(RecencyCurve.NEWEST_RANK), 0.0),
+    ],
+)
+def test_the_curve_of_recency_can_be_chosen(memory, recency, score):
+    memory.add("ten days", created_at=NOON - 10 * DAY)
+    memory.add("now")
+    ranking = Ranking(weights=Weights(relevance=0, recency=1), recency=recency)
+    by_age = scores(memory.search("tea", ranking=ranking))
+    assert by_age == pytest.approx({"now": 1, "ten days": score})
+
+
+def test_what_is_read_often_ranks_higher_by_access(memory):
+    often, _ = memory.add("often"), memory.add("never")
+    memory.search("x")
+    for _ in range(9):
+        memory.touch([often.id])
+    counts = {entry.content: entry.access_count for entry in memory.list()}
+    assert counts == {"often": 9, "never": 0}
+    by_access = scores(memory.search("x", search_type="semantic", weights={"access": 1}))
+    assert by_access == pytest.approx({"often": math.log10(10) / 3, "never": 0})
+
+
+def test_a_weight_of_a_context_that_is_not_there_gives_numbers_all_the_same(memory):
+    memory.add_many(TEXTS)
+    results = memory.search("sofa", weights={"relevance": 0.5, "context": 0.5})
+    assert found(results) == found(memory.search("sofa"))
+    for hit in memory.search("sofa", weights={"context": 1}):
+        assert hit.score == 0
+
+
+def test_what_is_not_explained_is_only_similarity_and_keyword(memory):
+    memory.add_many(TEXTS)
+    weights = {"relevance": 0.5, "recency": 0.5, "importance": 0.1, "access": 0.1, "salience": 0.1}
+    (hit,) = memory.search("sofa", limit=1, weights=weights)
+    (explained,) = memory.search("sofa", limit=1, weights=weights, explain=True)
+    assert hit.components.keys() == {"similarity", "keyword"}
+    assert explained.components.keys() >= {"similarity", "keyword", *weights}
+    assert hit.components.items() <= explained.components.items()
+    assert (hit.id, hit.score) == (explained.id, explained.score)
+    total = sum(weight * explained.components[name] for name, weight in weights.items())
+    assert hit.score == pytest.approx(total / sum(weights.values()), abs=1e-6)
+
+
+# Neighbours in a session
+
+
+def test_the_turn_after_a_match_is_found_in_its_own_session_alone(memory):
+    ranking = Ranking(similarity=0.0, keywords=WORDS, session=SessionTerms(previous=0.5))
+
+    def say(content, session, position, user="alice"):
+        return {
+            "content": content,
+            "session_id": session,
+            "position": position,
+            "user_id": user,
+        }
+
+    turns = [
+        *(say("where is the ferry", "s", 1), say("at the quay", "s", 2), say("thanks", "s", 3)),
+        *(say("good morning", "t", 2), say("at noon", "s", 2, "bob")),
+    ]
+    memory.add_many(turns)
+    asked = {"user_id": "alice", "ranking": ranking, "explain": True}
+    first, second = memory.search("ferry", **asked)
+    assert [first.content, second.content] == ["where is the ferry", "at the quay"]
+    assert second.components["neighbours"] == pytest.approx(0.5 * first.components["keyword"])
+    assert second.score == pytest.approx(first.score / 2)
+    everybody = memory.search("ferry", all_users=True, ranking=ranking)
+    assert found(everybody) == ["where is the ferry", "at the quay"]
+    alone = memory.search("ferry", user_id="alice", ranking=Ranking(similarity=0, keywords=WORDS))
+    assert found(alone) == ["where is the ferry"]
+
+
+# Filters and times
+
+
+@pytest.fixture
+def week(memory):
+    """Return a memory with one memory of each of seven days, 0 the newest."""
+    for age in range(7):
+        memory.add(
+            f"tea of day {age}",
+            created_at=NOON - age * DAY,
+            importance=age / 10,
+            tags=["even"] if age % 2 == 0 else [],
+        )
+    return memory
+
+
+CALLS = {
+    "hybrid": lambda memory, **options: memory.search("tea", **options),
+    "semantic": lambda memory, **options: memory.search("tea", search_type="semantic", **options),
+    "keyword": lambda memory, **options: memory.search("tea", search_type="keyword", **options),
+    "recent": lambda memory, **options: memory.recent(**options),
+    "important": lambda memory, **options: memory.important(**options),
+    "similar": lambda memory, **options: memory.similar(memory.list().entries[6].id, **options),
+}
+"""Each way to search; what is similar to the oldest of a week is sought without it."""
+
+
+def ages(results):
+    return sorted(int(hit.content.split()[-1]) for hit in results)
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, [0, 1, 2, 3, 4, 5, 6]),
+        ({"since": NOON - 2 * DAY}, [0, 1, 2]),
+        ({"since": "2026-04-29T12:00:00Z"}, [0, 1, 2]),
+        ({"since": "2026-04-29T12:00:00.000001"}, [0, 1]),
+        ({"since": "2026-04-29"}, [0, 1, 2]),
+        ({"until": NOON - 4 * DAY}, [5, 6]),
+        ({"until": (NOON - 4 * DAY + timedelta(microseconds=1)).isoformat()}, [4, 5, 6]),
+        ({"since": NOON - 3 * DAY, "until": NOON - DAY}, [2, 3]),
+        ({"since": NOON + DAY}, []),
+        ({"filters": {"tags": {"any": ["even"]}}}, [0, 2, 4, 6]),
+        ({"filters": {"tags": {"any": ["even"]}}, "since": NOON - 2 * DAY}, [0, 2]),
+        ({"filters": {"created_at": {"lt": NOON}}, "until": NOON - DAY}, [2, 3, 4, 5, 6]),
+        ({"filters": {}}, [0, 1, 2, 3, 4, 5, 6]),
+    ],
+)
+def test_only_what_filters_and_times_let_through_is_found(week, call, options, expected):
+    others = expected if call != "similar" else [age for age in expected if age != 6]
+    assert ages(CALLS[call](week, **options)) == others
+    assert len(CALLS[call](week, limit=1, **options)) == min(1, len(others))
+
+
+def test_limit_offset_and_order_of_a_filter_are_not_used(week):
+    wanted = MemoryFilter(
+        tags=["even"], limit=1, offset=1, sort_by=MemorySortOrder.CREATED_ASCENDING
+    )
+    assert ages(week.search("tea", filters=wanted)) == [0, 2, 4, 6]
+    assert found(week.recent(filters=wanted)) == [f"tea of day {age}" for age in (0, 2, 4, 6)]
+
+
+# Users
+
+
+@pytest.fixture
+def shared(memory):
+    """Return a memory of several users, projects and sessions."""
+    memory.add("tea of nobody")
+    memory.add("tea of alice", user_id="alice", project_id="p", session_id="s")
+    memory.add("tea of alice at home", user_id="alice")
+    memory.add("tea of bob", user_id="bob", project_id="p")
+    return memory
+
+
+def names(results):
+    return sorted(hit.content.removeprefix("tea of ") for hit in results)
+
+
+SCOPED_CALLS = {name: call for name, call in CALLS.items() if name != "similar"}
+
+
+@pytest.mark.parametrize("call", SCOPED_CALLS)
+@pytest.mark.parametrize(
+    ("scope", "expected"),
+    [
+        ({}, ["nobody"]),
+        ({"user_id": "alice"}, ["alice", "alice at home"]),
+        ({"user_id": "alice", "project_id": "p"}, ["alice"]),
+        ({"user_id": "alice", "session_id": "s"}, ["alice"]),
+        ({"user_id": "bob", "session_id": "s"}, []),
+        ({"all_users": True}, ["alice", "alice at home", "bob", "nobody"]),
+        ({"all_users": True, "project_id": "p"}, ["alice", "bob"]),
+        ({"all_users": True, "session_id": "s"}, ["alice"]),
+        ({"all_users": False}, ["nobody"]),
+    ],
+)
+def test_users_are_walls_and_projects_and_sessions_are_filters(shared, call, scope, expected):
+    assert names(SCOPED_CALLS[call](shared, **scope)) == expected
+
+
+@pytest.mark.parametrize("call", SCOPED_CALLS)
+def test_only_a_view_without_a_user_is_widened_to_all_users(shared, call):
+    search = SCOPED_CALLS[call]
+    assert names(search(shared.scoped(project_id="p"), all_users=True)) == ["alice", "bob"]
+    with pytest.raises(InvalidArgumentError, match="not widened to all users"):
+        search(shared.scoped(user_id="alice"), all_users=True)
+    with pytest.raises(InvalidArgumentError, match="all_users=True does not go with user_id"):
+        search(shared, user_id="alice", all_users=True)
+    with pytest.raises(InvalidArgumentError, match="all_users"):
+        search(shared, all_users="yes")
+
+
+# Similar
+
+
+def test_similar_memories_are_the_nearest_without_itself(memory):
+    kept = memory.add("the red sofa")
+    memory.add_many(TEXTS)
+    results = memory.similar(kept.id)
+    cosines = {text: cosine(text, "the red sofa") for text in TEXTS}
+    assert found(results) == sorted(TEXTS, key=cosines.get, reverse=True)
+    assert scores(results) == pytest.approx(cosines, abs=1e-6)
+    assert memory.similar(str(kept.id), limit=2) == results[:2]
+    assert memory.similar(kept.id, limit=0) == results[:0]
+    assert results[0].components.keys() == {"similarity"}
+    explained = memory.similar(kept.id, explain=True)
+    assert explained[0].components.keys() == {"similarity", "relevance"}
+
+
+def test_similar_finds_other_memories_of_the_same_text(memory):
+    one, other = memory.add("tea"), memory.add("tea")
+    assert [hit.id for hit in memory.similar(one.id)] == [other.id]
+    assert [hit.id for hit in memory.similar(other.id)] == [one.id]
+
+
+def test_similar_stays_inside_the_scope_of_the_memory(shared):
+    (kept,) = shared.list(user_id="bob").entries
+    assert names(shared.similar(kept.id, user_id="bob")) == []
+    others = ["alice", "alice at home", "nobody"]
+    assert names(shared.similar(kept.id, all_users=True)) == others
+    assert names(shared.similar(kept.id, all_users=True, project_id="p")) == ["alice"]
+    assert names(shared.scoped(user_id="bob").similar(kept.id)) == []
+
+
+def test_an_id_outside_the_scope_is_like_one_that_does_not_exist(shared):
+    (kept,) = shared.list(user_id="bob").entries
+    shared.delete(kept.id, user_id="bob")
+    (alive,) = shared.list(user_id="alice", project_id="p").entries
+    for given, scope in [
+        (uuid4(), {}),
+        (alive.id, {}),
+        (alive.id, {"user_id": "bob"}),
+        (alive.id, {"user_id": "alice", "project_id": "q"}),
+        (kept.id, {"user_id": "bob"}),
+        (kept.id, {"all_users": True}),
+    ]:
+        with pytest.raises(EntryNotFoundError, match=f"no memory with id {given}"):
+            shared.similar(given, **scope)
+
+
+# Newest and most important
+
+
+def test_recent_memories_come_newest_first_and_ties_by_id(memory):
+    for number, age in [(3, 1), (1, 2), (4, 0), (2, 1), (5, 3)]:
+        memory.add(f"{number}", id=UUID(int=number), created_at=NOON - age * DAY)
+    embedded = list(memory.embedder.texts)
+    results = memory.recent()
+    assert found(results) == ["4", "2", "3", "1", "5"]
+    assert results[0].score == 1
+    assert results[-1].score == 0
+    assert [hit.score for hit in results] == sorted([hit.score for hit in results], reverse=True)
+    assert [hit.components for hit in results] == [{"recency": hit.score} for hit in results]
+    for limit in range(6):
+        assert memory.recent(limit=limit) == results[:limit]
+    assert memory.embedder.texts == embedded
+
+
+def test_the_only_memory_is_the_most_recent_one(memory):
+    assert len(memory.recent()) == 0
+    memory.add("tea")
+    assert [hit.score for hit in memory.recent()] == [1]
+
+
+def test_important_memories_come_by_importance_then_newest_then_by_id(memory):
+    for number, importance, age in [
+        *((1, 0.5, 1), (2, 1.0, 5), (3, 0.5, 0), (4, 0.0, 0)),
+        *((6, 0.5, 1), (5, 0.5, 1)),
+    ]:
+        memory.add(
+            f"{number}",
+            id=UUID(int=number),
+            created_at=NOON - age * DAY,
+            importance=importance,
+        )
+    results = memory.important()
+    assert found(results) == ["2", "3", "1", "5", "6", "4"]
+    assert [hit.score for hit in results] == [1.0, 0.5, 0.5, 0.5, 0.5, 0.0]
+    assert [hit.components for hit in results] == [{"importance": hit.score} for hit in results]
+    for limit in range(7):
+        assert memory.important(limit=limit) == results[:limit]
+
+
+@pytest.mark.parametrize("call", SCOPED_CALLS)
+def test_what_was_deleted_or_has_expired_is_not_found(open_memory, call):
+    clock = Clock()
+    memory = open_memory(clock=clock)
+    gone = memory.add("tea that is deleted")
+    memory.add("tea that expires", expires_at=NOON + DAY)
+    memory.add("tea that stays")
+    memory.delete(gone.id)
+    search = SCOPED_CALLS[call]
+    assert sorted(found(search(memory))) == ["tea that expires", "tea that stays"]
+    clock.now = NOON + DAY
+    assert found(search(memory)) == ["tea that stays"]
+    clock.now = NOON
+    memory.restore(gone.id)
+    assert len(search(memory)) == 3
+
+
+def test_memories_of_a_tier_without_search_by_meaning_are_still_listed_by_worth(open_memory):
+    memory = open_memory(license=LicenseTier.WRITER_PRO)
+    memory.add("tea", importance=0.5)
+    for search in (
+        lambda: memory.search("tea"),
+        lambda: memory.search("tea", search_type="semantic"),
+    ):
+        with pytest.raises(LicenseRestrictionError, match="Teams tier"):
+            search()
+    assert found(memory.search("tea", search_type="keyword")) == ["tea"]
+    assert found(memory.recent()) == found(memory.important()) == ["tea"]
+
+
+# Arguments
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"search_type": "fuzzy"}, "search_type must be one of hybrid, semantic, keyword"),
+        ({"search_type": None}, "search_type must be one of"),
+        ({"search_type": ["hybrid"]}, "search_type must be one of"),
+        ({"weights": {"relevanse": 1}}, "no weight 'relevanse'; there are relevance, recency"),
+        ({"weights": {}}, "the weights add up to 0"),
+        ({"weights": {"relevance": 0}}, "the weights add up to 0"),
+        ({"weights": {"recency": -0.1}}, "recency must be a number from 0 to 1"),
+        ({"weights": {"recency": 1.5}}, "recency must be a number from 0 to 1"),
+        ({"weights": {"recency": math.nan}}, "recency must be a number from 0 to 1"),
+        ({"weights": {"recency": True}}, "recency must be a number from 0 to 1"),
+        ({"weights": {"recency": "1"}}, "recency must be a number from 0 to 1"),
+        ({"weights": [1, 2]}, "weights must be Weights or a dict"),
+        ({"ranking": "hybrid"}, "ranking must be a mnemic.Ranking"),
+        ({"ranking": Ranking(), "weights": {"recency": 1}}, "leave them out"),
+        ({"ranking": Ranking(), "search_type": "keyword"}, "leave them out"),
+        ({"explain": "yes"}, "explain"),
+        ({"all_users": 1}, "all_users"),
+        ({"limit": -1}, "limit must be an int of at least 0"),
+        ({"user_id": ""}, "user_id"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused(memory, options, message):
+    memory.add("tea")
+    with pytest.raises(InvalidArgumentError, match=message):
+        memory.search("tea", **options)
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"since": "yesterday"},
+        {"until": 5},
+        {"filters": {"colour": "red"}},
+        {"filters": {"importance": {"near": 1}}},
+        {"filters": "red"},
+    ],
+)
+def test_filters_and_times_that_cannot_be_understood_are_refused(week, call, options):
+    with pytest.raises(FilterError):
+        CALLS[call](week, **options)
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("limit", [-1, 1.5, True, None])
+def test_a_limit_that_is_no_count_is_refused(week, call, limit):
+    with pytest.raises(InvalidArgumentError, match="limit must be an int of at least 0"):
+        CALLS[call](week, limit=limit)
+
+
+@pytest.mark.parametrize("given", [None, 5, "tea", b"x"])
+def test_similar_refuses_what_is_no_id(memory, given):
+    with pytest.raises(InvalidArgumentError, match="id"):
+        memory.similar(given)
+
+
+@pytest.mark.parametrize("name", ["similarity", "days", "share"])
+@pytest.mark.parametrize("given", [-0.1, math.nan, math.inf, "1", None])
+def test_a_ranking_refuses_numbers_outside_their_range(name, given):
+    makes = {
+        "similarity": lambda: Ranking(similarity=given),
+        "days": lambda: Recency(days=given),
+        "share": lambda: SessionTerms(previous=given),
+    }
+    with pytest.raises(InvalidArgumentError, match="must be a"):
+        makes[name]()
