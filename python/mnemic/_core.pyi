@@ -1,14 +1,16 @@
 """The compiled core: exact vector search and text work over many memories."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, final, overload
+from typing import Any, Final, Self, final, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
     "FINGERPRINT_VERSION",
+    "RECORD_COLUMNS",
     "Hits",
+    "MemoryIndex",
     "Prior",
     "Selection",
     "VectorMap",
@@ -24,6 +26,9 @@ __version__: str
 
 FINGERPRINT_VERSION: Final[int]
 """The version of the normal form behind fingerprints; keep it beside those you store."""
+
+RECORD_COLUMNS: Final[tuple[str, ...]]
+"""Names of the values of a record, in their order."""
 
 def date_ranges(text: str, /, now: int) -> list[tuple[int, int]]:
     """Return the dates that `text` names as half-open ranges of time, in their order.
@@ -290,4 +295,79 @@ class VectorMap:
 
         Returns:
             An int; for queries of shape (m, dim) int64 counts of shape (m,).
+        """
+
+@final
+class MemoryIndex:
+    """An agent's memories, ranked exactly by all that is known of them.
+
+    Every change is one whole call to readers; the interpreter is detached while it is made and
+    while memories are ranked. Safe to use from many threads.
+
+    Args:
+        dim: Components of a vector, 1 to 32,768; None where there are none.
+        language: Whose stemmer and stop words keywords have, by its English name or ISO 639-1 code;
+            None stems nothing.
+
+    Raises:
+        InvalidArgumentError: If dim is out of range, or the language unknown.
+    """
+
+    def __new__(cls, dim: int | None, /, *, language: str | None = "english") -> Self: ...
+    @property
+    def dim(self) -> int:
+        """Components of a vector; 0 where there are none."""
+    @property
+    def nbytes(self) -> int:
+        """Bytes held, contents left out; partly estimated."""
+    def __len__(self) -> int:
+        """Return the number of memories, expired ones too."""
+    def apply(
+        self,
+        records: list[tuple[Any, ...]],
+        embedded: ArrayLike,
+        vectors: ArrayLike | None,
+        gone: Sequence[int],
+        /,
+    ) -> None:
+        """Take memories out and in, all in one step.
+
+        Args:
+            records: Values in the order of `RECORD_COLUMNS`. One whose row is known replaces it;
+                its vector stays where the content does.
+            embedded: Rows that have a vector, shape (n,); one that comes several times in a row has
+                several parts (C165).
+            vectors: Theirs, shape (n, dim); None for none.
+            gone: Rows that go; unknown ones are passed over.
+
+        Raises:
+            UnknownIdError: If a vector's row is not there; nothing is changed then.
+            NonFiniteVectorError: If a vector has NaN or infinity; nothing is changed then.
+            CountMismatchError: If there are not as many vectors as rows.
+            DimensionMismatchError: If they have another dimension.
+        """
+    def unembedded(self) -> list[int]:
+        """Return the rows that lack a vector, ascending; none where there are no vectors."""
+    def in_first_person(self, text: str, scope: object, now: int, /) -> str:
+        """Return a text with "I" and "my" for the names of those who speak in a scope's memories.
+
+        Args:
+            text: A query.
+            scope: What a `mnemic.model.Scope` has.
+            now: Microseconds since 1970 in UTC.
+        """
+    def rank(
+        self, wanted: object, /
+    ) -> tuple[list[tuple[int, bytes, float, dict[str, float]]], int | None]:
+        """Return the best memories: row, id, score and parts of the score; and how many match.
+
+        Order: score, then newest, then smallest id (C164). The answer of a smaller limit is the
+        head of that of a larger one (C193).
+
+        Args:
+            wanted: What a `mnemic.index.Wanted` has.
+
+        Raises:
+            DimensionMismatchError: If a vector has another dimension.
+            NonFiniteVectorError: If a vector has NaN or infinity.
         """

@@ -267,6 +267,8 @@ impl<'a> Fused<'a> {
         let in_play = |is_in_play: bool, weight: f64| if is_in_play { weight } else { 0.0 };
         let relevance = in_play(has_query, weights.relevance);
         let total = relevance + in_play(context.is_some(), weights.context) + weights.of_worth();
+        // Nothing in play weighs anything: all score 0.
+        let total = if total > 0.0 { total } else { 1.0 };
         let (session, most) = (&ranking.session, ranking.session.most(known));
         let has_extra =
             !(known.date.is_empty() && known.is_named.is_empty() && known.is_question.is_empty());

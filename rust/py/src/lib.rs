@@ -18,6 +18,7 @@ fn kernel() -> PyResult<&'static str> {
 #[pymodule(gil_used = false)]
 mod _core {
     use pyo3::prelude::*;
+    use pyo3::types::PyTuple;
 
     #[pymodule_export]
     const FINGERPRINT_VERSION: u32 = mnemic_core::text::FINGERPRINT_VERSION;
@@ -32,7 +33,8 @@ mod _core {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        module.add("RECORD_COLUMNS", super::memory_index::RECORD_COLUMNS)?;
+        let columns = PyTuple::new(module.py(), super::memory_index::RECORD_COLUMNS)?;
+        module.add("RECORD_COLUMNS", columns)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }
