@@ -106,7 +106,7 @@ class Index(Protocol):
         ...
 
     def in_first_person(self, text: str, scope: Scope, now: int) -> str:
-        """Return a text with "I" and "my" for the names of those who speak in a scope's memories."""
+        """Return a text with "I" and "my" for the names of a scope's speakers."""
         ...
 
     def __len__(self) -> int:

@@ -75,7 +75,7 @@ class NativeIndex:
         return Answer([Ranked(*hit) for hit in found], total)
 
     def in_first_person(self, text: str, scope: Scope, now: int) -> str:
-        """Return a text with "I" and "my" for the names of those who speak in a scope's memories."""
+        """Return a text with "I" and "my" for the names of a scope's speakers."""
         return self._current().in_first_person(text, scope, now)
 
     def _current(self) -> MemoryIndex:

@@ -121,6 +121,10 @@ class SessionTerms(msgspec.Struct, frozen=True):
         question: Taken from a turn that ends in a question.
         date: For a memory of the time that the query names, falling with e^(-days / 7).
         speaker: For a turn of the one speaker that the query names.
+        kind: For a memory that holds what an English question asks for: a time for "when", a number
+            for "how many", a name for "who" and "where".
+        alone: Share of its own match, for a memory without neighbours where others have some: so it
+            keeps up with them.
     """
 
     previous: float = 0.0
@@ -130,6 +134,8 @@ class SessionTerms(msgspec.Struct, frozen=True):
     question: float = 0.0
     date: float = 0.0
     speaker: float = 0.0
+    kind: float = 0.0
+    alone: float = 0.0
 
     def __post_init__(self) -> None:
         """Check the shares."""
@@ -207,7 +213,16 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _SPOKEN = KeywordFields(previous=0.8, second=0.5, stop_words=0.25, common=0.2, sharpness=1.5)
-_SESSION = SessionTerms(next=0.4, answer=0.5, second=0.2, question=0.05, date=0.2, speaker=0.03)
+_SESSION = SessionTerms(
+    next=0.4,
+    answer=0.5,
+    second=0.2,
+    question=0.05,
+    date=0.2,
+    speaker=0.03,
+    kind=0.05,
+    alone=0.5,
+)
 
 HYBRID = Ranking(similarity=0.25, keywords=_SPOKEN, session=_SESSION, leaves_names_out=True)
 """The front door's default, chosen by measurement; see docs/quality.md."""
@@ -218,7 +233,7 @@ SEMANTIC = Ranking()
 KEYWORD = Ranking(
     similarity=0.0,
     keywords=msgspec.structs.replace(_SPOKEN, words=0.8, grams=0.2, sharpness=1.0),
-    session=msgspec.structs.replace(_SESSION, question=0.075, date=0.3, speaker=0.045),
+    session=msgspec.structs.replace(_SESSION, question=0.075, date=0.3, speaker=0.045, kind=0.075),
     leaves_names_out=True,
 )
 """Without vectors; see docs/quality.md."""

@@ -18,7 +18,7 @@ use crate::similarity::{Similarity, vector_id};
 use crate::slots::SlotSet;
 use crate::speakers::Named;
 use crate::text::names::{in_first_person, without};
-use crate::text::{Analysis, date_ranges};
+use crate::text::{Analysis, answer_kind, date_ranges};
 use crate::top_k::Hit as NearHit;
 use crate::vector_map::normalise;
 
@@ -370,6 +370,12 @@ impl Query<'_> {
                 chunk.session[at] != 0 && chunk.flags[at] & flags::ENDS_AS_QUESTION != 0
             };
             known.is_question = self.of_each(&play.slots, is_asked);
+        }
+        if session.kind > 0.0
+            && let Some(kind) = answer_kind(text)
+        {
+            let bit = (kind as u8) << flags::KINDS_SHIFT;
+            known.holds_kind = self.of_each(&play.slots, |chunk, at| chunk.flags[at] & bit != 0);
         }
         if session.date > 0.0 {
             known.date = self.dates(text, &play.slots);

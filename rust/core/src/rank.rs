@@ -79,6 +79,10 @@ pub struct Session {
     pub date: f64,
     /// For a turn of the one speaker that the query names.
     pub speaker: f64,
+    /// For a memory that holds the kind of answer that the query asks for.
+    pub kind: f64,
+    /// Of its own match, for a memory without neighbours where others have some.
+    pub alone: f64,
 }
 
 /// How much each part of the score weighs.
@@ -149,8 +153,18 @@ pub(crate) struct Known {
     pub(crate) date: Vec<f32>,
     /// Whether it is a turn of the speaker that the query names.
     pub(crate) is_named: Vec<bool>,
+    /// Whether it holds the kind of answer that the query asks for.
+    pub(crate) holds_kind: Vec<bool>,
     /// What each is worth by itself.
     pub(crate) worth: Vec<Worth>,
+}
+
+impl Known {
+    /// Whether anything but neighbours adds to matches.
+    fn has_extra(&self) -> bool {
+        let flags = [&self.is_question, &self.is_named, &self.holds_kind];
+        !self.date.is_empty() || flags.iter().any(|flags| !flags.is_empty())
+    }
 }
 
 /// The parts of one score, each from 0 to 1 but for the terms of the session.
@@ -168,6 +182,8 @@ pub struct Components {
     pub date: Option<f64>,
     /// What its speaker added.
     pub speaker: Option<f64>,
+    /// What holding the kind of answer added.
+    pub kind: Option<f64>,
     /// The match with all of these, divided by the most that they can add up to.
     pub relevance: Option<f64>,
     /// See [`Weights`].
@@ -214,16 +230,18 @@ fn value<T: Copy + Default>(values: &[T], at: u32) -> T {
 impl Session {
     /// Whether neighbours add anything.
     pub(crate) fn has_neighbours(&self) -> bool {
-        self.previous + self.next + self.answer + self.second > 0.0
+        self.previous + self.next + self.answer + self.second + self.alone > 0.0
     }
 
     /// The most that the terms in play add to a match of 1.
     fn most(&self, known: &Known) -> f64 {
         let neighbours = self.previous.max(self.next).max(self.answer) + self.second;
+        let neighbours = neighbours.max(self.alone);
         let neighbours = if known.previous.is_empty() { 0.0 } else { neighbours };
         let date = if known.date.is_empty() { 0.0 } else { self.date };
         let speaker = if known.is_named.is_empty() { 0.0 } else { self.speaker };
-        1.0 + neighbours + date + speaker
+        let kind = if known.holds_kind.is_empty() { 0.0 } else { self.kind };
+        1.0 + neighbours + date + speaker + kind
     }
 
     /// What neighbours add; `positive` gives the match of an ordinal, at least 0, and 0 of none.
@@ -231,6 +249,9 @@ impl Session {
         let Some(nothing) = known.previous.len().checked_sub(1) else { return 0.0 };
         let of = |neighbours: &[u32], at: u32| neighbours[nothing.min(at as usize)];
         let (previous, next) = (of(&known.previous, at), of(&known.next, at));
+        if previous == NONE && next == NONE {
+            return if self.alone > 0.0 { self.alone * positive(at) } else { 0.0 };
+        }
         let before = positive(previous);
         let answered = if value(&known.asks, previous) { self.answer * before } else { 0.0 };
         let first = (self.previous * before).max(self.next * positive(next)).max(answered);
@@ -253,6 +274,16 @@ impl Session {
     fn speaker(&self, known: &Known, at: u32) -> f64 {
         if value(&known.is_named, at) { self.speaker } else { 0.0 }
     }
+
+    fn kind(&self, known: &Known, at: u32) -> f64 {
+        if value(&known.holds_kind, at) { self.kind } else { 0.0 }
+    }
+
+    /// What everything but neighbours adds.
+    fn extra(&self, known: &Known, at: u32) -> f64 {
+        let added = self.date(known, at) + self.speaker(known, at) + self.kind(known, at);
+        added - self.question(known, at)
+    }
 }
 
 impl<'a> Fused<'a> {
@@ -270,12 +301,8 @@ impl<'a> Fused<'a> {
         // Nothing in play weighs anything: all score 0.
         let total = if total > 0.0 { total } else { 1.0 };
         let (session, most) = (&ranking.session, ranking.session.most(known));
-        let has_extra =
-            !(known.date.is_empty() && known.is_named.is_empty() && known.is_question.is_empty());
-        let extra =
-            |at| session.date(known, at) + session.speaker(known, at) - session.question(known, at);
-        let len = if has_extra { slots.len() as u32 } else { 0 };
-        let extra = (0..len).map(extra).collect();
+        let len = if known.has_extra() { slots.len() as u32 } else { 0 };
+        let extra = (0..len).map(|at| session.extra(known, at)).collect();
         Self { known, slots, has_query, ranking, query, context, extra, most, total }
     }
 
@@ -412,6 +439,7 @@ impl Exact<'_> {
             question: given(!known.is_question.is_empty(), -session.question(known, at)),
             date: given(!known.date.is_empty(), session.date(known, at)),
             speaker: given(!known.is_named.is_empty(), session.speaker(known, at)),
+            kind: given(!known.holds_kind.is_empty(), session.kind(known, at)),
             relevance: Some(self.relevance(at)),
             ..components
         }

@@ -220,6 +220,8 @@ struct GivenSession {
     question: f64,
     date: f64,
     speaker: f64,
+    kind: f64,
+    alone: f64,
 }
 
 #[derive(FromPyObject)]
@@ -253,7 +255,7 @@ struct GivenSalience {
 impl GivenRanking {
     fn ranking(&self) -> PyResult<Ranking> {
         let keywords = &self.keywords;
-        let GivenSession { previous, next, answer, second, question, date, speaker } = self.session;
+        let session = &self.session;
         let GivenWeights { relevance, recency, importance, access, salience, context } =
             self.weights;
         Ok(Ranking {
@@ -269,7 +271,17 @@ impl GivenRanking {
                 sharpness: keywords.sharpness,
             },
             leaves_names_out: self.leaves_names_out,
-            session: Session { previous, next, answer, second, question, date, speaker },
+            session: Session {
+                previous: session.previous,
+                next: session.next,
+                answer: session.answer,
+                second: session.second,
+                question: session.question,
+                date: session.date,
+                speaker: session.speaker,
+                kind: session.kind,
+                alone: session.alone,
+            },
             weights: Weights { relevance, recency, importance, access, salience, context },
             recency: self.recency.recency()?,
             salience: Salience {
@@ -357,6 +369,7 @@ fn components_of<'py>(py: Python<'py>, components: &Components) -> PyResult<Boun
         (intern!(py, "question"), components.question),
         (intern!(py, "date"), components.date),
         (intern!(py, "speaker"), components.speaker),
+        (intern!(py, "kind"), components.kind),
         (intern!(py, "relevance"), components.relevance),
         (intern!(py, "recency"), components.recency),
         (intern!(py, "importance"), components.importance),

@@ -1,7 +1,7 @@
 //! The facts of one chunk of slots, one after the other for all its slots.
 
 use crate::chunks::CHUNK_VALUES;
-use crate::text::turn;
+use crate::text::{kinds_held, turn};
 
 use super::Record;
 use super::interner::{Interner, NO_TEXT};
@@ -17,6 +17,8 @@ pub mod flags {
     pub const HAS_QUESTION_MARK: u8 = 2;
     /// The memory is sensitive.
     pub const SENSITIVE: u8 = 4;
+    /// How far the bits of the kinds of answers that a text could hold are shifted.
+    pub(crate) const KINDS_SHIFT: u32 = 3;
 }
 
 /// Values of the slots of a chunk; a copy has room to grow, for it is about to.
@@ -150,7 +152,7 @@ fn flags_of(record: &Record) -> u8 {
     if record.sensitive {
         flags |= flags::SENSITIVE;
     }
-    flags
+    flags | kinds_held(turn.body) << flags::KINDS_SHIFT
 }
 
 #[cfg(test)]

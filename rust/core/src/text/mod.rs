@@ -1,5 +1,6 @@
 //! Work on one text or on many: folding, normal forms, fingerprints and the dates it names.
 
+mod answers;
 mod boundary;
 mod dates;
 mod fingerprint;
@@ -10,6 +11,8 @@ mod normalise;
 mod turn;
 pub(crate) mod words;
 
+pub(crate) use answers::kinds_held;
+pub use answers::{AnswerKind, answer_kind};
 pub use dates::{DateRange, Granularity, date_ranges};
 pub use fingerprint::{Digest, FINGERPRINT_VERSION, display_id, fingerprint, fingerprints};
 pub use language::Language;

@@ -1,0 +1,174 @@
+//! What kind of answer a question asks for, and which kinds a text could hold. English only.
+
+use super::names::words;
+
+/// A kind of answer; a bit, so that a text's kinds fit a few bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AnswerKind {
+    /// When something was: "When did …", "What year …".
+    Time = 1,
+    /// How much or how many.
+    Number = 2,
+    /// Who or where.
+    Name = 4,
+}
+
+const TIME_WORDS: [&str; 43] = [
+    "yesterday",
+    "today",
+    "tonight",
+    "tomorrow",
+    "last",
+    "next",
+    "ago",
+    "day",
+    "days",
+    "week",
+    "weeks",
+    "weekend",
+    "month",
+    "months",
+    "year",
+    "years",
+    "morning",
+    "evening",
+    "night",
+    "monday",
+    "tuesday",
+    "wednesday",
+    "thursday",
+    "friday",
+    "saturday",
+    "sunday",
+    "january",
+    "february",
+    "march",
+    "april",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+    "recently",
+    "spring",
+    "summer",
+    "winter",
+    "autumn",
+    "fall",
+];
+
+const NUMBER_WORDS: [&str; 18] = [
+    "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
+    "twelve", "dozen", "couple", "twice", "once", "hundred", "thousand",
+];
+
+const TIME_ASKED: [&str; 5] = ["date", "day", "time", "month", "year"];
+const NUMBER_ASKED: [&str; 5] = ["many", "much", "often", "long", "old"];
+
+/// The kind of answer that a question's first words ask for.
+///
+/// # Examples
+/// ```
+/// use mnemic_core::text::{AnswerKind, answer_kind};
+///
+/// assert_eq!(answer_kind("When did she move?"), Some(AnswerKind::Time));
+/// assert_eq!(answer_kind("How many cats are there?"), Some(AnswerKind::Number));
+/// assert_eq!(answer_kind("Tell me of her cats."), None);
+/// ```
+pub fn answer_kind(question: &str) -> Option<AnswerKind> {
+    let words = words(question);
+    let mut first = words.iter().take(3).map(|(_, word)| word.to_lowercase());
+    let [one, two, three] =
+        [first.next(), first.next(), first.next()].map(Option::unwrap_or_default);
+    match (one.as_str(), two.as_str()) {
+        ("when", _) => Some(AnswerKind::Time),
+        ("what" | "which", asked) if TIME_ASKED.contains(&asked) => Some(AnswerKind::Time),
+        ("how", "long") if three == "ago" => Some(AnswerKind::Time),
+        ("how", asked) if NUMBER_ASKED.contains(&asked) => Some(AnswerKind::Number),
+        ("who" | "whom" | "whose" | "where", _) => Some(AnswerKind::Name),
+        _ => None,
+    }
+}
+
+/// The kinds of answers that a text could hold, as bits of [`AnswerKind`]: words of time and years,
+/// numbers, and capitalised words inside a sentence.
+pub(crate) fn kinds_held(text: &str) -> u8 {
+    let mut kinds = 0;
+    let mut lower = String::new();
+    for (place, word) in words(text) {
+        lower.clear();
+        lower.extend(word.chars().flat_map(char::to_lowercase));
+        let word_lower = lower.as_str();
+        if is_of_time(word_lower) {
+            kinds |= AnswerKind::Time as u8;
+        }
+        if is_number(word_lower) {
+            kinds |= AnswerKind::Number as u8;
+        }
+        if is_inner_name(&text[..place.start], word) {
+            kinds |= AnswerKind::Name as u8;
+        }
+    }
+    kinds
+}
+
+fn is_of_time(word: &str) -> bool {
+    let is_year = word.len() == 4
+        && (word.starts_with("19") || word.starts_with("20"))
+        && word.bytes().all(|byte| byte.is_ascii_digit());
+    is_year || TIME_WORDS.contains(&word)
+}
+
+fn is_number(word: &str) -> bool {
+    word.starts_with(|first: char| first.is_numeric()) || NUMBER_WORDS.contains(&word)
+}
+
+/// Whether a word of two letters or more is capitalised where a sentence goes on.
+fn is_inner_name(before: &str, word: &str) -> bool {
+    let Some(before) = before.strip_suffix(' ') else { return false };
+    let goes_on = |last: char| last.is_lowercase() || last == ',' || last == ';';
+    before.ends_with(goes_on)
+        && word.starts_with(char::is_uppercase)
+        && word.chars().nth(1).is_some_and(char::is_alphabetic)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIME: u8 = AnswerKind::Time as u8;
+    const NUMBER: u8 = AnswerKind::Number as u8;
+    const NAME: u8 = AnswerKind::Name as u8;
+
+    #[test]
+    fn the_first_words_tell_what_is_asked_for() {
+        for question in
+            ["when was it?", "What time is it", "Which year did it open?", "How long ago?"]
+        {
+            assert_eq!(answer_kind(question), Some(AnswerKind::Time), "{question}");
+        }
+        for question in ["How many were there?", "How long is it?", "how old is she"] {
+            assert_eq!(answer_kind(question), Some(AnswerKind::Number), "{question}");
+        }
+        for question in ["Who came?", "Whose is it?", "where"] {
+            assert_eq!(answer_kind(question), Some(AnswerKind::Name), "{question}");
+        }
+        for question in ["", "?", "What is it?", "How are you?", "Since when?", "how"] {
+            assert_eq!(answer_kind(question), None, "{question}");
+        }
+    }
+
+    #[test]
+    fn texts_hold_times_numbers_and_names() {
+        assert_eq!(kinds_held("We met last week."), TIME);
+        assert_eq!(kinds_held("Built in 1987"), TIME | NUMBER);
+        assert_eq!(kinds_held("She has two cats and 3 dogs"), NUMBER);
+        assert_eq!(kinds_held("They moved to Oslo"), NAME);
+        assert_eq!(kinds_held("Oslo is cold. Very cold. I, too"), 0);
+        assert_eq!(kinds_held("hello, Ann"), NAME);
+        assert_eq!(kinds_held("plan B was it"), 0);
+        assert_eq!(kinds_held(""), 0);
+    }
+}
