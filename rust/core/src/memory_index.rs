@@ -4,12 +4,14 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use crate::Error;
-use crate::columns::{Ask, ChunkFacts, Columns, NONE as MISSING, Record, flags};
+use crate::columns::{Ask, Columns, NONE as MISSING, Record};
 use crate::index::{Change, Index, Snapshot};
 use crate::lexical;
 use crate::memories::Memories;
+use crate::play::{Asked, Play};
 use crate::quant::MAX_DIM;
-use crate::rank::{self, Components, Fused, Known, Least, NONE, Ranking, Scored, Uppers, Worth};
+use crate::rank::{self, Components, Fused, Least, Scored, Uppers};
+use crate::ranking::{Ranking, Worth};
 use crate::relevance::{self, Facts, Recency};
 use crate::scan;
 use crate::selection::SelectedRows;
@@ -225,22 +227,19 @@ struct Query<'a> {
     request: &'a Request<'a>,
 }
 
-/// The memories in play, ascending, and as a set.
-struct Play {
-    slots: Vec<u32>,
-    set: SlotSet,
-}
-
 impl Query<'_> {
     fn answer(&self) -> Answer {
-        let request = self.request;
+        let (request, ranking) = (self.request, self.request.ranking);
         let selected = self.columns().select(&request.ask);
-        let set = SlotSet::of_words(selected.words(), self.columns().len());
-        let play = Play { slots: selected.slots(), set };
+        let play = Play {
+            columns: self.columns(),
+            speakers: &self.snapshot.memories.speakers,
+            slots: selected.slots(),
+            set: SlotSet::of_words(selected.words(), self.columns().len()),
+        };
         if play.slots.is_empty() || request.k == 0 && !request.with_total {
             return Answer { hits: Vec::new(), total: request.with_total.then_some(0) };
         }
-        let ranking = request.ranking;
         let vectors = if ranking.similarity > 0.0 { request.vectors } else { &[] };
         let vectors = self.index.normalised(vectors);
         if ranking.is_similarity_alone() && !request.with_total && self.parts() == 1 {
@@ -253,11 +252,10 @@ impl Query<'_> {
             similarity.as_ref().map_or_else(Vec::new, |similarity| similarity.uppers(&play.set))
         };
         let uppers = Uppers { query: uppers(&query), context: uppers(&context) };
-        let known = self.known(&play);
         let has_query = request.text.is_some() || query.is_some();
         let similarities = [query.as_ref(), context.as_ref()];
-        let fused = Fused::new(&known, &play.slots, has_query, ranking, similarities);
-        self.ranked(&fused, &uppers)
+        let fused = Fused::new(&play, ranking, has_query, similarities);
+        self.ranked(&self.informed(fused).scaled(), &uppers)
     }
 
     fn columns(&self) -> &Columns {
@@ -268,7 +266,7 @@ impl Query<'_> {
         self.snapshot.memories.parts
     }
 
-    fn similarity(&self, vectors: &[f32], play: &Play) -> Option<Similarity<'_>> {
+    fn similarity(&self, vectors: &[f32], play: &Play<'_>) -> Option<Similarity<'_>> {
         if vectors.is_empty() {
             return None;
         }
@@ -288,14 +286,11 @@ impl Query<'_> {
 
     fn ranked(&self, fused: &Fused<'_>, uppers: &Uppers) -> Answer {
         let (request, least) = (self.request, self.least());
-        let place = |at: u32| self.columns().order_of(fused.slots[at as usize]);
-        let best = rank::rank(fused, uppers, request.k, least, &place);
-        let found = best.scored.iter().zip(&best.components);
-        let hits = found
-            .map(|(scored, components)| {
-                self.hit(fused.slots[scored.ordinal as usize], scored, *components)
-            })
-            .collect();
+        let best = rank::rank(fused, uppers, request.k, least);
+        let hit = |(scored, components): (&Scored, &Components)| {
+            self.hit(fused.play.slots[scored.ordinal as usize], scored, *components)
+        };
+        let hits = best.scored.iter().zip(&best.components).map(hit).collect();
         let total = request.with_total.then(|| rank::count(fused, uppers, least));
         Answer { hits, total }
     }
@@ -306,7 +301,7 @@ impl Query<'_> {
     }
 
     /// The answer where the score is the similarity alone: a scan of vectors that prunes far more.
-    fn nearest(&self, vectors: &[f32], play: &Play) -> Answer {
+    fn nearest(&self, vectors: &[f32], play: &Play<'_>) -> Answer {
         let scored = |hit: NearHit| {
             let (created_at, id) = self.columns().order_of(hit.id as u32);
             Scored { score: hit.score, created_at, id, ordinal: hit.id as u32 }
@@ -321,7 +316,7 @@ impl Query<'_> {
     }
 
     /// The k nearest, and all that tie with the last of them.
-    fn scanned(&self, vectors: &[f32], play: &Play) -> Vec<NearHit> {
+    fn scanned(&self, vectors: &[f32], play: &Play<'_>) -> Vec<NearHit> {
         let (k, rows) = (self.request.k, &self.snapshot.vectors);
         let allowed =
             (!play.set.is_everything()).then(|| Arc::new(SelectedRows::in_play(rows, &play.set)));
@@ -349,63 +344,43 @@ impl Query<'_> {
         }
     }
 
-    /// All that is known of the memories in play but their similarity.
-    fn known(&self, play: &Play) -> Known {
-        let mut known = Known { worth: self.worths(&play.slots), ..Known::default() };
-        let Some(text) = self.request.text else { return known };
-        let (columns, ranking) = (self.columns(), self.request.ranking);
+    /// The expression with all that is known beside similarities.
+    fn informed<'p>(&self, mut fused: Fused<'p>) -> Fused<'p> {
+        let (play, ranking) = (fused.play, fused.ranking);
+        fused.worth = self.worths(play);
+        let Some(text) = self.request.text else { return fused };
         let (session, keywords) = (&ranking.session, &ranking.keywords);
-        if session.has_neighbours() || keywords.previous + keywords.second > 0.0 {
-            known.previous = neighbours(columns, play, |chunk| chunk.previous);
-            known.next = neighbours(columns, play, |chunk| chunk.next);
-        }
-        if session.answer > 0.0 && !known.previous.is_empty() {
-            let asks =
-                |chunk: &ChunkFacts<'_>, at: usize| chunk.flags[at] & flags::HAS_QUESTION_MARK != 0;
-            known.asks = self.of_each(&play.slots, asks);
-        }
-        if session.question > 0.0 {
-            // Outside a session nobody answers.
-            let is_asked = |chunk: &ChunkFacts<'_>, at: usize| {
-                chunk.session[at] != 0 && chunk.flags[at] & flags::ENDS_AS_QUESTION != 0
-            };
-            known.is_question = self.of_each(&play.slots, is_asked);
-        }
-        if session.kind > 0.0
-            && let Some(kind) = answer_kind(text)
-        {
-            let bit = (kind as u8) << flags::KINDS_SHIFT;
-            known.holds_kind = self.of_each(&play.slots, |chunk, at| chunk.flags[at] & bit != 0);
-        }
-        if session.date > 0.0 {
-            known.date = self.dates(text, &play.slots);
-        }
+        let carries = ranking.similarity < 1.0 && keywords.previous + keywords.second > 0.0;
+        let has_neighbours = (session.has_neighbours() || carries) && play.has_neighbours();
+        fused.has_lift = session.has_neighbours() && has_neighbours;
         let named = self.named(text, &play.slots);
-        if let [named] = &named[..]
-            && session.speaker > 0.0
-        {
-            let speakers = &self.snapshot.memories.speakers;
-            known.is_named = speakers.are(named.code, &play.slots);
-        }
+        fused.asked = Asked {
+            dates: if session.date > 0.0 { self.dates(text, play) } else { Vec::new() },
+            speaker: match &named[..] {
+                [named] if session.speaker > 0.0 => Some(named.code),
+                _ => None,
+            },
+            kind: answer_kind(text).filter(|_| session.kind > 0.0).map(|kind| kind as u8),
+        };
         if ranking.similarity < 1.0 {
             let names: Vec<&str> = named.iter().map(|named| &*named.name).collect();
             let text = if ranking.leaves_names_out { without(text, &names) } else { text.into() };
-            known.keyword = self.keywords(&text, &play.slots, &known.next);
+            let next = if carries && has_neighbours { play.all_next() } else { Vec::new() };
+            fused.keyword = self.keywords(&text, &play.slots, &next);
         }
-        known
+        fused
     }
 
     /// How near memories are in time to the dates that the text names; nothing where it names none.
-    fn dates(&self, text: &str, slots: &[u32]) -> Vec<f32> {
+    fn dates(&self, text: &str, play: &Play<'_>) -> Vec<f32> {
         let ranges = date_ranges(text, self.request.ask.now);
         if ranges.is_empty() {
             return Vec::new();
         }
-        let near = |chunk: &ChunkFacts<'_>, at: usize| {
+        play.of_each(|chunk, at| {
             let nearness = |range| relevance::nearness(range, chunk.created_at[at]);
             ranges.iter().map(|range| (range.start, range.end)).map(nearness).fold(0.0, f32::max)
-        };
-        self.of_each(slots, near)
+        })
     }
 
     /// The speakers that the text names, where names matter.
@@ -446,13 +421,13 @@ impl Query<'_> {
     }
 
     /// What memories are worth by themselves; nothing where that has no weight.
-    fn worths(&self, slots: &[u32]) -> Vec<Worth> {
+    fn worths(&self, play: &Play<'_>) -> Vec<Worth> {
         let (ranking, now) = (self.request.ranking, self.request.ask.now);
         let weights = &ranking.weights;
         if weights.of_worth() == 0.0 {
             return Vec::new();
         }
-        let facts = self.of_each(slots, |chunk, at| Facts {
+        let facts = play.of_each(|chunk, at| Facts {
             created_at: chunk.created_at[at],
             last_accessed_at: Some(chunk.last_accessed_at[at]).filter(|time| *time != MISSING),
             access_count: chunk.access_count[at],
@@ -474,18 +449,6 @@ impl Query<'_> {
         };
         facts.iter().enumerate().map(worth).collect()
     }
-
-    /// A fact of each memory in play.
-    fn of_each<T>(&self, slots: &[u32], fact: impl Fn(&ChunkFacts<'_>, usize) -> T) -> Vec<T> {
-        let mut facts = Vec::with_capacity(slots.len());
-        for of_chunk in by_chunk(slots) {
-            if let Some(chunk) = self.columns().chunk(chunk_of(of_chunk[0])) {
-                let at = |slot: &u32| *slot as usize % Columns::CHUNK;
-                facts.extend(of_chunk.iter().map(|slot| fact(&chunk, at(slot))));
-            }
-        }
-        facts
-    }
 }
 
 /// The mean of fields by their shares, each divided by the most that it can be, and sharpened.
@@ -504,46 +467,4 @@ fn combined(parts: &[(f32, &Vec<f32>, f32)], sharpness: f32, len: usize) -> Vec<
         keyword.iter_mut().filter(|sum| **sum > 0.0).for_each(|sum| *sum = sum.powf(sharpness));
     }
     keyword
-}
-
-fn chunk_of(slot: u32) -> usize {
-    slot as usize / Columns::CHUNK
-}
-
-/// Ascending slots, chunk by chunk.
-fn by_chunk(slots: &[u32]) -> impl Iterator<Item = &[u32]> {
-    let mut rest = slots;
-    std::iter::from_fn(move || {
-        let chunk = chunk_of(*rest.first()?);
-        let (of_chunk, others) =
-            rest.split_at(rest.partition_point(|slot| chunk_of(*slot) == chunk));
-        rest = others;
-        Some(of_chunk)
-    })
-}
-
-/// The ordinals of neighbours, and one more that is none; nothing where no memory in play has one.
-fn neighbours(
-    columns: &Columns,
-    play: &Play,
-    of: impl for<'c> Fn(&ChunkFacts<'c>) -> &'c [u32],
-) -> Vec<u32> {
-    let mut found = Vec::with_capacity(play.slots.len() + 1);
-    for of_chunk in by_chunk(&play.slots) {
-        let chunk = columns.chunk(chunk_of(of_chunk[0]));
-        let neighbours = chunk.as_ref().map_or(&[][..], &of);
-        if play.set.is_everything() && neighbours.len() >= of_chunk.len() {
-            found.extend_from_slice(&neighbours[..of_chunk.len()]);
-            continue;
-        }
-        for slot in of_chunk {
-            let neighbour = neighbours.get(*slot as usize % Columns::CHUNK).copied();
-            found.push(neighbour.and_then(|slot| play.set.find(slot)).unwrap_or(NONE));
-        }
-    }
-    if found.iter().all(|neighbour| *neighbour == NONE) {
-        return Vec::new();
-    }
-    found.push(NONE);
-    found
 }

@@ -1,0 +1,183 @@
+//! The memories in play for one query, and what is known of each, looked up when it is asked for.
+
+use crate::columns::{ChunkFacts, Columns, flags};
+use crate::ranking::Session;
+use crate::slots::SlotSet;
+use crate::speakers::Speakers;
+
+/// No neighbour.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// Memories in ascending order of their slots; the place of one is its ordinal.
+pub(crate) struct Play<'a> {
+    pub(crate) columns: &'a Columns,
+    pub(crate) speakers: &'a Speakers,
+    pub(crate) slots: Vec<u32>,
+    pub(crate) set: SlotSet,
+}
+
+/// What a query asks beside words and meaning.
+#[derive(Default)]
+pub(crate) struct Asked {
+    /// How near each memory's time is to the one that the query names; empty where it names none.
+    pub(crate) dates: Vec<f32>,
+    /// The one speaker that it names.
+    pub(crate) speaker: Option<u32>,
+    /// The bit of the kind of answer that it asks for.
+    pub(crate) kind: Option<u8>,
+}
+
+impl Play<'_> {
+    /// The turn before in the session, where it is in play.
+    pub(crate) fn previous(&self, at: u32) -> u32 {
+        self.neighbour(at, |chunk| chunk.previous)
+    }
+
+    /// The turn after in the session, where it is in play.
+    pub(crate) fn next(&self, at: u32) -> u32 {
+        self.neighbour(at, |chunk| chunk.next)
+    }
+
+    fn neighbour(&self, at: u32, of: impl for<'c> Fn(&ChunkFacts<'c>) -> &'c [u32]) -> u32 {
+        let Some(slot) = self.slots.get(at as usize) else { return NONE };
+        let neighbour = self.fact(*slot, |chunk, at| of(chunk).get(at).copied());
+        neighbour.flatten().and_then(|slot| self.set.find(slot)).unwrap_or(NONE)
+    }
+
+    fn fact<T>(&self, slot: u32, of: impl Fn(&ChunkFacts<'_>, usize) -> T) -> Option<T> {
+        let chunk = self.columns.chunk(chunk_of(slot))?;
+        Some(of(&chunk, slot as usize % Columns::CHUNK))
+    }
+
+    fn has_flag(&self, at: u32, bit: u8) -> bool {
+        let slot = self.slots.get(at as usize);
+        slot.and_then(|slot| self.fact(*slot, |chunk, at| chunk.flags[at] & bit != 0))
+            .unwrap_or(false)
+    }
+
+    /// Whether a turn asks something.
+    pub(crate) fn asks(&self, at: u32) -> bool {
+        self.has_flag(at, flags::HAS_QUESTION_MARK)
+    }
+
+    /// Whether a turn of a session ends in a question; outside a session nobody answers.
+    pub(crate) fn is_question(&self, at: u32) -> bool {
+        let in_session = |slot: &u32| self.fact(*slot, |chunk, at| chunk.session[at] != 0);
+        self.has_flag(at, flags::ENDS_AS_QUESTION)
+            && self.slots.get(at as usize).and_then(in_session).unwrap_or(false)
+    }
+
+    /// Whether a memory could hold the kind of answer with this bit.
+    pub(crate) fn holds(&self, at: u32, kind: u8) -> bool {
+        self.has_flag(at, kind << flags::KINDS_SHIFT)
+    }
+
+    pub(crate) fn speaker(&self, at: u32) -> u32 {
+        self.speakers.of(self.slots[at as usize])
+    }
+
+    /// Whether any memory in play has a neighbour in play.
+    pub(crate) fn has_neighbours(&self) -> bool {
+        let has_next = |of_chunk: &[u32]| {
+            let chunk = self.columns.chunk(chunk_of(of_chunk[0]));
+            chunk.is_some_and(|chunk| {
+                let next = |slot: &u32| chunk.next.get(*slot as usize % Columns::CHUNK).copied();
+                of_chunk.iter().filter_map(next).any(|slot| self.set.contains(slot))
+            })
+        };
+        by_chunk(&self.slots).any(has_next)
+    }
+
+    /// The next turns of all memories in play.
+    pub(crate) fn all_next(&self) -> Vec<u32> {
+        let mut found = Vec::with_capacity(self.slots.len());
+        for of_chunk in by_chunk(&self.slots) {
+            let chunk = self.columns.chunk(chunk_of(of_chunk[0]));
+            let next = chunk.as_ref().map_or(&[][..], |chunk| chunk.next);
+            if self.set.is_everything() && next.len() >= of_chunk.len() {
+                found.extend_from_slice(&next[..of_chunk.len()]);
+                continue;
+            }
+            for slot in of_chunk {
+                let next = next.get(*slot as usize % Columns::CHUNK).copied();
+                found.push(next.and_then(|slot| self.set.find(slot)).unwrap_or(NONE));
+            }
+        }
+        found
+    }
+
+    /// A fact of each memory in play.
+    pub(crate) fn of_each<T>(&self, fact: impl Fn(&ChunkFacts<'_>, usize) -> T) -> Vec<T> {
+        let mut facts = Vec::with_capacity(self.slots.len());
+        for of_chunk in by_chunk(&self.slots) {
+            if let Some(chunk) = self.columns.chunk(chunk_of(of_chunk[0])) {
+                let at = |slot: &u32| *slot as usize % Columns::CHUNK;
+                facts.extend(of_chunk.iter().map(|slot| fact(&chunk, at(slot))));
+            }
+        }
+        facts
+    }
+
+    /// What neighbours add to a match; `positive` gives that of an ordinal, at least 0.
+    pub(crate) fn lift(&self, session: &Session, at: u32, positive: impl Fn(u32) -> f64) -> f64 {
+        let (previous, next) = (self.previous(at), self.next(at));
+        if previous == NONE && next == NONE {
+            return session.alone * positive(at);
+        }
+        let positive = |at: u32| if at == NONE { 0.0 } else { positive(at) };
+        let before = positive(previous);
+        let answered =
+            if before > 0.0 && self.asks(previous) { session.answer * before } else { 0.0 };
+        let first = (session.previous * before).max(session.next * positive(next)).max(answered);
+        if session.second == 0.0 {
+            return first;
+        }
+        let second = positive(self.previous(previous)).max(positive(self.next(next)));
+        first + session.second * second
+    }
+
+    /// What date, speaker and kind add, and what being a question takes.
+    pub(crate) fn extra(&self, session: &Session, asked: &Asked, at: u32) -> f64 {
+        let parts = [
+            self.of_date(session, asked, at),
+            self.of_speaker(session, asked, at),
+            self.of_kind(session, asked, at),
+            -self.of_question(session, at),
+        ];
+        parts.iter().sum()
+    }
+
+    pub(crate) fn of_date(&self, session: &Session, asked: &Asked, at: u32) -> f64 {
+        asked.dates.get(at as usize).map_or(0.0, |near| session.date * f64::from(*near))
+    }
+
+    pub(crate) fn of_speaker(&self, session: &Session, asked: &Asked, at: u32) -> f64 {
+        let is_named = asked.speaker.is_some_and(|speaker| self.speaker(at) == speaker);
+        if is_named { session.speaker } else { 0.0 }
+    }
+
+    pub(crate) fn of_kind(&self, session: &Session, asked: &Asked, at: u32) -> f64 {
+        let holds = asked.kind.is_some_and(|kind| self.holds(at, kind));
+        if holds { session.kind } else { 0.0 }
+    }
+
+    pub(crate) fn of_question(&self, session: &Session, at: u32) -> f64 {
+        if session.question > 0.0 && self.is_question(at) { session.question } else { 0.0 }
+    }
+}
+
+fn chunk_of(slot: u32) -> usize {
+    slot as usize / Columns::CHUNK
+}
+
+/// Ascending slots, chunk by chunk.
+fn by_chunk(slots: &[u32]) -> impl Iterator<Item = &[u32]> {
+    let mut rest = slots;
+    std::iter::from_fn(move || {
+        let chunk = chunk_of(*rest.first()?);
+        let end = rest.partition_point(|slot| chunk_of(*slot) == chunk);
+        let (of_chunk, others) = rest.split_at(end);
+        rest = others;
+        Some(of_chunk)
+    })
+}
