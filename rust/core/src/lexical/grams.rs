@@ -19,9 +19,8 @@ pub(super) fn each_gram<const LENGTH: usize>(term: &str, mut visit: impl FnMut([
     while bounded.len() < LENGTH {
         bounded.push(BOUNDARY);
     }
-    let gram = |place: usize| -> [char; LENGTH] {
-        std::array::from_fn(|offset| bounded[place + offset])
-    };
+    let gram =
+        |place: usize| -> [char; LENGTH] { std::array::from_fn(|offset| bounded[place + offset]) };
     for place in 0..=bounded.len() - LENGTH {
         let this = gram(place);
         if (0..place).all(|before| gram(before) != this) {
@@ -36,7 +35,9 @@ mod tests {
 
     fn grams(term: &str) -> Vec<String> {
         let mut grams = Vec::new();
-        each_gram(term, |gram: Gram| grams.push(gram.iter().collect::<String>().replace('\0', "|")));
+        each_gram(term, |gram: Gram| {
+            grams.push(gram.iter().collect::<String>().replace('\0', "|"))
+        });
         grams
     }
 
