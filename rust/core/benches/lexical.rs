@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::io::Write as _;
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
-use mnemic_core::lexical::{Fields, Lexical, Options, Scores};
+use mnemic_core::lexical::{Carried, Fields, Lexical, Options, Scores};
 use mnemic_core::text::Analysis;
 
 const MEMORIES: usize = 100_000;
@@ -95,6 +95,12 @@ fn filled(texts: &[String]) -> Lexical {
     lexical
 }
 
+/// The place of each turn's next one, in sessions of twenty turns.
+fn sessions(len: usize) -> Vec<u32> {
+    let next = (1..=len as u32).map(|next| if next % 20 == 0 { u32::MAX } else { next });
+    next.map(|next| if next == len as u32 { u32::MAX } else { next }).collect()
+}
+
 fn options(words: bool, grams: bool, pairs: bool) -> Options {
     Options { fields: Fields { words, grams, pairs }, ..Options::default() }
 }
@@ -109,11 +115,13 @@ fn scoring(criterion: &mut Criterion) {
     let few: Vec<u32> = all.iter().copied().step_by(MEMORIES / 5_000).collect();
     let user: Vec<u32> = (40_000..45_000).collect();
     let mut group = criterion.benchmark_group("lexical");
+    let keyword =
+        Options { stop_words: 0.25, common: 0.2, near: 0.5, ..options(true, false, false) };
     for (fields, options) in [
         ("words", options(true, false, false)),
-        ("words and pairs", options(true, false, true)),
+        ("words, common ones left out", keyword),
+        ("words and grams", options(true, true, false)),
         ("all fields", options(true, true, true)),
-        ("all fields, share .1", Options { gram_share: 0.1, ..options(true, true, true) }),
     ] {
         let made: Vec<_> = queries.iter().map(|text| lexical.query(text, &options)).collect();
         group.bench_function(format!("{fields}: query"), |bencher| {
@@ -122,21 +130,25 @@ fn scoring(criterion: &mut Criterion) {
         });
         for (name, slots) in [("100,000", &all), ("5,000 spread", &few), ("5,000 together", &user)]
         {
-            let previous: Vec<u32> =
-                (0..slots.len() as u32).map(|place| place.wrapping_sub(1)).collect();
+            let next = sessions(slots.len());
+            let carried = Carried { next: &next, first: 0.8, second: 0.5 };
             let mut scores = Scores::default();
-            for (windows, previous) in [("", None), (" with windows", Some(&previous[..]))] {
+            for (turns, carried) in [("", None), (" carried", Some(&carried))] {
                 let mut turn = made.iter().cycle();
-                group.bench_function(format!("{fields}: {name}{windows}"), |bencher| {
+                group.bench_function(format!("{fields}: {name}{turns}"), |bencher| {
                     bencher.iter(|| {
                         let query = turn.next().expect("endless");
-                        lexical.scores(query, black_box(slots), previous, &mut scores);
+                        lexical.scores(query, black_box(slots), carried, &mut scores);
                     });
                 });
-                assert!(scores.own.words.iter().any(|&score| score > 0.0));
+                assert!(scores.words.iter().any(|&score| score > 0.0));
             }
         }
     }
+    group.bench_function("query of one unknown word", |bencher| {
+        let mut turn = ["trounted", "stoumiecker", "greanontis"].iter().cycle();
+        bencher.iter(|| lexical.query(turn.next().expect("endless"), &keyword));
+    });
     group.finish();
 }
 

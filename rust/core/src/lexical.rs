@@ -9,6 +9,7 @@ mod grams;
 mod postings;
 mod query;
 mod scores;
+mod spelling;
 mod sum;
 mod vocabulary;
 

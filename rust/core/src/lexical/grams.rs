@@ -9,17 +9,19 @@ const BOUNDARY: char = '\0';
 /// Consecutive characters of a bounded term; what is shorter is filled up with boundaries.
 pub(super) type Gram = [char; GRAM_CHARACTERS];
 
-/// Call `visit` with each gram of a term once, in order of first appearance.
-pub(super) fn each_gram(term: &str, mut visit: impl FnMut(Gram)) {
-    let mut bounded: Vec<char> = Vec::with_capacity(term.len() + GRAM_CHARACTERS);
+/// Call `visit` with each run of `LENGTH` characters of a bounded term once, in order of first
+/// appearance.
+pub(super) fn each_gram<const LENGTH: usize>(term: &str, mut visit: impl FnMut([char; LENGTH])) {
+    let mut bounded: Vec<char> = Vec::with_capacity(term.len() + LENGTH);
     bounded.push(BOUNDARY);
     bounded.extend(term.chars());
     bounded.push(BOUNDARY);
-    while bounded.len() < GRAM_CHARACTERS {
+    while bounded.len() < LENGTH {
         bounded.push(BOUNDARY);
     }
-    let gram = |place: usize| -> Gram { std::array::from_fn(|offset| bounded[place + offset]) };
-    for place in 0..=bounded.len() - GRAM_CHARACTERS {
+    let gram =
+        |place: usize| -> [char; LENGTH] { std::array::from_fn(|offset| bounded[place + offset]) };
+    for place in 0..=bounded.len() - LENGTH {
         let this = gram(place);
         if (0..place).all(|before| gram(before) != this) {
             visit(this);
@@ -33,7 +35,9 @@ mod tests {
 
     fn grams(term: &str) -> Vec<String> {
         let mut grams = Vec::new();
-        each_gram(term, |gram| grams.push(gram.iter().collect::<String>().replace('\0', "|")));
+        each_gram(term, |gram: Gram| {
+            grams.push(gram.iter().collect::<String>().replace('\0', "|"))
+        });
         grams
     }
 

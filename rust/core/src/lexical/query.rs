@@ -29,18 +29,26 @@ pub struct Options {
     pub b: f32,
     /// How much a stop word weighs beside other words; alone they weigh 1.
     pub stop_words: f32,
-    /// Words and grams in more than this share of many memories are passed over; 1 keeps them all.
+    /// Words and grams in more than this share of the memories, and in more than a hundred, are
+    /// passed over; 1 keeps them all. Where no other word would be left, all words stay.
     pub common: f32,
+    /// A word that no memory has stands for the one most like it, where that is at least so like:
+    /// the Dice coefficient of their pairs of characters, ends included. 0 is never. Stop words and
+    /// those of less than four characters stand for themselves.
+    pub near: f32,
 }
 
-/// From so many memories on, what is common is passed over.
-const MANY_DOCUMENTS: u64 = 1000;
+/// What is in so few memories is never common.
+const FEW_DOCUMENTS: u64 = 100;
+
+/// Words of fewer characters are like too many others.
+const NEAR_CHARACTERS: usize = 4;
 
 impl Default for Options {
-    /// All fields, k1 0.9 and b 0.4, every word like every other.
+    /// All fields, k1 0.9 and b 0.4, every word like every other and for itself.
     fn default() -> Self {
         let fields = Fields { words: true, grams: true, pairs: true };
-        Self { fields, k1: 0.9, b: 0.4, stop_words: 1.0, common: 1.0 }
+        Self { fields, k1: 0.9, b: 0.4, stop_words: 1.0, common: 1.0, near: 0.0 }
     }
 }
 
@@ -173,13 +181,11 @@ impl<'state> Building<'state> {
     }
 
     fn build(mut self, tokens: &[(String, bool)]) -> Query {
-        let are_all_stop_words = tokens.iter().all(|(_, is_stop_word)| *is_stop_word);
-        let words: Vec<Option<Word>> = tokens
-            .iter()
-            .map(|(token, is_stop_word)| {
-                let is_light = *is_stop_word && !are_all_stop_words;
-                self.word(token, if is_light { self.options.stop_words } else { 1.0 })
-            })
+        let words: Vec<Option<Word>> = self
+            .weights(tokens)
+            .into_iter()
+            .zip(tokens)
+            .map(|(weight, (token, is_stop_word))| self.word(token, *is_stop_word, weight))
             .collect();
         for word in words.iter().flatten() {
             let code = self.code(word.term) as usize;
@@ -192,30 +198,61 @@ impl<'state> Building<'state> {
             self.add_pairs(&words);
         }
         if self.options.fields.grams {
-            let is_telling = |(token, is_stop_word): &(String, bool)| {
-                (!is_stop_word || are_all_stop_words).then(|| token.clone())
-            };
-            let telling: Vec<String> = tokens.iter().filter_map(is_telling).collect();
-            self.add_grams(&telling);
+            self.add_grams(&telling(tokens));
         }
         self.query
     }
 
-    fn word(&mut self, token: &str, weight: f32) -> Option<Word> {
-        let term = self.known.id(token);
-        let frequency = term.map_or(0, |term| self.frequency(term));
-        if weight == 0.0 || self.is_common(frequency) {
+    /// What each token weighs: nothing if it is common, unless all are.
+    fn weights(&self, tokens: &[(String, bool)]) -> Vec<f32> {
+        let light = if are_stop_words(tokens) { 1.0 } else { self.options.stop_words };
+        let weight = |(_, is_stop_word): &(String, bool)| if *is_stop_word { light } else { 1.0 };
+        let all: Vec<f32> = tokens.iter().map(weight).collect();
+        let is_common = |token: &str| {
+            self.known.id(token).is_some_and(|term| self.is_common(self.frequency(term)))
+        };
+        let mut rare = all.clone();
+        for (weight, (token, _)) in rare.iter_mut().zip(tokens) {
+            if is_common(token) {
+                *weight = 0.0;
+            }
+        }
+        if rare.iter().any(|weight| *weight > 0.0) { rare } else { all }
+    }
+
+    /// The word to be looked for in place of a token, if any memory has one.
+    fn word(&mut self, token: &str, is_stop_word: bool, weight: f32) -> Option<Word> {
+        if weight == 0.0 {
             return None;
         }
-        let weight = weight * idf(self.lexical.documents, frequency);
+        let known = self.known.id(token).map(|term| (term, self.frequency(term)));
+        let frequency = known.map_or(0, |(_, frequency)| frequency);
+        let weight = weight * self.idf(frequency);
         self.query.most.words += weight;
-        term.filter(|_| frequency > 0).map(|term| Word { term, weight })
+        match known {
+            Some((term, 1..)) => Some(Word { term, weight }),
+            _ if is_stop_word => None,
+            _ => self.near(token),
+        }
+    }
+
+    /// The word most like one that no memory has.
+    fn near(&self, token: &str) -> Option<Word> {
+        let near = self.options.near;
+        if near <= 0.0 || token.chars().count() < NEAR_CHARACTERS {
+            return None;
+        }
+        let alike = self.known.nearest(token, near, |term| self.frequency(term) > 0)?;
+        Some(Word { term: alike.term, weight: alike.dice * self.idf(self.frequency(alike.term)) })
+    }
+
+    fn idf(&self, frequency: u64) -> f32 {
+        idf(self.lexical.documents, frequency)
     }
 
     fn is_common(&self, frequency: u64) -> bool {
-        let documents = self.lexical.documents;
-        documents >= MANY_DOCUMENTS
-            && frequency as f64 > f64::from(self.options.common) * documents as f64
+        let share = f64::from(self.options.common) * self.lexical.documents as f64;
+        frequency > FEW_DOCUMENTS && frequency as f64 > share
     }
 
     /// The code of a term, a new one if it has none.
@@ -241,7 +278,7 @@ impl<'state> Building<'state> {
     }
 
     /// Give every live term that shares a gram with a query word the idf of each such gram.
-    fn add_grams(&mut self, tokens: &[String]) {
+    fn add_grams(&mut self, tokens: &[&str]) {
         let documents = self.lexical.documents;
         let mut live: Vec<u32> = Vec::new();
         for gram in distinct_grams(tokens) {
@@ -256,7 +293,7 @@ impl<'state> Building<'state> {
             if self.is_common(frequency) {
                 continue;
             }
-            let idf = idf(documents, frequency);
+            let idf = self.idf(frequency);
             self.query.most.grams += idf;
             for &term in &live {
                 let code = self.code(term);
@@ -270,7 +307,18 @@ impl<'state> Building<'state> {
     }
 }
 
-fn distinct_grams(tokens: &[String]) -> Vec<Gram> {
+fn are_stop_words(tokens: &[(String, bool)]) -> bool {
+    tokens.iter().all(|(_, is_stop_word)| *is_stop_word)
+}
+
+/// The tokens without stop words, unless there are no others.
+fn telling(tokens: &[(String, bool)]) -> Vec<&str> {
+    let with_stop_words = are_stop_words(tokens);
+    let telling = tokens.iter().filter(|(_, is_stop_word)| with_stop_words || !is_stop_word);
+    telling.map(|(token, _)| token.as_str()).collect()
+}
+
+fn distinct_grams(tokens: &[&str]) -> Vec<Gram> {
     let mut grams: Vec<Gram> = Vec::new();
     for token in tokens {
         each_gram(token, |gram| {

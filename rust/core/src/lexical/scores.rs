@@ -185,8 +185,10 @@ impl Scores {
         }
         for posting in group.postings.list(at, group.blocks) {
             let place = places[usize::from(posting.slot)];
-            if place != NONE {
-                let norm = query.saturation.norm(length_of(group.blocks, posting.slot));
+            let length = length_of(group.blocks, posting.slot);
+            // What is removed stays in the postings, but is of no length.
+            if place != NONE && length > 0 {
+                let norm = query.saturation.norm(length);
                 let share = share(posting.times, norm);
                 self.terms.found.push(Found { code, place, share });
             }

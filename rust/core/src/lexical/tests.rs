@@ -1,6 +1,6 @@
 //! Keyword scores beside a naive twin that knows nothing of terms, blocks or snapshots.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use proptest::prelude::*;
 
@@ -10,12 +10,19 @@ use crate::text::{Language, query_tokens, tokens};
 
 const NONE: u32 = u32::MAX;
 
+/// What a word counts in the next turn, and in the one after.
+const FIRST: f32 = 0.8;
+const SECOND: f32 = 0.5;
+
 /// BM25 and its kin, written down as the definitions say.
 struct Twin<'memories> {
     analysis: Analysis,
     options: Options,
     memories: &'memories [Option<Vec<String>>],
 }
+
+/// A memory and the turns before it, each with what a word of theirs counts in it.
+type Turns<'memories> = [(f64, &'memories [String])];
 
 impl Twin<'_> {
     fn live(&self) -> impl Iterator<Item = &Vec<String>> {
@@ -42,50 +49,94 @@ impl Twin<'_> {
         if times == 0 { 0.0 } else { times as f64 / (times as f64 + norm) }
     }
 
-    fn most(&self, query: &[String]) -> f64 {
-        query.iter().map(|token| self.idf(self.frequency(token))).sum()
+    fn carried_share(&self, token: &str, turns: &Turns<'_>) -> f64 {
+        let share = |(counts, text): &(f64, &[String])| {
+            let times = text.iter().filter(|other| *other == token).count();
+            counts * self.share(times, text.len())
+        };
+        turns.iter().map(share).fold(0.0, f64::max)
     }
 
-    /// Words, grams and pairs of texts scored as one.
-    fn scores(&self, query: &[String], texts: &[&[String]]) -> [f64; 3] {
-        let together: Vec<&String> = texts.iter().copied().flatten().collect();
-        let times = |token: &str| together.iter().filter(|other| *other == &token).count();
-        let words = query.iter().map(|token| {
-            self.idf(self.frequency(token)) * self.share(times(token), together.len())
-        });
-        let distinct: HashSet<&str> = together.iter().map(|token| token.as_str()).collect();
+    /// What each query word weighs, before its idf.
+    fn weights(&self, query: &[(String, bool)]) -> Vec<f64> {
+        let alone = query.iter().all(|(_, is_stop_word)| *is_stop_word);
+        let light = if alone { 1.0 } else { f64::from(self.options.stop_words) };
+        query.iter().map(|(_, is_stop_word)| if *is_stop_word { light } else { 1.0 }).collect()
+    }
+
+    fn most(&self, query: &[(String, bool)]) -> f64 {
+        let idfs = query.iter().map(|(token, _)| self.idf(self.frequency(token)));
+        idfs.zip(self.weights(query)).map(|(idf, weight)| idf * weight).sum()
+    }
+
+    /// The words that are looked for, each with its weight.
+    fn wanted(&self, query: &[(String, bool)]) -> Vec<Option<(String, f64)>> {
+        let wanted = |((token, is_stop_word), weight): (&(String, bool), f64)| {
+            if weight == 0.0 {
+                return None;
+            }
+            if self.frequency(token) > 0.0 {
+                return Some((token.clone(), weight * self.idf(self.frequency(token))));
+            }
+            if *is_stop_word || token.chars().count() < 4 || self.options.near == 0.0 {
+                return None;
+            }
+            let (dice, near) = self.nearest(token)?;
+            let weight = dice * self.idf(self.frequency(&near));
+            (dice >= f64::from(self.options.near)).then_some((near, weight))
+        };
+        query.iter().zip(self.weights(query)).map(wanted).collect()
+    }
+
+    fn nearest(&self, token: &str) -> Option<(f64, String)> {
+        let live: BTreeSet<&String> = self.live().flatten().collect();
+        let dice = |term: &String| {
+            let (one, other) = (grams::<2>(token), grams::<2>(term));
+            2.0 * one.intersection(&other).count() as f64 / (one.len() + other.len()) as f64
+        };
+        let ordered = live.into_iter().map(|term| (dice(term), term.clone()));
+        ordered.reduce(|best, next| if next.0 > best.0 { next } else { best })
+    }
+
+    /// Words, grams and pairs; pairs are the memory's own.
+    fn scores(&self, query: &[(String, bool)], turns: &Turns<'_>) -> [f64; 3] {
+        let wanted = self.wanted(query);
+        let words = wanted.iter().flatten();
+        let words = words.map(|(token, weight)| weight * self.carried_share(token, turns)).sum();
+        let distinct: HashSet<&String> = turns.iter().flat_map(|(_, text)| *text).collect();
         let weights = self.gram_weights(query);
-        let weight =
-            |token: &str| grams(token).iter().filter_map(|gram| weights.get(gram)).sum::<f64>();
+        let weight = |token: &str| {
+            grams::<4>(token).iter().filter_map(|gram| weights.get(gram)).sum::<f64>()
+        };
         let grams =
-            distinct.iter().map(|token| weight(token) * self.share(times(token), together.len()));
-        let pairs = query.windows(2).map(|pair| {
-            let of_text = |text: &&[String]| text.windows(2).filter(|other| *other == pair).count();
-            let times = texts.iter().map(of_text).sum();
-            let idf = |token: &str| self.idf(self.frequency(token));
-            f64::midpoint(idf(&pair[0]), idf(&pair[1])) * self.share(times, together.len())
+            distinct.iter().map(|token| weight(token) * self.carried_share(token, turns)).sum();
+        let own = turns[0].1;
+        let pairs = wanted.windows(2).map(|pair| {
+            let [Some((first, one)), Some((second, other))] = pair else { return 0.0 };
+            let is_pair = |both: &&[String]| both[0] == *first && both[1] == *second;
+            let times = own.windows(2).filter(is_pair).count();
+            f64::midpoint(*one, *other) * self.share(times, own.len())
         });
-        [words.sum(), grams.sum(), pairs.sum()]
+        [words, grams, pairs.sum()]
     }
 
-    fn gram_weights(&self, query: &[String]) -> HashMap<String, f64> {
+    fn gram_weights(&self, query: &[(String, bool)]) -> HashMap<String, f64> {
+        let alone = query.iter().all(|(_, is_stop_word)| *is_stop_word);
+        let telling = query.iter().filter(|(_, is_stop_word)| alone || !is_stop_word);
         let vocabulary: HashSet<&String> = self.live().flatten().collect();
         let mut weights = HashMap::new();
-        for gram in query.iter().flat_map(|token| grams(token)) {
-            let holders = vocabulary.iter().filter(|term| grams(term).contains(&gram));
+        for gram in telling.flat_map(|(token, _)| grams::<4>(token)) {
+            let holders = vocabulary.iter().filter(|term| grams::<4>(term).contains(&gram));
             let sum: f64 = holders.map(|term| self.frequency(term)).sum();
-            let frequency = sum.min(self.documents());
-            if frequency <= f64::from(self.options.gram_share) * self.documents() {
-                weights.insert(gram, self.idf(frequency));
-            }
+            weights.insert(gram, self.idf(sum.min(self.documents())));
         }
         weights
     }
 }
 
-fn grams(token: &str) -> HashSet<String> {
+fn grams<const LENGTH: usize>(token: &str) -> HashSet<String> {
     let bounded: Vec<char> = format!("|{token}|").chars().collect();
-    bounded.windows(4.min(bounded.len())).map(|gram| gram.iter().collect()).collect()
+    bounded.windows(LENGTH.min(bounded.len())).map(|gram| gram.iter().collect()).collect()
 }
 
 fn assert_near(found: f32, wanted: f64, what: &str) {
@@ -95,15 +146,20 @@ fn assert_near(found: f32, wanted: f64, what: &str) {
     );
 }
 
-fn scored(lexical: &Lexical, query: &Query, slots: &[u32], previous: Option<&[u32]>) -> Scores {
+fn scored(lexical: &Lexical, query: &Query, slots: &[u32], next: Option<&[u32]>) -> Scores {
     let mut scores = Scores::default();
-    lexical.scores(query, slots, previous, &mut scores);
+    let carried = next.map(|next| Carried { next, first: FIRST, second: SECOND });
+    lexical.scores(query, slots, carried.as_ref(), &mut scores);
     scores
 }
 
-fn bits(scores: &Scores) -> Vec<u32> {
-    let fields = |of: &FieldScores| [of.words.clone(), of.grams.clone(), of.pairs.clone()].concat();
-    [fields(&scores.own), fields(&scores.window)].concat().into_iter().map(f32::to_bits).collect()
+/// The bits of one memory's scores.
+fn bits_at(scores: &Scores, place: usize) -> [u32; 3] {
+    [&scores.words, &scores.grams, &scores.pairs].map(|field| field[place].to_bits())
+}
+
+fn bits(scores: &Scores) -> Vec<[u32; 3]> {
+    (0..scores.words.len()).map(|place| bits_at(scores, place)).collect()
 }
 
 fn filled(texts: &[&str]) -> Lexical {
@@ -118,7 +174,7 @@ fn filled(texts: &[&str]) -> Lexical {
 fn words(lexical: &Lexical, query: &str) -> Vec<f32> {
     let slots: Vec<u32> = (0..lexical.slots() as u32).collect();
     let query = lexical.query(query, &Options::default());
-    scored(lexical, &query, &slots, None).own.words
+    scored(lexical, &query, &slots, None).words
 }
 
 /// Words that repeat and share grams, some in other scripts.
@@ -205,91 +261,119 @@ fn rebuilt(analysis: Analysis, memories: &[Option<String>]) -> Lexical {
 }
 
 fn any_options() -> impl Strategy<Value = Options> {
-    (0.0_f32..2.0, 0.0_f32..=1.0, prop::sample::select(vec![0.3_f32, 1.0]))
-        .prop_map(|(k1, b, gram_share)| Options { k1, b, gram_share, ..Options::default() })
+    let light = prop::sample::select(vec![0.0_f32, 0.25, 1.0]);
+    let near = prop::sample::select(vec![0.0_f32, 0.4, 0.5]);
+    (0.0_f32..2.0, 0.0_f32..=1.0, light, near).prop_map(|(k1, b, stop_words, near)| Options {
+        k1,
+        b,
+        stop_words,
+        near,
+        ..Options::default()
+    })
 }
 
 fn any_analysis() -> impl Strategy<Value = Analysis> {
     let languages = vec![None, Some(Language::English), Some(Language::German)];
-    (prop::sample::select(languages), any::<bool>())
-        .prop_map(|(language, stop_words)| Analysis { language, stop_words })
+    prop::sample::select(languages).prop_map(|language| Analysis { language })
 }
 
-/// Slots in play, and for each the place of its previous turn.
-fn in_play(len: usize, seed: &[prop::sample::Index]) -> (Vec<u32>, Vec<u32>) {
-    let mut slots: Vec<u32> = seed.iter().map(|index| index.index(len) as u32).collect();
-    slots.sort_unstable();
-    slots.dedup();
-    let previous = |place: usize| match seed[place].index(slots.len() + 1) {
-        before if before < slots.len() => before as u32,
-        _ => NONE,
-    };
-    let previous = (0..slots.len()).map(previous).collect();
-    (slots, previous)
+type Seed = Vec<(prop::sample::Index, u8)>;
+
+/// Which slots are in play, and in which session each is.
+fn any_seed() -> impl Strategy<Value = Seed> {
+    prop::collection::vec((any::<prop::sample::Index>(), 0_u8..4), 1..30)
+}
+
+/// Slots in play and for each the place of its next turn; sessions are interleaved, and what is of
+/// the first is of none.
+fn in_play(len: usize, seed: &Seed) -> (Vec<u32>, Vec<u32>) {
+    let chosen: BTreeMap<u32, u8> =
+        seed.iter().map(|(index, session)| (index.index(len) as u32, *session)).collect();
+    let mut next = vec![NONE; chosen.len()];
+    let mut last = [None; 4];
+    for (place, session) in chosen.values().map(|session| usize::from(*session)).enumerate() {
+        if session > 0 {
+            if let Some(before) = last[session].replace(place) {
+                next[before] = place as u32;
+            }
+        }
+    }
+    (chosen.into_keys().collect(), next)
+}
+
+/// The places of a turn and of the two before it.
+fn earlier(next: &[u32], place: usize) -> Vec<usize> {
+    let before = |place: usize| next.iter().position(|next| *next == place as u32);
+    std::iter::successors(Some(place), |place| before(*place)).take(3).collect()
 }
 
 proptest! {
     #[test]
     fn every_score_is_what_the_naive_twin_computes(
         changes in any_changes(), text in any_text(), options in any_options(),
-        analysis in any_analysis(), seed in prop::collection::vec(any::<prop::sample::Index>(), 1..30),
+        analysis in any_analysis(), seed in any_seed(),
     ) {
         let (lexical, memories) = changed(analysis, &changes);
         let memories: Vec<Option<Vec<String>>> = memories
             .iter().map(|memory| memory.as_ref().map(|text| tokens(text, &analysis))).collect();
         prop_assume!(!memories.is_empty());
-        let (slots, previous) = in_play(memories.len(), &seed);
+        let (slots, next) = in_play(memories.len(), &seed);
         let twin = Twin { analysis, options, memories: &memories };
         let words = query_tokens(&text, &twin.analysis);
         let query = lexical.query(&text, &options);
-        assert_near(query.most(), twin.most(&words), "most");
-        let scores = scored(&lexical, &query, &slots, Some(&previous));
-        let text_of = |place: u32| -> &[String] {
-            slots.get(place as usize).and_then(|&slot| memories[slot as usize].as_deref()).unwrap_or(&[])
-        };
-        for (place, &before) in previous.iter().enumerate() {
-            let own = twin.scores(&words, &[text_of(place as u32)]);
-            let window = twin.scores(&words, &[text_of(before), text_of(place as u32)]);
-            for (fields, wanted) in [(&scores.own, own), (&scores.window, window)] {
-                assert_near(fields.words[place], wanted[0], "words");
-                assert_near(fields.grams[place], wanted[1], "grams");
-                assert_near(fields.pairs[place], wanted[2], "pairs");
+        assert_near(query.most().words, twin.most(&words), "most");
+        let text_of = |place: usize| memories[slots[place] as usize].as_deref().unwrap_or(&[]);
+        let alone = scored(&lexical, &query, &slots, None);
+        let carried = scored(&lexical, &query, &slots, Some(&next));
+        for place in 0..slots.len() {
+            let counts = [1.0, f64::from(FIRST), f64::from(SECOND)];
+            let turns = earlier(&next, place).into_iter().map(text_of);
+            let turns: Vec<(f64, &[String])> = counts.into_iter().zip(turns).collect();
+            for (scores, turns) in [(&alone, &turns[..1]), (&carried, &turns[..])] {
+                let wanted = twin.scores(&words, turns);
+                assert_near(scores.words[place], wanted[0], "words");
+                assert_near(scores.grams[place], wanted[1], "grams");
+                assert_near(scores.pairs[place], wanted[2], "pairs");
+                let most = query.most();
+                prop_assert!(scores.words[place] <= most.words * (1.0 + f32::EPSILON));
+                prop_assert!(scores.pairs[place] <= most.pairs * (1.0 + f32::EPSILON));
+                prop_assert!(bits_at(scores, place).map(f32::from_bits).iter().all(|x| x.is_finite()));
             }
-            prop_assert!(scores.own.words[place] <= query.most());
         }
     }
 
     #[test]
     fn what_is_gone_leaves_no_trace_in_any_bit(
         changes in any_changes(), text in any_text(), analysis in any_analysis(),
+        options in any_options(), seed in any_seed(),
     ) {
         let (lexical, memories) = changed(analysis, &changes);
         let fresh = rebuilt(analysis, &memories);
-        let slots: Vec<u32> = (0..memories.len() as u32).collect();
-        let previous: Vec<u32> = slots.iter().map(|slot| slot.wrapping_sub(1)).collect();
+        prop_assume!(!memories.is_empty());
+        let (slots, next) = in_play(memories.len(), &seed);
         let scores = [&lexical, &fresh].map(|state| {
-            let query = state.query(&text, &Options::default());
-            (query.most().to_bits(), bits(&scored(state, &query, &slots, Some(&previous))))
+            let query = state.query(&text, &options);
+            let most = query.most();
+            let most = [most.words, most.grams, most.pairs].map(f32::to_bits);
+            (most, bits(&scored(state, &query, &slots, Some(&next))))
         });
         prop_assert_eq!(&scores[0], &scores[1]);
         prop_assert_eq!(lexical.documents(), fresh.documents());
     }
 
     #[test]
-    fn a_score_does_not_depend_on_what_else_is_in_play(
-        changes in any_changes(), text in any_text(),
-        seed in prop::collection::vec(any::<prop::sample::Index>(), 1..30),
+    fn a_score_depends_on_earlier_turns_and_on_nothing_else_in_play(
+        changes in any_changes(), text in any_text(), seed in any_seed(),
     ) {
         let (lexical, memories) = changed(Analysis::default(), &changes);
         prop_assume!(!memories.is_empty());
         let query = lexical.query(&text, &Options::default());
-        let (slots, previous) = in_play(memories.len(), &seed);
-        let scores = scored(&lexical, &query, &slots, Some(&previous));
-        for (place, &slot) in slots.iter().enumerate() {
-            let alone = scored(&lexical, &query, &[slot], None);
-            prop_assert_eq!(alone.own.words[0].to_bits(), scores.own.words[place].to_bits());
-            prop_assert_eq!(alone.own.grams[0].to_bits(), scores.own.grams[place].to_bits());
-            prop_assert_eq!(alone.own.pairs[0].to_bits(), scores.own.pairs[place].to_bits());
+        let (slots, next) = in_play(memories.len(), &seed);
+        let scores = scored(&lexical, &query, &slots, Some(&next));
+        for place in 0..slots.len() {
+            let (few, chain) = with_earlier(&slots, &next, place);
+            let one = scored(&lexical, &query, &few, Some(&chain));
+            prop_assert_eq!(bits_at(&one, few.len() - 1), bits_at(&scores, place));
         }
     }
 
@@ -315,8 +399,15 @@ proptest! {
     }
 }
 
-/// More memories than a group has slots, some of them gone, with sessions of `stride` interleaved.
-fn many(len: usize, stride: u32) -> (Lexical, Vec<u32>, Vec<u32>) {
+/// A turn and the two before it alone, oldest first, and how they follow each other.
+fn with_earlier(slots: &[u32], next: &[u32], place: usize) -> (Vec<u32>, Vec<u32>) {
+    let few: Vec<u32> = earlier(next, place).into_iter().rev().map(|place| slots[place]).collect();
+    let chain = (1..few.len() as u32).chain([NONE]).collect();
+    (few, chain)
+}
+
+/// More memories than a group has slots, some of them gone, with `sessions` interleaved.
+fn many(len: usize, sessions: u32) -> (Lexical, Vec<u32>, Vec<u32>) {
     let words = ["harbour", "harvest", "carve", "carving", "cat", "of", "winter", "wintry", "ice"];
     let word = |number: usize| words[(number * number / 7 + number / 3) % words.len()];
     let mut lexical = Lexical::new(Analysis::default());
@@ -330,57 +421,81 @@ fn many(len: usize, stride: u32) -> (Lexical, Vec<u32>, Vec<u32>) {
     }
     let mut slots: Vec<u32> = (0..len as u32).collect();
     slots.retain(|slot| slot % 17 != 3 || !lexical.remove(*slot));
-    // A turn whose previous one has two, now and then.
-    let previous =
-        (0..slots.len() as u32)
-            .map(|place| {
-                if place % 31 == 5 { place - 2 } else { place.checked_sub(stride).unwrap_or(NONE) }
-            })
-            .collect();
-    (lexical, slots, previous)
+    let last = slots.len() as u32;
+    // Now and then a session ends.
+    let next = (0..last).map(|place| place + sessions);
+    let next = next.map(|next| if next < last && next % 31 != 5 { next } else { NONE }).collect();
+    (lexical, slots, next)
 }
 
 #[test]
 fn a_group_scored_term_by_term_gives_the_bits_of_its_memories_looked_at_alone() {
-    for (len, stride) in [(2 * GROUP_SLOTS + 100, 1), (GROUP_SLOTS + 1, 7), (3 * GROUP_SLOTS, 900)]
+    for (len, sessions) in
+        [(2 * GROUP_SLOTS + 100, 1), (GROUP_SLOTS + 1, 7), (3 * GROUP_SLOTS, 900)]
     {
-        let (lexical, slots, previous) = many(len, stride);
+        let (lexical, slots, next) = many(len, sessions);
         for text in ["harbour cats carved ice", "ice of winter ice winter harbour harbour", "wint"]
         {
-            let query = lexical.query(text, &Options::default());
-            let all = scored(&lexical, &query, &slots, Some(&previous));
-            assert!(all.window.grams.iter().any(|&score| score > 0.0));
-            for (place, &slot) in slots.iter().enumerate() {
-                let before = slots.get(previous[place] as usize).copied();
-                let mut alone: Vec<u32> = before.into_iter().chain([slot]).collect();
-                alone.dedup();
-                let links: Vec<u32> = if alone.len() == 2 { vec![NONE, 0] } else { vec![NONE] };
-                let one = scored(&lexical, &query, &alone, Some(&links));
-                for (all, one) in [(&all.own, &one.own), (&all.window, &one.window)] {
-                    assert_eq!(all.words[place].to_bits(), one.words.last().unwrap().to_bits());
-                    assert_eq!(all.grams[place].to_bits(), one.grams.last().unwrap().to_bits());
-                    assert_eq!(all.pairs[place].to_bits(), one.pairs.last().unwrap().to_bits());
-                }
+            let query = lexical.query(text, &Options { near: 0.5, ..Options::default() });
+            let all = scored(&lexical, &query, &slots, Some(&next));
+            assert!(all.grams.iter().any(|&score| score > 0.0));
+            assert!(all.words.iter().any(|&score| score > 0.0));
+            for place in 0..slots.len() {
+                let (few, chain) = with_earlier(&slots, &next, place);
+                let one = scored(&lexical, &query, &few, Some(&chain));
+                assert_eq!(bits_at(&all, place), bits_at(&one, few.len() - 1));
             }
         }
     }
 }
 
 #[test]
+fn a_group_of_which_some_are_in_play_has_the_bits_of_all_in_play() {
+    let (lexical, slots, _) = many(2 * GROUP_SLOTS, 1);
+    let query = lexical.query("harbour cats carved ice", &Options::default());
+    let all = scored(&lexical, &query, &slots, None);
+    for step in [2, 3, 5, 50] {
+        let few: Vec<u32> = slots.iter().copied().step_by(step).collect();
+        let scores = scored(&lexical, &query, &few, None);
+        for place in 0..few.len() {
+            assert_eq!(bits_at(&scores, place), bits_at(&all, place * step));
+        }
+    }
+}
+
+#[test]
 fn each_field_has_the_same_bits_whether_or_not_others_are_asked_for() {
-    let (lexical, slots, previous) = many(GROUP_SLOTS + 300, 1);
+    let (lexical, slots, next) = many(GROUP_SLOTS + 300, 1);
     let text = "ice of winter, harbour cats";
     let scores_of = |words, grams, pairs| {
         let options = Options { fields: Fields { words, grams, pairs }, ..Options::default() };
-        scored(&lexical, &lexical.query(text, &options), &slots, Some(&previous))
+        scored(&lexical, &lexical.query(text, &options), &slots, Some(&next))
     };
     let all = scores_of(true, true, true);
-    assert_eq!(scores_of(true, false, false).window.words, all.window.words);
-    assert_eq!(scores_of(false, true, false).window.grams, all.window.grams);
-    assert_eq!(scores_of(false, false, true).window.pairs, all.window.pairs);
-    assert_eq!(scores_of(true, false, true).own.pairs, all.own.pairs);
-    assert!(scores_of(false, false, true).own.words.is_empty());
-    assert!(all.own.pairs.iter().any(|&score| score > 0.0));
+    assert_eq!(scores_of(true, false, false).words, all.words);
+    assert_eq!(scores_of(false, true, false).grams, all.grams);
+    assert_eq!(scores_of(false, false, true).pairs, all.pairs);
+    assert_eq!(scores_of(true, false, true).pairs, all.pairs);
+    assert!(scores_of(false, false, true).words.is_empty());
+    assert!(scores_of(true, false, false).grams.is_empty());
+    assert!(all.pairs.iter().any(|&score| score > 0.0));
+}
+
+#[test]
+fn room_that_was_worked_in_before_changes_no_bit() {
+    let (lexical, slots, next) = many(GROUP_SLOTS + 300, 2);
+    let carried = Carried { next: &next, first: FIRST, second: SECOND };
+    let texts = ["ice of winter, harbour cats", "carving", "", "wintry harvest"];
+    let mut scores = Scores::default();
+    for (text, step) in texts.into_iter().cycle().zip([1, 7, 1, 2, 1, 1, 400, 3]) {
+        let query = lexical.query(text, &Options::default());
+        let some: Vec<u32> = slots.iter().copied().step_by(step).collect();
+        let carried = (step == 1).then_some(&carried);
+        lexical.scores(&query, &some, carried, &mut scores);
+        let fresh = scored(&lexical, &query, &some, carried.map(|carried| carried.next));
+        assert_eq!(bits(&scores), bits(&fresh), "{text}");
+        assert_eq!(scores.words.len(), some.len());
+    }
 }
 
 #[test]
@@ -391,7 +506,7 @@ fn vacant_and_unknown_slots_score_nothing_in_a_full_group_too() {
     let query = lexical.query("harbour ice winter carve", &Options::default());
     let scores = scored(&lexical, &query, &slots, None);
     for vacant in [3, 700, GROUP_SLOTS + 8] {
-        assert!(scores.own.words[vacant] + scores.own.grams[vacant] < f32::MIN_POSITIVE);
+        assert!(bits_at(&scores, vacant) == [0; 3]);
     }
 }
 
@@ -403,10 +518,8 @@ fn a_group_with_few_memories_left_gives_its_postings_back() {
     assert!(lexical.postings[0].is_none());
     let query = lexical.query("harbour ice winter carve", &Options::default());
     let scores = scored(&lexical, &query, &slots, None);
-    assert_eq!(
-        scores.own.words.iter().position(|&score| score > 0.0).unwrap() / 9,
-        slots.len() / 9 - 1
-    );
+    let first = scores.words.iter().position(|&score| score > 0.0);
+    assert_eq!(first.expect("of nine, some have a word") / 9, slots.len() / 9 - 1);
 }
 
 #[test]
@@ -432,12 +545,78 @@ fn scores_are_those_of_the_reference_on_the_same_tokens() {
         ("snow", [0.0; 8]),
     ];
     let memories: Vec<_> = texts.iter().map(|&text| Some(text.to_owned())).collect();
-    let lexical = rebuilt(Analysis { language: None, stop_words: false }, &memories);
+    let lexical = rebuilt(Analysis { language: None }, &memories);
     for (query, wanted) in wanted {
         for (found, wanted) in words(&lexical, query).into_iter().zip(wanted) {
             assert_near(found, wanted, query);
         }
     }
+}
+
+/// A state with so many memories of each text.
+fn repeated(texts: &[(&str, usize)]) -> Lexical {
+    let each = texts.iter().flat_map(|&(text, times)| std::iter::repeat_n(text, times));
+    filled(&each.collect::<Vec<_>>())
+}
+
+fn most(lexical: &Lexical, query: &str, options: Options) -> f32 {
+    lexical.query(query, &options).most().words
+}
+
+#[test]
+fn stop_words_weigh_less_beside_other_words_and_fully_alone() {
+    let lexical = repeated(&[("the cat", 3), ("a dog", 5), ("to be or not", 1)]);
+    let light = Options { stop_words: 0.25, ..Options::default() };
+    let full = |query| most(&lexical, query, Options::default());
+    assert_near(most(&lexical, "the cat", light), f64::from(0.25 * full("the") + full("cat")), "");
+    assert_near(most(&lexical, "to be or not", light), f64::from(full("to be or not")), "alone");
+    let none = Options { stop_words: 0.0, ..Options::default() };
+    assert_near(most(&lexical, "the cat", none), f64::from(full("cat")), "left out");
+    let found = scored(&lexical, &lexical.query("the dog", &none), &[0, 3], None);
+    assert!(found.words[0].to_bits() == 0 && found.words[1] > 0.0);
+}
+
+#[test]
+fn common_words_are_left_out_beside_others_only() {
+    let share = Options { common: 0.2, ..Options::default() };
+    let lexical = repeated(&[("harbour", 101), ("winter", 100), ("ice", 250), ("ferry", 1)]);
+    let of = |query| most(&lexical, query, share);
+    let full = |query| most(&lexical, query, Options::default());
+    assert_near(of("harbour ferry"), f64::from(full("ferry")), "more than a fifth, more than 100");
+    assert_near(of("winter ferry"), f64::from(full("winter ferry")), "not in more than 100");
+    assert_near(of("harbour ice"), f64::from(full("harbour ice")), "all are common");
+    assert_near(of("harbour zeppelin"), f64::from(full("zeppelin")), "an unknown word is left");
+    let few = repeated(&[("harbour", 90), ("ferry", 1)]);
+    let both = most(&few, "harbour ferry", share);
+    assert_near(both, f64::from(most(&few, "harbour ferry", Options::default())), "few memories");
+}
+
+#[test]
+fn an_unknown_word_counts_as_the_known_one_most_like_it() {
+    let mut lexical = filled(&["a harbour at night", "the harvest", "harbours"]);
+    let near = Options { near: 0.5, ..Options::default() };
+    let look = |lexical: &Lexical, text: &str, options: Options| {
+        scored(lexical, &lexical.query(text, &options), &[0, 1, 2], None).words
+    };
+    let (typo, right) = (look(&lexical, "harbuor", near), look(&lexical, "harbour", near));
+    // |h ha ar rb bo ou ur r| and |h ha ar rb bu uo or r|: five of eight.
+    for (typo, right) in typo.iter().zip(&right) {
+        assert_near(*typo, f64::from(right * 0.625), "dice");
+    }
+    let unknown = most(&lexical, "harbuor", Options::default());
+    assert_near(
+        most(&lexical, "harbuor", near),
+        f64::from(unknown),
+        "the divisor knows no nearness",
+    );
+    assert_eq!(look(&lexical, "harbuor", Options::default()), [0.0; 3], "off");
+    assert_eq!(look(&lexical, "harbuor", Options { near: 0.7, ..near }), [0.0; 3], "too unlike");
+    assert_eq!(look(&lexical, "nig", near), [0.0; 3], "too short");
+    assert_eq!(look(&lexical, "they", near), [0.0; 3], "a stop word");
+    lexical.remove(0);
+    lexical.remove(2);
+    let now = look(&lexical, "harbuor", Options { near: 0.3, ..near });
+    assert!(now[1] > 0.0 && now[0].to_bits() == 0, "what is gone is not known");
 }
 
 #[test]
@@ -447,8 +626,30 @@ fn without_memories_and_for_empty_queries_all_is_nothing() {
     let lexical = filled(&["", "?!…", "🍕", "pizza"]);
     assert_eq!(words(&lexical, "pizza 🍕")[..3], [0.0; 3]);
     assert!(words(&lexical, "pizza")[3] > 0.0);
-    assert!(lexical.query(" ?! ", &Options::default()).most() < f32::MIN_POSITIVE);
-    assert_eq!(words(&lexical, ""), [0.0; 4]);
+    for text in ["", " ?! ", "🍕", "…", "\0", "'"] {
+        let all = Options { near: 0.5, common: 0.2, stop_words: 0.25, ..Options::default() };
+        for options in [Options::default(), all] {
+            let query = lexical.query(text, &options);
+            assert_eq!(query.most(), Most::default(), "{text:?}");
+            assert_eq!(bits(&scored(&lexical, &query, &[0, 1, 2, 3], None)), [[0; 3]; 4]);
+        }
+    }
+}
+
+#[test]
+fn all_is_finite_where_nothing_has_a_length_and_saturation_is_off() {
+    let lexical = filled(&["", "?!"]);
+    let off = Options { k1: 0.0, b: 0.0, ..Options::default() };
+    for (lexical, documents) in [(&lexical, 2), (&filled(&[]), 0), (&filled(&["ice"]), 1)] {
+        for options in [off, Options::default()] {
+            let query = lexical.query("ice ice winter", &options);
+            let most = query.most();
+            assert!([most.words, most.grams, most.pairs].iter().all(|most| most.is_finite()));
+            let slots: Vec<u32> = (0..documents).collect();
+            let scores = scored(lexical, &query, &slots, None);
+            assert!(scores.words.iter().chain(&scores.grams).all(|score| score.is_finite()));
+        }
+    }
 }
 
 #[test]
@@ -461,7 +662,7 @@ fn readers_see_whole_states_while_a_writer_goes_on() {
         let query = state.query(text, &Options::default());
         let scores = [(); 2].map(|()| bits(&scored(&state, &query, &slots, None)));
         assert_eq!(scores[0], scores[1]);
-        let times = scores[0].iter().filter(|&&score| score != 0).count();
+        let times = scores[0].iter().filter(|fields| fields[0] != 0).count();
         assert!(times >= state.documents() as usize, "every memory has something of the query");
     };
     std::thread::scope(|scope| {

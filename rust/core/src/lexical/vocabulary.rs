@@ -6,6 +6,7 @@ use parking_lot::RwLock;
 
 use super::distinct;
 use super::grams::{Gram, each_gram};
+use super::spelling::{Alike, Spelling};
 use crate::text::Analysis;
 use crate::text::words::each_token;
 
@@ -32,7 +33,8 @@ impl Analysed {
     }
 }
 
-/// Terms and their numbers, shared by all snapshots; the lock is never held over a scan.
+/// Terms and their numbers, shared by all snapshots; the lock is never held while memories are
+/// scored.
 pub(super) struct Vocabulary {
     pub(super) analysis: Analysis,
     known: RwLock<Known>,
@@ -43,6 +45,7 @@ pub(super) struct Known {
     ids: HashMap<Box<str>, u32>,
     /// The terms that hold a gram, in order of their numbers.
     holders: HashMap<Gram, Vec<u32>>,
+    spelling: Spelling,
 }
 
 impl Vocabulary {
@@ -83,6 +86,7 @@ impl Vocabulary {
             + lists
             + known.ids.capacity() * term * 8 / 7
             + known.holders.capacity() * gram * 8 / 7
+            + known.spelling.bytes()
     }
 }
 
@@ -97,13 +101,25 @@ impl Known {
         self.holders.get(gram).map_or(&[], Vec::as_slice)
     }
 
+    /// The term, among those that `is_meant`, that is spelled most like `text`; see
+    /// [`Spelling::nearest`].
+    pub(super) fn nearest(
+        &self,
+        text: &str,
+        least: f32,
+        is_meant: impl Fn(u32) -> bool,
+    ) -> Option<Alike> {
+        self.spelling.nearest(text, least, is_meant)
+    }
+
     fn learn(&mut self, term: &str) -> u32 {
         if let Some(id) = self.id(term) {
             return id;
         }
         let id = u32::try_from(self.ids.len()).expect("fewer than 2^32 terms");
         self.ids.insert(term.into(), id);
-        each_gram(term, |gram| self.holders.entry(gram).or_default().push(id));
+        each_gram(term, |gram: Gram| self.holders.entry(gram).or_default().push(id));
+        self.spelling.learn(term);
         id
     }
 }

@@ -168,7 +168,7 @@ mod tests {
 
     use super::*;
 
-    const PLAIN: Analysis = Analysis { language: None, stop_words: false };
+    const PLAIN: Analysis = Analysis { language: None };
 
     fn english(text: &str) -> Vec<String> {
         tokens(text, &Analysis::default())
@@ -178,7 +178,7 @@ mod tests {
     fn words_are_folded_and_stemmed() {
         assert_eq!(english("Running RUNS ｒｕｎ"), ["run", "run", "run"]);
         assert_eq!(tokens("Running Straße", &PLAIN), ["running", "strasse"]);
-        let german = Analysis { language: Some(Language::German), stop_words: true };
+        let german = Analysis { language: Some(Language::German) };
         assert_eq!(tokens("Häuser Haus", &german), ["haus", "haus"]);
     }
 
@@ -239,15 +239,25 @@ mod tests {
     }
 
     #[test]
-    fn stop_words_are_left_out_of_queries_only_and_only_beside_others() {
-        assert_eq!(english("the cat"), ["the", "cat"]);
-        let analysis = Analysis::default();
-        assert_eq!(query_tokens("the cat doesn’t", &analysis), ["cat"]);
-        assert_eq!(query_tokens("to be or not", &analysis), ["to", "be", "or", "not"]);
-        let keeping = Analysis { stop_words: false, ..analysis };
-        assert_eq!(query_tokens("the cat", &keeping), ["the", "cat"]);
-        let without_language = Analysis { language: None, stop_words: true };
-        assert_eq!(query_tokens("the cat", &without_language), ["the", "cat"]);
+    fn tokens_of_a_query_are_those_of_a_text_and_tell_which_are_stop_words() {
+        let told = |text, language| {
+            let found = query_tokens(text, &Analysis { language });
+            assert_eq!(
+                tokens(text, &Analysis { language }),
+                found.iter().map(|(token, _)| token.clone()).collect::<Vec<_>>()
+            );
+            found.into_iter().map(|(_, is_stop_word)| is_stop_word).collect::<Vec<_>>()
+        };
+        let english = Some(Language::English);
+        assert_eq!(told("the cat doesn’t", english), [true, false, true]);
+        assert_eq!(told("To BE or not", english), [true; 4]);
+        assert_eq!(
+            told("the Katze und der Hund", Some(Language::German)),
+            [false, false, true, true, false]
+        );
+        assert_eq!(told("the cat", None), [false; 2]);
+        assert_eq!(told("猫が好き", english), [false; 3]);
+        assert_eq!(told("?!", english), [false; 0]);
     }
 
     proptest! {
@@ -260,7 +270,7 @@ mod tests {
             ],
         ) {
             for language in Language::all().map(Some).chain([None]) {
-                for token in tokens(&text, &Analysis { language, stop_words: false }) {
+                for token in tokens(&text, &Analysis { language }) {
                     prop_assert!(!token.is_empty() && token.len() <= 8 * MOST_CHARACTERS);
                 }
             }
