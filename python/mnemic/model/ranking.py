@@ -81,7 +81,9 @@ class KeywordFields(msgspec.Struct, frozen=True):
         previous: What a word of the previous turn of the session counts, if it is not in this one.
         second: What a word of the turn before that counts.
         stop_words: How much a stop word weighs beside other words.
-        common: Words in more than this share of the memories are passed over, once there are 1,000.
+        common: Words in more than this share of the memories, and in more than 100, are passed over.
+        near: How much a word that no memory has must be like the known one that stands for it, by
+            Dice's coefficient of character pairs; 0 lets none stand for it.
         sharpness: The power that a match is raised to; above 1, weak matches count less.
 
     Raises:
@@ -95,6 +97,7 @@ class KeywordFields(msgspec.Struct, frozen=True):
     second: float = 0.0
     stop_words: float = 1.0
     common: float = 1.0
+    near: float = 0.0
     sharpness: float = 1.0
 
     def __post_init__(self) -> None:
@@ -212,7 +215,9 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
         _check_fraction("similarity", self.similarity)
 
 
-_SPOKEN = KeywordFields(previous=0.8, second=0.5, stop_words=0.25, common=0.2, sharpness=1.5)
+_SPOKEN = KeywordFields(
+    previous=0.8, second=0.5, stop_words=0.25, common=0.2, near=0.5, sharpness=1.5
+)
 _SESSION = SessionTerms(
     next=0.4,
     answer=0.5,

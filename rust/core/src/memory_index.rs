@@ -402,6 +402,7 @@ impl Query<'_> {
             },
             stop_words: fields.stop_words as f32,
             common: fields.common as f32,
+            near: fields.near as f32,
             ..lexical::Options::default()
         };
         let state = &self.snapshot.memories.lexical;

@@ -541,3 +541,36 @@ impl Kept {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_largest_are_those_of_the_sorted_list(
+            values in prop::collection::vec(-3_i8..4, 0..80), wanted in 0_usize..90
+        ) {
+            let values: Vec<f64> = values.into_iter().map(f64::from).collect();
+            let mut sorted: Vec<u32> = (0..values.len() as u32).collect();
+            sorted.sort_by(|one, other| {
+                values[*other as usize].total_cmp(&values[*one as usize]).then(one.cmp(other))
+            });
+            sorted.truncate(wanted);
+            prop_assert_eq!(largest(&values, wanted), sorted);
+        }
+    }
+
+    #[test]
+    fn nothing_is_kept_below_the_least_score() {
+        let scored = |score, id| Scored { score, created_at: 0, id: [id; 16], ordinal: 0 };
+        let mut kept = Kept { k: 2, least: 0.5, scored: BinaryHeap::new() };
+        [scored(0.4, 1), scored(0.5, 2), scored(0.7, 3), scored(0.7, 4)]
+            .into_iter()
+            .for_each(|scored| kept.offer(scored));
+        let ids: Vec<u8> = kept.scored.into_sorted_vec().iter().map(|kept| kept.id[0]).collect();
+        assert_eq!(ids, [3, 4]);
+    }
+}

@@ -39,6 +39,8 @@ pub struct KeywordFields {
     pub stop_words: f64,
     /// Words in more than this share of many memories are passed over.
     pub common: f64,
+    /// How much a word that no memory has must be like one that stands for it; 0 takes none.
+    pub near: f64,
     /// The power that a match is raised to: above 1, weak matches count less.
     pub sharpness: f64,
 }

@@ -214,3 +214,92 @@ fn wanted_of(ids: &[i64], live: u64, in_play: &SlotSet) -> u64 {
         .filter(|bit| in_play.contains(slot_of(ids[*bit])))
         .fold(0, |wanted, bit| wanted | 1 << bit)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::index::Index;
+    use crate::memories::Memories;
+    use crate::simd;
+
+    const DIM: usize = 24;
+
+    fn vectors(count: usize, seed: u64) -> Vec<f32> {
+        let mut state = seed | 1;
+        let mut next = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 40) as f32 / (1_u64 << 24) as f32 - 0.5
+        };
+        (0..count * DIM).map(|_| next()).collect()
+    }
+
+    /// An index whose slot numbers are the ids of its vectors, of `parts` parts each.
+    fn index_of(rows: &[f32], parts: u32) -> Index {
+        let index = Index::new(simd::kernel().expect("a kernel"), DIM, Memories::default());
+        let slots = (rows.len() / DIM) as u32 / parts;
+        let ids: Vec<i64> =
+            (0..slots).flat_map(|slot| (0..parts).map(move |part| vector_id(slot, part))).collect();
+        index.upsert(&ids, |at, row| row[..DIM].copy_from_slice(&rows[at * DIM..][..DIM]));
+        index
+    }
+
+    fn dot(one: &[f32], other: &[f32]) -> f64 {
+        one.iter().zip(other).map(|(one, other)| f64::from(*one) * f64::from(*other)).sum()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+        #[test]
+        fn bounds_are_above_and_exact_values_are_exact(
+            slots in 1_usize..300,
+            parts in 1_u32..4,
+            queries in 1_usize..4,
+            every in 1_u32..20,
+            seed in any::<u64>(),
+        ) {
+            let rows = vectors(slots * parts as usize, seed);
+            let asked = vectors(queries, seed ^ 77);
+            let index = index_of(&rows, parts);
+            let snapshot = index.snapshot();
+            let mut words = vec![0_u64; slots.div_ceil(64)];
+            (0..slots as u32).step_by(every as usize).for_each(|slot| {
+                words[slot as usize / 64] |= 1 << (slot % 64);
+            });
+            let in_play = SlotSet::of_words(words, slots);
+            let kernel = simd::kernel().expect("a kernel");
+            let similarity =
+                Similarity::new(kernel, &snapshot.vectors, parts, &asked, DIM, in_play.len());
+            let uppers = similarity.uppers(&in_play);
+            prop_assert_eq!(uppers.len(), in_play.len());
+            for (slot, upper) in in_play.iter().zip(uppers) {
+                let of_slot = &rows[slot as usize * parts as usize * DIM..][..parts as usize * DIM];
+                let products = of_slot.chunks(DIM).flat_map(|row| {
+                    asked.chunks(DIM).map(move |query| dot(row, query))
+                });
+                let largest = products.fold(f64::NEG_INFINITY, f64::max);
+                let exact = similarity.exact(slot);
+                prop_assert!((exact - largest).abs() < 1e-12, "{exact} {largest}");
+                prop_assert!(similarity.upper(slot) >= exact);
+                prop_assert!(f64::from(upper) >= similarity.upper(slot).min(exact));
+                prop_assert!(f64::from(upper) >= exact);
+            }
+            prop_assert_eq!(similarity.exact(slots as u32), f64::NEG_INFINITY);
+        }
+    }
+
+    #[test]
+    fn a_slot_without_a_vector_has_no_similarity() {
+        let index = index_of(&vectors(3, 5), 1);
+        let snapshot = index.snapshot();
+        let asked = vectors(1, 9);
+        let kernel = simd::kernel().expect("a kernel");
+        let similarity = Similarity::new(kernel, &snapshot.vectors, 1, &asked, DIM, 5);
+        let uppers = similarity.uppers(&SlotSet::of_words(vec![0b11111], 5));
+        assert!(uppers[2] > f32::NEG_INFINITY);
+        assert_eq!(uppers[3..], [f32::NEG_INFINITY; 2]);
+    }
+}

@@ -62,3 +62,32 @@ impl SlotSet {
         rows_of(&self.words)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn ordinals_count_the_slots_before(chosen in prop::collection::vec(any::<bool>(), 0..400)) {
+            let mut words = vec![0_u64; chosen.len().div_ceil(WORD)];
+            for (slot, _) in chosen.iter().enumerate().filter(|(_, chosen)| **chosen) {
+                words[slot / WORD] |= 1 << (slot % WORD);
+            }
+            let set = SlotSet::of_words(words, chosen.len());
+            let slots: Vec<u32> =
+                (0..).zip(&chosen).filter(|(_, chosen)| **chosen).map(|(slot, _)| slot).collect();
+            prop_assert_eq!(set.iter().collect::<Vec<_>>(), slots.clone());
+            prop_assert_eq!(set.len(), slots.len());
+            prop_assert_eq!(set.is_everything(), slots.len() == chosen.len());
+            for (slot, is_chosen) in (0..).zip(&chosen) {
+                prop_assert_eq!(set.contains(slot), *is_chosen);
+                let place = slots.iter().position(|one| *one == slot).map(|at| at as u32);
+                prop_assert_eq!(set.find(slot), place);
+            }
+            prop_assert_eq!(set.find(chosen.len() as u32 + 64), None);
+        }
+    }
+}

@@ -86,11 +86,6 @@ impl Speakers {
         self.of_slot.get(slot as usize).copied().unwrap_or(NOBODY)
     }
 
-    /// Whether each of these slots is one speaker's.
-    pub(crate) fn are(&self, code: u32, slots: &[u32]) -> Vec<bool> {
-        slots.iter().map(|slot| self.of(*slot) == code).collect()
-    }
-
     /// Whether a text names a speaker of any memory.
     pub(crate) fn may_name(&self, text: &str) -> bool {
         !self.candidates(text).is_empty()

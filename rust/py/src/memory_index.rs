@@ -208,6 +208,7 @@ struct GivenKeywords {
     second: f64,
     stop_words: f64,
     common: f64,
+    near: f64,
     sharpness: f64,
 }
 
@@ -268,6 +269,7 @@ impl GivenRanking {
                 second: keywords.second,
                 stop_words: keywords.stop_words,
                 common: keywords.common,
+                near: keywords.near,
                 sharpness: keywords.sharpness,
             },
             leaves_names_out: self.leaves_names_out,
