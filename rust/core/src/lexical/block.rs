@@ -65,6 +65,12 @@ impl Block {
         &self.terms[start..end]
     }
 
+    /// Number of terms of a slot.
+    pub(super) fn length(&self, place: usize) -> u32 {
+        let start = if place == 0 { 0 } else { self.ends[place - 1] };
+        self.ends[place] - start
+    }
+
     fn range(&self, place: usize) -> (usize, usize) {
         let start = if place == 0 { 0 } else { self.ends[place - 1] };
         (start as usize, self.ends[place] as usize)

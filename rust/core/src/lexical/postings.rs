@@ -61,6 +61,11 @@ impl Postings {
         self.terms.binary_search(&term).ok()
     }
 
+    /// In how many slots the term at a place among the terms occurs.
+    pub(super) fn len(&self, place: usize) -> usize {
+        (self.starts[place + 1] - self.starts[place]) as usize
+    }
+
     /// Where the term at a place among the terms occurs, by slot.
     pub(super) fn list<'a>(
         &'a self,

@@ -1,21 +1,26 @@
 //! Scores of the memories in play.
 //!
-//! First it is found where each term of the query occurs: from the postings of a group where enough
-//! of its slots are in play, else in the texts one by one. Then the terms are added up one after
-//! the other, so that of each the most counts that a memory or its earlier turns have.
+//! Where the terms of the query occur is read from the postings of a group of memories, or in their
+//! texts where few of the group are in play. The terms are added up one after the other, so that of
+//! each the most counts that a memory or its earlier turns have.
+
+use std::sync::Arc;
 
 use super::Lexical;
 use super::block::{BLOCK_SLOTS, Block};
 use super::postings::{GROUP_BLOCKS, GROUP_SLOTS, Postings};
-use super::query::{Query, share};
+use super::query::{Query, Worth, share};
 use super::sum::Sum;
-use std::sync::Arc;
 
 /// No memory.
 const NONE: u32 = u32::MAX;
 
-/// Postings are read where at least one of so many slots is in play.
+/// Groups keep postings where at least one of so many slots is live; all of a group's terms are
+/// gone through where at least one of so many is in play.
 pub(super) const DENSE: usize = 4;
+
+/// A memory's text takes as long to read as so many postings.
+const POSTINGS_OF_A_TEXT: usize = 16;
 
 /// What is said in one turn counts for the next two of its session too.
 #[derive(Debug, Clone, Copy)]
@@ -86,9 +91,9 @@ impl Findings {
         }
     }
 
-    /// What was found of each code that was, in their order.
-    fn by_code(&self) -> impl Iterator<Item = &[Found]> {
-        self.sorted.chunk_by(|one, other| one.code == other.code)
+    /// What was found of a code, once sorted; codes begin with 1.
+    fn of(&self, code: usize) -> &[Found] {
+        &self.sorted[self.ends[code - 1] as usize..self.ends[code] as usize]
     }
 }
 
@@ -99,11 +104,63 @@ struct InPlay<'a> {
     first_place: u32,
 }
 
-/// A group of full blocks with its postings, and its first slot.
+/// A group of full blocks of which some memories are in play.
 struct Group<'a> {
-    first_slot: u32,
     blocks: &'a [Arc<Block>],
     postings: &'a Postings,
+    /// Which slots are in play.
+    bits: [u64; GROUP_SLOTS / 64],
+    /// The place of the first memory in play of each of these words.
+    first_places: [u32; GROUP_SLOTS / 64],
+    /// For each word of the query its place among the terms of the group, if it is there.
+    words: Vec<Option<usize>>,
+}
+
+impl<'a> Group<'a> {
+    fn new(blocks: &'a [Arc<Block>], postings: &'a Postings, query: &Query) -> Self {
+        let words = query.terms.iter().map(|term| postings.find(*term)).collect();
+        let (bits, first_places) = ([0; GROUP_SLOTS / 64], [0; GROUP_SLOTS / 64]);
+        Self { blocks, postings, bits, first_places, words }
+    }
+
+    /// Postings that have to be read for the words of the query.
+    fn len(&self) -> usize {
+        self.words.iter().flatten().map(|at| self.postings.len(*at)).sum()
+    }
+
+    fn bring_into_play(&mut self, play: InPlay<'_>) {
+        for slot in play.slots {
+            let slot = *slot as usize % GROUP_SLOTS;
+            self.bits[slot / 64] |= 1 << (slot % 64);
+        }
+        let mut place = play.first_place;
+        for (first, bits) in self.first_places.iter_mut().zip(&self.bits) {
+            *first = place;
+            place += bits.count_ones();
+        }
+    }
+
+    /// The place of a slot, if it is in play.
+    fn place(&self, slot: u16) -> Option<u32> {
+        let (word, bit) = (usize::from(slot) / 64, slot % 64);
+        let from_here = self.bits[word] >> bit;
+        let before = || (self.bits[word] ^ from_here << bit).count_ones();
+        (from_here & 1 == 1).then(|| self.first_places[word] + before())
+    }
+
+    /// Call `visit` with each memory in play that has the term at a place among those of the group,
+    /// and with the share of it.
+    fn each(&self, query: &Query, at: usize, mut visit: impl FnMut(u32, f32)) {
+        for posting in self.postings.list(at, self.blocks) {
+            let Some(place) = self.place(posting.slot) else { continue };
+            let slot = usize::from(posting.slot);
+            let length = self.blocks[slot / BLOCK_SLOTS].length(slot % BLOCK_SLOTS);
+            // What is removed stays in the postings, but is of no length.
+            if length > 0 {
+                visit(place, share(posting.times, query.saturation.norm(length)));
+            }
+        }
+    }
 }
 
 impl Lexical {
@@ -121,26 +178,35 @@ impl Lexical {
     ) {
         scores.terms.clear();
         scores.adjacent.clear();
+        let mut groups = Vec::new();
         let mut first_place = 0;
         for slots in slots.chunk_by(|&one, &other| group_of(one) == group_of(other)) {
             let play = InPlay { slots, first_place };
-            match self.dense_group(slots) {
-                Some(group) => scores.find_in_group(query, &group, play),
+            match self.group(query, play) {
+                Some(group) => groups.push(group),
                 None => scores.find_in_texts(self, query, play),
             }
             first_place += slots.len() as u32;
         }
-        scores.add_terms(query, slots.len(), carried);
+        groups.iter().for_each(|group| scores.find_in_group(query, group));
+        scores.add_terms(query, &groups, slots.len(), carried);
         scores.add_pairs(query, slots.len());
     }
 
-    /// The group of these slots, if it has postings and they are enough of it.
-    fn dense_group(&self, slots: &[u32]) -> Option<Group<'_>> {
-        let number = group_of(slots[0]);
+    /// The group of these slots, if its postings are sooner read than the texts.
+    fn group(&self, query: &Query, play: InPlay<'_>) -> Option<Group<'_>> {
+        let number = group_of(play.slots[0]);
         let postings = self.postings.get(number)?.as_deref()?;
         let blocks = &self.blocks[number * GROUP_BLOCKS..][..GROUP_BLOCKS];
-        let first_slot = (number * GROUP_SLOTS) as u32;
-        (slots.len() * DENSE >= GROUP_SLOTS).then_some(Group { first_slot, blocks, postings })
+        if query.fields.grams && play.slots.len() * DENSE < GROUP_SLOTS {
+            return None;
+        }
+        let mut group = Group::new(blocks, postings, query);
+        if !query.fields.grams && group.len() > play.slots.len() * POSTINGS_OF_A_TEXT {
+            return None;
+        }
+        group.bring_into_play(play);
+        Some(group)
     }
 
     fn terms(&self, slot: u32) -> &[u32] {
@@ -153,62 +219,96 @@ fn group_of(slot: u32) -> usize {
     slot as usize / GROUP_SLOTS
 }
 
+/// The term at hand on its way into the sums.
+struct Adding<'a> {
+    worth: Worth,
+    carried: Option<&'a Carried<'a>>,
+    /// The largest share of it by place, and the places that have any.
+    best: &'a mut [f32],
+    touched: &'a mut Vec<u32>,
+    words: &'a mut [Sum],
+    grams: &'a mut [Sum],
+}
+
+impl Adding<'_> {
+    /// Take in that a memory has this share of the term.
+    fn take(&mut self, place: u32, share: f32) {
+        let Some(carried) = self.carried else {
+            self.add(place, share);
+            return;
+        };
+        self.offer(place, share);
+        let next = carried.next[place as usize];
+        if next != NONE {
+            self.offer(next, carried.first * share);
+            let second = carried.next[next as usize];
+            if second != NONE {
+                self.offer(second, carried.second * share);
+            }
+        }
+    }
+
+    fn offer(&mut self, place: u32, share: f32) {
+        let known = &mut self.best[place as usize];
+        if *known == 0.0 {
+            self.touched.push(place);
+        }
+        *known = known.max(share);
+    }
+
+    /// Add the best shares, once all are taken in.
+    fn finish(mut self) {
+        for at in 0..self.touched.len() {
+            let place = self.touched[at];
+            let share = std::mem::take(&mut self.best[place as usize]);
+            self.add(place, share);
+        }
+        self.touched.clear();
+    }
+
+    fn add(&mut self, place: u32, share: f32) {
+        if self.worth.word > 0.0
+            && let Some(sum) = self.words.get_mut(place as usize)
+        {
+            sum.add(self.worth.word * share);
+        }
+        if self.worth.gram > 0.0
+            && let Some(sum) = self.grams.get_mut(place as usize)
+        {
+            sum.add(self.worth.gram * share);
+        }
+    }
+}
+
 impl Scores {
-    fn find_in_group(&mut self, query: &Query, group: &Group<'_>, play: InPlay<'_>) {
-        let places = places_of(group, play);
+    /// Find what is not found word by word: terms that share grams, and pairs.
+    fn find_in_group(&mut self, query: &Query, group: &Group<'_>) {
         if query.fields.grams {
             for (at, term) in group.postings.terms().iter().enumerate() {
-                self.find_term(query, group, &places, query.code(*term), at);
-            }
-        } else {
-            for (code, term) in (1..).zip(&query.terms) {
-                if let Some(at) = group.postings.find(*term) {
-                    self.find_term(query, group, &places, code, at);
+                let code = query.code(*term);
+                if code != 0 {
+                    let found = &mut self.terms.found;
+                    group.each(query, at, |place, share| found.push(Found { code, place, share }));
                 }
             }
         }
         if query.fields.pairs {
-            self.find_pairs_in_group(query, group, &places);
-        }
-    }
-
-    fn find_term(
-        &mut self,
-        query: &Query,
-        group: &Group<'_>,
-        places: &[u32],
-        code: u32,
-        at: usize,
-    ) {
-        if code == 0 {
-            return;
-        }
-        for posting in group.postings.list(at, group.blocks) {
-            let place = places[usize::from(posting.slot)];
-            let length = length_of(group.blocks, posting.slot);
-            // What is removed stays in the postings, but is of no length.
-            if place != NONE && length > 0 {
-                let norm = query.saturation.norm(length);
-                let share = share(posting.times, norm);
-                self.terms.found.push(Found { code, place, share });
-            }
+            self.find_pairs_in_group(query, group);
         }
     }
 
     /// Pairs are looked for in the texts that hold the first word.
-    fn find_pairs_in_group(&mut self, query: &Query, group: &Group<'_>, places: &[u32]) {
+    fn find_pairs_in_group(&mut self, query: &Query, group: &Group<'_>) {
         let mut slots: Vec<u16> = Vec::new();
         for pair in &query.pairs {
-            let first = query.terms[pair.words[0] as usize - 1];
-            if let Some(at) = group.postings.find(first) {
+            if let Some(at) = group.words[pair.words[0] as usize - 1] {
                 slots.extend(group.postings.list(at, group.blocks).map(|posting| posting.slot));
             }
         }
         slots.sort_unstable();
         slots.dedup();
         for slot in slots {
-            let place = places[usize::from(slot)];
-            if place != NONE {
+            if let Some(place) = group.place(slot) {
                 self.find_pairs(query, terms_at(group.blocks, slot), place);
             }
         }
@@ -263,47 +363,29 @@ impl Scores {
         }
     }
 
-    fn add_terms(&mut self, query: &Query, len: usize, carried: Option<&Carried<'_>>) {
+    fn add_terms(
+        &mut self,
+        query: &Query,
+        groups: &[Group<'_>],
+        len: usize,
+        carried: Option<&Carried<'_>>,
+    ) {
         let Self { terms, best, touched, word_sums, gram_sums, .. } = self;
         terms.sort(query.worths.len());
         zero(word_sums, query.fields.words, len);
         zero(gram_sums, query.fields.grams, len);
         best.resize(best.len().max(len), 0.0);
-        for found in terms.by_code() {
-            let worth = query.worths[found[0].code as usize];
-            let mut add = |place: u32, share: f32| {
-                if worth.word > 0.0 && query.fields.words {
-                    word_sums[place as usize].add(worth.word * share);
-                }
-                if worth.gram > 0.0 && query.fields.grams {
-                    gram_sums[place as usize].add(worth.gram * share);
-                }
-            };
-            let Some(carried) = carried else {
-                found.iter().for_each(|found| add(found.place, found.share));
-                continue;
-            };
-            let mut offer = |place: u32, share: f32| {
-                let known = &mut best[place as usize];
-                if *known == 0.0 {
-                    touched.push(place);
-                }
-                *known = known.max(share);
-            };
-            for found in found {
-                offer(found.place, found.share);
-                let next = carried.next[found.place as usize];
-                if next != NONE {
-                    offer(next, carried.first * found.share);
-                    let second = carried.next[next as usize];
-                    if second != NONE {
-                        offer(second, carried.second * found.share);
-                    }
+        for (code, worth) in query.worths.iter().enumerate().skip(1) {
+            let (words, grams) = (&mut word_sums[..], &mut gram_sums[..]);
+            let mut adding = Adding { worth: *worth, carried, best, touched, words, grams };
+            terms.of(code).iter().for_each(|found| adding.take(found.place, found.share));
+            if !query.fields.grams {
+                for group in groups {
+                    let Some(at) = group.words[code - 1] else { continue };
+                    group.each(query, at, |place, share| adding.take(place, share));
                 }
             }
-            for place in touched.drain(..) {
-                add(place, std::mem::take(&mut best[place as usize]));
-            }
+            adding.finish();
         }
         write(word_sums, &mut self.words);
         write(gram_sums, &mut self.grams);
@@ -323,25 +405,9 @@ impl Scores {
     }
 }
 
-/// The place of each slot of a group that is in play.
-fn places_of(group: &Group<'_>, play: InPlay<'_>) -> Vec<u32> {
-    if play.slots.len() == GROUP_SLOTS {
-        return (play.first_place..).take(GROUP_SLOTS).collect();
-    }
-    let mut places = vec![NONE; GROUP_SLOTS];
-    for (place, slot) in (play.first_place..).zip(play.slots) {
-        places[(slot - group.first_slot) as usize] = place;
-    }
-    places
-}
-
 fn terms_at(blocks: &[Arc<Block>], slot: u16) -> &[u32] {
     let slot = usize::from(slot);
     blocks[slot / BLOCK_SLOTS].terms(slot % BLOCK_SLOTS)
-}
-
-fn length_of(blocks: &[Arc<Block>], slot: u16) -> u32 {
-    terms_at(blocks, slot).len() as u32
 }
 
 fn zero(sums: &mut Vec<Sum>, is_asked: bool, len: usize) {

@@ -83,7 +83,7 @@ impl Twin<'_> {
             }
             let (dice, near) = self.nearest(token)?;
             let weight = dice * self.idf(self.frequency(&near));
-            (dice >= f64::from(self.options.near)).then_some((near, weight))
+            (dice as f32 >= self.options.near).then_some((near, weight))
         };
         query.iter().zip(self.weights(query)).map(wanted).collect()
     }

@@ -2,90 +2,176 @@
 
 use std::ops::Range;
 
-/// The words of a text: runs of letters and digits, with their places in it.
-pub(crate) fn words(text: &str) -> Vec<(Range<usize>, &str)> {
+use super::normalise::NFKC;
+use super::words::{is_mark, is_unspaced};
+
+/// The words of a text with their places in it: runs of letters, digits and their marks; in scripts
+/// without spaces between words, each character.
+fn words(text: &str) -> Vec<(Range<usize>, &str)> {
     let mut words = Vec::new();
-    let mut start = None;
-    for (at, character) in text.char_indices() {
-        match (start, character.is_alphanumeric()) {
-            (None, true) => start = Some(at),
-            (Some(first), false) => {
-                words.push((first..at, &text[first..at]));
-                start = None;
-            }
-            _ => {}
+    // Where a word began, and whether letters may follow.
+    let mut begun: Option<(usize, bool)> = None;
+    for (at, character) in text.char_indices().chain([(text.len(), ' ')]) {
+        let (is_mark, is_alone) = (is_mark(character), is_unspaced(character));
+        let is_letter = character.is_alphanumeric() && !is_mark;
+        let continues = |grows: bool| is_mark || is_letter && grows && !is_alone;
+        if begun.is_some_and(|(_, grows)| continues(grows)) {
+            continue;
+        }
+        words.extend(begun.map(|(start, _)| (start..at, &text[start..at])));
+        begun = is_letter.then_some((at, !is_alone));
+    }
+    words
+}
+
+/// What the words of a text are looked up by, whatever their case and their form in Unicode.
+pub(crate) fn keys(text: &str) -> Vec<String> {
+    words(text).into_iter().map(|(_, word)| spelled(word, true)).collect()
+}
+
+fn spelled(word: &str, in_lower_case: bool) -> String {
+    let word = NFKC.normalize(word);
+    if in_lower_case { word.to_lowercase() } else { word.into_owned() }
+}
+
+/// A name taken apart.
+struct Name {
+    words: Vec<String>,
+    /// What is between them.
+    gaps: Vec<String>,
+}
+
+impl Name {
+    fn new(name: &str, in_lower_case: bool) -> Self {
+        let words = words(name);
+        let gaps = words.windows(2).map(|pair| gap(name, pair)).collect();
+        Self { gaps, words: words.iter().map(|(_, word)| spelled(word, in_lower_case)).collect() }
+    }
+
+    /// Whether these words of a text begin with the name.
+    fn stands(&self, here: &[(Range<usize>, &str)], text: &str) -> bool {
+        let length = self.words.len();
+        length > 0
+            && here.len() >= length
+            && here.iter().zip(&self.words).all(|((_, word), part)| spelled(word, false) == *part)
+            && here[..length]
+                .windows(2)
+                .zip(&self.gaps)
+                .all(|(pair, part)| gap(text, pair) == *part)
+    }
+}
+
+/// What is between two words of a text, spelled in one way.
+fn gap(text: &str, pair: &[(Range<usize>, &str)]) -> String {
+    let mut gap = String::new();
+    for character in text[pair[0].0.end..pair[1].0.start].chars() {
+        match character {
+            one if one.is_whitespace() && gap.ends_with(' ') => {}
+            one if one.is_whitespace() => gap.push(' '),
+            one if is_apostrophe(one) => gap.push('\''),
+            one if is_hyphen(one) => gap.push('-'),
+            one => gap.push(one),
         }
     }
-    words.extend(start.map(|first| (first..text.len(), &text[first..])));
-    words
+    gap
+}
+
+fn is_apostrophe(character: char) -> bool {
+    matches!(character, '\'' | '’' | '‘' | '‛' | '＇' | 'ʼ')
+}
+
+/// U+2010 and U+2011 are hyphens as well.
+fn is_hyphen(character: char) -> bool {
+    matches!(character, '-' | '\u{2010}' | '\u{2011}')
 }
 
 /// Where a name stands in a text, its possessive ending included.
 struct Mention {
     place: Range<usize>,
     is_possessive: bool,
+    /// Which names they are; several may be spelled alike.
+    names: Vec<usize>,
 }
 
-/// The mentions of any of `names`, in order. Case counts unless the text is all in lower case.
+/// The mentions of any of `names`, in order; of several that begin at one word the longest counts.
+/// Case counts unless the text is all in lower case.
 fn mentions(text: &str, names: &[&str]) -> Vec<Mention> {
     let words = words(text);
     let is_lower = !text.chars().any(char::is_uppercase);
-    let names: Vec<Vec<String>> = names.iter().map(|name| spelled(name, is_lower)).collect();
+    let names: Vec<Name> = names.iter().map(|name| Name::new(name, is_lower)).collect();
     let mut found = Vec::new();
     let mut at = 0;
     while at < words.len() {
-        let here = &words[at..];
-        let length = names.iter().filter(|name| stands(here, name, text)).map(Vec::len).max();
-        let Some(length) = length.filter(|length| *length > 0) else {
-            at += 1;
-            continue;
-        };
-        let (start, end) = (here[0].0.start, here[length - 1].0.end);
-        let ending = possessive(&text[end..]);
-        found.push(Mention { place: start..end + ending, is_possessive: ending > 0 });
-        at += length + usize::from(ending > 0);
+        let mention = mention(text, &words[at..], &names);
+        let end = mention.as_ref().map_or(0, |mention| mention.place.end);
+        found.extend(mention);
+        at += 1;
+        at += words[at..].iter().take_while(|(place, _)| place.start < end).count();
     }
     found
 }
 
-fn spelled(name: &str, is_lower: bool) -> Vec<String> {
-    let spell = |word: &str| if is_lower { word.to_lowercase() } else { word.to_owned() };
-    words(name).into_iter().map(|(_, word)| spell(word)).collect()
+/// The longest name that these words begin with.
+fn mention(text: &str, here: &[(Range<usize>, &str)], names: &[Name]) -> Option<Mention> {
+    let place = |name: &Name| here[0].0.start..here[name.words.len() - 1].0.end;
+    let is_meant = |name: &Name| name.stands(here, text) && !is_joined(text, place(name));
+    let standing: Vec<usize> = (0..names.len()).filter(|at| is_meant(&names[*at])).collect();
+    let length = |at: &usize| names[*at].words.len();
+    let longest = standing.iter().max_by_key(|at| length(at))?;
+    let place = place(&names[*longest]);
+    let ending = possessive(text, &place);
+    let alike = standing.iter().filter(|at| length(at) == length(longest)).copied().collect();
+    let is_possessive = ending > 0;
+    Some(Mention { place: place.start..place.end + ending, is_possessive, names: alike })
 }
 
-/// Whether these words begin with a name, with nothing but white space between its parts.
-fn stands(here: &[(Range<usize>, &str)], name: &[String], text: &str) -> bool {
-    here.len() >= name.len()
-        && here.iter().zip(name).all(|((_, word), part)| word == part)
-        && here[..name.len()].windows(2).all(|pair| {
-            let between = &text[pair[0].0.end..pair[1].0.start];
-            between.chars().all(char::is_whitespace)
-        })
-}
-
-/// Bytes of an ending such as "'s" at the start of a text.
-fn possessive(text: &str) -> usize {
-    let mut rest = text.chars();
-    let (Some(apostrophe @ ('\'' | '’')), Some('s')) = (rest.next(), rest.next()) else {
-        return 0;
+/// Whether a hyphen makes a place part of a longer word.
+fn is_joined(text: &str, place: Range<usize>) -> bool {
+    let mut before = text[..place.start].chars().rev();
+    let mut after = text[place.end..].chars();
+    let is_hyphened = |mut rest: [Option<char>; 2]| {
+        rest[0].take().is_some_and(is_hyphen) && rest[1].is_some_and(char::is_alphanumeric)
     };
-    if rest.next().is_some_and(char::is_alphanumeric) { 0 } else { apostrophe.len_utf8() + 1 }
+    is_hyphened([before.next(), before.next()]) || is_hyphened([after.next(), after.next()])
 }
 
-/// Whether any of `names` stands in a text.
+/// Bytes of an ending such as "'s", or of the bare apostrophe of "James'", behind a place.
+fn possessive(text: &str, place: &Range<usize>) -> usize {
+    let mut rest = text[place.end..].chars();
+    let Some(apostrophe) = rest.next().filter(|one| is_apostrophe(*one)) else { return 0 };
+    let mut rest = rest.peekable();
+    if rest.next_if(|one| matches!(one, 's' | 'S')).is_some() {
+        let goes_on = rest.next().is_some_and(char::is_alphanumeric);
+        return if goes_on { 0 } else { apostrophe.len_utf8() + 1 };
+    }
+    let is_quoted = text[..place.start].chars().next_back().is_some_and(is_apostrophe);
+    let is_bare = rest.next().is_some_and(char::is_whitespace);
+    let ends_in_s = text[place.clone()].ends_with(['s', 'S']);
+    if is_bare && ends_in_s && !is_quoted { apostrophe.len_utf8() } else { 0 }
+}
+
+/// Whether a name stands in a text.
 pub(crate) fn is_named(text: &str, name: &str) -> bool {
     !mentions(text, &[name]).is_empty()
 }
 
-/// The text without these names.
+/// Which of `names` stand in a text. One that only begins a longer one of them does not.
+pub(crate) fn are_named(text: &str, names: &[&str]) -> Vec<bool> {
+    let mut are_named = vec![false; names.len()];
+    let mentions = mentions(text, names);
+    mentions.iter().flat_map(|mention| &mention.names).for_each(|name| are_named[*name] = true);
+    are_named
+}
+
+/// The text without these names, unless nothing would be left of it.
 pub(crate) fn without(text: &str, names: &[&str]) -> String {
-    replaced(text, names, |_| "")
+    let rest = replaced(text, names, |_| "");
+    if words(&rest).is_empty() { text.to_owned() } else { rest }
 }
 
 /// The text as one of the named would say it of themselves: "I" and "my" in place of names.
 pub(crate) fn in_first_person(text: &str, names: &[&str]) -> String {
-    let said = replaced(text, names, |mention| if mention.is_possessive { "my" } else { "I" });
-    if said.is_empty() { text.to_owned() } else { said }
+    replaced(text, names, |mention| if mention.is_possessive { "my" } else { "I" })
 }
 
 fn replaced(text: &str, names: &[&str], by: impl Fn(&Mention) -> &'static str) -> String {
@@ -123,10 +209,79 @@ mod tests {
             without("Where does Will live, and will he move?", &["Will"]),
             "Where does live, and will he move?"
         );
-        assert_eq!(without("Will's", &["Will"]), "");
+        assert_eq!(without("Will's", &["Will"]), "Will's", "nothing would be left");
         assert!(is_named("Ask Will.", "Will"));
         assert!(!is_named("It will.", "Will"));
         assert!(!is_named("", "Will"));
-        assert!(!is_named("Will", ""));
+        assert!(!is_named("Will", "") && !is_named("Will", "?!"));
+        assert_eq!(without("Will  left", &["", "?!"]), "Will left");
+        assert_eq!(in_first_person("", &["Will"]), "");
+    }
+
+    #[test]
+    fn of_names_that_begin_alike_the_longest_counts() {
+        let names = ["Juan", "Juan Pablo", "Pablo"];
+        assert_eq!(are_named("Did Juan Pablo call?", &names), [false, true, false]);
+        assert_eq!(are_named("Did Juan call Pablo?", &names), [true, false, true]);
+        assert_eq!(are_named("Juan Pablo and Juan", &names), [true, true, false]);
+        assert_eq!(in_first_person("Juan Pablo's and Juan's", &names), "my and my");
+        assert_eq!(are_named("anabel", &["Ana", "Anabel"]), [false, true]);
+        assert_eq!(are_named("is ana here", &["Ana", "ana", "Bo"]), [true, true, false]);
+        assert_eq!(are_named("", &names), [false; 3]);
+        assert_eq!(are_named("Juan", &[]), [false; 0]);
+    }
+
+    #[test]
+    fn names_with_apostrophes_and_hyphens_are_whole() {
+        let names = ["O'Brien", "Jean-Luc", "Anne", "J. R. Lee"];
+        for (text, wanted) in [
+            ("When did O’Brien sail?", "When did I sail?"),
+            ("O'Brien's boat", "my boat"),
+            ("Jean‑Luc’s tea", "my tea"),
+            ("Anne-Marie sang", "Anne-Marie sang"),
+            ("Rose-Anne sang", "Rose-Anne sang"),
+            ("Anne - a friend", "I - a friend"),
+            ("Would J.  R. Lee come?", "Would I come?"),
+            ("Would J R Lee come?", "Would J R Lee come?"),
+            ("Anne'll come", "I'll come"),
+        ] {
+            assert_eq!(in_first_person(text, &names), wanted);
+        }
+    }
+
+    #[test]
+    fn possessives_have_many_forms() {
+        let names = ["James", "Ana"];
+        for (text, wanted) in [
+            ("Where is James' bike?", "Where is my bike?"),
+            ("Where is James's bike?", "Where is my bike?"),
+            ("Who said 'James' first?", "Who said 'I' first?"),
+            ("ANA'S dog", "ANA'S dog"),
+            ("Ana'S dog", "my dog"),
+            ("Ana's", "my"),
+            ("Ana'sun", "I'sun"),
+            ("Ana' dog", "I' dog"),
+        ] {
+            assert_eq!(in_first_person(text, &names), wanted);
+        }
+    }
+
+    #[test]
+    fn names_are_found_in_every_script() {
+        for (text, name) in [
+            ("Когда Анна приехала?", "Анна"),
+            ("विश्वास कब आया?", "विश्वास"),
+            ("متى وصلت ليلى؟", "ليلى"),
+            ("王芳今天去哪了", "王芳"),
+            ("สมชายไปไหน", "สมชาย"),
+            ("지수 어디 갔어?", "지수"),
+            ("Did Zoe\u{308} win?", "Zoë"),
+            ("Did Zoë win?", "Zoe\u{308}"),
+        ] {
+            assert!(is_named(text, name), "{text}");
+            assert!(!without(text, &[name]).contains(name));
+        }
+        assert!(!is_named("विश्व कहाँ है?", "विश्वास") && !is_named("विश्वास कब आया?", "विश"));
+        assert!(!is_named("Did Zoë win?", "Zoe"));
     }
 }

@@ -149,7 +149,7 @@ impl<Visit: FnMut(&str, &str)> Run<'_, Visit> {
 /// Whether a character is of a script that writes words without spaces between them.
 ///
 /// U+30FC lengthens the kana before it and has no script of its own.
-fn is_unspaced(character: char) -> bool {
+pub(super) fn is_unspaced(character: char) -> bool {
     character == '\u{30fc}'
         || matches!(
             CodePointMapData::<Script>::new().get(character),
@@ -158,7 +158,7 @@ fn is_unspaced(character: char) -> bool {
         || CodePointMapData::<LineBreak>::new().get(character) == LineBreak::ComplexContext
 }
 
-fn is_mark(character: char) -> bool {
+pub(super) fn is_mark(character: char) -> bool {
     GeneralCategoryGroup::Mark.contains(CodePointMapData::<GeneralCategory>::new().get(character))
 }
 

@@ -1,0 +1,233 @@
+"""Keyword search as callers see it: BM25 as a reference computes it, in any language."""
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from row_batches import record, wanted
+
+from mnemic._core import MemoryIndex
+from mnemic.errors import InvalidArgumentError
+from mnemic.model import KeywordFields, Ranking, Scope
+
+AGENT = Scope("a")
+WORDS = KeywordFields()
+ALL_FIELDS = KeywordFields(0.5, 0.3, 0.2, previous=0.8, second=0.5, stop_words=0.25, common=0.2)
+
+# bm25s 0.3.16, method "lucene", k1 0.9, b 0.4, on these sentences and queries split at spaces, the
+# last without a token.
+SENTENCES = [
+    "ana paints the boat blue",
+    "the blue boat and the red boat race on the lake",
+    "bo cooks soup",
+    "soup and bread on the boat at the lake",
+    "blue",
+    "…",
+]
+REFERENCE = {
+    "the blue boat": [1.087339, 1.183476, 0.0, 0.745413, 0.429331, 0.0],
+    "soup soup bread": [0.0, 0.0, 1.167734, 1.628562, 0.0, 0.0],
+    "lake unknown": [0.0, 0.436407, 0.0, 0.465818, 0.0, 0.0],
+}
+
+
+def index(contents, *, language=None):
+    """Return an index of contents by row, without vectors."""
+    made = MemoryIndex(None, language=language)
+    put(made, dict(enumerate(contents)) if isinstance(contents, list) else contents)
+    return made
+
+
+def put(made, contents, gone=(), **fields):
+    records = [record(row + 1, content=content, **fields) for row, content in contents.items()]
+    made.apply(records, [], None, [row + 1 for row in gone])
+
+
+def keywords(of, text, fields=WORDS, scope=AGENT):
+    """Return the keyword score of each row that has something of the text, best first."""
+    ranking = Ranking(similarity=0.0, keywords=fields)
+    found, _ = of.rank(wanted(scope, query=None, ranking=ranking, text=text))
+    return Counter({row - 1: components["keyword"] for row, _id, _score, components in found})
+
+
+def matches(of, text, **options):
+    """Return the rows that have something of the text, best first."""
+    return list(keywords(of, text, **options))
+
+
+def most(query, documents):
+    """Return what no score reaches: the idf of all words of the query, unknown ones too (C157)."""
+    total = 0.0
+    for word in query:
+        holders = sum(word in document for document in documents)
+        total += math.log(1 + (len(documents) - holders + 0.5) / (holders + 0.5))
+    return total
+
+
+# The reference
+
+
+@pytest.mark.parametrize("query", REFERENCE)
+def test_scores_are_those_of_the_reference_over_what_could_be_had(query):
+    divisor = most(query.split(), [sentence.strip("…").split() for sentence in SENTENCES])
+    found = keywords(index(SENTENCES), query)
+    scores = [found[row] * divisor for row in range(len(SENTENCES))]
+    assert scores == pytest.approx(REFERENCE[query], abs=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_scores_of_random_documents_are_those_of_bm25s(seed):
+    bm25s = pytest.importorskip("bm25s", reason="the reference is in the group bench")
+    random = np.random.default_rng(seed)
+    vocabulary = [f"w{number}" for number in range(40)]
+    lengths = random.integers(1, 30, size=60)
+    # Squares, so that some words are common and some rare.
+    documents = [[vocabulary[int(40 * x * x)] for x in random.random(length)] for length in lengths]
+    reference = bm25s.BM25(method="lucene", k1=0.9, b=0.4)
+    reference.index(documents, show_progress=False)
+    made = index([" ".join(document) for document in documents])
+    for length in (1, 3, 8):
+        query = [vocabulary[number] for number in random.integers(0, 40, size=length)]
+        found = keywords(made, " ".join(query))
+        scores = np.array([found[row] for row in range(60)]) * most(query, documents)
+        np.testing.assert_allclose(scores, reference.get_scores(query), atol=1e-5)
+
+
+# Languages
+
+
+@pytest.mark.parametrize(
+    ("language", "content", "text"),
+    [
+        ("english", "Ann\u2019s cats are running", "Does Ann's cat run?"),
+        ("en", "STRASSE", "straße"),
+        ("german", "Die Häuser am See", "Haus"),
+        ("ru", "Кошки спят", "кошка"),
+        ("french", "Les chevaux mangeaient", "cheval mangeait"),
+        ("tr", "kitaplar", "kitap"),
+        (None, "Running", "\uff32unning"),
+    ],
+)
+def test_words_meet_in_their_stems(language, content, text):
+    assert matches(index(["nothing here", content], language=language), text) == [1]
+
+
+def test_without_a_language_words_are_not_stemmed():
+    assert matches(index(["cats run"]), "cat") == []
+    assert matches(index(["cats run"], language="english"), "cat") == [0]
+
+
+def test_a_language_is_one_of_those_known():
+    with pytest.raises(InvalidArgumentError):
+        MemoryIndex(None, language="klingon")
+
+
+@pytest.mark.parametrize("language", ["english", None])
+@pytest.mark.parametrize(
+    ("contents", "text", "rows"),
+    [
+        (["京都へ行った", "東京都に住む", "大阪"], "東京", [1]),
+        (["猫が好き", "犬が好き"], "猫", []),  # one character is no pair of a longer run
+        (["猫。犬", "犬が好き"], "猫", [0]),
+        (["ภาษาไทย", "อาหาร"], "ไทย", [0]),
+        (["한국어 공부", "영어 공부"], "한국어", [0]),
+        (["تعيش ليلى في عمان", "بيت"], "ليلى", [0]),
+    ],
+)
+def test_scripts_without_spaces_are_looked_up_by_pairs_of_characters(
+    language, contents, text, rows
+):
+    assert matches(index(contents, language=language), text) == rows
+
+
+def test_stop_words_weigh_as_much_as_asked_for_and_fully_alone():
+    made = index(["the lake", "a boat", "the the"], language="english")
+    light = KeywordFields(stop_words=0.25)
+    assert keywords(made, "the boat", light)[0] < keywords(made, "the boat")[0]
+    assert keywords(made, "the boat", KeywordFields(stop_words=0.0))[0] == 0
+    assert keywords(made, "the", light) == keywords(made, "the")
+
+
+def test_words_that_many_memories_have_are_passed_over_beside_others_only():
+    made = index(["boat"] * 101 + ["boat lake"] + ["tea"] * 200)
+    rare = KeywordFields(common=0.2)
+    assert matches(made, "boat lake", fields=rare) == [101]
+    assert len(keywords(made, "boat")) == 100  # as many as are asked for
+    assert keywords(made, "boat", rare) == keywords(made, "boat")
+
+
+# What scores do not depend on (C182)
+
+
+@pytest.mark.parametrize("fields", [WORDS, ALL_FIELDS])
+def test_scores_do_not_depend_on_what_came_when_or_was_there_before(fields):
+    random = np.random.default_rng(3)
+    contents = {
+        row: " ".join(f"w{int(30 * x * x)}" for x in random.random(1 + row % 9))
+        for row in range(300)
+    }
+    texts = ["w0 w1 w7", "w3 w3 w20 w29", "w1"]
+    plain = index(contents)
+    wanted_scores = [keywords(plain, text, fields) for text in texts]
+    for seed in range(3):
+        order = np.random.default_rng(seed).permutation(400)
+        made = index({int(row): f"w{row % 31} w1 v{row}" for row in order})
+        for row in order:
+            if row in contents:
+                put(made, {int(row): contents[int(row)]})
+        put(made, {}, gone=range(300, 400))
+        assert [keywords(made, text, fields) for text in texts] == wanted_scores
+
+
+def test_what_is_gone_leaves_the_statistics():
+    made = index(["boat on the lake", "boat", "tea"])
+    put(made, {}, gone=[1])
+    assert keywords(made, "boat tea") == keywords(
+        index({0: "boat on the lake", 2: "tea"}), "boat tea"
+    )
+
+
+def test_a_word_that_no_row_has_any_more_finds_nothing():
+    made = index(["boat", "tea"])
+    put(made, {0: "lake"})
+    assert matches(made, "boat") == []
+    assert matches(made, "lake") == [0]
+
+
+# Earlier turns
+
+
+def test_a_word_counts_less_in_the_two_turns_after_it_and_in_no_other():
+    made = MemoryIndex(None, language=None)
+    turns = ["the boat", "well well", "oh dear", "fine now", "good bye"]
+    for row, content in enumerate(turns):
+        put(made, {row: content}, session="s", created_at=row)
+    put(made, {9: "so what"}, session="t", created_at=1)
+    found = keywords(made, "boat", KeywordFields(previous=0.8, second=0.5))
+    own = keywords(made, "boat")
+    assert matches(made, "boat") == [0]
+    assert found[0] == own[0]
+    assert found[1] == pytest.approx(0.8 * own[0])
+    assert found[2] == pytest.approx(0.5 * own[0])
+    assert list(found) == [0, 1, 2]
+
+
+# Nothing to look for
+
+
+@pytest.mark.parametrize("text", ["", " ", "?!…", "🍕", "unknown"])
+@pytest.mark.parametrize("fields", [WORDS, ALL_FIELDS])
+def test_a_text_without_known_words_finds_nothing(text, fields):
+    assert matches(index(["boat", "…", "🍕"], language="english"), text, fields=fields) == []
+
+
+def test_an_index_without_rows_finds_nothing():
+    assert keywords(index([]), "boat") == {}
+
+
+def test_keywords_of_one_user_are_not_found_by_another():
+    made = MemoryIndex(None, language=None)
+    put(made, {0: "boat"}, user="alice")
+    put(made, {1: "boat"}, user="bo")
+    assert list(keywords(made, "boat", scope=Scope("a", "alice"))) == [0]
