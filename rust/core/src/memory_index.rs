@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use crate::Error;
-use crate::columns::{Ask, ChunkFacts, Columns, NONE as MISSING, Record, flags};
+use crate::columns::{Access, Ask, ChunkFacts, Columns, NONE as MISSING, Record, flags};
 use crate::index::{Change, Index, Snapshot};
 use crate::lexical;
 use crate::memories::Memories;
@@ -153,6 +153,16 @@ impl MemoryIndex {
             },
             |at, row| self.write(&vectors[places.borrow()[at] * self.dim..], row),
         )
+    }
+
+    /// Note when and how often memories were read, all in one step; rows that are not there are
+    /// passed over.
+    pub fn set_accesses(&self, accesses: &[Access]) {
+        if !accesses.is_empty() {
+            self.index.change_memories(|memories| {
+                accesses.iter().for_each(|access| memories.set_access(access));
+            });
+        }
     }
 
     /// Rank the memories in play.
