@@ -160,7 +160,9 @@ impl MemoryIndex {
     pub fn set_accesses(&self, accesses: &[Access]) {
         if !accesses.is_empty() {
             self.index.change_memories(|memories| {
-                accesses.iter().for_each(|access| memories.set_access(access));
+                for access in accesses {
+                    memories.set_access(access);
+                }
             });
         }
     }
