@@ -1,16 +1,31 @@
+import asyncio
+import math
 import subprocess
 import sys
 import time
 from datetime import timedelta
 from uuid import uuid4
 
+import apsw
+import pytest
 from scenarios import NOON, Clock, contents, entry, run
 from word_embedder import WordEmbedder
 
+from mnemic import AsyncMemory
 from mnemic.memory import Memory
-from mnemic.model import MemoryFilter, MemorySortOrder
+from mnemic.model import (
+    MemoryFilter,
+    MemorySortOrder,
+    NewEntry,
+    Ranking,
+    Recency,
+    RecencyCurve,
+    Weights,
+)
+from mnemic.waiting import drive
 
 HOUR = timedelta(hours=1)
+BY_ACCESS = {"weights": {"access": 1}}
 
 
 def test_retrieving_counts_and_nothing_else_does():  # C090
@@ -128,3 +143,152 @@ def test_a_program_that_never_closes_writes_its_accesses_down_at_its_end(tmp_pat
     subprocess.run([sys.executable, "-c", code, str(path)], check=True, timeout=60)
     with Memory(path, embedder=None) as memory:
         assert memory.list().entries[0].access_count == 1
+
+
+# Searches that rank by accesses
+
+
+def counted(results):
+    """Return how often each memory was read, as its score by access tells."""
+    return {hit.content: round(10 ** (3 * hit.score)) - 1 for hit in results}
+
+
+@pytest.mark.parametrize("path", [":memory:", "a.db"])
+def test_a_search_by_access_knows_what_was_just_read(tmp_path, monkeypatch, path):
+    monkeypatch.chdir(tmp_path)
+    with Memory(path, embedder=WordEmbedder()) as memory:
+        tea, _ = memory.add("tea"), memory.add("milk")
+        for count in range(1, 5):
+            memory.get(tea.id)
+            results = memory.search("milk", **BY_ACCESS)
+            assert counted(results) == {"tea": count, "milk": 0}
+            assert results[0].entry.access_count == count
+
+
+def test_an_awaited_search_by_access_knows_what_was_just_read():
+    async def scenario():
+        async with await AsyncMemory.open(":memory:", embedder=WordEmbedder()) as memory:
+            tea = await memory.add("tea")
+            for count in range(1, 4):
+                await memory.get(tea.id)
+                assert counted(await memory.search("tea", **BY_ACCESS)) == {"tea": count}
+
+    asyncio.run(scenario())
+
+
+def test_every_way_to_rank_or_filter_by_accesses_sees_them():
+    clock = Clock()
+    with Memory(":memory:", embedder=WordEmbedder(), clock=clock) as memory:
+        tea = memory.add("tea", importance=0)
+        memory.search("tea")
+        clock.now += 7 * 24 * HOUR
+        memory.touch([tea.id])
+        recency = Recency(RecencyCurve.ACCESSED_HALF_LIFE, 7)
+        fresh = Ranking(weights=Weights(relevance=0, recency=1), recency=recency)
+        assert memory.search("tea", ranking=fresh)[0].score == 1
+        memory.touch([tea.id])
+        (hit,) = memory.search("tea", weights={"salience": 1})
+        frequency = math.log(3) / math.log(101)
+        assert hit.score == pytest.approx((0.25 + 0.20 * frequency) / 0.70)
+        memory.touch([tea.id])
+        read_often = {"OR": [{"access_count": {"gte": 3}}, {"NOT": {"content": "tea"}}]}
+        assert [hit.content for hit in memory.search("tea", filters=read_often)] == ["tea"]
+        clock.now += HOUR
+        memory.touch([tea.id])
+        read_now = {"last_accessed_at": {"gte": clock.now}}
+        assert [hit.content for hit in memory.search("tea", filters=read_now)] == ["tea"]
+
+
+def test_a_search_that_does_not_rank_by_accesses_neither_writes_nor_reads_them(monkeypatch):
+    calls = []
+    with Memory(":memory:", embedder=WordEmbedder()) as memory:
+        store = memory._repository._store
+        for name in ("write_accesses", "accessed_since"):
+            method = getattr(store, name)
+
+            def told(*values, name=name, method=method):
+                calls.append(name)
+                return method(*values)
+
+            monkeypatch.setattr(store, name, told)
+        tea = memory.add("tea")
+        memory.touch([tea.id])
+        halves = Ranking(recency=Recency(RecencyCurve.ACCESSED_HALF_LIFE, 7))
+        memory.search("tea")
+        memory.search("tea", ranking=halves)
+        memory.search("tea", weights={"relevance": 0.5, "recency": 0.3, "importance": 0.2})
+        memory.search("tea", filters={"importance": {"gte": 0.1}})
+        assert calls == []
+        memory.search("tea", **BY_ACCESS)
+        assert calls == ["write_accesses", "accessed_since"]
+        memory.search("tea", **BY_ACCESS)
+        assert calls == ["write_accesses", "accessed_since", "write_accesses"]
+
+
+@pytest.mark.parametrize("ahead", [HOUR, 0 * HOUR, -HOUR])
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_search_by_access_sees_what_another_opening_wrote_whatever_its_clock(
+    tmp_path, ahead, read_only
+):
+    path, clock = tmp_path / "a.db", Clock()
+    clock.now += ahead
+    options = {"embedder": WordEmbedder()}
+    with Memory(path, clock=Clock(), **options) as one:
+        tea, milk = one.add("tea"), one.add("milk")
+        with Memory(path, clock=clock, read_only=read_only, **options) as two:
+            for count in range(1, 4):
+                one.get(tea.id)
+                assert counted(one.search("tea", **BY_ACCESS)) == {"tea": count, "milk": 0}
+                assert counted(two.search("tea", **BY_ACCESS)) == {"tea": count, "milk": 0}
+            if not read_only:
+                two.get(tea.id)
+                two.get(milk.id)
+                assert counted(two.search("tea", **BY_ACCESS)) == {"tea": 4, "milk": 1}
+                assert counted(one.search("tea", **BY_ACCESS)) == {"tea": 4, "milk": 1}
+                one.get(milk.id)
+                assert counted(one.search("tea", **BY_ACCESS)) == {"tea": 4, "milk": 2}
+                assert counted(two.search("tea", **BY_ACCESS)) == {"tea": 4, "milk": 2}
+
+
+def test_what_was_accessed_before_the_index_had_it_is_seen_after():
+    with Memory(":memory:", embedder=WordEmbedder()) as memory:
+        repository = memory._repository
+        store, follower = repository._store, repository._follower
+        memory.search("tea")
+        new = entry("tea", agent_id=memory.agent_id)
+        embedding = repository._embedder.embed([new.content])[0]
+        new = NewEntry(new.with_embedding(embedding, repository._embedder.model))
+        stored = drive(store.add(memory.agent_id, [new], now=NOON))
+        store.touch(memory.agent_id, stored.ids, NOON)
+        drive(store.write_accesses())
+        follower._follow_accesses()
+        assert follower.index.apply(stored.batch)
+        assert counted(memory.search("tea", **BY_ACCESS)) == {"tea": 1}
+
+
+def test_a_search_by_access_does_not_fail_because_accesses_cannot_be_written(tmp_path):
+    path = tmp_path / "a.db"
+    with Memory(path, embedder=WordEmbedder()) as memory:
+        tea = memory.add("tea")
+        memory.get(tea.id)
+        assert counted(memory.search("tea", **BY_ACCESS)) == {"tea": 1}
+        memory._repository._store._connections.writer.set_busy_timeout(1)
+        other = apsw.Connection(str(path))
+        other.execute("BEGIN IMMEDIATE")
+        memory.get(tea.id)
+        assert counted(memory.search("tea", **BY_ACCESS)) == {"tea": 1}
+        other.execute("ROLLBACK")
+        other.close()
+
+
+def test_opening_counts_what_was_read_before(tmp_path):
+    path = tmp_path / "a.db"
+    with Memory(path, embedder=WordEmbedder()) as memory:
+        tea = memory.add("tea")
+        memory.get(tea.id)
+    for count in (1, 2, 3):
+        for embedder in (WordEmbedder(), None):
+            with Memory(path, embedder=embedder) as memory:
+                assert counted(memory.search("tea", **BY_ACCESS)) == {"tea": count}
+        with Memory(path, embedder=WordEmbedder()) as memory:
+            memory.get(tea.id)

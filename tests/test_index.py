@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 from row_batches import NOW, batch, record, rows_found, wanted
 
-from mnemic.errors import InvalidArgumentError
+from mnemic.errors import InvalidArgumentError, StoreCorruptError
 from mnemic.index import NativeIndex
 from mnemic.index.native import MOST_EARLY, MOST_PENDING
 from mnemic.model import KEYWORD, MOST_IMPORTANT, Ranking, RowBatch, Scope, Weights
@@ -383,3 +383,43 @@ def test_searches_see_each_row_as_it_was_or_as_it_becomes():
     assert set(seen) <= {(1.0, True, 0.25), (0.0, False, 0.75)}
     assert similarities(made)[1] == 1.0
     assert len(made) == 49
+
+
+# Accesses
+
+
+def worths(of):
+    """Return the access component of each row."""
+    ranking = Ranking(weights=Weights(relevance=0, access=1))
+    found = of.rank(wanted(AGENT, query=None, ranking=ranking)).ranked
+    return {ranked.row: ranked.components["access"] for ranked in found}
+
+
+def test_accesses_are_noted_of_rows_that_wait_too_and_move_no_number():
+    made = index(record(1, access_count=9), record(2))
+    assert made.apply(batch([record(3)], since=1, seq=2))
+    made.set_accesses([(1, 5, 99), (3, None, 999), (4, 5, 7)])
+    assert worths(made) == pytest.approx({1: 2 / 3, 2: 0, 3: 1})
+    assert (made.seq, len(made)) == (2, 3)
+    assert made.apply(batch([record(1, access_count=9)], since=2, seq=3))
+    assert worths(made)[1] == pytest.approx(1 / 3)
+
+
+def test_accesses_of_thousands_are_noted_and_leave_everything_else_as_it_was():
+    rows = [record(row, content=f"memory {row % 7}", importance=row % 5 / 5) for row in range(2000)]
+    made = index(*rows)
+    everything = wanted(AGENT, 2000, text="memory 3", ranking=EVERYTHING)
+    before = made.rank(everything)
+    made.set_accesses([(row, row, 9) for row in range(0, 2000, 3)])
+    assert made.rank(everything) == before
+    ranking = Ranking(weights=Weights(relevance=0, access=1))
+    found = made.rank(wanted(AGENT, 2000, query=None, ranking=ranking)).ranked
+    assert {ranked.row for ranked in found if ranked.score > 0} == set(range(0, 2000, 3))
+
+
+def test_accesses_that_cannot_have_been_stored_are_damage_and_change_nothing():
+    made = index(record(1, access_count=9), record(2))
+    for damaged in ([(2, 5, 99), (1, 5, -1)], [(2, 5, 99), (1, 2**70, 1)], [(2, "x", 99)]):
+        with pytest.raises(StoreCorruptError, match="damaged"):
+            made.set_accesses(damaged)
+    assert worths(made) == pytest.approx({1: 1 / 3, 2: 0})

@@ -1,5 +1,6 @@
 """Files of earlier versions open in this one, and can be brought back."""
 
+import math
 import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -26,7 +27,8 @@ def tables(path):
     try:
         columns = connection.execute(
             "SELECT t.name, c.name FROM sqlite_schema AS t, pragma_table_info(t.name) AS c "
-            "WHERE t.type = 'table' AND t.name LIKE 'agent_%' ORDER BY 1, 2"
+            "WHERE t.type = 'table' AND t.name LIKE 'agent_%' UNION ALL "
+            "SELECT tbl_name, name FROM sqlite_schema WHERE type = 'index' ORDER BY 1, 2"
         ).fetchall()
         return columns, connection.pragma("user_version")
     finally:
@@ -47,6 +49,12 @@ def test_a_file_of_an_earlier_version_opens_with_all_it_held(version, tmp_path):
             NOON,
         )
         assert memory.search("dark mode", user_id="alice")[0].entry == kept
+        by_access = {"user_id": "alice", "weights": {"access": 1}}
+        assert kept.access_count == int(version > 2)  # and getting it counts
+        for count in (kept.access_count + 2, kept.access_count + 3):
+            memory.touch([kept.id], user_id="alice")
+            (hit,) = memory.search("dark mode", **by_access)
+            assert hit.score == pytest.approx(math.log10(count + 1) / 3)
         assert memory.get(UUID(int=2)).created_at == NOON - timedelta(days=3)
         stats = memory.stats()
         assert (stats.active_entries, stats.forgotten_entries) == (2, 1)

@@ -345,6 +345,17 @@ class MemoryIndex:
             NonFiniteVectorError: If a vector has NaN or infinity; nothing is changed then.
             CountMismatchError: If there are not as many vectors as rows.
             DimensionMismatchError: If they have another dimension.
+            ValueError: If a record holds what no memory has.
+        """
+    def set_accesses(self, accesses: list[tuple[int, int | None, int]], /) -> None:
+        """Note when and how often memories were read, all in one step.
+
+        Args:
+            accesses: Row, last access in microseconds since 1970 in UTC, and number of accesses;
+                unknown rows are passed over.
+
+        Raises:
+            ValueError: If a number of accesses is negative; nothing is changed then.
         """
     def unembedded(self) -> list[int]:
         """Return the rows that lack a vector, ascending; none where there are no vectors."""

@@ -60,6 +60,7 @@ class Follower:
         self._embedder = embedder
         self._can_write = can_write
         self._catching_up = threading.Lock()
+        self._accesses = 0  # as often written down as the index knows of, at least
         self._retry_at: dict[int, float] = {}
         self._check_model()
         if embedder is not None:  # otherwise memories may never be searched
@@ -77,12 +78,17 @@ class Follower:
         if batch is None or not self.index.apply(batch):
             await self.follow()
 
-    def catch_up(self) -> Position:
+    def catch_up(self, *, with_accesses: bool = False) -> Position:
         """Bring the index to the store's last change, and embed what lacks a vector.
+
+        Args:
+            with_accesses: Whether it is to know of accesses too, which are no changes (C158).
 
         Returns:
             Where the store stood before.
         """
+        if with_accesses:
+            self._write_accesses()
         position = drive(self._store.position(self._agent_id))
         if position.seq != self.index.seq:
             self._apply_changes()
@@ -90,7 +96,24 @@ class Follower:
             with self._catching_up:
                 self._embed_missing(self._embedder)
             self._apply_changes()
+        if with_accesses and position.accesses != self._accesses:
+            self._follow_accesses()
         return position
+
+    def _write_accesses(self) -> None:
+        """Write down what is noted; where that must wait, the index is a little behind (C158)."""
+        if self._can_write:
+            with suppress(StoreBusyError, StoreFullError):
+                drive(self._store.write_accesses())
+
+    def _follow_accesses(self) -> None:
+        with self._catching_up:
+            seq = self.index.seq
+            accessed = drive(self._store.accessed_since(self._agent_id, self._accesses))
+            self.index.set_accesses(accessed.rows)
+            # What the index does not have yet will come as it was stored: all is read again then.
+            if seq is not None and seq >= accessed.position.seq:
+                self._accesses = accessed.position.accesses
 
     def _check_model(self) -> None:
         known = drive(self._store.embedding_model(self._agent_id))
@@ -112,6 +135,8 @@ class Follower:
                     return
 
     def _read_since(self, seq: int | None) -> bool:
+        if seq is None:  # what is loaded knows of at least so many
+            self._accesses = drive(self._store.position(self._agent_id)).accesses
         with self.index.loader() as loader:
             reading = self._store.rows_since(self._agent_id, self._model, seq, loader)
             return self.index.apply(drive(reading), loader)

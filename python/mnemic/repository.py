@@ -482,7 +482,7 @@ class Repository:
             )
 
     def _searched(self, scope: Scope, search: Search) -> list[Found]:
-        position = self._follower.catch_up()
+        position = self._follower.catch_up(with_accesses=search.uses_accesses)
         now = self.now()
         moment = to_microseconds(now)
         wanted = self._wanted(scope, search, moment)

@@ -5,9 +5,11 @@ into another valid one, a page replaced by another good one, a file cut to nothi
 missing from the end of the log, which look like commits that were never made.
 """
 
+import math
 import os
 import random
 
+import numpy as np
 import pytest
 from damage import USER, make, outcome, tally, with_log
 from word_embedder import WordEmbedder
@@ -146,6 +148,9 @@ def test_the_log_of_another_file_is_passed_over(tmp_path, whole):
         ("content", "cut off \0\0\0"),
         ("content", b"\xff\xfe"),
         ("supersedes", b"short"),
+        ("importance", math.inf),
+        ("importance", -0.5),
+        ("access_count", -1),
     ],
 )
 @pytest.mark.parametrize("is_open", [True, False])
@@ -179,6 +184,17 @@ def test_a_value_that_no_index_can_take_is_reported_as_damage(tmp_path, column, 
             connection.execute(sql, (value,))
     with pytest.raises(MnemicError, match=ADVICE):
         opened_and_searched(path, embedder)
+
+
+def test_a_vector_with_a_component_that_is_no_number_is_reported_as_damage(tmp_path):
+    path = tmp_path / "a.db"
+    with Memory(path, embedder=WordEmbedder()) as memory:
+        memory.add_many(["a memory", "another"])
+        with memory._repository._store._connections.writing() as connection:
+            sql = "UPDATE agent_memory_embeddings SET embedding = ? WHERE entry_row = 2"
+            connection.execute(sql, (np.full(64, np.nan, dtype="<f4").tobytes(),))
+    with pytest.raises(MnemicError, match=ADVICE):
+        opened_and_searched(path)
 
 
 def opened_and_searched(path, embedder=WordEmbedder()):  # noqa: B008 - it only counts texts

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from contract import AGENT, ALICE, MODEL, Taken, added, embedded, entry, rows_since, seq_of, uid
 
-from mnemic.store import SqliteStore, changes, reads
+from mnemic.store import SqliteStore, accesses, changes, reads
 from mnemic.store.changes import KEPT_CHANGES
 from mnemic.waiting import drive
 
@@ -68,15 +68,17 @@ def test_no_statement_reads_more_rows_than_it_needs(store):
             lambda: changes.rows_since(connection, "a", MODEL, None),
             lambda: changes.rows_since(connection, "a", None, 1),
             lambda: changes.rows_since(connection, "a", None, None),
+            lambda: accesses.accessed_since(connection, "a", 0),
         ):
             connection.exec_trace = explain
             call()
             connection.exec_trace = None
-    assert len(plans) == 16
+    assert len(plans) == 18
     for sql, plan in plans:
         if sql in {changes._ALL_VECTORS, changes._LAST_VECTOR}:
             continue
-        reads_all = sql == changes._ALL_RECORDS
+        is_ranged = sql in {changes._ALL_RECORDS, accesses._SINCE}
         assert "(rowid=?)" in plan or "(agent_id=?" in plan, plan
-        assert ("entries_by_" in plan) == reads_all, plan
+        assert ("entries_by_" in plan) == is_ranged, plan
+        assert ("access_seq>?" in plan) == (sql == accesses._SINCE), plan
         assert "TEMP B-TREE" not in plan, plan

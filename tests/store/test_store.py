@@ -107,6 +107,10 @@ async def feed(store, agent):
     return batch.records
 
 
+async def accessed(store, agent):
+    return (await store.accessed_since(agent, 0)).position
+
+
 async def touching(store, agent):
     store.touch(agent, [uid(1)], NOON)
     await store.write_accesses()
@@ -120,6 +124,7 @@ AGENT_READS = {
     "position": lambda store, agent: store.position(agent),
     "touched_since": lambda store, agent: store.touched_since(agent, 0),
     "rows_since": feed,
+    "accessed_since": accessed,
 }
 AGENT_WRITES = {
     "add": lambda store, agent: adding(store, agent, [entry(9, agent_id=agent)]),

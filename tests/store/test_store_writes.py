@@ -44,6 +44,7 @@ from mnemic.errors import (
 )
 from mnemic.licensing import Quota
 from mnemic.model import LinkType, MemoryStatus, MemoryType, Scope
+from mnemic.store.records import to_microseconds
 from mnemic.waiting import drive
 
 NEW = np.array([5, 6], dtype=np.float32)
@@ -800,3 +801,49 @@ def test_an_update_and_accesses_do_not_undo_each_other(store):
     store.touch("a", [uid(1)], NOON)
     drive(store.write_accesses())
     assert one(store, AGENT, 1).importance == 0.9
+
+
+def written_accesses(store, accesses, agent="a"):
+    """Write down an access of each number at its time; return the number of the writing."""
+    for number, time in accesses.items():
+        store.touch(agent, [uid(number)], time)
+    drive(store.write_accesses())
+    return drive(store.position(agent)).accesses
+
+
+def accessed_since(store, accesses, agent="a"):
+    """Return the last access and the count of each number, and check what they are as of."""
+    accessed = drive(store.accessed_since(agent, accesses))
+    assert accessed.position == drive(store.position(agent))
+    number_of = {row: number for number, row in rows_of(store, agent).items()}
+    return {number_of[row]: (last, count) for row, last, count in accessed.rows}
+
+
+def test_what_was_accessed_since_is_told_whatever_the_times(store):
+    added(store, "a", [entry(1), entry(2), entry(3)])
+    moment = to_microseconds(NOON)
+    first = written_accesses(store, {1: NOON, 2: NOON})
+    assert accessed_since(store, 0) == {1: (moment, 1), 2: (moment, 1)}
+    assert accessed_since(store, first) == {}
+    second = written_accesses(store, {2: NOON})
+    assert accessed_since(store, first) == {2: (moment, 2)}
+    earlier = to_microseconds(NOON - HOUR)
+    third = written_accesses(store, {3: NOON - HOUR, 1: NOON - HOUR})
+    assert accessed_since(store, second) == {3: (earlier, 1), 1: (moment, 2)}
+    assert accessed_since(store, third) == {}
+    assert accessed_since(store, 0) == {1: (moment, 2), 2: (moment, 2), 3: (earlier, 1)}
+
+
+def test_accesses_that_were_never_written_so_often_are_all_told(store):
+    added(store, "a", [entry(1)])
+    reached = written_accesses(store, {1: NOON})
+    assert accessed_since(store, reached + 1) == accessed_since(store, 0) != {}
+
+
+def test_what_was_accessed_is_told_of_one_agent_alone(store):
+    for agent in ("a", "b"):
+        added(store, agent, [entry(1, agent_id=agent)])
+    written_accesses(store, {1: NOON}, "b")
+    assert accessed_since(store, 0) == {}
+    assert list(accessed_since(store, 0, "b")) == [1]
+    assert drive(store.accessed_since("nobody", 0)) == ((0, 0), [])

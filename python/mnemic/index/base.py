@@ -1,6 +1,6 @@
 """The contract of every index."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnemic.index.loading import Loader
-from mnemic.model import Expression, Ranking, RowBatch, Scope
+from mnemic.model import Access, Expression, Ranking, RowBatch, Scope
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -91,6 +91,10 @@ class Index(Protocol):
             batch: The changes.
             loader: What took it, if the batch is everything.
         """
+        ...
+
+    def set_accesses(self, accesses: Sequence[Access]) -> None:
+        """Note when and how often rows were read, all in one step; unknown rows are passed over."""
         ...
 
     def unembedded(self) -> list[int]:

@@ -1,6 +1,7 @@
 """Builds an index while its rows are still being read."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -8,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnemic._core import MemoryIndex
-from mnemic.errors import MnemicError, StoreCorruptError
-from mnemic.model import Record
+from mnemic.errors import MnemicError, NonFiniteVectorError, StoreCorruptError
+from mnemic.model import Access, Record
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -27,13 +28,30 @@ def put(
     """Take rows out of and into an index of the core.
 
     Raises:
-        StoreCorruptError: If a record holds what cannot have been stored.
+        StoreCorruptError: If a record or vector holds what cannot have been stored.
     """
-    try:
+    with _damage_told():
         index.apply(records, embedded, vectors, gone)
-    except MnemicError:
-        raise
+
+
+def note_accesses(index: MemoryIndex, accesses: Sequence[Access]) -> None:
+    """Note in an index of the core when and how often rows were read.
+
+    Raises:
+        StoreCorruptError: If one cannot have been stored so.
+    """
+    with _damage_told():
+        index.set_accesses(list(accesses))
+
+
+@contextmanager
+def _damage_told() -> Generator[None, None, None]:
+    """Let what the core refuses mean that the file is damaged: what is stored was checked."""
+    try:
+        yield
     except (OverflowError, TypeError, ValueError) as error:
+        if isinstance(error, MnemicError) and not isinstance(error, NonFiniteVectorError):
+            raise
         raise StoreCorruptError(
             f"a stored memory cannot be read ({error}); the file is damaged; keep it, and restore "
             "a backup"

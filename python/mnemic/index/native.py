@@ -8,8 +8,8 @@ import numpy as np
 
 from mnemic._core import MemoryIndex
 from mnemic.index.base import Answer, Ranked, Wanted
-from mnemic.index.loading import Loader, put
-from mnemic.model import Record, RowBatch, Scope
+from mnemic.index.loading import Loader, note_accesses, put
+from mnemic.model import Access, Record, RowBatch, Scope
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -64,6 +64,12 @@ class NativeIndex:
                 self._append(batch)
             self._append_early()
             return True
+
+    def set_accesses(self, accesses: Sequence[Access]) -> None:
+        """Note when and how often rows were read, all in one step; unknown rows are passed over."""
+        with self._lock:
+            self._drain()
+            note_accesses(self._core, accesses)
 
     def unembedded(self) -> list[int]:
         """Return the rows that lack a vector, ascending."""

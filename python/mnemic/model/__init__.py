@@ -46,7 +46,7 @@ from mnemic.model.results import (
     SearchResults,
     TagUsage,
 )
-from mnemic.model.rows import Record, RowBatch
+from mnemic.model.rows import Access, Record, RowBatch
 from mnemic.model.scope import Scope
 from mnemic.model.update import MemoryEntryUpdate
 
@@ -60,6 +60,7 @@ __all__ = [
     "SEARCH_TYPES",
     "SEMANTIC",
     "WEIGHTED_RELEVANCE",
+    "Access",
     "All",
     "AnyOf",
     "Deleted",

@@ -110,6 +110,17 @@ class Test(msgspec.Struct, frozen=True):
 Expression: TypeAlias = All | AnyOf | Not | Test
 
 
+def looks_at(expression: Expression, *names: str) -> bool:
+    """Return whether an expression tests one of these fields."""
+    match expression:
+        case All(parts) | AnyOf(parts):
+            return any(looks_at(part, *names) for part in parts)
+        case Not(part):
+            return looks_at(part, *names)
+        case Test(field):
+            return field.name in names
+
+
 class MemoryFilter(msgspec.Struct, frozen=True, kw_only=True):
     """Which memories, how many, in which order. All that is given must hold (R045-R055).
 

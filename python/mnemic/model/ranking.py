@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 
 from mnemic.errors import InvalidArgumentError
-from mnemic.model.filter import Expression
+from mnemic.model.filter import Expression, looks_at
 
 SearchType: TypeAlias = Literal["hybrid", "semantic", "keyword"]
 SEARCH_TYPES: tuple[str, ...] = get_args(SearchType)
@@ -214,6 +214,14 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
         """Check the share."""
         _check_fraction("similarity", self.similarity)
 
+    @property
+    def uses_accesses(self) -> bool:
+        """Whether scores depend on when or how often memories were read."""
+        weights = self.weights
+        if weights.recency > 0 and self.recency.curve is RecencyCurve.ACCESSED_HALF_LIFE:
+            return True
+        return weights.access > 0 or weights.salience > 0
+
 
 _SPOKEN = KeywordFields(
     previous=0.8, second=0.5, stop_words=0.25, common=0.2, near=0.5, sharpness=1.5
@@ -280,3 +288,10 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     where: Expression | None = None
     exclude: tuple[UUID, ...] = ()
     min_similarity: float | None = None
+
+    @property
+    def uses_accesses(self) -> bool:
+        """Whether the answer depends on when or how often memories were read."""
+        where = self.where
+        filters_by_them = where is not None and looks_at(where, "access_count", "last_accessed_at")
+        return filters_by_them or self.ranking.uses_accesses

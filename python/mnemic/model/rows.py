@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 Record: TypeAlias = tuple[Any, ...]
 """A row's number, and its columns in the order of `mnemic._core.RECORD_COLUMNS`."""
 
+Access: TypeAlias = tuple[int, int | None, int]
+"""A row's number, its last access in microseconds since 1970 in UTC, and how many it had."""
+
 
 class RowBatch(msgspec.Struct, frozen=True, eq=False):
     """An agent's rows, or what changed among them, as of one moment (C163).

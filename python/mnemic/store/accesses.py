@@ -7,11 +7,21 @@ from uuid import UUID
 
 import apsw
 
+from mnemic.store.base import Accessed
+from mnemic.store.changes import position
+from mnemic.store.sql import fetched
+
 _COUNT = (
     "UPDATE agent_memory_entries SET access_count = access_count + ?, "
-    "last_accessed_at = max(ifnull(last_accessed_at, ?), ?) WHERE agent_id = ? AND id = ?"
+    "last_accessed_at = max(ifnull(last_accessed_at, ?), ?), access_seq = ? "
+    "WHERE agent_id = ? AND id = ?"
 )
 _ADVANCE = "UPDATE agent_memory_agents SET accesses = accesses + 1 WHERE agent_id = ?"
+# Named, because the planner would read all rows of an agent.
+_SINCE = (
+    "SELECT row, last_accessed_at, access_count FROM agent_memory_entries "
+    "INDEXED BY agent_memory_entries_by_access WHERE agent_id = ? AND access_seq > ?"
+)
 
 
 class _Accesses(NamedTuple):
@@ -96,14 +106,23 @@ class WritingAccesses:
         self._accesses.end(self)
 
 
+def accessed_since(connection: apsw.Connection, agent_id: str, accesses: int) -> Accessed:
+    """Return what was accessed since accesses were written so often, forgotten entries too."""
+    now = position(connection, agent_id)
+    since = accesses if accesses <= now.accesses else 0
+    rows = fetched(connection, _SINCE, (agent_id, since))
+    return Accessed(now, [(row, last, count) for row, last, count in rows])
+
+
 def _write(connection: apsw.Connection, accesses: dict[tuple[str, bytes], _Accesses]) -> None:
     """Write accesses down; entries that are gone are passed over."""
+    agents = {agent_id for agent_id, _ in accesses}
+    connection.executemany(_ADVANCE, [(agent_id,) for agent_id in agents])
+    written = {agent_id: position(connection, agent_id).accesses for agent_id in agents}
     connection.executemany(
         _COUNT,
         [
-            (number, last, last, agent_id, entry_id)
+            (number, last, last, written[agent_id], agent_id, entry_id)
             for (agent_id, entry_id), (number, last) in accesses.items()
         ],
     )
-    agents = {agent_id for agent_id, _ in accesses}
-    connection.executemany(_ADVANCE, [(agent_id,) for agent_id in agents])

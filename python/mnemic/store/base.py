@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mnemic.licensing import Quota
 from mnemic.model import (
+    Access,
     Expression,
     LinkType,
     LongTermMemoryStats,
@@ -54,6 +55,19 @@ class Position(NamedTuple):
 
     seq: int
     accesses: int
+
+
+class Accessed(NamedTuple):
+    """What was accessed, as of one moment.
+
+    Attributes:
+        position: Where the agent's memory stood then.
+        rows: Row, last access in microseconds since 1970 in UTC, and number of accesses of each
+            entry, in no order.
+    """
+
+    position: Position
+    rows: list[Access]
 
 
 class Place(NamedTuple):
@@ -375,6 +389,19 @@ class Store(Protocol):
 
     async def touched_since(self, agent_id: str, seq: int) -> list[UUID] | None:
         """Return the ids that were touched after a change; None if they are no longer kept."""
+        ...
+
+    async def accessed_since(self, agent_id: str, accesses: int) -> Accessed:
+        """Return what was accessed since accesses had been written down so often.
+
+        What is not written down yet is not among it. Entries may be that are not to be found. All
+        that was accessed since version 4 of the schema is returned for 0, and for a number that was
+        not reached yet.
+
+        Args:
+            agent_id: Whose entries.
+            accesses: That of an earlier `Position`.
+        """
         ...
 
     async def rows_since(

@@ -6,18 +6,15 @@ from uuid import UUID
 import apsw
 
 from mnemic.model import (
-    All,
-    AnyOf,
     Expression,
     LongTermMemoryStats,
     MemoryEntry,
     MemoryFilter,
     MemoryType,
-    Not,
     Scope,
     TagUsage,
-    Test,
 )
+from mnemic.model.filter import looks_at
 from mnemic.store import filter_sql
 from mnemic.store.base import Place, StoredEntry
 from mnemic.store.records import COLUMNS, from_microseconds, from_row, to_microseconds, with_vector
@@ -137,20 +134,10 @@ def _listed(
     where, values = inside(scope)
     if not include_forgotten:
         where, values = f"{where} AND {PRESENT}", [*values, now]
-    if not _asks_for_status(expression):
+    if not looks_at(expression, "status"):
         where = f"{where} AND status = 0"
     condition, bound = filter_sql.compiled(expression)
     return f"{where} AND ({condition})", [*values, *bound]
-
-
-def _asks_for_status(expression: Expression) -> bool:
-    match expression:
-        case All(parts) | AnyOf(parts):
-            return any(map(_asks_for_status, parts))
-        case Not(part):
-            return _asks_for_status(part)
-        case Test(field):
-            return field.name == "status"
 
 
 def count(connection: apsw.Connection, scope: Scope, now: int) -> int:

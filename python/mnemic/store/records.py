@@ -192,6 +192,18 @@ def _uuid(data: bytes) -> UUID:
     return made
 
 
+def _importance(number: float) -> float:
+    if not 0 <= number <= 1:
+        raise ValueError(f"an importance of {number}")
+    return number
+
+
+def _access_count(number: int) -> int:
+    if number < 0:
+        raise ValueError(f"an access count of {number}")
+    return number
+
+
 def _tags(text: str) -> tuple[str, ...]:
     return tuple(_from_json(text))
 
@@ -199,7 +211,9 @@ def _tags(text: str) -> tuple[str, ...]:
 _READERS: dict[str, Callable[[Any], object]] = {
     "type": _TYPES.__getitem__,
     "status": _STATUSES.__getitem__,
+    "importance": _importance,
     "last_accessed_at": from_microseconds,
+    "access_count": _access_count,
     "forgotten_at": from_microseconds,
     "expires_at": from_microseconds,
     "supersedes": _uuid,

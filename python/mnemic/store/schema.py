@@ -136,6 +136,19 @@ ALTER TABLE agent_memory_entries DROP COLUMN idempotency_key;
 ALTER TABLE agent_memory_agents DROP COLUMN accesses;
 """
 
+# The number of the writing of accesses (`agents.accesses`) that an entry was last among, so that an
+# index reads what was accessed since. Times would not do: earlier ones may be written later.
+_FOURTH = """
+ALTER TABLE agent_memory_entries ADD COLUMN access_seq INTEGER;
+CREATE INDEX agent_memory_entries_by_access ON agent_memory_entries (agent_id, access_seq)
+    WHERE access_seq IS NOT NULL;
+"""
+
+_FOURTH_DOWN = """
+DROP INDEX agent_memory_entries_by_access;
+ALTER TABLE agent_memory_entries DROP COLUMN access_seq;
+"""
+
 
 class Migration(NamedTuple):
     """The statements that lead from one schema version to the next, and back (R087)."""
@@ -148,5 +161,6 @@ MIGRATIONS = (
     Migration(_FIRST, _FIRST_DOWN),
     Migration(_SECOND, _SECOND_DOWN),
     Migration(_THIRD, _THIRD_DOWN),
+    Migration(_FOURTH, _FOURTH_DOWN),
 )
 """Step n leads from schema version n to n + 1; the version is SQLite's `user_version`."""

@@ -30,9 +30,18 @@ from mnemic.model import (
     Scope,
 )
 from mnemic.store import changes, forks, links, reads, writes
-from mnemic.store.accesses import PendingAccesses
+from mnemic.store.accesses import PendingAccesses, accessed_since
 from mnemic.store.backup import backup_to
-from mnemic.store.base import Direction, Model, Place, Position, Stored, StoredEntry, Taker
+from mnemic.store.base import (
+    Accessed,
+    Direction,
+    Model,
+    Place,
+    Position,
+    Stored,
+    StoredEntry,
+    Taker,
+)
 from mnemic.store.connections import Connections, typed
 from mnemic.store.records import fingerprints, to_microseconds, to_row
 from mnemic.store.url import path_of
@@ -326,6 +335,11 @@ class SqliteStore:
         with self._reading() as connection, _one_moment(connection):
             touched = changes.touched_since(connection, agent_id, seq)
         return None if touched is None else [UUID(bytes=entry_id) for entry_id in touched]
+
+    async def accessed_since(self, agent_id: str, accesses: int) -> Accessed:
+        """Return what was accessed since accesses had been written down so often."""
+        with self._reading() as connection, _one_moment(connection):
+            return accessed_since(connection, agent_id, accesses)
 
     async def rows_since(
         self, agent_id: str, model: Model | None, seq: int | None, taker: Taker | None = None

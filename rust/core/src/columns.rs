@@ -79,6 +79,17 @@ pub struct Record {
     pub content: String,
 }
 
+/// When and how often a memory was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Access {
+    /// The store's number of the memory.
+    pub row: i64,
+    /// When it was last read.
+    pub last: Option<i64>,
+    /// Times it was read.
+    pub count: i64,
+}
+
 /// The facts of all memories of an agent, as one reader or one writer holds them.
 #[derive(Clone, Default)]
 pub struct Columns {

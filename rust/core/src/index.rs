@@ -225,6 +225,15 @@ impl Index {
         Ok(())
     }
 
+    /// Change memories whose vectors stay.
+    pub(crate) fn change_memories(&self, change: impl FnOnce(&mut Memories)) {
+        let _writer = self.shared.writer.lock();
+        let snapshot = self.snapshot();
+        let mut memories = Memories::clone(&snapshot.memories);
+        change(&mut memories);
+        self.shared.publish_with(snapshot.vectors.clone(), Arc::new(memories));
+    }
+
     pub(crate) fn bytes(&self) -> usize {
         self.snapshot().vectors.bytes()
     }

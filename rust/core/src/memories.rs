@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::Error;
-use crate::columns::{Columns, Record};
+use crate::columns::{Access, Columns, Record};
 use crate::lexical::{Analysed, Lexical};
 use crate::similarity::vector_id;
 use crate::speakers::Speakers;
@@ -68,6 +68,13 @@ impl Memories {
             Arc::make_mut(&mut self.unembedded).remove(&row);
         }
         Some(slot)
+    }
+
+    /// Note when and how often a memory was read; one that is not there is passed over.
+    pub(crate) fn set_access(&mut self, access: &Access) {
+        if let Some(slot) = self.columns.slot_of(access.row) {
+            self.columns.set_access(slot, access.last, access.count);
+        }
     }
 
     /// The ids of the vectors that memories lack, and the places of these vectors among those given

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use crate::Error;
-use crate::columns::{Ask, Columns, NONE as MISSING, Record};
+use crate::columns::{Access, Ask, Columns, NONE as MISSING, Record};
 use crate::index::{Change, Index, Snapshot};
 use crate::lexical;
 use crate::memories::Memories;
@@ -155,6 +155,18 @@ impl MemoryIndex {
             },
             |at, row| self.write(&vectors[places.borrow()[at] * self.dim..], row),
         )
+    }
+
+    /// Note when and how often memories were read, all in one step; rows that are not there are
+    /// passed over.
+    pub fn set_accesses(&self, accesses: &[Access]) {
+        if !accesses.is_empty() {
+            self.index.change_memories(|memories| {
+                for access in accesses {
+                    memories.set_access(access);
+                }
+            });
+        }
     }
 
     /// Rank the memories in play.

@@ -1,12 +1,13 @@
 //! `MemoryIndex`: the core's index of an agent's memories.
 
-use mnemic_core::columns::{Ask, Record, Scope, Users};
+use mnemic_core::columns::{Access, Ask, Record, Scope, Users};
 use mnemic_core::filter::Filter;
 use mnemic_core::text::{Analysis, Language};
 use mnemic_core::{
     Answer, Components, KeywordFields, MemoryHit, MemoryIndex, Ranking, Recency, Request, Salience,
     Session, Weights,
 };
+use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
@@ -97,6 +98,14 @@ impl PyMemoryIndex {
             _ => Vec::new(),
         };
         py.detach(|| self.0.apply(&gone, &records, &embedded, &vectors)).map_err(raised)
+    }
+
+    #[pyo3(signature = (accesses, /))]
+    fn set_accesses(&self, py: Python<'_>, accesses: Vec<(i64, Option<i64>, i64)>) -> PyResult<()> {
+        let access = |(row, last, count)| Ok(Access { row, last, count: count_of(count)? });
+        let accesses = accesses.into_iter().map(access).collect::<PyResult<Vec<_>>>()?;
+        py.detach(|| self.0.set_accesses(&accesses));
+        Ok(())
     }
 
     #[pyo3(signature = (text, scope, now, /))]
@@ -333,9 +342,9 @@ fn record_of(given: &Bound<'_, PyAny>) -> PyResult<Record> {
         session: text(8)?,
         kind: at(9)?.extract()?,
         status: at(10)?.extract()?,
-        importance: at(11)?.extract()?,
+        importance: importance_of(at(11)?.extract()?)?,
         last_accessed_at: moment(12)?,
-        access_count: at(13)?.extract()?,
+        access_count: count_of(at(13)?.extract()?)?,
         expires_at: moment(15)?,
         role: text(16)?,
         speaker: text(17)?,
@@ -347,6 +356,21 @@ fn record_of(given: &Bound<'_, PyAny>) -> PyResult<Record> {
         tags: text(27)?,
         metadata: text(28)?,
     })
+}
+
+/// Refuses what no memory can have been stored with.
+fn importance_of(given: f64) -> PyResult<f64> {
+    if (0.0..=1.0).contains(&given) {
+        return Ok(given);
+    }
+    Err(PyValueError::new_err(format!("an importance of {given}")))
+}
+
+fn count_of(given: i64) -> PyResult<i64> {
+    if given >= 0 {
+        return Ok(given);
+    }
+    Err(PyValueError::new_err(format!("an access count of {given}")))
 }
 
 fn answer_of<'py>(
