@@ -7,7 +7,7 @@ use super::words::{is_mark, is_unspaced};
 
 /// The words of a text with their places in it: runs of letters, digits and their marks; in scripts
 /// without spaces between words, each character.
-fn words(text: &str) -> Vec<(Range<usize>, &str)> {
+pub(crate) fn words(text: &str) -> Vec<(Range<usize>, &str)> {
     let mut words = Vec::new();
     // Where a word began, and whether letters may follow.
     let mut begun: Option<(usize, bool)> = None;
