@@ -16,7 +16,7 @@ from filter_twin import matches
 
 from mnemic import VectorMap
 from mnemic._core import date_ranges
-from mnemic.model import MemoryEntry, RecencyCurve
+from mnemic.model import MemoryEntry, RecencyCurve, SessionTerms
 from mnemic.store.records import to_microseconds
 
 K1, B = 0.9, 0.4
@@ -117,8 +117,9 @@ class Keywords:
     def __init__(self, statistics, text, fields):
         self.statistics, self.fields = statistics, fields
         self.words = words_of(text or "")
-        has_others = any(word not in STOP_WORDS for word in self.words)
-        self.stop_words = fields.stop_words if has_others else 1.0
+        others = [word for word in self.words if word not in STOP_WORDS]
+        self.stop_words = fields.stop_words if others else 1.0
+        self.grams = set().union(*map(grams_of, others or self.words))
 
     def match(self, number, earlier):
         """Return the match of a row, from 0 to 1.
@@ -157,11 +158,10 @@ class Keywords:
         return found / (sum(weights) or 1)
 
     def by_grams(self, turns):
-        asked = set().union(*map(grams_of, self.words))
-        total = sum(map(self.statistics.gram_idf, asked)) or 1
+        total = sum(map(self.statistics.gram_idf, self.grams)) or 1
         found = 0.0
         for word in self.statistics.of_word:
-            shared = sum(map(self.statistics.gram_idf, asked & grams_of(word)))
+            shared = sum(map(self.statistics.gram_idf, self.grams & grams_of(word)))
             found += shared * self.heard(word, turns) if shared else 0.0
         return min(1.0, found / total)
 
@@ -235,6 +235,7 @@ class _Query:
     def __init__(self, twin, wanted, in_play):
         self.twin, self.wanted, self.ranking = twin, wanted, wanted.ranking
         self.in_play = {row.number: row for row in in_play}
+        self.terms = self.ranking.session if wanted.text is not None else SessionTerms()
         self.is_query = wanted.text is not None or wanted.vectors is not None
         self.has_near = wanted.vectors is not None and self.ranking.similarity > 0
         self.has_words = self.is_query and self.ranking.similarity < 1
@@ -261,7 +262,8 @@ class _Query:
         is_worth = wanted.min_score is None or score >= wanted.min_score
         if not (relevance.is_match and is_near and is_worth):
             return None
-        return Line(row.number, score, {**relevance.components, **parts})
+        shown = {"context": max(0.0, parts["context"])} if "context" in parts else {}
+        return Line(row.number, score, {**relevance.components, **parts, **shown})
 
     def beside(self, number, side, steps):
         """Return the turn so many steps before (side 0) or after (side 1), None if there is none.
@@ -286,7 +288,7 @@ class _Query:
         return 0.0 if number is None else max(0.0, self.matches[number].value)
 
     def lift(self, number):
-        terms = self.ranking.session
+        terms = self.terms
         before, after = self.beside(number, 0, 1), self.beside(number, 1, 1)
         first = [terms.previous * self.lifting(before), terms.next * self.lifting(after)]
         if before is not None and "?" in self.in_play[before].entry.content:
@@ -296,14 +298,15 @@ class _Query:
 
     def most_lift(self):
         """Return the most that neighbours can add to the match of 1; 0 if nobody has any."""
-        terms = self.ranking.session
+        terms = self.terms
         has_any = any(
             self.beside(number, side, 1) is not None for number in self.in_play for side in (0, 1)
         )
         return (max(terms.previous, terms.next, terms.answer) + terms.second) * has_any
 
     def relevance(self, row):
-        terms, match = self.ranking.session, self.matches[row.number]
+        """Return what the query makes of a row; sessions, dates and speakers need its text."""
+        terms, match = self.terms, self.matches[row.number]
         lift, most = self.lift(row.number), 1.0 + self.most_lift()
         components = {} if match.near is None else {"similarity": max(0.0, match.near)}
         components |= {"keyword": match.words} if self.has_words else {}
@@ -319,7 +322,8 @@ class _Query:
             components["question"] = -terms.question * _asks(row)
         bonus = [components.get(name, 0.0) for name in ("date", "speaker", "question")]
         is_match = match.near is not None or match.words > 0 or lift > 0
-        return Relevance((value + sum(bonus)) / most, is_match, components)
+        components["relevance"] = (value + sum(bonus)) / most
+        return Relevance(components["relevance"], is_match, components)
 
     def nearness(self, row):
         """Return how near a row's creation is to the nearest date of the query, from 0 to 1."""
