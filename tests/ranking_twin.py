@@ -24,7 +24,7 @@ GRAM = 4
 DAY = 86_400_000_000
 MOST_DAYS = 70
 FEWEST_COMMON = 1000
-STOP_WORDS = frozenset({"the", "of", "with"})
+STOP_WORDS = frozenset({"the", "of", "with", "and", "is", "it"})
 LABEL = re.compile(r"(\w+): ")
 
 
@@ -243,7 +243,6 @@ class _Query:
         self.matches = {number: self.match(row) for number, row in self.in_play.items()}
         self.dates = date_ranges(wanted.text or "", wanted.now)
         self.speaker = self.named_speaker()
-        self.newest = sorted(self.in_play.values(), key=_newest_first)
 
     def lines(self):
         found = [self.line(row) for row in self.in_play.values()]
@@ -355,7 +354,8 @@ class _Query:
     def recency(self, row):
         curve, days = self.ranking.recency.curve, self.ranking.recency.days
         if curve is RecencyCurve.NEWEST_RANK:
-            return 1 - self.newest.index(row) / max(1, len(self.newest) - 1)
+            newer = sum(row.entry.created_at < other.entry.created_at for other in self.in_play.values())
+            return 1 - newer / max(1, len(self.in_play) - 1)
         if curve is RecencyCurve.CREATED_LINEAR:
             return max(0.0, 1 - self.age(row.entry.created_at) / days)
         is_by_access = curve is RecencyCurve.ACCESSED_HALF_LIFE
