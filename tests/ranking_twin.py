@@ -71,14 +71,16 @@ def grams_of(word):
 
 def unit(vectors):
     """Return vectors, shape (n, dim), scaled as the core keeps them (C154), in float64."""
+    if not len(vectors):
+        return np.empty((0, 1))
     scaled = VectorMap(np.shape(vectors)[1])
     scaled.replace(np.arange(len(vectors)), np.asarray(vectors, np.float32))
     return scaled.get(np.arange(len(vectors))).astype(np.float64)
 
 
-def cosine(vectors, queries):
+def cosine(parts, queries):
     """Return the greatest cosine of the parts of a row with several queries, None without parts."""
-    return float(np.max(unit(vectors) @ unit(queries).T)) if len(vectors) else None
+    return float(np.max(parts @ queries.T)) if len(parts) else None
 
 
 class Statistics:
@@ -187,6 +189,7 @@ class RankingTwin:
         self.rows = {row.number: row for row in rows}
         self.statistics = Statistics(rows)
         self.neighbours = _neighbours(rows)
+        self.parts = {row.number: unit(row.vectors) for row in rows}
 
     def rank(self, wanted, where=None):
         """Return all that matches, best first; the limit is not asked for.
@@ -240,7 +243,9 @@ class _Query:
         self.has_near = wanted.vectors is not None and self.ranking.similarity > 0
         self.has_words = self.is_query and self.ranking.similarity < 1
         self.keywords = Keywords(twin.statistics, wanted.text, self.ranking.keywords)
-        self.matches = {number: self.match(row) for number, row in self.in_play.items()}
+        self.vectors = unit(wanted.vectors) if self.has_near else None
+        self.context = None if wanted.context is None else unit([wanted.context])
+        self.matches = {number: self.match(number) for number in self.in_play}
         self.dates = date_ranges(wanted.text or "", wanted.now)
         self.speaker = self.named_speaker()
 
@@ -273,12 +278,12 @@ class _Query:
             number = self.twin.neighbours[number][side] if number in self.in_play else None
         return number if number in self.in_play else None
 
-    def match(self, row):
-        near = cosine(row.vectors, self.wanted.vectors) if self.has_near else None
+    def match(self, number):
+        near = cosine(self.twin.parts[number], self.vectors) if self.has_near else None
         words = 0.0
         if self.has_words:
-            earlier = [self.beside(row.number, 0, steps) for steps in (1, 2)]
-            words = self.keywords.match(row.number, earlier)
+            earlier = [self.beside(number, 0, steps) for steps in (1, 2)]
+            words = self.keywords.match(number, earlier)
         share = self.ranking.similarity
         return Match(near, words, share * (near or 0.0) + (1 - share) * words)
 
@@ -338,7 +343,6 @@ class _Query:
 
     def parts(self, row, relevance):
         """Return the parts of the score that have a weight."""
-        wanted, weights = self.wanted, self.ranking.weights
         parts = {
             "recency": self.recency(row),
             "importance": row.entry.importance,
@@ -347,14 +351,16 @@ class _Query:
         }
         if self.is_query:
             parts["relevance"] = relevance
-        if wanted.context is not None:
-            parts["context"] = cosine(row.vectors, [wanted.context]) or 0.0
-        return {name: part for name, part in parts.items() if getattr(weights, name)}
+        if self.context is not None:
+            parts["context"] = cosine(self.twin.parts[row.number], self.context) or 0.0
+        return {name: parts[name] for name in parts if getattr(self.ranking.weights, name)}
 
     def recency(self, row):
         curve, days = self.ranking.recency.curve, self.ranking.recency.days
         if curve is RecencyCurve.NEWEST_RANK:
-            newer = sum(row.entry.created_at < other.entry.created_at for other in self.in_play.values())
+            newer = sum(
+                row.entry.created_at < other.entry.created_at for other in self.in_play.values()
+            )
             return 1 - newer / max(1, len(self.in_play) - 1)
         if curve is RecencyCurve.CREATED_LINEAR:
             return max(0.0, 1 - self.age(row.entry.created_at) / days)
