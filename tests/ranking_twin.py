@@ -118,10 +118,13 @@ class Keywords:
 
     def __init__(self, statistics, text, fields):
         self.statistics, self.fields = statistics, fields
-        self.words = words_of(text or "")
-        others = [word for word in self.words if word not in STOP_WORDS]
+        self.named = words_of(text or "")
+        self.words = [word for word in self.named if not self.is_common(word)]
+        others = [word for word in self.named if word not in STOP_WORDS]
         self.stop_words = fields.stop_words if others else 1.0
-        self.grams = set().union(*map(grams_of, others or self.words))
+        self.pairs = [pair for pair in pairwise(self.named) if all(map(self.is_known, pair))]
+        spelled = [word for word in self.words if word not in STOP_WORDS or not others]
+        self.grams = set().union(*map(grams_of, spelled))
 
     def match(self, number, earlier):
         """Return the match of a row, from 0 to 1.
@@ -142,22 +145,13 @@ class Keywords:
         return (total / shares) ** fields.sharpness
 
     def by_words(self, turns):
-        found = sum(
-            self.weight(word) * self.heard(word, turns)
-            for word in self.words
-            if not self.is_common(word)
-        )
+        found = sum(self.weight(word) * self.heard(word, turns) for word in self.words)
         return found / (sum(map(self.weight, self.words)) or 1)
 
     def by_pairs(self, number):
-        pairs = list(pairwise(self.words))
-        weights = [(self.weight(one) + self.weight(other)) / 2 for one, other in pairs]
         counts, saturated = self.statistics.pairs[number], self.statistics.saturated
-        found = sum(
-            weight * saturated(counts[pair], number)
-            for weight, pair in zip(weights, pairs, strict=True)
-        )
-        return found / (sum(weights) or 1)
+        found = sum(self.pair_weight(pair) * saturated(counts[pair], number) for pair in self.pairs)
+        return found / (sum(map(self.pair_weight, self.pairs)) or 1)
 
     def by_grams(self, turns):
         total = sum(map(self.statistics.gram_idf, self.grams)) or 1
@@ -175,6 +169,14 @@ class Keywords:
     def weight(self, word):
         share = self.stop_words if word in STOP_WORDS else 1.0
         return share * self.statistics.word_idf(word)
+
+    def pair_weight(self, pair):
+        return sum(map(self.weight, pair)) / 2
+
+    def is_known(self, word):
+        """Return whether a word can be part of a pair: some row has it, and it is looked up."""
+        is_looked_up = word in self.words and self.weight(word) > 0
+        return is_looked_up and self.statistics.of_word[word] > 0
 
     def is_common(self, word):
         count = len(self.statistics.counts)
@@ -266,8 +268,12 @@ class _Query:
         is_worth = wanted.min_score is None or score >= wanted.min_score
         if not (relevance.is_match and is_near and is_worth):
             return None
-        shown = {"context": max(0.0, parts["context"])} if "context" in parts else {}
-        return Line(row.number, score, {**relevance.components, **parts, **shown})
+        shown = {**relevance.components, **parts}
+        if "context" in parts and row.vectors:
+            shown["context"] = max(0.0, shown["context"])
+        else:
+            shown.pop("context", None)
+        return Line(row.number, score, shown)
 
     def beside(self, number, side, steps):
         """Return the turn so many steps before (side 0) or after (side 1), None if there is none.
@@ -338,7 +344,7 @@ class _Query:
     def named_speaker(self):
         """Return the one speaker of two rows or more that the query names, or None."""
         counts = Counter(filter(None, map(_speaker, self.in_play.values())))
-        named = {name for name, count in counts.items() if count > 1} & set(self.keywords.words)
+        named = {name for name, count in counts.items() if count > 1} & set(self.keywords.named)
         return named.pop() if len(named) == 1 else None
 
     def parts(self, row, relevance):

@@ -45,21 +45,18 @@ PROFILE = settings(deadline=None, derandomize=True)
 
 # Few values, so that rows tie. No word here is changed by the English stemmer.
 
-WORDS = ("tea", "cup", "red", "boat", "teacup", "boatman", "lamp", "noon", "the", "of", "with")
+WORDS = ("tea", "cup", "red", "boat", "teacup", "boatman", "lamp", "the", "zebra")
+PHRASES = (
+    *("red tea", "tea cup", "tea of noon", "cup tea", "the lamp of the boat", "with the lamp"),
+    *("red boat", "tea zebra cup", "the", "of the"),
+)
 CONTENTS = (
     *("tea", "cup", "red tea", "tea cup", "cup tea", "the tea of noon", "tea tea tea", "…"),
-    *(
-        "red boat with the lamp",
-        "boatman",
-        "teacup",
-        "the red teacup of the boatman",
-        "the",
-        "lamp",
-    ),
+    *("red boat with the lamp", "boatman", "teacup", "the red teacup of the boatman", "the"),
     *("tea cup?", "Ada: red boat", "Ada: tea?", "Bob: cup", "Bob: is it noon? tea", "lamp? ", "?"),
     *("Ada: the lamp of the boat", "Bob: tea cup tea cup red", "Cleo: noon", "Ada: Bob: tea"),
 )
-QUERIES = st.lists(st.sampled_from((*WORDS, "zebra")), max_size=6).map(" ".join)
+QUERIES = st.lists(st.sampled_from(WORDS + PHRASES), max_size=4).map(" ".join)
 ENDINGS = st.sampled_from(("", "", "", "", "?", " Ada", " Bob", " Ada Bob", " Cleo"))
 DATES = st.sampled_from(("", "", "", "", " yesterday", " 2026-05-01", " 2026-02-01 and 2026-04-20"))
 TEXTS = st.builds("{}{}{}".format, QUERIES, ENDINGS, DATES)
@@ -68,16 +65,18 @@ VECTORS = (
     *((1, 0, 0), (0, 1, 0), (-1, 0, 0), (0.6, 0.8, 0), (0.6, -0.8, 0), (6, -8, 0), (1, 1, 1)),
     *((0.28, 0.96, 0.5), (0, 0, -2), (3, 2, 1), (0, 0, 0)),
 )
-PARTS = ((), (), *((one,) for one in VECTORS), (VECTORS[0], VECTORS[1]), (VECTORS[2], VECTORS[9]))
+PARTS = (
+    (),
+    (),
+    (),
+    *((one,) for one in VECTORS),
+    (VECTORS[0], VECTORS[1]),
+    (VECTORS[2], VECTORS[9]),
+)
 USERS = (None, "alice", "bob")
 EXPIRIES = (
-    None,
-    None,
-    None,
-    None,
-    NOON,
-    NOON + timedelta(microseconds=1),
-    NOON - timedelta(days=1),
+    *(None, None, None, None, None),
+    *(NOON, NOON + timedelta(microseconds=1), NOON - timedelta(days=1)),
 )
 AGES = (0, 0, 1, 1, 2.5, 7, 40, 69, 71, 300, 400, -3)  # days
 
@@ -180,10 +179,10 @@ vectors = st.lists(st.sampled_from(VECTORS[:-1]), min_size=1, max_size=2) | st.j
 def questions(draw, ranking_strategy):
     """Return what is wanted, without a limit, and the filter it was made of."""
     ranking = draw(ranking_strategy)
-    text = draw(st.none() | TEXTS | TEXTS | TEXTS)
+    text = draw(TEXTS) if draw(st.integers(0, 9)) else None
     has_near = ranking.similarity > 0 and draw(st.sampled_from((True, True, True, False)))
     where = draw(st.sampled_from(FILTERS))
-    context = draw(st.none() | st.sampled_from(VECTORS))
+    context = draw(st.sampled_from((None, *VECTORS[3:])))
     excluded = draw(st.sampled_from(((), (), (3,), (1, 2, 5, 8))))
     return where, Wanted(
         scope=draw(st.sampled_from(SCOPES)),
