@@ -93,8 +93,8 @@ class Statistics:
         self.of_gram = Counter()
         for word, count in self.of_word.items():
             self.of_gram.update(dict.fromkeys(grams_of(word), count))
-        lengths = [counts.total() for counts in self.counts.values()]
-        self.mean_length = sum(lengths) / max(1, len(lengths))
+        self.lengths = {number: counts.total() for number, counts in self.counts.items()}
+        self.mean_length = sum(self.lengths.values()) / max(1, len(self.lengths))
 
     def idf(self, frequency):
         return math.log(1 + (len(self.counts) - frequency + 0.5) / (frequency + 0.5))
@@ -109,7 +109,7 @@ class Statistics:
         """Return BM25's part of a term that a row has so often, from 0 to 1."""
         if not count:
             return 0.0
-        length = self.counts[number].total() / self.mean_length
+        length = self.lengths[number] / self.mean_length
         return count / (count + K1 * (1 - B + B * length))
 
 
