@@ -1,0 +1,406 @@
+"""A naive fused ranking: what the ranking of the core is compared with.
+
+It looks at one row after the other in float64, keeps nothing between two calls and prunes nothing.
+It splits texts at what is no letter, digit or underscore and stems nothing, so contents and queries
+are to be of words that stemming leaves alone.
+"""
+
+import math
+import re
+from collections import Counter
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from filter_twin import matches
+
+from mnemic import VectorMap
+from mnemic._core import date_ranges
+from mnemic.model import MemoryEntry, RecencyCurve, SessionTerms
+from mnemic.store.records import to_microseconds
+
+K1, B = 0.9, 0.4
+GRAM = 4
+DAY = 86_400_000_000
+MOST_DAYS = 70
+FEWEST_COMMON = 1000
+STOP_WORDS = frozenset({"the", "of", "with", "and", "is", "it"})
+LABEL = re.compile(r"(\w+): ")
+
+
+class Row(NamedTuple):
+    """One row of an index: its number, its entry, and the vectors of its parts."""
+
+    number: int
+    entry: MemoryEntry
+    vectors: tuple = ()
+
+
+class Line(NamedTuple):
+    """One row of an answer."""
+
+    row: int
+    score: float
+    components: dict
+
+
+class Match(NamedTuple):
+    """What a row by itself has in common with a query; `near` is its cosine, None without one."""
+
+    near: float | None
+    words: float
+    value: float
+
+
+class Relevance(NamedTuple):
+    """What a query makes of a row."""
+
+    value: float
+    is_match: bool
+    components: dict
+
+
+def words_of(text):
+    return re.findall(r"\w+", text.casefold())
+
+
+def grams_of(word):
+    marked = f"_{word}_"
+    return {marked[at : at + GRAM] for at in range(len(marked) - GRAM + 1)}
+
+
+def unit(vectors):
+    """Return vectors, shape (n, dim), scaled as the core keeps them (C154), in float64."""
+    if not len(vectors):
+        return np.empty((0, 1))
+    scaled = VectorMap(np.shape(vectors)[1])
+    scaled.replace(np.arange(len(vectors)), np.asarray(vectors, np.float32))
+    return scaled.get(np.arange(len(vectors))).astype(np.float64)
+
+
+def cosine(parts, queries):
+    """Return the greatest cosine of the parts of a row with several queries, None without parts."""
+    return float(np.max(parts @ queries.T)) if len(parts) else None
+
+
+class Statistics:
+    """Words of all rows of an agent, those out of play too."""
+
+    def __init__(self, rows):
+        self.counts = {row.number: Counter(words_of(row.entry.content)) for row in rows}
+        self.pairs = {row.number: Counter(pairwise(words_of(row.entry.content))) for row in rows}
+        self.of_word = Counter(word for counts in self.counts.values() for word in counts)
+        self.of_gram = Counter()
+        for word, count in self.of_word.items():
+            self.of_gram.update(dict.fromkeys(grams_of(word), count))
+        self.lengths = {number: counts.total() for number, counts in self.counts.items()}
+        self.mean_length = sum(self.lengths.values()) / max(1, len(self.lengths))
+
+    def idf(self, frequency):
+        return math.log(1 + (len(self.counts) - frequency + 0.5) / (frequency + 0.5))
+
+    def word_idf(self, word):
+        return self.idf(self.of_word[word])
+
+    def gram_idf(self, gram):
+        return self.idf(min(len(self.counts), self.of_gram[gram]))
+
+    def saturated(self, count, number):
+        """Return BM25's part of a term that a row has so often, from 0 to 1."""
+        if not count:
+            return 0.0
+        length = self.lengths[number] / self.mean_length
+        return count / (count + K1 * (1 - B + B * length))
+
+
+class Keywords:
+    """A query's words and what they weigh."""
+
+    def __init__(self, statistics, text, fields):
+        self.statistics, self.fields = statistics, fields
+        self.named = words_of(text or "")
+        self.words = [word for word in self.named if not self.is_common(word)]
+        others = [word for word in self.named if word not in STOP_WORDS]
+        self.stop_words = fields.stop_words if others else 1.0
+        self.pairs = [pair for pair in pairwise(self.named) if all(map(self.is_known, pair))]
+        spelled = [word for word in self.words if word not in STOP_WORDS or not others]
+        self.grams = set().union(*map(grams_of, spelled))
+
+    def match(self, number, earlier):
+        """Return the match of a row, from 0 to 1.
+
+        Args:
+            number: The row.
+            earlier: The previous turn and the one before that, None where there is none in play.
+        """
+        fields = self.fields
+        shares = fields.words + fields.grams + fields.pairs
+        if not shares:
+            return 0.0
+        turns = [(number, 1.0), (earlier[0], fields.previous), (earlier[1], fields.second)]
+        turns = [turn for turn in turns if turn[0] is not None]
+        total = fields.words * self.by_words(turns) + fields.pairs * self.by_pairs(number)
+        if fields.grams:
+            total += fields.grams * self.by_grams(turns)
+        return (total / shares) ** fields.sharpness
+
+    def by_words(self, turns):
+        found = sum(self.weight(word) * self.heard(word, turns) for word in self.words)
+        return found / (sum(map(self.weight, self.words)) or 1)
+
+    def by_pairs(self, number):
+        counts, saturated = self.statistics.pairs[number], self.statistics.saturated
+        found = sum(self.pair_weight(pair) * saturated(counts[pair], number) for pair in self.pairs)
+        return found / (sum(map(self.pair_weight, self.pairs)) or 1)
+
+    def by_grams(self, turns):
+        total = sum(map(self.statistics.gram_idf, self.grams)) or 1
+        found = 0.0
+        for word in self.statistics.of_word:
+            shared = sum(map(self.statistics.gram_idf, self.grams & grams_of(word)))
+            found += shared * self.heard(word, turns) if shared else 0.0
+        return min(1.0, found / total)
+
+    def heard(self, word, turns):
+        """Return the most that a word counts in a turn and in those before it."""
+        counts, saturated = self.statistics.counts, self.statistics.saturated
+        return max(share * saturated(counts[number][word], number) for number, share in turns)
+
+    def weight(self, word):
+        share = self.stop_words if word in STOP_WORDS else 1.0
+        return share * self.statistics.word_idf(word)
+
+    def pair_weight(self, pair):
+        return sum(map(self.weight, pair)) / 2
+
+    def is_known(self, word):
+        """Return whether a word can be part of a pair: some row has it, and it is looked up."""
+        is_looked_up = word in self.words and self.weight(word) > 0
+        return is_looked_up and self.statistics.of_word[word] > 0
+
+    def is_common(self, word):
+        count = len(self.statistics.counts)
+        is_large = count >= FEWEST_COMMON
+        return is_large and self.statistics.of_word[word] > self.fields.common * count
+
+
+class RankingTwin:
+    """Answers as an index that holds these rows should."""
+
+    def __init__(self, rows):
+        self.rows = {row.number: row for row in rows}
+        self.statistics = Statistics(rows)
+        self.neighbours = _neighbours(rows)
+        self.parts = {row.number: unit(row.vectors) for row in rows}
+
+    def rank(self, wanted, where=None):
+        """Return all that matches, best first; the limit is not asked for.
+
+        Args:
+            wanted: What the index is asked.
+            where: The filter that `wanted.where` was parsed from.
+        """
+        in_play = [row for row in self.rows.values() if _is_in_play(row, wanted, where)]
+        return _Query(self, wanted, in_play).lines()
+
+
+def _neighbours(rows):
+    """Return the rows before and after each one in its session."""
+    sessions = {}
+    for row in rows:
+        if row.entry.session_id is not None:
+            sessions.setdefault((row.entry.user_id, row.entry.session_id), []).append(row)
+    beside = {row.number: (None, None) for row in rows}
+    for turns in sessions.values():
+        numbers = [None, *(row.number for row in sorted(turns, key=_turn)), None]
+        for before, number, after in zip(numbers, numbers[1:], numbers[2:], strict=False):
+            beside[number] = (before, after)
+    return beside
+
+
+def _turn(row):
+    entry = row.entry
+    return entry.position is None, entry.position or 0, entry.created_at, row.number
+
+
+def _is_in_play(row, wanted, where):
+    entry = row.entry
+    has_expired = entry.expires_at is not None and to_microseconds(entry.expires_at) <= wanted.now
+    return (
+        wanted.scope.has(entry)
+        and not has_expired
+        and entry.id.bytes not in wanted.exclude
+        and (where is None or matches(where, entry))
+    )
+
+
+class _Query:
+    """One query over the rows in play."""
+
+    def __init__(self, twin, wanted, in_play):
+        self.twin, self.wanted, self.ranking = twin, wanted, wanted.ranking
+        self.in_play = {row.number: row for row in in_play}
+        self.terms = self.ranking.session if wanted.text is not None else SessionTerms()
+        self.is_query = wanted.text is not None or wanted.vectors is not None
+        self.has_near = wanted.vectors is not None and self.ranking.similarity > 0
+        self.has_words = self.is_query and self.ranking.similarity < 1
+        self.keywords = Keywords(twin.statistics, wanted.text, self.ranking.keywords)
+        self.vectors = unit(wanted.vectors) if self.has_near else None
+        self.context = None if wanted.context is None else unit([wanted.context])
+        self.matches = {number: self.match(number) for number in self.in_play}
+        self.dates = date_ranges(wanted.text or "", wanted.now)
+        self.speaker = self.named_speaker()
+
+    def lines(self):
+        found = [self.line(row) for row in self.in_play.values()]
+        found = [line for line in found if line is not None]
+        return sorted(found, key=lambda line: (-line.score, *_newest_first(self.in_play[line.row])))
+
+    def line(self, row):
+        """Return a row's line; None if it does not match or is under a floor."""
+        relevance = self.relevance(row) if self.is_query else Relevance(0.0, True, {})  # noqa: FBT003
+        parts = self.parts(row, relevance.value)
+        weights = {name: getattr(self.ranking.weights, name) for name in parts}
+        total = sum(weights.values())
+        score = sum(weights[name] * part for name, part in parts.items()) / (total or 1)
+        wanted, near = self.wanted, self.matches[row.number].near or 0.0
+        is_near = wanted.min_similarity is None or max(0.0, near) >= wanted.min_similarity
+        is_worth = wanted.min_score is None or score >= wanted.min_score
+        if not (relevance.is_match and is_near and is_worth):
+            return None
+        shown = {**relevance.components, **parts}
+        if "context" in parts and row.vectors:
+            shown["context"] = max(0.0, shown["context"])
+        else:
+            shown.pop("context", None)
+        return Line(row.number, score, shown)
+
+    def beside(self, number, side, steps):
+        """Return the turn so many steps before (side 0) or after (side 1), None if there is none.
+
+        A turn out of play ends the way.
+        """
+        for _ in range(steps):
+            number = self.twin.neighbours[number][side] if number in self.in_play else None
+        return number if number in self.in_play else None
+
+    def match(self, number):
+        near = cosine(self.twin.parts[number], self.vectors) if self.has_near else None
+        words = 0.0
+        if self.has_words:
+            earlier = [self.beside(number, 0, steps) for steps in (1, 2)]
+            words = self.keywords.match(number, earlier)
+        share = self.ranking.similarity
+        return Match(near, words, share * (near or 0.0) + (1 - share) * words)
+
+    def lifting(self, number):
+        """Return what a neighbour has to give."""
+        return 0.0 if number is None else max(0.0, self.matches[number].value)
+
+    def lift(self, number):
+        terms = self.terms
+        before, after = self.beside(number, 0, 1), self.beside(number, 1, 1)
+        first = [terms.previous * self.lifting(before), terms.next * self.lifting(after)]
+        if before is not None and "?" in self.in_play[before].entry.content:
+            first.append(terms.answer * self.lifting(before))
+        second = [self.lifting(self.beside(number, side, 2)) for side in (0, 1)]
+        return max(first) + terms.second * max(second)
+
+    def most_lift(self):
+        """Return the most that neighbours can add to the match of 1; 0 if nobody has any."""
+        terms = self.terms
+        has_any = any(
+            self.beside(number, side, 1) is not None for number in self.in_play for side in (0, 1)
+        )
+        return (max(terms.previous, terms.next, terms.answer) + terms.second) * has_any
+
+    def relevance(self, row):
+        """Return what the query makes of a row; sessions, dates and speakers need its text."""
+        terms, match = self.terms, self.matches[row.number]
+        lift, most = self.lift(row.number), 1.0 + self.most_lift()
+        components = {} if match.near is None else {"similarity": max(0.0, match.near)}
+        components |= {"keyword": match.words} if self.has_words else {}
+        components |= {"neighbours": lift} if most > 1 else {}
+        value = match.value + lift
+        if terms.date and self.dates:
+            components["date"] = terms.date * self.nearness(row)
+            most += terms.date
+        if terms.speaker and self.speaker:
+            components["speaker"] = terms.speaker * (_speaker(row) == self.speaker)
+            most += terms.speaker
+        if terms.question:
+            components["question"] = -terms.question * _asks(row)
+        bonus = [components.get(name, 0.0) for name in ("date", "speaker", "question")]
+        is_match = match.near is not None or match.words > 0 or lift > 0
+        components["relevance"] = (value + sum(bonus)) / most
+        return Relevance(components["relevance"], is_match, components)
+
+    def nearness(self, row):
+        """Return how near a row's creation is to the nearest date of the query, from 0 to 1."""
+        created = to_microseconds(row.entry.created_at)
+        days = min(max(start - created, created - end, 0) / DAY for start, end in self.dates)
+        return math.exp(-days / 7) if days <= MOST_DAYS else 0.0
+
+    def named_speaker(self):
+        """Return the one speaker of two rows or more that the query names, or None."""
+        counts = Counter(filter(None, map(_speaker, self.in_play.values())))
+        named = {name for name, count in counts.items() if count > 1} & set(self.keywords.named)
+        return named.pop() if len(named) == 1 else None
+
+    def parts(self, row, relevance):
+        """Return the parts of the score that have a weight."""
+        parts = {
+            "recency": self.recency(row),
+            "importance": row.entry.importance,
+            "access": min(1.0, math.log10(row.entry.access_count + 1) / 3),
+            "salience": self.salience(row.entry),
+        }
+        if self.is_query:
+            parts["relevance"] = relevance
+        if self.context is not None:
+            parts["context"] = cosine(self.twin.parts[row.number], self.context) or 0.0
+        return {name: parts[name] for name in parts if getattr(self.ranking.weights, name)}
+
+    def recency(self, row):
+        curve, days = self.ranking.recency.curve, self.ranking.recency.days
+        if curve is RecencyCurve.NEWEST_RANK:
+            newer = sum(
+                row.entry.created_at < other.entry.created_at for other in self.in_play.values()
+            )
+            return 1 - newer / max(1, len(self.in_play) - 1)
+        if curve is RecencyCurve.CREATED_LINEAR:
+            return max(0.0, 1 - self.age(row.entry.created_at) / days)
+        is_by_access = curve is RecencyCurve.ACCESSED_HALF_LIFE
+        time = _accessed(row.entry) if is_by_access else row.entry.created_at
+        return 0.5 ** (self.age(time) / days)
+
+    def salience(self, entry):
+        shares = self.ranking.salience
+        frequency = min(1.0, math.log(entry.access_count + 1) / math.log(101))
+        total = shares.recency * 0.5 ** (self.age(_accessed(entry)) / 7)
+        total += shares.frequency * frequency + shares.importance * entry.importance
+        return total / (shares.recency + shares.frequency + shares.importance or 1)
+
+    def age(self, time):
+        """Return the days since a time, 0 of one to come."""
+        return max(0, self.wanted.now - to_microseconds(time)) / DAY
+
+
+def _newest_first(row):
+    return -to_microseconds(row.entry.created_at), row.entry.id.bytes
+
+
+def _accessed(entry):
+    return entry.created_at if entry.last_accessed_at is None else entry.last_accessed_at
+
+
+def _speaker(row):
+    """Return who said a row, in lower case: as it is given, or by the label of a turn."""
+    if row.entry.speaker is not None:
+        return row.entry.speaker.casefold()
+    label = LABEL.match(row.entry.content) if row.entry.session_id is not None else None
+    return label and label[1].casefold()
+
+
+def _asks(row):
+    return row.entry.session_id is not None and row.entry.content.rstrip().endswith("?")
