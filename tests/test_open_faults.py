@@ -1,7 +1,10 @@
 """What searches do not keep yet of what the rulings and their own documentation say."""
 
 import math
+import time
 
+import msgspec
+import numpy as np
 import pytest
 from row_batches import batch, record, wanted
 from word_embedder import WordEmbedder
@@ -9,7 +12,17 @@ from word_embedder import WordEmbedder
 from mnemic import Memory
 from mnemic.errors import InvalidArgumentError
 from mnemic.index import NativeIndex
-from mnemic.model import BY_SEARCH_TYPE, SEMANTIC, KeywordFields, Recency, Scope
+from mnemic.model import (
+    BY_SEARCH_TYPE,
+    KEYWORD,
+    MOST_IMPORTANT,
+    SEMANTIC,
+    KeywordFields,
+    Ranking,
+    Recency,
+    Scope,
+    Weights,
+)
 
 AGENT = Scope("a")
 
