@@ -1,4 +1,4 @@
-"""Any filter on any memories: SQL gives the rows of the naive twin, in its order."""
+"""Any filter on any memories: SQL and the core give the rows of the naive twin, in its order."""
 
 # ruff: noqa: RUF001 - letters that look alike are the point
 
@@ -11,14 +11,28 @@ from uuid import UUID
 
 import apsw
 import msgspec
+import numpy as np
 import pytest
 from filter_twin import matches, ordered
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
+from word_embedder import WordEmbedder
 
-from mnemic.model import MemoryEntry, MemoryStatus, MemoryType, NewEntry
+from mnemic import Memory
+from mnemic.index import NativeIndex, Wanted
+from mnemic.model import (
+    MOST_IMPORTANT,
+    NEWEST,
+    MemoryEntry,
+    MemoryStatus,
+    MemoryType,
+    NewEntry,
+    RowBatch,
+    Scope,
+)
 from mnemic.model.filter import MemoryFilter, MemorySortOrder, parse_filter
 from mnemic.store import SqliteStore, filter_sql
+from mnemic.store.records import to_row
 from mnemic.waiting import drive
 
 PROFILE = settings(max_examples=300, deadline=None, derandomize=True)
@@ -361,6 +375,52 @@ class File:
         return [UUID(bytes=entry_id) for (entry_id,) in found]
 
 
+BEFORE_ALL = -(2**62)
+"""Microseconds since 1970 at which none of the memories has expired."""
+
+CORE_ORDERS = {
+    MemorySortOrder.CREATED_DESCENDING: NEWEST,
+    MemorySortOrder.IMPORTANCE_DESCENDING: MOST_IMPORTANT,
+}
+"""The rankings that are orders of a filter too."""
+
+
+class Core:
+    """The core's index of some memories, all of which are alive to it."""
+
+    def __init__(self, memories):
+        self.ids = [entry.id for entry in memories]
+        self.index = NativeIndex(None)
+        records = [(row, *to_row(entry)) for row, entry in enumerate(memories, start=1)]
+        nothing = np.empty(0, dtype=np.int64), np.empty((0, 1), dtype=np.float32)
+        assert self.index.apply(RowBatch(None, 1, records, *nothing, []))
+
+    def judge(self, given_filter):
+        """Return for every memory whether the core lets it through."""
+        answer = self.rank(EVERYONE, given_filter, MOST_IMPORTANT, len(self.ids), with_total=True)
+        assert answer.total == len(answer.ranked)
+        selected = {UUID(bytes=hit.id) for hit in answer.ranked}
+        return {entry_id: int(entry_id in selected) for entry_id in self.ids}
+
+    def select(self, user, given_filter, page):
+        """Return the ids of the page of memories that pass, in an order of `CORE_ORDERS`."""
+        sort_by, limit, offset = page
+        answer = self.rank(user, given_filter, CORE_ORDERS[sort_by], offset + limit)
+        return [UUID(bytes=hit.id) for hit in answer.ranked[offset:]]
+
+    def rank(self, user, given_filter, ranking, limit, **options):
+        scope = Scope("a", all_users=True) if user == EVERYONE else Scope("a", user)
+        where = parse_filter(given_filter)
+        given = {"now": BEFORE_ALL, "limit": limit, "ranking": ranking, "where": where, **options}
+        return self.index.rank(Wanted(scope=scope, **given))
+
+
+@cache
+def core(size):
+    """Return the core's index of the population of this size."""
+    return Core(population(size))
+
+
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
     opened = File(tmp_path_factory.mktemp("filters") / "a.db")
@@ -401,6 +461,8 @@ def test_every_memory_is_judged_as_by_the_twin_and_never_null(file, agents, case
     assert file.judge(agents[size], MemoryFilter(where=where)) == judged
     negated = {entry_id: 1 - result for entry_id, result in judged.items()}
     assert file.judge(agents[size], {"NOT": where}) == negated
+    assert core(size).judge(where) == core(size).judge(MemoryFilter(where=where)) == judged
+    assert core(size).judge({"NOT": where}) == negated
 
 
 @PROFILE
@@ -410,6 +472,7 @@ def test_every_field_and_operator_judges_as_the_twin_does(file, agents, where):
     judged = file.judge(agents[SIZES[-1]], where)
     event(f"different judgements: {len(set(judged.values()))}")
     assert disagreements(memories, where, judged) == []
+    assert disagreements(memories, where, core(SIZES[-1]).judge(where)) == []
 
 
 @PROFILE
@@ -421,6 +484,8 @@ def test_pages_are_those_of_the_twin_in_its_order(file, agents, case, user, page
         "empty page" if not expected else "full page" if len(expected) == page[1] else "last page"
     )
     assert file.select(agents[size], user, where, page) == expected
+    if page[0] in CORE_ORDERS:
+        assert core(size).select(user, where, page) == expected
 
 
 @PROFILE
@@ -434,6 +499,8 @@ def test_fields_select_the_page_of_their_dict_form(file, agents, fields, page):
     assert (by_fields.sort_by, by_fields.limit, by_fields.offset) == page
     assert file.select(agent, EVERYONE, by_fields, page) == expected
     assert file.select(agent, EVERYONE, dict_form(fields), page) == expected
+    if sort_by in CORE_ORDERS:
+        assert core(SIZES[-1]).select(EVERYONE, by_fields, page) == expected
 
 
 @PROFILE
@@ -442,9 +509,10 @@ def test_any_metadata_is_judged_as_by_the_twin(file, value, data):
     held = tuple(flattened(value))
     wheres = data.draw(st.lists(field_filters(held, "metadata.m"), min_size=1, max_size=8))
     entry = memory(metadata={"m": value})
-    agent = file.keep([entry])
+    agent, in_core = file.keep([entry]), Core([entry])
     for where in wheres:
         assert disagreements([entry], where, file.judge(agent, where)) == []
+        assert disagreements([entry], where, in_core.judge(where)) == []
 
 
 @PROFILE
@@ -454,10 +522,11 @@ def test_any_metadata_is_judged_as_by_the_twin(file, value, data):
 @example("\u0345\u0301α", "ΑΙ")
 def test_contains_folds_content_and_metadata_as_the_twin_does(file, text, part):
     entry = memory(content=f"<{text}>", metadata={"m": text})
-    agent = file.keep([entry])
+    agent, in_core = file.keep([entry]), Core([entry])
     for name, wanted in itertools.product(("content", "metadata.m"), (part, text.swapcase())):
         where = {name: {"contains": wanted}}
         assert disagreements([entry], where, file.judge(agent, where)) == []
+        assert disagreements([entry], where, in_core.judge(where)) == []
 
 
 @st.composite
@@ -476,17 +545,19 @@ def close_numbers(draw):
 def test_numbers_are_compared_exactly(file, two):
     stored, asked = two
     entry = memory(metadata={"m": stored, "list": [stored]})
-    agent = file.keep([entry])
+    agent, in_core = file.keep([entry]), Core([entry])
     wheres = [{"metadata.m": {operator: asked}} for operator in ("eq", "ne", *ORDER)]
     wheres += [{"metadata.m": {"in": [asked]}}, {"metadata.list": {"contains": asked}}]
     for where in wheres:
         assert disagreements([entry], where, file.judge(agent, where)) == []
+        assert disagreements([entry], where, in_core.judge(where)) == []
 
 
 @pytest.mark.parametrize("everything", [None, {}, {"AND": []}, MemoryFilter()])
 def test_no_tests_select_everything(file, everything):
     entry = memory()
     assert file.judge(file.keep([entry]), everything) == {entry.id: 1}
+    assert Core([entry]).judge(everything) == {entry.id: 1}
 
 
 @pytest.mark.parametrize(
@@ -504,7 +575,9 @@ def test_no_tests_select_everything(file, everything):
 )
 def test_ten_thousand_values_are_as_good_as_one(file, name, test, expected):
     entry = memory(metadata={"one": 99, "many": list(range(100))})
-    assert file.judge(file.keep([entry]), {f"metadata.{name}": test}) == {entry.id: expected}
+    where = {f"metadata.{name}": test}
+    assert file.judge(file.keep([entry]), where) == {entry.id: expected}
+    assert Core([entry]).judge(where) == {entry.id: expected}
 
 
 def test_two_hundred_tests_nested_twelve_deep_are_as_good_as_one(file):
@@ -514,3 +587,60 @@ def test_two_hundred_tests_nested_twelve_deep_are_as_good_as_one(file):
         where = {"AND": [{"NOT": where}]}
     expected = {entry.id: int(entry.id.int >= 200) for entry in memories}
     assert file.judge(file.keep(memories), where) == expected
+    assert Core(memories).judge(where) == expected
+
+
+# The front door: the same filters, asked as a user asks them.
+
+COMMON = "zebra"
+
+
+@cache
+def at_the_door():
+    """Return an open memory, and what is in it: the population as it would be living."""
+    memories = [
+        msgspec.structs.replace(
+            entry,
+            agent_id="default",
+            content=f"{entry.content} {COMMON}",
+            status=MemoryStatus.ACTIVE,
+            expires_at=None,
+            forgotten_at=None,
+        )
+        for entry in population(SIZES[-1])
+    ]
+    opened = Memory(":memory:", embedder=WordEmbedder(), track_access=False, clock=lambda: NOON)
+    opened.add_many(memories)
+    return opened, memories
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _closed_door():
+    yield
+    if at_the_door.cache_info().currsize:
+        at_the_door()[0].close()
+        at_the_door.cache_clear()
+
+
+DOORS = {
+    "recent": lambda opened, **options: opened.recent(**options),
+    "important": lambda opened, **options: opened.important(**options),
+    "hybrid": lambda opened, **options: opened.search(COMMON, **options),
+    "semantic": lambda opened, **options: opened.search(COMMON, search_type="semantic", **options),
+    "keyword": lambda opened, **options: opened.search(COMMON, search_type="keyword", **options),
+}
+
+
+@PROFILE
+@given(where=filters(SIZES[-1]), door=st.sampled_from(list(DOORS)), user=users)
+def test_every_search_of_the_front_door_finds_what_the_twin_lets_through(where, door, user):
+    opened, memories = at_the_door()
+    scope = {"all_users": True} if user == EVERYONE else {"user_id": user}
+    inside = [entry for entry in memories if user in (EVERYONE, entry.user_id)]
+    expected = {entry.id for entry in inside if matches(where, entry)}
+    event("nothing" if not expected else "all" if len(expected) == len(inside) else "some")
+    found = DOORS[door](opened, filters=where, limit=1000, **scope)
+    assert {hit.id for hit in found} == expected
+    assert len(found) == len(expected)
+    head = DOORS[door](opened, filters=where, limit=3, **scope)
+    assert head == found[:3]

@@ -1,0 +1,110 @@
+"""What searches do not keep yet of what the rulings and their own documentation say."""
+
+import math
+import time
+
+import msgspec
+import numpy as np
+import pytest
+from row_batches import batch, record, wanted
+from word_embedder import WordEmbedder
+
+from mnemic import Memory
+from mnemic.errors import InvalidArgumentError
+from mnemic.index import NativeIndex
+from mnemic.model import (
+    BY_SEARCH_TYPE,
+    KEYWORD,
+    MOST_IMPORTANT,
+    SEMANTIC,
+    KeywordFields,
+    Ranking,
+    Recency,
+    Scope,
+    Weights,
+)
+
+AGENT = Scope("a")
+
+
+@pytest.mark.parametrize("search_type", BY_SEARCH_TYPE)
+@pytest.mark.parametrize("query", ["\ud800", "tea \udfff tea"])
+def test_a_query_with_a_lone_surrogate_is_refused_by_name(search_type, query):  # C015
+    with Memory(":memory:", embedder=WordEmbedder()) as memory:
+        memory.add("tea")
+        with pytest.raises(InvalidArgumentError, match="query"):
+            memory.search(query, search_type=search_type)
+
+
+@pytest.mark.parametrize("count", [999, 1000])
+def test_a_word_that_every_memory_has_finds_them_by_keyword_however_many_there_are(count):
+    with Memory(":memory:", embedder=None) as memory:
+        memory.add_many([f"ferry {number}" for number in range(count)])
+        assert len(memory.search("ferry", limit=5)) == 5
+
+
+def test_what_others_write_does_not_keep_a_user_from_finding_by_keyword():
+    with Memory(":memory:", embedder=None) as memory:
+        memory.add("the ferry leaves at noon", user_id="alice")
+        memory.add_many([f"ferry {number}" for number in range(1000)], user_id="bob")
+        assert len(memory.search("ferry", user_id="alice")) == 1
+
+
+class SignedEmbedder(WordEmbedder):
+    """Gives "no" the opposite of what it gives everything else."""
+
+    def embed(self, texts):
+        vectors = super().embed(["tea"] * len(texts))
+        vectors[[text == "no" for text in texts]] *= -1
+        return vectors
+
+
+@pytest.mark.parametrize("weights", [None, {"relevance": 0.6, "recency": 0.2}])
+def test_a_negative_cosine_counts_as_nothing_in_scores_and_parts(weights):  # C057, C073, C156
+    with Memory(":memory:", embedder=SignedEmbedder()) as memory:
+        memory.add_many(["no", "yes"])
+        found = memory.search("tea", search_type="semantic", weights=weights, explain=True)
+        assert [hit.content for hit in found] == ["yes", "no"]
+        assert all(0 <= part <= 1 for hit in found for part in hit.components.values())
+        assert all(0 <= hit.score <= 1 for hit in found)
+
+
+@pytest.mark.parametrize("search_type", ["hybrid", "keyword"])
+def test_every_part_that_is_explained_is_from_zero_to_one(search_type):
+    with Memory(":memory:", embedder=WordEmbedder()) as memory:
+        memory.add("who has tea?", session_id="s", position=1)
+        found = memory.search("tea", search_type=search_type, explain=True)
+        assert all(0 <= part <= 1 for hit in found for part in hit.components.values())
+
+
+def test_weights_of_what_is_not_in_play_alone_are_refused():  # C014
+    with Memory(":memory:", embedder=WordEmbedder()) as memory:
+        memory.add("tea")
+        with pytest.raises(InvalidArgumentError, match="add up to 0"):
+            memory.search("tea", weights={"context": 1.0})
+
+
+@pytest.mark.parametrize("floor", ["min_score", "min_similarity"])
+def test_a_floor_that_is_no_number_is_refused(floor):  # C015
+    made = NativeIndex(2)
+    assert made.apply(batch([record(1), record(2)]))
+    with pytest.raises(InvalidArgumentError, match=floor):
+        made.rank(wanted(AGENT, **{floor: math.nan}))
+
+
+def test_counting_does_not_change_what_is_found():  # C011, C155
+    made = NativeIndex(2)
+    assert made.apply(batch([record(1), record(2)]))
+    asked = {"query": None, "text": None, "ranking": SEMANTIC}
+    alone = made.rank(wanted(AGENT, **asked))
+    counted = made.rank(wanted(AGENT, with_total=True, **asked))
+    assert counted.ranked == alone.ranked
+    assert counted.total == len(alone.ranked)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: Recency(days=True), lambda: KeywordFields(sharpness=True)]
+)
+def test_a_truth_value_is_no_number_of_a_ranking(make):  # C015
+    with pytest.raises(InvalidArgumentError, match="must be a"):
+        make()

@@ -1,0 +1,347 @@
+"""What scores are made of: presets, curves of age, access and salience, and their range."""
+
+import math
+from datetime import timedelta
+from random import Random
+
+import numpy as np
+import pytest
+from row_batches import DIM, NOW, batch, moment, record, wanted
+from scenarios import NOON, Clock
+from word_embedder import WordEmbedder
+
+from mnemic import Memory
+from mnemic.errors import DimensionMismatchError, InvalidArgumentError
+from mnemic.index import NativeIndex
+from mnemic.model import (
+    BY_SEARCH_TYPE,
+    HYBRID,
+    KEYWORD,
+    MOST_IMPORTANT,
+    NEWEST,
+    RECALL,
+    SEMANTIC,
+    WEIGHTED_RELEVANCE,
+    KeywordFields,
+    MemoryType,
+    Ranking,
+    Recency,
+    RecencyCurve,
+    Salience,
+    Scope,
+    Weights,
+)
+
+AGENT = Scope("a")
+DAY = timedelta(days=1)
+DAYS = 86_400_000_000
+PRESETS = {
+    "hybrid": HYBRID,
+    "semantic": SEMANTIC,
+    "keyword": KEYWORD,
+    "newest": NEWEST,
+    "important": MOST_IMPORTANT,
+    "weighted": WEIGHTED_RELEVANCE,
+    "recall": RECALL,
+}
+WORDS = ("ferry", "tea", "quay", "noon", "sofa", "red", "the", "where", "?")
+
+
+def some_rows(count):
+    """Return the facts and the vectors of rows; the same in every run."""
+    random = Random(count)  # noqa: S311 - repeatable, not secret
+    facts = {
+        row: {
+            "content": " ".join(random.choices(WORDS, k=random.randint(1, 6))),
+            "importance": random.choice((0.0, 0.25, 0.5, 1.0)),
+            "created_at": NOW - random.randint(-5, 500) * DAYS,
+            "access_count": random.choice((0, 1, 9, 100, 999, 10**6, 2**63 - 1)),
+            "session": random.choice((None, "s", "t")),
+            "speaker": random.choice((None, "Ada", "Bo")),
+            "last_accessed_at": moment(NOW - random.randint(0, 30) * DAYS),
+        }
+        for row in range(1, count + 1)
+    }
+    angles = {row: random.uniform(0, math.tau) for row in facts}
+    vectors = {row: (math.cos(angle), math.sin(angle)) for row, angle in angles.items()}
+    return facts, vectors
+
+
+def index_of(facts, vectors):
+    made = NativeIndex(DIM)
+    records = [record(row, **of_row) for row, of_row in facts.items()]
+    assert made.apply(batch(records, vectors=vectors))
+    return made
+
+
+FACTS, VECTORS = some_rows(200)
+INDEX = index_of(FACTS, VECTORS)
+UNITS = {row: np.array(vector) for row, vector in VECTORS.items()}
+
+
+def ranked(ranking, *, text="where is Ada's ferry", query=(1, 0), index=INDEX, **options):
+    given = {"limit": 1000, "text": text, "query": query, "ranking": ranking, **options}
+    return index.rank(wanted(AGENT, **given)).ranked
+
+
+def age(row):
+    return max(0.0, (NOW - FACTS[row]["created_at"]) / DAYS)
+
+
+def halved_since_access(row):
+    last = FACTS[row]["last_accessed_at"] - moment(NOW)
+    return 2.0 ** (last / DAY / 7)
+
+
+def access_of(row):
+    return min(1.0, math.log10(FACTS[row]["access_count"] + 1) / 3)
+
+
+def recency_of(row):
+    return max(0.0, 1 - age(row) / 365)
+
+
+# The documented presets
+
+
+def test_the_presets_have_their_documented_weights():  # C139, C013, C060
+    assert WEIGHTED_RELEVANCE.weights == Weights(
+        relevance=0.6, recency=0.2, importance=0.15, access=0.05
+    )
+    assert RECALL.weights == Weights(relevance=0.6, salience=0.4)
+    assert RECALL.salience == Salience(recency=0.25, frequency=0.20, importance=0.25)
+    assert {WEIGHTED_RELEVANCE.similarity, RECALL.similarity} == {1.0}
+
+
+def test_the_scores_of_weighted_relevance_are_its_documented_formula():  # C139, C016, C017
+    found = ranked(WEIGHTED_RELEVANCE)
+    assert len(found) == len(FACTS)
+    for hit in found:
+        expected = (
+            0.6 * float(UNITS[hit.row][0])
+            + 0.2 * recency_of(hit.row)
+            + 0.15 * FACTS[hit.row]["importance"]
+            + 0.05 * access_of(hit.row)
+        )
+        assert hit.score == pytest.approx(expected, abs=1e-6)
+
+
+def salience_of(row):
+    frequency = min(1.0, math.log(FACTS[row]["access_count"] + 1) / math.log(101))
+    importance = FACTS[row]["importance"]
+    return (0.25 * halved_since_access(row) + 0.2 * frequency + 0.25 * importance) / 0.7
+
+
+def test_the_scores_of_recall_count_the_similarity_once():  # C060, C139
+    found = ranked(RECALL)
+    for hit in found:
+        expected = 0.6 * float(UNITS[hit.row][0]) + 0.4 * salience_of(hit.row)
+        assert hit.score == pytest.approx(expected, abs=1e-6)
+        assert hit.components["salience"] == pytest.approx(salience_of(hit.row), abs=1e-9)
+
+
+def test_one_score_decides_the_cut_and_the_order():  # C060, C106
+    for ranking in PRESETS.values():
+        found = ranked(ranking)
+        keys = [(-hit.score, -FACTS[hit.row]["created_at"], hit.id) for hit in found]
+        assert keys == sorted(keys)
+        assert len({hit.row for hit in found}) == len(found)
+        for limit in (1, 2, 10, 64, 199):
+            assert ranked(ranking, limit=limit) == found[:limit]
+
+
+def test_salience_is_the_same_whatever_is_asked():  # C060
+    by_query = [
+        {hit.row: hit.components["salience"] for hit in ranked(RECALL, text=text, query=query)}
+        for text, query in [("ferry", (1, 0)), ("tea", (0, -1)), (None, None)]
+    ]
+    assert by_query[0] == by_query[1] == by_query[2]
+    assert len(by_query[0]) == len(FACTS)
+
+
+# Without a query
+
+
+@pytest.mark.parametrize("ranking", [WEIGHTED_RELEVANCE, RECALL])
+def test_without_a_query_the_weights_that_remain_make_the_score(ranking):  # C009
+    found = ranked(ranking, text=None, query=None)
+    assert len(found) == len(FACTS)
+    for hit in found:
+        row = hit.row
+        expected = (
+            salience_of(row)
+            if ranking is RECALL
+            else (0.2 * recency_of(row) + 0.15 * FACTS[row]["importance"] + 0.05 * access_of(row))
+            / 0.4
+        )
+        assert hit.score == pytest.approx(expected, abs=1e-9)
+        assert hit.components.keys().isdisjoint({"similarity", "keyword", "relevance"})
+
+
+def test_without_a_query_a_floor_of_the_score_holds_only_where_it_is_given():  # C009
+    nothing = {"text": None, "query": None}
+    everything = ranked(WEIGHTED_RELEVANCE, **nothing)
+    high = ranked(WEIGHTED_RELEVANCE, min_score=0.5, **nothing)
+    assert 0 < len(high) < len(everything) == len(FACTS)
+    assert high == [hit for hit in everything if hit.score >= 0.5]
+
+
+# Curves of age
+
+
+@pytest.mark.parametrize(
+    ("recency", "expected"),
+    [
+        (Recency(), recency_of),
+        (Recency(RecencyCurve.CREATED_LINEAR, 100), lambda row: max(0, 1 - age(row) / 100)),
+        (Recency(RecencyCurve.CREATED_HALF_LIFE, 7), lambda row: 2 ** (-age(row) / 7)),
+        (Recency(RecencyCurve.ACCESSED_HALF_LIFE, 7), halved_since_access),
+    ],
+)
+def test_age_counts_by_the_named_curve_from_zero_to_one(recency, expected):  # C016, C140
+    weights = Weights(relevance=0.0, recency=1.0)
+    for hit in ranked(Ranking(weights=weights, recency=recency)):
+        assert hit.score == pytest.approx(expected(hit.row), abs=1e-9)
+        assert 0 <= hit.score <= 1
+
+
+def test_the_newest_are_ranked_evenly_and_equal_times_alike():  # C140
+    found = ranked(NEWEST, text=None, query=None)
+    times = sorted((FACTS[row]["created_at"] for row in FACTS), reverse=True)
+    places = {row: times.index(FACTS[row]["created_at"]) for row in FACTS}
+    for hit in found:
+        assert hit.score == pytest.approx(1 - places[hit.row] / (len(FACTS) - 1), abs=1e-9)
+    assert len({hit.score for hit in found}) == len(set(times))
+
+
+def test_what_was_merely_changed_is_no_newer():  # C016
+    clock = Clock()
+    with Memory(":memory:", embedder=WordEmbedder(), clock=clock) as memory:
+        kept = memory.add("tea", created_at=NOON - 73 * DAY)
+        memory.update(kept.id, importance=1.0, content="green tea")
+        (hit,) = memory.search("tea", search_type="semantic", weights={"recency": 1})
+        assert hit.entry.updated_at == NOON
+        assert hit.score == pytest.approx(0.8)
+
+
+def test_the_default_curve_is_the_line_over_a_year():  # C016, C140
+    assert Recency() == Recency(RecencyCurve.CREATED_LINEAR, 365)
+    assert WEIGHTED_RELEVANCE.recency == HYBRID.recency == Recency()
+    assert NEWEST.recency.curve is RecencyCurve.NEWEST_RANK
+
+
+# Access
+
+
+@pytest.mark.parametrize(
+    ("count", "score"),
+    [(0, 0), (9, 1 / 3), (99, 2 / 3), (999, 1), (1000, 1), (10**9, 1), (2**63 - 1, 1)],
+)
+def test_accesses_count_by_their_logarithm_up_to_one(count, score):  # C017
+    made = index_of({1: {"access_count": count}}, {1: (1, 0)})
+    (hit,) = ranked(Ranking(weights=Weights(relevance=0, access=1)), index=made)
+    assert hit.score == pytest.approx(score, abs=1e-12)
+    assert hit.score <= 1
+
+
+# Salience
+
+
+def test_salience_is_that_of_the_moment_of_asking_and_decays_once():  # C065, C066
+    clock = Clock()
+    ranking = Ranking(weights=Weights(relevance=0, salience=1), salience=Salience(1.0, 0.0, 0.0))
+    with Memory(":memory:", embedder=WordEmbedder(), clock=clock) as memory:
+        for user in ("alice", "bob", "carol"):
+            memory.add("tea", user_id=user)
+        seen = []
+        for _ in range(5):
+            for _ in range(3):  # asking does not wear a memory out
+                found = memory.search("tea", all_users=True, ranking=ranking)
+            seen.append({hit.score for hit in found})
+            clock.now += 7 * DAY
+        assert seen == [{1.0}, {0.5}, {0.25}, {0.125}, {0.0625}]
+
+
+def test_a_floor_of_salience_is_tested_at_the_moment_of_asking():  # C065
+    made = index_of({1: {"created_at": 0, "importance": 0.0}}, {1: (1, 0)})
+    ranking = Ranking(weights=Weights(relevance=0, salience=1), salience=Salience(1.0, 0.0, 0.0))
+    for days, count in [(0, 1), (7, 1), (7.01, 0), (100, 0)]:
+        options = {"now": int(days * DAYS), "min_score": 0.5, "with_total": True}
+        answer = made.rank(wanted(AGENT, ranking=ranking, **options))
+        assert (len(answer.ranked), answer.total) == (count, count)
+
+
+# Ranges
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_scores_of_matches_without_negative_cosines_are_from_zero_to_one(name):  # C057
+    near = {row: (abs(x), abs(y)) for row, (x, y) in VECTORS.items()}
+    sessionless = {row: {**facts, "content": "red sofa"} for row, facts in FACTS.items()}
+    for facts in (sessionless, FACTS):
+        made = index_of(facts, near)
+        for text in ("ferry", "the red sofa at noon", "where where where"):
+            for hit in ranked(PRESETS[name], text=text, index=made):
+                least = -PRESETS[name].session.question  # a question that matches nothing at all
+                assert least <= hit.score <= 1 + 1e-6
+
+
+@pytest.mark.parametrize("text", ["ferry", "ferry ferry tea", "the the", "quay 日本 noon"])
+def test_keyword_matches_are_from_zero_to_one_and_do_not_depend_on_the_others(text):  # C057, C157
+    ranking = Ranking(similarity=0.0, keywords=KeywordFields(words=0.6, grams=0.3, pairs=0.1))
+    for hit in ranked(ranking, text=text, query=None):
+        assert 0 < hit.components["keyword"] <= 1
+
+
+def test_the_scale_of_keywords_is_absolute():  # C157
+    """Divided by the sum of idf·(k1 + 1), a match of one word is its saturation."""
+    ranking = Ranking(similarity=0.0)
+    made = index_of({row: {"content": "tea " * row} for row in (1, 3, 9)}, {})
+    by_row = {hit.row: hit.score for hit in ranked(ranking, text="tea", query=None, index=made)}
+    mean = (1 + 3 + 9) / 3
+    for row, score in by_row.items():
+        assert score == pytest.approx(row / (row + 0.9 * (0.6 + 0.4 * row / mean)), abs=1e-5)
+    assert sorted(by_row) == [1, 3, 9]
+
+
+# Wrong weights and vectors
+
+
+@pytest.mark.parametrize("weights", [{}, {"relevance": 0.0}, {"recency": 0, "access": 0.0}])
+def test_weights_that_add_up_to_nothing_are_a_value_error(weights):  # C014
+    with pytest.raises(ValueError, match="the weights add up to 0"):
+        Weights.parse(weights)
+    with pytest.raises(InvalidArgumentError, match="the weights add up to 0"):
+        Weights(**{"relevance": 0.0, **weights})
+
+
+@pytest.mark.parametrize("name", Weights.__struct_fields__)
+@pytest.mark.parametrize("given", [-1e-9, 1.0000001, math.nan, math.inf, "1", None, True])
+def test_every_weight_is_a_number_from_zero_to_one(name, given):  # C014, C015
+    with pytest.raises(InvalidArgumentError, match=f"{name} must be a number from 0 to 1"):
+        Weights(**{name: given})
+
+
+@pytest.mark.parametrize("ranking", [SEMANTIC, HYBRID, RECALL])
+@pytest.mark.parametrize("query", [(1,), (1, 0, 0), (1, 0, 0, 0, 0)])
+def test_a_query_of_another_dimension_is_refused(ranking, query):  # C073, T015
+    with pytest.raises(DimensionMismatchError):
+        ranked(ranking, query=query)
+
+
+def test_a_negative_cosine_is_told_as_nothing():  # C073, C156
+    components = {hit.row: hit.components["similarity"] for hit in ranked(HYBRID)}
+    for row, similarity in components.items():
+        assert similarity == pytest.approx(max(0.0, float(UNITS[row][0])), abs=1e-6)
+    assert min(components.values()) == 0
+
+
+def test_both_sets_of_types_are_spelled_from_the_one_that_is_stored():  # C138
+    assert {each.kind for each in MemoryType} == {"SEMANTIC", "EPISODIC", "PROCEDURAL"}
+    with Memory(":memory:", embedder=WordEmbedder()) as memory:
+        memory.add_many([{"content": "tea", "type": each} for each in MemoryType])
+        for each in MemoryType:
+            for spelled in (each, int(each), each.name, each.name.lower()):
+                for search_type in BY_SEARCH_TYPE:
+                    found = memory.search("tea", search_type=search_type, filters={"type": spelled})
+                    assert [hit.entry.type for hit in found] == [each]
