@@ -108,3 +108,30 @@ def test_counting_does_not_change_what_is_found():  # C011, C155
 def test_a_truth_value_is_no_number_of_a_ranking(make):  # C015
     with pytest.raises(InvalidArgumentError, match="must be a"):
         make()
+
+
+@pytest.mark.parametrize(
+    "ranking",
+    [MOST_IMPORTANT, Ranking(similarity=0.25, weights=Weights(relevance=0.0, importance=1.0))],
+)
+def test_a_query_vector_of_zeros_beside_another_hides_no_memory(ranking):  # C106, C193
+    made = NativeIndex(2)
+    records = [record(row, importance=row / 100) for row in range(1, 101)]
+    assert made.apply(batch(records, vectors=dict.fromkeys(range(1, 101), (1.0, 0.0))))
+    queries = np.array([(1, 0), (0, 0)], dtype=np.float32)
+    asked = msgspec.structs.replace(wanted(AGENT, 3, ranking=ranking, text="x"), vectors=queries)
+    assert [hit.row for hit in made.rank(asked).ranked] == [100, 99, 98]
+
+
+def test_a_long_query_by_keyword_takes_time_in_proportion_to_its_length():
+    made = NativeIndex(None)
+    assert made.apply(batch([record(1, content="tea")], vectors={}))
+
+    def seconds(words):
+        text = " ".join(f"{number:06d}" for number in range(words))
+        begun = time.perf_counter()
+        made.rank(wanted(AGENT, query=None, text=text, ranking=KEYWORD))
+        return time.perf_counter() - begun
+
+    short, long = (min(seconds(words) for _ in range(3)) for words in (6_000, 24_000))
+    assert long < 8 * short
