@@ -932,7 +932,12 @@ def _where(
 def _results(found: Sequence[Found], *, explain: bool) -> SearchResults:
     return SearchResults(
         [
-            SearchHit(hit.entry, hit.score, hit.components if explain else _main(hit.components))
+            # Clamping is for display; the order was decided before (C156).
+            SearchHit(
+                hit.entry,
+                min(1.0, max(0.0, hit.score)),
+                hit.components if explain else _main(hit.components),
+            )
             for hit in found
         ]
     )

@@ -15,14 +15,17 @@ SearchType: TypeAlias = Literal["hybrid", "semantic", "keyword"]
 SEARCH_TYPES: tuple[str, ...] = get_args(SearchType)
 
 
+def _is_number(given: object) -> bool:
+    return isinstance(given, int | float) and not isinstance(given, bool)
+
+
 def _check_fractions(struct: msgspec.Struct) -> None:
     for name in struct.__struct_fields__:
         _check_fraction(name, getattr(struct, name))
 
 
 def _check_fraction(name: str, given: Any) -> None:
-    is_number = isinstance(given, int | float) and not isinstance(given, bool)
-    if not (is_number and 0 <= given <= 1):
+    if not (_is_number(given) and 0 <= given <= 1):
         raise InvalidArgumentError(f"{name} must be a number from 0 to 1, got {given!r}")
 
 
@@ -51,7 +54,7 @@ class Recency(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         """Check the scale."""
-        if not (isinstance(self.days, int | float) and 0 < self.days < math.inf):
+        if not (_is_number(self.days) and 0 < self.days < math.inf):
             raise InvalidArgumentError(f"days must be a positive number, got {self.days!r}")
 
 
@@ -104,7 +107,7 @@ class KeywordFields(msgspec.Struct, frozen=True):
         """Check the shares."""
         for name in self.__struct_fields__[:-1]:
             _check_fraction(name, getattr(self, name))
-        if not (isinstance(self.sharpness, int | float) and 0.1 <= self.sharpness <= 10):  # noqa: PLR2004
+        if not (_is_number(self.sharpness) and 0.1 <= self.sharpness <= 10):  # noqa: PLR2004
             raise InvalidArgumentError(
                 f"sharpness must be a number from 0.1 to 10, got {self.sharpness!r}"
             )

@@ -15,8 +15,9 @@ class SearchHit(msgspec.Struct, frozen=True):
 
     Attributes:
         entry: The memory, without its embedding.
-        score: What it was ranked by; higher is better.
-        components: The named parts of the score, each from 0 to 1.
+        score: What it was ranked by, shown from 0 to 1; higher is better.
+        components: The named parts of the score, each from 0 to 1, but for `question`, which is
+            taken away and so at most 0.
     """
 
     entry: MemoryEntry

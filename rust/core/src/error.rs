@@ -56,7 +56,7 @@ pub enum Error {
         len: usize,
     },
     /// A score threshold that no score can be compared with.
-    #[error("min_score must be a number, found NaN")]
+    #[error("a least score or similarity must be a number, found NaN")]
     ThresholdIsNan,
     /// A weight that does not keep the order of similarities.
     #[error("weight must be a number from 0 to 1e30, found {found}")]

@@ -173,10 +173,14 @@ impl MemoryIndex {
     ///
     /// # Errors
     ///
-    /// Vectors of a wrong length, NaN or infinity.
+    /// Vectors of a wrong length, NaN or infinity, or a floor that is NaN.
     pub fn rank(&self, request: &Request<'_>) -> Result<Answer, Error> {
         self.check_vectors("query", request.vectors)?;
         self.check_vectors("context", request.context)?;
+        let floors = [request.min_similarity, request.min_score];
+        if floors.iter().flatten().any(|floor| floor.is_nan()) {
+            return Err(Error::ThresholdIsNan);
+        }
         let snapshot = self.index.snapshot();
         Ok(Query { index: self, snapshot: &snapshot, request }.answer())
     }
@@ -254,7 +258,8 @@ impl Query<'_> {
         }
         let vectors = if ranking.similarity > 0.0 { request.vectors } else { &[] };
         let vectors = self.index.normalised(vectors);
-        if ranking.is_similarity_alone() && !request.with_total && self.parts() == 1 {
+        let is_near_alone = ranking.is_similarity_alone() && !vectors.is_empty();
+        if is_near_alone && !request.with_total && self.parts() == 1 {
             return self.nearest(&vectors, &play);
         }
         let context = if ranking.weights.context > 0.0 { request.context } else { &[] };
@@ -318,8 +323,8 @@ impl Query<'_> {
             let (created_at, id) = self.columns().order_of(hit.id as u32);
             Scored { score: hit.score, created_at, id, ordinal: hit.id as u32 }
         };
-        let near = if vectors.is_empty() { Vec::new() } else { self.scanned(vectors, play) };
-        let mut near: Vec<Scored> = near.into_iter().map(scored).collect();
+        let near = self.scanned(vectors, play).into_iter();
+        let mut near: Vec<Scored> = near.map(scored).collect();
         near.sort_unstable();
         near.truncate(self.request.k);
         let hit =

@@ -122,7 +122,7 @@ impl Play<'_> {
     pub(crate) fn lift(&self, session: &Session, at: u32, positive: impl Fn(u32) -> f64) -> f64 {
         let (previous, next) = (self.previous(at), self.next(at));
         if previous == NONE && next == NONE {
-            return session.alone * positive(at);
+            return if session.alone > 0.0 { session.alone * positive(at) } else { 0.0 };
         }
         let positive = |at: u32| if at == NONE { 0.0 } else { positive(at) };
         let before = positive(previous);

@@ -155,7 +155,9 @@ impl<'a> Fused<'a> {
     /// The score, from the relevance and the similarity with the context.
     fn score(&self, at: u32, relevance: f64, context: f64) -> f64 {
         let weights = &self.ranking.weights;
-        let relevance = if self.has_query { weights.relevance * relevance } else { 0.0 };
+        // A bound may be infinite, and no weight of nothing makes that a number.
+        let is_weighed = self.has_query && weights.relevance > 0.0;
+        let relevance = if is_weighed { weights.relevance * relevance } else { 0.0 };
         let near = if context == f64::NEG_INFINITY { 0.0 } else { weights.context * context };
         (relevance + near + weights.of(value(&self.worth, at))) / self.total
     }

@@ -396,7 +396,7 @@ fn components_of<'py>(py: Python<'py>, components: &Components) -> PyResult<Boun
         (intern!(py, "date"), components.date),
         (intern!(py, "speaker"), components.speaker),
         (intern!(py, "kind"), components.kind),
-        (intern!(py, "relevance"), components.relevance),
+        (intern!(py, "relevance"), components.relevance.map(|sum| sum.clamp(0.0, 1.0))),
         (intern!(py, "recency"), components.recency),
         (intern!(py, "importance"), components.importance),
         (intern!(py, "access"), components.access),
