@@ -141,6 +141,7 @@ fn scoring(criterion: &mut Criterion) {
                         lexical.scores(query, black_box(slots), carried, &mut scores);
                     });
                 });
+                lexical.scores(&made[0], slots, carried, &mut scores);
                 assert!(scores.words.iter().any(|&score| score > 0.0));
             }
         }

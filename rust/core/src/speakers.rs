@@ -157,7 +157,9 @@ mod tests {
 
     fn speakers(records: &[Record]) -> Speakers {
         let mut speakers = Speakers::default();
-        records.iter().for_each(|record| speakers.push(record));
+        for record in records {
+            speakers.push(record);
+        }
         speakers
     }
 

@@ -36,7 +36,7 @@ mod tests {
     fn grams(term: &str) -> Vec<String> {
         let mut grams = Vec::new();
         each_gram(term, |gram: Gram| {
-            grams.push(gram.iter().collect::<String>().replace('\0', "|"))
+            grams.push(gram.iter().collect::<String>().replace('\0', "|"));
         });
         grams
     }

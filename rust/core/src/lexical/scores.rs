@@ -188,7 +188,9 @@ impl Lexical {
             }
             first_place += slots.len() as u32;
         }
-        groups.iter().for_each(|group| scores.find_in_group(query, group));
+        for group in &groups {
+            scores.find_in_group(query, group);
+        }
         scores.add_terms(query, &groups, slots.len(), carried);
         scores.add_pairs(query, slots.len());
     }
@@ -328,7 +330,7 @@ impl Scores {
             }
             let norm = query.saturation.norm(terms.len() as u32);
             for found in &mut self.terms.found[first..] {
-                found.share = share(found.share as u32, norm);
+                found.share /= found.share + norm;
             }
             if words > 1 && query.fields.pairs {
                 self.find_pairs(query, terms, place);
@@ -359,7 +361,7 @@ impl Scores {
             }
         }
         for found in &mut self.adjacent.found[first..] {
-            found.share = share(found.share as u32, norm);
+            found.share /= found.share + norm;
         }
     }
 

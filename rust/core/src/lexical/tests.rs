@@ -292,10 +292,10 @@ fn in_play(len: usize, seed: &Seed) -> (Vec<u32>, Vec<u32>) {
     let mut next = vec![NONE; chosen.len()];
     let mut last = [None; 4];
     for (place, session) in chosen.values().map(|session| usize::from(*session)).enumerate() {
-        if session > 0 {
-            if let Some(before) = last[session].replace(place) {
-                next[before] = place as u32;
-            }
+        if session > 0
+            && let Some(before) = last[session].replace(place)
+        {
+            next[before] = place as u32;
         }
     }
     (chosen.into_keys().collect(), next)
