@@ -913,7 +913,19 @@ class AsyncMemory(WholeMemory, AsyncScopedMemory):
 def _search(text: str | None, limit: int, ranking: Ranking, where: Expression | None) -> Search:
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
         raise InvalidArgumentError(f"limit must be an int of at least 0, got {limit!r}")
+    if text is not None:
+        _check_encodable(text)
     return Search(text=text, limit=min(limit, sys.maxsize), ranking=ranking, where=where)
+
+
+def _check_encodable(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArgumentError(
+            f"query holds a lone surrogate at {error.start}, which is no text; encode it with "
+            "errors='replace' first"
+        ) from None
 
 
 def _where(

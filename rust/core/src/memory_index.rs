@@ -16,7 +16,7 @@ use crate::relevance::{self, Facts, Recency};
 use crate::scan;
 use crate::selection::SelectedRows;
 use crate::simd;
-use crate::similarity::{Similarity, vector_id};
+use crate::similarity::{Similarity, slot_of, vector_id};
 use crate::slots::SlotSet;
 use crate::speakers::Named;
 use crate::text::names::{in_first_person, without};
@@ -199,7 +199,7 @@ impl MemoryIndex {
 
     fn check(&self, embedded: &[i64], vectors: &[f32]) -> Result<(), Error> {
         self.check_vectors("vectors", vectors)?;
-        let found = if self.dim == 0 { 0 } else { vectors.len() / self.dim };
+        let found = vectors.len().checked_div(self.dim).unwrap_or(0);
         if found != embedded.len() {
             return Err(Error::CountMismatch { ids: embedded.len(), what: "vectors", found });
         }
@@ -320,8 +320,8 @@ impl Query<'_> {
     /// The answer where the score is the similarity alone: a scan of vectors that prunes far more.
     fn nearest(&self, vectors: &[f32], play: &Play<'_>) -> Answer {
         let scored = |hit: NearHit| {
-            let (created_at, id) = self.columns().order_of(hit.id as u32);
-            Scored { score: hit.score, created_at, id, ordinal: hit.id as u32 }
+            let (created_at, id) = self.columns().order_of(slot_of(hit.id));
+            Scored { score: hit.score, created_at, id, ordinal: slot_of(hit.id) }
         };
         let near = self.scanned(vectors, play).into_iter();
         let mut near: Vec<Scored> = near.map(scored).collect();
@@ -354,7 +354,7 @@ impl Query<'_> {
         let least = self.least();
         let hits = search(k.saturating_add(1), least.similarity.max(least.score));
         match (hits.get(k - 1), hits.get(k)) {
-            (Some(last), Some(next)) if last.score == next.score => {
+            (Some(last), Some(next)) if last.score <= next.score => {
                 search(rows.places.len(), last.score)
             }
             _ => hits,
@@ -469,6 +469,18 @@ impl Query<'_> {
     }
 }
 
+/// A power; that of the presets by a square root, which every machine rounds alike.
+#[expect(clippy::float_cmp, reason = "only exactly these powers have a shorter way")]
+fn sharpened(sum: f32, sharpness: f32) -> f32 {
+    if sharpness == 1.5 {
+        sum * sum.sqrt()
+    } else if sharpness == 1.0 {
+        sum
+    } else {
+        sum.powf(sharpness)
+    }
+}
+
 /// The mean of fields by their shares, each divided by the most that it can be, and sharpened.
 fn combined(parts: &[(f32, &Vec<f32>, f32)], sharpness: f32, len: usize) -> Vec<f32> {
     let total: f32 = parts.iter().map(|(share, ..)| share).sum();
@@ -479,10 +491,8 @@ fn combined(parts: &[(f32, &Vec<f32>, f32)], sharpness: f32, len: usize) -> Vec<
             *sum += share / total * (score / most).min(1.0);
         }
     }
-    if sharpness == 1.5 {
-        keyword.iter_mut().for_each(|sum| *sum *= sum.sqrt());
-    } else if sharpness != 1.0 {
-        keyword.iter_mut().filter(|sum| **sum > 0.0).for_each(|sum| *sum = sum.powf(sharpness));
+    for sum in keyword.iter_mut().filter(|sum| **sum > 0.0) {
+        *sum = sharpened(*sum, sharpness);
     }
     keyword
 }

@@ -27,6 +27,12 @@ pub(crate) struct Asked {
     pub(crate) kind: Option<u8>,
 }
 
+impl Asked {
+    pub(crate) fn of_date(&self, session: &Session, at: u32) -> f64 {
+        self.dates.get(at as usize).map_or(0.0, |near| session.date * f64::from(*near))
+    }
+}
+
 impl Play<'_> {
     /// The turn before in the session, where it is in play.
     pub(crate) fn previous(&self, at: u32) -> u32 {
@@ -139,16 +145,12 @@ impl Play<'_> {
     /// What date, speaker and kind add, and what being a question takes.
     pub(crate) fn extra(&self, session: &Session, asked: &Asked, at: u32) -> f64 {
         let parts = [
-            self.of_date(session, asked, at),
+            asked.of_date(session, at),
             self.of_speaker(session, asked, at),
             self.of_kind(session, asked, at),
             -self.of_question(session, at),
         ];
         parts.iter().sum()
-    }
-
-    pub(crate) fn of_date(&self, session: &Session, asked: &Asked, at: u32) -> f64 {
-        asked.dates.get(at as usize).map_or(0.0, |near| session.date * f64::from(*near))
     }
 
     pub(crate) fn of_speaker(&self, session: &Session, asked: &Asked, at: u32) -> f64 {

@@ -278,7 +278,7 @@ impl<'a> Exact<'a> {
             keyword: given(ranking.similarity < 1.0, keyword),
             neighbours: given(self.fused.has_lift, self.lift(at)),
             question: given(asks, 0.0 - play.of_question(session, at)),
-            date: given(!asked.dates.is_empty(), play.of_date(session, asked, at)),
+            date: given(!asked.dates.is_empty(), asked.of_date(session, at)),
             speaker: given(asked.speaker.is_some(), play.of_speaker(session, asked, at)),
             kind: given(asked.kind.is_some(), play.of_kind(session, asked, at)),
             relevance: Some(self.relevance(at)),
@@ -569,9 +569,9 @@ mod tests {
     fn nothing_is_kept_below_the_least_score() {
         let scored = |score, id| Scored { score, created_at: 0, id: [id; 16], ordinal: 0 };
         let mut kept = Kept { k: 2, least: 0.5, scored: BinaryHeap::new() };
-        [scored(0.4, 1), scored(0.5, 2), scored(0.7, 3), scored(0.7, 4)]
-            .into_iter()
-            .for_each(|scored| kept.offer(scored));
+        for scored in [scored(0.4, 1), scored(0.5, 2), scored(0.7, 3), scored(0.7, 4)] {
+            kept.offer(scored);
+        }
         let ids: Vec<u8> = kept.scored.into_sorted_vec().iter().map(|kept| kept.id[0]).collect();
         assert_eq!(ids, [3, 4]);
     }

@@ -98,6 +98,7 @@ pub(crate) struct Worth {
 
 impl Ranking {
     /// Whether the score is the similarity and nothing else.
+    #[expect(clippy::float_cmp, reason = "these are values that were given, not computed")]
     pub(crate) fn is_similarity_alone(&self) -> bool {
         let weights = &self.weights;
         self.similarity == 1.0

@@ -6,6 +6,7 @@ use crate::index::{Snapshot, VectorRows};
 use crate::resolved::Resolved;
 use crate::segment::{SegmentView, rows_of, set_bits};
 use crate::simd::CHUNK;
+use crate::similarity::slot_of;
 use crate::slots::SlotSet;
 
 /// Ids that a search is limited to. Ids that the searched map does not hold match nothing.
@@ -72,7 +73,7 @@ impl SelectedRows {
         let of_view = |view: &SegmentView| {
             let ids = view.segment.ids();
             let selected = |(word, (_, live)): (usize, (usize, u64))| {
-                let is_in_play = |bit: &usize| in_play.contains(ids[word * CHUNK + bit] as u32);
+                let is_in_play = |bit: &usize| in_play.contains(slot_of(ids[word * CHUNK + bit]));
                 set_bits(live).filter(is_in_play).fold(0, |word, bit| word | 1 << bit)
             };
             let words: Box<[u64]> = view.live_words().enumerate().map(selected).collect();

@@ -22,7 +22,9 @@ pub(crate) const fn vector_id(slot: u32, part: u32) -> i64 {
     (part as i64) << 32 | slot as i64
 }
 
-const fn slot_of(id: i64) -> u32 {
+/// The slot of a vector's id.
+#[expect(clippy::cast_sign_loss, reason = "the part above it is cut off")]
+pub(crate) const fn slot_of(id: i64) -> u32 {
     id as u32
 }
 
@@ -155,7 +157,7 @@ impl<'a> Similarity<'a> {
             if self.is_boundable {
                 let limit = self.limit(view, probe);
                 self.kernel.bound(self.stage(view).rows(view), chunk, &limit, &mut bounds);
-                bounds.iter_mut().for_each(|upper| *upper = Self::unscaled(probe, *upper));
+                bounds = bounds.map(|upper| Self::unscaled(probe, upper));
             }
             for bit in set_bits(chunk.wanted) {
                 let at = in_play.ordinal(slot_of(ids[bit])) as usize;
@@ -190,7 +192,7 @@ impl<'a> Similarity<'a> {
                     let limit = self.limit(view, probe);
                     let coded = self.stage(view).rows(view);
                     self.kernel.bound_listed(coded, &rows[first..], &limit, &mut bounds);
-                    bounds.iter_mut().for_each(|upper| *upper = Self::unscaled(probe, *upper));
+                    bounds = bounds.map(|upper| Self::unscaled(probe, upper));
                 }
                 for (at, upper) in ordinals.iter().zip(bounds) {
                     let known = &mut uppers[*at as usize];
@@ -262,7 +264,7 @@ mod tests {
             seed in any::<u64>(),
         ) {
             let rows = vectors(slots * parts as usize, seed);
-            let asked = vectors(queries, seed ^ 77);
+            let asked = vectors(queries, seed.rotate_left(7));
             let index = index_of(&rows, parts);
             let snapshot = index.snapshot();
             let mut words = vec![0_u64; slots.div_ceil(64)];

@@ -9,8 +9,14 @@ use crate::chunks::Chunks;
 use crate::columns::Record;
 use crate::text::{self, names};
 
-/// Nobody.
+/// Nobody, and no session.
 const NOBODY: u32 = 0;
+
+/// Marks a turn of a session whose speaker was not given: beside it the code of its label, if any.
+const LABELLED: u32 = 1 << 31;
+
+/// A label is a speaker's where at least one turn in so many has it; "Note: …" recurs more seldom.
+const LEAST_SHARE: usize = 20;
 
 /// From so many memories in play on, a name is taken for a speaker's.
 const LEAST_TURNS: usize = 2;
@@ -74,9 +80,18 @@ impl Speakers {
     /// The speaker that is given, or else, in a session, the label that the text begins with; roles
     /// are no speakers.
     fn code_of(&self, record: &Record) -> u32 {
-        let label = || record.session.as_ref().and_then(|_| text::turn(&record.content).label);
-        let given = record.speaker.as_deref().filter(|name| !is_role(name));
-        let Some(name) = given.or_else(label).filter(|name| !is_role(name)) else { return NOBODY };
+        let is_name = |name: &&str| !is_role(name);
+        if let Some(name) = record.speaker.as_deref().filter(is_name) {
+            return self.code(name);
+        }
+        if record.session.is_none() {
+            return NOBODY;
+        }
+        let label = text::turn(&record.content).label.filter(is_name);
+        LABELLED | label.map_or(NOBODY, |label| self.code(label))
+    }
+
+    fn code(&self, name: &str) -> u32 {
         if let Some(code) = self.known.read().codes.get(name) {
             return *code;
         }
@@ -85,6 +100,10 @@ impl Speakers {
 
     /// The speaker of a slot.
     pub(crate) fn of(&self, slot: u32) -> u32 {
+        self.marked(slot) & !LABELLED
+    }
+
+    fn marked(&self, slot: u32) -> u32 {
         self.of_slot.get(slot as usize).copied().unwrap_or(NOBODY)
     }
 
@@ -100,15 +119,22 @@ impl Speakers {
         if named.is_empty() {
             return named;
         }
-        let mut turns = vec![0; named.len()];
+        let mut turns = vec![[0; 2]; named.len()];
+        let mut all = 0;
         for slot in slots {
-            let code = self.of(*slot);
-            if let Some(at) = named.iter().position(|named| named.code == code) {
-                turns[at] += 1;
+            let marked = self.marked(*slot);
+            all += usize::from(marked != NOBODY);
+            if let Some(at) = named.iter().position(|named| named.code == marked & !LABELLED) {
+                turns[at][usize::from(marked & LABELLED != 0)] += 1;
             }
         }
         let mut turns = turns.into_iter();
-        named.retain(|_| turns.next().is_some_and(|turns| turns >= LEAST_TURNS));
+        named.retain(|_| {
+            turns.next().is_some_and(|[given, labelled]| {
+                let counted = if labelled * LEAST_SHARE >= all { labelled } else { 0 };
+                given + counted >= LEAST_TURNS
+            })
+        });
         let names: Vec<&str> = named.iter().map(|named| &*named.name).collect();
         let mut are_named = names::are_named(text, &names).into_iter();
         named.retain(|_| are_named.next().unwrap_or(false));
@@ -188,7 +214,19 @@ mod tests {
         ]);
         assert_eq!(named(&speakers, "Ana's Note", &[0, 1, 2]), ["Ana"]);
         let ana = speakers.of(0);
-        assert_eq!(speakers.are(ana, &[2, 1, 0]), [false, true, true]);
+        assert_eq!([2, 1, 0].map(|slot| speakers.of(slot) == ana), [false, true, true]);
+    }
+
+    #[test]
+    fn a_label_that_few_turns_have_is_no_speakers() {
+        let few = |others: usize| {
+            let mut records = vec![said("Note: buy milk"), said("Note: buy tea")];
+            records.extend((0..others).map(|_| said("it rains")));
+            let slots: Vec<u32> = (0..records.len() as u32).collect();
+            !named(&speakers(&records), "Note the rain", &slots).is_empty()
+        };
+        assert!(few(38));
+        assert!(!few(39));
     }
 
     #[test]

@@ -80,6 +80,7 @@ impl PyMemoryIndex {
     }
 
     #[pyo3(signature = (records, embedded, vectors, gone, /))]
+    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
     fn apply(
         &self,
         py: Python<'_>,
@@ -116,6 +117,7 @@ impl PyMemoryIndex {
     }
 
     #[pyo3(signature = (wanted, /))]
+    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
     fn rank<'py>(
         &self,
         py: Python<'py>,

@@ -321,11 +321,9 @@ fn telling(tokens: &[(String, bool)]) -> Vec<&str> {
 fn distinct_grams(tokens: &[&str]) -> Vec<Gram> {
     let mut grams: Vec<Gram> = Vec::new();
     for token in tokens {
-        each_gram(token, |gram| {
-            if !grams.contains(&gram) {
-                grams.push(gram);
-            }
-        });
+        each_gram(token, |gram| grams.push(gram));
     }
+    grams.sort_unstable();
+    grams.dedup();
     grams
 }
