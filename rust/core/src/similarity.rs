@@ -218,6 +218,7 @@ fn wanted_of(ids: &[i64], live: u64, in_play: &SlotSet) -> u64 {
 }
 
 #[cfg(test)]
+#[expect(clippy::float_cmp, reason = "infinities are what they are")]
 mod tests {
     use proptest::prelude::*;
 
