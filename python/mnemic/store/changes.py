@@ -67,11 +67,15 @@ _SCAN_FROM = 4
 _ALL_VECTORS = (
     "SELECT entry_row, embedding FROM agent_memory_embeddings WHERE model = ? AND part = 0"
 )
+# Where the parts of a row lie is not known, so that those of long entries are looked up.
+_LONG = (
+    "SELECT entry_row FROM agent_memory_embeddings INDEXED BY {index} WHERE model = ? AND part = 1"
+)
 _LAST_VECTOR = "SELECT max(rowid) FROM agent_memory_embeddings"
 _OWN_VECTORS = (
     "SELECT v.entry_row, v.embedding FROM agent_memory_entries AS e "
     "INDEXED BY agent_memory_entries_by_agent CROSS JOIN agent_memory_embeddings AS v "
-    "ON v.entry_row = e.row WHERE e.agent_id = ? AND v.model = ? AND v.part = 0"
+    "ON v.entry_row = e.row WHERE e.agent_id = ? AND v.model = ? ORDER BY e.row, v.part"
 )
 _TOUCHED = "SELECT entry_row FROM agent_memory_changes WHERE agent_id = ? AND seq > ?"
 # Named, because the planner would read all rows of an agent to find a few.
