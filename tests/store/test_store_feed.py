@@ -45,8 +45,8 @@ def given_vectors(store, contents, vectors, agent="a", model="m"):
     """Give the entries of these numbers the vectors of these contents."""
     rows = rows_of(store)
     given = {rows.get(number, 999): content for number, content in contents.items()}
-    values = np.array(vectors, dtype=np.float32)
-    drive(store.add_embeddings(agent, model, given, values))
+    parts = [np.array([vector], dtype=np.float32) for vector in vectors]
+    drive(store.add_embeddings(agent, model, given, parts))
 
 
 def vectors_of(store):

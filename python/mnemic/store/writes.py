@@ -1,6 +1,6 @@
 """Statements that change entries; each runs on a connection it is lent, in a transaction."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -281,10 +281,10 @@ def _merge(
 def add_embeddings(
     connection: apsw.Connection,
     agent_id: str,
-    vectors: dict[int, tuple[str, Sequence[bytes]]],
+    vectors: Mapping[int, tuple[str, Sequence[bytes]]],
     model: Model,
 ) -> None:
-    """Insert the vectors of all parts for those of these rows that lack one and still have the same content."""
+    """Insert all parts' vectors for those of these rows that lack any and kept their content."""
     sql = (
         f"SELECT row, id, created_at, content FROM agent_memory_entries {BY_ROW} "
         f"WHERE agent_id = ? AND {AMONG} AND NOT EXISTS (SELECT 1 FROM agent_memory_embeddings "
