@@ -80,9 +80,7 @@ def test_without_sentences_parts_end_and_begin_with_words():
 
 def test_parts_overlap_by_about_fifteen_percent():
     spans = by_words(100).spans("word " * 1500)
-    shares = [
-        (before[1] - after[0]) / (before[1] - before[0]) for before, after in pairwise(spans)
-    ]
+    shares = [(before[1] - after[0]) / (before[1] - before[0]) for before, after in pairwise(spans)]
     assert len(shares) > 10
     assert all(0.07 < share < 0.23 for share in shares)
 
