@@ -109,7 +109,7 @@ class Splitter:
         spans = [(begin, self._end(text, begin)) for begin in begins]
         between = sum(max(0, after[0] - before[1]) for before, after in pairwise(spans))
         if between:
-            _logger.warning(
+            _logger.info(
                 "a text of %d characters is longer than %d parts: %d characters between them are "
                 "not in its vectors",
                 len(text),
