@@ -30,7 +30,7 @@ from mnemic.exchange import (
 )
 from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryStatus, MemoryType
 
-FIXTURE = Path(__file__).parent / "fixtures" / "export_v1.jsonl"
+FIXTURES = Path(__file__).parent / "fixtures"
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 ONE, TWO = UUID(int=1), UUID(int=2)
 PROFILE = settings(max_examples=200, deadline=None, derandomize=True)
@@ -75,14 +75,20 @@ def everything():
     )
 
 
+def further():
+    """Return the vectors of two further parts of that memory."""
+    first = everything().embedding
+    return [first[::-1] * np.float32(0.5), -first]
+
+
 LINK = MemoryLink(ONE, TWO, LinkType.REFINES, 0.7, NOON)
 
 
 def written(memories=(), links=(), agent_id="a"):
     text = io.StringIO()
     with write_export(text, agent_id=agent_id, exported_at=NOON) as export:
-        for entry, key in memories:
-            export.write_memory(entry, key)
+        for one in memories:
+            export.write_memory(*one)
         for link in links:
             export.write_link(link)
     return text.getvalue()
@@ -116,7 +122,7 @@ def lines_of(**fields):
 
 
 HEADER = (
-    '{"format": "mnemic", "version": 1, "agent_id": "a", "exported_at": "2026-05-01T12:00:00Z"}\n'
+    '{"format": "mnemic", "version": 2, "agent_id": "a", "exported_at": "2026-05-01T12:00:00Z"}\n'
 )
 END = '{"kind": "end", "memories": 1, "links": 0}\n'
 
@@ -130,7 +136,7 @@ def test_a_memory_with_every_field_set_comes_back_exactly_with_its_key():
     for field in msgspec.structs.fields(MemoryEntry):
         assert field.name in left or getattr(entry, field.name) != field.default, field.name
     (_, header), (_, read), (_, footer) = of_text(written([(entry, "key-1")]))
-    assert header == ExportHeader("a", NOON, 1)
+    assert header == ExportHeader("a", NOON, 2)
     assert same(read.entry, entry)
     assert read.idempotency_key == "key-1"
     assert footer == ExportFooter(memories=1, links=0)
@@ -149,7 +155,7 @@ def test_fields_at_their_default_are_left_out():
 
 def test_a_line_knows_every_field_of_the_record():
     # A new field needs a new version of the format: a reader of version 1 refuses it by name.
-    known = set(exchange._MemoryLine.__struct_fields__) - {"idempotency_key"}
+    known = set(exchange._MemoryLine.__struct_fields__) - {"idempotency_key", "more_embeddings"}
     assert known == set(MemoryEntry.__struct_fields__)
     always = {"id", "agent_id", "content", "created_at", "updated_at", "embedding"}
     assert set(exchange._LEFT_OUT) == known - always
@@ -176,12 +182,43 @@ def test_content_of_ten_megabytes_comes_back_when_every_byte_is_escaped():
 
 
 def test_the_fixture_of_version_1_reads_as_it_was_written():
-    read = [record for _, record in records(FIXTURE)]
+    read = [record for _, record in records(FIXTURES / "export_v1.jsonl")]
     assert read[0] == ExportHeader("a", NOON, 1)
     assert same(read[1].entry, everything())
     assert read[1].idempotency_key == "key-1"
     assert read[2] == ExportedMemory(memory(2, content="Allergic to peanuts"))
     assert read[3:] == [LINK, ExportFooter(2, 1)]
+
+
+def test_the_fixture_of_version_2_reads_as_it_was_written():
+    read = [record for _, record in records(FIXTURES / "export_v2.jsonl")]
+    assert read[0] == ExportHeader("a", NOON, 2)
+    assert same(read[1].entry, everything())
+    assert read[1].idempotency_key == "key-1"
+    assert [vector.tobytes() for vector in read[1].more] == [part.tobytes() for part in further()]
+    assert read[2] == ExportedMemory(memory(2, content="Allergic to peanuts"))
+    assert read[3:] == [LINK, ExportFooter(2, 1)]
+
+
+def test_the_vectors_of_further_parts_come_back_bit_for_bit():
+    (_, read) = of_text(written([(everything(), None, further())]))[1]
+    assert [vector.tobytes() for vector in read.more] == [part.tobytes() for part in further()]
+    assert not any(vector.flags.writeable for vector in read.more)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"more_embeddings": ["AACAPw=="]}, "more_embeddings stands without embedding"),
+        ({"more_embeddings": ["AACAPwAAgD8="], "embedding": "AACAPw=="}, "vector of 2 numbers"),
+        ({"more_embeddings": ["AACA"], "embedding": "AACAPw=="}, "3 bytes"),
+        ({"more_embeddings": ["AADAfw=="], "embedding": "AACAPw=="}, "NaN"),
+        ({"more_embeddings": "AACAPw==", "embedding": "AACAPw=="}, "array"),
+    ],
+)
+def test_further_parts_that_make_no_sense_are_refused(fields, message):
+    with pytest.raises(ExchangeError, match=message):
+        of_text(lines_of(embedding_model="m", **fields))
 
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
@@ -349,8 +386,8 @@ def test_any_value_in_any_field_gives_a_right_record_or_a_typed_error(field, val
         ("", 1, "found nothing; an export begins with its header"),
         ("hello\n", 1, r"found b'hello\\n'; an export begins with \{\"format\": \"mnemic\""),
         ('{"format": "other", "version": 1}\n', 1, "an export begins with"),
-        (HEADER.replace(": 1", ": 2"), 1, "version 2, and this mnemic reads up to 1: upgrade mne"),
-        (HEADER.replace(": 1", ": 0"), 1, "version must be from 1 to 1, got 0"),
+        (HEADER.replace(": 2", ": 3"), 1, "version 3, and this mnemic reads up to 2: upgrade mne"),
+        (HEADER.replace(": 2", ": 0"), 1, "version must be from 1 to 2, got 0"),
         (HEADER.replace('"a"', '""'), 1, "agent_id cannot be empty"),
         (HEADER.replace("}", ', "x": 1}'), 1, "unknown field `x`"),
         (HEADER.replace('"2026', '"last 2026'), 1, r"Invalid RFC3339 .* at `\$.exported_at`"),

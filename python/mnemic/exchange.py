@@ -9,7 +9,7 @@ import os
 import re
 import stat
 import tempfile
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from itertools import count
@@ -28,7 +28,8 @@ from mnemic.errors import ExchangeError, InvalidArgumentError, InvalidEntryError
 from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryStatus, MemoryType, checks
 
 FORMAT: Final = "mnemic"
-VERSION: Final = 1
+VERSION: Final = 2
+"""Version 2 added `more_embeddings`."""
 
 MAX_LINE_BYTES: Final = 64 * 1024 * 1024
 """10 MB of content, each byte of it escaped as six, and 4 MB for everything else."""
@@ -58,10 +59,13 @@ class ExportedMemory(NamedTuple):
     Attributes:
         entry: With its embedding if the export carries it.
         idempotency_key: None if it was stored without one.
+        more: Vectors of the parts after the first of a long content (C165); the first one's is the
+            entry's own.
     """
 
     entry: MemoryEntry
     idempotency_key: str | None = None
+    more: tuple[NDArray[np.float32], ...] = ()
 
 
 class ExportFooter(NamedTuple):
@@ -114,6 +118,7 @@ class _MemoryLine(
     tags: list[str] | UnsetType = UNSET
     metadata: dict[str, Any] | UnsetType = UNSET
     embedding: bytes | UnsetType = UNSET
+    more_embeddings: list[bytes] | UnsetType = UNSET
     embedding_model: str | None = None
     updated_at: datetime | UnsetType = UNSET
     last_accessed_at: datetime | None = None
@@ -196,8 +201,13 @@ class ExportWriter:
         """How much has been written until now."""
         return ExportFooter(self._memories, self._links)
 
-    def write_memory(self, entry: MemoryEntry, idempotency_key: str | None = None) -> None:
-        """Write a memory, with its embedding if it carries one.
+    def write_memory(
+        self,
+        entry: MemoryEntry,
+        idempotency_key: str | None = None,
+        more: Sequence[NDArray[np.float32]] = (),
+    ) -> None:
+        """Write a memory, with its embedding if it carries one, and those of its further parts.
 
         Raises:
             InvalidArgumentError: If it is another agent's, or comes after a link, or would be
@@ -210,7 +220,7 @@ class ExportWriter:
             )
         if self._links:
             raise InvalidArgumentError("memories are written before links")
-        line = _line(_memory_fields(entry, idempotency_key))
+        line = _line(_memory_fields(ExportedMemory(entry, idempotency_key, tuple(more))))
         if len(line) > MAX_LINE_BYTES:
             raise InvalidArgumentError(
                 f"memory {entry.id} takes {len(line)} bytes as JSON; a line of an export has at "
@@ -249,7 +259,8 @@ def _link_fields(link: MemoryLink) -> dict[str, object]:
     }
 
 
-def _memory_fields(entry: MemoryEntry, idempotency_key: str | None) -> dict[str, object]:
+def _memory_fields(memory: ExportedMemory) -> dict[str, object]:
+    entry = memory.entry
     fields: dict[str, object] = {
         "kind": "memory",
         "id": entry.id,
@@ -268,10 +279,16 @@ def _memory_fields(entry: MemoryEntry, idempotency_key: str | None) -> dict[str,
     if entry.updated_at != entry.created_at:
         fields["updated_at"] = entry.updated_at
     if entry.embedding is not None:
-        fields["embedding"] = entry.embedding.astype(_FLOAT32, copy=False).tobytes()
-    if idempotency_key is not None:
-        fields["idempotency_key"] = checks.name("idempotency_key", idempotency_key)
+        fields["embedding"] = _bytes(entry.embedding)
+    if memory.more:
+        fields["more_embeddings"] = [_bytes(vector) for vector in memory.more]
+    if memory.idempotency_key is not None:
+        fields["idempotency_key"] = checks.name("idempotency_key", memory.idempotency_key)
     return fields
+
+
+def _bytes(vector: NDArray[np.float32]) -> bytes:
+    return vector.astype(_FLOAT32, copy=False).tobytes()
 
 
 @contextmanager
@@ -575,7 +592,21 @@ def _memory(read: _MemoryLine) -> ExportedMemory:
     key = checks.optional_name("idempotency_key", fields.pop("idempotency_key"))
     if read.embedding is not UNSET:
         fields["embedding"] = _vector(read.embedding)
-    return ExportedMemory(MemoryEntry(**fields), key)
+    more = [_vector(data) for data in fields.pop("more_embeddings", ())]
+    entry = MemoryEntry(**fields)
+    return ExportedMemory(entry, key, tuple(_like(entry.embedding, vector) for vector in more))
+
+
+def _like(first: NDArray[np.float32] | None, vector: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the vector of a further part, checked as the first one's was."""
+    checked = checks.embedding(vector)
+    if first is None or checked is None:
+        raise InvalidEntryError("more_embeddings stands without embedding")
+    if checked.size != first.size:
+        raise InvalidEntryError(
+            f"more_embeddings has a vector of {checked.size} numbers, embedding has {first.size}"
+        )
+    return checked
 
 
 def _link(read: _LinkLine) -> MemoryLink:

@@ -182,7 +182,7 @@ class Follower:
 
     def _embed_rows(self, embedder: CheckedEmbedder, rows: list[int]) -> None:
         contents = drive(self._store.contents(self._agent_id, rows))
-        vectors = embedder.embed(list(contents.values()))
+        vectors = embedder.embed_whole(list(contents.values()))
         drive(self._store.add_embeddings(self._agent_id, embedder.model, contents, vectors))
         for row in rows:
             self._retry_at.pop(row, None)

@@ -296,8 +296,8 @@ class Repository:
             return (await self._store.get(scope, [entry_id], now=now)).get(entry_id)
         content, embedder, embedded = update.content, self._embedder, None
         if content is not None and embedder is not None:
-            vectors = await computed(lambda: embedder.embed([content]))
-            embedded = embedder.model, vectors[0]
+            (parts,) = await computed(lambda: embedder.embed_whole([content]))
+            embedded = embedder.model, parts
         entry = await self._store.update(
             scope,
             entry_id,
@@ -507,7 +507,7 @@ class Repository:
             text = search.text
             if ranking.leaves_names_out:
                 text = self._follower.index.in_first_person(text, scope, now)
-            vectors = self._embedder.embed([text])
+            vectors = self._embedder.embed_whole([text])[0]
         return Wanted(
             scope=scope,
             now=now,
@@ -581,16 +581,18 @@ class Repository:
             return entries
         texts = [entries[at].entry.content for at in bare]
         try:
-            vectors = await computed(lambda: embedder.embed(texts))
+            vectors = await computed(lambda: embedder.embed_whole(texts))
         except EmbeddingError as error:
             if on_error == "raise":
                 raise
             self._teller.will_embed_later(len(texts), error)
             return entries
         embedded = list(entries)
-        for at, vector in zip(bare, vectors, strict=True):
-            entry, key = entries[at]
-            embedded[at] = NewEntry(entry.with_embedding(vector, embedder.model), key)
+        for at, (first, *more) in zip(bare, vectors, strict=True):
+            new = entries[at]
+            entry = new.entry.with_embedding(first, embedder.model)
+            # Copied as the first one is: an embedder may use its array again.
+            embedded[at] = NewEntry(entry, new.key, tuple(vector.copy() for vector in more))
         return embedded
 
     async def _as_stored(self, added: _Added) -> list[MemoryEntry]:

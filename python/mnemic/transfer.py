@@ -60,8 +60,8 @@ def export(
                 model=part.model,
             )
         ):
-            for _, entry, key in batch:
-                writer.write_memory(entry, key)
+            for _, entry, key, more in batch:
+                writer.write_memory(entry, key, more)
             row = batch[-1].row
             if progress is not None:
                 progress(writer.written.memories)
@@ -118,7 +118,9 @@ class Importer:
         for line, record in reader:
             if isinstance(record, ExportedMemory):
                 try:
-                    yield NewEntry(self._own(record.entry), record.idempotency_key)
+                    own = self._own(record.entry)
+                    more = () if own.embedding is None else record.more
+                    yield NewEntry(own, record.idempotency_key, more)
                 except InvalidArgumentError as error:
                     raise ExchangeError(line, str(error)) from error
 

@@ -170,10 +170,11 @@ def state_of(store, agent="a"):
     scope = Scope(agent, all_users=True)
     stored = exported(store, scope, model="m")
     vectors = [
-        None if entry.embedding is None else entry.embedding.tolist() for _, entry, _ in stored
+        [vector.tolist() for vector in (one.entry.embedding, *one.more) if vector is not None]
+        for one in stored
     ]
-    counts = [entry.access_count for _, entry, _ in stored]
+    counts = [one.entry.access_count for one in stored]
     return (
-        *(stored, vectors, counts, all_links(store, scope)),
+        *([one[:3] for one in stored], vectors, counts, all_links(store, scope)),
         *(drive(store.position(agent)), drive(store.used_bytes(agent))),
     )

@@ -53,7 +53,7 @@ async def update(store, entry_id, number, size):
             old, content=new.content, tags=new.tags, metadata=new.metadata
         )
 
-    assert await store.update(EVERYONE, entry_id, change, ("m", new.embedding), now=NOW)
+    assert await store.update(EVERYONE, entry_id, change, ("m", new.embedding[np.newaxis]), now=NOW)
 
 
 def left(folder, numbers, kinds=WORDS):

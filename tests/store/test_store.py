@@ -92,7 +92,7 @@ WRITES = {
         scope,
         uid(1),
         lambda old: MemoryEntryUpdate(content="changed").applied_to(old, NOON),
-        ("m", VECTOR[0]),
+        ("m", VECTOR),
         now=NOON,
     ),
     "link": lambda store, scope: store.link(scope, link_of(1, 2, LinkType.REFINES), now=NOON),
@@ -129,7 +129,7 @@ AGENT_READS = {
 AGENT_WRITES = {
     "add": lambda store, agent: adding(store, agent, [entry(9, agent_id=agent)]),
     "add_embeddings": lambda store, agent: store.add_embeddings(
-        agent, "m", {rows_of(store).get(2, 1): "memory 2"}, VECTOR
+        agent, "m", {rows_of(store).get(2, 1): "memory 2"}, [VECTOR]
     ),
     "purge": lambda store, agent: store.purge(agent, NOON + HOUR),
     "touch": touching,
@@ -146,9 +146,9 @@ METHODS = {
     **{name: lambda store, call=call: call(store, "a") for name, call in AGENT_READS.items()},
     "get_rows": lambda store: store.get_rows(ALICE, [1], now=NOON),
     "contents": lambda store: store.contents("a", [1]),
-    "add_embeddings": lambda store: store.add_embeddings("a", "m", {1: "x"}, VECTOR),
+    "add_embeddings": lambda store: store.add_embeddings("a", "m", {1: "x"}, [VECTOR]),
     "add nothing": lambda store: store.add("a", [], now=NOON),
-    "add no embeddings": lambda store: store.add_embeddings("a", "m", {}, VECTOR[:0]),
+    "add no embeddings": lambda store: store.add_embeddings("a", "m", {}, []),
     "get nothing": lambda store: store.get(ALICE, [], now=NOON),
     "write_accesses": lambda store: store.write_accesses(),
     "erase": lambda store: store.erase(),
@@ -360,7 +360,7 @@ def test_a_write_with_nothing_to_write_changes_nothing(store):
     filled(store)
     before = state_of(store)
     assert added(store, "a", []) == ([], [], [], None)
-    drive(store.add_embeddings("a", "m", {}, np.empty((0, 2), dtype=np.float32)))
+    drive(store.add_embeddings("a", "m", {}, []))
     assert drive(store.add_links(Scope("a", all_users=True), [])) == 0
     store.touch("a", [], NOON)
     drive(store.write_accesses())

@@ -33,7 +33,7 @@ from mnemic.model import MemoryStatus, MemoryType, Scope
 from mnemic.store.records import COLUMNS, to_row
 from mnemic.waiting import drive
 
-NEW = np.array([5, 6], dtype=np.float32)
+NEW = np.array([[5, 6]], dtype=np.float32)
 
 
 def touched_since(store, seq, agent="a"):
@@ -45,8 +45,8 @@ def given_vectors(store, contents, vectors, agent="a", model="m"):
     """Give the entries of these numbers the vectors of these contents."""
     rows = rows_of(store)
     given = {rows.get(number, 999): content for number, content in contents.items()}
-    values = np.array(vectors, dtype=np.float32)
-    drive(store.add_embeddings(agent, model, given, values))
+    parts = [np.array([vector], dtype=np.float32) for vector in vectors]
+    drive(store.add_embeddings(agent, model, given, parts))
 
 
 def vectors_of(store):
@@ -157,7 +157,7 @@ def test_records_are_rows_with_the_columns_of_their_entries(store):
         assert shown(found)[3] == {rows[1]: (1, 2), rows[2]: (1, 0)}
         assert (found.embedded.dtype, found.vectors.dtype) == (np.int64, np.float32)
     changed(store, 3, importance=0.25, content="new", metadata={"k": "v"}, add_tags=["t"])
-    stored = {row: kept for row, kept, _ in exported(store)}
+    stored = {row: kept for row, kept, *_ in exported(store)}
     assert stored[rows[3]].content == "new"
     assert rows_since(store, 3).records == [(rows[3], *to_row(stored[rows[3]]))]
 

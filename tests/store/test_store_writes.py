@@ -47,7 +47,7 @@ from mnemic.model import LinkType, MemoryStatus, MemoryType, Scope
 from mnemic.store.records import to_microseconds
 from mnemic.waiting import drive
 
-NEW = np.array([5, 6], dtype=np.float32)
+NEW = np.array([[5, 6]], dtype=np.float32)
 
 
 def forgotten(store, *entries_numbers, scope=AGENT, now=NOON):
@@ -574,7 +574,7 @@ def test_an_unchanged_content_keeps_its_vector(store):
     assert rows_since(store, None).vectors.tolist() == [[1, 2]]
 
 
-@pytest.mark.parametrize("other", [("n", NEW), ("m", np.ones(3, np.float32))])
+@pytest.mark.parametrize("other", [("n", NEW), ("m", np.ones((1, 3), np.float32))])
 def test_an_update_with_a_vector_of_another_model_is_refused(store, other):
     added(store, "a", [embedded(1)])
     before = state_of(store)

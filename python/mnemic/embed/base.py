@@ -20,9 +20,13 @@ class Embedder(Protocol):
     """Turns texts into unit vectors whose inner products say how related the texts are.
 
     Any object with these members will do; nothing has to be inherited. `embed` is called from
-    worker threads, possibly from several at once. It may also have `max_tokens`, the number of
-    tokens of a text that its vector can see, and `similarity_floor`, the cosine below which two
-    texts are most likely unrelated (C151).
+    worker threads, possibly from several at once. It may also have
+
+    - `max_tokens`, the number of tokens of a text that its vector can see: longer texts are then
+      embedded in parts (C165);
+    - `characters_seen(text)`, how many characters at the beginning of a text these are: without it
+      that is estimated;
+    - `similarity_floor`, the cosine below which two texts are most likely unrelated (C151).
     """
 
     @property

@@ -3,11 +3,13 @@
 import threading
 import time
 from collections.abc import Callable
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mnemic.embed.parts import Splitter
 from mnemic.errors import (
     EmbeddingError,
     EmbeddingModelMismatchError,
@@ -28,7 +30,7 @@ class CheckedEmbedder:
         given: The embedder that does the work.
         model: Its model's name.
         dimensions: Length of each vector.
-        embedded: Texts embedded so far.
+        embedded: Texts and parts of long ones embedded so far.
         seconds: What that took.
 
     Args:
@@ -45,6 +47,9 @@ class CheckedEmbedder:
         self.given = given
         self.model = given.model
         self.dimensions = given.dimensions
+        self._splitter = Splitter(
+            getattr(given, "max_tokens", None), getattr(given, "characters_seen", None)
+        )
         self.embedded = 0
         self.seconds = 0.0
         self._counting = threading.Lock()
@@ -77,6 +82,27 @@ class CheckedEmbedder:
             self._told(took * 1000)
         self._check_vectors(vectors, len(texts))
         return vectors
+
+    def embed_whole(self, texts: list[str]) -> list[NDArray[np.float32]]:
+        """Return for each text the vectors of its parts, shape (parts, dimensions) (C165).
+
+        A text that the embedder sees whole is one part.
+
+        Raises:
+            EmbeddingError: If the embedder fails or returns something else.
+        """
+        split = self._split(texts)
+        vectors = self.embed([part for parts in split for part in parts])
+        ends = list(accumulate(len(parts) for parts in split))
+        return [vectors[end - len(parts) : end] for end, parts in zip(ends, split, strict=True)]
+
+    def _split(self, texts: list[str]) -> list[list[str]]:
+        try:
+            return [self._splitter.parts(text) for text in texts]
+        except MnemicError:
+            raise
+        except Exception as error:
+            raise EmbeddingError(f"the embedder {self.model!r} failed: {error}") from error
 
     def check_vector_of(self, entry: MemoryEntry) -> None:
         """Refuse a vector that an entry brings along and that is not one of this embedder's."""
@@ -117,5 +143,10 @@ def _check(embedder: object) -> None:
         raise InvalidArgumentError(
             "embedder must have a model (a name), dimensions (an int of at least 1) and "
             f"embed(texts), or be 'minilm' or None; got {embedder!r}"
+        )
+    most = getattr(embedder, "max_tokens", None)
+    if most is not None and (not isinstance(most, int) or most < 1):
+        raise InvalidArgumentError(
+            f"the embedder's max_tokens must be an int of at least 1, or None; got {most!r}"
         )
     name("the embedder's model", model)

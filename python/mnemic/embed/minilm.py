@@ -94,6 +94,14 @@ class MiniLmEmbedder:
         self._tell_truncation(batch.truncated_count, len(checked))
         return batch
 
+    def characters_seen(self, text: str, /) -> int:
+        """Return how many characters at the beginning of a text are in its vector.
+
+        Raises:
+            EmbeddingError: If the tokenizer cannot be loaded or run.
+        """
+        return self._load().characters_seen(text)
+
     def _each(self, texts: list[str]) -> Iterator[tuple[NDArray[np.float32], bool]]:
         if not texts:
             return
@@ -130,6 +138,7 @@ class MiniLmEmbedder:
 
 class _Encoding(Protocol):
     ids: list[int]
+    offsets: list[tuple[int, int]]
     overflowing: list[_Encoding]
 
 
@@ -203,6 +212,16 @@ class _Runtime(NamedTuple):
             return self.session.run(["sentence_embedding"], feed)[0][0], truncated
         except Exception as error:  # both libraries raise bare exceptions
             raise EmbeddingError(f"the model failed: {error}") from error
+
+    def characters_seen(self, text: str) -> int:
+        """Return where the last token that the model takes ends, or the text if it takes all."""
+        try:
+            encoding = self.tokenizer.encode(text)
+        except Exception as error:  # the library raises bare exceptions
+            raise EmbeddingError(f"the tokenizer failed: {error}") from error
+        if not encoding.overflowing:
+            return len(text)
+        return max(end for _, end in encoding.offsets)
 
     def _tokens(self, text: str) -> tuple[list[int], bool]:
         """Return the token ids, and whether there were more than the model takes.

@@ -141,18 +141,21 @@ def _together(batches: Sequence[RowBatch]) -> RowBatch:
     """Return one batch that does what several do, in which a row may come and go several times."""
     gone: set[int] = set()
     records: dict[int, Record] = {}
-    vectors: dict[int, NDArray[np.float32]] = {}
+    parts: dict[int, list[NDArray[np.float32]]] = {}
     for batch in batches:
         for row in batch.gone:
             gone.add(row)
             records.pop(row, None)
-            vectors.pop(row, None)
+            parts.pop(row, None)
         for record in batch.records:
             records[record[0]] = record
             gone.discard(record[0])
-            vectors.pop(record[0], None)
-        vectors.update(zip(batch.embedded.tolist(), batch.vectors, strict=True))
-    stacked = np.stack(list(vectors.values())) if vectors else batches[0].vectors[:0]
-    embedded = np.fromiter(vectors, dtype=np.int64, count=len(vectors))
+            parts.pop(record[0], None)
+        for row, vector in zip(batch.embedded.tolist(), batch.vectors, strict=True):
+            parts.setdefault(row, []).append(vector)
+    vectors = [vector for of_row in parts.values() for vector in of_row]
+    stacked = np.stack(vectors) if vectors else batches[0].vectors[:0]
+    rows = (row for row, of_row in parts.items() for _ in of_row)
+    embedded = np.fromiter(rows, dtype=np.int64, count=len(vectors))
     since, seq = batches[0].since, batches[-1].seq
     return RowBatch(since, seq, list(records.values()), embedded, stacked, sorted(gone))

@@ -6,6 +6,9 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias
 from uuid import UUID
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mnemic.errors import InvalidEntryError
 from mnemic.model import checks
 from mnemic.model.entry import MemoryEntry, MemoryType
@@ -49,10 +52,13 @@ class NewEntry(NamedTuple):
     Attributes:
         entry: The memory.
         key: Unique for its agent and user; None for no key.
+        more: Vectors of the parts after the first of a long content (C165); the first one's is the
+            entry's own.
     """
 
     entry: MemoryEntry
     key: str | None = None
+    more: tuple[NDArray[np.float32], ...] = ()
 
     @classmethod
     def of_fields(

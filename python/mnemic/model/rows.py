@@ -20,7 +20,8 @@ class RowBatch(msgspec.Struct, frozen=True, eq=False):
         since: The change number that this follows; None if it is everything.
         seq: The change number it leads to.
         records: Living rows.
-        embedded: int64, shape (n,): those of them that have a vector of the wanted model.
+        embedded: int64, shape (n,): those of them that have a vector of the wanted model; one of
+            several parts comes as many times, one after the other (C165).
         vectors: float32, shape (n, dim), in the order of `embedded`.
         gone: Rows that are no longer to be found.
     """

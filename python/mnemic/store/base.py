@@ -41,7 +41,10 @@ class Taker(Protocol):
         ...
 
     def take_vectors(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
-        """Take vectors, shape (n, dim), of rows, shape (n,), whose records were taken."""
+        """Take vectors, shape (n, dim), of rows, shape (n,), whose records were taken.
+
+        Those of a row's parts come all in one call, one after the other (C165).
+        """
         ...
 
 
@@ -78,11 +81,12 @@ class Place(NamedTuple):
 
 
 class StoredEntry(NamedTuple):
-    """An entry with what its record does not say."""
+    """An entry with what its record does not say; see `NewEntry`."""
 
     row: int
     entry: MemoryEntry
     key: str | None
+    more: tuple[NDArray[np.float32], ...] = ()
 
 
 class Stored(NamedTuple):
@@ -152,11 +156,21 @@ class Store(Protocol):
         ...
 
     async def add_embeddings(
-        self, agent_id: str, model: str, contents: Mapping[int, str], vectors: NDArray[np.float32]
+        self,
+        agent_id: str,
+        model: str,
+        contents: Mapping[int, str],
+        vectors: Sequence[NDArray[np.float32]],
     ) -> None:
         """Give rows the vectors of their contents.
 
         Rows that are gone, that have a vector or whose content is another by now are passed over.
+
+        Args:
+            agent_id: Whose rows.
+            model: The vectors' model.
+            contents: What was embedded, by row.
+            vectors: For each content those of its parts, shape (parts, dim).
         """
         ...
 
@@ -271,7 +285,8 @@ class Store(Protocol):
             entry_id: Which it is.
             change: Makes the new state from the one that is stored at the moment of the write;
                 its content, importance, type, tags, metadata and `updated_at` are kept.
-            embedded: Model and vector of the new content, if it changes.
+            embedded: Model and vectors of the new content's parts, shape (parts, dim), if it
+                changes.
             now: What has expired by now is not there.
             quota: Checked as in `add` if the content grows.
 
@@ -344,7 +359,7 @@ class Store(Protocol):
             limit: How many at most.
             now: What has expired by now is like forgotten.
             include_forgotten: Whether forgotten and expired ones are among them.
-            model: Entries carry their vectors of this model, if they have one.
+            model: Entries come with their vectors of this model, if they have any.
         """
         ...
 

@@ -17,7 +17,7 @@ from mnemic.licensing import Quota
 from mnemic.model import Record, RowBatch
 from mnemic.store.base import Model, Position, Taker
 from mnemic.store.records import COLUMNS, DAMAGED
-from mnemic.store.sql import BY_ROW, fetched, fetched_in_parts, run_all
+from mnemic.store.sql import AMONG, BY_ROW, fetched, fetched_in_parts, json_array, run_all
 
 
 class Change(NamedTuple):
@@ -67,19 +67,29 @@ _SCAN_FROM = 4
 _ALL_VECTORS = (
     "SELECT entry_row, embedding FROM agent_memory_embeddings WHERE model = ? AND part = 0"
 )
+# Nothing keeps the parts of a row together in that order; those of long entries are looked up.
+_LONG = "SELECT entry_row FROM agent_memory_embeddings WHERE model = ? AND part = 1"
+_LONG_VECTORS = (
+    f"SELECT row, embedding FROM agent_memory_entries {BY_ROW} "
+    "CROSS JOIN agent_memory_embeddings ON entry_row = row "
+    f"WHERE agent_id = ? AND {AMONG} AND model = ? ORDER BY row, part"
+)
 _LAST_VECTOR = "SELECT max(rowid) FROM agent_memory_embeddings"
 _OWN_VECTORS = (
     "SELECT v.entry_row, v.embedding FROM agent_memory_entries AS e "
     "INDEXED BY agent_memory_entries_by_agent CROSS JOIN agent_memory_embeddings AS v "
-    "ON v.entry_row = e.row WHERE e.agent_id = ? AND v.model = ? AND v.part = 0"
+    "ON v.entry_row = e.row WHERE e.agent_id = ? AND v.model = ? ORDER BY e.row, v.part"
 )
 _TOUCHED = "SELECT entry_row FROM agent_memory_changes WHERE agent_id = ? AND seq > ?"
 # Named, because the planner would read all rows of an agent to find a few.
 _TOUCHED_INDEXED = (
-    f"SELECT {_RECORD}, v.embedding FROM agent_memory_entries AS e {BY_ROW} "
-    "LEFT JOIN agent_memory_embeddings AS v "
-    "ON v.entry_row = e.row AND v.model = ? AND v.part = 0 "
+    f"SELECT {_RECORD} FROM agent_memory_entries AS e {BY_ROW} "
     f"WHERE {_INDEXED} AND e.row IN ({_TOUCHED})"
+)
+_TOUCHED_VECTORS = (
+    f"SELECT e.row, v.embedding FROM agent_memory_entries AS e {BY_ROW} "
+    "CROSS JOIN agent_memory_embeddings AS v ON v.entry_row = e.row "
+    f"WHERE {_INDEXED} AND e.row IN ({_TOUCHED}) AND v.model = ? ORDER BY e.row, v.part"
 )
 _PART = 8192
 _AGENT = "SELECT seq, pruned, model, dimensions FROM agent_memory_agents WHERE agent_id = ?"
@@ -127,14 +137,15 @@ def rows_since(
         return _everything(connection, agent_id, model, last, taker or _Kept())
     touched = {row for (row,) in fetched(connection, _TOUCHED, (agent_id, since))}
     name, dim = model or (None, 0)
-    living = fetched(connection, _TOUCHED_INDEXED, (name, agent_id, agent_id, since))
-    embedded = [columns for columns in living if columns[-1] is not None]
+    living = fetched(connection, _TOUCHED_INDEXED, (agent_id, agent_id, since))
+    values = (agent_id, agent_id, since, name)
+    embedded = fetched(connection, _TOUCHED_VECTORS, values) if living and model else []
     return RowBatch(
         since=since,
         seq=last,
-        records=[columns[:-1] for columns in living],
-        embedded=np.array([columns[0] for columns in embedded], dtype=np.int64),
-        vectors=_vectors([columns[-1] for columns in embedded], dim),
+        records=living,
+        embedded=np.array([row for row, _ in embedded], dtype=np.int64),
+        vectors=_vectors([blob for _, blob in embedded], dim),
         gone=sorted(touched.difference(columns[0] for columns in living)),
     )
 
@@ -162,8 +173,8 @@ def _everything(
     for records in fetched_in_parts(connection, _ALL_RECORDS, (agent_id,), _PART):
         wanted.update(record[0] for record in records)
         taker.take_records(records)
-    for rows, part in () if model is None else _parts(connection, agent_id, model, wanted):
-        taker.take_vectors(rows, part)
+    for rows, vectors in () if model is None else _chunks(connection, agent_id, model, wanted):
+        taker.take_vectors(rows, vectors)
     kept = taker if isinstance(taker, _Kept) else _Kept()
     return RowBatch(
         since=None,
@@ -177,19 +188,39 @@ def _everything(
     )
 
 
-def _parts(
+def _chunks(
     connection: apsw.Connection, agent_id: str, model: Model, wanted: Collection[int]
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-    """Give the vectors of wanted rows, each copied once, straight to its place in its part."""
+    """Give the vectors of wanted rows, each copied once, straight to its place in its chunk."""
+    found = _stored_vectors(connection, agent_id, model[0], wanted)
+    chunk = list(islice(found, _PART))
+    while chunk:
+        following = next(found, None)
+        while following is not None and following[0] == chunk[-1][0]:
+            chunk.append(following)
+            following = next(found, None)
+        rows = np.array([row for row, _ in chunk], dtype=np.int64)
+        yield rows, _vectors([blob for _, blob in chunk], model[1])
+        chunk = [] if following is None else [following, *islice(found, _PART - 1)]
+
+
+def _stored_vectors(
+    connection: apsw.Connection, agent_id: str, model: str, wanted: Collection[int]
+) -> Iterator[tuple[int, bytes]]:
+    """Give wanted rows and the vectors of their parts, those of a row one after the other."""
     ((stored,),) = fetched(connection, _LAST_VECTOR, ())
-    is_most = _SCAN_FROM * len(wanted) >= (stored or 0)
-    access = (_ALL_VECTORS, (model[0],)) if is_most else (_OWN_VECTORS, (agent_id, model[0]))
-    found = ((row, blob) for row, blob in connection.execute(*access) if row in wanted)
-    while part := list(islice(found, _PART)):
-        vectors = np.empty((len(part), model[1]), dtype=np.float32)
-        for at, (_, blob) in enumerate(part):
-            vectors[at] = _vector(blob, model[1])
-        yield np.array([row for row, _ in part], dtype=np.int64), vectors
+    if _SCAN_FROM * len(wanted) < (stored or 0):
+        for row, blob in connection.execute(_OWN_VECTORS, (agent_id, model)):
+            if row in wanted:
+                yield row, blob
+        return
+    long = {row for (row,) in fetched(connection, _LONG, (model,)) if row in wanted}
+    for row, blob in connection.execute(_ALL_VECTORS, (model,)):
+        if row in wanted and row not in long:
+            yield row, blob
+    if long:
+        values = (agent_id, json_array(sorted(long)), model)
+        yield from connection.execute(_LONG_VECTORS, values)
 
 
 def _vectors(blobs: list[bytes], dim: int) -> NDArray[np.float32]:

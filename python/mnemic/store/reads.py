@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from uuid import UUID
 
 import apsw
+import numpy as np
+from numpy.typing import NDArray
 
 from mnemic.model import (
     Expression,
@@ -23,6 +25,7 @@ from mnemic.store.sql import (
     BY_ROW,
     LIVING,
     PRESENT,
+    Columns,
     Condition,
     among,
     fetched,
@@ -121,10 +124,27 @@ def entries_stored_after(
         f"INDEXED BY agent_memory_entries_by_agent WHERE {where} AND row > ? ORDER BY row LIMIT ?"
     )
     found = fetched(connection, sql, (model, *values, row, limit))
+    more = {} if model is None else _more_vectors(connection, scope.agent_id, model, found)
     return [
-        StoredEntry(row, with_vector(from_row(columns), vector, model), key)
+        StoredEntry(row, with_vector(from_row(columns), vector, model), key, more.get(row, ()))
         for row, key, vector, *columns in found
     ]
+
+
+def _more_vectors(
+    connection: apsw.Connection, agent_id: str, model: str, found: Sequence[Columns]
+) -> dict[int, tuple[NDArray[np.float32], ...]]:
+    """Return the vectors of the parts after the first, by row, of those rows that have any."""
+    sql = (
+        f"SELECT row, embedding FROM agent_memory_entries {BY_ROW} "
+        "CROSS JOIN agent_memory_embeddings ON entry_row = row "
+        f"WHERE agent_id = ? AND {AMONG} AND model = ? AND part > 0 ORDER BY row, part"
+    )
+    rows = json_array([row for row, *_ in found])
+    vectors: dict[int, tuple[NDArray[np.float32], ...]] = {}
+    for row, blob in fetched(connection, sql, (agent_id, rows, model)):
+        vectors[row] = (*vectors.get(row, ()), np.frombuffer(blob, dtype="<f4"))
+    return vectors
 
 
 def _listed(

@@ -100,8 +100,8 @@ class SqliteStore:
                 )
         contents = [new.entry.content for new in entries]
         rows = [
-            NewRow(entry, to_row(entry), fingerprint, key, _as_stored(entry.embedding))
-            for (entry, key), fingerprint in zip(entries, fingerprints(contents), strict=True)
+            NewRow(new.entry, to_row(new.entry), fingerprint, new.key, _as_stored(new))
+            for new, fingerprint in zip(entries, fingerprints(contents), strict=True)
         ]
         model = _model_of([new.entry for new in entries])
         rules = Rules(to_microseconds(now), model, quota, on_duplicate, is_import)
@@ -117,16 +117,20 @@ class SqliteStore:
         )
 
     async def add_embeddings(
-        self, agent_id: str, model: str, contents: Mapping[int, str], vectors: NDArray[np.float32]
+        self,
+        agent_id: str,
+        model: str,
+        contents: Mapping[int, str],
+        vectors: Sequence[NDArray[np.float32]],
     ) -> None:
         """Give rows the vectors of their contents; those that changed are passed over."""
         blobs = {
-            row: (content, _vector_bytes(vector))
-            for (row, content), vector in zip(contents.items(), vectors, strict=True)
+            row: (content, _blobs(parts))
+            for (row, content), parts in zip(contents.items(), vectors, strict=True)
         }
-        known = model, vectors.shape[1]
         self._connections.check_writable()
         if blobs:
+            known = model, vectors[0].shape[1]
             await self._write(lambda on: writes.add_embeddings(on, agent_id, blobs, known))
 
     async def get(
@@ -222,13 +226,13 @@ class SqliteStore:
         quota: Quota | None = None,
     ) -> MemoryEntry | None:
         """Change a living entry; return it as it is then, or None if the scope has none."""
-        vector = None
+        vectors = None
         if embedded is not None:
-            model, values = embedded
-            vector = (model, values.size), _vector_bytes(values)
+            model, parts = embedded
+            vectors = (model, parts.shape[1]), _blobs(parts)
         time = to_microseconds(now)
         return await self._write(
-            lambda on: writes.update(on, scope, entry_id, change, vector, now=time, quota=quota)
+            lambda on: writes.update(on, scope, entry_id, change, vectors, now=time, quota=quota)
         )
 
     def touch(self, agent_id: str, ids: Sequence[UUID], now: datetime) -> None:
@@ -420,13 +424,16 @@ def _model_of(entries: Sequence[MemoryEntry]) -> tuple[str, int] | None:
     return name, dimensions
 
 
-def _as_stored(vector: NDArray[np.float32] | None) -> NDArray[np.float32] | None:
-    """Return a vector as SQLite copies it; an entry's own never changes, so it is not copied."""
-    return None if vector is None else vector.astype("<f4", copy=False)
+def _as_stored(new: NewEntry) -> Sequence[NDArray[np.float32]]:
+    """Return vectors as SQLite copies them; an entry's own never change, so none is copied."""
+    first = new.entry.embedding
+    if first is None:
+        return ()
+    return [vector.astype("<f4", copy=False) for vector in (first, *new.more)]
 
 
-def _vector_bytes(vector: NDArray[np.float32]) -> bytes:
-    return vector.astype("<f4", copy=False).tobytes()
+def _blobs(parts: NDArray[np.float32]) -> list[bytes]:
+    return [vector.tobytes() for vector in parts.astype("<f4", copy=False)]
 
 
 def _batch(added: Added, rows: Sequence[NewRow]) -> RowBatch | None:
@@ -442,9 +449,8 @@ def _batch(added: Added, rows: Sequence[NewRow]) -> RowBatch | None:
         if not outcome.is_new or not is_living:
             continue
         records.append((outcome.row, *new.columns))
-        if entry.embedding is not None:
-            embedded.append(outcome.row)
-            vectors.append(entry.embedding)
+        embedded += [outcome.row] * len(new.vectors)
+        vectors += new.vectors
     since = added.seq - added.steps
     embedded_rows = np.array(embedded, dtype=np.int64)
     return RowBatch(since, added.seq, records, embedded_rows, _stacked(vectors), [])

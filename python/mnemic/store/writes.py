@@ -1,6 +1,6 @@
 """Statements that change entries; each runs on a connection it is lent, in a transaction."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -36,7 +36,7 @@ _INSERT_ENTRY = (
 )
 _INSERT_VECTOR = (
     "INSERT OR IGNORE INTO agent_memory_embeddings "
-    "(entry_row, model, part, created_at, embedding) VALUES (?, ?, 0, ?, ?)"
+    "(entry_row, model, part, created_at, embedding) VALUES (?, ?, ?, ?, ?)"
 )
 _OF_KEY = (
     "SELECT row, id, key_fingerprint FROM agent_memory_entries "
@@ -51,13 +51,13 @@ _OF_FINGERPRINT = (
 
 
 class NewRow(NamedTuple):
-    """An entry to be stored, in the form that statements take."""
+    """An entry to be stored, in the form that statements take; it has a vector for each part."""
 
     entry: MemoryEntry
     columns: Columns
     fingerprint: bytes
     key: str | None
-    vector: NDArray[np.float32] | None
+    vectors: Sequence[NDArray[np.float32]]
 
 
 class Rules(NamedTuple):
@@ -150,12 +150,12 @@ def add(connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rule
     else:
         outcomes, changes = _insert_each(connection, agent_id, rows, rules)
     stored = [(new, outcome) for new, outcome in zip(rows, outcomes, strict=True) if outcome.is_new]
-    model = rules.model if any(new.vector is not None for new, _ in stored) else None
+    model = rules.model if any(new.vectors for new, _ in stored) else None
     if model is not None:
         vectors = [
-            (outcome.row, model[0], new.columns[_CREATED_AT], new.vector)
+            (outcome.row, model[0], part, new.columns[_CREATED_AT], vector)
             for new, outcome in stored
-            if new.vector is not None
+            for part, vector in enumerate(new.vectors)
         ]
         run_all(connection, _INSERT_VECTOR, vectors)
     charge = Charge(sum([_size(new.entry.content) for new, _ in stored]), rules.quota)
@@ -279,9 +279,12 @@ def _merge(
 
 
 def add_embeddings(
-    connection: apsw.Connection, agent_id: str, vectors: dict[int, tuple[str, bytes]], model: Model
+    connection: apsw.Connection,
+    agent_id: str,
+    vectors: Mapping[int, tuple[str, Sequence[bytes]]],
+    model: Model,
 ) -> None:
-    """Insert vectors for those of these rows that lack one and still have the same content."""
+    """Insert all parts' vectors for those of these rows that lack any and kept their content."""
     sql = (
         f"SELECT row, id, created_at, content FROM agent_memory_entries {BY_ROW} "
         f"WHERE agent_id = ? AND {AMONG} AND NOT EXISTS (SELECT 1 FROM agent_memory_embeddings "
@@ -297,7 +300,11 @@ def add_embeddings(
         return
     connection.executemany(
         _INSERT_VECTOR,
-        [(row, model[0], created_at, vectors[row][1]) for row, _, created_at, _ in found],
+        [
+            (row, model[0], part, created_at, blob)
+            for row, _, created_at, _ in found
+            for part, blob in enumerate(vectors[row][1])
+        ],
     )
     changes = [Change(row, entry_id, "embed") for row, entry_id, *_ in found]
     log_changes(connection, agent_id, changes, model)
@@ -397,7 +404,7 @@ def update(
     scope: Scope,
     entry_id: UUID,
     change: Callable[[MemoryEntry], MemoryEntry],
-    vector: tuple[Model, bytes] | None,
+    vectors: tuple[Model, Sequence[bytes]] | None,
     *,
     now: int,
     quota: Quota | None,
@@ -414,10 +421,11 @@ def update(
     model = None
     if after.content != before.content:
         connection.execute("DELETE FROM agent_memory_embeddings WHERE entry_row = ?", (row,))
-        if vector is not None:
-            model, blob = vector
+        if vectors is not None:
+            model, blobs = vectors
             changed_at = to_microseconds(after.updated_at)
-            connection.execute(_INSERT_VECTOR, (row, model[0], changed_at, blob))
+            values = [(row, model[0], part, changed_at, blob) for part, blob in enumerate(blobs)]
+            run_all(connection, _INSERT_VECTOR, values)
     charge = Charge(_size(after.content) - _size(before.content), quota)
     log_changes(connection, scope.agent_id, [Change(row, entry_id.bytes, "update")], model, charge)
     return after

@@ -1,0 +1,152 @@
+"""Cuts texts that are longer than an embedder sees into overlapping parts (C165)."""
+
+import logging
+import re
+from collections.abc import Callable
+from itertools import pairwise
+from typing import TypeAlias
+
+MAX_PARTS = 32
+"""So that a text of 10 MB costs no more than a second; longer ones are seen in samples."""
+
+Span: TypeAlias = tuple[int, int]
+"""Where a part begins in its text, and where it ends."""
+
+_OVERLAP = 0.15  # of a part, so that what stands at its end is seen with what follows
+_MARKS = 2  # tokens that models put around each text
+_LATIN_IN_A_TOKEN = 3  # English has 4 to 5 in most vocabularies, code and names fewer
+_LAST_LATIN = "\u024f"
+_CHARACTERS_IN_A_TOKEN = 8  # more than all but odd texts have
+
+_SENTENCE_END = re.compile(r"[.!?\u2026][\"')\]\u00bb\u201d\u2019]*\s+|[\u3002\uff01\uff1f]|\n+")
+_WORD_END = re.compile(r"\s+")
+
+_logger = logging.getLogger(__name__)
+
+
+class Splitter:
+    """Cuts texts so that an embedder sees each part whole.
+
+    Args:
+        max_tokens: How many tokens of a text its vector sees; None is all of them.
+        seen: Returns how many characters at the beginning of a text its vector sees; an estimate
+            unless given, of three Latin letters or one other character in a token.
+    """
+
+    def __init__(self, max_tokens: int | None, seen: Callable[[str], int] | None = None) -> None:
+        self._room = None if max_tokens is None else max(1, max_tokens - _MARKS)
+        self._seen = self._estimated if seen is None else seen
+
+    def parts(self, text: str) -> list[str]:
+        """Return the parts of a text, in its order; the text itself if it is seen whole.
+
+        Blank parts are left out, unless all are.
+        """
+        if self._is_short(text):
+            return [text]
+        parts = [text[begin:end] for begin, end in self.spans(text)]
+        return [part for part in parts if not part.isspace()] or parts[:1]
+
+    def spans(self, text: str) -> list[Span]:
+        """Return where the parts of a text lie.
+
+        A part ends with a sentence, or else with a word, or else where it is full, and the next
+        begins about 15 % of its length before. Where that takes more than `MAX_PARTS`, so many
+        begin at equal distances, the first with the text, and the last ends with it: the longer the
+        text, the less they overlap, and from some length on there is text between them.
+        """
+        spans: list[Span] = []
+        begin = 0
+        while len(spans) < MAX_PARTS:
+            end = self._end(text, begin)
+            spans.append((begin, end))
+            if end == len(text):
+                return spans
+            begin = _next_begin(text, begin, end)
+        return self._spread(text, max(end - begin for begin, end in spans))
+
+    def _is_short(self, text: str) -> bool:
+        """Return whether a text is seen whole for certain: no token has less than a byte."""
+        if self._room is None:
+            return True
+        if len(text) > self._room:
+            return False
+        return text.isascii() or len(text.encode()) <= self._room
+
+    def _end(self, text: str, begin: int) -> int:
+        """Return where a part that begins here ends."""
+        full = self._full(text, begin)
+        if full == len(text):
+            return full
+        size = full - begin
+        end = (
+            _last_end(_SENTENCE_END, text, full - size // 4, full)
+            or _last_end(_WORD_END, text, full - size // 2, full)
+            or full
+        )
+        # Half of a word may have more tokens than it had as part of the whole one.
+        while end - begin > (seen := max(1, self._seen(text[begin:end]))):
+            end = begin + seen
+        return end
+
+    def _full(self, text: str, begin: int) -> int:
+        """Return where a vector that begins here stops seeing."""
+        room = len(text) if self._room is None else self._room
+        size = _CHARACTERS_IN_A_TOKEN * room
+        while True:
+            seen = self._seen(text[begin : begin + size])
+            if seen < size or begin + size >= len(text):
+                return min(begin + max(1, seen), len(text))
+            size *= 2
+
+    def _spread(self, text: str, longest: int) -> list[Span]:
+        near = longest // 8
+        last = _word_begin(text, len(text) - longest, near)
+        while (unseen := len(text) - self._full(text, last)) > 0:
+            last += unseen
+        begins = [last * number // (MAX_PARTS - 1) for number in range(MAX_PARTS)]
+        begins[1:-1] = [_word_begin(text, begin, near) for begin in begins[1:-1]]
+        spans = [(begin, self._end(text, begin)) for begin in begins]
+        between = sum(max(0, after[0] - before[1]) for before, after in pairwise(spans))
+        if between:
+            _logger.info(
+                "a text of %d characters is longer than %d parts: %d characters between them are "
+                "not in its vectors",
+                len(text),
+                MAX_PARTS,
+                between,
+            )
+        return spans
+
+    def _estimated(self, text: str) -> int:
+        room = len(text) if self._room is None else _LATIN_IN_A_TOKEN * self._room
+        if text.isascii():
+            return min(len(text), room)
+        for seen, character in enumerate(text):
+            room -= 1 if character <= _LAST_LATIN else _LATIN_IN_A_TOKEN
+            if room < 0:
+                return seen
+        return len(text)
+
+
+def _next_begin(text: str, begin: int, end: int) -> int:
+    """Return where the part after one begins: with a sentence or else a word, near its end."""
+    overlap = max(1, round(_OVERLAP * (end - begin)))
+    earliest, usual, latest = end - overlap * 3 // 2, end - overlap, end - overlap // 2
+    sentence = _SENTENCE_END.search(text, earliest, latest)
+    word = _WORD_END.search(text, usual, latest)
+    found = sentence or word
+    wanted = found.end() if found and found.end() < end else usual
+    return max(begin + 1, wanted)
+
+
+def _word_begin(text: str, begin: int, near: int) -> int:
+    """Return where the next word begins, or the same place if none does near it."""
+    found = _WORD_END.search(text, begin, begin + near)
+    return found.end() if found and found.end() < len(text) else begin
+
+
+def _last_end(pattern: re.Pattern[str], text: str, least: int, most: int) -> int | None:
+    """Return where the last match that ends after `least` and up to `most` ends."""
+    ends = [found.end() for found in pattern.finditer(text, least, most)]
+    return ends[-1] if ends else None
