@@ -23,7 +23,9 @@ K1, B = 0.9, 0.4
 GRAM = 4
 DAY = 86_400_000_000
 MOST_DAYS = 70
-FEWEST_COMMON = 1000
+FEWEST_COMMON = 100
+LEAST_TURNS = 2
+LEAST_SHARE = 20
 STOP_WORDS = frozenset({"the", "of", "with", "and", "is", "it"})
 LABEL = re.compile(r"(\w+): ")
 
@@ -119,7 +121,8 @@ class Keywords:
     def __init__(self, statistics, text, fields):
         self.statistics, self.fields = statistics, fields
         self.named = words_of(text or "")
-        self.words = [word for word in self.named if not self.is_common(word)]
+        rare = [word for word in self.named if not self.is_common(word)]
+        self.words = rare or self.named
         others = [word for word in self.named if word not in STOP_WORDS]
         self.stop_words = fields.stop_words if others else 1.0
         self.pairs = [pair for pair in pairwise(self.named) if all(map(self.is_known, pair))]
@@ -179,9 +182,8 @@ class Keywords:
         return is_looked_up and self.statistics.of_word[word] > 0
 
     def is_common(self, word):
-        count = len(self.statistics.counts)
-        is_large = count >= FEWEST_COMMON
-        return is_large and self.statistics.of_word[word] > self.fields.common * count
+        frequency = self.statistics.of_word[word]
+        return frequency > max(FEWEST_COMMON, self.fields.common * len(self.statistics.counts))
 
 
 class RankingTwin:
@@ -273,6 +275,8 @@ class _Query:
             shown["context"] = max(0.0, shown["context"])
         else:
             shown.pop("context", None)
+        if "relevance" in shown:
+            shown["relevance"] = min(1.0, max(0.0, shown["relevance"]))
         return Line(row.number, score, shown)
 
     def beside(self, number, side, steps):
@@ -300,6 +304,8 @@ class _Query:
     def lift(self, number):
         terms = self.terms
         before, after = self.beside(number, 0, 1), self.beside(number, 1, 1)
+        if before is None and after is None:
+            return terms.alone * self.lifting(number) if self.most_lift() else 0.0
         first = [terms.previous * self.lifting(before), terms.next * self.lifting(after)]
         if before is not None and "?" in self.in_play[before].entry.content:
             first.append(terms.answer * self.lifting(before))
@@ -312,7 +318,8 @@ class _Query:
         has_any = any(
             self.beside(number, side, 1) is not None for number in self.in_play for side in (0, 1)
         )
-        return (max(terms.previous, terms.next, terms.answer) + terms.second) * has_any
+        lifted = max(terms.previous, terms.next, terms.answer) + terms.second
+        return max(lifted, terms.alone) * has_any
 
     def relevance(self, row):
         """Return what the query makes of a row; sessions, dates and speakers need its text."""
@@ -343,8 +350,14 @@ class _Query:
 
     def named_speaker(self):
         """Return the one speaker of two rows or more that the query names, or None."""
-        counts = Counter(filter(None, map(_speaker, self.in_play.values())))
-        named = {name for name, count in counts.items() if count > 1} & set(self.keywords.named)
+        rows = self.in_play.values()
+        spoken = [row for row in rows if row.entry.speaker or row.entry.session_id is not None]
+        given = Counter(_speaker(row) for row in spoken if row.entry.speaker)
+        labels = Counter(_speaker(row) for row in spoken if not row.entry.speaker)
+        counted = {name: n for name, n in labels.items() if n * LEAST_SHARE >= len(spoken)}
+        turns = given + Counter(counted)
+        heard = {name for name, count in turns.items() if name and count >= LEAST_TURNS}
+        named = heard & set(self.keywords.named)
         return named.pop() if len(named) == 1 else None
 
     def parts(self, row, relevance):

@@ -104,10 +104,11 @@ def _file_problems(door):
 
 _ALL_IDS = "SELECT id FROM agent_memory_entries"
 _CHECKS = (
-    # Each entry has the one vector it came with.
+    # Each entry has a vector for each of its parts.
     """
     SELECT row FROM agent_memory_entries AS e WHERE
-    (SELECT count(*) FROM agent_memory_embeddings WHERE entry_row = e.row) <> 1
+    (SELECT count(*) = 0 OR count(*) <> max(part) + 1 FROM agent_memory_embeddings
+        WHERE entry_row = e.row)
     """,
     # The agent's bytes are those of its contents.
     """

@@ -84,7 +84,8 @@ class KeywordFields(msgspec.Struct, frozen=True):
         previous: What a word of the previous turn of the session counts, if it is not in this one.
         second: What a word of the turn before that counts.
         stop_words: How much a stop word weighs beside other words.
-        common: Words in more than this share of the memories, and in more than 100, are passed over.
+        common: Words in more than this share of the memories, and in more than 100 of them, are
+            passed over unless there are no others.
         near: How much a word that no memory has must be like the known one that stands for it, by
             Dice's coefficient of character pairs; 0 lets none stand for it.
         sharpness: The power that a match is raised to; above 1, weak matches count less.
@@ -187,7 +188,8 @@ class Weights(msgspec.Struct, frozen=True):
         if unknown:
             known = ", ".join(cls.__struct_fields__)
             raise InvalidArgumentError(f"there is no weight {unknown[0]!r}; there are {known}")
-        return cls(**{"relevance": 0.0, **given})
+        named: dict[str, Any] = {"relevance": 0.0, **given}
+        return cls(**named)
 
 
 class Ranking(msgspec.Struct, frozen=True, kw_only=True):
