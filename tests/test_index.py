@@ -353,7 +353,7 @@ def test_searches_see_each_row_as_it_was_or_as_it_becomes():
     seen, is_done = [], threading.Event()
 
     def search():
-        everything = wanted(AGENT, text="a cat", ranking=EVERYTHING)
+        everything = wanted(AGENT, text="cat", ranking=EVERYTHING)
         while not is_done.is_set():
             found = {ranked.row: ranked.components for ranked in made.rank(everything).ranked}
             assert found.keys() >= {1, *range(3, 50)}

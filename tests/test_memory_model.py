@@ -74,7 +74,9 @@ class TwoMemories(RuleBasedStateMachine):
 
     @rule(at=handles, user=users, session=sessions, limit=st.integers(0, 12))
     def search(self, at, user, session, limit):
-        found = self.memories[at].search("near", user_id=user, session_id=session, limit=limit)
+        found = self.memories[at].search(
+            "near", search_type="semantic", user_id=user, session_id=session, limit=limit
+        )
         expected = sorted(
             self.inside(user, session),
             key=lambda entry: (ORDER.index(entry.content), -entry.created_at.timestamp(), entry.id),

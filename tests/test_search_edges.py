@@ -406,6 +406,8 @@ def test_a_score_is_the_weighted_mean_of_the_parts_that_are_told(talk, name, que
         if getattr(ranking.weights, part) > 0
     }
     for hit in found:
+        if hit.components["relevance"] in (0, 1):
+            continue  # shown from 0 to 1, and counted as it is
         total = sum(weight * hit.components[part] for part, weight in weights.items())
         assert hit.score == pytest.approx(total / sum(weights.values()), abs=1e-9)
     if ranking.similarity > 0:
@@ -422,13 +424,17 @@ def test_a_relevance_is_the_sum_of_its_parts_by_the_most_they_can_be(talk, name,
         sum_of_parts = (
             ranking.similarity * parts.get("similarity", 0)
             + (1 - ranking.similarity) * parts.get("keyword", 0)
-            + sum(parts.get(part, 0) for part in ("neighbours", "question", "date", "speaker"))
+            + sum(
+                parts.get(part, 0) for part in ("neighbours", "question", "date", "speaker", "kind")
+            )
         )
         most = 1.0
         if "neighbours" in parts:
-            most += max(session.previous, session.next, session.answer) + session.second
+            lifted = max(session.previous, session.next, session.answer) + session.second
+            most += max(lifted, session.alone)
+        most += session.kind * ("kind" in parts)
         most += session.date * ("date" in parts) + session.speaker * ("speaker" in parts)
-        assert parts["relevance"] == pytest.approx(sum_of_parts / most, abs=1e-6)
+        assert parts["relevance"] == pytest.approx(min(1, max(0, sum_of_parts / most)), abs=1e-6)
 
 
 # Cancelling

@@ -10,7 +10,7 @@ class WordEmbedder:
     def __init__(self, dimensions=64, model="words"):
         self.model = model
         self.dimensions = dimensions
-        self.max_tokens = 256
+        self.max_tokens = None  # it sees all of any text
         self.similarity_floor = None
         self.texts = []
 

@@ -73,7 +73,7 @@ def test_no_statement_reads_more_rows_than_it_needs(store):
             connection.exec_trace = explain
             call()
             connection.exec_trace = None
-    assert len(plans) == 18
+    assert len(plans) == 20
     for sql, plan in plans:
         if sql in {changes._ALL_VECTORS, changes._LAST_VECTOR, changes._LONG}:
             continue

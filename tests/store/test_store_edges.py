@@ -195,7 +195,7 @@ def test_a_search_does_not_fail_because_the_backlog_cannot_be_written(tmp_path):
         memory._repository._store._connections.writer.set_busy_timeout(1)
         other = apsw.Connection(path)
         other.execute("BEGIN IMMEDIATE")
-        found = memory.search("the cat sleeps")
+        found = memory.search("the cat sleeps", search_type="semantic")
         assert [hit.entry.content for hit in found] == ["the cat sleeps"]
         other.execute("ROLLBACK")
         other.close()

@@ -56,8 +56,11 @@ pub enum Error {
         len: usize,
     },
     /// A score threshold that no score can be compared with.
-    #[error("a least score or similarity must be a number, found NaN")]
-    ThresholdIsNan,
+    #[error("{what} must be a number, found NaN")]
+    ThresholdIsNan {
+        /// Which argument.
+        what: &'static str,
+    },
     /// A weight that does not keep the order of similarities.
     #[error("weight must be a number from 0 to 1e30, found {found}")]
     WeightOutOfRange {

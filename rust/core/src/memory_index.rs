@@ -177,9 +177,11 @@ impl MemoryIndex {
     pub fn rank(&self, request: &Request<'_>) -> Result<Answer, Error> {
         self.check_vectors("query", request.vectors)?;
         self.check_vectors("context", request.context)?;
-        let floors = [request.min_similarity, request.min_score];
-        if floors.iter().flatten().any(|floor| floor.is_nan()) {
-            return Err(Error::ThresholdIsNan);
+        let floors = [("min_similarity", request.min_similarity), ("min_score", request.min_score)];
+        for (what, floor) in floors {
+            if floor.is_some_and(f64::is_nan) {
+                return Err(Error::ThresholdIsNan { what });
+            }
         }
         let snapshot = self.index.snapshot();
         Ok(Query { index: self, snapshot: &snapshot, request }.answer())
@@ -378,6 +380,7 @@ impl Query<'_> {
                 _ => None,
             },
             kind: answer_kind(text).filter(|_| session.kind > 0.0).map(|kind| kind as u8),
+            has_text: true,
         };
         if ranking.similarity < 1.0 {
             let names: Vec<&str> = named.iter().map(|named| &*named.name).collect();

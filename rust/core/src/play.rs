@@ -25,6 +25,8 @@ pub(crate) struct Asked {
     pub(crate) speaker: Option<u32>,
     /// The bit of the kind of answer that it asks for.
     pub(crate) kind: Option<u8>,
+    /// Whether there is a text at all, which a question cannot answer.
+    pub(crate) has_text: bool,
 }
 
 impl Asked {
@@ -148,7 +150,7 @@ impl Play<'_> {
             asked.of_date(session, at),
             self.of_speaker(session, asked, at),
             self.of_kind(session, asked, at),
-            -self.of_question(session, at),
+            -self.of_question(session, asked, at),
         ];
         parts.iter().sum()
     }
@@ -163,8 +165,9 @@ impl Play<'_> {
         if holds { session.kind } else { 0.0 }
     }
 
-    pub(crate) fn of_question(&self, session: &Session, at: u32) -> f64 {
-        if session.question > 0.0 && self.is_question(at) { session.question } else { 0.0 }
+    pub(crate) fn of_question(&self, session: &Session, asked: &Asked, at: u32) -> f64 {
+        let counts = asked.has_text && session.question > 0.0;
+        if counts && self.is_question(at) { session.question } else { 0.0 }
     }
 }
 

@@ -272,12 +272,12 @@ impl<'a> Exact<'a> {
             return components;
         }
         let keyword = f64::from(value(&self.fused.keyword, at));
-        let asks = session.question > 0.0;
+        let asks = asked.has_text && session.question > 0.0;
         Components {
             similarity: near(self.similarity(at)),
             keyword: given(ranking.similarity < 1.0, keyword),
             neighbours: given(self.fused.has_lift, self.lift(at)),
-            question: given(asks, 0.0 - play.of_question(session, at)),
+            question: given(asks, 0.0 - play.of_question(session, asked, at)),
             date: given(!asked.dates.is_empty(), asked.of_date(session, at)),
             speaker: given(asked.speaker.is_some(), play.of_speaker(session, asked, at)),
             kind: given(asked.kind.is_some(), play.of_kind(session, asked, at)),

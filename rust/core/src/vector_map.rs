@@ -203,7 +203,7 @@ impl VectorMap {
     fn check_search(&self, queries: &[f32], search: &Search<'_>) -> Result<(), Error> {
         self.check_vectors("query", queries)?;
         if search.min_score.is_nan() {
-            return Err(Error::ThresholdIsNan);
+            return Err(Error::ThresholdIsNan { what: "min_score" });
         }
         if !(0.0..=MOST_WEIGHT).contains(&search.weight) {
             return Err(Error::WeightOutOfRange { found: search.weight.to_string() });

@@ -18,7 +18,7 @@ pub(crate) fn raised(error: Error) -> PyErr {
     let message = error.to_string();
     match error {
         Error::DimensionOutOfRange { .. }
-        | Error::ThresholdIsNan
+        | Error::ThresholdIsNan { .. }
         | Error::WeightOutOfRange { .. } => InvalidArgumentError::new_err(message),
         Error::DimensionMismatch { .. } => DimensionMismatchError::new_err(message),
         Error::CountMismatch { .. } => CountMismatchError::new_err(message),
