@@ -55,7 +55,8 @@ pub(crate) struct PyMemoryIndex(MemoryIndex);
 #[pymethods]
 impl PyMemoryIndex {
     #[new]
-    #[pyo3(signature = (dim, /, *, language = Some("english")))]
+    #[pyo3(signature = (dim, /, *, language = Some("english")),
+        text_signature = "(dim, /, *, language='english')")]
     fn new(dim: Option<usize>, language: Option<&str>) -> PyResult<Self> {
         let language = language.map(language_named).transpose()?;
         MemoryIndex::new(dim, Analysis { language }).map(Self).map_err(raised)
