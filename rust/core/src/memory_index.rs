@@ -136,8 +136,7 @@ impl MemoryIndex {
     ) -> Result<(), Error> {
         self.check(embedded, vectors)?;
         let lexical = self.index.snapshot().memories.lexical.clone();
-        let analysed: Vec<_> =
-            records.iter().map(|record| lexical.analyse(&record.content)).collect();
+        let analysed = analysed(&lexical, records);
         let places = RefCell::new(Vec::new());
         self.index.change(
             |snapshot| {
@@ -236,6 +235,30 @@ impl MemoryIndex {
         }
         rows
     }
+}
+
+/// From so many records on, a second thread helps to cut their texts into words.
+const MANY_RECORDS: usize = 1024;
+
+/// The words of records, in their order.
+fn analysed(lexical: &lexical::Lexical, records: &[Record]) -> Vec<lexical::Analysed> {
+    let cut = |records: &[Record]| -> Vec<lexical::Analysed> {
+        records.iter().map(|record| lexical.analyse(&record.content)).collect()
+    };
+    if records.len() < MANY_RECORDS {
+        return cut(records);
+    }
+    let (first, second) = records.split_at(records.len() / 2);
+    std::thread::scope(|scope| {
+        let helper = std::thread::Builder::new().name("mnemic-words".to_owned());
+        let others = helper.spawn_scoped(scope, || cut(second));
+        let mut words = cut(first);
+        match others {
+            Ok(others) => words.extend(others.join().expect("cutting texts does not panic")),
+            Err(_) => words.extend(cut(second)), // no thread to be had
+        }
+        words
+    })
 }
 
 /// One request to one state.
