@@ -211,7 +211,11 @@ def measure_searches(folder, count):
                 query = embedder.vectors[number]
                 floor.append(microseconds(lambda at=query: vectors.search(at, k=10)))
                 text = f"query {number}"
-                plain.append(microseconds(lambda what=text: door.search(what, limit=10)))
+                plain.append(
+                    microseconds(
+                        lambda what=text: door.search(what, limit=10, search_type="semantic")
+                    )
+                )
                 start = time.perf_counter()
                 await asyncio.to_thread(int)
                 changes.append(1e6 * (time.perf_counter() - start))
@@ -250,7 +254,8 @@ def measure_threads(path, embedder):
 def search_rate(memory, threads):
     def work():
         for number in range(SEARCHES):
-            assert memory.search(f"query {number}", limit=1)[0].content == f"memory {number}"
+            hits = memory.search(f"query {number}", limit=1, search_type="semantic")
+            assert hits[0].content == f"memory {number}"
 
     workers = [threading.Thread(target=work) for _ in range(threads)]
     start = time.perf_counter()
@@ -286,7 +291,7 @@ def open_once(path, query):
     before, _ = resident_bytes()
     start = time.perf_counter()
     with Memory(path, embedder=embedder) as memory:
-        first = memory.search("first query")[0].content
+        first = memory.search("first query", search_type="semantic")[0].content
         took = time.perf_counter() - start
         gc.collect()
         resident, largest = resident_bytes()
