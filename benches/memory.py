@@ -239,6 +239,16 @@ def measure_searches(folder, count):
     return path, embedder
 
 
+def check_answers(memory, embedder, count):
+    """Compare the first answers by meaning, of the third of ten users, with numpy's."""
+    own = np.arange(3, count, 10)
+    for number in range(CHECKED):
+        exact = embedder.vectors[own].astype(np.float64) @ embedder.vectors[number]
+        best = [f"memory {row}" for row in own[np.argsort(-exact)[:10]]]
+        hits = memory.search(f"query {number}", user_id="user3", search_type="semantic")
+        assert [hit.content for hit in hits] == best
+
+
 def measure_threads(path, embedder):
     """Search from one thread and from several, in turns."""
     ratios, rates = [], []
