@@ -67,7 +67,8 @@ class StoredQueries:
     def embed(self, texts):
         # A text that the search put into the first person is not known; any vector will do.
         some = self.vectors[self.texts[0]]
-        return np.stack([self.vectors.get(text, some) for text in texts])
+        vectors = [self.vectors.get(text, some) for text in texts]
+        return vectors[0][None] if len(vectors) == 1 else np.stack(vectors)
 
 
 def entry_of(number, text, vector):

@@ -521,6 +521,31 @@ def test_similar_finds_other_memories_of_the_same_text(memory):
     assert [hit.id for hit in memory.similar(other.id)] == [one.id]
 
 
+def test_similar_neither_embeds_the_memory_again_nor_counts_as_reading_it(open_memory):
+    embedder = WordEmbedder()
+    memory = open_memory(embedder=embedder)
+    kept = memory.add("the red sofa")
+    memory.add_many(TEXTS)
+    expected = memory.search("the red sofa", search_type="semantic")[1:]
+    embedder.embed = None  # whoever calls it fails
+    assert memory.similar(kept.id) == expected
+    assert memory.get(kept.id).access_count == 0
+
+
+def test_similar_embeds_a_memory_that_lacks_its_vector_still(open_memory):
+    embedder = WordEmbedder()
+    memory = open_memory(embedder=embedder)
+    memory.add_many(TEXTS)
+    embed, embedder.embed = embedder.embed, None
+    kept = memory.add("the red sofa", on_embed_error="pending")
+    with pytest.raises(EmbeddingError):
+        memory.similar(kept.id)
+    embedder.embed = embed
+    assert scores(memory.similar(kept.id)) == {
+        text: pytest.approx(cosine(text, "the red sofa"), abs=1e-6) for text in TEXTS
+    }
+
+
 def test_similar_stays_inside_the_scope_of_the_memory(shared):
     (kept,) = shared.list(user_id="bob").entries
     assert names(shared.similar(kept.id, user_id="bob")) == []

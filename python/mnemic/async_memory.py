@@ -40,7 +40,6 @@ from mnemic.model import (
     Ranking,
     Scope,
     Search,
-    SearchHit,
     SearchResults,
     SearchType,
     Weights,
@@ -49,7 +48,7 @@ from mnemic.model import (
 from mnemic.model.checks import flag, items
 from mnemic.model.new_entry import checked_record
 from mnemic.protocols import Progress, Source, Target
-from mnemic.repository import Found, Options, Repository, required_uuid, required_uuids
+from mnemic.repository import Options, Repository, required_uuid, required_uuids
 from mnemic.store import Direction
 from mnemic.waiting import computed
 
@@ -129,9 +128,8 @@ class View:
             return chosen
         return msgspec.structs.replace(chosen, weights=Weights.parse(weights))
 
-    async def _found(self, scope: Scope, search: Search, *, explain: bool) -> SearchResults:
-        found = await self._repository.search(scope, search)
-        return _results(found, explain=flag("explain", explain))
+    async def _found(self, scope: Scope, search: Search) -> SearchResults:
+        return SearchResults(await self._repository.search(scope, search))
 
     def _any_new(self, at: int, memory: NewMemory, scope: Scope, now: datetime) -> NewEntry:
         try:
@@ -392,10 +390,8 @@ class AsyncScopedMemory(View):
         if not isinstance(query, str) or not query.strip():
             raise InvalidArgumentError(f"query must be a text that is not empty, got {query!r}")
         chosen = self._ranking(search_type, weights, ranking)
-        search = _search(query, limit, chosen, _where(filters, since, until))
-        return await self._found(
-            self._part(user_id, project_id, session_id, all_users), search, explain=explain
-        )
+        search = _search(query, limit, chosen, _where(filters, since, until), explain=explain)
+        return await self._found(self._part(user_id, project_id, session_id, all_users), search)
 
     async def similar(
         self,
@@ -413,6 +409,7 @@ class AsyncScopedMemory(View):
     ) -> SearchResults:
         """Find the memories whose meaning is nearest to that of a memory, without itself.
 
+        Its stored vectors are the query, so nothing is embedded, and looking it up is no access.
         Without an embedder those that share most of its keywords. For what is not described here,
         see `search`.
 
@@ -432,13 +429,12 @@ class AsyncScopedMemory(View):
             EntryNotFoundError: If the scope has no such memory; the message names the scope.
         """
         scope, entry_id = self._part(user_id, project_id, session_id, all_users), required_uuid(id)
-        entry = (await self._repository.get(scope, [entry_id])).get(entry_id)
-        if entry is None:
-            raise _not_found(entry_id, scope)
         chosen = KEYWORD if self._repository.embedder is None else SEMANTIC
-        search = _search(entry.content, limit, chosen, _where(filters, since, until))
-        search = msgspec.structs.replace(search, exclude=(entry_id,))
-        return await self._found(scope, search, explain=explain)
+        search = _search(None, limit, chosen, _where(filters, since, until), explain=explain)
+        found = await self._repository.similar(scope, entry_id, search)
+        if found is None:
+            raise _not_found(entry_id, scope)
+        return SearchResults(found)
 
     async def recent(
         self,
@@ -456,9 +452,9 @@ class AsyncScopedMemory(View):
 
         For the arguments see `search`. Order: creation, newest first, then smallest id.
         """
-        search = _search(None, limit, NEWEST, _where(filters, since, until))
+        search = _search(None, limit, NEWEST, _where(filters, since, until), explain=True)
         scope = self._part(user_id, project_id, session_id, all_users)
-        return await self._found(scope, search, explain=True)
+        return await self._found(scope, search)
 
     async def important(
         self,
@@ -476,9 +472,10 @@ class AsyncScopedMemory(View):
 
         For the arguments see `search`. Order: importance, then newest, then smallest id.
         """
-        search = _search(None, limit, MOST_IMPORTANT, _where(filters, since, until))
+        where = _where(filters, since, until)
+        search = _search(None, limit, MOST_IMPORTANT, where, explain=True)
         scope = self._part(user_id, project_id, session_id, all_users)
-        return await self._found(scope, search, explain=True)
+        return await self._found(scope, search)
 
     async def get(
         self,
@@ -910,12 +907,20 @@ class AsyncMemory(WholeMemory, AsyncScopedMemory):
         await self.close()
 
 
-def _search(text: str | None, limit: int, ranking: Ranking, where: Expression | None) -> Search:
+def _search(
+    text: str | None, limit: int, ranking: Ranking, where: Expression | None, *, explain: bool
+) -> Search:
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
         raise InvalidArgumentError(f"limit must be an int of at least 0, got {limit!r}")
     if text is not None:
         _check_encodable(text)
-    return Search(text=text, limit=min(limit, sys.maxsize), ranking=ranking, where=where)
+    return Search(
+        text=text,
+        limit=min(limit, sys.maxsize),
+        ranking=ranking,
+        where=where,
+        explain=flag("explain", explain),
+    )
 
 
 def _check_encodable(text: str) -> None:
@@ -939,24 +944,6 @@ def _where(
     if filters is not None:
         parts.append(parse_filter(filters))
     return All(tuple(parts)) if parts else None
-
-
-def _results(found: Sequence[Found], *, explain: bool) -> SearchResults:
-    return SearchResults(
-        [
-            # Clamping is for display; the order was decided before (C156).
-            SearchHit(
-                hit.entry,
-                min(1.0, max(0.0, hit.score)),
-                hit.components if explain else _main(hit.components),
-            )
-            for hit in found
-        ]
-    )
-
-
-def _main(components: Mapping[str, float]) -> dict[str, float]:
-    return {name: components[name] for name in ("similarity", "keyword") if name in components}
 
 
 def _not_found(entry_id: UUID, scope: Scope) -> EntryNotFoundError:

@@ -270,7 +270,7 @@ class LongTermMemory:
         search = Search(text=query, limit=limit, ranking=SEMANTIC, min_similarity=least)
         found = await self._repository.search(scope, search)
         return [
-            MemorySearchResult(hit.entry, min(1.0, max(0.0, hit.score)), rank)
+            MemorySearchResult(hit.entry, hit.score, rank)
             for rank, hit in enumerate(found, start=1)
         ]
 

@@ -7,12 +7,14 @@ arguments: `mnemic.long_term` those of document 003, `mnemic.memory` those of ev
 import base64
 import os
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, get_args
 from uuid import UUID
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from mnemic.embed.checked import CheckedEmbedder
 from mnemic.errors import (
@@ -41,6 +43,7 @@ from mnemic.model import (
     OnEmbedError,
     Scope,
     Search,
+    SearchHit,
     UuidFactory,
     parse_filter,
 )
@@ -91,14 +94,6 @@ class Options(TypedDict, total=False):
     log_content: bool
     track_access: bool
     read_only: bool
-
-
-class Found(NamedTuple):
-    """A memory that was ranked, its score in float64, and the parts of it."""
-
-    entry: MemoryEntry
-    score: float
-    components: dict[str, float]
 
 
 class _Added(NamedTuple):
@@ -219,13 +214,34 @@ class Repository:
             await self._teller.retrieved(entry)
         return found
 
-    async def search(self, scope: Scope, search: Search) -> list[Found]:
+    async def search(self, scope: Scope, search: Search) -> list[SearchHit]:
         """Return the best memories of a scope, best first.
 
         Args:
             scope: Where to look.
             search: What to look for, and by what to rank.
         """
+        return await self._told_of(search, lambda: self._searched(scope, search))
+
+    async def similar(self, scope: Scope, entry_id: UUID, search: Search) -> list[SearchHit] | None:
+        """Return the memories of a scope nearest to one of it, without itself; None if it has not.
+
+        Its stored vectors are the query. That it was looked up is no access.
+
+        Args:
+            scope: Where to look.
+            entry_id: Nearest to what.
+            search: By what to rank; the memory's content is its text.
+        """
+        entry = (await self._store.get(scope, [entry_id], now=self.now())).get(entry_id)
+        if entry is None:
+            return None
+        search = msgspec.structs.replace(search, text=entry.content, exclude=(entry_id,))
+        return await self._told_of(search, lambda: self._searched(scope, search, entry_id))
+
+    async def _told_of(
+        self, search: Search, searched: Callable[[], list[SearchHit]]
+    ) -> list[SearchHit]:
         begun = time.perf_counter()
         self._check_license()
         if search.text is not None and search.ranking.similarity > 0:
@@ -233,7 +249,7 @@ class Repository:
             self.license.require(SEMANTIC_RETRIEVAL, message)
             self._check_embedder()
         # All in one piece of work: each change to another thread takes as long as a short search.
-        found = await computed(lambda: self._searched(scope, search)) if search.limit else []
+        found = await computed(searched) if search.limit else []
         milliseconds = (time.perf_counter() - begun) * 1000
         await self._teller.searched(search.text or "", len(found), milliseconds)
         return found
@@ -481,11 +497,11 @@ class Repository:
                 "open it with an embedder, or search by keywords"
             )
 
-    def _searched(self, scope: Scope, search: Search) -> list[Found]:
+    def _searched(self, scope: Scope, search: Search, like: UUID | None = None) -> list[SearchHit]:
         position = self._follower.catch_up(with_accesses=search.uses_accesses)
         now = self.now()
         moment = to_microseconds(now)
-        wanted = self._wanted(scope, search, moment)
+        wanted = self._wanted(scope, search, moment, like)
         limit = search.limit
         while True:
             ranked = self._follower.index.rank(wanted).ranked
@@ -493,7 +509,8 @@ class Repository:
             entries = self._cache.get_rows(scope, rows, now, position)
             if len(entries) >= limit or len(ranked) < wanted.limit:
                 found = [
-                    Found(entries[hit.id], hit.score, hit.components)
+                    # Clamping is for display; the order was decided before (C156).
+                    SearchHit(entries[hit.id], min(1.0, max(0.0, hit.score)), hit.components)
                     for hit in ranked
                     if hit.id in entries
                 ]
@@ -501,24 +518,33 @@ class Repository:
             # Some were deleted between the ranking and the reading: look further down.
             wanted = msgspec.structs.replace(wanted, limit=2 * wanted.limit + 8)
 
-    def _wanted(self, scope: Scope, search: Search, now: int) -> Wanted:
-        ranking, vectors = search.ranking, None
-        if ranking.similarity > 0 and search.text is not None and self._embedder is not None:
-            text = search.text
-            if ranking.leaves_names_out:
-                text = self._follower.index.in_first_person(text, scope, now)
-            vectors = self._embedder.embed_whole([text])[0]
+    def _wanted(self, scope: Scope, search: Search, now: int, like: UUID | None) -> Wanted:
         return Wanted(
             scope=scope,
             now=now,
             limit=search.limit,
-            ranking=ranking,
+            ranking=search.ranking,
             text=search.text,
-            vectors=vectors,
+            vectors=self._query_vectors(scope, search, now, like),
             where=search.where,
             exclude=[entry_id.bytes for entry_id in search.exclude],
             min_similarity=search.min_similarity,
+            explain=search.explain,
         )
+
+    def _query_vectors(
+        self, scope: Scope, search: Search, now: int, like: UUID | None
+    ) -> NDArray[np.float32] | None:
+        embedder, text = self._embedder, search.text
+        if embedder is None or text is None or search.ranking.similarity == 0:
+            return None
+        if like is not None:
+            stored = drive(self._store.vectors(self.agent_id, like, embedder.model))
+            if len(stored):  # it may still lack them (C172)
+                return stored
+        if search.ranking.leaves_names_out:
+            text = self._follower.index.in_first_person(text, scope, now)
+        return embedder.embed_whole([text])[0]
 
     async def _added(
         self,

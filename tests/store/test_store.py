@@ -116,11 +116,16 @@ async def touching(store, agent):
     await store.write_accesses()
 
 
+async def vectors(store, agent):
+    return (await store.vectors(agent, uid(1), "m")).tolist()
+
+
 AGENT_READS = {
     "used_bytes": lambda store, agent: store.used_bytes(agent),
     "stats": lambda store, agent: store.stats(agent, now=NOON),
     "embedding_model": lambda store, agent: store.embedding_model(agent),
     "contents": lambda store, agent: store.contents(agent, list(rows_of(store).values())),
+    "vectors": vectors,
     "position": lambda store, agent: store.position(agent),
     "touched_since": lambda store, agent: store.touched_since(agent, 0),
     "rows_since": feed,

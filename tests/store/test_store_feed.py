@@ -29,7 +29,7 @@ from contract import (
 
 from mnemic._core import RECORD_COLUMNS
 from mnemic.errors import EmbeddingModelMismatchError
-from mnemic.model import MemoryStatus, MemoryType, Scope
+from mnemic.model import MemoryStatus, MemoryType, NewEntry, Scope
 from mnemic.store.records import COLUMNS, to_row
 from mnemic.waiting import drive
 
@@ -55,6 +55,15 @@ def vectors_of(store):
     number_of = {row: number for number, row in rows_of(store).items()}
     numbers_in_order = [number_of[row] for row in batch.embedded.tolist()]
     return dict(zip(numbers_in_order, batch.vectors.tolist(), strict=True))
+
+
+def test_the_vectors_of_an_entry_come_in_the_order_of_its_parts(store):
+    more = np.array([[3, 4], [5, 6], [7, 8]], dtype=np.float32)
+    new = [NewEntry(embedded(1), more=tuple(more)), NewEntry(entry(2))]
+    drive(store.add("a", new, now=NOON))
+    assert drive(store.vectors("a", uid(1), "m")).tolist() == [[1, 0], *more.tolist()]
+    for number, model in ((1, "other"), (2, "m"), (9, "m")):
+        assert drive(store.vectors("a", uid(number), model)).shape == (0, 0)
 
 
 WRITES = {

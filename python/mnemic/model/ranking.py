@@ -285,6 +285,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
         where: Only memories that match.
         exclude: Not these.
         min_similarity: The least cosine, where negative ones count as 0; None is no floor.
+        explain: Whether every part of a score is told, not only similarity and keyword.
     """
 
     text: str | None
@@ -293,6 +294,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     where: Expression | None = None
     exclude: tuple[UUID, ...] = ()
     min_similarity: float | None = None
+    explain: bool = False
 
     @property
     def uses_accesses(self) -> bool:

@@ -398,6 +398,10 @@ class Store(Protocol):
         """Return the texts of those of these rows that are neither forgotten nor outdated."""
         ...
 
+    async def vectors(self, agent_id: str, entry_id: UUID, model: str) -> NDArray[np.float32]:
+        """Return the vectors of an entry's parts, shape (parts, dimensions); (0, 0) for none."""
+        ...
+
     async def position(self, agent_id: str) -> Position:
         """Return the number of the agent's last change, and how often accesses were written."""
         ...

@@ -147,6 +147,19 @@ def _more_vectors(
     return vectors
 
 
+def vectors(
+    connection: apsw.Connection, agent_id: str, entry_id: UUID, model: str
+) -> NDArray[np.float32]:
+    """Return the vectors of an entry's parts in their order, as rows."""
+    sql = (
+        "SELECT embedding FROM agent_memory_entries CROSS JOIN agent_memory_embeddings "
+        "ON entry_row = row WHERE agent_id = ? AND id = ? AND model = ? ORDER BY part"
+    )
+    found = fetched(connection, sql, (agent_id, entry_id.bytes, model))
+    parts = [np.frombuffer(blob, dtype="<f4") for (blob,) in found]
+    return np.stack(parts) if parts else np.empty((0, 0), dtype=np.float32)
+
+
 def _listed(
     scope: Scope, expression: Expression, now: int, *, include_forgotten: bool
 ) -> Condition:

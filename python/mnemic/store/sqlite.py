@@ -329,6 +329,11 @@ class SqliteStore:
         with self._reading() as connection:
             return reads.contents(connection, agent_id, rows)
 
+    async def vectors(self, agent_id: str, entry_id: UUID, model: str) -> NDArray[np.float32]:
+        """Return the vectors of an entry's parts, shape (parts, dimensions); (0, 0) for none."""
+        with self._reading() as connection:
+            return reads.vectors(connection, agent_id, entry_id, model)
+
     async def position(self, agent_id: str) -> Position:
         """Return the number of the agent's last change, and how often accesses were written."""
         with self._reading() as connection:

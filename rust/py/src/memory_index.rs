@@ -49,6 +49,9 @@ pub(crate) const RECORD_COLUMNS: [&str; 29] = [
     "metadata",
 ];
 
+/// So many of the components are told without being asked for: the first of them.
+const MAIN_COMPONENTS: usize = 2;
+
 #[pyclass(frozen, name = "MemoryIndex", module = "mnemic._core")]
 pub(crate) struct PyMemoryIndex(MemoryIndex);
 
@@ -145,7 +148,7 @@ impl PyMemoryIndex {
             with_total: wanted.with_total,
         };
         let answer = py.detach(|| self.0.rank(&request)).map_err(raised)?;
-        answer_of(py, &answer)
+        answer_of(py, &answer, wanted.explain)
     }
 }
 
@@ -171,6 +174,7 @@ struct Wanted<'py> {
     min_similarity: Option<f64>,
     min_score: Option<f64>,
     with_total: bool,
+    explain: bool,
 }
 
 #[derive(FromPyObject)]
@@ -379,17 +383,23 @@ fn count_of(given: i64) -> PyResult<i64> {
 fn answer_of<'py>(
     py: Python<'py>,
     answer: &Answer,
+    explain: bool,
 ) -> PyResult<(Bound<'py, PyList>, Option<usize>)> {
-    let hits = answer.hits.iter().map(|hit| hit_of(py, hit)).collect::<PyResult<Vec<_>>>()?;
+    let hits =
+        answer.hits.iter().map(|hit| hit_of(py, hit, explain)).collect::<PyResult<Vec<_>>>()?;
     Ok((PyList::new(py, hits)?, answer.total))
 }
 
-fn hit_of<'py>(py: Python<'py>, hit: &MemoryHit) -> PyResult<Bound<'py, PyTuple>> {
-    let components = components_of(py, &hit.components)?;
+fn hit_of<'py>(py: Python<'py>, hit: &MemoryHit, explain: bool) -> PyResult<Bound<'py, PyTuple>> {
+    let components = components_of(py, &hit.components, explain)?;
     (hit.row, PyBytes::new(py, &hit.id), hit.score, components).into_pyobject(py)
 }
 
-fn components_of<'py>(py: Python<'py>, components: &Components) -> PyResult<Bound<'py, PyDict>> {
+fn components_of<'py>(
+    py: Python<'py>,
+    components: &Components,
+    explain: bool,
+) -> PyResult<Bound<'py, PyDict>> {
     let named = PyDict::new(py);
     let all = [
         (intern!(py, "similarity"), components.similarity.map(|cosine| cosine.clamp(0.0, 1.0))),
@@ -406,7 +416,8 @@ fn components_of<'py>(py: Python<'py>, components: &Components) -> PyResult<Boun
         (intern!(py, "salience"), components.salience),
         (intern!(py, "context"), components.context.map(|cosine| cosine.clamp(0.0, 1.0))),
     ];
-    for (name, value) in all {
+    let told = if explain { all.len() } else { MAIN_COMPONENTS };
+    for (name, value) in all.into_iter().take(told) {
         if let Some(value) = value {
             named.set_item(name, value)?;
         }
