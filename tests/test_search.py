@@ -679,17 +679,17 @@ def test_arguments_that_make_no_sense_are_refused(memory, options, message):
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize(
-    "options",
+    ("options", "message"),
     [
-        {"since": "yesterday"},
-        {"until": 5},
-        {"filters": {"colour": "red"}},
-        {"filters": {"importance": {"near": 1}}},
-        {"filters": "red"},
+        ({"since": "yesterday"}, "since: found 'yesterday' .*ISO 8601"),
+        ({"until": 5}, "until: found 5 .*a datetime"),
+        ({"filters": {"colour": "red"}}, "colour: found field"),
+        ({"filters": {"importance": {"near": 1}}}, "importance.near: found operator"),
+        ({"filters": "red"}, "filter: found 'red'"),
     ],
 )
-def test_filters_and_times_that_cannot_be_understood_are_refused(week, call, options):
-    with pytest.raises(FilterError):
+def test_filters_and_times_that_cannot_be_understood_are_refused(week, call, options, message):
+    with pytest.raises(FilterError, match=message):
         CALLS[call](week, **options)
 
 

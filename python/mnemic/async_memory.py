@@ -44,6 +44,7 @@ from mnemic.model import (
     SearchType,
     Weights,
     parse_filter,
+    parse_times,
 )
 from mnemic.model.checks import flag, items
 from mnemic.model.new_entry import checked_record
@@ -362,7 +363,7 @@ class AsyncScopedMemory(View):
             search_type: By meaning and keywords together ("hybrid"), by the meaning alone
                 ("semantic": cosine), or by "keyword" alone. Without an embedder, hybrid is keyword.
             filters: Only memories that match, in the grammar of docs/filters.md; the limit, offset
-                and order of a `MemoryFilter` are not used.
+                and order of a `MemoryFilter` are not used, and what is forgotten is never found.
             since: Only memories created then or later; a text is read as ISO 8601, in UTC.
             until: Only memories created before.
             weights: How much relevance, recency, importance, access and salience weigh, by name;
@@ -938,9 +939,7 @@ def _where(
     since: datetime | str | None,
     until: datetime | str | None,
 ) -> Expression | None:
-    times = {"gte": since, "lt": until}
-    created_at = {name: time for name, time in times.items() if time is not None}
-    parts = [parse_filter({"created_at": created_at})] if created_at else []
+    parts = parse_times(since, until)
     if filters is not None:
         parts.append(parse_filter(filters))
     return All(tuple(parts)) if parts else None

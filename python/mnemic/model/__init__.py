@@ -12,6 +12,7 @@ from mnemic.model.filter import (
     Op,
     Test,
     parse_filter,
+    parse_times,
 )
 from mnemic.model.ids import UuidFactory
 from mnemic.model.link import LinkType, MemoryLink
@@ -101,4 +102,5 @@ __all__ = [
     "UuidFactory",
     "Weights",
     "parse_filter",
+    "parse_times",
 ]

@@ -178,6 +178,17 @@ def parse_filter(given: MemoryFilter | Mapping[str, object] | None) -> Expressio
     return _Parser().filter({} if given is None else given, "", 1)
 
 
+def parse_times(since: object, until: object) -> list[Expression]:
+    """Return the tests of the times of creation that a search takes as arguments.
+
+    Raises:
+        FilterError: If one is no time; the message names it.
+    """
+    parser, created_at = _Parser(), Field("created_at")
+    given = (("since", Op.GTE, since), ("until", Op.LT, until))
+    return [parser.test(created_at, op, time, name) for name, op, time in given if time is not None]
+
+
 def _tree(given: MemoryFilter) -> Expression:
     parser = _Parser()
     parts: list[Expression] = [
