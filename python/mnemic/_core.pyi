@@ -320,6 +320,9 @@ class MemoryIndex:
     @property
     def nbytes(self) -> int:
         """Bytes held, contents left out; partly estimated."""
+    @property
+    def slots(self) -> int:
+        """Places in use: those of memories, and those that memories left for good."""
     def __len__(self) -> int:
         """Return the number of memories, expired ones too."""
     def apply(

@@ -3,19 +3,25 @@
 import logging
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mnemic.embed.checked import CheckedEmbedder
 from mnemic.errors import (
     EmbeddingError,
     EmbeddingModelMismatchError,
+    MnemicError,
     StoreBusyError,
     StoreError,
     StoreFullError,
 )
 from mnemic.index import NativeIndex
-from mnemic.model import RowBatch
+from mnemic.model import Record, RowBatch
 from mnemic.store import Position, Store
+from mnemic.store.base import Taker
 from mnemic.waiting import computed, drive
 
 _log = logging.getLogger("mnemic.long_term")
@@ -26,6 +32,33 @@ RETRY_SECONDS = 10.0
 
 MOST_FAILURES = 3
 """How many texts in a row may fail before the rest is left for later."""
+
+
+class _StoppedError(Exception):
+    """Work in the background is no longer wanted."""
+
+
+class _Stoppable:
+    """Hands on what is read as long as it is wanted.
+
+    Args:
+        taker: Who takes it.
+        check: Raises when it is not.
+    """
+
+    def __init__(self, taker: Taker, check: Callable[[], None]) -> None:
+        self._taker = taker
+        self._check = check
+
+    def take_records(self, records: list[Record]) -> None:
+        """Hand on records."""
+        self._check()
+        self._taker.take_records(records)
+
+    def take_vectors(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
+        """Hand on vectors."""
+        self._check()
+        self._taker.take_vectors(rows, vectors)
 
 
 class Follower:
@@ -60,6 +93,9 @@ class Follower:
         self._embedder = embedder
         self._can_write = can_write
         self._catching_up = threading.Lock()
+        self._renewing: threading.Thread | None = None
+        self._renew_at = 0.0
+        self._is_stopped = False
         self._accesses = 0  # as often written down as the index knows of, at least
         self._retry_at: dict[int, float] = {}
         self._check_model()
@@ -98,7 +134,61 @@ class Follower:
             self._apply_changes()
         if with_accesses and position.accesses != self._accesses:
             self._follow_accesses()
+        if self.index.is_mostly_vacant:
+            self._begin_to_renew()
         return position
+
+    def stop(self) -> None:
+        """End what goes on in the background; nothing begins there again."""
+        self._is_stopped = True
+        with self._catching_up:
+            renewing = self._renewing
+        if renewing is not None:
+            renewing.join()
+
+    def _begin_to_renew(self) -> None:
+        """Make the index anew beside the searches, unless that is being done."""
+        with self._catching_up:
+            is_due = time.monotonic() >= self._renew_at
+            if self._renewing is None and is_due and not self._is_stopped:
+                self._renewing = threading.Thread(
+                    target=self._renew, name="mnemic-renewal", daemon=True
+                )
+                self._renewing.start()
+
+    def _renew(self) -> None:
+        try:
+            self._renewed()
+        except _StoppedError:
+            pass
+        except MnemicError as error:
+            _log.warning("The index of agent %s cannot be made anew: %s", self._agent_id, error)
+        finally:
+            self._renew_at = time.monotonic() + RETRY_SECONDS
+            self._renewing = None
+
+    def _renewed(self) -> None:
+        fresh = NativeIndex(None if self._model is None else self._model[1])
+        accesses = drive(self._store.position(self._agent_id)).accesses
+        with fresh.loader() as loader:
+            taker = _Stoppable(loader, self._check_not_stopped)
+            reading = self._store.rows_since(self._agent_id, self._model, None, taker)
+            fresh.apply(drive(reading), loader)
+        while not self._replaced_by(fresh, accesses):
+            self._check_not_stopped()
+            reading = self._store.rows_since(self._agent_id, self._model, fresh.seq)
+            fresh.apply(drive(reading))
+
+    def _replaced_by(self, fresh: NativeIndex, accesses: int) -> bool:
+        with self._catching_up:
+            is_replaced = self.index.give_way_to(fresh)
+            if is_replaced:  # what was accessed while it was read is read again
+                self._accesses = min(self._accesses, accesses)
+            return is_replaced
+
+    def _check_not_stopped(self) -> None:
+        if self._is_stopped:
+            raise _StoppedError
 
     def _write_accesses(self) -> None:
         """Write down what is noted; where that must wait, the index is a little behind (C158)."""

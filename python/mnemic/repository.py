@@ -155,7 +155,7 @@ class Repository:
                 self._store, self.agent_id, self._embedder, can_write=can_write
             )
         except BaseException:
-            drive(self.close())
+            drive(self._store.close())
             raise
         self._teller.opened(self._store)
 
@@ -474,6 +474,7 @@ class Repository:
     async def close(self) -> None:
         """Finish writing and let go of the file. Harmless if repeated."""
         self._teller.closed()
+        self._follower.stop()
         await self._store.close()
 
     async def backup(self, target: str | os.PathLike[str]) -> None:

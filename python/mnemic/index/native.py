@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST_PENDING = 256  # rows; from here on taking them in together gains nothing more
+LEAST_VACANT = 16_384  # places; fewer cost searches little
 MOST_EARLY = 256
 MOST_EARLY_ROWS = 4096
 
@@ -62,6 +63,27 @@ class NativeIndex:
                 return self._wait_for_those_before(batch)
             else:
                 self._append(batch)
+            self._append_early()
+            return True
+
+    @property
+    def is_mostly_vacant(self) -> bool:
+        """Whether it keeps more places of rows that went than of rows, and making it anew pays.
+
+        A row whose content changes leaves its place; places are not taken again.
+        """
+        rows = len(self._core)
+        return self._core.slots - rows > max(rows, LEAST_VACANT)
+
+    def give_way_to(self, fresh: "NativeIndex") -> bool:
+        """Become what a fresh index holds; return False if this one has come further."""
+        with self._lock:
+            if fresh.seq is None or (self._seq is not None and fresh.seq < self._seq):
+                return False
+            # In this order: who sees nothing pending takes the core as it stands.
+            self._core = fresh._current()  # noqa: SLF001 - of the same class
+            self._pending, self._pending_rows = [], 0
+            self._seq = fresh.seq
             self._append_early()
             return True
 

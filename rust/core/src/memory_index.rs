@@ -107,6 +107,11 @@ impl MemoryIndex {
         self.len() == 0
     }
 
+    /// Number of places: those of memories, and those that memories left and nothing takes again.
+    pub fn slots(&self) -> usize {
+        self.index.snapshot().memories.lexical.slots()
+    }
+
     /// Bytes held, contents left out.
     pub fn bytes(&self) -> usize {
         self.index.bytes() + self.index.snapshot().memories.bytes()

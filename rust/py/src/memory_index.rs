@@ -75,6 +75,11 @@ impl PyMemoryIndex {
         self.0.bytes()
     }
 
+    #[getter]
+    fn slots(&self) -> usize {
+        self.0.slots()
+    }
+
     fn __len__(&self) -> usize {
         self.0.len()
     }

@@ -1,0 +1,180 @@
+"""An index most of whose places are vacant is made anew, beside its use."""
+
+import threading
+import time
+
+import pytest
+from word_embedder import WordEmbedder
+
+from mnemic import Memory
+from mnemic.errors import StoreError
+from mnemic.index import native
+from mnemic.model import Ranking, Weights
+
+FEW = 8
+PATIENCE = 20.0  # seconds, for what takes milliseconds
+
+
+@pytest.fixture(autouse=True)
+def _small_indexes_are_made_anew_too(monkeypatch):
+    monkeypatch.setattr(native, "LEAST_VACANT", FEW)
+    monkeypatch.setattr("mnemic.follower.RETRY_SECONDS", 0.0)
+
+
+@pytest.fixture(params=[True, False], ids=["with vectors", "keywords alone"])
+def memory(request, tmp_path):
+    embedder = WordEmbedder() if request.param else None
+    with Memory(tmp_path / "memories.db", embedder=embedder) as opened:
+        opened.search("anything")  # without vectors, the index is read when it is asked for
+        yield opened
+
+
+@pytest.fixture
+def held(memory, monkeypatch):
+    """Return an event that everything read anew waits for, and one that tells that it waits."""
+    may_go, waits = threading.Event(), threading.Event()
+    store = follower_of(memory)._store
+    read = store.rows_since
+
+    async def reading(agent_id, model, seq, taker=None):
+        batch = await read(agent_id, model, seq, taker)
+        if seq is None and threading.current_thread().name == "mnemic-renewal":
+            waits.set()
+            assert may_go.wait(PATIENCE)
+        return batch
+
+    monkeypatch.setattr(store, "rows_since", reading)
+    yield may_go, waits
+    may_go.set()
+
+
+def follower_of(memory):
+    return memory._repository._follower
+
+
+def core_of(memory):
+    return follower_of(memory).index._core
+
+
+def rewrite(memory, entry, times=3 * FEW):
+    for number in range(times):
+        memory.update(entry.id, content=f"tea number {number}")
+        follower_of(memory).index.unembedded()  # takes in what was written
+
+
+def wait_until(is_so):
+    ends = time.monotonic() + PATIENCE
+    while not is_so():
+        assert time.monotonic() < ends, "it did not happen"
+        time.sleep(0.001)
+
+
+def contents(hits):
+    return {hit.content for hit in hits}
+
+
+def test_places_that_memories_left_are_given_up(memory):
+    kept = memory.add("coffee")
+    changed = memory.add("tea")
+    rewrite(memory, changed)
+    assert core_of(memory).slots > 3 * FEW
+    memory.search("tea")
+    wait_until(lambda: core_of(memory).slots == len(core_of(memory)) == 2)
+    assert contents(memory.search("tea", limit=1)) == {f"tea number {3 * FEW - 1}"}
+    assert contents(memory.search("coffee", limit=1)) == {kept.content}
+
+
+def test_few_vacant_places_are_kept(memory):
+    changed = memory.add("tea")
+    rewrite(memory, changed, FEW - 1)
+    before = core_of(memory).slots
+    memory.search("tea")
+    assert follower_of(memory)._renewing is None
+    assert core_of(memory).slots == before > len(core_of(memory))
+
+
+def test_what_is_written_while_all_is_read_again_is_there_before_and_after(memory, held):
+    may_go, waits = held
+    changed = memory.add("tea")
+    rewrite(memory, changed)
+    memory.search("tea")
+    assert waits.wait(PATIENCE)
+    added = memory.add("coffee")
+    memory.update(changed.id, content="milk")
+    assert contents(memory.search("coffee milk tea")) == {"coffee", "milk"}
+    may_go.set()
+    wait_until(lambda: core_of(memory).slots < FEW)
+    assert contents(memory.search("coffee milk tea")) == {"coffee", "milk"}
+    memory.delete(added.id)
+    assert contents(memory.search("coffee milk tea")) == {"milk"}
+
+
+def test_what_was_accessed_while_all_is_read_again_is_known_after(memory, held):
+    may_go, waits = held
+    read, changed = memory.add("coffee"), memory.add("tea")
+    rewrite(memory, changed)
+    by_access = Ranking(similarity=0.0, weights=Weights(relevance=0.0, access=1.0))
+    memory.search("tea or coffee", ranking=by_access)
+    assert waits.wait(PATIENCE)
+    memory.get(read.id)
+    assert memory.search("tea or coffee", ranking=by_access)[0].id == read.id
+    may_go.set()
+    wait_until(lambda: core_of(memory).slots < FEW)
+    assert memory.search("tea or coffee", ranking=by_access)[0].id == read.id
+
+
+def test_every_search_sees_what_its_thread_wrote_while_indexes_come_and_go(memory):
+    cores, wrong = set(), []
+
+    def write_and_look(name):
+        mine = memory.add(f"{name} begins", user_id=name)
+        for number in range(150):
+            text = f"{name} number {number}"
+            memory.update(mine.id, content=text, user_id=name)
+            found = contents(memory.search("number", user_id=name))
+            cores.add(id(core_of(memory)))
+            if found != {text}:
+                wrong.append((text, found))
+
+    threads = [threading.Thread(target=write_and_look, args=(name,)) for name in ("ann", "bob")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert len(cores) > 1
+
+
+def test_closing_does_not_wait_for_all_to_be_read(memory, monkeypatch):
+    begun = threading.Event()
+    follower = follower_of(memory)
+
+    def check():
+        begun.set()
+        wait_until(lambda: follower._is_stopped)
+        check_before()
+
+    check_before = follower._check_not_stopped
+    monkeypatch.setattr(follower, "_check_not_stopped", check)
+    rewrite(memory, memory.add("tea"))
+    memory.search("tea")
+    assert begun.wait(PATIENCE)
+    memory.close()
+    assert follower._renewing is None
+
+
+def test_an_index_that_cannot_be_made_anew_serves_on(memory, monkeypatch, caplog):
+    rewrite(memory, memory.add("tea"))
+    store = follower_of(memory)._store
+    read = store.rows_since
+
+    async def reading(agent_id, model, seq, taker=None):
+        if seq is None:
+            raise StoreError("the disk is gone")
+        return await read(agent_id, model, seq, taker)
+
+    monkeypatch.setattr(store, "rows_since", reading)
+    found = contents(memory.search("tea"))
+    wait_until(lambda: "the disk is gone" in caplog.text)
+    wait_until(lambda: follower_of(memory)._renewing is None)
+    assert contents(memory.search("tea")) == found == {f"tea number {3 * FEW - 1}"}
