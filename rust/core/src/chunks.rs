@@ -1,21 +1,129 @@
-//! A vector that is cheap to copy: copies share their chunks until one of them changes.
+//! Sequences that are cheap to copy: copies share what they hold until one of them changes.
 
 use std::sync::Arc;
 
-/// Values in a chunk. Changing one value copies its chunk, copying the vector copies a pointer for
-/// each chunk; this many keep both small.
+/// Shared parts in order, the last apart from those before: `clone` costs two pointers however many
+/// there are. The first change of a copy copies the part, and a pointer for each part unless that is
+/// the last.
+///
+/// Memories come at the end, so that is where nearly all changes are.
+pub(crate) struct Parts<T> {
+    before: Arc<Vec<Arc<T>>>,
+    last: Option<Arc<T>>,
+}
+
+impl<T> Default for Parts<T> {
+    fn default() -> Self {
+        Self { before: Arc::default(), last: None }
+    }
+}
+
+impl<T> Clone for Parts<T> {
+    fn clone(&self) -> Self {
+        Self { before: Arc::clone(&self.before), last: self.last.clone() }
+    }
+}
+
+impl<T> Parts<T> {
+    /// Number of parts.
+    pub(crate) fn len(&self) -> usize {
+        self.before.len() + usize::from(self.last.is_some())
+    }
+
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The part at a position, where there is one.
+    pub(crate) fn get(&self, at: usize) -> Option<&Arc<T>> {
+        match self.before.get(at) {
+            None if at == self.before.len() => self.last.as_ref(),
+            found => found,
+        }
+    }
+
+    /// The part at a position, to be changed or replaced.
+    pub(crate) fn get_mut(&mut self, at: usize) -> Option<&mut Arc<T>> {
+        if at < self.before.len() {
+            return Arc::make_mut(&mut self.before).get_mut(at);
+        }
+        self.last.as_mut().filter(|_| at == self.before.len())
+    }
+
+    /// All parts in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<T>> {
+        self.before.iter().chain(&self.last)
+    }
+
+    /// Append a part.
+    pub(crate) fn push(&mut self, part: T) {
+        self.settle();
+        self.last = Some(Arc::new(part));
+    }
+
+    /// Put a part in before the one at a position, or at the end.
+    pub(crate) fn insert(&mut self, at: usize, part: T) {
+        if at == self.len() {
+            self.push(part);
+        } else {
+            Arc::make_mut(&mut self.before).insert(at, Arc::new(part));
+        }
+    }
+
+    /// Take out the part at a position that is there.
+    pub(crate) fn remove(&mut self, at: usize) {
+        if at == self.before.len() {
+            self.last = None;
+        } else {
+            Arc::make_mut(&mut self.before).remove(at);
+        }
+    }
+
+    /// How many parts at the front pass a test that none passes after the first that does not.
+    pub(crate) fn partition_point(&self, passes: impl Fn(&T) -> bool) -> usize {
+        let before = self.before.partition_point(|part| passes(part));
+        let all_before = before == self.before.len();
+        before + usize::from(all_before && self.last.as_deref().is_some_and(passes))
+    }
+
+    /// Put the last part to those before: it will be changed no more often than they.
+    pub(crate) fn settle(&mut self) {
+        if let Some(last) = self.last.take() {
+            Arc::make_mut(&mut self.before).push(last);
+        }
+    }
+
+    /// The parts that are settled.
+    pub(crate) fn settled(&self) -> &[Arc<T>] {
+        &self.before
+    }
+
+    /// The parts that are settled, to be changed or replaced.
+    pub(crate) fn settled_mut(&mut self) -> &mut [Arc<T>] {
+        Arc::make_mut(&mut self.before).as_mut_slice()
+    }
+
+    /// Bytes of the pointers.
+    pub(crate) fn bytes(&self) -> usize {
+        self.before.capacity() * size_of::<Arc<T>>()
+    }
+}
+
+/// Values in a chunk. Changing one value copies its chunk, and a pointer for each chunk where that is
+/// not the last; this many keep both small.
 pub(crate) const CHUNK_VALUES: usize = 512;
 
-/// Values by position, for snapshots: `clone` costs a pointer for every [`CHUNK_VALUES`] values.
+/// Values by position, for snapshots.
 #[derive(Clone)]
 pub(crate) struct Chunks<T> {
-    chunks: Vec<Arc<Vec<T>>>,
+    chunks: Parts<Vec<T>>,
     len: usize,
 }
 
 impl<T> Default for Chunks<T> {
     fn default() -> Self {
-        Self { chunks: Vec::new(), len: 0 }
+        Self { chunks: Parts::default(), len: 0 }
     }
 }
 
@@ -39,9 +147,10 @@ impl<T: Clone> Chunks<T> {
     /// Append a value.
     pub(crate) fn push(&mut self, value: T) {
         if self.len.is_multiple_of(CHUNK_VALUES) {
-            self.chunks.push(Arc::new(Vec::with_capacity(CHUNK_VALUES)));
+            self.chunks.push(Vec::with_capacity(CHUNK_VALUES));
         }
-        let chunk = self.chunks.last_mut().expect("a chunk with room was just made sure of");
+        let chunk = self.chunks.get_mut(self.len / CHUNK_VALUES);
+        let chunk = chunk.expect("a chunk with room was just made sure of");
         Arc::make_mut(chunk).push(value);
         self.len += 1;
     }
@@ -54,7 +163,7 @@ impl<T: Clone> Chunks<T> {
     /// Bytes of memory, without what the values themselves point to.
     pub(crate) fn bytes(&self) -> usize {
         let values: usize = self.chunks.iter().map(|chunk| chunk.capacity() * size_of::<T>()).sum();
-        values + self.chunks.capacity() * size_of::<Arc<Vec<T>>>()
+        values + self.chunks.bytes()
     }
 }
 
@@ -68,6 +177,8 @@ impl<T: Clone> FromIterator<T> for Chunks<T> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -88,8 +199,76 @@ mod tests {
         let mut values: Chunks<u8> = (0..2 * CHUNK_VALUES).map(|at| at as u8).collect();
         let copy = values.clone();
         *values.get_mut(0).expect("it is there") = 7;
-        assert!(!Arc::ptr_eq(&values.chunks[0], &copy.chunks[0]));
-        assert!(Arc::ptr_eq(&values.chunks[1], &copy.chunks[1]));
+        let is_shared = |at| {
+            let of = |chunks: &Chunks<u8>| chunks.chunks.get(at).map(Arc::as_ptr);
+            of(&values) == of(&copy)
+        };
+        assert!(!is_shared(0));
+        assert!(is_shared(1));
+    }
+
+    proptest! {
+        #[test]
+        fn parts_are_those_of_a_plain_vector_and_copies_keep_theirs(
+            steps in prop::collection::vec((0..6, any::<prop::sample::Index>()), 1..200),
+        ) {
+            let (mut parts, mut twin) = (Parts::default(), Vec::new());
+            let mut older = (parts.clone(), twin.clone());
+            for (turn, (kind, which)) in steps.iter().enumerate() {
+                if turn == steps.len() / 2 {
+                    older = (parts.clone(), twin.clone());
+                }
+                let at = which.index(twin.len() + 1);
+                match kind {
+                    0 => parts.settle(),
+                    1 if at < twin.len() => {
+                        parts.remove(at);
+                        twin.remove(at);
+                    }
+                    2 if at < twin.len() => {
+                        *Arc::make_mut(parts.get_mut(at).expect("it is there")) = turn;
+                        twin[at] = turn;
+                    }
+                    3 => {
+                        parts.insert(at, turn);
+                        twin.insert(at, turn);
+                    }
+                    _ => {
+                        parts.push(turn);
+                        twin.push(turn);
+                    }
+                }
+            }
+            for (mut parts, mut twin) in [(parts, twin), older] {
+                prop_assert!(parts.iter().map(|part| **part).eq(twin.iter().copied()));
+                prop_assert_eq!((parts.len(), parts.is_empty()), (twin.len(), twin.is_empty()));
+                for (at, value) in twin.iter_mut().enumerate() {
+                    prop_assert_eq!(parts.get(at).map(|part| **part), Some(*value));
+                    *Arc::make_mut(parts.get_mut(at).expect("it is there")) = at;
+                    *value = at;
+                }
+                prop_assert!(parts.get(twin.len()).is_none());
+                prop_assert!(parts.get_mut(twin.len()).is_none());
+                for least in 0..=twin.len() {
+                    prop_assert_eq!(parts.partition_point(|part| *part < least), least);
+                }
+                parts.settle();
+                prop_assert!(parts.settled().iter().map(|part| **part).eq(twin));
+            }
+        }
+    }
+
+    #[test]
+    fn a_change_of_the_last_part_leaves_the_others_shared_as_one() {
+        let mut parts = Parts::default();
+        (0..9).for_each(|part| parts.push(part));
+        let copy = parts.clone();
+        *Arc::make_mut(parts.get_mut(8).expect("it is there")) = 7;
+        assert!(Arc::ptr_eq(&parts.before, &copy.before));
+        assert_eq!(
+            (parts.get(8).map(|part| **part), copy.get(8).map(|part| **part)),
+            (Some(7), Some(8))
+        );
     }
 
     #[test]

@@ -13,7 +13,7 @@ mod texts;
 
 use std::sync::Arc;
 
-use crate::chunks::CHUNK_VALUES;
+use crate::chunks::{CHUNK_VALUES, Parts};
 use crate::filter::texts_of;
 use crate::id_map::IdMap;
 use crate::sessions::{SessionKey, Sessions};
@@ -93,7 +93,7 @@ pub struct Access {
 /// The facts of all memories of an agent, as one reader or one writer holds them.
 #[derive(Clone, Default)]
 pub struct Columns {
-    chunks: Vec<Arc<Chunk>>,
+    chunks: Parts<Chunk>,
     len: usize,
     live: usize,
     slots: IdMap<u32>,
@@ -187,7 +187,7 @@ impl Columns {
         }
         let at = self.len % CHUNK_VALUES;
         if at == 0 {
-            self.chunks.push(Arc::new(Chunk::new()));
+            self.chunks.push(Chunk::new());
         }
         let interner = Arc::clone(&self.texts);
         let (chunk, _) = self.chunk_mut(slot);
@@ -305,8 +305,11 @@ impl Columns {
     /// Bytes of memory, without contents and metadata.
     pub fn bytes(&self) -> usize {
         let chunks: usize = self.chunks.iter().map(|chunk| chunk.bytes()).sum();
-        let references = self.chunks.capacity() * size_of::<Arc<Chunk>>();
-        chunks + references + self.slots.bytes() + self.sessions.bytes() + self.texts.bytes()
+        chunks
+            + self.chunks.bytes()
+            + self.slots.bytes()
+            + self.sessions.bytes()
+            + self.texts.bytes()
     }
 
     fn is_live(&self, slot: u32) -> bool {
@@ -322,7 +325,7 @@ impl Columns {
     /// The chunk of a slot that is there.
     fn chunk_mut(&mut self, slot: u32) -> (&mut Arc<Chunk>, usize) {
         let (chunk, at) = place(slot);
-        (&mut self.chunks[chunk], at)
+        (self.chunks.get_mut(chunk).expect("a slot's chunk is there"), at)
     }
 
     /// Mark a live slot as dead; where it was the last of a full chunk, nothing of that is kept.
@@ -419,9 +422,9 @@ fn place(slot: u32) -> (usize, usize) {
     (slot as usize / CHUNK_VALUES, slot as usize % CHUNK_VALUES)
 }
 
-fn session_key(chunks: &[Arc<Chunk>], slot: u32) -> SessionKey {
+fn session_key(chunks: &Parts<Chunk>, slot: u32) -> SessionKey {
     let (chunk, at) = place(slot);
-    let facts = &chunks[chunk].facts;
+    let facts = &chunks.get(chunk).expect("a slot's chunk is there").facts;
     let position = facts.position.values()[at];
     SessionKey {
         user: facts.user.values()[at],

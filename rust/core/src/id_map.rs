@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::chunks::Parts;
 use crate::index::Place;
 
 /// Ids in a full chunk. Copying one takes about as long as copying the references to all chunks
@@ -15,7 +16,7 @@ const CHUNK_IDS: usize = 1024;
 pub(crate) struct IdMap<P = Place> {
     /// The first id of each chunk, beside the chunks so that finding one reads few cache lines.
     firsts: Vec<i64>,
-    chunks: Vec<Arc<Chunk<P>>>,
+    chunks: Parts<Chunk<P>>,
     len: usize,
 }
 
@@ -50,7 +51,7 @@ impl<P: Copy> Chunk<P> {
 
 impl<P> Default for IdMap<P> {
     fn default() -> Self {
-        Self { firsts: Vec::new(), chunks: Vec::new(), len: 0 }
+        Self { firsts: Vec::new(), chunks: Parts::default(), len: 0 }
     }
 }
 
@@ -70,16 +71,16 @@ impl<P: Copy> IdMap<P> {
             self.add_chunk(0, Chunk::empty(), id);
         }
         let mut position = self.chunk_of(id);
-        if self.chunks[position].ids.len() == CHUNK_IDS {
+        if self.chunks.get(position).is_some_and(|chunk| chunk.ids.len() == CHUNK_IDS) {
             position = self.make_room(position, id);
         }
-        let chunk = Arc::make_mut(&mut self.chunks[position]);
+        let chunk = self.chunk_mut(position);
         match chunk.ids.binary_search(&id) {
             Ok(at) => Some(std::mem::replace(&mut chunk.places[at], place)),
             Err(at) => {
                 chunk.ids.insert(at, id);
                 chunk.places.insert(at, place);
-                self.firsts[position] = chunk.ids[0];
+                self.firsts[position] = self.firsts[position].min(id);
                 self.len += 1;
                 None
             }
@@ -89,12 +90,13 @@ impl<P: Copy> IdMap<P> {
     pub(crate) fn remove(&mut self, id: i64) -> Option<P> {
         let position = self.chunk_of(id);
         let at = self.chunks.get(position)?.ids.binary_search(&id).ok()?;
-        let chunk = Arc::make_mut(&mut self.chunks[position]);
+        let chunk = self.chunk_mut(position);
         chunk.ids.remove(at);
         let place = chunk.places.remove(at);
+        let first = chunk.ids.first().copied();
         self.len -= 1;
-        if let Some(first) = chunk.ids.first() {
-            self.firsts[position] = *first;
+        if let Some(first) = first {
+            self.firsts[position] = first;
         } else {
             self.firsts.remove(position);
             self.chunks.remove(position);
@@ -102,10 +104,19 @@ impl<P: Copy> IdMap<P> {
         Some(place)
     }
 
+    /// All ids, ascending.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = i64> {
+        self.chunks.iter().flat_map(|chunk| chunk.ids.iter().copied())
+    }
+
     pub(crate) fn bytes(&self) -> usize {
         let an_id = size_of::<i64>() + size_of::<P>();
         let a_chunk = size_of::<i64>() + size_of::<Arc<Chunk<P>>>() + size_of::<Chunk<P>>();
         self.chunks.len() * (CHUNK_IDS * an_id + a_chunk)
+    }
+
+    fn chunk_mut(&mut self, position: usize) -> &mut Chunk<P> {
+        Arc::make_mut(self.chunks.get_mut(position).expect("a chunk that was found is there"))
     }
 
     /// The chunk that holds `id` if any does.
@@ -116,12 +127,12 @@ impl<P: Copy> IdMap<P> {
     /// Split a full chunk in halves; or, where `id` comes after all others, start a new one, so
     /// that ascending ids fill their chunks. Returns the chunk that `id` belongs to.
     fn make_room(&mut self, position: usize, id: i64) -> usize {
-        let full = &self.chunks[position];
-        let is_last = position + 1 == self.chunks.len();
-        if is_last && full.ids.last().is_some_and(|last| *last < id) {
+        let full = self.chunks.get(position);
+        let is_past_all = full.and_then(|full| full.ids.last()).is_some_and(|last| *last < id);
+        if is_past_all && position + 1 == self.chunks.len() {
             self.add_chunk(position + 1, Chunk::empty(), id);
         } else {
-            let back = Arc::make_mut(&mut self.chunks[position]).split_off(CHUNK_IDS / 2);
+            let back = self.chunk_mut(position).split_off(CHUNK_IDS / 2);
             let first = back.ids[0];
             self.add_chunk(position + 1, back, first);
         }
@@ -130,7 +141,7 @@ impl<P: Copy> IdMap<P> {
 
     fn add_chunk(&mut self, position: usize, chunk: Chunk<P>, first: i64) {
         self.firsts.insert(position, first);
-        self.chunks.insert(position, Arc::new(chunk));
+        self.chunks.insert(position, chunk);
     }
 }
 
@@ -145,8 +156,7 @@ mod tests {
     fn check(map: &IdMap, twin: &BTreeMap<i64, Place>) {
         assert_eq!(map.len(), twin.len());
         assert!(twin.iter().all(|(id, place)| map.get(*id) == Some(*place)));
-        let ids: Vec<i64> = map.chunks.iter().flat_map(|chunk| chunk.ids.clone()).collect();
-        assert!(ids.iter().eq(twin.keys()));
+        assert!(map.ids().eq(twin.keys().copied()));
         let firsts: Vec<i64> = map.chunks.iter().map(|chunk| chunk.ids[0]).collect();
         assert_eq!(map.firsts, firsts);
     }

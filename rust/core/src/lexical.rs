@@ -25,7 +25,7 @@ pub use scores::{Carried, Scores};
 pub use vocabulary::Analysed;
 use vocabulary::Vocabulary;
 
-use crate::chunks::Chunks;
+use crate::chunks::{Chunks, Parts};
 use crate::text::Analysis;
 
 /// The tokens of all memories by slot, with their statistics.
@@ -48,9 +48,9 @@ use crate::text::Analysis;
 #[derive(Clone)]
 pub struct Lexical {
     vocabulary: Arc<Vocabulary>,
-    blocks: Vec<Arc<Block>>,
+    blocks: Parts<Block>,
     /// By group of blocks, as long as enough of its slots are live to be worth it.
-    postings: Vec<Option<Arc<Postings>>>,
+    postings: Arc<Vec<Option<Arc<Postings>>>>,
     slots: usize,
     /// Live memories that hold a term, by term.
     frequencies: Chunks<u32>,
@@ -63,8 +63,8 @@ impl Lexical {
     pub fn new(analysis: Analysis) -> Self {
         Self {
             vocabulary: Arc::new(Vocabulary::new(analysis)),
-            blocks: Vec::new(),
-            postings: Vec::new(),
+            blocks: Parts::default(),
+            postings: Arc::default(),
             slots: 0,
             frequencies: Chunks::default(),
             documents: 0,
@@ -102,7 +102,7 @@ impl Lexical {
     /// Take the memory out of a slot and out of the statistics; false if there is none.
     pub fn remove(&mut self, slot: u32) -> bool {
         let Some((block, place)) = self.find_mut(slot) else { return false };
-        let Some(terms) = Arc::make_mut(block).remove(place) else { return false };
+        let Some(terms) = block.remove(place) else { return false };
         self.drop_postings_of_few(slot as usize / GROUP_SLOTS);
         self.documents -= 1;
         self.tokens -= terms.len() as u64;
@@ -129,16 +129,17 @@ impl Lexical {
         blocks
             + postings
             + self.postings.capacity() * size_of::<Option<Arc<Postings>>>()
-            + self.blocks.capacity() * size_of::<Arc<Block>>()
+            + self.blocks.bytes()
             + self.frequencies.bytes()
             + self.vocabulary.bytes()
     }
 
     fn place(&mut self, push: impl FnOnce(&mut Block)) -> u32 {
         if self.slots.is_multiple_of(BLOCK_SLOTS) {
-            self.blocks.push(Arc::default());
+            self.blocks.push(Block::default());
         }
-        let last = self.blocks.last_mut().expect("a block with room was just made sure of");
+        let last = self.blocks.get_mut(self.slots / BLOCK_SLOTS);
+        let last = last.expect("a block with room was just made sure of");
         push(Arc::make_mut(last));
         self.slots += 1;
         if self.slots.is_multiple_of(GROUP_SLOTS) {
@@ -149,29 +150,33 @@ impl Lexical {
 
     /// Make postings for the last blocks, which are full now.
     fn close_group(&mut self) {
+        self.blocks.settle();
         let first = self.blocks.len() - GROUP_BLOCKS;
-        let group = &mut self.blocks[first..];
+        let group = &mut self.blocks.settled_mut()[first..];
         for block in &mut *group {
             Arc::make_mut(block).shrink();
         }
-        self.postings.push(Some(Arc::new(Postings::of(group))));
+        let postings = Arc::new(Postings::of(group));
+        Arc::make_mut(&mut self.postings).push(Some(postings));
         self.drop_postings_of_few(self.postings.len() - 1);
     }
 
     /// Postings serve only when a quarter of a group is in play; with fewer memories they go.
     fn drop_postings_of_few(&mut self, group: usize) {
-        let Some(postings) = self.postings.get_mut(group) else { return };
-        let blocks = &self.blocks[group * GROUP_BLOCKS..][..GROUP_BLOCKS];
+        if self.postings.get(group).is_none_or(Option::is_none) {
+            return;
+        }
+        let blocks = &self.blocks.settled()[group * GROUP_BLOCKS..][..GROUP_BLOCKS];
         let live: usize = blocks.iter().map(|block| block.live()).sum();
         if live * scores::DENSE < GROUP_SLOTS {
-            *postings = None;
+            Arc::make_mut(&mut self.postings)[group] = None;
         }
     }
 
-    fn find_mut(&mut self, slot: u32) -> Option<(&mut Arc<Block>, usize)> {
-        let block = self.blocks.get_mut(slot as usize / BLOCK_SLOTS)?;
-        let place = slot as usize % BLOCK_SLOTS;
-        block.is_live(place).then_some((block, place))
+    fn find_mut(&mut self, slot: u32) -> Option<(&mut Block, usize)> {
+        let (block, place) = (slot as usize / BLOCK_SLOTS, slot as usize % BLOCK_SLOTS);
+        let is_live = self.blocks.get(block)?.is_live(place);
+        is_live.then_some((Arc::make_mut(self.blocks.get_mut(block)?), place))
     }
 
     fn frequency_of(&mut self, term: u32) -> &mut u32 {

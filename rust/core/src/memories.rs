@@ -1,10 +1,8 @@
 //! The memories of a snapshot: their facts and keywords by slot, and which lack a vector.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-
 use crate::Error;
 use crate::columns::{Access, Columns, Record};
+use crate::id_map::IdMap;
 use crate::lexical::{Analysed, Lexical};
 use crate::similarity::vector_id;
 use crate::speakers::Speakers;
@@ -19,7 +17,7 @@ pub(crate) struct Memories {
     /// Most vectors of any memory.
     pub(crate) parts: u32,
     /// Rows without a vector, where memories are to have one.
-    pub(crate) unembedded: Arc<BTreeSet<i64>>,
+    pub(crate) unembedded: IdMap<()>,
     has_vectors: bool,
 }
 
@@ -33,7 +31,7 @@ impl Memories {
     pub(crate) fn new(analysis: Analysis, has_vectors: bool) -> Self {
         let lexical = Lexical::new(analysis);
         let (columns, speakers) = (Columns::new(), Speakers::default());
-        Self { columns, lexical, speakers, parts: 1, unembedded: Arc::default(), has_vectors }
+        Self { columns, lexical, speakers, parts: 1, unembedded: IdMap::default(), has_vectors }
     }
 
     /// Take in a memory; returns the slot it left if it got a new one, because its text changed.
@@ -54,7 +52,7 @@ impl Memories {
         self.speakers.push(record);
         debug_assert_eq!(slot, pushed, "slots of facts and of keywords are the same");
         if self.has_vectors {
-            Arc::make_mut(&mut self.unembedded).insert(record.row);
+            self.unembedded.insert(record.row, ());
         }
         known
     }
@@ -64,9 +62,7 @@ impl Memories {
         let slot = self.columns.slot_of(row)?;
         self.columns.kill(slot);
         self.lexical.remove(slot);
-        if self.unembedded.contains(&row) {
-            Arc::make_mut(&mut self.unembedded).remove(&row);
-        }
+        self.unembedded.remove(row);
         Some(slot)
     }
 
@@ -86,19 +82,20 @@ impl Memories {
             part = if at > 0 && rows[at - 1] == *row { part + 1 } else { 0 };
             let len = self.columns.live();
             let slot = self.columns.slot_of(*row).ok_or(Error::UnknownId { id: *row, len })?;
-            if self.unembedded.contains(row) {
+            if self.unembedded.get(*row).is_some() {
                 ids.push(vector_id(slot, part));
                 places.push(at);
                 self.parts = self.parts.max(part + 1);
             }
         }
-        let embedded = places.iter().map(|place| rows[*place]);
-        let unembedded = Arc::make_mut(&mut self.unembedded);
-        embedded.for_each(|row| _ = unembedded.remove(&row));
+        for place in &places {
+            self.unembedded.remove(rows[*place]);
+        }
         Ok((ids, places))
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.columns.bytes() + self.lexical.bytes() + self.speakers.bytes()
+        let rest = self.speakers.bytes() + self.unembedded.bytes();
+        self.columns.bytes() + self.lexical.bytes() + rest
     }
 }

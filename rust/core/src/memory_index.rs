@@ -119,7 +119,7 @@ impl MemoryIndex {
 
     /// Rows that lack a vector, ascending.
     pub fn unembedded(&self) -> Vec<i64> {
-        self.index.snapshot().memories.unembedded.iter().copied().collect()
+        self.index.snapshot().memories.unembedded.ids().collect()
     }
 
     /// Take memories out and in, all in one step.

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use crate::chunks::Chunks;
+use crate::chunks::{Chunks, Parts};
 
 /// The neighbour of a slot that has none.
 pub const NO_SLOT: u32 = u32::MAX;
@@ -39,7 +39,7 @@ impl SessionKey {
 /// that are in.
 #[derive(Clone, Default)]
 pub(crate) struct Sessions {
-    order: Vec<Arc<Vec<u32>>>,
+    order: Parts<Vec<u32>>,
     previous: Chunks<u32>,
     next: Chunks<u32>,
 }
@@ -79,7 +79,7 @@ impl Sessions {
         if self.at_or_after(position, at) != Some(slot) {
             return;
         }
-        let chunk = Arc::make_mut(&mut self.order[position]);
+        let chunk = self.chunk_mut(position);
         chunk.remove(at);
         if chunk.is_empty() {
             self.order.remove(position);
@@ -95,8 +95,7 @@ impl Sessions {
 
     pub(crate) fn bytes(&self) -> usize {
         let order: usize = self.order.iter().map(|chunk| chunk.capacity() * size_of::<u32>()).sum();
-        let references = self.order.capacity() * size_of::<Arc<Vec<u32>>>();
-        order + references + self.previous.bytes() + self.next.bytes()
+        order + self.order.bytes() + self.previous.bytes() + self.next.bytes()
     }
 
     /// The chunk and the place in it where a key belongs: before the first that is not smaller.
@@ -123,33 +122,39 @@ impl Sessions {
 
     fn put(&mut self, position: usize, at: usize, slot: u32) {
         // Before the first of a chunk is after the last of the one before, which may have room.
-        let fits_before = at == 0 && position > 0 && self.order[position - 1].len() < CHUNK_SLOTS;
+        let has_room =
+            |position| self.order.get(position).is_some_and(|chunk| chunk.len() < CHUNK_SLOTS);
+        let fits_before = at == 0 && position > 0 && has_room(position - 1);
         if fits_before {
-            Arc::make_mut(&mut self.order[position - 1]).push(slot);
-        } else if self.order.get(position).is_none_or(|chunk| chunk.len() == CHUNK_SLOTS) {
+            self.chunk_mut(position - 1).push(slot);
+        } else if !has_room(position) {
             self.put_where_full(position, at, slot);
         } else {
-            Arc::make_mut(&mut self.order[position]).insert(at, slot);
+            self.chunk_mut(position).insert(at, slot);
         }
+    }
+
+    fn chunk_mut(&mut self, position: usize) -> &mut Vec<u32> {
+        Arc::make_mut(self.order.get_mut(position).expect("a chunk that was found is there"))
     }
 
     /// Split a full chunk; or, at its end, start a new one, so that a growing end fills chunks.
     fn put_where_full(&mut self, position: usize, at: usize, slot: u32) {
-        let Some(full) = self.order.get_mut(position) else {
-            self.order.push(Arc::new(vec![slot]));
-            return;
-        };
-        if at == CHUNK_SLOTS {
-            self.order.insert(position + 1, Arc::new(vec![slot]));
+        if self.order.get(position).is_none() {
+            self.order.push(vec![slot]);
             return;
         }
-        let front = Arc::make_mut(full);
+        if at == CHUNK_SLOTS {
+            self.order.insert(position + 1, vec![slot]);
+            return;
+        }
+        let front = self.chunk_mut(position);
         let mut back = front.split_off(CHUNK_SLOTS / 2);
         match at.checked_sub(CHUNK_SLOTS / 2) {
             Some(at) => back.insert(at, slot),
             None => front.insert(at, slot),
         }
-        self.order.insert(position + 1, Arc::new(back));
+        self.order.insert(position + 1, back);
     }
 
     /// Make two slots neighbours; [`NO_SLOT`] for an end of the session.

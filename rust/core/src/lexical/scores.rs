@@ -199,7 +199,7 @@ impl Lexical {
     fn group(&self, query: &Query, play: InPlay<'_>) -> Option<Group<'_>> {
         let number = group_of(play.slots[0]);
         let postings = self.postings.get(number)?.as_deref()?;
-        let blocks = &self.blocks[number * GROUP_BLOCKS..][..GROUP_BLOCKS];
+        let blocks = &self.blocks.settled()[number * GROUP_BLOCKS..][..GROUP_BLOCKS];
         if query.fields.grams && play.slots.len() * DENSE < GROUP_SLOTS {
             return None;
         }
