@@ -7,8 +7,8 @@ use parking_lot::RwLock;
 use super::distinct;
 use super::grams::{Gram, each_gram};
 use super::spelling::{Alike, Spelling};
-use crate::text::Analysis;
-use crate::text::words::each_token;
+use crate::text::words::{Word, each_word};
+use crate::text::{Analysis, Language};
 
 /// A text as numbers of terms.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -40,9 +40,15 @@ pub(super) struct Vocabulary {
     known: RwLock<Known>,
 }
 
+/// Most words as written whose terms are kept: what fills a table of 2^15 places. Of English, so
+/// many are nearly all that ever come again.
+const MOST_WRITTEN: usize = (1 << 15) / 8 * 7;
+
 #[derive(Default)]
 pub(super) struct Known {
     ids: HashMap<Box<str>, u32>,
+    /// The terms of words as they are written: stemming takes longer than looking here.
+    written: HashMap<Box<str>, u32>,
     /// The terms that hold a gram, in order of their numbers.
     holders: HashMap<Gram, Vec<u32>>,
     spelling: Spelling,
@@ -55,9 +61,9 @@ impl Vocabulary {
 
     /// Cut a text into terms and number those that are new.
     pub(super) fn analyse(&self, text: &str) -> Analysed {
-        let mut tokens = Tokens::default();
-        each_token(text, self.analysis, |_, token| tokens.push(token));
-        Analysed::new(self.known_ids(&tokens).unwrap_or_else(|| self.learnt_ids(&tokens)))
+        let mut words = Words::default();
+        each_word(text, self.analysis, |word| words.push(word));
+        Analysed::new(self.ids(&words))
     }
 
     /// Call `read` with what is known now.
@@ -65,26 +71,31 @@ impl Vocabulary {
         read(&self.known.read())
     }
 
-    fn known_ids(&self, tokens: &Tokens) -> Option<Vec<u32>> {
-        let known = self.known.read();
-        tokens.iter().map(|token| known.id(token)).collect()
-    }
-
-    fn learnt_ids(&self, tokens: &Tokens) -> Vec<u32> {
+    fn ids(&self, words: &Words) -> Vec<u32> {
+        let find = |known: &Known| words.iter().map(|word| known.find(word)).collect();
+        let found: Vec<Option<u32>> = self.read(find);
+        let unknown = words.iter().zip(&found).filter(|(_, id)| id.is_none());
+        // Stemmed before the lock is taken: it takes longer than all else.
+        let unknown: Vec<_> = unknown.map(|(word, _)| (word, word.token())).collect();
+        if unknown.is_empty() {
+            return found.into_iter().flatten().collect();
+        }
         let mut known = self.known.write();
-        tokens.iter().map(|token| known.learn(token)).collect()
+        let mut learnt = unknown.into_iter().map(|(word, token)| known.learn(word, &token));
+        found.into_iter().filter_map(|id| id.or_else(|| learnt.next())).collect()
     }
 
     /// Estimated bytes: maps hold an eighth of their places free and a byte for each.
     pub(super) fn bytes(&self) -> usize {
         let known = self.known.read();
-        let texts: usize = known.ids.keys().map(|term| term.len().next_multiple_of(16)).sum();
+        let texts = known.ids.keys().chain(known.written.keys());
+        let texts: usize = texts.map(|text| text.len().next_multiple_of(16)).sum();
         let lists: usize = known.holders.values().map(|list| list.capacity() * 4).sum();
         let term = size_of::<(Box<str>, u32)>() + 1;
         let gram = size_of::<(Gram, Vec<u32>)>() + 1;
         texts
             + lists
-            + known.ids.capacity() * term * 8 / 7
+            + (known.ids.capacity() + known.written.capacity()) * term * 8 / 7
             + known.holders.capacity() * gram * 8 / 7
             + known.spelling.bytes()
     }
@@ -112,10 +123,25 @@ impl Known {
         self.spelling.nearest(text, least, is_meant)
     }
 
-    fn learn(&mut self, term: &str) -> u32 {
-        if let Some(id) = self.id(term) {
-            return id;
+    /// The term of a word, if it is known without stemming.
+    fn find(&self, word: Word<'_>) -> Option<u32> {
+        let known = if word.language.is_some() { &self.written } else { &self.ids };
+        known.get(word.text).copied()
+    }
+
+    /// The number of a word's term, which is numbered if it is new.
+    fn learn(&mut self, word: Word<'_>, term: &str) -> u32 {
+        let id = self.id(term).unwrap_or_else(|| self.number(term));
+        if word.language.is_some() {
+            if self.written.len() == MOST_WRITTEN {
+                self.written.clear(); // those that come often are soon back
+            }
+            self.written.insert(word.text.into(), id);
         }
+        id
+    }
+
+    fn number(&mut self, term: &str) -> u32 {
         let id = u32::try_from(self.ids.len()).expect("fewer than 2^32 terms");
         self.ids.insert(term.into(), id);
         each_gram(term, |gram: Gram| self.holders.entry(gram).or_default().push(id));
@@ -124,21 +150,64 @@ impl Known {
     }
 }
 
-/// Tokens of one text in one buffer.
+/// Words of one text in one buffer.
 #[derive(Default)]
-struct Tokens {
+struct Words {
     text: String,
-    ends: Vec<usize>,
+    /// Where each word ends, and whose stem it has.
+    ends: Vec<(usize, Option<Language>)>,
 }
 
-impl Tokens {
-    fn push(&mut self, token: &str) {
-        self.text.push_str(token);
-        self.ends.push(self.text.len());
+impl Words {
+    fn push(&mut self, word: Word<'_>) {
+        self.text.push_str(word.text);
+        self.ends.push((self.text.len(), word.language));
     }
 
-    fn iter(&self) -> impl Iterator<Item = &str> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        starts.zip(&self.ends).map(|(start, &end)| &self.text[start..end])
+    fn iter(&self) -> impl Iterator<Item = Word<'_>> {
+        let starts = std::iter::once(0).chain(self.ends.iter().map(|(end, _)| *end));
+        let word = |(start, (end, language))| Word { text: &self.text[start..end], language };
+        starts.zip(self.ends.iter().copied()).map(word)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(from: usize, to: usize) -> String {
+        let words: Vec<String> = (from..to).map(|number| format!("word{number}")).collect();
+        words.join(" ")
+    }
+
+    #[test]
+    fn a_word_has_its_term_again_however_many_came_between() {
+        let vocabulary = Vocabulary::new(Analysis::default());
+        let cats = vocabulary.analyse("Cats, a cat");
+        assert_eq!((cats.terms()[0], cats.distinct_terms().len()), (cats.terms()[2], 2));
+        let many = vocabulary.analyse(&numbers(0, 3 * MOST_WRITTEN));
+        assert_eq!(many.distinct_terms().len(), 3 * MOST_WRITTEN);
+        assert_eq!(vocabulary.analyse(&numbers(0, 3 * MOST_WRITTEN)), many);
+        assert_eq!(vocabulary.analyse("Cats, a cat"), cats);
+    }
+
+    #[test]
+    fn few_words_are_kept_as_they_are_written() {
+        let vocabulary = Vocabulary::new(Analysis::default());
+        let kept = || vocabulary.read(|known| (known.written.len(), known.written.capacity()));
+        vocabulary.analyse(&numbers(0, MOST_WRITTEN));
+        assert_eq!(kept(), (MOST_WRITTEN, MOST_WRITTEN));
+        vocabulary.analyse(&numbers(MOST_WRITTEN, 2 * MOST_WRITTEN + 7));
+        assert_eq!(kept(), (7, MOST_WRITTEN));
+    }
+
+    #[test]
+    fn words_without_a_stem_are_kept_once() {
+        let plain = Vocabulary::new(Analysis { language: None });
+        assert_eq!(plain.analyse("cats cats cat").terms(), [0, 0, 1]);
+        let english = Vocabulary::new(Analysis::default());
+        assert_eq!(english.analyse("東京都 東京").terms(), [0, 1, 0]);
+        let kept = |vocabulary: &Vocabulary| vocabulary.read(|known| known.written.len());
+        assert_eq!((kept(&plain), kept(&english)), (0, 0));
     }
 }

@@ -12,7 +12,9 @@ pub(crate) fn words(text: &str) -> Vec<(Range<usize>, &str)> {
     // Where a word began, and whether letters may follow.
     let mut begun: Option<(usize, bool)> = None;
     for (at, character) in text.char_indices().chain([(text.len(), ' ')]) {
-        let (is_mark, is_alone) = (is_mark(character), is_unspaced(character));
+        let is_special = !character.is_ascii(); // neither a mark nor of such a script otherwise
+        let is_mark = is_special && is_mark(character);
+        let is_alone = is_special && is_unspaced(character);
         let is_letter = character.is_alphanumeric() && !is_mark;
         let continues = |grows: bool| is_mark || is_letter && grows && !is_alone;
         if begun.is_some_and(|(_, grows)| continues(grows)) {

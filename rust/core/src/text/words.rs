@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use frostem::Stemmer;
 use icu_properties::CodePointMapData;
 use icu_properties::props::{GeneralCategory, GeneralCategoryGroup, LineBreak, Script};
 use unicode_segmentation::UnicodeSegmentation;
@@ -44,7 +43,7 @@ impl Default for Analysis {
 /// ```
 pub fn tokens(text: &str, analysis: &Analysis) -> Vec<String> {
     let mut tokens = Vec::new();
-    each_token(text, *analysis, |_, token| tokens.push(token.to_owned()));
+    each_word(text, *analysis, |word| tokens.push(word.token().into_owned()));
     tokens
 }
 
@@ -60,18 +59,37 @@ pub fn tokens(text: &str, analysis: &Analysis) -> Vec<String> {
 /// ```
 pub fn query_tokens(text: &str, analysis: &Analysis) -> Vec<(String, bool)> {
     let mut tokens = Vec::new();
-    each_token(text, *analysis, |word, token| {
-        let is_stop_word = analysis.language.is_some_and(|language| language.is_stop_word(word));
-        tokens.push((token.to_owned(), is_stop_word));
+    each_word(text, *analysis, |word| {
+        let is_stop_word =
+            analysis.language.is_some_and(|language| language.is_stop_word(word.text));
+        tokens.push((word.token().into_owned(), is_stop_word));
     });
     tokens
 }
 
-/// Call `visit` with every token of `text` in order: the word as written but folded, and the token.
-pub(crate) fn each_token(text: &str, analysis: Analysis, visit: impl FnMut(&str, &str)) {
+/// A word, or a pair of characters of a script without spaces.
+#[derive(Clone, Copy)]
+pub(crate) struct Word<'text> {
+    /// As it is written, but folded and of bounded length.
+    pub(crate) text: &'text str,
+    /// Whose stem it has; pairs have none.
+    pub(crate) language: Option<Language>,
+}
+
+impl<'text> Word<'text> {
+    /// What the word is known by.
+    pub(crate) fn token(self) -> Cow<'text, str> {
+        let stem = self.language.map(|language| language.stemmer().stem(self.text));
+        // A stemmer may leave nothing of a word that is all ending.
+        stem.filter(|stem| !stem.is_empty()).unwrap_or(Cow::Borrowed(self.text))
+    }
+}
+
+/// Call `visit` with every word of `text` in order.
+pub(crate) fn each_word(text: &str, analysis: Analysis, visit: impl FnMut(Word<'_>)) {
     let folded = straighten_apostrophes(fold(text));
-    let stemmer = analysis.language.map(Language::stemmer);
-    let mut run = Run { folded: &folded, stemmer, units: Vec::new(), visit };
+    let language = analysis.language;
+    let mut run = Run { folded: &folded, language, units: Vec::new(), visit };
     for (start, word) in folded.unicode_word_indices() {
         run.take_word(start, word);
     }
@@ -87,15 +105,15 @@ fn straighten_apostrophes(folded: String) -> String {
     folded.replace(is_apostrophe, "'")
 }
 
-/// Tokens on their way out, and the run of characters without spaces that may still grow.
+/// Words on their way out, and the run of characters without spaces that may still grow.
 struct Run<'text, Visit> {
     folded: &'text str,
-    stemmer: Option<Stemmer>,
+    language: Option<Language>,
     units: Vec<Range<usize>>,
     visit: Visit,
 }
 
-impl<Visit: FnMut(&str, &str)> Run<'_, Visit> {
+impl<Visit: FnMut(Word<'_>)> Run<'_, Visit> {
     fn take_word(&mut self, start: usize, word: &str) {
         if word.is_ascii() || !word.chars().any(is_unspaced) {
             self.finish();
@@ -112,9 +130,7 @@ impl<Visit: FnMut(&str, &str)> Run<'_, Visit> {
             Some((end, _)) => &word[..end],
             None => word,
         };
-        let token = self.stemmer.map_or(Cow::Borrowed(word), |stemmer| stemmer.stem(word));
-        // A stemmer may leave nothing of a word that is all ending.
-        (self.visit)(word, if token.is_empty() { word } else { &token });
+        (self.visit)(Word { text: word, language: self.language });
     }
 
     fn take_unspaced(&mut self, start: usize, character: char) {
@@ -136,11 +152,11 @@ impl<Visit: FnMut(&str, &str)> Run<'_, Visit> {
     fn finish(&mut self) {
         if let [only] = self.units.as_slice() {
             let only = &self.folded[only.clone()];
-            (self.visit)(only, only);
+            (self.visit)(Word { text: only, language: None });
         }
         for pair in self.units.windows(2) {
             let both = &self.folded[pair[0].start..pair[1].end];
-            (self.visit)(both, both);
+            (self.visit)(Word { text: both, language: None });
         }
         self.units.clear();
     }
