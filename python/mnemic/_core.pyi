@@ -350,6 +350,18 @@ class MemoryIndex:
             DimensionMismatchError: If they have another dimension.
             ValueError: If a record holds what no memory has.
         """
+    def load(
+        self, records: list[tuple[Any, ...]], embedded: ArrayLike, vectors: ArrayLike | None, /
+    ) -> None:
+        """Take memories in as `apply` does, where more follow and nobody searches before.
+
+        Sorting out dead vectors and preparing faster scans, which never changes an answer, is left
+        for the next `apply`, be it of nothing.
+
+        Raises:
+            DimensionMismatchError: As `apply`.
+            ValueError: As `apply`.
+        """
     def set_accesses(self, accesses: list[tuple[int, int | None, int]], /) -> None:
         """Note when and how often memories were read, all in one step.
 

@@ -34,6 +34,17 @@ def put(
         index.apply(records, embedded, vectors, gone)
 
 
+def _load(
+    index: MemoryIndex,
+    records: list[Record],
+    embedded: NDArray[np.int64],
+    vectors: NDArray[np.float32] | None,
+) -> None:
+    """Take rows into an index that nobody searches before something was put into it."""
+    with _damage_told():
+        index.load(records, embedded, vectors)
+
+
 def note_accesses(index: MemoryIndex, accesses: Sequence[Access]) -> None:
     """Note in an index of the core when and how often rows were read.
 
@@ -76,17 +87,18 @@ class Loader:
     def take_records(self, records: list[Record]) -> None:
         """Put living rows into the index, soon."""
         index = self._started()
-        self._submit(lambda: put(index, records, _NOTHING, None))
+        self._submit(lambda: _load(index, records, _NOTHING, None))
 
     def take_vectors(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
         """Put vectors, shape (n, dim), of rows, shape (n,), into the index, soon."""
         index = self._started()
-        self._submit(lambda: put(index, [], rows, vectors))
+        self._submit(lambda: _load(index, [], rows, vectors))
 
     def loaded(self) -> MemoryIndex:
-        """Return the index with all that was taken."""
+        """Return the index with all that was taken, ready for searches."""
         index = self._started()
         self._finish_part()
+        put(index, [], _NOTHING, None)  # sees to what loading left for later
         return index
 
     def __enter__(self) -> Self:

@@ -60,6 +60,15 @@ pub(crate) struct Change {
     pub(crate) added: Vec<i64>,
 }
 
+/// When compaction and sketches that a change made due are seen to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Upkeep {
+    /// With the change.
+    Now,
+    /// With a later one: more changes follow, and nobody searches before.
+    Later,
+}
+
 /// The vectors of a snapshot, and where each id's row is.
 #[derive(Clone, Default)]
 pub(crate) struct VectorRows {
@@ -211,6 +220,7 @@ impl Index {
         &self,
         decide: impl FnOnce(&Snapshot) -> Result<Change, E>,
         write: impl FnMut(usize, &mut [f32]),
+        upkeep: Upkeep,
     ) -> Result<(), E> {
         let mut writer = self.shared.writer.lock();
         let snapshot = self.snapshot();
@@ -221,7 +231,9 @@ impl Index {
         buried.extend(self.shared.append(&mut writer, &mut draft, &added, write));
         draft.bury(buried, writer.tail_number());
         self.shared.publish_with(draft, Arc::new(memories));
-        self.keep_up(writer);
+        if upkeep == Upkeep::Now {
+            self.keep_up(writer);
+        }
         Ok(())
     }
 

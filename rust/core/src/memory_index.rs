@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::Error;
 use crate::columns::{Access, Ask, Columns, NONE as MISSING, Record};
-use crate::index::{Change, Index, Snapshot};
+use crate::index::{Change, Index, Snapshot, Upkeep};
 use crate::lexical;
 use crate::memories::Memories;
 use crate::play::{Asked, Play};
@@ -139,6 +139,30 @@ impl MemoryIndex {
         embedded: &[i64],
         vectors: &[f32],
     ) -> Result<(), Error> {
+        self.take(gone, records, embedded, vectors, Upkeep::Now)
+    }
+
+    /// Take memories in as [`apply`](Self::apply) does, where more follow and nobody searches
+    /// before.
+    ///
+    /// Compaction and sketches, which never change an answer, are left for the next `apply`, be it
+    /// of nothing.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`apply`](Self::apply).
+    pub fn load(&self, records: &[Record], embedded: &[i64], vectors: &[f32]) -> Result<(), Error> {
+        self.take(&[], records, embedded, vectors, Upkeep::Later)
+    }
+
+    fn take(
+        &self,
+        gone: &[i64],
+        records: &[Record],
+        embedded: &[i64],
+        vectors: &[f32],
+        upkeep: Upkeep,
+    ) -> Result<(), Error> {
         self.check(embedded, vectors)?;
         let lexical = self.index.snapshot().memories.lexical.clone();
         let analysed = analysed(&lexical, records);
@@ -158,6 +182,7 @@ impl MemoryIndex {
                 Ok(Change { memories, removed, added })
             },
             |at, row| self.write(&vectors[places.borrow()[at] * self.dim..], row),
+            upkeep,
         )
     }
 
@@ -201,6 +226,11 @@ impl MemoryIndex {
         let named = memories.speakers.named(text, &memories.columns.select(ask).slots());
         let names: Vec<&str> = named.iter().map(|named| &*named.name).collect();
         in_first_person(text, &names)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn shared(&self) -> &crate::index::Shared {
+        &self.index.shared
     }
 
     fn check(&self, embedded: &[i64], vectors: &[f32]) -> Result<(), Error> {

@@ -166,3 +166,42 @@ fn sealed(vectors: &VectorRows, tail: Option<u32>) -> impl Iterator<Item = &Segm
 fn unsketched(vectors: &VectorRows, tail: Option<u32>) -> impl Iterator<Item = &SegmentView> {
     sealed(vectors, tail).filter(|view| view.sketch.is_none())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::columns::Record;
+    use crate::memory_index::MemoryIndex;
+    use crate::text::Analysis;
+
+    const DIM: usize = 256;
+    const ROWS: usize = LONG_COMPONENTS.div_ceil(DIM);
+
+    /// Rows that differ in few directions, so that a basis pays.
+    fn alike() -> Vec<f32> {
+        let wave = |row: usize, at: usize| ((row * (at % 8 + 1)) as f32).sin() + 2.0;
+        (0..ROWS * DIM).map(|place| wave(place / DIM, place % DIM)).collect()
+    }
+
+    #[test]
+    fn what_loading_leaves_for_later_is_done_when_nothing_is_applied() {
+        let index = MemoryIndex::new(Some(DIM), Analysis::default()).expect("a valid dimension");
+        let rows: Vec<i64> = (0..ROWS as i64).collect();
+        let record = |row: &i64| Record { row: *row, ..Record::default() };
+        let records: Vec<Record> = rows.iter().map(record).collect();
+        index.load(&records, &[], &[]).expect("valid");
+        index.load(&[], &rows, &alike()).expect("valid");
+        let shared = index.shared();
+        let has_basis = || shared.snapshot().vectors.basis.is_some();
+        assert!(shared.is_sketch_due(None) && !has_basis());
+        assert_eq!(shared.kept_up_by.load(Ordering::Acquire), 0, "nobody is at work");
+        index.apply(&[], &[], &[], &[]).expect("valid");
+        let begun = Instant::now();
+        while shared.is_sketch_due(None) && begun.elapsed() < Duration::from_secs(60) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(!shared.is_sketch_due(None) && has_basis());
+    }
+}

@@ -98,16 +98,22 @@ impl PyMemoryIndex {
         vectors: Option<&Bound<'_, PyAny>>,
         gone: Vec<i64>,
     ) -> PyResult<()> {
-        let records =
-            records.iter().map(|record| record_of(&record)).collect::<PyResult<Vec<_>>>()?;
-        let embedded = arrays::ids(embedded)?;
-        let vectors = match vectors {
-            Some(vectors) if !embedded.is_empty() => {
-                arrays::vectors(vectors, self.0.dim(), "vectors")?.values
-            }
-            _ => Vec::new(),
-        };
+        let records = records_of(records)?;
+        let (embedded, vectors) = self.vectors_of(embedded, vectors)?;
         py.detach(|| self.0.apply(&gone, &records, &embedded, &vectors)).map_err(raised)
+    }
+
+    #[pyo3(signature = (records, embedded, vectors, /))]
+    fn load(
+        &self,
+        py: Python<'_>,
+        records: &Bound<'_, PyList>,
+        embedded: &Bound<'_, PyAny>,
+        vectors: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let records = records_of(records)?;
+        let (embedded, vectors) = self.vectors_of(embedded, vectors)?;
+        py.detach(|| self.0.load(&records, &embedded, &vectors)).map_err(raised)
     }
 
     #[pyo3(signature = (accesses, /))]
@@ -155,6 +161,27 @@ impl PyMemoryIndex {
         let answer = py.detach(|| self.0.rank(&request)).map_err(raised)?;
         answer_of(py, &answer, wanted.explain)
     }
+}
+
+impl PyMemoryIndex {
+    fn vectors_of(
+        &self,
+        embedded: &Bound<'_, PyAny>,
+        vectors: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<(Vec<i64>, Vec<f32>)> {
+        let embedded = arrays::ids(embedded)?;
+        let vectors = match vectors {
+            Some(vectors) if !embedded.is_empty() => {
+                arrays::vectors(vectors, self.0.dim(), "vectors")?.values
+            }
+            _ => Vec::new(),
+        };
+        Ok((embedded, vectors))
+    }
+}
+
+fn records_of(given: &Bound<'_, PyList>) -> PyResult<Vec<Record>> {
+    given.iter().map(|record| record_of(&record)).collect()
 }
 
 fn language_named(name: &str) -> PyResult<Language> {
