@@ -224,16 +224,9 @@ def _stored_vectors(
 
 
 def _vectors(blobs: list[bytes], dim: int) -> NDArray[np.float32]:
-    vectors = np.empty((len(blobs), dim), dtype=np.float32)
-    for at, blob in enumerate(blobs):
-        vectors[at] = _vector(blob, dim)
-    return vectors
-
-
-def _vector(blob: bytes, dim: int) -> NDArray[np.float32]:
-    if len(blob) != 4 * dim:
+    if not {4 * dim}.issuperset(map(len, blobs)):
         raise StoreCorruptError(f"a stored vector has not {dim} dimensions; {DAMAGED}")
-    return np.frombuffer(blob, dtype="<f4")
+    return np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(blobs), dim)
 
 
 def log_changes(
