@@ -96,10 +96,10 @@ class _Gist(NamedTuple):
     numbers: tuple[str, ...]
 
     def is_like(self, other: "_Gist") -> bool:
-        """Return whether two texts say the same; texts with other numbers in them do not."""
+        """Return whether two texts with the same numbers in them say the same."""
         shared = len(self.grams & other.grams)
         union = len(self.grams) + len(other.grams) - shared
-        return shared >= NEAR_DUPLICATE * union and self.numbers == other.numbers
+        return shared >= NEAR_DUPLICATE * union
 
 
 def _gist(item: ContextItem) -> _Gist:
@@ -117,13 +117,15 @@ def _near_duplicates(items: list[ContextItem]) -> Iterator[ContextItem]:
     """
     gists = [_gist(item) for item in items]
     frequency = Counter(gram for gist in gists for gram in gist.grams)
-    holding: dict[str, list[_Gist]] = {}
+    holding: dict[tuple[str, tuple[str, ...]], list[_Gist]] = {}
     for item, gist in zip(items, gists, strict=True):
-        rarest = sorted(gist.grams, key=lambda gram: (frequency[gram], gram))
-        prefix = rarest[: len(rarest) - ceil(NEAR_DUPLICATE * len(rarest)) + 1]
-        near = {id(other): other for gram in prefix for other in holding.get(gram, ())}
+        rarest = sorted(gist.grams)
+        rarest.sort(key=frequency.__getitem__)
+        share = len(rarest) - ceil(NEAR_DUPLICATE * len(rarest)) + 1
+        prefix = [(gram, gist.numbers) for gram in rarest[:share]]
+        near = {id(other): other for key in prefix for other in holding.get(key, ())}
         if not item.is_protected and any(gist.is_like(other) for other in near.values()):
             yield item
             continue
-        for gram in prefix:
-            holding.setdefault(gram, []).append(gist)
+        for key in prefix:
+            holding.setdefault(key, []).append(gist)

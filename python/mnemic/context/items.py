@@ -1,6 +1,7 @@
 """The records of a context window: its items, and what it answers with."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from copy import copy
 from datetime import datetime
 from enum import Enum, IntEnum
 from functools import partial
@@ -115,8 +116,19 @@ class ContextItem(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Check every field and put it in its stored form (C178)."""
-        for field, check in _ITEM_RULES.items():
-            force_setattr(self, field, check(getattr(self, field)))
+        for field, default, check in _ITEM_RULES:
+            given = getattr(self, field)
+            if given is not default:
+                checked = check(given)
+                if checked is not given:
+                    force_setattr(self, field, checked)
+
+    def with_changes(self, **changes: object) -> Self:
+        """Return this item with other values of fields, which are in their stored form already."""
+        changed = copy(self)
+        for field, value in changes.items():
+            force_setattr(changed, field, value)
+        return changed
 
     @property
     def is_protected(self) -> bool:
@@ -124,18 +136,20 @@ class ContextItem(msgspec.Struct, frozen=True, kw_only=True):
         return self.pinned or self.type is ContextItemType.SYSTEM_PROMPT
 
 
-_ITEM_RULES: Mapping[str, Callable[[object], object]] = {
-    "content": checks.content,
-    "type": ContextItemType.parse,
-    "id": lambda value: value if value == "" else checks.name("id", value),
-    "priority": partial(percent, "priority"),
-    "token_count": partial(checks.whole, "token_count"),
-    "pinned": partial(checks.flag, "pinned"),
-    "added_at": partial(checks.optional_time, "added_at"),
-    "source_ref": partial(checks.optional_name, "source_ref"),
-    "role": partial(checks.optional_name, "role"),
-    "metadata": checks.metadata,
-}
+_REQUIRED = object()
+_ITEM_RULES: tuple[tuple[str, object, Callable[[object], object]], ...] = (
+    ("content", _REQUIRED, checks.content),
+    ("type", _REQUIRED, ContextItemType.parse),
+    ("id", "", partial(checks.name, "id")),
+    ("priority", 50, partial(percent, "priority")),
+    ("token_count", 0, partial(checks.whole, "token_count")),
+    ("pinned", False, partial(checks.flag, "pinned")),
+    ("added_at", None, partial(checks.time, "added_at")),
+    ("source_ref", None, partial(checks.name, "source_ref")),
+    ("role", None, partial(checks.name, "role")),
+    ("metadata", _REQUIRED, checks.metadata),
+)
+"""Each field with its default, which needs no check, and its check."""
 
 
 class ItemFields(TypedDict, total=False):

@@ -3,10 +3,8 @@
 import logging
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Unpack
-
-from msgspec.structs import replace
 
 from mnemic.context.building import built, messages
 from mnemic.context.compaction import to_summarise, victims
@@ -216,12 +214,12 @@ class ContextWindow:
         timed = self._timed(_item(item, type, fields))
         with self._lock:
             present = self._refreshed(timed)
-        if present:
+        if present is not None:
             return present
         counted = self._counted(timed)
         with self._lock:
             present = self._refreshed(counted)
-            if present:
+            if present is not None:
                 return present
             if counted.token_count > self.free_tokens or len(self._held) >= MAX_ITEMS:
                 return AddResult(AddOutcome.NO_ROOM, None, 0)
@@ -244,7 +242,7 @@ class ContextWindow:
             UnknownIdError: If there is no such item.
             InvalidArgumentError: If the priority is out of range.
         """
-        return self._change(item_id, lambda item: replace(item, priority=priority))
+        return self._change(item_id, priority=percent("priority", priority))
 
     def pin(self, item_id: str, /) -> ContextItem:
         """Keep compaction and `clear` from an item, and return it.
@@ -252,7 +250,7 @@ class ContextWindow:
         Raises:
             UnknownIdError: If there is no such item.
         """
-        return self._change(item_id, lambda item: replace(item, pinned=True))
+        return self._change(item_id, pinned=True)
 
     def unpin(self, item_id: str, /) -> ContextItem:
         """Let compaction and `clear` have an item again, and return it.
@@ -260,7 +258,7 @@ class ContextWindow:
         Raises:
             UnknownIdError: If there is no such item.
         """
-        return self._change(item_id, lambda item: replace(item, pinned=False))
+        return self._change(item_id, pinned=False)
 
     def build(self, options: BuildContextOptions | None = None, /) -> BuiltContext:
         """Put the contents together as one text, within the window less its reserve.
@@ -430,15 +428,16 @@ class ContextWindow:
         if item.id and item.added_at:
             return item
         now = self._clock()
-        return replace(
-            item, id=item.id or str(self._id_factory(now)), added_at=item.added_at or now
+        return item.with_changes(
+            id=item.id or str(self._id_factory(now)), added_at=item.added_at or now
         )
 
     def _counted(self, item: ContextItem) -> ContextItem:
         """Return an item with its token count; a count that was given is taken as it is."""
         if item.token_count:
             return item
-        return replace(item, token_count=self._counter.count(item.content))
+        tokens = checks.whole("the counter's answer", self._counter.count(item.content))
+        return item.with_changes(token_count=tokens)
 
     def _is_added(self, item: ContextItem) -> bool:
         try:
@@ -486,7 +485,10 @@ class ContextWindow:
             return None
         protected = held.protected()
         if protected.tokens + wanted > self._max_tokens or protected.items >= MAX_ITEMS:
-            raise ContextWindowFullError(held.tokens, self._max_tokens, wanted)
+            error = ContextWindowFullError(held.tokens, self._max_tokens, wanted)
+            if protected.items >= MAX_ITEMS:
+                error.add_note(f"it holds {MAX_ITEMS} items that must stay, the most it may")
+            raise error
         target = self._share(max(0, self._threshold - COMPACTION_STEP))
         tokens = min(target, self._max_tokens - wanted)
         return Room(max(tokens, protected.tokens), MAX_ITEMS - 1)
@@ -560,16 +562,16 @@ class ContextWindow:
             return None
         if item.priority <= present.priority:
             return AddResult(AddOutcome.PRESENT, present, 0)
-        raised = replace(present, priority=item.priority)
+        raised = present.with_changes(priority=item.priority)
         self._held.put(raised)
         return AddResult(AddOutcome.REFRESHED, raised, 0)
 
-    def _change(self, item_id: str, change: Callable[[ContextItem], ContextItem]) -> ContextItem:
+    def _change(self, item_id: str, **changes: object) -> ContextItem:
         with self._lock:
             item = self._held.get(item_id)
             if item is None:
                 raise UnknownIdError(f"no item {item_id!r} is in the window of {self._agent_id!r}")
-            changed = change(item)
+            changed = item.with_changes(**changes)
             self._held.put(changed)
         return changed
 

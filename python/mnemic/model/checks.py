@@ -146,6 +146,8 @@ Member = TypeVar("Member", bound=IntEnum)
 
 def member(field: str, of: type[Member], value: object) -> Member:
     """Return the member that `value` is, by number or by name; case does not matter."""
+    if isinstance(value, of):
+        return value
     if isinstance(value, str) and value.upper() in of.__members__:
         return of[value.upper()]
     if isinstance(value, int) and not isinstance(value, bool) and value in list(of):
