@@ -45,7 +45,8 @@ class ContextWindow:
     system prompt. Items stand by type, then priority, highest first, then time, oldest first, then
     as they were added, so that no two are equal (C022). At most 1000 items.
 
-    Safe to use from many threads; no lock is held while the counter or the summariser runs.
+    Safe to use from many threads; no lock is held while the counter or the summariser runs, and
+    both are called in the thread that adds.
 
     Args:
         max_tokens: What the window holds, at least 1.
@@ -226,16 +227,16 @@ class ContextWindow:
             self._put(counted)
         return AddResult(AddOutcome.ADDED, counted, counted.token_count)
 
-    def remove(self, item_id: str, /) -> bool:
+    def remove(self, item_id: str) -> bool:
         """Remove an item, also a pinned one, and return whether it was there."""
         with self._lock:
             return self._held.take(item_id) is not None
 
-    def get(self, item_id: str, /) -> ContextItem | None:
+    def get(self, item_id: str) -> ContextItem | None:
         """Return the item of an id, None if there is none."""
         return self._held.get(item_id)
 
-    def update_priority(self, item_id: str, /, priority: int) -> ContextItem:
+    def update_priority(self, item_id: str, priority: int) -> ContextItem:
         """Give an item another priority, from 0 to 100, and return it.
 
         Raises:
@@ -244,7 +245,7 @@ class ContextWindow:
         """
         return self._change(item_id, priority=percent("priority", priority))
 
-    def pin(self, item_id: str, /) -> ContextItem:
+    def pin(self, item_id: str) -> ContextItem:
         """Keep compaction and `clear` from an item, and return it.
 
         Raises:
@@ -252,7 +253,7 @@ class ContextWindow:
         """
         return self._change(item_id, pinned=True)
 
-    def unpin(self, item_id: str, /) -> ContextItem:
+    def unpin(self, item_id: str) -> ContextItem:
         """Let compaction and `clear` have an item again, and return it.
 
         Raises:
@@ -260,7 +261,7 @@ class ContextWindow:
         """
         return self._change(item_id, pinned=False)
 
-    def build(self, options: BuildContextOptions | None = None, /) -> BuiltContext:
+    def build(self, options: BuildContextOptions | None = None) -> BuiltContext:
         """Put the contents together as one text, within the window less its reserve.
 
         They stand in the window's order, but turns of the conversation in that of time. If not all
@@ -278,9 +279,7 @@ class ContextWindow:
             items = self._held.as_added()
         return built(items, options or BuildContextOptions(), self._max_tokens, self._counter)
 
-    def build_structured(
-        self, options: BuildContextOptions | None = None, /
-    ) -> list[dict[str, str]]:
+    def build_structured(self, options: BuildContextOptions | None = None) -> list[dict[str, str]]:
         """Return what `build` chooses as messages with `role` and `content`, in its order.
 
         An item without a role of its own is "system" if it is a system prompt or an instruction,
@@ -294,7 +293,6 @@ class ContextWindow:
     def compact(
         self,
         strategy: CompactionStrategy | None = None,
-        /,
         *,
         target_percent: int = COMPACTION_TARGET,
     ) -> list[ContextItem]:
@@ -336,7 +334,6 @@ class ContextWindow:
     def items(
         self,
         type: ContextItemType | None = None,  # noqa: A002 - the field's name
-        /,
     ) -> list[ContextItem]:
         """Return all items, or those of a type, in order."""
         wanted = None if type is None else ContextItemType.parse(type)
