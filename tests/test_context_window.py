@@ -619,6 +619,18 @@ def test_of_two_that_say_the_same_the_weightier_and_pinned_one_stays():
     assert order[2:] == ["high"]
 
 
+def test_of_several_that_say_the_same_the_least_goes_first_and_pinned_ones_never():
+    said = "The ferry leaves at ten past every hour"
+    for pinned in (False, True):
+        order = selected(
+            *(
+                ContextItem(content=said, type=USER, id=str(at), priority=at, pinned=pinned)
+                for at in (40, 90, 10)
+            )
+        )
+        assert order == ([] if pinned else ["10", "40", "90"])
+
+
 def test_texts_that_differ_in_a_number_do_not_say_the_same():
     tool = ContextItem(content="An unrelated remark", type=TOOL, id="tool")
     for second, order in (("10:45", ["tool", "first", "second"]), ("10:05", ["first", "tool"])):
@@ -845,13 +857,13 @@ def test_the_reserve_stays_free_and_what_is_smaller_is_still_built():
     window.add(words(10, "prompt"), SYSTEM)
     window.add(words(20, "rule"), INSTRUCTION, priority=0)
     window.add(words(30, "high"), DOCUMENT, priority=90)
-    window.add(words(30, "low"), DOCUMENT, priority=10)
+    window.add(words(25, "low"), DOCUMENT, priority=10)
     window.add(words(5, "small"), DOCUMENT, priority=5)
     context = window.build(BuildContextOptions(reserve_tokens=31, separator=" "))
     assert contents(context.items) == [
         words(10, "prompt"), words(20, "rule"), words(30, "high"), words(5, "small"),
     ]  # fmt: skip
-    assert contents(context.left_out) == [words(30, "low")]
+    assert contents(context.left_out) == [words(25, "low")]
     assert (context.token_count, context.budget) == (65, 69)
 
 
@@ -863,6 +875,15 @@ def test_separators_count():
     assert context.token_count == Words().count(context.text) == 17
     assert len(context.items) == 6
     assert contents(context.left_out) == [f"a{number} b" for number in range(4)]
+
+
+def test_what_fits_only_without_its_separator_is_passed_over_for_something_smaller():
+    window = opened(100)
+    for size, priority in ((5, 90), (5, 80), (4, 70)):
+        window.add(words(size), DOCUMENT, priority=priority)
+    context = window.build(BuildContextOptions(reserve_tokens=90))
+    assert [item.token_count for item in context.items] == [5, 4]
+    assert context.token_count == context.budget == 10
 
 
 def test_a_text_that_takes_more_than_its_parts_is_cut_until_it_fits():
