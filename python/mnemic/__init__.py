@@ -15,6 +15,13 @@ from mnemic._core import (
 
 if TYPE_CHECKING:
     from mnemic.async_memory import AsyncMemory
+    from mnemic.context import (
+        BuildContextOptions,
+        CompactionStrategy,
+        ContextItem,
+        ContextItemType,
+        ContextWindow,
+    )
     from mnemic.licensing import LicenseTier
     from mnemic.long_term import LongTermMemory
     from mnemic.memory import Memory
@@ -39,6 +46,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AsyncMemory",
+    "BuildContextOptions",
+    "CompactionStrategy",
+    "ContextItem",
+    "ContextItemType",
+    "ContextWindow",
     "Hits",
     "KeywordFields",
     "LicenseTier",
@@ -70,6 +82,11 @@ __all__ = [
 
 _LAZY = {
     "AsyncMemory": "mnemic.async_memory",
+    "BuildContextOptions": "mnemic.context",
+    "CompactionStrategy": "mnemic.context",
+    "ContextItem": "mnemic.context",
+    "ContextItemType": "mnemic.context",
+    "ContextWindow": "mnemic.context",
     "KeywordFields": "mnemic.model",
     "LicenseTier": "mnemic.licensing",
     "LinkType": "mnemic.model",

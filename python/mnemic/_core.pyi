@@ -16,6 +16,8 @@ __all__ = [
     "VectorMap",
     "__version__",
     "date_ranges",
+    "estimate_tokens",
+    "estimate_tokens_of",
     "fingerprint",
     "fingerprint_digests",
     "fold",
@@ -49,6 +51,35 @@ def date_ranges(text: str, /, now: int) -> list[tuple[int, int]]:
         TypeError: If `text` is not a str or `now` not an int.
         OverflowError: If `now` does not fit in 64 bits.
         InvalidArgumentError: If `text` holds a lone surrogate, which UTF-8 cannot express.
+    """
+
+def estimate_tokens(text: str, /) -> int:
+    """Estimate how many tokens a language model takes for `text`, by its scripts, rounded up (C042).
+
+    A token is 4 characters of Latin script or ASCII, 2 of another alphabet, 1 of Han, kana or
+    Hangul; an emoji is 2 tokens. The estimate of two texts put together is at least that of either
+    and at most the sum of both. The interpreter is detached for texts of 2 KB and more.
+
+    Args:
+        text: Any text; an empty one takes 0 tokens.
+
+    Raises:
+        TypeError: If `text` is not a str.
+        InvalidArgumentError: If `text` holds a lone surrogate, which UTF-8 cannot express.
+    """
+
+def estimate_tokens_of(texts: Iterable[str], /) -> list[int]:
+    """Estimate the tokens of each text as `estimate_tokens` does, in the order of `texts`.
+
+    The interpreter is detached while estimating 2 KB and more. Nothing is returned if one text
+    cannot be used.
+
+    Args:
+        texts: Any iterable of str, but not one str.
+
+    Raises:
+        TypeError: If `texts` is a str or no iterable, or an item is not a str.
+        InvalidArgumentError: If an item holds a lone surrogate; the message has index and position.
     """
 
 def fingerprint(text: str, /) -> str:

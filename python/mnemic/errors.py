@@ -34,7 +34,7 @@ class KernelUnavailableError(MnemicError, RuntimeError):
 
 
 class UnknownIdError(MnemicError, KeyError):
-    """An id is not in the map."""
+    """An id is not in the map, or not in the context window."""
 
     def __str__(self) -> str:
         """Return the message as written; KeyError would quote it."""
@@ -54,7 +54,7 @@ class FilterError(InvalidArgumentError):
 
 
 class InvalidEntryError(InvalidArgumentError):
-    """A memory's field is missing, of the wrong type or out of range."""
+    """A field of a memory or of another record is missing, of the wrong type or out of range."""
 
 
 class ExchangeError(InvalidArgumentError):
@@ -150,6 +150,31 @@ class StorageQuotaExceededError(MnemicError, RuntimeError):
         return type(self), (self.current_usage, self.limit, self.license_tier)
 
 
+class ContextWindowFullError(MnemicError, RuntimeError):
+    """An item does not fit in the context window, even without all that may be removed.
+
+    Nothing was removed for it.
+
+    Attributes:
+        current_tokens: Tokens in the window.
+        max_tokens: Tokens it can hold.
+        requested_tokens: Tokens of the item.
+    """
+
+    def __init__(self, current_tokens: int, max_tokens: int, requested_tokens: int) -> None:
+        super().__init__(
+            f"The context window is full: {current_tokens} of {max_tokens} tokens are taken, "
+            f"{requested_tokens} more were asked for, and too little of it may be removed"
+        )
+        self.current_tokens = current_tokens
+        self.max_tokens = max_tokens
+        self.requested_tokens = requested_tokens
+
+    def __reduce__(self) -> tuple[type, tuple[int, int, int]]:
+        """Keep the fields where the error is sent to another process."""
+        return type(self), (self.current_tokens, self.max_tokens, self.requested_tokens)
+
+
 class LicenseRestrictionError(MnemicError, PermissionError):
     """The license does not include what was asked for (C137).
 
@@ -174,6 +199,7 @@ class LicenseRestrictionError(MnemicError, PermissionError):
 
 
 StorageQuotaExceededException = StorageQuotaExceededError
+ContextWindowFullException = ContextWindowFullError
 LicenseRestrictionException = LicenseRestrictionError
 LicenseException = LicenseRestrictionError
 FeatureNotLicensedException = LicenseRestrictionError

@@ -37,6 +37,7 @@ STORAGE_LIMITS = MappingProxyType(
 
 LONG_TERM = "Agents.Memory.LongTerm"
 SEMANTIC_RETRIEVAL = "Agents.Memory.SemanticRetrieval"
+CONTEXT_WINDOW_ADVANCED = "Agents.Memory.ContextWindow.Advanced"
 
 _CORE, _WRITER_PRO, _TEAMS = LicenseTier.CORE, LicenseTier.WRITER_PRO, LicenseTier.TEAMS
 
@@ -45,7 +46,7 @@ AGENT_FEATURES = MappingProxyType(
         "Agents.Memory.Working": _CORE,
         LONG_TERM: _WRITER_PRO,
         "Agents.Memory.ContextWindow": _CORE,
-        "Agents.Memory.ContextWindow.Advanced": _TEAMS,
+        CONTEXT_WINDOW_ADVANCED: _TEAMS,
         SEMANTIC_RETRIEVAL: _TEAMS,
         "Agents.Memory.Persistence": _WRITER_PRO,
         "Agents.Memory.Inspector": _WRITER_PRO,

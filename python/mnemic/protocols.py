@@ -1,9 +1,9 @@
-"""What the parts are given from outside: the clock, the maker of ids, files, and listeners."""
+"""What the parts are given from outside: the clock, makers of ids, counters, files, listeners."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import IO, TypeAlias
+from typing import IO, Protocol, TypeAlias
 from uuid import UUID
 
 Clock = Callable[[], datetime]
@@ -11,6 +11,21 @@ Clock = Callable[[], datetime]
 
 IdFactory = Callable[[datetime], UUID]
 """Returns a new id for something that came to be at the given time."""
+
+Summarizer = Callable[[Sequence[str]], str]
+"""Returns one shorter text that says what the given texts do; they come oldest first."""
+
+
+class TokenCounter(Protocol):
+    """Counts the tokens a language model takes for a text (C042).
+
+    Several threads may call it at once.
+    """
+
+    def count(self, text: str, /) -> int:
+        """Return how many tokens a text takes, at least 0."""
+        ...
+
 
 Target: TypeAlias = str | os.PathLike[str] | IO[str]
 """A path, or a file opened for writing text."""

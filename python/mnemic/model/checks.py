@@ -146,9 +146,11 @@ Member = TypeVar("Member", bound=IntEnum)
 
 def member(field: str, of: type[Member], value: object) -> Member:
     """Return the member that `value` is, by number or by name; case does not matter."""
+    if isinstance(value, of):
+        return value
     if isinstance(value, str) and value.upper() in of.__members__:
         return of[value.upper()]
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(of):
+    if isinstance(value, int) and not isinstance(value, bool) and value in list(of):
         return of(value)
     known = ", ".join(each.name.lower() for each in of)
     raise InvalidEntryError(f"{field} {value!r} is unknown; it is one of {known}")

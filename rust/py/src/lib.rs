@@ -27,7 +27,9 @@ mod _core {
     #[pymodule_export]
     use super::memory_index::PyMemoryIndex;
     #[pymodule_export]
-    use super::text::{date_ranges, fingerprint, fingerprint_digests, fold};
+    use super::text::{
+        date_ranges, estimate_tokens, estimate_tokens_of, fingerprint, fingerprint_digests, fold,
+    };
     #[pymodule_export]
     use super::vector_map::{PyHits, PyPrior, PySelection, PyVectorMap};
 

@@ -1,8 +1,8 @@
-//! Folding and fingerprints of texts, and the dates they name.
+//! Folding and fingerprints of texts, the dates they name, and how many tokens they take.
 
 use mnemic_core::text::{
-    date_ranges as core_date_ranges, display_id, fingerprint as core_fingerprint, fingerprints,
-    fold as core_fold,
+    date_ranges as core_date_ranges, display_id, estimate_tokens as core_estimate_tokens,
+    fingerprint as core_fingerprint, fingerprints, fold as core_fold,
 };
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
@@ -56,6 +56,28 @@ pub(crate) fn date_ranges(text: Bound<'_, PyString>, now: i64) -> PyResult<Vec<(
     let text = utf8(text, || "text".to_owned())?;
     let ranges = core_date_ranges(&text, now);
     Ok(ranges.iter().map(|range| (range.start, range.end)).collect())
+}
+
+#[pyfunction]
+#[pyo3(signature = (text, /))]
+pub(crate) fn estimate_tokens(text: Bound<'_, PyString>) -> PyResult<usize> {
+    let py = text.py();
+    let text = utf8(text, || "text".to_owned())?;
+    if text.len() < DETACH_BYTES {
+        Ok(core_estimate_tokens(&text))
+    } else {
+        Ok(py.detach(|| core_estimate_tokens(&text)))
+    }
+}
+
+#[pyfunction]
+#[pyo3(signature = (texts, /))]
+pub(crate) fn estimate_tokens_of(texts: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
+    let py = texts.py();
+    let texts = collect(texts)?;
+    let estimate = || texts.iter().map(|text| core_estimate_tokens(text)).collect();
+    let is_short = texts.iter().map(|text| text.len()).sum::<usize>() < DETACH_BYTES;
+    Ok(if is_short { estimate() } else { py.detach(estimate) })
 }
 
 fn collect(texts: &Bound<'_, PyAny>) -> PyResult<Vec<PyBackedStr>> {

@@ -1,0 +1,30 @@
+"""What a language model is shown in one call: items within a budget of tokens."""
+
+from mnemic.context.items import (
+    AddOutcome,
+    AddResult,
+    BuildContextOptions,
+    BuiltContext,
+    CompactionStrategy,
+    ContextItem,
+    ContextItemType,
+    ContextSnapshot,
+    ContextWindowStats,
+)
+from mnemic.context.tokens import EstimatedTokens, TokenizerTokens
+from mnemic.context.window import ContextWindow
+
+__all__ = [
+    "AddOutcome",
+    "AddResult",
+    "BuildContextOptions",
+    "BuiltContext",
+    "CompactionStrategy",
+    "ContextItem",
+    "ContextItemType",
+    "ContextSnapshot",
+    "ContextWindow",
+    "ContextWindowStats",
+    "EstimatedTokens",
+    "TokenizerTokens",
+]

@@ -1,0 +1,131 @@
+"""Which items go when a window is compacted, and in which order."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from math import ceil
+from typing import NamedTuple
+
+from mnemic._core import fold
+from mnemic.context.held import Held, Room, newest_first, oldest_first
+from mnemic.context.items import CompactionStrategy, ContextItem, ContextItemType
+
+SUMMARY_SHARE = 5
+"""A fifth of the room is left free: for the summary, whose length nobody knows beforehand, and so
+that the next item does not need one more."""
+
+NEAR_DUPLICATE = 0.9
+"""Shared trigrams ÷ all trigrams from which on two texts say the same."""
+
+_GRAM = 3
+_NUMBER = re.compile(r"\d+")
+
+_FIRST_TO_GO = (
+    ContextItemType.TOOL_RESULT,
+    ContextItemType.RETRIEVED_DOCUMENT,
+    ContextItemType.OTHER,
+    ContextItemType.WORKING_MEMORY,
+    ContextItemType.ASSISTANT_MESSAGE,
+    ContextItemType.USER_MESSAGE,
+    ContextItemType.INSTRUCTION,
+    ContextItemType.SYSTEM_PROMPT,
+)
+"""What can be had again goes first: a tool can be called again, a document retrieved again."""
+
+
+def victims(strategy: CompactionStrategy, held: Held, room: Room) -> list[ContextItem]:
+    """Return the items that go so that what stays is within a room, in the order they go.
+
+    Protected items are never among them. No more go than are needed, in the strategy's order;
+    if all that may go is not enough, all of it goes.
+    """
+    tokens, items, chosen = held.tokens, len(held), list[ContextItem]()
+    if held.is_within(room):
+        return chosen
+    for item in _going(strategy, held.as_added()):
+        chosen.append(item)
+        tokens, items = tokens - item.token_count, items - 1
+        if tokens <= room.tokens and items <= room.items:
+            break
+    return chosen
+
+
+def to_summarise(held: Held, room: Room) -> list[ContextItem]:
+    """Return the items that one summary is to replace, oldest first."""
+    free = room.tokens - held.protected().tokens
+    smaller = Room(room.tokens - free // SUMMARY_SHARE, room.items - room.items // SUMMARY_SHARE)
+    return victims(CompactionStrategy.REMOVE_OLDEST, held, smaller)
+
+
+def _going(strategy: CompactionStrategy, items: list[ContextItem]) -> list[ContextItem]:
+    """Return all that may go, what goes first before the rest."""
+    if strategy is CompactionStrategy.SELECTIVE:
+        return _selected(items)
+    removable = oldest_first(item for item in items if not item.is_protected)
+    if strategy is CompactionStrategy.REMOVE_LOW_PRIORITY:
+        removable.sort(key=lambda item: item.priority)
+    return removable
+
+
+def _selected(items: list[ContextItem]) -> list[ContextItem]:
+    """Return near duplicates, then the rest by type, then by priority for each token."""
+    best_first = sorted(newest_first(items), key=_standing)
+    repeated = list(_near_duplicates(best_first))
+    said_already = {item.id for item in repeated}
+    rest = [
+        item
+        for item in oldest_first(items)
+        if not item.is_protected and item.id not in said_already
+    ]
+    rest.sort(key=lambda item: (_FIRST_TO_GO.index(item.type), _worth(item)))
+    return repeated[::-1] + rest
+
+
+def _standing(item: ContextItem) -> tuple[bool, int]:
+    return not item.is_protected, -item.priority
+
+
+def _worth(item: ContextItem) -> float:
+    return item.priority / max(1, item.token_count)
+
+
+class _Gist(NamedTuple):
+    """What of a text is compared."""
+
+    grams: frozenset[str]
+    numbers: tuple[str, ...]
+
+    def is_like(self, other: "_Gist") -> bool:
+        """Return whether two texts with the same numbers in them say the same."""
+        shared = len(self.grams & other.grams)
+        union = len(self.grams) + len(other.grams) - shared
+        return shared >= NEAR_DUPLICATE * union
+
+
+def _gist(item: ContextItem) -> _Gist:
+    folded = " ".join(fold(item.content).split())
+    starts = range(max(1, len(folded) - _GRAM + 1))
+    grams = frozenset(folded[start : start + _GRAM] for start in starts)
+    return _Gist(grams, tuple(_NUMBER.findall(folded)))
+
+
+def _near_duplicates(items: list[ContextItem]) -> Iterator[ContextItem]:
+    """Yield the items that may go and say what an earlier one, itself no duplicate, says.
+
+    Two sets that share nine tenths of their union share one of the rarest tenth of either, plus
+    one (prefix filtering: Chaudhuri, Ganti, Kaushik, ICDE 2006), so few pairs are compared.
+    """
+    gists = [_gist(item) for item in items]
+    frequency = Counter(gram for gist in gists for gram in gist.grams)
+    holding: dict[tuple[str, tuple[str, ...]], list[_Gist]] = {}
+    for item, gist in zip(items, gists, strict=True):
+        rarest = sorted(gist.grams)
+        rarest.sort(key=frequency.__getitem__)
+        share = len(rarest) - ceil(NEAR_DUPLICATE * len(rarest)) + 1
+        prefix = [(gram, gist.numbers) for gram in rarest[:share]]
+        near = {id(other): other for key in prefix for other in holding.get(key, ())}
+        if not item.is_protected and any(gist.is_like(other) for other in near.values()):
+            yield item
+            continue
+        for key in prefix:
+            holding.setdefault(key, []).append(gist)

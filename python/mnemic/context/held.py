@@ -1,0 +1,104 @@
+"""The items of a window and their sums; whoever uses it holds the window's lock."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from mnemic.context.items import ContextItem, ContextItemType
+
+_NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+class Room(NamedTuple):
+    """How much may be in a window at most."""
+
+    tokens: int
+    items: int
+
+
+class Held:
+    """Items by id in the order they were added, which is the last word on their order (C022).
+
+    Replacing an item keeps its place, as a dict keeps that of its key.
+    """
+
+    def __init__(self, items: Iterable[ContextItem] = ()) -> None:
+        self._items: dict[str, ContextItem] = {}
+        self._by_source: dict[str, dict[str, None]] = {}
+        self.tokens = 0
+        for item in items:
+            self.put(item)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def get(self, item_id: str) -> ContextItem | None:
+        """Return the item of an id."""
+        return self._items.get(item_id)
+
+    def like(self, item: ContextItem) -> ContextItem | None:
+        """Return the item of the same source, of several the first in order, or of the same id."""
+        if item.source_ref is not None and item.source_ref in self._by_source:
+            return in_order(self._items[each] for each in self._by_source[item.source_ref])[0]
+        return self._items.get(item.id)
+
+    def put(self, item: ContextItem) -> None:
+        """Add an item, or put a changed one in the place of the old."""
+        old = self._items.get(item.id)
+        self.tokens += item.token_count - (old.token_count if old else 0)
+        self._items[item.id] = item
+        if item.source_ref is not None:
+            self._by_source.setdefault(item.source_ref, {})[item.id] = None
+
+    def take(self, item_id: str) -> ContextItem | None:
+        """Remove the item of an id and return it."""
+        item = self._items.pop(item_id, None)
+        if item is None:
+            return None
+        self.tokens -= item.token_count
+        if item.source_ref is not None:
+            of_source = self._by_source[item.source_ref]
+            del of_source[item_id]
+            if not of_source:
+                del self._by_source[item.source_ref]
+        return item
+
+    def as_added(self) -> list[ContextItem]:
+        """Return all items in the order they were added."""
+        return list(self._items.values())
+
+    def protected(self) -> Room:
+        """Return how much of it compaction must leave."""
+        counts = [item.token_count for item in self._items.values() if item.is_protected]
+        return Room(sum(counts), len(counts))
+
+    def is_within(self, room: Room) -> bool:
+        """Return whether nothing has to go for so much room."""
+        return self.tokens <= room.tokens and len(self._items) <= room.items
+
+
+def in_order(items: Iterable[ContextItem]) -> list[ContextItem]:
+    """Return items by type, then priority, highest first, then time, oldest first.
+
+    Items that agree in all three stay as they came (C022).
+    """
+    return sorted(items, key=_place)
+
+
+def oldest_first(items: Iterable[ContextItem]) -> list[ContextItem]:
+    """Return items by time; those of the same time stay as they came."""
+    return sorted(items, key=time_of)
+
+
+def newest_first(items: Iterable[ContextItem]) -> list[ContextItem]:
+    """Return items by time, the latest first; of the same time, the one added last."""
+    return oldest_first(items)[::-1]
+
+
+def time_of(item: ContextItem) -> datetime:
+    """Return when an item was added; items of a window always have it."""
+    return item.added_at or _NEVER
+
+
+def _place(item: ContextItem) -> tuple[ContextItemType, int, datetime]:
+    return item.type, -item.priority, time_of(item)

@@ -1,0 +1,330 @@
+"""The records of a context window: its items, and what it answers with."""
+
+from collections.abc import Callable
+from copy import copy
+from datetime import datetime
+from enum import Enum, IntEnum
+from functools import partial
+from typing import Any, Self, TypedDict
+
+import msgspec
+from msgspec.structs import force_setattr
+
+from mnemic.errors import InvalidArgumentError
+from mnemic.model import checks
+
+MAX_ITEMS = 1000
+MAX_PRIORITY = 100
+SEPARATOR = "\n\n---\n\n"
+RESERVE_TOKENS = 1000
+MAX_RESERVE_SHARE = 4  # a quarter, so that a small window is not all reserve
+
+
+class ContextItemType(IntEnum):
+    """What an item is, and where it stands: lower numbers come first (definitions 2.6)."""
+
+    SYSTEM_PROMPT = 0
+    INSTRUCTION = 1
+    RETRIEVED_DOCUMENT = 2
+    WORKING_MEMORY = 3
+    TOOL_RESULT = 4
+    USER_MESSAGE = 5
+    ASSISTANT_MESSAGE = 6
+    OTHER = 99
+
+    @classmethod
+    def parse(cls, value: object) -> Self:
+        """Return the type that `value` is, numbers or names; case does not matter."""
+        return checks.member("type", cls, value)
+
+    @property
+    def is_history(self) -> bool:
+        """Whether it is a turn of the conversation."""
+        return self in (ContextItemType.USER_MESSAGE, ContextItemType.ASSISTANT_MESSAGE)
+
+    @property
+    def role(self) -> str:
+        """The role of its message if the item names none.
+
+        Only the system prompt and instructions speak as the system; text from elsewhere, such as
+        documents and results of tools, does not get that authority by being retrieved.
+        """
+        if self <= ContextItemType.INSTRUCTION:
+            return "system"
+        return "assistant" if self is ContextItemType.ASSISTANT_MESSAGE else "user"
+
+
+class CompactionStrategy(IntEnum):
+    """What goes when a window is compacted; docs/context.md has the order of each.
+
+    SUMMARIZE and SELECTIVE need the tier Teams.
+    """
+
+    REMOVE_OLDEST = 0
+    REMOVE_LOW_PRIORITY = 1
+    SUMMARIZE = 2
+    SELECTIVE = 3
+
+    @classmethod
+    def parse(cls, value: object) -> Self:
+        """Return the strategy that `value` is, numbers or names; case does not matter."""
+        return checks.member("strategy", cls, value)
+
+    @property
+    def is_advanced(self) -> bool:
+        """Whether a license has to include it."""
+        return self >= CompactionStrategy.SUMMARIZE
+
+
+def percent(field: str, value: object, *, least: int = 0) -> int:
+    """Return `value` if it is an int from `least` to 100."""
+    checked = checks.whole(field, value, least=least)
+    if checked > 100:  # noqa: PLR2004 - per cent
+        raise InvalidArgumentError(f"{field} must be from {least} to 100, got {checked}")
+    return checked
+
+
+class ContextItem(msgspec.Struct, frozen=True, kw_only=True):
+    """One piece of a context. Every field is checked when an item is made.
+
+    Attributes:
+        content: The text, not blank, at most 10 MB of UTF-8.
+        type: What it is; a name or number of `ContextItemType` is taken too.
+        id: Unique in its window; empty if the window is to give one.
+        priority: From 0 to 100; higher stays longer and stands earlier among its type.
+        token_count: What it takes; 0 if the window is to count.
+        pinned: Whether compaction and `clear` leave it.
+        added_at: When it came, in UTC (a naive time is UTC already); None if the window is to say.
+        source_ref: What it was made from, such as a memory's id.
+        role: The role of its message; None for that of its type.
+        metadata: What JSON can hold.
+
+    Raises:
+        InvalidEntryError: If a field is missing, of the wrong type or out of range.
+    """
+
+    content: str
+    type: ContextItemType
+    id: str = ""
+    priority: int = 50
+    token_count: int = 0
+    pinned: bool = False
+    added_at: datetime | None = None
+    source_ref: str | None = None
+    role: str | None = None
+    metadata: dict[str, Any] = msgspec.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check every field and put it in its stored form (C178)."""
+        for field, default, check in _ITEM_RULES:
+            given = getattr(self, field)
+            if given is not default:
+                checked = check(given)
+                if checked is not given:
+                    force_setattr(self, field, checked)
+
+    def with_changes(self, **changes: object) -> Self:
+        """Return this item with other values of fields, which are in their stored form already."""
+        changed = copy(self)
+        for field, value in changes.items():
+            force_setattr(changed, field, value)
+        return changed
+
+    @property
+    def is_protected(self) -> bool:
+        """Whether compaction leaves it: a pinned item, or a system prompt."""
+        return self.pinned or self.type is ContextItemType.SYSTEM_PROMPT
+
+
+_REQUIRED = object()
+_ITEM_RULES: tuple[tuple[str, object, Callable[[object], object]], ...] = (
+    ("content", _REQUIRED, checks.content),
+    ("type", _REQUIRED, ContextItemType.parse),
+    ("id", "", partial(checks.name, "id")),
+    ("priority", 50, partial(percent, "priority")),
+    ("token_count", 0, partial(checks.whole, "token_count")),
+    ("pinned", False, partial(checks.flag, "pinned")),
+    ("added_at", None, partial(checks.time, "added_at")),
+    ("source_ref", None, partial(checks.name, "source_ref")),
+    ("role", None, partial(checks.name, "role")),
+    ("metadata", _REQUIRED, checks.metadata),
+)
+"""Each field with its default, which needs no check, and its check."""
+
+
+class ItemFields(TypedDict, total=False):
+    """The fields of an item that may be given beside its content and type."""
+
+    id: str
+    priority: int
+    token_count: int
+    pinned: bool
+    added_at: datetime | None
+    source_ref: str | None
+    role: str | None
+    metadata: dict[str, Any]
+
+
+class AddOutcome(Enum):
+    """What became of an item that was to take free tokens only."""
+
+    ADDED = "added"
+    """It is in the window now."""
+    REFRESHED = "refreshed"
+    """Its source or id was there already; that item's priority was raised to the new one."""
+    PRESENT = "present"
+    """Its source or id was there already, with that priority or a higher one."""
+    NO_ROOM = "no room"
+    """There are too few free tokens for it, or 1000 items; a smaller one may still fit."""
+
+
+class AddResult(msgspec.Struct, frozen=True):
+    """What `ContextWindow.try_add` did; true if the item was added.
+
+    Attributes:
+        outcome: What became of the item.
+        item: The item in the window, the new one or the one that was there; None without room.
+        tokens_added: By how much the window grew.
+    """
+
+    outcome: AddOutcome
+    item: ContextItem | None
+    tokens_added: int
+
+    def __bool__(self) -> bool:
+        return self.outcome is AddOutcome.ADDED
+
+
+class BuildContextOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What is built, and into how many tokens.
+
+    Attributes:
+        max_history: How many turns of the conversation, the newest; pinned ones are not counted.
+        separator: What stands between two items.
+        reserve_tokens: How many tokens of the window stay free for the answer, fewer than the
+            window has; None is 1000, but at most a quarter of the window.
+        types: Items of these types alone; None is all.
+
+    Raises:
+        InvalidEntryError: If a field is of the wrong type or out of range.
+    """
+
+    max_history: int = 10
+    separator: str = SEPARATOR
+    reserve_tokens: int | None = None
+    types: tuple[ContextItemType, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Check every field (C178)."""
+        checks.whole("max_history", self.max_history)
+        checks.text("separator", self.separator)
+        checks.optional_whole("reserve_tokens", self.reserve_tokens)
+        if self.types is not None:
+            types = tuple(map(ContextItemType.parse, checks.items("types", self.types)))
+            force_setattr(self, "types", types)
+
+    def budget(self, max_tokens: int) -> int:
+        """Return how many tokens of a window may be built.
+
+        Raises:
+            InvalidArgumentError: If the reserve leaves none.
+        """
+        reserve = self.reserve_tokens
+        if reserve is None:
+            reserve = min(RESERVE_TOKENS, max_tokens // MAX_RESERVE_SHARE)
+        if reserve >= max_tokens:
+            raise InvalidArgumentError(
+                f"reserve_tokens must be less than the window's {max_tokens}, got {reserve}"
+            )
+        return max_tokens - reserve
+
+
+class BuiltContext(msgspec.Struct, frozen=True, kw_only=True):
+    """A context as one text; `str()` of it is the text.
+
+    Attributes:
+        text: The contents with separators between them.
+        items: What was built, in the order of the text.
+        left_out: What did not fit or was history too old, in the window's order.
+        token_count: What the text takes, separators included (C043).
+        budget: What it might have taken. Protected items alone may take more.
+    """
+
+    text: str
+    items: tuple[ContextItem, ...]
+    left_out: tuple[ContextItem, ...]
+    token_count: int
+    budget: int
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class ContextSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """What a window held at one moment. It can be kept as JSON with `msgspec.json`.
+
+    Attributes:
+        agent_id: Whose window.
+        max_tokens: What it could hold.
+        items: As stored, in the order they were added.
+        taken_at: When.
+
+    Raises:
+        InvalidEntryError: If a field is of the wrong type or out of range.
+        InvalidArgumentError: If an item is not as a window stores it, or two have one id.
+    """
+
+    agent_id: str
+    max_tokens: int
+    items: tuple[ContextItem, ...]
+    taken_at: datetime
+
+    def __post_init__(self) -> None:
+        """Check every field, so that one from a file can be trusted."""
+        checks.name("agent_id", self.agent_id)
+        checks.whole("max_tokens", self.max_tokens, least=1)
+        force_setattr(self, "taken_at", checks.time("taken_at", self.taken_at))
+        items = tuple(checks.items("items", self.items))
+        force_setattr(self, "items", items)
+        for at, item in enumerate(items):
+            if not isinstance(item, ContextItem) or not item.id or item.added_at is None:
+                raise InvalidArgumentError(
+                    f"items[{at}] must be a ContextItem with id and added_at, got {item!r}"
+                )
+        if len({item.id for item in items}) < len(items):
+            raise InvalidArgumentError("items must have ids of their own, got one twice")
+
+    @property
+    def token_count(self) -> int:
+        """What all items take together."""
+        return sum(item.token_count for item in self.items)
+
+
+class ContextWindowStats(msgspec.Struct, frozen=True, kw_only=True):
+    """What a window holds and what became of its items.
+
+    Attributes:
+        agent_id: Whose window.
+        max_tokens: What it can hold.
+        current_tokens: What it holds.
+        peak_tokens: The most it has held.
+        usage_percent: Held ÷ possible · 100.
+        item_count: Items held.
+        pinned_count: Pinned items among them.
+        items_by_type: Of each type that has any, by its number.
+        tokens_by_type: The same for tokens.
+        compactions: How often something was removed to make room.
+        items_compacted: How many items that removed or summarised.
+    """
+
+    agent_id: str
+    max_tokens: int
+    current_tokens: int
+    peak_tokens: int
+    usage_percent: float
+    item_count: int
+    pinned_count: int
+    items_by_type: dict[ContextItemType, int]
+    tokens_by_type: dict[ContextItemType, int]
+    compactions: int
+    items_compacted: int

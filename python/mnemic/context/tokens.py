@@ -1,0 +1,121 @@
+"""Counters of tokens: the estimate by script, and the count of a model's own tokenizer (C042)."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol, Self, cast, final
+
+from mnemic._core import estimate_tokens
+from mnemic.errors import InvalidArgumentError, MissingExtraError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+
+@final
+class EstimatedTokens:
+    """Estimates by script, without a vocabulary; see docs/context.md for how near it comes.
+
+    The estimate of two texts put together is at least that of either, and at most their sum.
+    """
+
+    def count(self, text: str, /) -> int:
+        """Return the estimate: 0 for an empty text, else at least 1.
+
+        Raises:
+            InvalidArgumentError: If the text holds a lone surrogate.
+        """
+        return estimate_tokens(text)
+
+
+class _Encoding(Protocol):
+    @property
+    def ids(self) -> Sequence[int]: ...
+
+
+class Tokenizer(Protocol):
+    """The part of `tokenizers.Tokenizer` that is used here."""
+
+    def to_str(self) -> str:
+        """Return the tokenizer as JSON."""
+        ...
+
+    def no_truncation(self) -> None:
+        """Let texts be as long as they are."""
+        ...
+
+    def no_padding(self) -> None:
+        """Let texts be as short as they are."""
+        ...
+
+    def encode(self, sequence: str, /, *, add_special_tokens: bool) -> _Encoding:
+        """Cut a text into tokens."""
+        ...
+
+
+class _TokenizerClass(Protocol):
+    def from_file(self, path: str, /) -> Tokenizer: ...
+    def from_str(self, json: str, /) -> Tokenizer: ...
+
+
+class _Tokenizers(Protocol):
+    """The part of the module tokenizers that is used here."""
+
+    Tokenizer: _TokenizerClass
+
+
+@final
+class TokenizerTokens:
+    """Counts with a tokenizer of the `tokenizers` library, special tokens left out.
+
+    It counts with a copy that neither truncates nor pads, so a tokenizer that does is counted
+    right and stays as it was. Several threads may count at once.
+
+    Args:
+        tokenizer: A `tokenizers.Tokenizer`.
+
+    Raises:
+        MissingExtraError: If tokenizers is not installed.
+        InvalidArgumentError: If `tokenizer` is something else.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, /) -> None:
+        library = _library()
+        try:
+            copy = library.Tokenizer.from_str(tokenizer.to_str())
+        except Exception as error:  # the library raises bare exceptions
+            raise InvalidArgumentError(
+                f"tokenizer must be a tokenizers.Tokenizer, got {type(tokenizer).__name__}: {error}"
+            ) from error
+        copy.no_truncation()
+        copy.no_padding()
+        self._tokenizer = copy
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str], /) -> Self:
+        """Make one of a `tokenizer.json`.
+
+        Raises:
+            MissingExtraError: If tokenizers is not installed.
+            InvalidArgumentError: If the file cannot be read as a tokenizer.
+        """
+        library = _library()
+        try:
+            tokenizer = library.Tokenizer.from_file(str(path))
+        except Exception as error:  # the library raises bare exceptions
+            raise InvalidArgumentError(f"{path!s} is no tokenizer file: {error}") from error
+        return cls(tokenizer)
+
+    def count(self, text: str, /) -> int:
+        """Return the number of tokens."""
+        return len(self._tokenizer.encode(text, add_special_tokens=False).ids)
+
+
+def _library() -> _Tokenizers:
+    try:
+        return cast("_Tokenizers", cast("object", import_module("tokenizers")))
+    except ImportError as error:
+        raise MissingExtraError(
+            "counting with a tokenizer needs tokenizers: python -m pip install 'mnemic[tokens]'"
+        ) from error

@@ -1,0 +1,600 @@
+"""A context window: a language model's prompt in the making, within a budget of tokens."""
+
+import logging
+import threading
+from collections import Counter
+from collections.abc import Iterable
+from typing import Unpack
+
+from mnemic.context.building import built, messages
+from mnemic.context.compaction import to_summarise, victims
+from mnemic.context.held import Held, Room, in_order, time_of
+from mnemic.context.items import (
+    MAX_ITEMS,
+    AddOutcome,
+    AddResult,
+    BuildContextOptions,
+    BuiltContext,
+    CompactionStrategy,
+    ContextItem,
+    ContextItemType,
+    ContextSnapshot,
+    ContextWindowStats,
+    ItemFields,
+    percent,
+)
+from mnemic.context.tokens import EstimatedTokens
+from mnemic.errors import ContextWindowFullError, InvalidArgumentError, UnknownIdError
+from mnemic.licensing import CONTEXT_WINDOW_ADVANCED, License, LicenseTier
+from mnemic.model import UuidFactory, checks
+from mnemic.protocols import Clock, IdFactory, Summarizer, TokenCounter, system_clock
+
+COMPACTION_THRESHOLD = 85
+COMPACTION_STEP = 15
+COMPACTION_TARGET = 70
+"""Per cent of the window: where compaction starts, how far below it `add` compacts, and how far
+`compact` does."""
+
+_log = logging.getLogger("mnemic.context")
+
+
+class ContextWindow:
+    """Items for a language model, never more tokens than its window has (definitions 2.6).
+
+    `add` makes room by compaction, `try_add` never does. Compaction leaves pinned items and the
+    system prompt. Items stand by type, then priority, highest first, then time, oldest first, then
+    as they were added, so that no two are equal (C022). At most 1000 items.
+
+    Safe to use from many threads; no lock is held while the counter or the summariser runs, and
+    both are called in the thread that adds.
+
+    Args:
+        max_tokens: What the window holds, at least 1.
+        agent_id: Whose window it is.
+        counter: Counts the tokens of contents; estimates by script unless given.
+        compaction_threshold: Per cent of the window, from 1 to 100, beyond which `add` compacts.
+        compaction_strategy: What goes then.
+        license: What the host lets its user do; None is everything.
+        clock: Gives items the time they were added.
+        id_factory: Gives ids to items without one; version 7 unless given.
+        summarizer: Makes one text of several, oldest first; SUMMARIZE needs it.
+
+    Raises:
+        InvalidArgumentError: If an argument is of the wrong type or out of range, or a summariser
+            is missing.
+        LicenseRestrictionError: If the license does not include the strategy.
+    """
+
+    def __init__(
+        self,
+        max_tokens: int,
+        *,
+        agent_id: str = "default",
+        counter: TokenCounter | None = None,
+        compaction_threshold: int = COMPACTION_THRESHOLD,
+        compaction_strategy: CompactionStrategy = CompactionStrategy.REMOVE_LOW_PRIORITY,
+        license: License | LicenseTier | None = None,  # noqa: A002 - the field's name everywhere
+        clock: Clock = system_clock,
+        id_factory: IdFactory | None = None,
+        summarizer: Summarizer | None = None,
+    ) -> None:
+        self._max_tokens = checks.whole("max_tokens", max_tokens, least=1)
+        self._agent_id = checks.name("agent_id", agent_id)
+        self._counter = counter or EstimatedTokens()
+        self._threshold = percent("compaction_threshold", compaction_threshold, least=1)
+        self._license = License.of(license)
+        self._clock = clock
+        self._id_factory = id_factory or UuidFactory()
+        self._summarizer = summarizer
+        self._strategy = self._allowed(compaction_strategy)
+        self._lock = threading.Lock()
+        self._held = Held()
+        self._peak_tokens = 0
+        self._compactions = 0
+        self._compacted = 0
+
+    @property
+    def agent_id(self) -> str:
+        """Whose window it is."""
+        return self._agent_id
+
+    @property
+    def max_tokens(self) -> int:
+        """What it can hold."""
+        return self._max_tokens
+
+    @property
+    def current_tokens(self) -> int:
+        """What it holds: the sum of its items' token counts."""
+        return self._held.tokens
+
+    @property
+    def available_tokens(self) -> int:
+        """What it could hold besides; some of it only after compaction."""
+        return self._max_tokens - self._held.tokens
+
+    @property
+    def free_tokens(self) -> int:
+        """What `try_add` may still use: up to the threshold of compaction (C020); never below 0."""
+        return max(0, self._share(self._threshold) - self._held.tokens)
+
+    @property
+    def usage_percent(self) -> float:
+        """Held ÷ possible · 100."""
+        return self._held.tokens / self._max_tokens * 100
+
+    @property
+    def compaction_threshold(self) -> int:
+        """Per cent of the window beyond which `add` compacts."""
+        return self._threshold
+
+    @property
+    def compaction_strategy(self) -> CompactionStrategy:
+        """What goes when `add` compacts."""
+        return self._strategy
+
+    @property
+    def item_count(self) -> int:
+        """How many items it holds, at most 1000."""
+        return len(self._held)
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __bool__(self) -> bool:
+        return True  # a window is there, even an empty one
+
+    def add(
+        self,
+        item: ContextItem | str,
+        /,
+        type: ContextItemType | None = None,  # noqa: A002 - the field's name
+        **fields: Unpack[ItemFields],
+    ) -> ContextItem:
+        """Add an item, and make room for it if the threshold would be passed.
+
+        Then what is there is compacted to 15 points of a hundred below the threshold, or further if
+        the item would not fit beside that. Items that share a `source_ref` are all kept.
+
+        Args:
+            item: An item, or a content.
+            type: With a content: what it is.
+            **fields: With a content: other fields of `ContextItem`.
+
+        Returns:
+            The item as stored: with its id, its time and its token count (C018).
+
+        Raises:
+            ContextWindowFullError: If it does not fit even without all that may be removed; nothing
+                was changed.
+            InvalidArgumentError: If a field cannot be used, or its id is in the window already.
+        """
+        return self._add(self._counted(self._timed(_item(item, type, fields))))
+
+    def add_many(self, items: Iterable[ContextItem], /) -> int:
+        """Add items one after the other as `add` does; those that do not fit are left out.
+
+        Returns:
+            How many were added. Later ones may have made earlier ones go.
+
+        Raises:
+            InvalidArgumentError: If one cannot be used, or its id is there already or twice among
+                them; nothing was added.
+        """
+        given = [self._counted(self._timed(_item(item, None, {}))) for item in _listed(items)]
+        ids = Counter(item.id for item in given)
+        for item in given:
+            if ids[item.id] > 1 or self._held.get(item.id):
+                raise _known_id(item)
+        return sum(1 for item in given if self._is_added(item))
+
+    def try_add(
+        self,
+        item: ContextItem | str,
+        /,
+        type: ContextItemType | None = None,  # noqa: A002 - the field's name
+        **fields: Unpack[ItemFields],
+    ) -> AddResult:
+        """Add an item if that takes free tokens alone; nothing is ever removed for it (C020).
+
+        Free are the tokens below the threshold. What has the `source_ref` of an item that is there,
+        or its id, is not added again; a higher priority passes over to that item, of several to the
+        first in order (C021).
+
+        Args:
+            item: As in `add`.
+            type: As in `add`.
+            **fields: As in `add`.
+
+        Returns:
+            What became of it; true if it was added.
+
+        Raises:
+            InvalidArgumentError: If a field cannot be used.
+        """
+        timed = self._timed(_item(item, type, fields))
+        with self._lock:
+            present = self._refreshed(timed)
+        if present is not None:
+            return present
+        counted = self._counted(timed)
+        with self._lock:
+            present = self._refreshed(counted)
+            if present is not None:
+                return present
+            if counted.token_count > self.free_tokens or len(self._held) >= MAX_ITEMS:
+                return AddResult(AddOutcome.NO_ROOM, None, 0)
+            self._put(counted)
+        return AddResult(AddOutcome.ADDED, counted, counted.token_count)
+
+    def remove(self, item_id: str) -> bool:
+        """Remove an item, also a pinned one, and return whether it was there."""
+        with self._lock:
+            return self._held.take(item_id) is not None
+
+    def get(self, item_id: str) -> ContextItem | None:
+        """Return the item of an id, None if there is none."""
+        return self._held.get(item_id)
+
+    def update_priority(self, item_id: str, priority: int) -> ContextItem:
+        """Give an item another priority, from 0 to 100, and return it.
+
+        Raises:
+            UnknownIdError: If there is no such item.
+            InvalidArgumentError: If the priority is out of range.
+        """
+        return self._change(item_id, priority=percent("priority", priority))
+
+    def pin(self, item_id: str) -> ContextItem:
+        """Keep compaction and `clear` from an item, and return it.
+
+        Raises:
+            UnknownIdError: If there is no such item.
+        """
+        return self._change(item_id, pinned=True)
+
+    def unpin(self, item_id: str) -> ContextItem:
+        """Let compaction and `clear` have an item again, and return it.
+
+        Raises:
+            UnknownIdError: If there is no such item.
+        """
+        return self._change(item_id, pinned=False)
+
+    def build(self, options: BuildContextOptions | None = None) -> BuiltContext:
+        """Put the contents together as one text, within the window less its reserve.
+
+        They stand in the window's order, but turns of the conversation in that of time. If not all
+        fit, pinned items and the system prompt go first, then instructions, then the highest
+        priority, then the newest; what does not fit is passed over (C019). The window is left as it
+        is.
+
+        Args:
+            options: Which items, and how; the defaults are those of `BuildContextOptions`.
+
+        Raises:
+            InvalidArgumentError: If the reserve is not smaller than the window.
+        """
+        with self._lock:
+            items = self._held.as_added()
+        return built(items, options or BuildContextOptions(), self._max_tokens, self._counter)
+
+    def build_structured(self, options: BuildContextOptions | None = None) -> list[dict[str, str]]:
+        """Return what `build` chooses as messages with `role` and `content`, in its order.
+
+        An item without a role of its own is "system" if it is a system prompt or an instruction,
+        "assistant" if it is the assistant's, else "user".
+
+        Raises:
+            InvalidArgumentError: If the reserve is not smaller than the window.
+        """
+        return messages(self.build(options).items)
+
+    def compact(
+        self,
+        strategy: CompactionStrategy | None = None,
+        *,
+        target_percent: int = COMPACTION_TARGET,
+    ) -> list[ContextItem]:
+        """Remove items until at most a part of the window is used, or all is gone that may go.
+
+        Args:
+            strategy: What goes; the window's own unless given.
+            target_percent: Per cent of the window, from 0 to 100.
+
+        Returns:
+            What was removed or, by SUMMARIZE, replaced; in that order.
+
+        Raises:
+            InvalidArgumentError: If an argument cannot be used, or a summariser is missing.
+            LicenseRestrictionError: If the license does not include the strategy.
+        """
+        chosen = self._strategy if strategy is None else self._allowed(strategy)
+        target = self._share(percent("target_percent", target_percent))
+        removed: list[ContextItem] = []
+        while True:
+            with self._lock:
+                room = Room(max(target, self._held.protected().tokens), MAX_ITEMS)
+                if chosen is not CompactionStrategy.SUMMARIZE or self._held.is_within(room):
+                    return removed + self._make(room, chosen)
+            removed += self._summarise(room)
+
+    def clear(self, *, include_pinned: bool = False) -> int:
+        """Remove all items, pinned ones only if asked to, and return how many.
+
+        The system prompt goes too unless it is pinned.
+        """
+        checks.flag("include_pinned", include_pinned)
+        with self._lock:
+            before = self._held.as_added()
+            kept = [] if include_pinned else [item for item in before if item.pinned]
+            self._held = Held(kept)
+        return len(before) - len(kept)
+
+    def items(
+        self,
+        type: ContextItemType | None = None,  # noqa: A002 - the field's name
+    ) -> list[ContextItem]:
+        """Return all items, or those of a type, in order."""
+        wanted = None if type is None else ContextItemType.parse(type)
+        with self._lock:
+            items = self._held.as_added()
+        return in_order(item for item in items if wanted is None or item.type is wanted)
+
+    def pinned_items(self) -> list[ContextItem]:
+        """Return the pinned items, in order."""
+        return [item for item in self.items() if item.pinned]
+
+    def snapshot(self) -> ContextSnapshot:
+        """Return what the window holds now, for `restore`."""
+        with self._lock:
+            items = self._held.as_added()
+        return ContextSnapshot(
+            agent_id=self._agent_id,
+            max_tokens=self._max_tokens,
+            items=tuple(items),
+            taken_at=self._clock(),
+        )
+
+    def restore(self, snapshot: ContextSnapshot, /) -> None:
+        """Put what a snapshot holds in the place of all there is.
+
+        Raises:
+            InvalidArgumentError: If it is another agent's or holds more than 1000 items; nothing
+                was changed.
+            ContextWindowFullError: If its items do not fit; nothing was changed.
+        """
+        if not isinstance(snapshot, ContextSnapshot):
+            raise InvalidArgumentError(f"snapshot must be a ContextSnapshot, got {snapshot!r}")
+        if snapshot.agent_id != self._agent_id:
+            raise InvalidArgumentError(
+                f"snapshot is of agent {snapshot.agent_id!r}, the window of {self._agent_id!r}"
+            )
+        if len(snapshot.items) > MAX_ITEMS:
+            raise InvalidArgumentError(
+                f"snapshot must hold at most {MAX_ITEMS} items, got {len(snapshot.items)}"
+            )
+        held = Held(map(self._counted, snapshot.items))
+        if held.tokens > self._max_tokens:
+            raise ContextWindowFullError(0, self._max_tokens, held.tokens)
+        with self._lock:
+            self._held = held
+            self._peak_tokens = max(self._peak_tokens, held.tokens)
+
+    def stats(self) -> ContextWindowStats:
+        """Return what the window holds and what became of its items."""
+        with self._lock:
+            items, tokens, peak = self._held.as_added(), self._held.tokens, self._peak_tokens
+            compactions, compacted = self._compactions, self._compacted
+        items_by_type, tokens_by_type = Counter[ContextItemType](), Counter[ContextItemType]()
+        for item in in_order(items):
+            items_by_type[item.type] += 1
+            tokens_by_type[item.type] += item.token_count
+        return ContextWindowStats(
+            agent_id=self._agent_id,
+            max_tokens=self._max_tokens,
+            current_tokens=tokens,
+            peak_tokens=peak,
+            usage_percent=tokens / self._max_tokens * 100,
+            item_count=len(items),
+            pinned_count=sum(item.pinned for item in items),
+            items_by_type=dict(items_by_type),
+            tokens_by_type=dict(tokens_by_type),
+            compactions=compactions,
+            items_compacted=compacted,
+        )
+
+    def _share(self, of_hundred: int) -> int:
+        return self._max_tokens * of_hundred // 100
+
+    def _allowed(self, given: object) -> CompactionStrategy:
+        strategy = CompactionStrategy.parse(given)
+        name = strategy.name.lower()
+        if strategy.is_advanced:
+            self._license.require(
+                CONTEXT_WINDOW_ADVANCED, f"Compaction by {name} requires a Teams license"
+            )
+        if strategy is CompactionStrategy.SUMMARIZE and self._summarizer is None:
+            raise InvalidArgumentError(
+                f"strategy {name} needs a summarizer, got None; give ContextWindow one"
+            )
+        return strategy
+
+    def _timed(self, item: ContextItem) -> ContextItem:
+        """Return an item with its time and its id."""
+        if item.id and item.added_at:
+            return item
+        now = self._clock()
+        return item.with_changes(
+            id=item.id or str(self._id_factory(now)), added_at=item.added_at or now
+        )
+
+    def _counted(self, item: ContextItem) -> ContextItem:
+        """Return an item with its token count; a count that was given is taken as it is."""
+        if item.token_count:
+            return item
+        tokens = checks.whole("the counter's answer", self._counter.count(item.content))
+        return item.with_changes(token_count=tokens)
+
+    def _is_added(self, item: ContextItem) -> bool:
+        try:
+            self._add(item)
+        except ContextWindowFullError:
+            return False
+        return True
+
+    def _add(self, item: ContextItem) -> ContextItem:
+        try:
+            while True:
+                with self._lock:
+                    room = self._room_beside(item)
+                    if room is None or self._held.is_within(room) or not self._summarises:
+                        if room is not None:
+                            self._make(room, self._strategy)
+                        self._put(item)
+                        return item
+                self._summarise(room)
+        except ContextWindowFullError as error:
+            _log.warning(
+                "Context window full for agent %s: current=%d, max=%d, requested=%d",
+                self._agent_id,
+                error.current_tokens,
+                error.max_tokens,
+                error.requested_tokens,
+            )
+            raise
+
+    @property
+    def _summarises(self) -> bool:
+        return self._strategy is CompactionStrategy.SUMMARIZE
+
+    def _room_beside(self, item: ContextItem) -> Room | None:
+        """Return how much may stay beside a new item; None if all may.
+
+        Raises:
+            ContextWindowFullError: If what must stay is more than that.
+            InvalidArgumentError: If the item's id is there already.
+        """
+        held, wanted = self._held, item.token_count
+        if held.get(item.id):
+            raise _known_id(item)
+        if wanted <= self.free_tokens and len(held) < MAX_ITEMS:
+            return None
+        protected = held.protected()
+        if protected.tokens + wanted > self._max_tokens or protected.items >= MAX_ITEMS:
+            error = ContextWindowFullError(held.tokens, self._max_tokens, wanted)
+            if protected.items >= MAX_ITEMS:
+                error.add_note(f"it holds {MAX_ITEMS} items that must stay, the most it may")
+            raise error
+        target = self._share(max(0, self._threshold - COMPACTION_STEP))
+        tokens = min(target, self._max_tokens - wanted)
+        return Room(max(tokens, protected.tokens), MAX_ITEMS - 1)
+
+    def _put(self, item: ContextItem) -> None:
+        self._held.put(item)
+        self._peak_tokens = max(self._peak_tokens, self._held.tokens)
+
+    def _make(self, room: Room, strategy: CompactionStrategy) -> list[ContextItem]:
+        """Remove until the items are within a room, and return what was removed."""
+        return self._take(victims(strategy, self._held, room))
+
+    def _take(self, items: list[ContextItem]) -> list[ContextItem]:
+        for item in items:
+            self._held.take(item.id)
+        self._compactions += bool(items)
+        self._compacted += len(items)
+        return items
+
+    def _summarise(self, room: Room) -> list[ContextItem]:
+        """Replace old items by one summary, so that all is within a room, and return them.
+
+        The summariser runs without the lock. If another thread removed or pinned one of the items
+        meanwhile, nothing is done: the summary would tell of what is not, or still is, there.
+        """
+        with self._lock:
+            replaced = to_summarise(self._held, room)
+        if not replaced:
+            return []
+        summary = self._summary(replaced)
+        with self._lock:
+            current = [self._held.get(item.id) for item in replaced]
+            if any(item is None or item.pinned for item in current):
+                return []
+            self._take(replaced)
+            beside = Room(room.tokens - summary.token_count, room.items - 1)
+            protected = self._held.protected()
+            if protected.tokens <= beside.tokens and protected.items <= beside.items:
+                replaced += self._make(beside, CompactionStrategy.REMOVE_OLDEST)
+                self._put(summary)
+                return replaced
+        _log.warning(
+            "Summary left out for agent %s: %d tokens do not fit",
+            self._agent_id,
+            summary.token_count,
+        )
+        return replaced
+
+    def _summary(self, items: list[ContextItem]) -> ContextItem:
+        """Return an item that says what others do, in the place of the newest of them."""
+        assert self._summarizer is not None  # noqa: S101 - `_allowed` saw to it
+        text = self._summarizer([item.content for item in items])
+        if not isinstance(text, str) or not text.strip():
+            raise InvalidArgumentError(f"summarizer must return a text, got {text!r}")
+        return self._counted(
+            self._timed(
+                ContextItem(
+                    content=text,
+                    type=ContextItemType.WORKING_MEMORY,
+                    priority=max(item.priority for item in items),
+                    added_at=time_of(items[-1]),
+                    metadata={"summary_of": len(items)},
+                )
+            )
+        )
+
+    def _refreshed(self, item: ContextItem) -> AddResult | None:
+        """Return what became of an item that is there already; None if it is not."""
+        present = self._held.like(item)
+        if present is None:
+            return None
+        if item.priority <= present.priority:
+            return AddResult(AddOutcome.PRESENT, present, 0)
+        raised = present.with_changes(priority=item.priority)
+        self._held.put(raised)
+        return AddResult(AddOutcome.REFRESHED, raised, 0)
+
+    def _change(self, item_id: str, **changes: object) -> ContextItem:
+        with self._lock:
+            item = self._held.get(item_id)
+            if item is None:
+                raise UnknownIdError(f"no item {item_id!r} is in the window of {self._agent_id!r}")
+            changed = item.with_changes(**changes)
+            self._held.put(changed)
+        return changed
+
+
+def _item(
+    given: ContextItem | str, kind: ContextItemType | None, fields: ItemFields
+) -> ContextItem:
+    if isinstance(given, str):
+        if kind is None:
+            raise InvalidArgumentError("type must be named with a content, such as 'user_message'")
+        return ContextItem(content=given, type=kind, **fields)
+    if not isinstance(given, ContextItem):
+        raise InvalidArgumentError(f"item must be a ContextItem or a str, got {given!r}")
+    named = [*(("type",) if kind is not None else ()), *fields]
+    if named:
+        raise InvalidArgumentError(f"{', '.join(named)} must be in the item, not beside it")
+    return given
+
+
+def _listed(items: Iterable[ContextItem]) -> list[ContextItem]:
+    listed = checks.items("items", items)
+    for at, item in enumerate(listed):
+        if not isinstance(item, ContextItem):
+            raise InvalidArgumentError(f"items[{at}] must be a ContextItem, got {item!r}")
+    return listed
+
+
+def _known_id(item: ContextItem) -> InvalidArgumentError:
+    return InvalidArgumentError(f"id {item.id!r} is in the window already; ids must differ")
