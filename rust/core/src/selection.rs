@@ -42,6 +42,10 @@ impl SegmentRows {
 /// Segments with fewer than one selected row in this many are read row by row.
 const SPARSE_SHARE: usize = 6;
 
+/// Where fewer than one row in this many is in play, they are looked up by their ids; to go through
+/// all rows takes less time than to look up more.
+const FEW_SHARE: usize = 64;
+
 impl Selection {
     /// Select ids, in any order; repeats count once.
     pub fn new(ids: &[i64]) -> Self {
@@ -66,7 +70,7 @@ impl Selection {
 impl SelectedRows {
     /// The rows of the vectors whose slots are in play; a vector's id is its slot.
     pub(crate) fn in_play(vectors: &VectorRows, in_play: &SlotSet) -> Self {
-        if in_play.len() * SPARSE_SHARE < vectors.places.len() {
+        if in_play.len() * FEW_SHARE < vectors.places.len() {
             let ids: Vec<i64> = in_play.iter().map(i64::from).collect();
             return Self { segments: resolve(&ids, vectors) };
         }
