@@ -20,8 +20,8 @@ use std::sync::Arc;
 
 use block::{BLOCK_SLOTS, Block};
 use postings::{GROUP_BLOCKS, GROUP_SLOTS, Postings};
-pub use query::{Fields, Most, Options, Query};
-pub use scores::{Carried, Scores};
+pub use query::{Fields, Light, Most, Options, Query};
+pub use scores::{Carried, Scores, Turn};
 pub use vocabulary::Analysed;
 use vocabulary::Vocabulary;
 

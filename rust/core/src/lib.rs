@@ -10,6 +10,7 @@ mod error;
 pub mod filter;
 mod id_map;
 mod index;
+mod keywords;
 pub mod lexical;
 mod memories;
 mod memory_index;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::Error;
 use crate::columns::{Access, Ask, Columns, NONE as MISSING, Record};
 use crate::index::{Change, Index, Snapshot, Upkeep};
+use crate::keywords::{FirstLook, Keywords};
 use crate::lexical;
 use crate::memories::Memories;
 use crate::play::{Asked, Play};
@@ -213,7 +214,7 @@ impl MemoryIndex {
             }
         }
         let snapshot = self.index.snapshot();
-        Ok(Query { index: self, snapshot: &snapshot, request }.answer())
+        Ok(Query { index: self, snapshot: &snapshot, request, look: &FirstLook::at }.answer())
     }
 
     /// The text of a query as a speaker of the memories in play would say it: "I" and "my" in place
@@ -301,6 +302,8 @@ struct Query<'a> {
     index: &'a MemoryIndex,
     snapshot: &'a Arc<Snapshot>,
     request: &'a Request<'a>,
+    /// The first look for so many memories in play, of which some are scored in any case.
+    look: &'a dyn Fn(usize, usize) -> FirstLook,
 }
 
 impl Query<'_> {
@@ -422,7 +425,7 @@ impl Query<'_> {
     }
 
     /// The expression with all that is known beside similarities.
-    fn informed<'p>(&self, mut fused: Fused<'p>) -> Fused<'p> {
+    fn informed<'p>(&'p self, mut fused: Fused<'p>) -> Fused<'p> {
         let (play, ranking) = (fused.play, fused.ranking);
         fused.worth = self.worths(play);
         let Some(text) = self.request.text else { return fused };
@@ -444,7 +447,9 @@ impl Query<'_> {
             let names: Vec<&str> = named.iter().map(|named| &*named.name).collect();
             let text = if ranking.leaves_names_out { without(text, &names) } else { text.into() };
             let next = if carries && has_neighbours { play.all_next() } else { Vec::new() };
-            fused.keyword = self.keywords(&text, &play.slots, &next);
+            let lexical = &self.snapshot.memories.lexical;
+            let look = (self.look)(play.slots.len(), rank::promising_of(self.request.k));
+            fused.keywords = Some(Keywords::new(play, lexical, keywords, &text, next, look));
         }
         fused
     }
@@ -468,35 +473,6 @@ impl Query<'_> {
             return self.snapshot.memories.speakers.named(text, slots);
         }
         Vec::new()
-    }
-
-    fn keywords(&self, text: &str, slots: &[u32], next: &[u32]) -> Vec<f32> {
-        let fields = &self.request.ranking.keywords;
-        let options = lexical::Options {
-            fields: lexical::Fields {
-                words: fields.words > 0.0,
-                grams: fields.grams > 0.0,
-                pairs: fields.pairs > 0.0,
-            },
-            stop_words: fields.stop_words as f32,
-            common: fields.common as f32,
-            near: fields.near as f32,
-            ..lexical::Options::default()
-        };
-        let state = &self.snapshot.memories.lexical;
-        let query = state.query(text, &options);
-        let mut scores = lexical::Scores::default();
-        let (first, second) = (fields.previous as f32, fields.second as f32);
-        let carried = lexical::Carried { next, first, second };
-        let carried = (first + second > 0.0 && !next.is_empty()).then_some(&carried);
-        state.scores(&query, slots, carried, &mut scores);
-        let most = query.most();
-        let parts = [
-            (fields.words as f32, &scores.words, most.words),
-            (fields.grams as f32, &scores.grams, most.grams),
-            (fields.pairs as f32, &scores.pairs, most.pairs),
-        ];
-        combined(&parts, fields.sharpness as f32, slots.len())
     }
 
     /// What memories are worth by themselves; nothing where that has no weight.
@@ -530,30 +506,5 @@ impl Query<'_> {
     }
 }
 
-/// A power; that of the presets by a square root, which every machine rounds alike.
-#[expect(clippy::float_cmp, reason = "only exactly these powers have a shorter way")]
-fn sharpened(sum: f32, sharpness: f32) -> f32 {
-    if sharpness == 1.5 {
-        sum * sum.sqrt()
-    } else if sharpness == 1.0 {
-        sum
-    } else {
-        sum.powf(sharpness)
-    }
-}
-
-/// The mean of fields by their shares, each divided by the most that it can be, and sharpened.
-fn combined(parts: &[(f32, &Vec<f32>, f32)], sharpness: f32, len: usize) -> Vec<f32> {
-    let total: f32 = parts.iter().map(|(share, ..)| share).sum();
-    let mut keyword = vec![0.0; len];
-    for (share, scores, most) in parts.iter().filter(|(share, _, most)| *share > 0.0 && *most > 0.0)
-    {
-        for (sum, score) in keyword.iter_mut().zip(*scores) {
-            *sum += share / total * (score / most).min(1.0);
-        }
-    }
-    for sum in keyword.iter_mut().filter(|sum| **sum > 0.0) {
-        *sum = sharpened(*sum, sharpness);
-    }
-    keyword
-}
+#[cfg(test)]
+mod tests;

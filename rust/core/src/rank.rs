@@ -10,12 +10,18 @@ use std::cell::RefCell;
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashMap};
 
+use crate::keywords::Keywords;
 use crate::play::{Asked, NONE, Play};
 use crate::ranking::{Ranking, Worth};
 use crate::similarity::Similarity;
 
 /// Memories that are scored first: twice as many as are wanted, and at least so many.
 const LEAST_PROMISING: usize = 32;
+
+/// How many memories are scored first.
+pub(crate) fn promising_of(k: usize) -> usize {
+    LEAST_PROMISING.max(k.saturating_mul(2))
+}
 
 /// A bound that a row stays below by this much is below in any order of rounding.
 const ROUNDING: f64 = 1e-9;
@@ -66,8 +72,8 @@ pub(crate) struct Fused<'a> {
     pub(crate) has_query: bool,
     pub(crate) query: Option<&'a Similarity<'a>>,
     pub(crate) context: Option<&'a Similarity<'a>>,
-    /// Keyword matches from 0 to 1, by ordinal; empty where there are none.
-    pub(crate) keyword: Vec<f32>,
+    /// Keyword matches, where keywords have a share.
+    pub(crate) keywords: Option<Keywords<'a>>,
     pub(crate) asked: Asked,
     /// What each memory is worth by itself, by ordinal; empty where that weighs nothing.
     pub(crate) worth: Vec<Worth>,
@@ -96,7 +102,7 @@ impl<'a> Fused<'a> {
             has_query,
             query,
             context,
-            keyword: Vec::new(),
+            keywords: None,
             asked: Asked::default(),
             worth: Vec::new(),
             has_lift: false,
@@ -130,12 +136,17 @@ impl<'a> Fused<'a> {
         speaker + kind
     }
 
+    /// The keyword match of a memory; 0 where keywords have no share.
+    fn keyword(&self, at: u32) -> f64 {
+        self.keywords.as_ref().map_or(0.0, |keywords| f64::from(keywords.of(at)))
+    }
+
     /// The match of a memory by itself, from its similarity.
     fn matched(&self, at: u32, similarity: f64) -> f64 {
         let share = self.ranking.similarity;
         // Without a vector a memory is like one at right angles to the query.
         let near = if similarity == f64::NEG_INFINITY { 0.0 } else { share * similarity };
-        near + (1.0 - share) * f64::from(value(&self.keyword, at))
+        near + (1.0 - share) * self.keyword(at)
     }
 
     /// What neighbours add to a match; `matched` gives that of an ordinal.
@@ -251,7 +262,7 @@ impl<'a> Exact<'a> {
         if !fused.has_query || fused.query.is_some() && self.similarity(at) > f64::NEG_INFINITY {
             return true;
         }
-        value(&fused.keyword, at) > 0.0 || self.lift(at) > 0.0
+        fused.keyword(at) > 0.0 || self.lift(at) > 0.0
     }
 
     fn components(&self, at: u32) -> Components {
@@ -271,11 +282,10 @@ impl<'a> Exact<'a> {
         if !self.fused.has_query {
             return components;
         }
-        let keyword = f64::from(value(&self.fused.keyword, at));
         let asks = asked.has_text && session.question > 0.0;
         Components {
             similarity: near(self.similarity(at)),
-            keyword: given(ranking.similarity < 1.0, keyword),
+            keyword: given(ranking.similarity < 1.0, self.fused.keyword(at)),
             neighbours: given(self.fused.has_lift, self.lift(at)),
             question: given(asks, 0.0 - play.of_question(session, asked, at)),
             date: given(!asked.dates.is_empty(), asked.of_date(session, at)),
@@ -306,11 +316,19 @@ pub(crate) struct Best {
 pub(crate) fn rank(fused: &Fused<'_>, uppers: &Uppers, k: usize, least: Least) -> Best {
     let mut ranking = Ranked::new(fused, uppers, k, least);
     if fused.is_relevance_alone() {
-        ranking.take_promising(&ranking.matched.clone());
+        let promising = ranking.promising(&ranking.matched);
+        ranking.take_all(&promising);
+        let seed = ranking.least_seed();
+        ranking.complete_if_many(|ranking, at| ranking.matched[at as usize] >= seed);
         ranking.take_near_seeds();
     } else {
-        let bounds: Vec<f64> = (0..ranking.len()).map(|at| ranking.bound(at)).collect();
-        ranking.take_promising(&bounds);
+        let mut bounds = ranking.bounds();
+        let promising = ranking.promising(&bounds);
+        ranking.take_all(&promising);
+        let floor = ranking.best.floor();
+        if ranking.complete_if_many(|_, at| bounds[at as usize] >= floor) {
+            bounds = ranking.bounds();
+        }
         for at in 0..ranking.len() {
             if bounds[at as usize] >= ranking.best.floor() {
                 ranking.take_closer(at);
@@ -324,6 +342,9 @@ pub(crate) fn rank(fused: &Fused<'_>, uppers: &Uppers, k: usize, least: Least) -
 
 /// How many memories match at all, of which `rank` would answer the first k.
 pub(crate) fn count(fused: &Fused<'_>, uppers: &Uppers, least: Least) -> usize {
+    if let Some(keywords) = &fused.keywords {
+        keywords.complete();
+    }
     let ranking = Ranked::new(fused, uppers, 0, least);
     let counts = |at: &u32| {
         let exact = &ranking.exact;
@@ -342,6 +363,21 @@ pub(crate) struct Uppers {
     pub(crate) context: Vec<f32>,
 }
 
+/// Upper bounds of the matches of memories by themselves.
+fn matched_uppers(fused: &Fused<'_>, uppers: &Uppers) -> Vec<f64> {
+    let mut matched = vec![0.0; fused.play.slots.len()];
+    let share = fused.ranking.similarity;
+    for (matched, upper) in matched.iter_mut().zip(&uppers.query) {
+        *matched = if *upper == f32::NEG_INFINITY { 0.0 } else { share * f64::from(*upper) };
+    }
+    if let Some(keywords) = &fused.keywords {
+        for (matched, keyword) in matched.iter_mut().zip(keywords.uppers()) {
+            *matched += (1.0 - share) * f64::from(*keyword);
+        }
+    }
+    matched
+}
+
 /// A ranking in the making.
 struct Ranked<'a> {
     exact: Exact<'a>,
@@ -356,17 +392,10 @@ struct Ranked<'a> {
 
 impl<'a> Ranked<'a> {
     fn new(fused: &'a Fused<'a>, uppers: &'a Uppers, k: usize, least: Least) -> Self {
-        let len = fused.play.slots.len();
-        let mut matched = vec![0.0; len];
-        let share = fused.ranking.similarity;
-        for (matched, upper) in matched.iter_mut().zip(&uppers.query) {
-            *matched = if *upper == f32::NEG_INFINITY { 0.0 } else { share * f64::from(*upper) };
-        }
-        for (matched, keyword) in matched.iter_mut().zip(&fused.keyword) {
-            *matched += (1.0 - share) * f64::from(*keyword);
-        }
+        let is_done = vec![false; fused.play.slots.len()];
+        let matched = matched_uppers(fused, uppers);
         let best = Kept { k, least: least.score, scored: BinaryHeap::new() };
-        Self { exact: Exact::new(fused), uppers, matched, is_done: vec![false; len], least, best }
+        Self { exact: Exact::new(fused), uppers, matched, is_done, least, best }
     }
 
     fn len(&self) -> u32 {
@@ -385,11 +414,31 @@ impl<'a> Ranked<'a> {
         self.fused().score(at, relevance, context)
     }
 
-    /// Score the memories with the largest of these values, the largest first.
-    fn take_promising(&mut self, values: &[f64]) {
-        let wanted = LEAST_PROMISING.max(self.best.k.saturating_mul(2));
-        for at in largest(values, wanted) {
-            self.take(at);
+    fn bounds(&self) -> Vec<f64> {
+        (0..self.len()).map(|at| self.bound(at)).collect()
+    }
+
+    /// Compute all keyword matches where so many memories may be looked at that this is sooner
+    /// done than one by one; returns whether bounds are closer now.
+    fn complete_if_many(&mut self, may_be_looked_at: impl Fn(&Self, u32) -> bool) -> bool {
+        let Some(keywords) = &self.fused().keywords else { return false };
+        let looks = || (0..self.len()).filter(|at| may_be_looked_at(self, *at)).count();
+        if !keywords.are_bounds() || !keywords.are_many(looks()) {
+            return false;
+        }
+        keywords.complete();
+        self.matched = matched_uppers(self.fused(), self.uppers);
+        true
+    }
+
+    /// The memories with the largest of these values, the largest first.
+    fn promising(&self, values: &[f64]) -> Vec<u32> {
+        largest(values, promising_of(self.best.k))
+    }
+
+    fn take_all(&mut self, promising: &[u32]) {
+        for at in promising {
+            self.take(*at);
         }
     }
 
@@ -400,11 +449,11 @@ impl<'a> Ranked<'a> {
     /// at memories near to a date.
     fn take_near_seeds(&mut self) {
         let seed = self.least_seed();
-        for at in 0..self.len() {
-            let is_near = value(&self.fused().asked.dates, at) > 0.0;
-            if self.matched[at as usize] >= seed {
-                self.take_around(at);
-            } else if is_near {
+        for at in reaching(&self.matched, seed) {
+            self.take_around(at);
+        }
+        for (at, near) in (0..).zip(&self.fused().asked.dates) {
+            if *near > 0.0 {
                 self.take_closer(at);
             }
         }
@@ -473,23 +522,45 @@ impl<'a> Ranked<'a> {
     }
 }
 
+/// Values of which the largest is compared with a floor first.
+const BATCH: usize = 16;
+
+/// In fewer steps than with `max`, which heeds NaN.
+fn most_of(values: &[f64]) -> f64 {
+    let larger = |one: f64, other: &f64| if *other > one { *other } else { one };
+    values.iter().fold(f64::NEG_INFINITY, larger)
+}
+
+/// The ordinals of values that reach a floor, ascending.
+fn reaching(values: &[f64], floor: f64) -> Vec<u32> {
+    let mut found = Vec::new();
+    for (first, batch) in (0..).step_by(BATCH).zip(values.chunks(BATCH)) {
+        if most_of(batch) >= floor {
+            let reaches = |(at, value): (u32, &f64)| (*value >= floor).then_some(at);
+            found.extend((first..).zip(batch).filter_map(reaches));
+        }
+    }
+    found
+}
+
 /// The ordinals of the largest values, the largest first; of equal ones the smaller ordinal first.
 fn largest(values: &[f64], wanted: usize) -> Vec<u32> {
     let wanted = wanted.min(values.len());
-    let mut heap: BinaryHeap<Reverse<Bound>> = BinaryHeap::with_capacity(wanted);
-    let mut floor = f64::NEG_INFINITY;
-    for (at, value) in (0..).zip(values) {
-        if heap.len() < wanted {
-            heap.push(Reverse(Bound(*value, Reverse(at))));
-        } else if *value > floor
-            && let Some(mut least) = heap.peek_mut()
-        {
-            *least = Reverse(Bound(*value, Reverse(at)));
+    let bound = |at: u32, value: &f64| Reverse(Bound(*value, Reverse(at)));
+    let (first, rest) = values.split_at(wanted);
+    let mut heap: BinaryHeap<Reverse<Bound>> =
+        (0..).zip(first).map(|(at, value)| bound(at, value)).collect();
+    for (first, batch) in (wanted as u32..).step_by(BATCH).zip(rest.chunks(BATCH)) {
+        let Some(floor) = heap.peek().map(|Reverse(least)| least.0) else { break };
+        if most_of(batch) <= floor {
+            continue;
         }
-        if heap.len() == wanted
-            && let Some(Reverse(least)) = heap.peek()
-        {
-            floor = least.0;
+        for (at, value) in (first..).zip(batch) {
+            if let Some(mut least) = heap.peek_mut()
+                && *value > least.0.0
+            {
+                *least = bound(at, value);
+            }
         }
     }
     heap.into_sorted_vec().into_iter().map(|Reverse(Bound(_, Reverse(at)))| at).collect()

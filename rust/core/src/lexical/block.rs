@@ -52,6 +52,11 @@ impl Block {
         self.ends.shrink_to_fit();
     }
 
+    /// Whether a memory is in each slot, 64 a word.
+    pub(super) fn live_words(&self) -> &[u64; BLOCK_SLOTS / 64] {
+        &self.live
+    }
+
     pub(super) fn is_live(&self, place: usize) -> bool {
         self.live[place / 64] >> (place % 64) & 1 == 1
     }
@@ -63,12 +68,6 @@ impl Block {
         }
         let (start, end) = self.range(place);
         &self.terms[start..end]
-    }
-
-    /// Number of terms of a slot.
-    pub(super) fn length(&self, place: usize) -> u32 {
-        let start = if place == 0 { 0 } else { self.ends[place - 1] };
-        self.ends[place] - start
     }
 
     fn range(&self, place: usize) -> (usize, usize) {

@@ -14,6 +14,9 @@ const TIMES_BITS: u32 = u16::BITS - GROUP_SLOTS.ilog2();
 /// Stands for this often or more: the text itself has to be asked.
 const MANY: u16 = (1 << TIMES_BITS) - 1;
 
+/// Stands for so many terms or more: the text itself has to be asked.
+const LONG: u16 = u16::MAX;
+
 /// Slot of a group and how often the term is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Posting {
@@ -28,13 +31,18 @@ pub(super) struct Postings {
     /// Where the entries of each term begin, and at last where they end.
     starts: Vec<u32>,
     entries: Vec<u16>,
+    /// Terms of each slot: beside one another they are read sooner than in the blocks.
+    lengths: Box<[u16]>,
 }
 
 impl Postings {
     /// Collect the terms of a group.
     pub(super) fn of(blocks: &[impl AsRef<Block>]) -> Self {
         let occurrences = sorted_occurrences(blocks);
-        let mut postings = Self { terms: Vec::new(), starts: Vec::new(), entries: Vec::new() };
+        let (terms, starts, entries) = (Vec::new(), Vec::new(), Vec::new());
+        let length = |slot| u16::try_from(terms_at(blocks, slot).len()).unwrap_or(LONG);
+        let lengths = (0..GROUP_SLOTS as u16).map(length).collect();
+        let mut postings = Self { terms, starts, entries, lengths };
         for alike in occurrences.chunk_by(|one, other| one == other) {
             let (term, slot) = alike[0];
             if postings.terms.last() != Some(&term) {
@@ -66,6 +74,14 @@ impl Postings {
         (self.starts[place + 1] - self.starts[place]) as usize
     }
 
+    /// Number of terms of a slot, if none were removed from it since.
+    pub(super) fn length(&self, slot: u16, blocks: &[impl AsRef<Block>]) -> u32 {
+        match self.lengths[usize::from(slot)] {
+            LONG => terms_at(blocks, slot).len() as u32,
+            length => u32::from(length),
+        }
+    }
+
     /// Where the term at a place among the terms occurs, by slot.
     pub(super) fn list<'a>(
         &'a self,
@@ -86,7 +102,7 @@ impl Postings {
     pub(super) fn bytes(&self) -> usize {
         size_of::<Self>()
             + (self.terms.capacity() + self.starts.capacity()) * size_of::<u32>()
-            + self.entries.capacity() * size_of::<u16>()
+            + (self.entries.capacity() + self.lengths.len()) * size_of::<u16>()
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Lexical;
 use super::grams::{Gram, each_gram};
+use super::sum::Sum;
 use super::vocabulary::Known;
 use crate::text::query_tokens;
 
@@ -83,6 +84,25 @@ pub struct Query {
     most: Most,
 }
 
+/// Words that weigh little, which a first look at all memories may pass over.
+#[derive(Debug, Clone, Copy)]
+pub struct Light {
+    /// Words of a smaller weight are light.
+    pub(super) below: f32,
+    /// What they add up to at most.
+    pub(super) most: Sum,
+}
+
+impl Light {
+    /// No word is light.
+    pub const NONE: Self = Self { below: 0.0, most: Sum::ZERO };
+
+    /// Whether there is a light word.
+    pub fn is_any(&self) -> bool {
+        self.below > 0.0
+    }
+}
+
 /// What no memory's score reaches, by field.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Most {
@@ -99,6 +119,37 @@ impl Query {
     /// What scores are divided by to lie between 0 and 1.
     pub fn most(&self) -> Most {
         self.most
+    }
+
+    /// The words that weigh least, as many as add up to at most `share` of what all words do; none
+    /// where other fields are asked for, as these bear on every word.
+    pub fn light(&self, share: f32) -> Light {
+        if !self.fields.words || self.fields.grams || self.fields.pairs {
+            return Light::NONE;
+        }
+        let mut weights: Vec<f32> = self.worths[1..].iter().map(|worth| worth.word).collect();
+        weights.sort_unstable_by(f32::total_cmp);
+        let mut sum = Sum::default();
+        for weight in &weights {
+            sum.add(*weight);
+            if sum.value() > share * self.most.words {
+                return self.light_below(*weight);
+            }
+        }
+        Light::NONE
+    }
+
+    fn light_below(&self, below: f32) -> Light {
+        let words = self.worths[1..].iter().map(|worth| worth.word);
+        let light: Vec<f32> = words.filter(|weight| *weight < below).collect();
+        if light.is_empty() {
+            return Light::NONE;
+        }
+        let mut most = Sum::default();
+        for weight in light {
+            most.add(weight); // a share is never above 1
+        }
+        Light { below, most }
     }
 
     /// The code of a term; 0 is of no worth.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::Lexical;
 use super::block::{BLOCK_SLOTS, Block};
 use super::postings::{GROUP_BLOCKS, GROUP_SLOTS, Postings};
-use super::query::{Query, Worth, share};
+use super::query::{Fields, Light, Query, Worth, share};
 use super::sum::Sum;
 
 /// No memory.
@@ -97,6 +97,37 @@ impl Findings {
     }
 }
 
+/// A memory, and what a word of it counts.
+#[derive(Debug, Clone, Copy)]
+pub struct Turn {
+    /// Its slot.
+    pub slot: u32,
+    /// From 0 to 1.
+    pub counts: f32,
+}
+
+/// The words of a query that are looked for: those of weights from the first to below the second.
+#[derive(Clone, Copy)]
+struct Looked<'a> {
+    query: &'a Query,
+    weights: [f32; 2],
+}
+
+impl<'a> Looked<'a> {
+    fn for_heavy(query: &'a Query, light: Light) -> Self {
+        Self { query, weights: [light.below, f32::INFINITY] }
+    }
+
+    fn for_light(query: &'a Query, light: Light) -> Self {
+        Self { query, weights: [0.0, light.below] }
+    }
+
+    fn is_for(self, code: u32) -> bool {
+        let weight = self.query.worths[code as usize].word;
+        self.weights[0] <= weight && weight < self.weights[1]
+    }
+}
+
 /// Memories in play of one group, and the place of the first among all of them.
 #[derive(Clone, Copy)]
 struct InPlay<'a> {
@@ -117,8 +148,13 @@ struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    fn new(blocks: &'a [Arc<Block>], postings: &'a Postings, query: &Query) -> Self {
-        let words = query.terms.iter().map(|term| postings.find(*term)).collect();
+    fn new(blocks: &'a [Arc<Block>], postings: &'a Postings, looked: Looked<'_>) -> Self {
+        let terms = (1..).zip(&looked.query.terms);
+        let find = |(code, term): (u32, &u32)| {
+            let is_looked_for = looked.is_for(code);
+            is_looked_for.then(|| postings.find(*term)).flatten()
+        };
+        let words = terms.map(find).collect();
         let (bits, first_places) = ([0; GROUP_SLOTS / 64], [0; GROUP_SLOTS / 64]);
         Self { blocks, postings, bits, first_places, words }
     }
@@ -128,16 +164,23 @@ impl<'a> Group<'a> {
         self.words.iter().flatten().map(|at| self.postings.len(*at)).sum()
     }
 
-    fn bring_into_play(&mut self, play: InPlay<'_>) {
-        for slot in play.slots {
-            let slot = *slot as usize % GROUP_SLOTS;
-            self.bits[slot / 64] |= 1 << (slot % 64);
+    /// Take memories into play; false if one of the slots is vacant.
+    fn bring_into_play(&mut self, play: InPlay<'_>) -> bool {
+        if play.slots.len() == GROUP_SLOTS {
+            self.bits = [u64::MAX; GROUP_SLOTS / 64];
+        } else {
+            for slot in play.slots {
+                let slot = *slot as usize % GROUP_SLOTS;
+                self.bits[slot / 64] |= 1 << (slot % 64);
+            }
         }
         let mut place = play.first_place;
         for (first, bits) in self.first_places.iter_mut().zip(&self.bits) {
             *first = place;
             place += bits.count_ones();
         }
+        let live = self.blocks.iter().flat_map(|block| block.live_words());
+        self.bits.iter().zip(live).all(|(bits, live)| bits & !live == 0)
     }
 
     /// The place of a slot, if it is in play.
@@ -153,12 +196,8 @@ impl<'a> Group<'a> {
     fn each(&self, query: &Query, at: usize, mut visit: impl FnMut(u32, f32)) {
         for posting in self.postings.list(at, self.blocks) {
             let Some(place) = self.place(posting.slot) else { continue };
-            let slot = usize::from(posting.slot);
-            let length = self.blocks[slot / BLOCK_SLOTS].length(slot % BLOCK_SLOTS);
-            // What is removed stays in the postings, but is of no length.
-            if length > 0 {
-                visit(place, share(posting.times, query.saturation.norm(length)));
-            }
+            let length = self.postings.length(posting.slot, self.blocks);
+            visit(place, share(posting.times, query.saturation.norm(length)));
         }
     }
 }
@@ -176,39 +215,103 @@ impl Lexical {
         carried: Option<&Carried<'_>>,
         scores: &mut Scores,
     ) {
+        self.bounds(query, Light::NONE, slots, carried, scores);
+    }
+
+    /// Upper bounds of [`scores`](Self::scores): as if every memory had all the light words, as much
+    /// as can be.
+    pub fn bounds(
+        &self,
+        query: &Query,
+        light: Light,
+        slots: &[u32],
+        carried: Option<&Carried<'_>>,
+        scores: &mut Scores,
+    ) {
+        scores.clear(query.fields, slots.len());
+        self.add(Looked::for_heavy(query, light), slots, carried, scores);
+        scores.write(light.most);
+        scores.add_pairs(query, slots.len());
+    }
+
+    /// Make [`bounds`](Self::bounds) the scores; all else must be what it was for them.
+    pub fn complete(
+        &self,
+        query: &Query,
+        light: Light,
+        slots: &[u32],
+        carried: Option<&Carried<'_>>,
+        scores: &mut Scores,
+    ) {
+        self.add(Looked::for_light(query, light), slots, carried, scores);
+        scores.write(Sum::ZERO);
+    }
+
+    /// Find the words that are looked for and add them up; pairs are only found.
+    fn add(
+        &self,
+        looked: Looked<'_>,
+        slots: &[u32],
+        carried: Option<&Carried<'_>>,
+        scores: &mut Scores,
+    ) {
         scores.terms.clear();
         scores.adjacent.clear();
         let mut groups = Vec::new();
         let mut first_place = 0;
-        for slots in slots.chunk_by(|&one, &other| group_of(one) == group_of(other)) {
+        for slots in by_group(slots) {
             let play = InPlay { slots, first_place };
-            match self.group(query, play) {
+            match self.group(looked, play) {
                 Some(group) => groups.push(group),
-                None => scores.find_in_texts(self, query, play),
+                None => scores.find_in_texts(self, looked, play),
             }
             first_place += slots.len() as u32;
         }
         for group in &groups {
-            scores.find_in_group(query, group);
+            scores.find_in_group(looked.query, group);
         }
-        scores.add_terms(query, &groups, slots.len(), carried);
-        scores.add_pairs(query, slots.len());
+        scores.add_terms(looked.query, &groups, carried);
+    }
+
+    /// The words' score of one memory, from the texts of its turns: its own, and those before that
+    /// count for it. The same to the bit as in [`scores`](Self::scores).
+    pub fn score_of(&self, query: &Query, turns: impl IntoIterator<Item = Turn>) -> f32 {
+        // How often each word is in the turn at hand, and the largest share of it.
+        let mut words = vec![(0_u32, 0.0_f32); query.terms.len() + 1];
+        for turn in turns {
+            let terms = self.terms(turn.slot);
+            for code in terms.iter().map(|term| query.code(*term)).filter(|code| *code != 0) {
+                if let Some((times, _)) = words.get_mut(code as usize) {
+                    *times += 1;
+                }
+            }
+            let norm = query.saturation.norm(terms.len() as u32);
+            for (times, best) in words.iter_mut().filter(|(times, _)| *times > 0) {
+                *best = best.max(turn.counts * share(std::mem::take(times), norm));
+            }
+        }
+        let mut sum = Sum::default();
+        for (worth, (_, share)) in query.worths.iter().zip(words) {
+            sum.add(worth.word * share);
+        }
+        sum.value()
     }
 
     /// The group of these slots, if its postings are sooner read than the texts.
-    fn group(&self, query: &Query, play: InPlay<'_>) -> Option<Group<'_>> {
+    fn group(&self, looked: Looked<'_>, play: InPlay<'_>) -> Option<Group<'_>> {
+        let fields = looked.query.fields;
         let number = group_of(play.slots[0]);
         let postings = self.postings.get(number)?.as_deref()?;
         let blocks = &self.blocks.settled()[number * GROUP_BLOCKS..][..GROUP_BLOCKS];
-        if query.fields.grams && play.slots.len() * DENSE < GROUP_SLOTS {
+        if fields.grams && play.slots.len() * DENSE < GROUP_SLOTS {
             return None;
         }
-        let mut group = Group::new(blocks, postings, query);
-        if !query.fields.grams && group.len() > play.slots.len() * POSTINGS_OF_A_TEXT {
+        let mut group = Group::new(blocks, postings, looked);
+        if !fields.grams && group.len() > play.slots.len() * POSTINGS_OF_A_TEXT {
             return None;
         }
-        group.bring_into_play(play);
-        Some(group)
+        // What is removed stays in the postings, so vacant slots are for the texts to tell.
+        group.bring_into_play(play).then_some(group)
     }
 
     fn terms(&self, slot: u32) -> &[u32] {
@@ -219,6 +322,18 @@ impl Lexical {
 
 fn group_of(slot: u32) -> usize {
     slot as usize / GROUP_SLOTS
+}
+
+/// Ascending slots, group by group.
+fn by_group(slots: &[u32]) -> impl Iterator<Item = &[u32]> {
+    let mut rest = slots;
+    std::iter::from_fn(move || {
+        let group = group_of(*rest.first()?);
+        let end = rest.partition_point(|slot| group_of(*slot) == group);
+        let (of_group, others) = rest.split_at(end);
+        rest = others;
+        Some(of_group)
+    })
 }
 
 /// The term at hand on its way into the sums.
@@ -283,6 +398,19 @@ impl Adding<'_> {
 }
 
 impl Scores {
+    /// Begin anew for so many memories.
+    fn clear(&mut self, fields: Fields, len: usize) {
+        zero(&mut self.word_sums, fields.words, len);
+        zero(&mut self.gram_sums, fields.grams, len);
+        self.best.resize(self.best.len().max(len), 0.0);
+    }
+
+    /// Write the sums down, the words' with this much more.
+    fn write(&mut self, more: Sum) {
+        write(&self.word_sums, more, &mut self.words);
+        write(&self.gram_sums, Sum::ZERO, &mut self.grams);
+    }
+
     /// Find what is not found word by word: terms that share grams, and pairs.
     fn find_in_group(&mut self, query: &Query, group: &Group<'_>) {
         if query.fields.grams {
@@ -316,14 +444,15 @@ impl Scores {
         }
     }
 
-    fn find_in_texts(&mut self, lexical: &Lexical, query: &Query, play: InPlay<'_>) {
+    fn find_in_texts(&mut self, lexical: &Lexical, looked: Looked<'_>, play: InPlay<'_>) {
+        let query = looked.query;
         for (place, slot) in (play.first_place..).zip(play.slots) {
             let terms = lexical.terms(*slot);
             let first = self.terms.found.len();
             let mut words = 0;
             for term in terms {
                 let code = query.code(*term);
-                if code != 0 {
+                if code != 0 && looked.is_for(code) {
                     words += usize::from(code as usize <= query.terms.len());
                     self.count(first, code, place);
                 }
@@ -365,18 +494,9 @@ impl Scores {
         }
     }
 
-    fn add_terms(
-        &mut self,
-        query: &Query,
-        groups: &[Group<'_>],
-        len: usize,
-        carried: Option<&Carried<'_>>,
-    ) {
+    fn add_terms(&mut self, query: &Query, groups: &[Group<'_>], carried: Option<&Carried<'_>>) {
         let Self { terms, best, touched, word_sums, gram_sums, .. } = self;
         terms.sort(query.worths.len());
-        zero(word_sums, query.fields.words, len);
-        zero(gram_sums, query.fields.grams, len);
-        best.resize(best.len().max(len), 0.0);
         for (code, worth) in query.worths.iter().enumerate().skip(1) {
             let (words, grams) = (&mut word_sums[..], &mut gram_sums[..]);
             let mut adding = Adding { worth: *worth, carried, best, touched, words, grams };
@@ -389,8 +509,6 @@ impl Scores {
             }
             adding.finish();
         }
-        write(word_sums, &mut self.words);
-        write(gram_sums, &mut self.grams);
     }
 
     fn add_pairs(&mut self, query: &Query, len: usize) {
@@ -403,7 +521,7 @@ impl Scores {
             let weight = query.pairs[found.code as usize].weight;
             sums[found.place as usize].add(weight * found.share);
         }
-        write(&sums, &mut self.pairs);
+        write(&sums, Sum::ZERO, &mut self.pairs);
     }
 }
 
@@ -417,7 +535,7 @@ fn zero(sums: &mut Vec<Sum>, is_asked: bool, len: usize) {
     sums.resize(if is_asked { len } else { 0 }, Sum::default());
 }
 
-fn write(sums: &[Sum], scores: &mut Vec<f32>) {
+fn write(sums: &[Sum], more: Sum, scores: &mut Vec<f32>) {
     scores.clear();
-    scores.extend(sums.iter().map(|sum| sum.value()));
+    scores.extend(sums.iter().map(|sum| sum.plus(more).value()));
 }

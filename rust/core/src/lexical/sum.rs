@@ -12,8 +12,15 @@ impl Sum {
     /// Adding this much and taking it away leaves a multiple of 2⁻²⁴.
     const ROUNDING: f64 = 1.5 * (1_u64 << 28) as f64;
 
+    pub(super) const ZERO: Self = Self(0.0);
+
     pub(super) fn add(&mut self, value: f32) {
         self.0 += (f64::from(value) + Self::ROUNDING) - Self::ROUNDING;
+    }
+
+    /// This sum and another, exactly.
+    pub(super) fn plus(self, other: Self) -> Self {
+        Self(self.0 + other.0)
     }
 
     pub(super) fn value(self) -> f32 {

@@ -680,3 +680,56 @@ fn readers_see_whole_states_while_a_writer_goes_on() {
         }
     });
 }
+
+#[test]
+fn a_first_look_bounds_each_score_and_completing_it_gives_its_bits() {
+    let (lexical, slots, next) = many(2 * GROUP_SLOTS + 100, 7);
+    let options = Options {
+        fields: Fields { words: true, grams: false, pairs: false },
+        stop_words: 0.25,
+        near: 0.5,
+        ..Options::default()
+    };
+    let query = lexical.query("cats of winter carved harbour ice ice", &options);
+    let carried = Carried { next: &next, first: FIRST, second: SECOND };
+    let words = |scores: &Scores| scores.words.iter().map(|score| score.to_bits()).collect();
+    for (step, is_carried) in [(1, true), (1, false), (3, false)] {
+        let slots: Vec<u32> = slots.iter().copied().step_by(step).collect();
+        let carried = is_carried.then_some(&carried);
+        let mut exact = Scores::default();
+        lexical.scores(&query, &slots, carried, &mut exact);
+        let exact_bits: Vec<u32> = words(&exact);
+        for share in [0.2, 0.4, 0.6] {
+            let light = query.light(share);
+            assert!(light.is_any());
+            let mut scores = Scores::default();
+            lexical.bounds(&query, light, &slots, carried, &mut scores);
+            assert!(scores.words.iter().zip(&exact.words).all(|(bound, score)| bound >= score));
+            assert_ne!(words(&scores), exact_bits);
+            lexical.complete(&query, light, &slots, carried, &mut scores);
+            assert_eq!(words(&scores), exact_bits);
+        }
+        for (place, exact_bits) in exact_bits.into_iter().enumerate() {
+            let turns = if is_carried { earlier(&next, place) } else { vec![place] };
+            let turns = turns.into_iter().zip([1.0, FIRST, SECOND]);
+            let turns = turns.map(|(place, counts)| Turn { slot: slots[place], counts });
+            let score = lexical.score_of(&query, turns);
+            assert_eq!(score.to_bits(), exact_bits);
+        }
+    }
+}
+
+#[test]
+fn a_text_too_long_for_its_length_to_be_kept_beside_postings_scores_as_alone() {
+    let mut lexical = Lexical::new(Analysis::default());
+    let long = "ice ".repeat(70_000) + "harbour";
+    for row in 0..GROUP_SLOTS {
+        let text = if row == 5 { &long } else { "harbour of ice" };
+        let analysed = lexical.analyse(text);
+        lexical.push(&analysed);
+    }
+    let query = lexical.query("ice harbour", &Options::default());
+    let slots: Vec<u32> = (0..GROUP_SLOTS as u32).collect();
+    let all = scored(&lexical, &query, &slots, None);
+    assert_eq!(bits_at(&all, 5), bits_at(&scored(&lexical, &query, &[5], None), 0));
+}

@@ -1,0 +1,141 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::columns::{Scope, Users};
+use crate::ranking::{KeywordFields, Session, Weights};
+use crate::relevance::Salience;
+
+const DIM: usize = 3;
+
+/// Few, so that words recur in most memories; the last is in none.
+const WORDS: [&str; 12] = [
+    "the", "a", "of", "my", "violin", "harbour", "bicycle", "cat", "cats", "kettle", "blue", "zinc",
+];
+
+#[derive(Debug, Clone)]
+struct Said {
+    words: Vec<usize>,
+    session: u8,
+    user: u8,
+    vector: Option<[i8; DIM]>,
+    asks: bool,
+}
+
+fn any_said() -> impl Strategy<Value = Said> {
+    let words = prop::collection::vec(0..WORDS.len() - 1, 0..9);
+    // A null vector has no direction; few components make ties.
+    let vector = prop::option::weighted(0.9, prop::array::uniform3(1_i8..3));
+    (words, 0_u8..4, 0_u8..2, vector, any::<bool>()).prop_map(
+        |(words, session, user, vector, asks)| Said { words, session, user, vector, asks },
+    )
+}
+
+fn text_of(words: &[usize]) -> String {
+    words.iter().map(|at| WORDS[*at]).collect::<Vec<_>>().join(" ")
+}
+
+fn index_of(said: &[Said]) -> MemoryIndex {
+    let index = MemoryIndex::new(Some(DIM), Analysis::default()).expect("a kernel");
+    let record = |(row, said): (usize, &Said)| Record {
+        row: row as i64,
+        // Neither rows nor times order the ids.
+        id: [(row * 37 % 251) as u8; 16],
+        user: Some(format!("user {}", said.user)),
+        session: (said.session > 0).then(|| format!("session {}", said.session)),
+        created_at: (row / 3) as i64,
+        importance: f64::from(said.user) / 2.0,
+        content: text_of(&said.words) + if said.asks { "?" } else { "" },
+        ..Record::default()
+    };
+    let records: Vec<Record> = said.iter().enumerate().map(record).collect();
+    let embedded = said.iter().enumerate().filter_map(|(row, said)| Some((row, said.vector?)));
+    let (rows, vectors): (Vec<i64>, Vec<[i8; DIM]>) =
+        embedded.map(|(row, vector)| (row as i64, vector)).unzip();
+    let vectors: Vec<f32> = vectors.into_iter().flatten().map(f32::from).collect();
+    index.apply(&[], &records, &rows, &vectors).expect("sound records");
+    index
+}
+
+fn any_keywords() -> impl Strategy<Value = KeywordFields> {
+    let share = || prop::sample::select(vec![0.0, 0.5, 0.8, 1.0]);
+    let sharpness = prop::sample::select(vec![1.0, 1.5]);
+    (share(), share(), 0.0..=1.0, prop::sample::select(vec![0.0, 0.5]), sharpness).prop_map(
+        |(previous, second, stop_words, near, sharpness)| KeywordFields {
+            words: 1.0,
+            grams: 0.0,
+            pairs: 0.0,
+            previous,
+            second,
+            stop_words,
+            common: 1.0,
+            near,
+            sharpness,
+        },
+    )
+}
+
+fn any_ranking() -> impl Strategy<Value = Ranking> {
+    let share = || prop::sample::select(vec![0.0, 0.2, 0.5]);
+    let session = (share(), share(), share(), share(), share()).prop_map(
+        |(previous, next, answer, second, alone)| Session {
+            previous,
+            next,
+            answer,
+            second,
+            alone,
+            question: 0.05,
+            ..Session::default()
+        },
+    );
+    (any_keywords(), session, share(), share()).prop_map(
+        |(keywords, session, similarity, importance)| Ranking {
+            similarity,
+            keywords,
+            session,
+            leaves_names_out: false,
+            weights: Weights { relevance: 1.0, importance, ..Weights::default() },
+            recency: Recency::NewestRank,
+            salience: Salience { recency: 0.0, frequency: 0.0, importance: 0.0 },
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+    #[test]
+    fn a_first_look_that_passes_words_over_changes_no_answer(
+        said in prop::collection::vec(any_said(), 1..120),
+        asked in prop::collection::vec(0..WORDS.len(), 1..7),
+        ranking in any_ranking(),
+        vector in prop::option::of(prop::array::uniform3(1_i8..4)),
+        one_user in any::<bool>(),
+        (k, with_total) in (0_usize..12, any::<bool>()),
+        least in prop::option::of(0.0..0.6),
+        min_similarity in prop::option::of(0.0..1.0),
+        light_share in 0.1_f32..0.9,
+    ) {
+        let index = index_of(&said);
+        let text = text_of(&asked);
+        let vector: Vec<f32> = vector.into_iter().flatten().map(f32::from).collect();
+        let user = if one_user { Users::One("user 1") } else { Users::All };
+        let request = Request {
+            ask: Ask { scope: Scope { user, ..Scope::default() }, ..Ask::default() },
+            ranking: &ranking,
+            text: Some(&text),
+            vectors: &vector,
+            context: &[],
+            k,
+            min_similarity,
+            min_score: least,
+            with_total,
+        };
+        let snapshot = index.index.snapshot();
+        let answer = |look: &dyn Fn(usize, usize) -> FirstLook| {
+            Query { index: &index, snapshot: &snapshot, request: &request, look }.answer()
+        };
+        let wanted = answer(&|_, _| FirstLook::WHOLE);
+        for few in [0, 3, usize::MAX] {
+            prop_assert_eq!(&answer(&|_, _| FirstLook { light_share, few }), &wanted);
+        }
+    }
+}
