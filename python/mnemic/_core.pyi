@@ -351,6 +351,11 @@ class MemoryIndex:
     @property
     def nbytes(self) -> int:
         """Bytes held, contents left out; partly estimated."""
+    def next_expiry(self, now: int, /) -> int | None:
+        """Return the first time after now, in microseconds, at which a memory expires.
+
+        It may be that of a memory that went meanwhile.
+        """
     @property
     def slots(self) -> int:
         """Places in use: those of memories, and those that memories left for good."""
@@ -362,6 +367,8 @@ class MemoryIndex:
         embedded: ArrayLike,
         vectors: ArrayLike | None,
         gone: Sequence[int],
+        linked: Sequence[int] = ...,
+        links: Sequence[tuple[int, int, int, float]] = ...,
         /,
     ) -> None:
         """Take memories out and in, all in one step.
@@ -372,7 +379,10 @@ class MemoryIndex:
             embedded: Rows that have a vector, shape (n,); one that comes several times in a row has
                 several parts (C165).
             vectors: Theirs, shape (n, dim); None for none.
-            gone: Rows that go; unknown ones are passed over.
+            gone: Rows that go, and the links from them; unknown ones are passed over.
+            linked: Rows all of whose links are given.
+            links: Theirs: from which row, to which, its type below 32, its strength. Those to rows
+                that are not there lead nowhere until they are.
 
         Raises:
             UnknownIdError: If a vector's row is not there; nothing is changed then.
@@ -428,3 +438,29 @@ class MemoryIndex:
             DimensionMismatchError: If a vector has another dimension.
             NonFiniteVectorError: If a vector has NaN or infinity.
         """
+    def linked(
+        self, wanted: object, /
+    ) -> tuple[list[tuple[int, bytes, float, tuple[int, ...]]], int]:
+        """Return the memories that links lead to; and how many there are.
+
+        Each with row, id, the largest product of strengths of a path to it, and the types of the
+        links on that path. Order: strength, then fewest hops, then newest, then smallest id.
+
+        Args:
+            wanted: What a `mnemic.index.WantedLinks` has.
+
+        Raises:
+            InvalidArgumentError: If the depth is not from 1 to 3.
+        """
+    def related(
+        self, query: str, texts: list[tuple[str, float]], limit: int, /
+    ) -> list[tuple[str, float]]:
+        """Return words that belong to a query by what texts say, with weights up to 1, best first.
+
+        Args:
+            query: Its own words are left out.
+            texts: Each with how much it counts.
+            limit: How many at most.
+        """
+    def key_phrases(self, text: str, limit: int, /) -> list[tuple[str, float]]:
+        """Return phrases of a text that memories know of, with weights up to 1, best first."""

@@ -302,6 +302,12 @@ impl Columns {
         self.texts.text(code)
     }
 
+    /// The first time after `now` at which a row expires, dead ones too.
+    pub fn next_expiry(&self, now: i64) -> Option<i64> {
+        let times = self.chunks.iter().flat_map(|chunk| chunk.facts.expires_at.values());
+        times.filter(|time| **time > now).min().copied()
+    }
+
     /// Bytes of memory, without contents and metadata.
     pub fn bytes(&self) -> usize {
         let chunks: usize = self.chunks.iter().map(|chunk| chunk.bytes()).sum();

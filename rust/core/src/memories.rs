@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::columns::{Access, Columns, Record};
+use crate::graph::Graph;
 use crate::id_map::IdMap;
 use crate::lexical::{Analysed, Lexical};
 use crate::similarity::vector_id;
@@ -14,6 +15,7 @@ pub(crate) struct Memories {
     pub(crate) columns: Columns,
     pub(crate) lexical: Lexical,
     pub(crate) speakers: Speakers,
+    pub(crate) graph: Graph,
     /// Most vectors of any memory.
     pub(crate) parts: u32,
     /// Rows without a vector, where memories are to have one.
@@ -30,8 +32,15 @@ impl Default for Memories {
 impl Memories {
     pub(crate) fn new(analysis: Analysis, has_vectors: bool) -> Self {
         let lexical = Lexical::new(analysis);
-        let (columns, speakers) = (Columns::new(), Speakers::default());
-        Self { columns, lexical, speakers, parts: 1, unembedded: IdMap::default(), has_vectors }
+        Self {
+            columns: Columns::new(),
+            lexical,
+            speakers: Speakers::default(),
+            graph: Graph::default(),
+            parts: 1,
+            unembedded: IdMap::default(),
+            has_vectors,
+        }
     }
 
     /// Take in a memory; returns the slot it left if it got a new one, because its text changed.
@@ -63,6 +72,7 @@ impl Memories {
         self.columns.kill(slot);
         self.lexical.remove(slot);
         self.unembedded.remove(row);
+        self.graph.set(&[row], &[]);
         Some(slot)
     }
 
@@ -95,7 +105,7 @@ impl Memories {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        let rest = self.speakers.bytes() + self.unembedded.bytes();
+        let rest = self.speakers.bytes() + self.unembedded.bytes() + self.graph.bytes();
         self.columns.bytes() + self.lexical.bytes() + rest
     }
 }

@@ -4,16 +4,18 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use crate::Error;
-use crate::columns::{Access, Ask, Columns, NONE as MISSING, Record};
+use crate::columns::{Access, Ask, Columns, Record};
+use crate::graph::{Hops, Link, Path, Reached};
 use crate::index::{Change, Index, Snapshot, Upkeep};
 use crate::keywords::{FirstLook, Keywords};
-use crate::lexical;
+use crate::lexical::{self, Weighed};
 use crate::memories::Memories;
+use crate::order::{self, Order, Ordered};
 use crate::play::{Asked, Play};
-use crate::quant::MAX_DIM;
+use crate::quant::{MAX_DIM, norm};
 use crate::rank::{self, Components, Fused, Least, Scored, Uppers};
-use crate::ranking::{Ranking, Worth};
-use crate::relevance::{self, Facts, Recency};
+use crate::ranking::Ranking;
+use crate::relevance::{self, Facts};
 use crate::scan;
 use crate::selection::SelectedRows;
 use crate::simd;
@@ -24,6 +26,7 @@ use crate::text::names::{in_first_person, without};
 use crate::text::{Analysis, answer_kind, date_ranges};
 use crate::top_k::Hit as NearHit;
 use crate::vector_map::normalise;
+use crate::worths::{Worths, facts};
 
 /// What to rank, and by what.
 pub struct Request<'a> {
@@ -45,6 +48,10 @@ pub struct Request<'a> {
     pub min_score: Option<f64>,
     /// Whether to count all that match.
     pub with_total: bool,
+    /// In what order, where it is not that of the score.
+    pub order: Option<Order>,
+    /// Least salience of a hit.
+    pub min_salience: Option<f64>,
 }
 
 /// A memory found.
@@ -54,7 +61,7 @@ pub struct Hit {
     pub row: i64,
     /// The bytes of the UUID.
     pub id: [u8; 16],
-    /// What the order is by.
+    /// What the order is by: the score, or the key of the order that was asked for.
     pub score: f64,
     /// The parts of the score.
     pub components: Components,
@@ -67,6 +74,37 @@ pub struct Answer {
     pub hits: Vec<Hit>,
     /// How many match, where it was asked for.
     pub total: Option<usize>,
+}
+
+/// Links that take the place of all that led from some rows.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Links<'a> {
+    /// The rows whose links these are.
+    pub from: &'a [i64],
+    /// All that lead from them.
+    pub links: &'a [Link],
+}
+
+/// A memory that links lead to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LinkedHit {
+    /// The store's number.
+    pub row: i64,
+    /// The bytes of the UUID.
+    pub id: [u8; 16],
+    /// The product of the strengths on its path.
+    pub strength: f64,
+    /// The links on its path.
+    pub path: Path,
+}
+
+/// What links lead to.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Linked {
+    /// Strongest first.
+    pub hits: Vec<LinkedHit>,
+    /// How many there are in all.
+    pub total: usize,
 }
 
 /// Memories by row, ranked exactly. Every change is one whole call to readers.
@@ -113,6 +151,11 @@ impl MemoryIndex {
         self.index.snapshot().memories.lexical.slots()
     }
 
+    /// The first time after `now` at which a memory expires; it may be one that went meanwhile.
+    pub fn next_expiry(&self, now: i64) -> Option<i64> {
+        self.index.snapshot().memories.columns.next_expiry(now)
+    }
+
     /// Bytes held, contents left out.
     pub fn bytes(&self) -> usize {
         self.index.bytes() + self.index.snapshot().memories.bytes()
@@ -140,7 +183,64 @@ impl MemoryIndex {
         embedded: &[i64],
         vectors: &[f32],
     ) -> Result<(), Error> {
-        self.take(gone, records, embedded, vectors, Upkeep::Now)
+        self.apply_with_links(gone, records, embedded, vectors, &Links::default())
+    }
+
+    /// Take memories out and in as [`apply`](Self::apply) does, and replace all links that lead from
+    /// some rows, all in one step.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`apply`](Self::apply).
+    pub fn apply_with_links(
+        &self,
+        gone: &[i64],
+        records: &[Record],
+        embedded: &[i64],
+        vectors: &[f32],
+        links: &Links<'_>,
+    ) -> Result<(), Error> {
+        self.take(gone, records, embedded, vectors, links, Upkeep::Now)
+    }
+
+    /// The memories in play that links lead to from a row that is in play: the largest product of
+    /// strengths first, then the fewest hops, then the newest, then the smallest id. Only memories
+    /// in play are walked through.
+    pub fn linked(&self, ask: &Ask<'_>, row: i64, hops: &Hops, k: usize) -> Linked {
+        let memories = &self.index.snapshot().memories;
+        let columns = &memories.columns;
+        let set = SlotSet::of_words(columns.select(ask).words(), columns.len());
+        let slot_of = |row| columns.slot_of(row).filter(|slot| set.contains(*slot));
+        if slot_of(row).is_none() {
+            return Linked::default();
+        }
+        let reached = memories.graph.reached(row, hops, |row| slot_of(row).is_some());
+        let total = reached.len();
+        let place = |(row, reached): (i64, Reached)| {
+            let (created_at, id) = slot_of(row).map(|slot| columns.order_of(slot))?;
+            Some((
+                LinkedHit { row, id, strength: reached.strength, path: reached.path },
+                created_at,
+            ))
+        };
+        let mut hits: Vec<_> = reached.into_iter().filter_map(place).collect();
+        hits.sort_unstable_by(|(one, one_at), (other, other_at)| {
+            let by_strength = other.strength.total_cmp(&one.strength);
+            let by_hops = one.path.kinds().len().cmp(&other.path.kinds().len());
+            by_strength.then(by_hops).then(other_at.cmp(one_at)).then(one.id.cmp(&other.id))
+        });
+        hits.truncate(k);
+        Linked { hits: hits.into_iter().map(|(hit, _)| hit).collect(), total }
+    }
+
+    /// Words that belong to a query by what these texts say; see [`lexical::Lexical::related`].
+    pub fn related(&self, query: &str, texts: &[(String, f64)], k: usize) -> Vec<Weighed> {
+        self.index.snapshot().memories.lexical.related(query, texts, k)
+    }
+
+    /// Phrases of a text that memories know of; see [`lexical::Lexical::key_phrases`].
+    pub fn key_phrases(&self, text: &str, k: usize) -> Vec<Weighed> {
+        self.index.snapshot().memories.lexical.key_phrases(text, k)
     }
 
     /// Take memories in as [`apply`](Self::apply) does, where more follow and nobody searches
@@ -153,7 +253,7 @@ impl MemoryIndex {
     ///
     /// Those of [`apply`](Self::apply).
     pub fn load(&self, records: &[Record], embedded: &[i64], vectors: &[f32]) -> Result<(), Error> {
-        self.take(&[], records, embedded, vectors, Upkeep::Later)
+        self.take(&[], records, embedded, vectors, &Links::default(), Upkeep::Later)
     }
 
     fn take(
@@ -162,6 +262,7 @@ impl MemoryIndex {
         records: &[Record],
         embedded: &[i64],
         vectors: &[f32],
+        links: &Links<'_>,
         upkeep: Upkeep,
     ) -> Result<(), Error> {
         self.check(embedded, vectors)?;
@@ -176,6 +277,7 @@ impl MemoryIndex {
                 let puts = records.iter().zip(&analysed);
                 removed.extend(puts.filter_map(|(record, words)| memories.put(record, words)));
                 let (added, found) = memories.lacking(embedded)?;
+                memories.graph.set(links.from, links.links);
                 *places.borrow_mut() = found;
                 let parts = memories.parts;
                 let ids = |slot| (0..parts).map(move |part| vector_id(slot, part));
@@ -257,10 +359,14 @@ impl MemoryIndex {
         }
     }
 
-    /// Copy one vector to `row`, at unit length.
+    /// Copy one vector to `row`, at unit length; one that is next to nothing as nothing.
     fn write(&self, vector: &[f32], row: &mut [f32]) {
-        row[..self.dim].copy_from_slice(&vector[..self.dim]);
-        normalise(&mut row[..self.dim]);
+        let row = &mut row[..self.dim];
+        row.copy_from_slice(&vector[..self.dim]);
+        if norm(row) < LEAST_LENGTH {
+            row.fill(0.0);
+        }
+        normalise(row);
     }
 
     fn normalised(&self, vectors: &[f32]) -> Vec<f32> {
@@ -272,6 +378,9 @@ impl MemoryIndex {
         rows
     }
 }
+
+/// A vector shorter than this has no direction (R261).
+const LEAST_LENGTH: f64 = 1e-10;
 
 /// From so many records on, a second thread helps to cut their texts into words.
 const MANY_RECORDS: usize = 1024;
@@ -310,12 +419,10 @@ impl Query<'_> {
     fn answer(&self) -> Answer {
         let (request, ranking) = (self.request, self.request.ranking);
         let selected = self.columns().select(&request.ask);
-        let play = Play {
-            columns: self.columns(),
-            speakers: &self.snapshot.memories.speakers,
-            slots: selected.slots(),
-            set: SlotSet::of_words(selected.words(), self.columns().len()),
-        };
+        let mut play = self.play(selected.words());
+        if let Some(least) = request.min_salience {
+            play = self.salient(&play, least);
+        }
         if play.slots.is_empty() || request.k == 0 && !request.with_total {
             return Answer { hits: Vec::new(), total: request.with_total.then_some(0) };
         }
@@ -335,7 +442,70 @@ impl Query<'_> {
         let has_query = request.text.is_some() || query.is_some();
         let similarities = [query.as_ref(), context.as_ref()];
         let fused = Fused::new(&play, ranking, has_query, similarities);
-        self.ranked(&self.informed(fused).scaled(), &uppers)
+        let fused = self.informed(fused).scaled();
+        match request.order {
+            Some(order) => self.in_order(order, &fused, &uppers),
+            None => self.ranked(&fused, &uppers),
+        }
+    }
+
+    fn play(&self, words: Vec<u64>) -> Play<'_> {
+        let set = SlotSet::of_words(words, self.columns().len());
+        let (columns, speakers) = (self.columns(), &self.snapshot.memories.speakers);
+        Play { columns, speakers, slots: set.iter().collect(), set }
+    }
+
+    fn salience(&self, facts: &Facts) -> f64 {
+        self.request.ranking.salience.of(facts, self.request.ask.now)
+    }
+
+    /// The memories in play whose salience is large enough.
+    fn salient(&self, play: &Play<'_>, least: f64) -> Play<'_> {
+        let is_enough = play.of_each(|chunk, at| self.salience(&facts(chunk, at)) >= least);
+        let mut words = vec![0_u64; self.columns().len().div_ceil(64)];
+        for (slot, _) in play.slots.iter().zip(is_enough).filter(|(_, is_enough)| *is_enough) {
+            words[*slot as usize / 64] |= 1 << (slot % 64);
+        }
+        self.play(words)
+    }
+
+    fn in_order(&self, order: Order, fused: &Fused<'_>, uppers: &Uppers) -> Answer {
+        let (request, play) = (self.request, fused.play);
+        let matching = rank::matching(fused, uppers, self.least());
+        let key = |facts: &Facts| order.key(facts, |facts| self.salience(facts));
+        let mut keys = play.of_each(|chunk, at| key(&facts(chunk, at)));
+        if matching.len() < keys.len() {
+            keys = matching.iter().map(|at| keys[*at as usize]).collect();
+        }
+        let facts_of = |at: u32| {
+            let found = play.fact(play.slots[at as usize], facts);
+            found.expect("a memory in play has facts")
+        };
+        let tie_of = |at: u32| {
+            let facts = facts_of(at);
+            (self.salience(&facts), facts.created_at)
+        };
+        let id_of = |at: u32| self.columns().order_of(play.slots[at as usize]).1;
+        let best = order::ordered(&matching, &keys, request.k, tie_of, id_of);
+        let hit = |best: &Ordered| self.hit_in_order(fused, best, &facts_of(best.ordinal));
+        let total = request.with_total.then_some(matching.len());
+        Answer { hits: best.iter().map(hit).collect(), total }
+    }
+
+    fn hit_in_order(&self, fused: &Fused<'_>, best: &Ordered, facts: &Facts) -> Hit {
+        let slot = fused.play.slots[best.ordinal as usize];
+        let salience = &self.request.ranking.salience;
+        let (recency, frequency) = order::scaled(salience, facts, self.request.ask.now);
+        let components = Components {
+            similarity: rank::similarity(fused, best.ordinal),
+            recency: Some(recency),
+            access: Some(frequency),
+            importance: Some(facts.importance),
+            salience: Some(best.salience),
+            ..Components::default()
+        };
+        let (row, id) = (self.columns().row_of(slot), self.columns().order_of(slot).1);
+        Hit { row: row.unwrap_or_default(), id, score: best.key, components }
     }
 
     fn columns(&self) -> &Columns {
@@ -371,7 +541,7 @@ impl Query<'_> {
             self.hit(fused.play.slots[scored.ordinal as usize], scored, *components)
         };
         let hits = best.scored.iter().zip(&best.components).map(hit).collect();
-        let total = request.with_total.then(|| rank::count(fused, uppers, least));
+        let total = request.with_total.then(|| rank::matching(fused, uppers, least).len());
         Answer { hits, total }
     }
 
@@ -427,7 +597,9 @@ impl Query<'_> {
     /// The expression with all that is known beside similarities.
     fn informed<'p>(&'p self, mut fused: Fused<'p>) -> Fused<'p> {
         let (play, ranking) = (fused.play, fused.ranking);
-        fused.worth = self.worths(play);
+        if ranking.weights.of_worth() > 0.0 {
+            fused.worths = Some(Worths::new(play, ranking, self.request.ask.now));
+        }
         let Some(text) = self.request.text else { return fused };
         let (session, keywords) = (&ranking.session, &ranking.keywords);
         let carries = ranking.similarity < 1.0 && keywords.previous + keywords.second > 0.0;
@@ -473,36 +645,6 @@ impl Query<'_> {
             return self.snapshot.memories.speakers.named(text, slots);
         }
         Vec::new()
-    }
-
-    /// What memories are worth by themselves; nothing where that has no weight.
-    fn worths(&self, play: &Play<'_>) -> Vec<Worth> {
-        let (ranking, now) = (self.request.ranking, self.request.ask.now);
-        let weights = &ranking.weights;
-        if weights.of_worth() == 0.0 {
-            return Vec::new();
-        }
-        let facts = play.of_each(|chunk, at| Facts {
-            created_at: chunk.created_at[at],
-            last_accessed_at: Some(chunk.last_accessed_at[at]).filter(|time| *time != MISSING),
-            access_count: chunk.access_count[at],
-            importance: chunk.importance[at],
-        });
-        let mut recencies = Vec::new();
-        if weights.recency > 0.0 && ranking.recency == Recency::NewestRank {
-            recencies = relevance::newest_ranks(&facts);
-        } else if weights.recency > 0.0 {
-            recencies = facts.iter().map(|facts| ranking.recency.of(facts, now)).collect();
-        }
-        let weighed =
-            |weight: f64, value: &dyn Fn() -> f64| if weight > 0.0 { value() } else { 0.0 };
-        let worth = |(at, facts): (usize, &Facts)| Worth {
-            recency: recencies.get(at).copied().unwrap_or(0.0),
-            importance: weighed(weights.importance, &|| facts.importance),
-            access: weighed(weights.access, &|| relevance::access(facts.access_count)),
-            salience: weighed(weights.salience, &|| ranking.salience.of(facts, now)),
-        };
-        facts.iter().enumerate().map(worth).collect()
     }
 }
 

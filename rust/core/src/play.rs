@@ -52,7 +52,7 @@ impl Play<'_> {
         neighbour.flatten().and_then(|slot| self.set.find(slot)).unwrap_or(NONE)
     }
 
-    fn fact<T>(&self, slot: u32, of: impl Fn(&ChunkFacts<'_>, usize) -> T) -> Option<T> {
+    pub(crate) fn fact<T>(&self, slot: u32, of: impl Fn(&ChunkFacts<'_>, usize) -> T) -> Option<T> {
         let chunk = self.columns.chunk(chunk_of(slot))?;
         Some(of(&chunk, slot as usize % Columns::CHUNK))
     }

@@ -14,6 +14,7 @@ use crate::keywords::Keywords;
 use crate::play::{Asked, NONE, Play};
 use crate::ranking::{Ranking, Worth};
 use crate::similarity::Similarity;
+use crate::worths::Worths;
 
 /// Memories that are scored first: twice as many as are wanted, and at least so many.
 const LEAST_PROMISING: usize = 32;
@@ -75,10 +76,12 @@ pub(crate) struct Fused<'a> {
     /// Keyword matches, where keywords have a share.
     pub(crate) keywords: Option<Keywords<'a>>,
     pub(crate) asked: Asked,
-    /// What each memory is worth by itself, by ordinal; empty where that weighs nothing.
-    pub(crate) worth: Vec<Worth>,
+    /// What memories are worth by themselves, where that weighs anything.
+    pub(crate) worths: Option<Worths<'a>>,
     /// Whether neighbours add anything.
     pub(crate) has_lift: bool,
+    /// Whether dates, speakers, kinds or questions add or take anything.
+    has_extras: bool,
     /// The most that a relevance can add up to, and the sum of the weights in play.
     most: f64,
     total: f64,
@@ -104,8 +107,9 @@ impl<'a> Fused<'a> {
             context,
             keywords: None,
             asked: Asked::default(),
-            worth: Vec::new(),
+            worths: None,
             has_lift: false,
+            has_extras: false,
             most: 1.0,
             total: 1.0,
         }
@@ -115,6 +119,9 @@ impl<'a> Fused<'a> {
     pub(crate) fn scaled(mut self) -> Self {
         let (session, weights) = (&self.ranking.session, &self.ranking.weights);
         let in_play = |is_in_play: bool, weight: f64| if is_in_play { weight } else { 0.0 };
+        let asks = self.asked.has_text && session.question > 0.0;
+        let names = self.asked.speaker.is_some() || self.asked.kind.is_some();
+        self.has_extras = asks || names || !self.asked.dates.is_empty();
         self.most = 1.0
             + in_play(self.has_lift, session.most_of_neighbours())
             + in_play(!self.asked.dates.is_empty(), session.date)
@@ -159,23 +166,50 @@ impl<'a> Fused<'a> {
 
     /// The match with all that the session tells, from 0 to 1 but where similarities are negative.
     fn relevance(&self, at: u32, matched: impl Fn(u32) -> f64) -> f64 {
+        if !self.has_extras && !self.has_lift {
+            return matched(at) / self.most;
+        }
         let extra = self.play.extra(&self.ranking.session, &self.asked, at);
         (matched(at) + self.lift(at, &matched) + extra) / self.most
     }
 
     /// The score, from the relevance and the similarity with the context.
     fn score(&self, at: u32, relevance: f64, context: f64) -> f64 {
+        self.sum(relevance, context, self.worth(at))
+    }
+
+    /// The score, from its parts; it grows with each.
+    fn sum(&self, relevance: f64, context: f64, worth: f64) -> f64 {
         let weights = &self.ranking.weights;
         // A bound may be infinite, and no weight of nothing makes that a number.
         let is_weighed = self.has_query && weights.relevance > 0.0;
+        // Beside other parts a negative similarity counts as none; alone it decides the order
+        // (C073, C156).
+        let relevance = if self.is_relevance_alone() { relevance } else { relevance.max(0.0) };
         let relevance = if is_weighed { weights.relevance * relevance } else { 0.0 };
-        let near = if context == f64::NEG_INFINITY { 0.0 } else { weights.context * context };
-        (relevance + near + weights.of(value(&self.worth, at))) / self.total
+        let near = weights.context * context.max(0.0);
+        (relevance + near + worth) / self.total
+    }
+
+    /// The weighted sum of what a memory is worth by itself.
+    fn worth(&self, at: u32) -> f64 {
+        self.worths.as_ref().map_or(0.0, |worths| worths.sum(at))
+    }
+
+    /// An upper bound of that.
+    fn worth_upper(&self, at: u32) -> f64 {
+        self.worths.as_ref().map_or(0.0, |worths| worths.uppers[at as usize])
+    }
+
+    /// Whether a score is a match, and what the memory is worth by itself, and nothing else.
+    fn is_plain(&self) -> bool {
+        let matches = self.has_query && self.ranking.weights.relevance > 0.0;
+        matches && !self.has_lift && !self.has_extras && self.context.is_none()
     }
 
     /// Whether the score is the relevance alone.
     fn is_relevance_alone(&self) -> bool {
-        self.has_query && self.worth.is_empty() && self.context.is_none()
+        self.has_query && self.worths.is_none() && self.context.is_none()
     }
 }
 
@@ -256,19 +290,10 @@ impl<'a> Exact<'a> {
         self.fused.score(at, relevance, self.context(at))
     }
 
-    /// Whether a memory has anything to do with the query.
-    fn is_a_match(&self, at: u32) -> bool {
-        let fused = self.fused;
-        if !fused.has_query || fused.query.is_some() && self.similarity(at) > f64::NEG_INFINITY {
-            return true;
-        }
-        fused.keyword(at) > 0.0 || self.lift(at) > 0.0
-    }
-
     fn components(&self, at: u32) -> Components {
         let Fused { play, ranking, asked, .. } = self.fused;
         let (session, weights) = (&ranking.session, &ranking.weights);
-        let worth = value(&self.fused.worth, at);
+        let worth = self.fused.worths.as_ref().map_or_else(Worth::default, |worths| worths.of(at));
         let given = |is_given: bool, value: f64| is_given.then_some(value);
         let near = |similarity: f64| (similarity > f64::NEG_INFINITY).then_some(similarity);
         let components = Components {
@@ -340,20 +365,45 @@ pub(crate) fn rank(fused: &Fused<'_>, uppers: &Uppers, k: usize, least: Least) -
     Best { scored, components }
 }
 
-/// How many memories match at all, of which `rank` would answer the first k.
-pub(crate) fn count(fused: &Fused<'_>, uppers: &Uppers, least: Least) -> usize {
+/// The ordinals of all memories that match, of which `rank` would answer the best k.
+pub(crate) fn matching(fused: &Fused<'_>, uppers: &Uppers, least: Least) -> Vec<u32> {
     if let Some(keywords) = &fused.keywords {
         keywords.complete();
     }
+    let has_floors = least.score.max(least.similarity) > f64::NEG_INFINITY;
+    if !fused.has_query && !has_floors {
+        return (0..fused.play.slots.len() as u32).collect();
+    }
     let ranking = Ranked::new(fused, uppers, 0, least);
-    let counts = |at: &u32| {
-        let exact = &ranking.exact;
-        (least.score == f64::NEG_INFINITY || ranking.bound(*at) >= least.score)
-            && ranking.is_near_enough(*at)
-            && exact.is_a_match(*at)
-            && (least.score == f64::NEG_INFINITY || exact.score(*at) >= least.score)
+    let may_match = |at: &u32| ranking.may_match(*at);
+    let Some(query) = fused.query.filter(|_| has_floors) else {
+        let matches = |at: &u32| !has_floors || ranking.exact.score(*at) >= least.score;
+        return (0..ranking.len()).filter(may_match).filter(matches).collect();
     };
-    (0..ranking.len()).filter(counts).count()
+    let mut found = Vec::new();
+    query.each_bounds(
+        &fused.play.set,
+        |at| ranking.may_match(at),
+        |at, bounds| {
+            if ranking.reaches_floors(at, query, bounds) {
+                found.push(at);
+            }
+        },
+    );
+    if least.similarity == f64::NEG_INFINITY {
+        // Those without a vector are not among the bounds.
+        let lacks = |at: &u32| value(&uppers.query, *at) == f32::NEG_INFINITY;
+        let matches = |at: &u32| ranking.may_match(*at) && ranking.exact.score(*at) >= least.score;
+        found.extend((0..ranking.len()).filter(lacks).filter(matches));
+    }
+    found.sort_unstable();
+    found
+}
+
+/// The similarity of an ordinal, where it has a vector and there is a query.
+pub(crate) fn similarity(fused: &Fused<'_>, at: u32) -> Option<f64> {
+    let exact = fused.query?.exact(fused.play.slots[at as usize]);
+    (exact > f64::NEG_INFINITY).then_some(exact)
 }
 
 /// Upper bounds of similarities, by ordinal; empty where there is nothing to compare with.
@@ -411,11 +461,22 @@ impl<'a> Ranked<'a> {
         let relevance = self.fused().relevance(at, |at| self.matched[at as usize]);
         let context = self.uppers.context.get(at as usize);
         let context = context.map_or(f64::NEG_INFINITY, |upper| f64::from(*upper));
-        self.fused().score(at, relevance, context)
+        self.fused().sum(relevance, context, self.fused().worth_upper(at))
     }
 
     fn bounds(&self) -> Vec<f64> {
-        (0..self.len()).map(|at| self.bound(at)).collect()
+        let fused = self.fused();
+        let Some(worths) = fused.worths.as_ref().filter(|_| fused.is_plain()) else {
+            return (0..self.len()).map(|at| self.bound(at)).collect();
+        };
+        // What `bound` does, in a loop that vector instructions can do.
+        let (weight, most, total) = (fused.ranking.weights.relevance, fused.most, fused.total);
+        let bound = |(matched, worth): (&f64, &f64)| {
+            let relevance = matched / most;
+            let relevance = if relevance > 0.0 { relevance } else { 0.0 };
+            (weight * relevance + 0.0 + worth) / total
+        };
+        self.matched.iter().zip(&worths.uppers).map(bound).collect()
     }
 
     /// Compute all keyword matches where so many memories may be looked at that this is sooner
@@ -501,6 +562,51 @@ impl<'a> Ranked<'a> {
         self.is_done[at as usize] = true;
     }
 
+    /// Whether a memory has anything to do with the query; one with a vector always has.
+    fn is_a_match(&self, at: u32) -> bool {
+        let fused = self.fused();
+        let upper = self.uppers.query.get(at as usize);
+        !fused.has_query
+            || upper.is_some_and(|upper| *upper > f32::NEG_INFINITY)
+            || fused.keyword(at) > 0.0
+            || self.exact.lift(at) > 0.0
+    }
+
+    /// Whether a memory is a match that may reach the floors, by its first bounds.
+    fn may_match(&self, at: u32) -> bool {
+        let least = self.least;
+        if f64::from(value(&self.uppers.query, at)) < least.similarity {
+            return false;
+        }
+        let may_reach = least.score == f64::NEG_INFINITY || self.bound(at) >= least.score;
+        may_reach && self.is_a_match(at)
+    }
+
+    /// Whether a memory reaches the floors; its similarity is looked up where bounds do not tell.
+    fn reaches_floors(&self, at: u32, query: &Similarity<'_>, (lower, upper): (f64, f64)) -> bool {
+        let least = self.least;
+        let slot = self.fused().play.slots[at as usize];
+        let is_near = || lower >= least.similarity || query.exact(slot) >= least.similarity;
+        let is_enough = || {
+            least.score == f64::NEG_INFINITY
+                || self.is_sure(at, lower, least.score)
+                || self.exact.score(at) >= least.score
+        };
+        upper >= least.similarity && is_near() && is_enough()
+    }
+
+    /// Whether a lower bound of its similarity is enough for a memory to reach a score.
+    fn is_sure(&self, at: u32, lower: f64, score: f64) -> bool {
+        let fused = self.fused();
+        let is_simple = !fused.has_lift && fused.context.is_none() && lower > f64::NEG_INFINITY;
+        is_simple
+            && fused.score(
+                at,
+                fused.relevance(at, |at| fused.matched(at, lower)),
+                f64::NEG_INFINITY,
+            ) >= score
+    }
+
     /// Whether the similarity reaches the least one; where bounds tell, nothing else is asked.
     fn is_near_enough(&self, at: u32) -> bool {
         let least = self.least.similarity;
@@ -514,7 +620,7 @@ impl<'a> Ranked<'a> {
         if std::mem::replace(&mut self.is_done[at as usize], true) {
             return;
         }
-        if self.is_near_enough(at) && self.exact.is_a_match(at) {
+        if self.is_near_enough(at) && self.is_a_match(at) {
             let play = self.fused().play;
             let (created_at, id) = play.columns.order_of(play.slots[at as usize]);
             self.best.offer(Scored { score: self.exact.score(at), created_at, id, ordinal: at });
@@ -532,7 +638,7 @@ fn most_of(values: &[f64]) -> f64 {
 }
 
 /// The ordinals of values that reach a floor, ascending.
-fn reaching(values: &[f64], floor: f64) -> Vec<u32> {
+pub(crate) fn reaching(values: &[f64], floor: f64) -> Vec<u32> {
     let mut found = Vec::new();
     for (first, batch) in (0..).step_by(BATCH).zip(values.chunks(BATCH)) {
         if most_of(batch) >= floor {
@@ -544,7 +650,7 @@ fn reaching(values: &[f64], floor: f64) -> Vec<u32> {
 }
 
 /// The ordinals of the largest values, the largest first; of equal ones the smaller ordinal first.
-fn largest(values: &[f64], wanted: usize) -> Vec<u32> {
+pub(crate) fn largest(values: &[f64], wanted: usize) -> Vec<u32> {
     let wanted = wanted.min(values.len());
     let bound = |at: u32, value: &f64| Reverse(Bound(*value, Reverse(at)));
     let (first, rest) = values.split_at(wanted);

@@ -6,9 +6,6 @@ pub(crate) const DAY: f64 = 86_400e6;
 /// Document 000 counts an access score of 1 at 999 accesses (C017).
 const ACCESSES_AT_ONE: f64 = 1000.0;
 
-/// Salience counts a frequency of 1 at 100 accesses (definitions 2.4).
-const FREQUENCY_AT_ONE: f64 = 101.0;
-
 /// How a memory's age becomes a number from 0 to 1, 1 for the newest.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Recency {
@@ -35,16 +32,17 @@ pub enum Recency {
 /// Weights of what a memory is worth whatever is asked (C060).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Salience {
-    /// Of the last access, halving in seven days.
+    /// Of the last access.
     pub recency: f64,
     /// Of how often it was read.
     pub frequency: f64,
     /// Of its importance.
     pub importance: f64,
+    /// Days in which recency halves.
+    pub days: f64,
+    /// How many accesses count as a frequency of 1.
+    pub most: f64,
 }
-
-/// Days in which the recency of salience halves.
-const SALIENCE_DAYS: f64 = 7.0;
 
 /// The times and counts of one memory that its worth is derived from, times in microseconds.
 #[derive(Debug, Clone, Copy)]
@@ -74,11 +72,60 @@ impl Salience {
         if total == 0.0 {
             return 0.0;
         }
-        let recency = halved(age_of_access(facts, now), SALIENCE_DAYS);
+        let recency = halved(age_of_access(facts, now), self.days);
         let sum = self.recency * recency
-            + self.frequency * frequency(facts.access_count)
+            + self.frequency * self.frequency_of(facts.access_count)
             + self.importance * facts.importance;
         sum / total
+    }
+
+    /// An upper bound of the salience, sooner worked out.
+    pub(crate) fn upper(&self, facts: &Facts, now: i64, halving: &Halving) -> f64 {
+        let total = self.recency + self.frequency + self.importance;
+        if total == 0.0 {
+            return 0.0;
+        }
+        let last = facts.last_accessed_at.unwrap_or(facts.created_at);
+        let sum = self.recency * halving.upper(now.saturating_sub(last))
+            + self.frequency * self.frequency_of(facts.access_count)
+            + self.importance * facts.importance;
+        sum / total * ABOVE
+    }
+
+    /// ln(n + 1) / ln(most + 1), at most 1 (definitions 2.4).
+    pub(crate) fn frequency_of(&self, count: i64) -> f64 {
+        logarithmic(count, self.most + 1.0)
+    }
+}
+
+/// More than roundings of a few operations on numbers from 0 to 1 can take away.
+const ABOVE: f64 = 1.0 + 1e-12;
+
+/// Steps of a [`Halving`] in each half-life, and half-lives until all ages count alike.
+const STEPS: usize = 16;
+const HALF_LIVES: usize = 64;
+
+/// Upper bounds of what halves with age, by steps of age: a power takes as long as all else.
+pub(crate) struct Halving {
+    steps_a_microsecond: f64,
+    at_step: Vec<f64>,
+}
+
+impl Halving {
+    /// What halves in so many days.
+    pub(crate) fn new(days: f64) -> Self {
+        let at = |step: usize| (-(step as f64) / STEPS as f64).exp2() * ABOVE;
+        Self {
+            steps_a_microsecond: STEPS as f64 / (days * DAY) / ABOVE,
+            at_step: (0..=STEPS * HALF_LIVES).map(at).collect(),
+        }
+    }
+
+    /// At least what is left after so many microseconds.
+    #[expect(clippy::cast_sign_loss, reason = "no age is negative here")]
+    fn upper(&self, age: i64) -> f64 {
+        let step = (age.max(0) as f64 * self.steps_a_microsecond) as usize;
+        self.at_step[step.min(STEPS * HALF_LIVES)]
     }
 }
 
@@ -94,12 +141,12 @@ pub(crate) fn nearness((start, end): (i64, i64), moment: i64) -> f32 {
 }
 
 /// Ranks from 1 for the newest down to 0 for the oldest; memories of one time share the better one.
-pub(crate) fn newest_ranks(facts: &[Facts]) -> Vec<f64> {
-    let created_at = |ordinal: u32| facts[ordinal as usize].created_at;
-    let mut newest_first: Vec<u32> = (0..facts.len() as u32).collect();
+pub(crate) fn newest_ranks(times: &[i64]) -> Vec<f64> {
+    let created_at = |ordinal: u32| times[ordinal as usize];
+    let mut newest_first: Vec<u32> = (0..times.len() as u32).collect();
     newest_first.sort_unstable_by_key(|ordinal| std::cmp::Reverse(created_at(*ordinal)));
-    let last = (facts.len().max(2) - 1) as f64;
-    let mut ranks = vec![0.0; facts.len()];
+    let last = (times.len().max(2) - 1) as f64;
+    let mut ranks = vec![0.0; times.len()];
     let mut place = 0;
     for (at, ordinal) in newest_first.iter().enumerate() {
         if at > 0 && created_at(*ordinal) != created_at(newest_first[at - 1]) {
@@ -115,16 +162,14 @@ pub(crate) fn access(count: i64) -> f64 {
     logarithmic(count, ACCESSES_AT_ONE)
 }
 
-/// ln(n + 1) / ln(101), at most 1 (definitions 2.4).
-pub(crate) fn frequency(count: i64) -> f64 {
-    logarithmic(count, FREQUENCY_AT_ONE)
-}
-
 fn logarithmic(count: i64, at_one: f64) -> f64 {
-    ((count.max(0) as f64).ln_1p() / at_one.ln()).min(1.0)
+    if count <= 0 {
+        return 0.0; // most memories, and a logarithm takes as long as all else
+    }
+    ((count as f64).ln_1p() / at_one.ln()).min(1.0)
 }
 
-fn age_of_access(facts: &Facts, now: i64) -> f64 {
+pub(crate) fn age_of_access(facts: &Facts, now: i64) -> f64 {
     age(facts.last_accessed_at.unwrap_or(facts.created_at), now)
 }
 
@@ -133,7 +178,7 @@ fn age(moment: i64, now: i64) -> f64 {
     (now.saturating_sub(moment) as f64 / DAY).max(0.0)
 }
 
-fn halved(age: f64, days: f64) -> f64 {
+pub(crate) fn halved(age: f64, days: f64) -> f64 {
     (-age / days).exp2()
 }
 
@@ -154,6 +199,23 @@ mod tests {
         assert!((curve.of(&facts(73.0), 0) - 0.8).abs() < 1e-12);
         assert_eq!(curve.of(&facts(366.0), 0), 0.0);
         assert_eq!(curve.of(&facts(-30.0), 0), 1.0, "the future is as new as now");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_bound_of_salience_is_above_it_and_near(
+            age in -1e3..1e5_f64,
+            days in 0.01..1e4_f64,
+            count in 0_i64..300,
+            importance in 0.0..=1.0_f64,
+        ) {
+            let salience = Salience {
+                recency: 0.25, frequency: 0.2, importance: 0.25, days, most: 100.0
+            };
+            let facts = Facts { access_count: count, importance, ..facts(age) };
+            let (of, upper) = (salience.of(&facts, 0), salience.upper(&facts, 0, &Halving::new(days)));
+            proptest::prop_assert!(upper >= of && upper <= of + 0.02, "{upper} {of}");
+        }
     }
 
     #[test]
@@ -184,13 +246,9 @@ mod tests {
 
     #[test]
     fn newest_ranks_fall_evenly_and_equal_times_share_one() {
-        let ranks = |times: &[i64]| {
-            let of = |time: &i64| Facts { created_at: *time, ..facts(0.0) };
-            newest_ranks(&times.iter().map(of).collect::<Vec<_>>())
-        };
-        assert_eq!(ranks(&[5, 9, 7, 9, 1]), [0.25, 1.0, 0.5, 1.0, 0.0]);
-        assert_eq!(ranks(&[3]), [1.0]);
-        assert_eq!(ranks(&[]), [0.0; 0]);
+        assert_eq!(newest_ranks(&[5, 9, 7, 9, 1]), [0.25, 1.0, 0.5, 1.0, 0.0]);
+        assert_eq!(newest_ranks(&[3]), [1.0]);
+        assert_eq!(newest_ranks(&[]), [0.0; 0]);
     }
 
     #[test]
@@ -200,12 +258,17 @@ mod tests {
         assert!((access(999) - 1.0).abs() < 1e-12);
         assert_eq!(access(1_000_000), 1.0);
         assert_eq!(access(-1), 0.0);
-        assert!((frequency(100) - 1.0).abs() < 1e-12);
     }
 
     #[test]
     fn salience_is_a_mean_of_what_has_weight() {
-        let only = |recency, frequency, importance| Salience { recency, frequency, importance };
+        let only = |recency, frequency, importance| Salience {
+            recency,
+            frequency,
+            importance,
+            days: 7.0,
+            most: 100.0,
+        };
         let worn = Facts { access_count: 100, importance: 0.8, ..facts(7.0) };
         assert_eq!(only(1.0, 0.0, 0.0).of(&worn, 0), 0.5);
         assert!((only(0.0, 1.0, 0.0).of(&worn, 0) - 1.0).abs() < 1e-12);

@@ -96,6 +96,69 @@ impl<'a> Similarity<'a> {
         })
     }
 
+    /// Bounds of one memory's similarity from below and above, as close as the second is.
+    pub(crate) fn bounds(&self, slot: u32) -> (f64, f64) {
+        if !self.is_boundable {
+            return (f64::NEG_INFINITY, f64::INFINITY);
+        }
+        let (mut lower, mut upper) = (f64::NEG_INFINITY, f64::NEG_INFINITY);
+        self.each(slot, |view, row, probe| {
+            let rows = &view.segment.bytes;
+            let sum = self.kernel.code_sum(rows.row(row), probe.codes());
+            let range = probe.codes().range(rows.bounds()[row], sum);
+            lower = lower.max(range.0 / probe.codes().power);
+            upper = upper.max(range.1 / probe.codes().power);
+        });
+        (lower, upper)
+    }
+
+    /// Bounds of the similarity of all memories that `is_wanted` by their ordinals; each is visited
+    /// once, in no order.
+    pub(crate) fn each_bounds(
+        &self,
+        in_play: &SlotSet,
+        is_wanted: impl Fn(u32) -> bool,
+        mut visit: impl FnMut(u32, (f64, f64)),
+    ) {
+        let [probe] = &self.probes[..] else {
+            return self.each_bounds_by_id(in_play, is_wanted, visit);
+        };
+        if self.parts > 1
+            || !self.is_boundable
+            || in_play.len() * FEW_SHARE < self.vectors.places.len()
+        {
+            return self.each_bounds_by_id(in_play, is_wanted, visit);
+        }
+        for view in &self.vectors.segments {
+            let (ids, rows) = (view.segment.ids(), &view.segment.bytes);
+            for (number, (_, live)) in view.live_words().enumerate() {
+                for bit in set_bits(live) {
+                    let row = number * CHUNK + bit;
+                    let Some(at) = in_play.find(slot_of(ids[row])) else { continue };
+                    if is_wanted(at) {
+                        let sum = self.kernel.code_sum(rows.row(row), probe.codes());
+                        let (lower, upper) = probe.codes().range(rows.bounds()[row], sum);
+                        let power = probe.codes().power;
+                        visit(at, (lower / power, upper / power));
+                    }
+                }
+            }
+        }
+    }
+
+    fn each_bounds_by_id(
+        &self,
+        in_play: &SlotSet,
+        is_wanted: impl Fn(u32) -> bool,
+        mut visit: impl FnMut(u32, (f64, f64)),
+    ) {
+        for (at, slot) in (0..).zip(in_play.iter()) {
+            if is_wanted(at) {
+                visit(at, self.bounds(slot));
+            }
+        }
+    }
+
     /// The similarity of one memory, in float64; minus infinity if it has no vector.
     pub(crate) fn exact(&self, slot: u32) -> f64 {
         self.best(slot, |view, row, probe| {
@@ -106,14 +169,18 @@ impl<'a> Similarity<'a> {
 
     fn best(&self, slot: u32, of: impl Fn(&SegmentView, usize, &Probe) -> f64) -> f64 {
         let mut best = f64::NEG_INFINITY;
+        self.each(slot, |view, row, probe| best = best.max(of(view, row, probe)));
+        best
+    }
+
+    fn each(&self, slot: u32, mut visit: impl FnMut(&SegmentView, usize, &Probe)) {
         for place in self.places(slot) {
             let Some(position) = self.vectors.position(place.number()) else { continue };
             let view = &self.vectors.segments[position];
             for probe in &self.probes {
-                best = best.max(of(view, place.row(), probe));
+                visit(view, place.row(), probe);
             }
         }
-        best
     }
 
     fn places(&self, slot: u32) -> impl Iterator<Item = Place> {
@@ -315,6 +382,8 @@ mod tests {
                 let exact = similarity.exact(slot);
                 prop_assert!((exact - largest).abs() < 1e-12, "{exact} {largest}");
                 prop_assert!(similarity.upper(slot) >= exact);
+                prop_assert_eq!(similarity.bounds(slot).1, similarity.upper(slot));
+                prop_assert!(similarity.bounds(slot).0 <= exact);
                 prop_assert!(f64::from(upper) >= similarity.upper(slot).min(exact));
                 prop_assert!(f64::from(upper) >= exact);
             }

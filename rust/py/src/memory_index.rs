@@ -2,10 +2,13 @@
 
 use mnemic_core::columns::{Access, Ask, Record, Scope, Users};
 use mnemic_core::filter::Filter;
+use mnemic_core::graph::{Direction, Hops, Link, MAX_DEPTH};
+use mnemic_core::lexical::Weighed;
+use mnemic_core::order::Order;
 use mnemic_core::text::{Analysis, Language};
 use mnemic_core::{
-    Answer, Components, KeywordFields, MemoryHit, MemoryIndex, Ranking, Recency, Request, Salience,
-    Session, Weights,
+    Answer, Components, KeywordFields, LinkedHit, Links, MemoryHit, MemoryIndex, Ranking, Recency,
+    Request, Salience, Session, Weights,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
@@ -75,6 +78,11 @@ impl PyMemoryIndex {
         self.0.bytes()
     }
 
+    #[pyo3(signature = (now, /))]
+    fn next_expiry(&self, now: i64) -> Option<i64> {
+        self.0.next_expiry(now)
+    }
+
     #[getter]
     fn slots(&self) -> usize {
         self.0.slots()
@@ -88,8 +96,9 @@ impl PyMemoryIndex {
         self.0.unembedded()
     }
 
-    #[pyo3(signature = (records, embedded, vectors, gone, /))]
+    #[pyo3(signature = (records, embedded, vectors, gone, linked = vec![], links = vec![], /))]
     #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
+    #[expect(clippy::too_many_arguments, reason = "the parts of a batch")]
     fn apply(
         &self,
         py: Python<'_>,
@@ -97,10 +106,15 @@ impl PyMemoryIndex {
         embedded: &Bound<'_, PyAny>,
         vectors: Option<&Bound<'_, PyAny>>,
         gone: Vec<i64>,
+        linked: Vec<i64>,
+        links: Vec<(i64, i64, u8, f64)>,
     ) -> PyResult<()> {
         let records = records_of(records)?;
         let (embedded, vectors) = self.vectors_of(embedded, vectors)?;
-        py.detach(|| self.0.apply(&gone, &records, &embedded, &vectors)).map_err(raised)
+        let links: Vec<Link> = links.into_iter().map(link_of).collect();
+        let links = Links { from: &linked, links: &links };
+        py.detach(|| self.0.apply_with_links(&gone, &records, &embedded, &vectors, &links))
+            .map_err(raised)
     }
 
     #[pyo3(signature = (records, embedded, vectors, /))]
@@ -157,10 +171,53 @@ impl PyMemoryIndex {
             min_similarity: wanted.min_similarity,
             min_score: wanted.min_score,
             with_total: wanted.with_total,
+            order: wanted.order.as_ref().map(GivenOrder::order).transpose()?,
+            min_salience: wanted.min_salience,
         };
         let answer = py.detach(|| self.0.rank(&request)).map_err(raised)?;
         answer_of(py, &answer, wanted.explain)
     }
+
+    #[pyo3(signature = (wanted, /))]
+    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
+    fn linked<'py>(
+        &self,
+        py: Python<'py>,
+        wanted: WantedLinks<'py>,
+    ) -> PyResult<(Bound<'py, PyList>, usize)> {
+        let filter = wanted.filter.as_ref().map(filter::read).transpose()?;
+        let hops = wanted.hops()?;
+        let ask = Ask {
+            scope: wanted.scope.scope(),
+            filter: filter.as_ref(),
+            now: wanted.now,
+            ..Ask::default()
+        };
+        let found = py.detach(|| self.0.linked(&ask, wanted.row, &hops, wanted.limit));
+        let hits = found.hits.iter().map(|hit| linked_of(py, hit)).collect::<PyResult<Vec<_>>>()?;
+        Ok((PyList::new(py, hits)?, found.total))
+    }
+
+    #[pyo3(signature = (query, texts, limit, /))]
+    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
+    fn related(
+        &self,
+        py: Python<'_>,
+        query: &str,
+        texts: Vec<(String, f64)>,
+        limit: usize,
+    ) -> Vec<(String, f64)> {
+        py.detach(|| self.0.related(query, &texts, limit)).into_iter().map(weighed).collect()
+    }
+
+    #[pyo3(signature = (text, limit, /))]
+    fn key_phrases(&self, py: Python<'_>, text: &str, limit: usize) -> Vec<(String, f64)> {
+        py.detach(|| self.0.key_phrases(text, limit)).into_iter().map(weighed).collect()
+    }
+}
+
+fn link_of((from, to, kind, strength): (i64, i64, u8, f64)) -> Link {
+    Link { from, to, kind, strength }
 }
 
 impl PyMemoryIndex {
@@ -182,6 +239,15 @@ impl PyMemoryIndex {
 
 fn records_of(given: &Bound<'_, PyList>) -> PyResult<Vec<Record>> {
     given.iter().map(|record| record_of(&record)).collect()
+}
+
+fn weighed(Weighed { text, weight }: Weighed) -> (String, f64) {
+    (text, weight)
+}
+
+fn linked_of<'py>(py: Python<'py>, hit: &LinkedHit) -> PyResult<Bound<'py, PyTuple>> {
+    let kinds = PyTuple::new(py, hit.path.kinds())?;
+    (hit.row, PyBytes::new(py, &hit.id), hit.strength, kinds).into_pyobject(py)
 }
 
 fn language_named(name: &str) -> PyResult<Language> {
@@ -206,6 +272,8 @@ struct Wanted<'py> {
     min_similarity: Option<f64>,
     min_score: Option<f64>,
     with_total: bool,
+    order: Option<GivenOrder>,
+    min_salience: Option<f64>,
     explain: bool,
 }
 
@@ -233,6 +301,55 @@ impl Wanted<'_> {
     fn ask<'a>(&'a self, filter: Option<&'a Filter>) -> Ask<'a> {
         let (scope, exclude) = (self.scope.scope(), &self.exclude);
         Ask { scope, filter, exclude, now: self.now, since: None, until: None }
+    }
+}
+
+/// What `mnemic.index.base.WantedLinks` holds.
+#[derive(FromPyObject)]
+struct WantedLinks<'py> {
+    scope: GivenScope,
+    now: i64,
+    row: i64,
+    direction: String,
+    kinds: u32,
+    depth: usize,
+    limit: usize,
+    #[pyo3(attribute("where"))]
+    filter: Option<Bound<'py, PyAny>>,
+}
+
+impl WantedLinks<'_> {
+    fn hops(&self) -> PyResult<Hops> {
+        let direction = match self.direction.as_str() {
+            "out" => Direction::Out,
+            "in" => Direction::In,
+            "both" => Direction::Both,
+            other => return Err(PyValueError::new_err(format!("there is no direction {other:?}"))),
+        };
+        if !(1..=MAX_DEPTH).contains(&self.depth) {
+            let message = format!("depth must be from 1 to {MAX_DEPTH}, got {}", self.depth);
+            return Err(InvalidArgumentError::new_err(message));
+        }
+        Ok(Hops { direction, kinds: self.kinds, depth: self.depth })
+    }
+}
+
+#[derive(FromPyObject)]
+struct GivenOrder {
+    value: String,
+}
+
+impl GivenOrder {
+    fn order(&self) -> PyResult<Order> {
+        match self.value.as_str() {
+            "newest" => Ok(Order::Newest),
+            "oldest" => Ok(Order::Oldest),
+            "accessed" => Ok(Order::Accessed),
+            "access_count" => Ok(Order::AccessCount),
+            "importance" => Ok(Order::Importance),
+            "salience" => Ok(Order::Salience),
+            other => Err(PyValueError::new_err(format!("there is no order {other:?}"))),
+        }
     }
 }
 
@@ -299,6 +416,8 @@ struct GivenSalience {
     recency: f64,
     frequency: f64,
     importance: f64,
+    half_life_days: f64,
+    frequency_max_count: f64,
 }
 
 impl GivenRanking {
@@ -338,6 +457,8 @@ impl GivenRanking {
                 recency: self.salience.recency,
                 frequency: self.salience.frequency,
                 importance: self.salience.importance,
+                days: self.salience.half_life_days,
+                most: self.salience.frequency_max_count,
             },
         })
     }

@@ -56,6 +56,9 @@ impl Number {
         let (below, above) = self.around();
         let is_exact = below.total_cmp(&above).is_eq();
         match order {
+            // Nothing is beyond infinity.
+            Order::Above if above == f64::INFINITY => RangeInclusive::new(1.0, 0.0),
+            Order::Below if below == f64::NEG_INFINITY => RangeInclusive::new(1.0, 0.0),
             Order::Above if is_exact => above.next_up()..=f64::INFINITY,
             Order::Below if is_exact => f64::NEG_INFINITY..=below.next_down(),
             Order::Above | Order::AtLeast => above..=f64::INFINITY,

@@ -184,7 +184,7 @@ pub(super) fn share(times: u32, norm: f32) -> f32 {
 }
 
 /// ln(1 + (N − df + ½) / (df + ½)), the "lucene" form.
-fn idf(documents: u64, frequency: u64) -> f32 {
+pub(super) fn idf(documents: u64, frequency: u64) -> f32 {
     let (documents, frequency) = (documents as f64, frequency as f64);
     (1.0 + (documents - frequency + 0.5) / (frequency + 0.5)).ln() as f32
 }

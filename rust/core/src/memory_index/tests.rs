@@ -3,6 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::columns::{Scope, Users};
 use crate::ranking::{KeywordFields, Session, Weights};
+use crate::relevance::Recency;
 use crate::relevance::Salience;
 
 const DIM: usize = 3;
@@ -95,7 +96,13 @@ fn any_ranking() -> impl Strategy<Value = Ranking> {
             leaves_names_out: false,
             weights: Weights { relevance: 1.0, importance, ..Weights::default() },
             recency: Recency::NewestRank,
-            salience: Salience { recency: 0.0, frequency: 0.0, importance: 0.0 },
+            salience: Salience {
+                recency: 0.0,
+                frequency: 0.0,
+                importance: 0.0,
+                days: 7.0,
+                most: 100.0,
+            },
         },
     )
 }
@@ -128,6 +135,8 @@ proptest! {
             min_similarity,
             min_score: least,
             with_total,
+            order: None,
+            min_salience: None,
         };
         let snapshot = index.index.snapshot();
         let answer = |look: &dyn Fn(usize, usize) -> FirstLook| {

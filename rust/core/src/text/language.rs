@@ -92,7 +92,7 @@ impl Language {
     }
 
     /// Whether a folded, unstemmed word is one of the language's stop words.
-    pub(super) fn is_stop_word(self, word: &str) -> bool {
+    pub(crate) fn is_stop_word(self, word: &str) -> bool {
         STOP_WORDS[self as usize].get_or_init(|| self.folded_stop_words()).contains(word)
     }
 
