@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 
 import numpy as np
@@ -19,7 +19,7 @@ from mnemic.errors import (
     StoreFullError,
 )
 from mnemic.index import NativeIndex
-from mnemic.model import Record, RowBatch
+from mnemic.model import Record, RowBatch, State
 from mnemic.store import Position, Store
 from mnemic.store.base import Taker
 from mnemic.waiting import computed, drive
@@ -69,6 +69,7 @@ class Follower:
         agent_id: Whose entries are followed.
         embedder: Gives entries the vectors they lack; None follows without vectors.
         can_write: Whether such vectors may be stored.
+        state: Which entries; those that are not living lack what they lack.
 
     Attributes:
         index: What is kept in step.
@@ -85,13 +86,16 @@ class Follower:
         embedder: CheckedEmbedder | None,
         *,
         can_write: bool = True,
+        state: State = State.LIVING,
     ) -> None:
         self._model = None if embedder is None else (embedder.model, embedder.dimensions)
         self.index = NativeIndex(None if embedder is None else embedder.dimensions)
         self._store = store
         self._agent_id = agent_id
         self._embedder = embedder
+        self._state = state
         self._can_write = can_write
+        self._embeds = can_write and state is State.LIVING
         self._catching_up = threading.Lock()
         self._renewing: threading.Thread | None = None
         self._renew_at = 0.0
@@ -172,11 +176,11 @@ class Follower:
         accesses = drive(self._store.position(self._agent_id)).accesses
         with fresh.loader() as loader:
             taker = _Stoppable(loader, self._check_not_stopped)
-            reading = self._store.rows_since(self._agent_id, self._model, None, taker)
+            reading = self._rows_since(None, taker)
             fresh.apply(drive(reading), loader)
         while not self._replaced_by(fresh, accesses):
             self._check_not_stopped()
-            reading = self._store.rows_since(self._agent_id, self._model, fresh.seq)
+            reading = self._rows_since(fresh.seq)
             fresh.apply(drive(reading))
 
     def _replaced_by(self, fresh: NativeIndex, accesses: int) -> bool:
@@ -193,7 +197,7 @@ class Follower:
     def _write_accesses(self) -> None:
         """Write down what is noted; where that must wait, the index is a little behind (C158)."""
         if self._can_write:
-            with suppress(StoreBusyError, StoreFullError):
+            with suppress(StoreError):  # what cannot be read either will say so itself (C068)
                 drive(self._store.write_accesses())
 
     def _follow_accesses(self) -> None:
@@ -228,15 +232,20 @@ class Follower:
         if seq is None:  # what is loaded knows of at least so many
             self._accesses = drive(self._store.position(self._agent_id)).accesses
         with self.index.loader() as loader:
-            reading = self._store.rows_since(self._agent_id, self._model, seq, loader)
+            reading = self._rows_since(seq, loader)
             return self.index.apply(drive(reading), loader)
+
+    def _rows_since(
+        self, seq: int | None, taker: Taker | None = None
+    ) -> Coroutine[None, None, RowBatch]:
+        return self._store.rows_since(self._agent_id, self._model, seq, taker, state=self._state)
 
     def _is_current(self) -> bool:
         return drive(self._store.position(self._agent_id)).seq == self.index.seq
 
     def _texts_to_embed(self) -> list[int]:
         """Return the rows that lack a vector, without those that could not be embedded lately."""
-        waiting = self.index.unembedded() if self._can_write else []
+        waiting = self.index.unembedded() if self._embeds else []
         if not waiting:
             return []
         now = time.monotonic()

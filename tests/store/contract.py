@@ -62,7 +62,9 @@ def one(store, scope, number, now=NOON, **options):
     return drive(store.get(scope, [uid(number)], now=now, **options)).get(uid(number))
 
 
-def changed(store, number, scope=AGENT, *, now=NOON, embedded=None, quota=None, **fields):
+def changed(
+    store, number, scope=AGENT, *, now=NOON, embedded=None, quota=None, archived=False, **fields
+):
     """Update an entry by the fields of a `MemoryEntryUpdate`."""
     update = MemoryEntryUpdate(**fields)
     return drive(
@@ -73,6 +75,7 @@ def changed(store, number, scope=AGENT, *, now=NOON, embedded=None, quota=None, 
             embedded,
             now=now,
             quota=quota,
+            include_archived=archived,
         )
     )
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from contract import AGENT, ALICE, MODEL, Taken, added, embedded, entry, rows_since, seq_of, uid
 
+from mnemic.model import State
 from mnemic.store import SqliteStore, accesses, changes, reads
 from mnemic.store.changes import KEPT_CHANGES
 from mnemic.waiting import drive
@@ -68,16 +69,23 @@ def test_no_statement_reads_more_rows_than_it_needs(store):
             lambda: changes.rows_since(connection, "a", MODEL, None),
             lambda: changes.rows_since(connection, "a", None, 1),
             lambda: changes.rows_since(connection, "a", None, None),
+            *(
+                lambda since=since, state=state: changes.rows_since(
+                    connection, "a", MODEL, since, state=state
+                )
+                for since in (1, None)
+                for state in (State.OUTDATED, State.FORGOTTEN)
+            ),
             lambda: accesses.accessed_since(connection, "a", 0),
         ):
             connection.exec_trace = explain
             call()
             connection.exec_trace = None
-    assert len(plans) == 20
+    assert len(plans) == 34
     for sql, plan in plans:
         if sql in {changes._ALL_VECTORS, changes._LAST_VECTOR, changes._LONG}:
             continue
-        is_ranged = sql in {changes._ALL_RECORDS, accesses._SINCE}
+        is_ranged = sql in {*changes._ALL_RECORDS.values(), accesses._SINCE}
         assert "(rowid=?)" in plan or "(agent_id=?" in plan, plan
         assert ("entries_by_" in plan) == is_ranged, plan
         assert ("access_seq>?" in plan) == (sql == accesses._SINCE), plan

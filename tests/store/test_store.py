@@ -69,6 +69,7 @@ READS = {
     "matching forgotten": lambda store, scope: store.matching(
         scope, EVERYTHING, MemoryFilter(include_forgotten=True), now=NOON
     ),
+    "row_of": lambda store, scope: store.row_of(scope, uid(1), now=NOON),
     "page": lambda store, scope: store.page(scope, EVERYTHING, None, 9, now=NOON),
     "page forgotten": lambda store, scope: store.page(
         scope, EVERYTHING, None, 9, now=NOON, include_forgotten=True

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnemic.index.loading import Loader
-from mnemic.model import Access, Expression, Ranking, RowBatch, Scope
+from mnemic.model import Access, Expression, Order, Ranking, RowBatch, Scope
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -22,12 +22,15 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         text: What keywords, dates and speakers are looked for; None is no query.
         vectors: float32, shape (m, dim): the query, of several vectors the nearest counts; None
             where similarity has no share.
-        context: float32, shape (dim,): what memories near to are raised, or None.
+        context: float32, shape (m, dim): what memories near to are raised, or None; of several
+            vectors the nearest counts.
         where: Only rows that match.
         exclude: Not these, by the 16 bytes of their UUIDs.
         min_similarity: The least cosine, where negative ones count as 0; None is no floor.
         min_score: The least score; None is no floor.
         with_total: Whether to count all that match.
+        order: In what order, where it is not that of the score.
+        min_salience: The least salience; None is no floor.
         explain: Whether all components are told, not only similarity and keyword.
     """
 
@@ -43,7 +46,49 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     min_similarity: float | None = None
     min_score: float | None = None
     with_total: bool = False
+    order: Order | None = None
+    min_salience: float | None = None
     explain: bool = True
+
+
+class WantedLinks(msgspec.Struct, frozen=True, kw_only=True):
+    """Which links to follow from where.
+
+    Attributes:
+        scope: Only memories of it are walked through, and found.
+        now: Microseconds since 1970 in UTC; what expired before is out.
+        row: Where to begin; it is not found itself.
+        direction: "out" from it, "in" to it, or "both".
+        kinds: The bits of the types of links.
+        depth: Most links on a path, 1 to 3.
+        limit: How many at most.
+        where: Only rows that match are found, and walked through.
+    """
+
+    scope: Scope
+    now: int
+    row: int
+    direction: str
+    kinds: int
+    depth: int
+    limit: int
+    where: Expression | None = None
+
+
+class Reached(NamedTuple):
+    """A row that links lead to.
+
+    Attributes:
+        row: The store's integer.
+        id: The UUID's 16 bytes.
+        strength: The largest product of strengths of a path to it.
+        kinds: The types of the links on that path, the first hop first.
+    """
+
+    row: int
+    id: bytes
+    strength: float
+    kinds: tuple[int, ...]
 
 
 class Ranked(NamedTuple):
@@ -52,7 +97,7 @@ class Ranked(NamedTuple):
     Attributes:
         row: The store's integer.
         id: The UUID's 16 bytes.
-        score: What the order is by, in float64.
+        score: What the order is by, in float64: the score, or the key of `Wanted.order`.
         components: The named parts of the score that are in play and were asked for.
     """
 
@@ -109,6 +154,27 @@ class Index(Protocol):
         Order: score, then newest, then smallest UUID (C164). The answer of a smaller limit is
         always the head of the answer of a larger one (C193).
         """
+        ...
+
+    def linked(self, wanted: WantedLinks) -> tuple[list[Reached], int]:
+        """Return the rows that links lead to, and how many there are.
+
+        Order: strength, then fewest hops, then newest, then smallest UUID.
+        """
+        ...
+
+    def related(
+        self, query: str, texts: list[tuple[str, float]], limit: int
+    ) -> list[tuple[str, float]]:
+        """Return words that belong to a query by what texts say, weighed by all rows' words."""
+        ...
+
+    def key_phrases(self, text: str, limit: int) -> list[tuple[str, float]]:
+        """Return phrases of a text that rows know of, weighed by all rows' words."""
+        ...
+
+    def next_expiry(self, now: int) -> int | None:
+        """Return the first time after now, in microseconds, at which a row expires, or earlier."""
         ...
 
     def in_first_person(self, text: str, scope: Scope, now: int) -> str:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mnemic._core import MemoryIndex
 from mnemic.errors import MnemicError, NonFiniteVectorError, StoreCorruptError
-from mnemic.model import Access, Record
+from mnemic.model import Access, Record, RowBatch
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,20 +18,21 @@ if TYPE_CHECKING:
 _NOTHING = np.empty(0, dtype=np.int64)
 
 
-def put(
-    index: MemoryIndex,
-    records: list[Record],
-    embedded: NDArray[np.int64],
-    vectors: NDArray[np.float32] | None,
-    gone: Sequence[int] = (),
-) -> None:
-    """Take rows out of and into an index of the core.
+def put(index: MemoryIndex, batch: RowBatch) -> None:
+    """Take a batch of changes into an index of the core.
 
     Raises:
         StoreCorruptError: If a record or vector holds what cannot have been stored.
     """
     with _damage_told():
-        index.apply(records, embedded, vectors, gone)
+        index.apply(
+            batch.records,
+            batch.embedded,
+            batch.vectors if len(batch.embedded) else None,
+            batch.gone,
+            batch.linked,
+            batch.links,
+        )
 
 
 def _load(
@@ -98,7 +99,7 @@ class Loader:
         """Return the index with all that was taken, ready for searches."""
         index = self._started()
         self._finish_part()
-        put(index, [], _NOTHING, None)  # sees to what loading left for later
+        index.apply([], _NOTHING, None, [])  # sees to what loading left for later
         return index
 
     def __enter__(self) -> Self:

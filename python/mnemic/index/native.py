@@ -4,12 +4,13 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
 from mnemic._core import MemoryIndex
-from mnemic.index.base import Answer, Ranked, Wanted
+from mnemic.index.base import Answer, Ranked, Reached, Wanted, WantedLinks
 from mnemic.index.loading import Loader, note_accesses, put
-from mnemic.model import Access, Record, RowBatch, Scope
+from mnemic.model import Access, Link, Record, RowBatch, Scope
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -102,6 +103,25 @@ class NativeIndex:
         found, total = self._current().rank(wanted)
         return Answer([Ranked(*hit) for hit in found], total)
 
+    def linked(self, wanted: WantedLinks) -> tuple[list[Reached], int]:
+        """Return the rows that links lead to, and how many there are; see `Index.linked`."""
+        found, total = self._current().linked(wanted)
+        return [Reached(*hit) for hit in found], total
+
+    def related(
+        self, query: str, texts: list[tuple[str, float]], limit: int
+    ) -> list[tuple[str, float]]:
+        """Return words that belong to a query by what texts say, weighed by all rows' words."""
+        return self._current().related(query, texts, limit)
+
+    def key_phrases(self, text: str, limit: int) -> list[tuple[str, float]]:
+        """Return phrases of a text that rows know of, weighed by all rows' words."""
+        return self._current().key_phrases(text, limit)
+
+    def next_expiry(self, now: int) -> int | None:
+        """Return the first time after now, in microseconds, at which a row expires, or earlier."""
+        return self._current().next_expiry(now)
+
     def in_first_person(self, text: str, scope: Scope, now: int) -> str:
         """Return a text with "I" and "my" for the names of a scope's speakers."""
         return self._current().in_first_person(text, scope, now)
@@ -154,9 +174,8 @@ class NativeIndex:
 
     def _put(self, core: MemoryIndex, batch: RowBatch) -> None:
         if self._dim is None:  # writers may bring vectors of their own
-            put(core, batch.records, batch.embedded[:0], None, batch.gone)
-        else:
-            put(core, batch.records, batch.embedded, batch.vectors, batch.gone)
+            batch = msgspec.structs.replace(batch, embedded=batch.embedded[:0])
+        put(core, batch)
 
 
 def _together(batches: Sequence[RowBatch]) -> RowBatch:
@@ -164,11 +183,20 @@ def _together(batches: Sequence[RowBatch]) -> RowBatch:
     gone: set[int] = set()
     records: dict[int, Record] = {}
     parts: dict[int, list[NDArray[np.float32]]] = {}
+    linked: set[int] = set()
+    links: dict[int, list[Link]] = {}
     for batch in batches:
         for row in batch.gone:
             gone.add(row)
             records.pop(row, None)
             parts.pop(row, None)
+            linked.add(row)
+            links.pop(row, None)
+        for row in batch.linked:
+            linked.add(row)
+            links[row] = []
+        for link in batch.links:
+            links[link[0]].append(link)
         for record in batch.records:
             records[record[0]] = record
             gone.discard(record[0])
@@ -180,4 +208,13 @@ def _together(batches: Sequence[RowBatch]) -> RowBatch:
     rows = (row for row, of_row in parts.items() for _ in of_row)
     embedded = np.fromiter(rows, dtype=np.int64, count=len(vectors))
     since, seq = batches[0].since, batches[-1].seq
-    return RowBatch(since, seq, list(records.values()), embedded, stacked, sorted(gone))
+    return RowBatch(
+        since=since,
+        seq=seq,
+        records=list(records.values()),
+        embedded=embedded,
+        vectors=stacked,
+        gone=sorted(gone),
+        linked=sorted(linked),
+        links=[link for of_row in links.values() for link in of_row],
+    )

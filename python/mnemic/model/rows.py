@@ -1,5 +1,6 @@
 """What an index needs to know of a store's rows."""
 
+import enum
 from typing import Any, TypeAlias
 
 import msgspec
@@ -13,17 +14,34 @@ Access: TypeAlias = tuple[int, int | None, int]
 """A row's number, its last access in microseconds since 1970 in UTC, and how many it had."""
 
 
+Link: TypeAlias = tuple[int, int, int, float]
+"""From which row, to which, its type, and its strength."""
+
+
+class State(enum.Enum):
+    """What became of a memory; each has an index of its own. Expired ones are among all."""
+
+    LIVING = "living"
+    """Neither forgotten nor outdated: what every search looks at."""
+    OUTDATED = "outdated"
+    """Archived or superseded, and not forgotten (C064)."""
+    FORGOTTEN = "forgotten"
+    """Forgotten, and not deleted for good."""
+
+
 class RowBatch(msgspec.Struct, frozen=True, eq=False):
-    """An agent's rows, or what changed among them, as of one moment (C163).
+    """An agent's rows of one state, or what changed among them, as of one moment (C163).
 
     Attributes:
         since: The change number that this follows; None if it is everything.
         seq: The change number it leads to.
-        records: Living rows.
+        records: Rows of the state.
         embedded: int64, shape (n,): those of them that have a vector of the wanted model; one of
             several parts comes as many times, one after the other (C165).
         vectors: float32, shape (n, dim), in the order of `embedded`.
-        gone: Rows that are no longer to be found.
+        gone: Rows that no longer have it.
+        linked: Rows of the state all of whose links are told.
+        links: Theirs, also to rows of another state.
     """
 
     since: int | None
@@ -32,3 +50,5 @@ class RowBatch(msgspec.Struct, frozen=True, eq=False):
     embedded: NDArray[np.int64]
     vectors: NDArray[np.float32]
     gone: list[int]
+    linked: list[int] = msgspec.field(default_factory=list)
+    links: list[Link] = msgspec.field(default_factory=list)

@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 from msgspec.structs import force_setattr
 
+from mnemic.errors import InvalidEntryError
 from mnemic.model import checks
-from mnemic.model.entry import MemoryEntry, MemoryType
+from mnemic.model.entry import MemoryEntry, MemoryStatus, MemoryType
 
 
 class MemoryEntryUpdate(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,6 +23,8 @@ class MemoryEntryUpdate(msgspec.Struct, frozen=True, kw_only=True):
         remove_tags: Removed before tags are added (C098).
         type: What sort of thing it states.
         metadata: Merged into the old: its keys replace keys of the same name.
+        status: ARCHIVED leaves it out of searches until it is ACTIVE again; SUPERSEDED comes from
+            storing what supersedes it alone (C161).
 
     Raises:
         InvalidEntryError: If a value is of the wrong type or out of range.
@@ -33,6 +36,7 @@ class MemoryEntryUpdate(msgspec.Struct, frozen=True, kw_only=True):
     remove_tags: tuple[str, ...] = ()
     type: MemoryType | None = None
     metadata: dict[str, Any] | None = None
+    status: MemoryStatus | None = None
 
     def __post_init__(self) -> None:
         """Check every field and put it in its stored form (C178)."""
@@ -56,6 +60,7 @@ class MemoryEntryUpdate(msgspec.Struct, frozen=True, kw_only=True):
             "type": entry.type if self.type is None else self.type,
             "tags": (*kept, *added),
             "metadata": {**entry.metadata, **(self.metadata or {})},
+            "status": entry.status if self.status is None else self.status,
             "updated_at": max(now, entry.created_at),
             "embedding": None,
             "embedding_model": None,
@@ -65,6 +70,16 @@ class MemoryEntryUpdate(msgspec.Struct, frozen=True, kw_only=True):
         return changed
 
 
+def _status(given: object) -> MemoryStatus:
+    status = MemoryStatus.parse(given)
+    if status is MemoryStatus.SUPERSEDED:
+        raise InvalidEntryError(
+            "status cannot be set to superseded; store the new memory with supersedes= this one's "
+            "id"
+        )
+    return status
+
+
 _CHECKS = (
     ("content", checks.content),
     ("importance", partial(checks.fraction, "importance")),
@@ -72,6 +87,7 @@ _CHECKS = (
     ("remove_tags", checks.tags),
     ("type", MemoryType.parse),
     ("metadata", checks.metadata),
+    ("status", _status),
 )
 _KEEPING = {field.name: field.default for field in msgspec.structs.fields(MemoryEntryUpdate)}
 _NOTHING = MemoryEntryUpdate()

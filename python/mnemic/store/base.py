@@ -23,6 +23,7 @@ from mnemic.model import (
     Record,
     RowBatch,
     Scope,
+    State,
 )
 
 Direction: TypeAlias = Literal["both", "out", "in"]
@@ -277,6 +278,7 @@ class Store(Protocol):
         *,
         now: datetime,
         quota: Quota | None = None,
+        include_archived: bool = False,
     ) -> MemoryEntry | None:
         """Change a living entry.
 
@@ -284,11 +286,12 @@ class Store(Protocol):
             scope: Where it is.
             entry_id: Which it is.
             change: Makes the new state from the one that is stored at the moment of the write;
-                its content, importance, type, tags, metadata and `updated_at` are kept.
+                its content, importance, type, tags, metadata, status and `updated_at` are kept.
             embedded: Model and vectors of the new content's parts, shape (parts, dim), if it
                 changes.
             now: What has expired by now is not there.
             quota: Checked as in `add` if the content grows.
+            include_archived: Change an archived entry too.
 
         Returns:
             The entry as it is then, or None if the scope has none of that id.
@@ -402,6 +405,10 @@ class Store(Protocol):
         """Return the vectors of an entry's parts, shape (parts, dimensions); (0, 0) for none."""
         ...
 
+    async def row_of(self, scope: Scope, entry_id: UUID, *, now: datetime) -> int | None:
+        """Return the row of a living entry; None if the scope has none of that id."""
+        ...
+
     async def position(self, agent_id: str) -> Position:
         """Return the number of the agent's last change, and how often accesses were written."""
         ...
@@ -424,7 +431,13 @@ class Store(Protocol):
         ...
 
     async def rows_since(
-        self, agent_id: str, model: Model | None, seq: int | None, taker: Taker | None = None
+        self,
+        agent_id: str,
+        model: Model | None,
+        seq: int | None,
+        taker: Taker | None = None,
+        *,
+        state: State = State.LIVING,
     ) -> RowBatch:
         """Return what an index needs to step from change `seq` to now.
 
@@ -436,6 +449,7 @@ class Store(Protocol):
             model: The model whose vectors are wanted; None wants none.
             seq: Where the index stands.
             taker: If everything is returned, takes it in parts; the batch is empty then.
+            state: Which rows.
 
         Raises:
             EmbeddingModelMismatchError: If the agent's vectors come from another model.

@@ -14,7 +14,7 @@ from mnemic.errors import (
     StoreCorruptError,
 )
 from mnemic.licensing import Quota
-from mnemic.model import Record, RowBatch
+from mnemic.model import Record, RowBatch, State
 from mnemic.store.base import Model, Position, Taker
 from mnemic.store.records import COLUMNS, DAMAGED
 from mnemic.store.sql import AMONG, BY_ROW, fetched, fetched_in_parts, json_array, run_all
@@ -56,12 +56,17 @@ _BEGIN = (
 _ADVANCED = "SELECT seq, used_bytes, model, dimensions FROM agent_memory_agents WHERE agent_id = ?"
 # Expired rows are among them: whoever follows knows when they end.
 _RECORD = ", ".join(f"e.{name}" for name in ("row", *COLUMNS.split(", ")))
-_INDEXED = "e.agent_id = ? AND e.forgotten_at IS NULL AND e.status = 0"
+_HAS_STATE = {
+    State.LIVING: "e.forgotten_at IS NULL AND e.status = 0",
+    State.OUTDATED: "e.forgotten_at IS NULL AND e.status <> 0",
+    State.FORGOTTEN: "e.forgotten_at IS NOT NULL",
+}
 # The index is named, because the planner would sort all rows.
-_ALL_RECORDS = (
-    f"SELECT {_RECORD} FROM agent_memory_entries AS e INDEXED BY agent_memory_entries_by_agent "
-    f"WHERE {_INDEXED} ORDER BY e.row"
-)
+_ALL_RECORDS = {
+    state: f"SELECT {_RECORD} FROM agent_memory_entries AS e "
+    f"INDEXED BY agent_memory_entries_by_agent WHERE e.agent_id = ? AND {has_state} ORDER BY e.row"
+    for state, has_state in _HAS_STATE.items()
+}
 # Reading all vectors in the order they lie takes a quarter of the time that looking up each takes.
 _SCAN_FROM = 4
 _ALL_VECTORS = (
@@ -82,15 +87,24 @@ _OWN_VECTORS = (
 )
 _TOUCHED = "SELECT entry_row FROM agent_memory_changes WHERE agent_id = ? AND seq > ?"
 # Named, because the planner would read all rows of an agent to find a few.
-_TOUCHED_INDEXED = (
-    f"SELECT {_RECORD} FROM agent_memory_entries AS e {BY_ROW} "
-    f"WHERE {_INDEXED} AND e.row IN ({_TOUCHED})"
-)
-_TOUCHED_VECTORS = (
-    f"SELECT e.row, v.embedding FROM agent_memory_entries AS e {BY_ROW} "
+_TOUCHED_RECORDS = {
+    state: f"SELECT {_RECORD} FROM agent_memory_entries AS e {BY_ROW} "
+    f"WHERE e.agent_id = ? AND {has_state} AND e.row IN ({_TOUCHED})"
+    for state, has_state in _HAS_STATE.items()
+}
+_TOUCHED_VECTORS = {
+    state: f"SELECT e.row, v.embedding FROM agent_memory_entries AS e {BY_ROW} "
     "CROSS JOIN agent_memory_embeddings AS v ON v.entry_row = e.row "
-    f"WHERE {_INDEXED} AND e.row IN ({_TOUCHED}) AND v.model = ? ORDER BY e.row, v.part"
+    f"WHERE e.agent_id = ? AND {has_state} AND e.row IN ({_TOUCHED}) AND v.model = ? "
+    "ORDER BY e.row, v.part"
+    for state, has_state in _HAS_STATE.items()
+}
+_LINK = "l.from_row, l.to_row, l.type, l.strength"
+_ALL_LINKS = (
+    f"SELECT {_LINK} FROM agent_memory_links AS l CROSS JOIN agent_memory_entries AS e {BY_ROW} "
+    f"ON e.row = l.from_row WHERE e.agent_id = ? AND {_HAS_STATE[State.LIVING]}"
 )
+_TOUCHED_LINKS = f"SELECT {_LINK} FROM agent_memory_links AS l WHERE l.from_row IN ({_TOUCHED})"
 _PART = 8192
 _AGENT = "SELECT seq, pruned, model, dimensions FROM agent_memory_agents WHERE agent_id = ?"
 _POSITION = "SELECT seq, accesses FROM agent_memory_agents WHERE agent_id = ?"
@@ -127,6 +141,8 @@ def rows_since(
     model: Model | None,
     since: int | None,
     taker: Taker | None = None,
+    *,
+    state: State = State.LIVING,
 ) -> RowBatch:
     """Return what changed after `since`, or everything if that cannot be told."""
     agent = fetched(connection, _AGENT, (agent_id,))
@@ -134,19 +150,23 @@ def rows_since(
     if model is not None:
         _check_model(agent_id, known, model)
     if since is None or not pruned <= since <= last:
-        return _everything(connection, agent_id, model, last, taker or _Kept())
+        return _everything(connection, agent_id, model, last, taker or _Kept(), state=state)
     touched = {row for (row,) in fetched(connection, _TOUCHED, (agent_id, since))}
     name, dim = model or (None, 0)
-    living = fetched(connection, _TOUCHED_INDEXED, (agent_id, agent_id, since))
+    records = fetched(connection, _TOUCHED_RECORDS[state], (agent_id, agent_id, since))
     values = (agent_id, agent_id, since, name)
-    embedded = fetched(connection, _TOUCHED_VECTORS, values) if living and model else []
+    embedded = fetched(connection, _TOUCHED_VECTORS[state], values) if records and model else []
+    living = {columns[0] for columns in records}
+    links = fetched(connection, _TOUCHED_LINKS, (agent_id, since)) if records else []
     return RowBatch(
         since=since,
         seq=last,
-        records=living,
+        records=records,
         embedded=np.array([row for row, _ in embedded], dtype=np.int64),
         vectors=_vectors([blob for _, blob in embedded], dim),
-        gone=sorted(touched.difference(columns[0] for columns in living)),
+        gone=sorted(touched - living),
+        linked=sorted(living),
+        links=[link for link in links if link[0] in living],
     )
 
 
@@ -167,13 +187,20 @@ class _Kept:
 
 
 def _everything(
-    connection: apsw.Connection, agent_id: str, model: Model | None, seq: int, taker: Taker
+    connection: apsw.Connection,
+    agent_id: str,
+    model: Model | None,
+    seq: int,
+    taker: Taker,
+    *,
+    state: State,
 ) -> RowBatch:
     wanted: set[int] = set()
-    for records in fetched_in_parts(connection, _ALL_RECORDS, (agent_id,), _PART):
+    for records in fetched_in_parts(connection, _ALL_RECORDS[state], (agent_id,), _PART):
         wanted.update(record[0] for record in records)
         taker.take_records(records)
-    for rows, vectors in () if model is None else _chunks(connection, agent_id, model, wanted):
+    chunks = _chunks(connection, agent_id, model, wanted) if model and wanted else ()
+    for rows, vectors in chunks:
         taker.take_vectors(rows, vectors)
     kept = taker if isinstance(taker, _Kept) else _Kept()
     return RowBatch(
@@ -185,6 +212,7 @@ def _everything(
             [np.empty((0, model[1] if model else 0), np.float32), *kept.vectors]
         ),
         gone=[],
+        links=fetched(connection, _ALL_LINKS, (agent_id,)) if state is State.LIVING else [],
     )
 
 

@@ -68,6 +68,14 @@ def entries_of_rows(
     return {columns[0]: from_row(columns[1:]) for columns in found}
 
 
+def row_of(connection: apsw.Connection, scope: Scope, entry_id: UUID, now: int) -> int | None:
+    """Return the row of a living entry of a scope."""
+    where, values = inside(scope)
+    sql = f"SELECT row FROM agent_memory_entries WHERE {where} AND {LIVING} AND id = ?"
+    found = fetched(connection, sql, (*values, now, entry_id.bytes))
+    return int(found[0][0]) if found else None
+
+
 def entries_matching(
     connection: apsw.Connection, scope: Scope, expression: Expression, page: MemoryFilter, now: int
 ) -> list[MemoryEntry]:

@@ -37,7 +37,7 @@ COLUMNS = (
 
 CHANGEABLE = (
     "memory_type = ?, importance = ?, updated_at = ?, tags = ?, metadata = ?, content = ?, "
-    "fingerprint = ?"
+    "fingerprint = ?, status = ?"
 )
 """In the order of `to_changed`."""
 
@@ -116,6 +116,7 @@ def to_changed(entry: MemoryEntry) -> tuple[Any, ...]:
         *_texts(entry),
         entry.content,
         fingerprint(entry.content),
+        int(entry.status),
     )
 
 
@@ -136,7 +137,7 @@ def _texts(entry: MemoryEntry) -> tuple[str | None, str | None]:
 def with_changed(entry: MemoryEntry, changed: MemoryEntry) -> MemoryEntry:
     """Return the entry with what `to_changed` keeps of another state of it."""
     kept = copy.copy(entry)
-    for field in ("type", "importance", "updated_at", "tags", "metadata", "content"):
+    for field in ("type", "importance", "updated_at", "tags", "metadata", "content", "status"):
         force_setattr(kept, field, getattr(changed, field))
     return kept
 

@@ -26,6 +26,9 @@ LIVING = "forgotten_at IS NULL AND status = 0 AND (expires_at IS NULL OR expires
 PRESENT = "forgotten_at IS NULL AND (expires_at IS NULL OR expires_at > ?)"
 """The same, but archived and superseded entries are too."""
 
+NOT_SUPERSEDED = f"{PRESENT} AND status <> 2"
+"""The same, but only archived entries are too."""
+
 AMONG = "row IN (SELECT value FROM json_each(?))"
 BY_ROW = "NOT INDEXED"
 """Named, because the planner would read all rows of an agent to find a few."""

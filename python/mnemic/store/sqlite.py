@@ -28,6 +28,7 @@ from mnemic.model import (
     Record,
     RowBatch,
     Scope,
+    State,
 )
 from mnemic.store import changes, forks, links, reads, writes
 from mnemic.store.accesses import PendingAccesses, accessed_since
@@ -224,6 +225,7 @@ class SqliteStore:
         *,
         now: datetime,
         quota: Quota | None = None,
+        include_archived: bool = False,
     ) -> MemoryEntry | None:
         """Change a living entry; return it as it is then, or None if the scope has none."""
         vectors = None
@@ -232,7 +234,16 @@ class SqliteStore:
             vectors = (model, parts.shape[1]), _blobs(parts)
         time = to_microseconds(now)
         return await self._write(
-            lambda on: writes.update(on, scope, entry_id, change, vectors, now=time, quota=quota)
+            lambda on: writes.update(
+                on,
+                scope,
+                entry_id,
+                change,
+                vectors,
+                now=time,
+                quota=quota,
+                include_archived=include_archived,
+            )
         )
 
     def touch(self, agent_id: str, ids: Sequence[UUID], now: datetime) -> None:
@@ -334,6 +345,11 @@ class SqliteStore:
         with self._reading() as connection:
             return reads.vectors(connection, agent_id, entry_id, model)
 
+    async def row_of(self, scope: Scope, entry_id: UUID, *, now: datetime) -> int | None:
+        """Return the row of a living entry; None if the scope has none of that id."""
+        with self._reading() as connection:
+            return reads.row_of(connection, scope, entry_id, to_microseconds(now))
+
     async def position(self, agent_id: str) -> Position:
         """Return the number of the agent's last change, and how often accesses were written."""
         with self._reading() as connection:
@@ -351,7 +367,13 @@ class SqliteStore:
             return accessed_since(connection, agent_id, accesses)
 
     async def rows_since(
-        self, agent_id: str, model: Model | None, seq: int | None, taker: Taker | None = None
+        self,
+        agent_id: str,
+        model: Model | None,
+        seq: int | None,
+        taker: Taker | None = None,
+        *,
+        state: State = State.LIVING,
     ) -> RowBatch:
         """Return what an index needs to step from change `seq` to now.
 
@@ -359,7 +381,7 @@ class SqliteStore:
         gets it in parts, if one is given.
         """
         with self._reading() as connection, _one_moment(connection):
-            return changes.rows_since(connection, agent_id, model, seq, taker)
+            return changes.rows_since(connection, agent_id, model, seq, taker, state=state)
 
     async def erase(self) -> bool:
         """Remove what was deleted from the file and its log; return whether nothing is left (C175).

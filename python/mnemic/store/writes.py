@@ -23,7 +23,17 @@ from mnemic.store.records import (
     to_microseconds,
     with_changed,
 )
-from mnemic.store.sql import AMONG, BY_ROW, LIVING, Columns, fetched, inside, json_array, run_all
+from mnemic.store.sql import (
+    AMONG,
+    BY_ROW,
+    LIVING,
+    NOT_SUPERSEDED,
+    Columns,
+    fetched,
+    inside,
+    json_array,
+    run_all,
+)
 
 _PLACES = ", ".join("?" * (len(COLUMNS.split(",")) + 3))
 _ID = COLUMNS.split(", ").index("id")
@@ -408,10 +418,12 @@ def update(
     *,
     now: int,
     quota: Quota | None,
+    include_archived: bool,
 ) -> MemoryEntry | None:
     """Change a living entry; a new content takes the old vectors away, and brings its own."""
     where, values = inside(scope)
-    sql = f"SELECT row, {COLUMNS} FROM agent_memory_entries WHERE {where} AND {LIVING} AND id = ?"
+    is_there = NOT_SUPERSEDED if include_archived else LIVING
+    sql = f"SELECT row, {COLUMNS} FROM agent_memory_entries WHERE {where} AND {is_there} AND id = ?"
     found = fetched(connection, sql, (*values, now, entry_id.bytes))
     if not found:
         return None

@@ -1,0 +1,139 @@
+"""What every store promises of the states that rows come in, and of the links between them."""
+
+from contract import (
+    AGENT,
+    HOUR,
+    NOON,
+    added,
+    changed,
+    embedded,
+    embedded_numbers,
+    entry,
+    link_of,
+    linked,
+    rows_of,
+    rows_since,
+    seq_of,
+    uid,
+)
+
+from mnemic.model import LinkType, MemoryStatus, State
+from mnemic.waiting import drive
+
+MODEL = ("m", 2)
+
+
+def batch_of(store, state, seq=None, agent="a"):
+    return drive(store.rows_since(agent, MODEL, seq, state=state))
+
+
+def numbers_of(store, batch, agent="a"):
+    number_of = {row: number for number, row in rows_of(store, agent).items()}
+    return sorted(number_of[record[0]] for record in batch.records)
+
+
+def links_of(store, batch, agent="a"):
+    number_of = {row: number for number, row in rows_of(store, agent).items()}
+    return sorted((number_of[one], number_of[other], kind) for one, other, kind, _ in batch.links)
+
+
+def filled(store):
+    """Store a living, an archived, a superseded and a forgotten entry, all with vectors."""
+    added(store, "a", [embedded(number) for number in (1, 3, 4)])
+    added(store, "a", [embedded(2, status=MemoryStatus.ARCHIVED)])
+    added(store, "a", [embedded(5, supersedes=uid(3))])
+    drive(store.forget(AGENT, uid(4), NOON))
+
+
+def test_each_state_has_its_own_rows_and_their_vectors(store):
+    filled(store)
+    for state, numbers in (
+        (State.LIVING, [1, 5]),
+        (State.OUTDATED, [2, 3]),
+        (State.FORGOTTEN, [4]),
+    ):
+        batch = batch_of(store, state)
+        assert (numbers_of(store, batch), batch.seq) == (numbers, seq_of(store))
+        assert len(batch.embedded) == len(numbers)
+    assert embedded_numbers(rows_since(store, None)) == {1, 5}
+
+
+def test_a_row_that_changes_its_state_goes_from_one_and_comes_to_the_other(store):
+    filled(store)
+    before, rows = seq_of(store), rows_of(store)
+    drive(store.forget(AGENT, uid(1), NOON))
+    drive(store.restore(AGENT, uid(4), oldest=NOON - HOUR, now=NOON))
+    living, forgotten = (
+        batch_of(store, state, before) for state in (State.LIVING, State.FORGOTTEN)
+    )
+    assert (numbers_of(store, living), living.gone) == ([4], [rows[1]])
+    assert (numbers_of(store, forgotten), forgotten.gone) == ([1], [rows[4]])
+    outdated = batch_of(store, State.OUTDATED, before)
+    assert (outdated.records, outdated.gone) == ([], sorted([rows[1], rows[4]]))
+
+
+def test_an_entry_is_archived_and_brought_back_by_an_update(store):
+    added(store, "a", [embedded(1)])
+    before = seq_of(store)
+    archived = changed(store, 1, status=MemoryStatus.ARCHIVED, archived=True)
+    assert archived.status is MemoryStatus.ARCHIVED
+    assert numbers_of(store, batch_of(store, State.OUTDATED, before)) == [1]
+    assert changed(store, 1, importance=0.9) is None
+    back = changed(store, 1, status=MemoryStatus.ACTIVE, archived=True)
+    assert back.status is MemoryStatus.ACTIVE
+    assert numbers_of(store, batch_of(store, State.LIVING, before)) == [1]
+
+
+def test_what_superseded_another_cannot_be_undone_by_an_update(store):
+    filled(store)
+    assert changed(store, 3, status=MemoryStatus.ACTIVE, archived=True) is None
+
+
+def test_the_links_of_living_rows_come_with_everything(store):
+    added(store, "a", [entry(number) for number in (1, 2, 3)])
+    added(store, "b", [entry(number, agent_id="b") for number in (7, 8)])
+    linked(store, 1, 2)
+    linked(store, 2, 3, kind=LinkType.CONTRADICTS)
+    drive(store.forget(AGENT, uid(2), NOON))
+    batch = batch_of(store, State.LIVING)
+    assert links_of(store, batch) == [(1, 2, int(link_of(1, 2).type))]
+    assert batch_of(store, State.FORGOTTEN).links == []
+    assert batch_of(store, State.LIVING, agent="b").links == []
+
+
+def test_a_touched_row_comes_with_all_its_links_and_without_those_that_went(store):
+    added(store, "a", [entry(number) for number in (1, 2, 3)])
+    linked(store, 1, 2)
+    linked(store, 2, 3)
+    before, rows = seq_of(store), rows_of(store)
+    linked(store, 1, 3)
+    batch = batch_of(store, State.LIVING, before)
+    kind = int(link_of(1, 2).type)
+    assert (batch.linked, links_of(store, batch)) == ([rows[1]], [(1, 2, kind), (1, 3, kind)])
+    before = seq_of(store)
+    drive(store.unlink(AGENT, uid(1), uid(2), None))
+    drive(store.unlink(AGENT, uid(1), uid(3), None))
+    batch = batch_of(store, State.LIVING, before)
+    assert (batch.linked, batch.links) == ([rows[1]], [])
+
+
+def test_a_forgotten_row_brings_no_links_and_a_restored_one_brings_them_back(store):
+    added(store, "a", [entry(number) for number in (1, 2)])
+    linked(store, 1, 2)
+    before, rows = seq_of(store), rows_of(store)
+    drive(store.forget(AGENT, uid(1), NOON))
+    batch = batch_of(store, State.LIVING, before)
+    assert (batch.gone, batch.linked, batch.links) == ([rows[1]], [], [])
+    before = seq_of(store)
+    drive(store.restore(AGENT, uid(1), oldest=NOON - HOUR, now=NOON))
+    batch = batch_of(store, State.LIVING, before)
+    assert (batch.linked, len(batch.links)) == ([rows[1]], 1)
+
+
+def test_the_row_of_an_entry_is_told_to_its_scope_alone(store):
+    added(store, "a", [entry(1, user_id="alice"), entry(2)])
+    rows = rows_of(store)
+    assert drive(store.row_of(AGENT, uid(2), now=NOON)) == rows[2]
+    assert drive(store.row_of(AGENT, uid(1), now=NOON)) is None
+    drive(store.forget(AGENT, uid(2), NOON))
+    assert drive(store.row_of(AGENT, uid(2), now=NOON)) is None
