@@ -1,0 +1,149 @@
+"""Measure the offline judge of contradictions: `python -m benches.contradictions`.
+
+Prints figures alone. The texts of the pairs that it gets wrong are shown for `dev` and `dev2`,
+which rules may be tuned on, and not for `held_out`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import NamedTuple
+
+from mnemic.contradictions import Judgement, OfflineJudge
+
+DATA = Path(__file__).parent / "data"
+THRESHOLD = 0.6
+THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
+ROUNDS = 5
+MICROSECONDS = 1e6
+
+
+class Count(NamedTuple):
+    """Right alarms, false alarms and misses."""
+
+    right: int
+    false: int
+    missed: int
+
+    @property
+    def precision(self) -> float:
+        return self.right / (self.right + self.false) if self.right + self.false else float("nan")
+
+    @property
+    def recall(self) -> float:
+        return self.right / (self.right + self.missed) if self.right + self.missed else float("nan")
+
+    @property
+    def f1(self) -> float:
+        total = 2 * self.right + self.false + self.missed
+        return 2 * self.right / total if total else float("nan")
+
+
+def load(half: str) -> list[dict]:
+    lines = (DATA / f"{half}.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+async def judge_all(judge: OfflineJudge, pairs: list[dict]) -> list[Judgement]:
+    return [(await judge.judge(pair["second"], [pair["first"]]))[0] for pair in pairs]
+
+
+def count(pairs: list[dict], judgements: list[Judgement], threshold: float) -> Count:
+    outcomes = [
+        (pair["contradicts"], judgement.confidence >= threshold)
+        for pair, judgement in zip(pairs, judgements, strict=True)
+    ]
+    return Count(
+        outcomes.count((True, True)), outcomes.count((False, True)), outcomes.count((True, False))
+    )
+
+
+def line(name: str, pairs: int, counted: Count) -> str:
+    return (
+        f"{name:<16} {pairs:>5} {counted.right:>5} {counted.false:>5} {counted.missed:>6} "
+        f"{counted.precision:>9.3f} {counted.recall:>6.3f} {counted.f1:>6.3f}"
+    )
+
+
+def by_kind(pairs: list[dict], judgements: list[Judgement]) -> list[str]:
+    groups = defaultdict(list)
+    for pair, judgement in zip(pairs, judgements, strict=True):
+        groups[pair["kind"]].append((pair, judgement))
+    lines = []
+    for kind, members in sorted(groups.items()):
+        chosen, judged = zip(*members, strict=True)
+        lines.append(line(kind, len(members), count(chosen, judged, THRESHOLD)))
+    return lines
+
+
+def thresholds(pairs: list[dict], judgements: list[Judgement]) -> list[str]:
+    return [
+        line(f">= {threshold}", len(pairs), count(pairs, judgements, threshold))
+        for threshold in THRESHOLDS
+    ]
+
+
+def microseconds_per_pair(judge: OfflineJudge, pairs: list[dict]) -> tuple[float, float]:
+    """Return the time of a pair judged alone, and of one among many judged at once."""
+    best_alone, best_together = float("inf"), float("inf")
+    others = [pair["first"] for pair in pairs]
+    for _ in range(ROUNDS):
+        start = time.perf_counter()
+        asyncio.run(judge_all(judge, pairs))
+        best_alone = min(best_alone, time.perf_counter() - start)
+        start = time.perf_counter()
+        asyncio.run(judge.judge(pairs[0]["second"], others))
+        best_together = min(best_together, time.perf_counter() - start)
+    return (
+        best_alone / len(pairs) * MICROSECONDS,
+        best_together / len(pairs) * MICROSECONDS,
+    )
+
+
+def errors(pairs: list[dict], judgements: list[Judgement]) -> list[str]:
+    return [
+        f"{pair['kind']:<15} {'missed' if pair['contradicts'] else 'false '} "
+        f"{judgement.confidence:.2f} {judgement.reason}\n    {pair['first']}\n    {pair['second']}"
+        for pair, judgement in sorted(
+            zip(pairs, judgements, strict=True), key=lambda item: item[0]["kind"]
+        )
+        if pair["contradicts"] != (judgement.confidence >= THRESHOLD)
+    ]
+
+
+def parse(arguments: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benches.contradictions", description=__doc__)
+    parser.add_argument("--half", choices=("dev", "dev2", "held_out"), default="dev")
+    parser.add_argument("--errors", action="store_true", help="list errors; not for held_out")
+    options = parser.parse_args(arguments)
+    if options.errors and options.half == "held_out":
+        parser.error("the texts of the held-out pairs are not shown")
+    return options
+
+
+def main(arguments: list[str] | None = None) -> None:
+    options = parse(arguments)
+    pairs = load(options.half)
+    judge = OfflineJudge()
+    judgements = asyncio.run(judge_all(judge, pairs))
+    header = (
+        f"{'':<16} {'pairs':>5} {'right':>5} {'false':>5} {'missed':>6} "
+        f"{'precision':>9} {'recall':>6} {'F1':>6}"
+    )
+    print(f"{options.half}, threshold {THRESHOLD}")
+    print(header, *by_kind(pairs, judgements), sep="\n")
+    print(line("all", len(pairs), count(pairs, judgements, THRESHOLD)))
+    print("\nby threshold", header[12:], *thresholds(pairs, judgements), sep="\n")
+    alone, together = microseconds_per_pair(judge, pairs)
+    print(f"\n{alone:.0f} microseconds a pair alone, {together:.0f} among {len(pairs)}")
+    if options.errors:
+        print("", *errors(pairs, judgements), sep="\n")
+
+
+if __name__ == "__main__":
+    main()

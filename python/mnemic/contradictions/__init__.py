@@ -1,0 +1,7 @@
+"""Whether two memories contradict each other."""
+
+from mnemic.contradictions.judgement import ContradictionJudge, Judgement
+from mnemic.contradictions.language_model import LanguageModelJudge
+from mnemic.contradictions.offline import OfflineJudge
+
+__all__ = ["ContradictionJudge", "Judgement", "LanguageModelJudge", "OfflineJudge"]

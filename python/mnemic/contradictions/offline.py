@@ -1,0 +1,33 @@
+"""The judge that needs no model: adds up what speaks for a contradiction and what against it."""
+
+import math
+from collections.abc import Sequence
+
+from mnemic.contradictions.evidence import evidence
+from mnemic.contradictions.judgement import Judgement
+from mnemic.contradictions.reading import Reading
+from mnemic.contradictions.signals import Pair
+from mnemic.contradictions.weights import WEIGHTS
+from mnemic.contradictions.words import Lexicon
+
+_NONE = Judgement(0.0)
+
+
+def _decide(pair: Pair) -> Judgement:
+    found, reason = evidence(pair)
+    if not found:
+        return _NONE
+    score = sum(WEIGHTS.get(name, 0.0) * value for name, value in found.items() if value)
+    return Judgement(round(1 / (1 + math.exp(-score)), 3), reason)
+
+
+class OfflineJudge:
+    """Judges by tables and fitted weights: no network, no model, the same answer every time."""
+
+    def __init__(self) -> None:
+        self._lexicon = Lexicon()
+
+    async def judge(self, statement: str, others: Sequence[str]) -> list[Judgement]:
+        """Return one judgement for each of the older memories, in their order."""
+        newer = Reading(statement, self._lexicon)
+        return [_decide(Pair(Reading(other, self._lexicon), newer)) for other in others]

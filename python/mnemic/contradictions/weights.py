@@ -1,0 +1,27 @@
+"""Weights of the evidence; written by `python -m benches.contradictions.fit`."""
+
+WEIGHTS: dict[str, float] = {
+    "apart": -3.83,
+    "denied": -0.75,
+    "exception": -3.40,
+    "many negations": -2.09,
+    "many values": -3.40,
+    "other action": -1.01,
+    "over": -1.29,
+    "own words": 3.05,
+    "plan": -2.29,
+    "several": -2.52,
+    "silent": -1.60,
+    "silent change": 1.61,
+    "silent denial": 0.87,
+    "silent few": -0.85,
+    "silent many negations": -2.23,
+    "silent names": 2.25,
+    "silent own words": 2.23,
+    "silent same amount": -1.23,
+    "silent same people": -0.59,
+    "silent same verb": -1.31,
+    "silent same words": -1.51,
+    "told": 1.17,
+    "weak": -1.78,
+}

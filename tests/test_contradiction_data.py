@@ -1,0 +1,105 @@
+"""The labelled pairs for judging contradictions are whole, balanced and kept apart."""
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+DATA = Path(__file__).parent.parent / "benches" / "contradictions" / "data"
+PARTS = ("dev", "dev2", "held_out")
+MIXED = {
+    "negation",
+    "antonym",
+    "number",
+    "date_time",
+    "unit",
+    "attribute",
+    "preference",
+    "technical",
+    "state",
+}
+NEVER = {
+    "other_subject",
+    "other_attribute",
+    "paraphrase",
+    "addition",
+    "conversion",
+    "unrelated",
+}
+
+
+def load(part):
+    lines = (DATA / f"{part}.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+@pytest.fixture(scope="module")
+def parts():
+    return {part: load(part) for part in PARTS}
+
+
+def texts(pairs):
+    return [pair[field].casefold().strip() for pair in pairs for field in ("first", "second")]
+
+
+def labels(pairs):
+    return Counter((pair["kind"], pair["contradicts"]) for pair in pairs)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_each_part_holds_at_least_220_pairs_of_the_documented_fields(parts, part):
+    assert len(parts[part]) >= 220
+    for pair in parts[part]:
+        assert list(pair) == ["id", "kind", "first", "second", "contradicts"], pair["id"]
+        assert type(pair["contradicts"]) is bool, pair["id"]
+
+
+def test_ids_are_unique_over_all_parts(parts):
+    ids = [pair["id"] for part in PARTS for pair in parts[part]]
+    assert len(set(ids)) == len(ids)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_both_memories_say_something_and_differ(parts, part):
+    for pair in parts[part]:
+        assert pair["first"].strip(), pair["id"]
+        assert pair["second"].strip(), pair["id"]
+        assert pair["first"].casefold() != pair["second"].casefold(), pair["id"]
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_memories_have_four_to_forty_words(parts, part):
+    for pair in parts[part]:
+        for field in ("first", "second"):
+            assert 4 <= len(pair[field].split()) <= 40, pair["id"]
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_mixed_kinds_have_both_labels_and_hard_negatives_never_contradict(parts, part):
+    found = labels(parts[part])
+    expected = {(kind, label) for kind in MIXED for label in (True, False)}
+    assert set(found) == expected | {(kind, False) for kind in NEVER}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_contradictions_are_40_to_55_percent(parts, part):
+    share = sum(pair["contradicts"] for pair in parts[part]) / len(parts[part])
+    assert 0.40 <= share <= 0.55
+
+
+def test_no_text_is_used_twice_within_or_across_parts(parts):
+    every = [text for part in PARTS for text in texts(parts[part])]
+    assert [text for text, times in Counter(every).items() if times > 1] == []
+
+
+def test_the_readme_states_the_counts_of_the_files(parts):
+    readme = (DATA / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"\| `(\w+)` \|.*" + r"\| (\d+) / (\d+) " * len(PARTS) + r"\|", readme)
+    stated = {kind: tuple(map(int, counts)) for kind, *counts in rows}
+    found = [labels(parts[part]) for part in PARTS]
+    assert stated == {
+        kind: tuple(counts[kind, label] for counts in found for label in (True, False))
+        for kind in MIXED | NEVER
+    }
