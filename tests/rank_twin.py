@@ -111,11 +111,15 @@ class _Asking:
         relevance, worth = self._relevance(row), self._worth(row)
         weights, similarity = self.ranking.weights, self._similarity(row, self.asked.vectors)
         total, score = 0.0, 0.0
+        has_context = self.asked.context is not None and weights.context > 0
+        if worth or has_context:  # alone, a negative relevance decides the order (C073, C156)
+            relevance = max(0.0, relevance)
         if self.has_query:
             total, score = weights.relevance, weights.relevance * relevance
-        if self.asked.context is not None and weights.context > 0:
+        if has_context:
             total += weights.context
-            score += weights.context * _or_zero(self._similarity(row, self.asked.context))
+            near = _or_zero(self._similarity(row, self.asked.context))
+            score += weights.context * max(0.0, near)
         for name, value in worth.items():
             total += getattr(weights, name)
             score += getattr(weights, name) * value

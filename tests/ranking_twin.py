@@ -372,7 +372,10 @@ class _Query:
             parts["relevance"] = relevance
         if self.context is not None:
             parts["context"] = cosine(self.twin.parts[row.number], self.context) or 0.0
-        return {name: parts[name] for name in parts if getattr(self.ranking.weights, name)}
+        weighed = {name: parts[name] for name in parts if getattr(self.ranking.weights, name)}
+        if len(weighed) == 1 and "relevance" in weighed:
+            return weighed
+        return {name: max(0.0, part) for name, part in weighed.items()}
 
     def recency(self, row):
         curve, days = self.ranking.recency.curve, self.ranking.recency.days

@@ -357,7 +357,7 @@ def test_a_broken_back_end_is_logged_once_and_breaks_nothing(broken):
     lines = [line for line in logged.splitlines() if line.startswith("mnemic.long_term: ")]
     assert lines
     assert len(lines) == len(set(lines))
-    assert all(f"Measuring {PREFIX}" in line for line in lines)
+    assert all("Measuring agents.memory." in line for line in lines)
     assert logged.count("asked for a meter") == (broken == NO_METER)
 
 

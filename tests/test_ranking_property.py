@@ -137,7 +137,9 @@ def any_ranking(chance):
         session=SessionTerms(**picked(chance, dict.fromkeys(TERMS, SHARES))),
         weights=Weights() if is_plain else Weights(**weights),
         recency=Recency(**picked(chance, OF_RECENCY)),
-        salience=Salience(**picked(chance, dict.fromkeys(Salience.__struct_fields__, SHARES))),
+        salience=Salience(
+            **picked(chance, dict.fromkeys(("recency", "frequency", "importance"), SHARES))
+        ),
     )
 
 

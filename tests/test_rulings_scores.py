@@ -118,7 +118,7 @@ def test_the_scores_of_weighted_relevance_are_its_documented_formula():  # C139,
     assert len(found) == len(FACTS)
     for hit in found:
         expected = (
-            0.6 * float(UNITS[hit.row][0])
+            0.6 * max(0.0, float(UNITS[hit.row][0]))
             + 0.2 * recency_of(hit.row)
             + 0.15 * FACTS[hit.row]["importance"]
             + 0.05 * access_of(hit.row)
@@ -135,7 +135,7 @@ def salience_of(row):
 def test_the_scores_of_recall_count_the_similarity_once():  # C060, C139
     found = ranked(RECALL)
     for hit in found:
-        expected = 0.6 * float(UNITS[hit.row][0]) + 0.4 * salience_of(hit.row)
+        expected = 0.6 * max(0.0, float(UNITS[hit.row][0])) + 0.4 * salience_of(hit.row)
         assert hit.score == pytest.approx(expected, abs=1e-6)
         assert hit.components["salience"] == pytest.approx(salience_of(hit.row), abs=1e-9)
 

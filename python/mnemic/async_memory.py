@@ -5,10 +5,11 @@
 
 import os
 import sys
+import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, Unpack
 from uuid import UUID
 
 import msgspec
@@ -23,6 +24,7 @@ from mnemic.model import (
     SEARCH_TYPES,
     SEMANTIC,
     All,
+    CheckedEntry,
     Deleted,
     Expression,
     ImportResult,
@@ -31,13 +33,21 @@ from mnemic.model import (
     MemoryEntry,
     MemoryEntryUpdate,
     MemoryFilter,
+    MemoryKind,
     MemoryLink,
     MemoryPage,
+    MemoryQuery,
+    MemoryRecallResult,
+    MemoryRetrievalResult,
+    MemoryRetrieverOptions,
+    MemoryStatus,
     MemoryType,
     NewEntry,
     OnDuplicate,
     OnEmbedError,
     Ranking,
+    RecallMode,
+    RecallOptions,
     Scope,
     Search,
     SearchResults,
@@ -46,15 +56,18 @@ from mnemic.model import (
     parse_filter,
     parse_times,
 )
-from mnemic.model.checks import flag, items
+from mnemic.model.checks import flag, items, whole
 from mnemic.model.new_entry import checked_record
-from mnemic.protocols import Progress, Source, Target
+from mnemic.protocols import Progress, Source, Target, TokenCounter
 from mnemic.repository import Options, Repository, required_uuid, required_uuids
 from mnemic.store import Direction
 from mnemic.waiting import computed
 
 if TYPE_CHECKING:
+    from mnemic.context import ContextWindow, MemoryContext
     from mnemic.embed.base import Embedder
+    from mnemic.recall import Recalling
+    from mnemic.retrieval import Retrieval
 
 NewMemory: TypeAlias = str | Mapping[str, Any] | MemoryEntry
 """What `add_many` takes: a text, a dict with the arguments of `add`, or a whole record."""
@@ -66,12 +79,55 @@ Links: TypeAlias = list[MemoryLink]
 _FEW_MEMORIES = 16
 
 
+class Services:
+    """What is built on one memory; all its views share them, and each is made when it is used."""
+
+    def __init__(self, repository: Repository) -> None:
+        self._repository = repository
+        self._making = threading.Lock()
+        self._retrieval: Retrieval | None = None
+        self._recalling: Recalling | None = None
+
+    @property
+    def retrieval(self) -> "Retrieval":
+        """Answers queries."""
+        with self._making:
+            if self._retrieval is None:
+                from mnemic.retrieval import CorpusExpander, Retrieval  # noqa: PLC0415 - as below
+
+                self._retrieval = Retrieval(
+                    self._repository,
+                    expander=CorpusExpander(),
+                    log_queries=self._repository.tells_content,
+                )
+            return self._retrieval
+
+    @property
+    def recalling(self) -> "Recalling":
+        """Recalls."""
+        with self._making:
+            if self._recalling is None:  # most programs use neither, and importing them takes time
+                from mnemic.contradictions import OfflineJudge  # noqa: PLC0415
+                from mnemic.recall import Recalling  # noqa: PLC0415
+
+                self._recalling = Recalling(
+                    self._repository,
+                    MemoryRetrieverOptions(),
+                    judge=OfflineJudge(),
+                    log_queries=self._repository.tells_content,
+                )
+            return self._recalling
+
+
 class View:
     """A part of one memory: what it names of the scope cannot be named otherwise in a call."""
 
-    def __init__(self, repository: Repository, scope: Scope) -> None:
+    def __init__(
+        self, repository: Repository, scope: Scope, services: Services | None = None
+    ) -> None:
         self._repository = repository
         self._scope = scope
+        self._services = Services(repository) if services is None else services
 
     @property
     def agent_id(self) -> str:
@@ -82,6 +138,11 @@ class View:
     def scope(self) -> Scope:
         """What this view names."""
         return self._scope
+
+    @property
+    def repository(self) -> Repository:
+        """What joins store and index; for services."""
+        return self._repository
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._repository.path!r}, {self._scope})"
@@ -128,6 +189,28 @@ class View:
         if weights is None:
             return chosen
         return msgspec.structs.replace(chosen, weights=Weights.parse(weights))
+
+    def _search(
+        self,
+        query: object,
+        limit: int,
+        where: Expression | None,
+        *,
+        ranking: Ranking | None = None,
+        explain: bool = False,
+    ) -> Search:
+        if not isinstance(query, str) or not query.strip():
+            raise InvalidArgumentError(f"query must be a text that is not empty, got {query!r}")
+        chosen = self._ranking("hybrid", None, None) if ranking is None else ranking
+        return _search(query, limit, chosen, where, explain=explain)
+
+    async def _contradictions(
+        self, scope: Scope, content: str, limit: int, exclude: tuple[UUID, ...] = ()
+    ) -> MemoryRecallResult:
+        options = RecallOptions(user_id=scope.user_id, max_results=limit)
+        return await self._services.recalling.contradictions(
+            scope, content, options, exclude=exclude
+        )
 
     async def _found(self, scope: Scope, search: Search) -> SearchResults:
         return SearchResults(await self._repository.search(scope, search))
@@ -188,7 +271,7 @@ class AsyncScopedMemory(View):
             InvalidArgumentError: If something already named is named otherwise.
         """
         narrowed = self._scope.narrowed(user_id, project_id, session_id)
-        return AsyncScopedMemory(self._repository, narrowed)
+        return AsyncScopedMemory(self._repository, narrowed, self._services)
 
     async def add(
         self,
@@ -214,6 +297,7 @@ class AsyncScopedMemory(View):
         idempotency_key: str | None = None,
         on_duplicate: OnDuplicate = "keep",
         on_embed_error: OnEmbedError = "raise",
+        check: Literal["contradictions"] | None = None,
     ) -> MemoryEntry:
         """Store one memory. When this returns it is on disk, and the next search can find it.
 
@@ -244,6 +328,8 @@ class AsyncScopedMemory(View):
                 importance into the older, which is returned then.
             on_embed_error: "pending" stores the memory without a vector if the embedder fails; it
                 gets one before a later search.
+            check: "contradictions" returns a `mnemic.CheckedEntry`, which tells the memories of the
+                same scope that the new one contradicts; it is stored whatever they are.
 
         Returns:
             The memory as it was stored.
@@ -282,12 +368,17 @@ class AsyncScopedMemory(View):
                 f"content must be a str, got {content.__class__.__name__}; "
                 "add_many takes lists, dicts and MemoryEntry"
             )
+        if check not in (None, "contradictions"):
+            raise InvalidArgumentError(f"check must be 'contradictions' or None, got {check!r}")
+        new = self._new(fields, self._scope, self._repository.now())
         stored = await self._repository.add(
-            [self._new(fields, self._scope, self._repository.now())],
-            on_duplicate=on_duplicate,
-            on_embed_error=on_embed_error,
+            [new], on_duplicate=on_duplicate, on_embed_error=on_embed_error
         )
-        return stored[0]
+        if check is None:
+            return stored[0]
+        scope = self._scope.narrowed(user_id, project_id, session_id)
+        found = await self._contradictions(scope, content, 10, (stored[0].id,))
+        return CheckedEntry.of(stored[0], found.memories)
 
     async def add_many(
         self,
@@ -388,11 +479,202 @@ class AsyncScopedMemory(View):
             EmbedderRequiredError: If a semantic search is wanted without an embedder.
             EmbeddingError: If the embedder fails.
         """
-        if not isinstance(query, str) or not query.strip():
-            raise InvalidArgumentError(f"query must be a text that is not empty, got {query!r}")
-        chosen = self._ranking(search_type, weights, ranking)
-        search = _search(query, limit, chosen, _where(filters, since, until), explain=explain)
+        search = self._search(
+            query,
+            limit,
+            _where(filters, since, until),
+            ranking=self._ranking(search_type, weights, ranking),
+            explain=explain,
+        )
         return await self._found(self._part(user_id, project_id, session_id, all_users), search)
+
+    async def retrieve(
+        self,
+        query: MemoryQuery,
+        *,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        session_id: str | None = None,
+        all_users: bool = False,
+    ) -> MemoryRetrievalResult:
+        """Answer a `MemoryQuery`: weighted relevance, expansion, and answers kept for a time.
+
+        See `mnemic.RetrievalService`, which has more of the same; queries are shown in logs and
+        events only with `log_content`.
+
+        Args:
+            query: What to retrieve, and by what to rank.
+            user_id: Whose memories; None is those stored without a user.
+            project_id: Only memories of this project.
+            session_id: Only memories of this session.
+            all_users: Everybody's; not in a view of a user.
+
+        Raises:
+            InvalidArgumentError: If it is no query.
+            EmbedderRequiredError: If it needs vectors and there is no embedder.
+            EmbeddingError: If the embedder fails.
+        """
+        scope = self._part(user_id, project_id, session_id, all_users)
+        return await self._services.retrieval.retrieve(scope, query)
+
+    async def retrieve_to_context(
+        self,
+        query: MemoryQuery,
+        window: "ContextWindow",
+        *,
+        include_sensitive: bool = False,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        session_id: str | None = None,
+        all_users: bool = False,
+    ) -> int:
+        """Add what answers a query to a context window, as far as it has room.
+
+        See `mnemic.RetrievalService.retrieve_to_context`.
+
+        Args:
+            query: What to retrieve.
+            window: Where to.
+            include_sensitive: Whether sensitive memories are added too.
+            user_id: Whose memories; None is those stored without a user.
+            project_id: Only memories of this project.
+            session_id: Only memories of this session.
+            all_users: Everybody's; not in a view of a user.
+
+        Returns:
+            How many items were added.
+        """
+        scope = self._part(user_id, project_id, session_id, all_users)
+        return await self._services.retrieval.to_context(
+            scope, query, window, include_sensitive=include_sensitive
+        )
+
+    async def recall(
+        self,
+        query: str = "",
+        *,
+        mode: RecallMode | str = RecallMode.RELEVANT,
+        limit: int = 10,
+        type: MemoryType | MemoryKind | str | None = None,  # noqa: A002 - as above
+        min_salience: float = 0.0,
+        include_archived: bool = False,
+        include_superseded: bool = False,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        session_id: str | None = None,
+        all_users: bool = False,
+    ) -> MemoryRecallResult:
+        """Return memories by similarity and salience, or by how recent, salient or used they are.
+
+        See `mnemic.MemoryRetriever`, which has more of the same. What is recalled counts as
+        accessed.
+
+        Args:
+            query: What to look for; only mode "relevant" needs one.
+            mode: Which come first: "relevant", "recent" (last access), "important" (salience) or
+                "frequent" (number of accesses).
+            limit: How many at most, 1 to 1,000.
+            type: Only of this type, or of a kind such as "episodic".
+            min_salience: The least salience, 0 to 1.
+            include_archived: Archived ones too.
+            include_superseded: Superseded ones too.
+            user_id: Whose memories; None is those stored without a user.
+            project_id: Only memories of this project.
+            session_id: Only memories of this session.
+            all_users: Everybody's; not in a view of a user.
+
+        Raises:
+            InvalidArgumentError: If an argument is outside its range.
+            EmbedderRequiredError: If relevant recall has no embedder.
+            EmbeddingError: If the embedder fails.
+        """
+        scope = self._part(user_id, project_id, session_id, all_users)
+        options = RecallOptions(
+            user_id=scope.user_id,
+            max_results=limit,
+            type_filter=type,
+            min_salience=min_salience,
+            mode=RecallMode.parse(mode),
+            include_archived=include_archived,
+            include_superseded=include_superseded,
+        )
+        return await self._services.recalling.recall(scope, query, options)
+
+    async def contradictions(
+        self,
+        content: str,
+        *,
+        limit: int = 10,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        session_id: str | None = None,
+        all_users: bool = False,
+    ) -> MemoryRecallResult:
+        """Return memories that a text contradicts, the surest first.
+
+        See `mnemic.MemoryRetriever.find_contradictions`; the judge knows English alone.
+
+        Args:
+            content: A statement.
+            limit: How many at most, 1 to 1,000.
+            user_id: Whose memories; None is those stored without a user.
+            project_id: Only memories of this project.
+            session_id: Only memories of this session.
+            all_users: Everybody's; not in a view of a user.
+        """
+        scope = self._part(user_id, project_id, session_id, all_users)
+        return await self._contradictions(scope, content, limit)
+
+    async def context(
+        self,
+        query: str,
+        *,
+        max_tokens: int = 1000,
+        limit: int = 50,
+        counter: TokenCounter | None = None,
+        filters: MemoryFilter | Mapping[str, Any] | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        include_sensitive: bool = False,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        session_id: str | None = None,
+        all_users: bool = False,
+    ) -> "MemoryContext":
+        """Return the memories that match a query best as one text, for a prompt.
+
+        Each is one line that cites its number, its date and who spoke; the same text comes once,
+        and what does not fit is passed over. The whole text, rendered, takes at most `max_tokens`.
+
+        Args:
+            query: What the prompt is about, not empty.
+            max_tokens: The most that the text takes, at least 1.
+            limit: How many memories at most.
+            counter: Counts tokens; an estimate by script unless given.
+            filters: As for `search`.
+            since: As for `search`.
+            until: As for `search`.
+            include_sensitive: Whether sensitive memories are among them.
+            user_id: Whose memories; None is those stored without a user.
+            project_id: Only memories of this project.
+            session_id: Only memories of this session.
+            all_users: Everybody's; not in a view of a user.
+
+        Returns:
+            The text, "" if nothing fits; it knows what it cites.
+
+        Raises:
+            As `search`.
+        """
+        from mnemic.context import packed  # noqa: PLC0415 - not every program uses it
+
+        whole("max_tokens", max_tokens, least=1)
+        flag("include_sensitive", include_sensitive)
+        search = self._search(query, limit, _where(filters, since, until))
+        scope = self._part(user_id, project_id, session_id, all_users)
+        found = await self._found(scope, search)
+        entries = [hit.entry for hit in found if include_sensitive or not hit.entry.sensitive]
+        return await computed(lambda: packed(entries, max_tokens, counter))
 
     async def similar(
         self,
@@ -508,6 +790,7 @@ class AsyncScopedMemory(View):
         remove_tags: Sequence[str] = (),
         type: MemoryType | str | None = None,  # noqa: A002 - the field's name everywhere
         metadata: Mapping[str, Any] | None = None,
+        status: MemoryStatus | str | None = None,
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
@@ -522,6 +805,7 @@ class AsyncScopedMemory(View):
             remove_tags: Removed before tags are added.
             type: What sort of thing it states.
             metadata: Merged into the old: its keys replace keys of the same name.
+            status: "archived" leaves it out of searches; "active" brings it back.
             user_id: Whose it is; None is those stored without a user.
             project_id: Only if it is of this project.
             session_id: Only if it is of this session.
@@ -543,6 +827,7 @@ class AsyncScopedMemory(View):
             "remove_tags": remove_tags,
             "type": type,
             "metadata": metadata,
+            "status": status,
         }
         update = MemoryEntryUpdate(**given)
         entry_id = required_uuid(id)

@@ -3,7 +3,7 @@
 import logging
 import threading
 from collections.abc import Awaitable, Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -105,6 +105,68 @@ class MemoryQuotaWarningEvent(msgspec.Struct, frozen=True, kw_only=True):
     timestamp: datetime
 
 
+class MemoryRetrievalCompletedEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """A query of the retrieval service was answered (R177).
+
+    Attributes:
+        agent_id: Whose memories were searched.
+        query: What was looked for, "" without a query; None unless contents may be told
+            (`log_content`).
+        result_count: How many memories were returned.
+        total_matches: How many there are.
+        from_cache: Whether the answer was known.
+        retrieval_time: What it took.
+        timestamp: When it was answered.
+    """
+
+    agent_id: str
+    query: str | None
+    result_count: int
+    total_matches: int
+    from_cache: bool
+    retrieval_time: timedelta
+    timestamp: datetime
+
+
+class ContextAugmentedEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """Memories were added to a context window (R178).
+
+    Attributes:
+        agent_id: Whose memories.
+        query: What was looked for, "[filter-only]" without a query; None unless contents may be
+            told.
+        items_added: How many memories.
+        tokens_added: How many tokens they take, as the window counts (C018).
+        timestamp: When they were added.
+    """
+
+    agent_id: str
+    query: str | None
+    items_added: int
+    tokens_added: int
+    timestamp: datetime
+
+
+class QueryExpandedEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """A query was expanded, or would have been with more confidence (R179, C023).
+
+    Attributes:
+        agent_id: Whose memories are searched.
+        original_query: As it was asked; None unless contents may be told.
+        expanded_query: With the terms added; None as above.
+        terms_added: How many.
+        confidence: From 0 to 1.
+        timestamp: When it was expanded.
+    """
+
+    agent_id: str
+    original_query: str | None
+    expanded_query: str | None
+    terms_added: int
+    confidence: float
+    timestamp: datetime
+
+
 _KINDS: tuple[type[Any], ...] = (
     MemoryStoredEvent,
     MemoryRetrievedEvent,
@@ -112,6 +174,9 @@ _KINDS: tuple[type[Any], ...] = (
     MemoryForgottenEvent,
     MemorySearchCompletedEvent,
     MemoryQuotaWarningEvent,
+    MemoryRetrievalCompletedEvent,
+    ContextAugmentedEvent,
+    QueryExpandedEvent,
 )
 
 Event = TypeVar("Event", bound=msgspec.Struct)

@@ -37,6 +37,7 @@ STORAGE_LIMITS = MappingProxyType(
 
 LONG_TERM = "Agents.Memory.LongTerm"
 SEMANTIC_RETRIEVAL = "Agents.Memory.SemanticRetrieval"
+RETRIEVER = "Agents.Memory.Retriever"
 CONTEXT_WINDOW_ADVANCED = "Agents.Memory.ContextWindow.Advanced"
 
 _CORE, _WRITER_PRO, _TEAMS = LicenseTier.CORE, LicenseTier.WRITER_PRO, LicenseTier.TEAMS
@@ -61,7 +62,7 @@ RECALL_FEATURES = MappingProxyType(
         "Agents.Memory.Storage": _WRITER_PRO,
         "Agents.Memory.Encoder": _WRITER_PRO,
         "Agents.Memory.Salience": _WRITER_PRO,
-        "Agents.Memory.Retriever": _WRITER_PRO,
+        RETRIEVER: _WRITER_PRO,
         "Agents.Memory.Fabric": _WRITER_PRO,
         "Agents.Memory.Capture": _WRITER_PRO,
         "Agents.Memory.Consolidator": _TEAMS,

@@ -98,6 +98,16 @@ class LongTermMemory:
         return self._repository.agent_id
 
     @property
+    def repository(self) -> Repository:
+        """What joins store and index; for services."""
+        return self._repository
+
+    @property
+    def scope(self) -> Scope:
+        """Whose memories are seen where no user is named."""
+        return self._repository.agent
+
+    @property
     def embedder(self) -> "Embedder | None":
         """What turns texts into vectors."""
         return self._repository.embedder

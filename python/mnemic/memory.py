@@ -31,11 +31,17 @@ class ScopedMemory(View):
         Raises:
             InvalidArgumentError: If something already named is named otherwise.
         """
-        return ScopedMemory(self._repository, self._scope.narrowed(user_id, project_id, session_id))
+        narrowed = self._scope.narrowed(user_id, project_id, session_id)
+        return ScopedMemory(self._repository, narrowed, self._services)
 
     add = driven(AsyncScopedMemory.add)
     add_many = driven(AsyncScopedMemory.add_many)
     search = driven(AsyncScopedMemory.search)
+    retrieve = driven(AsyncScopedMemory.retrieve)
+    retrieve_to_context = driven(AsyncScopedMemory.retrieve_to_context)
+    recall = driven(AsyncScopedMemory.recall)
+    contradictions = driven(AsyncScopedMemory.contradictions)
+    context = driven(AsyncScopedMemory.context)
     similar = driven(AsyncScopedMemory.similar)
     recent = driven(AsyncScopedMemory.recent)
     important = driven(AsyncScopedMemory.important)

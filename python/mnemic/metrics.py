@@ -1,4 +1,4 @@
-"""What long-term memory measures of itself, through the OpenTelemetry API (R098 to R104).
+"""What mnemic measures of itself, through the OpenTelemetry API (R098 to R104, R202 to R206, R263).
 
 OpenTelemetry is never imported for this: it is used from the moment when the program itself has
 imported `opentelemetry.metrics`. Until then a measurement is one look into `sys.modules`.
@@ -11,7 +11,7 @@ import threading
 import weakref
 from collections.abc import Callable, Coroutine
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from mnemic._core import __version__
 from mnemic.model import Scope
@@ -19,10 +19,12 @@ from mnemic.protocols import Clock
 from mnemic.waiting import drive
 
 if TYPE_CHECKING:
-    from opentelemetry.metrics import CallbackOptions, Histogram, Observation
+    from opentelemetry.metrics import CallbackOptions, Counter, Histogram, Observation
 
-PREFIX = "agents.memory.longterm."
-"""Begins the name of every metric."""
+LONG_TERM = "agents.memory.longterm."
+RETRIEVAL = "agents.memory.retrieval."
+RETRIEVER = "Agents.Memory.Retriever."
+"""What the names of metrics begin with: as documents 003, 000 and 002 write them."""
 
 _log = logging.getLogger("mnemic.long_term")
 
@@ -62,15 +64,35 @@ def _storage_bytes(store: Counted, agent: Scope, _now: datetime) -> Coroutine[No
 
 # Name, unit (UCUM: what is counted stands in braces), description, and how it is read or bounded.
 _GAUGES = (
-    ("entries", "{entry}", "Memories that can be found", _entries),
-    ("storage_bytes", "By", "UTF-8 bytes of all contents, forgotten ones too", _storage_bytes),
+    (LONG_TERM + "entries", "{entry}", "Memories that can be found", _entries),
+    (
+        LONG_TERM + "storage_bytes",
+        "By",
+        "UTF-8 bytes of all contents, forgotten ones too",
+        _storage_bytes,
+    ),
 )
 _HISTOGRAMS = (
-    ("store_latency_ms", "ms", "Storing one memory or a batch", _MILLISECONDS),
-    ("retrieve_latency_ms", "ms", "Retrieving one id or several", _MILLISECONDS),
-    ("search_latency_ms", "ms", "Searching by meaning, embedding included", _MILLISECONDS),
-    ("embedding_time_ms", "ms", "One call of the embedder", _MILLISECONDS),
-    ("search_results", "{result}", "Memories that a search found", _RESULTS),
+    (LONG_TERM + "store_latency_ms", "ms", "Storing one memory or a batch", _MILLISECONDS),
+    (LONG_TERM + "retrieve_latency_ms", "ms", "Retrieving one id or several", _MILLISECONDS),
+    (
+        LONG_TERM + "search_latency_ms",
+        "ms",
+        "Searching by meaning, embedding included",
+        _MILLISECONDS,
+    ),
+    (LONG_TERM + "embedding_time_ms", "ms", "One call of the embedder", _MILLISECONDS),
+    (LONG_TERM + "search_results", "{result}", "Memories that a search found", _RESULTS),
+    (RETRIEVAL + "latency_ms", "ms", "Answering one query, from the cache or not", _MILLISECONDS),
+    (RETRIEVAL + "results", "{result}", "Memories that a retrieval returned", _RESULTS),
+    (RETRIEVER + "Latency", "ms", "One recall", _MILLISECONDS),
+    (RETRIEVER + "ResultCount", "{result}", "Memories that were recalled", _RESULTS),
+)
+_COUNTERS = (
+    (RETRIEVAL + "total", "{retrieval}", "Queries that were answered"),
+    (RETRIEVAL + "cache_hits", "{retrieval}", "Queries whose answer was known"),
+    (RETRIEVAL + "augmentations", "{augmentation}", "Times that a context window was augmented"),
+    (RETRIEVER + "Queries", "{recall}", "Recalls, by mode"),
 )
 
 
@@ -111,29 +133,61 @@ class Meter:
 
     def stored(self, milliseconds: float) -> None:
         """Measure a call that stored something."""
-        self._record("store_latency_ms", milliseconds)
+        self._record(LONG_TERM + "store_latency_ms", milliseconds)
 
     def retrieved(self, milliseconds: float) -> None:
         """Measure a call that looked for memories by their ids, whether there were any or not."""
-        self._record("retrieve_latency_ms", milliseconds)
+        self._record(LONG_TERM + "retrieve_latency_ms", milliseconds)
 
     def searched(self, milliseconds: float, results: int) -> None:
         """Measure a search by meaning."""
-        self._record("search_latency_ms", milliseconds)
-        self._record("search_results", results)
+        self._record(LONG_TERM + "search_latency_ms", milliseconds)
+        self._record(LONG_TERM + "search_results", results)
 
     def embedded(self, milliseconds: float) -> None:
         """Measure one call of the embedder, of however many texts."""
-        self._record("embedding_time_ms", milliseconds)
+        self._record(LONG_TERM + "embedding_time_ms", milliseconds)
+
+    def retrieval(self, milliseconds: float, results: int, *, from_cache: bool) -> None:
+        """Measure an answer of the retrieval service."""
+        self._count(RETRIEVAL + "total")
+        if from_cache:
+            self._count(RETRIEVAL + "cache_hits")
+        self._record(RETRIEVAL + "latency_ms", milliseconds)
+        self._record(RETRIEVAL + "results", results)
+
+    def augmented(self) -> None:
+        """Count memories added to a context window."""
+        self._count(RETRIEVAL + "augmentations")
+
+    def recalled(self, mode: str, milliseconds: float, results: int) -> None:
+        """Measure a recall."""
+        self._count(RETRIEVER + "Queries", mode=mode)
+        self._record(RETRIEVER + "Latency", milliseconds)
+        self._record(RETRIEVER + "ResultCount", results)
 
     def _record(self, name: str, value: float) -> None:
-        histograms = _process.histograms()
-        if histograms is None:
+        instruments = _process.instruments()
+        if instruments is None:
             return
         try:
-            histograms[name].record(value, self._attributes)
+            instruments.histograms[name].record(value, self._attributes)
         except Exception:  # noqa: BLE001 - the operation has happened, whoever measures it
             _process.tell_failure(name)
+
+    def _count(self, name: str, **attributes: str) -> None:
+        instruments = _process.instruments()
+        if instruments is None:
+            return
+        try:
+            instruments.counters[name].add(1, {**self._attributes, **attributes})
+        except Exception:  # noqa: BLE001 - as above
+            _process.tell_failure(name)
+
+
+class _Instruments(NamedTuple):
+    histograms: "dict[str, Histogram]"
+    counters: "dict[str, Counter]"
 
 
 class _Process:
@@ -146,26 +200,26 @@ class _Process:
     def __init__(self) -> None:
         self._making = threading.Lock()
         self._is_made = False
-        self._histograms: dict[str, Histogram] | None = None
+        self._instruments: _Instruments | None = None
         self._meters: weakref.WeakValueDictionary[int, Meter] = weakref.WeakValueDictionary()
         self._failed: set[str] = set()
 
     def watch(self, meter: Meter) -> None:
         """Let the gauges look at a meter for as long as it lives."""
         self._meters[id(meter)] = meter
-        self.histograms()
+        self.instruments()
 
-    def histograms(self) -> "dict[str, Histogram] | None":
-        """Return the histograms by name, or None while nobody uses OpenTelemetry."""
+    def instruments(self) -> _Instruments | None:
+        """Return what measures, by name, or None while nobody uses OpenTelemetry."""
         if not self._is_made and sys.modules.get("opentelemetry.metrics") is not None:
             self._make()
-        return self._histograms
+        return self._instruments
 
     def tell_failure(self, what: str) -> None:
         """Log the error being handled, the first time it hits this instrument."""
         if what not in self._failed:
             self._failed.add(what)
-            _log.exception("Measuring %s%s failed", PREFIX, what)
+            _log.exception("Measuring %s failed", what)
 
     def _make(self) -> None:
         """Make the instruments; whoever comes meanwhile goes on unmeasured."""
@@ -173,14 +227,14 @@ class _Process:
             return
         try:
             if not self._is_made:
-                self._histograms = self._made()
+                self._instruments = self._made()
         except Exception:  # noqa: BLE001 - a program runs on without being measured
-            self.tell_failure("*")
+            self.tell_failure("agents.memory.*")
         finally:
             self._is_made = True  # once, failed or not: a second try would register names twice
             self._making.release()
 
-    def _made(self) -> "dict[str, Histogram]":
+    def _made(self) -> _Instruments:
         from opentelemetry.metrics import Observation, get_meter  # noqa: PLC0415 - loaded already
 
         def observing(name: str, read: Reading) -> "Callable[[CallbackOptions], list[Observation]]":
@@ -191,13 +245,18 @@ class _Process:
 
         meter = get_meter("mnemic", __version__)
         for name, unit, description, read in _GAUGES:
-            meter.create_observable_gauge(PREFIX + name, [observing(name, read)], unit, description)
-        return {
+            meter.create_observable_gauge(name, [observing(name, read)], unit, description)
+        histograms = {
             name: meter.create_histogram(
-                PREFIX + name, unit, description, explicit_bucket_boundaries_advisory=bounds
+                name, unit, description, explicit_bucket_boundaries_advisory=bounds
             )
             for name, unit, description, bounds in _HISTOGRAMS
         }
+        counters = {
+            name: meter.create_counter(name, unit, description)
+            for name, unit, description in _COUNTERS
+        }
+        return _Instruments(histograms, counters)
 
     def _totals(self, name: str, read: Reading) -> dict[str, int]:
         """Return a reading of each agent, summed over its files, each of them read once."""

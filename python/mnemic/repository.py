@@ -6,10 +6,11 @@ arguments: `mnemic.long_term` those of document 003, `mnemic.memory` those of ev
 
 import base64
 import os
+import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, get_args
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypedDict, get_args
 from uuid import UUID
 
 import msgspec
@@ -26,10 +27,12 @@ from mnemic.errors import (
 )
 from mnemic.events import Events
 from mnemic.follower import Follower
-from mnemic.index import Wanted
+from mnemic.index import Ranked, Reached, Wanted, WantedLinks
 from mnemic.licensing import LONG_TERM, SEMANTIC_RETRIEVAL, License, LicenseTier, Quota
+from mnemic.metrics import Meter
 from mnemic.model import (
     Deleted,
+    Expression,
     ImportResult,
     LinkType,
     LongTermMemoryStats,
@@ -44,13 +47,14 @@ from mnemic.model import (
     Scope,
     Search,
     SearchHit,
+    State,
     UuidFactory,
     parse_filter,
 )
 from mnemic.model.checks import flag, items, optional_uuid
 from mnemic.model.filter import MAX_LIMIT
 from mnemic.protocols import Clock, IdFactory, Progress, Source, Target, system_clock
-from mnemic.store import Direction, EntryCache, Place, SqliteStore
+from mnemic.store import Direction, EntryCache, Place, Position, SqliteStore
 from mnemic.store.records import from_microseconds, to_microseconds
 from mnemic.telemetry import Teller
 from mnemic.waiting import computed, drive
@@ -65,6 +69,9 @@ RETENTION = timedelta(days=90)
 _ON_DUPLICATE: tuple[str, ...] = get_args(OnDuplicate)
 _ON_EMBED_ERROR: tuple[str, ...] = get_args(OnEmbedError)
 _DIRECTIONS: tuple[str, ...] = get_args(Direction)
+
+LEAST_LENGTH = 1e-10
+"""A vector shorter than this is like none (R261)."""
 
 # Reading an entry takes about 30 µs; more of them at once go to a thread.
 _FEW_IDS = 16
@@ -105,6 +112,48 @@ class _Added(NamedTuple):
     fresh: list[MemoryEntry]
 
 
+class Searched(Protocol):
+    """A memory or a view of one, as services take it."""
+
+    @property
+    def repository(self) -> "Repository":
+        """What joins its store and its index."""
+        ...
+
+    @property
+    def scope(self) -> Scope:
+        """Whose memories it sees."""
+        ...
+
+
+class Answered(NamedTuple):
+    """What a search found, as an answer that is kept needs it.
+
+    Attributes:
+        ranked: Rows, best first, with what their scores are made of.
+        entries: The memories of these rows, by the 16 bytes of their ids.
+        total: How many match in all; None unless that was asked for.
+    """
+
+    ranked: list[Ranked]
+    entries: dict[bytes, MemoryEntry]
+    total: int | None
+
+
+class LinkedAnswer(NamedTuple):
+    """What links lead to.
+
+    Attributes:
+        reached: Rows, the strongest path first.
+        entries: The memories of these rows, by the 16 bytes of their ids.
+        total: How many there are.
+    """
+
+    reached: list[Reached]
+    entries: dict[bytes, MemoryEntry]
+    total: int
+
+
 class Repository:
     """One agent's memories in one store.
 
@@ -138,8 +187,8 @@ class Repository:
         self.now = clock
         self.id_factory = id_factory or UuidFactory()
         self.events = Events()
-        tells_content = flag("log_content", log_content)
-        self._teller = Teller(agent_id, self.events, clock, tells_content=tells_content)
+        self._tells_content = flag("log_content", log_content)
+        self._teller = Teller(agent_id, self.events, clock, tells_content=self._tells_content)
         given = _local_embedder() if embedder == "minilm" else embedder
         self._embedder = (
             None if given is None else CheckedEmbedder(given, self._teller.embedding_took)
@@ -150,14 +199,36 @@ class Repository:
         self.path = self._store.path
         self._cache = EntryCache(self._store, agent_id)
         try:
-            can_write = not self._is_read_only
-            self._follower = Follower(
-                self._store, self.agent_id, self._embedder, can_write=can_write
-            )
+            self._follower = self._following(State.LIVING)
         except BaseException:
             drive(self._store.close())
             raise
+        self._followers = {State.LIVING: self._follower}
+        self._making_followers = threading.Lock()
         self._teller.opened(self._store)
+
+    def _following(self, state: State) -> Follower:
+        can_write = not self._is_read_only
+        return Follower(
+            self._store, self.agent_id, self._embedder, can_write=can_write, state=state
+        )
+
+    def _follower_of(self, state: State) -> Follower:
+        """Return the follower of a state; those of what is no more are made when they are asked."""
+        with self._making_followers:
+            if state not in self._followers:
+                self._followers[state] = self._following(state)
+            return self._followers[state]
+
+    @property
+    def tells_content(self) -> bool:
+        """Whether logs and events may show queries."""
+        return self._tells_content
+
+    @property
+    def meter(self) -> Meter:
+        """What measures, for services that do so too."""
+        return self._teller.meter
 
     @property
     def agent_id(self) -> str:
@@ -233,7 +304,7 @@ class Repository:
             entry_id: Nearest to what.
             search: By what to rank; the memory's content is its text.
         """
-        entry = (await self._store.get(scope, [entry_id], now=self.now())).get(entry_id)
+        entry = await self.peek(scope, entry_id)
         if entry is None:
             return None
         search = msgspec.structs.replace(search, text=entry.content, exclude=(entry_id,))
@@ -244,10 +315,10 @@ class Repository:
     ) -> list[SearchHit]:
         begun = time.perf_counter()
         self._check_license()
-        if search.text is not None and search.ranking.similarity > 0:
+        if search.uses_meaning:
             message = "Semantic search requires Teams tier or higher"
             self.license.require(SEMANTIC_RETRIEVAL, message)
-            self._check_embedder()
+            self.check_embedder()
         # All in one piece of work: each change to another thread takes as long as a short search.
         found = await computed(searched) if search.limit else []
         milliseconds = (time.perf_counter() - begun) * 1000
@@ -262,7 +333,7 @@ class Repository:
         page = wanted if isinstance(wanted, MemoryFilter) else MemoryFilter(where=wanted)
         expression = parse_filter(page)
         now = self.now()
-        await self._write_accesses()
+        await self.write_accesses()
         # Filters may look at every memory of the agent.
         return await computed(lambda: drive(self._store.matching(scope, expression, page, now=now)))
 
@@ -284,7 +355,7 @@ class Repository:
         if isinstance(wanted, MemoryFilter):
             include_forgotten = include_forgotten or wanted.include_forgotten
         now = self.now()
-        await self._write_accesses()
+        await self.write_accesses()
         entries = await computed(
             lambda: drive(
                 self._store.page(
@@ -321,6 +392,7 @@ class Repository:
             embedded,
             now=now,
             quota=self.license.quota,
+            include_archived=update.status is not None,
         )
         await self._follower.follow()
         if entry is not None:
@@ -367,6 +439,30 @@ class Repository:
         await self._follower.follow()
         await self._teller.purged(ids)
         return await self._erased(len(ids), permanent=True)
+
+    async def raise_importance(self, scope: Scope, entry_id: UUID, by: float) -> MemoryEntry | None:
+        """Add to a memory's importance, to 1 at most; return it as it is then."""
+        self._check_license()
+        now = self.now()
+
+        def raised(stored: MemoryEntry) -> MemoryEntry:
+            update = MemoryEntryUpdate(importance=min(1.0, stored.importance + by))
+            return update.applied_to(stored, now)
+
+        entry = await self._store.update(scope, entry_id, raised, now=now)
+        await self._follower.follow()
+        if entry is not None:
+            await self._teller.updated(entry, content_changed=False)
+        return entry
+
+    async def peek(self, scope: Scope, entry_id: UUID) -> MemoryEntry | None:
+        """Return a memory of a scope without counting that as an access."""
+        return (await self._store.get(scope, [entry_id], now=self.now())).get(entry_id)
+
+    def note_accesses(self, ids: Sequence[UUID]) -> None:
+        """Count accesses of memories that were found; nothing where they are not tracked."""
+        if self._track_access and ids:
+            self._store.touch(self.agent_id, ids, self.now())
 
     async def touch(self, scope: Scope, ids: Sequence[UUID]) -> None:
         """Count an access of those of these memories that a scope has."""
@@ -432,7 +528,7 @@ class Repository:
                 "this memory was opened with embedder=None, and which vectors to export is told by "
                 "the embedder; open it with one, or leave embeddings out"
             )
-        await self._write_accesses()
+        await self.write_accesses()
         model = self._embedder.model if embeddings and self._embedder is not None else None
         part = Part(scope, self.now(), include_forgotten, model)
         return await computed(
@@ -474,16 +570,20 @@ class Repository:
     async def close(self) -> None:
         """Finish writing and let go of the file. Harmless if repeated."""
         self._teller.closed()
-        self._follower.stop()
+        with self._making_followers:
+            followers = list(self._followers.values())
+        for follower in followers:
+            follower.stop()
         await self._store.close()
 
     async def backup(self, target: str | os.PathLike[str]) -> None:
         """Copy everything in the file, all agents', as of one moment, to a new file."""
         self._check_license()
-        await self._write_accesses()
+        await self.write_accesses()
         await self._store.backup(target)
 
-    async def _write_accesses(self) -> None:
+    async def write_accesses(self) -> None:
+        """Write down the accesses noted so far."""
         if not self._is_read_only:
             await self._store.write_accesses()
 
@@ -491,61 +591,212 @@ class Repository:
         """Return a count of deleted memories, and whether their bytes are gone (C175)."""
         return Deleted(count, erased=permanent and count > 0 and await self._store.erase())
 
-    def _check_embedder(self) -> None:
+    def check_embedder(self) -> None:
+        """Refuse what needs vectors where there is no embedder.
+
+        Raises:
+            EmbedderRequiredError: If there is none.
+        """
         if self._embedder is None:
             raise EmbedderRequiredError(
                 "this memory was opened with embedder=None, and searching by meaning needs one; "
                 "open it with an embedder, or search by keywords"
             )
 
-    def _searched(self, scope: Scope, search: Search, like: UUID | None = None) -> list[SearchHit]:
+    def answered(self, scope: Scope, search: Search, like: UUID | None = None) -> Answered:
+        """Return the best memories of a scope, told to nobody; runs in the caller's thread.
+
+        Args:
+            scope: Where to look.
+            search: What to look for, and by what to rank.
+            like: A memory whose stored vectors are the query, in place of the text's.
+        """
         position = self._follower.catch_up(with_accesses=search.uses_accesses)
         now = self.now()
-        moment = to_microseconds(now)
-        wanted = self._wanted(scope, search, moment, like)
-        limit = search.limit
+        wanted = self._wanted(scope, search, to_microseconds(now), like)
+        living = self._living(scope, wanted, now, position)
+        others = [state for state in search.states if state is not State.LIVING]
+        if not others:
+            return living
+        parts = [living, *(self._of_state(scope, state, wanted, now) for state in others)]
+        return _merged(parts, wanted)
+
+    def _living(self, scope: Scope, wanted: Wanted, now: datetime, position: Position) -> Answered:
+        limit = wanted.limit
         while True:
-            ranked = self._follower.index.rank(wanted).ranked
-            rows = {hit.id: hit.row for hit in ranked}
-            entries = self._cache.get_rows(scope, rows, now, position)
+            answer = self._follower.index.rank(wanted)
+            ranked = answer.ranked
+            entries = self._cache.get_rows(
+                scope, {hit.id: hit.row for hit in ranked}, now, position
+            )
             if len(entries) >= limit or len(ranked) < wanted.limit:
-                found = [
-                    # Clamping is for display; the order was decided before (C156).
-                    SearchHit(entries[hit.id], min(1.0, max(0.0, hit.score)), hit.components)
-                    for hit in ranked
-                    if hit.id in entries
-                ]
-                return found[:limit]
+                there = [hit for hit in ranked if hit.id in entries]
+                return Answered(there[:limit], entries, answer.total)
             # Some were deleted between the ranking and the reading: look further down.
             wanted = msgspec.structs.replace(wanted, limit=2 * wanted.limit + 8)
 
+    def _of_state(self, scope: Scope, state: State, wanted: Wanted, now: datetime) -> Answered:
+        """Return the best memories of a state; of what is no more, nothing is kept in memory."""
+        follower = self._follower_of(state)
+        follower.catch_up(with_accesses=True)
+        answer = follower.index.rank(wanted)
+        ids = [UUID(bytes=hit.id) for hit in answer.ranked]
+        found = drive(self._store.get(scope, ids, now=now, include_forgotten=True))
+        entries = {entry_id.bytes: entry for entry_id, entry in found.items()}
+        return Answered([hit for hit in answer.ranked if hit.id in entries], entries, answer.total)
+
+    def linked(
+        self,
+        scope: Scope,
+        entry_id: UUID,
+        kinds: Collection[LinkType] | None,
+        direction: Direction,
+        *,
+        depth: int,
+        limit: int,
+        where: Expression,
+    ) -> LinkedAnswer | None:
+        """Return the living memories of a scope that links lead to; None if it has not the first.
+
+        Args:
+            scope: Only memories of it are walked through, and found.
+            entry_id: Where to begin.
+            kinds: Only links of these types; None follows all.
+            direction: Which way.
+            depth: Most links on a path, 1 to 3.
+            limit: How many memories at most.
+            where: Only memories that match are found, and walked through.
+        """
+        position = self._follower.catch_up()
+        now = self.now()
+        row = drive(self._store.row_of(scope, entry_id, now=now))
+        if row is None:
+            return None
+        wanted = WantedLinks(
+            scope=scope,
+            now=to_microseconds(now),
+            row=row,
+            direction=direction,
+            kinds=sum(1 << kind for kind in (LinkType if kinds is None else set(kinds))),
+            depth=depth,
+            limit=limit,
+            where=where,
+        )
+        reached, total = self._follower.index.linked(wanted)
+        entries = self._cache.get_rows(scope, {hit.id: hit.row for hit in reached}, now, position)
+        return LinkedAnswer([hit for hit in reached if hit.id in entries], entries, total)
+
+    def present(self, scope: Scope, ids: Sequence[UUID]) -> dict[UUID, MemoryEntry]:
+        """Return the memories of these ids that a scope has, archived and superseded ones too."""
+        now = self.now()
+        found = drive(self._store.get(scope, ids, now=now, include_forgotten=True))
+        return {key: entry for key, entry in found.items() if entry.is_present(now)}
+
+    def links_of(
+        self,
+        scope: Scope,
+        entry_id: UUID,
+        direction: Direction,
+        kinds: Collection[LinkType] | None,
+    ) -> list[MemoryLink]:
+        """Return the links of a memory between present ones, oldest first."""
+        return drive(self._store.links(scope, entry_id, direction, kinds, now=self.now()))
+
+    def related(
+        self, query: str, texts: list[tuple[str, float]], limit: int
+    ) -> list[tuple[str, float]]:
+        """Return words that belong to a query by what texts say, best first."""
+        return self._follower.index.related(query, texts, limit)
+
+    def key_phrases(self, text: str, limit: int) -> list[tuple[str, float]]:
+        """Return phrases of a text that the agent's memories know of, best first."""
+        self._follower.catch_up()
+        return self._follower.index.key_phrases(text, limit)
+
+    def similarity(self, entry_id: UUID, text: str) -> float | None:
+        """Return the cosine of a memory with a text; None where it lacks a vector."""
+        embedder = self._embedder
+        stored = None if embedder is None else self._stored_vectors(entry_id, embedder)
+        if embedder is None or stored is None:
+            return None
+        given = embedder.embed_whole([text])[0]
+        mine, theirs = (np.linalg.norm(rows, axis=1) for rows in (stored, given))
+        lengths = mine[:, None] * theirs
+        cosines = (stored @ given.T) / np.where(lengths > 0, lengths, 1)
+        has_direction = (mine[:, None] >= LEAST_LENGTH) & (theirs >= LEAST_LENGTH)
+        return float(np.where(has_direction, cosines, 0.0).max())
+
+    def position(self) -> Position:
+        """Return where the agent's contents and accesses stand."""
+        return drive(self._store.position(self.agent_id))
+
+    def next_expiry(self) -> datetime | None:
+        """Return when the next of the agent's living memories expires, or some time before."""
+        found = self._follower.index.next_expiry(to_microseconds(self.now()))
+        return None if found is None else from_microseconds(found)
+
+    def entries(
+        self, scope: Scope, rows: Mapping[bytes, int], position: Position
+    ) -> dict[bytes, MemoryEntry]:
+        """Return the living memories of these ids, whose rows are known, that a scope has."""
+        return self._cache.get_rows(scope, rows, self.now(), position)
+
+    def _searched(self, scope: Scope, search: Search, like: UUID | None = None) -> list[SearchHit]:
+        answered = self.answered(scope, search, like)
+        # Clamping is for display; the order was decided before (C156).
+        return [
+            SearchHit(answered.entries[hit.id], min(1.0, max(0.0, hit.score)), hit.components)
+            for hit in answered.ranked
+        ]
+
     def _wanted(self, scope: Scope, search: Search, now: int, like: UUID | None) -> Wanted:
+        vectors, context = self._vectors_of(scope, search, now, like)
         return Wanted(
             scope=scope,
             now=now,
             limit=search.limit,
             ranking=search.ranking,
             text=search.text,
-            vectors=self._query_vectors(scope, search, now, like),
+            vectors=vectors,
+            context=context,
             where=search.where,
             exclude=[entry_id.bytes for entry_id in search.exclude],
             min_similarity=search.min_similarity,
+            min_score=search.min_score,
+            with_total=search.with_total,
+            order=search.order,
+            min_salience=search.min_salience,
             explain=search.explain,
         )
 
-    def _query_vectors(
+    def _vectors_of(
         self, scope: Scope, search: Search, now: int, like: UUID | None
+    ) -> tuple[NDArray[np.float32] | None, NDArray[np.float32] | None]:
+        """Return the vectors of the query, shape (m, dim), and of the context, (dim,)."""
+        embedder = self._embedder
+        if embedder is None or not search.uses_meaning:
+            return None, None
+        stored = None if like is None else self._stored_vectors(like, embedder)
+        texts = self._query_texts(scope, search, now) if stored is None else []
+        if search.context is None or search.ranking.weights.context == 0:
+            return _united(embedder.embed_whole(texts) if texts else [stored], search), None
+        *embedded, of_context = embedder.embed_whole([*texts, search.context])
+        return _united(embedded if texts else [stored], search), of_context
+
+    def _stored_vectors(
+        self, entry_id: UUID, embedder: CheckedEmbedder
     ) -> NDArray[np.float32] | None:
-        embedder, text = self._embedder, search.text
-        if embedder is None or text is None or search.ranking.similarity == 0:
-            return None
-        if like is not None:
-            stored = drive(self._store.vectors(self.agent_id, like, embedder.model))
-            if len(stored):  # it may still lack them (C172)
-                return stored
+        stored = drive(self._store.vectors(self.agent_id, entry_id, embedder.model))
+        return stored if len(stored) else None  # it may still lack them (C172)
+
+    def _query_texts(self, scope: Scope, search: Search, now: int) -> list[str]:
+        """Return what must be embedded to know a query's meaning."""
+        text = search.text
+        if text is None or search.ranking.similarity == 0:
+            return []
         if search.ranking.leaves_names_out:
             text = self._follower.index.in_first_person(text, scope, now)
-        return embedder.embed_whole([text])[0]
+        return [text, *search.also]
 
     async def _added(
         self,
@@ -653,6 +904,35 @@ class Repository:
     def _check_license(self) -> None:
         """Refuse every operation where long-term memory is not included (R013, R014)."""
         self.license.require(LONG_TERM, "Upgrade to WriterPro for persistent memory")
+
+
+def _merged(parts: Sequence[Answered], wanted: Wanted) -> Answered:
+    """Return the best of several answers; an order's ties are decided by salience first."""
+    entries = {key: entry for part in parts for key, entry in part.entries.items()}
+
+    def place(hit: Ranked) -> tuple[float, float, float, bytes]:
+        salience = 0.0 if wanted.order is None else hit.components["salience"]
+        return -hit.score, -salience, -to_microseconds(entries[hit.id].created_at), hit.id
+
+    # What was archived or came back meanwhile may be in two parts; it is one memory all the same.
+    hits = {hit.id: hit for part in parts for hit in part.ranked}
+    ranked = sorted(hits.values(), key=place)
+    total = sum(part.total or 0 for part in parts) if wanted.with_total else None
+    return Answered(ranked[: wanted.limit], entries, total)
+
+
+def _united(
+    parts: Sequence[NDArray[np.float32] | None], search: Search
+) -> NDArray[np.float32] | None:
+    """Return the vectors of a query and of what means the same, (m, dim), or None without any."""
+    given = [vectors for vectors in parts if vectors is not None]
+    if len(given) < 2:  # noqa: PLR2004 - a query, and something beside it
+        return given[0] if given else None
+    if search.blend is None:
+        return np.concatenate(given)
+    query, others = given[0].mean(axis=0), np.concatenate(given[1:]).mean(axis=0)
+    blended: NDArray[np.float32] = (1 - search.blend) * query + search.blend * others
+    return blended[None]
 
 
 def required_uuid(value: UUID | str) -> UUID:

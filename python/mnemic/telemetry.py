@@ -39,6 +39,9 @@ class Teller:
         events: Who listens.
         clock: Gives the events their times.
         tells_content: Whether queries may be shown.
+
+    Attributes:
+        meter: What measures.
     """
 
     def __init__(self, agent_id: str, events: Events, clock: Clock, *, tells_content: bool) -> None:
@@ -47,28 +50,28 @@ class Teller:
         self._now = clock
         self._tells_content = tells_content
         self._warned_percent = 0
-        self._meter = Meter(agent_id, clock)
+        self.meter = Meter(agent_id, clock)
 
     def opened(self, store: Counted) -> None:
         """Tell that the memory is ready; from now on gauges may look into its store."""
-        self._meter.opened(store)
+        self.meter.opened(store)
         _log.info("Long-term memory initialized for agent %s", self._agent_id)
 
     def closed(self) -> None:
         """Let the gauges look no more. Harmless if repeated."""
-        self._meter.closed()
+        self.meter.closed()
 
     def store_took(self, begun: float) -> None:
         """Measure a call that stored; it began at this `time.perf_counter()`."""
-        self._meter.stored(milliseconds_since(begun))
+        self.meter.stored(milliseconds_since(begun))
 
     def retrieval_took(self, begun: float) -> None:
         """Measure a call that retrieved by ids; it began at this `time.perf_counter()`."""
-        self._meter.retrieved(milliseconds_since(begun))
+        self.meter.retrieved(milliseconds_since(begun))
 
     def embedding_took(self, milliseconds: float) -> None:
         """Measure one call of the embedder."""
-        self._meter.embedded(milliseconds)
+        self.meter.embedded(milliseconds)
 
     def failed_to_store(self, error: Exception) -> None:
         """Tell that a write failed; the error itself goes to the caller."""
@@ -140,7 +143,7 @@ class Teller:
 
     async def searched(self, query: str, count: int, milliseconds: float) -> None:
         """Tell that a search was answered."""
-        self._meter.searched(milliseconds, count)
+        self.meter.searched(milliseconds, count)
         if _log.isEnabledFor(logging.DEBUG):
             _log.debug(
                 "Semantic search for agent %s: query='%s', results=%d, time=%.1fms",

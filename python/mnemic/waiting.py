@@ -9,7 +9,10 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import copy_context
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -48,6 +51,15 @@ async def awaited(awaitable: Awaitable[Result]) -> Result:
     # In another thread, because this one may be running an event loop already.
     with ThreadPoolExecutor(1) as elsewhere:
         return elsewhere.submit(copy_context().run, asyncio.run, outside()).result()
+
+
+async def arrived(future: "Future[Result]") -> Result:
+    """Wait for what another call makes; being cancelled here does not cancel it there."""
+    if future.done() or is_driving():
+        return future.result()
+    import asyncio  # noqa: PLC0415 - as above
+
+    return await asyncio.wrap_future(future)
 
 
 def drive(coroutine: Coroutine[Any, None, Result]) -> Result:

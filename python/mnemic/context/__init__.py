@@ -11,6 +11,7 @@ from mnemic.context.items import (
     ContextSnapshot,
     ContextWindowStats,
 )
+from mnemic.context.packing import MemoryContext, packed
 from mnemic.context.tokens import EstimatedTokens, TokenizerTokens
 from mnemic.context.window import ContextWindow
 
@@ -26,5 +27,7 @@ __all__ = [
     "ContextWindow",
     "ContextWindowStats",
     "EstimatedTokens",
+    "MemoryContext",
     "TokenizerTokens",
+    "packed",
 ]

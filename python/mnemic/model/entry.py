@@ -162,11 +162,11 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     def is_living(self, now: datetime) -> bool:
         """Return whether it is to be found: neither forgotten, expired nor outdated."""
-        return (
-            self.forgotten_at is None
-            and self.status is MemoryStatus.ACTIVE
-            and (self.expires_at is None or self.expires_at > now)
-        )
+        return self.status is MemoryStatus.ACTIVE and self.is_present(now)
+
+    def is_present(self, now: datetime) -> bool:
+        """Return whether it is neither forgotten nor expired; it may be outdated."""
+        return self.forgotten_at is None and (self.expires_at is None or self.expires_at > now)
 
     def detached(self) -> Self:
         """Return an entry whose metadata the caller may change without changing this one's."""

@@ -10,6 +10,7 @@ import msgspec
 
 from mnemic.errors import InvalidArgumentError
 from mnemic.model.filter import Expression, looks_at
+from mnemic.model.rows import State
 
 SearchType: TypeAlias = Literal["hybrid", "semantic", "keyword"]
 SEARCH_TYPES: tuple[str, ...] = get_args(SearchType)
@@ -61,17 +62,48 @@ class Recency(msgspec.Struct, frozen=True):
 class Salience(msgspec.Struct, frozen=True):
     """Weights of what a memory is worth whatever is asked (C060, definitions 2.4).
 
-    Recency halves every 7 days after the last access, frequency is ln(n + 1) / ln(101). Their
-    weighted mean is taken, so the weights need not add up to anything.
+    Their weighted mean is taken, so the weights need not add up to anything.
+
+    Attributes:
+        recency: Of the last access, or the creation where there was none.
+        frequency: Of how often it was read: ln(n + 1) / ln(most + 1), at most 1.
+        importance: Of its importance.
+        half_life_days: In which recency halves.
+        frequency_max_count: How many accesses are the most that counts.
+
+    Raises:
+        InvalidArgumentError: If a weight is not from 0 to 1, or a scale is not positive.
     """
 
     recency: float = 0.25
     frequency: float = 0.20
     importance: float = 0.25
+    half_life_days: float = 7.0
+    frequency_max_count: int = 100
 
     def __post_init__(self) -> None:
-        """Check the weights."""
-        _check_fractions(self)
+        """Check the weights and the scales."""
+        for name in ("recency", "frequency", "importance"):
+            _check_fraction(name, getattr(self, name))
+        for name in ("half_life_days", "frequency_max_count"):
+            given = getattr(self, name)
+            if not (_is_number(given) and 0 < given < math.inf):
+                raise InvalidArgumentError(f"{name} must be a positive number, got {given!r}")
+
+
+class Order(enum.Enum):
+    """What memories are sorted by where it is not the score; the largest first but for the oldest.
+
+    Ties go to the more salient memory, then to the newer one, then to the smaller id.
+    """
+
+    NEWEST = "newest"
+    OLDEST = "oldest"
+    ACCESSED = "accessed"
+    """The last access, or the creation where there was none."""
+    ACCESS_COUNT = "access_count"
+    IMPORTANCE = "importance"
+    SALIENCE = "salience"
 
 
 class KeywordFields(msgspec.Struct, frozen=True):
@@ -280,20 +312,37 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         text: The query; None ranks by what memories are worth by themselves.
+        also: Other texts of the same meaning (C024).
+        blend: How much of their meaning is mixed into the query's, 0 to 1; None asks for each by
+            itself, and the nearest counts.
+        context: What memories near to are raised, where the weights say so.
         limit: How many at most.
         ranking: What a score is made of.
         where: Only memories that match.
         exclude: Not these.
         min_similarity: The least cosine, where negative ones count as 0; None is no floor.
+        min_score: The least score; None is no floor.
+        with_total: Whether to count all that match.
+        order: In what order, where it is not that of the score.
+        min_salience: The least salience; None is no floor.
+        states: Which memories, by what became of them; living ones are always among them.
         explain: Whether every part of a score is told, not only similarity and keyword.
     """
 
     text: str | None
+    also: tuple[str, ...] = ()
+    blend: float | None = None
+    context: str | None = None
     limit: int
     ranking: Ranking
     where: Expression | None = None
     exclude: tuple[UUID, ...] = ()
     min_similarity: float | None = None
+    min_score: float | None = None
+    with_total: bool = False
+    order: Order | None = None
+    min_salience: float | None = None
+    states: tuple[State, ...] = (State.LIVING,)
     explain: bool = False
 
     @property
@@ -301,4 +350,11 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the answer depends on when or how often memories were read."""
         where = self.where
         filters_by_them = where is not None and looks_at(where, "access_count", "last_accessed_at")
-        return filters_by_them or self.ranking.uses_accesses
+        orders_by_them = self.order is not None or self.min_salience is not None
+        return filters_by_them or orders_by_them or self.ranking.uses_accesses
+
+    @property
+    def uses_meaning(self) -> bool:
+        """Whether anything has to be embedded for it."""
+        compares_query = self.text is not None and self.ranking.similarity > 0
+        return compares_query or (self.context is not None and self.ranking.weights.context > 0)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any, Self, overload
+from typing import Any, NamedTuple, Self, overload
 from uuid import UUID
 
 import msgspec
@@ -63,6 +63,18 @@ class SearchHit(msgspec.Struct, frozen=True):
     def metadata(self) -> dict[str, Any]:
         """The memory's metadata."""
         return self.entry.metadata
+
+
+class Found(NamedTuple):
+    """What a search found.
+
+    Attributes:
+        hits: Best first.
+        total: How many match in all; None unless that was asked for.
+    """
+
+    hits: list[SearchHit]
+    total: int | None
 
 
 class MemorySearchResult(msgspec.Struct, frozen=True):

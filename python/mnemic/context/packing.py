@@ -1,0 +1,84 @@
+"""Memories as one text for a prompt: each cited, none twice, within a budget of tokens."""
+
+from collections.abc import Sequence
+from typing import Self
+
+from mnemic._core import fingerprint_digests
+from mnemic.context.tokens import EstimatedTokens
+from mnemic.model import MemoryEntry
+from mnemic.protocols import TokenCounter
+
+
+class MemoryContext(str):
+    """A text made of memories.
+
+    Attributes:
+        memories: Those that it cites, in the order of their numbers.
+        tokens: What it takes.
+    """
+
+    __slots__ = ("memories", "tokens")
+
+    memories: tuple[MemoryEntry, ...]
+    tokens: int
+
+    def __new__(cls, text: str = "", memories: Sequence[MemoryEntry] = (), tokens: int = 0) -> Self:
+        """Return a text with what it cites."""
+        made = super().__new__(cls, text)
+        made.memories = tuple(memories)
+        made.tokens = tokens
+        return made
+
+    def __reduce__(self) -> tuple[type, tuple[str, tuple[MemoryEntry, ...], int]]:
+        """Keep what it cites where it is sent to another process."""
+        return type(self), (str(self), self.memories, self.tokens)
+
+
+def packed(
+    entries: Sequence[MemoryEntry], max_tokens: int, counter: TokenCounter | None = None
+) -> MemoryContext:
+    """Return as many of these memories, the first ones first, as fit into so many tokens.
+
+    A memory is one line: its number, its date, who spoke, and its text, both with white space and
+    line breaks as single spaces, so that neither can begin a line of its own. What does not fit is
+    passed over, and a later memory that does takes the room.
+
+    Args:
+        entries: Best first; of those with the same text the first counts.
+        max_tokens: The most that the whole text takes.
+        counter: Counts them; an estimate by script unless given.
+    """
+    count = (EstimatedTokens() if counter is None else counter).count
+    kept: list[MemoryEntry] = []
+    lines: list[str] = []
+    room = max_tokens
+    for entry in _distinct(entries):
+        line = _line(len(lines) + 1, entry)
+        tokens = count(f"{line}\n")
+        if tokens <= room:
+            kept.append(entry)
+            lines.append(line)
+            room -= tokens
+    while lines:
+        text = "\n".join(lines)
+        tokens = count(text)
+        if tokens <= max_tokens:
+            return MemoryContext(text, kept, tokens)
+        kept.pop()  # whole texts may take more than their lines, by some counters
+        lines.pop()
+    return MemoryContext()
+
+
+def _distinct(entries: Sequence[MemoryEntry]) -> list[MemoryEntry]:
+    digests = fingerprint_digests([entry.content for entry in entries])
+    firsts = dict(zip(reversed(digests), reversed(entries), strict=True))
+    return [firsts[digest] for digest in dict.fromkeys(digests)]
+
+
+def _line(number: int, entry: MemoryEntry) -> str:
+    text = " ".join(entry.content.split())
+    date = entry.created_at.date().isoformat()
+    who = " ".join((entry.speaker or entry.role or "").split())
+    label = f"{who}: " if who else ""
+    said = "" if text.casefold().startswith(label.casefold()) else label
+    return f"[{number}] {date} {said}{text}"

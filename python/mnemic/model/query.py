@@ -1,0 +1,305 @@
+"""MemoryQuery, what the retrieval service is asked, and what it answers (document 000)."""
+
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from typing import Any, Self
+from uuid import UUID
+
+import msgspec
+from msgspec.structs import force_setattr
+
+from mnemic.errors import InvalidArgumentError
+from mnemic.model import checks
+from mnemic.model.entry import MemoryEntry
+from mnemic.model.filter import Expression, MemoryFilter, MemorySortOrder, parse_filter
+from mnemic.model.ranking import SEARCH_TYPES, Recency, SearchType
+
+MAX_QUERY_LENGTH = 10_000
+"""Characters (R207)."""
+
+MAX_RESULTS = 1000
+"""The largest limit (R208)."""
+
+_WEIGHTS = (
+    "similarity_weight",
+    "recency_weight",
+    "importance_weight",
+    "access_weight",
+    "context_weight",
+)
+
+
+class MemoryQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """What to retrieve, and by what to rank it (R148 to R163). Every field is checked.
+
+    The score is the weighted mean of the parts in play: without a query there is no similarity,
+    without a context no boost (C008, C009).
+
+    Attributes:
+        query: What to look for; None or white space retrieves by the filters alone.
+        filters: Only memories that match; in the grammar of docs/filters.md, or a `MemoryFilter`,
+            whose offset is applied to the ranked answer and whose limit is not used (C010).
+        limit: How many at most, 1 to 1,000.
+        min_relevance: The least score, 0 to 1. None is 0.5 for a semantic query where the embedder
+            has no floor of its own; otherwise the embedder's floor decides, and without a query
+            nothing does (C009, C151).
+        similarity_weight: Of the match with the query.
+        recency_weight: Of how new a memory is.
+        importance_weight: Of its importance.
+        access_weight: Of how often it was read.
+        expand_query: Whether related terms are looked for too.
+        use_cache: Whether an answer given before will do, and this one be kept.
+        cache_ttl: How long it is kept; a number is seconds.
+        context_boost: Recent conversation or task; memories near to it are raised.
+        context_weight: Of that nearness, where there is a context.
+        exclude_ids: Never these.
+        search_type: What the match is made of: "semantic" as documented, "hybrid" or "keyword".
+        sort_by: The order without a query, in place of the ranking; that of a `MemoryFilter`, where
+            it is not the newest first, serves as well.
+        recency: The curve of age: a straight line over a year unless given (C016).
+        with_total: Whether all matches are counted; otherwise `total_matches` is how many are
+            returned, and flagged as a lower bound, which is sooner done (C155).
+
+    Raises:
+        InvalidArgumentError: If a field is outside its range, if all weights in play are 0, or if
+            there is neither a query nor a filter.
+        FilterError: If the filter cannot be understood.
+    """
+
+    query: str | None = None
+    filters: MemoryFilter | Mapping[str, Any] | None = None
+    limit: int = 10
+    min_relevance: float | None = None
+    similarity_weight: float = 0.6
+    recency_weight: float = 0.2
+    importance_weight: float = 0.15
+    access_weight: float = 0.05
+    expand_query: bool = False
+    use_cache: bool = True
+    cache_ttl: timedelta = timedelta(minutes=5)
+    context_boost: str | None = None
+    context_weight: float = 0.1
+    exclude_ids: tuple[UUID, ...] = ()
+    search_type: SearchType = "semantic"
+    sort_by: MemorySortOrder | None = None
+    recency: Recency = Recency()
+    with_total: bool = True
+
+    def __post_init__(self) -> None:
+        """Check every field and put it in its final form (C015)."""
+        for name in ("query", "context_boost"):
+            force_setattr(self, name, _optional_text(name, getattr(self, name)))
+        if self.query is None and self.filters is None:
+            raise InvalidArgumentError("Query must have either Query or Filters")
+        parse_filter(self.filters)
+        _check_limit(self.limit)
+        if self.min_relevance is not None:
+            checks.fraction("min_relevance", self.min_relevance)
+        for name in _WEIGHTS:
+            checks.fraction(name, getattr(self, name))
+        for name in ("expand_query", "use_cache", "with_total"):
+            checks.flag(name, getattr(self, name))
+        force_setattr(self, "cache_ttl", _duration("cache_ttl", self.cache_ttl))
+        force_setattr(self, "exclude_ids", _ids("exclude_ids", self.exclude_ids))
+        self._check_choices()
+        if not any(getattr(self, name) for name in self._weights_in_play()):
+            raise InvalidArgumentError(
+                "the weights of the terms in play add up to 0; at least one must be above it"
+            )
+
+    @classmethod
+    def semantic(cls, query: str, limit: int = 10) -> Self:
+        """Return a query by meaning (R162)."""
+        return cls(query=query, limit=limit)
+
+    @classmethod
+    def filtered(
+        cls,
+        filter: MemoryFilter | Mapping[str, Any],  # noqa: A002 - the document's name
+        limit: int = 100,
+    ) -> Self:
+        """Return a query by filters alone (R163)."""
+        return cls(filters=filter, limit=limit)
+
+    @property
+    def where(self) -> Expression:
+        """The tree of the filter."""
+        return parse_filter(self.filters)
+
+    @property
+    def offset(self) -> int:
+        """How many of the best to leave out: the filter's."""
+        return self.filters.offset if isinstance(self.filters, MemoryFilter) else 0
+
+    @property
+    def includes_forgotten(self) -> bool:
+        """Whether the filter asks for forgotten memories too."""
+        return isinstance(self.filters, MemoryFilter) and self.filters.include_forgotten
+
+    @property
+    def order(self) -> MemorySortOrder | None:
+        """The order that was asked for in place of the ranking, where there is no query (C009)."""
+        if self.query is not None:
+            return None
+        if self.sort_by is None and isinstance(self.filters, MemoryFilter):
+            given = self.filters.sort_by
+            return None if given is MemorySortOrder.CREATED_DESCENDING else given
+        return self.sort_by
+
+    def _weights_in_play(self) -> tuple[str, ...]:
+        similarity, *others, context = _WEIGHTS
+        return (
+            *((similarity,) if self.query is not None else ()),
+            *others,
+            *((context,) if self.context_boost is not None else ()),
+        )
+
+    def _check_choices(self) -> None:
+        if self.search_type not in SEARCH_TYPES:
+            known = ", ".join(SEARCH_TYPES)
+            raise InvalidArgumentError(
+                f"search_type must be one of {known}, got {self.search_type!r}"
+            )
+        if self.sort_by is not None and not isinstance(self.sort_by, MemorySortOrder):
+            raise InvalidArgumentError(f"sort_by must be a MemorySortOrder, got {self.sort_by!r}")
+        if not isinstance(self.recency, Recency):
+            raise InvalidArgumentError(f"recency must be a mnemic.Recency, got {self.recency!r}")
+
+
+class RelevanceScores(msgspec.Struct, frozen=True, kw_only=True):
+    """What a score is made of, each from 0 to 1; 0 where it is not in play (R169).
+
+    Attributes:
+        similarity: Cosine with the query.
+        recency: How new.
+        importance: Its importance.
+        access_frequency: How often it was read.
+        context_boost: Cosine with the context.
+        keyword: Match of the words, in hybrid and keyword searches.
+    """
+
+    similarity: float = 0.0
+    recency: float = 0.0
+    importance: float = 0.0
+    access_frequency: float = 0.0
+    context_boost: float = 0.0
+    keyword: float = 0.0
+
+
+class RankedMemory(msgspec.Struct, frozen=True, kw_only=True):
+    """A memory of an answer (R168).
+
+    Attributes:
+        entry: The memory, without its embedding.
+        rank: From 1; with an offset the first has a later one.
+        relevance_score: From 0 to 1.
+        scores: What that is made of.
+    """
+
+    entry: MemoryEntry
+    rank: int
+    relevance_score: float
+    scores: RelevanceScores
+
+
+class MemoryRetrievalResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to a `MemoryQuery` (R164 to R167). It iterates over its results.
+
+    Attributes:
+        results: Best first; ties go to the newest, then to the smallest id.
+        total_matches: How many memories pass the filters and the floors, whatever the limit (C011).
+        original_query: As it was asked; "" without a query.
+        expanded_query: With the terms that were added; None if none were.
+        from_cache: Whether the answer was known.
+        retrieval_time: What this call took.
+        total_is_lower_bound: Whether there may be more matches than that.
+    """
+
+    results: tuple[RankedMemory, ...]
+    total_matches: int
+    original_query: str
+    expanded_query: str | None = None
+    from_cache: bool
+    retrieval_time: timedelta
+    total_is_lower_bound: bool = False
+
+    def __iter__(self) -> Iterator[RankedMemory]:
+        return iter(self.results)
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    def __getitem__(self, at: int) -> RankedMemory:
+        return self.results[at]
+
+
+class ExpandedQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """A query and what was added to it (R170).
+
+    Attributes:
+        original: As it was asked.
+        expanded: With the terms added; the original where nothing was.
+        added_terms: What was added, the weightiest first.
+        confidence: How likely they belong to what was meant, from 0 to 1.
+    """
+
+    original: str
+    expanded: str
+    added_terms: tuple[str, ...]
+    confidence: float
+
+
+class RetrievalStats(msgspec.Struct, frozen=True, kw_only=True):
+    """What a retrieval service did since it was made (R171 to R176).
+
+    Attributes:
+        total_retrievals: Queries answered, from the cache or not (C006).
+        cache_hit_rate: Percent of look-ups in the cache that found an answer.
+        average_retrieval_time_ms: Over all.
+        p95_retrieval_time_ms: Over the last 10,000 (C025).
+        average_results_per_query: Memories returned.
+        expansion_usage_rate: Percent of queries whose expansion was used.
+        context_augmentations: Times that memories were added to a context window.
+    """
+
+    total_retrievals: int = 0
+    cache_hit_rate: float = 0.0
+    average_retrieval_time_ms: float = 0.0
+    p95_retrieval_time_ms: float = 0.0
+    average_results_per_query: float = 0.0
+    expansion_usage_rate: float = 0.0
+    context_augmentations: int = 0
+
+
+def _optional_text(name: str, given: object) -> str | None:
+    if given is None:
+        return None
+    if not isinstance(given, str):
+        raise InvalidArgumentError(f"{name} must be a text or None, got {given!r}")
+    if len(given) > MAX_QUERY_LENGTH:
+        raise InvalidArgumentError(
+            f"{name} must not exceed {MAX_QUERY_LENGTH} characters, got {len(given)}"
+        )
+    checks.text(name, given)
+    return given if given.strip() else None
+
+
+def _check_limit(given: object) -> None:
+    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= MAX_RESULTS:
+        raise InvalidArgumentError(f"limit must be an int from 1 to {MAX_RESULTS}, got {given!r}")
+
+
+def _duration(name: str, given: object) -> timedelta:
+    if isinstance(given, int | float) and not isinstance(given, bool):
+        try:
+            given = timedelta(seconds=given)
+        except (OverflowError, ValueError):
+            given = None
+    if not isinstance(given, timedelta) or given <= timedelta():
+        raise InvalidArgumentError(f"{name} must be a timedelta or seconds above 0, got {given!r}")
+    return given
+
+
+def _ids(name: str, given: object) -> tuple[UUID, ...]:
+    values = () if given is None else checks.items(name, given)
+    return tuple(checks.uuid(f"{name}[{at}]", value) for at, value in enumerate(values))

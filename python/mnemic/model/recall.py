@@ -1,0 +1,391 @@
+"""What the memory retriever is asked, and what it answers (document 002, definitions 2.3, 2.4)."""
+
+import enum
+import math
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any, Literal, Self, TypeAlias, get_args
+
+import msgspec
+from msgspec.structs import force_setattr
+
+from mnemic.errors import InvalidArgumentError
+from mnemic.model import checks
+from mnemic.model.entry import MemoryEntry, MemoryType
+from mnemic.model.ranking import Salience
+
+MAX_RECALLED = 1000
+"""The largest number of memories of one recall."""
+
+
+class RecallMode(enum.Enum):
+    """Which memories come first (R240 to R244)."""
+
+    RELEVANT = "relevant"
+    """By similarity and salience."""
+    RECENT = "recent"
+    """The most recently accessed; one that never was counts from its creation."""
+    IMPORTANT = "important"
+    """The most salient."""
+    TEMPORAL = "temporal"
+    """Those of a time range; `recall_temporal` takes it (C063)."""
+    FREQUENT = "frequent"
+    """The most often accessed."""
+
+    @classmethod
+    def parse(cls, given: object) -> "RecallMode":
+        """Return the mode that a caller gave by itself or by name."""
+        if isinstance(given, str):
+            given = _MODES.get(given.lower(), given)
+        if not isinstance(given, cls):
+            known = ", ".join(_MODES)
+            raise InvalidArgumentError(f"mode must be one of {known}, got {given!r}")
+        return given
+
+
+_MODES = {mode.value: mode for mode in RecallMode}
+
+
+class MemoryKind(enum.Enum):
+    """What kind of memory, in the words of document 002; each stands for types (C138)."""
+
+    SEMANTIC = "SEMANTIC"
+    EPISODIC = "EPISODIC"
+    PROCEDURAL = "PROCEDURAL"
+
+    @property
+    def types(self) -> tuple[MemoryType, ...]:
+        """The types of memories of this kind."""
+        return tuple(each for each in MemoryType if each.kind == self.value)
+
+
+def parse_types(given: object) -> tuple[MemoryType, ...]:
+    """Return the types that a caller named: by a kind, a type, or the name of either."""
+    if isinstance(given, str) and given.upper() in MemoryKind.__members__:
+        return MemoryKind[given.upper()].types
+    if isinstance(given, MemoryKind):
+        return given.types
+    return (MemoryType.parse(given),)
+
+
+ProjectScope: TypeAlias = Literal["all", "strict"]
+_PROJECT_SCOPES: tuple[str, ...] = get_args(ProjectScope)
+
+
+class RecallOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How to recall (R233 to R239).
+
+    Attributes:
+        user_id: Whose memories; None is those stored without a user (C062).
+        all_users: Everybody's, on purpose; then no user can be named.
+        max_results: How many at most, 1 to 1,000.
+        type_filter: Only of this type or kind.
+        min_salience: The least salience, 0 to 1, in every mode.
+        mode: Which come first.
+        project_id: Only of this project; None is those of all projects and of none (C074).
+        with_total: Whether all matches are counted; otherwise `total_matches` is how many are
+            returned, which is sooner done (C155).
+        with_total: Whether all matches are counted; otherwise `total_matches` is how many are
+            returned, which is sooner done (C155).
+        project_scope: "strict" takes no project for what it says: those of none alone.
+        include_archived: Archived ones too.
+        include_superseded: Superseded ones too (C064).
+
+    Raises:
+        InvalidArgumentError: If a field is outside its range.
+    """
+
+    user_id: str | None
+    all_users: bool = False
+    max_results: int = 10
+    type_filter: MemoryType | MemoryKind | str | None = None
+    min_salience: float = 0.0
+    mode: RecallMode = RecallMode.RELEVANT
+    project_id: str | None = None
+    project_scope: ProjectScope = "all"
+    with_total: bool = True
+    include_archived: bool = False
+    include_superseded: bool = False
+
+    def __post_init__(self) -> None:
+        """Check every field and put it in its final form (C178)."""
+        for name in ("user_id", "project_id"):
+            checks.optional_name(name, getattr(self, name))
+        for name in ("all_users", "include_archived", "include_superseded", "with_total"):
+            checks.flag(name, getattr(self, name))
+        if self.project_scope not in _PROJECT_SCOPES:
+            known = ", ".join(_PROJECT_SCOPES)
+            raise InvalidArgumentError(
+                f"project_scope must be one of {known}, got {self.project_scope!r}"
+            )
+        check_number_of_results("max_results", self.max_results)
+        if self.type_filter is not None:
+            parse_types(self.type_filter)
+        checks.fraction("min_salience", self.min_salience)
+        force_setattr(self, "mode", RecallMode.parse(self.mode))
+
+
+class MemoryRetrieverOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How a retriever ranks (R245 to R249).
+
+    Attributes:
+        similarity_weight: Of the similarity in relevant recall, 0 to 1.
+        salience_weight: Of the salience that does not depend on the query (C060).
+        min_similarity: The least cosine in relevant recall and of a topic; None is the embedder's
+            own floor, and 0.3 where it has none (C151).
+        candidate_multiplier: How many candidates an approximate index is asked for, as a multiple
+            of what is wanted; exact ones rank every memory and need none (C012).
+        track_access: Whether what is recalled counts as accessed.
+        access_interval: Of a memory that was accessed so lately no further access is counted
+            (C067); a number is seconds.
+        salience: What salience is made of.
+    """
+
+    similarity_weight: float = 0.6
+    salience_weight: float = 0.4
+    min_similarity: float | None = None
+    candidate_multiplier: int = 3
+    track_access: bool = True
+    access_interval: timedelta = timedelta()
+    salience: Salience = Salience()
+
+    def __post_init__(self) -> None:
+        """Check every field (C178)."""
+        for name in ("similarity_weight", "salience_weight"):
+            checks.fraction(name, getattr(self, name))
+        if not self.similarity_weight + self.salience_weight:
+            raise InvalidArgumentError("the weights add up to 0; at least one must be above it")
+        if self.min_similarity is not None:
+            checks.fraction("min_similarity", self.min_similarity)
+        checks.whole("candidate_multiplier", self.candidate_multiplier, least=2)
+        checks.flag("track_access", self.track_access)
+        force_setattr(self, "access_interval", _interval(self.access_interval))
+        if not isinstance(self.salience, Salience):
+            raise InvalidArgumentError(f"salience must be a mnemic.Salience, got {self.salience!r}")
+
+
+class ScoredMemory(msgspec.Struct, frozen=True):
+    """A memory that was recalled.
+
+    Attributes:
+        memory: As it was before this recall, without its embedding (C068).
+        score: From 0 to 1; what it is depends on the mode (C059).
+        match_reason: What that is made of, in words.
+    """
+
+    memory: MemoryEntry
+    score: float
+    match_reason: str
+
+
+class MemoryRecallResult(msgspec.Struct, frozen=True):
+    """What was recalled (R262). It iterates over its memories.
+
+    Attributes:
+        memories: In the order of the mode.
+        total_matches: How many match, whatever the limit (C069).
+        query_time: What the recall took.
+    """
+
+    memories: tuple[ScoredMemory, ...]
+    total_matches: int
+    query_time: timedelta
+
+    def __iter__(self) -> Iterator[ScoredMemory]:
+        return iter(self.memories)
+
+    def __len__(self) -> int:
+        return len(self.memories)
+
+    def __getitem__(self, at: int) -> ScoredMemory:
+        return self.memories[at]
+
+
+class CheckedEntry(MemoryEntry, frozen=True, kw_only=True, eq=False):
+    """A memory that was stored, with what it contradicts.
+
+    Attributes:
+        contradictions: Memories of its scope that it contradicts, the surest first.
+    """
+
+    contradictions: tuple[ScoredMemory, ...] = ()
+
+    @classmethod
+    def of(cls, entry: MemoryEntry, contradictions: tuple[ScoredMemory, ...]) -> Self:
+        """Return an entry, checked before, with what it contradicts."""
+        fields = {name: getattr(entry, name) for name in MemoryEntry.__struct_fields__}
+        return cls(**fields, contradictions=contradictions)
+
+
+class SalienceWeights(msgspec.Struct, frozen=True):
+    """How much each part of a salience weighs; they must add up to 1 (definitions 2.4)."""
+
+    recency: float = 0.25
+    frequency: float = 0.20
+    importance: float = 0.25
+    relevance: float = 0.30
+
+    def __post_init__(self) -> None:
+        """Check the weights."""
+        for name in self.__struct_fields__:
+            checks.fraction(name, getattr(self, name))
+        total = self.recency + self.frequency + self.importance + self.relevance
+        if abs(total - 1) > 0.001:  # noqa: PLR2004 - the documented tolerance
+            raise InvalidArgumentError(f"the weights must add up to 1, and add up to {total:g}")
+
+
+RECENCY_FOCUSED = SalienceWeights(0.40, 0.15, 0.20, 0.25)
+RELEVANCE_FOCUSED = SalienceWeights(0.15, 0.15, 0.20, 0.50)
+
+
+class ReinforcementReason(enum.Enum):
+    """Why a memory is worth more than before."""
+
+    EXPLICIT_USER_CONFIRMATION = "explicit_user_confirmation"
+    SUCCESSFUL_APPLICATION = "successful_application"
+    REPEATED_ACCESS = "repeated_access"
+    USER_CORRECTION = "user_correction"
+
+    @classmethod
+    def parse(cls, given: object) -> "ReinforcementReason":
+        """Return the reason that a caller gave by itself or by name."""
+        if isinstance(given, str):
+            given = _REASONS.get(given.lower(), given)
+        if not isinstance(given, cls):
+            known = ", ".join(_REASONS)
+            raise InvalidArgumentError(f"reason must be one of {known}, got {given!r}")
+        return given
+
+
+_REASONS = {reason.value: reason for reason in ReinforcementReason}
+_BOOSTS = {
+    ReinforcementReason.EXPLICIT_USER_CONFIRMATION: 0.3,
+    ReinforcementReason.SUCCESSFUL_APPLICATION: 0.2,
+    ReinforcementReason.REPEATED_ACCESS: 0.1,
+    ReinforcementReason.USER_CORRECTION: 0.25,
+}
+
+
+class SalienceOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The scales of salience.
+
+    Attributes:
+        half_life_days: In which recency halves after the last access.
+        frequency_max_count: Accesses that count as 1.
+        default_relevance: What counts as the relevance where there is no query.
+        boosts: What each reason of reinforcement adds to the importance, by its name.
+    """
+
+    half_life_days: float = 7.0
+    frequency_max_count: int = 100
+    default_relevance: float = 0.5
+    boosts: dict[str, float] = msgspec.field(
+        default_factory=lambda: {reason.value: boost for reason, boost in _BOOSTS.items()}
+    )
+
+    def __post_init__(self) -> None:
+        """Check the scales."""
+        days = self.half_life_days
+        if isinstance(days, bool) or not isinstance(days, int | float) or not 0 < days < math.inf:
+            raise InvalidArgumentError(f"half_life_days must be a positive number, got {days!r}")
+        checks.whole("frequency_max_count", self.frequency_max_count, least=1)
+        checks.fraction("default_relevance", self.default_relevance)
+        for reason, boost in self.boosts.items():
+            ReinforcementReason.parse(reason)
+            checks.fraction(f"boosts[{reason!r}]", boost)
+
+
+class SalienceBreakdown(msgspec.Struct, frozen=True, kw_only=True):
+    """What a memory's salience is made of, each part from 0 to 1.
+
+    Attributes:
+        recency: Halves every half-life after the last access.
+        frequency: ln(n + 1) / ln(most + 1) of its n accesses, at most 1.
+        importance: Its importance.
+        relevance: Cosine with the query, or the default without one.
+        final_score: Their weighted sum, from 0 to 1.
+        weights: Theirs.
+    """
+
+    recency: float
+    frequency: float
+    importance: float
+    relevance: float
+    final_score: float
+    weights: SalienceWeights
+
+
+def salience_of(
+    entry: MemoryEntry,
+    now: datetime,
+    *,
+    relevance: float | None = None,
+    weights: SalienceWeights | None = None,
+    options: SalienceOptions | None = None,
+) -> SalienceBreakdown:
+    """Return a memory's salience at a time (definitions 2.4); it is never stored (C065).
+
+    Args:
+        entry: Whose.
+        now: When.
+        relevance: Cosine with a query, negative ones count as 0; None is no query.
+        weights: Of the parts; the documented ones unless given.
+        options: The scales; the documented ones unless given.
+    """
+    scales = SalienceOptions() if options is None else options
+    shares = SalienceWeights() if weights is None else weights
+    recency = _recency(entry, now, scales.half_life_days)
+    frequency = _frequency(entry, scales.frequency_max_count)
+    given = scales.default_relevance if relevance is None else min(1.0, max(0.0, relevance))
+    total = (
+        shares.recency * recency
+        + shares.frequency * frequency
+        + shares.importance * entry.importance
+        + shares.relevance * given
+    )
+    return SalienceBreakdown(
+        recency=recency,
+        frequency=frequency,
+        importance=entry.importance,
+        relevance=given,
+        final_score=min(1.0, max(0.0, total)),
+        weights=shares,
+    )
+
+
+def worth_of(entry: MemoryEntry, now: datetime, salience: Salience) -> float:
+    """Return the weighted mean of a memory's recency, frequency and importance (C060)."""
+    total = salience.recency + salience.frequency + salience.importance
+    if not total:
+        return 0.0
+    return (
+        salience.recency * _recency(entry, now, salience.half_life_days)
+        + salience.frequency * _frequency(entry, salience.frequency_max_count)
+        + salience.importance * entry.importance
+    ) / total
+
+
+def _recency(entry: MemoryEntry, now: datetime, half_life_days: float) -> float:
+    last = entry.created_at if entry.last_accessed_at is None else entry.last_accessed_at
+    days = max(0.0, (now - last) / timedelta(days=1))
+    return float(0.5 ** (days / half_life_days))
+
+
+def _frequency(entry: MemoryEntry, most: float) -> float:
+    return min(1.0, math.log1p(max(0, entry.access_count)) / math.log1p(most))
+
+
+def check_number_of_results(name: str, given: Any) -> None:
+    """Refuse a number of results outside 1 to 1,000."""
+    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= MAX_RECALLED:
+        raise InvalidArgumentError(f"{name} must be an int from 1 to {MAX_RECALLED}, got {given!r}")
+
+
+def _interval(given: object) -> timedelta:
+    if isinstance(given, int | float) and not isinstance(given, bool) and 0 <= given < math.inf:
+        given = timedelta(seconds=given)
+    if not isinstance(given, timedelta) or given < timedelta():
+        raise InvalidArgumentError(
+            f"access_interval must be a timedelta or seconds, not negative, got {given!r}"
+        )
+    return given

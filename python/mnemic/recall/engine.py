@@ -1,0 +1,565 @@
+"""The flow of a recall: one ranking or order, the accesses it counts, and what is told (R250)."""
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from mnemic.contradictions import ContradictionJudge, Judgement
+from mnemic.errors import (
+    EntryNotFoundError,
+    InvalidArgumentError,
+    MnemicError,
+    StoreError,
+)
+from mnemic.index import Ranked, Reached
+from mnemic.licensing import RETRIEVER
+from mnemic.model import (
+    KEYWORD,
+    SEMANTIC,
+    All,
+    AnyOf,
+    Expression,
+    Field,
+    LinkType,
+    MemoryEntry,
+    MemoryRecallResult,
+    MemoryRetrieverOptions,
+    MemoryStatus,
+    Op,
+    Order,
+    Ranking,
+    RecallMode,
+    RecallOptions,
+    ReinforcementReason,
+    SalienceBreakdown,
+    SalienceOptions,
+    SalienceWeights,
+    Scope,
+    ScoredMemory,
+    Search,
+    State,
+    Test,
+    Weights,
+    salience_of,
+)
+from mnemic.model.checks import fraction
+from mnemic.model.recall import parse_types, worth_of
+from mnemic.recall.telling import Teller
+from mnemic.recall.walk import Walk
+from mnemic.repository import Answered, LinkedAnswer, Repository
+from mnemic.store import Direction
+from mnemic.waiting import awaited, computed
+
+DOCUMENTED_SIMILARITY = 0.3
+"""The least cosine where the embedder has no floor of its own (R247)."""
+
+CONTRADICTION_CANDIDATES = 20  # R260
+CONTRADICTION_CONFIDENCE = 0.6
+"""The least at which, by cross-validation on unseen folds, four of five alarms are right; see
+docs/contradictions.md."""
+MAX_DEPTH = 3
+
+_ORDERS = {
+    RecallMode.RECENT: Order.ACCESSED,
+    RecallMode.IMPORTANT: Order.SALIENCE,
+    RecallMode.FREQUENT: Order.ACCESS_COUNT,
+}
+
+Reason = Callable[[Ranked], tuple[float, str]]
+"""Gives the score of a memory, and what that is made of in words."""
+
+
+class Recall(NamedTuple):
+    """What is looked for, and how the answer is told.
+
+    Attributes:
+        search: Ranks or orders the memories.
+        reason: Their scores.
+    """
+
+    search: Search
+    reason: Reason
+
+
+class Recalling:
+    """Recalls one agent's memories.
+
+    Args:
+        repository: Whose memories.
+        options: How to rank.
+        judge: Tells which memories contradict a text.
+        log_queries: Whether queries are shown in logs.
+    """
+
+    def __init__(
+        self,
+        repository: Repository,
+        options: MemoryRetrieverOptions,
+        *,
+        judge: ContradictionJudge,
+        log_queries: bool,
+    ) -> None:
+        self.repository = repository
+        self.options = options
+        self._judge = judge
+        self._teller = Teller(repository.meter, tells_queries=log_queries)
+
+    async def recall(self, scope: Scope, query: str, options: RecallOptions) -> MemoryRecallResult:
+        """Return the memories of a scope in the order of a mode."""
+        begun = time.perf_counter()
+        self._check_license()
+        mode = options.mode
+        if not isinstance(query, str):
+            raise InvalidArgumentError(f"query must be a text, got {query!r}")
+        if mode is RecallMode.TEMPORAL:
+            raise InvalidArgumentError(
+                "recall has no time range; call recall_temporal with one, or choose another mode"
+            )
+        if mode is RecallMode.RELEVANT:
+            wanted = self._relevant(query, options)
+        else:
+            wanted = Recall(_search(options, order=_ORDERS[mode]), _REASONS[mode])
+        result = await self._recalled(scope, wanted, begun)
+        self._teller.recalled(mode.name.capitalize(), query, len(result), _milliseconds(begun))
+        return result
+
+    async def temporal(
+        self,
+        scope: Scope,
+        options: RecallOptions,
+        start: datetime,
+        end: datetime,
+        topic: str | None,
+        *,
+        half_open: bool,
+    ) -> MemoryRecallResult:
+        """Return the memories that came to be in a time range, newest first."""
+        begun = time.perf_counter()
+        self._check_license()
+        if start > end:
+            raise InvalidArgumentError(
+                f"the range ends before it begins: from {start.isoformat()} to {end.isoformat()}"
+            )
+        created_at = Field("created_at")
+        times = (
+            Test(created_at, Op.GTE, start),
+            Test(created_at, Op.LT if half_open else Op.LTE, end),
+        )
+        search = _search(options, *times, order=Order.NEWEST)
+        if topic is None or not topic.strip():
+            wanted = Recall(search, _temporal_reason)
+        else:
+            self.repository.check_embedder()
+            floor = self._floor()
+            topical = msgspec.structs.replace(search, text=topic, min_similarity=floor)
+            wanted = Recall(topical, _topical_reason)
+        result = await self._recalled(scope, wanted, begun)
+        self._teller.recalled_temporal(len(result), start, end, _milliseconds(begun))
+        return result
+
+    async def linked(
+        self,
+        scope: Scope,
+        entry_id: UUID,
+        kinds: Collection[LinkType] | None,
+        options: RecallOptions,
+        *,
+        direction: Direction,
+        depth: int,
+    ) -> MemoryRecallResult:
+        """Return the memories that links lead to, the strongest path first."""
+        begun = time.perf_counter()
+        self._check_license()
+        _check_depth(depth)
+        await self._write_accesses()
+        found = await computed(
+            lambda: self._reached(
+                scope, entry_id, kinds, options, direction, depth=depth, limit=options.max_results
+            )
+        )
+        if found is None:
+            raise EntryNotFoundError(f"no memory with id {entry_id} for {scope}")
+        memories = tuple(
+            ScoredMemory(found.entries[hit.id], hit.strength, _linked_reason(hit))
+            for hit in found.reached
+        )
+        result = self._counted(memories, found.total, begun)
+        self._teller.recalled("Linked", "", len(result), _milliseconds(begun))
+        return result
+
+    def _reached(
+        self,
+        scope: Scope,
+        entry_id: UUID,
+        kinds: Collection[LinkType] | None,
+        options: RecallOptions,
+        direction: Direction,
+        *,
+        depth: int,
+        limit: int,
+    ) -> LinkedAnswer | None:
+        """Return what links lead to; the index knows it of living memories, the store of all."""
+        statuses = _statuses(options)
+        if len(statuses) > 1 or options.min_salience:
+            allows = self._allowed(options)
+            walk = Walk(self.repository, scope, kinds, direction, statuses=statuses, allows=allows)
+            return walk.reached(entry_id, depth, limit)
+        # Where it begins need not match itself.
+        is_start = Test(Field("id"), Op.EQ, entry_id)
+        return self.repository.linked(
+            scope,
+            entry_id,
+            kinds,
+            direction,
+            depth=depth,
+            limit=limit,
+            where=AnyOf((All(tuple(_filters(options))), is_start)),
+        )
+
+    def _allowed(self, options: RecallOptions) -> Callable[[MemoryEntry], bool]:
+        """Return the test of what `_filters` and the least salience let through."""
+        types = None if options.type_filter is None else parse_types(options.type_filter)
+        asks_project, now = _asks_project(options), self.repository.now()
+
+        def allows(entry: MemoryEntry) -> bool:
+            return (
+                (types is None or entry.type in types)
+                and (not asks_project or entry.project_id == options.project_id)
+                and worth_of(entry, now, self.options.salience) >= options.min_salience
+            )
+
+        return allows
+
+    async def contradictions(
+        self,
+        scope: Scope,
+        content: str,
+        options: RecallOptions,
+        *,
+        least_confidence: float = CONTRADICTION_CONFIDENCE,
+        exclude: tuple[UUID, ...] = (),
+    ) -> MemoryRecallResult:
+        """Return memories that a text contradicts, the surest first (C072)."""
+        begun = time.perf_counter()
+        self._check_license()
+        fraction("least_confidence", least_confidence)
+        near = await self._near(scope, content, options, exclude)
+        judged = await self._judged(content, near)
+        linked = await computed(lambda: self._linked_pairs(scope, near, options))
+        scored = {
+            entry.id: ScoredMemory(entry, judgement.confidence, judgement.reason)
+            for (entry, _), judgement in zip(near, judged, strict=True)
+            if judgement.confidence >= least_confidence
+        }
+        for memory in linked:
+            known = scored.get(memory.memory.id)
+            if memory.memory.id not in exclude and (known is None or known.score < memory.score):
+                scored[memory.memory.id] = memory
+        surest = sorted(scored.values(), key=_surest)
+        memories = tuple(surest[: options.max_results])
+        result = self._counted(memories, len(scored), begun, is_use=False)
+        self._teller.recalled("Contradictions", content, len(result), _milliseconds(begun))
+        return result
+
+    async def _near(
+        self, scope: Scope, content: str, options: RecallOptions, exclude: tuple[UUID, ...]
+    ) -> list[tuple[MemoryEntry, float]]:
+        """Return the memories that a text may contradict, with how near they are."""
+        if not isinstance(content, str) or not content.strip():
+            raise InvalidArgumentError(f"content must be a text that is not empty, got {content!r}")
+        by_words = self.repository.embedder is None
+        search = msgspec.structs.replace(
+            _search(options, ranking=KEYWORD if by_words else SEMANTIC),
+            text=content,
+            limit=CONTRADICTION_CANDIDATES,
+            min_similarity=None if by_words else self._floor(),
+            exclude=exclude,
+        )
+        answered = await computed(lambda: self.repository.answered(scope, search))
+        return [(answered.entries[hit.id], hit.score) for hit in answered.ranked]
+
+    async def _judged(
+        self, content: str, near: Sequence[tuple[MemoryEntry, float]]
+    ) -> Sequence[Judgement]:
+        if not near:
+            return []
+        others = [entry.content for entry, _ in near]
+        judged = await awaited(self._judge.judge(content, others))
+        if len(judged) != len(others):
+            raise MnemicError(
+                f"the judge of contradictions gave {len(judged)} judgements for {len(others)} "
+                "memories; it must give one for each, in their order"
+            )
+        return judged
+
+    def _linked_pairs(
+        self,
+        scope: Scope,
+        near: Sequence[tuple[MemoryEntry, float]],
+        options: RecallOptions,
+    ) -> list[ScoredMemory]:
+        """Return both ends of the links of contradiction at memories that a text is near to."""
+        found = []
+        for entry, nearness in near:
+            reached = self._reached(
+                scope,
+                entry.id,
+                [LinkType.CONTRADICTS],
+                options,
+                "both",
+                depth=1,
+                limit=CONTRADICTION_CANDIDATES,
+            )
+            if reached is None or not reached.reached:
+                continue
+            sure = min(1.0, max(0.0, nearness))
+            strongest = reached.reached[0].strength
+            found.append(ScoredMemory(entry, sure * strongest, "Potential contradiction"))
+            found += [
+                ScoredMemory(reached.entries[hit.id], sure * hit.strength, _linked_reason(hit))
+                for hit in reached.reached
+            ]
+        return found
+
+    async def salience(
+        self,
+        scope: Scope,
+        entry_id: UUID,
+        query: str | None,
+        weights: SalienceWeights,
+        options: SalienceOptions,
+    ) -> SalienceBreakdown:
+        """Return what a memory's salience is made of now."""
+        self._check_license()
+        repository = self.repository
+        await repository.write_accesses()
+        now = repository.now()
+        entry = await repository.peek(scope, entry_id)
+        if entry is None:
+            raise EntryNotFoundError(f"no memory with id {entry_id} for {scope}")
+        relevance = None
+        if query is not None and query.strip():
+            repository.check_embedder()
+            relevance = await computed(lambda: repository.similarity(entry_id, query))
+        return salience_of(entry, now, relevance=relevance, weights=weights, options=options)
+
+    async def reinforce(
+        self, scope: Scope, entry_id: UUID, reason: ReinforcementReason, boosts: dict[str, float]
+    ) -> MemoryEntry:
+        """Raise a memory's importance; return it as it is then."""
+        self._check_license()
+        boost = boosts.get(reason.value, 0.0)
+        entry = await self.repository.raise_importance(scope, entry_id, boost)
+        if entry is None:
+            raise EntryNotFoundError(f"no memory with id {entry_id} for {scope}")
+        return entry
+
+    async def use(self, scope: Scope, ids: Sequence[UUID]) -> None:
+        """Count an access of memories that were really used (C067)."""
+        self._check_license()
+        await self.repository.touch(scope, ids)
+
+    def _relevant(self, query: str, options: RecallOptions) -> Recall:
+        if not query.strip():
+            raise InvalidArgumentError(
+                "query must be a text that is not empty where mode is relevant; the other modes "
+                "need none"
+            )
+        self.repository.check_embedder()
+        given = self.options
+        weights = Weights(relevance=given.similarity_weight, salience=given.salience_weight)
+        ranking = msgspec.structs.replace(SEMANTIC, weights=weights, salience=given.salience)
+        search = _search(options, ranking=ranking)
+        relevant = msgspec.structs.replace(search, text=query, min_similarity=self._floor())
+        return Recall(relevant, _relevant_reason)
+
+    async def _recalled(self, scope: Scope, recall: Recall, begun: float) -> MemoryRecallResult:
+        salience = self.options.salience
+        ranking = msgspec.structs.replace(recall.search.ranking, salience=salience)
+        search = msgspec.structs.replace(recall.search, ranking=ranking)
+        if not search.uses_accesses:
+            await self._write_accesses()
+        return await self._told(
+            begun, lambda: self.repository.answered(scope, search), recall.reason
+        )
+
+    async def _told(
+        self, begun: float, answer: Callable[[], Answered], reason: Reason
+    ) -> MemoryRecallResult:
+        answered = await computed(answer)
+        now = self.repository.now()
+        memories = tuple(
+            ScoredMemory(entry, *reason(self._explained(hit, entry, now)))
+            for hit in answered.ranked
+            for entry in (answered.entries[hit.id],)
+        )
+        return self._counted(memories, _total(answered), begun)
+
+    def _explained(self, hit: Ranked, entry: MemoryEntry, now: datetime) -> Ranked:
+        """Return a hit with its salience, which the index leaves out where it weighs nothing."""
+        if "salience" in hit.components:
+            return hit
+        salience = worth_of(entry, now, self.options.salience)
+        return hit._replace(components={**hit.components, "salience": salience})
+
+    def _counted(
+        self,
+        memories: tuple[ScoredMemory, ...],
+        total: int,
+        begun: float,
+        *,
+        is_use: bool = True,
+    ) -> MemoryRecallResult:
+        if is_use:
+            self._count([scored.memory for scored in memories])
+        took = timedelta(milliseconds=_milliseconds(begun))
+        return MemoryRecallResult(memories, total, took)
+
+    def _count(self, recalled: Sequence[MemoryEntry]) -> None:
+        """Count accesses, which are written down later; a failure then fails no recall (C068)."""
+        if not self.options.track_access:
+            return
+        latest = self.repository.now() - self.options.access_interval
+        is_due = not self.options.access_interval
+        self.repository.note_accesses(
+            [
+                entry.id
+                for entry in recalled
+                if is_due or entry.last_accessed_at is None or entry.last_accessed_at <= latest
+            ]
+        )
+
+    async def _write_accesses(self) -> None:
+        """Let what was accessed be known where it tells what is counted; searches by it do so."""
+        if self.options.track_access and self.options.access_interval:
+            with suppress(StoreError):  # it is written later then (C068)
+                await self.repository.write_accesses()
+
+    def _floor(self) -> float:
+        """Return the least cosine (C151)."""
+        if self.options.min_similarity is not None:
+            return self.options.min_similarity
+        own: float | None = getattr(self.repository.embedder, "similarity_floor", None)
+        return DOCUMENTED_SIMILARITY if own is None else own
+
+    def _check_license(self) -> None:
+        message = "Upgrade to WriterPro for memory recall"
+        self.repository.license.require(RETRIEVER, message)
+
+
+def _search(
+    options: RecallOptions,
+    *tests: Expression,
+    order: Order | None = None,
+    ranking: Ranking = SEMANTIC,
+) -> Search:
+    states, statuses = _states(options)
+    return Search(
+        text=None,
+        limit=options.max_results,
+        ranking=ranking,
+        where=All((statuses, *_filters(options), *tests)),
+        with_total=options.with_total,
+        order=order,
+        min_salience=options.min_salience or None,
+        states=states,
+        explain=True,
+    )
+
+
+def _filters(options: RecallOptions) -> list[Expression]:
+    tests: list[Expression] = []
+    if options.type_filter is not None:
+        types = tuple(int(each) for each in parse_types(options.type_filter))
+        tests.append(Test(Field("type"), Op.IN, types))
+    if _asks_project(options):
+        tests.append(Test(Field("project_id"), Op.EQ, options.project_id))
+    return tests
+
+
+def _asks_project(options: RecallOptions) -> bool:
+    return options.project_id is not None or options.project_scope == "strict"
+
+
+def _statuses(options: RecallOptions) -> list[MemoryStatus]:
+    wanted = [MemoryStatus.ACTIVE]
+    if options.include_archived:
+        wanted.append(MemoryStatus.ARCHIVED)
+    if options.include_superseded:
+        wanted.append(MemoryStatus.SUPERSEDED)
+    return wanted
+
+
+def _states(options: RecallOptions) -> tuple[tuple[State, ...], Expression]:
+    """Return which memories are looked at, and the test of their status (C064)."""
+    wanted = _statuses(options)
+    if len(wanted) == 1:
+        return (State.LIVING,), All(())
+    statuses = tuple(int(status) for status in wanted)
+    return (State.LIVING, State.OUTDATED), Test(Field("status"), Op.IN, statuses)
+
+
+def _relevant_reason(hit: Ranked) -> tuple[float, str]:
+    similarity, salience = hit.components["similarity"], hit.components["salience"]
+    score = min(1.0, max(0.0, hit.score))
+    return score, f"Similarity: {similarity:.2f}, Salience: {salience:.2f}"
+
+
+def _recent_reason(hit: Ranked) -> tuple[float, str]:
+    recency = hit.components["recency"]
+    return recency, f"Recency: {recency:.2f}, Salience: {hit.components['salience']:.2f}"
+
+
+def _important_reason(hit: Ranked) -> tuple[float, str]:
+    salience = hit.components["salience"]
+    return salience, f"Salience: {salience:.2f}"
+
+
+def _frequent_reason(hit: Ranked) -> tuple[float, str]:
+    frequency = hit.components["access"]
+    return frequency, f"Frequency: {frequency:.2f}, Salience: {hit.components['salience']:.2f}"
+
+
+def _linked_reason(hit: Reached) -> str:
+    kinds = (
+        "".join(part.capitalize() for part in LinkType(kind).name.split("_")) for kind in hit.kinds
+    )
+    return f"Linked via {', '.join(kinds)}"
+
+
+def _temporal_reason(hit: Ranked) -> tuple[float, str]:
+    return hit.components["salience"], "Temporal match"
+
+
+def _topical_reason(hit: Ranked) -> tuple[float, str]:
+    similarity = hit.components["similarity"]
+    return hit.components["salience"], f"Temporal match, Similarity: {similarity:.2f}"
+
+
+_REASONS: dict[RecallMode, Reason] = {
+    RecallMode.RECENT: _recent_reason,
+    RecallMode.IMPORTANT: _important_reason,
+    RecallMode.FREQUENT: _frequent_reason,
+}
+
+
+def _total(answered: Answered) -> int:
+    return len(answered.ranked) if answered.total is None else answered.total
+
+
+def _surest(scored: ScoredMemory) -> tuple[float, float, UUID]:
+    return -scored.score, -scored.memory.created_at.timestamp(), scored.memory.id
+
+
+def _check_depth(depth: object) -> None:
+    if isinstance(depth, bool) or not isinstance(depth, int) or not 1 <= depth <= MAX_DEPTH:
+        raise InvalidArgumentError(f"depth must be an int from 1 to {MAX_DEPTH}, got {depth!r}")
+
+
+def _milliseconds(begun: float) -> float:
+    return (time.perf_counter() - begun) * 1000

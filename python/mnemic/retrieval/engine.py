@@ -1,0 +1,522 @@
+"""The flow of a retrieval: cache, expansion, one ranking, and what is told of it (R180)."""
+
+import time
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from operator import attrgetter
+from typing import NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from mnemic.context import ContextItemType, ContextWindow
+from mnemic.errors import InvalidArgumentError
+from mnemic.index import Ranked
+from mnemic.licensing import LONG_TERM, SEMANTIC_RETRIEVAL
+from mnemic.model import (
+    BY_SEARCH_TYPE,
+    HYBRID,
+    KEYWORD,
+    SEMANTIC,
+    All,
+    ExpandedQuery,
+    Expression,
+    Field,
+    MemoryEntry,
+    MemoryQuery,
+    MemoryRetrievalResult,
+    MemorySearchResult,
+    MemorySortOrder,
+    Not,
+    Op,
+    Order,
+    RankedMemory,
+    Ranking,
+    RelevanceScores,
+    RetrievalStats,
+    Salience,
+    Scope,
+    Search,
+    State,
+    Test,
+    Weights,
+    checks,
+)
+from mnemic.repository import Answered, Repository, check_limit
+from mnemic.retrieval.cache import CACHED_ANSWERS, Answer, AnswerCache, Hit, Key
+from mnemic.retrieval.expansion import CONFIDENT, Expander, Related
+from mnemic.retrieval.statistics import Statistics
+from mnemic.retrieval.suggestions import Suggester
+from mnemic.retrieval.telling import Teller
+from mnemic.store import Position
+from mnemic.waiting import computed
+
+DOCUMENTED_SIMILARITY = 0.3
+DOCUMENTED_RELEVANCE = 0.5
+"""The floors of a semantic query where the embedder has none of its own (R152, R183, C013)."""
+
+FEEDBACK_MEMORIES = 5
+MOST_RELATED = 16
+HALF_SUPPORT = 0.05
+"""Memories that an expansion is taken from, its most words, and the score of the best memory at
+which its confidence is a half; see docs/retrieval.md."""
+
+EXPANSION_BLEND = 0.15
+"""How much of an expansion a hybrid query takes on; measured, see docs/retrieval.md."""
+
+LEAST_TOKENS = 4
+"""With fewer tokens free no memory is of use (C019)."""
+
+LEAST_PRIORITY, PRIORITY_RANGE = 50, 40
+"""A context item's priority is the first, and as much of the second as it is relevant (R192)."""
+
+
+class _Given(NamedTuple):
+    """An answer with its memories.
+
+    Attributes:
+        answer: What may be kept.
+        entries: By the 16 bytes of their ids.
+        is_known: Whether nothing had to be ranked for it.
+    """
+
+    answer: Answer
+    entries: Mapping[bytes, MemoryEntry]
+    is_known: bool
+
+
+class Retrieval:
+    """Answers `MemoryQuery`s over one agent's memories.
+
+    Args:
+        repository: Whose memories.
+        expander: Adds related terms to queries.
+        log_queries: Whether queries are shown in logs and events.
+        similarity_floor: The least cosine of a semantic answer; None is the embedder's own, and
+            0.3 where it has none.
+        least_confidence: An expansion below it is not used.
+        cache_size: How many answers are kept at most.
+    """
+
+    def __init__(
+        self,
+        repository: Repository,
+        *,
+        expander: Expander,
+        log_queries: bool,
+        similarity_floor: float | None = None,
+        least_confidence: float = CONFIDENT,
+        cache_size: int = CACHED_ANSWERS,
+    ) -> None:
+        self.repository = repository
+        self._expander = expander
+        self._similarity_floor = (
+            None
+            if similarity_floor is None
+            else checks.fraction("similarity_floor", similarity_floor)
+        )
+        self._least_confidence = checks.fraction("least_confidence", least_confidence)
+        self._cache = AnswerCache(checks.whole("cache_size", cache_size, least=1))
+        self._statistics = Statistics()
+        self._teller = Teller(
+            repository.agent_id,
+            repository.events,
+            repository.meter,
+            repository.now,
+            tells_queries=checks.flag("log_queries", log_queries),
+        )
+        self._teller.opened()
+
+    async def retrieve(self, scope: Scope, query: MemoryQuery) -> MemoryRetrievalResult:
+        """Return the memories of a scope that answer a query, best first."""
+        begun = time.perf_counter()
+        if not isinstance(query, MemoryQuery):
+            raise InvalidArgumentError(f"query must be a MemoryQuery, got {query!r}")
+        self._check_license(query)  # before the cache (C007)
+        given = await self._given(scope, query)
+        milliseconds = (time.perf_counter() - begun) * 1000
+        result = _result(query, given, milliseconds)
+        expanded = given.answer.expanded
+        self._statistics.retrieved(
+            milliseconds, len(result.results), is_expanded=expanded is not None
+        )
+        await self._teller.retrieved(result, milliseconds)
+        return result
+
+    async def to_context(
+        self,
+        scope: Scope,
+        query: MemoryQuery,
+        window: ContextWindow,
+        *,
+        include_sensitive: bool = False,
+    ) -> int:
+        """Add the answer to a context window as far as it has room; return how many items."""
+        if not isinstance(window, ContextWindow):
+            raise InvalidArgumentError(f"window must be a mnemic.ContextWindow, got {window!r}")
+        checks.flag("include_sensitive", include_sensitive)
+        result = await self.retrieve(scope, query)
+        wanted = [ranked for ranked in result if include_sensitive or not ranked.entry.sensitive]
+        items, tokens = await computed(lambda: _augment(window, wanted))
+        self._statistics.augmented()
+        await self._teller.augmented(query.query, items, tokens)
+        return items
+
+    async def expand(self, scope: Scope, query: str) -> ExpandedQuery:
+        """Return a query with the terms that belong to it."""
+        self._require_long_term()
+        if self.repository.embedder is not None:
+            self._require_semantic()
+
+        async def ask(text: str) -> Related:
+            return await computed(lambda: self._related(scope, text))
+
+        expansion = await self._expander.expand(query, ask)
+        is_used = bool(expansion.added_terms) and expansion.confidence >= self._least_confidence
+        await self._teller.expanded(expansion, is_used=is_used)
+        if is_used:
+            return expansion
+        return msgspec.structs.replace(expansion, expanded=query, added_terms=())
+
+    async def similar(
+        self, scope: Scope, entry_id: UUID, limit: int, exclude: tuple[UUID, ...]
+    ) -> list[MemorySearchResult] | None:
+        """Return the memories nearest to one of a scope; None if it has not (C027)."""
+        repository = self.repository
+        self._require_semantic()
+        repository.check_embedder()
+        check_limit(limit)
+        entry = await repository.peek(scope, entry_id)
+        if entry is None:
+            return None
+        excluded = (entry_id, *exclude)
+        search = Search(text=entry.content, limit=limit, ranking=SEMANTIC, exclude=excluded)
+        answered = await computed(lambda: repository.answered(scope, search, entry_id))
+        return [
+            MemorySearchResult(answered.entries[hit.id], min(1.0, max(0.0, hit.score)), rank)
+            for rank, hit in enumerate(answered.ranked, start=1)
+        ]
+
+    async def suggest(self, suggester: Suggester, context: str, limit: int) -> list[str]:
+        """Return queries that a conversation makes worth asking."""
+        self._require_long_term()
+        check_limit(limit)
+        if not isinstance(context, str):
+            raise InvalidArgumentError(f"conversation_context must be a text, got {context!r}")
+        if not context.strip():
+            return []
+
+        async def ask(text: str, most: int) -> Sequence[tuple[str, float]]:
+            return await computed(lambda: self.repository.key_phrases(text, most))
+
+        return await suggester.suggest(context, limit, ask)
+
+    def stats(self) -> RetrievalStats:
+        """Return what was counted so far."""
+        return self._statistics.read()
+
+    def _check_license(self, query: MemoryQuery) -> None:
+        self._require_long_term()
+        by_meaning = query.query is not None and query.search_type != "keyword"
+        if by_meaning or query.context_boost is not None:
+            self._require_semantic()
+            self.repository.check_embedder()
+
+    def _require_long_term(self) -> None:
+        self.repository.license.require(LONG_TERM, "Upgrade to WriterPro for persistent memory")
+
+    def _require_semantic(self) -> None:
+        message = "Upgrade to Teams for intelligent memory retrieval"
+        self.repository.license.require(SEMANTIC_RETRIEVAL, message)
+
+    def _related(self, scope: Scope, text: str) -> Related:
+        """Return the words of the memories that match best: pseudo-relevance feedback.
+
+        Those of sensitive memories would go into logs, events and answers (C028).
+        """
+        chosen = KEYWORD if self.repository.embedder is None else HYBRID
+        search = Search(text=text, limit=FEEDBACK_MEMORIES, ranking=chosen, where=_IS_NOT_SENSITIVE)
+        answered = self.repository.answered(scope, search)
+        texts = [
+            (answered.entries[hit.id].content, 1 / rank)
+            for rank, hit in enumerate(answered.ranked, start=1)
+        ]
+        terms = self.repository.related(text, texts, MOST_RELATED)
+        best = answered.ranked[0].score if answered.ranked else 0.0
+        return Related(terms, best / (best + HALF_SUPPORT) if best > 0 else 0.0)
+
+    async def _given(self, scope: Scope, query: MemoryQuery) -> _Given:
+        if not query.use_cache:
+            return await self._made(scope, query)
+        position = self.repository.position()
+        key = self._key(scope, query, position)
+        given = self._known(scope, key, position)
+        if given is None:
+            given = await self._made_once(scope, query, key, position)
+        self._statistics.looked_up(was_known=given.is_known)
+        if given.is_known:
+            self._teller.hit_cache()
+        return given
+
+    async def _made_once(
+        self, scope: Scope, query: MemoryQuery, key: Key, position: Position
+    ) -> _Given:
+        """Make an answer, or wait for the call that makes it this very moment (C029)."""
+        made: list[_Given] = []
+
+        async def make() -> Answer:
+            made.append(await self._made(scope, query))
+            return made[0].answer
+
+        _, is_mine = await self._cache.made(key, make)
+        if is_mine:
+            return made[0]
+        # Its memories are read as those of a kept one.
+        return self._known(scope, key, position) or await self._made(scope, query)
+
+    def _known(self, scope: Scope, key: Key, position: Position) -> _Given | None:
+        answer = self._cache.get(key)
+        if answer is None:
+            return None
+        has_ended = answer.until is not None and self.repository.now() >= answer.until
+        entries = {} if has_ended else self.repository.entries(scope, answer.rows, position)
+        if has_ended or len(entries) < len(answer.rows):  # another takes an expired one's place
+            self._cache.drop(key)
+            return None
+        return _Given(answer, entries, is_known=True)
+
+    def _key(self, scope: Scope, query: MemoryQuery, position: Position) -> Key:
+        """Return all that decides an answer, but for accesses, which may lag (C158)."""
+        # As text, for True, 1 and 1.0 are equal to Python and not to a filter.
+        where = "" if query.filters is None else repr(query.where)
+        return (
+            position.seq,
+            self.repository.license.tier,
+            scope,
+            where,
+            *_deciding(query),
+            query.offset,
+            query.order,
+            query.includes_forgotten,
+        )
+
+    async def _made(self, scope: Scope, query: MemoryQuery) -> _Given:
+        also: tuple[str, ...] = ()
+        expanded = None
+        if query.expand_query and query.query is not None:
+            expansion = await self.expand(scope, query.query)
+            if expansion.added_terms:
+                also, expanded = (expansion.expanded,), expansion.expanded
+        until = self.repository.next_expiry() if query.use_cache else None
+        answered = await computed(lambda: self._answered(scope, query, also))
+        total = len(answered.ranked) if answered.total is None else answered.total
+        seconds = query.cache_ttl.total_seconds()
+        hits = tuple(_hit(hit) for hit in answered.ranked)
+        rows = {hit.id: hit.row for hit in answered.ranked}
+        answer = Answer(hits, rows, total, expanded, seconds, until)
+        return _Given(answer, answered.entries, is_known=False)
+
+    def _answered(self, scope: Scope, query: MemoryQuery, also: tuple[str, ...]) -> Answered:
+        search = _search(query, *self._floors(query), also)
+        if query.order is MemorySortOrder.ACCESSED_DESCENDING:
+            answered = self._by_access(scope, search)
+        elif query.query is not None and query.search_type != "semantic":
+            answered = self._fused(scope, search)
+        else:
+            answered = self.repository.answered(scope, search)
+        ranked = answered.ranked
+        if query.order is not None and ranked:
+            ranked = self._scored(scope, query, ranked)
+        return answered._replace(ranked=ranked[query.offset :])
+
+    def _fused(self, scope: Scope, search: Search) -> Answered:
+        """Rank with the match divided by the best match of all (C157).
+
+        Matches of words are small beside times and importance: few memories have all the words of
+        a query. Dividing the other weights instead gives the same order, times a constant.
+        """
+        weights = search.ranking.weights
+        others = weights.recency + weights.importance + weights.access + weights.context
+        match = _weighed(search, Weights())
+        best = self.repository.answered(
+            scope, msgspec.structs.replace(match, limit=1, min_score=None, with_total=False)
+        ).ranked
+        if not best or best[0].score <= 0 or weights.relevance == 0:
+            return self.repository.answered(scope, search)
+        most = best[0].score
+        scale = (weights.relevance + others * most) / ((weights.relevance + others) * most)
+        scaled = _weighed(
+            search,
+            Weights(
+                relevance=weights.relevance,
+                recency=weights.recency * most,
+                importance=weights.importance * most,
+                access=weights.access * most,
+                context=weights.context * most,
+            ),
+        )
+        if search.min_score is not None:
+            scaled = msgspec.structs.replace(scaled, min_score=search.min_score / scale)
+        answered = self.repository.answered(scope, scaled)
+        return answered._replace(
+            ranked=[hit._replace(score=hit.score * scale) for hit in answered.ranked]
+        )
+
+    def _by_access(self, scope: Scope, search: Search) -> Answered:
+        """Return memories by their last access; those without one come last, newest first."""
+        replace = msgspec.structs.replace
+        accessed = replace(search, where=_and(search.where, _WAS_ACCESSED))
+        others = replace(search, where=_and(search.where, Not(_WAS_ACCESSED)), order=Order.NEWEST)
+        first, last = (self.repository.answered(scope, each) for each in (accessed, others))
+        return Answered(
+            [*first.ranked, *last.ranked][: search.limit],
+            {**last.entries, **first.entries},
+            (first.total or 0) + (last.total or 0) if search.with_total else None,
+        )
+
+    def _scored(self, scope: Scope, query: MemoryQuery, ordered: list[Ranked]) -> list[Ranked]:
+        """Return what stands in an order that was asked for, with its scores (C009)."""
+        ids = tuple(UUID(bytes=hit.id) for hit in ordered)
+        among = Test(Field("id"), Op.IN, ids)
+        search = msgspec.structs.replace(
+            _search(query, None, None), order=None, where=All((query.where, among))
+        )
+        scored = {hit.id: hit for hit in self.repository.answered(scope, search).ranked}
+        return [scored[hit.id] for hit in ordered if hit.id in scored]
+
+    def _floors(self, query: MemoryQuery) -> tuple[float | None, float | None]:
+        """Return the least similarity and the least score (C009, C013, C151)."""
+        if query.query is None or query.search_type != "semantic":
+            return None, query.min_relevance
+        own: float | None = getattr(self.repository.embedder, "similarity_floor", None)
+        floor, score = self._similarity_floor, query.min_relevance
+        if floor is None:
+            floor = DOCUMENTED_SIMILARITY if own is None else own
+        if score is None and own is None:
+            score = DOCUMENTED_RELEVANCE
+        return floor, score
+
+
+_deciding = attrgetter(
+    *(
+        name
+        for name in MemoryQuery.__struct_fields__
+        if name not in ("filters", "use_cache", "cache_ttl", "sort_by")
+    )
+)
+"""Gives the fields that decide an answer by themselves."""
+
+
+def _search(
+    query: MemoryQuery,
+    min_similarity: float | None,
+    min_score: float | None,
+    also: tuple[str, ...] = (),
+) -> Search:
+    return Search(
+        text=query.query,
+        also=also,
+        blend=None if query.search_type == "semantic" else EXPANSION_BLEND,
+        context=query.context_boost,
+        limit=query.limit + query.offset,
+        ranking=_ranking(query),
+        where=query.where,
+        exclude=query.exclude_ids,
+        min_similarity=min_similarity,
+        min_score=min_score,
+        with_total=query.with_total,
+        order=None if query.order is None else _ORDERS[query.order],
+        states=_WITH_FORGOTTEN if query.includes_forgotten else (State.LIVING,),
+        explain=True,
+    )
+
+
+def _weighed(search: Search, weights: Weights) -> Search:
+    ranking = msgspec.structs.replace(search.ranking, weights=weights)
+    return msgspec.structs.replace(search, ranking=ranking)
+
+
+_ORDERS = {
+    MemorySortOrder.CREATED_DESCENDING: Order.NEWEST,
+    MemorySortOrder.CREATED_ASCENDING: Order.OLDEST,
+    MemorySortOrder.IMPORTANCE_DESCENDING: Order.IMPORTANCE,
+    MemorySortOrder.ACCESSED_DESCENDING: Order.ACCESSED,
+    MemorySortOrder.ACCESS_COUNT_DESCENDING: Order.ACCESS_COUNT,
+}
+_WITH_FORGOTTEN = (State.LIVING, State.FORGOTTEN)
+
+
+def _augment(window: ContextWindow, wanted: Sequence[RankedMemory]) -> tuple[int, int]:
+    """Add memories into free tokens alone; return how many, and how many tokens they take."""
+    items = tokens = 0
+    for ranked in wanted:
+        if window.free_tokens < LEAST_TOKENS:
+            break
+        added = window.try_add(
+            ranked.entry.content,
+            ContextItemType.RETRIEVED_DOCUMENT,
+            priority=int(LEAST_PRIORITY + PRIORITY_RANGE * ranked.relevance_score),
+            source_ref=str(ranked.entry.id),
+            metadata={
+                "relevance": ranked.relevance_score,
+                "memory_type": ranked.entry.type.name,
+            },
+        )
+        items += bool(added)
+        tokens += added.tokens_added
+    return items, tokens
+
+
+def _ranking(query: MemoryQuery) -> Ranking:
+    weights = Weights(
+        relevance=0.0 if query.query is None else query.similarity_weight,
+        recency=query.recency_weight,
+        importance=query.importance_weight,
+        access=query.access_weight,
+        context=0.0 if query.context_boost is None else query.context_weight,
+    )
+    chosen = BY_SEARCH_TYPE[query.search_type]
+    # In an order that was asked for, ties go to the newer memory, not to the more salient.
+    return msgspec.structs.replace(
+        chosen, weights=weights, recency=query.recency, salience=_NO_SALIENCE
+    )
+
+
+def _and(where: Expression | None, also: Expression) -> Expression:
+    return also if where is None else All((where, also))
+
+
+_WAS_ACCESSED = Test(Field("last_accessed_at"), Op.EXISTS, value=True)
+_IS_NOT_SENSITIVE = Test(Field("sensitive"), Op.EQ, value=False)
+_NO_SALIENCE = Salience(recency=0.0, frequency=0.0, importance=0.0)
+
+
+def _result(query: MemoryQuery, given: _Given, milliseconds: float) -> MemoryRetrievalResult:
+    answer, entries = given.answer, given.entries
+    return MemoryRetrievalResult(
+        results=tuple(
+            RankedMemory(
+                entry=entries[hit.id], rank=rank, relevance_score=hit.score, scores=hit.scores
+            )
+            for rank, hit in enumerate(answer.hits, start=1 + query.offset)
+        ),
+        total_matches=answer.total,
+        total_is_lower_bound=not query.with_total,
+        original_query=query.query or "",
+        expanded_query=answer.expanded,
+        from_cache=given.is_known,
+        retrieval_time=timedelta(milliseconds=milliseconds),
+    )
+
+
+def _hit(ranked: Ranked) -> Hit:
+    part = ranked.components.get
+    scores = RelevanceScores(
+        similarity=part("similarity", 0.0),
+        recency=part("recency", 0.0),
+        importance=part("importance", 0.0),
+        access_frequency=part("access", 0.0),
+        context_boost=part("context", 0.0),
+        keyword=part("keyword", 0.0),
+    )
+    return Hit(ranked.id, min(1.0, max(0.0, ranked.score)), scores)

@@ -1,0 +1,196 @@
+"""RetrievalService: memories retrieved by structured queries (document 000)."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from mnemic.context import ContextWindow
+from mnemic.errors import EntryNotFoundError, InvalidArgumentError
+from mnemic.model import (
+    ExpandedQuery,
+    MemoryQuery,
+    MemoryRetrievalResult,
+    MemorySearchResult,
+    RetrievalStats,
+    Scope,
+    checks,
+)
+from mnemic.repository import Searched, required_uuid
+from mnemic.retrieval.engine import Retrieval
+from mnemic.retrieval.expansion import CONFIDENT, CorpusExpander, Expander
+from mnemic.retrieval.suggestions import CorpusSuggester, Suggester
+
+
+class RetrievalService:
+    """Retrieves one agent's memories with weighted relevance.
+
+    Example:
+        >>> service = RetrievalService(memory)  # doctest: +SKIP
+        >>> query = MemoryQuery.semantic("user preferences")  # doctest: +SKIP
+        >>> result = await service.retrieve(query)  # doctest: +SKIP
+
+    Every memory of the scope is ranked by its whole score, exactly (C012). Answers are kept for a
+    time, as ids and scores, until anything of the agent changes; a forgotten memory never comes
+    back from there. Methods may be called from any event loop, and from several at once.
+
+    Args:
+        memory: A `LongTermMemory`, an `AsyncMemory` or a `Memory`, or a view of one; what a view
+            names of the scope holds for every call.
+        expander: Adds related terms to queries; what the memories say of them unless given.
+        suggester: Suggests queries; by what the memories know unless given.
+        log_queries: Whether logs and events show queries, cut to 50 characters; otherwise only how
+            long they are (C028).
+        similarity_floor: The least cosine of a semantic answer; None is the embedder's own, and 0.3
+            where it has none (C013, C151).
+        least_confidence: An expansion below it is not used (C023).
+        cache_size: How many answers are kept at most.
+    """
+
+    def __init__(
+        self,
+        memory: Searched,
+        *,
+        expander: Expander | None = None,
+        suggester: Suggester | None = None,
+        log_queries: bool = True,
+        similarity_floor: float | None = None,
+        least_confidence: float = CONFIDENT,
+        cache_size: int = 1024,
+    ) -> None:
+        self._scope = memory.scope
+        self._suggester = CorpusSuggester() if suggester is None else suggester
+        self._engine = Retrieval(
+            memory.repository,
+            expander=CorpusExpander() if expander is None else expander,
+            log_queries=log_queries,
+            similarity_floor=similarity_floor,
+            least_confidence=least_confidence,
+            cache_size=cache_size,
+        )
+
+    @property
+    def agent_id(self) -> str:
+        """Whose memories are retrieved."""
+        return self._scope.agent_id
+
+    async def retrieve(
+        self, query: MemoryQuery, *, user_id: str | None = None, all_users: bool = False
+    ) -> MemoryRetrievalResult:
+        """Return the memories that answer a query, best first (R140).
+
+        Args:
+            query: What to retrieve.
+            user_id: Whose memories; None is those stored without a user.
+            all_users: Everybody's.
+
+        Raises:
+            InvalidArgumentError: If it is no query, or the scope cannot be so.
+            LicenseRestrictionError: If the tier does not include it: queries by meaning need Teams,
+                by filters WriterPro (R136, R138).
+            EmbedderRequiredError: If it needs vectors and there is no embedder.
+            EmbeddingError: If the embedder fails.
+        """
+        return await self._engine.retrieve(self._part(user_id, all_users=all_users), query)
+
+    async def retrieve_to_context(
+        self,
+        query: MemoryQuery,
+        window: ContextWindow,
+        *,
+        user_id: str | None = None,
+        all_users: bool = False,
+        include_sensitive: bool = False,
+    ) -> int:
+        """Add the answer to a context window, as far as it has room; return how many items (R141).
+
+        Only free tokens below the window's compaction threshold are used, so nothing is evicted
+        (C020); what does not fit is passed over (C019), and a memory that is there already is not
+        added again, but gets the higher priority (C021). Items are of type RETRIEVED_DOCUMENT, with
+        a priority from 50 to 90 by relevance, the memory's id as `source_ref`, and `relevance` and
+        `memory_type` in their metadata (R192, R193).
+
+        Args:
+            query: What to retrieve.
+            window: Where to.
+            user_id: Whose memories; None is those stored without a user.
+            all_users: Everybody's.
+            include_sensitive: Whether sensitive memories are added too (C028).
+
+        Raises:
+            As `retrieve`.
+        """
+        scope = self._part(user_id, all_users=all_users)
+        return await self._engine.to_context(
+            scope, query, window, include_sensitive=include_sensitive
+        )
+
+    async def find_similar(
+        self,
+        reference_id: UUID | str,
+        limit: int = 10,
+        *,
+        exclude_ids: Sequence[UUID | str] = (),
+        strict: bool = True,
+        user_id: str | None = None,
+        all_users: bool = False,
+    ) -> list[MemorySearchResult]:
+        """Return the memories nearest to one of them, without itself (R144).
+
+        Its stored vectors are the query (C027).
+
+        Args:
+            reference_id: Nearest to what.
+            limit: How many at most, 1 to 1,000.
+            exclude_ids: Never these (C002).
+            strict: Raise where the scope has no such memory; otherwise nothing is similar to it.
+            user_id: Whose memories; None is those stored without a user.
+            all_users: Everybody's.
+
+        Raises:
+            EntryNotFoundError: If the scope has no such memory, and `strict`.
+            As `retrieve`.
+        """
+        scope, entry_id = self._part(user_id, all_users=all_users), required_uuid(reference_id)
+        excluded = tuple(required_uuid(each) for each in exclude_ids)
+        found = await self._engine.similar(scope, entry_id, limit, excluded)
+        if found is None and checks.flag("strict", strict):
+            raise EntryNotFoundError(f"no memory with id {entry_id} for {scope}")
+        return found or []
+
+    async def suggest_queries(self, conversation_context: str, *, limit: int = 10) -> list[str]:
+        """Return queries that a conversation makes worth asking, the most promising first (R145).
+
+        What is known is told by statistics over the whole agent, whoever's its memories are (C157).
+
+        Args:
+            conversation_context: Its recent text.
+            limit: How many at most, 1 to 1,000.
+        """
+        return await self._engine.suggest(self._suggester, conversation_context, limit)
+
+    async def expand_query(
+        self, query: str, *, user_id: str | None = None, all_users: bool = False
+    ) -> ExpandedQuery:
+        """Return a query with terms that belong to it; as it is where confidence is low (R146).
+
+        Args:
+            query: What was asked.
+            user_id: Whose memories tell which terms; None is those stored without a user.
+            all_users: Everybody's.
+
+        Raises:
+            InvalidArgumentError: If it is no text, empty, or longer than 10,000 characters.
+            LicenseRestrictionError: If the tier does not include it: Teams where vectors are used,
+                WriterPro where only words are (C007).
+        """
+        if not isinstance(query, str) or not query.strip():
+            raise InvalidArgumentError(f"query must be a text that is not empty, got {query!r}")
+        MemoryQuery.semantic(query)  # its checks hold here too (R207)
+        return await self._engine.expand(self._part(user_id, all_users=all_users), query)
+
+    async def get_stats(self) -> RetrievalStats:
+        """Return what the service did since it was made (R147)."""
+        return self._engine.stats()
+
+    def _part(self, user_id: str | None, *, all_users: bool) -> Scope:
+        scope = self._scope.narrowed(user_id)
+        return scope.widened() if checks.flag("all_users", all_users) else scope

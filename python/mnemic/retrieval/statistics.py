@@ -1,0 +1,65 @@
+"""What a retrieval service counts of its own work (R171 to R176)."""
+
+import threading
+
+import msgspec
+import numpy as np
+
+from mnemic.model import RetrievalStats
+
+KEPT_TIMES = 10_000
+"""Of so many last retrievals the times are kept (C025)."""
+
+
+class Statistics:
+    """Counts. Safe to use from many threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._milliseconds = np.zeros(KEPT_TIMES)
+        self._retrievals = 0
+        self._results = 0
+        self._total_milliseconds = 0.0
+        self._hits = 0
+        self._misses = 0
+        self._expansions = 0
+        self._augmentations = 0
+
+    def retrieved(self, milliseconds: float, results: int, *, is_expanded: bool) -> None:
+        """Count an answer."""
+        with self._lock:
+            self._milliseconds[self._retrievals % KEPT_TIMES] = milliseconds
+            self._retrievals += 1
+            self._results += results
+            self._total_milliseconds += milliseconds
+            self._expansions += is_expanded
+
+    def looked_up(self, *, was_known: bool) -> None:
+        """Count a look into the cache."""
+        with self._lock:
+            self._hits += was_known
+            self._misses += not was_known
+
+    def augmented(self) -> None:
+        """Count memories added to a context window."""
+        with self._lock:
+            self._augmentations += 1
+
+    def read(self) -> RetrievalStats:
+        """Return the counts as they are now."""
+        with self._lock:
+            retrievals, looks = self._retrievals, self._hits + self._misses
+            last = self._milliseconds[: min(retrievals, KEPT_TIMES)].copy()
+            each = max(1, retrievals)
+            stats = RetrievalStats(
+                total_retrievals=retrievals,
+                cache_hit_rate=100 * self._hits / max(1, looks),
+                average_retrieval_time_ms=self._total_milliseconds / each,
+                average_results_per_query=self._results / each,
+                expansion_usage_rate=100 * self._expansions / each,
+                context_augmentations=self._augmentations,
+            )
+        if not retrievals:
+            return stats
+        p95 = float(np.quantile(last, 0.95))
+        return msgspec.structs.replace(stats, p95_retrieval_time_ms=p95)
