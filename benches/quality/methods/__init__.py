@@ -21,6 +21,10 @@ METHODS = {
     "mnemic": ("front_door", "defaults"),
     "mnemic-semantic": ("front_door", "semantic"),
     "mnemic-keyword": ("front_door", "keyword"),
+    "retrieve": ("retrieval", "plain"),
+    "retrieve-expanded": ("retrieval", "expanded"),
+    "retrieve-hybrid": ("retrieval", "hybrid"),
+    "retrieve-hybrid-expanded": ("retrieval", "hybrid_expanded"),
 }
 """Module and factory by the short name that the command line takes."""
 

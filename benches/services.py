@@ -1,0 +1,138 @@
+"""The services beside the embedding: `python -m benches.services [--rows N ...]`.
+
+Memories and queries are those of `benches.ranking`. Searches by meaning alone take turns with the
+services, as the measure of what the machine gives at the moment.
+"""
+
+import argparse
+import asyncio
+import itertools
+import logging
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from benches import environment
+from benches.ranking import StoredQueries, entries_of, in_turns, show
+from benches.timing import timed
+from mnemic import ContextWindow, LinkType, Memory, MemoryQuery, MemoryRetriever
+from mnemic.embed.minilm import SIMILARITY_FLOOR
+
+SIZES = (10_000, 100_000)
+ROUNDS = 200
+LINKED = 5_000
+LINKS = 10_000
+
+
+def measure(folder, count):
+    queries = StoredQueries()
+    queries.similarity_floor = SIMILARITY_FLOOR  # the vectors are MiniLM's
+    with Memory(folder / f"memories-{count}.db", embedder=queries) as memory:
+        for entries in entries_of(count):
+            memory.add_many(entries)
+        for whose, named in (("one user", {"user_id": "user 1"}), ("all", {"all_users": True})):
+            measure_scope(memory, f"10 of {count:,}, {whose}", queries.texts, named)
+        measure_cache(memory, count, queries.texts)
+        measure_context(memory, count)
+        measure_links(memory, count)
+
+
+def measure_scope(memory, label, texts, named):
+    def retrieve(**options):
+        return lambda text: memory.retrieve(
+            MemoryQuery(query=text, use_cache=False, **options), **named
+        )
+
+    def recall(mode):
+        return lambda text: memory.recall(text, mode=mode, **named)
+
+    calls = {
+        "Memory.search by meaning": lambda text: memory.search(
+            text, search_type="semantic", **named
+        ),
+        "retrieve": retrieve(),
+        "retrieve without total": retrieve(with_total=False),
+        "retrieve, hybrid": retrieve(search_type="hybrid"),
+        "retrieve, expanded": retrieve(expand_query=True),
+        **{
+            f"recall, {mode}": recall(mode)
+            for mode in ("relevant", "recent", "important", "frequent")
+        },
+        "context": lambda text: memory.context(text, **named),
+    }
+    for call in calls.values():
+        for text in texts[:5]:
+            call(text)
+    for name, times in in_turns(calls, texts, ROUNDS).items():
+        show(f"{name}, {label}", times)
+
+
+def measure_cache(memory, count, texts):
+    calls = {"known": lambda text: memory.retrieve(MemoryQuery(query=text), user_id="user 1")}
+    asked = texts[:20]
+    for text in asked:
+        calls["known"](text)
+    times = in_turns(calls, asked, 10 * ROUNDS)
+    show(f"retrieve, known, 10 of {count:,}, one user", times["known"])
+
+
+def measure_context(memory, count):
+    query = MemoryQuery(filters={"importance": {"gte": 0.0}}, limit=50)
+    memory.retrieve(query, user_id="user 1")
+    times = []
+    for _ in range(ROUNDS):
+        window = ContextWindow(1_000_000)
+        took, added = timed(memory.retrieve_to_context, query, window, user_id="user 1")
+        assert added == 50
+        times.append(took)
+    show(f"retrieve_to_context of 50 of {count:,}, known", times)
+
+
+def measure_links(memory, count):
+    ids, cursor = [], None
+    while len(ids) < LINKED:
+        page = memory.list(limit=1000, user_id="user 1", cursor=cursor)
+        ids += [entry.id for entry in page]
+        cursor = page.cursor
+        if cursor is None:
+            break
+    draw = np.random.default_rng(5)
+    pairs = set()
+    while len(pairs) < LINKS:
+        pairs.add(tuple(draw.choice(len(ids), 2, replace=False).tolist()))
+    for one, other in pairs:
+        memory.link(ids[one], ids[other], LinkType.RELATED, strength=0.5, user_id="user 1")
+    retriever = MemoryRetriever(memory)
+    starts = itertools.islice(itertools.cycle(ids), ROUNDS)
+
+    async def walk(start, direction):
+        return await retriever.recall_linked(start, user_id="user 1", direction=direction, depth=3)
+
+    async def all_walks():
+        times = {"out": [], "both": []}
+        for start in starts:
+            for direction, of_direction in times.items():
+                begun = asyncio.get_running_loop().time()
+                await walk(start, direction)
+                of_direction.append(asyncio.get_running_loop().time() - begun)
+        return times
+
+    for direction, times in asyncio.run(all_walks()).items():
+        show(f"recall_linked, {direction}, 3 deep, {LINKS:,} links of {count:,}", times)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m benches.services", description=__doc__)
+    parser.add_argument("--rows", type=int, nargs="*", default=SIZES)
+    options = parser.parse_args()
+    logging.disable(logging.WARNING)
+    environment.restart_at_their_best()
+    print(environment.title(environment.machine()))
+    with tempfile.TemporaryDirectory() as folder:
+        for count in options.rows:
+            measure(Path(folder), count)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+"""A small agent loop with a long-term memory: `python examples/agent.py`, offline.
+
+The "model" is a stand-in that repeats what it was shown, so that the flow can be seen: recall what
+matters now, build the prompt within a budget, answer, store what was learned.
+"""
+
+from mnemic import ContextItemType, ContextWindow, Memory, MemoryQuery
+
+TURNS = (
+    "I moved to Oslo last week, the flat is near the harbour.",
+    "I can't eat peanuts, they make me ill.",
+    "What should I cook for friends tonight?",
+    "Where do I live?",
+    "Actually I moved on to Bergen.",
+    "Where do I live?",
+)
+
+
+def answer(prompt: str) -> str:
+    """Stand in for a language model: repeat the remembered lines of the prompt."""
+    known = [line for line in prompt.splitlines() if line.startswith("User: ")]
+    return f"(a model would answer from {len(known)} remembered lines)"
+
+
+def main() -> None:
+    """Let a user talk to the agent."""
+    with Memory(":memory:") as memory:
+        alice = memory.scoped(user_id="alice", session_id="monday")
+        for position, said in enumerate(TURNS):
+            window = ContextWindow(2000)
+            window.add("You help Alice. Use what you remember.", ContextItemType.SYSTEM_PROMPT)
+            window.add(said, ContextItemType.USER_MESSAGE)
+            query = MemoryQuery(query=said, limit=5, search_type="hybrid")
+            remembered = alice.retrieve_to_context(query, window)
+            reply = answer(window.build().text)
+            print(
+                f"Alice: {said}\n  {remembered} memories, {window.current_tokens} tokens: {reply}"
+            )
+            stored = alice.add(
+                f"User: {said}", role="user", position=position, check="contradictions"
+            )
+            for old in stored.contradictions:
+                print(f"  contradicts: {old.memory.content} ({old.match_reason})")
+        print("\nFor another prompt:\n" + memory.context("dinner", user_id="alice", max_tokens=60))
+
+
+if __name__ == "__main__":
+    main()
