@@ -83,7 +83,9 @@ def measure_context(memory, count):
     times = []
     for _ in range(ROUNDS):
         window = ContextWindow(1_000_000)
-        took, added = timed(memory.retrieve_to_context, query, window, user_id="user 1")
+        took, added = timed(
+            lambda window: memory.retrieve_to_context(query, window, user_id="user 1"), window
+        )
         assert added == 50
         times.append(took)
     show(f"retrieve_to_context of 50 of {count:,}, known", times)
