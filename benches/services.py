@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from benches import environment
-from benches.ranking import StoredQueries, entries_of, in_turns, show
-from benches.timing import timed
+from benches.ranking import MODEL, StoredQueries, entries_of, in_turns, show
+from benches.timing import quartile, timed
 from mnemic import ContextWindow, LinkType, Memory, MemoryQuery, MemoryRetriever
-from mnemic.embed.minilm import SIMILARITY_FLOOR
+from mnemic.embed.minilm import SIMILARITY_FLOOR, MiniLmEmbedder
 
 SIZES = (10_000, 100_000)
 ROUNDS = 200
@@ -35,7 +35,9 @@ def measure(folder, count):
             measure_scope(memory, f"10 of {count:,}, {whose}", queries.texts, named)
         measure_cache(memory, count, queries.texts)
         measure_context(memory, count)
+        measure_telling(memory, count, queries.texts)
         measure_links(memory, count)
+    measure_whole(folder / f"memories-{count}.db", count, queries.texts)
 
 
 def measure_scope(memory, label, texts, named):
@@ -89,6 +91,53 @@ def measure_context(memory, count):
         assert added == 50
         times.append(took)
     show(f"retrieve_to_context of 50 of {count:,}, known", times)
+
+
+def measure_whole(path, count, texts):
+    """Time a retrieval with MiniLM embedding the query."""
+    embedder = MiniLmEmbedder()
+    embedder.model = MODEL  # the stored vectors are its own
+    with Memory(path, embedder=embedder) as memory:
+        calls = {
+            "embedding alone": lambda text: embedder.embed([text]),
+            "retrieve with MiniLM": lambda text: memory.retrieve(
+                MemoryQuery(query=text, use_cache=False), user_id="user 1"
+            ),
+        }
+        for call in calls.values():
+            call(texts[0])
+        for name, times in in_turns(calls, texts, ROUNDS).items():
+            show(f"{name}, 10 of {count:,}, one user", times)
+
+
+def measure_telling(memory, count, texts):
+    """Time what events, metrics and log lines add where nobody listens."""
+    retrieval = memory._services.retrieval  # noqa: SLF001 - what users cannot reach
+    query = MemoryQuery(query=texts[0])
+    memory.retrieve(query, user_id="user 1")
+    teller, silent = retrieval._teller, _Silent()  # noqa: SLF001
+
+    def told(telling):
+        retrieval._teller = telling  # noqa: SLF001
+        return timed(lambda asked: memory.retrieve(asked, user_id="user 1"), query)[0]
+
+    times = {name: [] for name in ("told", "silent")}
+    for _ in range(20 * ROUNDS):
+        times["told"].append(told(teller))
+        times["silent"].append(told(silent))
+    retrieval._teller = teller  # noqa: SLF001
+    spent = quartile(times["told"]) - quartile(times["silent"])
+    print(f"telling of a retrieval of {count:,} that nobody listens to: {spent:.1f} µs")
+
+
+class _Silent:
+    """Tells nothing."""
+
+    def hit_cache(self):
+        pass
+
+    async def retrieved(self, result, milliseconds):
+        pass
 
 
 def measure_links(memory, count):
