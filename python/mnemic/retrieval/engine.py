@@ -452,11 +452,13 @@ def _augment(window: ContextWindow, wanted: Sequence[RankedMemory]) -> tuple[int
     for ranked in wanted:
         if window.free_tokens < LEAST_TOKENS:
             break
+        memory_id = str(ranked.entry.id)
         added = window.try_add(
             ranked.entry.content,
             ContextItemType.RETRIEVED_DOCUMENT,
+            id=memory_id,
             priority=int(LEAST_PRIORITY + PRIORITY_RANGE * ranked.relevance_score),
-            source_ref=str(ranked.entry.id),
+            source_ref=memory_id,
             metadata={
                 "relevance": ranked.relevance_score,
                 "memory_type": ranked.entry.type.name,
