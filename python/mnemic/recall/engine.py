@@ -279,6 +279,7 @@ class Recalling:
             limit=CONTRADICTION_CANDIDATES,
             min_similarity=None if by_words else self._floor(),
             exclude=exclude,
+            with_total=False,
         )
         answered = await computed(lambda: self.repository.answered(scope, search))
         return [(answered.entries[hit.id], hit.score) for hit in answered.ranked]

@@ -379,7 +379,10 @@ class Retrieval:
         ids = tuple(UUID(bytes=hit.id) for hit in ordered)
         among = Test(Field("id"), Op.IN, ids)
         search = msgspec.structs.replace(
-            _search(query, None, None), order=None, where=All((query.where, among))
+            _search(query, None, None),
+            order=None,
+            with_total=False,
+            where=All((query.where, among)),
         )
         scored = {hit.id: hit for hit in self.repository.answered(scope, search).ranked}
         return [scored[hit.id] for hit in ordered if hit.id in scored]
