@@ -49,10 +49,10 @@ from mnemic.model import (
     SearchHit,
     State,
     UuidFactory,
+    checks,
     parse_filter,
 )
 from mnemic.model.checks import flag, items, optional_uuid
-from mnemic.model.filter import MAX_LIMIT
 from mnemic.protocols import Clock, IdFactory, Progress, Source, Target, system_clock
 from mnemic.store import Direction, EntryCache, Place, Position, SqliteStore
 from mnemic.store.records import from_microseconds, to_microseconds
@@ -950,8 +950,7 @@ def required_uuids(field: str, values: Iterable[UUID | str]) -> list[UUID]:
 
 def check_limit(limit: object) -> None:
     """Refuse a limit outside 1 to 1,000 (C102)."""
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
-        raise InvalidArgumentError(f"limit must be an int from 1 to {MAX_LIMIT}, got {limit!r}")
+    checks.limit("limit", limit)
 
 
 def _check_choice(field: str, given: object, known: tuple[str, ...]) -> None:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import Any, TypeAlias, TypeVar
 from uuid import UUID
 
@@ -139,6 +139,29 @@ def time(field: str, value: object) -> datetime:
 def optional_time(field: str, value: object) -> datetime | None:
     """Return `value` in UTC, or None."""
     return None if value is None else time(field, value)
+
+
+MAX_LIMIT = 1000
+"""The largest number of memories of one answer (C102, R208)."""
+
+
+def limit(field: str, value: object) -> int:
+    """Return `value` if it is an int from 1 to 1,000."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_LIMIT:
+        raise InvalidArgumentError(f"{field} must be an int from 1 to {MAX_LIMIT}, got {value!r}")
+    return value
+
+
+Choice = TypeVar("Choice", bound=Enum)
+
+
+def choice(field: str, of: type[Choice], value: object) -> Choice:
+    """Return the choice that `value` is, by itself or by its name; case does not matter."""
+    names = {each.value: each for each in of}
+    chosen = names.get(value.lower(), value) if isinstance(value, str) else value
+    if not isinstance(chosen, of):
+        raise InvalidArgumentError(f"{field} must be one of {', '.join(names)}, got {value!r}")
+    return chosen
 
 
 Member = TypeVar("Member", bound=IntEnum)

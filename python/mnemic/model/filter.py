@@ -20,7 +20,7 @@ MAX_DEPTH = 16
 """Filters inside filters; the outermost is the first."""
 MAX_TESTS = 256
 MAX_LIST = 10_000
-MAX_LIMIT = 1000
+MAX_LIMIT = checks.MAX_LIMIT
 """Memories that one call returns (C102)."""
 
 Scalar: TypeAlias = bool | int | float | str | datetime | UUID | None

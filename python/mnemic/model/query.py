@@ -17,9 +17,6 @@ from mnemic.model.ranking import SEARCH_TYPES, Recency, SearchType
 MAX_QUERY_LENGTH = 10_000
 """Characters (R207)."""
 
-MAX_RESULTS = 1000
-"""The largest limit (R208)."""
-
 _WEIGHTS = (
     "similarity_weight",
     "recency_weight",
@@ -92,7 +89,7 @@ class MemoryQuery(msgspec.Struct, frozen=True, kw_only=True):
         if self.query is None and self.filters is None:
             raise InvalidArgumentError("Query must have either Query or Filters")
         parse_filter(self.filters)
-        _check_limit(self.limit)
+        checks.limit("limit", self.limit)
         if self.min_relevance is not None:
             checks.fraction("min_relevance", self.min_relevance)
         for name in _WEIGHTS:
@@ -282,11 +279,6 @@ def _optional_text(name: str, given: object) -> str | None:
         )
     checks.text(name, given)
     return given if given.strip() else None
-
-
-def _check_limit(given: object) -> None:
-    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= MAX_RESULTS:
-        raise InvalidArgumentError(f"limit must be an int from 1 to {MAX_RESULTS}, got {given!r}")
 
 
 def _duration(name: str, given: object) -> timedelta:

@@ -4,7 +4,7 @@ import enum
 import math
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import Any, Literal, Self, TypeAlias, get_args
+from typing import Literal, Self, TypeAlias, get_args
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -13,9 +13,6 @@ from mnemic.errors import InvalidArgumentError
 from mnemic.model import checks
 from mnemic.model.entry import MemoryEntry, MemoryType
 from mnemic.model.ranking import Salience
-
-MAX_RECALLED = 1000
-"""The largest number of memories of one recall."""
 
 
 class RecallMode(enum.Enum):
@@ -35,15 +32,7 @@ class RecallMode(enum.Enum):
     @classmethod
     def parse(cls, given: object) -> "RecallMode":
         """Return the mode that a caller gave by itself or by name."""
-        if isinstance(given, str):
-            given = _MODES.get(given.lower(), given)
-        if not isinstance(given, cls):
-            known = ", ".join(_MODES)
-            raise InvalidArgumentError(f"mode must be one of {known}, got {given!r}")
-        return given
-
-
-_MODES = {mode.value: mode for mode in RecallMode}
+        return checks.choice("mode", cls, given)
 
 
 class MemoryKind(enum.Enum):
@@ -118,7 +107,7 @@ class RecallOptions(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidArgumentError(
                 f"project_scope must be one of {known}, got {self.project_scope!r}"
             )
-        check_number_of_results("max_results", self.max_results)
+        checks.limit("max_results", self.max_results)
         if self.type_filter is not None:
             parse_types(self.type_filter)
         checks.fraction("min_salience", self.min_salience)
@@ -249,15 +238,9 @@ class ReinforcementReason(enum.Enum):
     @classmethod
     def parse(cls, given: object) -> "ReinforcementReason":
         """Return the reason that a caller gave by itself or by name."""
-        if isinstance(given, str):
-            given = _REASONS.get(given.lower(), given)
-        if not isinstance(given, cls):
-            known = ", ".join(_REASONS)
-            raise InvalidArgumentError(f"reason must be one of {known}, got {given!r}")
-        return given
+        return checks.choice("reason", cls, given)
 
 
-_REASONS = {reason.value: reason for reason in ReinforcementReason}
 _BOOSTS = {
     ReinforcementReason.EXPLICIT_USER_CONFIRMATION: 0.3,
     ReinforcementReason.SUCCESSFUL_APPLICATION: 0.2,
@@ -373,12 +356,6 @@ def _recency(entry: MemoryEntry, now: datetime, half_life_days: float) -> float:
 
 def _frequency(entry: MemoryEntry, most: float) -> float:
     return min(1.0, math.log1p(max(0, entry.access_count)) / math.log1p(most))
-
-
-def check_number_of_results(name: str, given: Any) -> None:
-    """Refuse a number of results outside 1 to 1,000."""
-    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= MAX_RECALLED:
-        raise InvalidArgumentError(f"{name} must be an int from 1 to {MAX_RECALLED}, got {given!r}")
 
 
 def _interval(given: object) -> timedelta:
