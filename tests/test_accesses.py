@@ -22,6 +22,7 @@ from mnemic.model import (
     RecencyCurve,
     Weights,
 )
+from mnemic.noted import MOST_NOTED
 from mnemic.waiting import drive
 
 HOUR = timedelta(hours=1)
@@ -219,10 +220,49 @@ def test_a_search_that_does_not_rank_by_accesses_neither_writes_nor_reads_them(m
         memory.search("tea", weights={"relevance": 0.5, "recency": 0.3, "importance": 0.2})
         memory.search("tea", filters={"importance": {"gte": 0.1}})
         assert calls == []
-        memory.search("tea", **BY_ACCESS)
-        assert calls == ["write_accesses", "accessed_since"]
-        memory.search("tea", **BY_ACCESS)
-        assert calls == ["write_accesses", "accessed_since", "write_accesses"]
+        assert counted(memory.search("tea", **BY_ACCESS)) == {"tea": 1}
+        assert calls == []
+        drive(memory.repository.write_accesses())
+        for _ in range(2):
+            assert counted(memory.search("tea", **BY_ACCESS)) == {"tea": 1}
+            # Once for the index, once for the entries that are kept.
+            assert calls == ["write_accesses", "accessed_since", "accessed_since"]
+
+
+def test_accesses_of_many_memories_are_known_however_many():
+    with Memory(":memory:", embedder=WordEmbedder()) as memory:
+        ids = [new.id for new in memory.add_many([f"tea {at}" for at in range(MOST_NOTED + 10)])]
+        memory.search("tea")
+        memory.touch(ids)
+        memory.touch(ids[:3])
+        counts = [hit.entry.access_count for hit in memory.search("tea", limit=1000, **BY_ACCESS)]
+        assert counts == [2] * 3 + [1] * 997
+
+
+def test_what_was_just_read_is_known_when_a_memory_changes_before_it_is_written_down():
+    with Memory(":memory:", embedder=WordEmbedder()) as memory:
+        tea, milk = memory.add("tea"), memory.add("milk")
+        memory.touch([tea.id, milk.id])
+        memory.touch([tea.id])
+        memory.update(tea.id, importance=0.9)
+        memory.update(milk.id, content="cream")
+        assert counted(memory.search("tea", **BY_ACCESS)) == {"tea": 2, "cream": 1}
+        memory.touch([milk.id])
+        drive(memory.repository.write_accesses())
+        memory.update(milk.id, importance=0.9)
+        assert counted(memory.search("tea", **BY_ACCESS)) == {"tea": 2, "cream": 2}
+
+
+def test_entries_show_what_was_just_read_in_every_answer_that_ranks_by_it():
+    with Memory(":memory:", embedder=WordEmbedder()) as memory:
+        tea, milk = memory.add("tea"), memory.add("milk")
+        memory.link(tea.id, milk.id)
+        for count in range(5):
+            found = memory.recall("tea", mode="frequent")
+            assert {each.memory.access_count for each in found} == {count}
+        (found,) = memory.search("milk", **BY_ACCESS, limit=1)
+        assert found.entry.access_count == 5
+        assert found.entry.last_accessed_at is not None
 
 
 @pytest.mark.parametrize("ahead", [HOUR, 0 * HOUR, -HOUR])
@@ -239,15 +279,19 @@ def test_a_search_by_access_sees_what_another_opening_wrote_whatever_its_clock(
             for count in range(1, 4):
                 one.get(tea.id)
                 assert counted(one.search("tea", **BY_ACCESS)) == {"tea": count, "milk": 0}
+                drive(one.repository.write_accesses())
                 assert counted(two.search("tea", **BY_ACCESS)) == {"tea": count, "milk": 0}
             if not read_only:
                 two.get(tea.id)
                 two.get(milk.id)
                 assert counted(two.search("tea", **BY_ACCESS)) == {"tea": 4, "milk": 1}
+                drive(two.repository.write_accesses())
                 assert counted(one.search("tea", **BY_ACCESS)) == {"tea": 4, "milk": 1}
+                two.get(tea.id)
                 one.get(milk.id)
                 assert counted(one.search("tea", **BY_ACCESS)) == {"tea": 4, "milk": 2}
-                assert counted(two.search("tea", **BY_ACCESS)) == {"tea": 4, "milk": 2}
+                drive(one.repository.write_accesses())
+                assert counted(two.search("tea", **BY_ACCESS)) == {"tea": 5, "milk": 2}
 
 
 def test_what_was_accessed_before_the_index_had_it_is_seen_after():
@@ -276,7 +320,7 @@ def test_a_search_by_access_does_not_fail_because_accesses_cannot_be_written(tmp
         other = apsw.Connection(str(path))
         other.execute("BEGIN IMMEDIATE")
         memory.get(tea.id)
-        assert counted(memory.search("tea", **BY_ACCESS)) == {"tea": 1}
+        assert counted(memory.search("tea", **BY_ACCESS)) == {"tea": 2}
         other.execute("ROLLBACK")
         other.close()
 

@@ -398,11 +398,23 @@ def worths(of):
 def test_accesses_are_noted_of_rows_that_wait_too_and_move_no_number():
     made = index(record(1, access_count=9), record(2))
     assert made.apply(batch([record(3)], since=1, seq=2))
-    made.set_accesses([(1, 5, 99), (3, None, 999), (4, 5, 7)])
+    made.raise_accesses([(1, 5, 99), (3, None, 999), (4, 5, 7)])
     assert worths(made) == pytest.approx({1: 2 / 3, 2: 0, 3: 1})
     assert (made.seq, len(made)) == (2, 3)
-    assert made.apply(batch([record(1, access_count=9)], since=2, seq=3))
-    assert worths(made)[1] == pytest.approx(1 / 3)
+
+
+def test_accesses_never_become_fewer_for_those_counted_here_may_not_be_stored_yet():
+    made = index(record(1, access_count=9), record(2))
+    made.add_accesses([(1, 7, 90), (2, 3, 9), (4, 5, 7)])
+    assert made.accesses([2, 1, 4]) == [(3, 9), (7, 99), None]
+    assert worths(made) == pytest.approx({1: 2 / 3, 2: 1 / 3})
+    made.raise_accesses([(1, 9, 5), (2, 1, 10)])
+    assert made.accesses([1, 2]) == [(9, 99), (3, 10)]
+    changes = [record(1, access_count=9), record(2, content="other", access_count=9)]
+    assert made.apply(batch(changes, since=1, seq=2))
+    assert made.accesses([1, 2]) == [(9, 99), (3, 10)]
+    assert made.apply(batch([record(1, access_count=100)], since=2, seq=3))
+    assert made.accesses([1]) == [(9, 100)]
 
 
 def test_accesses_of_thousands_are_noted_and_leave_everything_else_as_it_was():
@@ -410,7 +422,7 @@ def test_accesses_of_thousands_are_noted_and_leave_everything_else_as_it_was():
     made = index(*rows)
     everything = wanted(AGENT, 2000, text="memory 3", ranking=EVERYTHING)
     before = made.rank(everything)
-    made.set_accesses([(row, row, 9) for row in range(0, 2000, 3)])
+    made.raise_accesses([(row, row, 9) for row in range(0, 2000, 3)])
     assert made.rank(everything) == before
     ranking = Ranking(weights=Weights(relevance=0, access=1))
     found = made.rank(wanted(AGENT, 2000, query=None, ranking=ranking)).ranked
@@ -421,5 +433,5 @@ def test_accesses_that_cannot_have_been_stored_are_damage_and_change_nothing():
     made = index(record(1, access_count=9), record(2))
     for damaged in ([(2, 5, 99), (1, 5, -1)], [(2, 5, 99), (1, 2**70, 1)], [(2, "x", 99)]):
         with pytest.raises(StoreCorruptError, match="damaged"):
-            made.set_accesses(damaged)
+            made.raise_accesses(damaged)
     assert worths(made) == pytest.approx({1: 1 / 3, 2: 0})

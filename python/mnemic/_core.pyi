@@ -403,8 +403,8 @@ class MemoryIndex:
             DimensionMismatchError: As `apply`.
             ValueError: As `apply`.
         """
-    def set_accesses(self, accesses: list[tuple[int, int | None, int]], /) -> None:
-        """Note when and how often memories were read, all in one step.
+    def raise_accesses(self, accesses: list[tuple[int, int | None, int]], /) -> None:
+        """Note when and how often memories were read, all in one step; less than known is nothing.
 
         Args:
             accesses: Row, last access in microseconds since 1970 in UTC, and number of accesses;
@@ -412,6 +412,21 @@ class MemoryIndex:
 
         Raises:
             ValueError: If a number of accesses is negative; nothing is changed then.
+        """
+    def add_accesses(self, accesses: list[tuple[int, int | None, int]], /) -> None:
+        """Count memories as read so many times more, all in one step.
+
+        Args:
+            accesses: As those of `raise_accesses`.
+
+        Raises:
+            ValueError: If a number of accesses is negative; nothing is changed then.
+        """
+    def accesses(self, rows: list[int], /) -> list[tuple[int | None, int] | None]:
+        """Return the last access in microseconds since 1970 in UTC, and how many there were.
+
+        Args:
+            rows: In any order; for one that is not there it is None.
         """
     def unembedded(self) -> list[int]:
         """Return the rows that lack a vector, ascending; none where there are no vectors."""

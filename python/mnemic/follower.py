@@ -3,8 +3,9 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from mnemic.errors import (
 )
 from mnemic.index import NativeIndex
 from mnemic.model import Record, RowBatch, State
+from mnemic.noted import NotedAccesses
 from mnemic.store import Position, Store
 from mnemic.store.base import Taker
 from mnemic.waiting import computed, drive
@@ -101,10 +103,22 @@ class Follower:
         self._renew_at = 0.0
         self._is_stopped = False
         self._accesses = 0  # as often written down as the index knows of, at least
+        self._noted = NotedAccesses()
+        self._telling = threading.Lock()
         self._retry_at: dict[int, float] = {}
         self._check_model()
         if embedder is not None:  # otherwise memories may never be searched
             self.catch_up()
+
+    def note_accesses(self, ids: Iterable[UUID], now: int) -> None:
+        """Note accesses before they are handed to the store: ranking by them begins at once.
+
+        Args:
+            ids: Memories of any state.
+            now: Microseconds since 1970 in UTC.
+        """
+        if self.index.seq is not None:  # otherwise they are loaded with all the rest
+            self._noted.note(ids, now)
 
     async def follow(self) -> None:
         """Take in what was just written; if that fails, the next search does it or says why."""
@@ -128,7 +142,9 @@ class Follower:
             Where the store stood before.
         """
         if with_accesses:
-            self._write_accesses()
+            if self._noted.were_too_many():
+                self._write_accesses()
+            self._tell_accesses()
         position = drive(self._store.position(self._agent_id))
         if position.seq != self.index.seq:
             self._apply_changes()
@@ -173,6 +189,7 @@ class Follower:
 
     def _renewed(self) -> None:
         fresh = NativeIndex(None if self._model is None else self._model[1])
+        self._write_accesses()
         accesses = drive(self._store.position(self._agent_id)).accesses
         with fresh.loader() as loader:
             taker = _Stoppable(loader, self._check_not_stopped)
@@ -194,8 +211,22 @@ class Follower:
         if self._is_stopped:
             raise _StoppedError
 
+    def _tell_accesses(self) -> None:
+        """Tell the index of what was noted, so that it need not be on disk first."""
+        with self._telling:  # whoever comes meanwhile waits for those that were taken
+            noted = self._noted.take()
+            if noted:
+                rows = drive(self._store.rows_of(self._agent_id, list(noted)))
+                self.index.add_accesses(
+                    [
+                        (rows[key], last, number)
+                        for key, (number, last) in noted.items()
+                        if key in rows
+                    ]
+                )
+
     def _write_accesses(self) -> None:
-        """Write down what is noted; where that must wait, the index is a little behind (C158)."""
+        """Write down what waits; where that must wait, the index is a little behind (C158)."""
         if self._can_write:
             with suppress(StoreError):  # what cannot be read either will say so itself (C068)
                 drive(self._store.write_accesses())
@@ -204,7 +235,7 @@ class Follower:
         with self._catching_up:
             seq = self.index.seq
             accessed = drive(self._store.accessed_since(self._agent_id, self._accesses))
-            self.index.set_accesses(accessed.rows)
+            self.index.raise_accesses(accessed.rows)
             # What the index does not have yet will come as it was stored: all is read again then.
             if seq is not None and seq >= accessed.position.seq:
                 self._accesses = accessed.position.accesses
@@ -229,7 +260,9 @@ class Follower:
                     return
 
     def _read_since(self, seq: int | None) -> bool:
+        self._tell_accesses()  # what is read may know of them
         if seq is None:  # what is loaded knows of at least so many
+            self._write_accesses()
             self._accesses = drive(self._store.position(self._agent_id)).accesses
         with self.index.loader() as loader:
             reading = self._rows_since(seq, loader)

@@ -27,7 +27,7 @@ from mnemic.errors import (
 )
 from mnemic.events import Events
 from mnemic.follower import Follower
-from mnemic.index import Ranked, Reached, Wanted, WantedLinks
+from mnemic.index import Index, Ranked, Reached, Wanted, WantedLinks
 from mnemic.licensing import LONG_TERM, SEMANTIC_RETRIEVAL, License, LicenseTier, Quota
 from mnemic.metrics import Meter
 from mnemic.model import (
@@ -279,8 +279,9 @@ class Repository:
             found = await computed(lambda: self._cache.get(scope, ids, now))
         self._teller.retrieval_took(begun)
         if self._track_access:
-            accessed = [entry_id for entry_id, entry in found.items() if entry.is_living(now)]
-            self._store.touch(self.agent_id, accessed, now)
+            self._count(
+                [entry_id for entry_id, entry in found.items() if entry.is_living(now)], now
+            )
         for entry in found.values():
             await self._teller.retrieved(entry)
         return found
@@ -462,7 +463,12 @@ class Repository:
     def note_accesses(self, ids: Sequence[UUID]) -> None:
         """Count accesses of memories that were found; nothing where they are not tracked."""
         if self._track_access and ids:
-            self._store.touch(self.agent_id, ids, self.now())
+            self._count(ids, self.now())
+
+    def _count(self, ids: Sequence[UUID], now: datetime) -> None:
+        for follower in list(self._followers.values()):  # before they may be on disk
+            follower.note_accesses(ids, to_microseconds(now))
+        self._store.touch(self.agent_id, ids, now)
 
     async def touch(self, scope: Scope, ids: Sequence[UUID]) -> None:
         """Count an access of those of these memories that a scope has."""
@@ -471,7 +477,7 @@ class Repository:
         if self._is_read_only:
             return
         found = await computed(lambda: self._cache.get(scope, ids, now))
-        self._store.touch(self.agent_id, list(found), now)
+        self._count(list(found), now)
 
     async def link(
         self, scope: Scope, from_id: UUID, to_id: UUID, kind: LinkType | str, strength: float
@@ -626,9 +632,7 @@ class Repository:
         while True:
             answer = self._follower.index.rank(wanted)
             ranked = answer.ranked
-            entries = self._cache.get_rows(
-                scope, {hit.id: hit.row for hit in ranked}, now, position
-            )
+            entries = self.entries(scope, {hit.id: hit.row for hit in ranked}, position, now)
             if len(entries) >= limit or len(ranked) < wanted.limit:
                 there = [hit for hit in ranked if hit.id in entries]
                 return Answered(there[:limit], entries, answer.total)
@@ -642,7 +646,9 @@ class Repository:
         answer = follower.index.rank(wanted)
         ids = [UUID(bytes=hit.id) for hit in answer.ranked]
         found = drive(self._store.get(scope, ids, now=now, include_forgotten=True))
+        rows = {hit.id: hit.row for hit in answer.ranked}
         entries = {entry_id.bytes: entry for entry_id, entry in found.items()}
+        entries = _accessed(entries, rows, follower.index)
         return Answered([hit for hit in answer.ranked if hit.id in entries], entries, answer.total)
 
     def linked(
@@ -667,7 +673,7 @@ class Repository:
             limit: How many memories at most.
             where: Only memories that match are found, and walked through.
         """
-        position = self._follower.catch_up()
+        position = self._follower.catch_up(with_accesses=True)
         now = self.now()
         row = drive(self._store.row_of(scope, entry_id, now=now))
         if row is None:
@@ -683,7 +689,7 @@ class Repository:
             where=where,
         )
         reached, total = self._follower.index.linked(wanted)
-        entries = self._cache.get_rows(scope, {hit.id: hit.row for hit in reached}, now, position)
+        entries = self.entries(scope, {hit.id: hit.row for hit in reached}, position, now)
         return LinkedAnswer([hit for hit in reached if hit.id in entries], entries, total)
 
     def present(self, scope: Scope, ids: Sequence[UUID]) -> dict[UUID, MemoryEntry]:
@@ -736,10 +742,11 @@ class Repository:
         return None if found is None else from_microseconds(found)
 
     def entries(
-        self, scope: Scope, rows: Mapping[bytes, int], position: Position
+        self, scope: Scope, rows: Mapping[bytes, int], position: Position, now: datetime
     ) -> dict[bytes, MemoryEntry]:
         """Return the living memories of these ids, whose rows are known, that a scope has."""
-        return self._cache.get_rows(scope, rows, self.now(), position)
+        entries = self._cache.get_rows(scope, rows, now, position)
+        return _accessed(entries, rows, self._follower.index)
 
     def _searched(self, scope: Scope, search: Search, like: UUID | None = None) -> list[SearchHit]:
         answered = self.answered(scope, search, like)
@@ -904,6 +911,19 @@ class Repository:
     def _check_license(self) -> None:
         """Refuse every operation where long-term memory is not included (R013, R014)."""
         self.license.require(LONG_TERM, "Upgrade to WriterPro for persistent memory")
+
+
+def _accessed(
+    entries: dict[bytes, MemoryEntry], rows: Mapping[bytes, int], index: Index
+) -> dict[bytes, MemoryEntry]:
+    """Return memories with the accesses that an index knows of and that are not written down."""
+    accesses = index.accesses([rows[key] for key in entries])
+    for key, access in zip(entries, accesses, strict=True):
+        if access is not None and access[1] > entries[key].access_count:
+            last, count = access
+            at = None if last is None else from_microseconds(last)
+            entries[key] = entries[key].with_accesses(at, count)
+    return entries
 
 
 def _merged(parts: Sequence[Answered], wanted: Wanted) -> Answered:

@@ -131,6 +131,7 @@ AGENT_READS = {
     "touched_since": lambda store, agent: store.touched_since(agent, 0),
     "rows_since": feed,
     "accessed_since": accessed,
+    "rows_of": lambda store, agent: store.rows_of(agent, [uid(1), uid(3), uid(99)]),
 }
 AGENT_WRITES = {
     "add": lambda store, agent: adding(store, agent, [entry(9, agent_id=agent)]),

@@ -816,6 +816,8 @@ def accessed_since(store, accesses, agent="a"):
     accessed = drive(store.accessed_since(agent, accesses))
     assert accessed.position == drive(store.position(agent))
     number_of = {row: number for number, row in rows_of(store, agent).items()}
+    numbers = [number_of[row] for row, *_ in accessed.rows]
+    assert accessed.ids == [uid(number).bytes for number in numbers]
     return {number_of[row]: (last, count) for row, last, count in accessed.rows}
 
 
@@ -846,4 +848,4 @@ def test_what_was_accessed_is_told_of_one_agent_alone(store):
     written_accesses(store, {1: NOON}, "b")
     assert accessed_since(store, 0) == {}
     assert list(accessed_since(store, 0, "b")) == [1]
-    assert drive(store.accessed_since("nobody", 0)) == ((0, 0), [])
+    assert drive(store.accessed_since("nobody", 0)) == ((0, 0), [], [])

@@ -140,8 +140,20 @@ class Index(Protocol):
         """
         ...
 
-    def set_accesses(self, accesses: Sequence[Access]) -> None:
-        """Note when and how often rows were read, all in one step; unknown rows are passed over."""
+    def raise_accesses(self, accesses: Sequence[Access]) -> None:
+        """Note when and how often rows were read, all in one step.
+
+        Unknown rows are passed over, and so is what is less than known: what `add_accesses` counted
+        may not be in the store yet. A batch of changes takes no accesses away either.
+        """
+        ...
+
+    def add_accesses(self, accesses: Sequence[Access]) -> None:
+        """Count rows as read so many times more, all in one step; unknown rows are passed over."""
+        ...
+
+    def accesses(self, rows: Sequence[int]) -> list[tuple[int | None, int] | None]:
+        """Return when each row was last read, and how often; None for unknown rows."""
         ...
 
     def unembedded(self) -> list[int]:

@@ -46,14 +46,14 @@ def _load(
         index.load(records, embedded, vectors)
 
 
-def note_accesses(index: MemoryIndex, accesses: Sequence[Access]) -> None:
+def raise_accesses(index: MemoryIndex, accesses: Sequence[Access]) -> None:
     """Note in an index of the core when and how often rows were read.
 
     Raises:
         StoreCorruptError: If one cannot have been stored so.
     """
     with _damage_told():
-        index.set_accesses(list(accesses))
+        index.raise_accesses(list(accesses))
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import numpy as np
 
 from mnemic._core import MemoryIndex
 from mnemic.index.base import Answer, Ranked, Reached, Wanted, WantedLinks
-from mnemic.index.loading import Loader, note_accesses, put
+from mnemic.index.loading import Loader, put, raise_accesses
 from mnemic.model import Access, Link, Record, RowBatch, Scope
 
 if TYPE_CHECKING:
@@ -88,11 +88,21 @@ class NativeIndex:
             self._append_early()
             return True
 
-    def set_accesses(self, accesses: Sequence[Access]) -> None:
-        """Note when and how often rows were read, all in one step; unknown rows are passed over."""
+    def raise_accesses(self, accesses: Sequence[Access]) -> None:
+        """Note when and how often rows were read; see `Index.raise_accesses`."""
         with self._lock:
             self._drain()
-            note_accesses(self._core, accesses)
+            raise_accesses(self._core, accesses)
+
+    def add_accesses(self, accesses: Sequence[Access]) -> None:
+        """Count rows as read so many times more, all in one step; unknown rows are passed over."""
+        with self._lock:
+            self._drain()
+            self._core.add_accesses(list(accesses))
+
+    def accesses(self, rows: Sequence[int]) -> list[tuple[int | None, int] | None]:
+        """Return when each row was last read, and how often; None for unknown rows."""
+        return self._current().accesses(list(rows))
 
     def unembedded(self) -> list[int]:
         """Return the rows that lack a vector, ascending."""

@@ -53,7 +53,7 @@ from mnemic.recall.telling import Teller
 from mnemic.recall.walk import Walk
 from mnemic.repository import Answered, LinkedAnswer, Repository
 from mnemic.store import Direction
-from mnemic.waiting import awaited, computed
+from mnemic.waiting import awaited, computed, drive
 
 DOCUMENTED_SIMILARITY = 0.3
 """The least cosine where the embedder has no floor of its own (R247)."""
@@ -176,7 +176,6 @@ class Recalling:
         begun = time.perf_counter()
         self._check_license()
         _check_depth(depth)
-        await self._write_accesses()
         found = await computed(
             lambda: self._reached(
                 scope, entry_id, kinds, options, direction, depth=depth, limit=options.max_results
@@ -207,6 +206,7 @@ class Recalling:
         statuses = _statuses(options)
         if len(statuses) > 1 or options.min_salience:
             allows = self._allowed(options)
+            drive(self._write_accesses())  # it reads the store alone
             walk = Walk(self.repository, scope, kinds, direction, statuses=statuses, allows=allows)
             return walk.reached(entry_id, depth, limit)
         # Where it begins need not match itself.

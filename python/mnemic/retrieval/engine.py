@@ -278,8 +278,9 @@ class Retrieval:
         answer = self._cache.get(key)
         if answer is None:
             return None
-        has_ended = answer.until is not None and self.repository.now() >= answer.until
-        entries = {} if has_ended else self.repository.entries(scope, answer.rows, position)
+        now = self.repository.now()
+        has_ended = answer.until is not None and now >= answer.until
+        entries = {} if has_ended else self.repository.entries(scope, answer.rows, position, now)
         if has_ended or len(entries) < len(answer.rows):  # another takes an expired one's place
             self._cache.drop(key)
             return None

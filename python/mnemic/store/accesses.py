@@ -19,7 +19,7 @@ _COUNT = (
 _ADVANCE = "UPDATE agent_memory_agents SET accesses = accesses + 1 WHERE agent_id = ?"
 # Named, because the planner would read all rows of an agent.
 _SINCE = (
-    "SELECT row, last_accessed_at, access_count FROM agent_memory_entries "
+    "SELECT row, last_accessed_at, access_count, id FROM agent_memory_entries "
     "INDEXED BY agent_memory_entries_by_access WHERE agent_id = ? AND access_seq > ?"
 )
 
@@ -111,7 +111,9 @@ def accessed_since(connection: apsw.Connection, agent_id: str, accesses: int) ->
     now = position(connection, agent_id)
     since = accesses if accesses <= now.accesses else 0
     rows = fetched(connection, _SINCE, (agent_id, since))
-    return Accessed(now, [(row, last, count) for row, last, count in rows])
+    return Accessed(
+        now, [(row, last, count) for row, last, count, _ in rows], [key for *_, key in rows]
+    )
 
 
 def _write(connection: apsw.Connection, accesses: dict[tuple[str, bytes], _Accesses]) -> None:

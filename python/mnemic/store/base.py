@@ -68,10 +68,12 @@ class Accessed(NamedTuple):
         position: Where the agent's memory stood then.
         rows: Row, last access in microseconds since 1970 in UTC, and number of accesses of each
             entry, in no order.
+        ids: The 16 bytes of the ids of these entries, in the order of the rows.
     """
 
     position: Position
     rows: list[Access]
+    ids: list[bytes]
 
 
 class Place(NamedTuple):
@@ -407,6 +409,10 @@ class Store(Protocol):
 
     async def row_of(self, scope: Scope, entry_id: UUID, *, now: datetime) -> int | None:
         """Return the row of a living entry; None if the scope has none of that id."""
+        ...
+
+    async def rows_of(self, agent_id: str, ids: Sequence[UUID]) -> dict[UUID, int]:
+        """Return the rows of an agent's entries, whatever became of them; unknown ids have none."""
         ...
 
     async def position(self, agent_id: str) -> Position:

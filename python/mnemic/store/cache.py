@@ -79,16 +79,20 @@ class EntryCache:
             return self._position, found
 
     def _step_to(self, position: Position) -> None:
-        touched = None
-        if position.accesses == self._position.accesses and self._entries:
-            touched = drive(self._store.touched_since(self._agent_id, self._position.seq))
-        # Accesses are no changes, and who was accessed is not told: all are read again (C158).
-        if touched is None:
-            self._entries.clear()
-        else:
-            for entry_id in touched:
-                self._entries.pop(entry_id.bytes, None)
+        entries, known = self._entries, self._position
+        if entries and position.seq != known.seq:
+            touched = drive(self._store.touched_since(self._agent_id, known.seq))
+            if touched is None:
+                entries.clear()
+            else:
+                self._drop(entry_id.bytes for entry_id in touched)
+        if entries and position.accesses != known.accesses:  # which are no changes (C158)
+            self._drop(drive(self._store.accessed_since(self._agent_id, known.accesses)).ids)
         self._position = position
+
+    def _drop(self, keys: Iterable[bytes]) -> None:
+        for key in keys:
+            self._entries.pop(key, None)
 
     def _keep(
         self, position: Position, read: Mapping[bytes, MemoryEntry]

@@ -76,6 +76,15 @@ def row_of(connection: apsw.Connection, scope: Scope, entry_id: UUID, now: int) 
     return int(found[0][0]) if found else None
 
 
+def rows_of(connection: apsw.Connection, agent_id: str, ids: Sequence[UUID]) -> dict[UUID, int]:
+    """Return the rows of an agent's entries, whatever became of them."""
+    sql = "SELECT row FROM agent_memory_entries WHERE agent_id = ? AND id = ?"
+    found = {
+        entry_id: connection.execute(sql, (agent_id, entry_id.bytes)).fetchone() for entry_id in ids
+    }
+    return {entry_id: int(row[0]) for entry_id, row in found.items() if row is not None}
+
+
 def entries_matching(
     connection: apsw.Connection, scope: Scope, expression: Expression, page: MemoryFilter, now: int
 ) -> list[MemoryEntry]:

@@ -350,6 +350,11 @@ class SqliteStore:
         with self._reading() as connection:
             return reads.row_of(connection, scope, entry_id, to_microseconds(now))
 
+    async def rows_of(self, agent_id: str, ids: Sequence[UUID]) -> dict[UUID, int]:
+        """Return the rows of an agent's entries, whatever became of them."""
+        with self._reading() as connection:
+            return reads.rows_of(connection, agent_id, ids)
+
     async def position(self, agent_id: str) -> Position:
         """Return the number of the agent's last change, and how often accesses were written."""
         with self._reading() as connection:

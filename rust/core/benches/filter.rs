@@ -186,7 +186,7 @@ fn changing(criterion: &mut Criterion) {
             || columns.clone(),
             |mut columns| {
                 for turn in 0..1000 {
-                    columns.set_access(drawn(turn, ROWS) as u32, Some(1), 1);
+                    columns.raise_access(drawn(turn, ROWS) as u32, Some(1), 1);
                 }
                 columns
             },

@@ -182,7 +182,9 @@ impl Columns {
     /// Give a memory the next slot, which is returned. One that has the row already dies.
     pub fn push(&mut self, record: &Record) -> u32 {
         let slot = self.len as u32;
-        if let Some(old) = self.slots.insert(record.row, slot) {
+        let old = self.slots.insert(record.row, slot);
+        let accessed = old.and_then(|old| self.access_of(old));
+        if let Some(old) = old {
             self.bury(old);
         }
         let at = self.len % CHUNK_VALUES;
@@ -199,6 +201,9 @@ impl Columns {
         self.live += 1;
         self.sessions.push();
         self.enter_session(slot);
+        if let Some((last, count)) = accessed {
+            self.raise_access(slot, last, count);
+        }
         slot
     }
 
@@ -214,20 +219,36 @@ impl Columns {
         if *chunk.texts.get(at) != *text {
             chunk.texts = Arc::new(chunk.texts.with(at, &text, &chunk.live));
         }
+        let accessed = self.access_of(slot);
         let interner = Arc::clone(&self.texts);
         let chunk = Arc::make_mut(self.chunk_mut(slot).0);
         chunk.put(at, record, &interner);
+        if let Some((last, count)) = accessed {
+            self.raise_access(slot, last, count);
+        }
         self.enter_session(slot);
         true
     }
 
-    /// Note when and how often a memory was read; false if none lives in the slot.
-    pub fn set_access(&mut self, slot: u32, last: Option<i64>, count: i64) -> bool {
-        if !self.is_live(slot) {
+    /// When a memory was last read, and how often; nothing where none lives in the slot.
+    pub fn access_of(&self, slot: u32) -> Option<(Option<i64>, i64)> {
+        let (chunk, at) = self.live_chunk(slot)?;
+        let Accesses { last_accessed_at, access_count } = &*chunk.accesses;
+        let last = last_accessed_at.values()[at];
+        Some(((last != NONE).then_some(last), access_count.values()[at]))
+    }
+
+    /// Let a memory have been read as late and as often as given, or more where more was known:
+    /// what was counted in memory may not be written down yet. False if none lives in the slot.
+    pub fn raise_access(&mut self, slot: u32, last: Option<i64>, count: i64) -> bool {
+        let Some((known_last, known_count)) = self.access_of(slot) else {
             return false;
+        };
+        let raised = (known_last.max(last), known_count.max(count));
+        if raised != (known_last, known_count) {
+            let (chunk, at) = self.chunk_mut(slot);
+            Arc::make_mut(&mut Arc::make_mut(chunk).accesses).put(at, raised.0, raised.1);
         }
-        let (chunk, at) = self.chunk_mut(slot);
-        Arc::make_mut(&mut Arc::make_mut(chunk).accesses).put(at, last, count);
         true
     }
 
@@ -316,10 +337,6 @@ impl Columns {
             + self.slots.bytes()
             + self.sessions.bytes()
             + self.texts.bytes()
-    }
-
-    fn is_live(&self, slot: u32) -> bool {
-        self.live_chunk(slot).is_some()
     }
 
     fn live_chunk(&self, slot: u32) -> Option<(&Chunk, usize)> {

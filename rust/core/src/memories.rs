@@ -77,9 +77,19 @@ impl Memories {
     }
 
     /// Note when and how often a memory was read; one that is not there is passed over.
-    pub(crate) fn set_access(&mut self, access: &Access) {
+    pub(crate) fn raise_access(&mut self, access: &Access) {
         if let Some(slot) = self.columns.slot_of(access.row) {
-            self.columns.set_access(slot, access.last, access.count);
+            self.columns.raise_access(slot, access.last, access.count);
+        }
+    }
+
+    /// Count a memory as read so many times more; one that is not there is passed over.
+    pub(crate) fn add_access(&mut self, access: &Access) {
+        let slot = self.columns.slot_of(access.row);
+        if let Some((slot, (_, count))) =
+            slot.zip(slot.and_then(|slot| self.columns.access_of(slot)))
+        {
+            self.columns.raise_access(slot, access.last, count.saturating_add(access.count));
         }
     }
 

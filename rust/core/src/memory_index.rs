@@ -290,15 +290,35 @@ impl MemoryIndex {
     }
 
     /// Note when and how often memories were read, all in one step; rows that are not there are
+    /// passed over, and so is what is less than known.
+    pub fn raise_accesses(&self, accesses: &[Access]) {
+        self.change_accesses(accesses, Memories::raise_access);
+    }
+
+    /// Count memories as read so many times more, all in one step; rows that are not there are
     /// passed over.
-    pub fn set_accesses(&self, accesses: &[Access]) {
+    pub fn add_accesses(&self, accesses: &[Access]) {
+        self.change_accesses(accesses, Memories::add_access);
+    }
+
+    fn change_accesses(&self, accesses: &[Access], change: impl Fn(&mut Memories, &Access)) {
         if !accesses.is_empty() {
             self.index.change_memories(|memories| {
                 for access in accesses {
-                    memories.set_access(access);
+                    change(memories, access);
                 }
             });
         }
+    }
+
+    /// When these rows were last read, and how often; nothing of rows that are not there.
+    pub fn accesses(&self, rows: &[i64]) -> Vec<Option<Access>> {
+        let columns = &self.index.snapshot().memories.columns;
+        let access = |row: &i64| {
+            let (last, count) = columns.access_of(columns.slot_of(*row)?)?;
+            Some(Access { row: *row, last, count })
+        };
+        rows.iter().map(access).collect()
     }
 
     /// Rank the memories in play.

@@ -446,6 +446,12 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// Accesses only ever grow: what was counted in memory may not be in a record yet.
+fn raise(record: &mut Record, last: Option<i64>, count: i64) {
+    record.last_accessed_at = record.last_accessed_at.max(last);
+    record.access_count = record.access_count.max(count);
+}
+
 /// Columns and what they should hold: the rows of live slots.
 #[derive(Clone, Default)]
 struct Both {
@@ -461,6 +467,10 @@ impl Both {
 
     fn push(&mut self, mut row: Row, number: i64) {
         row.record.row = number;
+        let known = self.rows.values().find(|known| known.record.row == number);
+        if let Some(known) = known {
+            raise(&mut row.record, known.record.last_accessed_at, known.record.access_count);
+        }
         self.rows.retain(|_, known| known.record.row != number);
         let slot = self.columns.push(&row.record);
         assert_eq!(slot as usize + 1, self.columns.len());
@@ -485,6 +495,8 @@ impl Both {
                     Some(known) => {
                         row.record.row = known.record.row;
                         assert!(self.columns.replace(slot, &row.record));
+                        let Record { last_accessed_at, access_count, .. } = known.record;
+                        raise(&mut row.record, last_accessed_at, access_count);
                         *known = *row;
                     }
                 }
@@ -492,10 +504,9 @@ impl Both {
             Step::Access(at, time, count) => {
                 let slot = self.some_slot(at);
                 let known = self.rows.get_mut(&slot);
-                assert_eq!(self.columns.set_access(slot, time, count), known.is_some());
+                assert_eq!(self.columns.raise_access(slot, time, count), known.is_some());
                 if let Some(known) = known {
-                    known.record.last_accessed_at = time;
-                    known.record.access_count = count;
+                    raise(&mut known.record, time, count);
                 }
             }
             Step::Kill(at) => {

@@ -131,11 +131,24 @@ impl PyMemoryIndex {
     }
 
     #[pyo3(signature = (accesses, /))]
-    fn set_accesses(&self, py: Python<'_>, accesses: Vec<(i64, Option<i64>, i64)>) -> PyResult<()> {
-        let access = |(row, last, count)| Ok(Access { row, last, count: count_of(count)? });
-        let accesses = accesses.into_iter().map(access).collect::<PyResult<Vec<_>>>()?;
-        py.detach(|| self.0.set_accesses(&accesses));
+    fn raise_accesses(&self, py: Python<'_>, accesses: Vec<GivenAccess>) -> PyResult<()> {
+        let accesses = accesses_of(accesses)?;
+        py.detach(|| self.0.raise_accesses(&accesses));
         Ok(())
+    }
+
+    #[pyo3(signature = (accesses, /))]
+    fn add_accesses(&self, py: Python<'_>, accesses: Vec<GivenAccess>) -> PyResult<()> {
+        let accesses = accesses_of(accesses)?;
+        py.detach(|| self.0.add_accesses(&accesses));
+        Ok(())
+    }
+
+    #[pyo3(signature = (rows, /))]
+    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
+    fn accesses(&self, rows: Vec<i64>) -> Vec<Option<(Option<i64>, i64)>> {
+        let access = |access: Option<Access>| access.map(|access| (access.last, access.count));
+        self.0.accesses(&rows).into_iter().map(access).collect()
     }
 
     #[pyo3(signature = (text, scope, now, /))]
@@ -214,6 +227,14 @@ impl PyMemoryIndex {
     fn key_phrases(&self, py: Python<'_>, text: &str, limit: usize) -> Vec<(String, f64)> {
         py.detach(|| self.0.key_phrases(text, limit)).into_iter().map(weighed).collect()
     }
+}
+
+/// Row, last access and number of accesses.
+type GivenAccess = (i64, Option<i64>, i64);
+
+fn accesses_of(given: Vec<GivenAccess>) -> PyResult<Vec<Access>> {
+    let access = |(row, last, count)| Ok(Access { row, last, count: count_of(count)? });
+    given.into_iter().map(access).collect()
 }
 
 fn link_of((from, to, kind, strength): (i64, i64, u8, f64)) -> Link {
