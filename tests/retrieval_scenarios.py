@@ -43,13 +43,16 @@ def record(content, *, days=0.0, user=None, **fields):
     return MemoryEntry(content=content, user_id=user, **given)
 
 
-def serve(scenario, *, path=":memory:", memory=None, **options):
-    """Run a scenario with an open memory and a retrieval service of it."""
+def serve(scenario, *, path=":memory:", memory=None, track_access=False, **options):
+    """Run a scenario with an open memory and a retrieval service of it.
+
+    Answers leave scores as they are unless accesses are to be counted.
+    """
 
     async def main():
         given = {"embedder": FixedEmbedder(), "clock": Clock(), **(memory or {})}
         async with await AsyncMemory.open(path, "aide", **given) as opened:
-            service = RetrievalService(opened, **options)
+            service = RetrievalService(opened, track_access=track_access, **options)
             return await asyncio.wait_for(scenario(opened, service), 60)
 
     return asyncio.run(main())

@@ -213,6 +213,9 @@ def test_a_search_that_does_not_rank_by_accesses_neither_writes_nor_reads_them(m
 
             monkeypatch.setattr(store, name, told)
         tea = memory.add("tea")
+        memory.search("tea", **BY_ACCESS)  # what was read before all was loaded is written down
+        assert calls == ["write_accesses"]
+        calls.clear()
         memory.touch([tea.id])
         halves = Ranking(recency=Recency(RecencyCurve.ACCESSED_HALF_LIFE, 7))
         memory.search("tea")

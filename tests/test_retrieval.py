@@ -670,6 +670,49 @@ def test_accesses_leave_answers_in_the_cache():  # C158
     serve(scenario)
 
 
+@pytest.mark.parametrize("use_cache", [True, False])
+def test_every_memory_that_is_returned_is_accessed_once_whatever_was_kept(use_cache):  # C090
+    async def scenario(memory, service):
+        stored = await store_near(memory, 0.9, 0.8, 0.7)
+        await memory.delete(stored[2].id)
+        query = MemoryQuery(
+            query="query",
+            min_relevance=0,
+            filters=MemoryFilter(include_forgotten=not use_cache),
+            use_cache=use_cache,
+        )
+        for number in range(3):
+            result = await service.retrieve(query)
+            assert result.from_cache is (use_cache and number > 0)
+            if not use_cache:
+                assert [one.entry.access_count for one in result] == [number, number, 0]
+        limited = MemoryQuery(
+            query="query", min_relevance=0, limit=1, filters=MemoryFilter(offset=1)
+        )
+        await service.retrieve(limited)
+        await service.find_similar(stored[0].id, limit=1)
+        assert await counts(memory, stored) == [3, 5, 0]
+
+    serve(scenario, track_access=True)
+
+
+async def counts(memory, stored):
+    """Return how often each was accessed."""
+    page = await memory.list(include_deleted=True)
+    count_of = {one.id: one.access_count for one in page}
+    return [count_of[one.id] for one in stored]
+
+
+def test_accesses_are_not_counted_where_nobody_wants_them():
+    async def scenario(memory, service):
+        stored = await store_near(memory, 0.9)
+        await service.retrieve(QUERY)
+        await memory.retrieve(QUERY)
+        assert await counts(memory, stored) == [0]
+
+    serve(scenario, track_access=True, memory={"track_access": False})
+
+
 def test_a_query_may_leave_the_cache_alone():  # R158
     async def scenario(memory, service):
         await store_near(memory, 0.9)
@@ -1478,7 +1521,7 @@ def test_forgotten_memories_stand_in_the_order_that_is_asked_for(order):
 def test_every_door_gives_the_same_answer(tmp_path):
     path = tmp_path / "a.db"
     embedder, clock = WordEmbedder(512), Clock()
-    options = {"embedder": embedder, "clock": clock}
+    options = {"embedder": embedder, "clock": clock, "track_access": False}
     with Memory(path, "aide", **options) as memory:
         for user in (None, "alice"):
             memory.add_many(

@@ -316,7 +316,7 @@ def test_answers_are_those_of_the_twin_before_and_after_changes(data):
         async with await AsyncMemory.open(
             ":memory:", "aide", embedder=embedder, clock=Clock(), track_access=False
         ) as memory:
-            service = RetrievalService(memory, similarity_floor=floor)
+            service = RetrievalService(memory, similarity_floor=floor, track_access=False)
             await memory.add_many([one.record for one in known])
             for change in [None, *changes]:
                 if change is not None:
@@ -358,7 +358,7 @@ def test_similar_memories_are_those_of_the_twin(data):
             ":memory:", "aide", embedder=embedder, clock=Clock()
         ) as memory:
             await memory.add_many([one.record for one in known])
-            return await RetrievalService(memory).find_similar(
+            return await RetrievalService(memory, track_access=False).find_similar(
                 reference.id, limit, exclude_ids=excluded, user_id=reference.user
             )
 
@@ -415,7 +415,7 @@ class Shared:
                     ]
                 )
             )
-            self.service = RetrievalService(memory)
+            self.service = RetrievalService(memory, track_access=False)
         return asyncio.run(self.service.retrieve(query))
 
 

@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from uuid import UUID
 
@@ -110,15 +110,20 @@ class Follower:
         if embedder is not None:  # otherwise memories may never be searched
             self.catch_up()
 
-    def note_accesses(self, ids: Iterable[UUID], now: int) -> None:
+    def note_accesses(self, ids: Sequence[UUID], rows: Sequence[int] | None, now: int) -> None:
         """Note accesses before they are handed to the store: ranking by them begins at once.
 
         Args:
             ids: Memories of any state.
+            rows: Theirs, if they are known.
             now: Microseconds since 1970 in UTC.
         """
-        if self.index.seq is not None:  # otherwise they are loaded with all the rest
-            self._noted.note(ids, now)
+        if self.index.seq is None:  # they are loaded with all the rest
+            return
+        if rows is None:
+            self._noted.note_ids(ids, now)
+        else:
+            self._noted.note_rows(rows, now)
 
     async def follow(self) -> None:
         """Take in what was just written; if that fails, the next search does it or says why."""
@@ -142,7 +147,7 @@ class Follower:
             Where the store stood before.
         """
         if with_accesses:
-            if self._noted.were_too_many():
+            if self._noted.were_dropped():
                 self._write_accesses()
             self._tell_accesses()
         position = drive(self._store.position(self._agent_id))
@@ -189,7 +194,6 @@ class Follower:
 
     def _renewed(self) -> None:
         fresh = NativeIndex(None if self._model is None else self._model[1])
-        self._write_accesses()
         accesses = drive(self._store.position(self._agent_id)).accesses
         with fresh.loader() as loader:
             taker = _Stoppable(loader, self._check_not_stopped)
@@ -205,6 +209,7 @@ class Follower:
             is_replaced = self.index.give_way_to(fresh)
             if is_replaced:  # what was accessed while it was read is read again
                 self._accesses = min(self._accesses, accesses)
+                self._noted.drop()
             return is_replaced
 
     def _check_not_stopped(self) -> None:
@@ -214,15 +219,15 @@ class Follower:
     def _tell_accesses(self) -> None:
         """Tell the index of what was noted, so that it need not be on disk first."""
         with self._telling:  # whoever comes meanwhile waits for those that were taken
-            noted = self._noted.take()
-            if noted:
-                rows = drive(self._store.rows_of(self._agent_id, list(noted)))
+            rows, ids = self._noted.take()
+            if ids:
+                found = drive(self._store.rows_of(self._agent_id, list(ids)))
                 self.index.add_accesses(
-                    [
-                        (rows[key], last, number)
-                        for key, (number, last) in noted.items()
-                        if key in rows
-                    ]
+                    [(row, ids[key][1], ids[key][0]) for key, row in found.items()]
+                )
+            if rows:
+                self.index.add_accesses(
+                    [(row, last, number) for row, (number, last) in rows.items()]
                 )
 
     def _write_accesses(self) -> None:
@@ -262,11 +267,13 @@ class Follower:
     def _read_since(self, seq: int | None) -> bool:
         self._tell_accesses()  # what is read may know of them
         if seq is None:  # what is loaded knows of at least so many
-            self._write_accesses()
             self._accesses = drive(self._store.position(self._agent_id)).accesses
         with self.index.loader() as loader:
-            reading = self._rows_since(seq, loader)
-            return self.index.apply(drive(reading), loader)
+            batch = drive(self._rows_since(seq, loader))
+            is_applied = self.index.apply(batch, loader)
+        if batch.since is None:
+            self._noted.drop()
+        return is_applied
 
     def _rows_since(
         self, seq: int | None, taker: Taker | None = None

@@ -460,14 +460,19 @@ class Repository:
         """Return a memory of a scope without counting that as an access."""
         return (await self._store.get(scope, [entry_id], now=self.now())).get(entry_id)
 
-    def note_accesses(self, ids: Sequence[UUID]) -> None:
-        """Count accesses of memories that were found; nothing where they are not tracked."""
-        if self._track_access and ids:
-            self._count(ids, self.now())
+    def note_accesses(self, ids: Sequence[UUID], rows: Sequence[int] | None) -> None:
+        """Count accesses of memories that were found; nothing where they are not tracked.
 
-    def _count(self, ids: Sequence[UUID], now: datetime) -> None:
+        Args:
+            ids: Which memories.
+            rows: Theirs, if they are known.
+        """
+        if self._track_access and ids:
+            self._count(ids, self.now(), rows)
+
+    def _count(self, ids: Sequence[UUID], now: datetime, rows: Sequence[int] | None = None) -> None:
         for follower in list(self._followers.values()):  # before they may be on disk
-            follower.note_accesses(ids, to_microseconds(now))
+            follower.note_accesses(ids, rows, to_microseconds(now))
         self._store.touch(self.agent_id, ids, now)
 
     async def touch(self, scope: Scope, ids: Sequence[UUID]) -> None:
@@ -916,13 +921,12 @@ class Repository:
 def _accessed(
     entries: dict[bytes, MemoryEntry], rows: Mapping[bytes, int], index: Index
 ) -> dict[bytes, MemoryEntry]:
-    """Return memories with the accesses that an index knows of and that are not written down."""
+    """Let memories that nobody else has show the accesses that are not written down yet."""
     accesses = index.accesses([rows[key] for key in entries])
-    for key, access in zip(entries, accesses, strict=True):
-        if access is not None and access[1] > entries[key].access_count:
+    for entry, access in zip(entries.values(), accesses, strict=True):
+        if access is not None and access[1] > entry.access_count:
             last, count = access
-            at = None if last is None else from_microseconds(last)
-            entries[key] = entries[key].with_accesses(at, count)
+            entry.note_accesses(None if last is None else from_microseconds(last), count)
     return entries
 
 

@@ -175,12 +175,10 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             force_setattr(entry, "metadata", _json_copy(self.metadata))
         return entry
 
-    def with_accesses(self, last: datetime | None, count: int) -> Self:
-        """Return a copy that was last read then, and so often."""
-        entry: Self = _copy(self)
-        force_setattr(entry, "last_accessed_at", last)
-        force_setattr(entry, "access_count", count)
-        return entry
+    def note_accesses(self, last: datetime | None, count: int) -> None:
+        """Let it show when it was last read, and how often; only before anybody else has it."""
+        force_setattr(self, "last_accessed_at", last)
+        force_setattr(self, "access_count", count)
 
     def with_embedding(self, embedding: NDArray[np.float32], model: str) -> Self:
         """Return a copy that carries this vector of this model."""

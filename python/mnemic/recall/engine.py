@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
+from functools import lru_cache
+from itertools import compress
 from typing import NamedTuple
 from uuid import UUID
 
@@ -16,7 +18,7 @@ from mnemic.errors import (
     MnemicError,
     StoreError,
 )
-from mnemic.index import Ranked, Reached
+from mnemic.index import Ranked
 from mnemic.licensing import RETRIEVER
 from mnemic.model import (
     KEYWORD,
@@ -184,10 +186,11 @@ class Recalling:
         if found is None:
             raise EntryNotFoundError(f"no memory with id {entry_id} for {scope}")
         memories = tuple(
-            ScoredMemory(found.entries[hit.id], hit.strength, _linked_reason(hit))
+            ScoredMemory(found.entries[hit.id], hit.strength, _linked_reason(hit.kinds))
             for hit in found.reached
         )
-        result = self._counted(memories, found.total, begun)
+        self._count(memories, [hit.row for hit in found.reached])
+        result = _result(memories, found.total, begun)
         self._teller.recalled("Linked", "", len(result), _milliseconds(begun))
         return result
 
@@ -262,7 +265,7 @@ class Recalling:
                 scored[memory.memory.id] = memory
         surest = sorted(scored.values(), key=_surest)
         memories = tuple(surest[: options.max_results])
-        result = self._counted(memories, len(scored), begun, is_use=False)
+        result = _result(memories, len(scored), begun)
         self._teller.recalled("Contradictions", content, len(result), _milliseconds(begun))
         return result
 
@@ -322,7 +325,9 @@ class Recalling:
             strongest = reached.reached[0].strength
             found.append(ScoredMemory(entry, sure * strongest, "Potential contradiction"))
             found += [
-                ScoredMemory(reached.entries[hit.id], sure * hit.strength, _linked_reason(hit))
+                ScoredMemory(
+                    reached.entries[hit.id], sure * hit.strength, _linked_reason(hit.kinds)
+                )
                 for hit in reached.reached
             ]
         return found
@@ -399,7 +404,8 @@ class Recalling:
             for hit in answered.ranked
             for entry in (answered.entries[hit.id],)
         )
-        return self._counted(memories, _total(answered), begun)
+        self._count(memories, [hit.row for hit in answered.ranked])
+        return _result(memories, _total(answered), begun)
 
     def _explained(self, hit: Ranked, entry: MemoryEntry, now: datetime) -> Ranked:
         """Return a hit with its salience, which the index leaves out where it weighs nothing."""
@@ -408,32 +414,17 @@ class Recalling:
         salience = worth_of(entry, now, self.options.salience)
         return hit._replace(components={**hit.components, "salience": salience})
 
-    def _counted(
-        self,
-        memories: tuple[ScoredMemory, ...],
-        total: int,
-        begun: float,
-        *,
-        is_use: bool = True,
-    ) -> MemoryRecallResult:
-        if is_use:
-            self._count([scored.memory for scored in memories])
-        took = timedelta(milliseconds=_milliseconds(begun))
-        return MemoryRecallResult(memories, total, took)
-
-    def _count(self, recalled: Sequence[MemoryEntry]) -> None:
+    def _count(self, recalled: Sequence[ScoredMemory], rows: Sequence[int]) -> None:
         """Count accesses, which are written down later; a failure then fails no recall (C068)."""
         if not self.options.track_access:
             return
-        latest = self.repository.now() - self.options.access_interval
-        is_due = not self.options.access_interval
-        self.repository.note_accesses(
-            [
-                entry.id
-                for entry in recalled
-                if is_due or entry.last_accessed_at is None or entry.last_accessed_at <= latest
-            ]
-        )
+        ids, interval = [scored.memory.id for scored in recalled], self.options.access_interval
+        if interval:
+            latest = self.repository.now() - interval
+            accessed = [scored.memory.last_accessed_at for scored in recalled]
+            is_due = [last is None or last <= latest for last in accessed]
+            ids, rows = list(compress(ids, is_due)), list(compress(rows, is_due))
+        self.repository.note_accesses(ids, rows if all(rows) else None)
 
     async def _write_accesses(self) -> None:
         """Let what was accessed be known where it tells what is counted; searches by it do so."""
@@ -526,11 +517,12 @@ def _frequent_reason(hit: Ranked) -> tuple[float, str]:
     return frequency, f"Frequency: {frequency:.2f}, Salience: {hit.components['salience']:.2f}"
 
 
-def _linked_reason(hit: Reached) -> str:
-    kinds = (
-        "".join(part.capitalize() for part in LinkType(kind).name.split("_")) for kind in hit.kinds
+@lru_cache(maxsize=1024)  # there are few, and a walk tells of hundreds
+def _linked_reason(kinds: tuple[int, ...]) -> str:
+    names = (
+        "".join(part.capitalize() for part in LinkType(kind).name.split("_")) for kind in kinds
     )
-    return f"Linked via {', '.join(kinds)}"
+    return f"Linked via {', '.join(names)}"
 
 
 def _temporal_reason(hit: Ranked) -> tuple[float, str]:
@@ -547,6 +539,10 @@ _REASONS: dict[RecallMode, Reason] = {
     RecallMode.IMPORTANT: _important_reason,
     RecallMode.FREQUENT: _frequent_reason,
 }
+
+
+def _result(memories: tuple[ScoredMemory, ...], total: int, begun: float) -> MemoryRecallResult:
+    return MemoryRecallResult(memories, total, timedelta(milliseconds=_milliseconds(begun)))
 
 
 def _total(answered: Answered) -> int:

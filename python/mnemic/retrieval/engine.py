@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from itertools import compress
 from operator import attrgetter
 from typing import NamedTuple
 from uuid import UUID
@@ -96,6 +97,7 @@ class Retrieval:
             0.3 where it has none.
         least_confidence: An expansion below it is not used.
         cache_size: How many answers are kept at most.
+        track_access: Whether being returned counts as an access, where the memory tracks them.
     """
 
     def __init__(
@@ -107,8 +109,10 @@ class Retrieval:
         similarity_floor: float | None = None,
         least_confidence: float = CONFIDENT,
         cache_size: int = CACHED_ANSWERS,
+        track_access: bool = True,
     ) -> None:
         self.repository = repository
+        self._track_access = checks.flag("track_access", track_access)
         self._expander = expander
         self._similarity_floor = (
             None
@@ -134,6 +138,7 @@ class Retrieval:
             raise InvalidArgumentError(f"query must be a MemoryQuery, got {query!r}")
         self._check_license(query)  # before the cache (C007)
         given = await self._given(scope, query)
+        self._count(given.entries, given.answer.rows)
         milliseconds = (time.perf_counter() - begun) * 1000
         result = _result(query, given, milliseconds)
         expanded = given.answer.expanded
@@ -192,6 +197,7 @@ class Retrieval:
         excluded = (entry_id, *exclude)
         search = Search(text=entry.content, limit=limit, ranking=SEMANTIC, exclude=excluded)
         answered = await computed(lambda: repository.answered(scope, search, entry_id))
+        self._count(answered.entries, {hit.id: hit.row for hit in answered.ranked})
         return [
             MemorySearchResult(answered.entries[hit.id], min(1.0, max(0.0, hit.score)), rank)
             for rank, hit in enumerate(answered.ranked, start=1)
@@ -210,6 +216,14 @@ class Retrieval:
             return await computed(lambda: self.repository.key_phrases(text, most))
 
         return await suggester.suggest(context, limit, ask)
+
+    def _count(self, entries: Mapping[bytes, MemoryEntry], rows: Mapping[bytes, int]) -> None:
+        """Count accesses of what is returned (C090); what is forgotten is not accessed."""
+        if self._track_access:
+            found = [entries[key] for key in rows]
+            living = [entry.forgotten_at is None for entry in found]
+            ids = [entry.id for entry in compress(found, living)]
+            self.repository.note_accesses(ids, list(compress(rows.values(), living)))
 
     def stats(self) -> RetrievalStats:
         """Return what was counted so far."""

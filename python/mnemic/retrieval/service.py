@@ -43,6 +43,8 @@ class RetrievalService:
             where it has none (C013, C151).
         least_confidence: An expansion below it is not used (C023).
         cache_size: How many answers are kept at most.
+        track_access: Whether being returned counts as an access, cached or not; never where the
+            memory was opened with `track_access=False` (C090).
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class RetrievalService:
         similarity_floor: float | None = None,
         least_confidence: float = CONFIDENT,
         cache_size: int = 1024,
+        track_access: bool = True,
     ) -> None:
         self._scope = memory.scope
         self._suggester = CorpusSuggester() if suggester is None else suggester
@@ -65,6 +68,7 @@ class RetrievalService:
             similarity_floor=similarity_floor,
             least_confidence=least_confidence,
             cache_size=cache_size,
+            track_access=track_access,
         )
 
     @property

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TypeAlias
 from uuid import UUID
 
 import apsw
@@ -24,9 +24,8 @@ _SINCE = (
 )
 
 
-class _Accesses(NamedTuple):
-    number: int
-    last: int
+_Accesses: TypeAlias = tuple[int, int]
+"""How many there were, and when the last was."""
 
 
 class PendingAccesses:
@@ -44,7 +43,7 @@ class PendingAccesses:
             for entry_id in ids:
                 key = agent_id, entry_id.bytes
                 number, last = self._pending.get(key, (0, now))
-                self._pending[key] = _Accesses(number + 1, max(last, now))
+                self._pending[key] = number + 1, max(last, now)
             is_due = bool(self._pending) and not self._is_asked_for
             self._is_asked_for = self._is_asked_for or is_due
             return is_due
