@@ -118,12 +118,8 @@ class Follower:
             rows: Theirs, if they are known.
             now: Microseconds since 1970 in UTC.
         """
-        if self.index.seq is None:  # they are loaded with all the rest
-            return
-        if rows is None:
-            self._noted.note_ids(ids, now)
-        else:
-            self._noted.note_rows(rows, now)
+        if self.index.seq is not None:  # otherwise they are loaded with all the rest
+            self._noted.note(ids, rows, now)
 
     async def follow(self) -> None:
         """Take in what was just written; if that fails, the next search does it or says why."""

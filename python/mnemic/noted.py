@@ -1,12 +1,12 @@
 """Accesses that an index is to be told of before they are written down."""
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeAlias, TypeVar
 from uuid import UUID
 
-MOST_NOTED = 1024
-"""How many memories; from here on writing all down takes less time than looking each up."""
+MOST_NOTED = 4096
+"""From so many accesses on, writing all down takes less time than telling an index of each."""
 
 Key = TypeVar("Key", int, UUID)
 
@@ -31,24 +31,34 @@ class NotedAccesses:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._noted = Noted({}, {})
+        self._rows: list[tuple[Sequence[int], int]] = []
+        self._ids: list[tuple[Sequence[UUID], int]] = []
+        self._number = 0
         self._were_dropped = False
 
-    def note_rows(self, rows: Iterable[int], now: int) -> None:
-        """Take note of accesses; where they become too many, all are dropped."""
-        with self._lock:
-            self._count(self._noted.rows, rows, now)
+    def note(self, ids: Sequence[UUID], rows: Sequence[int] | None, now: int) -> None:
+        """Take note of accesses; where they become too many, all are dropped.
 
-    def note_ids(self, ids: Iterable[UUID], now: int) -> None:
-        """Take note of accesses; where they become too many, all are dropped."""
-        with self._lock:
-            self._count(self._noted.ids, ids, now)
+        Args:
+            ids: Which memories.
+            rows: Theirs, if they are known.
+            now: Microseconds since 1970 in UTC.
+        """
+        with self._lock:  # added up when they are taken: most searches do not ask for them
+            if rows is None:
+                self._ids.append((ids, now))
+            else:
+                self._rows.append((rows, now))
+            self._number += len(ids)
+            if self._number > MOST_NOTED:
+                self._drop()
 
     def take(self) -> Noted:
         """Return what was noted since the last time."""
         with self._lock:
-            taken, self._noted = self._noted, Noted({}, {})
-            return taken
+            rows, ids = self._rows, self._ids
+            self._clear()
+        return Noted(_added_up(rows), _added_up(ids))
 
     def drop(self) -> None:
         """Forget what was noted: the store tells of it once it is written down there."""
@@ -62,12 +72,17 @@ class NotedAccesses:
             return were
 
     def _drop(self) -> None:
-        self._noted = Noted({}, {})
+        self._clear()
         self._were_dropped = True
 
-    def _count(self, noted: dict[Key, Accesses], keys: Iterable[Key], now: int) -> None:
+    def _clear(self) -> None:
+        self._rows, self._ids, self._number = [], [], 0
+
+
+def _added_up(noted: Iterable[tuple[Sequence[Key], int]]) -> dict[Key, Accesses]:
+    added: dict[Key, Accesses] = {}
+    for keys, now in noted:
         for key in keys:
-            number, last = noted.get(key, (0, now))
-            noted[key] = number + 1, max(last, now)
-        if len(noted) > MOST_NOTED:
-            self._drop()
+            number, last = added.get(key, (0, now))
+            added[key] = number + 1, max(last, now)
+    return added

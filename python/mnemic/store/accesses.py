@@ -23,6 +23,8 @@ _SINCE = (
     "INDEXED BY agent_memory_entries_by_access WHERE agent_id = ? AND access_seq > ?"
 )
 
+MOST_NOTED = 1024
+"""How many calls may have noted accesses before these are added up."""
 
 _Accesses: TypeAlias = tuple[int, int]
 """How many there were, and when the last was."""
@@ -33,30 +35,45 @@ class PendingAccesses:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._noted: list[tuple[str, tuple[UUID, ...], int]] = []
         self._pending: dict[tuple[str, bytes], _Accesses] = {}
         self._is_asked_for = False  # whether a job is on its way that takes them
         self._under_way: set[WritingAccesses] = set()  # have taken some, and have not ended
 
     def note(self, agent_id: str, ids: Iterable[UUID], now: int) -> bool:
         """Take note of accesses; return whether a job must be handed in to write them down."""
+        noted = tuple(ids)
         with self._lock:
-            for entry_id in ids:
-                key = agent_id, entry_id.bytes
-                number, last = self._pending.get(key, (0, now))
-                self._pending[key] = number + 1, max(last, now)
-            is_due = bool(self._pending) and not self._is_asked_for
+            if noted:
+                self._noted.append((agent_id, noted, now))
+            if len(self._noted) >= MOST_NOTED:
+                self._add_up()
+            is_due = self._is_anything_noted() and not self._is_asked_for
             self._is_asked_for = self._is_asked_for or is_due
             return is_due
 
     def drop(self, agent_id: str, ids: Iterable[UUID]) -> None:
         """Forget accesses of entries that were deleted: their ids may be given again."""
         with self._lock:
+            self._add_up()
             for entry_id in ids:
                 self._pending.pop((agent_id, entry_id.bytes), None)
 
     def are_waiting(self) -> bool:
         """Return whether anything is not on disk yet; what is on its way is after the next job."""
-        return bool(self._pending or self._under_way)
+        return bool(self._is_anything_noted() or self._under_way)
+
+    def _is_anything_noted(self) -> bool:
+        return bool(self._noted or self._pending)
+
+    def _add_up(self) -> None:
+        """Count by entry, which takes ten times as long as noting, and no caller waits for."""
+        pending, noted, self._noted = self._pending, self._noted, []
+        for agent_id, ids, now in noted:
+            for entry_id in ids:
+                key = agent_id, entry_id.bytes
+                number, last = pending.get(key, (0, now))
+                pending[key] = number + 1, max(last, now)
 
     def writing(self) -> "WritingAccesses":
         """Return a job that writes down what waits when it first runs."""
@@ -65,6 +82,7 @@ class PendingAccesses:
     def take(self, job: "WritingAccesses") -> dict[tuple[str, bytes], _Accesses]:
         """Return what waits, which a job is to write down from now on."""
         with self._lock:
+            self._add_up()
             taken, self._pending = self._pending, {}
             self._is_asked_for = False
             if taken and not job.has_ended:  # a cancelled call ends before its job may run
