@@ -383,9 +383,10 @@ pub(crate) fn matching(fused: &Fused<'_>, uppers: &Uppers, least: Least) -> Vec<
     let mut found = Vec::new();
     query.each_bounds(
         &fused.play.set,
+        least.similarity,
         |at| ranking.may_match(at),
-        |at, bounds| {
-            if ranking.reaches_floors(at, query, bounds) {
+        |at, bounds, exact| {
+            if ranking.reaches_floors(at, bounds, exact) {
                 found.push(at);
             }
         },
@@ -583,10 +584,9 @@ impl<'a> Ranked<'a> {
     }
 
     /// Whether a memory reaches the floors; its similarity is looked up where bounds do not tell.
-    fn reaches_floors(&self, at: u32, query: &Similarity<'_>, (lower, upper): (f64, f64)) -> bool {
+    fn reaches_floors(&self, at: u32, (lower, upper): (f64, f64), exact: impl Fn() -> f64) -> bool {
         let least = self.least;
-        let slot = self.fused().play.slots[at as usize];
-        let is_near = || lower >= least.similarity || query.exact(slot) >= least.similarity;
+        let is_near = || lower >= least.similarity || exact() >= least.similarity;
         let is_enough = || {
             least.score == f64::NEG_INFINITY
                 || self.is_sure(at, lower, least.score)

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use crate::index::{Place, VectorRows};
 use crate::probe::{Probe, Stage};
-use crate::quant::{norm, power_of_two_for};
-use crate::row_blocks::LONG_COMPONENTS;
+use crate::quant::{norm, power_of_two_for, rounded_down};
+use crate::row_blocks::{CodedRows, LONG_COMPONENTS};
 use crate::segment::{SegmentView, set_bits};
 use crate::simd::{CHUNK, Chunk, Kernel, Limit};
 use crate::slots::SlotSet;
@@ -113,12 +113,14 @@ impl<'a> Similarity<'a> {
     }
 
     /// Bounds of the similarity of all memories that `is_wanted` by their ordinals; each is visited
-    /// once, in no order.
+    /// at most once, in no order, with what gives the similarity itself, and not if it is certainly
+    /// below `floor`.
     pub(crate) fn each_bounds(
         &self,
         in_play: &SlotSet,
+        floor: f64,
         is_wanted: impl Fn(u32) -> bool,
-        mut visit: impl FnMut(u32, (f64, f64)),
+        mut visit: impl FnMut(u32, (f64, f64), &dyn Fn() -> f64),
     ) {
         let [probe] = &self.probes[..] else {
             return self.each_bounds_by_id(in_play, is_wanted, visit);
@@ -129,42 +131,69 @@ impl<'a> Similarity<'a> {
         {
             return self.each_bounds_by_id(in_play, is_wanted, visit);
         }
+        let power = probe.codes().power;
         for view in &self.vectors.segments {
-            let (ids, rows) = (view.segment.ids(), &view.segment.bytes);
-            for (number, (_, live)) in view.live_words().enumerate() {
-                for bit in set_bits(live) {
-                    let row = number * CHUNK + bit;
-                    let Some(at) = in_play.find(slot_of(ids[row])) else { continue };
-                    if is_wanted(at) {
-                        let sum = self.kernel.code_sum(rows.row(row), probe.codes());
-                        let (lower, upper) = probe.codes().range(rows.bounds()[row], sum);
-                        let power = probe.codes().power;
-                        visit(at, (lower / power, upper / power));
+            let (rows, ordinals) = listed(view, in_play, &is_wanted);
+            let bytes = &view.segment.bytes;
+            for first in (0..rows.len()).step_by(CHUNK) {
+                let bounded = self.reaching(probe, bytes, &rows[first..], floor).map(|at| {
+                    let row = rows[first + at] as usize;
+                    let sum = self.kernel.code_sum(bytes.row(row), probe.codes());
+                    let (lower, upper) = probe.codes().range(bytes.bounds()[row], sum);
+                    let (lower, upper) = (lower / power, upper / power);
+                    if lower < floor && floor <= upper {
+                        self.kernel.prefetch(view.segment.vector_lines(row));
                     }
+                    Bounded { ordinal: ordinals[first + at], lower, upper, row }
+                });
+                for bounded in bounded.collect::<Vec<_>>() {
+                    let exact = || self.dot(view, bounded.row, probe);
+                    visit(bounded.ordinal, (bounded.lower, bounded.upper), &exact);
                 }
             }
         }
+    }
+
+    /// Which of the first rows of a list may reach a similarity, by one of the planes of bytes.
+    fn reaching(
+        &self,
+        probe: &Probe,
+        bytes: &CodedRows,
+        listed: &[u32],
+        floor: f64,
+    ) -> impl Iterator<Item = usize> {
+        let count = listed.len().min(CHUNK);
+        let mask = if floor == f64::NEG_INFINITY {
+            u64::MAX >> (CHUNK - count)
+        } else {
+            let least = rounded_down(floor * probe.codes().power);
+            let limit = Limit::new(bytes.packing, probe.plane(Stage::Bytes), least, None);
+            self.kernel.bound_listed(bytes, listed, &limit, &mut [0.0; CHUNK])
+        };
+        set_bits(mask)
     }
 
     fn each_bounds_by_id(
         &self,
         in_play: &SlotSet,
         is_wanted: impl Fn(u32) -> bool,
-        mut visit: impl FnMut(u32, (f64, f64)),
+        mut visit: impl FnMut(u32, (f64, f64), &dyn Fn() -> f64),
     ) {
         for (at, slot) in (0..).zip(in_play.iter()) {
             if is_wanted(at) {
-                visit(at, self.bounds(slot));
+                visit(at, self.bounds(slot), &|| self.exact(slot));
             }
         }
     }
 
     /// The similarity of one memory, in float64; minus infinity if it has no vector.
     pub(crate) fn exact(&self, slot: u32) -> f64 {
-        self.best(slot, |view, row, probe| {
-            // Adding zero turns minus zero into zero, with which it ties.
-            self.kernel.dot(view.segment.vector(row), &probe.query) + 0.0
-        })
+        self.best(slot, |view, row, probe| self.dot(view, row, probe))
+    }
+
+    fn dot(&self, view: &SegmentView, row: usize, probe: &Probe) -> f64 {
+        // Adding zero turns minus zero into zero, with which it ties.
+        self.kernel.dot(view.segment.vector(row), &probe.query) + 0.0
     }
 
     fn best(&self, slot: u32, of: impl Fn(&SegmentView, usize, &Probe) -> f64) -> f64 {
@@ -243,20 +272,8 @@ impl<'a> Similarity<'a> {
 
     /// Bound the rows in play one by one, found by going through all of them.
     fn list(&self, in_play: &SlotSet, uppers: &mut [f32]) {
-        let (mut rows, mut ordinals) = (Vec::new(), Vec::new());
         for view in &self.vectors.segments {
-            rows.clear();
-            ordinals.clear();
-            let ids = view.segment.ids();
-            for (number, (_, live)) in view.live_words().enumerate() {
-                for bit in set_bits(live) {
-                    let row = number * CHUNK + bit;
-                    if let Some(at) = in_play.find(slot_of(ids[row])) {
-                        rows.push(row as u32);
-                        ordinals.push(at);
-                    }
-                }
-            }
+            let (rows, ordinals) = listed(view, in_play, |_| true);
             self.bound_listed(view, &rows, &ordinals, uppers);
         }
     }
@@ -296,6 +313,34 @@ impl<'a> Similarity<'a> {
             }
         }
     }
+}
+
+/// A row whose similarity is bounded.
+struct Bounded {
+    ordinal: u32,
+    lower: f64,
+    upper: f64,
+    row: usize,
+}
+
+/// The rows of a segment whose memories are in play and wanted by their ordinals, and these.
+fn listed(
+    view: &SegmentView,
+    in_play: &SlotSet,
+    is_wanted: impl Fn(u32) -> bool,
+) -> (Vec<u32>, Vec<u32>) {
+    let (mut rows, mut ordinals) = (Vec::new(), Vec::new());
+    let ids = view.segment.ids();
+    for (number, (_, live)) in view.live_words().enumerate() {
+        for bit in set_bits(live) {
+            let row = number * CHUNK + bit;
+            if let Some(at) = in_play.find(slot_of(ids[row])).filter(|at| is_wanted(*at)) {
+                rows.push(row as u32);
+                ordinals.push(at);
+            }
+        }
+    }
+    (rows, ordinals)
 }
 
 fn is_sparse(in_play: usize, rows: usize) -> bool {
