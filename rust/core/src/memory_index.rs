@@ -471,8 +471,7 @@ impl Query<'_> {
 
     fn play(&self, words: Vec<u64>) -> Play<'_> {
         let set = SlotSet::of_words(words, self.columns().len());
-        let (columns, speakers) = (self.columns(), &self.snapshot.memories.speakers);
-        Play { columns, speakers, slots: set.iter().collect(), set }
+        Play::new(self.columns(), &self.snapshot.memories.speakers, set)
     }
 
     fn salience(&self, facts: &Facts) -> f64 {

@@ -1,5 +1,7 @@
 //! The memories in play for one query, and what is known of each, looked up when it is asked for.
 
+use std::cell::OnceCell;
+
 use crate::columns::{ChunkFacts, Columns, flags};
 use crate::ranking::Session;
 use crate::slots::SlotSet;
@@ -14,6 +16,16 @@ pub(crate) struct Play<'a> {
     pub(crate) speakers: &'a Speakers,
     pub(crate) slots: Vec<u32>,
     pub(crate) set: SlotSet,
+    turns: OnceCell<Turns>,
+}
+
+/// What is known of each memory as a turn of its session, by ordinal: looked up at once in an
+/// eighth of the time that looking up each takes.
+struct Turns {
+    previous: Vec<u32>,
+    next: Vec<u32>,
+    /// Without that of a question where there is no session.
+    flags: Vec<u8>,
 }
 
 /// What a query asks beside words and meaning.
@@ -35,15 +47,35 @@ impl Asked {
     }
 }
 
-impl Play<'_> {
+impl<'a> Play<'a> {
+    pub(crate) fn new(columns: &'a Columns, speakers: &'a Speakers, set: SlotSet) -> Self {
+        let slots = set.iter().collect();
+        Self { columns, speakers, slots, set, turns: OnceCell::new() }
+    }
+
+    /// Look up all turns at once, because each of them will be asked for.
+    pub(crate) fn look_up_turns(&self) {
+        self.turns.get_or_init(|| Turns {
+            previous: self.all_neighbours(|chunk| chunk.previous),
+            next: self.all_neighbours(|chunk| chunk.next),
+            flags: self.of_each(turn_flags),
+        });
+    }
+
     /// The turn before in the session, where it is in play.
     pub(crate) fn previous(&self, at: u32) -> u32 {
-        self.neighbour(at, |chunk| chunk.previous)
+        match self.turns.get() {
+            Some(turns) => turns.previous.get(at as usize).copied().unwrap_or(NONE),
+            None => self.neighbour(at, |chunk| chunk.previous),
+        }
     }
 
     /// The turn after in the session, where it is in play.
     pub(crate) fn next(&self, at: u32) -> u32 {
-        self.neighbour(at, |chunk| chunk.next)
+        match self.turns.get() {
+            Some(turns) => turns.next.get(at as usize).copied().unwrap_or(NONE),
+            None => self.neighbour(at, |chunk| chunk.next),
+        }
     }
 
     fn neighbour(&self, at: u32, of: impl for<'c> Fn(&ChunkFacts<'c>) -> &'c [u32]) -> u32 {
@@ -58,9 +90,11 @@ impl Play<'_> {
     }
 
     fn has_flag(&self, at: u32, bit: u8) -> bool {
+        if let Some(turns) = self.turns.get() {
+            return turns.flags.get(at as usize).is_some_and(|flags| flags & bit != 0);
+        }
         let slot = self.slots.get(at as usize);
-        slot.and_then(|slot| self.fact(*slot, |chunk, at| chunk.flags[at] & bit != 0))
-            .unwrap_or(false)
+        slot.and_then(|slot| self.fact(*slot, turn_flags)).is_some_and(|flags| flags & bit != 0)
     }
 
     /// Whether a turn asks something.
@@ -70,9 +104,7 @@ impl Play<'_> {
 
     /// Whether a turn of a session ends in a question; outside a session nobody answers.
     pub(crate) fn is_question(&self, at: u32) -> bool {
-        let in_session = |slot: &u32| self.fact(*slot, |chunk, at| chunk.session[at] != 0);
         self.has_flag(at, flags::ENDS_AS_QUESTION)
-            && self.slots.get(at as usize).and_then(in_session).unwrap_or(false)
     }
 
     /// Whether a memory could hold the kind of answer with this bit.
@@ -98,17 +130,21 @@ impl Play<'_> {
 
     /// The next turns of all memories in play.
     pub(crate) fn all_next(&self) -> Vec<u32> {
+        self.all_neighbours(|chunk| chunk.next)
+    }
+
+    fn all_neighbours(&self, of: impl for<'c> Fn(&ChunkFacts<'c>) -> &'c [u32]) -> Vec<u32> {
         let mut found = Vec::with_capacity(self.slots.len());
         for of_chunk in by_chunk(&self.slots) {
             let chunk = self.columns.chunk(chunk_of(of_chunk[0]));
-            let next = chunk.as_ref().map_or(&[][..], |chunk| chunk.next);
-            if self.set.is_everything() && next.len() >= of_chunk.len() {
-                found.extend_from_slice(&next[..of_chunk.len()]);
+            let neighbours = chunk.as_ref().map_or(&[][..], &of);
+            if self.set.is_everything() && neighbours.len() >= of_chunk.len() {
+                found.extend_from_slice(&neighbours[..of_chunk.len()]);
                 continue;
             }
             for slot in of_chunk {
-                let next = next.get(*slot as usize % Columns::CHUNK).copied();
-                found.push(next.and_then(|slot| self.set.find(slot)).unwrap_or(NONE));
+                let neighbour = neighbours.get(*slot as usize % Columns::CHUNK).copied();
+                found.push(neighbour.and_then(|slot| self.set.find(slot)).unwrap_or(NONE));
             }
         }
         found
@@ -169,6 +205,12 @@ impl Play<'_> {
         let counts = asked.has_text && session.question > 0.0;
         if counts && self.is_question(at) { session.question } else { 0.0 }
     }
+}
+
+/// The flags of a turn; outside a session nobody answers a question.
+fn turn_flags(chunk: &ChunkFacts<'_>, at: usize) -> u8 {
+    let outside = if chunk.session[at] == 0 { flags::ENDS_AS_QUESTION } else { 0 };
+    chunk.flags[at] & !outside
 }
 
 fn chunk_of(slot: u32) -> usize {

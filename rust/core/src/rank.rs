@@ -367,12 +367,15 @@ pub(crate) fn rank(fused: &Fused<'_>, uppers: &Uppers, k: usize, least: Least) -
 
 /// The ordinals of all memories that match, of which `rank` would answer the best k.
 pub(crate) fn matching(fused: &Fused<'_>, uppers: &Uppers, least: Least) -> Vec<u32> {
+    let has_floors = least.score.max(least.similarity) > f64::NEG_INFINITY;
+    // Whatever has a vector is a match.
+    let all_have_vectors =
+        || !uppers.query.is_empty() && !uppers.query.contains(&f32::NEG_INFINITY);
+    if !has_floors && (!fused.has_query || all_have_vectors()) {
+        return (0..fused.play.slots.len() as u32).collect();
+    }
     if let Some(keywords) = &fused.keywords {
         keywords.complete();
-    }
-    let has_floors = least.score.max(least.similarity) > f64::NEG_INFINITY;
-    if !fused.has_query && !has_floors {
-        return (0..fused.play.slots.len() as u32).collect();
     }
     let ranking = Ranked::new(fused, uppers, 0, least);
     let may_match = |at: &u32| ranking.may_match(*at);
@@ -468,6 +471,7 @@ impl<'a> Ranked<'a> {
     fn bounds(&self) -> Vec<f64> {
         let fused = self.fused();
         let Some(worths) = fused.worths.as_ref().filter(|_| fused.is_plain()) else {
+            fused.play.look_up_turns();
             return (0..self.len()).map(|at| self.bound(at)).collect();
         };
         // What `bound` does, in a loop that vector instructions can do.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::index::{Place, VectorRows};
 use crate::probe::{Probe, Stage};
 use crate::quant::{norm, power_of_two_for, rounded_down};
-use crate::row_blocks::{CodedRows, LONG_COMPONENTS};
+use crate::row_blocks::LONG_COMPONENTS;
 use crate::segment::{SegmentView, set_bits};
 use crate::simd::{CHUNK, Chunk, Kernel, Limit};
 use crate::slots::SlotSet;
@@ -122,32 +122,27 @@ impl<'a> Similarity<'a> {
         is_wanted: impl Fn(u32) -> bool,
         mut visit: impl FnMut(u32, (f64, f64), &dyn Fn() -> f64),
     ) {
-        let [probe] = &self.probes[..] else {
-            return self.each_bounds_by_id(in_play, is_wanted, visit);
-        };
         if self.parts > 1
             || !self.is_boundable
             || in_play.len() * FEW_SHARE < self.vectors.places.len()
         {
             return self.each_bounds_by_id(in_play, is_wanted, visit);
         }
-        let power = probe.codes().power;
         for view in &self.vectors.segments {
             let (rows, ordinals) = listed(view, in_play, &is_wanted);
-            let bytes = &view.segment.bytes;
             for first in (0..rows.len()).step_by(CHUNK) {
-                let bounded = self.reaching(probe, bytes, &rows[first..], floor).map(|at| {
+                let reaching = self.reaching(view, &rows[first..], floor);
+                let bounded = reaching.map(|at| {
                     let row = rows[first + at] as usize;
-                    let sum = self.kernel.code_sum(bytes.row(row), probe.codes());
-                    let (lower, upper) = probe.codes().range(bytes.bounds()[row], sum);
-                    let (lower, upper) = (lower / power, upper / power);
+                    let (lower, upper) = self.row_bounds(view, row);
                     if lower < floor && floor <= upper {
                         self.kernel.prefetch(view.segment.vector_lines(row));
                     }
                     Bounded { ordinal: ordinals[first + at], lower, upper, row }
                 });
                 for bounded in bounded.collect::<Vec<_>>() {
-                    let exact = || self.dot(view, bounded.row, probe);
+                    let dot = |probe| self.dot(view, bounded.row, probe);
+                    let exact = || self.probes.iter().map(dot).fold(f64::NEG_INFINITY, f64::max);
                     visit(bounded.ordinal, (bounded.lower, bounded.upper), &exact);
                 }
             }
@@ -157,20 +152,34 @@ impl<'a> Similarity<'a> {
     /// Which of the first rows of a list may reach a similarity, by one of the planes of bytes.
     fn reaching(
         &self,
-        probe: &Probe,
-        bytes: &CodedRows,
+        view: &SegmentView,
         listed: &[u32],
         floor: f64,
     ) -> impl Iterator<Item = usize> {
-        let count = listed.len().min(CHUNK);
-        let mask = if floor == f64::NEG_INFINITY {
-            u64::MAX >> (CHUNK - count)
-        } else {
+        if floor == f64::NEG_INFINITY {
+            return set_bits(u64::MAX >> (CHUNK - listed.len().min(CHUNK)));
+        }
+        let bytes = &view.segment.bytes;
+        let mask = |probe: &Probe| {
             let least = rounded_down(floor * probe.codes().power);
             let limit = Limit::new(bytes.packing, probe.plane(Stage::Bytes), least, None);
             self.kernel.bound_listed(bytes, listed, &limit, &mut [0.0; CHUNK])
         };
-        set_bits(mask)
+        set_bits(self.probes.iter().map(mask).fold(0, |all, mask| all | mask))
+    }
+
+    /// Bounds of one row's similarity from below and above.
+    fn row_bounds(&self, view: &SegmentView, row: usize) -> (f64, f64) {
+        let bytes = &view.segment.bytes;
+        let of_probe = |probe: &Probe| {
+            let sum = self.kernel.code_sum(bytes.row(row), probe.codes());
+            let (lower, upper) = probe.codes().range(bytes.bounds()[row], sum);
+            (lower / probe.codes().power, upper / probe.codes().power)
+        };
+        let nothing = (f64::NEG_INFINITY, f64::NEG_INFINITY);
+        let larger =
+            |(lower, upper): (f64, f64), next: (f64, f64)| (lower.max(next.0), upper.max(next.1));
+        self.probes.iter().map(of_probe).fold(nothing, larger)
     }
 
     fn each_bounds_by_id(
