@@ -977,6 +977,27 @@ def test_another_memory_on_the_file_sees_what_was_archived(tmp_path):
                     assert [each.memory.status.name.lower() for each in found] == [status]
 
 
+@pytest.mark.parametrize("first", ["archived", "active"])
+def test_what_changes_its_state_between_two_looks_is_found_once(tmp_path, monkeypatch, first):
+    then = "active" if first == "archived" else "archived"
+    with opened(tmp_path / "a.db") as memory:
+        kept = memory.add("kept", user_id="u")
+        memory.update(kept.id, status=first, user_id="u")
+        repository, looks = memory.repository, []
+        look = repository._of_state
+
+        def change_before_looking(*given):
+            looks.append(given)
+            if len(looks) == 1:
+                memory.update(kept.id, status=then, user_id="u")
+            return look(*given)
+
+        monkeypatch.setattr(repository, "_of_state", change_before_looking)
+        found = memory.recall("q", mode="recent", user_id="u", include_archived=True)
+        assert [each.memory.status.name.lower() for each in found] == [then]
+        assert found.total_matches == 1
+
+
 @pytest.mark.parametrize("status", ["superseded", MemoryStatus.SUPERSEDED, 2])
 def test_superseded_cannot_be_set_by_hand(status):  # C161
     with pytest.raises(InvalidEntryError, match="supersedes="):

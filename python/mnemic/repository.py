@@ -73,6 +73,9 @@ _DIRECTIONS: tuple[str, ...] = get_args(Direction)
 LEAST_LENGTH = 1e-10
 """A vector shorter than this is like none (R261)."""
 
+MOST_LOOKS = 4
+"""How often memories of several states are looked at while others keep changing them."""
+
 # Reading an entry takes about 30 µs; more of them at once go to a thread.
 _FEW_IDS = 16
 
@@ -629,7 +632,13 @@ class Repository:
         others = [state for state in search.states if state is not State.LIVING]
         if not others:
             return living
-        parts = [living, *(self._of_state(scope, state, wanted, now) for state in others)]
+        for _ in range(MOST_LOOKS):
+            parts = [living, *(self._of_state(scope, state, wanted, now) for state in others)]
+            if self.position().seq == position.seq:
+                break
+            # What changed its state between two looks would be in neither answer.
+            position = self._follower.catch_up(with_accesses=search.uses_accesses)
+            living = self._living(scope, wanted, now, position)
         return _merged(parts, wanted)
 
     def _living(self, scope: Scope, wanted: Wanted, now: datetime, position: Position) -> Answered:
@@ -665,7 +674,7 @@ class Repository:
         *,
         depth: int,
         limit: int,
-        where: Expression,
+        where: Expression | None,
     ) -> LinkedAnswer | None:
         """Return the living memories of a scope that links lead to; None if it has not the first.
 

@@ -74,8 +74,6 @@ class RecallOptions(msgspec.Struct, frozen=True, kw_only=True):
         project_id: Only of this project; None is those of all projects and of none (C074).
         with_total: Whether all matches are counted; otherwise `total_matches` is how many are
             returned, which is sooner done (C155).
-        with_total: Whether all matches are counted; otherwise `total_matches` is how many are
-            returned, which is sooner done (C155).
         project_scope: "strict" takes no project for what it says: those of none alone.
         include_archived: Archived ones too.
         include_superseded: Superseded ones too (C064).

@@ -212,8 +212,9 @@ class Recalling:
             drive(self._write_accesses())  # it reads the store alone
             walk = Walk(self.repository, scope, kinds, direction, statuses=statuses, allows=allows)
             return walk.reached(entry_id, depth, limit)
+        tests = _filters(options)
         # Where it begins need not match itself.
-        is_start = Test(Field("id"), Op.EQ, entry_id)
+        where = AnyOf((All(tuple(tests)), Test(Field("id"), Op.EQ, entry_id))) if tests else None
         return self.repository.linked(
             scope,
             entry_id,
@@ -221,7 +222,7 @@ class Recalling:
             direction,
             depth=depth,
             limit=limit,
-            where=AnyOf((All(tuple(_filters(options))), is_start)),
+            where=where,
         )
 
     def _allowed(self, options: RecallOptions) -> Callable[[MemoryEntry], bool]:

@@ -209,8 +209,8 @@ impl MemoryIndex {
     pub fn linked(&self, ask: &Ask<'_>, row: i64, hops: &Hops, k: usize) -> Linked {
         let memories = &self.index.snapshot().memories;
         let columns = &memories.columns;
-        let set = SlotSet::of_words(columns.select(ask).words(), columns.len());
-        let slot_of = |row| columns.slot_of(row).filter(|slot| set.contains(*slot));
+        let inside = columns.inside(ask);
+        let slot_of = |row| columns.slot_of(row).filter(|slot| inside.has(*slot));
         if slot_of(row).is_none() {
             return Linked::default();
         }

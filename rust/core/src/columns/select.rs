@@ -1,5 +1,7 @@
 //! The memories that a question is about: its scope, its times, its filter.
 
+use std::cell::OnceCell;
+
 use crate::chunks::CHUNK_VALUES;
 use crate::filter::{Filter, Plan};
 
@@ -102,6 +104,12 @@ impl Columns {
         Selected { masks, count }
     }
 
+    /// What tells of single memories whether [`select`](Self::select) would have them.
+    pub(crate) fn inside<'ask>(&'ask self, ask: &'ask Ask<'_>) -> Inside<'ask> {
+        let masks = vec![OnceCell::new(); self.chunks.len()];
+        Inside { columns: self, prepared: self.prepare(ask), masks }
+    }
+
     /// None if a name of the scope is one that no memory has.
     fn prepare<'ask>(&'ask self, ask: &'ask Ask<'_>) -> Option<Prepared<'ask>> {
         let code = |name: Option<&str>| match name {
@@ -124,6 +132,24 @@ impl Columns {
             now: ask.now,
             since: ask.since.unwrap_or(i64::MIN),
             until: ask.until,
+        })
+    }
+}
+
+/// The memories that a question is about, told by the chunk where one of them is asked for.
+pub(crate) struct Inside<'ask> {
+    columns: &'ask Columns,
+    prepared: Option<Prepared<'ask>>,
+    masks: Vec<OnceCell<Mask>>,
+}
+
+impl Inside<'_> {
+    /// Whether a slot is among them.
+    pub(crate) fn has(&self, slot: u32) -> bool {
+        let (at, place) = (slot as usize / CHUNK_VALUES, slot as usize % CHUNK_VALUES);
+        let known = self.prepared.as_ref().zip(self.masks.get(at));
+        known.zip(self.columns.chunks.get(at)).is_some_and(|((prepared, mask), chunk)| {
+            mask.get_or_init(|| prepared.select(chunk)).has(place)
         })
     }
 }
