@@ -628,17 +628,21 @@ class Repository:
         position = self._follower.catch_up(with_accesses=search.uses_accesses)
         now = self.now()
         wanted = self._wanted(scope, search, to_microseconds(now), like)
-        living = self._living(scope, wanted, now, position)
         others = [state for state in search.states if state is not State.LIVING]
         if not others:
-            return living
-        for _ in range(MOST_LOOKS):
-            parts = [living, *(self._of_state(scope, state, wanted, now) for state in others)]
+            return self._living(scope, wanted, now, position)
+
+        def looked(position: Position) -> list[Answered]:
+            living = self._living(scope, wanted, now, position)
+            return [living, *(self._of_state(scope, state, wanted, now) for state in others)]
+
+        parts = looked(position)
+        for _ in range(MOST_LOOKS - 1):
             if self.position().seq == position.seq:
                 break
             # What changed its state between two looks would be in neither answer.
             position = self._follower.catch_up(with_accesses=search.uses_accesses)
-            living = self._living(scope, wanted, now, position)
+            parts = looked(position)
         return _merged(parts, wanted)
 
     def _living(self, scope: Scope, wanted: Wanted, now: datetime, position: Position) -> Answered:
