@@ -8,14 +8,16 @@ from tempfile import mkdtemp
 
 from benches.asv import Timed
 from benches.memory import StoredVectors
-from mnemic import Memory
+from mnemic import Memory, MemoryQuery
 
 COUNT = 5_000
 numbers = count()
 
 
 def open_memory(path):
-    return Memory(path, embedder=StoredVectors(COUNT))
+    embedder = StoredVectors(COUNT)
+    embedder.similarity_floor = 0.0  # random vectors are hardly near to any
+    return Memory(path, embedder=embedder)
 
 
 @cache
@@ -44,6 +46,20 @@ class Front(Timed):
 
     def time_search(self):
         search(opened())
+
+    def time_retrieve(self):
+        query = MemoryQuery(query=f"query {next(numbers)}", min_relevance=0.0, use_cache=False)
+        assert len(opened().retrieve(query, user_id="user3")) == 10
+
+    def time_retrieve_kept(self):
+        query = MemoryQuery(query="query 7", min_relevance=0.0)
+        assert len(opened().retrieve(query, user_id="user3")) == 10
+
+    def time_recall(self):
+        opened().recall(f"query {next(numbers)}", mode="frequent", user_id="user3")
+
+    def time_context(self):
+        assert opened().context(f"query {next(numbers)}", max_tokens=500, user_id="user3")
 
     def time_add(self):
         opened().add(f"memory {next(numbers)}", user_id="another")

@@ -1,7 +1,8 @@
 """The suite: `python -m benches.suite [pytest's options] [--million] [--graphs]`.
 
 Every system by itself, call after call, with its answers checked: single queries, batches,
-selections, writes, fingerprints, embeddings, `Memory.search`. For ratios see benches.vector_map.
+selections, writes, fingerprints, embeddings, `Memory.search`, `retrieve`, `recall`, `context`.
+For ratios see benches.vector_map.
 """
 
 import sys
