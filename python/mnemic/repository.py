@@ -650,7 +650,7 @@ class Repository:
         while True:
             answer = self._follower.index.rank(wanted)
             ranked = answer.ranked
-            entries = self.entries(scope, {hit.id: hit.row for hit in ranked}, position, now)
+            entries = self._ranked_entries(scope, ranked, now, position)
             if len(entries) >= limit or len(ranked) < wanted.limit:
                 there = [hit for hit in ranked if hit.id in entries]
                 return Answered(there[:limit], entries, answer.total)
@@ -707,7 +707,7 @@ class Repository:
             where=where,
         )
         reached, total = self._follower.index.linked(wanted)
-        entries = self.entries(scope, {hit.id: hit.row for hit in reached}, position, now)
+        entries = self._ranked_entries(scope, reached, now, position)
         return LinkedAnswer([hit for hit in reached if hit.id in entries], entries, total)
 
     def present(self, scope: Scope, ids: Sequence[UUID]) -> dict[UUID, MemoryEntry]:
@@ -762,7 +762,16 @@ class Repository:
     def entries(
         self, scope: Scope, rows: Mapping[bytes, int], position: Position, now: datetime
     ) -> dict[bytes, MemoryEntry]:
-        """Return the living memories of these ids, whose rows are known, that a scope has."""
+        """Return the living memories of these ids, whose rows are known, that a scope has.
+
+        Accesses that are not written down yet are not shown (C158).
+        """
+        return self._cache.get_rows(scope, rows, now, position)
+
+    def _ranked_entries(
+        self, scope: Scope, hits: Sequence[Ranked | Reached], now: datetime, position: Position
+    ) -> dict[bytes, MemoryEntry]:
+        rows = {hit.id: hit.row for hit in hits}
         entries = self._cache.get_rows(scope, rows, now, position)
         return _accessed(entries, rows, self._follower.index)
 

@@ -1,10 +1,10 @@
 """The records of a context window: its items, and what it answers with."""
 
 from collections.abc import Callable
-from copy import copy
 from datetime import datetime
 from enum import Enum, IntEnum
 from functools import partial
+from operator import methodcaller
 from typing import Any, Self, TypedDict
 
 import msgspec
@@ -125,7 +125,7 @@ class ContextItem(msgspec.Struct, frozen=True, kw_only=True):
 
     def with_changes(self, **changes: object) -> Self:
         """Return this item with other values of fields, which are in their stored form already."""
-        changed = copy(self)
+        changed: Self = _copied(self)
         for field, value in changes.items():
             force_setattr(changed, field, value)
         return changed
@@ -136,6 +136,7 @@ class ContextItem(msgspec.Struct, frozen=True, kw_only=True):
         return self.pinned or self.type is ContextItemType.SYSTEM_PROMPT
 
 
+_copied = methodcaller("__copy__")  # copy.copy() takes twice as long to find it
 _REQUIRED = object()
 _ITEM_RULES: tuple[tuple[str, object, Callable[[object], object]], ...] = (
     ("content", _REQUIRED, checks.content),

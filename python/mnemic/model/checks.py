@@ -57,6 +57,8 @@ def content(value: object) -> str:
 
 def name(field: str, value: object) -> str:
     """Return `value` if it is a non-empty text without control characters."""
+    if type(value) is str and value and value.isascii() and value.isprintable():
+        return value  # nearly all are so
     checked = text(field, value)
     if not checked:
         raise InvalidEntryError(f"{field} cannot be empty; leave it out or use None")
@@ -211,10 +213,23 @@ def metadata(value: object) -> dict[str, JsonValue]:
 def _json_object(path: str, value: Mapping[Any, Any], depth: int) -> dict[str, JsonValue]:
     if depth > MAX_METADATA_DEPTH:
         raise InvalidEntryError(f"metadata is nested deeper than {MAX_METADATA_DEPTH} levels")
-    return {
-        text(f"a key of {path}", key): _json_value(f"{path}[{key!r}]", item, depth + 1)
-        for key, item in value.items()
-    }
+    checked: dict[str, JsonValue] = {}
+    for key, item in value.items():
+        name = key if _is_plain_text(key) else text(f"a key of {path}", key)
+        plain = _is_plain_text(item) or _is_plain_number(item)
+        checked[name] = item if plain else _json_value(f"{path}[{key!r}]", item, depth + 1)
+    return checked
+
+
+def _is_plain_text(value: object) -> bool:
+    """Return whether a value is text that nothing can be wrong with; nearly all is."""
+    return type(value) is str and value.isascii() and "\0" not in value
+
+
+def _is_plain_number(value: object) -> bool:
+    if type(value) is int:
+        return -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER
+    return type(value) is float and math.isfinite(value)
 
 
 def _json_value(path: str, value: object, depth: int) -> JsonValue:
