@@ -272,6 +272,40 @@ def test_any_ranking_is_that_of_the_twin(rows, question):
     event(f"found {min(len(found), 3)}")
 
 
+def divided(lines, wanted, best):
+    """Return the scores by row where matches are divided by one."""
+    weights = wanted.ranking.weights
+    others = weights.recency + weights.importance + weights.access + weights.salience
+    others += 0 if wanted.context is None else weights.context
+    if not others:
+        return {line.row: line.score / best for line in lines}
+    share = weights.relevance / (weights.relevance + others)
+    return {
+        line.row: line.score + share * line.components["relevance"] * (1 / best - 1)
+        for line in lines
+    }
+
+
+@settings(PROFILE, max_examples=150)
+@given(populations, questions(any_rankings), st.sampled_from([0.0, 0.5, 2.0]))
+def test_matches_are_divided_by_the_best_before_anything_else_is_added(rows, question, given_best):
+    where, wanted = question
+    wanted = msgspec.structs.replace(wanted, min_score=None, min_similarity=None)
+    lines = RankingTwin(rows).rank(wanted, where)
+    assume(wanted.text is not None and wanted.ranking.weights.relevance)
+    best = given_best or max((line.components["relevance"] for line in lines), default=0)
+    assume(best > 0.01)
+    expected = divided(lines, wanted, best)
+    wanted = msgspec.structs.replace(wanted, best_match=given_best)
+    found = index_of(rows).rank(wanted).ranked
+    assert {hit.row for hit in found} == expected.keys()
+    for hit in found:
+        assert abs(hit.score - expected[hit.row]) <= CLOSE / best
+    check_order(found, RankingTwin(rows), [expected[hit.row] for hit in found])
+    few = index_of(rows).rank(msgspec.structs.replace(wanted, limit=3, with_total=False)).ranked
+    assert bytes_of(few) == bytes_of(found[:3])
+
+
 @settings(PROFILE, max_examples=80)
 @given(populations, questions(presets))
 def test_every_preset_ranks_as_the_twin_does(rows, question):

@@ -49,6 +49,7 @@ from mnemic.model import (
     SearchHit,
     State,
     UuidFactory,
+    Weights,
     checks,
     parse_filter,
 )
@@ -631,6 +632,8 @@ class Repository:
         others = [state for state in search.states if state is not State.LIVING]
         if not others:
             return self._living(scope, wanted, now, position)
+        if search.is_relative:
+            wanted = msgspec.structs.replace(wanted, best_match=self._best_match(scope, search))
 
         def looked(position: Position) -> list[Answered]:
             living = self._living(scope, wanted, now, position)
@@ -644,6 +647,15 @@ class Repository:
             position = self._follower.catch_up(with_accesses=search.uses_accesses)
             parts = looked(position)
         return _merged(parts, wanted)
+
+    def _best_match(self, scope: Scope, search: Search) -> float | None:
+        """Return the best match of memories of several states, which no index knows alone."""
+        ranking = msgspec.structs.replace(search.ranking, weights=Weights())
+        alone = msgspec.structs.replace(
+            search, ranking=ranking, limit=1, min_score=None, with_total=False, is_relative=False
+        )
+        best = self.answered(scope, alone).ranked
+        return best[0].score if best and best[0].score > 0 else None
 
     def _living(self, scope: Scope, wanted: Wanted, now: datetime, position: Position) -> Answered:
         limit = wanted.limit
@@ -800,6 +812,7 @@ class Repository:
             with_total=search.with_total,
             order=search.order,
             min_salience=search.min_salience,
+            best_match=0.0 if search.is_relative else None,
             explain=search.explain,
         )
 

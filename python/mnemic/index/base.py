@@ -31,6 +31,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         with_total: Whether to count all that match.
         order: In what order, where it is not that of the score.
         min_salience: The least salience; None is no floor.
+        best_match: What matches are divided by before other parts of the score are added; 0 is the
+            best match of the scope, None divides by nothing. Not where there is an order.
         explain: Whether all components are told, not only similarity and keyword.
     """
 
@@ -48,6 +50,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     with_total: bool = False
     order: Order | None = None
     min_salience: float | None = None
+    best_match: float | None = None
     explain: bool = True
 
 

@@ -325,6 +325,8 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
         with_total: Whether to count all that match.
         order: In what order, where it is not that of the score.
         min_salience: The least salience; None is no floor.
+        is_relative: Whether matches are divided by the best of the scope before other parts of the
+            score are added (C157); not where there is an order.
         states: Which memories, by what became of them; living ones are always among them.
         explain: Whether every part of a score is told, not only similarity and keyword.
     """
@@ -342,6 +344,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     with_total: bool = False
     order: Order | None = None
     min_salience: float | None = None
+    is_relative: bool = False
     states: tuple[State, ...] = (State.LIVING,)
     explain: bool = False
 

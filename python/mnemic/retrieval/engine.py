@@ -335,47 +335,12 @@ class Retrieval:
         search = _search(query, *self._floors(query), also)
         if query.order is MemorySortOrder.ACCESSED_DESCENDING:
             answered = self._by_access(scope, search)
-        elif query.query is not None and query.search_type != "semantic":
-            answered = self._fused(scope, search)
         else:
             answered = self.repository.answered(scope, search)
         ranked = answered.ranked
         if query.order is not None and ranked:
             ranked = self._scored(scope, query, ranked)
         return answered._replace(ranked=ranked[query.offset :])
-
-    def _fused(self, scope: Scope, search: Search) -> Answered:
-        """Rank with the match divided by the best match of all (C157).
-
-        Matches of words are small beside times and importance: few memories have all the words of
-        a query. Dividing the other weights instead gives the same order, times a constant.
-        """
-        weights = search.ranking.weights
-        others = weights.recency + weights.importance + weights.access + weights.context
-        match = _weighed(search, Weights())
-        best = self.repository.answered(
-            scope, msgspec.structs.replace(match, limit=1, min_score=None, with_total=False)
-        ).ranked
-        if not best or best[0].score <= 0 or weights.relevance == 0:
-            return self.repository.answered(scope, search)
-        most = best[0].score
-        scale = (weights.relevance + others * most) / ((weights.relevance + others) * most)
-        scaled = _weighed(
-            search,
-            Weights(
-                relevance=weights.relevance,
-                recency=weights.recency * most,
-                importance=weights.importance * most,
-                access=weights.access * most,
-                context=weights.context * most,
-            ),
-        )
-        if search.min_score is not None:
-            scaled = msgspec.structs.replace(scaled, min_score=search.min_score / scale)
-        answered = self.repository.answered(scope, scaled)
-        return answered._replace(
-            ranked=[hit._replace(score=hit.score * scale) for hit in answered.ranked]
-        )
 
     def _by_access(self, scope: Scope, search: Search) -> Answered:
         """Return memories by their last access; those without one come last, newest first."""
@@ -444,14 +409,12 @@ def _search(
         min_score=min_score,
         with_total=query.with_total,
         order=None if query.order is None else _ORDERS[query.order],
+        # Matches of words are small beside times and importance: few memories have all the words
+        # of a query.
+        is_relative=query.query is not None and query.search_type != "semantic",
         states=_WITH_FORGOTTEN if query.includes_forgotten else (State.LIVING,),
         explain=True,
     )
-
-
-def _weighed(search: Search, weights: Weights) -> Search:
-    ranking = msgspec.structs.replace(search.ranking, weights=weights)
-    return msgspec.structs.replace(search, ranking=ranking)
 
 
 _ORDERS = {

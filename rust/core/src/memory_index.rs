@@ -52,6 +52,9 @@ pub struct Request<'a> {
     pub order: Option<Order>,
     /// Least salience of a hit.
     pub min_salience: Option<f64>,
+    /// What matches are divided by before other parts of the score are added; 0 is the best match
+    /// in play. Not in an order that was asked for.
+    pub best_match: Option<f64>,
 }
 
 /// A memory found.
@@ -449,7 +452,8 @@ impl Query<'_> {
         let vectors = if ranking.similarity > 0.0 { request.vectors } else { &[] };
         let vectors = self.index.normalised(vectors);
         let is_near_alone = ranking.is_similarity_alone() && !vectors.is_empty();
-        if is_near_alone && !request.with_total && self.parts() == 1 {
+        let is_plain = !request.with_total && request.best_match.is_none();
+        if is_near_alone && is_plain && self.parts() == 1 {
             return self.nearest(&vectors, &play);
         }
         let context = if ranking.weights.context > 0.0 { request.context } else { &[] };
@@ -462,11 +466,16 @@ impl Query<'_> {
         let has_query = request.text.is_some() || query.is_some();
         let similarities = [query.as_ref(), context.as_ref()];
         let fused = Fused::new(&play, ranking, has_query, similarities);
-        let fused = self.informed(fused).scaled();
-        match request.order {
-            Some(order) => self.in_order(order, &fused, &uppers),
-            None => self.ranked(&fused, &uppers),
+        let mut fused = self.informed(fused).scaled();
+        if let Some(order) = request.order {
+            return self.in_order(order, &fused, &uppers);
         }
+        match request.best_match {
+            Some(best) if best > 0.0 => fused.divide_matches(best),
+            Some(_) => rank::divide_by_best(&mut fused, &uppers, self.least()),
+            None => {}
+        }
+        self.ranked(&fused, &uppers)
     }
 
     fn play(&self, words: Vec<u64>) -> Play<'_> {

@@ -135,6 +135,11 @@ impl<'a> Fused<'a> {
         self
     }
 
+    /// Divide all matches by one.
+    pub(crate) fn divide_matches(&mut self, best: f64) {
+        self.most *= best;
+    }
+
     /// The most that speaker and kind of answer add.
     fn most_of_small_extras(&self) -> f64 {
         let session = &self.ranking.session;
@@ -363,6 +368,20 @@ pub(crate) fn rank(fused: &Fused<'_>, uppers: &Uppers, k: usize, least: Least) -
     let scored = ranking.best.scored.into_sorted_vec();
     let components = scored.iter().map(|hit| ranking.exact.components(hit.ordinal)).collect();
     Best { scored, components }
+}
+
+/// Divide all matches by the best of those that are near enough, if that is one.
+pub(crate) fn divide_by_best(fused: &mut Fused<'_>, uppers: &Uppers, least: Least) {
+    if !fused.has_query || fused.ranking.weights.relevance == 0.0 {
+        return;
+    }
+    let (worths, context) = (fused.worths.take(), fused.context.take());
+    let best = rank(fused, uppers, 1, Least { score: f64::NEG_INFINITY, ..least });
+    let relevance = best.components.first().and_then(|components| components.relevance);
+    (fused.worths, fused.context) = (worths, context);
+    if let Some(relevance) = relevance.filter(|relevance| *relevance > 0.0) {
+        fused.divide_matches(relevance);
+    }
 }
 
 /// The ordinals of all memories that match, of which `rank` would answer the best k.

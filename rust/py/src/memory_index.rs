@@ -186,6 +186,7 @@ impl PyMemoryIndex {
             with_total: wanted.with_total,
             order: wanted.order.as_ref().map(GivenOrder::order).transpose()?,
             min_salience: wanted.min_salience,
+            best_match: wanted.best_match,
         };
         let answer = py.detach(|| self.0.rank(&request)).map_err(raised)?;
         answer_of(py, &answer, wanted.explain)
@@ -295,6 +296,7 @@ struct Wanted<'py> {
     with_total: bool,
     order: Option<GivenOrder>,
     min_salience: Option<f64>,
+    best_match: Option<f64>,
     explain: bool,
 }
 

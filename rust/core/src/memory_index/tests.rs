@@ -119,6 +119,7 @@ proptest! {
         (k, with_total) in (0_usize..12, any::<bool>()),
         least in prop::option::of(0.0..0.6),
         min_similarity in prop::option::of(0.0..1.0),
+        best_match in prop::option::of(Just(0.0)),
         light_share in 0.1_f32..0.9,
     ) {
         let index = index_of(&said);
@@ -137,6 +138,7 @@ proptest! {
             with_total,
             order: None,
             min_salience: None,
+            best_match,
         };
         let snapshot = index.index.snapshot();
         let answer = |look: &dyn Fn(usize, usize) -> FirstLook| {
