@@ -122,12 +122,36 @@ impl<'a> Similarity<'a> {
         is_wanted: impl Fn(u32) -> bool,
         mut visit: impl FnMut(u32, (f64, f64), &dyn Fn() -> f64),
     ) {
-        if self.parts > 1
-            || !self.is_boundable
-            || in_play.len() * FEW_SHARE < self.vectors.places.len()
-        {
-            return self.each_bounds_by_id(in_play, is_wanted, visit);
+        let are_few = in_play.len() * FEW_SHARE < self.vectors.places.len();
+        if !self.is_boundable || are_few {
+            for (at, slot) in (0..).zip(in_play.iter()).filter(|(at, _)| is_wanted(*at)) {
+                visit(at, self.bounds(slot), &|| self.exact(slot));
+            }
+        } else if self.parts == 1 {
+            self.each_row(in_play, floor, is_wanted, |at, bounds, exact| visit(at, bounds, &exact));
+        } else {
+            let mut found = vec![(f64::NEG_INFINITY, f64::NEG_INFINITY); in_play.len()];
+            self.each_row(in_play, floor, is_wanted, |at, (lower, upper), _| {
+                let known = &mut found[at as usize];
+                *known = (known.0.max(lower), known.1.max(upper));
+            });
+            for ((at, slot), bounds) in (0..).zip(in_play.iter()).zip(found) {
+                if bounds.1 > f64::NEG_INFINITY {
+                    visit(at, bounds, &|| self.exact(slot));
+                }
+            }
         }
+    }
+
+    /// Bounds of the similarity of all rows of wanted memories, along the segments; not of those that
+    /// are certainly below `floor`.
+    fn each_row(
+        &self,
+        in_play: &SlotSet,
+        floor: f64,
+        is_wanted: impl Fn(u32) -> bool,
+        mut visit: impl FnMut(u32, (f64, f64), &dyn Fn() -> f64),
+    ) {
         for view in &self.vectors.segments {
             let (rows, ordinals) = listed(view, in_play, &is_wanted);
             for first in (0..rows.len()).step_by(CHUNK) {
@@ -180,19 +204,6 @@ impl<'a> Similarity<'a> {
         let larger =
             |(lower, upper): (f64, f64), next: (f64, f64)| (lower.max(next.0), upper.max(next.1));
         self.probes.iter().map(of_probe).fold(nothing, larger)
-    }
-
-    fn each_bounds_by_id(
-        &self,
-        in_play: &SlotSet,
-        is_wanted: impl Fn(u32) -> bool,
-        mut visit: impl FnMut(u32, (f64, f64), &dyn Fn() -> f64),
-    ) {
-        for (at, slot) in (0..).zip(in_play.iter()) {
-            if is_wanted(at) {
-                visit(at, self.bounds(slot), &|| self.exact(slot));
-            }
-        }
     }
 
     /// The similarity of one memory, in float64; minus infinity if it has no vector.
