@@ -65,6 +65,35 @@ impl Recency {
     }
 }
 
+/// Upper bounds of recencies; those of a straight line take a quarter of the time of its values.
+pub(crate) struct RecencyUpper {
+    recency: Recency,
+    /// What is lost in a microsecond, where it is a line.
+    slope: f64,
+}
+
+/// More than times in float64 and a product can be off by.
+const OFF_THE_LINE: f64 = 1e-9;
+
+impl RecencyUpper {
+    pub(crate) fn new(recency: Recency) -> Self {
+        let slope = match recency {
+            Recency::CreatedLinear { days } => 1.0 / (days * DAY),
+            _ => 0.0,
+        };
+        Self { recency, slope }
+    }
+
+    /// At least the recency of one memory.
+    pub(crate) fn of(&self, facts: &Facts, now: i64) -> f64 {
+        let Recency::CreatedLinear { .. } = self.recency else {
+            return self.recency.of(facts, now);
+        };
+        let age = now as f64 - facts.created_at as f64;
+        (1.0 - age * self.slope).clamp(0.0, 1.0) + OFF_THE_LINE
+    }
+}
+
 impl Salience {
     /// The weighted mean of recency, frequency and importance, 0 where all weights are.
     pub(crate) fn of(self, facts: &Facts, now: i64) -> f64 {
@@ -215,6 +244,23 @@ mod tests {
             let facts = Facts { access_count: count, importance, ..facts(age) };
             let (of, upper) = (salience.of(&facts, 0), salience.upper(&facts, 0, &Halving::new(days)));
             proptest::prop_assert!(upper >= of && upper <= of + 0.02, "{upper} {of}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_bound_of_a_line_is_above_it_and_near(
+            created_at in proptest::num::i64::ANY,
+            moment in -10_000_000_000_000_000..10_000_000_000_000_000_i64,
+            near in proptest::bool::ANY,
+            age in -1e3..1e4_f64,
+            days in 0.01..1e6_f64,
+        ) {
+            let created_at = if near { moment - (age * DAY) as i64 } else { created_at };
+            let facts = Facts { created_at, ..facts(0.0) };
+            let line = Recency::CreatedLinear { days };
+            let (of, upper) = (line.of(&facts, moment), RecencyUpper::new(line).of(&facts, moment));
+            proptest::prop_assert!(upper >= of && upper <= of + 1e-8, "{upper} {of}");
         }
     }
 

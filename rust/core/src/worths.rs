@@ -3,7 +3,7 @@
 use crate::columns::{ChunkFacts, NONE as MISSING};
 use crate::play::Play;
 use crate::ranking::{Ranking, Worth};
-use crate::relevance::{self, Facts, Halving, Recency};
+use crate::relevance::{self, Facts, Halving, Recency, RecencyUpper};
 
 /// More than roundings of a few operations on numbers from 0 to 1 can take away.
 const ABOVE: f64 = 1.0 + 1e-12;
@@ -37,8 +37,13 @@ impl<'a> Worths<'a> {
             };
             worths.uppers = play.of_each(|chunk, at| upper(&facts(chunk, at)) * ABOVE);
         } else {
-            let sum = |facts: &Facts| weights.of(worths.worth(0, facts, true));
-            worths.uppers = play.of_each(|chunk, at| sum(&facts(chunk, at)));
+            let recency = RecencyUpper::new(ranking.recency);
+            let upper = |facts: &Facts| {
+                weights.recency * recency.of(facts, now)
+                    + weights.importance * facts.importance
+                    + weights.access * relevance::access(facts.access_count)
+            };
+            worths.uppers = play.of_each(|chunk, at| upper(&facts(chunk, at)) * ABOVE);
         }
         worths
     }
