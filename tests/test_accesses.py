@@ -339,3 +339,27 @@ def test_opening_counts_what_was_read_before(tmp_path):
                 assert counted(memory.search("tea", **BY_ACCESS)) == {"tea": count}
         with Memory(path, embedder=WordEmbedder()) as memory:
             memory.get(tea.id)
+
+
+@pytest.mark.parametrize("embedder", [WordEmbedder(), None])
+def test_what_comes_into_an_index_anew_brings_what_was_just_read(embedder):
+    with Memory(":memory:", embedder=embedder) as memory:
+
+        def frequent(**named):
+            (found,) = memory.recall(mode="frequent", user_id=None, **named)
+            assert round(101**found.score) - 1 == found.memory.access_count
+            return found.memory.access_count
+
+        tea = memory.add("tea")
+        memory.get(tea.id)
+        assert frequent() == 1  # nothing was loaded before
+        memory.delete(tea.id)
+        memory.restore(tea.id)
+        assert frequent() == 2
+        memory.update(tea.id, status="archived")
+        assert frequent(include_archived=True) == 3
+        assert frequent(include_archived=True) == 4
+        memory.update(tea.id, status="active")
+        assert frequent() == 5
+        memory.update(tea.id, status="archived")
+        assert frequent(include_archived=True) == 6

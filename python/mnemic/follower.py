@@ -10,6 +10,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from mnemic._core import RECORD_COLUMNS
 from mnemic.embed.checked import CheckedEmbedder
 from mnemic.errors import (
     EmbeddingError,
@@ -31,6 +32,8 @@ _log = logging.getLogger("mnemic.long_term")
 EMBEDDED_AT_ONCE = 256
 RETRY_SECONDS = 10.0
 """How long a text that could not be embedded waits before it is tried again."""
+
+_ID = RECORD_COLUMNS.index("id")
 
 MOST_FAILURES = 3
 """How many texts in a row may fail before the rest is left for later."""
@@ -142,10 +145,6 @@ class Follower:
         Returns:
             Where the store stood before.
         """
-        if with_accesses:
-            if self._noted.were_dropped():
-                self._write_accesses()
-            self._tell_accesses()
         position = drive(self._store.position(self._agent_id))
         if position.seq != self.index.seq:
             self._apply_changes()
@@ -153,8 +152,8 @@ class Follower:
             with self._catching_up:
                 self._embed_missing(self._embedder)
             self._apply_changes()
-        if with_accesses and position.accesses != self._accesses:
-            self._follow_accesses()
+        if with_accesses:  # after the changes, which may bring rows whose accesses are not known
+            self._catch_up_with_accesses(position)
         if self.index.is_mostly_vacant:
             self._begin_to_renew()
         return position
@@ -212,6 +211,14 @@ class Follower:
         if self._is_stopped:
             raise _StoppedError
 
+    def _catch_up_with_accesses(self, position: Position) -> None:
+        if self._noted.were_dropped():
+            self._write_accesses()
+            position = drive(self._store.position(self._agent_id))
+        self._tell_accesses()
+        if position.accesses != self._accesses:
+            self._follow_accesses()
+
     def _tell_accesses(self) -> None:
         """Tell the index of what was noted, so that it need not be on disk first."""
         with self._telling:  # whoever comes meanwhile waits for those that were taken
@@ -266,10 +273,19 @@ class Follower:
             self._accesses = drive(self._store.position(self._agent_id)).accesses
         with self.index.loader() as loader:
             batch = drive(self._rows_since(seq, loader))
+            if batch.since is not None and self._brings_what_was_read(batch):
+                self._noted.drop()
             is_applied = self.index.apply(batch, loader)
         if batch.since is None:
             self._noted.drop()
         return is_applied
+
+    def _brings_what_was_read(self, batch: RowBatch) -> bool:
+        """Return whether rows come, or come back, whose accesses are not on disk yet."""
+        records = batch.records
+        known = self.index.accesses([record[0] for record in records])
+        ids = [record[_ID] for record, access in zip(records, known, strict=True) if access is None]
+        return bool(ids) and self._store.has_noted(self._agent_id, ids)
 
     def _rows_since(
         self, seq: int | None, taker: Taker | None = None
