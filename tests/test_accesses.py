@@ -3,6 +3,7 @@ import math
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from uuid import uuid4
 
@@ -339,3 +340,52 @@ def test_opening_counts_what_was_read_before(tmp_path):
                 assert counted(memory.search("tea", **BY_ACCESS)) == {"tea": count}
         with Memory(path, embedder=WordEmbedder()) as memory:
             memory.get(tea.id)
+
+
+@pytest.mark.parametrize("embedder", [WordEmbedder(), None])
+def test_what_comes_into_an_index_anew_brings_what_was_just_read(embedder):
+    with Memory(":memory:", embedder=embedder) as memory:
+
+        def frequent(**named):
+            (found,) = memory.recall(mode="frequent", user_id=None, **named)
+            assert round(101**found.score) - 1 == found.memory.access_count
+            return found.memory.access_count
+
+        tea = memory.add("tea")
+        memory.get(tea.id)
+        assert frequent() == 1  # nothing was loaded before
+        memory.delete(tea.id)
+        memory.restore(tea.id)
+        assert frequent() == 2
+        memory.update(tea.id, status="archived")
+        assert frequent(include_archived=True) == 3
+        assert frequent(include_archived=True) == 4
+        memory.update(tea.id, status="active")
+        assert frequent() == 5
+        memory.update(tea.id, status="archived")
+        assert frequent(include_archived=True) == 6
+
+
+@pytest.mark.parametrize("reading", ["accessed_since", "rows_since"])
+def test_an_access_that_comes_while_the_store_is_read_counts_once(monkeypatch, reading):
+    with Memory(":memory:", embedder=WordEmbedder()) as memory:
+        store = memory.repository._store
+        method = getattr(store, reading)
+        tea = memory.add("tea")
+        assert memory.recall(mode="frequent", user_id=None)[0].memory.access_count == 0
+        drive(store.write_accesses())
+
+        def read_first(*given, **named):
+            monkeypatch.undo()
+            with ThreadPoolExecutor(1) as another:
+                another.submit(memory.get, tea.id).result(10)
+                another.submit(lambda: drive(store.write_accesses())).result(10)
+            return method(*given, **named)
+
+        monkeypatch.setattr(store, reading, read_first)
+        if reading == "rows_since":
+            memory.update(tea.id, importance=0.9)
+        memory.search("tea", **BY_ACCESS)
+        (found,) = memory.search("tea", **BY_ACCESS)
+        assert found.entry.access_count == 2
+        assert counted([found]) == {"tea": 2}

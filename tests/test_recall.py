@@ -6,7 +6,7 @@ import math
 import random
 import threading
 from datetime import UTC, datetime, timedelta, timezone
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import apsw
 import pytest
@@ -39,6 +39,7 @@ from mnemic.errors import (
     InvalidArgumentError,
     InvalidEntryError,
     LicenseRestrictionError,
+    MnemicError,
     StoreBusyError,
     StoreError,
     StoreFullError,
@@ -1176,3 +1177,30 @@ def test_recalls_beside_writers_see_only_their_users_living_memories(tmp_path):
             }
             linked = asked(memory, "recall_linked", start[user].id, user_id=user)
             assert texts(linked) == [f"{user} {turn}" for turn in range(36, -1, -4)]
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments", "named"),
+    [
+        ("recall_temporal", (NOON, NOON, 5), {"user_id": "u"}),
+        ("recall_temporal", (NOON, NOON), {"user_id": "u", "half_open": "no"}),
+        ("salience", (UUID(int=1), "u"), {"query": 5}),
+    ],
+)
+def test_what_is_no_text_or_flag_is_refused(method, arguments, named):
+    async def scenario(_, retriever):
+        with pytest.raises(MnemicError, match=r"must be"):
+            await getattr(retriever, method)(*arguments, **named)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("interval", [1e30, timedelta.max])
+def test_an_interval_of_accesses_may_be_longer_than_all_time(interval):
+    async def scenario(memory, retriever):
+        await memory.store(mine("tea"))
+        for _ in range(2):
+            await retriever.recall("", mode="recent", user_id="u")
+        assert await counts(memory) == {"tea": 1}
+
+    run(scenario, options=MemoryRetrieverOptions(access_interval=interval))

@@ -10,6 +10,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from mnemic._core import RECORD_COLUMNS
 from mnemic.embed.checked import CheckedEmbedder
 from mnemic.errors import (
     EmbeddingError,
@@ -31,6 +32,8 @@ _log = logging.getLogger("mnemic.long_term")
 EMBEDDED_AT_ONCE = 256
 RETRY_SECONDS = 10.0
 """How long a text that could not be embedded waits before it is tried again."""
+
+_ID = RECORD_COLUMNS.index("id")
 
 MOST_FAILURES = 3
 """How many texts in a row may fail before the rest is left for later."""
@@ -142,10 +145,6 @@ class Follower:
         Returns:
             Where the store stood before.
         """
-        if with_accesses:
-            if self._noted.were_dropped():
-                self._write_accesses()
-            self._tell_accesses()
         position = drive(self._store.position(self._agent_id))
         if position.seq != self.index.seq:
             self._apply_changes()
@@ -153,8 +152,8 @@ class Follower:
             with self._catching_up:
                 self._embed_missing(self._embedder)
             self._apply_changes()
-        if with_accesses and position.accesses != self._accesses:
-            self._follow_accesses()
+        if with_accesses:  # after the changes, which may bring rows whose accesses are not known
+            self._catch_up_with_accesses(position)
         if self.index.is_mostly_vacant:
             self._begin_to_renew()
         return position
@@ -201,7 +200,7 @@ class Follower:
             fresh.apply(drive(reading))
 
     def _replaced_by(self, fresh: NativeIndex, accesses: int) -> bool:
-        with self._catching_up:
+        with self._catching_up, self._telling:
             is_replaced = self.index.give_way_to(fresh)
             if is_replaced:  # what was accessed while it was read is read again
                 self._accesses = min(self._accesses, accesses)
@@ -212,19 +211,26 @@ class Follower:
         if self._is_stopped:
             raise _StoppedError
 
+    def _catch_up_with_accesses(self, position: Position) -> None:
+        if self._noted.were_dropped():
+            self._write_accesses()
+            position = drive(self._store.position(self._agent_id))
+        self._tell_accesses()
+        if position.accesses != self._accesses:
+            self._follow_accesses()
+
     def _tell_accesses(self) -> None:
         """Tell the index of what was noted, so that it need not be on disk first."""
         with self._telling:  # whoever comes meanwhile waits for those that were taken
-            rows, ids = self._noted.take()
-            if ids:
-                found = drive(self._store.rows_of(self._agent_id, list(ids)))
-                self.index.add_accesses(
-                    [(row, ids[key][1], ids[key][0]) for key, row in found.items()]
-                )
-            if rows:
-                self.index.add_accesses(
-                    [(row, last, number) for row, (number, last) in rows.items()]
-                )
+            self._tell()
+
+    def _tell(self) -> None:
+        rows, ids = self._noted.take()
+        if ids:
+            found = drive(self._store.rows_of(self._agent_id, list(ids)))
+            self.index.add_accesses([(row, ids[key][1], ids[key][0]) for key, row in found.items()])
+        if rows:
+            self.index.add_accesses([(row, last, number) for row, (number, last) in rows.items()])
 
     def _write_accesses(self) -> None:
         """Write down what waits; where that must wait, the index is a little behind (C158)."""
@@ -233,9 +239,11 @@ class Follower:
                 drive(self._store.write_accesses())
 
     def _follow_accesses(self) -> None:
-        with self._catching_up:
+        with self._catching_up, self._telling:
+            self._tell()
             seq = self.index.seq
             accessed = drive(self._store.accessed_since(self._agent_id, self._accesses))
+            self._noted.drop_any()  # what was noted meanwhile may be on disk and in the answer
             self.index.raise_accesses(accessed.rows)
             # What the index does not have yet will come as it was stored: all is read again then.
             if seq is not None and seq >= accessed.position.seq:
@@ -261,15 +269,25 @@ class Follower:
                     return
 
     def _read_since(self, seq: int | None) -> bool:
-        self._tell_accesses()  # what is read may know of them
         if seq is None:  # what is loaded knows of at least so many
             self._accesses = drive(self._store.position(self._agent_id)).accesses
-        with self.index.loader() as loader:
+        with self._telling, self.index.loader() as loader:
+            self._tell()  # what is read may know of them
             batch = drive(self._rows_since(seq, loader))
+            self._noted.drop_any()  # as in `_follow_accesses`
+            if batch.since is not None and self._brings_what_was_read(batch):
+                self._noted.drop()
             is_applied = self.index.apply(batch, loader)
         if batch.since is None:
             self._noted.drop()
         return is_applied
+
+    def _brings_what_was_read(self, batch: RowBatch) -> bool:
+        """Return whether rows come, or come back, whose accesses are not on disk yet."""
+        records = batch.records
+        known = self.index.accesses([record[0] for record in records])
+        ids = [record[_ID] for record, access in zip(records, known, strict=True) if access is None]
+        return bool(ids) and self._store.has_noted(self._agent_id, ids)
 
     def _rows_since(
         self, seq: int | None, taker: Taker | None = None

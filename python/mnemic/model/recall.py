@@ -358,7 +358,7 @@ def _frequency(entry: MemoryEntry, most: float) -> float:
 
 def _interval(given: object) -> timedelta:
     if isinstance(given, int | float) and not isinstance(given, bool) and 0 <= given < math.inf:
-        given = timedelta(seconds=given)
+        given = timedelta(seconds=min(given, timedelta.max // timedelta(seconds=1)))
     if not isinstance(given, timedelta) or given < timedelta():
         raise InvalidArgumentError(
             f"access_interval must be a timedelta or seconds, not negative, got {given!r}"

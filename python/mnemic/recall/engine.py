@@ -49,7 +49,7 @@ from mnemic.model import (
     Weights,
     salience_of,
 )
-from mnemic.model.checks import fraction
+from mnemic.model.checks import flag, fraction
 from mnemic.model.recall import parse_types, worth_of
 from mnemic.recall.telling import Teller
 from mnemic.recall.walk import Walk
@@ -150,9 +150,10 @@ class Recalling:
         created_at = Field("created_at")
         times = (
             Test(created_at, Op.GTE, start),
-            Test(created_at, Op.LT if half_open else Op.LTE, end),
+            Test(created_at, Op.LT if flag("half_open", half_open) else Op.LTE, end),
         )
         search = _search(options, *times, order=Order.NEWEST)
+        _check_optional_text("topic_filter", topic)
         if topic is None or not topic.strip():
             wanted = Recall(search, _temporal_reason)
         else:
@@ -343,6 +344,7 @@ class Recalling:
     ) -> SalienceBreakdown:
         """Return what a memory's salience is made of now."""
         self._check_license()
+        _check_optional_text("query", query)
         repository = self.repository
         await repository.write_accesses()
         now = repository.now()
@@ -421,9 +423,9 @@ class Recalling:
             return
         ids, interval = [scored.memory.id for scored in recalled], self.options.access_interval
         if interval:
-            latest = self.repository.now() - interval
+            now = self.repository.now()
             accessed = [scored.memory.last_accessed_at for scored in recalled]
-            is_due = [last is None or last <= latest for last in accessed]
+            is_due = [last is None or now - last >= interval for last in accessed]
             ids, rows = list(compress(ids, is_due)), list(compress(rows, is_due))
         self.repository.note_accesses(ids, rows if all(rows) else None)
 
@@ -552,6 +554,11 @@ def _total(answered: Answered) -> int:
 
 def _surest(scored: ScoredMemory) -> tuple[float, float, UUID]:
     return -scored.score, -scored.memory.created_at.timestamp(), scored.memory.id
+
+
+def _check_optional_text(field: str, given: object) -> None:
+    if given is not None and not isinstance(given, str):
+        raise InvalidArgumentError(f"{field} must be a text or None, got {given!r}")
 
 
 def _check_depth(depth: object) -> None:

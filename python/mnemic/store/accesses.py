@@ -63,6 +63,12 @@ class PendingAccesses:
         """Return whether anything is not on disk yet; what is on its way is after the next job."""
         return bool(self._is_anything_noted() or self._under_way)
 
+    def has(self, agent_id: str, ids: Iterable[bytes]) -> bool:
+        """Return whether accesses of any of these entries may not be on disk yet."""
+        with self._lock:
+            self._add_up()
+            return bool(self._under_way) or any((agent_id, key) in self._pending for key in ids)
+
     def _is_anything_noted(self) -> bool:
         return bool(self._noted or self._pending)
 

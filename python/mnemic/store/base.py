@@ -308,6 +308,15 @@ class Store(Protocol):
         """Take note that entries were read; it is written down later, and is no change (C158)."""
         ...
 
+    def has_noted(self, agent_id: str, ids: Sequence[bytes]) -> bool:
+        """Return whether accesses of any of these entries may not be written down yet.
+
+        Args:
+            agent_id: Whose entries.
+            ids: The 16 bytes of theirs.
+        """
+        ...
+
     async def write_accesses(self) -> None:
         """Write down the accesses noted so far."""
         ...

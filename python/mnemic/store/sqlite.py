@@ -253,6 +253,10 @@ class SqliteStore:
             job = self._accesses.writing()
             self._writer.submit_soon(job, job.ended)
 
+    def has_noted(self, agent_id: str, ids: Sequence[bytes]) -> bool:
+        """Return whether accesses of any of these entries may not be written down yet."""
+        return self._accesses.has(agent_id, ids)
+
     async def write_accesses(self) -> None:
         """Write down the accesses noted so far."""
         self._connections.check_writable()
