@@ -609,6 +609,22 @@ def test_what_expires_beyond_the_limit_is_no_longer_counted():  # C005, C011
     serve(scenario)
 
 
+def test_what_expires_is_known_of_though_nothing_was_searched_before(tmp_path):  # C005, C011
+    path = tmp_path / "agent.db"
+
+    async def scenario(memory, service):
+        brief = NOON + timedelta(seconds=60)
+        with Memory(path, "aide", embedder=None, clock=Clock()) as other:
+            other.add_many([record("best", importance=1.0), record("brief", expires_at=brief)])
+        query = MemoryQuery(filters={}, limit=1)
+        assert (await service.retrieve(query)).total_matches == 2
+        assert (await service.retrieve(query)).from_cache
+        memory.repository.now.now = brief
+        assert (await service.retrieve(query)).total_matches == 1
+
+    serve(scenario, path=path, memory={"embedder": None})
+
+
 def test_the_license_is_looked_at_before_the_cache():  # C007
     async def scenario(memory, service):
         (one,) = await store_near(memory, 0.9)

@@ -754,9 +754,9 @@ class Repository:
         """Return where the agent's contents and accesses stand."""
         return drive(self._store.position(self.agent_id))
 
-    def next_expiry(self) -> datetime | None:
-        """Return when the next of the agent's living memories expires, or some time before."""
-        found = self._follower.index.next_expiry(to_microseconds(self.now()))
+    def next_expiry(self, since: datetime) -> datetime | None:
+        """Return when the first of the memories found last expires, or some time before."""
+        found = self._follower.index.next_expiry(to_microseconds(since))
         return None if found is None else from_microseconds(found)
 
     def entries(

@@ -322,8 +322,10 @@ class Retrieval:
             expansion = await self.expand(scope, query.query)
             if expansion.added_terms:
                 also, expanded = (expansion.expanded,), expansion.expanded
-        until = self.repository.next_expiry() if query.use_cache else None
+        begun = self.repository.now()
         answered = await computed(lambda: self._answered(scope, query, also))
+        # Only now the index knows all that was answered from.
+        until = self.repository.next_expiry(begun) if query.use_cache else None
         total = len(answered.ranked) if answered.total is None else answered.total
         seconds = query.cache_ttl.total_seconds()
         hits = tuple(_hit(hit) for hit in answered.ranked)
