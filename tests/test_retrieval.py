@@ -1121,6 +1121,33 @@ def test_sensitive_memories_are_added_only_if_asked_for():  # C028
     serve(scenario)
 
 
+@pytest.mark.parametrize(
+    "filters",
+    [
+        None,
+        {"category": "x"},
+        {"category": "x", "sensitive": {"in": [True, False]}},
+        MemoryFilter(where={"category": "x"}),
+        MemoryFilter(),
+    ],
+    ids=str,
+)
+def test_sensitive_memories_take_no_other_place_in_a_window(filters):  # C028
+    async def scenario(memory, service):
+        near = memory.embedder.near
+        secrets = [record(near(f"secret {at}", 0.9), sensitive=True) for at in range(3)]
+        await memory.add_many([*secrets, record(near("open", 0.8), category="x")])
+        query, window = MemoryQuery(query="query", filters=filters, limit=3), ContextWindow(1000)
+        assert await service.retrieve_to_context(query, window) == 1
+        assert [item.content for item in window.items()] == ["open"]
+        only = MemoryQuery(query="query", filters={"sensitive": True})
+        assert await service.retrieve_to_context(only, window) == 0
+        with pytest.raises(InvalidArgumentError, match="MemoryQuery"):
+            await service.retrieve_to_context("query", window)
+
+    serve(scenario)
+
+
 def test_tokens_are_counted_as_the_window_counts_them():  # C018
     class Letters:
         def count(self, text):

@@ -182,6 +182,14 @@ def test_sensitive_memories_are_left_out_unless_asked_for(memory):
     assert "secret" in memory.context("tea", include_sensitive=True)
 
 
+def test_sensitive_memories_take_no_other_place_in_a_block(memory):  # C028
+    memory.add_many([{"content": f"tea tea {at}", "sensitive": True} for at in range(3)])
+    memory.add("tea is open, and served in the garden")
+    for filters in (None, {"content": {"contains": "tea"}}):
+        assert len(memory.context("tea", limit=3, filters=filters).memories) == 1
+    assert memory.context("tea", limit=3, filters={"sensitive": True}) == ""
+
+
 def test_a_block_is_of_the_scope_alone(memory):
     memory.add("tea of alice", user_id="alice")
     memory.add("tea of boris", user_id="boris")

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from itertools import compress
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -17,6 +17,7 @@ from mnemic.licensing import LONG_TERM, SEMANTIC_RETRIEVAL
 from mnemic.model import (
     BY_SEARCH_TYPE,
     HYBRID,
+    IS_NOT_SENSITIVE,
     KEYWORD,
     SEMANTIC,
     All,
@@ -24,6 +25,7 @@ from mnemic.model import (
     Expression,
     Field,
     MemoryEntry,
+    MemoryFilter,
     MemoryQuery,
     MemoryRetrievalResult,
     MemorySearchResult,
@@ -160,9 +162,10 @@ class Retrieval:
         if not isinstance(window, ContextWindow):
             raise InvalidArgumentError(f"window must be a mnemic.ContextWindow, got {window!r}")
         checks.flag("include_sensitive", include_sensitive)
+        if not include_sensitive and isinstance(query, MemoryQuery):
+            query = _without_sensitive(query)
         result = await self.retrieve(scope, query)
-        wanted = [ranked for ranked in result if include_sensitive or not ranked.entry.sensitive]
-        items, tokens = await computed(lambda: _augment(window, wanted))
+        items, tokens = await computed(lambda: _augment(window, result.results))
         self._statistics.augmented()
         await self._teller.augmented(query.query, items, tokens)
         return items
@@ -249,7 +252,7 @@ class Retrieval:
         Those of sensitive memories would go into logs, events and answers (C028).
         """
         chosen = KEYWORD if self.repository.embedder is None else HYBRID
-        search = Search(text=text, limit=FEEDBACK_MEMORIES, ranking=chosen, where=_IS_NOT_SENSITIVE)
+        search = Search(text=text, limit=FEEDBACK_MEMORIES, ranking=chosen, where=IS_NOT_SENSITIVE)
         answered = self.repository.answered(scope, search)
         texts = [
             (answered.entries[hit.id].content, 1 / rank)
@@ -451,6 +454,21 @@ def _search(
     )
 
 
+def _without_sensitive(query: MemoryQuery) -> MemoryQuery:
+    """Leave them out before the limit, so that they take no other memory's place."""
+    given = query.filters
+    if isinstance(given, MemoryFilter):
+        filters = msgspec.structs.replace(given, where=_open_alone(given.where))
+        return msgspec.structs.replace(query, filters=filters)
+    return msgspec.structs.replace(query, filters=_open_alone(given))
+
+
+def _open_alone(where: Mapping[str, Any] | None) -> dict[str, Any]:
+    if where is not None and "sensitive" in where:
+        return {"AND": [where, {"sensitive": False}]}
+    return {**(where or {}), "sensitive": False}
+
+
 def _weighed(search: Search, weights: Weights) -> Search:
     ranking = msgspec.structs.replace(search.ranking, weights=weights)
     return msgspec.structs.replace(search, ranking=ranking)
@@ -509,7 +527,6 @@ def _and(where: Expression | None, also: Expression) -> Expression:
 
 
 _WAS_ACCESSED = Test(Field("last_accessed_at"), Op.EXISTS, value=True)
-_IS_NOT_SENSITIVE = Test(Field("sensitive"), Op.EQ, value=False)
 _NO_SALIENCE = Salience(recency=0.0, frequency=0.0, importance=0.0)
 
 
