@@ -1002,6 +1002,20 @@ def test_two_loops_that_ask_the_same_at_once_share_the_answer():
     assert embedder.queries == 1
 
 
+def test_a_call_left_behind_in_a_closed_loop_is_not_waited_for():
+    embedder = Gated()
+    with Memory(":memory:", "aide", embedder=embedder, clock=Clock()) as memory:
+        memory.add(embedder.near("one", 0.9))
+        service = RetrievalService(memory)
+        loop = asyncio.new_event_loop()
+        left = loop.create_task(service.retrieve(QUERY))
+        loop.run_until_complete(until(embedder.asked.is_set))
+        loop.close()
+        embedder.gate.set()
+        assert not left.done()
+        assert found(asyncio.run(asyncio.wait_for(service.retrieve(QUERY), 5))) == ["one"]
+
+
 def test_an_answer_cache_keeps_what_is_made_and_nothing_that_failed():
     async def main():
         cache = AnswerCache(4)

@@ -5,12 +5,15 @@ import time
 from collections.abc import Awaitable, Callable, Hashable
 from concurrent.futures import Future
 from datetime import datetime
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from cachetools import TLRUCache
 
 from mnemic.model import RelevanceScores
 from mnemic.waiting import arrived, is_driving
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
 
 CACHED_ANSWERS = 1024
 
@@ -88,7 +91,7 @@ class AnswerCache:
         theirs too.
         """
         while True:
-            mine = _Making(Future(), threading.get_ident() if is_driving() else None)
+            mine = _Making(Future(), threading.get_ident(), _running_loop())
             with self._lock:
                 theirs = self._being_made.setdefault(key, mine)
             if theirs is mine:
@@ -130,19 +133,35 @@ class _Making(NamedTuple):
 
     Attributes:
         future: Where it will be.
-        thread: Which one drives the call that makes it; None if an event loop runs it.
+        thread: Which one runs the call that makes it.
+        loop: The event loop that runs it; None if the thread drives it.
     """
 
     future: "Future[Answer]"
-    thread: int | None
+    thread: int
+    loop: "AbstractEventLoop | None"
 
     def goes_on_while_waited_for(self) -> bool:
-        """Return whether it is safe to wait here: a plain call may hold up the very event loop."""
-        return not is_driving() or self.thread not in (None, threading.get_ident())
+        """Return whether it is safe to wait here.
+
+        A plain call may hold up the very event loop, and a loop that was stopped or closed with the
+        call in it may never go on.
+        """
+        if is_driving():
+            return self.loop is None and self.thread != threading.get_ident()
+        return self.loop is None or self.loop.is_running()
 
 
 class _AbandonedError(Exception):
     """The call that was to make an answer was cancelled."""
+
+
+def _running_loop() -> "AbstractEventLoop | None":
+    if is_driving():
+        return None
+    import asyncio  # noqa: PLC0415 - a third of the import budget, unused at the front door
+
+    return asyncio.get_running_loop()
 
 
 def _expiry(_key: Key, answer: Answer, now: float) -> float:
