@@ -1121,6 +1121,22 @@ def test_a_memory_is_in_the_window_once_and_its_priority_rises_only():  # C021
     serve(scenario)
 
 
+def test_in_a_full_window_the_priority_of_a_memory_still_rises():  # C021
+    async def scenario(memory, service):
+        near = memory.embedder.near
+        await memory.add_many([record(near("one", 0.9)), record(near("two", 0.8))])
+        _, other = await service.retrieve(QUERY)
+        window = ContextWindow(20)
+        window.add("said", "retrieved_document", source_ref=str(other.entry.id), priority=1)
+        talk(window, window.free_tokens - 1)
+        assert await service.retrieve_to_context(QUERY, window) == 0
+        (item,) = window.items("retrieved_document")
+        assert item.content == "said"
+        assert item.priority == int(50 + 40 * other.relevance_score)
+
+    serve(scenario)
+
+
 def test_sensitive_memories_are_added_only_if_asked_for():  # C028
     async def scenario(memory, service):
         near = memory.embedder.near

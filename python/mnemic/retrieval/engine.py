@@ -487,10 +487,14 @@ _WITH_FORGOTTEN = (State.LIVING, State.FORGOTTEN)
 def _augment(window: ContextWindow, wanted: Sequence[RankedMemory]) -> tuple[int, int]:
     """Add memories into free tokens alone; return how many, and how many tokens they take."""
     items = tokens = 0
+    present: set[str | None] | None = None
     for ranked in wanted:
-        if window.free_tokens < LEAST_TOKENS:
-            break
         memory_id = str(ranked.entry.id)
+        if window.free_tokens < LEAST_TOKENS:
+            if present is None:
+                present = {item.source_ref for item in window.items()}
+            if memory_id not in present:  # what is there still gets the higher priority (C021)
+                continue
         added = window.try_add(
             ranked.entry.content,
             ContextItemType.RETRIEVED_DOCUMENT,
