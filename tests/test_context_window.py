@@ -168,6 +168,15 @@ def test_a_counter_that_answers_nonsense_is_named():
         ContextWindow(100, counter=Broken()).add("tea", USER)
 
 
+def test_a_counter_that_is_empty_still_counts():
+    class Remembering(dict):
+        def count(self, text, /):
+            return self.setdefault(text, len(text))
+
+    window = ContextWindow(100, counter=Remembering())
+    assert window.add("seven tea", USER).token_count == 9
+
+
 # Items
 
 

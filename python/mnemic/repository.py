@@ -188,7 +188,7 @@ class Repository:
         self.license = License.of(license)
         self.agent = Scope(agent_id)
         self.now = clock
-        self.id_factory = id_factory or UuidFactory()
+        self.id_factory = UuidFactory() if id_factory is None else id_factory
         self.events = Events()
         self._tells_content = flag("log_content", log_content)
         self._teller = Teller(agent_id, self.events, clock, tells_content=self._tells_content)

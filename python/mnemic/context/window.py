@@ -80,11 +80,11 @@ class ContextWindow:
     ) -> None:
         self._max_tokens = checks.whole("max_tokens", max_tokens, least=1)
         self._agent_id = checks.name("agent_id", agent_id)
-        self._counter = counter or EstimatedTokens()
+        self._counter = EstimatedTokens() if counter is None else counter
         self._threshold = percent("compaction_threshold", compaction_threshold, least=1)
         self._license = License.of(license)
         self._clock = clock
-        self._id_factory = id_factory or UuidFactory()
+        self._id_factory = UuidFactory() if id_factory is None else id_factory
         self._summarizer = summarizer
         self._strategy = self._allowed(compaction_strategy)
         self._lock = threading.Lock()
