@@ -211,6 +211,13 @@ def test_what_cannot_be_used_is_refused(memory, wrong):
         memory.context(**{"query": "tea", **wrong})
 
 
+@pytest.mark.parametrize("answer", [-5, None, 1.5])
+def test_a_counter_that_answers_nonsense_is_named(memory, answer):
+    memory.add("tea is served at noon")
+    with pytest.raises(InvalidArgumentError, match="the counter's answer"):
+        memory.context("tea", counter=Counter(lambda _: answer))
+
+
 def test_a_block_can_be_sent_to_another_process(memory):
     memory.add("tea")
     block = memory.context("tea")

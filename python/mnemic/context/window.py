@@ -23,7 +23,7 @@ from mnemic.context.items import (
     ItemFields,
     percent,
 )
-from mnemic.context.tokens import EstimatedTokens
+from mnemic.context.tokens import EstimatedTokens, counted
 from mnemic.errors import ContextWindowFullError, InvalidArgumentError, UnknownIdError
 from mnemic.licensing import CONTEXT_WINDOW_ADVANCED, License, LicenseTier
 from mnemic.model import UuidFactory, checks
@@ -433,8 +433,7 @@ class ContextWindow:
         """Return an item with its token count; a count that was given is taken as it is."""
         if item.token_count:
             return item
-        tokens = checks.whole("the counter's answer", self._counter.count(item.content))
-        return item.with_changes(token_count=tokens)
+        return item.with_changes(token_count=counted(self._counter, item.content))
 
     def _is_added(self, item: ContextItem) -> bool:
         try:
