@@ -1242,7 +1242,7 @@ def test_similar_memories_come_by_similarity_without_the_reference_and_without_e
 
 def test_nothing_is_similar_to_a_memory_that_is_not_there():  # C027
     async def scenario(memory, service):
-        (gone, _) = await store_near(memory, 0.9, 0.8)
+        (gone, near) = await store_near(memory, 0.9, 0.8)
         (of_alice,) = await memory.add_many([record("of alice", user="alice")])
         (brief,) = await memory.add_many([record("brief", expires_at=NOON + DAY)])
         await memory.delete(gone.id)
@@ -1263,6 +1263,12 @@ def test_nothing_is_similar_to_a_memory_that_is_not_there():  # C027
         for limit in (0, 1001, True, None):
             with pytest.raises(InvalidArgumentError, match="limit"):
                 await service.find_similar(of_alice.id, limit)
+        for excluded in (5, "near", [5]):
+            with pytest.raises(InvalidArgumentError):
+                await service.find_similar(near.id, exclude_ids=excluded)
+        assert await service.find_similar(near.id, exclude_ids=None) == []
+        with pytest.raises(InvalidArgumentError, match="strict"):
+            await service.find_similar(near.id, strict="no")
 
     serve(scenario)
 
@@ -1412,6 +1418,8 @@ def test_suggestions_are_phrases_that_memories_know_of():
         for wrong in (None, 3, b"x"):
             with pytest.raises(InvalidArgumentError, match="conversation_context"):
                 await service.suggest_queries(wrong)
+        with pytest.raises(InvalidArgumentError, match=r"conversation_context .* surrogate"):
+            await service.suggest_queries("the red sofa \ud800")
         for limit in (0, 1001, True):
             with pytest.raises(InvalidArgumentError, match="limit"):
                 await service.suggest_queries(context, limit=limit)

@@ -212,7 +212,7 @@ class Retrieval:
         check_limit(limit)
         if not isinstance(context, str):
             raise InvalidArgumentError(f"conversation_context must be a text, got {context!r}")
-        if not context.strip():
+        if not checks.text("conversation_context", context).strip():
             return []
 
         async def ask(text: str, most: int) -> Sequence[tuple[str, float]]:

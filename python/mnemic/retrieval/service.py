@@ -14,7 +14,7 @@ from mnemic.model import (
     Scope,
     checks,
 )
-from mnemic.repository import Searched, required_uuid
+from mnemic.repository import Searched, required_uuid, required_uuids
 from mnemic.retrieval.engine import Retrieval
 from mnemic.retrieval.expansion import CONFIDENT, CorpusExpander, Expander
 from mnemic.retrieval.suggestions import CorpusSuggester, Suggester
@@ -132,7 +132,7 @@ class RetrievalService:
         reference_id: UUID | str,
         limit: int = 10,
         *,
-        exclude_ids: Sequence[UUID | str] = (),
+        exclude_ids: Sequence[UUID | str] | None = (),
         strict: bool = True,
         user_id: str | None = None,
         all_users: bool = False,
@@ -154,9 +154,10 @@ class RetrievalService:
             As `retrieve`.
         """
         scope, entry_id = self._part(user_id, all_users=all_users), required_uuid(reference_id)
-        excluded = tuple(required_uuid(each) for each in exclude_ids)
+        excluded = tuple(required_uuids("exclude_ids", () if exclude_ids is None else exclude_ids))
+        checks.flag("strict", strict)
         found = await self._engine.similar(scope, entry_id, limit, excluded)
-        if found is None and checks.flag("strict", strict):
+        if found is None and strict:
             raise EntryNotFoundError(f"no memory with id {entry_id} for {scope}")
         return found or []
 
