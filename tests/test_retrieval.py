@@ -1442,6 +1442,16 @@ def test_a_language_model_suggests_and_phrases_serve_where_it_is_silent():
     serve(scenario, memory=words(), suggester=LanguageModelSuggester(llm))
 
 
+def test_a_suggested_question_keeps_the_number_it_begins_with():
+    llm = Scripted("1. 2024 budget?\n3 best quays?\n2) 1.5 km to the ferry?\n1.5 km?")
+
+    async def scenario(_, service):
+        suggested = await service.suggest_queries("about the ferry")
+        assert suggested == ["2024 budget?", "3 best quays?", "1.5 km to the ferry?", "1.5 km?"]
+
+    serve(scenario, memory=words(), suggester=LanguageModelSuggester(llm))
+
+
 # What is told: C006, C025, C028.
 
 
