@@ -1360,6 +1360,14 @@ def test_an_abbreviation_is_spelled_out():
     serve(with_own, memory=words(), expander=own)
 
 
+def test_an_ordinary_word_is_no_abbreviation():
+    async def scenario(_, service):
+        expansion = await service.expand_query("how much rest after surgery?")
+        assert expansion.added_terms == ()
+
+    serve(scenario, memory=words())
+
+
 def test_a_language_model_expands():
     llm = Scripted("1. couch\n- settee\n* Sofa\n\ncouch, divan", "", RuntimeError("down"))
 
