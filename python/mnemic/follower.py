@@ -236,6 +236,7 @@ class Follower:
         with self._catching_up:
             seq = self.index.seq
             accessed = drive(self._store.accessed_since(self._agent_id, self._accesses))
+            self._tell_accesses()  # what was read may know of them, and they count once
             self.index.raise_accesses(accessed.rows)
             # What the index does not have yet will come as it was stored: all is read again then.
             if seq is not None and seq >= accessed.position.seq:
@@ -261,11 +262,11 @@ class Follower:
                     return
 
     def _read_since(self, seq: int | None) -> bool:
-        self._tell_accesses()  # what is read may know of them
         if seq is None:  # what is loaded knows of at least so many
             self._accesses = drive(self._store.position(self._agent_id)).accesses
         with self.index.loader() as loader:
             batch = drive(self._rows_since(seq, loader))
+            self._tell_accesses()  # as above
             is_applied = self.index.apply(batch, loader)
         if batch.since is None:
             self._noted.drop()
