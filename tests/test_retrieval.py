@@ -178,6 +178,27 @@ def test_the_order_of_a_filter_serves_as_well(order):  # C009
     serve(scenario)
 
 
+def test_what_is_read_between_two_looks_is_in_the_order_of_accesses_once(monkeypatch):
+    async def scenario(memory, service):
+        old, *_ = await memory.add_many(four_to_sort())
+        repository = memory.repository
+        answered = repository.answered
+
+        def once(*given):
+            answer = answered(*given)
+            monkeypatch.undo()
+            repository.note_accesses([old.id], None)  # as another thread may
+            return answer
+
+        monkeypatch.setattr(repository, "answered", once)
+        by_access = MemoryQuery(filters={}, sort_by=MemorySortOrder.ACCESSED_DESCENDING)
+        result = await service.retrieve(by_access)
+        assert found(result) == ["old", "mid", "read", "new"]
+        assert result.total_matches == 4
+
+    serve(scenario)
+
+
 def test_equal_scores_and_equal_values_go_to_the_newer_then_to_the_smaller_id():
     async def scenario(memory, service):
         ids = sorted(uuid4() for _ in range(4))

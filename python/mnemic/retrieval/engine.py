@@ -387,11 +387,14 @@ class Retrieval:
         replace = msgspec.structs.replace
         accessed = replace(search, where=_and(search.where, _WAS_ACCESSED))
         others = replace(search, where=_and(search.where, Not(_WAS_ACCESSED)), order=Order.NEWEST)
-        first, last = (self.repository.answered(scope, each) for each in (accessed, others))
+        # What is accessed between the two looks is in both this way; the other way, in neither.
+        last, first = (self.repository.answered(scope, each) for each in (others, accessed))
+        ranked = {hit.id: hit for hit in [*first.ranked, *last.ranked]}
+        twice = len(first.ranked) + len(last.ranked) - len(ranked)
         return Answered(
-            [*first.ranked, *last.ranked][: search.limit],
+            [*ranked.values()][: search.limit],
             {**last.entries, **first.entries},
-            (first.total or 0) + (last.total or 0) if search.with_total else None,
+            (first.total or 0) + (last.total or 0) - twice if search.with_total else None,
         )
 
     def _scored(self, scope: Scope, query: MemoryQuery, ordered: list[Ranked]) -> list[Ranked]:
