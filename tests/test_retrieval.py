@@ -425,6 +425,26 @@ def test_an_embedder_with_a_floor_of_its_own_sets_the_floor_alone():  # C151
     serve(scenario, memory={"embedder": FixedEmbedder(floor=0.2)})
 
 
+def test_a_fused_query_is_embedded_once():
+    async def scenario(memory, service):
+        await memory.add("the red sofa")
+        texts = memory.embedder.texts
+        for query, expected in (
+            (MemoryQuery(query="sofa", search_type="hybrid"), ["sofa"]),
+            (
+                MemoryQuery(query="tea", search_type="hybrid", context_boost="noon"),
+                ["tea", "noon"],
+            ),
+            (MemoryQuery(query="tea", search_type="keyword", context_boost="noon"), ["noon"]),
+            (MemoryQuery(query="tea", search_type="keyword"), []),
+        ):
+            texts.clear()
+            await service.retrieve(query)
+            assert texts == expected
+
+    serve(scenario, memory=words())
+
+
 def test_words_are_searched_without_floors_and_without_an_embedder():
     async def scenario(memory, service):
         await memory.add_many(["a red sofa", "ferries leave at noon"])

@@ -143,6 +143,18 @@ class Answered(NamedTuple):
     total: int | None
 
 
+class Meaning(NamedTuple):
+    """The vectors of a search.
+
+    Attributes:
+        query: Of what is looked for, (m, dim); None without any.
+        context: Of its context, (dim,); None without one.
+    """
+
+    query: NDArray[np.float32] | None
+    context: NDArray[np.float32] | None
+
+
 class LinkedAnswer(NamedTuple):
     """What links lead to.
 
@@ -617,17 +629,29 @@ class Repository:
                 "open it with an embedder, or search by keywords"
             )
 
-    def answered(self, scope: Scope, search: Search, like: UUID | None = None) -> Answered:
+    def meaning(self, scope: Scope, search: Search) -> Meaning:
+        """Return the vectors of a search, for several that look for the same."""
+        self._follower.catch_up()
+        return self._vectors_of(scope, search, to_microseconds(self.now()), None)
+
+    def answered(
+        self,
+        scope: Scope,
+        search: Search,
+        like: UUID | None = None,
+        meaning: Meaning | None = None,
+    ) -> Answered:
         """Return the best memories of a scope, told to nobody; runs in the caller's thread.
 
         Args:
             scope: Where to look.
             search: What to look for, and by what to rank.
             like: A memory whose stored vectors are the query, in place of the text's.
+            meaning: The search's vectors, if they are known.
         """
         position = self._follower.catch_up(with_accesses=search.uses_accesses)
         now = self.now()
-        wanted = self._wanted(scope, search, to_microseconds(now), like)
+        wanted = self._wanted(scope, search, to_microseconds(now), like, meaning)
         others = [state for state in search.states if state is not State.LIVING]
         if not others:
             return self._living(scope, wanted, now, position)
@@ -774,16 +798,18 @@ class Repository:
             for hit in answered.ranked
         ]
 
-    def _wanted(self, scope: Scope, search: Search, now: int, like: UUID | None) -> Wanted:
-        vectors, context = self._vectors_of(scope, search, now, like)
+    def _wanted(
+        self, scope: Scope, search: Search, now: int, like: UUID | None, meaning: Meaning | None
+    ) -> Wanted:
+        meaning = self._vectors_of(scope, search, now, like) if meaning is None else meaning
         return Wanted(
             scope=scope,
             now=now,
             limit=search.limit,
             ranking=search.ranking,
             text=search.text,
-            vectors=vectors,
-            context=context,
+            vectors=meaning.query,
+            context=meaning.context,
             where=search.where,
             exclude=[entry_id.bytes for entry_id in search.exclude],
             min_similarity=search.min_similarity,
@@ -794,19 +820,17 @@ class Repository:
             explain=search.explain,
         )
 
-    def _vectors_of(
-        self, scope: Scope, search: Search, now: int, like: UUID | None
-    ) -> tuple[NDArray[np.float32] | None, NDArray[np.float32] | None]:
-        """Return the vectors of the query, shape (m, dim), and of the context, (dim,)."""
+    def _vectors_of(self, scope: Scope, search: Search, now: int, like: UUID | None) -> Meaning:
         embedder = self._embedder
         if embedder is None or not search.uses_meaning:
-            return None, None
+            return Meaning(None, None)
         stored = None if like is None else self._stored_vectors(like, embedder)
         texts = self._query_texts(scope, search, now) if stored is None else []
         if search.context is None or search.ranking.weights.context == 0:
-            return _united(embedder.embed_whole(texts) if texts else [stored], search), None
+            vectors = embedder.embed_whole(texts) if texts else [stored]
+            return Meaning(_united(vectors, search), None)
         *embedded, of_context = embedder.embed_whole([*texts, search.context])
-        return _united(embedded if texts else [stored], search), of_context
+        return Meaning(_united(embedded if texts else [stored], search), of_context)
 
     def _stored_vectors(
         self, entry_id: UUID, embedder: CheckedEmbedder

@@ -357,12 +357,15 @@ class Retrieval:
         """
         weights = search.ranking.weights
         others = weights.recency + weights.importance + weights.access + weights.context
+        meaning = self.repository.meaning(scope, search)
         match = _weighed(search, Weights())
         best = self.repository.answered(
-            scope, msgspec.structs.replace(match, limit=1, min_score=None, with_total=False)
+            scope,
+            msgspec.structs.replace(match, limit=1, min_score=None, with_total=False),
+            meaning=meaning._replace(context=None),
         ).ranked
         if not best or best[0].score <= 0 or weights.relevance == 0:
-            return self.repository.answered(scope, search)
+            return self.repository.answered(scope, search, meaning=meaning)
         most = best[0].score
         scale = (weights.relevance + others * most) / ((weights.relevance + others) * most)
         scaled = _weighed(
@@ -377,7 +380,7 @@ class Retrieval:
         )
         if search.min_score is not None:
             scaled = msgspec.structs.replace(scaled, min_score=search.min_score / scale)
-        answered = self.repository.answered(scope, scaled)
+        answered = self.repository.answered(scope, scaled, meaning=meaning)
         return answered._replace(
             ranked=[hit._replace(score=hit.score * scale) for hit in answered.ranked]
         )
