@@ -1073,6 +1073,7 @@ def test_an_answer_cache_keeps_what_is_made_and_nothing_that_failed():
             await cache.made("a", fail)
         assert cache.get("a") is None
         assert await cache.made("a", make) == (answer, True)
+        assert await cache.made("a", fail) == (answer, False)  # by one who looked before it was
         assert cache.get("a") is answer
         cache.drop("a")
         cache.drop("a")

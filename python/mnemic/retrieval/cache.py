@@ -74,10 +74,7 @@ class AnswerCache:
     def get(self, key: Key) -> Answer | None:
         """Return a kept answer whose time is not over."""
         with self._lock:
-            try:
-                return self._answers[key]  # in half the steps of `get`
-            except KeyError:
-                return None
+            return self._kept(key)
 
     def drop(self, key: Key) -> None:
         """Forget an answer. Harmless if repeated."""
@@ -93,7 +90,10 @@ class AnswerCache:
         while True:
             mine = _Making(Future(), threading.get_ident(), _running_loop())
             with self._lock:
-                theirs = self._being_made.setdefault(key, mine)
+                known = self._kept(key)
+                theirs = self._being_made.setdefault(key, mine) if known is None else mine
+            if known is not None:  # it was made since the caller looked
+                return known, False
             if theirs is mine:
                 return await self._make(key, mine.future, make), True
             if not theirs.goes_on_while_waited_for():
@@ -122,6 +122,12 @@ class AnswerCache:
             del self._being_made[key]
         mine.set_result(answer)
         return answer
+
+    def _kept(self, key: Key) -> Answer | None:
+        try:
+            return self._answers[key]  # in half the steps of `get`
+        except KeyError:
+            return None
 
     def _end(self, key: Key) -> None:
         with self._lock:
