@@ -847,6 +847,8 @@ def test_the_cache_is_bounded_and_the_least_recently_used_goes_first():  # C029
         {"least_confidence": -0.1},
         {"least_confidence": "high"},
         {"log_queries": None},
+        {"expander": 5},
+        {"suggester": "phrases"},
     ],
     ids=str,
 )

@@ -203,7 +203,14 @@ def test_a_block_is_of_the_scope_alone(memory):
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"max_tokens": 0}, {"max_tokens": -1}, {"max_tokens": 1.5}, {"limit": -1}, {"query": " "}],
+    [
+        {"counter": 5},
+        {"max_tokens": 0},
+        {"max_tokens": -1},
+        {"max_tokens": 1.5},
+        {"limit": -1},
+        {"query": " "},
+    ],
     ids=str,
 )
 def test_what_cannot_be_used_is_refused(memory, wrong):

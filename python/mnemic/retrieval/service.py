@@ -37,8 +37,8 @@ class RetrievalService:
             names of the scope holds for every call.
         expander: Adds related terms to queries; what the memories say of them unless given.
         suggester: Suggests queries; by what the memories know unless given.
-        log_queries: Whether logs and events show queries, cut to 50 characters; otherwise only how
-            long they are (C028).
+        log_queries: Whether logs show queries, cut to 50 characters, and events have them whole;
+            otherwise logs tell only how long they are, and events None (C028).
         similarity_floor: The least cosine of a semantic answer; None is the embedder's own, and 0.3
             where it has none (C013, C151).
         least_confidence: An expansion below it is not used (C023).
@@ -60,10 +60,16 @@ class RetrievalService:
         track_access: bool = True,
     ) -> None:
         self._scope = memory.scope
-        self._suggester = CorpusSuggester() if suggester is None else suggester
+        self._suggester = (
+            CorpusSuggester()
+            if suggester is None
+            else checks.capable("suggester", suggester, "suggest")
+        )
         self._engine = Retrieval(
             memory.repository,
-            expander=CorpusExpander() if expander is None else expander,
+            expander=CorpusExpander()
+            if expander is None
+            else checks.capable("expander", expander, "expand"),
             log_queries=log_queries,
             similarity_floor=similarity_floor,
             least_confidence=least_confidence,
