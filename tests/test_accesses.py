@@ -298,6 +298,29 @@ def test_a_search_by_access_sees_what_another_opening_wrote_whatever_its_clock(
                 assert counted(two.search("tea", **BY_ACCESS)) == {"tea": 5, "milk": 2}
 
 
+@pytest.mark.parametrize("reading", ["accessed_since", "rows_since"])
+def test_what_is_read_and_written_down_while_an_index_catches_up_counts_once(reading, monkeypatch):
+    with Memory(":memory:", embedder=WordEmbedder()) as memory:
+        tea = memory.add("tea")
+        assert counted(memory.search("tea", **BY_ACCESS)) == {"tea": 0}
+        store = memory.repository._store
+        memory.get(tea.id)
+        drive(store.write_accesses())
+        read = getattr(store, reading)
+
+        def meanwhile(*given, **named):  # as another thread may
+            monkeypatch.undo()
+            memory.get(tea.id)
+            drive(store.write_accesses())
+            return read(*given, **named)
+
+        monkeypatch.setattr(store, reading, meanwhile)
+        if reading == "rows_since":
+            memory.update(tea.id, importance=0.9)
+        for _ in range(2):
+            assert counted(memory.search("tea", **BY_ACCESS)) == {"tea": 2}
+
+
 def test_what_was_accessed_before_the_index_had_it_is_seen_after():
     with Memory(":memory:", embedder=WordEmbedder()) as memory:
         repository = memory._repository

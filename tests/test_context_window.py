@@ -168,6 +168,15 @@ def test_a_counter_that_answers_nonsense_is_named():
         ContextWindow(100, counter=Broken()).add("tea", USER)
 
 
+def test_a_counter_that_is_empty_still_counts():
+    class Remembering(dict):
+        def count(self, text, /):
+            return self.setdefault(text, len(text))
+
+    window = ContextWindow(100, counter=Remembering())
+    assert window.add("seven tea", USER).token_count == 9
+
+
 # Items
 
 
@@ -921,6 +930,9 @@ def test_the_reserve_is_1000_tokens_but_at_most_a_quarter_of_the_window():
     window = opened(100)
     with pytest.raises(InvalidArgumentError, match="less than the window's 100, got 100"):
         window.build(BuildContextOptions(reserve_tokens=100))
+    for wrong in ({"reserve_tokens": 1}, {}):
+        with pytest.raises(InvalidArgumentError, match="options must be BuildContextOptions"):
+            window.build(wrong)
 
 
 @pytest.mark.parametrize(
@@ -1050,6 +1062,8 @@ def test_statistics_tell_what_is_held_and_what_became_of_it():
         ({"compaction_threshold": 101}, "compaction_threshold must be from 1 to 100"),
         ({"compaction_strategy": 9}, "strategy 9 is unknown"),
         ({"license": "teams"}, "license must be a LicenseTier"),
+        ({"counter": 5}, "counter must have a method 'count'"),
+        ({"summarizer": 5}, "summarizer must be callable"),
     ],
 )
 def test_a_window_says_which_argument_is_wrong(arguments, message):

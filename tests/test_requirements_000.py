@@ -431,7 +431,7 @@ def test_statistics_count_what_was_done():  # R171 to R176
             MemoryQuery(query="query", use_cache=False),
         ):
             await service.retrieve(query)
-        await service.retrieve_to_context(QUERY, ContextWindow(1000))
+        await service.retrieve_to_context(QUERY, ContextWindow(1000), include_sensitive=True)
         stats = await service.get_stats()
         assert stats.total_retrievals == 6
         assert stats.cache_hit_rate == pytest.approx(100 * 2 / 5)  # use_cache=False looks nowhere
@@ -605,7 +605,8 @@ async def use():
         query = MemoryQuery(query="mode", min_relevance=0)
         for _ in range(3):
             await service.retrieve(query)
-        await service.retrieve_to_context(query, ContextWindow(1000))
+        window = ContextWindow(1000)
+        await service.retrieve_to_context(query, window, include_sensitive=True)
         return points()
 use_provider()
 show(asyncio.run(use()))

@@ -178,6 +178,27 @@ def test_the_order_of_a_filter_serves_as_well(order):  # C009
     serve(scenario)
 
 
+def test_what_is_read_between_two_looks_is_in_the_order_of_accesses_once(monkeypatch):
+    async def scenario(memory, service):
+        old, *_ = await memory.add_many(four_to_sort())
+        repository = memory.repository
+        answered = repository.answered
+
+        def once(*given):
+            answer = answered(*given)
+            monkeypatch.undo()
+            repository.note_accesses([old.id], None)  # as another thread may
+            return answer
+
+        monkeypatch.setattr(repository, "answered", once)
+        by_access = MemoryQuery(filters={}, sort_by=MemorySortOrder.ACCESSED_DESCENDING)
+        result = await service.retrieve(by_access)
+        assert found(result) == ["old", "mid", "read", "new"]
+        assert result.total_matches == 4
+
+    serve(scenario)
+
+
 def test_equal_scores_and_equal_values_go_to_the_newer_then_to_the_smaller_id():
     async def scenario(memory, service):
         ids = sorted(uuid4() for _ in range(4))
@@ -404,6 +425,26 @@ def test_an_embedder_with_a_floor_of_its_own_sets_the_floor_alone():  # C151
     serve(scenario, memory={"embedder": FixedEmbedder(floor=0.2)})
 
 
+def test_a_fused_query_is_embedded_once():
+    async def scenario(memory, service):
+        await memory.add("the red sofa")
+        texts = memory.embedder.texts
+        for query, expected in (
+            (MemoryQuery(query="sofa", search_type="hybrid"), ["sofa"]),
+            (
+                MemoryQuery(query="tea", search_type="hybrid", context_boost="noon"),
+                ["tea", "noon"],
+            ),
+            (MemoryQuery(query="tea", search_type="keyword", context_boost="noon"), ["noon"]),
+            (MemoryQuery(query="tea", search_type="keyword"), []),
+        ):
+            texts.clear()
+            await service.retrieve(query)
+            assert texts == expected
+
+    serve(scenario, memory=words())
+
+
 def test_words_are_searched_without_floors_and_without_an_embedder():
     async def scenario(memory, service):
         await memory.add_many(["a red sofa", "ferries leave at noon"])
@@ -609,6 +650,22 @@ def test_what_expires_beyond_the_limit_is_no_longer_counted():  # C005, C011
     serve(scenario)
 
 
+def test_what_expires_is_known_of_though_nothing_was_searched_before(tmp_path):  # C005, C011
+    path = tmp_path / "agent.db"
+
+    async def scenario(memory, service):
+        brief = NOON + timedelta(seconds=60)
+        with Memory(path, "aide", embedder=None, clock=Clock()) as other:
+            other.add_many([record("best", importance=1.0), record("brief", expires_at=brief)])
+        query = MemoryQuery(filters={}, limit=1)
+        assert (await service.retrieve(query)).total_matches == 2
+        assert (await service.retrieve(query)).from_cache
+        memory.repository.now.now = brief
+        assert (await service.retrieve(query)).total_matches == 1
+
+    serve(scenario, path=path, memory={"embedder": None})
+
+
 def test_the_license_is_looked_at_before_the_cache():  # C007
     async def scenario(memory, service):
         (one,) = await store_near(memory, 0.9)
@@ -790,6 +847,8 @@ def test_the_cache_is_bounded_and_the_least_recently_used_goes_first():  # C029
         {"least_confidence": -0.1},
         {"least_confidence": "high"},
         {"log_queries": None},
+        {"expander": 5},
+        {"suggester": "phrases"},
     ],
     ids=str,
 )
@@ -986,6 +1045,20 @@ def test_two_loops_that_ask_the_same_at_once_share_the_answer():
     assert embedder.queries == 1
 
 
+def test_a_call_left_behind_in_a_closed_loop_is_not_waited_for():
+    embedder = Gated()
+    with Memory(":memory:", "aide", embedder=embedder, clock=Clock()) as memory:
+        memory.add(embedder.near("one", 0.9))
+        service = RetrievalService(memory)
+        loop = asyncio.new_event_loop()
+        left = loop.create_task(service.retrieve(QUERY))
+        loop.run_until_complete(until(embedder.asked.is_set))
+        loop.close()
+        embedder.gate.set()
+        assert not left.done()
+        assert found(asyncio.run(asyncio.wait_for(service.retrieve(QUERY), 5))) == ["one"]
+
+
 def test_an_answer_cache_keeps_what_is_made_and_nothing_that_failed():
     async def main():
         cache = AnswerCache(4)
@@ -1002,6 +1075,7 @@ def test_an_answer_cache_keeps_what_is_made_and_nothing_that_failed():
             await cache.made("a", fail)
         assert cache.get("a") is None
         assert await cache.made("a", make) == (answer, True)
+        assert await cache.made("a", fail) == (answer, False)  # by one who looked before it was
         assert cache.get("a") is answer
         cache.drop("a")
         cache.drop("a")
@@ -1091,6 +1165,22 @@ def test_a_memory_is_in_the_window_once_and_its_priority_rises_only():  # C021
     serve(scenario)
 
 
+def test_in_a_full_window_the_priority_of_a_memory_still_rises():  # C021
+    async def scenario(memory, service):
+        near = memory.embedder.near
+        await memory.add_many([record(near("one", 0.9)), record(near("two", 0.8))])
+        _, other = await service.retrieve(QUERY)
+        window = ContextWindow(20)
+        window.add("said", "retrieved_document", source_ref=str(other.entry.id), priority=1)
+        talk(window, window.free_tokens - 1)
+        assert await service.retrieve_to_context(QUERY, window) == 0
+        (item,) = window.items("retrieved_document")
+        assert item.content == "said"
+        assert item.priority == int(50 + 40 * other.relevance_score)
+
+    serve(scenario)
+
+
 def test_sensitive_memories_are_added_only_if_asked_for():  # C028
     async def scenario(memory, service):
         near = memory.embedder.near
@@ -1101,6 +1191,33 @@ def test_sensitive_memories_are_added_only_if_asked_for():  # C028
         assert [item.content for item in window.items()] == ["x"]
         assert await memory.retrieve_to_context(QUERY, window, include_sensitive=True) == 1
         assert {item.content for item in window.items()} == {"x", "secret"}
+
+    serve(scenario)
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        None,
+        {"category": "x"},
+        {"category": "x", "sensitive": {"in": [True, False]}},
+        MemoryFilter(where={"category": "x"}),
+        MemoryFilter(),
+    ],
+    ids=str,
+)
+def test_sensitive_memories_take_no_other_place_in_a_window(filters):  # C028
+    async def scenario(memory, service):
+        near = memory.embedder.near
+        secrets = [record(near(f"secret {at}", 0.9), sensitive=True) for at in range(3)]
+        await memory.add_many([*secrets, record(near("open", 0.8), category="x")])
+        query, window = MemoryQuery(query="query", filters=filters, limit=3), ContextWindow(1000)
+        assert await service.retrieve_to_context(query, window) == 1
+        assert [item.content for item in window.items()] == ["open"]
+        only = MemoryQuery(query="query", filters={"sensitive": True})
+        assert await service.retrieve_to_context(only, window) == 0
+        with pytest.raises(InvalidArgumentError, match="MemoryQuery"):
+            await service.retrieve_to_context("query", window)
 
     serve(scenario)
 
@@ -1169,7 +1286,7 @@ def test_similar_memories_come_by_similarity_without_the_reference_and_without_e
 
 def test_nothing_is_similar_to_a_memory_that_is_not_there():  # C027
     async def scenario(memory, service):
-        (gone, _) = await store_near(memory, 0.9, 0.8)
+        (gone, near) = await store_near(memory, 0.9, 0.8)
         (of_alice,) = await memory.add_many([record("of alice", user="alice")])
         (brief,) = await memory.add_many([record("brief", expires_at=NOON + DAY)])
         await memory.delete(gone.id)
@@ -1190,6 +1307,12 @@ def test_nothing_is_similar_to_a_memory_that_is_not_there():  # C027
         for limit in (0, 1001, True, None):
             with pytest.raises(InvalidArgumentError, match="limit"):
                 await service.find_similar(of_alice.id, limit)
+        for excluded in (5, "near", [5]):
+            with pytest.raises(InvalidArgumentError):
+                await service.find_similar(near.id, exclude_ids=excluded)
+        assert await service.find_similar(near.id, exclude_ids=None) == []
+        with pytest.raises(InvalidArgumentError, match="strict"):
+            await service.find_similar(near.id, strict="no")
 
     serve(scenario)
 
@@ -1281,6 +1404,14 @@ def test_an_abbreviation_is_spelled_out():
     serve(with_own, memory=words(), expander=own)
 
 
+def test_an_ordinary_word_is_no_abbreviation():
+    async def scenario(_, service):
+        expansion = await service.expand_query("how much rest after surgery?")
+        assert expansion.added_terms == ()
+
+    serve(scenario, memory=words())
+
+
 def test_a_language_model_expands():
     llm = Scripted("1. couch\n- settee\n* Sofa\n\ncouch, divan", "", RuntimeError("down"))
 
@@ -1339,6 +1470,8 @@ def test_suggestions_are_phrases_that_memories_know_of():
         for wrong in (None, 3, b"x"):
             with pytest.raises(InvalidArgumentError, match="conversation_context"):
                 await service.suggest_queries(wrong)
+        with pytest.raises(InvalidArgumentError, match=r"conversation_context .* surrogate"):
+            await service.suggest_queries("the red sofa \ud800")
         for limit in (0, 1001, True):
             with pytest.raises(InvalidArgumentError, match="limit"):
                 await service.suggest_queries(context, limit=limit)
@@ -1357,6 +1490,16 @@ def test_a_language_model_suggests_and_phrases_serve_where_it_is_silent():
         silent = await service.suggest_queries("about the ferry", limit=2)
         assert silent
         assert all("ferry" in phrase for phrase in silent)
+
+    serve(scenario, memory=words(), suggester=LanguageModelSuggester(llm))
+
+
+def test_a_suggested_question_keeps_the_number_it_begins_with():
+    llm = Scripted("1. 2024 budget?\n3 best quays?\n2) 1.5 km to the ferry?\n1.5 km?")
+
+    async def scenario(_, service):
+        suggested = await service.suggest_queries("about the ferry")
+        assert suggested == ["2024 budget?", "3 best quays?", "1.5 km to the ferry?", "1.5 km?"]
 
     serve(scenario, memory=words(), suggester=LanguageModelSuggester(llm))
 

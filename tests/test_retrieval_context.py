@@ -182,6 +182,14 @@ def test_sensitive_memories_are_left_out_unless_asked_for(memory):
     assert "secret" in memory.context("tea", include_sensitive=True)
 
 
+def test_sensitive_memories_take_no_other_place_in_a_block(memory):  # C028
+    memory.add_many([{"content": f"tea tea {at}", "sensitive": True} for at in range(3)])
+    memory.add("tea is open, and served in the garden")
+    for filters in (None, {"content": {"contains": "tea"}}):
+        assert len(memory.context("tea", limit=3, filters=filters).memories) == 1
+    assert memory.context("tea", limit=3, filters={"sensitive": True}) == ""
+
+
 def test_a_block_is_of_the_scope_alone(memory):
     memory.add("tea of alice", user_id="alice")
     memory.add("tea of boris", user_id="boris")
@@ -195,12 +203,26 @@ def test_a_block_is_of_the_scope_alone(memory):
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"max_tokens": 0}, {"max_tokens": -1}, {"max_tokens": 1.5}, {"limit": -1}, {"query": " "}],
+    [
+        {"counter": 5},
+        {"max_tokens": 0},
+        {"max_tokens": -1},
+        {"max_tokens": 1.5},
+        {"limit": -1},
+        {"query": " "},
+    ],
     ids=str,
 )
 def test_what_cannot_be_used_is_refused(memory, wrong):
     with pytest.raises(InvalidArgumentError):
         memory.context(**{"query": "tea", **wrong})
+
+
+@pytest.mark.parametrize("answer", [-5, None, 1.5])
+def test_a_counter_that_answers_nonsense_is_named(memory, answer):
+    memory.add("tea is served at noon")
+    with pytest.raises(InvalidArgumentError, match="the counter's answer"):
+        memory.context("tea", counter=Counter(lambda _: answer))
 
 
 def test_a_block_can_be_sent_to_another_process(memory):

@@ -18,6 +18,7 @@ from mnemic.errors import EntryNotFoundError, InvalidArgumentError, InvalidEntry
 from mnemic.events import Events
 from mnemic.model import (
     BY_SEARCH_TYPE,
+    IS_NOT_SENSITIVE,
     KEYWORD,
     MOST_IMPORTANT,
     NEWEST,
@@ -670,10 +671,12 @@ class AsyncScopedMemory(View):
 
         whole("max_tokens", max_tokens, least=1)
         flag("include_sensitive", include_sensitive)
-        search = self._search(query, limit, _where(filters, since, until))
+        where = _where(filters, since, until)
+        if not include_sensitive:  # before the limit, so that they take no other's place
+            where = All((IS_NOT_SENSITIVE, *([] if where is None else [where])))
+        search = self._search(query, limit, where)
         scope = self._part(user_id, project_id, session_id, all_users)
-        found = await self._found(scope, search)
-        entries = [hit.entry for hit in found if include_sensitive or not hit.entry.sensitive]
+        entries = [hit.entry for hit in await self._found(scope, search)]
         return await computed(lambda: packed(entries, max_tokens, counter))
 
     async def similar(

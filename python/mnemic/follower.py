@@ -222,15 +222,16 @@ class Follower:
     def _tell_accesses(self) -> None:
         """Tell the index of what was noted, so that it need not be on disk first."""
         with self._telling:  # whoever comes meanwhile waits for those that were taken
-            self._tell()
-
-    def _tell(self) -> None:
-        rows, ids = self._noted.take()
-        if ids:
-            found = drive(self._store.rows_of(self._agent_id, list(ids)))
-            self.index.add_accesses([(row, ids[key][1], ids[key][0]) for key, row in found.items()])
-        if rows:
-            self.index.add_accesses([(row, last, number) for row, (number, last) in rows.items()])
+            rows, ids = self._noted.take()
+            if ids:
+                found = drive(self._store.rows_of(self._agent_id, list(ids)))
+                self.index.add_accesses(
+                    [(row, ids[key][1], ids[key][0]) for key, row in found.items()]
+                )
+            if rows:
+                self.index.add_accesses(
+                    [(row, last, number) for row, (number, last) in rows.items()]
+                )
 
     def _write_accesses(self) -> None:
         """Write down what waits; where that must wait, the index is a little behind (C158)."""
@@ -239,11 +240,10 @@ class Follower:
                 drive(self._store.write_accesses())
 
     def _follow_accesses(self) -> None:
-        with self._catching_up, self._telling:
-            self._tell()
+        with self._catching_up:
             seq = self.index.seq
             accessed = drive(self._store.accessed_since(self._agent_id, self._accesses))
-            self._noted.drop_any()  # what was noted meanwhile may be on disk and in the answer
+            self._tell_accesses()  # what was read may know of them, and they count once
             self.index.raise_accesses(accessed.rows)
             # What the index does not have yet will come as it was stored: all is read again then.
             if seq is not None and seq >= accessed.position.seq:
@@ -271,10 +271,9 @@ class Follower:
     def _read_since(self, seq: int | None) -> bool:
         if seq is None:  # what is loaded knows of at least so many
             self._accesses = drive(self._store.position(self._agent_id)).accesses
-        with self._telling, self.index.loader() as loader:
-            self._tell()  # what is read may know of them
+        with self.index.loader() as loader:
             batch = drive(self._rows_since(seq, loader))
-            self._noted.drop_any()  # as in `_follow_accesses`
+            self._tell_accesses()  # as above
             if batch.since is not None and self._brings_what_was_read(batch):
                 self._noted.drop()
             is_applied = self.index.apply(batch, loader)

@@ -65,12 +65,6 @@ class NotedAccesses:
         with self._lock:
             self._drop()
 
-    def drop_any(self) -> None:
-        """Forget what was noted, if anything: the store was read since, and may know of it."""
-        with self._lock:
-            if self._number:
-                self._drop()
-
     def were_dropped(self) -> bool:
         """Return whether some were dropped since the last time."""
         with self._lock:

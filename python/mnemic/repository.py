@@ -189,7 +189,7 @@ class Repository:
         self.license = License.of(license)
         self.agent = Scope(agent_id)
         self.now = clock
-        self.id_factory = id_factory or UuidFactory()
+        self.id_factory = UuidFactory() if id_factory is None else id_factory
         self.events = Events()
         self._tells_content = flag("log_content", log_content)
         self._teller = Teller(agent_id, self.events, clock, tells_content=self._tells_content)
@@ -632,30 +632,24 @@ class Repository:
         others = [state for state in search.states if state is not State.LIVING]
         if not others:
             return self._living(scope, wanted, now, position)
-        if search.is_relative:
-            wanted = msgspec.structs.replace(wanted, best_match=self._best_match(scope, search))
 
-        def looked(position: Position) -> list[Answered]:
+        def looked(wanted: Wanted, position: Position) -> Answered:
             living = self._living(scope, wanted, now, position)
-            return [living, *(self._of_state(scope, state, wanted, now) for state in others)]
+            of_others = [self._of_state(scope, state, wanted, now) for state in others]
+            return _merged([living, *of_others], wanted)
 
-        parts = looked(position)
+        if search.is_relative:  # no index knows the best match of all
+            found = looked(_match_alone(wanted), position).ranked
+            best = found[0].score if found and found[0].score > 0 else None
+            wanted = msgspec.structs.replace(wanted, best_match=best)
+        answered = looked(wanted, position)
         for _ in range(MOST_LOOKS - 1):
             if self.position().seq == position.seq:
                 break
             # What changed its state between two looks would be in neither answer.
             position = self._follower.catch_up(with_accesses=search.uses_accesses)
-            parts = looked(position)
-        return _merged(parts, wanted)
-
-    def _best_match(self, scope: Scope, search: Search) -> float | None:
-        """Return the best match of memories of several states, which no index knows alone."""
-        ranking = msgspec.structs.replace(search.ranking, weights=Weights())
-        alone = msgspec.structs.replace(
-            search, ranking=ranking, limit=1, min_score=None, with_total=False, is_relative=False
-        )
-        best = self.answered(scope, alone).ranked
-        return best[0].score if best and best[0].score > 0 else None
+            answered = looked(wanted, position)
+        return answered
 
     def _living(self, scope: Scope, wanted: Wanted, now: datetime, position: Position) -> Answered:
         limit = wanted.limit
@@ -766,9 +760,9 @@ class Repository:
         """Return where the agent's contents and accesses stand."""
         return drive(self._store.position(self.agent_id))
 
-    def next_expiry(self) -> datetime | None:
-        """Return when the next of the agent's living memories expires, or some time before."""
-        found = self._follower.index.next_expiry(to_microseconds(self.now()))
+    def next_expiry(self, since: datetime) -> datetime | None:
+        """Return when the first of the memories found last expires, or some time before."""
+        found = self._follower.index.next_expiry(to_microseconds(since))
         return None if found is None else from_microseconds(found)
 
     def entries(
@@ -963,6 +957,20 @@ def _accessed(
             last, count = access
             entry.note_accesses(None if last is None else from_microseconds(last), count)
     return entries
+
+
+def _match_alone(wanted: Wanted) -> Wanted:
+    """Return what asks for the best match, whatever else counts."""
+    ranking = msgspec.structs.replace(wanted.ranking, weights=Weights())
+    return msgspec.structs.replace(
+        wanted,
+        ranking=ranking,
+        context=None,
+        limit=1,
+        min_score=None,
+        with_total=False,
+        best_match=None,
+    )
 
 
 def _merged(parts: Sequence[Answered], wanted: Wanted) -> Answered:

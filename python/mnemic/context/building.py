@@ -5,6 +5,7 @@ from datetime import datetime
 
 from mnemic.context.held import in_order, newest_first, oldest_first, time_of
 from mnemic.context.items import BuildContextOptions, BuiltContext, ContextItem, ContextItemType
+from mnemic.context.tokens import counted
 from mnemic.protocols import TokenCounter
 
 
@@ -21,13 +22,13 @@ def built(
     """
     budget = options.budget(max_tokens)
     wanted = [item for item in items if options.types is None or item.type in options.types]
-    between = counter.count(options.separator)
+    between = counted(counter, options.separator)
     chosen = _fitting(_without_old_history(wanted, options.max_history), between, budget)
     while True:
         kept = {item.id for item in chosen}
         read = _as_read(item for item in wanted if item.id in kept)
         text = options.separator.join(item.content for item in read)
-        tokens = counter.count(text)
+        tokens = counted(counter, text)
         if tokens <= budget or not chosen or chosen[-1].is_protected:
             break
         chosen.pop()  # a tokenizer may need more for the whole than for its parts

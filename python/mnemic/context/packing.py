@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Self
 
 from mnemic._core import fingerprint_digests
-from mnemic.context.tokens import EstimatedTokens
-from mnemic.model import MemoryEntry
+from mnemic.context.tokens import EstimatedTokens, counted
+from mnemic.model import MemoryEntry, checks
 from mnemic.protocols import TokenCounter
 
 
@@ -47,21 +47,24 @@ def packed(
         entries: Best first; of those with the same text the first counts.
         max_tokens: The most that the whole text takes.
         counter: Counts them; an estimate by script unless given.
+
+    Raises:
+        InvalidArgumentError: If the counter answers with no int, or with one below 0.
     """
-    count = (EstimatedTokens() if counter is None else counter).count
+    used = EstimatedTokens() if counter is None else checks.capable("counter", counter, "count")
     kept: list[MemoryEntry] = []
     lines: list[str] = []
     room = max_tokens
     for entry in _distinct(entries):
         line = _line(len(lines) + 1, entry)
-        tokens = count(f"{line}\n")
+        tokens = counted(used, f"{line}\n")
         if tokens <= room:
             kept.append(entry)
             lines.append(line)
             room -= tokens
     while lines:
         text = "\n".join(lines)
-        tokens = count(text)
+        tokens = counted(used, text)
         if tokens <= max_tokens:
             return MemoryContext(text, kept, tokens)
         kept.pop()  # whole texts may take more than their lines, by some counters

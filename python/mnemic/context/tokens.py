@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Protocol, Self, cast, final
 
 from mnemic._core import estimate_tokens
 from mnemic.errors import InvalidArgumentError, MissingExtraError
+from mnemic.model import checks
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
+
+    from mnemic.protocols import TokenCounter
 
 
 @final
@@ -27,6 +30,15 @@ class EstimatedTokens:
             InvalidArgumentError: If the text holds a lone surrogate.
         """
         return estimate_tokens(text)
+
+
+def counted(counter: TokenCounter, text: str) -> int:
+    """Return what a counter says of a text.
+
+    Raises:
+        InvalidArgumentError: If that is no int, or below 0.
+    """
+    return checks.whole("the counter's answer", counter.count(text))
 
 
 class _Encoding(Protocol):

@@ -23,7 +23,7 @@ from mnemic.context.items import (
     ItemFields,
     percent,
 )
-from mnemic.context.tokens import EstimatedTokens
+from mnemic.context.tokens import EstimatedTokens, counted
 from mnemic.errors import ContextWindowFullError, InvalidArgumentError, UnknownIdError
 from mnemic.licensing import CONTEXT_WINDOW_ADVANCED, License, LicenseTier
 from mnemic.model import UuidFactory, checks
@@ -80,11 +80,15 @@ class ContextWindow:
     ) -> None:
         self._max_tokens = checks.whole("max_tokens", max_tokens, least=1)
         self._agent_id = checks.name("agent_id", agent_id)
-        self._counter = counter or EstimatedTokens()
+        self._counter = (
+            EstimatedTokens() if counter is None else checks.capable("counter", counter, "count")
+        )
         self._threshold = percent("compaction_threshold", compaction_threshold, least=1)
         self._license = License.of(license)
         self._clock = clock
-        self._id_factory = id_factory or UuidFactory()
+        self._id_factory = UuidFactory() if id_factory is None else id_factory
+        if summarizer is not None and not callable(summarizer):
+            raise InvalidArgumentError(f"summarizer must be callable, got {summarizer!r}")
         self._summarizer = summarizer
         self._strategy = self._allowed(compaction_strategy)
         self._lock = threading.Lock()
@@ -275,9 +279,12 @@ class ContextWindow:
         Raises:
             InvalidArgumentError: If the reserve is not smaller than the window.
         """
+        options = BuildContextOptions() if options is None else options
+        if not isinstance(options, BuildContextOptions):
+            raise InvalidArgumentError(f"options must be BuildContextOptions, got {options!r}")
         with self._lock:
             items = self._held.as_added()
-        return built(items, options or BuildContextOptions(), self._max_tokens, self._counter)
+        return built(items, options, self._max_tokens, self._counter)
 
     def build_structured(self, options: BuildContextOptions | None = None) -> list[dict[str, str]]:
         """Return what `build` chooses as messages with `role` and `content`, in its order.
@@ -433,8 +440,7 @@ class ContextWindow:
         """Return an item with its token count; a count that was given is taken as it is."""
         if item.token_count:
             return item
-        tokens = checks.whole("the counter's answer", self._counter.count(item.content))
-        return item.with_changes(token_count=tokens)
+        return item.with_changes(token_count=counted(self._counter, item.content))
 
     def _is_added(self, item: ContextItem) -> bool:
         try:

@@ -2,6 +2,7 @@
 
 from mnemic.model.entry import MemoryEntry, MemoryStatus, MemoryType
 from mnemic.model.filter import (
+    IS_NOT_SENSITIVE,
     All,
     AnyOf,
     Expression,
@@ -78,6 +79,7 @@ from mnemic.model.update import MemoryEntryUpdate
 __all__ = [
     "BY_SEARCH_TYPE",
     "HYBRID",
+    "IS_NOT_SENSITIVE",
     "KEYWORD",
     "MOST_IMPORTANT",
     "NEWEST",

@@ -188,6 +188,16 @@ def flag(field: str, value: object) -> bool:
     return value
 
 
+Capable = TypeVar("Capable")
+
+
+def capable(field: str, value: Capable, method: str) -> Capable:
+    """Return `value` if it has a method of this name."""
+    if not callable(getattr(value, method, None)):
+        raise InvalidArgumentError(f"{field} must have a method {method!r}, got {value!r}")
+    return value
+
+
 def tags(value: object) -> tuple[str, ...]:
     """Return `value` as a tuple of names, in the given order (R112)."""
     if isinstance(value, str) or not isinstance(value, list | tuple | set | frozenset):

@@ -109,6 +109,8 @@ class Test(msgspec.Struct, frozen=True):
 
 Expression: TypeAlias = All | AnyOf | Not | Test
 
+IS_NOT_SENSITIVE = Test(Field("sensitive"), Op.EQ, value=False)
+
 
 def looks_at(expression: Expression, *names: str) -> bool:
     """Return whether an expression tests one of these fields."""

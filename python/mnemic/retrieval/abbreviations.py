@@ -75,7 +75,6 @@ ABBREVIATIONS = MappingProxyType(
         "ram": "memory",
         "regex": "regular expression",
         "repo": "repository",
-        "rest": "web interface",
         "sdk": "development kit",
         "sso": "single sign on",
         "tbd": "to be determined",

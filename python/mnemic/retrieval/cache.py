@@ -5,12 +5,15 @@ import time
 from collections.abc import Awaitable, Callable, Hashable
 from concurrent.futures import Future
 from datetime import datetime
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from cachetools import TLRUCache
 
 from mnemic.model import RelevanceScores
 from mnemic.waiting import arrived, is_driving
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
 
 CACHED_ANSWERS = 1024
 
@@ -71,10 +74,7 @@ class AnswerCache:
     def get(self, key: Key) -> Answer | None:
         """Return a kept answer whose time is not over."""
         with self._lock:
-            try:
-                return self._answers[key]  # in half the steps of `get`
-            except KeyError:
-                return None
+            return self._kept(key)
 
     def drop(self, key: Key) -> None:
         """Forget an answer. Harmless if repeated."""
@@ -88,9 +88,12 @@ class AnswerCache:
         theirs too.
         """
         while True:
-            mine = _Making(Future(), threading.get_ident() if is_driving() else None)
+            mine = _Making(Future(), threading.get_ident(), _running_loop())
             with self._lock:
-                theirs = self._being_made.setdefault(key, mine)
+                known = self._kept(key)
+                theirs = self._being_made.setdefault(key, mine) if known is None else mine
+            if known is not None:  # it was made since the caller looked
+                return known, False
             if theirs is mine:
                 return await self._make(key, mine.future, make), True
             if not theirs.goes_on_while_waited_for():
@@ -120,6 +123,12 @@ class AnswerCache:
         mine.set_result(answer)
         return answer
 
+    def _kept(self, key: Key) -> Answer | None:
+        try:
+            return self._answers[key]  # in half the steps of `get`
+        except KeyError:
+            return None
+
     def _end(self, key: Key) -> None:
         with self._lock:
             del self._being_made[key]
@@ -130,19 +139,35 @@ class _Making(NamedTuple):
 
     Attributes:
         future: Where it will be.
-        thread: Which one drives the call that makes it; None if an event loop runs it.
+        thread: Which one runs the call that makes it.
+        loop: The event loop that runs it; None if the thread drives it.
     """
 
     future: "Future[Answer]"
-    thread: int | None
+    thread: int
+    loop: "AbstractEventLoop | None"
 
     def goes_on_while_waited_for(self) -> bool:
-        """Return whether it is safe to wait here: a plain call may hold up the very event loop."""
-        return not is_driving() or self.thread not in (None, threading.get_ident())
+        """Return whether it is safe to wait here.
+
+        A plain call may hold up the very event loop, and a loop that was stopped or closed with the
+        call in it may never go on.
+        """
+        if is_driving():
+            return self.loop is None and self.thread != threading.get_ident()
+        return self.loop is None or self.loop.is_running()
 
 
 class _AbandonedError(Exception):
     """The call that was to make an answer was cancelled."""
+
+
+def _running_loop() -> "AbstractEventLoop | None":
+    if is_driving():
+        return None
+    import asyncio  # noqa: PLC0415 - a third of the import budget, unused at the front door
+
+    return asyncio.get_running_loop()
 
 
 def _expiry(_key: Key, answer: Answer, now: float) -> float:

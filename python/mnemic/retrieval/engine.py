@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from itertools import compress
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -17,6 +17,7 @@ from mnemic.licensing import LONG_TERM, SEMANTIC_RETRIEVAL
 from mnemic.model import (
     BY_SEARCH_TYPE,
     HYBRID,
+    IS_NOT_SENSITIVE,
     KEYWORD,
     SEMANTIC,
     All,
@@ -24,6 +25,7 @@ from mnemic.model import (
     Expression,
     Field,
     MemoryEntry,
+    MemoryFilter,
     MemoryQuery,
     MemoryRetrievalResult,
     MemorySearchResult,
@@ -160,9 +162,10 @@ class Retrieval:
         if not isinstance(window, ContextWindow):
             raise InvalidArgumentError(f"window must be a mnemic.ContextWindow, got {window!r}")
         checks.flag("include_sensitive", include_sensitive)
+        if not include_sensitive and isinstance(query, MemoryQuery):
+            query = _without_sensitive(query)
         result = await self.retrieve(scope, query)
-        wanted = [ranked for ranked in result if include_sensitive or not ranked.entry.sensitive]
-        items, tokens = await computed(lambda: _augment(window, wanted))
+        items, tokens = await computed(lambda: _augment(window, result.results))
         self._statistics.augmented()
         await self._teller.augmented(query.query, items, tokens)
         return items
@@ -209,7 +212,7 @@ class Retrieval:
         check_limit(limit)
         if not isinstance(context, str):
             raise InvalidArgumentError(f"conversation_context must be a text, got {context!r}")
-        if not context.strip():
+        if not checks.text("conversation_context", context).strip():
             return []
 
         async def ask(text: str, most: int) -> Sequence[tuple[str, float]]:
@@ -249,7 +252,7 @@ class Retrieval:
         Those of sensitive memories would go into logs, events and answers (C028).
         """
         chosen = KEYWORD if self.repository.embedder is None else HYBRID
-        search = Search(text=text, limit=FEEDBACK_MEMORIES, ranking=chosen, where=_IS_NOT_SENSITIVE)
+        search = Search(text=text, limit=FEEDBACK_MEMORIES, ranking=chosen, where=IS_NOT_SENSITIVE)
         answered = self.repository.answered(scope, search)
         texts = [
             (answered.entries[hit.id].content, 1 / rank)
@@ -322,8 +325,10 @@ class Retrieval:
             expansion = await self.expand(scope, query.query)
             if expansion.added_terms:
                 also, expanded = (expansion.expanded,), expansion.expanded
-        until = self.repository.next_expiry() if query.use_cache else None
+        begun = self.repository.now()
         answered = await computed(lambda: self._answered(scope, query, also))
+        # Only now the index knows all that was answered from.
+        until = self.repository.next_expiry(begun) if query.use_cache else None
         total = len(answered.ranked) if answered.total is None else answered.total
         seconds = query.cache_ttl.total_seconds()
         hits = tuple(_hit(hit) for hit in answered.ranked)
@@ -347,11 +352,14 @@ class Retrieval:
         replace = msgspec.structs.replace
         accessed = replace(search, where=_and(search.where, _WAS_ACCESSED))
         others = replace(search, where=_and(search.where, Not(_WAS_ACCESSED)), order=Order.NEWEST)
-        first, last = (self.repository.answered(scope, each) for each in (accessed, others))
+        # What is accessed between the two looks is in both this way; the other way, in neither.
+        last, first = (self.repository.answered(scope, each) for each in (others, accessed))
+        ranked = {hit.id: hit for hit in [*first.ranked, *last.ranked]}
+        twice = len(first.ranked) + len(last.ranked) - len(ranked)
         return Answered(
-            [*first.ranked, *last.ranked][: search.limit],
+            [*ranked.values()][: search.limit],
             {**last.entries, **first.entries},
-            (first.total or 0) + (last.total or 0) if search.with_total else None,
+            (first.total or 0) + (last.total or 0) - twice if search.with_total else None,
         )
 
     def _scored(self, scope: Scope, query: MemoryQuery, ordered: list[Ranked]) -> list[Ranked]:
@@ -417,6 +425,21 @@ def _search(
     )
 
 
+def _without_sensitive(query: MemoryQuery) -> MemoryQuery:
+    """Leave them out before the limit, so that they take no other memory's place."""
+    given = query.filters
+    if isinstance(given, MemoryFilter):
+        filters = msgspec.structs.replace(given, where=_open_alone(given.where))
+        return msgspec.structs.replace(query, filters=filters)
+    return msgspec.structs.replace(query, filters=_open_alone(given))
+
+
+def _open_alone(where: Mapping[str, Any] | None) -> dict[str, Any]:
+    if where is not None and "sensitive" in where:
+        return {"AND": [where, {"sensitive": False}]}
+    return {**(where or {}), "sensitive": False}
+
+
 _ORDERS = {
     MemorySortOrder.CREATED_DESCENDING: Order.NEWEST,
     MemorySortOrder.CREATED_ASCENDING: Order.OLDEST,
@@ -430,10 +453,14 @@ _WITH_FORGOTTEN = (State.LIVING, State.FORGOTTEN)
 def _augment(window: ContextWindow, wanted: Sequence[RankedMemory]) -> tuple[int, int]:
     """Add memories into free tokens alone; return how many, and how many tokens they take."""
     items = tokens = 0
+    present: set[str | None] | None = None
     for ranked in wanted:
-        if window.free_tokens < LEAST_TOKENS:
-            break
         memory_id = str(ranked.entry.id)
+        if window.free_tokens < LEAST_TOKENS:
+            if present is None:
+                present = {item.source_ref for item in window.items()}
+            if memory_id not in present:  # what is there still gets the higher priority (C021)
+                continue
         added = window.try_add(
             ranked.entry.content,
             ContextItemType.RETRIEVED_DOCUMENT,
@@ -470,7 +497,6 @@ def _and(where: Expression | None, also: Expression) -> Expression:
 
 
 _WAS_ACCESSED = Test(Field("last_accessed_at"), Op.EXISTS, value=True)
-_IS_NOT_SENSITIVE = Test(Field("sensitive"), Op.EQ, value=False)
 _NO_SALIENCE = Salience(recency=0.0, frequency=0.0, importance=0.0)
 
 

@@ -114,11 +114,16 @@ def terms_of(answer: str, query: str) -> list[str]:
     """Return the terms in a model's answer, without list markers, repeats and the query's own."""
     known, found = query.casefold(), []
     for line in answer.replace(",", "\n").splitlines():
-        term = _MARKER.sub("", line).strip().strip("\"'`.").strip()
+        term = without_marker(line).strip("\"'`.").strip()
         if term and len(term) <= LONGEST_TERM and term.casefold() not in known:
             found.append(term)
             known = f"{known}\n{term.casefold()}"
     return found
+
+
+def without_marker(line: str) -> str:
+    """Return a line of a model's answer without the marker of a list, or its number."""
+    return _MARKER.sub("", line).strip()
 
 
 MEANT = 0.9
@@ -126,7 +131,7 @@ MEANT = 0.9
 
 LONGEST_TERM = 60
 _WORDS = re.compile(r"[\w.&/+#-]+")
-_MARKER = re.compile(r"^\s*(?:[-*\u2022]|\d+[.)])?\s*")
+_MARKER = re.compile(r"^\s*(?:[-*\u2022]|\d+[.)](?!\d))?\s*")
 _INSTRUCTION = (
     "You help to search notes. Name up to {} words or short phrases that notes about the user's "
     "question may use in place of its own: synonyms, fuller names, things that belong to it. "

@@ -14,7 +14,7 @@ from mnemic.model import (
     Scope,
     checks,
 )
-from mnemic.repository import Searched, required_uuid
+from mnemic.repository import Searched, required_uuid, required_uuids
 from mnemic.retrieval.engine import Retrieval
 from mnemic.retrieval.expansion import CONFIDENT, CorpusExpander, Expander
 from mnemic.retrieval.suggestions import CorpusSuggester, Suggester
@@ -37,8 +37,8 @@ class RetrievalService:
             names of the scope holds for every call.
         expander: Adds related terms to queries; what the memories say of them unless given.
         suggester: Suggests queries; by what the memories know unless given.
-        log_queries: Whether logs and events show queries, cut to 50 characters; otherwise only how
-            long they are (C028).
+        log_queries: Whether logs show queries, cut to 50 characters, and events have them whole;
+            otherwise logs tell only how long they are, and events None (C028).
         similarity_floor: The least cosine of a semantic answer; None is the embedder's own, and 0.3
             where it has none (C013, C151).
         least_confidence: An expansion below it is not used (C023).
@@ -60,10 +60,16 @@ class RetrievalService:
         track_access: bool = True,
     ) -> None:
         self._scope = memory.scope
-        self._suggester = CorpusSuggester() if suggester is None else suggester
+        self._suggester = (
+            CorpusSuggester()
+            if suggester is None
+            else checks.capable("suggester", suggester, "suggest")
+        )
         self._engine = Retrieval(
             memory.repository,
-            expander=CorpusExpander() if expander is None else expander,
+            expander=CorpusExpander()
+            if expander is None
+            else checks.capable("expander", expander, "expand"),
             log_queries=log_queries,
             similarity_floor=similarity_floor,
             least_confidence=least_confidence,
@@ -132,7 +138,7 @@ class RetrievalService:
         reference_id: UUID | str,
         limit: int = 10,
         *,
-        exclude_ids: Sequence[UUID | str] = (),
+        exclude_ids: Sequence[UUID | str] | None = (),
         strict: bool = True,
         user_id: str | None = None,
         all_users: bool = False,
@@ -154,9 +160,10 @@ class RetrievalService:
             As `retrieve`.
         """
         scope, entry_id = self._part(user_id, all_users=all_users), required_uuid(reference_id)
-        excluded = tuple(required_uuid(each) for each in exclude_ids)
+        excluded = tuple(required_uuids("exclude_ids", () if exclude_ids is None else exclude_ids))
+        checks.flag("strict", strict)
         found = await self._engine.similar(scope, entry_id, limit, excluded)
-        if found is None and checks.flag("strict", strict):
+        if found is None and strict:
             raise EntryNotFoundError(f"no memory with id {entry_id} for {scope}")
         return found or []
 

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeAlias
 
 from mnemic.llm import LanguageModel
+from mnemic.retrieval.expansion import without_marker
 from mnemic.waiting import awaited
 
 AskForPhrases: TypeAlias = Callable[[str, int], Awaitable[Sequence[tuple[str, float]]]]
@@ -51,8 +52,9 @@ class LanguageModelSuggester:
         phrases = [phrase for phrase, _ in await ask(context, limit)]
         system = _INSTRUCTION.format(limit, "; ".join(phrases) or "nothing in particular")
         answer = await awaited(self._llm.complete(context, system=system))
-        lines = (line.strip().lstrip("-*\u2022").strip() for line in answer.splitlines())
-        questions = [line.lstrip("0123456789").lstrip(".)").strip() for line in lines]
+        questions = [
+            without_marker(line.strip().lstrip("-*\u2022")) for line in answer.splitlines()
+        ]
         return list(dict.fromkeys(each for each in questions if each))[:limit] or phrases
 
 
