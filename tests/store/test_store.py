@@ -117,6 +117,14 @@ async def touching(store, agent):
     await store.write_accesses()
 
 
+async def noting(store, agent):
+    before = store.has_noted(agent, [uid(1).bytes])
+    store.touch(agent, [uid(1)], NOON)
+    has_noted = store.has_noted(agent, [uid(1).bytes]), store.has_noted("none", [uid(1).bytes])
+    await store.write_accesses()
+    return before, has_noted, store.has_noted(agent, [uid(1).bytes])
+
+
 async def vectors(store, agent):
     return (await store.vectors(agent, uid(1), "m")).tolist()
 
@@ -140,6 +148,7 @@ AGENT_WRITES = {
     ),
     "purge": lambda store, agent: store.purge(agent, NOON + HOUR),
     "touch": touching,
+    "has_noted": noting,
     "add_links": lambda store, agent: store.add_links(
         Scope(agent, all_users=True), [link_of(2, 1)]
     ),

@@ -849,3 +849,15 @@ def test_what_was_accessed_is_told_of_one_agent_alone(store):
     assert accessed_since(store, 0) == {}
     assert list(accessed_since(store, 0, "b")) == [1]
     assert drive(store.accessed_since("nobody", 0)) == ((0, 0), [], [])
+
+
+def test_accesses_are_noted_until_they_are_on_disk(store):
+    added(store, "a", [entry(1), entry(2)])
+    keys = [uid(1).bytes, uid(2).bytes]
+    assert not store.has_noted("a", keys)
+    store.touch("a", [uid(2)], NOON)
+    assert store.has_noted("a", keys)
+    assert not store.has_noted("a", keys[:1])
+    assert not store.has_noted("b", keys)
+    drive(store.write_accesses())
+    assert not store.has_noted("a", keys)
