@@ -32,7 +32,10 @@ from recall_parts import (
 )
 from scenarios import NOON, Clock, entry
 from test_threads import quiet_threads, run_together  # noqa: F401 - a fixture
+from word_embedder import WordEmbedder
 
+from mnemic import AsyncMemory, SalienceOptions
+from mnemic.contradictions import Judgement
 from mnemic.errors import (
     EmbedderRequiredError,
     EntryNotFoundError,
@@ -274,7 +277,7 @@ def test_relevant_recall_needs_a_query_and_the_others_embed_none(query):  # C061
 def test_a_query_that_is_no_text_is_refused(mode):  # C061
     async def scenario(_, retriever):
         for query in (None, 3, b"q"):
-            with pytest.raises(InvalidArgumentError, match="query must be a text"):
+            with pytest.raises(InvalidArgumentError, match="query must be a str"):
                 await retriever.recall(query, user_id="u", mode=mode)
 
     run(scenario)
@@ -1204,3 +1207,65 @@ def test_an_interval_of_accesses_may_be_longer_than_all_time(interval):
         assert await counts(memory) == {"tea": 1}
 
     run(scenario, options=MemoryRetrieverOptions(access_interval=interval))
+
+
+# What cannot be used
+
+
+class GivingJudge:
+    def __init__(self, given):
+        self.given = given
+
+    async def judge(self, _statement, _others):
+        return self.given
+
+
+@pytest.mark.parametrize(
+    "given", [None, 7, "no", [], [None], [0.9], [Judgement(math.nan)], [Judgement(2.0)]]
+)
+def test_a_judge_that_gives_no_judgements_is_told_so(given):
+    async def main():
+        async with await AsyncMemory.open(":memory:", embedder=WordEmbedder()) as memory:
+            await memory.add("tea", user_id="u")
+            retriever = MemoryRetriever(memory, judge=GivingJudge(given))
+            with pytest.raises(MnemicError):
+                await retriever.find_contradictions("tea", user_id="u")
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("wrong", ["\ud800", "a\0b", 3])
+def test_what_is_no_text_is_refused_wherever_one_is_asked(wrong):
+    async def scenario(memory, retriever):
+        one = mine("one")
+        await memory.store(one)
+        for call in (
+            lambda: retriever.recall(wrong, user_id="u"),
+            lambda: retriever.recall(wrong, user_id="u", mode="recent"),
+            lambda: retriever.recall_temporal(NOON, NOON, wrong, user_id="u"),
+            lambda: retriever.find_contradictions(wrong, user_id="u"),
+            lambda: retriever.salience(one.id, "u", query=wrong),
+        ):
+            with pytest.raises(InvalidArgumentError):
+                await call()
+
+    run(scenario)
+
+
+def test_options_of_another_type_are_refused():
+    async def scenario(memory, retriever):
+        one = mine("one")
+        await memory.store(one)
+        for call in (
+            lambda: retriever.salience(one.id, "u", weights=3),
+            lambda: retriever.salience(one.id, "u", options=3),
+            lambda: retriever.reinforce(one.id, "repeated_access", "u", options=3),
+        ):
+            with pytest.raises(InvalidArgumentError, match="got 3"):
+                await call()
+        with pytest.raises(InvalidArgumentError, match="got 3"):
+            MemoryRetriever(memory, 3)
+
+    run(scenario)
+    with pytest.raises(InvalidArgumentError, match="boosts"):
+        SalienceOptions(boosts=[1])

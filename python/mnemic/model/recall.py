@@ -271,6 +271,8 @@ class SalienceOptions(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidArgumentError(f"half_life_days must be a positive number, got {days!r}")
         checks.whole("frequency_max_count", self.frequency_max_count, least=1)
         checks.fraction("default_relevance", self.default_relevance)
+        if not isinstance(self.boosts, dict):
+            raise InvalidArgumentError(f"boosts must be a dict, got {self.boosts!r}")
         for reason, boost in self.boosts.items():
             ReinforcementReason.parse(reason)
             checks.fraction(f"boosts[{reason!r}]", boost)

@@ -49,7 +49,7 @@ from mnemic.model import (
     Weights,
     salience_of,
 )
-from mnemic.model.checks import flag, fraction
+from mnemic.model.checks import flag, fraction, items, text
 from mnemic.model.recall import parse_types, worth_of
 from mnemic.recall.telling import Teller
 from mnemic.recall.walk import Walk
@@ -106,6 +106,8 @@ class Recalling:
         judge: ContradictionJudge,
         log_queries: bool,
     ) -> None:
+        if not isinstance(options, MemoryRetrieverOptions):
+            raise InvalidArgumentError(f"options must be MemoryRetrieverOptions, got {options!r}")
         self.repository = repository
         self.options = options
         self._judge = judge
@@ -116,8 +118,7 @@ class Recalling:
         begun = time.perf_counter()
         self._check_license()
         mode = options.mode
-        if not isinstance(query, str):
-            raise InvalidArgumentError(f"query must be a text, got {query!r}")
+        text("query", query)
         if mode is RecallMode.TEMPORAL:
             raise InvalidArgumentError(
                 "recall has no time range; call recall_temporal with one, or choose another mode"
@@ -153,7 +154,8 @@ class Recalling:
             Test(created_at, Op.LT if flag("half_open", half_open) else Op.LTE, end),
         )
         search = _search(options, *times, order=Order.NEWEST)
-        _check_optional_text("topic_filter", topic)
+        if topic is not None:
+            text("topic_filter", topic)
         if topic is None or not topic.strip():
             wanted = Recall(search, _temporal_reason)
         else:
@@ -275,7 +277,7 @@ class Recalling:
         self, scope: Scope, content: str, options: RecallOptions, exclude: tuple[UUID, ...]
     ) -> list[tuple[MemoryEntry, float]]:
         """Return the memories that a text may contradict, with how near they are."""
-        if not isinstance(content, str) or not content.strip():
+        if not text("content", content).strip():
             raise InvalidArgumentError(f"content must be a text that is not empty, got {content!r}")
         by_words = self.repository.embedder is None
         search = msgspec.structs.replace(
@@ -295,12 +297,19 @@ class Recalling:
         if not near:
             return []
         others = [entry.content for entry, _ in near]
-        judged = await awaited(self._judge.judge(content, others))
+        judged = items("the judge's answer", await awaited(self._judge.judge(content, others)))
         if len(judged) != len(others):
             raise MnemicError(
                 f"the judge of contradictions gave {len(judged)} judgements for {len(others)} "
                 "memories; it must give one for each, in their order"
             )
+        for judgement in judged:
+            if not isinstance(judgement, Judgement):
+                raise MnemicError(
+                    f"the judge of contradictions gave {judgement!r}; it must give a Judgement for "
+                    "each memory"
+                )
+            fraction("a judgement's confidence", judgement.confidence)
         return judged
 
     def _linked_pairs(
@@ -344,7 +353,8 @@ class Recalling:
     ) -> SalienceBreakdown:
         """Return what a memory's salience is made of now."""
         self._check_license()
-        _check_optional_text("query", query)
+        if query is not None:
+            text("query", query)
         repository = self.repository
         await repository.write_accesses()
         now = repository.now()
@@ -554,11 +564,6 @@ def _total(answered: Answered) -> int:
 
 def _surest(scored: ScoredMemory) -> tuple[float, float, UUID]:
     return -scored.score, -scored.memory.created_at.timestamp(), scored.memory.id
-
-
-def _check_optional_text(field: str, given: object) -> None:
-    if given is not None and not isinstance(given, str):
-        raise InvalidArgumentError(f"{field} must be a text or None, got {given!r}")
 
 
 def _check_depth(depth: object) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -29,6 +29,8 @@ from mnemic.model.recall import parse_types
 from mnemic.recall.engine import CONTRADICTION_CONFIDENCE, Recalling
 from mnemic.repository import Searched, required_uuid, required_uuids
 from mnemic.store import Direction
+
+Options = TypeVar("Options", SalienceWeights, SalienceOptions)
 
 
 class MemoryRetriever:
@@ -249,7 +251,8 @@ class MemoryRetriever:
         Args:
             memory_id: Which.
             user_id: Whose; None is those stored without a user.
-            query: What relevance is measured by; without one the default counts.
+            query: What relevance is measured by; without one, and for a memory that lacks a vector,
+                the default counts.
             weights: Of the parts.
             options: The scales.
 
@@ -260,8 +263,8 @@ class MemoryRetriever:
             self._scope.narrowed(user_id),
             required_uuid(memory_id),
             query,
-            SalienceWeights() if weights is None else weights,
-            SalienceOptions() if options is None else options,
+            _given("weights", weights, SalienceWeights),
+            _given("options", options, SalienceOptions),
         )
 
     async def reinforce(
@@ -283,7 +286,7 @@ class MemoryRetriever:
         Raises:
             EntryNotFoundError: If the user has no such memory.
         """
-        boosts = (SalienceOptions() if options is None else options).boosts
+        boosts = _given("options", options, SalienceOptions).boosts
         return await self._engine.reinforce(
             self._scope.narrowed(user_id),
             required_uuid(memory_id),
@@ -303,6 +306,14 @@ class MemoryRetriever:
 
     def _part(self, options: RecallOptions) -> Scope:
         return part_of(self._scope, options)
+
+
+def _given(field: str, given: Options | None, kind: type[Options]) -> Options:
+    if given is None:
+        return kind()
+    if not isinstance(given, kind):
+        raise InvalidArgumentError(f"{field} must be {kind.__name__}, got {given!r}")
+    return given
 
 
 def part_of(scope: Scope, options: RecallOptions) -> Scope:
