@@ -685,6 +685,7 @@ class Repository:
         depth: int,
         limit: int,
         where: Expression | None,
+        with_accesses: bool,
     ) -> LinkedAnswer | None:
         """Return the living memories of a scope that links lead to; None if it has not the first.
 
@@ -696,8 +697,9 @@ class Repository:
             depth: Most links on a path, 1 to 3.
             limit: How many memories at most.
             where: Only memories that match are found, and walked through.
+            with_accesses: Whether they show accesses that are not written down yet (C158).
         """
-        position = self._follower.catch_up(with_accesses=True)
+        position = self._follower.catch_up(with_accesses=with_accesses)
         now = self.now()
         row = drive(self._store.row_of(scope, entry_id, now=now))
         if row is None:

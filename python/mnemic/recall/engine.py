@@ -226,6 +226,7 @@ class Recalling:
             depth=depth,
             limit=limit,
             where=where,
+            with_accesses=self._spaces_accesses,
         )
 
     def _allowed(self, options: RecallOptions) -> Callable[[MemoryEntry], bool]:
@@ -439,9 +440,14 @@ class Recalling:
             ids, rows = list(compress(ids, is_due)), list(compress(rows, is_due))
         self.repository.note_accesses(ids, rows if all(rows) else None)
 
+    @property
+    def _spaces_accesses(self) -> bool:
+        """Whether the last access of a memory decides if another one counts."""
+        return self.options.track_access and bool(self.options.access_interval)
+
     async def _write_accesses(self) -> None:
         """Let what was accessed be known where it tells what is counted; searches by it do so."""
-        if self.options.track_access and self.options.access_interval:
+        if self._spaces_accesses:
             with suppress(StoreError):  # it is written later then (C068)
                 await self.repository.write_accesses()
 
