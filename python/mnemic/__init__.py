@@ -172,6 +172,9 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'mnemic' has no attribute {name!r}")
     from importlib import import_module  # noqa: PLC0415 - keeps `import mnemic` light
 
+    # From deeper down the first import of numpy takes half as long again in CPython 3.11: one of
+    # its modules then calls at the edge of a chunk of the stack, and each call maps a new chunk.
+    import_module("numpy")
     value: object = getattr(import_module(_LAZY[name]), name)
     globals()[name] = value
     return value
