@@ -28,7 +28,8 @@ class FrontDoor:
 
     def index(self, memories: Sequence[Memory]) -> None:
         self.close()
-        self._memory = mnemic.Memory(":memory:", **self._memory_options)
+        # No answer is to depend on the questions before it.
+        self._memory = mnemic.Memory(":memory:", track_access=False, **self._memory_options)
         self._memory.add_many([entry_fields(memory) for memory in memories])
 
     def search(self, question: str, limit: int) -> list[str]:
