@@ -9,15 +9,17 @@ import asyncio
 import itertools
 import logging
 import tempfile
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
 
 from benches import environment
-from benches.ranking import MODEL, StoredQueries, entries_of, in_turns, show
+from benches.ranking import BEGIN, MODEL, StoredQueries, entries_of, in_turns, show
 from benches.timing import quartile, timed
 from mnemic import ContextWindow, LinkType, Memory, MemoryQuery, MemoryRetriever
 from mnemic.embed.minilm import SIMILARITY_FLOOR, MiniLmEmbedder
+from mnemic.waiting import drive
 
 SIZES = (10_000, 100_000)
 ROUNDS = 200
@@ -62,7 +64,19 @@ def measure_scope(memory, label, texts, named):
     measure_calls(calls, label, texts)
     # Apart: what they count as accessed is written down by the next search that ranks by it.
     modes = ("relevant", "recent", "important", "frequent")
-    measure_calls({f"recall, {mode}": recall(mode) for mode in modes}, label, texts)
+    retriever, begin = MemoryRetriever(memory), BEGIN + timedelta(days=1)
+    whose = {"user_id": None, **named}
+    others = {
+        "recall_temporal, a day": lambda _: drive(
+            retriever.recall_temporal(begin, begin + timedelta(days=1), limit=10, **whose)
+        ),
+        "recall_temporal, a day with a topic": lambda text: drive(
+            retriever.recall_temporal(begin, begin + timedelta(days=1), text, limit=10, **whose)
+        ),
+        "recall_by_type": lambda _: drive(retriever.recall_by_type("fact", **whose)),
+    }
+    by_mode = {f"recall, {mode}": recall(mode) for mode in modes}
+    measure_calls(by_mode | others, label, texts)
 
 
 def measure_calls(calls, label, texts):

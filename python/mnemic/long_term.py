@@ -648,7 +648,7 @@ class LongTermMemory:
 
     def _floor(self) -> float:
         """Return the threshold for whoever names none: the embedder's, or document 003's."""
-        floor: float | None = getattr(self.embedder, "similarity_floor", None)
+        floor = self._repository.similarity_floor
         return DOCUMENTED_FLOOR if floor is None else floor
 
     def _scope(self, user_id: str | None, *, all_users: bool) -> Scope:

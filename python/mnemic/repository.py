@@ -244,6 +244,12 @@ class Repository:
         """What turns texts into vectors."""
         return None if self._embedder is None else self._embedder.given
 
+    @property
+    def similarity_floor(self) -> float | None:
+        """The embedder's own least cosine of what is similar (C151); None where it has none."""
+        floor: float | None = getattr(self.embedder, "similarity_floor", None)
+        return floor
+
     async def add(
         self,
         entries: Sequence[NewEntry],

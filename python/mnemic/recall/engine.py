@@ -455,7 +455,7 @@ class Recalling:
         """Return the least cosine (C151)."""
         if self.options.min_similarity is not None:
             return self.options.min_similarity
-        own: float | None = getattr(self.repository.embedder, "similarity_floor", None)
+        own = self.repository.similarity_floor
         return DOCUMENTED_SIMILARITY if own is None else own
 
     def _check_license(self) -> None:

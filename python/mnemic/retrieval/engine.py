@@ -379,7 +379,7 @@ class Retrieval:
         """Return the least similarity and the least score (C009, C013, C151)."""
         if query.query is None or query.search_type != "semantic":
             return None, query.min_relevance
-        own: float | None = getattr(self.repository.embedder, "similarity_floor", None)
+        own = self.repository.similarity_floor
         floor, score = self._similarity_floor, query.min_relevance
         if floor is None:
             floor = DOCUMENTED_SIMILARITY if own is None else own
