@@ -56,7 +56,8 @@ class Front(Timed):
         assert len(opened().retrieve(query, user_id="user3")) == 10
 
     def time_recall(self):
-        opened().recall(f"query {next(numbers)}", mode="frequent", user_id="user3")
+        query = f"query {next(numbers)}"
+        assert len(opened().recall(query, mode="frequent", user_id="user3")) == 10
 
     def time_context(self):
         assert opened().context(f"query {next(numbers)}", max_tokens=500, user_id="user3")

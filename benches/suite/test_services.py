@@ -47,6 +47,7 @@ def test_a_recall(memory, measure, mode):
     def recalled(text):
         return memory.recall(text, mode=mode, user_id="user3")
 
+    assert len(recalled("query 7")) == 10
     measure(GROUP, f"Memory.recall, {mode.value}", recalled, QUERIES)
 
 
