@@ -61,9 +61,9 @@ def test_a_backup_has_everything_and_is_readable_by_its_owner_alone(store, tmp_p
 
 def test_a_backup_is_of_one_moment_and_holds_nobody_up(tmp_path):
     store, ended, rounds = SqliteStore(tmp_path / "a.db"), threading.Event(), []
-    drive(store._write(lambda on: on.execute("CREATE TABLE much (x)")))
-    rows = [(os.urandom(3000),) for _ in range(5000)]
-    drive(store._write(lambda on: on.executemany("INSERT INTO much VALUES (?)", rows)))
+    rows = [(number, os.urandom(3000)) for number in range(5000)]
+    much = "INSERT INTO agent_memory_changes VALUES ('much', ?, 1, ?, 'add')"
+    drive(store._write(lambda on: on.executemany(much, rows)))
 
     def write():
         while not ended.is_set():

@@ -7,6 +7,7 @@ import pytest
 
 from mnemic.errors import ReadOnlyError, SchemaVersionError, StoreFileError
 from mnemic.store import SqliteStore
+from mnemic.store.connections import downgrade
 from mnemic.waiting import drive
 
 is_root = hasattr(os, "geteuid") and os.geteuid() == 0
@@ -119,9 +120,7 @@ def test_there_must_be_something_to_read(tmp_path, monkeypatch, name, message):
 
 
 def test_an_older_file_is_refused_with_what_to_do_and_left_as_it_is(path):
-    connection = apsw.Connection(str(path))
-    connection.pragma("user_version", 1)
-    connection.close()
+    downgrade(str(path), 1)
     before = path.read_bytes()
     with pytest.raises(SchemaVersionError, match=r"version 1 is older .* open it once for writing"):
         SqliteStore(path, read_only=True)

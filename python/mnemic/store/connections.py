@@ -23,13 +23,15 @@ from mnemic.errors import (
 )
 from mnemic.store import sql
 from mnemic.store.checkpoints import Checkpoints, remove_log
+from mnemic.store.hardening import GuardedConnection
 from mnemic.store.mounts import refuse_shared
 from mnemic.store.schema import APPLICATION_ID, MIGRATIONS
+from mnemic.store.schema_check import check_schema
 
 MEMORY_PATH = ":memory:"
 BUSY_MILLISECONDS = 10_000
 
-_Lent: TypeAlias = tuple[apsw.Connection, bool]
+_Lent: TypeAlias = tuple[GuardedConnection, bool]
 """A connection, and whether it is kept for the next who reads."""
 
 _creating = threading.Lock()
@@ -48,6 +50,11 @@ _MESSAGES: tuple[tuple[type[apsw.Error], type[StoreError], str], ...] = (
         "it cannot be written; look at its rights, or restore a backup",
     ),
     (apsw.PermissionsError, StoreFileError, "access is denied; look at its rights"),
+    (
+        apsw.InterruptError,
+        StoreCorruptError,
+        "its reading takes more work than its size can need; keep it, and restore a backup",
+    ),
 )
 
 
@@ -68,7 +75,7 @@ def typed(error: apsw.Error, path: str) -> StoreError:
     return StoreError(f"{path}: {error}; if the file is damaged, keep it, and restore a backup")
 
 
-def open_writer(path: str) -> apsw.Connection:
+def open_writer(path: str) -> GuardedConnection:
     """Open a file for writing; make it if there is none, readable by its owner alone.
 
     Raises:
@@ -81,6 +88,7 @@ def open_writer(path: str) -> apsw.Connection:
         try:
             _check_is_ours(connection, path)
             _configure(connection, path)
+            connection.renew()  # a migration may take as much again
             _migrate(connection, path)
         except BaseException:
             connection.close()
@@ -113,7 +121,7 @@ def check_readable(path: str) -> None:
         )
 
 
-def _connect_reading(path: str) -> tuple[apsw.Connection, bool]:
+def _connect_reading(path: str) -> _Lent:
     """Open a file that is not to be changed; return whether others' later writes are seen.
 
     Even a reader needs the log and its index, and makes them where there are none. If it may not,
@@ -173,9 +181,9 @@ def _mode_of(path: str) -> int:
                 os.close(descriptor)
 
 
-def _connect(path: str, flags: int = apsw.SQLITE_OPEN_READWRITE) -> apsw.Connection:
+def _connect(path: str, flags: int = apsw.SQLITE_OPEN_READWRITE) -> GuardedConnection:
     # Without the flag that creates: a file that was taken away is an error, not an empty memory.
-    connection = apsw.Connection(path, flags=flags)
+    connection = GuardedConnection(path, flags)
     connection.set_busy_timeout(BUSY_MILLISECONDS)
     # Its log is copied into the file by `Checkpoints` alone, never as it closes or commits.
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
@@ -209,6 +217,7 @@ def _version_if_ours(connection: apsw.Connection, path: str) -> int:
             f"{path}: its schema version {version} is newer than this mnemic's "
             f"({len(MIGRATIONS)}); upgrade mnemic"
         )
+    check_schema(connection, path, version)
     return version
 
 
@@ -303,7 +312,7 @@ class Connections:
     def __init__(self, path: str, *, read_only: bool = False) -> None:
         self._given = path
         self._path = _settled(path)
-        self._writer: apsw.Connection | None = None
+        self._writer: GuardedConnection | None = None
         self._checkpoints: Checkpoints | None = None
         self._is_shared = path == MEMORY_PATH
         if read_only:
@@ -314,7 +323,7 @@ class Connections:
         self.turn = threading.Lock()
         self.holder: int | None = None
         self._lock = threading.Lock()
-        self._idle: list[apsw.Connection] = []
+        self._idle: list[GuardedConnection] = []
         self._is_closed = False
 
     def _open_for_writing(self, path: str) -> None:
@@ -336,7 +345,7 @@ class Connections:
             yield self.writer
 
     @property
-    def writer(self) -> apsw.Connection:
+    def writer(self) -> GuardedConnection:
         """The writing connection, for whoever holds `turn`."""
         if self._writer is None:
             raise ReadOnlyError(f"{self._path}: opened for reading alone; open it for writing")
@@ -439,7 +448,9 @@ class Connections:
         with self._lock:
             self._check_open()
             if self._idle:
-                return self._idle.pop(), True
+                connection = self._idle.pop()
+                connection.renew()
+                return connection, True
         connection, is_kept = self._open_another()
         connection.pragma("query_only", value=True)
         return connection, is_kept
@@ -462,7 +473,7 @@ class Connections:
                 return
         self._close_one(connection)
 
-    def _close_one(self, connection: apsw.Connection) -> None:
+    def _close_one(self, connection: GuardedConnection) -> None:
         connection.close()
         if self._is_closed:
             self._leave_no_log()

@@ -245,7 +245,9 @@ class Writer:
     def _lent(self, work: Callable[[apsw.Connection], Result]) -> Result:
         self._connections.holder = threading.get_ident()
         try:
-            return work(self._connections.writer)
+            connection = self._connections.writer
+            connection.renew()
+            return work(connection)
         finally:
             self._connections.holder = None
 

@@ -1,0 +1,76 @@
+"""Guards against files that somebody else made: nothing in a file runs, or runs without end."""
+
+import os
+
+import apsw
+
+EVERY_STEPS = 1_000_000
+"""After so many steps of one statement its work is looked at; some 10 ms."""
+
+FREE_STEPS = 200_000_000
+"""How many steps any statement may take; some seconds."""
+
+STEPS_PER_BYTE = 100
+"""How many more it may take for each byte of the file: ten times what reading or deleting needs."""
+
+LONGEST_VALUE = 128 * 1024 * 1024
+"""Bytes of one value or row. A memory has at most 10 MB; lists of rows are bound as one text."""
+
+_SWITCHES = (
+    (apsw.SQLITE_DBCONFIG_DEFENSIVE, 1),
+    (apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0),
+    (apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0),
+    (apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0),
+)
+
+
+class GuardedConnection(apsw.Connection):
+    """A connection that runs nothing a file brings along, checks what it reads, and ends.
+
+    What its statements take together between two calls of `renew` is bounded by the size of the
+    file; statements of fewer than a million steps are not counted.
+
+    Args:
+        path: Of the file.
+        flags: SQLite's, for opening it.
+    """
+
+    def __init__(self, path: str, flags: int) -> None:
+        super().__init__(path, flags=flags)
+        for switch, value in _SWITCHES:
+            self.config(switch, value)
+        self.limit(apsw.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
+        self.execute("PRAGMA cell_size_check = ON")
+        self._work = _Work(self.filename)
+        self.set_progress_handler(self._work, EVERY_STEPS)
+
+    def renew(self) -> None:
+        """Count the work of statements from 0 on."""
+        self._work.steps = 0
+
+
+class _Work:
+    """Counts steps; SQLite's progress handler, which ends a statement by returning True.
+
+    Steps are counted, not seconds: a slow disk or a busy machine ends nothing.
+    """
+
+    __slots__ = ("_path", "steps")
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self.steps = 0
+
+    def __call__(self) -> bool:
+        self.steps += EVERY_STEPS
+        return self.steps > FREE_STEPS and self.steps > FREE_STEPS + self._allowed()
+
+    def _allowed(self) -> int:
+        return STEPS_PER_BYTE * sum(_size(f"{self._path}{part}") for part in ("", "-wal"))
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size  # noqa: PTH116 - pathlib is slow to import
+    except OSError:
+        return 0
