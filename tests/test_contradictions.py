@@ -1,4 +1,5 @@
 import asyncio
+import decimal
 import json
 import logging
 import os
@@ -9,13 +10,15 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from work import lines_run
 
+from benches.hostile_texts import FAMILIES
 from mnemic.contradictions import Judgement, LanguageModelJudge, OfflineJudge
 from mnemic.contradictions.evidence import evidence
 from mnemic.contradictions.reading import Reading
 from mnemic.contradictions.signals import Pair
 from mnemic.contradictions.weights import WEIGHTS
-from mnemic.contradictions.words import Lexicon
+from mnemic.contradictions.words import MAX_CHARACTERS, Lexicon
 
 ROOT = Path(__file__).parent.parent
 JUDGE = OfflineJudge()
@@ -253,7 +256,16 @@ def test_the_model_is_understood_whatever_stands_around_the_json(answer, caplog)
 
 @pytest.mark.parametrize(
     "answer",
-    ["", "I cannot say.", "[", '{"confidence": 1}', "[1, 2]", "]["]
+    [
+        "",
+        "I cannot say.",
+        "[",
+        "[" * 9999 + "]",
+        "[" * 9999 + "]" * 9999,
+        '{"confidence": 1}',
+        "[1, 2]",
+        "][",
+    ]
     + [json.dumps([{"id": 0, "confidence": value}]) for value in (7, -1, "high", None, True)],
 )
 def test_rubbish_counts_as_no_contradiction_with_a_warning(answer, caplog):
@@ -290,6 +302,103 @@ def test_without_older_memories_the_model_is_not_asked():
     found, model = asked(GOOD, ())
     assert found == []
     assert model.prompts == []
+
+
+# What is read, and how long that takes
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_work_of_a_judgement_grows_with_the_length_of_its_texts_and_not_faster(family):
+    def work(length):
+        text = FAMILIES[family](length)
+        pair = f"Ana likes 3 teas. {text}", f"Ana likes 4 teas. {text} no"
+        return lines_run(lambda: judged(*pair))
+
+    assert work(3600) <= 6 * work(900)
+
+
+def test_of_a_long_text_the_head_is_judged():
+    words = "Irma has 3 boats and a dog. " * (MAX_CHARACTERS // 28)
+    (long, short) = (judged(words + tail, "Irma has 4 boats.") for tail in ("She left. " * 999, ""))
+    assert long == short
+    assert long.confidence > 0.5
+    spaces = " " * 10 * MAX_CHARACTERS
+    assert judged(f"{spaces}Irma has 3 boats.", f"{spaces}Irma has 4 boats.").confidence > 0.5
+    assert judged("x" * MAX_CHARACTERS + " Irma has 3 boats.", "Irma has 4 boats.").confidence == 0
+
+
+def test_the_work_of_a_judgement_has_a_bound():
+    def work(length):
+        text = "I like 3 kinds of tea but not milk, " * (length // 36)
+        return lines_run(lambda: judged(text, text + "!"))
+
+    assert work(1_000_000) <= 1.1 * work(2 * MAX_CHARACTERS)
+
+
+LONG_NUMBERS = [
+    "9" * 310,
+    "9" * 4000,
+    "9" * 310 + "th",
+    "1." * 300 + "1",
+    f"v{'9' * 310}.1",
+    f"1.2.{'9' * 400}",
+    "1" + ",999" * 200,
+    f"2 hours {'9' * 310} minutes",
+    f"5 to {'9' * 310}",
+    "two " + "billion " * 60,
+    "half past " + "9" * 310,
+    "half past \u00b2",
+    "3 May \u00b2\u00b2\u00b2\u00b2",
+    "\u00b2 May",
+    "7 km per \u00b2",
+    f"{'9' * 310} degrees fahrenheit",
+    f"{'9' * 28} years",
+    f"1/{'9' * 310} of",
+    "0." + "0" * 330 + "1",
+]
+
+
+@pytest.mark.parametrize("number", LONG_NUMBERS)
+def test_no_number_makes_a_judgement_fail(number):
+    for text in (number, f"The account has {number} euros.", f"The {number} boats are in May."):
+        for other in ("The account has 7 euros.", text, f"{text} The account has 7 boats."):
+            assert 0 <= judged(text, other).confidence <= 1
+            assert 0 <= judged(other, text).confidence <= 1
+
+
+PIECES = (
+    "9 to - of per a and at pm May 3 not like prefer than 1,000 million half past km \u00b2 5th "
+    "v1.2 . ; ? Ana Ana's , before is was 2023-01-02 7:30 without never"
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(
+        st.one_of(
+            st.text(max_size=5),
+            st.sampled_from(PIECES.split()),
+        ),
+        max_size=30,
+    ),
+    st.integers(0, 30),
+)
+def test_no_text_makes_a_judgement_fail(words, cut):
+    one, other = " ".join(words), " ".join([*words[:cut], "4", *words[cut:]])
+    assert 0 <= judged(one, other).confidence <= 1
+
+
+def test_numbers_are_compared_by_all_their_digits_whatever_the_decimal_context():
+    one, other = f"The account number is {10**19 + 1}.", f"The account number is {10**19 + 2}."
+    with decimal.localcontext(decimal.Context(prec=3, traps=[decimal.Inexact])):
+        assert judged(one, other).confidence > 0.5
+        assert judged(one, one.upper()).confidence == 0
+
+
+def test_the_model_is_shown_the_head_of_a_long_text():
+    _, model = asked(GOOD, ("The shed has a lock. " + "And a door. " * 99_999,))
+    [(prompt, _)] = model.prompts
+    assert len(prompt) < 2 * MAX_CHARACTERS
 
 
 def measured(*arguments):

@@ -275,3 +275,34 @@ def test_a_memory_that_was_there_already_does_not_contradict_itself_by_its_links
         again = memory.add("first", user_id="u", on_duplicate="skip", check="contradictions")
         assert again.id == first.id
         assert [each.memory.id for each in again.contradictions] == [second.id]
+
+
+class FailingJudge:
+    async def judge(self, statement, others):
+        raise OverflowError(f"{len(others)} memories beside {len(statement)} characters")
+
+
+def test_a_judge_that_fails_leaves_nothing_stored(monkeypatch):
+    monkeypatch.setattr("mnemic.contradictions.OfflineJudge", FailingJudge)
+    with opened() as memory:
+        memory.add("tea with milk", user_id="u")
+        with pytest.raises(OverflowError, match="1 memories"):
+            memory.add("tea without milk", user_id="u", check="contradictions")
+        assert memory.count(user_id="u") == 1
+
+
+def test_a_memory_with_a_long_number_fails_no_check():
+    with opened() as memory:
+        memory.add(f"The account has {'9' * 310} euros", user_id="u")
+        new = memory.add("The account has 7 euros", user_id="u", check="contradictions")
+        assert new.contradictions == ()
+        assert memory.count(user_id="u") == 2
+
+
+def test_a_new_memory_does_not_contradict_the_one_it_supersedes():
+    with opened() as memory:
+        old = memory.add("The account has 8 euros", user_id="u")
+        new = memory.add(
+            "The account has 7 euros", user_id="u", supersedes=old.id, check="contradictions"
+        )
+        assert new.contradictions == ()

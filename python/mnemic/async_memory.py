@@ -50,6 +50,7 @@ from mnemic.model import (
     RecallMode,
     RecallOptions,
     Scope,
+    ScoredMemory,
     Search,
     SearchResults,
     SearchType,
@@ -330,7 +331,8 @@ class AsyncScopedMemory(View):
             on_embed_error: "pending" stores the memory without a vector if the embedder fails; it
                 gets one before a later search.
             check: "contradictions" returns a `mnemic.CheckedEntry`, which tells the memories of the
-                same scope that the new one contradicts; it is stored whatever they are.
+                same scope that the new one contradicts; it is stored whatever they are. They are
+                judged before it is stored: if that fails, nothing is stored.
 
         Returns:
             The memory as it was stored.
@@ -372,14 +374,17 @@ class AsyncScopedMemory(View):
         if check not in (None, "contradictions"):
             raise InvalidArgumentError(f"check must be 'contradictions' or None, got {check!r}")
         new = self._new(fields, self._scope, self._repository.now())
-        stored = await self._repository.add(
+        found: Sequence[ScoredMemory] = ()
+        if check is not None:  # before storing, so that a judge that fails leaves nothing stored
+            scope = self._scope.narrowed(user_id, project_id, session_id)
+            replaced = () if new.entry.supersedes is None else (new.entry.supersedes,)
+            found = (await self._contradictions(scope, content, 10, replaced)).memories
+        (stored,) = await self._repository.add(
             [new], on_duplicate=on_duplicate, on_embed_error=on_embed_error
         )
         if check is None:
-            return stored[0]
-        scope = self._scope.narrowed(user_id, project_id, session_id)
-        found = await self._contradictions(scope, content, 10, (stored[0].id,))
-        return CheckedEntry.of(stored[0], found.memories)
+            return stored
+        return CheckedEntry.of(stored, tuple(one for one in found if one.memory.id != stored.id))
 
     async def add_many(
         self,

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from mnemic.contradictions.judgement import Judgement
+from mnemic.contradictions.words import head
 from mnemic.llm import LanguageModel
 
 _LOGGER = logging.getLogger(__name__)
@@ -24,8 +25,8 @@ _SYSTEM = (
 class LanguageModelJudge:
     """Judges by asking a language model, with one prompt for all pairs.
 
-    What the model does not answer, or answers in no readable form, gets confidence 0 and a
-    warning in the log, which shows no text of a memory.
+    The model is shown the first 4,096 characters of each text. What it does not answer, or answers
+    in no readable form, gets confidence 0 and a warning in the log, which shows no memory's text.
     """
 
     def __init__(self, llm: LanguageModel) -> None:
@@ -55,10 +56,10 @@ def _prompt(statement: str, others: Sequence[str]) -> str:
     # A memory cannot close a fence whose name it cannot guess.
     fence = f"memory-{secrets.token_hex(4)}"
     older = "\n".join(
-        f"<{fence} id={number}>\n{other}\n</{fence}>" for number, other in enumerate(others)
+        f"<{fence} id={number}>\n{head(other)}\n</{fence}>" for number, other in enumerate(others)
     )
     return (
-        f"The newer memory:\n<{fence}>\n{statement}\n</{fence}>\n\n"
+        f"The newer memory:\n<{fence}>\n{head(statement)}\n</{fence}>\n\n"
         f"The older memories:\n{older}\n\n"
         f"For each of the {len(others)} older memories, how sure is it that the newer one "
         "contradicts it? Answer with a JSON array of one object each, such as "
@@ -91,6 +92,6 @@ def _items(answer: str) -> list[Any]:
         return []
     try:
         found = msgspec.json.decode(answer[start : end + 1])
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):  # the second where it is nested too deeply
         return []
     return found if isinstance(found, list) else []

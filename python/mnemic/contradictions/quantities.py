@@ -1,10 +1,20 @@
 """Numbers with their units and what they count, dates and times, in a list of tokens."""
 
 from collections.abc import Iterator
-from itertools import zip_longest
+from decimal import Context, Decimal
+from itertools import islice, zip_longest
 
 from mnemic.contradictions import vocabulary
 from mnemic.contradictions.words import Token, stem
+
+MAX_DIGITS = 30
+"""A number of more digits is no quantity; it says nothing to the judge."""
+MAX_QUANTITIES = 64
+"""Of one text; what follows is not read as a number."""
+EXACT = Context(prec=60, traps=[])
+"""For the arithmetic of quantities, whatever the caller's own decimal context is."""
+_LARGEST = Decimal(10) ** MAX_DIGITS
+_MAX_VERSION_PARTS = 8
 
 _SMALL = vocabulary.listed(
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
@@ -20,7 +30,13 @@ _VALUES = {word: value for value, word in enumerate(_SMALL)} | {
 }
 _MULTIPLES = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "k": 1000}
 _RANKS = {word: value for value, word in enumerate(_ORDINALS)}
-_FRACTIONS = {"half": 0.5, "third": 1 / 3, "quarter": 0.25, "fifth": 0.2, "tenth": 0.1}
+_FRACTIONS = {
+    "half": Decimal("0.5"),
+    "third": Decimal(1) / 3,
+    "quarter": Decimal("0.25"),
+    "fifth": Decimal("0.2"),
+    "tenth": Decimal("0.1"),
+}
 _TIMES = {"once": 1, "twice": 2, "thrice": 3}
 _WEEKDAYS = {
     name: place
@@ -64,34 +80,27 @@ _DASH = "\u2013"
 _AGE_VERBS = frozenset({"turn", "turned", "turns", "aged", "age"})
 _AGE_WORDS = frozenset({"is", "am", "m"})
 _OLDEST = 120
-_YEAR = 31557600.0
+_YEAR = Decimal(31557600)
 _HOUR, _DAY = 60, 24 * 60
 _FIRST_YEAR, _LAST_YEAR = 1000, 2100
 _RECENT = 1900
 
 
-def _units() -> dict[str, tuple[str, float]]:
-    units: dict[str, tuple[str, float]] = {}
+def _units() -> dict[str, tuple[str, Decimal]]:
+    units: dict[str, tuple[str, Decimal]] = {}
     for line in vocabulary.UNITS.strip().splitlines():
         head, names = line.split(": ")
         dimension, factor = head.split()
         for name in names.split(", "):
-            units[name] = dimension, float(factor)
+            units[name] = dimension, Decimal(factor)
             if len(name) > 3:  # noqa: PLR2004 - "has" is no plural of ha
-                units[name + "s"] = dimension, float(factor)
-            units[" ".join(stem(part) for part in name.split())] = dimension, float(factor)
+                units[name + "s"] = dimension, Decimal(factor)
+            units[" ".join(stem(part) for part in name.split())] = dimension, Decimal(factor)
     return units
 
 
 _UNITS = _units()
 _SYMBOLS = frozenset("€$£¥")
-_PER_ADVERBS = {
-    "hourly": ("duration", 3600.0), "daily": ("duration", 86400.0),
-    "weekly": ("duration", 604800.0), "monthly": ("duration", 2629800.0),
-    "yearly": ("duration", 31557600.0), "annual": ("duration", 31557600.0),
-    "annually": ("duration", 31557600.0),
-}  # fmt: skip
-_MONEY = frozenset({"euro", "dollar", "sterling", "franc", "yen", "krona"})
 
 
 _STARTS = frozenset(
@@ -122,10 +131,12 @@ class Quantity:
         "start", "text",
     )  # fmt: skip
 
-    def __init__(self, kind: str, low: float, high: float, start: int, end: int) -> None:
+    def __init__(
+        self, kind: str, low: Decimal | int, high: Decimal | int, start: int, end: int
+    ) -> None:
         self.kind = kind
-        self.low = low
-        self.high = high
+        self.low = Decimal(low)
+        self.high = Decimal(high)
         self.start = start
         self.end = end
         self.bound = ""
@@ -212,7 +223,7 @@ class _Reader:
         end += year is not None
         found = self._date(year, month, day, start, end)
         if last_day is not None:
-            found.high = last_day
+            found.high = Decimal(last_day)
         return found
 
     def _is_month(self, position: int) -> bool:
@@ -244,13 +255,12 @@ class _Reader:
 
     def _day(self, position: int) -> int | None:
         text = self.at(position)
-        digits = text.rstrip("stndrh") if text[:1].isdigit() else ""
-        value = int(digits) if digits.isdigit() else _RANKS.get(text, 0)
+        value = _integer(text.rstrip("stndrh")) or _RANKS.get(text, 0)
         return value if 1 <= value <= 31 else None  # noqa: PLR2004 - days of a month
 
     def _year(self, position: int) -> int | None:
         text = self.at(position)
-        if len(text) == 4 and text.isdigit() and _FIRST_YEAR <= int(text) <= _LAST_YEAR:  # noqa: PLR2004
+        if len(text) == 4 and text.isdecimal() and _FIRST_YEAR <= int(text) <= _LAST_YEAR:  # noqa: PLR2004
             return int(text)
         return None
 
@@ -313,7 +323,7 @@ class _Reader:
         if token.kind == "ordinal" or (text in _RANKS and position):
             return self._rank(position)
         if text in _TIMES:
-            return self._measured(_TIMES[text], position, position + 1, "times")
+            return self._measured(Decimal(_TIMES[text]), position, position + 1, "times")
         return self._plain_number(position)
 
     def _plain_number(self, position: int) -> Quantity | None:
@@ -326,31 +336,38 @@ class _Reader:
             return self._date(int(value), None, None, position, end)
         return self._with_range(value, position, end)
 
-    def _version(self, position: int) -> Quantity:
-        found = Quantity("version", 0, 0, position, position + 1)
-        digits = self.at(position).removeprefix("v").split(".")
-        found.low = found.high = sum(int(part) / 1000**place for place, part in enumerate(digits))
+    def _version(self, position: int) -> Quantity | None:
+        parts = self.at(position).removeprefix("v").split(".")[:_MAX_VERSION_PARTS]
+        if any(len(part) > MAX_DIGITS for part in parts):
+            return None
+        value = sum(Decimal(part).scaleb(-3 * place) for place, part in enumerate(parts))
+        found = Quantity("version", value, value, position, position + 1)
         found.nouns = frozenset({self.tokens[position - 1].lexeme.key}) if position else frozenset()
         return found
 
-    def _rank(self, position: int) -> Quantity:
+    def _rank(self, position: int) -> Quantity | None:
         text = self.at(position)
-        digits = text.rstrip("stndrh") if text[:1].isdigit() else ""
-        rank = int(digits) if digits else _RANKS[text]
+        is_spelled = text in _RANKS
+        rank = _RANKS[text] if is_spelled else _integer(text.rstrip("stndrh"))
+        if rank is None:
+            return None
         found = Quantity("rank", rank, rank, position, position + 1)
         found.nouns = self._nouns_after(position + 1)
-        if not found.nouns and digits and self.at(position - 1) in {"the", "on"}:
+        if not found.nouns and not is_spelled and self.at(position - 1) in {"the", "on"}:
             found.kind, found.fields = "date", (None, None, rank)
         return found
 
-    def _value(self, position: int) -> tuple[float | None, int]:
+    def _value(self, position: int) -> tuple[Decimal | None, int]:
         """Return the value of a numeral and the position after it: 1,250, a dozen, thirty."""
         text = self.at(position)
         token = self.tokens[position]
         if token.kind == "number":
-            value, end = float(text.replace(",", "")), position + 1
+            number = _decimal(text)
+            if number is None:
+                return None, position
+            value, end = number, position + 1
         elif text in _VALUES:
-            value, end = float(_VALUES[text]), position + 1
+            value, end = Decimal(_VALUES[text]), position + 1
             following = self.at(end + (self.at(end) == "-"))
             if text in _TENS and 0 < _VALUES.get(following, 0) < 10:  # noqa: PLR2004 - thirty-four
                 end += 1 + (self.at(end) == "-")
@@ -358,16 +375,16 @@ class _Reader:
         elif text in {"a", "an"}:
             return self._after_article(position)
         elif text in {"half", "quarter"}:
-            return self._fraction(1, position)
+            return self._fraction(Decimal(1), position)
         elif text in _MULTIPLES and text != "k":
-            value, end = 1.0, position
+            value, end = Decimal(1), position
         else:
             return None, position
         return self._enlarged(value, end)
 
-    def _enlarged(self, value: float, end: int) -> tuple[float, int]:
+    def _enlarged(self, value: Decimal, end: int) -> tuple[Decimal, int]:
         while self.at(end) in _MULTIPLES:
-            value *= _MULTIPLES[self.at(end)]
+            value = min(value * _MULTIPLES[self.at(end)], _LARGEST)
             end += 1
             if self.at(end) == "and" and self.at(end + 1) in _VALUES:
                 end += 1
@@ -378,26 +395,26 @@ class _Reader:
         if following in _FRACTIONS:
             return self._fraction(value, end)
         if self.at(end) == "and" and self.at(end + 1) == "a" and self.at(end + 2) == "half":
-            return value + 0.5, end + 3
+            return value + _FRACTIONS["half"], end + 3
         return value, end
 
-    def _after_article(self, position: int) -> tuple[float | None, int]:
+    def _after_article(self, position: int) -> tuple[Decimal | None, int]:
         following = self.at(position + 1)
         if following in _MULTIPLES and following != "k":
-            return self._enlarged(1.0, position + 1)
+            return self._enlarged(Decimal(1), position + 1)
         if following == "dozen":
-            return 12.0, position + 2
+            return Decimal(12), position + 2
         if following in {"half", "quarter", "third"} and self.at(position + 2) not in {
             "past",
             "to",
         }:
-            return self._fraction(1, position + 1)
+            return self._fraction(Decimal(1), position + 1)
         if (
             following in _UNITS
             and not self._is_rate(position)
             and _UNITS[following][0] == "duration"
         ):
-            return 1.0, position + 1
+            return Decimal(1), position + 1
         return None, position
 
     def _is_rate(self, position: int) -> bool:
@@ -412,7 +429,7 @@ class _Reader:
             or not before.lexeme.is_stop
         )
 
-    def _fraction(self, value: float, position: int) -> tuple[float, int]:
+    def _fraction(self, value: Decimal, position: int) -> tuple[Decimal, int]:
         value *= _FRACTIONS[self.at(position).removesuffix("s")]
         end = position + 1
         if self.at(end) == "of" and self.at(end + 1) in {"a", "an"}:
@@ -421,7 +438,7 @@ class _Reader:
             return value, end + 1
         return value, end
 
-    def _is_clock(self, position: int, end: int, value: float) -> bool:
+    def _is_clock(self, position: int, end: int, value: Decimal) -> bool:
         following, before = self.at(end), self.at(position - 1)
         if value != int(value) or not 0 <= value <= 24:  # noqa: PLR2004 - hours
             return False
@@ -465,7 +482,7 @@ class _Reader:
         is_last = end >= self.size or self.tokens[end].kind == "mark"
         return is_last and int(self.at(position)) >= _RECENT
 
-    def _with_range(self, value: float, position: int, end: int) -> Quantity:
+    def _with_range(self, value: Decimal, position: int, end: int) -> Quantity:
         start = position
         second = None
         joiner = self.at(end)
@@ -478,15 +495,15 @@ class _Reader:
                 second = None
         found = self._measured(value, start, end, "")
         if second is not None:
-            ratio = found.high / value if value else 1.0
+            ratio = found.high / value if value else Decimal(1)
             found.high = second * ratio
         return found
 
-    def _measured(self, value: float, start: int, end: int, kind: str) -> Quantity:
+    def _measured(self, value: Decimal, start: int, end: int, kind: str) -> Quantity:
         """Return a quantity with its unit, or with what it counts."""
         found = Quantity(kind or "count", value, value, start, end)
         end += self.at(end) == "-"
-        factor = 1.0
+        factor = Decimal(1)
         symbol = self.at(start - 1)
         if symbol in _SYMBOLS:
             found.kind, factor = _UNITS[symbol]
@@ -538,11 +555,11 @@ class _Reader:
             return text, 1
         return "", 0
 
-    def _temperature(self, found: Quantity, factor: float, end: int) -> None:
+    def _temperature(self, found: Quantity, factor: Decimal, end: int) -> None:
         if self.at(end) in {"f", "fahrenheit"} or self.at(end - 1) in {"fahrenheit", "°f"}:
-            found.low = (found.low - 32) / 1.8
+            found.low = (found.low - 32) / Decimal("1.8")
         elif factor == 3:  # noqa: PLR2004 - the third scale of the table
-            found.low -= 273.15
+            found.low -= Decimal("273.15")
         found.high = found.low
 
     def _add_smaller(self, found: Quantity) -> None:
@@ -553,7 +570,10 @@ class _Reader:
         name, size = self._unit(position + 1)
         if not size or _UNITS[name][0] != "duration" or _UNITS[name][1] >= found.low:
             return
-        found.low += float(self.at(position).replace(",", "")) * _UNITS[name][1]
+        smaller = _decimal(self.at(position))
+        if smaller is None:
+            return
+        found.low += smaller * _UNITS[name][1]
         found.high = found.low
         found.end = position + 1 + size
 
@@ -658,16 +678,21 @@ class _Reader:
 
 
 def _integer(text: str) -> int | None:
-    return int(text) if text.isdigit() else None
+    return int(text) if len(text) <= MAX_DIGITS and text.isdecimal() else None
+
+
+def _decimal(text: str) -> Decimal | None:
+    digits = text.replace(",", "")
+    return Decimal(digits) if len(digits) <= MAX_DIGITS else None
 
 
 def _is_number(text: str) -> bool:
-    return text.replace(",", "").replace(".", "", 1).isdigit()
+    return text.replace(",", "").replace(".", "", 1).isdecimal()
 
 
 def quantities_of(tokens: list[Token]) -> list[Quantity]:
-    """Return the numbers, dates and times of a text in order."""
-    found = list(_Reader(tokens).read())
+    """Return the first `MAX_QUANTITIES` numbers, dates and times of a text in order."""
+    found = list(islice(_Reader(tokens).read(), MAX_QUANTITIES))
     # A number that turned out to be the day of a month is read twice: only the date counts.
     return [
         quantity
@@ -676,8 +701,10 @@ def quantities_of(tokens: list[Token]) -> list[Quantity]:
     ]
 
 
-_HEDGED = 0.15  # how far "about 30" reaches
-_ROUNDED = 0.005  # conversions are rounded
+_HEDGED = Decimal("0.15")  # how far "about 30" reaches
+_TINY = Decimal("1e-9")
+_INFINITE = Decimal("Infinity")
+_ROUNDED = Decimal("0.005")  # conversions are rounded
 
 
 def agree(one: Quantity, other: Quantity) -> bool:
@@ -690,12 +717,12 @@ def agree(one: Quantity, other: Quantity) -> bool:
         return one.low == other.low
     slack = _HEDGED if one.is_hedged or other.is_hedged else _ROUNDED
     if one.kind == "count" and slack == _ROUNDED:
-        slack = 0.0
+        slack = Decimal(0)
     return _measures_agree(one, other, slack)
 
 
-def _measures_agree(one: Quantity, other: Quantity, slack: float) -> bool:
-    near = abs(one.low - other.low) <= slack * max(abs(one.low), abs(other.low)) + 1e-9
+def _measures_agree(one: Quantity, other: Quantity, slack: Decimal) -> bool:
+    near = abs(one.low - other.low) <= slack * max(abs(one.low), abs(other.low)) + _TINY
     if one.bound == other.bound:
         if one.bound:
             return near
@@ -706,11 +733,11 @@ def _measures_agree(one: Quantity, other: Quantity, slack: float) -> bool:
     return low_end <= other_high * (1 + slack) and other_low <= high_end * (1 + slack)
 
 
-def _span(quantity: Quantity) -> tuple[float, float]:
+def _span(quantity: Quantity) -> tuple[Decimal, Decimal]:
     if quantity.bound == "upper":
-        return float("-inf"), quantity.high
+        return -_INFINITE, quantity.high
     if quantity.bound == "lower":
-        return quantity.low, float("inf")
+        return quantity.low, _INFINITE
     return quantity.low, quantity.high
 
 

@@ -11,6 +11,7 @@ _AUXILIARY = vocabulary.words(
     "may might must"
 )
 _LABEL_LENGTH = 3  # "Ben:", "Aunt May:"
+_PREFERENCE_TOKENS = 64  # after "prefer" and its like, so that a run of them takes linear time
 PERSON_VERBS = frozenset(
     stem(verb)
     for verb in vocabulary.listed("""
@@ -413,22 +414,21 @@ class Reading:
 
     def _find_preference(self) -> None:
         """Note what is preferred to what: prefers A to B, rather A than B, picks A over B."""
+        negators = {position for position, _, _ in self.negations}
         for position, token in enumerate(self.tokens):
             if token.stem in {"prefer", "rather", "sooner", "pick", "choos", "favour", "like"}:
                 self._split_preference(position, token.stem)
-                if self.dispreferred or (token.stem == "prefer" and not self._denies(position)):
+                is_denied = not negators.isdisjoint(range(position - 3, position))
+                if self.dispreferred or (token.stem == "prefer" and not is_denied):
                     return
                 self.preferred.clear()
-
-    def _denies(self, position: int) -> bool:
-        return any(position - 4 < negator < position for negator, _, _ in self.negations)
 
     def _split_preference(self, position: int, cue: str) -> None:
         joiners = {"prefer": {"to", "over", "rather than"}, "like": {"more"}}.get(
             cue, {"than", "over"}
         )
         side = self.preferred
-        for token in self.tokens[position + 1 :]:
+        for token in self.tokens[position + 1 : position + 1 + _PREFERENCE_TOKENS]:
             if token.text in _ENDS or token.text == ",":
                 break
             if token.text in joiners or (token.text == "than" and side is self.preferred):

@@ -135,14 +135,15 @@ class Pair:
         """Find numbers and times of one kind that cannot both hold."""
         found = []
         mine, theirs = self.older.quantities, self.newer.quantities
+        unmatched = [
+            other
+            for other in theirs
+            if not any(comparable(one, other) and agree(one, other) for one in mine)
+        ]
         for one in mine:
-            rivals = [other for other in theirs if comparable(one, other)]
-            if not rivals or any(agree(one, other) for other in rivals):
-                continue
-            for other in rivals:
-                if not any(agree(back, other) for back in mine if comparable(back, other)):
-                    found.append(self._number_signal(one, other))
-                    break
+            rivals = [other for other in unmatched if comparable(one, other)]
+            if rivals and not any(comparable(one, other) and agree(one, other) for other in theirs):
+                found.append(self._number_signal(one, rivals[0]))
         return found
 
     def _number_signal(self, one: Quantity, other: Quantity) -> Signal:

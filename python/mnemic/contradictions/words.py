@@ -10,7 +10,7 @@ from mnemic.contradictions.classes import SUBJECT_CLASSES, VALUE_CLASSES
 
 _TOKEN = re.compile(
     r"""(?P<word>[^\W\d_]++(?:'[^\W\d_]++)*+(?![\d@/]|://))
-    |(?P<place>https?://[^\s,;]+|(?<!\w)(?:/[\w.-]+)+|[\w.+-]+@[\w-]+\.[\w.]+)
+    |(?P<place>https?://[^\s,;]+|(?<!\w)(?:/[\w.-]+)+|[\w.+-]{1,64}+@[\w-]{1,255}+\.[\w.]+)
     |(?P<iso>\d{4}-\d\d-\d\d)
     |(?P<clock>\d{1,2}[:.]\d\d(?=\s*(?:[ap]\.?m\b|o'clock|h\b))|\d{1,2}:\d\d)
     |(?P<version>\bv\d+(?:\.\d+)*|\d+(?:\.\d+){2,})
@@ -22,6 +22,10 @@ _TOKEN = re.compile(
     |(?P<mark>[.!?;,:()"\u2013\u2014]|(?<![^\W\d_])-|-(?![^\W\d_]))""",
     re.VERBOSE,
 )
+MAX_CHARACTERS = 4096
+"""Of one text that a judge reads: its head, cut at a space where one is near."""
+_NEAR = 64
+_MAX_CACHED_WORD = 32
 _VOWEL = frozenset("aeiouy")
 _NEVER_BEFORE_E = frozenset("aeiouwxy")
 _DOUBLED = frozenset("bdgmnprt")
@@ -292,14 +296,24 @@ _BARE_NOT = {
 }  # fmt: skip
 
 
+def head(text: str) -> str:
+    """Return the part of a text that is read: at most `MAX_CHARACTERS`."""
+    text = text.lstrip()
+    if len(text) <= MAX_CHARACTERS:
+        return text
+    space = text.rfind(" ", MAX_CHARACTERS - _NEAR, MAX_CHARACTERS)
+    return text[: MAX_CHARACTERS if space < 0 else space]
+
+
 def tokens_of(text: str, lexicon: Lexicon) -> list[Token]:
-    """Return the tokens of a text in order, phrases of the lexicon as one token."""
+    """Return the tokens of a text's head in order, phrases of the lexicon as one token."""
     found: list[Token] = []
-    for match in _TOKEN.finditer(text.replace("\u2019", "'")):
+    for match in _TOKEN.finditer(head(text).replace("\u2019", "'")):
         kind = match.lastgroup
         raw = match.group()
         if kind in {"word", "rest", "code"}:
-            found += lexicon.tokens(raw)
+            is_cached = len(raw) <= _MAX_CACHED_WORD  # so that the cache has a bound in bytes
+            found += lexicon.tokens(raw) if is_cached else _word_tokens(raw, lexicon)
         else:
             found.append(Token(kind or "mark", raw.lower(), _MARK, raw))
     return _with_phrases(found, lexicon)
