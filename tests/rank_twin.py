@@ -50,6 +50,7 @@ class Asked:
     vectors: Any
     context: Any
     in_play: Any
+    in_wall: Any
     min_similarity: float | None = None
     min_score: float | None = None
 
@@ -226,8 +227,8 @@ class _Asking:
         return max(0.0, (self.asked.now - time) / DAY)
 
     def _keywords(self):
-        """Return BM25 with k1 0.9 and b 0.4 of the rows, by the most that it can be."""
-        rows = self.twin.rows
+        """Return BM25 with k1 0.9 and b 0.4 of the wall's rows, by the most that it can be."""
+        rows = [row for row in self.twin.rows if self.asked.in_wall(row)]
         if self.asked.words is None or not rows:
             return {}
         mean = sum(len(row.words) for row in rows) / len(rows)

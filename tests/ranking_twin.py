@@ -86,7 +86,7 @@ def cosine(parts, queries):
 
 
 class Statistics:
-    """Words of all rows of an agent, those out of play too."""
+    """Words of all rows of a wall, those out of play too."""
 
     def __init__(self, rows):
         self.counts = {row.number: Counter(words_of(row.entry.content)) for row in rows}
@@ -191,7 +191,6 @@ class RankingTwin:
 
     def __init__(self, rows):
         self.rows = {row.number: row for row in rows}
-        self.statistics = Statistics(rows)
         self.neighbours = _neighbours(rows)
         self.parts = {row.number: unit(row.vectors) for row in rows}
 
@@ -236,6 +235,10 @@ def _is_in_play(row, wanted, where):
     )
 
 
+def _is_in_wall(row, scope):
+    return scope.all_users or row.entry.user_id == scope.user_id
+
+
 class _Query:
     """One query over the rows in play."""
 
@@ -246,7 +249,8 @@ class _Query:
         self.is_query = wanted.text is not None or wanted.vectors is not None
         self.has_near = wanted.vectors is not None and self.ranking.similarity > 0
         self.has_words = self.is_query and self.ranking.similarity < 1
-        self.keywords = Keywords(twin.statistics, wanted.text, self.ranking.keywords)
+        wall = [row for row in twin.rows.values() if _is_in_wall(row, wanted.scope)]
+        self.keywords = Keywords(Statistics(wall), wanted.text, self.ranking.keywords)
         self.vectors = unit(wanted.vectors) if self.has_near else None
         self.context = None if wanted.context is None else unit([wanted.context])
         self.matches = {number: self.match(number) for number in self.in_play}

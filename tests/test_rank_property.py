@@ -182,6 +182,7 @@ def questions(draw):
         vectors=queries,
         context=None if context is None else [context],
         in_play=lambda row: passes(row) and is_inside(row) and row.number not in excluded,
+        in_wall=lambda row: scope.all_users or row.user == scope.user_id,
         min_similarity=wanted.min_similarity,
         min_score=wanted.min_score,
     )

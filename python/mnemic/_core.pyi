@@ -351,10 +351,10 @@ class MemoryIndex:
     @property
     def nbytes(self) -> int:
         """Bytes held, contents left out; partly estimated."""
-    def next_expiry(self, now: int, /) -> int | None:
-        """Return the first time after now, in microseconds, at which a memory expires.
+    def next_expiry(self, scope: Any, now: int, /) -> int | None:
+        """Return the first time after now, in microseconds, at which a user's memory expires.
 
-        It may be that of a memory that went meanwhile.
+        Only the user of the scope counts, or everybody where it has all users.
         """
     @property
     def slots(self) -> int:
@@ -468,14 +468,21 @@ class MemoryIndex:
             InvalidArgumentError: If the depth is not from 1 to 3.
         """
     def related(
-        self, query: str, texts: list[tuple[str, float]], limit: int, /
+        self, query: str, texts: list[tuple[str, float]], scope: Any, limit: int, /
     ) -> list[tuple[str, float]]:
         """Return words that belong to a query by what texts say, with weights up to 1, best first.
 
         Args:
             query: Its own words are left out.
             texts: Each with how much it counts.
+            scope: Words weigh by how rare they are among the memories of its user.
             limit: How many at most.
         """
-    def key_phrases(self, text: str, limit: int, /) -> list[tuple[str, float]]:
-        """Return phrases of a text that memories know of, with weights up to 1, best first."""
+    def key_phrases(self, text: str, scope: Any, limit: int, /) -> list[tuple[str, float]]:
+        """Return phrases of a text that a user's memories hold, with weights up to 1, best first.
+
+        Args:
+            text: Where the phrases come from.
+            scope: Its user's memories decide which words are known, and how rare they are.
+            limit: How many at most.
+        """

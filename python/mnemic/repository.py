@@ -741,15 +741,15 @@ class Repository:
         return drive(self._store.links(scope, entry_id, direction, kinds, now=self.now()))
 
     def related(
-        self, query: str, texts: list[tuple[str, float]], limit: int
+        self, scope: Scope, query: str, texts: list[tuple[str, float]], limit: int
     ) -> list[tuple[str, float]]:
         """Return words that belong to a query by what texts say, best first."""
-        return self._follower.index.related(query, texts, limit)
+        return self._follower.index.related(query, texts, scope, limit)
 
-    def key_phrases(self, text: str, limit: int) -> list[tuple[str, float]]:
-        """Return phrases of a text that the agent's memories know of, best first."""
+    def key_phrases(self, scope: Scope, text: str, limit: int) -> list[tuple[str, float]]:
+        """Return phrases of a text that the user's memories hold, best first."""
         self._follower.catch_up()
-        return self._follower.index.key_phrases(text, limit)
+        return self._follower.index.key_phrases(text, scope, limit)
 
     def similarity(self, entry_id: UUID, text: str) -> float | None:
         """Return the cosine of a memory with a text; None where it lacks a vector."""
@@ -768,9 +768,9 @@ class Repository:
         """Return where the agent's contents and accesses stand."""
         return drive(self._store.position(self.agent_id))
 
-    def next_expiry(self, since: datetime) -> datetime | None:
-        """Return when the first of the memories found last expires, or some time before."""
-        found = self._follower.index.next_expiry(to_microseconds(since))
+    def next_expiry(self, scope: Scope, since: datetime) -> datetime | None:
+        """Return when the first of the user's memories found last expires."""
+        found = self._follower.index.next_expiry(scope, to_microseconds(since))
         return None if found is None else from_microseconds(found)
 
     def entries(

@@ -179,17 +179,21 @@ class Index(Protocol):
         ...
 
     def related(
-        self, query: str, texts: list[tuple[str, float]], limit: int
+        self, query: str, texts: list[tuple[str, float]], scope: Scope, limit: int
     ) -> list[tuple[str, float]]:
-        """Return words that belong to a query by what texts say, weighed by all rows' words."""
+        """Return words that belong to a query by what texts say, weighed by the user's rows.
+
+        Statistics come from all rows of the scope's user, or of everybody where it has all users;
+        its project and session do not narrow them.
+        """
         ...
 
-    def key_phrases(self, text: str, limit: int) -> list[tuple[str, float]]:
-        """Return phrases of a text that rows know of, weighed by all rows' words."""
+    def key_phrases(self, text: str, scope: Scope, limit: int) -> list[tuple[str, float]]:
+        """Return phrases of a text that the user's rows hold, weighed as in `related`."""
         ...
 
-    def next_expiry(self, now: int) -> int | None:
-        """Return the first time after now, in microseconds, at which a row expires, or earlier."""
+    def next_expiry(self, scope: Scope, now: int) -> int | None:
+        """Return the first time after now, in microseconds, at which a row of the user expires."""
         ...
 
     def in_first_person(self, text: str, scope: Scope, now: int) -> str:

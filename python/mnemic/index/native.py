@@ -119,18 +119,18 @@ class NativeIndex:
         return [Reached(*hit) for hit in found], total
 
     def related(
-        self, query: str, texts: list[tuple[str, float]], limit: int
+        self, query: str, texts: list[tuple[str, float]], scope: Scope, limit: int
     ) -> list[tuple[str, float]]:
-        """Return words that belong to a query by what texts say, weighed by all rows' words."""
-        return self._current().related(query, texts, limit)
+        """Return words that belong to a query by what texts say, weighed by the user's rows."""
+        return self._current().related(query, texts, scope, limit)
 
-    def key_phrases(self, text: str, limit: int) -> list[tuple[str, float]]:
-        """Return phrases of a text that rows know of, weighed by all rows' words."""
-        return self._current().key_phrases(text, limit)
+    def key_phrases(self, text: str, scope: Scope, limit: int) -> list[tuple[str, float]]:
+        """Return phrases of a text that the user's rows hold, weighed by these rows."""
+        return self._current().key_phrases(text, scope, limit)
 
-    def next_expiry(self, now: int) -> int | None:
-        """Return the first time after now, in microseconds, at which a row expires, or earlier."""
-        return self._current().next_expiry(now)
+    def next_expiry(self, scope: Scope, now: int) -> int | None:
+        """Return the first time after now, in microseconds, at which a row of the user expires."""
+        return self._current().next_expiry(scope, now)
 
     def in_first_person(self, text: str, scope: Scope, now: int) -> str:
         """Return a text with "I" and "my" for the names of a scope's speakers."""

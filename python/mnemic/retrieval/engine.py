@@ -206,8 +206,10 @@ class Retrieval:
             for rank, hit in enumerate(answered.ranked, start=1)
         ]
 
-    async def suggest(self, suggester: Suggester, context: str, limit: int) -> list[str]:
-        """Return queries that a conversation makes worth asking."""
+    async def suggest(
+        self, suggester: Suggester, scope: Scope, context: str, limit: int
+    ) -> list[str]:
+        """Return queries that a conversation makes worth asking of the user's memories."""
         self._require_long_term()
         check_limit(limit)
         if not isinstance(context, str):
@@ -216,7 +218,7 @@ class Retrieval:
             return []
 
         async def ask(text: str, most: int) -> Sequence[tuple[str, float]]:
-            return await computed(lambda: self.repository.key_phrases(text, most))
+            return await computed(lambda: self.repository.key_phrases(scope, text, most))
 
         return await suggester.suggest(context, limit, ask)
 
@@ -258,7 +260,7 @@ class Retrieval:
             (answered.entries[hit.id].content, 1 / rank)
             for rank, hit in enumerate(answered.ranked, start=1)
         ]
-        terms = self.repository.related(text, texts, MOST_RELATED)
+        terms = self.repository.related(scope, text, texts, MOST_RELATED)
         best = answered.ranked[0].score if answered.ranked else 0.0
         return Related(terms, best / (best + HALF_SUPPORT) if best > 0 else 0.0)
 
@@ -328,7 +330,7 @@ class Retrieval:
         begun = self.repository.now()
         answered = await computed(lambda: self._answered(scope, query, also))
         # Only now the index knows all that was answered from.
-        until = self.repository.next_expiry(begun) if query.use_cache else None
+        until = self.repository.next_expiry(scope, begun) if query.use_cache else None
         total = len(answered.ranked) if answered.total is None else answered.total
         seconds = query.cache_ttl.total_seconds()
         hits = tuple(_hit(hit) for hit in answered.ranked)

@@ -167,16 +167,25 @@ class RetrievalService:
             raise EntryNotFoundError(f"no memory with id {entry_id} for {scope}")
         return found or []
 
-    async def suggest_queries(self, conversation_context: str, *, limit: int = 10) -> list[str]:
-        """Return queries that a conversation makes worth asking, the most promising first (R145).
-
-        What is known is told by statistics over the whole agent, whoever's its memories are (C157).
+    async def suggest_queries(
+        self,
+        conversation_context: str,
+        *,
+        limit: int = 10,
+        user_id: str | None = None,
+        all_users: bool = False,
+    ) -> list[str]:
+        """Return queries that a conversation makes worth asking, the most promising first.
 
         Args:
             conversation_context: Its recent text.
             limit: How many at most, 1 to 1,000.
+            user_id: Whose memories decide what is known and rare; None is those stored without a
+                user.
+            all_users: Everybody's.
         """
-        return await self._engine.suggest(self._suggester, conversation_context, limit)
+        scope = self._part(user_id, all_users=all_users)
+        return await self._engine.suggest(self._suggester, scope, conversation_context, limit)
 
     async def expand_query(
         self, query: str, *, user_id: str | None = None, all_users: bool = False

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::io::Write as _;
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
-use mnemic_core::lexical::{Carried, Fields, Lexical, Options, Scores};
+use mnemic_core::lexical::{Carried, Collection, Fields, Lexical, Options, Scores};
 use mnemic_core::text::Analysis;
 
 const MEMORIES: usize = 100_000;
@@ -90,7 +90,7 @@ fn filled(texts: &[String]) -> Lexical {
     let mut lexical = Lexical::new(Analysis::default());
     for text in texts {
         let analysed = lexical.analyse(text);
-        lexical.push(&analysed);
+        lexical.push(&analysed, 0);
     }
     lexical
 }
@@ -123,10 +123,12 @@ fn scoring(criterion: &mut Criterion) {
         ("words and grams", options(true, true, false)),
         ("all fields", options(true, true, true)),
     ] {
-        let made: Vec<_> = queries.iter().map(|text| lexical.query(text, &options)).collect();
+        let made: Vec<_> =
+            queries.iter().map(|text| lexical.query(text, Collection::All, &options)).collect();
         group.bench_function(format!("{fields}: query"), |bencher| {
             let mut turn = queries.iter().cycle();
-            bencher.iter(|| lexical.query(turn.next().expect("endless"), &options));
+            bencher
+                .iter(|| lexical.query(turn.next().expect("endless"), Collection::All, &options));
         });
         for (name, slots) in [("100,000", &all), ("5,000 spread", &few), ("5,000 together", &user)]
         {
@@ -148,7 +150,7 @@ fn scoring(criterion: &mut Criterion) {
     }
     group.bench_function("query of one unknown word", |bencher| {
         let mut turn = ["trounted", "stoumiecker", "greanontis"].iter().cycle();
-        bencher.iter(|| lexical.query(turn.next().expect("endless"), &keyword));
+        bencher.iter(|| lexical.query(turn.next().expect("endless"), Collection::All, &keyword));
     });
     group.finish();
 }
@@ -165,14 +167,14 @@ fn changing(criterion: &mut Criterion) {
     criterion.bench_function("lexical/analyse, push, publish a snapshot", |bencher| {
         bencher.iter(|| {
             let analysed = lexical.analyse(turn.next().expect("endless"));
-            lexical.push(&analysed);
+            lexical.push(&analysed, 0);
             snapshot = lexical.clone();
         });
     });
     criterion.bench_function("lexical/remove from a copy", |bencher| {
         bencher.iter_batched(
             || lexical.clone(),
-            |mut copy| assert!(copy.remove(77_777)),
+            |mut copy| assert!(copy.remove(77_777, 0)),
             BatchSize::SmallInput,
         );
     });

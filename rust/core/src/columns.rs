@@ -20,6 +20,7 @@ use crate::sessions::{SessionKey, Sessions};
 
 pub use crate::sessions::NO_SLOT;
 pub use facts::{NONE, flags};
+pub(crate) use select::UserCode;
 pub use select::{Ask, Scope, Selected, Users};
 
 use facts::{Accesses, Facts};
@@ -281,6 +282,16 @@ impl Columns {
         })
     }
 
+    /// The code of the user of the memory in a slot; 0 for nobody, and where no memory lives there.
+    pub(crate) fn user_of(&self, slot: u32) -> u32 {
+        self.live_chunk(slot).map_or(NO_TEXT, |(chunk, at)| chunk.facts.user.values()[at])
+    }
+
+    /// Whether the memory in a slot is this user's, or nobody's for none.
+    pub(crate) fn has_user(&self, slot: u32, user: Option<&str>) -> bool {
+        user.map_or(Some(NO_TEXT), |user| self.texts.find(user)) == Some(self.user_of(slot))
+    }
+
     /// The text of the memory in a slot.
     pub fn content(&self, slot: u32) -> Option<&str> {
         let (chunk, at) = self.live_chunk(slot)?;
@@ -323,10 +334,11 @@ impl Columns {
         self.texts.text(code)
     }
 
-    /// The first time after `now` at which a row expires, dead ones too.
-    pub fn next_expiry(&self, now: i64) -> Option<i64> {
-        let times = self.chunks.iter().flat_map(|chunk| chunk.facts.expires_at.values());
-        times.filter(|time| **time > now).min().copied()
+    /// The first time after `now` at which a memory of these users expires.
+    pub fn next_expiry(&self, users: Users<'_>, now: i64) -> Option<i64> {
+        let user = self.user_code(users);
+        let expiring = self.chunks.iter().filter(|chunk| chunk.bounds.first_expiry < i64::MAX);
+        expiring.filter_map(|chunk| chunk.next_expiry(user, now)).min()
     }
 
     /// Bytes of memory, without contents and metadata.
@@ -409,6 +421,15 @@ impl Chunk {
         self.bounds.last_created = self.bounds.last_created.max(record.created_at);
         let expiry = record.expires_at.unwrap_or(i64::MAX);
         self.bounds.first_expiry = self.bounds.first_expiry.min(expiry);
+    }
+
+    fn next_expiry(&self, user: UserCode, now: i64) -> Option<i64> {
+        let times = self.facts.expires_at.values();
+        let mut left = user.keep(self.live, self.facts.user.values());
+        left = left.keep(times, |time| time != NONE && time > now);
+        let mut slots = Vec::new();
+        left.list(0, &mut slots);
+        slots.into_iter().map(|slot| times[slot as usize]).min()
     }
 
     pub(crate) fn content(&self, at: usize) -> &str {

@@ -3,7 +3,7 @@
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 
-use crate::lexical::{Carried, Fields, Lexical, Light, Options, Query, Scores, Turn};
+use crate::lexical::{Carried, Collection, Fields, Lexical, Light, Options, Query, Scores, Turn};
 use crate::play::{NONE, Play};
 use crate::ranking::KeywordFields;
 
@@ -60,16 +60,17 @@ pub(crate) struct Keywords<'a> {
 }
 
 impl<'a> Keywords<'a> {
-    /// Look for the words of a text; `next` are the next turns of the memories in play, or nothing.
+    /// Look for the words of a text, weighed by the statistics of a collection; `next` are the next
+    /// turns of the memories in play, or nothing.
     pub(crate) fn new(
         play: &'a Play<'a>,
-        lexical: &'a Lexical,
+        (lexical, collection): (&'a Lexical, Collection),
         fields: &'a KeywordFields,
         text: &str,
         next: Vec<u32>,
         look: FirstLook,
     ) -> Self {
-        let query = lexical.query(text, &options(fields));
+        let query = lexical.query(text, collection, &options(fields));
         let light = light(&query, fields, look.light_share);
         let mut keywords = Self {
             play,

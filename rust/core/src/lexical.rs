@@ -1,8 +1,8 @@
 //! Keyword scoring: BM25 over words, over character n-grams and over adjacent pairs of words.
 //!
 //! [`Lexical`] is a part of a snapshot: copies are cheap and never change under a reader. Only the
-//! vocabulary is shared, and it only grows. Statistics are whole numbers over the live memories, so
-//! that scores do not depend on what was there before (C182).
+//! vocabulary is shared, and it only grows. Statistics are whole numbers over the live memories of a
+//! wall, so that scores depend neither on what was there before (C182) nor on other users' words.
 
 mod block;
 mod grams;
@@ -11,6 +11,7 @@ mod query;
 mod related;
 mod scores;
 mod spelling;
+mod statistics;
 mod sum;
 mod vocabulary;
 
@@ -24,6 +25,8 @@ use postings::{GROUP_BLOCKS, GROUP_SLOTS, Postings};
 pub use query::{Fields, Light, Most, Options, Query};
 pub use related::Weighed;
 pub use scores::{Carried, Scores, Turn};
+pub use statistics::Collection;
+use statistics::{CollectionStatistics, Nothing, Statistics, Walls};
 pub use vocabulary::Analysed;
 use vocabulary::Vocabulary;
 
@@ -34,15 +37,15 @@ use crate::text::Analysis;
 ///
 /// # Examples
 /// ```
-/// use mnemic_core::lexical::{Lexical, Options, Scores};
+/// use mnemic_core::lexical::{Collection, Lexical, Options, Scores};
 /// use mnemic_core::text::Analysis;
 ///
 /// let mut lexical = Lexical::new(Analysis::default());
 /// for text in ["Ann feeds two cats", "The harbour froze in May"] {
 ///     let analysed = lexical.analyse(text);
-///     lexical.push(&analysed);
+///     lexical.push(&analysed, 0);
 /// }
-/// let query = lexical.query("Where do the cats eat?", &Options::default());
+/// let query = lexical.query("Where do the cats eat?", Collection::All, &Options::default());
 /// let mut scores = Scores::default();
 /// lexical.scores(&query, &[0, 1], None, &mut scores);
 /// assert!(scores.words[0] > scores.words[1]);
@@ -54,10 +57,10 @@ pub struct Lexical {
     /// By group of blocks, as long as enough of its slots are live to be worth it.
     postings: Arc<Vec<Option<Arc<Postings>>>>,
     slots: usize,
-    /// Live memories that hold a term, by term.
-    frequencies: Chunks<u32>,
-    documents: u64,
-    tokens: u64,
+    /// Of all live memories.
+    statistics: Statistics<Chunks<u32>>,
+    /// Of the live memories of each wall.
+    walls: Walls,
 }
 
 impl Lexical {
@@ -68,9 +71,8 @@ impl Lexical {
             blocks: Parts::default(),
             postings: Arc::default(),
             slots: 0,
-            frequencies: Chunks::default(),
-            documents: 0,
-            tokens: 0,
+            statistics: Statistics::default(),
+            walls: Walls::default(),
         }
     }
 
@@ -82,17 +84,13 @@ impl Lexical {
         self.vocabulary.analyse(text)
     }
 
-    /// Append a memory and return its slot, the number of slots before.
-    pub fn push(&mut self, analysed: &Analysed) -> u32 {
-        let terms = analysed.terms();
-        self.documents += 1;
-        self.tokens += terms.len() as u64;
-        for &term in analysed.distinct_terms() {
-            while self.frequencies.len() <= term as usize {
-                self.frequencies.push(0);
-            }
-            *self.frequency_of(term) += 1;
-        }
+    /// Append a memory of a wall and return its slot, the number of slots before.
+    ///
+    /// Walls are small whole numbers: room is taken for all up to the greatest.
+    pub fn push(&mut self, analysed: &Analysed, wall: u32) -> u32 {
+        let (terms, distinct) = (analysed.terms(), analysed.distinct_terms());
+        self.statistics.add(terms.len(), distinct);
+        self.walls.add(wall, terms.len(), distinct);
         self.place(|block| block.push(terms))
     }
 
@@ -101,16 +99,15 @@ impl Lexical {
         self.place(Block::push_vacant)
     }
 
-    /// Take the memory out of a slot and out of the statistics; false if there is none.
-    pub fn remove(&mut self, slot: u32) -> bool {
+    /// Take the memory out of a slot and out of the statistics; false if there is none. `wall` is
+    /// the one it was pushed with.
+    pub fn remove(&mut self, slot: u32, wall: u32) -> bool {
         let Some((block, place)) = self.find_mut(slot) else { return false };
         let Some(terms) = block.remove(place) else { return false };
         self.drop_postings_of_few(slot as usize / GROUP_SLOTS);
-        self.documents -= 1;
-        self.tokens -= terms.len() as u64;
-        for term in distinct(&terms) {
-            *self.frequency_of(term) -= 1;
-        }
+        let distinct = distinct(&terms);
+        self.statistics.remove(terms.len(), &distinct);
+        self.walls.remove(wall, terms.len(), &distinct);
         true
     }
 
@@ -121,7 +118,7 @@ impl Lexical {
 
     /// Number of memories.
     pub fn documents(&self) -> u64 {
-        self.documents
+        self.statistics.documents()
     }
 
     /// Bytes of memory, the vocabulary's share estimated. Copies share most of them.
@@ -132,7 +129,8 @@ impl Lexical {
             + postings
             + self.postings.capacity() * size_of::<Option<Arc<Postings>>>()
             + self.blocks.bytes()
-            + self.frequencies.bytes()
+            + self.statistics.frequencies.bytes()
+            + self.walls.bytes()
             + self.vocabulary.bytes()
     }
 
@@ -181,13 +179,15 @@ impl Lexical {
         is_live.then_some((Arc::make_mut(self.blocks.get_mut(block)?), place))
     }
 
-    fn frequency_of(&mut self, term: u32) -> &mut u32 {
-        self.frequencies.get_mut(term as usize).expect("every term of a memory is counted")
-    }
-
-    /// Live memories that hold a term; none of a term this state does not count yet.
-    fn frequency(&self, term: u32) -> u32 {
-        self.frequencies.get(term as usize).copied().unwrap_or(0)
+    /// The statistics of a collection.
+    fn statistics_of(&self, collection: Collection) -> &dyn CollectionStatistics {
+        match collection {
+            Collection::All => &self.statistics,
+            Collection::Wall(wall) => match self.walls.get(wall) {
+                Some(statistics) => statistics,
+                None => &Nothing,
+            },
+        }
     }
 }
 

@@ -1,10 +1,10 @@
 //! The memories of a snapshot: their facts and keywords by slot, and which lack a vector.
 
 use crate::Error;
-use crate::columns::{Access, Columns, Record};
+use crate::columns::{Access, Columns, Record, UserCode, Users};
 use crate::graph::Graph;
 use crate::id_map::IdMap;
-use crate::lexical::{Analysed, Lexical};
+use crate::lexical::{Analysed, Collection, Lexical};
 use crate::similarity::vector_id;
 use crate::speakers::Speakers;
 use crate::text::Analysis;
@@ -48,16 +48,17 @@ impl Memories {
         let known = self.columns.slot_of(record.row);
         if let Some(slot) = known
             && self.columns.content(slot) == Some(record.content.as_str())
+            && self.columns.has_user(slot, record.user.as_deref())
         {
             self.columns.replace(slot, record);
             self.speakers.replace(slot, record);
             return None;
         }
         if let Some(slot) = known {
-            self.lexical.remove(slot);
+            self.lexical.remove(slot, self.columns.user_of(slot));
         }
         let slot = self.columns.push(record);
-        let pushed = self.lexical.push(analysed);
+        let pushed = self.lexical.push(analysed, self.columns.user_of(slot));
         self.speakers.push(record);
         debug_assert_eq!(slot, pushed, "slots of facts and of keywords are the same");
         if self.has_vectors {
@@ -69,8 +70,8 @@ impl Memories {
     /// Take a memory out; returns the slot it had.
     pub(crate) fn remove(&mut self, row: i64) -> Option<u32> {
         let slot = self.columns.slot_of(row)?;
+        self.lexical.remove(slot, self.columns.user_of(slot));
         self.columns.kill(slot);
-        self.lexical.remove(slot);
         self.unembedded.remove(row);
         self.graph.set(&[row], &[]);
         Some(slot)
@@ -112,6 +113,15 @@ impl Memories {
             self.unembedded.remove(rows[*place]);
         }
         Ok((ids, places))
+    }
+
+    /// The memories whose statistics the words of a call are weighed by: those of its walls.
+    pub(crate) fn collection(&self, users: Users<'_>) -> Collection {
+        match self.columns.user_code(users) {
+            UserCode::Any => Collection::All,
+            UserCode::One(user) => Collection::Wall(user),
+            UserCode::Unknown => Collection::Wall(u32::MAX),
+        }
     }
 
     pub(crate) fn bytes(&self) -> usize {

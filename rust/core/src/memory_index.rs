@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use crate::Error;
-use crate::columns::{Access, Ask, Columns, Record};
+use crate::columns::{Access, Ask, Columns, Record, Users};
 use crate::graph::{Hops, Link, Path, Reached};
 use crate::index::{Change, Index, Snapshot, Upkeep};
 use crate::keywords::{FirstLook, Keywords};
@@ -154,9 +154,9 @@ impl MemoryIndex {
         self.index.snapshot().memories.lexical.slots()
     }
 
-    /// The first time after `now` at which a memory expires; it may be one that went meanwhile.
-    pub fn next_expiry(&self, now: i64) -> Option<i64> {
-        self.index.snapshot().memories.columns.next_expiry(now)
+    /// The first time after `now` at which a memory of these users expires.
+    pub fn next_expiry(&self, users: Users<'_>, now: i64) -> Option<i64> {
+        self.index.snapshot().memories.columns.next_expiry(users, now)
     }
 
     /// Bytes held, contents left out.
@@ -236,14 +236,24 @@ impl MemoryIndex {
         Linked { hits: hits.into_iter().map(|(hit, _)| hit).collect(), total }
     }
 
-    /// Words that belong to a query by what these texts say; see [`lexical::Lexical::related`].
-    pub fn related(&self, query: &str, texts: &[(String, f64)], k: usize) -> Vec<Weighed> {
-        self.index.snapshot().memories.lexical.related(query, texts, k)
+    /// Words that belong to a query by what these texts say, weighed by the memories of these
+    /// users; see [`lexical::Lexical::related`].
+    pub fn related(
+        &self,
+        query: &str,
+        texts: &[(String, f64)],
+        users: Users<'_>,
+        k: usize,
+    ) -> Vec<Weighed> {
+        let memories = &self.index.snapshot().memories;
+        memories.lexical.related(query, texts, memories.collection(users), k)
     }
 
-    /// Phrases of a text that memories know of; see [`lexical::Lexical::key_phrases`].
-    pub fn key_phrases(&self, text: &str, k: usize) -> Vec<Weighed> {
-        self.index.snapshot().memories.lexical.key_phrases(text, k)
+    /// Phrases of a text that memories of these users have; see
+    /// [`lexical::Lexical::key_phrases`].
+    pub fn key_phrases(&self, text: &str, users: Users<'_>, k: usize) -> Vec<Weighed> {
+        let memories = &self.index.snapshot().memories;
+        memories.lexical.key_phrases(text, memories.collection(users), k)
     }
 
     /// Take memories in as [`apply`](Self::apply) does, where more follow and nobody searches
@@ -647,7 +657,9 @@ impl Query<'_> {
             let names: Vec<&str> = named.iter().map(|named| &*named.name).collect();
             let text = if ranking.leaves_names_out { without(text, &names) } else { text.into() };
             let next = if carries && has_neighbours { play.all_next() } else { Vec::new() };
-            let lexical = &self.snapshot.memories.lexical;
+            let memories = &self.snapshot.memories;
+            let collection = memories.collection(self.request.ask.scope.user);
+            let lexical = (&memories.lexical, collection);
             let look = (self.look)(play.slots.len(), rank::promising_of(self.request.k));
             fused.keywords = Some(Keywords::new(play, lexical, keywords, &text, next, look));
         }

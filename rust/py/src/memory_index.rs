@@ -78,9 +78,10 @@ impl PyMemoryIndex {
         self.0.bytes()
     }
 
-    #[pyo3(signature = (now, /))]
-    fn next_expiry(&self, now: i64) -> Option<i64> {
-        self.0.next_expiry(now)
+    #[pyo3(signature = (scope, now, /))]
+    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
+    fn next_expiry(&self, scope: GivenScope, now: i64) -> Option<i64> {
+        self.0.next_expiry(scope.users(), now)
     }
 
     #[getter]
@@ -212,21 +213,31 @@ impl PyMemoryIndex {
         Ok((PyList::new(py, hits)?, found.total))
     }
 
-    #[pyo3(signature = (query, texts, limit, /))]
+    #[pyo3(signature = (query, texts, scope, limit, /))]
     #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
     fn related(
         &self,
         py: Python<'_>,
         query: &str,
         texts: Vec<(String, f64)>,
+        scope: GivenScope,
         limit: usize,
     ) -> Vec<(String, f64)> {
-        py.detach(|| self.0.related(query, &texts, limit)).into_iter().map(weighed).collect()
+        let related = py.detach(|| self.0.related(query, &texts, scope.users(), limit));
+        related.into_iter().map(weighed).collect()
     }
 
-    #[pyo3(signature = (text, limit, /))]
-    fn key_phrases(&self, py: Python<'_>, text: &str, limit: usize) -> Vec<(String, f64)> {
-        py.detach(|| self.0.key_phrases(text, limit)).into_iter().map(weighed).collect()
+    #[pyo3(signature = (text, scope, limit, /))]
+    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
+    fn key_phrases(
+        &self,
+        py: Python<'_>,
+        text: &str,
+        scope: GivenScope,
+        limit: usize,
+    ) -> Vec<(String, f64)> {
+        let phrases = py.detach(|| self.0.key_phrases(text, scope.users(), limit));
+        phrases.into_iter().map(weighed).collect()
     }
 }
 
@@ -309,12 +320,16 @@ struct GivenScope {
 }
 
 impl GivenScope {
-    fn scope(&self) -> Scope<'_> {
-        let user = match &self.user_id {
+    fn users(&self) -> Users<'_> {
+        match &self.user_id {
             Some(name) => Users::One(name),
             None if self.all_users => Users::All,
             None => Users::Nobody,
-        };
+        }
+    }
+
+    fn scope(&self) -> Scope<'_> {
+        let user = self.users();
         let (project, session) = (self.project_id.as_deref(), self.session_id.as_deref());
         Scope { user, project, session }
     }

@@ -81,9 +81,31 @@ impl Selected {
     }
 }
 
+/// [`Users`] with a code in place of the name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UserCode {
+    /// Everybody's and nobody's.
+    Any,
+    /// Of the user, or of nobody, with this code.
+    One(u32),
+    /// Of a user whose name no memory has.
+    Unknown,
+}
+
+impl UserCode {
+    /// The slots of a mask that these users have, given a chunk's codes of users.
+    pub(crate) fn keep(self, mask: Mask, users: &[u32]) -> Mask {
+        match self {
+            Self::Any => mask,
+            Self::One(user) => mask.keep(users, |known| known == user),
+            Self::Unknown => Mask::NONE,
+        }
+    }
+}
+
 /// An [`Ask`] with its texts as codes and its filter as a plan.
 struct Prepared<'ask> {
-    user: Option<u32>,
+    user: UserCode,
     project: Option<u32>,
     session: Option<u32>,
     plan: Option<Plan<'ask>>,
@@ -110,21 +132,25 @@ impl Columns {
         Inside { columns: self, prepared: self.prepare(ask), masks }
     }
 
-    /// None if a name of the scope is one that no memory has.
+    /// The code of users.
+    pub(crate) fn user_code(&self, users: Users<'_>) -> UserCode {
+        match users {
+            Users::All => UserCode::Any,
+            Users::Nobody => UserCode::One(NO_TEXT),
+            Users::One(name) => self.texts.find(name).map_or(UserCode::Unknown, UserCode::One),
+        }
+    }
+
+    /// None if a project or session of the scope is one that no memory has.
     fn prepare<'ask>(&'ask self, ask: &'ask Ask<'_>) -> Option<Prepared<'ask>> {
         let code = |name: Option<&str>| match name {
             None => Some(None),
             Some(name) => self.texts.find(name).map(Some),
         };
-        let user = match ask.scope.user {
-            Users::All => None,
-            Users::Nobody => Some(NO_TEXT),
-            Users::One(name) => code(Some(name))?,
-        };
         let mut excluded = ask.exclude.to_vec();
         excluded.sort_unstable();
         Some(Prepared {
-            user,
+            user: self.user_code(ask.scope.user),
             project: code(ask.scope.project)?,
             session: code(ask.scope.session)?,
             plan: ask.filter.map(|filter| Plan::new(filter, &self.texts)),
@@ -157,13 +183,9 @@ impl Inside<'_> {
 impl Prepared<'_> {
     /// Cheap tests first; each looks only at what the ones before have left.
     fn select(&self, chunk: &Chunk) -> Mask {
-        let mut left = chunk.live;
         let facts = &chunk.facts;
-        for (code, column) in [
-            (self.user, &facts.user),
-            (self.project, &facts.project),
-            (self.session, &facts.session),
-        ] {
+        let mut left = self.user.keep(chunk.live, facts.user.values());
+        for (code, column) in [(self.project, &facts.project), (self.session, &facts.session)] {
             if let Some(code) = code {
                 left = left.keep(column.values(), |known| known == code);
             }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Lexical;
 use super::grams::{Gram, each_gram};
+use super::statistics::{Collection, CollectionStatistics};
 use super::sum::Sum;
 use super::vocabulary::Known;
 use crate::text::query_tokens;
@@ -191,17 +192,25 @@ pub(super) fn idf(documents: u64, frequency: u64) -> f32 {
 
 impl Lexical {
     /// Make a query ready for this state; a score with any other state means nothing.
-    pub fn query(&self, text: &str, options: &Options) -> Query {
+    ///
+    /// Its words weigh by the statistics of `collection`, and no word counts as known that this has
+    /// not.
+    pub fn query(&self, text: &str, collection: Collection, options: &Options) -> Query {
         let tokens = query_tokens(text, &self.vocabulary.analysis);
-        self.vocabulary.read(|known| Building::new(self, known, options).build(&tokens))
+        let statistics = self.statistics_of(collection);
+        let terms = self.statistics.frequencies.len();
+        self.vocabulary
+            .read(|known| Building::new(statistics, terms, known, options).build(&tokens))
     }
+}
 
-    fn saturation(&self, options: &Options) -> Saturation {
-        let (k1, b) = (f64::from(options.k1), f64::from(options.b));
-        let per_average =
-            if self.tokens == 0 { 0.0 } else { self.documents as f64 / self.tokens as f64 };
-        Saturation { fixed: (k1 * (1.0 - b)) as f32, per_token: (k1 * b * per_average) as f32 }
-    }
+fn saturation(statistics: &dyn CollectionStatistics, options: &Options) -> Saturation {
+    let (k1, b) = (f64::from(options.k1), f64::from(options.b));
+    let per_average = match statistics.tokens() {
+        0 => 0.0,
+        tokens => statistics.documents() as f64 / tokens as f64,
+    };
+    Saturation { fixed: (k1 * (1.0 - b)) as f32, per_token: (k1 * b * per_average) as f32 }
 }
 
 /// A query word of which the state has memories.
@@ -211,24 +220,30 @@ struct Word {
 }
 
 struct Building<'state> {
-    lexical: &'state Lexical,
+    statistics: &'state dyn CollectionStatistics,
     known: &'state Known,
     options: &'state Options,
     query: Query,
 }
 
 impl<'state> Building<'state> {
-    fn new(lexical: &'state Lexical, known: &'state Known, options: &'state Options) -> Self {
+    /// Of a state that counts so many terms.
+    fn new(
+        statistics: &'state dyn CollectionStatistics,
+        terms: usize,
+        known: &'state Known,
+        options: &'state Options,
+    ) -> Self {
         let query = Query {
             fields: options.fields,
-            codes: vec![0; lexical.frequencies.len()],
+            codes: vec![0; terms],
             worths: vec![Worth::default()],
             terms: Vec::new(),
             pairs: Vec::new(),
-            saturation: lexical.saturation(options),
+            saturation: saturation(statistics, options),
             most: Most::default(),
         };
-        Self { lexical, known, options, query }
+        Self { statistics, known, options, query }
     }
 
     fn build(mut self, tokens: &[(String, bool)]) -> Query {
@@ -298,11 +313,11 @@ impl<'state> Building<'state> {
     }
 
     fn idf(&self, frequency: u64) -> f32 {
-        idf(self.lexical.documents, frequency)
+        idf(self.statistics.documents(), frequency)
     }
 
     fn is_common(&self, frequency: u64) -> bool {
-        let share = f64::from(self.options.common) * self.lexical.documents as f64;
+        let share = f64::from(self.options.common) * self.statistics.documents() as f64;
         frequency > FEW_DOCUMENTS && frequency as f64 > share
     }
 
@@ -330,7 +345,7 @@ impl<'state> Building<'state> {
 
     /// Give every live term that shares a gram with a query word the idf of each such gram.
     fn add_grams(&mut self, tokens: &[&str]) {
-        let documents = self.lexical.documents;
+        let documents = self.statistics.documents();
         let mut live: Vec<u32> = Vec::new();
         for gram in distinct_grams(tokens) {
             live.clear();
@@ -354,7 +369,7 @@ impl<'state> Building<'state> {
     }
 
     fn frequency(&self, term: u32) -> u64 {
-        u64::from(self.lexical.frequency(term))
+        u64::from(self.statistics.frequency(term))
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::Lexical;
 use super::query::idf;
+use super::statistics::{Collection, CollectionStatistics};
 use crate::text::words::{Word, each_word};
 
 /// A word or phrase, and what it weighs from 0 to 1 beside the weightiest.
@@ -36,9 +37,16 @@ struct Found {
 impl Lexical {
     /// The words of texts that belong to a query by these, without its own.
     ///
-    /// A word counts by how often a text has it, times how rare it is among all memories, times
-    /// how much the text counts. Best first; ties go to the first in the alphabet.
-    pub fn related(&self, query: &str, texts: &[(String, f64)], k: usize) -> Vec<Weighed> {
+    /// A word counts by how often a text has it, times how rare it is in the collection, times how
+    /// much the text counts. Best first; ties go to the first in the alphabet.
+    pub fn related(
+        &self,
+        query: &str,
+        texts: &[(String, f64)],
+        collection: Collection,
+        k: usize,
+    ) -> Vec<Weighed> {
+        let statistics = self.statistics_of(collection);
         let mut asked = HashSet::new();
         self.each_meaning(query, |_, token| _ = asked.insert(token));
         let mut found: HashMap<String, Found> = HashMap::new();
@@ -59,22 +67,23 @@ impl Lexical {
         }
         let weighed = found.into_iter().map(|(token, found)| Weighed {
             text: most_written(&found.written),
-            weight: found.weight * self.rarity(&token),
+            weight: found.weight * self.rarity(statistics, &token),
         });
         best(weighed.collect(), k)
     }
 
-    /// The phrases of a text that memories have something to say of.
+    /// The phrases of a text that the memories of a collection have something to say of.
     ///
     /// A phrase weighs what its words do by their rarity among memories that have them; those said
     /// last weigh up to twice what those said first do. Best first; ties go to the first in the
     /// alphabet.
-    pub fn key_phrases(&self, text: &str, k: usize) -> Vec<Weighed> {
+    pub fn key_phrases(&self, text: &str, collection: Collection, k: usize) -> Vec<Weighed> {
+        let statistics = self.statistics_of(collection);
         let parts: Vec<&str> = text.split(ends_phrase).collect();
         let mut found: HashMap<String, f64> = HashMap::new();
         for (at, part) in parts.iter().enumerate() {
             let lateness = 0.5 + 0.5 * (at + 1) as f64 / parts.len() as f64;
-            for phrase in self.phrases(part) {
+            for phrase in self.phrases(statistics, part) {
                 let weight: f64 = phrase.iter().map(|(_, rarity)| rarity).sum();
                 if weight > 0.0 {
                     let words: Vec<&str> = phrase.iter().map(|(word, _)| word.as_str()).collect();
@@ -90,15 +99,20 @@ impl Lexical {
 
     /// Runs of words with a meaning, cut to a few words, with the rarity of each; 0 for a word that
     /// no memory has.
-    fn phrases(&self, part: &str) -> Vec<Vec<(String, f64)>> {
+    fn phrases(
+        &self,
+        statistics: &dyn CollectionStatistics,
+        part: &str,
+    ) -> Vec<Vec<(String, f64)>> {
         let mut runs: Vec<Vec<(String, f64)>> = vec![Vec::new()];
         each_word(part, self.vocabulary.analysis, |word| {
             if is_empty_of_meaning(word) {
                 runs.push(Vec::new());
             } else if let Some(run) = runs.last_mut() {
                 let token = word.token();
-                let is_known = self.documents_with(&token) > 0;
-                let rarity = if is_known { self.rarity(&token) } else { 0.0 };
+                let frequency = self.documents_with(statistics, &token);
+                let is_known = frequency > 0;
+                let rarity = if is_known { rarity(statistics, frequency) } else { 0.0 };
                 run.push((word.text.to_owned(), rarity));
             }
         });
@@ -122,14 +136,18 @@ impl Lexical {
         });
     }
 
-    fn documents_with(&self, token: &str) -> u32 {
+    fn documents_with(&self, statistics: &dyn CollectionStatistics, token: &str) -> u32 {
         let id = self.vocabulary.read(|known| known.id(token));
-        id.map_or(0, |id| self.frequency(id))
+        id.map_or(0, |id| statistics.frequency(id))
     }
 
-    fn rarity(&self, token: &str) -> f64 {
-        f64::from(idf(self.documents, u64::from(self.documents_with(token))))
+    fn rarity(&self, statistics: &dyn CollectionStatistics, token: &str) -> f64 {
+        rarity(statistics, self.documents_with(statistics, token))
     }
+}
+
+fn rarity(statistics: &dyn CollectionStatistics, frequency: u32) -> f64 {
+    f64::from(idf(statistics.documents(), u64::from(frequency)))
 }
 
 fn is_empty_of_meaning(word: Word<'_>) -> bool {
@@ -192,7 +210,7 @@ mod tests {
         let mut lexical = Lexical::new(Analysis::default());
         for text in texts {
             let analysed = lexical.analyse(text);
-            lexical.push(&analysed);
+            lexical.push(&analysed, 0);
         }
         lexical
     }
@@ -206,32 +224,32 @@ mod tests {
         let lexical =
             lexical(&["the boat is blue", "the boat sank", "a mast and a boat", "a bird"]);
         let said = [("The boats' mast: a mast of oak".to_owned(), 1.0)];
-        let found = lexical.related("the oaks", &said, 5);
+        let found = lexical.related("the oaks", &said, Collection::All, 5);
         assert_eq!(texts(&found), ["mast", "boats"]);
         assert_eq!(found[0].weight.to_bits(), 1.0_f64.to_bits());
-        assert!(lexical.related("the oaks", &said, 0).is_empty());
+        assert!(lexical.related("the oaks", &said, Collection::All, 0).is_empty());
     }
 
     #[test]
     fn a_word_is_shown_as_it_is_written_most_often() {
         let lexical = lexical(&["x"]);
         let said = [("run runs runs running".to_owned(), 1.0)];
-        assert_eq!(texts(&lexical.related("", &said, 5)), ["runs"]);
+        assert_eq!(texts(&lexical.related("", &said, Collection::All, 5)), ["runs"]);
     }
 
     #[test]
     fn phrases_are_of_what_memories_know() {
         let lexical = lexical(&["Ana bought a red sailing boat", "the harbour froze"]);
         let asked = "Yesterday we talked of nothing. Is the red sailing boat in the harbour?";
-        let found = lexical.key_phrases(asked, 5);
+        let found = lexical.key_phrases(asked, Collection::All, 5);
         assert_eq!(texts(&found), ["red sailing boat", "harbour"]);
-        assert!(lexical.key_phrases("Nobody knows anything", 5).is_empty());
+        assert!(lexical.key_phrases("Nobody knows anything", Collection::All, 5).is_empty());
     }
 
     #[test]
     fn a_phrase_inside_a_weightier_one_is_left_out() {
         let lexical = lexical(&["red boat", "boat", "tea", "tea"]);
-        let found = lexical.key_phrases("the boat, the red boat, the tea", 5);
+        let found = lexical.key_phrases("the boat, the red boat, the tea", Collection::All, 5);
         assert_eq!(texts(&found), ["red boat", "tea"]);
     }
 }

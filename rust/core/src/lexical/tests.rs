@@ -166,14 +166,14 @@ fn filled(texts: &[&str]) -> Lexical {
     let mut lexical = Lexical::new(Analysis::default());
     for text in texts {
         let analysed = lexical.analyse(text);
-        lexical.push(&analysed);
+        lexical.push(&analysed, 0);
     }
     lexical
 }
 
 fn words(lexical: &Lexical, query: &str) -> Vec<f32> {
     let slots: Vec<u32> = (0..lexical.slots() as u32).collect();
-    let query = lexical.query(query, &Options::default());
+    let query = lexical.query(query, Collection::All, &Options::default());
     scored(lexical, &query, &slots, None).words
 }
 
@@ -228,7 +228,7 @@ fn changed(analysis: Analysis, changes: &[Change]) -> (Lexical, Vec<Option<Strin
         match change {
             Change::Push(text) => {
                 let analysed = lexical.analyse(text);
-                assert_eq!(lexical.push(&analysed) as usize, memories.len());
+                assert_eq!(lexical.push(&analysed, 0) as usize, memories.len());
                 memories.push(Some(text.clone()));
             }
             Change::Vacant => {
@@ -238,12 +238,46 @@ fn changed(analysis: Analysis, changes: &[Change]) -> (Lexical, Vec<Option<Strin
             Change::Remove(index) if !memories.is_empty() => {
                 let slot = index.index(memories.len());
                 let removed = memories[slot].take().is_some();
-                assert_eq!(lexical.remove(slot as u32), removed);
+                assert_eq!(lexical.remove(slot as u32, 0), removed);
             }
-            Change::Remove(_) => assert!(!lexical.remove(0)),
+            Change::Remove(_) => assert!(!lexical.remove(0, 0)),
         }
     }
     (lexical, memories)
+}
+
+/// Memories of four walls, some of them removed again.
+#[derive(Debug, Clone)]
+struct OfWall {
+    wall: u32,
+    text: String,
+    is_removed: bool,
+}
+
+fn any_of_walls() -> impl Strategy<Value = Vec<OfWall>> {
+    let memory = (0_u32..4, any_text(), prop::bool::weighted(0.2))
+        .prop_map(|(wall, text, is_removed)| OfWall { wall, text, is_removed });
+    prop::collection::vec(memory, 1..60)
+}
+
+/// The state of some memories, and the slots of those of `wall` that are left.
+fn of_walls<'a>(
+    memories: impl Iterator<Item = &'a OfWall>,
+    analysis: Analysis,
+    wall: u32,
+) -> (Lexical, Vec<u32>) {
+    let mut lexical = Lexical::new(analysis);
+    let mut slots = Vec::new();
+    for memory in memories {
+        let analysed = lexical.analyse(&memory.text);
+        let slot = lexical.push(&analysed, memory.wall);
+        if memory.is_removed {
+            assert!(lexical.remove(slot, memory.wall));
+        } else if memory.wall == wall {
+            slots.push(slot);
+        }
+    }
+    (lexical, slots)
 }
 
 fn rebuilt(analysis: Analysis, memories: &[Option<String>]) -> Lexical {
@@ -252,7 +286,7 @@ fn rebuilt(analysis: Analysis, memories: &[Option<String>]) -> Lexical {
         match memory {
             Some(text) => {
                 let analysed = lexical.analyse(text);
-                lexical.push(&analysed)
+                lexical.push(&analysed, 0)
             }
             None => lexical.push_vacant(),
         };
@@ -309,6 +343,32 @@ fn earlier(next: &[u32], place: usize) -> Vec<usize> {
 
 proptest! {
     #[test]
+    fn what_other_walls_hold_changes_no_bit_of_a_score_a_phrase_or_a_related_word(
+        memories in any_of_walls(), text in any_text(), options in any_options(),
+        analysis in any_analysis(),
+    ) {
+        let (together, slots) = of_walls(memories.iter(), analysis, 0);
+        let own = memories.iter().filter(|memory| memory.wall == 0);
+        let (alone, own_slots) = of_walls(own, analysis, 0);
+        let wall = Collection::Wall(0);
+        let (query, own_query) =
+            (together.query(&text, wall, &options), alone.query(&text, Collection::All, &options));
+        prop_assert_eq!(query.most(), own_query.most());
+        let (found, wanted) = (
+            scored(&together, &query, &slots, None),
+            scored(&alone, &own_query, &own_slots, None),
+        );
+        for place in 0..slots.len() {
+            prop_assert_eq!(bits_at(&found, place), bits_at(&wanted, place));
+        }
+        let phrases = |lexical: &Lexical, collection| lexical.key_phrases(&text, collection, 9);
+        prop_assert_eq!(phrases(&together, wall), phrases(&alone, Collection::All));
+        let said = [("cats in the winter harbour".to_owned(), 1.0), (text.clone(), 0.5)];
+        let related = |lexical: &Lexical, collection| lexical.related("ice", &said, collection, 9);
+        prop_assert_eq!(related(&together, wall), related(&alone, Collection::All));
+    }
+
+    #[test]
     fn every_score_is_what_the_naive_twin_computes(
         changes in any_changes(), text in any_text(), options in any_options(),
         analysis in any_analysis(), seed in any_seed(),
@@ -320,7 +380,7 @@ proptest! {
         let (slots, next) = in_play(memories.len(), &seed);
         let twin = Twin { analysis, options, memories: &memories };
         let words = query_tokens(&text, &twin.analysis);
-        let query = lexical.query(&text, &options);
+        let query = lexical.query(&text, Collection::All, &options);
         assert_near(query.most().words, twin.most(&words), "most");
         let text_of = |place: usize| memories[slots[place] as usize].as_deref().unwrap_or(&[]);
         let alone = scored(&lexical, &query, &slots, None);
@@ -352,7 +412,7 @@ proptest! {
         prop_assume!(!memories.is_empty());
         let (slots, next) = in_play(memories.len(), &seed);
         let scores = [&lexical, &fresh].map(|state| {
-            let query = state.query(&text, &options);
+            let query = state.query(&text, Collection::All, &options);
             let most = query.most();
             let most = [most.words, most.grams, most.pairs].map(f32::to_bits);
             (most, bits(&scored(state, &query, &slots, Some(&next))))
@@ -367,7 +427,7 @@ proptest! {
     ) {
         let (lexical, memories) = changed(Analysis::default(), &changes);
         prop_assume!(!memories.is_empty());
-        let query = lexical.query(&text, &Options::default());
+        let query = lexical.query(&text, Collection::All, &Options::default());
         let (slots, next) = in_play(memories.len(), &seed);
         let scores = scored(&lexical, &query, &slots, Some(&next));
         for place in 0..slots.len() {
@@ -385,16 +445,16 @@ proptest! {
         let copy = lexical.clone();
         let slots: Vec<u32> = (0..memories.len() as u32 + 20).collect();
         let look = |state: &Lexical| {
-            bits(&scored(state, &state.query(&text, &Options::default()), &slots, None))
+            bits(&scored(state, &state.query(&text, Collection::All, &Options::default()), &slots, None))
         };
         let then = look(&copy);
         for change in after {
             if let Change::Push(text) = change {
                 let analysed = lexical.analyse(&text);
-                lexical.push(&analysed);
+                lexical.push(&analysed, 0);
             }
         }
-        (0..memories.len() as u32).for_each(|slot| { lexical.remove(slot); });
+        (0..memories.len() as u32).for_each(|slot| { lexical.remove(slot, 0); });
         prop_assert_eq!(look(&copy), then);
     }
 }
@@ -417,10 +477,10 @@ fn many(len: usize, sessions: u32) -> (Lexical, Vec<u32>, Vec<u32>) {
             (0..repeats).map(|place| word(row * 5 + place * row % 11)).collect();
         text.extend(std::iter::repeat_n("harbour", if row % 89 == 0 { 40 } else { 0 }));
         let analysed = lexical.analyse(&text.join(" "));
-        lexical.push(&analysed);
+        lexical.push(&analysed, 0);
     }
     let mut slots: Vec<u32> = (0..len as u32).collect();
-    slots.retain(|slot| slot % 17 != 3 || !lexical.remove(*slot));
+    slots.retain(|slot| slot % 17 != 3 || !lexical.remove(*slot, 0));
     let last = slots.len() as u32;
     // Now and then a session ends.
     let next = (0..last).map(|place| place + sessions);
@@ -436,7 +496,8 @@ fn a_group_scored_term_by_term_gives_the_bits_of_its_memories_looked_at_alone() 
         let (lexical, slots, next) = many(len, sessions);
         for text in ["harbour cats carved ice", "ice of winter ice winter harbour harbour", "wint"]
         {
-            let query = lexical.query(text, &Options { near: 0.5, ..Options::default() });
+            let query =
+                lexical.query(text, Collection::All, &Options { near: 0.5, ..Options::default() });
             let all = scored(&lexical, &query, &slots, Some(&next));
             assert!(all.grams.iter().any(|&score| score > 0.0));
             assert!(all.words.iter().any(|&score| score > 0.0));
@@ -452,7 +513,7 @@ fn a_group_scored_term_by_term_gives_the_bits_of_its_memories_looked_at_alone() 
 #[test]
 fn a_group_of_which_some_are_in_play_has_the_bits_of_all_in_play() {
     let (lexical, slots, _) = many(2 * GROUP_SLOTS, 1);
-    let query = lexical.query("harbour cats carved ice", &Options::default());
+    let query = lexical.query("harbour cats carved ice", Collection::All, &Options::default());
     let all = scored(&lexical, &query, &slots, None);
     for step in [2, 3, 5, 50] {
         let few: Vec<u32> = slots.iter().copied().step_by(step).collect();
@@ -469,7 +530,7 @@ fn each_field_has_the_same_bits_whether_or_not_others_are_asked_for() {
     let text = "ice of winter, harbour cats";
     let scores_of = |words, grams, pairs| {
         let options = Options { fields: Fields { words, grams, pairs }, ..Options::default() };
-        scored(&lexical, &lexical.query(text, &options), &slots, Some(&next))
+        scored(&lexical, &lexical.query(text, Collection::All, &options), &slots, Some(&next))
     };
     let all = scores_of(true, true, true);
     assert_eq!(scores_of(true, false, false).words, all.words);
@@ -488,7 +549,7 @@ fn room_that_was_worked_in_before_changes_no_bit() {
     let texts = ["ice of winter, harbour cats", "carving", "", "wintry harvest"];
     let mut scores = Scores::default();
     for (text, step) in texts.into_iter().cycle().zip([1, 7, 1, 2, 1, 1, 400, 3]) {
-        let query = lexical.query(text, &Options::default());
+        let query = lexical.query(text, Collection::All, &Options::default());
         let some: Vec<u32> = slots.iter().copied().step_by(step).collect();
         let carried = (step == 1).then_some(&carried);
         lexical.scores(&query, &some, carried, &mut scores);
@@ -502,8 +563,8 @@ fn room_that_was_worked_in_before_changes_no_bit() {
 fn vacant_and_unknown_slots_score_nothing_in_a_full_group_too() {
     let (mut lexical, _, _) = many(GROUP_SLOTS, 1);
     let slots: Vec<u32> = (0..GROUP_SLOTS as u32 + 9).collect();
-    lexical.remove(700);
-    let query = lexical.query("harbour ice winter carve", &Options::default());
+    lexical.remove(700, 0);
+    let query = lexical.query("harbour ice winter carve", Collection::All, &Options::default());
     let scores = scored(&lexical, &query, &slots, None);
     for vacant in [3, 700, GROUP_SLOTS + 8] {
         assert!(bits_at(&scores, vacant) == [0; 3]);
@@ -514,9 +575,9 @@ fn vacant_and_unknown_slots_score_nothing_in_a_full_group_too() {
 fn a_group_with_few_memories_left_gives_its_postings_back() {
     let (mut lexical, slots, _) = many(GROUP_SLOTS, 1);
     assert!(lexical.postings[0].is_some());
-    slots[..slots.len() - 9].iter().for_each(|&slot| assert!(lexical.remove(slot)));
+    slots[..slots.len() - 9].iter().for_each(|&slot| assert!(lexical.remove(slot, 0)));
     assert!(lexical.postings[0].is_none());
-    let query = lexical.query("harbour ice winter carve", &Options::default());
+    let query = lexical.query("harbour ice winter carve", Collection::All, &Options::default());
     let scores = scored(&lexical, &query, &slots, None);
     let first = scores.words.iter().position(|&score| score > 0.0);
     assert_eq!(first.expect("of nine, some have a word") / 9, slots.len() / 9 - 1);
@@ -560,7 +621,7 @@ fn repeated(texts: &[(&str, usize)]) -> Lexical {
 }
 
 fn most(lexical: &Lexical, query: &str, options: Options) -> f32 {
-    lexical.query(query, &options).most().words
+    lexical.query(query, Collection::All, &options).most().words
 }
 
 #[test]
@@ -572,7 +633,7 @@ fn stop_words_weigh_less_beside_other_words_and_fully_alone() {
     assert_near(most(&lexical, "to be or not", light), f64::from(full("to be or not")), "alone");
     let none = Options { stop_words: 0.0, ..Options::default() };
     assert_near(most(&lexical, "the cat", none), f64::from(full("cat")), "left out");
-    let found = scored(&lexical, &lexical.query("the dog", &none), &[0, 3], None);
+    let found = scored(&lexical, &lexical.query("the dog", Collection::All, &none), &[0, 3], None);
     assert!(found.words[0].to_bits() == 0 && found.words[1] > 0.0);
 }
 
@@ -596,7 +657,7 @@ fn an_unknown_word_counts_as_the_known_one_most_like_it() {
     let mut lexical = filled(&["a harbour at night", "the harvest", "harbours"]);
     let near = Options { near: 0.5, ..Options::default() };
     let look = |lexical: &Lexical, text: &str, options: Options| {
-        scored(lexical, &lexical.query(text, &options), &[0, 1, 2], None).words
+        scored(lexical, &lexical.query(text, Collection::All, &options), &[0, 1, 2], None).words
     };
     let (typo, right) = (look(&lexical, "harbuor", near), look(&lexical, "harbour", near));
     // |h ha ar rb bo ou ur r| and |h ha ar rb bu uo or r|: five of eight.
@@ -613,8 +674,8 @@ fn an_unknown_word_counts_as_the_known_one_most_like_it() {
     assert_eq!(look(&lexical, "harbuor", Options { near: 0.7, ..near }), [0.0; 3], "too unlike");
     assert_eq!(look(&lexical, "nig", near), [0.0; 3], "too short");
     assert_eq!(look(&lexical, "they", near), [0.0; 3], "a stop word");
-    lexical.remove(0);
-    lexical.remove(2);
+    lexical.remove(0, 0);
+    lexical.remove(2, 0);
     let now = look(&lexical, "harbuor", Options { near: 0.3, ..near });
     assert!(now[1] > 0.0 && now[0].to_bits() == 0, "what is gone is not known");
 }
@@ -629,7 +690,7 @@ fn without_memories_and_for_empty_queries_all_is_nothing() {
     for text in ["", " ?! ", "🍕", "…", "\0", "'"] {
         let all = Options { near: 0.5, common: 0.2, stop_words: 0.25, ..Options::default() };
         for options in [Options::default(), all] {
-            let query = lexical.query(text, &options);
+            let query = lexical.query(text, Collection::All, &options);
             assert_eq!(query.most(), Most::default(), "{text:?}");
             assert_eq!(bits(&scored(&lexical, &query, &[0, 1, 2, 3], None)), [[0; 3]; 4]);
         }
@@ -642,7 +703,7 @@ fn all_is_finite_where_nothing_has_a_length_and_saturation_is_off() {
     let off = Options { k1: 0.0, b: 0.0, ..Options::default() };
     for (lexical, documents) in [(&lexical, 2), (&filled(&[]), 0), (&filled(&["ice"]), 1)] {
         for options in [off, Options::default()] {
-            let query = lexical.query("ice ice winter", &options);
+            let query = lexical.query("ice ice winter", Collection::All, &options);
             let most = query.most();
             assert!([most.words, most.grams, most.pairs].iter().all(|most| most.is_finite()));
             let slots: Vec<u32> = (0..documents).collect();
@@ -659,7 +720,7 @@ fn readers_see_whole_states_while_a_writer_goes_on() {
     let slots: Vec<u32> = (0..4_000).collect();
     let fresh = |text: &str| {
         let state = published.read().clone();
-        let query = state.query(text, &Options::default());
+        let query = state.query(text, Collection::All, &Options::default());
         let scores = [(); 2].map(|()| bits(&scored(&state, &query, &slots, None)));
         assert_eq!(scores[0], scores[1]);
         let times = scores[0].iter().filter(|fields| fields[0] != 0).count();
@@ -670,8 +731,8 @@ fn readers_see_whole_states_while_a_writer_goes_on() {
             let mut next = published.read().clone();
             for number in 0..3_000 {
                 let analysed = next.analyse(&format!("{} new{number}", texts[number % 3]));
-                next.push(&analysed);
-                next.remove(number as u32 / 2);
+                next.push(&analysed, 0);
+                next.remove(number as u32 / 2, 0);
                 *published.write() = next.clone();
             }
         });
@@ -690,7 +751,7 @@ fn a_first_look_bounds_each_score_and_completing_it_gives_its_bits() {
         near: 0.5,
         ..Options::default()
     };
-    let query = lexical.query("cats of winter carved harbour ice ice", &options);
+    let query = lexical.query("cats of winter carved harbour ice ice", Collection::All, &options);
     let carried = Carried { next: &next, first: FIRST, second: SECOND };
     let words = |scores: &Scores| scores.words.iter().map(|score| score.to_bits()).collect();
     for (step, is_carried) in [(1, true), (1, false), (3, false)] {
@@ -726,9 +787,9 @@ fn a_text_too_long_for_its_length_to_be_kept_beside_postings_scores_as_alone() {
     for row in 0..GROUP_SLOTS {
         let text = if row == 5 { &long } else { "harbour of ice" };
         let analysed = lexical.analyse(text);
-        lexical.push(&analysed);
+        lexical.push(&analysed, 0);
     }
-    let query = lexical.query("ice harbour", &Options::default());
+    let query = lexical.query("ice harbour", Collection::All, &Options::default());
     let slots: Vec<u32> = (0..GROUP_SLOTS as u32).collect();
     let all = scored(&lexical, &query, &slots, None);
     assert_eq!(bits_at(&all, 5), bits_at(&scored(&lexical, &query, &[5], None), 0));

@@ -1,0 +1,294 @@
+//! Collection statistics: how many memories and tokens there are, and how many memories hold each
+//! term. They are kept of all memories and, beside that, of each wall, so that what one user stores
+//! never shows in the scores of another.
+
+use std::sync::Arc;
+
+use crate::chunks::Chunks;
+
+/// Whose statistics weigh the words of a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Collection {
+    /// All memories.
+    All,
+    /// The memories of one wall; an unknown one has none.
+    Wall(u32),
+}
+
+/// What the weight of a term is made of.
+pub(super) trait CollectionStatistics {
+    /// Number of memories.
+    fn documents(&self) -> u64;
+    /// Number of tokens of all memories.
+    fn tokens(&self) -> u64;
+    /// Number of memories that hold a term.
+    fn frequency(&self, term: u32) -> u32;
+}
+
+/// Document frequencies by term.
+pub(super) trait Frequencies {
+    fn get(&self, term: u32) -> u32;
+    fn increment(&mut self, term: u32);
+    /// Undo one `increment` of the term.
+    fn decrement(&mut self, term: u32);
+}
+
+#[derive(Clone, Default)]
+pub(super) struct Statistics<F> {
+    documents: u64,
+    tokens: u64,
+    pub(super) frequencies: F,
+}
+
+impl<F: Frequencies> Statistics<F> {
+    /// Count a memory of so many tokens that holds each of these terms.
+    pub(super) fn add(&mut self, tokens: usize, distinct_terms: &[u32]) {
+        self.documents += 1;
+        self.tokens += tokens as u64;
+        for &term in distinct_terms {
+            self.frequencies.increment(term);
+        }
+    }
+
+    /// Undo [`add`](Self::add).
+    pub(super) fn remove(&mut self, tokens: usize, distinct_terms: &[u32]) {
+        self.documents -= 1;
+        self.tokens -= tokens as u64;
+        for &term in distinct_terms {
+            self.frequencies.decrement(term);
+        }
+    }
+}
+
+impl<F: Frequencies> CollectionStatistics for Statistics<F> {
+    fn documents(&self) -> u64 {
+        self.documents
+    }
+
+    fn tokens(&self) -> u64 {
+        self.tokens
+    }
+
+    fn frequency(&self, term: u32) -> u32 {
+        self.frequencies.get(term)
+    }
+}
+
+/// A counter for every term.
+impl Frequencies for Chunks<u32> {
+    fn get(&self, term: u32) -> u32 {
+        Self::get(self, term as usize).copied().unwrap_or(0)
+    }
+
+    fn increment(&mut self, term: u32) {
+        while self.len() <= term as usize {
+            self.push(0);
+        }
+        *self.get_mut(term as usize).expect("a counter was just made sure of") += 1;
+    }
+
+    fn decrement(&mut self, term: u32) {
+        *self.get_mut(term as usize).expect("the term was counted") -= 1;
+    }
+}
+
+/// Entries of a full leaf: 2 KB. A change of a snapshot copies a leaf for each term and a reference
+/// for each leaf; with 20,000 terms both take about as long.
+const LEAF_ENTRIES: usize = 256;
+
+/// A term and its count.
+type Entry = (u32, u32);
+
+/// Counters for the terms that occur, 8 bytes each: ascending, in leaves that copies share.
+#[derive(Clone, Default)]
+pub(super) struct SparseFrequencies {
+    /// The first term of each leaf, beside the leaves so that finding one reads few cache lines.
+    firsts: Vec<u32>,
+    leaves: Vec<Arc<Vec<Entry>>>,
+}
+
+impl SparseFrequencies {
+    /// The leaf that holds a term if any does.
+    fn leaf_of(&self, term: u32) -> usize {
+        self.firsts.partition_point(|first| *first <= term).saturating_sub(1)
+    }
+
+    fn insert(&mut self, leaf: usize, at: usize, term: u32) {
+        let Some(entries) = self.leaves.get_mut(leaf) else {
+            self.firsts.push(term);
+            self.leaves.push(Arc::new(vec![(term, 1)]));
+            return;
+        };
+        let entries = Arc::make_mut(entries);
+        entries.insert(at, (term, 1));
+        self.firsts[leaf] = entries[0].0;
+        if entries.len() > LEAF_ENTRIES {
+            let back = entries.split_off(LEAF_ENTRIES / 2);
+            self.firsts.insert(leaf + 1, back[0].0);
+            self.leaves.insert(leaf + 1, Arc::new(back));
+        }
+    }
+
+    fn remove(&mut self, leaf: usize, at: usize) {
+        let entries = Arc::make_mut(&mut self.leaves[leaf]);
+        entries.remove(at);
+        if let Some((first, _)) = entries.first() {
+            self.firsts[leaf] = *first;
+        } else {
+            self.firsts.remove(leaf);
+            self.leaves.remove(leaf);
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let a_leaf = size_of::<u32>() + size_of::<Arc<Vec<Entry>>>() + size_of::<Vec<Entry>>() + 16;
+        let entries: usize = self.leaves.iter().map(|leaf| leaf.capacity()).sum();
+        entries * size_of::<Entry>() + self.leaves.len() * a_leaf
+    }
+}
+
+impl Frequencies for SparseFrequencies {
+    fn get(&self, term: u32) -> u32 {
+        let Some(leaf) = self.leaves.get(self.leaf_of(term)) else { return 0 };
+        let found = leaf.binary_search_by_key(&term, |(term, _)| *term);
+        found.map_or(0, |at| leaf[at].1)
+    }
+
+    fn increment(&mut self, term: u32) {
+        let leaf = self.leaf_of(term);
+        let entries = self.leaves.get_mut(leaf);
+        let search =
+            |entries: &Arc<Vec<Entry>>| entries.binary_search_by_key(&term, |(term, _)| *term);
+        match entries.as_ref().map_or(Err(0), |entries| search(entries)) {
+            Ok(at) => Arc::make_mut(&mut self.leaves[leaf])[at].1 += 1,
+            Err(at) => self.insert(leaf, at, term),
+        }
+    }
+
+    fn decrement(&mut self, term: u32) {
+        let leaf = self.leaf_of(term);
+        let entries = &self.leaves[leaf];
+        let at = entries.binary_search_by_key(&term, |(term, _)| *term);
+        let at = at.expect("the term was counted");
+        if entries[at].1 == 1 {
+            self.remove(leaf, at);
+        } else {
+            Arc::make_mut(&mut self.leaves[leaf])[at].1 -= 1;
+        }
+    }
+}
+
+/// Statistics by wall; those of a wall without memories take no room.
+#[derive(Clone, Default)]
+pub(super) struct Walls(Chunks<Option<Arc<Statistics<SparseFrequencies>>>>);
+
+impl Walls {
+    /// The statistics of a wall, where it has memories.
+    pub(super) fn get(&self, wall: u32) -> Option<&Statistics<SparseFrequencies>> {
+        self.0.get(wall as usize)?.as_deref()
+    }
+
+    /// Count a memory of a wall; see [`Statistics::add`].
+    pub(super) fn add(&mut self, wall: u32, tokens: usize, distinct_terms: &[u32]) {
+        while self.0.len() <= wall as usize {
+            self.0.push(None);
+        }
+        let statistics = self.0.get_mut(wall as usize).expect("a place was just made sure of");
+        Arc::make_mut(statistics.get_or_insert_default()).add(tokens, distinct_terms);
+    }
+
+    /// Undo [`add`](Self::add).
+    pub(super) fn remove(&mut self, wall: u32, tokens: usize, distinct_terms: &[u32]) {
+        let place = self.0.get_mut(wall as usize).expect("the wall has the memory");
+        let statistics = place.as_mut().expect("the wall has the memory");
+        if statistics.documents == 1 {
+            *place = None;
+        } else {
+            Arc::make_mut(statistics).remove(tokens, distinct_terms);
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let all = (0..self.0.len()).filter_map(|wall| self.get(wall as u32));
+        let a_wall = size_of::<Statistics<SparseFrequencies>>() + 16;
+        self.0.bytes() + all.map(|wall| a_wall + wall.frequencies.bytes()).sum::<usize>()
+    }
+}
+
+/// The statistics of no memories.
+pub(super) struct Nothing;
+
+impl CollectionStatistics for Nothing {
+    fn documents(&self) -> u64 {
+        0
+    }
+
+    fn tokens(&self) -> u64 {
+        0
+    }
+
+    fn frequency(&self, _term: u32) -> u32 {
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check(frequencies: &SparseFrequencies, twin: &BTreeMap<u32, u32>) {
+        let entries = frequencies.leaves.iter().flat_map(|leaf| leaf.iter().copied());
+        assert!(entries.eq(twin.iter().map(|(term, count)| (*term, *count))));
+        let firsts: Vec<u32> = frequencies.leaves.iter().map(|leaf| leaf[0].0).collect();
+        assert_eq!(frequencies.firsts, firsts);
+        for term in 0..1000 {
+            assert_eq!(frequencies.get(term), twin.get(&term).copied().unwrap_or(0), "{term}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn sparse_counts_agree_with_a_tree_and_leave_older_copies_alone(
+            steps in prop::collection::vec((prop::bool::weighted(0.7), 0_u32..1000), 1..4000)
+        ) {
+            let (mut frequencies, mut twin) = (SparseFrequencies::default(), BTreeMap::new());
+            let mut older = (frequencies.clone(), twin.clone());
+            for (turn, (is_increment, term)) in steps.iter().enumerate() {
+                if turn == steps.len() / 2 {
+                    older = (frequencies.clone(), twin.clone());
+                }
+                if *is_increment {
+                    frequencies.increment(*term);
+                    *twin.entry(*term).or_default() += 1;
+                } else if let Some(count) = twin.get_mut(term) {
+                    frequencies.decrement(*term);
+                    *count -= 1;
+                    twin.retain(|_, count| *count > 0);
+                }
+            }
+            check(&frequencies, &twin);
+            check(&older.0, &older.1);
+        }
+    }
+
+    #[test]
+    fn a_wall_without_memories_is_forgotten() {
+        let mut walls = Walls::default();
+        walls.add(3, 2, &[7, 9]);
+        walls.add(3, 1, &[7]);
+        let copy = walls.clone();
+        let of = |walls: &Walls| {
+            let wall = walls.get(3)?;
+            Some((wall.documents(), wall.tokens(), wall.frequency(7), wall.frequency(9)))
+        };
+        walls.remove(3, 2, &[7, 9]);
+        assert_eq!((of(&copy), of(&walls)), (Some((2, 3, 2, 1)), Some((1, 1, 1, 0))));
+        walls.remove(3, 1, &[7]);
+        assert_eq!((of(&walls), of(&copy)), (None, Some((2, 3, 2, 1))));
+        assert!(walls.get(2).is_none() && walls.get(4000).is_none());
+    }
+}
