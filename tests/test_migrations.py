@@ -10,6 +10,7 @@ import apsw
 import pytest
 from word_embedder import WordEmbedder
 
+from mnemic.errors import SchemaVersionError
 from mnemic.memory import Memory
 from mnemic.store.connections import downgrade
 from mnemic.store.schema import MIGRATIONS
@@ -74,3 +75,58 @@ def test_every_step_leads_back_to_where_it_came_from(tmp_path):
         assert memory.count(user_id="alice") == 1
     downgrade(str(path), 0)
     assert tables(path) == ([], 0)
+
+
+def run(path, sql, *values):
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        return connection.execute(sql, values).fetchall()
+    finally:
+        connection.close()
+
+
+KEPT = """
+SELECT e.row, e.id, e.user_id, e.content, v.embedding, l.to_row, l.type
+FROM agent_memory_entries AS e LEFT JOIN agent_memory_embeddings AS v ON v.entry_row = e.row
+LEFT JOIN agent_memory_links AS l ON l.from_row = e.row ORDER BY e.row
+"""
+
+
+def test_the_fifth_version_moves_entries_and_keeps_all_that_refers_to_their_rows(tmp_path):
+    path = tmp_path / "a.db"
+    shutil.copy(FIXTURES / "store_v4.db", path)
+    run(path, "INSERT INTO agent_memory_links VALUES (2, 3, 0, 0.5, 0), (3, 1, 1, 0.5, 0)")
+    kept = run(path, KEPT)
+    sequence = run(path, "SELECT name, seq FROM sqlite_sequence")
+    assert sequence == [("agent_memory_entries", 4)]  # the fourth row was deleted
+    opened(path).close()
+    assert run(path, KEPT) == kept
+    assert run(path, "SELECT name, seq FROM sqlite_sequence") == sequence
+    users = run(path, "SELECT entry_row, user_id FROM agent_memory_changes ORDER BY seq")
+    assert users == [(1, "alice"), *((row, None) for row in (2, 3, 3, 4, 4))]
+    assert run(path, "PRAGMA foreign_key_check") == []
+    assert run(path, "PRAGMA integrity_check") == [("ok",)]
+    with opened(path) as memory:
+        memory.add("a fifth", id=UUID(int=5))
+        assert run(path, "SELECT max(row) FROM agent_memory_entries") == [(5,)]
+        memory.delete(UUID(int=3), permanent=True)
+        assert run(path, "SELECT count(*) FROM agent_memory_links") == [(0,)]
+    downgrade(str(path), 4)
+    assert tables(path) == tables(FIXTURES / "store_v4.db")
+    assert [row[:4] for row in run(path, KEPT)] == [
+        *(row[:4] for row in kept if row[0] != 3),
+        (5, UUID(int=5).bytes, None, "a fifth"),
+    ]
+
+
+def test_a_file_whose_users_share_an_id_cannot_go_back(tmp_path):
+    path = tmp_path / "a.db"
+    with opened(path) as memory:
+        for user_id in ("alice", "bob"):
+            memory.add("something", id=UUID(int=7), user_id=user_id)
+    before = tables(path)
+    with pytest.raises(SchemaVersionError, match=f"share the id {UUID(int=7).hex}"):
+        downgrade(str(path), 4)
+    assert tables(path) == before
+    with opened(path) as memory:
+        assert memory.get(UUID(int=7), user_id="bob").content == "something"

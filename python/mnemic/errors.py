@@ -87,8 +87,12 @@ class EntryNotFoundError(MnemicError, KeyError):
         return str(self.args[0]) if self.args else ""
 
 
+class AmbiguousIdError(MnemicError, LookupError):
+    """Several users have a memory with this id, and the call is for all users; name one."""
+
+
 class DuplicateEntryError(MnemicError, ValueError):
-    """A memory with this id is already stored for this agent."""
+    """A memory with this id is already stored for this agent and user."""
 
 
 class StoreError(MnemicError, RuntimeError):

@@ -2,7 +2,19 @@
 
 import numpy as np
 import pytest
-from contract import AGENT, ALICE, MODEL, Taken, added, embedded, entry, rows_since, seq_of, uid
+from contract import (
+    AGENT,
+    ALICE,
+    EVERYONE,
+    MODEL,
+    Taken,
+    added,
+    embedded,
+    entry,
+    rows_since,
+    seq_of,
+    uid,
+)
 
 from mnemic.model import State
 from mnemic.store import SqliteStore, accesses, changes, reads
@@ -63,6 +75,7 @@ def test_no_statement_reads_more_rows_than_it_needs(store):
         for call in (
             lambda: reads.entries_of_ids(connection, ALICE, [uid(1)], 0, include_forgotten=False),
             lambda: reads.entries_of_ids(connection, ALICE, [uid(1)], 0, include_forgotten=True),
+            lambda: reads.entries_of_ids(connection, EVERYONE, [uid(1)], 0, include_forgotten=True),
             lambda: reads.entries_of_rows(connection, AGENT, [1, 2], 0),
             lambda: reads.contents(connection, "a", [1, 2]),
             lambda: changes.rows_since(connection, "a", MODEL, 1),
@@ -81,9 +94,12 @@ def test_no_statement_reads_more_rows_than_it_needs(store):
             connection.exec_trace = explain
             call()
             connection.exec_trace = None
-    assert len(plans) == 34
+    assert len(plans) == 35
     for sql, plan in plans:
         if sql in {changes._ALL_VECTORS, changes._LAST_VECTOR, changes._LONG}:
+            continue
+        if "entries_by_id" in plan:
+            assert "(agent_id=? AND id=?" in plan, plan
             continue
         is_ranged = sql in {*changes._ALL_RECORDS.values(), accesses._SINCE}
         assert "(rowid=?)" in plan or "(agent_id=?" in plan, plan

@@ -68,7 +68,7 @@ def test_adding_returns_the_ids_in_their_order_and_that_they_are_new(store):
 def test_an_id_stored_twice_is_refused_and_the_whole_call_with_it(store):
     added(store, "a", [entry(1)])
     with pytest.raises(DuplicateEntryError, match=f"{uid(1)} is already stored for agent 'a'"):
-        added(store, "a", [entry(2), entry(1, content="else", user_id="alice"), entry(3)])
+        added(store, "a", [entry(2), entry(1, content="else"), entry(3)])
     with pytest.raises(DuplicateEntryError, match=str(uid(4))):
         added(store, "a", [entry(4), entry(4)])
     with pytest.raises(DuplicateEntryError):

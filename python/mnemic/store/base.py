@@ -116,6 +116,9 @@ class Store(Protocol):
     it and durably, when its call returns, and not at all if the call raises. Every write adds to
     the agent's numbered changes in the same transaction.
 
+    Ids are unique within agent and user. A method that is asked for an id by a scope of all users
+    raises AmbiguousIdError where it finds entries of several.
+
     Methods that `mnemic.waiting.drive` runs, with no event loop, wait in the caller's thread.
 
     Raises:
@@ -150,8 +153,8 @@ class Store(Protocol):
             is_import: Let the entry that one supersedes be missing.
 
         Raises:
-            DuplicateEntryError: If an id is already stored for this agent, forgotten or not, or a
-                key was used for another content.
+            DuplicateEntryError: If an id is already stored for this agent and user, forgotten or
+                not, or a key was used for another content.
             EntryNotFoundError: If what an entry supersedes is not there.
             EmbeddingModelMismatchError: If the agent's vectors come from another model.
             StorageQuotaExceededError: If the contents would pass the quota.
@@ -426,6 +429,15 @@ class Store(Protocol):
 
     async def position(self, agent_id: str) -> Position:
         """Return the number of the agent's last change, and how often accesses were written."""
+        ...
+
+    async def revision(self, scope: Scope) -> int:
+        """Return a number that every change within the walls of a scope raises, and no other.
+
+        The walls are agent and user, where no user is one too; project and session do not count.
+        For all users it is the number of the agent's last change. Accesses are no changes, and that
+        a memory expires is none. It never falls, and is 0 before anything.
+        """
         ...
 
     async def touched_since(self, agent_id: str, seq: int) -> list[UUID] | None:

@@ -1,5 +1,6 @@
 """The numbered changes of an agent: written with every change, read by whoever follows (C163)."""
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from mnemic.errors import (
     StoreCorruptError,
 )
 from mnemic.licensing import Quota
-from mnemic.model import Record, RowBatch, State
+from mnemic.model import Record, RowBatch, Scope, State
 from mnemic.store.base import Model, Position, Taker
 from mnemic.store.records import COLUMNS, DAMAGED
 from mnemic.store.sql import AMONG, BY_ROW, fetched, fetched_in_parts, json_array, run_all
@@ -26,6 +27,7 @@ class Change(NamedTuple):
     row: int
     entry_id: bytes
     kind: str
+    user_id: str | None
 
 
 class Charge(NamedTuple):
@@ -41,8 +43,8 @@ KEPT_CHANGES = 100_000
 
 _PRUNE_EVERY = 1024
 _INSERT = (
-    "INSERT INTO agent_memory_changes (agent_id, seq, entry_row, entry_id, kind) "
-    "VALUES (?, ?, ?, ?, ?)"
+    "INSERT INTO agent_memory_changes (agent_id, seq, entry_row, entry_id, kind, user_id) "
+    "VALUES (?, ?, ?, ?, ?, ?)"
 )
 # Two statements: an upsert that returns its row takes nearly three times as long.
 _ADVANCE = (
@@ -107,6 +109,11 @@ _ALL_LINKS = (
 _TOUCHED_LINKS = f"SELECT {_LINK} FROM agent_memory_links AS l WHERE l.from_row IN ({_TOUCHED})"
 _PART = 8192
 _AGENT = "SELECT seq, pruned, model, dimensions FROM agent_memory_agents WHERE agent_id = ?"
+_RAISE_WALL = (
+    "UPDATE agent_memory_walls SET revision = revision + ? WHERE agent_id = ? AND user_key = ?"
+)
+_BEGIN_WALL = "INSERT INTO agent_memory_walls (revision, agent_id, user_key) VALUES (?, ?, ?)"
+_OF_WALL = "SELECT revision FROM agent_memory_walls WHERE agent_id = ? AND user_key = ?"
 _POSITION = "SELECT seq, accesses FROM agent_memory_agents WHERE agent_id = ?"
 
 
@@ -114,6 +121,14 @@ def position(connection: apsw.Connection, agent_id: str) -> Position:
     """Return the numbers an agent's memory stands at, 0 before anything."""
     found = connection.execute(_POSITION, (agent_id,)).fetchone()
     return Position(0, 0) if found is None else Position(*found)
+
+
+def revision(connection: apsw.Connection, scope: Scope) -> int:
+    """Return the number of changes within the walls of a scope, 0 before any."""
+    if scope.all_users:
+        return position(connection, scope.agent_id).seq
+    found = connection.execute(_OF_WALL, (scope.agent_id, scope.user_id or "")).fetchone()
+    return 0 if found is None else int(found[0])
 
 
 def touched_since(connection: apsw.Connection, agent_id: str, since: int) -> list[bytes] | None:
@@ -264,7 +279,10 @@ def log_changes(
     model: Model | None = None,
     charge: Charge = NO_CHARGE,
 ) -> int:
-    """Number changes in the agent's own row, prune old ones, return the last number.
+    """Number changes in the agent's own row and in those of its walls; prune old ones.
+
+    Returns:
+        The agent's last number.
 
     Raises:
         EmbeddingModelMismatchError: If the agent's vectors come from another model.
@@ -277,6 +295,7 @@ def log_changes(
         _INSERT,
         [(agent_id, seq, *change) for seq, change in enumerate(changes, start=first)],
     )
+    _raise_walls(connection, agent_id, changes)
     mark = last - KEPT_CHANGES
     if mark > 0 and last // _PRUNE_EVERY != (first - 1) // _PRUNE_EVERY:
         _prune(connection, agent_id, mark)
@@ -297,6 +316,14 @@ def _advance(
     if quota is not None and charge.size > 0 and used > quota.limit:
         raise StorageQuotaExceededError(used - charge.size, quota.limit, quota.tier)
     return int(last)
+
+
+def _raise_walls(connection: apsw.Connection, agent_id: str, changes: Sequence[Change]) -> None:
+    for user_id, steps in Counter(change.user_id for change in changes).items():
+        values = (steps, agent_id, user_id or "")
+        connection.execute(_RAISE_WALL, values)
+        if connection.changes() == 0:
+            connection.execute(_BEGIN_WALL, values)
 
 
 def _check_model(agent_id: str, known: list[Any], model: Model) -> None:

@@ -25,7 +25,7 @@ from mnemic.store import sql
 from mnemic.store.checkpoints import Checkpoints, remove_log
 from mnemic.store.hardening import GuardedConnection
 from mnemic.store.mounts import refuse_shared
-from mnemic.store.schema import APPLICATION_ID, MIGRATIONS
+from mnemic.store.schema import APPLICATION_ID, MIGRATIONS, Migration
 from mnemic.store.schema_check import check_schema
 
 MEMORY_PATH = ":memory:"
@@ -90,6 +90,7 @@ def open_writer(path: str) -> GuardedConnection:
             _configure(connection, path)
             connection.renew()  # a migration may take as much again
             _migrate(connection, path)
+            connection.pragma("foreign_keys", value=True)
         except BaseException:
             connection.close()
             remove_log(path, only_if_empty=True)
@@ -227,7 +228,6 @@ def _configure(connection: apsw.Connection, path: str) -> None:
     connection.pragma("synchronous", "FULL")
     connection.pragma("secure_delete", value=True)
     connection.pragma("temp_store", "MEMORY")
-    connection.pragma("foreign_keys", value=True)
 
 
 def _use_write_ahead_log(connection: apsw.Connection, path: str) -> None:
@@ -248,6 +248,7 @@ def _use_write_ahead_log(connection: apsw.Connection, path: str) -> None:
 def _migrate(connection: apsw.Connection, path: str) -> None:
     if connection.pragma("user_version") == len(MIGRATIONS):
         return
+    connection.pragma("foreign_keys", value=False)  # has no effect inside a transaction
     connection.execute("BEGIN IMMEDIATE")
     try:
         # Looked at again: another process may have been faster, and may be a newer mnemic.
@@ -266,14 +267,18 @@ def downgrade(path: str, version: int) -> None:
     """Bring a file that nobody has open back to an earlier schema version.
 
     Raises:
+        SchemaVersionError: If the file holds what the earlier version cannot.
         StoreError: If the path or what lies there cannot be used; the file is left as it is.
     """
     with typed_errors(path):
         connection = _connect(path)
         try:
+            connection.pragma("secure_delete", value=True)
+            connection.pragma("foreign_keys", value=False)
             connection.execute("BEGIN IMMEDIATE")
             steps = MIGRATIONS[version : _version_if_ours(connection, path)]
             for step in reversed(steps):
+                _check_way_back(connection, path, step)
                 connection.execute(step.down)
             if steps:
                 connection.pragma("user_version", version)
@@ -281,6 +286,15 @@ def downgrade(path: str, version: int) -> None:
         finally:
             connection.close()
             remove_log(path)
+
+
+def _check_way_back(connection: apsw.Connection, path: str, step: Migration) -> None:
+    found = connection.execute(step.obstacle).get if step.obstacle is not None else None
+    if found is not None:
+        raise SchemaVersionError(
+            f"{path}: it cannot be brought back to an earlier schema version: {found}; export the "
+            "memories, or delete those that stand in the way"
+        )
 
 
 def _settled(path: str) -> str:

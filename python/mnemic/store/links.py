@@ -1,6 +1,7 @@
 """Statements on links; each runs on a connection it is lent."""
 
 from collections.abc import Collection, Sequence
+from typing import NamedTuple
 from uuid import UUID
 
 import apsw
@@ -10,7 +11,7 @@ from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryStatus, Scope
 from mnemic.store.base import Direction
 from mnemic.store.changes import Change, log_changes
 from mnemic.store.records import from_microseconds, to_microseconds
-from mnemic.store.sql import PRESENT, Condition, fetched, inside
+from mnemic.store.sql import PRESENT, Condition, fetched, inside, of_id, the_only
 
 _WRITE = (
     "INSERT INTO agent_memory_links (from_row, to_row, type, strength, created_at) "
@@ -25,11 +26,12 @@ _READ = (
 _COPY = (
     "INSERT OR IGNORE INTO agent_memory_links (from_row, to_row, type, strength, created_at) "
     "SELECT f.row, t.row, ?, ?, ? FROM ({end}) AS f, ({end}) AS t "
-    "WHERE f.user_id IS t.user_id AND (? OR f.supersedes IS t.id) RETURNING from_row"
+    "WHERE f.user_id IS t.user_id AND (? OR f.supersedes IS t.id) RETURNING from_row, "
+    "(SELECT user_id FROM agent_memory_entries WHERE row = from_row)"
 )
 _SUPERSEDE = (
     "UPDATE agent_memory_entries SET status = ?, updated_at = max(updated_at, ?) "
-    "WHERE agent_id = ? AND user_id IS ? AND id = ? RETURNING row"
+    "WHERE {where} RETURNING row"
 )
 
 
@@ -37,14 +39,15 @@ def supersede(connection: apsw.Connection, entry: MemoryEntry, row: int) -> Chan
     """Mark what a new entry replaces, and link the two (C161); return None if it is not there."""
     if entry.supersedes is None:
         return None
-    created_at, old = to_microseconds(entry.created_at), entry.supersedes.bytes
-    values = (int(MemoryStatus.SUPERSEDED), created_at, entry.agent_id, entry.user_id, old)
-    found = fetched(connection, _SUPERSEDE, values)
+    created_at = to_microseconds(entry.created_at)
+    where, values = of_id(Scope(entry.agent_id, entry.user_id), entry.supersedes)
+    values = [int(MemoryStatus.SUPERSEDED), created_at, *values]
+    found = fetched(connection, _SUPERSEDE.format(where=where), values)
     if not found:
         return None
     replaced = found[0][0]
     connection.execute(_WRITE, (row, replaced, int(LinkType.SUPERSEDES), 1.0, created_at))
-    return Change(replaced, old, "supersede")
+    return Change(replaced, entry.supersedes.bytes, "supersede", entry.user_id)
 
 
 def link(connection: apsw.Connection, scope: Scope, wanted: MemoryLink, now: int) -> MemoryLink:
@@ -53,10 +56,15 @@ def link(connection: apsw.Connection, scope: Scope, wanted: MemoryLink, now: int
     Raises:
         EntryNotFoundError: If one of them is not there.
     """
-    ends = [_row_of(connection, scope, end, now) for end in (wanted.from_id, wanted.to_id)]
-    values = (*ends, int(wanted.type), wanted.strength, to_microseconds(wanted.created_at))
+    source, target = (
+        _present_end(connection, scope, entry_id, now)
+        for entry_id in (wanted.from_id, wanted.to_id)
+    )
+    time = to_microseconds(wanted.created_at)
+    values = (source.row, target.row, int(wanted.type), wanted.strength, time)
     created_at = fetched(connection, _WRITE, values)[0][0]
-    log_changes(connection, scope.agent_id, [Change(ends[0], wanted.from_id.bytes, "link")])
+    changed = Change(source.row, wanted.from_id.bytes, "link", source.user_id)
+    log_changes(connection, scope.agent_id, [changed])
     return MemoryLink(
         wanted.from_id, wanted.to_id, wanted.type, wanted.strength, from_microseconds(created_at)
     )
@@ -66,17 +74,18 @@ def unlink(
     connection: apsw.Connection, scope: Scope, from_id: UUID, to_id: UUID, kind: LinkType | None
 ) -> int:
     """Delete the links from one entry of a scope to another; return how many."""
-    where, values = inside(scope)
-    of_id = f"(SELECT row FROM agent_memory_entries WHERE {where} AND id = ?)"
+    source, target = _end(connection, scope, from_id), _end(connection, scope, to_id)
+    if source is None or target is None:
+        return 0
     types, bound = _among_types(None if kind is None else [kind])
     deleted = fetched(
         connection,
-        f"DELETE FROM agent_memory_links WHERE from_row = {of_id} AND to_row = {of_id} "
+        "DELETE FROM agent_memory_links WHERE from_row = ? AND to_row = ? "
         f"AND type <> ? {types} RETURNING from_row",
-        (*values, from_id.bytes, *values, to_id.bytes, int(LinkType.SUPERSEDES), *bound),
+        (source.row, target.row, int(LinkType.SUPERSEDES), *bound),
     )
     if deleted:
-        changed = Change(deleted[0][0], from_id.bytes, "link")
+        changed = Change(source.row, from_id.bytes, "link", source.user_id)
         log_changes(connection, scope.agent_id, [changed])
     return len(deleted)
 
@@ -91,17 +100,18 @@ def links(
     now: int,
 ) -> list[MemoryLink]:
     """Return the links of an entry whose ends are both present in the scope."""
+    own = _end(connection, scope, entry_id, present_at=now)
+    if own is None:
+        return []
     where, values = inside(scope)
-    present = f"SELECT row FROM agent_memory_entries WHERE {where} AND {PRESENT}"
-    own = f"{present} AND id = ?"
     types, bound = _among_types(kinds)
     found = set()
     for side, other in (("from_row", "to_row"), ("to_row", "from_row")):
         if (side, direction) in (("from_row", "in"), ("to_row", "out")):
             continue
-        sql = f"{_READ} WHERE l.{side} = ({own}) AND l.{other} IN ({present} AND row = l.{other}) "
-        parameters = (*values, now, entry_id.bytes, *values, now, *bound)
-        found.update(_links(connection, f"{sql} {types}", parameters))
+        present = f"SELECT row FROM agent_memory_entries WHERE {where} AND {PRESENT}"
+        sql = f"{_READ} WHERE l.{side} = ? AND l.{other} IN ({present} AND row = l.{other}) {types}"
+        found.update(_links(connection, sql, (own.row, *values, now, *bound)))
     return sorted(found, key=_order)
 
 
@@ -135,7 +145,8 @@ def add_links(connection: apsw.Connection, scope: Scope, new: Sequence[MemoryLin
             wanted.type is not LinkType.SUPERSEDES,
         )
         changes += [
-            Change(row, wanted.from_id.bytes, "link") for (row,) in fetched(connection, sql, values)
+            Change(row, wanted.from_id.bytes, "link", user_id)
+            for row, user_id in fetched(connection, sql, values)
         ]
     if changes:
         log_changes(connection, scope.agent_id, changes)
@@ -165,10 +176,27 @@ def _among_types(kinds: Collection[LinkType] | None) -> Condition:
     return f"AND type IN ({', '.join('?' * len(kinds))})", [int(kind) for kind in kinds]
 
 
-def _row_of(connection: apsw.Connection, scope: Scope, entry_id: UUID, now: int) -> int:
-    where, values = inside(scope)
-    sql = f"SELECT row FROM agent_memory_entries WHERE {where} AND {PRESENT} AND id = ?"
-    found = fetched(connection, sql, (*values, now, entry_id.bytes))
-    if not found:
+class _End(NamedTuple):
+    """One end of a link: the row of an entry, and whose it is."""
+
+    row: int
+    user_id: str | None
+
+
+def _end(
+    connection: apsw.Connection, scope: Scope, entry_id: UUID, present_at: int | None = None
+) -> _End | None:
+    """Return the entry of an id that a scope has, of any state if no time is given."""
+    where, values = of_id(scope, entry_id)
+    if present_at is not None:
+        where, values = f"{where} AND {PRESENT}", [*values, present_at]
+    sql = f"SELECT row, user_id FROM agent_memory_entries WHERE {where}"
+    found = the_only(fetched(connection, sql, values), scope, entry_id)
+    return None if found is None else _End(*found)
+
+
+def _present_end(connection: apsw.Connection, scope: Scope, entry_id: UUID, now: int) -> _End:
+    end = _end(connection, scope, entry_id, now)
+    if end is None:
         raise EntryNotFoundError(f"no memory with id {entry_id} for {scope}")
-    return int(found[0][0])
+    return end

@@ -31,6 +31,8 @@ from mnemic.store.sql import (
     fetched,
     inside,
     json_array,
+    of_id,
+    the_only,
 )
 
 _TOP_TAGS = 10
@@ -45,13 +47,16 @@ def entries_of_ids(
     include_forgotten: bool,
 ) -> dict[UUID, MemoryEntry]:
     """Return the entries of these ids in the scope, all that are stored if asked for."""
-    where, values = inside(scope)
-    if not include_forgotten:
-        where, values = f"{where} AND {LIVING}", [*values, now]
-    sql = f"SELECT {COLUMNS} FROM agent_memory_entries WHERE {where} AND id = ?"
-    found = [fetched(connection, sql, (*values, entry_id.bytes)) for entry_id in ids]
-    entries = [from_row(rows[0]) for rows in found if rows]
-    return {entry.id: entry for entry in entries}
+    found = {}
+    for entry_id in ids:
+        where, values = of_id(scope, entry_id)
+        if not include_forgotten:
+            where, values = f"{where} AND {LIVING}", [*values, now]
+        sql = f"SELECT {COLUMNS} FROM agent_memory_entries WHERE {where}"
+        columns = the_only(fetched(connection, sql, values), scope, entry_id)
+        if columns is not None:
+            found[entry_id] = from_row(columns)
+    return found
 
 
 def entries_of_rows(
@@ -70,10 +75,10 @@ def entries_of_rows(
 
 def row_of(connection: apsw.Connection, scope: Scope, entry_id: UUID, now: int) -> int | None:
     """Return the row of a living entry of a scope."""
-    where, values = inside(scope)
-    sql = f"SELECT row FROM agent_memory_entries WHERE {where} AND {LIVING} AND id = ?"
-    found = fetched(connection, sql, (*values, now, entry_id.bytes))
-    return int(found[0][0]) if found else None
+    where, values = of_id(scope, entry_id)
+    sql = f"SELECT row FROM agent_memory_entries WHERE {where} AND {LIVING}"
+    found = the_only(fetched(connection, sql, (*values, now)), scope, entry_id)
+    return None if found is None else int(found[0])
 
 
 def rows_of(connection: apsw.Connection, agent_id: str, ids: Sequence[UUID]) -> dict[UUID, int]:

@@ -150,11 +150,124 @@ ALTER TABLE agent_memory_entries DROP COLUMN access_seq;
 """
 
 
+_INDEXES_OF_ENTRIES = """
+CREATE INDEX agent_memory_entries_by_agent ON agent_memory_entries (agent_id);
+CREATE INDEX agent_memory_entries_by_type ON agent_memory_entries (agent_id, memory_type);
+CREATE UNIQUE INDEX agent_memory_entries_by_key
+    ON agent_memory_entries (agent_id, ifnull(user_id, ''), idempotency_key)
+    WHERE idempotency_key IS NOT NULL;
+CREATE INDEX agent_memory_entries_by_fingerprint ON agent_memory_entries (agent_id, fingerprint);
+CREATE INDEX agent_memory_entries_by_forgotten ON agent_memory_entries (agent_id, forgotten_at)
+    WHERE forgotten_at IS NOT NULL;
+CREATE INDEX agent_memory_entries_by_expiry ON agent_memory_entries (agent_id, expires_at)
+    WHERE expires_at IS NOT NULL;
+CREATE INDEX agent_memory_entries_by_user ON agent_memory_entries
+    (agent_id, user_id, created_at DESC, id, forgotten_at, status, expires_at);
+CREATE INDEX agent_memory_entries_by_access ON agent_memory_entries (agent_id, access_seq)
+    WHERE access_seq IS NOT NULL;
+"""
+
+_OLD_KEY = "UNIQUE (agent_id, id)"
+_COLUMNS_OF_ENTRIES = """
+    row              INTEGER PRIMARY KEY AUTOINCREMENT,
+    agent_id         TEXT NOT NULL,
+    id               BLOB NOT NULL,
+    user_id          TEXT,
+    project_id       TEXT,
+    session_id       TEXT,
+    memory_type      INTEGER NOT NULL,
+    status           INTEGER NOT NULL,
+    importance       REAL NOT NULL,
+    created_at       INTEGER NOT NULL,
+    updated_at       INTEGER NOT NULL,
+    last_accessed_at INTEGER,
+    access_count     INTEGER NOT NULL,
+    forgotten_at     INTEGER,
+    expires_at       INTEGER,
+    role             TEXT,
+    speaker          TEXT,
+    message_id       TEXT,
+    position         INTEGER,
+    category         TEXT,
+    scope            TEXT,
+    version          INTEGER NOT NULL,
+    supersedes       BLOB,
+    is_sensitive     INTEGER NOT NULL,
+    is_encrypted     INTEGER NOT NULL,
+    type_name        TEXT NOT NULL,
+    tags             TEXT,
+    metadata         TEXT,
+    content          TEXT NOT NULL,
+    idempotency_key  TEXT,
+    key_fingerprint  BLOB,
+    fingerprint      BLOB,
+    access_seq       INTEGER"""
+
+
+def _rebuilt(columns: str) -> str:
+    """Return statements that move all entries into a table of these columns and constraints.
+
+    SQLite cannot drop a table's constraint otherwise (its documentation of ALTER TABLE, section 7).
+    Rows keep their numbers, so that vectors and links still refer to them, and are copied in one
+    pass in their order; the sequence is copied too, so that no number of a deleted row comes again.
+    Foreign keys must not be enforced meanwhile: dropping the table would delete what refers to it.
+    """
+    names = ", ".join(line.split()[0] for line in _COLUMNS_OF_ENTRIES.strip().splitlines())
+    return f"""
+CREATE TABLE agent_memory_entries_moved ({columns}
+) STRICT;
+INSERT INTO sqlite_sequence (name, seq)
+    SELECT 'agent_memory_entries_moved', seq FROM sqlite_sequence
+    WHERE name = 'agent_memory_entries';
+INSERT INTO agent_memory_entries_moved ({names})
+    SELECT {names} FROM agent_memory_entries ORDER BY row;
+DROP TABLE agent_memory_entries;
+ALTER TABLE agent_memory_entries_moved RENAME TO agent_memory_entries;
+{_INDEXES_OF_ENTRIES}"""
+
+
+# Ids are unique within agent and user, so that no id tells whether another user has it. In the key
+# the id stands before the user: then it finds an id of any user too, and new ids come last.
+# A wall's revision is raised by every change of its user's entries ('' is nobody) and by nothing
+# else. It is never taken back, not even with the last entry: kept answers are known by it.
+_FIFTH = f"""{_rebuilt(_COLUMNS_OF_ENTRIES)}
+CREATE UNIQUE INDEX agent_memory_entries_by_id
+    ON agent_memory_entries (agent_id, id, ifnull(user_id, ''));
+CREATE TABLE agent_memory_walls (
+    agent_id TEXT NOT NULL,
+    user_key TEXT NOT NULL,
+    revision INTEGER NOT NULL,
+    PRIMARY KEY (agent_id, user_key)
+) STRICT, WITHOUT ROWID;
+ALTER TABLE agent_memory_changes ADD COLUMN user_id TEXT;
+UPDATE agent_memory_changes AS change SET user_id = (
+    SELECT user_id FROM agent_memory_entries AS entry WHERE entry.row = change.entry_row
+);
+"""
+
+_FIFTH_DOWN = f"""
+ALTER TABLE agent_memory_changes DROP COLUMN user_id;
+DROP TABLE agent_memory_walls;
+{_rebuilt(f"{_COLUMNS_OF_ENTRIES},{chr(10)}    {_OLD_KEY}")}"""
+
+_FIFTH_OBSTACLE = """
+SELECT 'users of one agent share the id ' || lower(hex(id)) FROM agent_memory_entries
+GROUP BY agent_id, id HAVING count(*) > 1 LIMIT 1
+"""
+
+
 class Migration(NamedTuple):
-    """The statements that lead from one schema version to the next, and back (R087)."""
+    """The statements that lead from one schema version to the next, and back (R087).
+
+    Attributes:
+        up: To the next version; run while foreign keys are not enforced.
+        down: Back from it, in the same way.
+        obstacle: A query whose first value says why there is no way back; without rows there is.
+    """
 
     up: str
     down: str
+    obstacle: str | None = None
 
 
 MIGRATIONS = (
@@ -162,5 +275,6 @@ MIGRATIONS = (
     Migration(_SECOND, _SECOND_DOWN),
     Migration(_THIRD, _THIRD_DOWN),
     Migration(_FOURTH, _FOURTH_DOWN),
+    Migration(_FIFTH, _FIFTH_DOWN, _FIFTH_OBSTACLE),
 )
 """Step n leads from schema version n to n + 1; the version is SQLite's `user_version`."""

@@ -6,12 +6,13 @@ texts put together are the constants of this package.
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
+from uuid import UUID
 
 import apsw
 import msgspec
 
-from mnemic.errors import StoreCorruptError
+from mnemic.errors import AmbiguousIdError, StoreCorruptError
 from mnemic.model import Scope
 from mnemic.store import filter_sql
 from mnemic.store.records import DAMAGED, fingerprint
@@ -19,6 +20,8 @@ from mnemic.store.records import DAMAGED, fingerprint
 Columns: TypeAlias = tuple[Any, ...]
 Condition: TypeAlias = tuple[str, list[Any]]
 """SQL, and the values that are bound to its question marks."""
+
+Found = TypeVar("Found")
 
 LIVING = "forgotten_at IS NULL AND status = 0 AND (expires_at IS NULL OR expires_at > ?)"
 """What is found; the value to bind is the time now."""
@@ -33,6 +36,9 @@ AMONG = "row IN (SELECT value FROM json_each(?))"
 BY_ROW = "NOT INDEXED"
 """Named, because the planner would read all rows of an agent to find a few."""
 
+
+_USER_KEY = "ifnull(user_id, '')"
+"""As in the unique index of ids, which the planner chooses by this very text."""
 
 _FEW_ROWS = 16  # each number of rows is a statement of its own, and 100 are kept prepared
 
@@ -54,6 +60,29 @@ def inside(scope: Scope) -> Condition:
         if value is not None:
             where, values = f"{where} AND {column} = ?", [*values, value]
     return where, values
+
+
+def of_id(scope: Scope, entry_id: UUID) -> Condition:
+    """Return `inside` for the entries of one id: one at most, unless all users may have it."""
+    where, values = inside(scope)
+    where, values = f"{where} AND id = ?", [*values, entry_id.bytes]
+    if scope.all_users:
+        return where, values
+    return f"{where} AND {_USER_KEY} = ?", [*values, scope.user_id or ""]
+
+
+def the_only(found: Sequence[Found], scope: Scope, entry_id: UUID) -> Found | None:
+    """Return the only thing that was found for an id, or None if there is none.
+
+    Raises:
+        AmbiguousIdError: If several users have one.
+    """
+    if len(found) > 1:
+        raise AmbiguousIdError(
+            f"several users of agent {scope.agent_id!r} have a memory with id {entry_id}; "
+            "name the user_id in place of all_users=True"
+        )
+    return found[0] if found else None
 
 
 def among(rows: Sequence[int]) -> Condition:

@@ -364,6 +364,11 @@ class SqliteStore:
         with self._reading() as connection:
             return changes.position(connection, agent_id)
 
+    async def revision(self, scope: Scope) -> int:
+        """Return a number that every change within the walls of a scope raises, and no other."""
+        with self._reading() as connection:
+            return changes.revision(connection, scope)
+
     async def touched_since(self, agent_id: str, seq: int) -> list[UUID] | None:
         """Return the ids that were touched after a change; None if that cannot be told."""
         with self._reading() as connection, _one_moment(connection):

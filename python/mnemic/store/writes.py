@@ -32,7 +32,9 @@ from mnemic.store.sql import (
     fetched,
     inside,
     json_array,
+    of_id,
     run_all,
+    the_only,
 )
 
 _PLACES = ", ".join("?" * (len(COLUMNS.split(",")) + 3))
@@ -199,7 +201,11 @@ def _insert_all(
     outcomes = [
         Outcome(row, new.columns[_ID], is_new=True) for row, new in enumerate(rows, start=first)
     ]
-    return outcomes, [Change(outcome.row, outcome.entry_id, "add") for outcome in outcomes]
+    changes = [
+        Change(outcome.row, outcome.entry_id, "add", new.entry.user_id)
+        for outcome, new in zip(outcomes, rows, strict=True)
+    ]
+    return outcomes, changes
 
 
 def _insert_each(
@@ -223,7 +229,8 @@ def _inserted(new: NewRow) -> Columns:
 
 def _already_stored(entry: MemoryEntry, agent_id: str) -> DuplicateEntryError:
     return DuplicateEntryError(
-        f"a memory with id {entry.id} is already stored for agent {agent_id!r}"
+        f"a memory with id {entry.id} is already stored for agent {agent_id!r}, "
+        f"user {entry.user_id!r}"
     )
 
 
@@ -235,7 +242,7 @@ def _insert(
     except apsw.ConstraintError:
         raise _already_stored(new.entry, agent_id) from None
     row, entry_id = connection.last_insert_rowid(), new.columns[_ID]
-    changes = [Change(row, entry_id, "add")]
+    changes = [Change(row, entry_id, "add", new.entry.user_id)]
     if new.entry.supersedes is not None:
         superseded = supersede(connection, new.entry, row)
         if superseded is not None:
@@ -285,7 +292,7 @@ def _merge(
     if (merged.importance, merged.tags, merged.metadata) == kept:
         return []
     _write_changed(connection, row, merged)
-    return [Change(row, old.id.bytes, "update")]
+    return [Change(row, old.id.bytes, "update", old.user_id)]
 
 
 def add_embeddings(
@@ -296,7 +303,7 @@ def add_embeddings(
 ) -> None:
     """Insert all parts' vectors for those of these rows that lack any and kept their content."""
     sql = (
-        f"SELECT row, id, created_at, content FROM agent_memory_entries {BY_ROW} "
+        f"SELECT row, id, created_at, user_id, content FROM agent_memory_entries {BY_ROW} "
         f"WHERE agent_id = ? AND {AMONG} AND NOT EXISTS (SELECT 1 FROM agent_memory_embeddings "
         "WHERE entry_row = row AND model = ? AND part = 0)"
     )
@@ -304,7 +311,7 @@ def add_embeddings(
     found = [
         columns
         for columns in fetched(connection, sql, values)
-        if columns[3] == vectors[columns[0]][0]
+        if columns[-1] == vectors[columns[0]][0]
     ]
     if not found:
         return
@@ -312,32 +319,29 @@ def add_embeddings(
         _INSERT_VECTOR,
         [
             (row, model[0], part, created_at, blob)
-            for row, _, created_at, _ in found
+            for row, _, created_at, *_ in found
             for part, blob in enumerate(vectors[row][1])
         ],
     )
-    changes = [Change(row, entry_id, "embed") for row, entry_id, *_ in found]
+    changes = [Change(row, entry_id, "embed", user_id) for row, entry_id, _, user_id, _ in found]
     log_changes(connection, agent_id, changes, model)
 
 
 def forget(connection: apsw.Connection, scope: Scope, entry_id: UUID, now: int) -> bool | None:
     """Mark an entry as forgotten unless it is (C097); return whether it was not, None for none."""
-    where, values = inside(scope)
-    found = fetched(
-        connection,
-        f"SELECT row, forgotten_at FROM agent_memory_entries WHERE {where} AND id = ?",
-        (*values, entry_id.bytes),
-    )
-    if not found:
+    where, values = of_id(scope, entry_id)
+    sql = f"SELECT row, user_id, forgotten_at FROM agent_memory_entries WHERE {where}"
+    found = the_only(fetched(connection, sql, values), scope, entry_id)
+    if found is None:
         return None
-    row, forgotten_at = found[0]
+    row, user_id, forgotten_at = found
     if forgotten_at is not None:
         return False
     connection.execute(
         f"UPDATE agent_memory_entries SET forgotten_at = ? WHERE {where} AND row = ?",
         (now, *values, row),
     )
-    log_changes(connection, scope.agent_id, [Change(row, entry_id.bytes, "forget")])
+    log_changes(connection, scope.agent_id, [Change(row, entry_id.bytes, "forget", user_id)])
     return True
 
 
@@ -345,24 +349,25 @@ def restore(
     connection: apsw.Connection, scope: Scope, entry_id: UUID, oldest: int, now: int
 ) -> bool:
     """Take a forgotten entry back unless it was forgotten before `oldest` or has expired."""
-    where, values = inside(scope)
-    restored = fetched(
-        connection,
-        f"UPDATE agent_memory_entries SET forgotten_at = NULL "
-        f"WHERE {where} AND id = ? AND forgotten_at >= ? "
-        "AND (expires_at IS NULL OR expires_at > ?) RETURNING row",
-        (*values, entry_id.bytes, oldest, now),
+    where, values = of_id(scope, entry_id)
+    sql = (
+        f"UPDATE agent_memory_entries SET forgotten_at = NULL WHERE {where} AND forgotten_at >= ? "
+        "AND (expires_at IS NULL OR expires_at > ?) RETURNING row, user_id"
     )
-    if restored:
-        change = Change(restored[0][0], entry_id.bytes, "restore")
+    restored = the_only(fetched(connection, sql, (*values, oldest, now)), scope, entry_id)
+    if restored is not None:
+        row, user_id = restored
+        change = Change(row, entry_id.bytes, "restore", user_id)
         log_changes(connection, scope.agent_id, [change])
-    return bool(restored)
+    return restored is not None
 
 
 def delete(connection: apsw.Connection, scope: Scope, entry_id: UUID) -> list[UUID]:
     """Delete an entry, forgotten or not, with its vectors and links; return its id if it was."""
-    where, values = inside(scope)
-    return _delete(connection, scope.agent_id, f"{where} AND id = ?", (*values, entry_id.bytes))
+    where, values = of_id(scope, entry_id)
+    deleted = _delete(connection, scope.agent_id, where, values)
+    the_only(deleted, scope, entry_id)
+    return deleted
 
 
 def forget_all(connection: apsw.Connection, scope: Scope, now: int) -> list[UUID]:
@@ -371,13 +376,13 @@ def forget_all(connection: apsw.Connection, scope: Scope, now: int) -> list[UUID
     forgotten = fetched(
         connection,
         f"UPDATE agent_memory_entries SET forgotten_at = ? "
-        f"WHERE {where} AND forgotten_at IS NULL RETURNING row, id",
+        f"WHERE {where} AND forgotten_at IS NULL RETURNING row, id, user_id",
         (now, *values),
     )
     if forgotten:
-        changes = [Change(row, entry_id, "forget") for row, entry_id in forgotten]
+        changes = [Change(row, entry_id, "forget", user_id) for row, entry_id, user_id in forgotten]
         log_changes(connection, scope.agent_id, changes)
-    return [UUID(bytes=entry_id) for _, entry_id in forgotten]
+    return [UUID(bytes=entry_id) for _, entry_id, _ in forgotten]
 
 
 def delete_all(connection: apsw.Connection, scope: Scope) -> list[UUID]:
@@ -400,13 +405,18 @@ def purge(connection: apsw.Connection, agent_id: str, oldest: int) -> list[UUID]
 def _delete(
     connection: apsw.Connection, agent_id: str, where: str, values: Sequence[Any]
 ) -> list[UUID]:
-    sql = f"DELETE FROM agent_memory_entries WHERE {where} RETURNING row, id, octet_length(content)"
+    sql = (
+        f"DELETE FROM agent_memory_entries WHERE {where} "
+        "RETURNING row, id, user_id, octet_length(content)"
+    )
     deleted = fetched(connection, sql, values)
     if deleted:
-        changes = [Change(row, entry_id, "delete") for row, entry_id, _ in deleted]
+        changes = [
+            Change(row, entry_id, "delete", user_id) for row, entry_id, user_id, _ in deleted
+        ]
         freed = Charge(-sum(size for *_, size in deleted))
         log_changes(connection, agent_id, changes, charge=freed)
-    return [UUID(bytes=entry_id) for _, entry_id, _ in deleted]
+    return [UUID(bytes=entry_id) for _, entry_id, *_ in deleted]
 
 
 def update(
@@ -421,13 +431,13 @@ def update(
     include_archived: bool,
 ) -> MemoryEntry | None:
     """Change a living entry; a new content takes the old vectors away, and brings its own."""
-    where, values = inside(scope)
+    where, values = of_id(scope, entry_id)
     is_there = NOT_SUPERSEDED if include_archived else LIVING
-    sql = f"SELECT row, {COLUMNS} FROM agent_memory_entries WHERE {where} AND {is_there} AND id = ?"
-    found = fetched(connection, sql, (*values, now, entry_id.bytes))
-    if not found:
+    sql = f"SELECT row, {COLUMNS} FROM agent_memory_entries WHERE {where} AND {is_there}"
+    found = the_only(fetched(connection, sql, (*values, now)), scope, entry_id)
+    if found is None:
         return None
-    row, before = found[0][0], from_row(found[0][1:])
+    row, before = found[0], from_row(found[1:])
     after = with_changed(before, change(before))
     _write_changed(connection, row, after)
     model = None
@@ -439,7 +449,8 @@ def update(
             values = [(row, model[0], part, changed_at, blob) for part, blob in enumerate(blobs)]
             run_all(connection, _INSERT_VECTOR, values)
     charge = Charge(_size(after.content) - _size(before.content), quota)
-    log_changes(connection, scope.agent_id, [Change(row, entry_id.bytes, "update")], model, charge)
+    changes = [Change(row, entry_id.bytes, "update", after.user_id)]
+    log_changes(connection, scope.agent_id, changes, model, charge)
     return after
 
 

@@ -1,0 +1,157 @@
+"""What every store promises of the walls between users: ids and revisions are theirs alone."""
+
+import numpy as np
+import pytest
+from contract import (
+    ALICE,
+    BOB,
+    EVERYONE,
+    HOUR,
+    NOON,
+    added,
+    changed,
+    embedded,
+    entry,
+    link_of,
+    linked,
+    numbers,
+    one,
+    seq_of,
+    uid,
+)
+
+from mnemic.errors import AmbiguousIdError, DuplicateEntryError
+from mnemic.model import LinkType, MemoryType, Scope
+from mnemic.waiting import drive
+
+NOBODY = Scope("a")
+
+
+def revision(store, scope):
+    return drive(store.revision(scope))
+
+
+def revisions(store):
+    return tuple(revision(store, scope) for scope in (ALICE, BOB, NOBODY))
+
+
+def alices(number, **fields):
+    return entry(number, user_id="alice", **fields)
+
+
+# Revisions
+
+
+def test_the_revision_of_a_wall_is_raised_by_its_own_changes_alone(store):
+    assert (*revisions(store), revision(store, EVERYONE)) == (0, 0, 0, 0)
+    added(store, "a", [alices(1)])
+    assert revisions(store) == (1, 0, 0)
+    added(store, "a", [entry(2, user_id="bob"), entry(3), alices(4)])
+    assert revisions(store) == (2, 1, 1)
+    assert revision(store, EVERYONE) == seq_of(store) == 4
+    added(store, "b", [entry(1, agent_id="b", user_id="alice")])
+    assert revisions(store) == (2, 1, 1)
+    assert revision(store, Scope("a", "alice", "project", "session")) == 2
+
+
+CHANGES = {
+    "add": lambda store: added(store, "a", [alices(9)]),
+    "merge": lambda store: added(
+        store, "a", [alices(9, content="memory 1", tags=["new"])], on_duplicate="merge"
+    ),
+    "supersede": lambda store: added(store, "a", [alices(9, supersedes=uid(1))]),
+    "update": lambda store: changed(store, 1, scope=ALICE, importance=0.9),
+    "update for all users": lambda store: changed(store, 1, scope=EVERYONE, importance=0.9),
+    "forget": lambda store: drive(store.forget(ALICE, uid(1), NOON)),
+    "restore": lambda store: drive(store.restore(ALICE, uid(2), oldest=NOON - HOUR, now=NOON)),
+    "delete": lambda store: drive(store.delete(ALICE, uid(1))),
+    "forget all": lambda store: drive(store.forget_all(ALICE, NOON)),
+    "delete all": lambda store: drive(store.delete_all(ALICE)),
+    "purge": lambda store: drive(store.purge("a", NOON + HOUR)),
+    "link": lambda store: linked(store, 1, 3, scope=ALICE),
+    "unlink": lambda store: drive(store.unlink(ALICE, uid(3), uid(1), None)),
+    "import a link": lambda store: drive(store.add_links(ALICE, [link_of(1, 3)])),
+    "embed": lambda store: drive(
+        store.add_embeddings("a", "m", {1: "memory 1"}, [np.ones((1, 2), np.float32)])
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_every_kind_of_change_raises_its_own_walls_revision(change, store):
+    added(store, "a", [alices(1), alices(2), alices(3), entry(4, user_id="bob"), entry(5)])
+    drive(store.forget(ALICE, uid(2), NOON))
+    linked(store, 3, 1, scope=ALICE)
+    alice, bob, nobody = revisions(store)
+    CHANGES[change](store)
+    assert revision(store, ALICE) > alice
+    assert revisions(store)[1:] == (bob, nobody)
+
+
+@pytest.mark.usefixtures("few_changes_are_kept")
+def test_a_revision_is_kept_when_the_last_entry_goes_and_when_changes_are_pruned(store):
+    added(store, "a", [alices(1)])
+    drive(store.delete_all(ALICE))
+    for number in range(2, 22):
+        added(store, "a", [entry(number, user_id="bob", type=MemoryType.EVENT)])
+    assert revisions(store) == (2, 20, 0)
+
+
+# Ids
+
+
+def test_users_may_give_the_same_id(store):
+    for user_id in ("alice", "bob", None):
+        added(store, "a", [embedded(1, user_id=user_id, content=f"of {user_id}")])
+    for scope in (ALICE, BOB, NOBODY):
+        assert one(store, scope, 1).content == f"of {scope.user_id}"
+        with pytest.raises(DuplicateEntryError, match="already stored"):
+            added(store, "a", [entry(1, user_id=scope.user_id)])
+    with pytest.raises(AmbiguousIdError, match="several users of agent 'a'"):
+        one(store, EVERYONE, 1)
+
+
+def test_writes_by_an_id_touch_its_own_user_alone(store):
+    added(store, "a", [alices(1), alices(2), entry(1, user_id="bob"), entry(2, user_id="bob")])
+    linked(store, 1, 2, scope=BOB)
+    changed(store, 1, scope=ALICE, content="new")
+    linked(store, 2, 1, scope=ALICE)
+    added(store, "a", [alices(3, supersedes=uid(2))])
+    drive(store.forget(ALICE, uid(1), NOON))
+    drive(store.restore(ALICE, uid(1), oldest=NOON, now=NOON))
+    drive(store.unlink(ALICE, uid(1), uid(2), None))
+    assert numbers(drive(store.delete(ALICE, uid(1)))) == [1]
+    bobs = drive(store.get(BOB, [uid(1), uid(2)], now=NOON))
+    assert [entry.content for entry in bobs.values()] == ["memory 1", "memory 2"]
+    links = drive(store.links(BOB, uid(1), "both", None, now=NOON))
+    assert [(link.from_id, link.to_id, link.type) for link in links] == [
+        (uid(1), uid(2), LinkType.RELATED)
+    ]
+
+
+AMBIGUOUS = {
+    "get": lambda store: one(store, EVERYONE, 1),
+    "get several": lambda store: drive(store.get(EVERYONE, [uid(2), uid(1)], now=NOON)),
+    "get forgotten": lambda store: one(store, EVERYONE, 1, include_forgotten=True),
+    "row": lambda store: drive(store.row_of(EVERYONE, uid(1), now=NOON)),
+    "update": lambda store: changed(store, 1, scope=EVERYONE, importance=0.9),
+    "forget": lambda store: drive(store.forget(EVERYONE, uid(1), NOON)),
+    "restore": lambda store: drive(store.restore(EVERYONE, uid(3), oldest=NOON, now=NOON)),
+    "delete": lambda store: drive(store.delete(EVERYONE, uid(1))),
+    "link from": lambda store: linked(store, 1, 2, scope=EVERYONE),
+    "link to": lambda store: linked(store, 2, 1, scope=EVERYONE),
+    "unlink": lambda store: drive(store.unlink(EVERYONE, uid(2), uid(1), None)),
+    "links": lambda store: drive(store.links(EVERYONE, uid(1), "both", None, now=NOON)),
+}
+
+
+@pytest.mark.parametrize("call", AMBIGUOUS)
+def test_an_id_of_several_users_is_ambiguous_for_all_users_and_nothing_changes(call, store):
+    added(store, "a", [alices(1), entry(1, user_id="bob"), alices(2)])
+    added(store, "a", [alices(3, forgotten_at=NOON), entry(3, forgotten_at=NOON)])
+    before = revisions(store)
+    with pytest.raises(AmbiguousIdError, match="name the user_id"):
+        AMBIGUOUS[call](store)
+    assert revisions(store) == before
+    assert one(store, ALICE, 1).importance == one(store, BOB, 1).importance == 0.5
+    assert one(store, EVERYONE, 2).content == "memory 2"
