@@ -1,10 +1,11 @@
 import asyncio
 import contextvars
 import logging
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import pytest
+from scenarios import Clock
 from word_embedder import WordEmbedder
 
 from mnemic.errors import DuplicateEntryError
@@ -19,7 +20,7 @@ from mnemic.events import (
 from mnemic.licensing import License, LicenseTier
 from mnemic.long_term import LongTermMemory
 from mnemic.memory import Memory
-from mnemic.model import MemoryEntry, MemoryEntryUpdate, MemoryType
+from mnemic.model import MemoryEntry, MemoryEntryUpdate, MemoryType, Ranking
 from mnemic.telemetry import shortened
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -140,7 +141,8 @@ def test_a_failing_listener_is_logged_and_stops_nobody(caplog):
     run(scenario)
     failures = [record for record in caplog.records if record.name == "mnemic.events"]
     assert len(failures) == 2
-    assert "MemoryStoredEvent" in failures[0].message
+    assert "MemoryStoredEvent failed: RuntimeError at test_events.py:" in failures[0].message
+    assert all(failure.exc_info is None for failure in failures), "it may quote a memory"
 
 
 def test_who_unsubscribes_hears_nothing_more():
@@ -209,8 +211,77 @@ def test_a_quota_warning_comes_once_for_each_step_until_usage_falls(monkeypatch)
     run(scenario, license=LicenseTier.TEAMS)
 
 
+@pytest.mark.parametrize("how", ["forget", "delete_all", "purge_expired"])
+def test_a_quota_warning_comes_again_after_deletions_made_room(how, monkeypatch):  # C086
+    monkeypatch.setattr(License, "storage_limit", property(lambda _: 100))
+    clock = Clock()
+
+    async def delete(memory, one):
+        if how == "forget":
+            await memory.forget(one.id, permanent=True)
+        elif how == "delete_all":
+            await memory.delete_all(user_id=None, permanent=True)
+        else:
+            await memory.forget(one.id)
+            clock.now += timedelta(days=91)
+            await memory.purge_expired()
+
+    async def scenario(memory):
+        heard = []
+        memory.events.subscribe(MemoryQuotaWarningEvent, heard.append)
+        one = entry("x" * 91)
+        await memory.store(one)
+        await delete(memory, one)
+        assert [event.percent_used for event in heard] == [91], "making room is no news"
+        await memory.store(entry("y" * 82))
+        assert [event.percent_used for event in heard] == [91, 82]
+
+    run(scenario, license=LicenseTier.TEAMS, clock=clock)
+
+
+def test_each_search_is_told_as_what_it_is(caplog):
+    caplog.set_level(logging.DEBUG, "mnemic.telemetry")
+    heard = []
+    with Memory(":memory:", embedder=WordEmbedder(), log_content=True) as memory:
+        memory.events.subscribe(MemorySearchCompletedEvent, heard.append)
+        one = memory.add("a secret wish")
+        memory.search("wish")
+        memory.search("wish", search_type="semantic")
+        memory.search("wish", search_type="keyword")
+        memory.search("wish", ranking=Ranking(similarity=0.5))
+        memory.recent()
+        memory.important()
+        memory.similar(one.id)
+    kinds = ["hybrid", "semantic", "keyword", "hybrid", "recent", "important", "similar"]
+    assert [event.search_type for event in heard] == kinds
+    lines = [record.message for record in caplog.records if " search for agent " in record.message]
+    assert [line.split()[0].lower() for line in lines] == kinds
+
+
+def test_a_sensitive_memory_is_not_told_as_a_query_even_where_queries_are_shown(caplog):  # C199
+    caplog.set_level(logging.DEBUG)
+    heard = []
+    with Memory(":memory:", embedder=WordEmbedder(), log_content=True) as memory:
+        memory.events.subscribe(MemorySearchCompletedEvent, heard.append)
+        memory.similar(memory.add("a plain wish").id)
+        memory.similar(memory.add("a secret wish", sensitive=True).id)
+        memory.add("a secret wish is none", sensitive=True, check="contradictions")
+    assert [event.query for event in heard] == ["a plain wish", None]
+    assert "secret" not in caplog.text
+    assert "<13 characters>" in caplog.text
+
+
+def test_events_show_the_first_fifty_characters_of_a_query():  # C199
+    async def scenario(memory):
+        heard = listened_to(memory)
+        await memory.search_semantic("q" * 51, min_similarity=0)
+        assert heard[0].query == "q" * 50 + "..."
+
+    run(scenario, log_content=True)
+
+
 def test_log_lines_are_those_of_the_documents(caplog):  # R083, R089 to R096
-    caplog.set_level(logging.DEBUG, "mnemic.long_term")
+    caplog.set_level(logging.DEBUG, "mnemic")
     one = entry()
 
     async def scenario(memory):

@@ -119,7 +119,8 @@ def test_every_call_is_in_the_histogram_of_its_kind(used, name, unit, calls):  #
     metric = used[0][PREFIX + name]
     (point,) = metric["points"]
     assert (metric["unit"], metric["scope"], point["count"]) == (unit, "mnemic", calls)
-    assert point["attributes"] == {"agent_id": "aide"}
+    kind = {"search_type": "semantic"} if name.startswith("search") else {}
+    assert point["attributes"] == {"agent_id": "aide", **kind}
     assert point["sum"] > 0
 
 
@@ -354,7 +355,7 @@ def test_a_broken_back_end_is_logged_once_and_breaks_nothing(broken):
         "import logging\nlogging.basicConfig(format='%(name)s: %(message)s')",
         ADD_AND_SEARCH * 2,
     )
-    lines = [line for line in logged.splitlines() if line.startswith("mnemic.long_term: ")]
+    lines = [line for line in logged.splitlines() if line.startswith("mnemic.metrics: ")]
     assert lines
     assert len(lines) == len(set(lines))
     assert all("Measuring agents.memory." in line for line in lines)
@@ -375,7 +376,7 @@ show(points(), points())
     seen, logged = run(OTEL, "use_provider()", MNEMIC, scenario, directory=tmp_path)
     assert [value(measured, "entries") for measured in seen] == [1, 1]
     assert gauge_by_agent(seen[0], "storage_bytes") == {"aide": 1, "bad": 0}
-    assert logged.count(f"mnemic.long_term: Measuring {PREFIX}entries failed") == 1
+    assert logged.count(f"mnemic.metrics: Measuring {PREFIX}entries failed: OSError") == 1
 
 
 def test_a_memory_that_is_closed_while_it_is_measured_is_no_failure():

@@ -1071,8 +1071,11 @@ def test_what_is_to_come_is_as_new_as_now():
     run(scenario)
 
 
-@pytest.mark.parametrize("shows", [True, False])
-def test_queries_are_logged_only_where_that_is_allowed(caplog, shows):  # C079, C028
+@pytest.mark.parametrize("log_content", [True, False])
+@pytest.mark.parametrize("log_queries", [True, False])
+def test_queries_are_logged_only_where_memory_and_retriever_allow_it(
+    caplog, log_content, log_queries
+):  # C079, C028, C199
     caplog.set_level(logging.DEBUG)
 
     async def scenario(memory, retriever):
@@ -1082,7 +1085,8 @@ def test_queries_are_logged_only_where_that_is_allowed(caplog, shows):  # C079, 
         await retriever.recall_temporal(NOON, NOON, "a secret topic", user_id="u")
         await retriever.find_contradictions("a secret statement", "u")
 
-    run(scenario, log_queries=shows)
+    run(scenario, log_queries=log_queries, log_content=log_content)
+    shows = log_queries and log_content
     assert ("secret question" in caplog.text) == shows
     if not shows:
         assert "secret" not in caplog.text

@@ -469,7 +469,7 @@ def test_a_retrieval_tells_its_event():  # R177, C006
         ]
         assert heard[0].retrieval_time != heard[1].retrieval_time
 
-    serve(scenario)
+    serve(scenario, memory={"log_content": True})
 
 
 def test_a_retrieval_by_filters_tells_of_an_empty_query():  # R177
@@ -479,7 +479,7 @@ def test_a_retrieval_by_filters_tells_of_an_empty_query():  # R177
         assert [event.query for event in heard] == [""]
         assert result.original_query == ""
 
-    serve(scenario)
+    serve(scenario, memory={"log_content": True})
 
 
 def test_an_augmentation_tells_its_event():  # R178, C018
@@ -501,7 +501,7 @@ def test_an_augmentation_tells_its_event():  # R178, C018
         await service.retrieve_to_context(MemoryQuery.filtered({}), ContextWindow(1000))
         assert heard[-1].query == "[filter-only]"
 
-    serve(scenario)
+    serve(scenario, memory={"log_content": True})
 
 
 def test_an_expansion_tells_its_event():  # R179
@@ -519,7 +519,7 @@ def test_an_expansion_tells_its_event():  # R179
             )
         ]
 
-    serve(scenario, expander=Adding("more", "words", confidence=0.75))
+    serve(scenario, memory={"log_content": True}, expander=Adding("more", "words", confidence=0.75))
 
 
 def test_log_lines_are_those_of_the_document(caplog):  # R195 to R199
@@ -549,7 +549,7 @@ def test_log_lines_are_those_of_the_document(caplog):  # R195 to R199
         assert told(caplog, logging.DEBUG) == ["Expanded query 'query' to 'query a b' (+2 terms)"]
         assert [one for one in caplog.records if one.levelno >= logging.WARNING] == []
 
-    serve(scenario, expander=Adding("a", "b"))
+    serve(scenario, memory={"log_content": True}, expander=Adding("a", "b"))
 
 
 def test_a_long_query_is_cut_to_50_characters_in_log_lines(caplog):  # R195
@@ -563,7 +563,7 @@ def test_a_long_query_is_cut_to_50_characters_in_log_lines(caplog):  # R195
         assert f"'{'y' * 50}...'" in lines
         assert "y" * 51 not in lines
 
-    serve(scenario)
+    serve(scenario, memory={"log_content": True})
 
 
 def test_an_answer_without_results_is_warned_of(caplog):  # R200
@@ -571,7 +571,7 @@ def test_an_answer_without_results_is_warned_of(caplog):  # R200
         await service.retrieve(QUERY)
         assert told(caplog, logging.WARNING) == ["Retrieval returned no results for query 'query'"]
 
-    serve(scenario)
+    serve(scenario, memory={"log_content": True})
 
 
 def test_an_unsure_expansion_is_warned_of_and_not_used(caplog):  # R201, C023

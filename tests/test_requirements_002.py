@@ -370,7 +370,7 @@ def test_a_recall_is_logged_with_the_first_fifty_characters(caplog, mode):  # R2
         caplog.clear()
         await retriever.recall(query, user_id="u", mode=mode.lower())
 
-    run(scenario)
+    run(scenario, log_content=True)
     (line,) = told(caplog)
     start = f"[MEM:RETRIEVE] Recalled 2 memories in {mode} mode for query '{query[:50]}' in "
     assert line.startswith(start)

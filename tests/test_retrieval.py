@@ -1507,7 +1507,12 @@ def test_a_suggested_question_keeps_the_number_it_begins_with():
 # What is told: C006, C025, C028.
 
 
-def test_queries_are_neither_logged_nor_told_unless_allowed(caplog):  # C028
+@pytest.mark.parametrize(
+    ("log_content", "log_queries"), [(False, True), (True, False), (False, False)]
+)
+def test_queries_are_neither_logged_nor_told_unless_memory_and_service_allow_it(
+    caplog, log_content, log_queries
+):  # C028, C199
     caplog.set_level(logging.DEBUG, "mnemic")
 
     async def scenario(memory, service):
@@ -1516,7 +1521,7 @@ def test_queries_are_neither_logged_nor_told_unless_allowed(caplog):  # C028
             memory.events.subscribe(kind, heard.append)
         await memory.add(memory.embedder.near("content", 0.9))
         query = MemoryQuery(query="private words", expand_query=True)
-        for door in (service, memory):
+        for door in (service,) if log_content else (service, memory):
             heard.clear()
             await door.retrieve(query)
             await door.retrieve(query)
@@ -1528,7 +1533,7 @@ def test_queries_are_neither_logged_nor_told_unless_allowed(caplog):  # C028
         assert "content" not in " ".join(one.getMessage() for one in caplog.records)
         assert "<13 characters>" in caplog.text
 
-    serve(scenario, log_queries=False)
+    serve(scenario, log_queries=log_queries, memory={"log_content": log_content})
 
 
 def test_the_front_door_tells_queries_where_contents_may_be_told(caplog):  # C028

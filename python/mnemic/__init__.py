@@ -1,5 +1,6 @@
 """Long-term memory for AI agents, inside their own process."""
 
+import logging
 from typing import TYPE_CHECKING
 
 from mnemic._core import (
@@ -164,6 +165,10 @@ _LAZY = {
     "SessionTerms": "mnemic.model",
     "Weights": "mnemic.model",
 }
+
+
+# Without it Python prints warnings of a program that has not set up logging to its stderr.
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 
 def __getattr__(name: str) -> object:

@@ -207,11 +207,17 @@ class View:
         return _search(query, limit, chosen, where, explain=explain)
 
     async def _contradictions(
-        self, scope: Scope, content: str, limit: int, exclude: tuple[UUID, ...] = ()
+        self,
+        scope: Scope,
+        content: str,
+        limit: int,
+        exclude: tuple[UUID, ...] = (),
+        *,
+        is_sensitive: bool = False,
     ) -> MemoryRecallResult:
         options = RecallOptions(user_id=scope.user_id, max_results=limit)
         return await self._services.recalling.contradictions(
-            scope, content, options, exclude=exclude
+            scope, content, options, exclude=exclude, is_sensitive=is_sensitive
         )
 
     async def _found(self, scope: Scope, search: Search) -> SearchResults:
@@ -378,7 +384,10 @@ class AsyncScopedMemory(View):
         if check is not None:  # before storing, so that a judge that fails leaves nothing stored
             scope = self._scope.narrowed(user_id, project_id, session_id)
             replaced = () if new.entry.supersedes is None else (new.entry.supersedes,)
-            found = (await self._contradictions(scope, content, 10, replaced)).memories
+            contradicted = await self._contradictions(
+                scope, content, 10, replaced, is_sensitive=sensitive
+            )
+            found = contradicted.memories
         (stored,) = await self._repository.add(
             [new], on_duplicate=on_duplicate, on_embed_error=on_embed_error
         )

@@ -46,7 +46,16 @@ class MissingExtraError(MnemicError, ImportError):
 
 
 class EmbeddingError(MnemicError, RuntimeError):
-    """An embedder failed or returned something unusable."""
+    """An embedder failed or returned something unusable.
+
+    What an embedder itself raises is neither quoted nor chained: its message may hold the text that
+    was to be embedded.
+
+    Attributes:
+        kind: The type of what the embedder raised, and where it did.
+    """
+
+    kind: str = "EmbeddingError"
 
 
 class FilterError(InvalidArgumentError):

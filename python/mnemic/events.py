@@ -9,6 +9,7 @@ from uuid import UUID
 
 import msgspec
 
+from mnemic.description import failure, quoted
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import MemoryType
 from mnemic.waiting import awaited
@@ -78,11 +79,13 @@ class MemoryForgottenEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemorySearchCompletedEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """A search by meaning was answered (R074).
+    """A search was answered.
 
     Attributes:
         agent_id: Whose memories were searched.
-        query: What was looked for; None unless contents may be told (`log_content`).
+        query: What was looked for, cut to 50 characters; None unless queries may be shown
+            (`log_content`), and for memories similar to a sensitive one.
+        search_type: "semantic", "hybrid", "keyword", "similar", "recent" or "important".
         result_count: How many memories were found.
         search_time_ms: What the search took, embedding included.
         timestamp: When it was answered.
@@ -90,6 +93,7 @@ class MemorySearchCompletedEvent(msgspec.Struct, frozen=True, kw_only=True):
 
     agent_id: str
     query: str | None
+    search_type: str = "semantic"
     result_count: int
     search_time_ms: float
     timestamp: datetime
@@ -110,8 +114,8 @@ class MemoryRetrievalCompletedEvent(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         agent_id: Whose memories were searched.
-        query: What was looked for, "" without a query; None unless contents may be told
-            (`log_content`).
+        query: What was looked for, cut to 50 characters, "" without a query; None unless queries
+            may be shown (`log_content`).
         result_count: How many memories were returned.
         total_matches: How many there are.
         from_cache: Whether the answer was known.
@@ -133,8 +137,8 @@ class ContextAugmentedEvent(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         agent_id: Whose memories.
-        query: What was looked for, "[filter-only]" without a query; None unless contents may be
-            told.
+        query: What was looked for, cut to 50 characters, "[filter-only]" without a query; None
+            unless queries may be shown.
         items_added: How many memories.
         tokens_added: How many tokens they take, as the window counts (C018).
         timestamp: When they were added.
@@ -152,8 +156,8 @@ class QueryExpandedEvent(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         agent_id: Whose memories are searched.
-        original_query: As it was asked; None unless contents may be told.
-        expanded_query: With the terms added; None as above.
+        original_query: As it was asked, cut to 50 characters; None unless queries may be shown.
+        expanded_query: With the terms added, cut as well; None as above.
         terms_added: How many.
         confidence: From 0 to 1.
         timestamp: When it was expanded.
@@ -207,9 +211,9 @@ class Events:
         """
         if kind not in _KINDS:
             known = ", ".join(sorted(each.__name__ for each in _KINDS))
-            raise InvalidArgumentError(f"kind must be one of {known}, got {kind!r}")
+            raise InvalidArgumentError(f"kind must be one of {known}, got {_name_of(kind)}")
         if not callable(listener):
-            raise InvalidArgumentError(f"listener must be a function, got {listener!r}")
+            raise InvalidArgumentError(f"listener must be a function, got {quoted(listener)}")
         with self._lock:
             self._listeners[kind] = (*self._listeners.get(kind, ()), listener)
 
@@ -233,5 +237,10 @@ class Events:
                 outcome = listener(event)
                 if isinstance(outcome, Awaitable):  # inspect takes 12 ms to import
                     await awaited(outcome)
-            except Exception:  # noqa: BLE001 - the operation has happened, whatever they do
-                _log.exception("A listener of %s failed", type(event).__name__)
+            except Exception as error:  # noqa: BLE001 - the operation has happened
+                # Its message and its traceback may quote what the listener looked up.
+                _log.error("A listener of %s failed: %s", type(event).__name__, failure(error))
+
+
+def _name_of(kind: object) -> str:
+    return kind.__name__ if isinstance(kind, type) else quoted(kind)

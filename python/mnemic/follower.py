@@ -27,7 +27,7 @@ from mnemic.store import Position, Store
 from mnemic.store.base import Taker
 from mnemic.waiting import computed, drive
 
-_log = logging.getLogger("mnemic.long_term")
+_log = logging.getLogger(__name__)
 
 EMBEDDED_AT_ONCE = 256
 RETRY_SECONDS = 10.0
@@ -182,7 +182,9 @@ class Follower:
         except _StoppedError:
             pass
         except MnemicError as error:
-            _log.warning("The index of agent %s cannot be made anew: %s", self._agent_id, error)
+            _log.warning(
+                "The index of agent %s cannot be made anew: %s", self._agent_id, str(error)
+            )
         finally:
             self._renew_at = time.monotonic() + RETRY_SECONDS
             self._renewing = None
@@ -323,13 +325,12 @@ class Follower:
                     continue
                 failures += 1
                 self._retry_at[some[0]] = time.monotonic() + RETRY_SECONDS
-                # The embedder's own message may quote the memory.
-                kind = type(error.__cause__ or error).__name__
+                kind = error.kind
                 _log.warning("A memory of agent %s still lacks a vector: %s", self._agent_id, kind)
             except (StoreBusyError, StoreFullError) as error:  # no reason to fail the search
                 retry_at = time.monotonic() + RETRY_SECONDS
                 self._retry_at.update(dict.fromkeys(some + waiting, retry_at))
-                _log.warning("Vectors of agent %s cannot be stored: %s", self._agent_id, error)
+                _log.warning("Vectors of agent %s cannot be stored: %s", self._agent_id, str(error))
                 return
 
     def _embed_rows(self, embedder: CheckedEmbedder, rows: list[int]) -> None:

@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from mnemic._core import __version__
+from mnemic.description import failure
 from mnemic.model import Scope
 from mnemic.protocols import Clock
 from mnemic.waiting import drive
@@ -26,7 +27,7 @@ RETRIEVAL = "agents.memory.retrieval."
 RETRIEVER = "Agents.Memory.Retriever."
 """What the names of metrics begin with: as documents 003, 000 and 002 write them."""
 
-_log = logging.getLogger("mnemic.long_term")
+_log = logging.getLogger(__name__)
 
 # OpenTelemetry's own bounds begin at 5 ms; most operations end below one (docs/performance.md).
 _MILLISECONDS = (
@@ -78,7 +79,7 @@ _HISTOGRAMS = (
     (
         LONG_TERM + "search_latency_ms",
         "ms",
-        "Searching by meaning, embedding included",
+        "One search, embedding included, by search_type",
         _MILLISECONDS,
     ),
     (LONG_TERM + "embedding_time_ms", "ms", "One call of the embedder", _MILLISECONDS),
@@ -97,13 +98,13 @@ _COUNTERS = (
 
 
 class Meter:
-    """Measures one open memory of one agent; carries no more of it than the agent's id.
+    """Measures one open memory of one agent; shows no more of it than the agent's id.
 
     Nothing is measured, and nothing fails, where OpenTelemetry is absent, unused or broken. Safe to
     use from many threads; no call waits for another one.
 
     Args:
-        agent_id: Whose memory; the one attribute of every measurement.
+        agent_id: Whose memory; an attribute of every measurement.
         clock: Gives the time at which memories are counted.
 
     Attributes:
@@ -139,10 +140,10 @@ class Meter:
         """Measure a call that looked for memories by their ids, whether there were any or not."""
         self._record(LONG_TERM + "retrieve_latency_ms", milliseconds)
 
-    def searched(self, milliseconds: float, results: int) -> None:
-        """Measure a search by meaning."""
-        self._record(LONG_TERM + "search_latency_ms", milliseconds)
-        self._record(LONG_TERM + "search_results", results)
+    def searched(self, search_type: str, milliseconds: float, results: int) -> None:
+        """Measure a search of a kind, such as "semantic"."""
+        self._record(LONG_TERM + "search_latency_ms", milliseconds, search_type=search_type)
+        self._record(LONG_TERM + "search_results", results, search_type=search_type)
 
     def embedded(self, milliseconds: float) -> None:
         """Measure one call of the embedder, of however many texts."""
@@ -166,14 +167,14 @@ class Meter:
         self._record(RETRIEVER + "Latency", milliseconds)
         self._record(RETRIEVER + "ResultCount", results)
 
-    def _record(self, name: str, value: float) -> None:
+    def _record(self, name: str, value: float, **attributes: str) -> None:
         instruments = _process.instruments()
         if instruments is None:
             return
         try:
-            instruments.histograms[name].record(value, self._attributes)
-        except Exception:  # noqa: BLE001 - the operation has happened, whoever measures it
-            _process.tell_failure(name)
+            instruments.histograms[name].record(value, {**self._attributes, **attributes})
+        except Exception as error:  # noqa: BLE001 - the operation has happened, whoever measures it
+            _process.tell_failure(name, error)
 
     def _count(self, name: str, **attributes: str) -> None:
         instruments = _process.instruments()
@@ -181,8 +182,8 @@ class Meter:
             return
         try:
             instruments.counters[name].add(1, {**self._attributes, **attributes})
-        except Exception:  # noqa: BLE001 - as above
-            _process.tell_failure(name)
+        except Exception as error:  # noqa: BLE001 - as above
+            _process.tell_failure(name, error)
 
 
 class _Instruments(NamedTuple):
@@ -215,11 +216,11 @@ class _Process:
             self._make()
         return self._instruments
 
-    def tell_failure(self, what: str) -> None:
-        """Log the error being handled, the first time it hits this instrument."""
+    def tell_failure(self, what: str, error: Exception) -> None:
+        """Log the kind of an error, the first time one hits this instrument."""
         if what not in self._failed:
             self._failed.add(what)
-            _log.exception("Measuring %s failed", what)
+            _log.error("Measuring %s failed: %s", what, failure(error))
 
     def _make(self) -> None:
         """Make the instruments; whoever comes meanwhile goes on unmeasured."""
@@ -228,8 +229,8 @@ class _Process:
         try:
             if not self._is_made:
                 self._instruments = self._made()
-        except Exception:  # noqa: BLE001 - a program runs on without being measured
-            self.tell_failure("agents.memory.*")
+        except Exception as error:  # noqa: BLE001 - a program runs on without being measured
+            self.tell_failure("agents.memory.*", error)
         finally:
             self._is_made = True  # once, failed or not: a second try would register names twice
             self._making.release()
@@ -267,9 +268,9 @@ class _Process:
                 continue
             try:
                 readings[known] = drive(read(store, meter.agent, meter.now()))
-            except Exception:  # noqa: BLE001 - the others shall be measured still
+            except Exception as error:  # noqa: BLE001 - the others shall be measured still
                 if meter.store is not None:  # else it was closed meanwhile
-                    self.tell_failure(name)
+                    self.tell_failure(name, error)
         totals: dict[str, int] = {}
         for (agent_id, _), reading in readings.items():
             totals[agent_id] = totals.get(agent_id, 0) + reading

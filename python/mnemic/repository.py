@@ -57,7 +57,7 @@ from mnemic.model.checks import flag, items, optional_uuid
 from mnemic.protocols import Clock, IdFactory, Progress, Source, Target, system_clock
 from mnemic.store import Direction, EntryCache, Place, Position, SqliteStore
 from mnemic.store.records import from_microseconds, to_microseconds
-from mnemic.telemetry import Teller
+from mnemic.telemetry import Teller, milliseconds_since
 from mnemic.waiting import computed, drive
 
 if TYPE_CHECKING:
@@ -92,7 +92,8 @@ class Options(TypedDict, total=False):
             room for with `StorageQuotaExceededError`.
         clock: Gives the time, aware and in UTC.
         id_factory: Makes an id for a time.
-        log_content: Show queries in logs and events; otherwise only how long they are.
+        log_content: Show queries in logs and events, cut to 50 characters; otherwise only how long
+            they are. Nothing else of a memory is shown, and nothing at all of a sensitive one.
         track_access: Count reading a memory by its id as an access (C090). True unless given.
         read_only: Change nothing of the file, which must be there: writes are refused with
             `ReadOnlyError`, and accesses are not counted.
@@ -303,7 +304,9 @@ class Repository:
             scope: Where to look.
             search: What to look for, and by what to rank.
         """
-        return await self._told_of(search, lambda: self._searched(scope, search))
+        found, milliseconds = await self._timed(search, lambda: self._searched(scope, search))
+        await self._teller.searched(search.search_type, search.text or "", len(found), milliseconds)
+        return found
 
     async def similar(self, scope: Scope, entry_id: UUID, search: Search) -> list[SearchHit] | None:
         """Return the memories of a scope nearest to one of it, without itself; None if it has not.
@@ -319,11 +322,18 @@ class Repository:
         if entry is None:
             return None
         search = msgspec.structs.replace(search, text=entry.content, exclude=(entry_id,))
-        return await self._told_of(search, lambda: self._searched(scope, search, entry_id))
+        found, milliseconds = await self._timed(
+            search, lambda: self._searched(scope, search, entry_id)
+        )
+        await self._teller.searched(
+            "similar", entry.content, len(found), milliseconds, is_sensitive=entry.sensitive
+        )
+        return found
 
-    async def _told_of(
+    async def _timed(
         self, search: Search, searched: Callable[[], list[SearchHit]]
-    ) -> list[SearchHit]:
+    ) -> tuple[list[SearchHit], float]:
+        """Return what a search that is allowed finds, and the milliseconds it takes."""
         begun = time.perf_counter()
         self._check_license()
         if search.uses_meaning:
@@ -332,9 +342,7 @@ class Repository:
             self.check_embedder()
         # All in one piece of work: each change to another thread takes as long as a short search.
         found = await computed(searched) if search.limit else []
-        milliseconds = (time.perf_counter() - begun) * 1000
-        await self._teller.searched(search.text or "", len(found), milliseconds)
-        return found
+        return found, milliseconds_since(begun)
 
     async def matching(
         self, scope: Scope, wanted: MemoryFilter | Mapping[str, Any]
@@ -610,6 +618,8 @@ class Repository:
 
     async def _erased(self, count: int, *, permanent: bool) -> Deleted:
         """Return a count of deleted memories, and whether their bytes are gone (C175)."""
+        if permanent and count:
+            await self._note_freed()
         return Deleted(count, erased=permanent and count > 0 and await self._store.erase())
 
     def check_embedder(self) -> None:
@@ -949,6 +959,12 @@ class Repository:
         limit = self.license.storage_limit
         if limit is not None:
             await self._teller.used(await self._store.used_bytes(self.agent_id), limit)
+
+    async def _note_freed(self) -> None:
+        """Let warnings of the quota come again after what took room was deleted."""
+        limit = self.license.storage_limit
+        if limit is not None:
+            self._teller.freed(await self._store.used_bytes(self.agent_id), limit)
 
     def _check_license(self) -> None:
         """Refuse every operation where long-term memory is not included (R013, R014)."""

@@ -5,7 +5,7 @@ import time
 from collections.abc import Collection, Sequence
 from uuid import UUID
 
-from mnemic.errors import EmbeddingError
+from mnemic.description import hidden
 from mnemic.events import (
     Events,
     MemoryForgottenEvent,
@@ -28,7 +28,7 @@ QUOTA_HYSTERESIS = 5
 
 SHOWN_QUERY = 50  # R083
 
-_log = logging.getLogger("mnemic.long_term")
+_log = logging.getLogger(__name__)
 
 
 class Teller:
@@ -75,18 +75,11 @@ class Teller:
 
     def failed_to_store(self, error: Exception) -> None:
         """Tell that a write failed; the error itself goes to the caller."""
-        _log.error("Failed to store memory entry: %s", self._told(error))
+        _log.error("Failed to store memory entry: %s", str(error))
 
     def will_embed_later(self, count: int, error: Exception) -> None:
         """Tell that memories are stored without vectors for now (C172)."""
-        told = self._told(error)
-        _log.warning("%d memory entries are stored without vectors for now: %s", count, told)
-
-    def _told(self, error: Exception) -> str:
-        """Return an error's message; an embedder's own may quote what it was to embed."""
-        if self._tells_content or not isinstance(error, EmbeddingError) or not error.__cause__:
-            return str(error)
-        return f"the embedder failed with {type(error.__cause__).__name__}"
+        _log.warning("%d memory entries are stored without vectors for now: %s", count, str(error))
 
     async def stored(
         self, entries: Sequence[MemoryEntry], embedded: Collection[UUID], milliseconds: float
@@ -141,21 +134,40 @@ class Teller:
             )
             await self._events.publish(event)
 
-    async def searched(self, query: str, count: int, milliseconds: float) -> None:
-        """Tell that a search was answered."""
-        self.meter.searched(milliseconds, count)
+    async def searched(
+        self,
+        search_type: str,
+        query: str,
+        count: int,
+        milliseconds: float,
+        *,
+        is_sensitive: bool = False,
+    ) -> None:
+        """Tell that a search was answered.
+
+        Args:
+            search_type: Its kind, such as "semantic".
+            query: What was looked for.
+            count: How many memories were found.
+            milliseconds: What it took.
+            is_sensitive: Whether the query comes from a sensitive memory, and is never shown.
+        """
+        self.meter.searched(search_type, milliseconds, count)
+        shows = self._tells_content and not is_sensitive
         if _log.isEnabledFor(logging.DEBUG):
             _log.debug(
-                "Semantic search for agent %s: query='%s', results=%d, time=%.1fms",
+                "%s search for agent %s: query='%s', results=%d, time=%.1fms",
+                search_type.capitalize(),
                 self._agent_id,
-                shortened(query) if self._tells_content else f"<{len(query)} characters>",
+                shortened(query) if shows else hidden(query),
                 count,
                 milliseconds,
             )
         if self._events.is_heard(MemorySearchCompletedEvent):
             event = MemorySearchCompletedEvent(
                 agent_id=self._agent_id,
-                query=query if self._tells_content else None,
+                query=shortened(query) if shows else None,
+                search_type=search_type,
                 result_count=count,
                 search_time_ms=milliseconds,
                 timestamp=self._now(),
@@ -206,12 +218,17 @@ class Teller:
             )
             await self._events.publish(event)
 
+    def freed(self, used: int, limit: int) -> float:
+        """Let warnings come again if usage fell far enough; return the percent used."""
+        percent = used / limit * 100 if limit else 100.0
+        if percent < self._warned_percent - QUOTA_HYSTERESIS:
+            self._warned_percent = _step_passed(percent)
+        return percent
+
     async def used(self, used: int, limit: int) -> None:
         """Warn once when usage passes 80, 90 or 95 %, again only after it fell by 5 (C086)."""
-        percent = used / limit * 100 if limit else 100.0
-        passed = max((step for step in QUOTA_WARNINGS if percent >= step), default=0)
-        if percent < self._warned_percent - QUOTA_HYSTERESIS:
-            self._warned_percent = passed
+        percent = self.freed(used, limit)
+        passed = _step_passed(percent)
         if passed <= self._warned_percent:
             return
         self._warned_percent = passed
@@ -226,11 +243,15 @@ class Teller:
         await self._events.publish(event)
 
 
+def _step_passed(percent: float) -> int:
+    return max((step for step in QUOTA_WARNINGS if percent >= step), default=0)
+
+
 def milliseconds_since(begun: float) -> float:
     """Return how long ago it was this `time.perf_counter()`."""
     return (time.perf_counter() - begun) * 1000
 
 
 def shortened(query: str) -> str:
-    """Return a query as logs show it: the first 50 characters (R083)."""
+    """Return a query as logs and events show it: its first 50 characters."""
     return query if len(query) <= SHOWN_QUERY else f"{query[:SHOWN_QUERY]}..."

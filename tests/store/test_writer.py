@@ -355,9 +355,9 @@ def test_a_failing_job_that_nobody_waits_for_is_logged_and_takes_nothing_along(
     assert future.result(10) == 2
     writer.close()
     assert stored(connections) == [1, 2]
-    assert [record.getMessage() for record in caplog.records] == [
-        "A write that nobody waits for was dropped: nobody asked"
-    ]
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert line.startswith("A write that nobody waits for was dropped: ZeroDivisionError at ")
+    assert "nobody asked" not in line, "what is not mnemic's own error may quote a memory"
 
 
 def test_a_job_outside_a_transaction_runs_between_the_groups_around_it(writer, connections):

@@ -4,16 +4,18 @@ import threading
 import time
 from collections.abc import Callable
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mnemic.description import described, failure
 from mnemic.embed.parts import Splitter
 from mnemic.errors import (
     EmbeddingError,
     EmbeddingModelMismatchError,
     InvalidArgumentError,
+    MissingExtraError,
     MnemicError,
 )
 from mnemic.model import MemoryEntry
@@ -21,6 +23,8 @@ from mnemic.model.checks import name
 
 if TYPE_CHECKING:
     from mnemic.embed.base import Embedder
+
+Result = TypeVar("Result")
 
 
 class CheckedEmbedder:
@@ -47,6 +51,7 @@ class CheckedEmbedder:
         self.given = given
         self.model = given.model
         self.dimensions = given.dimensions
+        self._is_ours = type(given).__module__.partition(".")[0] == "mnemic"
         self._splitter = Splitter(
             getattr(given, "max_tokens", None), getattr(given, "characters_seen", None)
         )
@@ -68,12 +73,7 @@ class CheckedEmbedder:
         if not texts:
             return np.empty((0, self.dimensions), dtype=np.float32)
         begun = time.perf_counter()
-        try:
-            vectors = _as_float32(self.given.embed(texts))
-        except MnemicError:
-            raise
-        except Exception as error:
-            raise EmbeddingError(f"the embedder {self.model!r} failed: {error}") from error
+        vectors = self._asked(lambda: _as_float32(self.given.embed(texts)))
         took = time.perf_counter() - begun
         with self._counting:  # several threads embed at once
             self.embedded += len(texts)
@@ -97,12 +97,20 @@ class CheckedEmbedder:
         return [vectors[end - len(parts) : end] for end, parts in zip(ends, split, strict=True)]
 
     def _split(self, texts: list[str]) -> list[list[str]]:
+        return self._asked(lambda: [self._splitter.parts(text) for text in texts])
+
+    def _asked(self, work: Callable[[], Result]) -> Result:
+        """Return what the embedder gives, or raise an error that quotes nothing of its own."""
         try:
-            return [self._splitter.parts(text) for text in texts]
-        except MnemicError:
-            raise
+            return work()
         except Exception as error:
-            raise EmbeddingError(f"the embedder {self.model!r} failed: {error}") from error
+            if isinstance(error, MnemicError if self._is_ours else MissingExtraError):
+                raise
+            kind = failure(error)
+        # Raised out here, because what is raised inside is chained to the error that may quote.
+        failed = EmbeddingError(f"the embedder {self.model!r} failed with {kind}")
+        failed.kind = kind
+        raise failed
 
     def check_vector_of(self, entry: MemoryEntry) -> None:
         """Refuse a vector that an entry brings along and that is not one of this embedder's."""
@@ -142,11 +150,11 @@ def _check(embedder: object) -> None:
     ):
         raise InvalidArgumentError(
             "embedder must have a model (a name), dimensions (an int of at least 1) and "
-            f"embed(texts), or be 'minilm' or None; got {embedder!r}"
+            f"embed(texts), or be 'minilm' or None; got {described(embedder)}"
         )
     most = getattr(embedder, "max_tokens", None)
     if most is not None and (not isinstance(most, int) or most < 1):
         raise InvalidArgumentError(
-            f"the embedder's max_tokens must be an int of at least 1, or None; got {most!r}"
+            f"the embedder's max_tokens must be an int of at least 1 or None, got {described(most)}"
         )
     name("the embedder's model", model)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, cast, final
 
 import numpy as np
 
+from mnemic.description import failure
 from mnemic.embed.base import EmbeddingBatch, checked_texts
 from mnemic.errors import EmbeddingError, InvalidArgumentError, MissingExtraError
 
@@ -206,22 +207,26 @@ class _Runtime(NamedTuple):
 
     def embed(self, text: str) -> tuple[NDArray[np.float32], bool]:
         """Return the text's vector, shape (384,), and whether the text was cut."""
+        tokens, truncated = self._tokens(text)
         try:
-            tokens, truncated = self._tokens(text)
             feed = {"input_ids": np.array([tokens], np.int64)}
             return self.session.run(["sentence_embedding"], feed)[0][0], truncated
-        except Exception as error:  # both libraries raise bare exceptions
+        except Exception as error:  # the library raises bare exceptions; it has not seen the text
             raise EmbeddingError(f"the model failed: {error}") from error
 
     def characters_seen(self, text: str) -> int:
         """Return where the last token that the model takes ends, or the text if it takes all."""
-        try:
-            encoding = self.tokenizer.encode(text)
-        except Exception as error:  # the library raises bare exceptions
-            raise EmbeddingError(f"the tokenizer failed: {error}") from error
+        encoding = self._encoded(text)
         if not encoding.overflowing:
             return len(text)
         return max(end for _, end in encoding.offsets)
+
+    def _encoded(self, text: str) -> _Encoding:
+        try:
+            return self.tokenizer.encode(text)
+        except Exception as error:  # noqa: BLE001 - the library raises bare exceptions
+            kind = failure(error)  # what it says may quote the text
+        raise EmbeddingError(f"the tokenizer failed with {kind}")
 
     def _tokens(self, text: str) -> tuple[list[int], bool]:
         """Return the token ids, and whether there were more than the model takes.
@@ -230,9 +235,9 @@ class _Runtime(NamedTuple):
         the tokens before the limit are those of the whole text.
         """
         end = _WORD_END.search(text, _HEAD)
-        encoding = self.tokenizer.encode(text[: end.start()] if end else text)
+        encoding = self._encoded(text[: end.start()] if end else text)
         if end and not encoding.overflowing:
-            encoding = self.tokenizer.encode(text)
+            encoding = self._encoded(text)
         return encoding.ids, bool(encoding.overflowing)
 
 

@@ -349,6 +349,14 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     explain: bool = False
 
     @property
+    def search_type(self) -> str:
+        """What events, log lines and metrics call it."""
+        if self.text is None:
+            return "recent" if self.ranking.weights.recency > 0 else "important"
+        by_share = {0.0: "keyword", 1.0: "semantic"}
+        return by_share.get(self.ranking.similarity, "hybrid")
+
+    @property
     def uses_accesses(self) -> bool:
         """Whether the answer depends on when or how often memories were read."""
         where = self.where

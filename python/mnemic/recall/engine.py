@@ -95,7 +95,7 @@ class Recalling:
         repository: Whose memories.
         options: How to rank.
         judge: Tells which memories contradict a text.
-        log_queries: Whether queries are shown in logs.
+        log_queries: Whether queries are shown in logs where the memory shows them.
     """
 
     def __init__(
@@ -111,7 +111,8 @@ class Recalling:
         self.repository = repository
         self.options = options
         self._judge = judge
-        self._teller = Teller(repository.meter, tells_queries=log_queries)
+        shows = flag("log_queries", log_queries) and repository.tells_content
+        self._teller = Teller(repository.meter, tells_queries=shows)
 
     async def recall(self, scope: Scope, query: str, options: RecallOptions) -> MemoryRecallResult:
         """Return the memories of a scope in the order of a mode."""
@@ -251,8 +252,12 @@ class Recalling:
         *,
         least_confidence: float = CONTRADICTION_CONFIDENCE,
         exclude: tuple[UUID, ...] = (),
+        is_sensitive: bool = False,
     ) -> MemoryRecallResult:
-        """Return memories that a text contradicts, the surest first (C072)."""
+        """Return memories that a text contradicts, the surest first.
+
+        The log never shows a text that is sensitive.
+        """
         begun = time.perf_counter()
         self._check_license()
         fraction("least_confidence", least_confidence)
@@ -271,7 +276,13 @@ class Recalling:
         surest = sorted(scored.values(), key=_surest)
         memories = tuple(surest[: options.max_results])
         result = _result(memories, len(scored), begun)
-        self._teller.recalled("Contradictions", content, len(result), _milliseconds(begun))
+        self._teller.recalled(
+            "Contradictions",
+            content,
+            len(result),
+            _milliseconds(begun),
+            is_sensitive=is_sensitive,
+        )
         return result
 
     async def _near(

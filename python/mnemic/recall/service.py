@@ -51,8 +51,8 @@ class MemoryRetriever:
         options: How to rank.
         judge: Tells which memories contradict a text; rules over English, without a network, unless
             given.
-        log_queries: Whether logs show queries, cut to 50 characters; otherwise only how long they
-            are.
+        log_queries: Whether logs show queries, cut to 50 characters, where the memory was opened
+            with `log_content=True`; otherwise only how long they are.
     """
 
     def __init__(

@@ -3,6 +3,7 @@
 import logging
 from datetime import datetime
 
+from mnemic.description import hidden
 from mnemic.metrics import Meter
 from mnemic.telemetry import SHOWN_QUERY
 
@@ -10,7 +11,7 @@ _log = logging.getLogger("mnemic.recall")
 
 
 class Teller:
-    """Tells what one agent's retriever does; queries only where that is allowed (C028).
+    """Tells what one agent's retriever does; queries only where that is allowed.
 
     Args:
         meter: What measures.
@@ -21,15 +22,24 @@ class Teller:
         self._meter = meter
         self._tells_queries = tells_queries
 
-    def recalled(self, mode: str, query: str, count: int, milliseconds: float) -> None:
-        """Tell of a recall by a query."""
+    def recalled(
+        self,
+        mode: str,
+        query: str,
+        count: int,
+        milliseconds: float,
+        *,
+        is_sensitive: bool = False,
+    ) -> None:
+        """Tell of a recall by a query; one that comes from a sensitive memory is never shown."""
         self._meter.recalled(mode, milliseconds, count)
         if _log.isEnabledFor(logging.INFO):
+            shows = self._tells_queries and not is_sensitive
             _log.info(
                 "[MEM:RETRIEVE] Recalled %d memories in %s mode for query '%s' in %.1fms",
                 count,
                 mode,
-                query[:SHOWN_QUERY] if self._tells_queries else f"<{len(query)} characters>",
+                query[:SHOWN_QUERY] if shows else hidden(query),
                 milliseconds,
             )
 

@@ -94,7 +94,7 @@ class Retrieval:
     Args:
         repository: Whose memories.
         expander: Adds related terms to queries.
-        log_queries: Whether queries are shown in logs and events.
+        log_queries: Whether queries are shown in logs and events where the memory shows them.
         similarity_floor: The least cosine of a semantic answer; None is the embedder's own, and
             0.3 where it has none.
         least_confidence: An expansion below it is not used.
@@ -129,7 +129,7 @@ class Retrieval:
             repository.events,
             repository.meter,
             repository.now,
-            tells_queries=checks.flag("log_queries", log_queries),
+            tells_queries=checks.flag("log_queries", log_queries) and repository.tells_content,
         )
         self._teller.opened()
 

@@ -37,8 +37,8 @@ class RetrievalService:
             names of the scope holds for every call.
         expander: Adds related terms to queries; what the memories say of them unless given.
         suggester: Suggests queries; by what the memories know unless given.
-        log_queries: Whether logs show queries, cut to 50 characters, and events have them whole;
-            otherwise logs tell only how long they are, and events None (C028).
+        log_queries: Whether logs and events show queries, cut to 50 characters, where the memory
+            was opened with `log_content=True`; otherwise logs tell how long they are, events None.
         similarity_floor: The least cosine of a semantic answer; None is the embedder's own, and 0.3
             where it has none (C013, C151).
         least_confidence: An expansion below it is not used (C023).

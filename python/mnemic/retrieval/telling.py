@@ -3,6 +3,7 @@
 import logging
 from datetime import timedelta
 
+from mnemic.description import hidden
 from mnemic.events import (
     ContextAugmentedEvent,
     Events,
@@ -20,7 +21,7 @@ _log = logging.getLogger("mnemic.retrieval")
 
 
 class Teller:
-    """Tells what one agent's retrieval does; queries only where that is allowed (C028).
+    """Tells what one agent's retrieval does; queries only where that is allowed.
 
     Args:
         agent_id: Whose memories.
@@ -115,7 +116,7 @@ class Teller:
         return self._shown(result.original_query)
 
     def _shown(self, query: str) -> str:
-        return shortened(query) if self._tells_queries else f"<{len(query)} characters>"
+        return shortened(query) if self._tells_queries else hidden(query)
 
     def _told(self, query: str) -> str | None:
-        return query if self._tells_queries else None
+        return shortened(query) if self._tells_queries else None

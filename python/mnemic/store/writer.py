@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import apsw
 
-from mnemic.errors import StoreClosedError, StoreError
+from mnemic.description import failure
+from mnemic.errors import MnemicError, StoreClosedError, StoreError
 from mnemic.store.connections import Connections
 from mnemic.waiting import is_driving
 
@@ -146,7 +147,8 @@ class Writer:
         def tell(future: Future[Any]) -> None:
             error = future.exception()
             if error is not None:
-                _log.warning("A write that nobody waits for was dropped: %s", error)
+                told = str(error) if isinstance(error, MnemicError) else failure(error)
+                _log.warning("A write that nobody waits for was dropped: %s", told)
             if ended is not None:
                 ended()
 

@@ -1,0 +1,76 @@
+"""What errors, log lines and reprs say of a value without quoting what may be content."""
+
+import os
+import re
+from collections.abc import Sized
+from datetime import date, time, timedelta
+from enum import Enum
+from uuid import UUID
+
+LONGEST_WORD = 40
+"""Characters up to which a word that names an option, a field or an id is quoted."""
+
+MOST_BITS = 64
+"""An int with more bits is told by their number."""
+
+_WORD = re.compile(r"[\w.:+-]+")
+_QUOTABLE = (bool, float, UUID, date, time, timedelta, Enum, os.PathLike)
+
+
+def described(value: object) -> str:
+    """Return the type and size of a value; itself if it is a number, a time, an id or an enum."""
+    if value is None or isinstance(value, _QUOTABLE):
+        return repr(value)
+    if isinstance(value, int):
+        bits = value.bit_length()
+        return repr(value) if bits <= MOST_BITS else f"an int of {bits} bits"
+    if isinstance(value, str):
+        return _described_text(value)
+    kind = type(value).__name__
+    if isinstance(value, list | tuple | set | frozenset | dict | bytes | bytearray):
+        return f"a {kind} of {_counted(value, 'item')}"
+    return f"a value of type {kind}"
+
+
+def _described_text(value: str) -> str:
+    if not value:
+        return "an empty str"
+    return f"a {'' if value.strip() else 'blank '}str of {_counted(value, 'character')}"
+
+
+def quoted(value: object) -> str:
+    """Return a short word as it is, and what `described` says of anything else.
+
+    For what names an option, a field or an id: never for content, tags, queries or speakers.
+    """
+    return repr(value) if is_word(value) else described(value)
+
+
+def is_word(value: object) -> bool:
+    """Return whether a value is a text that may be quoted as a name: one short word."""
+    return isinstance(value, str) and len(value) <= LONGEST_WORD and bool(_WORD.fullmatch(value))
+
+
+def hidden(value: object) -> str:
+    """Return what the repr of a record shows of a field that holds content, such as <5 items>."""
+    if isinstance(value, str):
+        return f"<{_counted(value, 'character')}>"
+    if isinstance(value, list | tuple | dict):
+        return f"<{_counted(value, 'item')}>"
+    return f"<{described(value)}>"
+
+
+def failure(error: BaseException) -> str:
+    """Return what kind of error it is and where it was raised; its message may quote content."""
+    kind = type(error).__name__
+    at = error.__traceback__
+    if at is None:
+        return kind
+    while at.tb_next is not None:
+        at = at.tb_next
+    file = os.path.basename(at.tb_frame.f_code.co_filename)  # noqa: PTH119 - pathlib is slow to import
+    return f"{kind} at {file}:{at.tb_lineno}"
+
+
+def _counted(value: Sized, unit: str) -> str:
+    return f"{len(value)} {unit}{'' if len(value) == 1 else 's'}"
