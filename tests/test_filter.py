@@ -167,7 +167,24 @@ def test_a_memory_filter_keeps_its_fields_in_their_final_form():
     assert kept.tags == ("a",)
     assert kept.created_after == NOON
     assert (kept.limit, kept.offset, kept.include_forgotten) == (100, 0, False)
-    assert kept.sort_by is MemorySortOrder.CREATED_DESCENDING
+    assert kept.sort_by is None
+    assert kept.list_order is MemorySortOrder.CREATED_DESCENDING  # R055
+    oldest = MemorySortOrder.CREATED_ASCENDING
+    assert MemoryFilter(sort_by=oldest).list_order is oldest
+
+
+def test_a_memory_filter_keeps_nothing_of_the_callers_dict():
+    given = {"tags": {"any": ["a"]}, "created_at": {"gte": NOON}, "id": {"in": {UUID(int=1)}}}
+    kept = MemoryFilter(where=given)
+    tree = parse_filter(kept)
+    given["tags"]["any"].append("b")
+    given["importance"] = 1
+    assert parse_filter(kept) == tree
+    assert kept.where == {
+        "tags": {"any": ["a"]},
+        "created_at": {"gte": NOON.isoformat()},
+        "id": {"in": [str(UUID(int=1))]},
+    }
 
 
 # Refusals

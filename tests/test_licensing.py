@@ -6,6 +6,7 @@ from uuid import uuid4
 import pytest
 from word_embedder import WordEmbedder
 
+from mnemic import ContextWindow, MemoryQuery, MemoryRetriever, RetrievalService
 from mnemic.errors import (
     FeatureNotLicensedException,
     InvalidArgumentError,
@@ -75,7 +76,6 @@ def test_core_is_refused_every_operation_and_told_what_to_do():  # R013, R014
             memory.store(entry("x")),
             memory.store_batch([entry("x")]),
             memory.retrieve(uuid4()),
-            memory.search_semantic("x"),
             memory.update(uuid4(), MemoryEntryUpdate(importance=1.0)),
             memory.forget(uuid4()),
             memory.restore(uuid4()),
@@ -88,6 +88,85 @@ def test_core_is_refused_every_operation_and_told_what_to_do():  # R013, R014
             assert str(raised.value) == "Upgrade to WriterPro for persistent memory"
             assert raised.value.feature_key == LONG_TERM
             assert raised.value.required_tier == "WriterPro"
+            assert raised.value.current_tier == "Core"
+
+    run(scenario, LicenseTier.CORE)
+
+
+def every_call(memory, service, retriever):
+    """Return a call of every kind that a license may refuse, by name."""
+    by_meaning = MemoryQuery.semantic("x")
+    near_context = MemoryQuery(filters={}, context_boost="x")
+    return {
+        "store": lambda: memory.store(entry("x")),
+        "count": memory.count,
+        "search_semantic": lambda: memory.search_semantic("x"),
+        "retrieve by filter": lambda: service.retrieve(MemoryQuery.filtered({})),
+        "retrieve by meaning": lambda: service.retrieve(by_meaning),
+        "retrieve near a context": lambda: service.retrieve(near_context),
+        "find_similar": lambda: service.find_similar(uuid4(), strict=False),
+        "expand_query": lambda: service.expand_query("x"),
+        "suggest_queries": lambda: service.suggest_queries("x"),
+        "recall": lambda: retriever.recall("x", user_id="u"),
+        "compaction": lambda: anything(
+            lambda: ContextWindow(
+                100,
+                compaction_strategy="selective",
+                license=memory.license,
+                clock=lambda: NOON,
+            )
+        ),
+    }
+
+
+async def anything(call):
+    return call()
+
+
+def test_the_tier_that_a_message_names_allows_the_call():
+    async def refusal(name, tier):
+        async with await LongTermMemory.open(
+            ":memory:", agent_id="aide", embedder=WordEmbedder(), license=tier
+        ) as memory:
+            calls = every_call(memory, RetrievalService(memory), MemoryRetriever(memory))
+            try:
+                await calls[name]()
+            except LicenseRestrictionError as error:
+                return error
+            return None
+
+    async def main():
+        nothing = LongTermMemory.open(":memory:", agent_id="aide", embedder=None)
+        async with await nothing as memory:
+            names = list(every_call(memory, None, None))
+        for name in names:
+            for tier in LicenseTier:
+                error = await refusal(name, tier)
+                if error is None:
+                    continue
+                (named,) = [one for one in LicenseTier if one.label == error.required_tier]
+                assert error.required_tier in str(error), name
+                assert named > tier, name
+                assert await refusal(name, named) is None, name
+                assert isinstance(await refusal(name, LicenseTier(named - 1)), type(error)), name
+
+    asyncio.run(main())
+
+
+def test_core_is_told_at_once_which_tier_has_searches_by_meaning():  # R018, R137
+    async def scenario(memory):
+        service = RetrievalService(memory)
+        for call, message in (
+            (memory.search_semantic("x"), "Semantic search requires Teams tier or higher"),
+            (
+                service.retrieve(MemoryQuery.semantic("x")),
+                "Upgrade to Teams for intelligent memory retrieval",
+            ),
+        ):
+            with pytest.raises(LicenseRestrictionError) as raised:
+                await call
+            assert str(raised.value) == message
+            assert raised.value.required_tier == "Teams"
             assert raised.value.current_tier == "Core"
 
     run(scenario, LicenseTier.CORE)

@@ -122,8 +122,7 @@ def test_retrieval_by_meaning_is_refused_below_teams(tier):  # R136, R137
         ):
             with pytest.raises(LicenseRestrictionError) as refused:
                 await call
-            if tier is LicenseTier.WRITER_PRO:
-                assert "Upgrade to Teams for intelligent memory retrieval" in str(refused.value)
+            assert "Upgrade to Teams for intelligent memory retrieval" in str(refused.value)
 
     serve(scenario, memory={"license": tier})
 
@@ -399,7 +398,7 @@ def test_an_answer_tells_all_that_the_document_names():  # R164 to R169
 
 def test_scores_are_nothing_unless_given():  # R169
     assert RelevanceScores() == RelevanceScores(
-        similarity=0.0, recency=0.0, importance=0.0, access_frequency=0.0, context_boost=0.0
+        similarity=None, recency=None, importance=None, access_frequency=None, context_boost=None
     )
 
 
@@ -682,7 +681,7 @@ def test_filters_alone_give_no_similarity():  # R184, C009
         await memory.add_many([record("kept", importance=1.0), record("not", importance=0.2)])
         result = await service.retrieve(MemoryQuery.filtered({"importance": {"gt": 0.5}}))
         assert found(result) == ["kept"]
-        assert result[0].scores.similarity == 0
+        assert result[0].scores.similarity is None
         assert memory.embedder.texts == ["kept", "not"]
 
     serve(scenario)

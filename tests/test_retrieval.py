@@ -45,10 +45,10 @@ from mnemic.events import (
     QueryExpandedEvent,
 )
 from mnemic.licensing import License
-from mnemic.model import RelevanceScores
 from mnemic.retrieval import CorpusExpander, LanguageModelExpander, LanguageModelSuggester
-from mnemic.retrieval.cache import Answer, AnswerCache, Hit
+from mnemic.retrieval.expansion import terms_of
 from mnemic.retrieval.statistics import KEPT_TIMES, Statistics
+from mnemic.waiting import drive
 
 QUERY = MemoryQuery.semantic("query")
 EVERYTHING = MemoryQuery.filtered({})
@@ -164,7 +164,7 @@ def test_an_order_that_is_asked_for_stands_in_place_of_the_ranking(order):  # C0
     serve(scenario)
 
 
-@pytest.mark.parametrize("order", [one for one in ORDERS if one.value != "created_descending"])
+@pytest.mark.parametrize("order", ORDERS)
 def test_the_order_of_a_filter_serves_as_well(order):  # C009
     async def scenario(memory, service):
         await memory.add_many(four_to_sort())
@@ -302,7 +302,7 @@ def test_a_context_has_its_weight_and_is_part_of_the_total():  # C008
             assert only.relevance_score == pytest.approx(expected, abs=1e-6)
         (only,) = await service.retrieve(QUERY)
         assert only.relevance_score == pytest.approx(plain, abs=1e-6)
-        assert only.scores.context_boost == 0
+        assert only.scores.context_boost is None
         alone = MemoryQuery(filters={}, context_boost="context")
         (only,) = await service.retrieve(alone)
         expected = (0.2 * 0.8 + 0.15 * 0.5 + 0.1 * 0.6) / 0.5
@@ -452,7 +452,7 @@ def test_words_are_searched_without_floors_and_without_an_embedder():
         (only,) = await service.retrieve(query)
         assert only.entry.content == "a red sofa"
         assert only.scores.keyword > 0
-        assert only.scores.similarity == 0
+        assert only.scores.similarity is None
         for refused in ({"query": "sofa"}, {"filters": {}, "context_boost": "x"}):
             with pytest.raises(EmbedderRequiredError):
                 await service.retrieve(MemoryQuery(**refused))
@@ -689,8 +689,8 @@ def test_the_cache_holds_no_contents():  # C028
         await memory.add(memory.embedder.near("a secret text", 0.9), sensitive=True)
         await memory.add(memory.embedder.near("an open text", 0.9))
         assert len(await service.retrieve(QUERY)) == 2
-        kept = list(service._engine._cache._answers.values())
-        assert len(kept) == 1
+        kept = [list(each.answers.values()) for each in service._engine._cache._walls.values()]
+        assert len(kept[0]) == len(kept) == 1
         assert " text" not in repr(kept)
 
     serve(scenario)
@@ -783,58 +783,6 @@ def test_a_query_may_leave_the_cache_alone():  # R158
     serve(scenario)
 
 
-class Timer:
-    def __init__(self):
-        self.seconds = 0.0
-
-    def __call__(self):
-        return self.seconds
-
-
-@pytest.mark.parametrize(("ttl", "seconds"), [(None, 300.0), (timedelta(seconds=2), 2.0), (7, 7.0)])
-def test_an_answer_is_kept_for_its_time(ttl, seconds):  # R159, C149
-    async def scenario(memory, service):
-        timer = Timer()
-        service._engine._cache = AnswerCache(timer=timer)
-        await store_near(memory, 0.9)
-        query = MemoryQuery(query="query", **({} if ttl is None else {"cache_ttl": ttl}))
-        for start in (0.0, 1000.0):
-            timer.seconds = start
-            assert (await service.retrieve(query)).from_cache is False
-            timer.seconds = start + seconds - 0.001
-            assert (await service.retrieve(query)).from_cache is True
-            timer.seconds = start + seconds
-            assert (await service.retrieve(query)).from_cache is False
-
-    serve(scenario)
-
-
-def test_an_answer_may_be_kept_for_ever():
-    async def scenario(memory, service):
-        await store_near(memory, 0.9)
-        query = MemoryQuery(query="query", cache_ttl=timedelta.max)
-        assert [(await service.retrieve(query)).from_cache for _ in range(2)] == [False, True]
-
-    serve(scenario)
-
-
-def test_the_cache_is_bounded_and_the_least_recently_used_goes_first():  # C029
-    async def scenario(memory, service):
-        await store_near(memory, 0.9)
-
-        async def is_known(limit):
-            return (await service.retrieve(MemoryQuery(query="query", limit=limit))).from_cache
-
-        assert [await is_known(limit) for limit in (1, 2, 1, 3)] == [False, False, True, False]
-        assert [await is_known(limit) for limit in (1, 3, 2)] == [True, True, False]
-        for limit in range(1, 50):
-            await is_known(limit)
-        assert len(service._engine._cache._answers) == 2
-        assert service._engine._cache._being_made == {}
-
-    serve(scenario, cache_size=2)
-
-
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -842,6 +790,8 @@ def test_the_cache_is_bounded_and_the_least_recently_used_goes_first():  # C029
         {"cache_size": -1},
         {"cache_size": 1.5},
         {"cache_size": True},
+        {"cache_bytes": -1},
+        {"cache_bytes": 1.5},
         {"similarity_floor": 1.1},
         {"similarity_floor": math.nan},
         {"least_confidence": -0.1},
@@ -1057,31 +1007,6 @@ def test_a_call_left_behind_in_a_closed_loop_is_not_waited_for():
         embedder.gate.set()
         assert not left.done()
         assert found(asyncio.run(asyncio.wait_for(service.retrieve(QUERY), 5))) == ["one"]
-
-
-def test_an_answer_cache_keeps_what_is_made_and_nothing_that_failed():
-    async def main():
-        cache = AnswerCache(4)
-        hits = (Hit(b"x" * 16, 0.5, RelevanceScores()),)
-        answer = Answer(hits, {b"x" * 16: 1}, 1, None, seconds=60.0)
-
-        async def make():
-            return answer
-
-        async def fail():
-            raise KeyError("x")
-
-        with pytest.raises(KeyError):
-            await cache.made("a", fail)
-        assert cache.get("a") is None
-        assert await cache.made("a", make) == (answer, True)
-        assert await cache.made("a", fail) == (answer, False)  # by one who looked before it was
-        assert cache.get("a") is answer
-        cache.drop("a")
-        cache.drop("a")
-        assert cache.get("a") is None
-
-    asyncio.run(main())
 
 
 def test_hits_are_told_alike_in_results_statistics_events_and_logs(caplog):  # C006
@@ -1424,10 +1349,169 @@ def test_a_language_model_expands():
         assert system
         nothing = await service.expand_query("red sofa")
         assert (nothing.added_terms, nothing.expanded) == ((), "red sofa")
-        with pytest.raises(RuntimeError, match="down"):
-            await service.expand_query("red sofa")
+        broken = await service.expand_query("red sofa")
+        assert (broken.added_terms, broken.expanded, broken.failed) == ((), "red sofa", True)
+        assert not nothing.failed
 
     serve(scenario, memory=words(), expander=LanguageModelExpander(llm))
+
+
+class Giving:
+    """An expander and suggester that gives or raises what it is told to."""
+
+    def __init__(self, given):
+        self.given, self.asked = given, 0
+
+    async def expand(self, query, ask):  # noqa: ARG002 - the contract
+        return self._give()
+
+    async def suggest(self, context, limit, ask):  # noqa: ARG002 - the contract
+        return self._give()
+
+    def _give(self):
+        self.asked += 1
+        if isinstance(self.given, BaseException):
+            raise self.given
+        return self.given() if callable(self.given) else self.given
+
+
+def unsure(confidence):
+    return ExpandedQuery(
+        original="query", expanded="query x", added_terms=("x",), confidence=confidence
+    )
+
+
+FAILURES = {
+    "raises": RuntimeError("the secret query"),
+    "times out": TimeoutError(),
+    "too sure": lambda: unsure(7),
+    "not a number": lambda: unsure(math.nan),
+    "no expansion": "query x",
+    "nothing": None,
+}
+
+
+@pytest.mark.parametrize("given", FAILURES.values(), ids=FAILURES)
+def test_where_an_expander_fails_the_query_is_answered_as_it_was_asked(given, caplog):
+    caplog.set_level(logging.DEBUG, "mnemic")
+    expander = Giving(given)
+
+    async def scenario(memory, service):
+        await store_near(memory, 0.9, 0.8)
+        plain = await service.retrieve(QUERY)
+        query = MemoryQuery(query="query", expand_query=True)
+        result = await service.retrieve(query)
+        assert (result.results, result.total_matches) == (plain.results, plain.total_matches)
+        assert (result.expansion_failed, result.expanded_query) == (True, None)
+        assert not plain.expansion_failed
+        expansion = await service.expand_query("query")
+        assert expansion == ExpandedQuery(
+            original="query", expanded="query", added_terms=(), confidence=0.0, failed=True
+        )
+        # and the next call tries again
+        expander.given = lambda: unsure(0.9)
+        again = await service.retrieve(query)
+        assert (again.from_cache, again.expanded_query) == (False, "query x")
+        assert not again.expansion_failed
+        assert (await service.retrieve(query)).from_cache
+
+    serve(scenario, expander=expander, log_queries=False)
+    told = [one for one in caplog.records if "expansion failed" in one.message]
+    assert [one.levelno for one in told] == [logging.WARNING] * 2
+    assert "secret" not in caplog.text
+
+
+@pytest.mark.parametrize("given", [asyncio.CancelledError(), KeyboardInterrupt(), SystemExit(3)])
+def test_what_ends_a_call_is_no_failure_of_an_expander_or_suggester(given):
+    giving = Giving(given)
+    with Memory(":memory:", "aide", embedder=FixedEmbedder(), clock=Clock()) as memory:
+        memory.add("one")
+        service = RetrievalService(memory, expander=giving, suggester=giving)
+        query = MemoryQuery(query="query", expand_query=True)
+        for call in (
+            lambda: service.retrieve(query),
+            lambda: service.expand_query("query"),
+            lambda: service.suggest_queries("one"),
+        ):
+            with pytest.raises(type(given)):
+                drive(call())
+
+
+def test_those_who_wait_for_an_answer_whose_expansion_fails_get_it_too():
+    expander = Giving(RuntimeError("down"))
+
+    async def scenario(memory, service):
+        await store_near(memory, 0.9)
+        query = MemoryQuery(query="query", expand_query=True)
+        tasks = [asyncio.create_task(service.retrieve(query)) for _ in range(5)]
+        await until(memory.embedder.asked.is_set)
+        await asyncio.sleep(0.05)
+        memory.embedder.gate.set()
+        for result in await asyncio.gather(*tasks):
+            assert (found(result), result.expansion_failed) == (["near 0.9"], True)
+        assert expander.asked == 1
+
+    serve(scenario, expander=expander, memory={"embedder": Gated()})
+
+
+@pytest.mark.parametrize(
+    "given", [RuntimeError("a secret"), "one text", [3], None, ["lone \ud800"]], ids=str
+)
+def test_where_a_suggester_fails_nothing_is_suggested(given, caplog):
+    async def scenario(_, service):
+        suggested = await service.suggest_queries("one thing and another")
+        assert (suggested, suggested.failed) == ([], True)
+
+    serve(scenario, suggester=Giving(given))
+    assert "Suggesting queries failed" in caplog.text
+    assert "secret" not in caplog.text
+
+
+def test_suggestions_say_that_nothing_failed_and_are_no_more_than_asked_for():
+    async def scenario(_, service):
+        suggested = await service.suggest_queries("one thing", limit=2)
+        assert (suggested, suggested.failed) == (["a", "b"], False)
+        copied = pickle.loads(pickle.dumps(suggested))  # noqa: S301 - our own
+        assert (copied, copied.failed) == (suggested, False)
+
+    serve(scenario, suggester=Giving(["a", "b", "c"]))
+
+
+@pytest.mark.parametrize(
+    ("query", "answer", "added"),
+    [
+        ("cartography of spain", "art\nmap", ["art", "map"]),
+        ("red sofa", "sofa\nred sofa\nsofa red", ["sofa red"]),
+        ("red sofa", "Sofa.\nred-sofa", ["red-sofa"]),
+        ("concatenate", "cat\nCAT\ncat flap\nflap", ["cat", "cat flap"]),
+        ("C# code", "C\nC#\nC++", ["C", "C++"]),
+        ("stra\u00dfe", "STRASSE\nstrasse 5", ["strasse 5"]),
+        ("tea", "...\n-\n", []),
+    ],
+)
+def test_terms_are_compared_word_by_word_with_those_of_the_query(query, answer, added):
+    assert terms_of(answer, query) == added
+
+
+@pytest.mark.parametrize("confidence", [7, -0.1, math.nan, math.inf, True, "high", None])
+def test_a_confidence_is_a_number_from_0_to_1_wherever_it_is_given(confidence):
+    for make in (
+        lambda: unsure(confidence),
+        lambda: LanguageModelExpander(Scripted(), confidence=confidence),
+    ):
+        with pytest.raises(InvalidArgumentError, match="confidence"):
+            make()
+
+
+def test_expanders_and_suggesters_refuse_what_they_cannot_use():
+    for make in (
+        lambda: LanguageModelExpander(5),
+        lambda: LanguageModelSuggester(5),
+        lambda: LanguageModelExpander(Scripted(), terms=-1),
+        lambda: CorpusExpander(terms=1.5),
+    ):
+        with pytest.raises(InvalidArgumentError):
+            make()
 
 
 def test_a_language_model_expands_a_retrieval_at_the_plain_door():

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         SearchHit,
         SearchResults,
         SessionTerms,
+        Suggestions,
         Weights,
     )
     from mnemic.recall import MemoryRetriever
@@ -111,6 +112,7 @@ __all__ = [
     "SearchResults",
     "Selection",
     "SessionTerms",
+    "Suggestions",
     "VectorMap",
     "Weights",
     "__version__",
@@ -163,6 +165,7 @@ _LAZY = {
     "SearchHit": "mnemic.model",
     "SearchResults": "mnemic.model",
     "SessionTerms": "mnemic.model",
+    "Suggestions": "mnemic.model",
     "Weights": "mnemic.model",
 }
 

@@ -75,6 +75,26 @@ _FEATURES = {**AGENT_FEATURES, **RECALL_FEATURES}
 _PREFIX = "FeatureFlags."
 
 
+class Need(NamedTuple):
+    """A feature that a call needs.
+
+    Attributes:
+        key: The feature's.
+        message: What is said where it is lacking; `{tier}` is the lowest tier that includes it.
+    """
+
+    key: str
+    message: str
+
+
+STORING = Need(LONG_TERM, "Upgrade to {tier} for persistent memory")
+SEARCHING_BY_MEANING = Need(SEMANTIC_RETRIEVAL, "Semantic search requires {tier} tier or higher")
+RETRIEVING_BY_MEANING = Need(
+    SEMANTIC_RETRIEVAL, "Upgrade to {tier} for intelligent memory retrieval"
+)
+RECALLING = Need(RETRIEVER, "Upgrade to {tier} for memory recall")
+
+
 class Quota(NamedTuple):
     """How many bytes of content an agent may store, and the name of the tier that says so."""
 
@@ -115,15 +135,19 @@ class License(msgspec.Struct, frozen=True):
         """
         return required_tier(key) <= self.tier
 
-    def require(self, key: str, message: str) -> None:
-        """Refuse what the tier does not include.
+    def require(self, *needs: Need) -> None:
+        """Refuse a call whose needs the tier does not include.
 
         Raises:
-            LicenseRestrictionError: With this message.
+            LicenseRestrictionError: With the message of the need that only the highest tier
+                includes, so that the tier it names allows the whole call.
         """
-        if not self.has_feature(key):
-            needed = required_tier(key).label
-            raise LicenseRestrictionError(message, key, needed, self.tier.label)
+        lacking = [need for need in needs if not self.has_feature(need.key)]
+        if lacking:
+            need = max(lacking, key=lambda lacked: required_tier(lacked.key))
+            tier = required_tier(need.key).label
+            message = need.message.format(tier=tier)
+            raise LicenseRestrictionError(message, need.key, tier, self.tier.label)
 
     @classmethod
     def of(cls, given: "License | LicenseTier | None") -> "License":

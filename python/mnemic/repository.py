@@ -28,7 +28,7 @@ from mnemic.errors import (
 from mnemic.events import Events
 from mnemic.follower import Follower
 from mnemic.index import Index, Ranked, Reached, Wanted, WantedLinks
-from mnemic.licensing import LONG_TERM, SEMANTIC_RETRIEVAL, License, LicenseTier, Quota
+from mnemic.licensing import SEARCHING_BY_MEANING, STORING, License, LicenseTier, Quota
 from mnemic.metrics import Meter
 from mnemic.model import (
     Deleted,
@@ -335,10 +335,9 @@ class Repository:
     ) -> tuple[list[SearchHit], float]:
         """Return what a search that is allowed finds, and the milliseconds it takes."""
         begun = time.perf_counter()
-        self._check_license()
+        needs = (STORING, SEARCHING_BY_MEANING) if search.uses_meaning else (STORING,)
+        self.license.require(*needs)
         if search.uses_meaning:
-            message = "Semantic search requires Teams tier or higher"
-            self.license.require(SEMANTIC_RETRIEVAL, message)
             self.check_embedder()
         # All in one piece of work: each change to another thread takes as long as a short search.
         found = await computed(searched) if search.limit else []
@@ -968,7 +967,7 @@ class Repository:
 
     def _check_license(self) -> None:
         """Refuse every operation where long-term memory is not included (R013, R014)."""
-        self.license.require(LONG_TERM, "Upgrade to WriterPro for persistent memory")
+        self.license.require(STORING)
 
 
 def _accessed(

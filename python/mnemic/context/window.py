@@ -25,7 +25,7 @@ from mnemic.context.items import (
 )
 from mnemic.context.tokens import EstimatedTokens, counted
 from mnemic.errors import ContextWindowFullError, InvalidArgumentError, UnknownIdError
-from mnemic.licensing import CONTEXT_WINDOW_ADVANCED, License, LicenseTier
+from mnemic.licensing import CONTEXT_WINDOW_ADVANCED, License, LicenseTier, Need
 from mnemic.model import UuidFactory, checks
 from mnemic.protocols import Clock, IdFactory, Summarizer, TokenCounter, system_clock
 
@@ -418,9 +418,8 @@ class ContextWindow:
         strategy = CompactionStrategy.parse(given)
         name = strategy.name.lower()
         if strategy.is_advanced:
-            self._license.require(
-                CONTEXT_WINDOW_ADVANCED, f"Compaction by {name} requires a Teams license"
-            )
+            message = f"Compaction by {name} requires a {{tier}} license"
+            self._license.require(Need(CONTEXT_WINDOW_ADVANCED, message))
         if strategy is CompactionStrategy.SUMMARIZE and self._summarizer is None:
             raise InvalidArgumentError(
                 f"strategy {name} needs a summarizer, got None; give ContextWindow one"

@@ -12,6 +12,7 @@ from mnemic.model.filter import (
     Not,
     Op,
     Test,
+    looks_at,
     parse_filter,
     parse_times,
 )
@@ -25,6 +26,7 @@ from mnemic.model.query import (
     RankedMemory,
     RelevanceScores,
     RetrievalStats,
+    Suggestions,
 )
 from mnemic.model.ranking import (
     BY_SEARCH_TYPE,
@@ -144,10 +146,12 @@ __all__ = [
     "SearchType",
     "SessionTerms",
     "State",
+    "Suggestions",
     "TagUsage",
     "Test",
     "UuidFactory",
     "Weights",
+    "looks_at",
     "parse_filter",
     "parse_times",
     "salience_of",

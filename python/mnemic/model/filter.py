@@ -123,7 +123,11 @@ def looks_at(expression: Expression, *names: str) -> bool:
             return field.name in names
 
 
-class MemoryFilter(msgspec.Struct, frozen=True, kw_only=True):
+_TAG_FIELD, _TAG = "record", "memory_filter"
+"""What tells an encoded `MemoryFilter` from a filter in the grammar, which has no such field."""
+
+
+class MemoryFilter(msgspec.Struct, frozen=True, kw_only=True, tag_field=_TAG_FIELD, tag=_TAG):
     """Which memories, how many, in which order. All that is given must hold (R045-R055).
 
     Lists are kept as tuples, names of types as types, times in UTC (a naive one is UTC already).
@@ -139,8 +143,9 @@ class MemoryFilter(msgspec.Struct, frozen=True, kw_only=True):
         include_forgotten: Whether memories that were forgotten are among them.
         limit: From 1 to 1000; applied last of all.
         offset: How many to leave out before the first.
-        sort_by: The order.
-        where: A filter in the grammar, for everything else.
+        sort_by: The order. None is newest first in a list, and the ranking in a retrieval.
+        where: A filter in the grammar, for everything else. It is copied; times and ids are kept as
+            their texts.
 
     Raises:
         FilterError: If a value cannot be used; the message names the place.
@@ -156,7 +161,7 @@ class MemoryFilter(msgspec.Struct, frozen=True, kw_only=True):
     include_forgotten: bool = False
     limit: int = 100
     offset: int = 0
-    sort_by: MemorySortOrder = MemorySortOrder.CREATED_DESCENDING
+    sort_by: MemorySortOrder | None = None
     where: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
@@ -164,6 +169,13 @@ class MemoryFilter(msgspec.Struct, frozen=True, kw_only=True):
         for name, read in _OPTIONS.items():
             force_setattr(self, name, read(name, getattr(self, name)))
         _tree(self)
+        if self.where is not None:
+            force_setattr(self, "where", _plain_filter(self.where))
+
+    @property
+    def list_order(self) -> MemorySortOrder:
+        """The order of a list: newest first unless another was asked for."""
+        return MemorySortOrder.CREATED_DESCENDING if self.sort_by is None else self.sort_by
 
 
 def parse_filter(given: MemoryFilter | Mapping[str, object] | None) -> Expression:
@@ -178,6 +190,27 @@ def parse_filter(given: MemoryFilter | Mapping[str, object] | None) -> Expressio
     if isinstance(given, MemoryFilter):
         return _tree(given)
     return _Parser().filter({} if given is None else given, "", 1)
+
+
+def kept_filter(
+    given: MemoryFilter | Mapping[str, Any] | None,
+) -> MemoryFilter | dict[str, Any] | None:
+    """Return a filter as a record keeps it: checked, and with nothing of the caller's in it.
+
+    A dict that an encoded `MemoryFilter` was decoded to is one again.
+
+    Raises:
+        FilterError: If it cannot be used; the message names the place.
+    """
+    if given is None or isinstance(given, MemoryFilter):
+        return given
+    if isinstance(given, Mapping) and given.get(_TAG_FIELD) == _TAG:
+        try:
+            return msgspec.convert(given, MemoryFilter)
+        except msgspec.ValidationError as error:
+            raise FilterError(str(error)) from None
+    parse_filter(given)
+    return _plain_filter(given)
 
 
 def parse_times(since: object, until: object) -> list[Expression]:
@@ -201,6 +234,23 @@ def _tree(given: MemoryFilter) -> Expression:
     if given.where is not None:
         parts.append(parser.filter(given.where, "where", 1))
     return All(tuple(parts))
+
+
+def _plain_filter(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a deep copy of a checked filter that JSON and MessagePack keep as it is."""
+    return {str(name): _plain(item) for name, item in given.items()}
+
+
+def _plain(given: Any) -> Any:
+    if isinstance(given, Mapping):
+        return _plain_filter(given)
+    if isinstance(given, set | frozenset):
+        return sorted((_plain(item) for item in given), key=repr)
+    if isinstance(given, list | tuple):
+        return [_plain(item) for item in given]
+    if isinstance(given, datetime):
+        return checks.time("", given).isoformat()
+    return str(given) if isinstance(given, str | UUID) else _scalar(given)
 
 
 class _Parser:
@@ -390,7 +440,7 @@ _OPTIONS: dict[str, Reader[Any]] = {
     "include_forgotten": _read_flag,
     "limit": _reader(_limit, f"an int from 1 to {MAX_LIMIT}"),
     "offset": _reader(partial(checks.whole, ""), "an int from 0 to 2**63 - 1"),
-    "sort_by": _reader(_sort_order, "a MemorySortOrder"),
+    "sort_by": _optional(_reader(_sort_order, "a MemorySortOrder, or None")),
 }
 _OPTION_TESTS = (
     ("types", "type", Op.IN),

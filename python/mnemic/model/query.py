@@ -1,8 +1,8 @@
 """MemoryQuery, what the retrieval service is asked, and what it answers (document 000)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from uuid import UUID
 
 import msgspec
@@ -11,7 +11,13 @@ from msgspec.structs import force_setattr
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import checks
 from mnemic.model.entry import MemoryEntry
-from mnemic.model.filter import Expression, MemoryFilter, MemorySortOrder, parse_filter
+from mnemic.model.filter import (
+    Expression,
+    MemoryFilter,
+    MemorySortOrder,
+    kept_filter,
+    parse_filter,
+)
 from mnemic.model.ranking import SEARCH_TYPES, Recency, SearchType
 
 MAX_QUERY_LENGTH = 10_000
@@ -25,6 +31,13 @@ _WEIGHTS = (
     "context_weight",
 )
 
+if TYPE_CHECKING:
+    Filters: TypeAlias = MemoryFilter | Mapping[str, Any] | None
+else:
+    Filters = (
+        Any  # msgspec decodes no union of a record and a dict; the constructor tells them apart
+    )
+
 
 class MemoryQuery(msgspec.Struct, frozen=True, kw_only=True):
     """What to retrieve, and by what to rank it (R148 to R163). Every field is checked.
@@ -35,7 +48,8 @@ class MemoryQuery(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         query: What to look for; None or white space retrieves by the filters alone.
         filters: Only memories that match; in the grammar of docs/filters.md, or a `MemoryFilter`,
-            whose offset is applied to the ranked answer and whose limit is not used (C010).
+            whose offset is applied to the ranked answer and whose limit is not used. A dict is
+            copied; times and ids in it are kept as their texts.
         limit: How many at most, 1 to 1,000.
         min_relevance: The least score, 0 to 1. None is 0.5 for a semantic query where the embedder
             has no floor of its own; otherwise the embedder's floor decides, and without a query
@@ -46,13 +60,14 @@ class MemoryQuery(msgspec.Struct, frozen=True, kw_only=True):
         access_weight: Of how often it was read.
         expand_query: Whether related terms are looked for too.
         use_cache: Whether an answer given before will do, and this one be kept.
-        cache_ttl: How long it is kept; a number is seconds.
+        cache_ttl: How long it is kept, and how old a kept one may be, by the memory's clock; a
+            number is seconds.
         context_boost: Recent conversation or task; memories near to it are raised.
         context_weight: Of that nearness, where there is a context.
         exclude_ids: Never these.
         search_type: What the match is made of: "semantic" as documented, "hybrid" or "keyword".
-        sort_by: The order without a query, in place of the ranking; that of a `MemoryFilter`, where
-            it is not the newest first, serves as well.
+        sort_by: The order without a query, in place of the ranking; that of a `MemoryFilter` serves
+            as well.
         recency: The curve of age: a straight line over a year unless given (C016).
         with_total: Whether all matches are counted; otherwise `total_matches` is how many are
             returned, and flagged as a lower bound, which is sooner done (C155).
@@ -64,7 +79,7 @@ class MemoryQuery(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     query: str | None = None
-    filters: MemoryFilter | Mapping[str, Any] | None = None
+    filters: Filters = None
     limit: int = 10
     min_relevance: float | None = None
     similarity_weight: float = 0.6
@@ -88,7 +103,7 @@ class MemoryQuery(msgspec.Struct, frozen=True, kw_only=True):
             force_setattr(self, name, _optional_text(name, getattr(self, name)))
         if self.query is None and self.filters is None:
             raise InvalidArgumentError("Query must have either Query or Filters")
-        parse_filter(self.filters)
+        force_setattr(self, "filters", kept_filter(self.filters))
         checks.limit("limit", self.limit)
         if self.min_relevance is not None:
             checks.fraction("min_relevance", self.min_relevance)
@@ -139,8 +154,7 @@ class MemoryQuery(msgspec.Struct, frozen=True, kw_only=True):
         if self.query is not None:
             return None
         if self.sort_by is None and isinstance(self.filters, MemoryFilter):
-            given = self.filters.sort_by
-            return None if given is MemorySortOrder.CREATED_DESCENDING else given
+            return self.filters.sort_by
         return self.sort_by
 
     def _weights_in_play(self) -> tuple[str, ...]:
@@ -164,10 +178,11 @@ class MemoryQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RelevanceScores(msgspec.Struct, frozen=True, kw_only=True):
-    """What a score is made of, each from 0 to 1; 0 where it is not in play (R169).
+    """What a score is made of, each from 0 to 1; None for a part without a weight.
 
     Attributes:
-        similarity: Cosine with the query.
+        similarity: Cosine with the query; known for every semantic and hybrid query, whatever it
+            weighs.
         recency: How new.
         importance: Its importance.
         access_frequency: How often it was read.
@@ -175,12 +190,12 @@ class RelevanceScores(msgspec.Struct, frozen=True, kw_only=True):
         keyword: Match of the words, in hybrid and keyword searches.
     """
 
-    similarity: float = 0.0
-    recency: float = 0.0
-    importance: float = 0.0
-    access_frequency: float = 0.0
-    context_boost: float = 0.0
-    keyword: float = 0.0
+    similarity: float | None = None
+    recency: float | None = None
+    importance: float | None = None
+    access_frequency: float | None = None
+    context_boost: float | None = None
+    keyword: float | None = None
 
 
 class RankedMemory(msgspec.Struct, frozen=True, kw_only=True):
@@ -210,6 +225,8 @@ class MemoryRetrievalResult(msgspec.Struct, frozen=True, kw_only=True):
         from_cache: Whether the answer was known.
         retrieval_time: What this call took.
         total_is_lower_bound: Whether there may be more matches than that.
+        expansion_failed: Whether the query was to be expanded and the expander failed; it was
+            answered as it was asked then.
     """
 
     results: tuple[RankedMemory, ...]
@@ -219,6 +236,7 @@ class MemoryRetrievalResult(msgspec.Struct, frozen=True, kw_only=True):
     from_cache: bool
     retrieval_time: timedelta
     total_is_lower_bound: bool = False
+    expansion_failed: bool = False
 
     def __iter__(self) -> Iterator[RankedMemory]:
         return iter(self.results)
@@ -238,12 +256,40 @@ class ExpandedQuery(msgspec.Struct, frozen=True, kw_only=True):
         expanded: With the terms added; the original where nothing was.
         added_terms: What was added, the weightiest first.
         confidence: How likely they belong to what was meant, from 0 to 1.
+        failed: Whether the expander failed; nothing was added then.
+
+    Raises:
+        InvalidArgumentError: If a text is no text, or the confidence is not from 0 to 1.
     """
 
     original: str
     expanded: str
     added_terms: tuple[str, ...]
     confidence: float
+    failed: bool = False
+
+    def __post_init__(self) -> None:
+        """Check every field and put it in its final form."""
+        for name in ("original", "expanded"):
+            checks.text(name, getattr(self, name))
+        terms = checks.items("added_terms", self.added_terms)
+        force_setattr(self, "added_terms", tuple(checks.text("a term", term) for term in terms))
+        force_setattr(self, "confidence", checks.fraction("confidence", self.confidence))
+        checks.flag("failed", self.failed)
+
+
+class Suggestions(list[str]):
+    """Queries that a conversation makes worth asking, the most promising first.
+
+    Attributes:
+        failed: Whether the suggester failed; there are no suggestions then.
+    """
+
+    failed: bool
+
+    def __init__(self, queries: Iterable[str] = (), *, failed: bool = False) -> None:
+        super().__init__(queries)
+        self.failed = failed
 
 
 class RetrievalStats(msgspec.Struct, frozen=True, kw_only=True):

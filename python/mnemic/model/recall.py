@@ -4,7 +4,7 @@ import enum
 import math
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import Literal, Self, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -50,11 +50,20 @@ class MemoryKind(enum.Enum):
 
 def parse_types(given: object) -> tuple[MemoryType, ...]:
     """Return the types that a caller named: by a kind, a type, or the name of either."""
+    named = _kind_or_type(given)
+    return named.types if isinstance(named, MemoryKind) else (named,)
+
+
+def _kind_or_type(given: object) -> MemoryKind | MemoryType:
     if isinstance(given, str) and given.upper() in MemoryKind.__members__:
-        return MemoryKind[given.upper()].types
-    if isinstance(given, MemoryKind):
-        return given.types
-    return (MemoryType.parse(given),)
+        return MemoryKind[given.upper()]
+    return given if isinstance(given, MemoryKind) else MemoryType.parse(given)
+
+
+if TYPE_CHECKING:
+    TypeFilter: TypeAlias = MemoryType | MemoryKind | str | None
+else:
+    TypeFilter = Any  # msgspec decodes no union of an enum and a text; the constructor parses both
 
 
 ProjectScope: TypeAlias = Literal["all", "strict"]
@@ -68,7 +77,7 @@ class RecallOptions(msgspec.Struct, frozen=True, kw_only=True):
         user_id: Whose memories; None is those stored without a user (C062).
         all_users: Everybody's, on purpose; then no user can be named.
         max_results: How many at most, 1 to 1,000.
-        type_filter: Only of this type or kind.
+        type_filter: Only of this type or kind; the name of either becomes it.
         min_salience: The least salience, 0 to 1, in every mode.
         mode: Which come first.
         project_id: Only of this project; None is those of all projects and of none (C074).
@@ -85,7 +94,7 @@ class RecallOptions(msgspec.Struct, frozen=True, kw_only=True):
     user_id: str | None
     all_users: bool = False
     max_results: int = 10
-    type_filter: MemoryType | MemoryKind | str | None = None
+    type_filter: TypeFilter = None
     min_salience: float = 0.0
     mode: RecallMode = RecallMode.RELEVANT
     project_id: str | None = None
@@ -107,7 +116,7 @@ class RecallOptions(msgspec.Struct, frozen=True, kw_only=True):
             )
         checks.limit("max_results", self.max_results)
         if self.type_filter is not None:
-            parse_types(self.type_filter)
+            force_setattr(self, "type_filter", _kind_or_type(self.type_filter))
         checks.fraction("min_salience", self.min_salience)
         force_setattr(self, "mode", RecallMode.parse(self.mode))
 
@@ -273,6 +282,7 @@ class SalienceOptions(msgspec.Struct, frozen=True, kw_only=True):
         checks.fraction("default_relevance", self.default_relevance)
         if not isinstance(self.boosts, dict):
             raise InvalidArgumentError(f"boosts must be a dict, got {self.boosts!r}")
+        force_setattr(self, "boosts", dict(self.boosts))
         for reason, boost in self.boosts.items():
             ReinforcementReason.parse(reason)
             checks.fraction(f"boosts[{reason!r}]", boost)

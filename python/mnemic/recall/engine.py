@@ -19,7 +19,7 @@ from mnemic.errors import (
     StoreError,
 )
 from mnemic.index import Ranked
-from mnemic.licensing import RETRIEVER
+from mnemic.licensing import RECALLING
 from mnemic.model import (
     KEYWORD,
     SEMANTIC,
@@ -470,8 +470,7 @@ class Recalling:
         return DOCUMENTED_SIMILARITY if own is None else own
 
     def _check_license(self) -> None:
-        message = "Upgrade to WriterPro for memory recall"
-        self.repository.license.require(RETRIEVER, message)
+        self.repository.license.require(RECALLING)
 
 
 def _search(

@@ -1,23 +1,40 @@
-"""Answers that were given before, by everything that decides them (C003 to C006, C029)."""
+"""Answers that were given before, by everything that decides them.
+
+Each wall, an agent's user, has a part of its own, in which the least recently used answer goes
+first. What one wall keeps is never taken for another while it has no more than its fair share.
+"""
 
 import threading
-import time
-from collections.abc import Awaitable, Callable, Hashable
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable, Iterable
 from concurrent.futures import Future
-from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
-
-from cachetools import TLRUCache
+from datetime import datetime, timedelta
+from sys import getsizeof
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
 
 from mnemic.model import RelevanceScores
+from mnemic.retrieval.keys import Key, Wall
 from mnemic.waiting import arrived, is_driving
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
 CACHED_ANSWERS = 1024
+"""Answers kept for one wall."""
 
-Key: TypeAlias = Hashable
+CACHED_BYTES = 64 * 1024 * 1024
+"""Bytes of all kept answers together."""
+
+WALL_SHARE = 8
+"""One wall keeps at most this part of all bytes, so that so many full walls fit beside others."""
+
+ANSWER_SHARE = 4
+"""One answer takes at most this part of a wall's bytes; a larger one is not kept."""
+
+ROOM = 16
+"""This part of all bytes is made free at once: sorting the walls by size costs the more the more
+there are."""
 
 
 class Hit(NamedTuple):
@@ -35,23 +52,33 @@ class Hit(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What is kept of an answer: ids and scores, never contents (C028).
+    """What is kept of an answer: ids and scores, never contents.
 
     Attributes:
         hits: Best first.
         rows: The rows of the hits, by their ids.
         total: How many match in all.
         expanded: The query with the terms that were added; None if none were.
-        seconds: How long it may be kept.
-        until: When a memory expires, after which another may count; None is never.
+        made_at: When, by the memory's clock.
+        lifetime: How long it may be kept.
+        until: When a memory of the wall expires, after which another may count; None is never.
+        expansion_failed: Whether the expander failed; then it is not kept.
     """
 
     hits: tuple[Hit, ...]
     rows: dict[bytes, int]
     total: int
     expanded: str | None
-    seconds: float
+    made_at: datetime
+    lifetime: timedelta
     until: datetime | None = None
+    expansion_failed: bool = False
+
+    def serves(self, now: datetime, oldest: timedelta) -> bool:
+        """Return whether it may be given at a time, being no older than that."""
+        age = now - self.made_at
+        is_young = timedelta() <= age < min(self.lifetime, oldest)
+        return is_young and (self.until is None or now < self.until)
 
 
 class AnswerCache:
@@ -60,28 +87,50 @@ class AnswerCache:
     Safe to use from many threads and event loops.
 
     Args:
-        size: How many at most; the least recently used goes first.
-        timer: Gives seconds, of a clock that never goes back.
+        size: How many answers of one wall at most.
+        size_bytes: How many bytes all answers take at most.
     """
 
-    def __init__(
-        self, size: int = CACHED_ANSWERS, timer: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, size: int = CACHED_ANSWERS, size_bytes: int = CACHED_BYTES) -> None:
+        self._size = size
+        self._most_bytes = size_bytes
         self._lock = threading.Lock()
-        self._answers: TLRUCache[Key, Answer] = TLRUCache(size, _expiry, timer)
+        self._walls: dict[Wall, _Kept] = {}
+        self._bytes = 0
         self._being_made: dict[Key, _Making] = {}
 
-    def get(self, key: Key) -> Answer | None:
-        """Return a kept answer whose time is not over."""
+    def __len__(self) -> int:
+        """Return the number of kept answers, those whose time is over too."""
         with self._lock:
-            return self._kept(key)
+            return sum(len(kept.answers) for kept in self._walls.values())
+
+    @property
+    def bytes(self) -> int:
+        """What the kept answers take, by estimate."""
+        with self._lock:
+            return self._bytes
+
+    def get(self, key: Key, now: datetime, oldest: timedelta) -> Answer | None:
+        """Return a kept answer that serves at a time; see `Answer.serves`."""
+        with self._lock:
+            return self._served(key, now, oldest)
 
     def drop(self, key: Key) -> None:
         """Forget an answer. Harmless if repeated."""
         with self._lock:
-            self._answers.pop(key, None)
+            kept = self._walls.get(key.wall)
+            if kept is not None and kept.revision == key.revision:
+                self._bytes -= kept.drop(key.question)
+                if not kept.answers:
+                    del self._walls[key.wall]
 
-    async def made(self, key: Key, make: Callable[[], Awaitable[Answer]]) -> tuple[Answer, bool]:
+    async def made(
+        self,
+        key: Key,
+        make: Callable[[], Awaitable[Answer]],
+        now: datetime,
+        oldest: timedelta,
+    ) -> tuple[Answer, bool]:
         """Return an answer, and whether it was made here; otherwise another call just made it.
 
         Where the call that makes it is cancelled, one of those that wait makes it; its errors are
@@ -90,7 +139,7 @@ class AnswerCache:
         while True:
             mine = _Making(Future(), threading.get_ident(), _running_loop())
             with self._lock:
-                known = self._kept(key)
+                known = self._served(key, now, oldest)
                 theirs = self._being_made.setdefault(key, mine) if known is None else mine
             if known is not None:  # it was made since the caller looked
                 return known, False
@@ -118,20 +167,84 @@ class AnswerCache:
             mine.set_exception(_AbandonedError())
             raise
         with self._lock:
-            self._answers[key] = answer
+            self._keep(key, answer)
             del self._being_made[key]
         mine.set_result(answer)
         return answer
 
-    def _kept(self, key: Key) -> Answer | None:
-        try:
-            return self._answers[key]  # in half the steps of `get`
-        except KeyError:
+    def _served(self, key: Key, now: datetime, oldest: timedelta) -> Answer | None:
+        kept = self._walls.get(key.wall)
+        if kept is None or kept.revision != key.revision:
             return None
+        answer, _ = kept.answers.get(key.question, (None, 0))
+        if answer is None or not answer.serves(now, oldest):
+            return None
+        kept.answers.move_to_end(key.question)
+        return answer
+
+    def _keep(self, key: Key, answer: Answer) -> None:
+        size = bytes_of(key, answer)
+        most = self._most_bytes // WALL_SHARE
+        if answer.expansion_failed or size > most // ANSWER_SHARE:
+            return
+        kept = self._walls.setdefault(key.wall, _Kept(key.revision))
+        if key.revision < kept.revision:  # the memories were changed while it was made
+            return
+        if key.revision > kept.revision:
+            self._bytes -= kept.bytes
+            kept = self._walls[key.wall] = _Kept(key.revision)
+        self._bytes += kept.put(key.question, answer, size)
+        while len(kept.answers) > self._size or kept.bytes > most:
+            self._bytes -= kept.drop_oldest()
+        if self._bytes > self._most_bytes:
+            self._make_room()
+
+    def _make_room(self) -> None:
+        """Bring the largest walls down to one level; those below it keep all they have."""
+        wanted = self._most_bytes - self._most_bytes // ROOM
+        level = _fair_level((kept.bytes for kept in self._walls.values()), wanted)
+        for kept in self._walls.values():
+            while kept.bytes > level:
+                self._bytes -= kept.drop_oldest()
+        self._walls = {wall: kept for wall, kept in self._walls.items() if kept.answers}
 
     def _end(self, key: Key) -> None:
         with self._lock:
             del self._being_made[key]
+
+
+class _Kept:
+    """The kept answers of one wall with their sizes, the least recently used first.
+
+    Args:
+        revision: The number of the last change of the wall's memories.
+    """
+
+    __slots__ = ("answers", "bytes", "revision")
+
+    def __init__(self, revision: int) -> None:
+        self.revision = revision
+        self.answers: OrderedDict[Hashable, tuple[Answer, int]] = OrderedDict()
+        self.bytes = 0
+
+    def put(self, question: Hashable, answer: Answer, size: int) -> int:
+        """Keep an answer; return how many bytes more are taken."""
+        freed = self.drop(question)
+        self.answers[question] = (answer, size)
+        self.bytes += size
+        return size - freed
+
+    def drop(self, question: Hashable) -> int:
+        """Forget an answer; return how many bytes that frees."""
+        _, size = self.answers.pop(question, (None, 0))
+        self.bytes -= size
+        return size
+
+    def drop_oldest(self) -> int:
+        """Forget the least recently used answer; return how many bytes that frees."""
+        _, (_, size) = self.answers.popitem(last=False)
+        self.bytes -= size
+        return size
 
 
 class _Making(NamedTuple):
@@ -162,6 +275,33 @@ class _AbandonedError(Exception):
     """The call that was to make an answer was cancelled."""
 
 
+def bytes_of(key: Key, answer: Answer) -> int:
+    """Return about how many bytes a kept answer takes with its key."""
+    parts = (answer, answer.hits, answer.rows, answer.expanded, answer.made_at, answer.lifetime)
+    own = sum(map(getsizeof, parts)) + _HIT_BYTES * len(answer.hits)
+    return own + _bytes_of(key.question) + _PLACE_BYTES
+
+
+def _bytes_of(value: object) -> int:
+    if isinstance(value, tuple | frozenset):
+        return getsizeof(value) + sum(map(_bytes_of, value))
+    return getsizeof(value) if isinstance(value, str | UUID) else 0  # others are shared or small
+
+
+def _fair_level(sizes: Iterable[int], wanted: int) -> int:
+    """Return the level to which sizes are cut down so that they add up to what is wanted.
+
+    It is never below `wanted` divided by their number: max-min fairness.
+    """
+    ascending = sorted(sizes)
+    for at, size in enumerate(ascending):
+        share = wanted // (len(ascending) - at)
+        if size > share:
+            return share
+        wanted -= size
+    return max(ascending, default=0)
+
+
 def _running_loop() -> "AbstractEventLoop | None":
     if is_driving():
         return None
@@ -170,5 +310,15 @@ def _running_loop() -> "AbstractEventLoop | None":
     return asyncio.get_running_loop()
 
 
-def _expiry(_key: Key, answer: Answer, now: float) -> float:
-    return now + answer.seconds
+_SCORES = RelevanceScores(**dict.fromkeys(RelevanceScores.__struct_fields__, 0.5))
+_HIT_BYTES = (
+    getsizeof(Hit(b"", 0.5, _SCORES))
+    + getsizeof(bytes(16))
+    + getsizeof(_SCORES)
+    + getsizeof(0.5) * (1 + len(RelevanceScores.__struct_fields__))
+    + getsizeof(2**31)
+)
+"""Of a hit with all its components, and of its row's number."""
+
+_PLACE_BYTES = 256
+"""Of an answer's place among those of its wall: a node of an ordered dict, and a pair."""

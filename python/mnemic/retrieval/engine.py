@@ -4,16 +4,15 @@ import time
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from itertools import compress
-from operator import attrgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
 import msgspec
 
 from mnemic.context import ContextItemType, ContextWindow
-from mnemic.errors import InvalidArgumentError
+from mnemic.errors import InvalidArgumentError, StoreError
 from mnemic.index import Ranked
-from mnemic.licensing import LONG_TERM, SEMANTIC_RETRIEVAL
+from mnemic.licensing import RETRIEVING_BY_MEANING, STORING
 from mnemic.model import (
     BY_SEARCH_TYPE,
     HYBRID,
@@ -41,13 +40,15 @@ from mnemic.model import (
     Scope,
     Search,
     State,
+    Suggestions,
     Test,
     Weights,
     checks,
 )
 from mnemic.repository import Answered, Repository, check_limit
-from mnemic.retrieval.cache import CACHED_ANSWERS, Answer, AnswerCache, Hit, Key
+from mnemic.retrieval.cache import CACHED_ANSWERS, CACHED_BYTES, Answer, AnswerCache, Hit
 from mnemic.retrieval.expansion import CONFIDENT, Expander, Related
+from mnemic.retrieval.keys import Key, depends_on_accesses, key_of
 from mnemic.retrieval.statistics import Statistics
 from mnemic.retrieval.suggestions import Suggester
 from mnemic.retrieval.telling import Teller
@@ -98,7 +99,8 @@ class Retrieval:
         similarity_floor: The least cosine of a semantic answer; None is the embedder's own, and
             0.3 where it has none.
         least_confidence: An expansion below it is not used.
-        cache_size: How many answers are kept at most.
+        cache_size: How many answers are kept at most for one user.
+        cache_bytes: How many bytes all kept answers take at most.
         track_access: Whether being returned counts as an access, where the memory tracks them.
     """
 
@@ -111,6 +113,7 @@ class Retrieval:
         similarity_floor: float | None = None,
         least_confidence: float = CONFIDENT,
         cache_size: int = CACHED_ANSWERS,
+        cache_bytes: int = CACHED_BYTES,
         track_access: bool = True,
     ) -> None:
         self.repository = repository
@@ -122,7 +125,10 @@ class Retrieval:
             else checks.fraction("similarity_floor", similarity_floor)
         )
         self._least_confidence = checks.fraction("least_confidence", least_confidence)
-        self._cache = AnswerCache(checks.whole("cache_size", cache_size, least=1))
+        self._cache = AnswerCache(
+            checks.whole("cache_size", cache_size, least=1),
+            checks.whole("cache_bytes", cache_bytes, least=0),
+        )
         self._statistics = Statistics()
         self._teller = Teller(
             repository.agent_id,
@@ -172,26 +178,38 @@ class Retrieval:
 
     async def expand(self, scope: Scope, query: str) -> ExpandedQuery:
         """Return a query with the terms that belong to it."""
-        self._require_long_term()
-        if self.repository.embedder is not None:
-            self._require_semantic()
-
-        async def ask(text: str) -> Related:
-            return await computed(lambda: self._related(scope, text))
-
-        expansion = await self._expander.expand(query, ask)
+        self._require(by_meaning=self.repository.embedder is not None)
+        expansion = await self._expanded(scope, query)
+        if expansion.failed:
+            return expansion
         is_used = bool(expansion.added_terms) and expansion.confidence >= self._least_confidence
         await self._teller.expanded(expansion, is_used=is_used)
         if is_used:
             return expansion
         return msgspec.structs.replace(expansion, expanded=query, added_terms=())
 
+    async def _expanded(self, scope: Scope, query: str) -> ExpandedQuery:
+        """Return what the expander adds; the query alone where it fails."""
+
+        async def ask(text: str) -> Related:
+            return await computed(lambda: self._related(scope, text))
+
+        try:
+            return _checked(await self._expander.expand(query, ask))
+        except StoreError:  # whatever is asked next fails too
+            raise
+        except Exception as error:  # noqa: BLE001 - it may be anybody's code, or a network's fault
+            self._teller.failed_to_expand(error)
+            return ExpandedQuery(
+                original=query, expanded=query, added_terms=(), confidence=0.0, failed=True
+            )
+
     async def similar(
         self, scope: Scope, entry_id: UUID, limit: int, exclude: tuple[UUID, ...]
     ) -> list[MemorySearchResult] | None:
         """Return the memories nearest to one of a scope; None if it has not (C027)."""
         repository = self.repository
-        self._require_semantic()
+        self._require(by_meaning=True)
         repository.check_embedder()
         check_limit(limit)
         entry = await repository.peek(scope, entry_id)
@@ -208,19 +226,29 @@ class Retrieval:
 
     async def suggest(
         self, suggester: Suggester, scope: Scope, context: str, limit: int
-    ) -> list[str]:
-        """Return queries that a conversation makes worth asking of the user's memories."""
-        self._require_long_term()
+    ) -> Suggestions:
+        """Return queries that a conversation makes worth asking of the user's memories.
+
+        None where the suggester fails.
+        """
+        self._require(by_meaning=False)
         check_limit(limit)
         if not isinstance(context, str):
             raise InvalidArgumentError(f"conversation_context must be a text, got {context!r}")
         if not checks.text("conversation_context", context).strip():
-            return []
+            return Suggestions()
 
         async def ask(text: str, most: int) -> Sequence[tuple[str, float]]:
             return await computed(lambda: self.repository.key_phrases(scope, text, most))
 
-        return await suggester.suggest(context, limit, ask)
+        try:
+            suggested = checks.items("suggestions", await suggester.suggest(context, limit, ask))
+            return Suggestions(checks.text("a suggestion", each) for each in suggested[:limit])
+        except StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001 - as above
+            self._teller.failed_to_suggest(error)
+            return Suggestions(failed=True)
 
     def _count(self, entries: Mapping[bytes, MemoryEntry], rows: Mapping[bytes, int]) -> None:
         """Count accesses of what is returned (C090); what is forgotten is not accessed."""
@@ -235,18 +263,15 @@ class Retrieval:
         return self._statistics.read()
 
     def _check_license(self, query: MemoryQuery) -> None:
-        self._require_long_term()
-        by_meaning = query.query is not None and query.search_type != "keyword"
-        if by_meaning or query.context_boost is not None:
-            self._require_semantic()
+        compares_query = query.query is not None and query.search_type != "keyword"
+        by_meaning = compares_query or query.context_boost is not None
+        self._require(by_meaning=by_meaning)
+        if by_meaning:
             self.repository.check_embedder()
 
-    def _require_long_term(self) -> None:
-        self.repository.license.require(LONG_TERM, "Upgrade to WriterPro for persistent memory")
-
-    def _require_semantic(self) -> None:
-        message = "Upgrade to Teams for intelligent memory retrieval"
-        self.repository.license.require(SEMANTIC_RETRIEVAL, message)
+    def _require(self, *, by_meaning: bool) -> None:
+        needs = (STORING, RETRIEVING_BY_MEANING) if by_meaning else (STORING,)
+        self.repository.license.require(*needs)
 
     def _related(self, scope: Scope, text: str) -> Related:
         """Return the words of the memories that match best: pseudo-relevance feedback.
@@ -265,11 +290,14 @@ class Retrieval:
         return Related(terms, best / (best + HALF_SUPPORT) if best > 0 else 0.0)
 
     async def _given(self, scope: Scope, query: MemoryQuery) -> _Given:
-        if not query.use_cache:
+        where = query.where
+        if not query.use_cache or depends_on_accesses(query, where):
             return await self._made(scope, query)
         position = self.repository.position()
-        key = self._key(scope, query, position)
-        given = self._known(scope, key, position)
+        key = key_of(scope, query, where, self.repository.license.tier, position.seq)
+        now = self.repository.now()
+        answer = self._cache.get(key, now, query.cache_ttl)
+        given = None if answer is None else self._known(scope, key, answer, position)
         if given is None:
             given = await self._made_once(scope, query, key, position)
         self._statistics.looked_up(was_known=given.is_known)
@@ -280,62 +308,50 @@ class Retrieval:
     async def _made_once(
         self, scope: Scope, query: MemoryQuery, key: Key, position: Position
     ) -> _Given:
-        """Make an answer, or wait for the call that makes it this very moment (C029)."""
+        """Make an answer, or wait for the call that makes it this very moment."""
         made: list[_Given] = []
 
         async def make() -> Answer:
             made.append(await self._made(scope, query))
             return made[0].answer
 
-        _, is_mine = await self._cache.made(key, make)
+        now = self.repository.now()
+        answer, is_mine = await self._cache.made(key, make, now, query.cache_ttl)
         if is_mine:
             return made[0]
         # Its memories are read as those of a kept one.
-        return self._known(scope, key, position) or await self._made(scope, query)
+        return self._known(scope, key, answer, position) or await self._made(scope, query)
 
-    def _known(self, scope: Scope, key: Key, position: Position) -> _Given | None:
-        answer = self._cache.get(key)
-        if answer is None:
-            return None
+    def _known(self, scope: Scope, key: Key, answer: Answer, position: Position) -> _Given | None:
+        """Return a kept answer with its memories; None if one of them is no longer there."""
         now = self.repository.now()
-        has_ended = answer.until is not None and now >= answer.until
-        entries = {} if has_ended else self.repository.entries(scope, answer.rows, position, now)
-        if has_ended or len(entries) < len(answer.rows):  # another takes an expired one's place
+        entries = self.repository.entries(scope, answer.rows, position, now)
+        if len(entries) < len(answer.rows):
             self._cache.drop(key)
             return None
         return _Given(answer, entries, is_known=True)
 
-    def _key(self, scope: Scope, query: MemoryQuery, position: Position) -> Key:
-        """Return all that decides an answer, but for accesses, which may lag (C158)."""
-        # As text, for True, 1 and 1.0 are equal to Python and not to a filter.
-        where = "" if query.filters is None else repr(query.where)
-        return (
-            position.seq,
-            self.repository.license.tier,
-            scope,
-            where,
-            *_deciding(query),
-            query.offset,
-            query.order,
-            query.includes_forgotten,
-        )
-
     async def _made(self, scope: Scope, query: MemoryQuery) -> _Given:
         also: tuple[str, ...] = ()
-        expanded = None
+        expanded, expansion_failed = None, False
         if query.expand_query and query.query is not None:
             expansion = await self.expand(scope, query.query)
+            expansion_failed = expansion.failed
             if expansion.added_terms:
                 also, expanded = (expansion.expanded,), expansion.expanded
         begun = self.repository.now()
         answered = await computed(lambda: self._answered(scope, query, also))
-        # Only now the index knows all that was answered from.
-        until = self.repository.next_expiry(scope, begun) if query.use_cache else None
-        total = len(answered.ranked) if answered.total is None else answered.total
-        seconds = query.cache_ttl.total_seconds()
-        hits = tuple(_hit(hit) for hit in answered.ranked)
-        rows = {hit.id: hit.row for hit in answered.ranked}
-        answer = Answer(hits, rows, total, expanded, seconds, until)
+        answer = Answer(
+            hits=tuple(_hit(hit) for hit in answered.ranked),
+            rows={hit.id: hit.row for hit in answered.ranked},
+            total=len(answered.ranked) if answered.total is None else answered.total,
+            expanded=expanded,
+            made_at=begun,
+            lifetime=query.cache_ttl,
+            # Only now the index knows all that was answered from.
+            until=self.repository.next_expiry(scope, begun) if query.use_cache else None,
+            expansion_failed=expansion_failed,
+        )
         return _Given(answer, answered.entries, is_known=False)
 
     def _answered(self, scope: Scope, query: MemoryQuery, also: tuple[str, ...]) -> Answered:
@@ -390,14 +406,11 @@ class Retrieval:
         return floor, score
 
 
-_deciding = attrgetter(
-    *(
-        name
-        for name in MemoryQuery.__struct_fields__
-        if name not in ("filters", "use_cache", "cache_ttl", "sort_by")
-    )
-)
-"""Gives the fields that decide an answer by themselves."""
+def _checked(expansion: object) -> ExpandedQuery:
+    if not isinstance(expansion, ExpandedQuery):
+        kind = type(expansion).__name__
+        raise InvalidArgumentError(f"an expander must return an ExpandedQuery, got a {kind}")
+    return expansion
 
 
 def _search(
@@ -515,6 +528,7 @@ def _result(query: MemoryQuery, given: _Given, milliseconds: float) -> MemoryRet
         total_is_lower_bound=not query.with_total,
         original_query=query.query or "",
         expanded_query=answer.expanded,
+        expansion_failed=answer.expansion_failed,
         from_cache=given.is_known,
         retrieval_time=timedelta(milliseconds=milliseconds),
     )
@@ -523,11 +537,11 @@ def _result(query: MemoryQuery, given: _Given, milliseconds: float) -> MemoryRet
 def _hit(ranked: Ranked) -> Hit:
     part = ranked.components.get
     scores = RelevanceScores(
-        similarity=part("similarity", 0.0),
-        recency=part("recency", 0.0),
-        importance=part("importance", 0.0),
-        access_frequency=part("access", 0.0),
-        context_boost=part("context", 0.0),
-        keyword=part("keyword", 0.0),
+        similarity=part("similarity"),
+        recency=part("recency"),
+        importance=part("importance"),
+        access_frequency=part("access"),
+        context_boost=part("context"),
+        keyword=part("keyword"),
     )
     return Hit(ranked.id, min(1.0, max(0.0, ranked.score)), scores)

@@ -4,8 +4,9 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
+from mnemic._core import fold
 from mnemic.llm import LanguageModel
-from mnemic.model import ExpandedQuery
+from mnemic.model import ExpandedQuery, checks
 from mnemic.retrieval.abbreviations import ABBREVIATIONS
 from mnemic.waiting import awaited
 
@@ -59,8 +60,8 @@ class CorpusExpander:
     def __init__(
         self, *, abbreviations: Mapping[str, str] | None = None, terms: int = ADDED_TERMS
     ) -> None:
-        self._abbreviations = ABBREVIATIONS if abbreviations is None else abbreviations
-        self._terms = terms
+        self._abbreviations = ABBREVIATIONS if abbreviations is None else dict(abbreviations)
+        self._terms = checks.whole("terms", terms)
 
     async def expand(self, query: str, ask: AskMemories) -> ExpandedQuery:
         """Return the query with terms added; see `Expander`."""
@@ -85,15 +86,15 @@ class LanguageModelExpander:
     Args:
         llm: Which.
         terms: How many are added at most.
-        confidence: Of what it says.
+        confidence: Of what it says, from 0 to 1.
     """
 
     def __init__(
         self, llm: LanguageModel, *, terms: int = ADDED_TERMS, confidence: float = 0.8
     ) -> None:
-        self._llm = llm
-        self._terms = terms
-        self._confidence = confidence
+        self._llm = checks.capable("llm", llm, "complete")
+        self._terms = checks.whole("terms", terms)
+        self._confidence = checks.fraction("confidence", confidence)
 
     async def expand(self, query: str, ask: AskMemories) -> ExpandedQuery:
         """Return the query with terms added; as it is where the model says nothing of use."""
@@ -111,14 +112,24 @@ class LanguageModelExpander:
 
 
 def terms_of(answer: str, query: str) -> list[str]:
-    """Return the terms in a model's answer, without list markers, repeats and the query's own."""
-    known, found = query.casefold(), []
+    """Return the terms in a model's answer, without list markers, repeats and the query's own.
+
+    A term is the query's own, or a repeat, if its words stand there in the same order.
+    """
+    known, found = _spaced_words(query), []
     for line in answer.replace(",", "\n").splitlines():
         term = without_marker(line).strip("\"'`.").strip()
-        if term and len(term) <= LONGEST_TERM and term.casefold() not in known:
+        words = _spaced_words(term)
+        if words.strip() and len(term) <= LONGEST_TERM and words not in known:
             found.append(term)
-            known = f"{known}\n{term.casefold()}"
+            known = f"{known}\n{words}"
     return found
+
+
+def _spaced_words(text: str) -> str:
+    """Return a text's words, folded, with one space before and after each."""
+    words = (word.strip(".-/") for word in _WORDS.findall(fold(text)))
+    return f" {' '.join(filter(None, words))} "
 
 
 def without_marker(line: str) -> str:

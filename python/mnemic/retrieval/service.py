@@ -12,6 +12,7 @@ from mnemic.model import (
     MemorySearchResult,
     RetrievalStats,
     Scope,
+    Suggestions,
     checks,
 )
 from mnemic.repository import Searched, required_uuid, required_uuids
@@ -28,9 +29,11 @@ class RetrievalService:
         >>> query = MemoryQuery.semantic("user preferences")  # doctest: +SKIP
         >>> result = await service.retrieve(query)  # doctest: +SKIP
 
-    Every memory of the scope is ranked by its whole score, exactly (C012). Answers are kept for a
-    time, as ids and scores, until anything of the agent changes; a forgotten memory never comes
-    back from there. Methods may be called from any event loop, and from several at once.
+    Every memory of the scope is ranked by its whole score, exactly. Answers are kept for a time, as
+    ids and scores, until anything of the user changes; a forgotten memory never comes back from
+    there. A failing expander or suggester fails no call: the query is answered as it was asked, or
+    nothing is suggested, and the result says so. Methods may be called from any event loop, and
+    from several at once.
 
     Args:
         memory: A `LongTermMemory`, an `AsyncMemory` or a `Memory`, or a view of one; what a view
@@ -42,7 +45,10 @@ class RetrievalService:
         similarity_floor: The least cosine of a semantic answer; None is the embedder's own, and 0.3
             where it has none (C013, C151).
         least_confidence: An expansion below it is not used (C023).
-        cache_size: How many answers are kept at most.
+        cache_size: How many answers are kept at most for one user.
+        cache_bytes: How many bytes all kept answers take at most, by estimate; those of one user an
+            eighth of it. An answer that takes more than a quarter of that is not kept, so 0 keeps
+            none.
         track_access: Whether being returned counts as an access, cached or not; never where the
             memory was opened with `track_access=False` (C090).
     """
@@ -57,6 +63,7 @@ class RetrievalService:
         similarity_floor: float | None = None,
         least_confidence: float = CONFIDENT,
         cache_size: int = 1024,
+        cache_bytes: int = 64 * 1024 * 1024,
         track_access: bool = True,
     ) -> None:
         self._scope = memory.scope
@@ -74,6 +81,7 @@ class RetrievalService:
             similarity_floor=similarity_floor,
             least_confidence=least_confidence,
             cache_size=cache_size,
+            cache_bytes=cache_bytes,
             track_access=track_access,
         )
 
@@ -174,8 +182,10 @@ class RetrievalService:
         limit: int = 10,
         user_id: str | None = None,
         all_users: bool = False,
-    ) -> list[str]:
+    ) -> Suggestions:
         """Return queries that a conversation makes worth asking, the most promising first.
+
+        Where the suggester fails there are none, and `failed` is true.
 
         Args:
             conversation_context: Its recent text.
@@ -190,7 +200,9 @@ class RetrievalService:
     async def expand_query(
         self, query: str, *, user_id: str | None = None, all_users: bool = False
     ) -> ExpandedQuery:
-        """Return a query with terms that belong to it; as it is where confidence is low (R146).
+        """Return a query with terms that belong to it; as it is where confidence is low.
+
+        Where the expander fails it is as it was asked too, and `failed` is true.
 
         Args:
             query: What was asked.

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeAlias
 
 from mnemic.llm import LanguageModel
+from mnemic.model import checks
 from mnemic.retrieval.expansion import without_marker
 from mnemic.waiting import awaited
 
@@ -45,7 +46,7 @@ class LanguageModelSuggester:
     """
 
     def __init__(self, llm: LanguageModel) -> None:
-        self._llm = llm
+        self._llm = checks.capable("llm", llm, "complete")
 
     async def suggest(self, context: str, limit: int, ask: AskForPhrases) -> list[str]:
         """Return queries, the most promising first; see `Suggester`."""

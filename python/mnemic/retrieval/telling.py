@@ -98,6 +98,14 @@ class Teller:
             )
             await self._events.publish(event)
 
+    def failed_to_expand(self, error: Exception) -> None:
+        """Tell that an expander failed; the error's text may hold the query and is left out."""
+        _log.warning("Query expansion failed (%s), using original query", type(error).__name__)
+
+    def failed_to_suggest(self, error: Exception) -> None:
+        """Tell that a suggester failed; the error's text may hold the conversation."""
+        _log.warning("Suggesting queries failed (%s), none is suggested", type(error).__name__)
+
     async def augmented(self, query: str | None, items: int, tokens: int) -> None:
         """Tell that memories were added to a context window."""
         self._meter.augmented()

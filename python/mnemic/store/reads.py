@@ -97,7 +97,7 @@ def entries_matching(
     where, values = _listed(scope, expression, now, include_forgotten=page.include_forgotten)
     sql = (
         f"SELECT {COLUMNS} FROM agent_memory_entries WHERE {where} "
-        f"ORDER BY {filter_sql.order_by(page.sort_by)} LIMIT ? OFFSET ?"
+        f"ORDER BY {filter_sql.order_by(page.list_order)} LIMIT ? OFFSET ?"
     )
     found = fetched(connection, sql, (*values, page.limit, page.offset))
     return [from_row(columns) for columns in found]

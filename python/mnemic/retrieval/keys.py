@@ -1,0 +1,105 @@
+"""What an answer is kept under: all that decides it."""
+
+from collections.abc import Hashable, Iterator
+from operator import attrgetter
+from typing import NamedTuple
+
+from mnemic.licensing import LicenseTier
+from mnemic.model import (
+    All,
+    AnyOf,
+    Expression,
+    MemoryQuery,
+    MemorySortOrder,
+    Not,
+    Scope,
+    Test,
+    looks_at,
+)
+
+_BY_ACCESSES = (MemorySortOrder.ACCESSED_DESCENDING, MemorySortOrder.ACCESS_COUNT_DESCENDING)
+
+
+class Wall(NamedTuple):
+    """Whose memories answers are made of."""
+
+    agent_id: str
+    user_id: str | None
+    all_users: bool
+
+
+class Key(NamedTuple):
+    """All that decides an answer.
+
+    Attributes:
+        wall: Whose memories it is made of.
+        revision: The number of the last change of these.
+        question: Everything else. Equal questions have equal answers.
+    """
+
+    wall: Wall
+    revision: int
+    question: Hashable
+
+
+def key_of(
+    scope: Scope, query: MemoryQuery, where: Expression, tier: LicenseTier, revision: int
+) -> Key:
+    """Return the key of a query's answer, given the tree of its filter."""
+    question = (
+        tier,
+        scope.project_id,
+        scope.session_id,
+        canonical(where),
+        frozenset(query.exclude_ids),
+        *_deciding(query),
+        query.offset,
+        query.order,
+        query.includes_forgotten,
+    )
+    return Key(Wall(scope.agent_id, scope.user_id, scope.all_users), revision, question)
+
+
+def depends_on_accesses(query: MemoryQuery, where: Expression) -> bool:
+    """Return whether accesses decide which memories an answer has, or their order.
+
+    Accesses are no changes and in no revision. Where they only weigh in the score, an answer may be
+    as old as its time to live.
+    """
+    return query.order in _BY_ACCESSES or looks_at(where, "access_count", "last_accessed_at")
+
+
+def canonical(expression: Expression) -> str:
+    """Return a text that is equal for filters whose parts differ in order or nesting alone.
+
+    Values of different types stay apart: True, 1 and 1.0 are equal to Python and not to a filter.
+    """
+    match expression:
+        case Test(field, op, tuple() as values):
+            return f"{field.name}{field.path} {op.value} {sorted(set(map(repr, values)))}"
+        case Test(field, op, value):
+            return f"{field.name}{field.path} {op.value} {value!r}"
+        case Not(part):
+            return f"not({canonical(part)})"
+        case All() | AnyOf():
+            parts = sorted(set(_parts(expression)))
+            joined = ", ".join(parts)
+            return joined if len(parts) == 1 else f"{type(expression).__name__}({joined})"
+
+
+def _parts(expression: All | AnyOf) -> Iterator[str]:
+    for part in expression.parts:
+        if isinstance(part, All | AnyOf) and type(part) is type(expression):
+            yield from _parts(part)
+        else:
+            yield canonical(part)
+
+
+_deciding = attrgetter(
+    *(
+        name
+        for name in MemoryQuery.__struct_fields__
+        if name not in ("filters", "exclude_ids", "use_cache", "cache_ttl", "sort_by")
+    )
+)
+"""Gives the fields that decide an answer by themselves."""

@@ -1,0 +1,453 @@
+"""What the retrieval service keeps, under what, for whom and for how long."""
+
+import asyncio
+import tracemalloc
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from retrieval_scenarios import found, record, serve
+from scenarios import NOON
+
+from mnemic import MemoryFilter, MemoryQuery, MemorySortOrder
+from mnemic.licensing import LicenseTier
+from mnemic.model import RelevanceScores, Scope
+from mnemic.retrieval.cache import ANSWER_SHARE, WALL_SHARE, Answer, AnswerCache, Hit, bytes_of
+from mnemic.retrieval.keys import Key, Wall, key_of
+
+QUERY = MemoryQuery.semantic("query")
+LONG = timedelta(days=1)
+
+
+def pass_time(memory, seconds):
+    memory.repository.now.now += timedelta(seconds=seconds)
+
+
+async def store_near(memory, *similarities, **fields):
+    near = memory.embedder.near
+    texts = [near(f"near {similarity}", similarity) for similarity in similarities]
+    return await memory.add_many([record(text, **fields) for text in texts])
+
+
+# What is kept: nothing that accesses decide.
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"access_count": 0},
+        {"last_accessed_at": {"exists": False}},
+        {"NOT": {"OR": [{"access_count": {"gt": 0}}, {"importance": 7}]}},
+        MemoryFilter(where={"access_count": {"lt": 1}}),
+    ],
+    ids=str,
+)
+def test_a_filter_by_accesses_sees_the_latest_accesses(filters):
+    async def scenario(memory, service):
+        await memory.add_many([record("read"), record("unread", days=1)])
+        query = MemoryQuery(filters=filters, limit=1)
+        assert found(await service.retrieve(query)) == ["read"]  # which counts an access of it
+        assert found(await service.retrieve(query)) == ["unread"]
+        assert found(await service.retrieve(query)) == []
+
+    serve(scenario, track_access=True)
+
+
+@pytest.mark.parametrize(
+    "order", [MemorySortOrder.ACCESSED_DESCENDING, MemorySortOrder.ACCESS_COUNT_DESCENDING]
+)
+@pytest.mark.parametrize("is_of_filter", [True, False])
+def test_an_order_by_accesses_follows_the_latest_accesses(order, is_of_filter):
+    async def scenario(memory, service):
+        one, two = await memory.add_many([record("one"), record("two", days=1)])
+        query = MemoryQuery(
+            filters=MemoryFilter(sort_by=order if is_of_filter else None),
+            sort_by=None if is_of_filter else order,
+        )
+        await memory.touch([one.id])
+        assert found(await service.retrieve(query)) == ["one", "two"]
+        pass_time(memory, 1)
+        for _ in range(2):
+            await memory.touch([two.id])
+        assert found(await service.retrieve(query)) == ["two", "one"]
+        pass_time(memory, 1)
+        for _ in range(2):
+            await memory.touch([one.id])
+        assert found(await service.retrieve(query)) == ["one", "two"]
+
+    serve(scenario)
+
+
+# For how long: the memory's clock, and what the asker and the maker allow.
+
+
+@pytest.mark.parametrize(("ttl", "seconds"), [(None, 300.0), (timedelta(seconds=2), 2.0), (7, 7.0)])
+def test_an_answer_is_kept_for_its_time_by_the_clock_of_the_memory(ttl, seconds):  # R159, C149
+    async def scenario(memory, service):
+        await store_near(memory, 0.9)
+        query = MemoryQuery(query="query", **({} if ttl is None else {"cache_ttl": ttl}))
+        for _ in range(2):
+            assert (await service.retrieve(query)).from_cache is False
+            pass_time(memory, seconds - 0.001)
+            assert (await service.retrieve(query)).from_cache is True
+            pass_time(memory, 0.001)
+
+    serve(scenario)
+
+
+def test_an_answer_may_be_kept_for_ever():
+    async def scenario(memory, service):
+        await store_near(memory, 0.9)
+        query = MemoryQuery(query="query", cache_ttl=timedelta.max)
+        assert [(await service.retrieve(query)).from_cache for _ in range(2)] == [False, True]
+
+    serve(scenario)
+
+
+def test_a_hit_is_no_older_than_its_asker_allows():
+    async def scenario(memory, service):
+        await store_near(memory, 0.9)
+
+        async def is_known(seconds):
+            query = MemoryQuery(query="query", cache_ttl=seconds)
+            return (await service.retrieve(query)).from_cache
+
+        assert not await is_known(300)
+        pass_time(memory, 10)
+        assert await is_known(11)
+        assert await is_known(300)
+        assert not await is_known(10)  # and what it made instead
+        assert await is_known(300)
+        pass_time(memory, 10)
+        assert not await is_known(300)  # lives as long as its maker said
+
+    serve(scenario)
+
+
+def test_an_answer_of_a_later_time_is_not_given_where_the_clock_goes_back():
+    async def scenario(memory, service):
+        await store_near(memory, 0.9)
+        await service.retrieve(QUERY)
+        pass_time(memory, -1)
+        assert not (await service.retrieve(QUERY)).from_cache
+
+    serve(scenario)
+
+
+# Under what: all that decides an answer, however it was written.
+
+SAME_FILTERS = [
+    (
+        {"importance": {"gte": 0.1, "lt": 1}, "type": "fact"},
+        {"type": 0, "importance": {"lt": 1, "gte": 0.1}},
+    ),
+    ({"OR": [{"type": 1}, {"type": 0}]}, {"OR": [{"type": 0}, {"type": 1}]}),
+    ({"type": {"in": [0, 1]}}, {"type": {"in": {1, 0}}}),
+    ({"AND": [{"type": 0}, {"importance": 0.5}]}, {"importance": 0.5, "type": 0}),
+    (
+        MemoryFilter(types=["fact"], min_importance=0.1),
+        {"importance": {"gte": 0.1}, "type": {"in": ["fact"]}},
+    ),
+    (MemoryFilter(limit=5), {}),
+    ({"type": 0, "AND": [{"type": 0}]}, {"type": 0}),
+]
+OTHER_FILTERS = [
+    ({"metadata.x": True}, {"metadata.x": 1}),
+    ({"metadata.x": 1}, {"metadata.x": 1.0}),
+    ({"metadata.x": "1"}, {"metadata.x": 1}),
+    ({"metadata.x": "a"}, {"metadata.y": "a"}),
+    ({"tags": {"any": ["a", "b"]}}, {"tags": {"all": ["a", "b"]}}),
+    ({"OR": [{"type": 1}, {"type": 0}]}, {"AND": [{"type": 0}, {"type": 1}]}),
+    ({"OR": []}, {"AND": []}),
+    ({"NOT": {"type": 1}}, {"type": 1}),
+    ({"tags": {"any": ["a", "b"]}}, {"tags": {"any": ["a', 'b"]}}),
+    ({"metadata.a eq 1": 1}, {"metadata.a": 1}),
+]
+
+
+def key(filters, **fields):
+    query = MemoryQuery(query="query", filters=filters, **fields)
+    return key_of(Scope("aide"), query, query.where, LicenseTier.TEAMS, 1)
+
+
+@pytest.mark.parametrize(("one", "other"), SAME_FILTERS, ids=str)
+def test_filters_that_mean_the_same_in_another_order_have_one_key(one, other):
+    assert key(one) == key(other)
+    assert hash(key(one)) == hash(key(other))
+
+
+@pytest.mark.parametrize(("one", "other"), OTHER_FILTERS, ids=str)
+def test_filters_that_differ_have_different_keys(one, other):
+    assert key(one) != key(other)
+
+
+def test_the_order_of_what_is_left_out_does_not_matter():
+    ids = [UUID(int=number) for number in range(3)]
+    assert key({}, exclude_ids=ids) == key({}, exclude_ids=[*reversed(ids), ids[0]])
+    assert key({}, exclude_ids=ids) != key({}, exclude_ids=ids[:2])
+
+
+def test_a_filter_in_another_order_is_answered_from_the_cache():
+    async def scenario(memory, service):
+        await memory.add_many([record("one")])
+        one, other = SAME_FILTERS[0]
+        first = await service.retrieve(MemoryQuery.filtered(one))
+        second = await service.retrieve(MemoryQuery.filtered(other))
+        assert (first.from_cache, second.from_cache) == (False, True)
+        assert first.results == second.results
+
+    serve(scenario)
+
+
+def test_what_becomes_of_the_callers_dict_changes_no_query():
+    wanted = {"importance": {"gte": 0.4}, "tags": {"any": ["a"]}}
+    query = MemoryQuery(filters=wanted)
+    before = query.where
+    wanted["importance"]["gte"] = 0.9
+    wanted["tags"]["any"].append("b")
+    wanted["type"] = "event"
+    assert query.where == before
+    assert query.filters == {"importance": {"gte": 0.4}, "tags": {"any": ["a"]}}
+
+
+# How much: by number for each wall, by bytes for all, fairly between walls.
+
+
+def test_the_cache_is_bounded_and_the_least_recently_used_goes_first():  # C029
+    async def scenario(memory, service):
+        await store_near(memory, 0.9)
+
+        async def is_known(limit):
+            return (await service.retrieve(MemoryQuery(query="query", limit=limit))).from_cache
+
+        assert [await is_known(limit) for limit in (1, 2, 1, 3)] == [False, False, True, False]
+        assert [await is_known(limit) for limit in (1, 3, 2)] == [True, True, False]
+        for limit in range(1, 50):
+            await is_known(limit)
+        assert len(service._engine._cache) == 2
+        assert service._engine._cache._being_made == {}
+
+    serve(scenario, cache_size=2)
+
+
+def wall(name):
+    return Wall("aide", name, all_users=False)
+
+
+def answer_of(count, at=0, **fields):
+    ids = [UUID(int=1000 * at + number).bytes for number in range(count)]
+    scores = [
+        RelevanceScores(
+            **{
+                name: (number + at + part) / 10_000
+                for part, name in enumerate(RelevanceScores.__struct_fields__)
+            }
+        )
+        for number in range(count)
+    ]
+    return Answer(
+        hits=tuple(
+            Hit(one, number / 7, part)
+            for number, (one, part) in enumerate(zip(ids, scores, strict=True))
+        ),
+        rows={one: 10**6 + number for number, one in enumerate(ids)},
+        total=10**6 + at,
+        expanded=None,
+        **{"made_at": NOON, "lifetime": LONG, **fields},
+    )
+
+
+def keep(cache, key, answer):
+    async def make():
+        return answer
+
+    return asyncio.run(cache.made(key, make, NOON, LONG))
+
+
+def known(cache, key):
+    return cache.get(key, NOON, LONG)
+
+
+def test_an_answer_cache_keeps_what_is_made_and_nothing_that_failed():
+    cache, answer = AnswerCache(4), answer_of(1)
+    here = Key(wall("a"), 1, "a")
+
+    async def main():
+        async def make():
+            return answer
+
+        async def fail():
+            raise KeyError("x")
+
+        with pytest.raises(KeyError):
+            await cache.made(here, fail, NOON, LONG)
+        assert known(cache, here) is None
+        assert await cache.made(here, make, NOON, LONG) == (answer, True)
+        # by one who looked before it was made
+        assert await cache.made(here, fail, NOON, LONG) == (answer, False)
+        assert known(cache, here) is answer
+        cache.drop(here)
+        cache.drop(here)
+        assert known(cache, here) is None
+        assert (len(cache), cache.bytes) == (0, 0)
+
+    asyncio.run(main())
+
+
+def test_an_answer_whose_expansion_failed_is_not_kept():
+    cache, here = AnswerCache(), Key(wall("a"), 1, "a")
+    keep(cache, here, answer_of(1, expansion_failed=True))
+    assert known(cache, here) is None
+
+
+def test_a_change_of_a_wall_ends_what_was_kept_of_it_alone():
+    cache = AnswerCache()
+    keys = {name: Key(wall(name), 5, "q") for name in "ab"}
+    for each in keys.values():
+        keep(cache, each, answer_of(3))
+    newer = Key(wall("a"), 6, "q")
+    assert known(cache, newer) is None
+    keep(cache, newer, answer_of(2))
+    assert known(cache, newer) is not None
+    assert known(cache, keys["a"]) is None
+    assert known(cache, keys["b"]) is not None
+    keep(cache, keys["a"], answer_of(3))  # one that began before the change
+    assert known(cache, keys["a"]) is None
+    assert known(cache, newer) is not None
+    assert cache.bytes == sum(bytes_of(each, known(cache, each)) for each in (newer, keys["b"]))
+
+
+@pytest.mark.parametrize("hits", [0, 1, 10, 1000])
+def test_the_estimate_of_bytes_is_what_answers_take(hits):
+    cache = AnswerCache(size=10**6, size_bytes=1 << 40)
+    answers = max(20, 4000 // max(1, hits))
+    query = "where did we put it, and when was that? " * 3
+
+    def question(at):
+        # As of queries of their own, which nobody holds any longer.
+        asked = MemoryQuery(
+            query=f"{query}{at}", filters={"metadata.number": {"in": [at, f"x{at}"]}}
+        )
+        return key_of(Scope("aide", "a"), asked, asked.where, LicenseTier.TEAMS, 1)
+
+    keep(cache, question(-1), answer_of(hits))
+    first = cache.bytes
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        for at in range(answers):
+            key = question(at)
+            with cache._lock:
+                cache._keep(key, answer_of(hits, at))
+        taken = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert len(cache) == answers + 1
+    assert 0.85 * taken <= cache.bytes - first <= 1.25 * taken
+
+
+def test_large_answers_are_bounded_by_bytes():
+    budget = 4 * 1024 * 1024
+    cache = AnswerCache(size_bytes=budget)
+    for at in range(300):
+        key = Key(wall(f"user {at % 20}"), 1, f"question {at}")
+        keep(cache, key, answer_of(200, at))
+        assert cache.bytes <= budget
+    assert cache.bytes > budget // 2
+    assert cache.bytes == sum(kept.bytes for kept in cache._walls.values())
+    for kept in cache._walls.values():
+        assert kept.bytes == sum(size for _, size in kept.answers.values())
+
+
+def test_one_wall_keeps_a_part_of_all_bytes_and_too_large_an_answer_is_not_kept():
+    budget = 8 * 1024 * 1024
+    cache = AnswerCache(size_bytes=budget)
+    for at in range(100):
+        keep(cache, Key(wall("a"), 1, at), answer_of(200, at))
+    assert budget // WALL_SHARE // 2 < cache.bytes <= budget // WALL_SHARE
+    most = budget // WALL_SHARE // ANSWER_SHARE
+    before, large = cache.bytes, answer_of(1000)
+    here = Key(wall("b"), 1, "large")
+    assert bytes_of(here, large) > most
+    assert keep(cache, here, large) == (large, True)
+    assert known(cache, here) is None
+    assert cache.bytes == before
+
+
+def test_a_cache_of_no_bytes_keeps_nothing():
+    async def scenario(memory, service):
+        await store_near(memory, 0.9)
+        for _ in range(2):
+            assert not (await service.retrieve(QUERY)).from_cache
+
+    serve(scenario, cache_bytes=0)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 11), st.integers(0, 9), st.sampled_from([1, 5, 20, 40])),
+        max_size=120,
+    )
+)
+def test_a_wall_within_its_fair_share_keeps_what_it_would_keep_alone(steps):
+    """Walls ask and keep in turn; what each knows is compared with what it knows alone."""
+    budget = 1 << 18
+    shared = AnswerCache(size_bytes=budget)
+    alone = {}
+    walls = {number for number, _, _ in steps}
+    fair = (budget - budget // 16) // max(1, len(walls))
+    over = set()
+    for number, question, hits in steps:
+        own = alone.setdefault(number, AnswerCache(size_bytes=budget))
+        key = Key(wall(str(number)), 1, (question, hits))
+        expected = known(own, key)
+        if own.bytes > fair:
+            over.add(number)
+        if number not in over:
+            assert known(shared, key) == expected
+        for cache in (own, shared):
+            keep(cache, key, answer_of(hits, question))
+        if own.bytes > fair:
+            over.add(number)
+        assert shared.bytes <= budget
+
+
+# Between users.
+
+
+def test_what_others_ask_pushes_no_answer_out():
+    async def scenario(memory, service):
+        for user in ("alice", "boris", "clara"):
+            await memory.add_many([record(f"of {user}", user=user)])
+        queries = [MemoryQuery(filters={}, limit=limit) for limit in range(1, 5)]
+        for query in queries:
+            await service.retrieve(query, user_id="alice")
+        for limit in range(1, 200):
+            for user in ("boris", "clara"):
+                await service.retrieve(MemoryQuery(filters={}, limit=limit), user_id=user)
+            await service.retrieve(MemoryQuery(filters={}, limit=limit), all_users=True)
+        for query in queries:
+            assert (await service.retrieve(query, user_id="alice")).from_cache
+
+    serve(scenario, cache_size=4)
+
+
+def test_what_expires_of_others_ends_no_answer():
+    async def scenario(memory, service):
+        brief = NOON + timedelta(seconds=60)
+        await memory.add_many(
+            [record("of alice", user="alice"), record("of boris", user="boris", expires_at=brief)]
+        )
+        query = MemoryQuery(filters={})
+        for user in ("alice", "boris"):
+            await service.retrieve(query, user_id=user)
+        assert len(await service.retrieve(query, all_users=True)) == 2
+        memory.repository.now.now = brief
+        assert (await service.retrieve(query, user_id="alice")).from_cache
+        assert found(await service.retrieve(query, user_id="boris")) == []
+        assert len(await service.retrieve(query, all_users=True)) == 1
+
+    serve(scenario)
