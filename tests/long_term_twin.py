@@ -321,11 +321,11 @@ class StoreTwin:
         self._change(entry, forgotten_at=None)
         return True
 
-    def purge(self, agent):
+    def purge(self, who):
         limit = self.clock() - RETENTION
         doomed = [
             entry
-            for entry in self.entries(Who(agent, all_users=True))
+            for entry in self.entries(who)
             if any(
                 time is not None and time < limit for time in (entry.forgotten_at, entry.expires_at)
             )
@@ -388,19 +388,23 @@ class StoreTwin:
         everything = self.entries(Who(agent, all_users=True))
         return sum(len(entry.content.encode()) for entry in everything)
 
-    def stats(self, agent, quota=None):
-        everything = self.entries(Who(agent, all_users=True))
-        active = [entry for entry in everything if self.is_present(entry)]
+    def stats(self, who, quota=None):
+        everything = self.entries(who)
+        active = [entry for entry in everything if self.is_living(entry)]
+        statuses = [entry.status for entry in everything if self.is_present(entry)]
+        in_bytes = sum(len(entry.content.encode()) for entry in everything)
         times = [entry.created_at for entry in active]
         tags = [tag for entry in active for tag in set(entry.tags)]
         types = [entry.type for entry in active]
         return {
             "active_entries": len(active),
+            "archived_entries": statuses.count(MemoryStatus.ARCHIVED),
+            "superseded_entries": statuses.count(MemoryStatus.SUPERSEDED),
             "forgotten_entries": sum(entry.forgotten_at is not None for entry in everything),
             "expired_entries": sum(
                 entry.forgotten_at is None and self.is_expired(entry) for entry in everything
             ),
-            "storage_bytes_used": self.bytes_used(agent),
+            "storage_bytes_used": in_bytes if quota is None else self.bytes_used(who.agent),
             "storage_bytes_limit": quota,
             "entries_by_type": {kind: types.count(kind) for kind in set(types)},
             "top_tags": sorted(

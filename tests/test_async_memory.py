@@ -57,8 +57,8 @@ def test_every_verb_works_awaited(tmp_path):
             assert await memory.restore(kept.id, user_id="a")
             assert await memory.count(user_id="a") == 3
             assert await memory.delete_all(user_id="a") == 3
-            assert await memory.purge() == 0
-            assert (await memory.stats()).forgotten_entries == 3
+            assert await memory.purge(user_id="a") == 0
+            assert (await memory.stats(user_id="a")).forgotten_entries == 3
             assert memory.agent_id == "aide"
         with pytest.raises(StoreClosedError):
             await memory.count()

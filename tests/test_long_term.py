@@ -39,7 +39,7 @@ def test_what_was_stored_is_retrieved_by_id_and_found_by_meaning():  # R114, R11
         found = await memory.search_semantic("which mode the user prefers", min_similarity=0.5)
         assert [(hit.entry, hit.rank) for hit in found] == [(kept, 1)]
         assert 0.5 <= found[0].similarity <= 1
-        assert await memory.count() == 2
+        assert await memory.count(all_users=True) == 2
 
     run(scenario)
 
@@ -144,7 +144,7 @@ def test_users_are_walls_and_only_a_word_takes_them_down():  # C162
         assert not await memory.update(hers.id, MemoryEntryUpdate(importance=1.0))
         assert not await memory.forget(hers.id, permanent=True, user_id="bob")
         assert await memory.retrieve(hers.id, user_id="alice") == hers
-        assert await memory.count() == 2
+        assert await memory.count(all_users=True) == 2
 
     run(scenario)
 
@@ -184,9 +184,10 @@ def test_purging_deletes_what_was_forgotten_too_long_ago_and_nothing_else():
         await memory.forget(old.id, user_id="alice")
         clock.now += timedelta(days=1)
         await memory.forget(recent.id)
-        assert await memory.purge_expired() == 0
+        assert await memory.purge_expired(all_users=True) == 0
         clock.now = NOON + RETENTION + timedelta(seconds=1)
-        assert await memory.purge_expired() == 1
+        assert await memory.purge_expired() == 0  # it is alice's
+        assert await memory.purge_expired(all_users=True) == 1
         ids = [living.id, recent.id, old.id]
         left = await memory.retrieve_batch(ids, all_users=True, include_forgotten=True)
         assert set(left) == {living.id, recent.id}
@@ -345,7 +346,7 @@ def test_stats_tell_what_is_there():  # R037, R062 to R069, R128
         ]
         await memory.store_batch(entries)
         await memory.forget(entries[0].id)
-        stats = await memory.get_stats()
+        stats = await memory.get_stats(all_users=True)
         assert (stats.active_entries, stats.forgotten_entries) == (9, 1)
         assert stats.storage_bytes_used == sum(len(one.content.encode()) for one in entries)
         assert (stats.storage_bytes_limit, stats.storage_percent_used) == (None, 0.0)
@@ -367,7 +368,7 @@ def test_a_hundred_stores_at_once_are_all_there_and_all_found(tmp_path):  # R122
         ids = await asyncio.gather(*map(memory.store, entries))
         assert ids == [one.id for one in entries]
         assert await memory.count() == 100
-        assert (await memory.get_stats()).total_embeddings_generated == 100
+        assert (await memory.get_stats(all_users=True)).total_embeddings_generated == 100
         found = await memory.search_semantic("memory", 1000, 0)
         assert {hit.entry.id for hit in found} == set(ids)
 
@@ -460,9 +461,9 @@ def test_the_front_door_updates_restores_purges_and_counts():
         assert not view.restore(kept.id)
         view.delete(kept.id)
         clock.now += RETENTION + timedelta(days=1)
-        assert memory.stats().forgotten_entries == 1
-        assert memory.purge() == 1
-        assert memory.stats().active_entries == 0
+        assert (memory.stats().forgotten_entries, view.stats().forgotten_entries) == (0, 1)
+        assert (memory.purge(), view.purge()) == (0, 1)
+        assert memory.stats(all_users=True).forgotten_entries == 0
 
 
 def test_the_front_door_names_the_scope_in_which_there_was_nothing_to_change():
@@ -586,8 +587,8 @@ def test_all_of_a_user_is_deleted_and_nothing_of_another(tmp_path):  # C187
         assert await memory.delete_all(user_id="alice", permanent=True) == 6
         ids = [one.id for one in (*hers, archived)]
         assert await memory.retrieve_batch(ids, all_users=True, include_forgotten=True) == {}
-        assert await memory.count() == 2
-        assert (await memory.get_stats()).storage_bytes_used == len("hisnobody's")
+        assert await memory.count(all_users=True) == 2
+        assert (await memory.get_stats(all_users=True)).storage_bytes_used == len("hisnobody's")
 
     run(scenario, tmp_path / "a.db")
 

@@ -336,8 +336,6 @@ def test_a_scoped_view_has_the_same_methods_and_names_the_scope_for_them(memory)
         "close",
         "embedder",
         "events",
-        "purge",
-        "stats",
     }
 
 

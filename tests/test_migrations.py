@@ -57,7 +57,7 @@ def test_a_file_of_an_earlier_version_opens_with_all_it_held(version, tmp_path):
             (hit,) = memory.search("dark mode", **by_access)
             assert hit.score == pytest.approx(math.log10(count + 1) / 3)
         assert memory.get(UUID(int=2)).created_at == NOON - timedelta(days=3)
-        stats = memory.stats()
+        stats = memory.stats(all_users=True)
         assert (stats.active_entries, stats.forgotten_entries) == (2, 1)
         contents = ("the user prefers dark mode", "die Fähre fährt um zwölf", "a forgotten thing")
         assert stats.storage_bytes_used == sum(len(text.encode()) for text in contents)

@@ -155,7 +155,9 @@ def test_only_links_of_the_wanted_types_are_followed():  # C071, R231
         assert await net.found(retriever, "a", link_types=["related"], depth=3) == ["b"]
         both = ["related", LinkType.CONTRADICTS]
         assert await net.found(retriever, "a", link_types=both, depth=3) == ["b", "c", "d"]
-        assert await net.found(retriever, "a", link_types=None, depth=3) == ["b", "c", "d"]
+        for everything in (None, [], ()):
+            found = await net.found(retriever, "a", link_types=everything, depth=3)
+            assert found == ["b", "c", "d"]
         for wrong in (["friend"], "related", [None]):
             with pytest.raises(InvalidArgumentError):
                 await net.found(retriever, "a", link_types=wrong)

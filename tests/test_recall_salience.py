@@ -102,6 +102,58 @@ def test_salience_has_other_scales_when_they_are_given():
     run(scenario)
 
 
+@pytest.mark.parametrize(
+    "scales",
+    [
+        Salience(),
+        Salience(1.0, 0.5, 0.25, half_life_days=1.5, frequency_max_count=12),
+        Salience(0.1, 0.0, 0.3, half_life_days=30),
+        Salience(0.0, 0.0, 0.0),
+    ],
+)
+def test_salience_is_what_recall_ranks_by_to_the_last_bit(scales):
+    options = MemoryRetrieverOptions(salience=scales, track_access=False)
+
+    async def scenario(memory, retriever):
+        for number in range(20):
+            one = mine(
+                f"memory {number}",
+                created_at=NOON - number * number * HOUR,
+                last_accessed_at=NOON - number * HOUR if number % 3 else None,
+                access_count=number if number % 3 else 0,
+                importance=number / 20,
+            )
+            await memory.store(one)
+        found = await retriever.recall("", user_id="u", mode="important", max_results=20)
+        assert len(found) == 20
+        for hit in found:
+            shown = await retriever.salience(hit.memory.id, "u")
+            assert shown.static_score == hit.score
+            assert shown.final_score == pytest.approx(
+                0.7 * hit.score + 0.3 * 0.5 if hit.score or scales.importance else 0.5
+            )
+            parts = (shown.recency, shown.frequency, shown.importance)
+            given = (scales.recency, scales.frequency, scales.importance)
+            total = sum(given) or 1.0
+            mean = sum(weight * part for weight, part in zip(given, parts, strict=True)) / total
+            assert shown.static_score == pytest.approx(mean)
+
+    run(scenario, options=options)
+
+
+def test_other_weights_and_scales_leave_what_recall_ranks_by_as_it_is():
+    async def scenario(memory, retriever):
+        one = mine("one", created_at=NOON - 10 * DAY, access_count=5)
+        await memory.store(one)
+        plain = await retriever.salience(one.id, "u")
+        scales = SalienceOptions(half_life_days=1, frequency_max_count=5)
+        shown = await retriever.salience(one.id, "u", weights=RECENCY_FOCUSED, options=scales)
+        assert (shown.recency, shown.frequency) == (0.5**10, 1.0)
+        assert shown.static_score == plain.static_score
+
+    run(scenario)
+
+
 def test_scales_of_the_retriever_hold_in_every_mode():
     scales = Salience(1.0, 0.0, 0.0, half_life_days=1)
 

@@ -141,6 +141,17 @@ def test_a_batch_is_padded_and_counted(small):
     assert small.search(np.empty((0, 2)), k=4).ids.shape == (0, 4)
 
 
+def test_a_padding_is_no_id_and_every_other_negative_number_may_be_one():
+    vectors = VectorMap(2)
+    lowest = -(2**63)
+    vectors.upsert([-2, lowest, 7], [[1, 0], [1, 0], [0, 1]])
+    hits = vectors.search([[1, 0], [0, 1]], k=4, min_score=0.5)
+    assert hits.ids.tolist() == [[lowest, -2, -1, -1], [7, -1, -1, -1]]
+    assert (hits.ids != -1).sum(axis=1).tolist() == hits.counts.tolist() == [2, 1]
+    assert -1 not in vectors
+    assert vectors.remove([-1]) == 0
+
+
 def test_min_score_is_inclusive(small):
     least = small.search([1, 0], k=3).scores[1]
     assert small.search([1, 0], min_score=least).ids.tolist() == [1, 3]
@@ -234,6 +245,8 @@ BAD_INPUT = [
     (lambda v: v.upsert([1.5], [[1, 2]]), errors.ArrayTypeError, "whole numbers"),
     (lambda v: v.upsert([[1]], [[1, 2]]), errors.ArrayTypeError, "one axis"),
     (lambda v: v.upsert([2**63], [[1, 2]]), errors.InvalidArgumentError, "int64"),
+    (lambda v: v.upsert([4, -1], [[1, 2], [3, 4]]), errors.InvalidArgumentError, "id -1 marks"),
+    (lambda v: v.replace(-1, [1, 2]), errors.InvalidArgumentError, "id -1 marks"),
     (lambda v: v.upsert([1], [["a", "b"]]), errors.ArrayTypeError, "numbers"),
     (lambda v: v.upsert([1], [[1j, 2]]), errors.ArrayTypeError, "numbers"),
     (lambda v: v.upsert([1], [[1, 2], [3]]), errors.ArrayTypeError, "array"),

@@ -133,6 +133,7 @@ class Scene:
         self.numbers = np.random.default_rng(seed)
         self.rows = make_rows(self.numbers, kind, count, dim)
         self.ids = self.numbers.permutation(3 * count)[:count].astype(np.int64) - count
+        self.ids[self.ids == -1] = 2 * count  # -1 is no row's id
         self.vectors = VectorMap(dim, metric=metric)
         self.vectors.replace(self.ids, self.rows)
         self.twin = Twin(self.ids, self.vectors.get(self.ids))

@@ -135,6 +135,29 @@ def kernel() -> str:
         KernelUnavailableError: If `MNEMIC_KERNEL` is unknown, or this CPU cannot run it.
     """
 
+def salience_parts(
+    salience: Any,
+    /,
+    *,
+    created_at: int,
+    last_accessed_at: int | None,
+    access_count: int,
+    importance: float,
+    now: int,
+) -> tuple[float, float, float]:
+    """Return recency, frequency and their weighted mean with the importance, each from 0 to 1.
+
+    Memories are ranked by this mean; times are microseconds since 1970 in UTC.
+
+    Args:
+        salience: Weights and scales, a `mnemic.Salience`.
+        created_at: When the memory came to be.
+        last_accessed_at: When it was last read; None counts from its creation.
+        access_count: How often it was read.
+        importance: From 0 to 1.
+        now: When.
+    """
+
 @final
 class Selection:
     """Ids that a search is limited to, made by `VectorMap.select`.
@@ -164,7 +187,7 @@ class Hits:
 
     @property
     def ids(self) -> NDArray[np.int64]:
-        """Shape (n,) with n = min(k, matches); for a batch (m, k), padded with -1."""
+        """Shape (n,) with n = min(k, matches); for a batch (m, k), padded with -1, which is no row's id."""
 
     @property
     def scores(self) -> NDArray[np.float64]:
@@ -212,10 +235,12 @@ class VectorMap:
         """Replace the whole content in one swap.
 
         Args:
-            ids: Shape (n,), whole numbers within int64, each once.
+            ids: Shape (n,), whole numbers within int64, each once; any but -1, which marks the
+                places of a batch answer that have no hit.
             vectors: Shape (n, dim), float32; other float and integer dtypes are converted.
 
         Raises:
+            InvalidArgumentError: If an id is -1.
             ArrayTypeError: If an argument is not an array of numbers.
             DimensionMismatchError: If the last axis is not `dim`.
             CountMismatchError: If the lengths differ.

@@ -929,10 +929,62 @@ class AsyncScopedMemory(View):
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
+        all_users: bool = False,
     ) -> int:
-        """Return how many memories the scope has, without deleted and outdated ones."""
-        scope = self._scope.narrowed(user_id, project_id, session_id)
+        """Return how many memories of the scope a search can find.
+
+        Args:
+            user_id: Whose memories; None is those stored without a user.
+            project_id: Only memories of this project.
+            session_id: Only memories of this session.
+            all_users: Everybody's; not in a view of a user.
+        """
+        scope = self._part(user_id, project_id, session_id, all_users)
         return await self._repository.count(scope)
+
+    async def stats(
+        self,
+        *,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        session_id: str | None = None,
+        all_users: bool = False,
+    ) -> LongTermMemoryStats:
+        """Return what the memories of the scope amount to.
+
+        Two figures are of the whole agent: the storage limit, and, where there is one, the bytes
+        used. What the embedder did is told with `all_users` alone.
+
+        Args:
+            user_id: Whose memories; None is those stored without a user.
+            project_id: Only memories of this project.
+            session_id: Only memories of this session.
+            all_users: Everybody's; not in a view of a user.
+        """
+        scope = self._part(user_id, project_id, session_id, all_users)
+        return await self._repository.stats(scope)
+
+    async def purge(
+        self,
+        *,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        session_id: str | None = None,
+        all_users: bool = False,
+    ) -> Deleted:
+        """Delete for good the scope's memories that were deleted or expired over 90 days ago.
+
+        Args:
+            user_id: Whose memories; None is those stored without a user.
+            project_id: Only memories of this project.
+            session_id: Only memories of this session.
+            all_users: Everybody's; not in a view of a user.
+
+        Returns:
+            How many memories that were; its `erased` tells whether their bytes are gone already.
+        """
+        scope = self._part(user_id, project_id, session_id, all_users)
+        return await self._repository.purge(scope)
 
     async def touch(
         self,
@@ -1169,14 +1221,6 @@ class AsyncMemory(WholeMemory, AsyncScopedMemory):
         """Open a memory without holding up the event loop; for the arguments see the class."""
         return await computed(lambda: cls(path, agent_id, **options))
 
-    async def purge(self) -> Deleted:
-        """Delete for good what was deleted or expired more than 90 days ago, of all users.
-
-        Returns:
-            How many memories that were.
-        """
-        return await self._repository.purge()
-
     async def backup(self, path: str | os.PathLike[str]) -> None:
         """Copy the whole file, all agents' memories, as of one moment, while others go on writing.
 
@@ -1187,10 +1231,6 @@ class AsyncMemory(WholeMemory, AsyncScopedMemory):
             StoreFileError: If there is something already, or it cannot be written.
         """
         await self._repository.backup(path)
-
-    async def stats(self) -> LongTermMemoryStats:
-        """Return what the agent's memory holds, all users together."""
-        return await self._repository.stats()
 
     async def close(self) -> None:
         """Finish writing and let go of the file. Harmless if repeated."""

@@ -502,21 +502,42 @@ class LongTermMemory:
         scope = self._scope(user_id, all_users=False)
         return await self._repository.forget_all(scope, permanent=permanent)
 
-    async def purge_expired(self) -> Deleted:
-        """Delete for good what was forgotten or expired more than 90 days ago, of all users.
+    async def purge_expired(
+        self, *, user_id: str | None = None, all_users: bool = False
+    ) -> Deleted:
+        """Delete for good memories that were forgotten or expired more than 90 days ago.
+
+        Args:
+            user_id: Whose memories; None is those stored without a user.
+            all_users: Everybody's.
 
         Returns:
-            How many memories that were.
+            How many memories that were; its `erased` tells whether their bytes are gone already.
         """
-        return await self._repository.purge()
+        return await self._repository.purge(self._scope(user_id, all_users=all_users))
 
-    async def count(self) -> int:
-        """Return how many memories of the agent, of all users, can be found (R020)."""
-        return await self._repository.count(self._scope(None, all_users=True))
+    async def count(self, *, user_id: str | None = None, all_users: bool = False) -> int:
+        """Return how many memories a search can find.
 
-    async def get_stats(self) -> LongTermMemoryStats:
-        """Return what the agent's memory holds, all users together (R037)."""
-        return await self._repository.stats()
+        Args:
+            user_id: Whose memories; None is those stored without a user.
+            all_users: Everybody's.
+        """
+        return await self._repository.count(self._scope(user_id, all_users=all_users))
+
+    async def get_stats(
+        self, *, user_id: str | None = None, all_users: bool = False
+    ) -> LongTermMemoryStats:
+        """Return what the memories of a user, of nobody or of all users amount to.
+
+        Two figures are of the whole agent: the storage limit, and, where there is one, the bytes
+        used. What the embedder did is told with `all_users` alone.
+
+        Args:
+            user_id: Whose memories; None is those stored without a user.
+            all_users: Everybody's.
+        """
+        return await self._repository.stats(self._scope(user_id, all_users=all_users))
 
     async def export(
         self,

@@ -48,6 +48,8 @@ class ScopedMemory(View):
     get = driven(AsyncScopedMemory.get)
     list = driven(AsyncScopedMemory.list)
     count = driven(AsyncScopedMemory.count)
+    stats = driven(AsyncScopedMemory.stats)
+    purge = driven(AsyncScopedMemory.purge)
     update = driven(AsyncScopedMemory.update)
     delete = driven(AsyncScopedMemory.delete)
     delete_all = driven(AsyncScopedMemory.delete_all)
@@ -86,9 +88,7 @@ class Memory(WholeMemory, ScopedMemory):
         EmbeddingModelMismatchError: If the agent's vectors come from another model.
     """
 
-    purge = driven(AsyncMemory.purge)
     backup = driven(AsyncMemory.backup)
-    stats = driven(AsyncMemory.stats)
     close = driven(AsyncMemory.close)
 
     def __enter__(self) -> Self:

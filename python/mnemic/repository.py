@@ -450,10 +450,10 @@ class Repository:
         await self._follower.follow()
         return restored
 
-    async def purge(self) -> Deleted:
-        """Delete for good what was forgotten or expired too long ago; return how many."""
+    async def purge(self, scope: Scope) -> Deleted:
+        """Delete for good what a scope forgot, or what expired, too long ago; return how many."""
         self._check_license()
-        ids = await self._store.purge(self.agent_id, self.now() - RETENTION)
+        ids = await self._store.purge(scope, self.now() - RETENTION)
         await self._follower.follow()
         await self._teller.purged(ids)
         return await self._erased(len(ids), permanent=True)
@@ -578,21 +578,26 @@ class Repository:
         return await importer.read(source, self.now(), progress)
 
     async def count(self, scope: Scope) -> int:
-        """Return how many memories a scope has."""
+        """Return how many memories of a scope a search can find."""
         self._check_license()
         return await self._store.count(scope, now=self.now())
 
-    async def stats(self) -> LongTermMemoryStats:
-        """Return what the agent's memory holds, all users together."""
+    async def stats(self, scope: Scope) -> LongTermMemoryStats:
+        """Return what a scope holds; what the embedder did is told with all users alone."""
         self._check_license()
-        now = self.now()
-        stored = await computed(lambda: drive(self._store.stats(self.agent_id, now=now)))
-        embedder = self._embedder
+        now, limit = self.now(), self.license.storage_limit
+        stored = await computed(lambda: drive(self._store.stats(scope, now=now)))
+        if limit is not None:
+            used = await self._store.used_bytes(self.agent_id)
+            stored = msgspec.structs.replace(
+                stored, storage_bytes_used=used, storage_bytes_limit=limit
+            )
+        if self._embedder is None or not scope.all_users:
+            return stored
         return msgspec.structs.replace(
             stored,
-            storage_bytes_limit=self.license.storage_limit,
-            average_embedding_time_ms=0.0 if embedder is None else embedder.average_ms,
-            total_embeddings_generated=0 if embedder is None else embedder.embedded,
+            average_embedding_time_ms=self._embedder.average_ms,
+            total_embeddings_generated=self._embedder.embedded,
         )
 
     async def close(self) -> None:

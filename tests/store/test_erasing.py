@@ -82,7 +82,7 @@ def test_what_is_deleted_is_in_no_file_any_more(store, tmp_path, size, way):
     elif way == "delete_all":
         assert drive(store.delete_all(Scope("a", user_id="u"))) == [gone.id]
     elif way == "purge":
-        assert drive(store.purge("a", NOW + timedelta(days=1))) == [gone.id]
+        assert drive(store.purge(EVERYONE, NOW + timedelta(days=1))) == [gone.id]
     else:
         drive(update(store, gone.id, 4, size))
     assert left(tmp_path, [2]) != []

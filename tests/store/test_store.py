@@ -4,6 +4,7 @@ import asyncio
 import threading
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import numpy as np
 import pytest
 from contract import (
@@ -59,6 +60,12 @@ OUTSIDE = [
     Scope("a", "%"),
 ]
 
+
+async def figures(store, scope):
+    stats = await store.stats(scope, now=NOON)
+    return {name: value for name, value in msgspec.structs.asdict(stats).items() if value}
+
+
 READS = {
     "get": lambda store, scope: store.get(scope, [uid(1)], now=NOON),
     "get forgotten": lambda store, scope: store.get(
@@ -75,6 +82,7 @@ READS = {
         scope, EVERYTHING, None, 9, now=NOON, include_forgotten=True
     ),
     "count": lambda store, scope: store.count(scope, now=NOON),
+    "stats": figures,
     "links": lambda store, scope: store.links(scope, uid(1), "both", None, now=NOON),
     "stored_after": lambda store, scope: store.stored_after(
         scope, 0, 9, now=NOON, include_forgotten=True, model="m"
@@ -89,6 +97,7 @@ WRITES = {
     "delete": lambda store, scope: store.delete(scope, uid(1)),
     "forget_all": lambda store, scope: store.forget_all(scope, NOON),
     "delete_all": lambda store, scope: store.delete_all(scope),
+    "purge": lambda store, scope: store.purge(scope, NOON + HOUR),
     "update": lambda store, scope: store.update(
         scope,
         uid(1),
@@ -131,7 +140,6 @@ async def vectors(store, agent):
 
 AGENT_READS = {
     "used_bytes": lambda store, agent: store.used_bytes(agent),
-    "stats": lambda store, agent: store.stats(agent, now=NOON),
     "embedding_model": lambda store, agent: store.embedding_model(agent),
     "contents": lambda store, agent: store.contents(agent, list(rows_of(store).values())),
     "vectors": vectors,
@@ -146,7 +154,6 @@ AGENT_WRITES = {
     "add_embeddings": lambda store, agent: store.add_embeddings(
         agent, "m", {rows_of(store).get(2, 1): "memory 2"}, [VECTOR]
     ),
-    "purge": lambda store, agent: store.purge(agent, NOON + HOUR),
     "touch": touching,
     "has_noted": noting,
     "add_links": lambda store, agent: store.add_links(
@@ -381,7 +388,7 @@ def test_a_write_with_nothing_to_write_changes_nothing(store):
     assert drive(store.add_links(Scope("a", all_users=True), [])) == 0
     store.touch("a", [], NOON)
     drive(store.write_accesses())
-    assert drive(store.purge("a", NOON)) == []
+    assert drive(store.purge(EVERYONE, NOON)) == []
     assert state_of(store) == before
 
 

@@ -219,7 +219,7 @@ def test_a_read_that_was_interrupted_leaves_no_old_state_to_the_next(tmp_path):
     assert drive(store.position("aide")).seq == 1
     drive(store.add("aide", [NewEntry(entry("two"))], now=NOON))
     assert drive(store.position("aide")).seq == 2
-    assert drive(store.stats("aide", now=NOON)).active_entries == 2
+    assert drive(store.stats(Scope("aide", all_users=True), now=NOON)).active_entries == 2
     drive(store.close())
 
 

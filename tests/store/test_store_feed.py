@@ -76,7 +76,7 @@ WRITES = {
     "delete": (lambda store: drive(store.delete(AGENT, uid(1))), [1]),
     "forget_all": (lambda store: drive(store.forget_all(AGENT, NOON)), [1, 2, 3]),
     "delete_all": (lambda store: drive(store.delete_all(AGENT)), [1, 2, 3, 4]),
-    "purge": (lambda store: drive(store.purge("a", NOON + HOUR)), [4]),
+    "purge": (lambda store: drive(store.purge(EVERYONE, NOON + HOUR)), [4]),
     "link": (lambda store: linked(store, 1, 2), [1]),
     "unlink": (lambda store: drive(store.unlink(AGENT, uid(2), uid(3), None)), [2]),
     "add_links": (

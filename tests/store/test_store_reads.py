@@ -4,6 +4,7 @@ import pytest
 from contract import (
     AGENT,
     ALICE,
+    BOB,
     EVERYONE,
     HOUR,
     MOMENT,
@@ -76,7 +77,7 @@ def test_an_entry_is_found_until_the_moment_it_expires(store):
         assert matched(store, now=now) == paged(store, now=now) == found
         assert counted(store, AGENT, now) == len(found)
         assert len(exported(store, now=now, everything=False)) == len(found)
-        assert drive(store.stats("a", now=now)).active_entries == len(found)
+        assert drive(store.stats(EVERYONE, now=now)).active_entries == len(found)
 
 
 def test_links_are_found_until_the_moment_an_end_expires(store):
@@ -310,14 +311,29 @@ def test_counts_are_of_living_entries_in_the_scope(store):
     assert counted(store, EVERYONE) == 4
 
 
-def test_figures_are_of_all_users_and_count_each_state_apart(store):
+def test_figures_count_each_entry_once_by_its_state(store):
     in_every_state(store)
     both = {"forgotten_at": NOON, "expires_at": NOON - HOUR}
     added(store, "a", [entry(8, **both), entry(9, user_id="alice", type=MemoryType.EVENT)])
-    stats = drive(store.stats("a", now=NOON))
-    assert (stats.active_entries, stats.forgotten_entries, stats.expired_entries) == (4, 2, 1)
-    assert stats.entries_by_type == {MemoryType.FACT: 3, MemoryType.EVENT: 1}
+    stats = drive(store.stats(EVERYONE, now=NOON))
+    assert stats.active_entries == counted(store, EVERYONE) == 2
+    assert (stats.archived_entries, stats.superseded_entries) == (1, 1)
+    assert (stats.forgotten_entries, stats.expired_entries) == (2, 1)
+    assert stats.entries_by_type == {MemoryType.FACT: 1, MemoryType.EVENT: 1}
     assert stats.storage_bytes_used == 7 * len("memory 0")
+    assert stats.storage_bytes_used == drive(store.used_bytes("a"))
+
+
+def test_figures_are_of_one_scope_whatever_others_store(store):
+    hers = [entry(at, user_id="alice", session_id=f"s{at % 2}", tags=[f"t{at}"]) for at in range(4)]
+    added(store, "a", hers)
+    session = Scope("a", "alice", None, "s1")
+    before = [drive(store.stats(scope, now=NOON)) for scope in (ALICE, session)]
+    assert [stats.active_entries for stats in before] == [4, 2]
+    others = [entry(at, user_id=("bob", None)[at % 2], tags=["t1"]) for at in range(10, 20)]
+    added(store, "a", others)
+    drive(store.forget(BOB, uid(10), NOON))
+    assert [drive(store.stats(scope, now=NOON)) for scope in (ALICE, session)] == before
 
 
 def test_figures_name_the_oldest_and_newest_that_are_there(store):
@@ -325,7 +341,7 @@ def test_figures_name_the_oldest_and_newest_that_are_there(store):
     made = [entry(at, created_at=time) for at, time in enumerate(times)]
     added(store, "a", [*made, entry(9, created_at=NOON - 9 * HOUR, expires_at=NOON)])
     drive(store.forget(AGENT, uid(3), NOON))
-    stats = drive(store.stats("a", now=NOON))
+    stats = drive(store.stats(EVERYONE, now=NOON))
     assert (stats.oldest_entry, stats.newest_entry) == (times[0], times[2])
 
 
@@ -333,18 +349,18 @@ def test_figures_name_the_ten_tags_of_most_entries(store):
     made = [entry(at, tags=[f"t{n:02}" for n in range(at, 12)]) for at in range(12)]
     added(store, "a", [*made, entry(20, tags=["b", "b", "a"]), entry(21, tags=["gone"])])
     drive(store.forget(AGENT, uid(21), NOON))
-    top = drive(store.stats("a", now=NOON)).top_tags
+    top = drive(store.stats(EVERYONE, now=NOON)).top_tags
     assert top == tuple(TagUsage(f"t{n:02}", n + 1) for n in range(11, 1, -1))
 
 
 def test_tags_used_alike_are_named_in_their_order(store):
     added(store, "a", [entry(1, tags=["b", "é", "a", "B"]), entry(2, tags=["b"])])
-    top = drive(store.stats("a", now=NOON)).top_tags
+    top = drive(store.stats(EVERYONE, now=NOON)).top_tags
     assert [tag.tag for tag in top] == ["b", "B", "a", "é"]
 
 
 def test_the_figures_of_nobody_are_empty(store):
-    stats = drive(store.stats("nobody", now=NOON))
+    stats = drive(store.stats(Scope("nobody", all_users=True), now=NOON))
     assert (stats.active_entries, stats.forgotten_entries, stats.expired_entries) == (0, 0, 0)
     assert (stats.entries_by_type, stats.top_tags, stats.storage_bytes_used) == ({}, (), 0)
     assert (stats.oldest_entry, stats.newest_entry) == (None, None)

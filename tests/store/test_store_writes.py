@@ -482,7 +482,7 @@ def test_used_bytes_are_those_of_all_contents_that_are_stored(store):
 
 def test_purged_contents_take_no_bytes(store):
     added(store, "a", [entry(1), entry(2, forgotten_at=NOON - HOUR)])
-    drive(store.purge("a", NOON))
+    drive(store.purge(EVERYONE, NOON))
     assert drive(store.used_bytes("a")) == len("memory 1")
 
 
@@ -729,10 +729,10 @@ def test_purging_deletes_what_was_forgotten_or_expired_before_a_moment(store):
     }
     added(store, "a", [entry(at, **state) for at, state in states.items()])
     seq = seq_of(store)
-    assert sorted(numbers(drive(store.purge("a", NOON)))) == [1, 2, 3, 4]
+    assert sorted(numbers(drive(store.purge(EVERYONE, NOON)))) == [1, 2, 3, 4]
     assert list(rows_of(store)) == [5, 6, 7, 8]
     assert seq_of(store) == seq + 4
-    assert drive(store.purge("a", NOON)) == []
+    assert drive(store.purge(EVERYONE, NOON)) == []
 
 
 # Accesses

@@ -3,12 +3,13 @@
 import enum
 import math
 from collections.abc import Iterator
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias, get_args
 
 import msgspec
 from msgspec.structs import force_setattr
 
+from mnemic._core import salience_parts
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import checks
 from mnemic.model.entry import MemoryEntry, MemoryType
@@ -213,13 +214,17 @@ class CheckedEntry(MemoryEntry, frozen=True, kw_only=True, eq=False):
         return cls(**fields, contradictions=contradictions)
 
 
+_RELEVANCE_SHARE = 0.30
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
 class SalienceWeights(msgspec.Struct, frozen=True):
     """How much each part of a salience weighs; they must add up to 1 (definitions 2.4)."""
 
     recency: float = 0.25
     frequency: float = 0.20
     importance: float = 0.25
-    relevance: float = 0.30
+    relevance: float = _RELEVANCE_SHARE
 
     def __post_init__(self) -> None:
         """Check the weights."""
@@ -228,6 +233,17 @@ class SalienceWeights(msgspec.Struct, frozen=True):
         total = self.recency + self.frequency + self.importance + self.relevance
         if abs(total - 1) > 0.001:  # noqa: PLR2004 - the documented tolerance
             raise InvalidArgumentError(f"the weights must add up to 1, and add up to {total:g}")
+
+    @classmethod
+    def of(cls, salience: Salience) -> Self:
+        """Return the weights of a salience beside the documented share of the relevance."""
+        total = salience.recency + salience.frequency + salience.importance
+        if not total:
+            return cls(0.0, 0.0, 0.0, 1.0)
+        share = (1 - _RELEVANCE_SHARE) / total
+        return cls(
+            salience.recency * share, salience.frequency * share, salience.importance * share
+        )
 
 
 RECENCY_FOCUSED = SalienceWeights(0.40, 0.15, 0.20, 0.25)
@@ -298,6 +314,9 @@ class SalienceBreakdown(msgspec.Struct, frozen=True, kw_only=True):
         relevance: Cosine with the query, or the default without one.
         final_score: Their weighted sum, from 0 to 1.
         weights: Theirs.
+        static_score: What recall ranks the memory by whatever the query: the weighted mean of
+            recency, frequency and importance by the retriever's own `Salience`, even where other
+            weights or scales were given.
     """
 
     recency: float
@@ -306,6 +325,13 @@ class SalienceBreakdown(msgspec.Struct, frozen=True, kw_only=True):
     relevance: float
     final_score: float
     weights: SalienceWeights
+    static_score: float
+
+
+class _Parts(NamedTuple):
+    recency: float
+    frequency: float
+    mean: float
 
 
 def salience_of(
@@ -315,6 +341,7 @@ def salience_of(
     relevance: float | None = None,
     weights: SalienceWeights | None = None,
     options: SalienceOptions | None = None,
+    salience: Salience | None = None,
 ) -> SalienceBreakdown:
     """Return a memory's salience at a time (definitions 2.4); it is never stored (C065).
 
@@ -322,50 +349,63 @@ def salience_of(
         entry: Whose.
         now: When.
         relevance: Cosine with a query, negative ones count as 0; None is no query.
-        weights: Of the parts; the documented ones unless given.
-        options: The scales; the documented ones unless given.
+        weights: Of the parts; those of `salience` beside the relevance unless given.
+        options: The scales; those of `salience` unless given.
+        salience: What memories are ranked by; the documented one unless given.
     """
-    scales = SalienceOptions() if options is None else options
-    shares = SalienceWeights() if weights is None else weights
-    recency = _recency(entry, now, scales.half_life_days)
-    frequency = _frequency(entry, scales.frequency_max_count)
-    given = scales.default_relevance if relevance is None else min(1.0, max(0.0, relevance))
+    own = Salience() if salience is None else salience
+    shares = SalienceWeights.of(own) if weights is None else weights
+    ranked = _parts(entry, now, own)
+    shown = ranked if options is None else _parts(entry, now, _scaled(own, options))
+    default = (options or SalienceOptions()).default_relevance
+    given = default if relevance is None else min(1.0, max(0.0, relevance))
     total = (
-        shares.recency * recency
-        + shares.frequency * frequency
+        shares.recency * shown.recency
+        + shares.frequency * shown.frequency
         + shares.importance * entry.importance
         + shares.relevance * given
     )
     return SalienceBreakdown(
-        recency=recency,
-        frequency=frequency,
+        recency=shown.recency,
+        frequency=shown.frequency,
         importance=entry.importance,
         relevance=given,
         final_score=min(1.0, max(0.0, total)),
         weights=shares,
+        static_score=ranked.mean,
     )
 
 
 def worth_of(entry: MemoryEntry, now: datetime, salience: Salience) -> float:
     """Return the weighted mean of a memory's recency, frequency and importance (C060)."""
-    total = salience.recency + salience.frequency + salience.importance
-    if not total:
-        return 0.0
-    return (
-        salience.recency * _recency(entry, now, salience.half_life_days)
-        + salience.frequency * _frequency(entry, salience.frequency_max_count)
-        + salience.importance * entry.importance
-    ) / total
+    return _parts(entry, now, salience).mean
 
 
-def _recency(entry: MemoryEntry, now: datetime, half_life_days: float) -> float:
-    last = entry.created_at if entry.last_accessed_at is None else entry.last_accessed_at
-    days = max(0.0, (now - last) / timedelta(days=1))
-    return float(0.5 ** (days / half_life_days))
+def _parts(entry: MemoryEntry, now: datetime, salience: Salience) -> _Parts:
+    """Return what the index would make of a memory, to the last bit."""
+    last = entry.last_accessed_at
+    return _Parts(
+        *salience_parts(
+            salience,
+            created_at=_microseconds(entry.created_at),
+            last_accessed_at=None if last is None else _microseconds(last),
+            access_count=entry.access_count,
+            importance=entry.importance,
+            now=_microseconds(now),
+        )
+    )
 
 
-def _frequency(entry: MemoryEntry, most: float) -> float:
-    return min(1.0, math.log1p(max(0, entry.access_count)) / math.log1p(most))
+def _microseconds(time: datetime) -> int:
+    return (time - _EPOCH) // timedelta(microseconds=1)
+
+
+def _scaled(salience: Salience, options: SalienceOptions) -> Salience:
+    return msgspec.structs.replace(
+        salience,
+        half_life_days=options.half_life_days,
+        frequency_max_count=options.frequency_max_count,
+    )
 
 
 def _interval(given: object) -> timedelta:

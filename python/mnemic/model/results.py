@@ -99,24 +99,32 @@ class TagUsage(msgspec.Struct, frozen=True):
 
 
 class LongTermMemoryStats(msgspec.Struct, frozen=True, kw_only=True):
-    """What one agent's memory holds, all its users together (R062 to R068).
+    """What the memories of one call's scope amount to.
+
+    Each memory is counted once: as active, archived, superseded, forgotten or expired.
 
     Attributes:
-        active_entries: Memories neither forgotten nor expired, outdated ones included.
+        active_entries: Memories that a search can find, as many as `count` says.
+        archived_entries: Memories that were archived.
+        superseded_entries: Memories that another one replaced.
         forgotten_entries: Forgotten memories that were not deleted for good yet.
         expired_entries: Memories past their `expires_at` that were not forgotten before.
-        storage_bytes_used: UTF-8 bytes of all contents; forgotten ones count until purged (C085).
-        storage_bytes_limit: None is no limit (C083).
+        storage_bytes_used: UTF-8 bytes of all contents; forgotten ones count until purged. Where
+            there is a limit, those of the whole agent, whose limit it is.
+        storage_bytes_limit: None is no limit.
         entries_by_type: Active memories of each type that has any.
         top_tags: The tags of most active memories, most first, then by name; at most ten.
         oldest_entry: Creation of the oldest active memory; None without any.
         newest_entry: Creation of the newest active memory; None without any.
-        average_embedding_time_ms: Over the texts embedded since opening; 0 before any.
-        total_embeddings_generated: Texts embedded since opening.
+        average_embedding_time_ms: Over the texts embedded since opening; 0 before any, and 0 unless
+            all users were asked for.
+        total_embeddings_generated: Texts embedded since opening; 0 unless all users were asked for.
     """
 
     active_entries: int
     forgotten_entries: int
+    archived_entries: int = 0
+    superseded_entries: int = 0
     expired_entries: int = 0
     storage_bytes_used: int = 0
     storage_bytes_limit: int | None = None

@@ -360,8 +360,8 @@ class Recalling:
         scope: Scope,
         entry_id: UUID,
         query: str | None,
-        weights: SalienceWeights,
-        options: SalienceOptions,
+        weights: SalienceWeights | None,
+        options: SalienceOptions | None,
     ) -> SalienceBreakdown:
         """Return what a memory's salience is made of now."""
         self._check_license()
@@ -377,7 +377,14 @@ class Recalling:
         if query is not None and query.strip():
             repository.check_embedder()
             relevance = await computed(lambda: repository.similarity(entry_id, query))
-        return salience_of(entry, now, relevance=relevance, weights=weights, options=options)
+        return salience_of(
+            entry,
+            now,
+            relevance=relevance,
+            weights=weights,
+            options=options,
+            salience=self.options.salience,
+        )
 
     async def reinforce(
         self, scope: Scope, entry_id: UUID, reason: ReinforcementReason, boosts: dict[str, float]

@@ -185,7 +185,7 @@ class MemoryRetriever:
 
         Args:
             memory_id: Where to begin.
-            link_types: Only links of these types; None follows all.
+            link_types: Only links of these types; None and an empty list follow all.
             user_id: Whose; None is those stored without a user.
             direction: "out" from it, "in" to it, or "both".
             depth: Most links on a path, 1 to 3.
@@ -197,9 +197,8 @@ class MemoryRetriever:
             InvalidArgumentError: If an argument is outside its range.
         """
         given = checked_options(None, {"user_id": user_id, "max_results": limit, **fields})
-        kinds = None
-        if link_types is not None:
-            kinds = {LinkType.parse(kind) for kind in items("link_types", link_types)}
+        named = [] if link_types is None else items("link_types", link_types)
+        kinds = {LinkType.parse(kind) for kind in named} or None
         entry_id = required_uuid(memory_id)
         return await self._engine.linked(
             self._part(given),
@@ -253,8 +252,9 @@ class MemoryRetriever:
             user_id: Whose; None is those stored without a user.
             query: What relevance is measured by; without one, and for a memory that lacks a vector,
                 the default counts.
-            weights: Of the parts.
-            options: The scales.
+            weights: Of the parts; those of the retriever's `Salience`, with .30 for the relevance,
+                unless given.
+            options: The scales; those of the retriever's `Salience` unless given.
 
         Raises:
             EntryNotFoundError: If the user has no such memory.
@@ -263,8 +263,8 @@ class MemoryRetriever:
             self._scope.narrowed(user_id),
             required_uuid(memory_id),
             query,
-            _given("weights", weights, SalienceWeights),
-            _given("options", options, SalienceOptions),
+            _optional("weights", weights, SalienceWeights),
+            _optional("options", options, SalienceOptions),
         )
 
     async def reinforce(
@@ -286,7 +286,7 @@ class MemoryRetriever:
         Raises:
             EntryNotFoundError: If the user has no such memory.
         """
-        boosts = _given("options", options, SalienceOptions).boosts
+        boosts = (_optional("options", options, SalienceOptions) or SalienceOptions()).boosts
         return await self._engine.reinforce(
             self._scope.narrowed(user_id),
             required_uuid(memory_id),
@@ -308,10 +308,8 @@ class MemoryRetriever:
         return part_of(self._scope, options)
 
 
-def _given(field: str, given: Options | None, kind: type[Options]) -> Options:
-    if given is None:
-        return kind()
-    if not isinstance(given, kind):
+def _optional(field: str, given: Options | None, kind: type[Options]) -> Options | None:
+    if given is not None and not isinstance(given, kind):
         raise InvalidArgumentError(f"{field} must be {kind.__name__}, got {given!r}")
     return given
 

@@ -270,8 +270,8 @@ class Store(Protocol):
         """Delete all entries of a scope for good, forgotten or not; return their ids."""
         ...
 
-    async def purge(self, agent_id: str, oldest: datetime) -> list[UUID]:
-        """Delete for good what was forgotten or expired before `oldest`; return the ids."""
+    async def purge(self, scope: Scope, oldest: datetime) -> list[UUID]:
+        """Delete for good what a scope forgot, or what expired, before `oldest`; return the ids."""
         ...
 
     async def update(
@@ -399,12 +399,12 @@ class Store(Protocol):
         """Return how many bytes the agent's contents take, forgotten ones included (C085)."""
         ...
 
-    async def stats(self, agent_id: str, *, now: datetime) -> LongTermMemoryStats:
-        """Return what the agent has, all its users together, as of one moment."""
+    async def stats(self, scope: Scope, *, now: datetime) -> LongTermMemoryStats:
+        """Return what a scope has, as of one moment; figures of quota and embedder are left out."""
         ...
 
     async def count(self, scope: Scope, *, now: datetime) -> int:
-        """Return how many entries the scope has."""
+        """Return how many entries of the scope a search can find."""
         ...
 
     async def embedding_model(self, agent_id: str) -> tuple[str, int] | None:

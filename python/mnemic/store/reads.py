@@ -12,6 +12,7 @@ from mnemic.model import (
     LongTermMemoryStats,
     MemoryEntry,
     MemoryFilter,
+    MemoryStatus,
     MemoryType,
     Scope,
     TagUsage,
@@ -196,7 +197,7 @@ def _listed(
 
 
 def count(connection: apsw.Connection, scope: Scope, now: int) -> int:
-    """Return how many living entries the scope has."""
+    """Return how many entries of the scope a search can find."""
     where, values = inside(scope)
     sql = f"SELECT count(*) FROM agent_memory_entries WHERE {where} AND {LIVING}"
     return int(fetched(connection, sql, (*values, now))[0][0])
@@ -209,41 +210,47 @@ def used_bytes(connection: apsw.Connection, agent_id: str) -> int:
     return int(found[0][0]) if found else 0
 
 
-def stats(connection: apsw.Connection, agent_id: str, now: int) -> LongTermMemoryStats:
-    """Return what the agent has; nothing of the embedder and of quota, which are not stored."""
-    entries = "FROM agent_memory_entries AS e"
-    agents = "WHERE e.agent_id = ?"
-    kept = f"{agents} AND {PRESENT}"
-    forgotten = fetched(
+# Every entry is in one state; the value to bind is the time now.
+_STATE = (
+    "CASE WHEN forgotten_at IS NOT NULL THEN 'forgotten' WHEN expires_at <= ? THEN 'expired' "
+    "ELSE status END"
+)
+
+
+def stats(connection: apsw.Connection, scope: Scope, now: int) -> LongTermMemoryStats:
+    """Return what a scope has; nothing of the embedder and of quota, which are not stored."""
+    where, values = inside(scope)
+    states = fetched(
         connection,
-        f"SELECT count(*) {entries} {agents} AND forgotten_at IS NOT NULL",
-        (agent_id,),
-    )[0][0]
-    expired = fetched(
-        connection,
-        f"SELECT count(*) {entries} {agents} AND forgotten_at IS NULL AND expires_at <= ?",
-        (agent_id, now),
-    )[0][0]
+        f"SELECT {_STATE}, count(*), sum(octet_length(content)) FROM agent_memory_entries "
+        f"WHERE {where} GROUP BY 1",
+        (now, *values),
+    )
+    number = {state: count for state, count, _ in states}
+    entries = f"FROM agent_memory_entries AS e{{}} WHERE {where} AND {LIVING}"
+    found = *values, now
     types = fetched(
         connection,
-        f"SELECT memory_type, count(*) {entries} {kept} GROUP BY memory_type",
-        (agent_id, now),
+        f"SELECT memory_type, count(*) {entries.format('')} GROUP BY memory_type",
+        found,
     )
     tags = fetched(
         connection,
-        f"SELECT tag.value, count(DISTINCT e.row) AS used {entries}, json_each(e.tags) AS tag "
-        f"{kept} GROUP BY tag.value ORDER BY used DESC, tag.value LIMIT ?",
-        (agent_id, now, _TOP_TAGS),
+        "SELECT tag.value, count(DISTINCT e.row) AS used "
+        f"{entries.format(', json_each(e.tags) AS tag')} "
+        "GROUP BY tag.value ORDER BY used DESC, tag.value LIMIT ?",
+        (*found, _TOP_TAGS),
     )
-    oldest, newest = fetched(
-        connection, f"SELECT min(created_at), max(created_at) {entries} {kept}", (agent_id, now)
-    )[0]
+    times = f"SELECT min(created_at), max(created_at) {entries.format('')}"
+    oldest, newest = fetched(connection, times, found)[0]
     return LongTermMemoryStats(
-        active_entries=sum(number for _, number in types),
-        forgotten_entries=forgotten,
-        expired_entries=expired,
-        storage_bytes_used=used_bytes(connection, agent_id),
-        entries_by_type={MemoryType(number): used for number, used in types},
+        active_entries=number.get(MemoryStatus.ACTIVE, 0),
+        archived_entries=number.get(MemoryStatus.ARCHIVED, 0),
+        superseded_entries=number.get(MemoryStatus.SUPERSEDED, 0),
+        forgotten_entries=number.get("forgotten", 0),
+        expired_entries=number.get("expired", 0),
+        storage_bytes_used=sum(size for *_, size in states),
+        entries_by_type={MemoryType(kind): used for kind, used in types},
         top_tags=tuple(TagUsage(tag, used) for tag, used in tags),
         oldest_entry=None if oldest is None else from_microseconds(oldest),
         newest_entry=None if newest is None else from_microseconds(newest),

@@ -209,11 +209,11 @@ class SqliteStore:
         self._accesses.drop(scope.agent_id, deleted)
         return deleted
 
-    async def purge(self, agent_id: str, oldest: datetime) -> list[UUID]:
-        """Delete for good what was forgotten or expired before `oldest`; return the ids."""
+    async def purge(self, scope: Scope, oldest: datetime) -> list[UUID]:
+        """Delete for good what a scope forgot, or what expired, before `oldest`; return the ids."""
         time = to_microseconds(oldest)
-        deleted = await self._write(lambda on: writes.purge(on, agent_id, time))
-        self._accesses.drop(agent_id, deleted)
+        deleted = await self._write(lambda on: writes.purge(on, scope, time))
+        self._accesses.drop(scope.agent_id, deleted)
         return deleted
 
     async def update(
@@ -324,13 +324,13 @@ class SqliteStore:
         with self._reading() as connection:
             return reads.used_bytes(connection, agent_id)
 
-    async def stats(self, agent_id: str, *, now: datetime) -> LongTermMemoryStats:
-        """Return what the agent has, as of one moment."""
+    async def stats(self, scope: Scope, *, now: datetime) -> LongTermMemoryStats:
+        """Return what a scope has, as of one moment."""
         with self._reading() as connection, _one_moment(connection):
-            return reads.stats(connection, agent_id, to_microseconds(now))
+            return reads.stats(connection, scope, to_microseconds(now))
 
     async def count(self, scope: Scope, *, now: datetime) -> int:
-        """Return how many entries the scope has."""
+        """Return how many entries of the scope a search can find."""
         with self._reading() as connection:
             return reads.count(connection, scope, to_microseconds(now))
 

@@ -391,13 +391,14 @@ def delete_all(connection: apsw.Connection, scope: Scope) -> list[UUID]:
     return _delete(connection, scope.agent_id, where, values)
 
 
-def purge(connection: apsw.Connection, agent_id: str, oldest: int) -> list[UUID]:
-    """Delete what was forgotten or expired before `oldest`; return the ids."""
+def purge(connection: apsw.Connection, scope: Scope, oldest: int) -> list[UUID]:
+    """Delete what a scope forgot, or what expired, before `oldest`; return the ids."""
+    where, values = inside(scope)
     return [
         entry_id
         for moment in ("forgotten_at", "expires_at")
         for entry_id in _delete(
-            connection, agent_id, f"agent_id = ? AND {moment} < ?", (agent_id, oldest)
+            connection, scope.agent_id, f"{where} AND {moment} < ?", (*values, oldest)
         )
     ]
 

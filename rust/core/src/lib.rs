@@ -47,7 +47,7 @@ pub use prior::Prior;
 pub use quant::MAX_DIM;
 pub use rank::Components;
 pub use ranking::{KeywordFields, Ranking, Session, Weights};
-pub use relevance::{Recency, Salience};
+pub use relevance::{Recency, Salience, SalienceParts};
 pub use selection::Selection;
 pub use top_k::Hit;
 pub use vector_map::{Metric, Search, VectorMap};

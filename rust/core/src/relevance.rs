@@ -44,6 +44,17 @@ pub struct Salience {
     pub most: f64,
 }
 
+/// A memory's salience and what it is made of, each from 0 to 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SalienceParts {
+    /// Halves every half-life after the last access, or after the creation where there was none.
+    pub recency: f64,
+    /// Logarithm of the accesses.
+    pub frequency: f64,
+    /// Weighted mean of recency, frequency and importance, 0 where all weights are.
+    pub mean: f64,
+}
+
 /// The times and counts of one memory that its worth is derived from, times in microseconds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Facts {
@@ -106,6 +117,24 @@ impl Salience {
             + self.frequency * self.frequency_of(facts.access_count)
             + self.importance * facts.importance;
         sum / total
+    }
+
+    /// The salience of one memory in parts, as memories are ranked by it; times in microseconds.
+    #[must_use]
+    pub fn parts(
+        self,
+        created_at: i64,
+        last_accessed_at: Option<i64>,
+        access_count: i64,
+        importance: f64,
+        now: i64,
+    ) -> SalienceParts {
+        let facts = Facts { created_at, last_accessed_at, access_count, importance };
+        SalienceParts {
+            recency: halved(age_of_access(&facts, now), self.days),
+            frequency: self.frequency_of(access_count),
+            mean: self.of(&facts, now),
+        }
     }
 
     /// An upper bound of the salience, sooner worked out.
@@ -322,5 +351,16 @@ mod tests {
         let mean = only(0.25, 0.20, 0.25).of(&worn, 0);
         assert!((mean - (0.125 + 0.2 + 0.2) / 0.7).abs() < 1e-12);
         assert_eq!(only(0.0, 0.0, 0.0).of(&worn, 0), 0.0);
+    }
+
+    #[test]
+    fn the_parts_of_a_salience_are_those_it_is_made_of() {
+        let salience =
+            Salience { recency: 0.25, frequency: 0.2, importance: 0.25, days: 7.0, most: 100.0 };
+        let worn = Facts { access_count: 100, importance: 0.8, ..facts(7.0) };
+        let parts = salience.parts(worn.created_at, worn.last_accessed_at, 100, 0.8, 0);
+        assert_eq!(parts.recency, 0.5);
+        assert!((parts.frequency - 1.0).abs() < 1e-12);
+        assert_eq!(parts.mean, salience.of(&worn, 0));
     }
 }

@@ -25,7 +25,7 @@ mod _core {
     #[pymodule_export]
     use super::kernel;
     #[pymodule_export]
-    use super::memory_index::PyMemoryIndex;
+    use super::memory_index::{PyMemoryIndex, salience_parts};
     #[pymodule_export]
     use super::text::{
         date_ranges, estimate_tokens, estimate_tokens_of, fingerprint, fingerprint_digests, fold,

@@ -450,12 +450,41 @@ struct GivenCurve {
 }
 
 #[derive(FromPyObject)]
-struct GivenSalience {
+pub(crate) struct GivenSalience {
     recency: f64,
     frequency: f64,
     importance: f64,
     half_life_days: f64,
     frequency_max_count: f64,
+}
+
+impl GivenSalience {
+    fn salience(&self) -> Salience {
+        Salience {
+            recency: self.recency,
+            frequency: self.frequency,
+            importance: self.importance,
+            days: self.half_life_days,
+            most: self.frequency_max_count,
+        }
+    }
+}
+
+/// Recency, frequency and weighted mean of one memory's salience.
+#[pyfunction]
+#[pyo3(signature = (salience, /, *, created_at, last_accessed_at, access_count, importance, now))]
+#[expect(clippy::needless_pass_by_value, reason = "extracted from Python")]
+pub(crate) fn salience_parts(
+    salience: GivenSalience,
+    created_at: i64,
+    last_accessed_at: Option<i64>,
+    access_count: i64,
+    importance: f64,
+    now: i64,
+) -> (f64, f64, f64) {
+    let parts =
+        salience.salience().parts(created_at, last_accessed_at, access_count, importance, now);
+    (parts.recency, parts.frequency, parts.mean)
 }
 
 impl GivenRanking {
@@ -491,13 +520,7 @@ impl GivenRanking {
             },
             weights: Weights { relevance, recency, importance, access, salience, context },
             recency: self.recency.recency()?,
-            salience: Salience {
-                recency: self.salience.recency,
-                frequency: self.salience.frequency,
-                importance: self.salience.importance,
-                days: self.salience.half_life_days,
-                most: self.salience.frequency_max_count,
-            },
+            salience: self.salience.salience(),
         })
     }
 }

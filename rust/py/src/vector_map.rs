@@ -10,6 +10,9 @@ use pyo3::types::{PyInt, PyIterator, PyTuple};
 use crate::arrays;
 use crate::errors::{InvalidArgumentError, raised};
 
+/// Fills the places of a batch answer that have no hit, and so can be no row's id.
+const PADDING: i64 = -1;
+
 /// Largest batch answer, in elements; asking for more is a mistake in `k`.
 const BATCH_ELEMENTS: usize = 1 << 28;
 
@@ -208,6 +211,13 @@ impl PyVectorMap {
         change: impl FnOnce(&VectorMap, &[i64], &[f32]) -> Result<(), Error> + Send,
     ) -> PyResult<()> {
         let ids = arrays::ids(ids)?;
+        if ids.contains(&PADDING) {
+            let message = format!(
+                "id {PADDING} marks the places of a batch answer that have no hit, and can be no \
+                 row's; use another id"
+            );
+            return Err(InvalidArgumentError::new_err(message));
+        }
         let vectors = arrays::vectors(vectors, self.dim(), "vectors")?;
         py.detach(|| change(&self.0, &ids, &vectors.values)).map_err(raised)
     }
@@ -304,7 +314,7 @@ fn batch_hits(py: Python<'_>, found: &[Vec<Hit>], k: usize) -> PyResult<PyHits> 
         );
         return Err(InvalidArgumentError::new_err(message));
     };
-    let mut ids = vec![-1; elements];
+    let mut ids = vec![PADDING; elements];
     let mut scores = vec![f64::NEG_INFINITY; elements];
     for (query, hits) in found.iter().enumerate() {
         for (at, hit) in hits.iter().enumerate() {
