@@ -111,6 +111,6 @@ def _paths(links, start, asked, is_there):
             ends = [(from_id, to_id)] if asked["direction"] != "in" else []
             ends += [(to_id, from_id)] if asked["direction"] != "out" else []
             for one, other in ends:
-                is_wanted = asked["kinds"] is None or kind in asked["kinds"]
+                is_wanted = not asked["kinds"] or kind in asked["kinds"]
                 if one == at and other != start and is_wanted and is_there(other):
                     waiting.append((other, strength * share, (*kinds, kind)))
