@@ -422,6 +422,22 @@ def test_any_value_in_any_field_gives_a_right_record_or_a_typed_error(field, val
         (lines_of(idempotency_key=""), 2, "idempotency_key cannot be empty"),
         (lines_of().replace(END, END.replace("1", "2")), 3, "holds 1 memories and 0 links, but en"),
         (lines_of() + lines_of(), 4, "found b.* after the last line"),
+        (HEADER.replace("}", ', "agent_id": "b"}'), 1, "key 'agent_id' stands twice in one object"),
+        (lines_of().replace('"kind"', '"content": "d", "kind"', 1), 2, "key 'content' stands twic"),
+        (
+            lines_of().replace('"kind"', '"\\u0063ontent": "d", "kind"', 1),
+            2,
+            "key 'content' stands twice",
+        ),
+        (
+            lines_of(metadata={"n": {"x": 0}}).replace('"x":', '"x": 1, "x":'),
+            2,
+            "key 'x' stands tw",
+        ),
+        (lines_of(metadata={"n": 0}).replace(": 0", ": " + "[" * 99_999), 2, "nested too deep"),
+        (lines_of(metadata={"n": 0}).replace(": 0", ": 1e999"), 2, "Number out of range"),
+        (lines_of(created_at="0001-01-01T00:00:00+14:00"), 2, "created_at lies outside the years"),
+        (lines_of(created_at="12020-01-01T00:00:00Z"), 2, "Invalid RFC3339"),
     ],
 )
 def test_a_bad_line_is_named_with_what_was_found_and_what_was_wanted(text, line, message):
@@ -429,6 +445,11 @@ def test_a_bad_line_is_named_with_what_was_found_and_what_was_wanted(text, line,
         of_text(text)
     assert caught.value.line == line
     assert str(caught.value).startswith(f"line {line}: ")
+
+
+def test_one_key_in_two_objects_and_in_a_text_is_no_key_that_stands_twice():
+    metadata = {"content": {"content": 1}, "list": [{"n": 1}, {"n": 2}], "\\": '"n": 1, "n": 2'}
+    assert of_text(lines_of(metadata=metadata))[1][1].entry.metadata == metadata
 
 
 def test_half_a_character_is_told_from_a_whole_pair():

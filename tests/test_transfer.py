@@ -3,6 +3,7 @@
 import io
 import json
 from datetime import timedelta
+from uuid import UUID
 
 import numpy as np
 import pytest
@@ -149,6 +150,21 @@ def test_a_file_with_one_bad_line_stores_nothing(tmp_path, damage):
         bad = len(lines) + 1 if damage == "cut" else len(lines) - 2
         with pytest.raises(ExchangeError, match=f"line {bad}:"):
             copy.import_(path)
+        assert copy.count() == 0
+
+
+def test_a_memory_that_is_too_large_is_named_by_its_line_before_anything_is_stored():
+    with opened(embedder=None) as memory, opened(embedder=None) as copy:
+        for number in range(BATCH + 1):
+            memory.add(f"tea {number}", id=UUID(int=number))
+        exported = io.StringIO()
+        memory.export(exported)
+        *lines, end = exported.getvalue().splitlines()
+        large = {**json.loads(lines[-1]), "tags": ["x"] * 3_000_000}
+        source = io.StringIO("\n".join([*lines[:-1], json.dumps(large), end, ""]))
+        with pytest.raises(ExchangeError, match="larger than 10 MB") as caught:
+            copy.import_(source)
+        assert caught.value.line == BATCH + 2
         assert copy.count() == 0
 
 

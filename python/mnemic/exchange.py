@@ -565,6 +565,7 @@ def _header(number: int, line: bytes) -> ExportHeader:
     if preamble.version < 1:
         raise ExchangeError(number, f"version must be from 1 to {VERSION}, got {preamble.version}")
     read = _decoded(_to_header, number, line)
+    _refuse_twice_named(number, line)
     try:
         return ExportHeader(
             checks.name("agent_id", read.agent_id),
@@ -577,6 +578,14 @@ def _header(number: int, line: bytes) -> ExportHeader:
 
 def _record(number: int, line: bytes) -> ExportedMemory | MemoryLink | ExportFooter:
     read = _decoded(_to_line, number, line)
+    record = _of_line(number, read)
+    _refuse_twice_named(number, line)
+    return record
+
+
+def _of_line(
+    number: int, read: _MemoryLine | _LinkLine | _EndLine
+) -> ExportedMemory | MemoryLink | ExportFooter:
     try:
         if isinstance(read, _MemoryLine):
             return _memory(read)
@@ -585,6 +594,36 @@ def _record(number: int, line: bytes) -> ExportedMemory | MemoryLink | ExportFoo
     except InvalidEntryError as error:
         raise ExchangeError(number, str(error)) from error
     return ExportFooter(read.memories, read.links)
+
+
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"(\s*+:)?+', re.DOTALL)
+
+
+def _refuse_twice_named(number: int, line: bytes) -> None:
+    """Refuse a line with an object that names a key twice: readers disagree on which one counts."""
+    keys = [match[0] for match in _STRING.finditer(line) if match[1]]
+    if len(set(keys)) == len(keys) and not any(b"\\" in key for key in keys):
+        return  # not even in different objects, which is allowed
+    import json  # noqa: PLC0415 - nearly never needed
+
+    try:
+        json.loads(line, object_pairs_hook=_once_named)
+    except _TwiceNamedError as error:
+        raise ExchangeError(
+            number, f"the key {error.args[0]!r} stands twice in one object"
+        ) from None
+
+
+class _TwiceNamedError(Exception):
+    """An object names a key twice; the argument is the key."""
+
+
+def _once_named(pairs: list[tuple[str, object]]) -> None:
+    names = set()
+    for name, _ in pairs:
+        if name in names:
+            raise _TwiceNamedError(name)
+        names.add(name)
 
 
 def _memory(read: _MemoryLine) -> ExportedMemory:

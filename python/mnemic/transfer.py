@@ -17,6 +17,7 @@ from mnemic.model import ImportResult, MemoryEntry, MemoryLink, NewEntry, Scope
 from mnemic.model.new_entry import checked_record
 from mnemic.protocols import Progress, Source, Target
 from mnemic.store import Store
+from mnemic.store.records import to_texts
 from mnemic.waiting import computed, drive
 
 BATCH = 1000
@@ -119,6 +120,7 @@ class Importer:
             if isinstance(record, ExportedMemory):
                 try:
                     own = self._own(record.entry)
+                    to_texts(own)  # which must not fail after others were stored
                     more = () if own.embedding is None else record.more
                     yield NewEntry(own, record.idempotency_key, more)
                 except InvalidArgumentError as error:

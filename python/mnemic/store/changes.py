@@ -18,7 +18,16 @@ from mnemic.licensing import Quota
 from mnemic.model import Record, RowBatch, Scope, State
 from mnemic.store.base import Model, Position, Taker
 from mnemic.store.records import COLUMNS, DAMAGED
-from mnemic.store.sql import AMONG, BY_ROW, fetched, fetched_in_parts, json_array, run_all
+from mnemic.store.sql import (
+    AMONG,
+    BY_ROW,
+    fetched,
+    fetched_in_parts,
+    json_array,
+    run_all,
+    streamed,
+    whole_numbers,
+)
 
 
 class Change(NamedTuple):
@@ -120,7 +129,27 @@ _POSITION = "SELECT seq, accesses FROM agent_memory_agents WHERE agent_id = ?"
 def position(connection: apsw.Connection, agent_id: str) -> Position:
     """Return the numbers an agent's memory stands at, 0 before anything."""
     found = connection.execute(_POSITION, (agent_id,)).fetchone()
-    return Position(0, 0) if found is None else Position(*found)
+    if found is None:
+        return Position(0, 0)
+    seq, accesses = found
+    if type(seq) is not int or type(accesses) is not int:
+        raise _damaged_agent(agent_id)
+    return Position(seq, accesses)
+
+
+def _agent(connection: apsw.Connection, agent_id: str) -> tuple[int, int, list[Any]]:
+    """Return the last change, how many are no longer kept, and the model with its dimension."""
+    agent = fetched(connection, _AGENT, (agent_id,))
+    if not agent:
+        return 0, 0, [None, None]
+    seq, pruned, *model = agent[0]
+    if type(seq) is not int or type(pruned) is not int:
+        raise _damaged_agent(agent_id)
+    return seq, pruned, model
+
+
+def _damaged_agent(agent_id: str) -> StoreCorruptError:
+    return StoreCorruptError(f"what is stored of agent {agent_id!r} cannot be read; {DAMAGED}")
 
 
 def revision(connection: apsw.Connection, scope: Scope) -> int:
@@ -128,13 +157,12 @@ def revision(connection: apsw.Connection, scope: Scope) -> int:
     if scope.all_users:
         return position(connection, scope.agent_id).seq
     found = connection.execute(_OF_WALL, (scope.agent_id, scope.user_id or "")).fetchone()
-    return 0 if found is None else int(found[0])
+    return 0 if found is None else whole_numbers(found)[0]
 
 
 def touched_since(connection: apsw.Connection, agent_id: str, since: int) -> list[bytes] | None:
     """Return the ids of the entries touched after a change, or None if that cannot be told."""
-    agent = fetched(connection, _AGENT, (agent_id,))
-    last, pruned = agent[0][:2] if agent else (0, 0)
+    last, pruned, _ = _agent(connection, agent_id)
     if not pruned <= since <= last:
         return None
     sql = "SELECT DISTINCT entry_id FROM agent_memory_changes WHERE agent_id = ? AND seq > ?"
@@ -147,7 +175,12 @@ def embedding_model(connection: apsw.Connection, agent_id: str) -> Model | None:
         "SELECT model, dimensions FROM agent_memory_agents WHERE agent_id = ? AND model IS NOT NULL"
     )
     found = fetched(connection, sql, (agent_id,))
-    return (found[0][0], found[0][1]) if found else None
+    if not found:
+        return None
+    model, dimensions = found[0]
+    if type(model) is not str or type(dimensions) is not int:
+        raise _damaged_agent(agent_id)
+    return model, dimensions
 
 
 def rows_since(
@@ -160,13 +193,13 @@ def rows_since(
     state: State = State.LIVING,
 ) -> RowBatch:
     """Return what changed after `since`, or everything if that cannot be told."""
-    agent = fetched(connection, _AGENT, (agent_id,))
-    last, pruned, *known = agent[0] if agent else (0, 0, None, None)
+    last, pruned, known = _agent(connection, agent_id)
     if model is not None:
         _check_model(agent_id, known, model)
     if since is None or not pruned <= since <= last:
         return _everything(connection, agent_id, model, last, taker or _Kept(), state=state)
-    touched = {row for (row,) in fetched(connection, _TOUCHED, (agent_id, since))}
+    rows = [row for (row,) in fetched(connection, _TOUCHED, (agent_id, since))]
+    touched = set(whole_numbers(rows))
     name, dim = model or (None, 0)
     records = fetched(connection, _TOUCHED_RECORDS[state], (agent_id, agent_id, since))
     values = (agent_id, agent_id, since, name)
@@ -253,21 +286,21 @@ def _stored_vectors(
     """Give wanted rows and the vectors of their parts, those of a row one after the other."""
     ((stored,),) = fetched(connection, _LAST_VECTOR, ())
     if _SCAN_FROM * len(wanted) < (stored or 0):
-        for row, blob in connection.execute(_OWN_VECTORS, (agent_id, model)):
+        for row, blob in streamed(connection, _OWN_VECTORS, (agent_id, model)):
             if row in wanted:
                 yield row, blob
         return
     long = {row for (row,) in fetched(connection, _LONG, (model,)) if row in wanted}
-    for row, blob in connection.execute(_ALL_VECTORS, (model,)):
+    for row, blob in streamed(connection, _ALL_VECTORS, (model,)):
         if row in wanted and row not in long:
             yield row, blob
     if long:
         values = (agent_id, json_array(sorted(long)), model)
-        yield from connection.execute(_LONG_VECTORS, values)
+        yield from streamed(connection, _LONG_VECTORS, values)
 
 
 def _vectors(blobs: list[bytes], dim: int) -> NDArray[np.float32]:
-    if not {4 * dim}.issuperset(map(len, blobs)):
+    if not {bytes}.issuperset(map(type, blobs)) or not {4 * dim}.issuperset(map(len, blobs)):
         raise StoreCorruptError(f"a stored vector has not {dim} dimensions; {DAMAGED}")
     return np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(blobs), dim)
 
@@ -310,12 +343,14 @@ def _advance(
     if connection.changes() == 0:
         connection.execute(_BEGIN, values)
     ((last, used, *known),) = fetched(connection, _ADVANCED, (agent_id,))
+    if type(last) is not int or type(used) is not int:
+        raise _damaged_agent(agent_id)
     if model is not None:
         _check_model(agent_id, known, model)
     quota = charge.quota
     if quota is not None and charge.size > 0 and used > quota.limit:
         raise StorageQuotaExceededError(used - charge.size, quota.limit, quota.tier)
-    return int(last)
+    return last
 
 
 def _raise_walls(connection: apsw.Connection, agent_id: str, changes: Sequence[Change]) -> None:

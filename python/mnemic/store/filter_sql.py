@@ -14,8 +14,9 @@ import apsw
 import msgspec
 
 from mnemic._core import fold
+from mnemic.errors import StoreCorruptError
 from mnemic.model import All, AnyOf, Expression, Field, MemorySortOrder, Not, Op, Test
-from mnemic.store.records import to_microseconds
+from mnemic.store.records import DAMAGED, to_microseconds
 
 Condition = tuple[str, list[object]]
 """SQL and its bound values."""
@@ -33,7 +34,11 @@ def register(connection: apsw.Connection) -> None:
 
 def _contains(*arguments: Any) -> bool:
     text, folded = arguments
-    return text is not None and folded in fold(text)
+    if text is None:
+        return False
+    if not isinstance(text, str):
+        raise StoreCorruptError(f"a stored text is of another type; {DAMAGED}")
+    return folded in fold(text)
 
 
 def order_by(sort_by: MemorySortOrder) -> str:

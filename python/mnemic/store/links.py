@@ -6,12 +6,12 @@ from uuid import UUID
 
 import apsw
 
-from mnemic.errors import EntryNotFoundError
+from mnemic.errors import EntryNotFoundError, InvalidEntryError
 from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryStatus, Scope
 from mnemic.store.base import Direction
 from mnemic.store.changes import Change, log_changes
-from mnemic.store.records import from_microseconds, to_microseconds
-from mnemic.store.sql import PRESENT, Condition, fetched, inside, of_id, the_only
+from mnemic.store.records import from_microseconds, reading_stored, to_microseconds, uuid_of
+from mnemic.store.sql import PRESENT, Columns, Condition, fetched, inside, of_id, the_only
 
 _WRITE = (
     "INSERT INTO agent_memory_links (from_row, to_row, type, strength, created_at) "
@@ -62,12 +62,11 @@ def link(connection: apsw.Connection, scope: Scope, wanted: MemoryLink, now: int
     )
     time = to_microseconds(wanted.created_at)
     values = (source.row, target.row, int(wanted.type), wanted.strength, time)
-    created_at = fetched(connection, _WRITE, values)[0][0]
+    with reading_stored("a link"):
+        created_at = from_microseconds(fetched(connection, _WRITE, values)[0][0])
     changed = Change(source.row, wanted.from_id.bytes, "link", source.user_id)
     log_changes(connection, scope.agent_id, [changed])
-    return MemoryLink(
-        wanted.from_id, wanted.to_id, wanted.type, wanted.strength, from_microseconds(created_at)
-    )
+    return MemoryLink(wanted.from_id, wanted.to_id, wanted.type, wanted.strength, created_at)
 
 
 def unlink(
@@ -154,16 +153,18 @@ def add_links(connection: apsw.Connection, scope: Scope, new: Sequence[MemoryLin
 
 
 def _links(connection: apsw.Connection, sql: str, parameters: Sequence[object]) -> list[MemoryLink]:
-    return [
-        MemoryLink(
-            UUID(bytes=from_id),
-            UUID(bytes=to_id),
-            LinkType(kind),
-            strength,
-            from_microseconds(created_at),
-        )
-        for from_id, to_id, kind, strength, created_at in fetched(connection, sql, parameters)
-    ]
+    found = fetched(connection, sql, parameters)
+    with reading_stored("a link"):
+        return [_link(columns) for columns in found]
+
+
+def _link(columns: Columns) -> MemoryLink:
+    from_id, to_id, kind, strength, created_at = columns
+    ends = uuid_of(from_id), uuid_of(to_id)
+    try:
+        return MemoryLink(*ends, LinkType(kind), strength, from_microseconds(created_at))
+    except InvalidEntryError as error:
+        raise ValueError(str(error)) from error
 
 
 def _order(link: MemoryLink) -> tuple[object, ...]:

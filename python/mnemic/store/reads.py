@@ -7,6 +7,7 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
+from mnemic.errors import StoreCorruptError
 from mnemic.model import (
     Expression,
     LongTermMemoryStats,
@@ -20,7 +21,17 @@ from mnemic.model import (
 from mnemic.model.filter import looks_at
 from mnemic.store import filter_sql
 from mnemic.store.base import Place, StoredEntry
-from mnemic.store.records import COLUMNS, from_microseconds, from_row, to_microseconds, with_vector
+from mnemic.store.records import (
+    COLUMNS,
+    DAMAGED,
+    from_microseconds,
+    from_row,
+    key_of,
+    reading_stored,
+    to_microseconds,
+    vector_of,
+    with_vector,
+)
 from mnemic.store.sql import (
     AMONG,
     BY_ROW,
@@ -34,6 +45,7 @@ from mnemic.store.sql import (
     json_array,
     of_id,
     the_only,
+    whole_numbers,
 )
 
 _TOP_TAGS = 10
@@ -148,10 +160,13 @@ def entries_stored_after(
     )
     found = fetched(connection, sql, (model, *values, row, limit))
     more = {} if model is None else _more_vectors(connection, scope.agent_id, model, found)
-    return [
-        StoredEntry(row, with_vector(from_row(columns), vector, model), key, more.get(row, ()))
-        for row, key, vector, *columns in found
-    ]
+    with reading_stored("a memory's vector or key"):
+        return [
+            StoredEntry(
+                row, with_vector(from_row(columns), vector, model), key_of(key), more.get(row, ())
+            )
+            for row, key, vector, *columns in found
+        ]
 
 
 def _more_vectors(
@@ -165,8 +180,10 @@ def _more_vectors(
     )
     rows = json_array([row for row, *_ in found])
     vectors: dict[int, tuple[NDArray[np.float32], ...]] = {}
-    for row, blob in fetched(connection, sql, (agent_id, rows, model)):
-        vectors[row] = (*vectors.get(row, ()), np.frombuffer(blob, dtype="<f4"))
+    found_vectors = fetched(connection, sql, (agent_id, rows, model))
+    with reading_stored("a vector"):
+        for row, blob in found_vectors:
+            vectors[row] = (*vectors.get(row, ()), vector_of(blob))
     return vectors
 
 
@@ -179,8 +196,9 @@ def vectors(
         "ON entry_row = row WHERE agent_id = ? AND id = ? AND model = ? ORDER BY part"
     )
     found = fetched(connection, sql, (agent_id, entry_id.bytes, model))
-    parts = [np.frombuffer(blob, dtype="<f4") for (blob,) in found]
-    return np.stack(parts) if parts else np.empty((0, 0), dtype=np.float32)
+    with reading_stored("a vector"):
+        parts = [vector_of(blob) for (blob,) in found]
+        return np.stack(parts) if parts else np.empty((0, 0), dtype=np.float32)
 
 
 def _listed(
@@ -207,7 +225,7 @@ def used_bytes(connection: apsw.Connection, agent_id: str) -> int:
     """Return how many bytes the agent's contents take, forgotten ones included (C085)."""
     sql = "SELECT used_bytes FROM agent_memory_agents WHERE agent_id = ?"
     found = fetched(connection, sql, (agent_id,))
-    return int(found[0][0]) if found else 0
+    return whole_numbers(found[0])[0] if found else 0
 
 
 # Every entry is in one state; the value to bind is the time now.
@@ -243,18 +261,19 @@ def stats(connection: apsw.Connection, scope: Scope, now: int) -> LongTermMemory
     )
     times = f"SELECT min(created_at), max(created_at) {entries.format('')}"
     oldest, newest = fetched(connection, times, found)[0]
-    return LongTermMemoryStats(
-        active_entries=number.get(MemoryStatus.ACTIVE, 0),
-        archived_entries=number.get(MemoryStatus.ARCHIVED, 0),
-        superseded_entries=number.get(MemoryStatus.SUPERSEDED, 0),
-        forgotten_entries=number.get("forgotten", 0),
-        expired_entries=number.get("expired", 0),
-        storage_bytes_used=sum(size for *_, size in states),
-        entries_by_type={MemoryType(kind): used for kind, used in types},
-        top_tags=tuple(TagUsage(tag, used) for tag, used in tags),
-        oldest_entry=None if oldest is None else from_microseconds(oldest),
-        newest_entry=None if newest is None else from_microseconds(newest),
-    )
+    with reading_stored("a memory's type or time"):
+        return LongTermMemoryStats(
+            active_entries=number.get(MemoryStatus.ACTIVE, 0),
+            archived_entries=number.get(MemoryStatus.ARCHIVED, 0),
+            superseded_entries=number.get(MemoryStatus.SUPERSEDED, 0),
+            forgotten_entries=number.get("forgotten", 0),
+            expired_entries=number.get("expired", 0),
+            storage_bytes_used=sum(size for *_, size in states),
+            entries_by_type={MemoryType(kind): used for kind, used in types},
+            top_tags=tuple(TagUsage(str(tag), used) for tag, used in tags),
+            oldest_entry=None if oldest is None else from_microseconds(oldest),
+            newest_entry=None if newest is None else from_microseconds(newest),
+        )
 
 
 def contents(connection: apsw.Connection, agent_id: str, rows: Sequence[int]) -> dict[int, str]:
@@ -264,4 +283,6 @@ def contents(connection: apsw.Connection, agent_id: str, rows: Sequence[int]) ->
         f"WHERE agent_id = ? AND forgotten_at IS NULL AND status = 0 AND {AMONG}"
     )
     found = fetched(connection, sql, (agent_id, json_array(rows)))
+    if not {str}.issuperset(type(content) for _, content in found):
+        raise StoreCorruptError(f"a stored content is no text; {DAMAGED}")
     return {row: content for row, content in found}  # noqa: C416 - dict() loses the types

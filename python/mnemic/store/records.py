@@ -1,7 +1,9 @@
 """MemoryEntry to the columns of `agent_memory_entries` and back."""
 
 import copy
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import compress
 from operator import ne
@@ -11,20 +13,21 @@ from uuid import UUID, SafeUUID
 import msgspec
 import numpy as np
 from msgspec.structs import force_setattr
+from numpy.typing import NDArray
 
 from mnemic._core import fingerprint_digests
-from mnemic.errors import InvalidEntryError, StoreCorruptError
-from mnemic.model import MemoryEntry, MemoryStatus, MemoryType
-from mnemic.model.checks import MAX_CONTENT_BYTES
+from mnemic.errors import InvalidEntryError, MnemicError, StoreCorruptError
+from mnemic.model import MemoryEntry, MemoryStatus, MemoryType, checks
+from mnemic.model.checks import MAX_CONTENT_BYTES, MAX_METADATA_DEPTH
 
 DAMAGED = "the file is damaged; keep it, and restore a backup"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_TYPES = tuple(MemoryType)
-_STATUSES = tuple(MemoryStatus)
+_TYPES = dict(enumerate(MemoryType))
+_STATUSES = dict(enumerate(MemoryStatus))
+_FLAGS = {0: False, 1: True}
 _to_json = msgspec.json.Encoder().encode
-_from_json = msgspec.json.decode
 
 COLUMNS = (
     "agent_id, id, created_at, updated_at, content, user_id, project_id, session_id, memory_type, "
@@ -67,6 +70,8 @@ def to_microseconds(time: datetime) -> int:
 
 def from_microseconds(microseconds: int) -> datetime:
     """Return the aware time in UTC, exactly."""
+    if type(microseconds) is not int:  # a damaged file may hold anything
+        raise TypeError(f"a time of type {type(microseconds).__name__}")
     return _EPOCH + timedelta(0, 0, microseconds)  # by name it takes half as long again
 
 
@@ -74,7 +79,7 @@ def to_row(entry: MemoryEntry) -> tuple[Any, ...]:
     """Return the entry's columns; the embedding has a table of its own."""
     created_at = to_microseconds(entry.created_at)
     is_unchanged = entry.updated_at is entry.created_at  # as most are
-    tags, metadata = _texts(entry)
+    tags, metadata = to_texts(entry)
     return (
         entry.agent_id,
         entry.id.bytes,
@@ -113,15 +118,19 @@ def to_changed(entry: MemoryEntry) -> tuple[Any, ...]:
         int(entry.type),
         entry.importance,
         to_microseconds(entry.updated_at),
-        *_texts(entry),
+        *to_texts(entry),
         entry.content,
         fingerprint(entry.content),
         int(entry.status),
     )
 
 
-def _texts(entry: MemoryEntry) -> tuple[str | None, str | None]:
-    """Return tags and metadata; together with the content they are an entry's size (R113)."""
+def to_texts(entry: MemoryEntry) -> tuple[str | None, str | None]:
+    """Return tags and metadata as they are stored.
+
+    Raises:
+        InvalidEntryError: If they and the content together are too large (R113).
+    """
     if not entry.tags and not entry.metadata:  # and a content alone is never too large
         return None, None
     tags = _to_json(entry.tags) if entry.tags else b""
@@ -142,6 +151,32 @@ def with_changed(entry: MemoryEntry, changed: MemoryEntry) -> MemoryEntry:
     return kept
 
 
+UNREADABLE = (
+    ArithmeticError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    msgspec.DecodeError,
+)
+"""What reading a value raises that cannot have been stored."""
+
+
+@contextmanager
+def reading_stored(what: str) -> Generator[None, None, None]:
+    """Let values that cannot be read mean that the file is damaged.
+
+    Args:
+        what: What is read, for the message: "a link".
+    """
+    try:
+        yield
+    except MnemicError:
+        raise
+    except UNREADABLE as error:
+        raise StoreCorruptError(f"{what} cannot be read ({error}); {DAMAGED}") from error
+
+
 def from_row(columns: Sequence[Any]) -> MemoryEntry:
     """Return the entry that `to_row` took apart, without its embedding.
 
@@ -152,7 +187,7 @@ def from_row(columns: Sequence[Any]) -> MemoryEntry:
     try:
         entry = _from_row(columns)
         is_whole = "\0" not in entry.content  # what a lost sector reads as is never stored
-    except (ArithmeticError, LookupError, TypeError, ValueError, msgspec.DecodeError) as error:
+    except UNREADABLE as error:
         raise StoreCorruptError(f"a stored memory cannot be read ({error}); {DAMAGED}") from error
     if not is_whole:
         raise StoreCorruptError(f"memory {entry.id} has lost a part of its content; {DAMAGED}")
@@ -161,10 +196,12 @@ def from_row(columns: Sequence[Any]) -> MemoryEntry:
 
 def _from_row(columns: Sequence[Any]) -> MemoryEntry:
     agent_id, entry_id, created_at, updated_at, content, *others = columns
+    if type(content) is not str or len(content) > MAX_CONTENT_BYTES or not content:
+        raise ValueError("a content that is no text, or empty, or too long")
     entry = _BLANK.detached()
     time = from_microseconds(created_at)
     force_setattr(entry, "agent_id", agent_id)
-    force_setattr(entry, "id", _uuid(entry_id))
+    force_setattr(entry, "id", uuid_of(entry_id))
     force_setattr(entry, "created_at", time)
     is_unchanged = updated_at == created_at  # as most are
     force_setattr(entry, "updated_at", time if is_unchanged else from_microseconds(updated_at))
@@ -172,7 +209,7 @@ def _from_row(columns: Sequence[Any]) -> MemoryEntry:
     if others != _DEFAULTS:
         differ = map(ne, others, _DEFAULTS)
         for (field, read), value in compress(zip(_FIELDS, others, strict=True), differ):
-            force_setattr(entry, field, value if read is None else read(value))
+            force_setattr(entry, field, read(value))
     return entry
 
 
@@ -180,52 +217,105 @@ def with_vector(entry: MemoryEntry, vector: bytes | None, model: str | None) -> 
     """Return the entry with its stored vector of a model, if it has one."""
     if vector is None or model is None:
         return entry
-    return entry.with_embedding(np.frombuffer(vector, dtype="<f4"), model)
+    return entry.with_embedding(vector_of(vector), model)
 
 
-def _uuid(data: bytes) -> UUID:
-    """Return UUID(bytes=data) in a quarter of the time, which is half that of reading an entry."""
-    if len(data) != _UUID_BYTES:
-        raise ValueError(f"an id of {len(data)} bytes")
+def vector_of(blob: bytes) -> NDArray[np.float32]:
+    """Return a stored vector.
+
+    Raises:
+        ValueError: If it is none, or has a component that is no number.
+    """
+    if type(blob) is not bytes or not blob:
+        raise ValueError("a vector that is none")
+    vector = np.frombuffer(blob, dtype="<f4")
+    if not np.isfinite(vector).all():
+        raise ValueError("a vector with a component that is no number")
+    return vector
+
+
+def key_of(key: str | None) -> str | None:
+    """Return a stored idempotency key; raise ValueError if it is none."""
+    return None if key is None else _text(key)
+
+
+def uuid_of(data: bytes) -> UUID:
+    """Return UUID(bytes=data) in a quarter of the time, which is half that of reading an entry.
+
+    Raises:
+        ValueError: If it is something else.
+    """
+    if type(data) is not bytes or len(data) != _UUID_BYTES:
+        raise ValueError("an id that has not 16 bytes")
     made = UUID.__new__(UUID)
     _set_number(made, int.from_bytes(data, "big"))
     _set_safety(made, SafeUUID.unknown)
     return made
 
 
+def uuids_of(ids: Iterable[bytes]) -> list[UUID]:
+    """Return stored ids.
+
+    Raises:
+        StoreCorruptError: If one is none.
+    """
+    with reading_stored("a memory's id"):
+        return [uuid_of(entry_id) for entry_id in ids]
+
+
 def _importance(number: float) -> float:
     if not 0 <= number <= 1:
         raise ValueError(f"an importance of {number}")
+    return float(number)
+
+
+def _count(number: int) -> int:
+    if type(number) is not int or number < 0:
+        raise ValueError("a number that is not whole, or below 0")
     return number
 
 
-def _access_count(number: int) -> int:
-    if number < 0:
-        raise ValueError(f"an access count of {number}")
-    return number
+def _text(text: str) -> str:
+    if type(text) is not str or "\0" in text:
+        raise ValueError("a field that is no text")
+    return text
 
 
-def _tags(text: str) -> tuple[str, ...]:
-    return tuple(_from_json(text))
+def _metadata(text: str) -> dict[str, Any]:
+    metadata = _to_object(text)
+    is_flat = text.count("{") + text.count("[") <= MAX_METADATA_DEPTH
+    if is_flat and not _ODD.search(text):
+        return metadata
+    try:
+        return checks.metadata(metadata)
+    except InvalidEntryError:  # whose message has a key of it
+        raise ValueError("metadata that cannot have been stored") from None
 
+
+_to_tags = msgspec.json.Decoder(tuple[str, ...]).decode
+_to_object = msgspec.json.Decoder(dict[str, Any]).decode
+_ODD = re.compile(r"\d{16}|[eE]\+?\d{3}|\\u0000")
+"""What may be a number that is too large, or a NUL character."""
 
 _READERS: dict[str, Callable[[Any], object]] = {
     "type": _TYPES.__getitem__,
     "status": _STATUSES.__getitem__,
     "importance": _importance,
     "last_accessed_at": from_microseconds,
-    "access_count": _access_count,
+    "access_count": _count,
     "forgotten_at": from_microseconds,
     "expires_at": from_microseconds,
-    "supersedes": _uuid,
-    "sensitive": bool,
-    "is_encrypted": bool,
-    "tags": _tags,
-    "metadata": _from_json,
+    "position": _count,
+    "version": _count,
+    "supersedes": uuid_of,
+    "sensitive": _FLAGS.__getitem__,
+    "is_encrypted": _FLAGS.__getitem__,
+    "tags": _to_tags,
+    "metadata": _metadata,
 }
 _NAMES = {"memory_type": "type", "is_sensitive": "sensitive"}
 _FIELDS = tuple(
-    (name, _READERS.get(name))
+    (name, _READERS.get(name, _text))
     for name in (_NAMES.get(name, name) for name in COLUMNS.split(", ")[_OWN:])
 )
 # Copying and filling it takes a third of the time that checking an entry again takes.

@@ -47,7 +47,7 @@ def check_schema(connection: apsw.Connection, path: str, version: int) -> None:
     Raises:
         StoreFileError: If anything differs; the message names it.
     """
-    found = connection.execute(_SCHEMA).fetchall()
+    found = sql.fetched(connection, _SCHEMA, ())
     made = _made(version)
     items = frozenset(tuple(row[:4]) for row in found)
     problem = _shared_page(found)

@@ -46,8 +46,14 @@ _FEW_ROWS = 16  # each number of rows is a statement of its own, and 100 are kep
 def register(connection: apsw.Connection) -> None:
     """Add the SQL functions that statements call to a connection."""
     filter_sql.register(connection)
-    made: Callable[..., bytes] = fingerprint
+    made: Callable[..., bytes] = _fingerprint_stored
     connection.create_scalar_function("mnemic_fingerprint", made, 1, deterministic=True)
+
+
+def _fingerprint_stored(content: object) -> bytes:
+    if not isinstance(content, str):
+        raise StoreCorruptError(f"a content is no text; {DAMAGED}")
+    return fingerprint(content)
 
 
 def inside(scope: Scope) -> Condition:
@@ -115,6 +121,25 @@ def fetched_in_parts(
             yield part
     except UnicodeDecodeError as error:
         raise _no_text(error) from error
+
+
+def streamed(connection: apsw.Connection, sql: str, values: Sequence[Any]) -> Iterator[Columns]:
+    """Run a statement; give its rows one by one."""
+    try:
+        yield from connection.execute(sql, tuple(values))
+    except UnicodeDecodeError as error:
+        raise _no_text(error) from error
+
+
+def whole_numbers(values: Sequence[Any]) -> list[int]:
+    """Return stored numbers; in a damaged file they may be anything.
+
+    Raises:
+        StoreCorruptError: If one is not whole.
+    """
+    if not {int}.issuperset(map(type, values)):
+        raise StoreCorruptError(f"a stored number is not whole; {DAMAGED}")
+    return list(values)
 
 
 def _no_text(error: UnicodeDecodeError) -> StoreCorruptError:

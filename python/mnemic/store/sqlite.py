@@ -44,7 +44,12 @@ from mnemic.store.base import (
     Taker,
 )
 from mnemic.store.connections import Connections, typed
-from mnemic.store.records import fingerprints, to_microseconds, to_row
+from mnemic.store.records import (
+    fingerprints,
+    to_microseconds,
+    to_row,
+    uuids_of,
+)
 from mnemic.store.url import path_of
 from mnemic.store.writer import Writer
 from mnemic.store.writes import Added, Adding, NewRow, Rules
@@ -109,11 +114,11 @@ class SqliteStore:
         added = await self._write(Adding(agent_id, rows, rules))
         return Stored(
             ids=[
-                new.entry.id if outcome.is_new else UUID(bytes=outcome.entry_id)
+                new.entry.id if outcome.is_new else uuids_of([outcome.entry_id])[0]
                 for new, outcome in zip(rows, added.outcomes, strict=True)
             ],
             is_new=[outcome.is_new for outcome in added.outcomes],
-            changed=[UUID(bytes=entry_id) for entry_id in added.changed],
+            changed=uuids_of(added.changed),
             batch=_batch(added, rows),
         )
 
@@ -373,7 +378,7 @@ class SqliteStore:
         """Return the ids that were touched after a change; None if that cannot be told."""
         with self._reading() as connection, _one_moment(connection):
             touched = changes.touched_since(connection, agent_id, seq)
-        return None if touched is None else [UUID(bytes=entry_id) for entry_id in touched]
+        return None if touched is None else uuids_of(touched)
 
     async def accessed_since(self, agent_id: str, accesses: int) -> Accessed:
         """Return what was accessed since accesses had been written down so often."""

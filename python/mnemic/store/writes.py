@@ -21,6 +21,7 @@ from mnemic.store.records import (
     from_row,
     to_changed,
     to_microseconds,
+    uuids_of,
     with_changed,
 )
 from mnemic.store.sql import (
@@ -267,7 +268,7 @@ def _stored_before(
             if fingerprint != new.fingerprint:
                 raise DuplicateEntryError(
                     f"idempotency key {new.key!r} was used for another content, that of memory "
-                    f"{UUID(bytes=entry_id)}; a key belongs to one memory"
+                    f"{uuids_of([entry_id])[0]}; a key belongs to one memory"
                 )
             return Outcome(row, entry_id, is_new=False), []
     if rules.on_duplicate != "keep":
@@ -382,7 +383,7 @@ def forget_all(connection: apsw.Connection, scope: Scope, now: int) -> list[UUID
     if forgotten:
         changes = [Change(row, entry_id, "forget", user_id) for row, entry_id, user_id in forgotten]
         log_changes(connection, scope.agent_id, changes)
-    return [UUID(bytes=entry_id) for _, entry_id, _ in forgotten]
+    return uuids_of(entry_id for _, entry_id, _ in forgotten)
 
 
 def delete_all(connection: apsw.Connection, scope: Scope) -> list[UUID]:
@@ -417,7 +418,7 @@ def _delete(
         ]
         freed = Charge(-sum(size for *_, size in deleted))
         log_changes(connection, agent_id, changes, charge=freed)
-    return [UUID(bytes=entry_id) for _, entry_id, *_ in deleted]
+    return uuids_of(entry_id for _, entry_id, *_ in deleted)
 
 
 def update(

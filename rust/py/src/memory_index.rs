@@ -13,7 +13,7 @@ use mnemic_core::{
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use crate::arrays;
 use crate::errors::{InvalidArgumentError, raised};
@@ -112,7 +112,7 @@ impl PyMemoryIndex {
     ) -> PyResult<()> {
         let records = records_of(records)?;
         let (embedded, vectors) = self.vectors_of(embedded, vectors)?;
-        let links: Vec<Link> = links.into_iter().map(link_of).collect();
+        let links = links.into_iter().map(link_of).collect::<PyResult<Vec<Link>>>()?;
         let links = Links { from: &linked, links: &links };
         py.detach(|| self.0.apply_with_links(&gone, &records, &embedded, &vectors, &links))
             .map_err(raised)
@@ -245,12 +245,18 @@ impl PyMemoryIndex {
 type GivenAccess = (i64, Option<i64>, i64);
 
 fn accesses_of(given: Vec<GivenAccess>) -> PyResult<Vec<Access>> {
-    let access = |(row, last, count)| Ok(Access { row, last, count: count_of(count)? });
+    let access = |(row, last, count): GivenAccess| {
+        let last = last.map(time_of).transpose()?;
+        Ok(Access { row, last, count: count_of(count)? })
+    };
     given.into_iter().map(access).collect()
 }
 
-fn link_of((from, to, kind, strength): (i64, i64, u8, f64)) -> Link {
-    Link { from, to, kind, strength }
+fn link_of((from, to, kind, strength): (i64, i64, u8, f64)) -> PyResult<Link> {
+    if (0.0..=1.0).contains(&strength) {
+        return Ok(Link { from, to, kind, strength });
+    }
+    Err(PyValueError::new_err("a link whose strength is not from 0 to 1"))
 }
 
 impl PyMemoryIndex {
@@ -552,21 +558,22 @@ fn record_of(given: &Bound<'_, PyAny>) -> PyResult<Record> {
     let at = |at: usize| given.get_borrowed_item(at);
     let text = |place: usize| at(place)?.extract::<Option<String>>();
     let moment = |place: usize| at(place)?.extract::<Option<i64>>();
+    let time = |place: usize| moment(place)?.map(time_of).transpose();
     Ok(Record {
         row: at(0)?.extract()?,
         id: at(2)?.extract()?,
-        created_at: at(3)?.extract()?,
-        updated_at: at(4)?.extract()?,
-        content: at(5)?.extract()?,
+        created_at: time_of(at(3)?.extract()?)?,
+        updated_at: time_of(at(4)?.extract()?)?,
+        content: content_of(at(5)?)?,
         user: text(6)?,
         project: text(7)?,
         session: text(8)?,
         kind: at(9)?.extract()?,
         status: at(10)?.extract()?,
         importance: importance_of(at(11)?.extract()?)?,
-        last_accessed_at: moment(12)?,
+        last_accessed_at: time(12)?,
         access_count: count_of(at(13)?.extract()?)?,
-        expires_at: moment(15)?,
+        expires_at: time(15)?,
         role: text(16)?,
         speaker: text(17)?,
         position: moment(19)?,
@@ -585,6 +592,29 @@ fn importance_of(given: f64) -> PyResult<f64> {
         return Ok(given);
     }
     Err(PyValueError::new_err(format!("an importance of {given}")))
+}
+
+/// Microseconds since 1970 at which the years 1 and 10000 begin.
+const TIMES: std::ops::Range<i64> = -62_135_596_800_000_000..253_402_300_800_000_000;
+
+fn time_of(given: i64) -> PyResult<i64> {
+    if TIMES.contains(&given) {
+        return Ok(given);
+    }
+    Err(PyValueError::new_err("a time outside the years 1 to 9999"))
+}
+
+/// As in `mnemic.model.checks`.
+const MAX_CONTENT_BYTES: usize = 10 * 1024 * 1024;
+
+/// The length is looked at before the text is copied.
+fn content_of(given: Borrowed<'_, '_, PyAny>) -> PyResult<String> {
+    let given = given.cast::<PyString>()?;
+    let text = given.to_cow()?;
+    if text.len() > MAX_CONTENT_BYTES {
+        return Err(PyValueError::new_err("a content of more than 10 MB"));
+    }
+    Ok(text.into_owned())
 }
 
 fn count_of(given: i64) -> PyResult<i64> {
