@@ -435,6 +435,44 @@ def test_what_others_ask_pushes_no_answer_out():
     serve(scenario, cache_size=4)
 
 
+def test_what_others_write_ends_no_answer_but_those_of_all_users():
+    async def scenario(memory, service):
+        everybody = {"alice": {"user_id": "alice"}, "boris": {"user_id": "boris"}, "nobody": {}}
+        asked = {**everybody, "all": {"all_users": True}}
+        queries = [QUERY, MemoryQuery(filters={}), MemoryQuery(query="x", search_type="hybrid")]
+
+        async def known():
+            """Return who is answered from the cache, each asking all queries."""
+            answers = {
+                name: [(await service.retrieve(query, **whom)).from_cache for query in queries]
+                for name, whom in asked.items()
+            }
+            assert all(len(set(each)) == 1 for each in answers.values())
+            return {name for name, each in answers.items() if each[0]}
+
+        one = await memory.add("tea of alice", user_id="alice")
+        other = await memory.add("more tea of alice", user_id="alice")
+        await memory.add("tea of boris", user_id="boris")
+        await memory.add("tea of nobody")
+        await known()
+        for write in (
+            lambda: memory.add("tea again", user_id="alice"),
+            lambda: memory.update(one.id, importance=0.9, user_id="alice"),
+            lambda: memory.link(one.id, other.id, "related", user_id="alice"),
+            lambda: memory.delete(one.id, user_id="alice"),
+            lambda: memory.restore(one.id, user_id="alice"),
+            lambda: memory.delete(one.id, permanent=True, user_id="alice"),
+        ):
+            assert await known() == set(asked)
+            await write()
+            assert await known() == {"boris", "nobody"}
+        await memory.touch([other.id], user_id="alice")
+        await memory.repository.write_accesses()
+        assert await known() == set(asked)
+
+    serve(scenario)
+
+
 def test_what_expires_of_others_ends_no_answer():
     async def scenario(memory, service):
         brief = NOON + timedelta(seconds=60)

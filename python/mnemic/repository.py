@@ -782,6 +782,10 @@ class Repository:
         """Return where the agent's contents and accesses stand."""
         return drive(self._store.position(self.agent_id))
 
+    def standing(self, scope: Scope) -> tuple[Position, int]:
+        """Return the agent's position, and a number that changes within a scope's walls raise."""
+        return drive(self._store.standing(scope))
+
     def next_expiry(self, scope: Scope, since: datetime) -> datetime | None:
         """Return when the first of the user's memories found last expires."""
         found = self._follower.index.next_expiry(scope, to_microseconds(since))

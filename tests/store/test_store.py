@@ -169,6 +169,7 @@ METHODS = {
     **{name: lambda store, call=call: call(store, "a") for name, call in AGENT_READS.items()},
     "get_rows": lambda store: store.get_rows(ALICE, [1], now=NOON),
     "revision": lambda store: store.revision(ALICE),
+    "standing": lambda store: store.standing(ALICE),
     "contents": lambda store: store.contents("a", [1]),
     "add_embeddings": lambda store: store.add_embeddings("a", "m", {1: "x"}, [VECTOR]),
     "add nothing": lambda store: store.add("a", [], now=NOON),

@@ -114,13 +114,11 @@ IS_NOT_SENSITIVE = Test(Field("sensitive"), Op.EQ, value=False)
 
 def looks_at(expression: Expression, *names: str) -> bool:
     """Return whether an expression tests one of these fields."""
-    match expression:
-        case All(parts) | AnyOf(parts):
-            return any(looks_at(part, *names) for part in parts)
-        case Not(part):
-            return looks_at(part, *names)
-        case Test(field):
-            return field.name in names
+    if isinstance(expression, Test):
+        return expression.field.name in names
+    if isinstance(expression, Not):
+        return looks_at(expression.part, *names)
+    return any(looks_at(part, *names) for part in expression.parts)
 
 
 _TAG_FIELD, _TAG = "record", "memory_filter"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from uuid import UUID
 
@@ -39,7 +40,7 @@ else:
     )
 
 
-class MemoryQuery(msgspec.Struct, frozen=True, kw_only=True):
+class MemoryQuery(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """What to retrieve, and by what to rank it (R148 to R163). Every field is checked.
 
     The score is the weighted mean of the parts in play: without a query there is no similarity,
@@ -133,9 +134,9 @@ class MemoryQuery(msgspec.Struct, frozen=True, kw_only=True):
         """Return a query by filters alone (R163)."""
         return cls(filters=filter, limit=limit)
 
-    @property
+    @cached_property
     def where(self) -> Expression:
-        """The tree of the filter."""
+        """The tree of the filter, read once."""
         return parse_filter(self.filters)
 
     @property

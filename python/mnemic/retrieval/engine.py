@@ -293,10 +293,9 @@ class Retrieval:
         where = query.where
         if not query.use_cache or depends_on_accesses(query, where):
             return await self._made(scope, query)
-        position = self.repository.position()
-        key = key_of(scope, query, where, self.repository.license.tier, position.seq)
-        now = self.repository.now()
-        answer = self._cache.get(key, now, query.cache_ttl)
+        position, revision = self.repository.standing(scope)
+        key = key_of(scope, query, where, self.repository.license.tier, revision)
+        answer = self._cache.get(key, self.repository.now(), query.cache_ttl)
         given = None if answer is None else self._known(scope, key, answer, position)
         if given is None:
             given = await self._made_once(scope, query, key, position)

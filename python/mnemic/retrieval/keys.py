@@ -74,23 +74,26 @@ def canonical(expression: Expression) -> str:
 
     Values of different types stay apart: True, 1 and 1.0 are equal to Python and not to a filter.
     """
-    match expression:
-        case Test(field, op, tuple() as values):
-            return f"{field.name}{field.path} {op.value} {sorted(set(map(repr, values)))}"
-        case Test(field, op, value):
-            return f"{field.name}{field.path} {op.value} {value!r}"
-        case Not(part):
-            return f"not({canonical(part)})"
-        case All() | AnyOf():
-            parts = sorted(set(_parts(expression)))
-            joined = ", ".join(parts)
-            return joined if len(parts) == 1 else f"{type(expression).__name__}({joined})"
+    if isinstance(expression, Test):
+        return f"{expression.field.name}{expression.field.path} {_shown(expression)}"
+    if isinstance(expression, Not):
+        return f"not({canonical(expression.part)})"
+    kind = type(expression)
+    parts = sorted(set(_parts(expression, kind)))
+    return parts[0] if len(parts) == 1 else f"{kind.__name__}({', '.join(parts)})"
 
 
-def _parts(expression: All | AnyOf) -> Iterator[str]:
-    for part in expression.parts:
-        if isinstance(part, All | AnyOf) and type(part) is type(expression):
-            yield from _parts(part)
+def _shown(test: Test) -> str:
+    value = test.value
+    shown = sorted({repr(item) for item in value}) if isinstance(value, tuple) else repr(value)
+    return f"{test.op.value} {shown}"
+
+
+def _parts(joined: All | AnyOf, kind: type[All | AnyOf]) -> Iterator[str]:
+    """Give the parts, and in place of a part of the same kind the parts of that."""
+    for part in joined.parts:
+        if isinstance(part, kind):
+            yield from _parts(part, kind)
         else:
             yield canonical(part)
 

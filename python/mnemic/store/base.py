@@ -431,6 +431,10 @@ class Store(Protocol):
         """Return the number of the agent's last change, and how often accesses were written."""
         ...
 
+    async def standing(self, scope: Scope) -> tuple[Position, int]:
+        """Return the position of the scope's agent and the revision of its walls, in one look."""
+        ...
+
     async def revision(self, scope: Scope) -> int:
         """Return a number that every change within the walls of a scope raises, and no other.
 

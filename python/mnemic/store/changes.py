@@ -124,6 +124,9 @@ _RAISE_WALL = (
 _BEGIN_WALL = "INSERT INTO agent_memory_walls (revision, agent_id, user_key) VALUES (?, ?, ?)"
 _OF_WALL = "SELECT revision FROM agent_memory_walls WHERE agent_id = ? AND user_key = ?"
 _POSITION = "SELECT seq, accesses FROM agent_memory_agents WHERE agent_id = ?"
+_STANDING = (
+    f"SELECT seq, accesses, ifnull(({_OF_WALL}), 0) FROM agent_memory_agents WHERE agent_id = ?"
+)
 
 
 def position(connection: apsw.Connection, agent_id: str) -> Position:
@@ -150,6 +153,16 @@ def _agent(connection: apsw.Connection, agent_id: str) -> tuple[int, int, list[A
 
 def _damaged_agent(agent_id: str) -> StoreCorruptError:
     return StoreCorruptError(f"what is stored of agent {agent_id!r} cannot be read; {DAMAGED}")
+
+
+def standing(connection: apsw.Connection, scope: Scope) -> tuple[Position, int]:
+    """Return the numbers an agent's memory stands at, and the revision of a scope's walls."""
+    if scope.all_users:
+        stands = position(connection, scope.agent_id)
+        return stands, stands.seq
+    values = (scope.agent_id, scope.user_id or "", scope.agent_id)
+    found = connection.execute(_STANDING, values).fetchone()
+    return (Position(0, 0), 0) if found is None else (Position(*found[:2]), found[2])
 
 
 def revision(connection: apsw.Connection, scope: Scope) -> int:

@@ -369,6 +369,11 @@ class SqliteStore:
         with self._reading() as connection:
             return changes.position(connection, agent_id)
 
+    async def standing(self, scope: Scope) -> tuple[Position, int]:
+        """Return the position of the scope's agent and the revision of its walls."""
+        with self._reading() as connection:
+            return changes.standing(connection, scope)
+
     async def revision(self, scope: Scope) -> int:
         """Return a number that every change within the walls of a scope raises, and no other."""
         with self._reading() as connection:
