@@ -206,11 +206,16 @@ class Repository:
         try:
             self._follower = self._following(State.LIVING)
         except BaseException:
+            self._close_embedder()
             drive(self._store.close())
             raise
         self._followers = {State.LIVING: self._follower}
         self._making_followers = threading.Lock()
         self._teller.opened(self._store)
+
+    def _close_embedder(self) -> None:
+        if self._embedder is not None:
+            self._embedder.close()
 
     def _following(self, state: State) -> Follower:
         can_write = not self._is_read_only
@@ -603,6 +608,7 @@ class Repository:
     async def close(self) -> None:
         """Finish writing and let go of the file. Harmless if repeated."""
         self._teller.closed()
+        await computed(self._close_embedder)
         with self._making_followers:
             followers = list(self._followers.values())
         for follower in followers:

@@ -6,8 +6,9 @@ with no event loop and no further thread between (C176).
 """
 
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
-from contextvars import copy_context
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
@@ -18,6 +19,54 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 _this_thread = threading.local()
+
+
+class _Cancellation:
+    """Tells work in another thread that its caller was cancelled and waits no more."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._callbacks: list[Callable[[], object]] = []
+        self._is_cancelled = False
+
+    def cancel(self) -> None:
+        """Call what `calling` was given."""
+        with self._lock:
+            self._is_cancelled = True
+            callbacks = list(self._callbacks)
+        for callback in callbacks:
+            callback()
+
+    @contextmanager
+    def calling(self, callback: Callable[[], object]) -> Iterator[None]:
+        """Call a function if the caller is cancelled inside this block, or was before."""
+        with self._lock:
+            self._callbacks.append(callback)
+            is_cancelled = self._is_cancelled
+        if is_cancelled:
+            callback()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._callbacks.remove(callback)
+
+
+_cancellation: ContextVar[_Cancellation | None] = ContextVar("mnemic_cancellation", default=None)
+
+
+@contextmanager
+def calling_when_cancelled(callback: Callable[[], object]) -> Iterator[None]:
+    """Call a function, from another thread, if whoever awaits this work is cancelled meanwhile.
+
+    Where nobody can be, such as at the synchronous front door, it is never called.
+    """
+    cancellation = _cancellation.get()
+    if cancellation is None:
+        yield
+        return
+    with cancellation.calling(callback):
+        yield
 
 
 def is_driving() -> bool:
@@ -35,7 +84,13 @@ async def computed(work: Callable[[], Result]) -> Result:
         return work()
     import asyncio  # noqa: PLC0415 - a third of the import budget, unused at the front door
 
-    return await asyncio.to_thread(work)
+    cancellation, context = _Cancellation(), copy_context()
+    context.run(_cancellation.set, cancellation)
+    try:
+        return await asyncio.get_running_loop().run_in_executor(None, context.run, work)
+    except asyncio.CancelledError:
+        cancellation.cancel()
+        raise
 
 
 async def awaited(awaitable: Awaitable[Result]) -> Result:

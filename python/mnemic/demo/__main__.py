@@ -6,10 +6,10 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Awaitable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from mnemic._core import __version__, kernel
@@ -48,8 +48,10 @@ class TimedEmbedder:
         self.dimensions = embedder.dimensions
         self.seconds = 0.0
 
-    def embed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
-        """Return one vector for each text."""
+    def embed(
+        self, texts: Sequence[str], /
+    ) -> "NDArray[np.floating[Any]] | Awaitable[NDArray[np.floating[Any]]]":
+        """Return one vector for each text; a coroutine's time is not added up."""
         start = time.perf_counter()
         vectors = self._embedder.embed(texts)
         self.seconds += time.perf_counter() - start

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -20,7 +20,9 @@ class Embedder(Protocol):
     """Turns texts into unit vectors whose inner products say how related the texts are.
 
     Any object with these members will do; nothing has to be inherited. `embed` is called from
-    worker threads, possibly from several at once. It may also have
+    worker threads, possibly from several at once. It may be a coroutine function, or return another
+    awaitable: then it is awaited on one event loop in a thread of the memory, where several calls
+    may run at once, is cancelled where its caller is, and ends with `close`. It may also have
 
     - `max_tokens`, the number of tokens of a text that its vector can see: longer texts are then
       embedded in parts (C165);
@@ -39,7 +41,9 @@ class Embedder(Protocol):
         """Length of each vector."""
         ...
 
-    def embed(self, texts: Sequence[str], /) -> NDArray[np.floating[Any]]:
+    def embed(
+        self, texts: Sequence[str], /
+    ) -> NDArray[np.floating[Any]] | Awaitable[NDArray[np.floating[Any]]]:
         """Embed each text by itself, whatever else is in `texts` (C184).
 
         Returns:

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from itertools import accumulate
 from typing import TYPE_CHECKING, TypeVar
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnemic.description import described, failure
+from mnemic.embed.event_loop import EventLoopThread
 from mnemic.embed.parts import Splitter
 from mnemic.errors import (
     EmbeddingError,
@@ -58,6 +59,7 @@ class CheckedEmbedder:
         self.embedded = 0
         self.seconds = 0.0
         self._counting = threading.Lock()
+        self._loop = EventLoopThread()
 
     @property
     def average_ms(self) -> float:
@@ -73,7 +75,7 @@ class CheckedEmbedder:
         if not texts:
             return np.empty((0, self.dimensions), dtype=np.float32)
         begun = time.perf_counter()
-        vectors = self._asked(lambda: _as_float32(self.given.embed(texts)))
+        vectors = self._asked(lambda: _as_float32(self._embedded(texts)))
         took = time.perf_counter() - begun
         with self._counting:  # several threads embed at once
             self.embedded += len(texts)
@@ -95,6 +97,17 @@ class CheckedEmbedder:
         vectors = self.embed([part for parts in split for part in parts])
         ends = list(accumulate(len(parts) for parts in split))
         return [vectors[end - len(parts) : end] for end, parts in zip(ends, split, strict=True)]
+
+    def _embedded(self, texts: list[str]) -> object:
+        """Return what the embedder makes of texts, awaited where it is a coroutine function."""
+        made: object = self.given.embed(texts)
+        if type(made) is not np.ndarray and isinstance(made, Awaitable):
+            return self._loop.run(made)
+        return made
+
+    def close(self) -> None:
+        """End what a coroutine embedder still does, and its event loop. Harmless if repeated."""
+        self._loop.close()
 
     def _split(self, texts: list[str]) -> list[list[str]]:
         return self._asked(lambda: [self._splitter.parts(text) for text in texts])

@@ -1,0 +1,123 @@
+"""Awaits what a coroutine embedder returns, on one event loop in a thread of its own."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from mnemic.waiting import calling_when_cancelled
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop, Event
+    from collections.abc import Awaitable
+
+Result = TypeVar("Result")
+
+CLOSE_SECONDS = 10.0
+"""How long `close` waits for a coroutine that does not heed being cancelled."""
+
+
+class _Running(NamedTuple):
+    """A loop that runs, what ends it, and in which thread of which process."""
+
+    loop: AbstractEventLoop
+    stop: Event
+    thread: threading.Thread
+    process: int
+
+
+class EventLoopThread:
+    """Runs awaitables on one event loop, which begins with the first of them.
+
+    One loop serves all calls, so that a client which an embedder keeps, such as a pool of
+    connections, stays usable from one call to the next, whatever loops the callers have. Safe to
+    use from many threads. The thread ends at `close`, when this object is collected, or at exit.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: _Running | None = None
+        self._is_closed = False
+
+    def run(self, awaitable: Awaitable[Result]) -> Result:
+        """Wait in this thread for an awaitable that runs in the loop's thread.
+
+        The context variables of this thread are copied. If the caller is cancelled or interrupted
+        meanwhile, so is the awaitable.
+
+        Raises:
+            CancelledError: That of `concurrent.futures`, if it was cancelled, by `close` or itself.
+            RuntimeError: If this is closed, or this is the loop's own thread.
+        """
+        coroutine: Coroutine[Any, Any, Result]
+        coroutine = awaitable if isinstance(awaitable, Coroutine) else _awaited(awaitable)
+        future = self._submitted(coroutine)
+        try:
+            with calling_when_cancelled(future.cancel):
+                return future.result()
+        finally:
+            future.cancel()  # no effect if it is done
+
+    def close(self) -> None:
+        """Cancel what still runs and end the thread. Harmless if repeated."""
+        with self._lock:
+            self._is_closed = True
+            running, self._running = self._running, None
+        if running is not None:
+            _stop(running)
+
+    def _submitted(self, coroutine: Coroutine[Any, Any, Result]) -> Future[Result]:
+        import asyncio  # noqa: PLC0415 - a third of the import budget, seldom used
+
+        try:
+            with self._lock:
+                return asyncio.run_coroutine_threadsafe(coroutine, self._started().loop)
+        except BaseException:
+            coroutine.close()  # otherwise Python warns that nobody awaited it
+            raise
+
+    def _started(self) -> _Running:
+        if self._is_closed:
+            raise RuntimeError("the memory is closed, and its embedder's event loop with it")
+        if self._running is None or self._running.process != os.getpid():
+            self._running = _start()
+            weakref.finalize(self, _stop, self._running)
+        if threading.current_thread() is self._running.thread:
+            raise RuntimeError("a coroutine embedder cannot wait for itself; let it await instead")
+        return self._running
+
+
+def _start() -> _Running:
+    import asyncio  # noqa: PLC0415 - as above
+
+    started: Future[tuple[AbstractEventLoop, Event]] = Future()
+
+    async def serve() -> None:
+        stop = asyncio.Event()
+        started.set_result((asyncio.get_running_loop(), stop))
+        await stop.wait()
+
+    # A daemon, so that a program which forgets to close can end; `finalize` ends it before that.
+    thread = threading.Thread(
+        target=lambda: asyncio.run(serve()), name="mnemic-embedder", daemon=True
+    )
+    thread.start()
+    return _Running(*started.result(), thread, os.getpid())
+
+
+def _stop(running: _Running) -> None:
+    """End a loop; `asyncio.run` cancels what it still has."""
+    # A forked child has no such thread, and shares the pipe that would wake the parent's.
+    if running.process != os.getpid() or not running.thread.is_alive():
+        return
+    running.loop.call_soon_threadsafe(running.stop.set)
+    if threading.current_thread() is not running.thread:
+        running.thread.join(CLOSE_SECONDS)
+
+
+async def _awaited(awaitable: Awaitable[Result]) -> Result:
+    return await awaitable

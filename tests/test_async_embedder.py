@@ -1,0 +1,242 @@
+"""Coroutine functions as embedders: awaited on one event loop of the memory's own."""
+
+import asyncio
+import contextvars
+import gc
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+from scenarios import entry
+from word_embedder import WordEmbedder
+
+from mnemic import AsyncMemory, LongTermMemory, Memory
+from mnemic.errors import EmbeddingError
+
+THREAD = "mnemic-embedder"
+asker = contextvars.ContextVar("asker", default=None)
+
+
+class CoroutineEmbedder:
+    """`WordEmbedder` behind a coroutine function; it notes where it ran."""
+
+    def __init__(self):
+        self.words = WordEmbedder()
+        self.model, self.dimensions = self.words.model, self.words.dimensions
+        self.loops, self.askers = set(), []
+        self.is_held, self.begun = None, threading.Event()
+        self.was_cancelled = threading.Event()
+
+    async def embed(self, texts):
+        self.loops.add(asyncio.get_running_loop())
+        self.askers.append(asker.get())
+        await asyncio.sleep(0)
+        if self.is_held is not None:
+            self.begun.set()
+            try:
+                await self.is_held()
+            except asyncio.CancelledError:
+                self.was_cancelled.set()
+                raise
+        return self.words.embed(texts)
+
+
+class Later:
+    """Can be awaited, and is no coroutine."""
+
+    def __init__(self, coroutine):
+        self.coroutine = coroutine
+
+    def __await__(self):
+        return self.coroutine.__await__()
+
+
+class AwaitableEmbedder(CoroutineEmbedder):
+    """A plain function that returns something to be awaited."""
+
+    def embed(self, texts):
+        return Later(super().embed(texts))
+
+
+def threads():
+    return [thread for thread in threading.enumerate() if thread.name == THREAD]
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left():
+    yield
+    gc.collect()
+    assert threads() == []
+
+
+@pytest.mark.parametrize("kind", [CoroutineEmbedder, AwaitableEmbedder])
+def test_a_coroutine_function_embeds_at_the_synchronous_door(kind):
+    embedder = kind()
+    with (
+        Memory(":memory:", embedder=embedder) as memory,
+        Memory(":memory:", embedder=WordEmbedder()) as plain,
+    ):
+        for door in (memory, plain):
+            door.add_many(["red sofa", "blue chair", "green table"])
+            door.update(door.add("a lamp").id, content="a red lamp")
+        found = [(hit.content, hit.score) for hit in memory.search("red")]
+        assert found == [(hit.content, hit.score) for hit in plain.search("red")]
+        assert len(embedder.loops) == 1
+        assert len(threads()) == 1
+    assert all(loop.is_closed() for loop in embedder.loops)
+
+
+def test_a_coroutine_function_embeds_at_the_asynchronous_doors_on_a_loop_of_its_own(tmp_path):
+    embedder = CoroutineEmbedder()
+
+    async def scenario():
+        async with AsyncMemory(":memory:", embedder=embedder) as memory:
+            await memory.add("red sofa")
+            assert [hit.content for hit in await memory.search("red")] == ["red sofa"]
+        async with LongTermMemory(tmp_path / "a.db", embedder=embedder) as memory:
+            await memory.store(entry("blue chair", agent_id="default"))
+            found = await memory.search_semantic("blue", min_similarity=0)
+            assert [hit.entry.content for hit in found] == ["blue chair"]
+        assert asyncio.get_running_loop() not in embedder.loops
+        assert len(embedder.loops) == 2  # one for each memory
+
+    asyncio.run(scenario())
+
+
+def test_the_callers_loop_goes_on_and_calls_embed_side_by_side():
+    embedder = CoroutineEmbedder()
+
+    async def scenario():
+        async with AsyncMemory(":memory:", embedder=embedder) as memory:
+            meeting = threading.Barrier(4, timeout=30)  # of three calls and the caller's loop
+            embedder.is_held = lambda: asyncio.to_thread(meeting.wait)
+            calls = [asyncio.create_task(memory.add(f"memory {at}")) for at in range(3)]
+            await asyncio.to_thread(meeting.wait)
+            embedder.is_held = None
+            assert len(await asyncio.gather(*calls)) == 3
+            assert len(await memory.search("memory")) == 3
+
+    asyncio.run(scenario())
+
+
+def test_threads_share_one_loop_and_context_variables_are_those_of_the_caller():
+    embedder = CoroutineEmbedder()
+    with Memory(":memory:", embedder=embedder) as memory:
+
+        def add(name):
+            asker.set(name)
+            memory.add(name)
+
+        adding = [threading.Thread(target=add, args=(f"thread {at}",)) for at in range(8)]
+        for thread in adding:
+            thread.start()
+        for thread in adding:
+            thread.join()
+        assert sorted(embedder.askers) == sorted(f"thread {at}" for at in range(8))
+        assert len(embedder.loops) == len(threads()) == 1
+
+
+def test_a_cancelled_call_cancels_the_coroutine_and_stores_nothing():
+    embedder = CoroutineEmbedder()
+
+    async def scenario():
+        async with AsyncMemory(":memory:", embedder=embedder) as memory:
+            embedder.is_held = asyncio.Event().wait
+            call = asyncio.create_task(memory.add("never"))
+            await asyncio.to_thread(embedder.begun.wait, 30)
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+            assert await asyncio.to_thread(embedder.was_cancelled.wait, 30)
+            embedder.is_held = None
+            await memory.add("red sofa")
+            assert await memory.count() == 1
+
+    asyncio.run(scenario())
+
+
+def test_closing_ends_a_coroutine_that_would_never_end():
+    embedder = CoroutineEmbedder()
+    memory = Memory(":memory:", embedder=embedder)
+    embedder.is_held = asyncio.Event().wait
+    failed = []
+
+    def add():
+        try:
+            memory.add("never")
+        except EmbeddingError as error:
+            failed.append(error)
+
+    adding = threading.Thread(target=add)
+    adding.start()
+    assert embedder.begun.wait(30)
+    memory.close()
+    adding.join(30)
+    assert embedder.was_cancelled.is_set()
+    assert "CancelledError" in str(failed[0])
+    assert all(loop.is_closed() for loop in embedder.loops)
+
+
+def test_a_memory_that_is_not_closed_leaves_no_thread_and_no_warning(tmp_path):
+    program = f"""
+import sys; sys.path[:0] = {sys.path!r}
+from test_async_embedder import CoroutineEmbedder, threads
+from mnemic import Memory
+import gc
+memory = Memory({str(tmp_path / "a.db")!r}, embedder=CoroutineEmbedder())
+memory.add("red sofa")
+del memory
+gc.collect()
+assert threads() == [], threads()
+kept = Memory({str(tmp_path / "a.db")!r}, embedder=CoroutineEmbedder())
+print(kept.search("red")[0].content)
+"""
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error", "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "red sofa\n", "")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda _: np.zeros((7, 7), np.float32), "returned shape"),
+        (lambda _: 1 / 0, "ZeroDivisionError"),
+        (lambda _: asyncio.current_task().cancel(), "CancelledError"),
+    ],
+)
+def test_a_coroutine_that_fails_is_an_error_of_the_embedder(wrong, said):
+    embedder = CoroutineEmbedder()
+
+    async def embed(texts):
+        answer = wrong(texts)
+        await asyncio.sleep(0)
+        return answer
+
+    embedder.embed = embed
+    with Memory(":memory:", embedder=embedder) as memory:
+        with pytest.raises(EmbeddingError, match=said):
+            memory.add("red sofa")
+        assert memory.count() == 0
+
+
+def test_an_embedder_that_waits_for_itself_is_told_so_and_hangs_nothing():
+    embedder = CoroutineEmbedder()
+    with Memory(":memory:", embedder=embedder) as memory:
+        words = embedder.words
+
+        async def embed(texts):
+            if texts == ["outer"]:
+                memory.add("inner")
+            return words.embed(texts)
+
+        embedder.embed = embed
+        with pytest.raises(EmbeddingError, match="EmbeddingError"):
+            memory.add("outer")
+        assert memory.count() == 0
