@@ -15,6 +15,9 @@ __all__ = [
     "Selection",
     "VectorMap",
     "__version__",
+    "after_fork_in_child",
+    "after_fork_in_parent",
+    "before_fork",
     "date_ranges",
     "estimate_tokens",
     "estimate_tokens_of",
@@ -22,6 +25,7 @@ __all__ = [
     "fingerprint_digests",
     "fold",
     "kernel",
+    "lock_calls",
 ]
 
 __version__: str
@@ -123,6 +127,25 @@ def fold(text: str, /) -> str:
         TypeError: If `text` is not a str.
         InvalidArgumentError: If `text` holds a lone surrogate, which UTF-8 cannot express.
     """
+
+def lock_calls() -> list[tuple[str, int]]:
+    """Name the functions that take the places of SQLite's system calls for file locks.
+
+    With them SQLite's locks belong to descriptors that no other code of the process closes.
+
+    Returns:
+        Names of system calls with addresses of functions; nothing where the system has no locks of
+        open file descriptions.
+    """
+
+def before_fork() -> None:
+    """Keep other threads from changing file locks until this thread has forked."""
+
+def after_fork_in_parent() -> None:
+    """Let other threads change file locks again."""
+
+def after_fork_in_child() -> None:
+    """Let go of the parent's file locks in a process that was just forked off."""
 
 def kernel() -> str:
     """Name the kernel this process scans with: "avx512vnni", "avx2", "neondot", "neon" or

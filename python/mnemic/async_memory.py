@@ -1221,6 +1221,20 @@ class AsyncMemory(WholeMemory, AsyncScopedMemory):
         """Open a memory without holding up the event loop; for the arguments see the class."""
         return await computed(lambda: cls(path, agent_id, **options))
 
+    async def erase_pending(self) -> bool:
+        """Erase the bytes that deletions for good could not erase at once, in the whole file.
+
+        A deletion cannot erase them while a reader or a backup needs the old state, and says so
+        (`Deleted.erased`). Each call tries again, and waits a moment for those who read.
+
+        Returns:
+            Whether nothing of what was deleted for good is left in the file and its log.
+
+        Raises:
+            ReadOnlyError: If the memory was opened for reading alone.
+        """
+        return await self._repository.erase_pending()
+
     async def backup(self, path: str | os.PathLike[str]) -> None:
         """Copy the whole file, all agents' memories, as of one moment, while others go on writing.
 

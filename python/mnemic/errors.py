@@ -128,6 +128,13 @@ class StoreFileError(StoreError):
     """The file cannot be opened, or is not one of mnemic's; it was left as it is."""
 
 
+class StoreReplacedError(StoreError):
+    """The file or its log was moved, deleted or replaced while open; nothing more is written.
+
+    Close the memory, put the file back together with its `-wal`, or open what is there now.
+    """
+
+
 class ReadOnlyError(StoreError):
     """The memory was opened for reading alone, and was asked to write; nothing was changed."""
 

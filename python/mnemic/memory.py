@@ -88,6 +88,7 @@ class Memory(WholeMemory, ScopedMemory):
         EmbeddingModelMismatchError: If the agent's vectors come from another model.
     """
 
+    erase_pending = driven(AsyncMemory.erase_pending)
     backup = driven(AsyncMemory.backup)
     close = driven(AsyncMemory.close)
 

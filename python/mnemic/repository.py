@@ -630,7 +630,13 @@ class Repository:
         """Return a count of deleted memories, and whether their bytes are gone (C175)."""
         if permanent and count:
             await self._note_freed()
-        return Deleted(count, erased=permanent and count > 0 and await self._store.erase())
+        # Asked even if nothing was deleted now: an earlier deletion may have left its bytes.
+        return Deleted(count, erased=permanent and await self._store.erase())
+
+    async def erase_pending(self) -> bool:
+        """Erase the bytes that earlier deletions left; return whether none are left now."""
+        self._check_license()
+        return await self._store.erase()
 
     def check_embedder(self) -> None:
         """Refuse what needs vectors where there is no embedder.

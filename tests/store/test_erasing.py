@@ -10,6 +10,10 @@ import msgspec
 import numpy as np
 import pytest
 
+from mnemic.async_memory import AsyncMemory
+from mnemic.errors import ReadOnlyError
+from mnemic.long_term import LongTermMemory
+from mnemic.memory import Memory
 from mnemic.model import MemoryEntry, NewEntry, Scope
 from mnemic.store import SqliteStore, checkpoints
 from mnemic.waiting import drive
@@ -226,3 +230,56 @@ def test_a_disk_that_fails_as_the_log_is_copied_loses_nothing(tmp_path, monkeypa
     assert drive(again.count(Scope("a", all_users=True), now=NOW)) == 1
     assert drive(again.erase())
     drive(again.close())
+
+
+def test_the_log_is_on_disk_without_what_was_erased_when_erasing_returns(tmp_path, monkeypatch):
+    calls = []
+    for name in ("xTruncate", "xSync"):
+        real = getattr(checkpoints._Log, name)
+
+        def noted(self, argument, name=name, real=real):
+            calls.append(name)
+            real(self, argument)
+
+        monkeypatch.setattr(checkpoints._Log, name, noted)
+    store = SqliteStore(tmp_path / "a.db")
+    add(store, [entry(1)])
+    drive(store.delete_all(EVERYONE))
+    calls.clear()
+    assert drive(store.erase())
+    assert calls[-2:] == ["xTruncate", "xSync"]
+    drive(store.close())
+
+
+def test_erasing_can_be_waited_for_and_a_repeated_deletion_tells_the_state_of_the_bytes(tmp_path):
+    with Memory(tmp_path / "a.db", embedder=None) as memory:
+        memory.add(word("content", 1), user_id="u")
+        reader = apsw.Connection(str(tmp_path / "a.db"))
+        reader.execute("BEGIN; SELECT count(*) FROM agent_memory_entries").fetchall()
+        deleted = memory.delete_all(user_id="u", permanent=True)
+        assert (deleted, deleted.erased) == (1, False)
+        again = memory.delete_all(user_id="u", permanent=True)
+        assert (again, again.erased) == (0, False)
+        assert not memory.erase_pending()
+        assert left(tmp_path, [1]) != []
+        reader.execute("COMMIT")
+        reader.close()
+        assert memory.delete_all(user_id="u", permanent=True).erased
+        assert memory.erase_pending()
+        assert left(tmp_path, [1]) == []
+        assert not memory.delete_all(user_id="u").erased
+
+
+def test_all_doors_can_wait_for_erasing(tmp_path):
+    async def through(door):
+        memory = await door.open(tmp_path / "a.db", embedder=None)
+        try:
+            return await memory.erase_pending()
+        finally:
+            await memory.close()
+
+    for door in (AsyncMemory, LongTermMemory):
+        assert asyncio.run(through(door)) is True
+    memory = Memory(tmp_path / "a.db", embedder=None, read_only=True)
+    with memory, pytest.raises(ReadOnlyError):
+        memory.erase_pending()

@@ -14,6 +14,7 @@ from mnemic.errors import (
     StoreCorruptError,
     StoreError,
     StoreFileError,
+    StoreReplacedError,
 )
 from mnemic.model import Scope
 from mnemic.store import SqliteStore, connections
@@ -324,7 +325,7 @@ def test_a_file_that_was_taken_away_is_an_error_and_is_not_made_again(tmp_path):
     store = SqliteStore(tmp_path / "a.db")
     for name in names_in(tmp_path):
         (tmp_path / name).unlink()
-    with pytest.raises(StoreFileError, match="it cannot be opened; look at the path"):
+    with pytest.raises(StoreReplacedError, match="moved, deleted or replaced while it was open"):
         drive(store.position("a"))
     assert names_in(tmp_path) == []
     drive(store.close())

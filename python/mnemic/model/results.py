@@ -147,9 +147,10 @@ class Deleted(int):
     """How many memories a call deleted or forgot: an int, and so false where there was none.
 
     Attributes:
-        erased: Whether nothing of their texts and vectors is left in the store's files; never after
-            soft forgetting. False where a reader still needed the old state; it is tried again
-            later, at the latest when the last process closes the file (C175).
+        erased: Whether nothing of what was deleted for good, now or before, is left in the store's
+            files, also after a power cut; never told after soft forgetting. False where a reader
+            still needed the old state; it is tried again later, at the latest when the last process
+            closes the file. `erase_pending` tries it at once, and so does deleting again.
     """
 
     erased: bool = False

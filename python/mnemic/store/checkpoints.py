@@ -14,6 +14,9 @@ from contextlib import suppress
 
 import apsw
 
+from mnemic.errors import StoreReplacedError
+from mnemic.store.same_files import SameFiles
+
 COPY_PAGES = 1000
 """From how many pages in the log on they are copied after a commit; SQLite's own default."""
 
@@ -38,9 +41,12 @@ class Checkpoints:
     Args:
         path: The file, in WAL mode.
         wait: How many milliseconds to wait for others' locks.
+        same: Tells whether the file and its log are still those that were opened.
     """
 
-    def __init__(self, path: str, wait: int = ERASE_MILLISECONDS) -> None:
+    def __init__(
+        self, path: str, wait: int = ERASE_MILLISECONDS, *, same: SameFiles | None = None
+    ) -> None:
         self._vfs = _Vfs()
         try:
             self._connection = apsw.Connection(
@@ -51,6 +57,7 @@ class Checkpoints:
         self._connection.set_busy_timeout(wait)
         self._is_owed = False
         self._next_try = 0.0
+        self._same = same
         try:
             self._look_at_pages()
         except BaseException:
@@ -71,6 +78,9 @@ class Checkpoints:
         Returns:
             Whether nothing of what was deleted before is left in the file or its log. If not, it is
             tried again with later commits and by whoever closes the file last.
+
+        Raises:
+            StoreReplacedError: If the file or its log is another one by now.
         """
         is_erased = self._copy("TRUNCATE") and self._vfs.is_zeroing
         self._is_owed = not is_erased
@@ -80,8 +90,9 @@ class Checkpoints:
     def close(self) -> None:
         """Close the file; if nobody else has it open, its log is copied and taken away."""
         try:
+            self._check_same()
             self._look_at_pages()
-        except apsw.Error:  # the file is damaged or gone: nothing is copied blindly
+        except (apsw.Error, StoreReplacedError):  # nothing is copied blindly, and nothing deleted
             self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         self._close()
 
@@ -89,7 +100,12 @@ class Checkpoints:
         with suppress(apsw.Error):  # a failing disk: it is closed, and its log is left
             self._connection.close()
 
+    def _check_same(self) -> None:
+        if self._same is not None:
+            self._same.check()
+
     def _copy(self, how: str) -> bool:
+        self._check_same()
         try:
             self._look_at_pages()
             is_busy, _, _ = self._connection.execute(f"PRAGMA wal_checkpoint({how})").get
@@ -105,14 +121,17 @@ class Checkpoints:
         )
 
 
-def remove_log(path: str, *, only_if_empty: bool = False) -> None:
+def remove_log(path: str, *, only_if_empty: bool = False, same: SameFiles | None = None) -> None:
     """Copy a log that nobody uses any more into its file, and take it away.
 
     Where several processes close a file at one moment, each is kept from that by the others' locks
     and leaves the log behind; so it is tried a few times, at moments that differ. Where somebody
-    still has the file open, that is in vain and takes some 15 ms.
+    still has the file open, that is in vain and takes some 15 ms. Nothing is touched if the file is
+    not the same any more.
     """
     for largest in _LARGEST_WAITS:
+        if same is not None and not same.are_same():
+            return
         try:
             size = os.stat(f"{path}-wal").st_size  # noqa: PTH116 - pathlib is slow to import
             if size and only_if_empty:
@@ -122,7 +141,7 @@ def remove_log(path: str, *, only_if_empty: bool = False) -> None:
         time.sleep(largest * os.urandom(1)[0] / 256)
         with suppress(apsw.Error):  # another process may be taking it away right now
             # Without waiting: those who wait for one lock go on at one moment, and meet again.
-            Checkpoints(path, wait=0).close()
+            Checkpoints(path, wait=0, same=same).close()
 
 
 def zeroed(page: bytes, offset: int) -> bytes:
@@ -152,7 +171,24 @@ class _Vfs(apsw.VFS):
     def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> apsw.VFSFile:  # noqa: N802 - SQLite's name
         if flags[0] & apsw.SQLITE_OPEN_MAIN_DB:
             return _File(self, name, flags)
+        if flags[0] & apsw.SQLITE_OPEN_WAL:
+            return _Log("", name, flags)
         return apsw.VFSFile("", name, flags)
+
+    def xDelete(self, filename: str, syncdir: bool) -> None:  # noqa: FBT001, N802 - SQLite's
+        """Delete a file; empty a log before, as a power cut may bring back its name."""
+        if filename.endswith("-wal"):
+            _empty(filename)
+        super().xDelete(filename, syncdir)
+
+
+def _empty(log: str) -> None:
+    file = _Log("", log, [apsw.SQLITE_OPEN_WAL | apsw.SQLITE_OPEN_READWRITE, 0])
+    try:
+        if file.xFileSize():
+            file.xTruncate(0)
+    finally:
+        file.xClose()
 
 
 class _File(apsw.VFSFile):
@@ -162,3 +198,10 @@ class _File(apsw.VFSFile):
 
     def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802 - SQLite's name
         super().xWrite(zeroed(data, offset) if self._vfs.is_zeroing else data, offset)
+
+
+class _Log(apsw.VFSFile):
+    def xTruncate(self, newsize: int) -> None:  # noqa: N802 - SQLite's name
+        """Truncate and sync; SQLite does not, so a power cut would bring back what was erased."""
+        super().xTruncate(newsize)
+        self.xSync(apsw.SQLITE_SYNC_FULL)

@@ -23,8 +23,10 @@ from mnemic.errors import (
 )
 from mnemic.store import sql
 from mnemic.store.checkpoints import Checkpoints, remove_log
+from mnemic.store.file_locks import keep_locks
 from mnemic.store.hardening import GuardedConnection
 from mnemic.store.mounts import refuse_shared
+from mnemic.store.same_files import SameFiles
 from mnemic.store.schema import APPLICATION_ID, MIGRATIONS, Migration
 from mnemic.store.schema_check import check_schema
 
@@ -183,6 +185,7 @@ def _mode_of(path: str) -> int:
 
 
 def _connect(path: str, flags: int = apsw.SQLITE_OPEN_READWRITE) -> GuardedConnection:
+    keep_locks()
     # Without the flag that creates: a file that was taken away is an error, not an empty memory.
     connection = GuardedConnection(path, flags)
     connection.set_busy_timeout(BUSY_MILLISECONDS)
@@ -328,9 +331,11 @@ class Connections:
         self._path = _settled(path)
         self._writer: GuardedConnection | None = None
         self._checkpoints: Checkpoints | None = None
+        self._same: SameFiles | None = None
         self._is_shared = path == MEMORY_PATH
         if read_only:
             check_readable(path)
+            self._same = SameFiles(self._path, is_log_used=False)
         else:
             self._open_for_writing(path)
         self._process = os.getpid()
@@ -346,10 +351,12 @@ class Connections:
             return
         try:
             with typed_errors(path):
-                self._checkpoints = Checkpoints(self._path)
+                self._same = SameFiles(self._path)
+                self._checkpoints = Checkpoints(self._path, same=self._same)
         except BaseException:
             self._writer.close()
             raise
+        self._writer.set_commit_hook(self._same.at_commit)
         self._writer.set_wal_hook(self._checkpoints.after_commit)
 
     @contextmanager
@@ -385,6 +392,7 @@ class Connections:
             with self.reading() as connection:
                 yield connection
             return
+        self._check_file()
         connection = self._open_another()[0]
         try:
             yield connection
@@ -449,6 +457,7 @@ class Connections:
         with self._lock:
             self._is_closed = True
             idle, self._idle = self._idle, []
+        are_same = self._are_same()
         for connection in idle:
             connection.close()
         with self.turn:
@@ -456,9 +465,11 @@ class Connections:
                 self._writer.close()
             if self._checkpoints is not None:
                 self._checkpoints.close()
-        self._leave_no_log()
+        if are_same:
+            self._leave_no_log()
 
     def _take(self) -> _Lent:
+        self._check_file()
         with self._lock:
             self._check_open()
             if self._idle:
@@ -474,8 +485,17 @@ class Connections:
             connection, is_kept = _connect_reading(self._path)
         else:
             connection, is_kept = _connect(self._path), True
+        try:
+            self._check_file()  # once more: by now it is clear which one was opened
+        except BaseException:
+            connection.close()
+            raise
         connection.pragma("temp_store", "MEMORY")
         return connection, is_kept
+
+    def _check_file(self) -> None:
+        if self._same is not None:
+            self._same.check_file()
 
     def _give_back(self, lent: _Lent) -> None:
         connection, is_kept = lent
@@ -488,15 +508,20 @@ class Connections:
         self._close_one(connection)
 
     def _close_one(self, connection: GuardedConnection) -> None:
+        are_same = self._are_same()
         connection.close()
-        if self._is_closed:
+        if self._is_closed and are_same:
             self._leave_no_log()
+
+    def _are_same(self) -> bool:
+        # Asked while a connection is open: later others may take the log away and make a new one.
+        return self._same is None or self._same.are_same()
 
     def _leave_no_log(self) -> None:
         if self._writer is None:
             _leave_no_empty_log(self._path)
         elif not self._is_shared:
-            remove_log(self._path)
+            remove_log(self._path, same=self._same and self._same.without_log())
 
 
 class _Reading:

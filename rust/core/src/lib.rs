@@ -7,6 +7,7 @@ pub mod columns;
 mod compaction;
 mod count;
 mod error;
+pub mod file_locks;
 pub mod filter;
 pub mod graph;
 mod id_map;

@@ -2,6 +2,7 @@
 
 mod arrays;
 mod errors;
+mod file_locks;
 mod filter;
 mod memory_index;
 mod text;
@@ -22,6 +23,8 @@ mod _core {
 
     #[pymodule_export]
     const FINGERPRINT_VERSION: u32 = mnemic_core::text::FINGERPRINT_VERSION;
+    #[pymodule_export]
+    use super::file_locks::{after_fork_in_child, after_fork_in_parent, before_fork, lock_calls};
     #[pymodule_export]
     use super::kernel;
     #[pymodule_export]

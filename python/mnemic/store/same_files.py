@@ -1,0 +1,70 @@
+"""Notices that an open file, or its log, was moved, deleted or replaced by another."""
+
+import os
+from copy import copy
+from typing import Self
+
+from mnemic.errors import StoreReplacedError
+
+
+class SameFiles:
+    """Compares what lies under the names of an open file and its log with what was opened.
+
+    SQLite goes on with the files that it opened, whatever their names lead to by now, but finds the
+    log by its name: it would copy the log into another file, or take away another file's log.
+
+    Args:
+        path: The file; it and its log are open.
+        is_log_used: Whether the file has a log.
+    """
+
+    def __init__(self, path: str, *, is_log_used: bool = True) -> None:
+        self._path = path
+        self._log = f"{path}-wal"
+        self._file_is = _identity(path)
+        self._log_is = _identity(self._log) if is_log_used else None
+
+    def without_log(self) -> Self:
+        """Return one that compares the file alone, for when nobody may have it open any more."""
+        one = copy(self)
+        one._log_is = None  # noqa: SLF001 - of the same class
+        return one
+
+    def check(self) -> None:
+        """Raise StoreReplacedError if the file or its log is another one by now."""
+        self.check_file()
+        if self._log_is is not None and _identity(self._log) != self._log_is:
+            raise self._error(self._log)
+
+    def at_commit(self) -> bool:
+        """Check; as SQLite's hook, where an error or True undoes the transaction."""
+        self.check()
+        return False
+
+    def check_file(self) -> None:
+        """Raise StoreReplacedError if the file is another one by now."""
+        if _identity(self._path) != self._file_is:
+            raise self._error(self._path)
+
+    def are_same(self) -> bool:
+        """Return whether file and log are still those that were opened."""
+        try:
+            self.check()
+        except StoreReplacedError:
+            return False
+        return True
+
+    def _error(self, path: str) -> StoreReplacedError:
+        return StoreReplacedError(
+            f"{path}: it was moved, deleted or replaced while it was open, and nothing more is "
+            f"written. Close this memory; put the file back together with its log, whose name ends "
+            f"in -wal, or open what is there now"
+        )
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)  # noqa: PTH116 - pathlib is slow to import
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
