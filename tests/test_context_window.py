@@ -293,8 +293,8 @@ def test_add_many_counts_what_it_added_and_leaves_out_what_does_not_fit():
 @pytest.mark.parametrize(
     ("batch", "message"),
     [
-        (["tea"], r"items\[0\] must be a ContextItem, got 'tea'"),
-        ("tea", "items must be a list, got 'tea'"),
+        (["tea"], r"items\[0\] must be a ContextItem, got a str of 3 characters"),
+        ("tea", "items must be a list, got a str of 3 characters"),
         ([ContextItem(content="x", type=USER, id="a")] * 2, "id 'a' is in the window already"),
         ([ContextItem(content="x", type=USER, id="here")], "id 'here' is in the window already"),
     ],

@@ -14,6 +14,7 @@ from uuid import UUID
 
 import msgspec
 
+from mnemic.description import described, quoted
 from mnemic.errors import EntryNotFoundError, InvalidArgumentError, InvalidEntryError
 from mnemic.events import Events
 from mnemic.model import (
@@ -58,7 +59,7 @@ from mnemic.model import (
     parse_filter,
     parse_times,
 )
-from mnemic.model.checks import flag, items, whole
+from mnemic.model.checks import flag, items, lone_surrogate, whole
 from mnemic.model.new_entry import checked_record
 from mnemic.protocols import Progress, Source, Target, TokenCounter
 from mnemic.repository import Options, Repository, required_uuid, required_uuids
@@ -176,10 +177,14 @@ class View:
     ) -> Ranking:
         if search_type not in SEARCH_TYPES:
             known = ", ".join(SEARCH_TYPES)
-            raise InvalidArgumentError(f"search_type must be one of {known}, got {search_type!r}")
+            raise InvalidArgumentError(
+                f"search_type must be one of {known}, got {quoted(search_type)}"
+            )
         if ranking is not None:
             if not isinstance(ranking, Ranking):
-                raise InvalidArgumentError(f"ranking must be a mnemic.Ranking, got {ranking!r}")
+                raise InvalidArgumentError(
+                    f"ranking must be a mnemic.Ranking, got {described(ranking)}"
+                )
             if weights is not None or search_type != "hybrid":
                 raise InvalidArgumentError(
                     "ranking says all that search_type and weights do; leave them out"
@@ -202,7 +207,9 @@ class View:
         explain: bool = False,
     ) -> Search:
         if not isinstance(query, str) or not query.strip():
-            raise InvalidArgumentError(f"query must be a text that is not empty, got {query!r}")
+            raise InvalidArgumentError(
+                f"query must be a text that is not empty, got {described(query)}"
+            )
         chosen = self._ranking("hybrid", None, None) if ranking is None else ranking
         return _search(query, limit, chosen, where, explain=explain)
 
@@ -378,7 +385,9 @@ class AsyncScopedMemory(View):
                 "add_many takes lists, dicts and MemoryEntry"
             )
         if check not in (None, "contradictions"):
-            raise InvalidArgumentError(f"check must be 'contradictions' or None, got {check!r}")
+            raise InvalidArgumentError(
+                f"check must be 'contradictions' or None, got {quoted(check)}"
+            )
         new = self._new(fields, self._scope, self._repository.now())
         found: Sequence[ScoredMemory] = ()
         if check is not None:  # before storing, so that a judge that fails leaves nothing stored
@@ -1268,7 +1277,7 @@ def _search(
     text: str | None, limit: int, ranking: Ranking, where: Expression | None, *, explain: bool
 ) -> Search:
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
-        raise InvalidArgumentError(f"limit must be an int of at least 0, got {limit!r}")
+        raise InvalidArgumentError(f"limit must be an int of at least 0, got {quoted(limit)}")
     if text is not None:
         _check_encodable(text)
     return Search(
@@ -1281,13 +1290,12 @@ def _search(
 
 
 def _check_encodable(text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
+    at = lone_surrogate(text)
+    if at is not None:
         raise InvalidArgumentError(
-            f"query holds a lone surrogate at {error.start}, which is no text; encode it with "
+            f"query holds a lone surrogate at {at}, which is no text; encode it with "
             "errors='replace' first"
-        ) from None
+        )
 
 
 def _where(

@@ -13,7 +13,7 @@ LONGEST_WORD = 40
 MOST_BITS = 64
 """An int with more bits is told by their number."""
 
-_WORD = re.compile(r"[\w.:+-]+")
+_WORD = re.compile(r"[\w.:+$-]+")
 _QUOTABLE = (bool, float, UUID, date, time, timedelta, Enum, os.PathLike)
 
 

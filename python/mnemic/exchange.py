@@ -24,6 +24,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict
 from numpy.typing import NDArray
 
+from mnemic.description import described, hidden, is_word, quoted
 from mnemic.errors import ExchangeError, InvalidArgumentError, InvalidEntryError
 from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryStatus, MemoryType, checks
 
@@ -393,7 +394,7 @@ def _sync_folder(folder: Path) -> None:
 def _refuse_other_text(what: str, file: object, method: str) -> None:
     """Refuse what is no open file, and text that would be changed on its way."""
     if not callable(getattr(file, method, None)):
-        raise InvalidArgumentError(f"{what} is neither a path nor an open file: {file!r}")
+        raise InvalidArgumentError(f"{what} is neither a path nor an open file: {described(file)}")
     if method == "write" and isinstance(file, io.RawIOBase | io.BufferedIOBase):
         raise InvalidArgumentError(f"{what} is opened for bytes; open it as text, or pass the path")
     encoding = getattr(file, "encoding", None)
@@ -474,9 +475,11 @@ def _lines(file: IO[str] | IO[bytes]) -> Iterator[tuple[int, bytes]]:
     read_line = file.readline
     for number in count(1):
         try:
-            read = read_line(MAX_LINE_BYTES + 1)
+            read, problem = read_line(MAX_LINE_BYTES + 1), None
         except UnicodeDecodeError as error:  # of a text file, which decodes ahead of its lines
-            raise ExchangeError(number, f"this or a later line is not UTF-8: {error}") from None
+            read, problem = b"", str(error)
+        if problem is not None:
+            raise ExchangeError(number, f"this or a later line is not UTF-8: {problem}")
         line = read.encode(errors="surrogatepass") if isinstance(read, str) else read
         if not line:
             return
@@ -529,7 +532,7 @@ def _check_end(
         )
     for after, line in lines:
         if line.strip():
-            raise ExchangeError(after, f"found {line[:80]!r} after the last line, {_END}")
+            raise ExchangeError(after, f"found {len(line)} bytes after the last line, {_END}")
 
 
 # A line
@@ -553,7 +556,7 @@ def _header(number: int, line: bytes) -> ExportHeader:
     if preamble is None or preamble.format != FORMAT:
         raise ExchangeError(
             number,
-            f"found {line[:80]!r}; an export begins with "
+            f"found a line of {len(line)} bytes that is no header; an export begins with "
             f'{{"format": "{FORMAT}", "version": {VERSION}, ...}}',
         )
     if preamble.version > VERSION:
@@ -609,9 +612,10 @@ def _refuse_twice_named(number: int, line: bytes) -> None:
     try:
         json.loads(line, object_pairs_hook=_once_named)
     except _TwiceNamedError as error:
-        raise ExchangeError(
-            number, f"the key {error.args[0]!r} stands twice in one object"
-        ) from None
+        name = quoted(error.args[0])
+    else:
+        return
+    raise ExchangeError(number, f"the key {name} stands twice in one object")
 
 
 class _TwiceNamedError(Exception):
@@ -663,15 +667,26 @@ def _decoded(decode: Callable[[bytes], Line], number: int, line: bytes) -> Line:
     try:
         return decode(line)
     except msgspec.ValidationError as error:
-        raise ExchangeError(number, _wanted(str(error))) from None
+        problem = _wanted(_QUOTED.sub(_quoted_if_word, str(error)))
     except msgspec.DecodeError as error:
-        raise ExchangeError(number, _broken(line, error)) from None
+        problem = _broken(line, error)
     except UnicodeDecodeError as error:
-        raise ExchangeError(number, f"the line is not UTF-8: {error}") from None
+        problem = f"the line is not UTF-8: {error}"
     except RecursionError:
-        raise ExchangeError(
-            number, f"nested too deep; metadata has at most {checks.MAX_METADATA_DEPTH} levels"
-        ) from None
+        problem = f"nested too deep; metadata has at most {checks.MAX_METADATA_DEPTH} levels"
+    # Raised out here, for an error that is chained to it may carry the line.
+    raise ExchangeError(number, problem)
+
+
+_QUOTED = re.compile(
+    r"^(.*?unknown field `|Invalid(?: enum)? value ')(.*?)([`'](?: - at `[^`]*`)?)$", re.DOTALL
+)
+"""What msgspec's errors quote of a line: names of fields, and tags."""
+
+
+def _quoted_if_word(found: re.Match[str]) -> str:
+    shown = found[2] if is_word(found[2]) else hidden(found[2])
+    return f"{found[1]}{shown}{found[3]}"
 
 
 def _wanted(problem: str) -> str:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from mnemic.description import quoted
 from mnemic.errors import InvalidArgumentError, LicenseRestrictionError
 
 
@@ -114,7 +115,7 @@ class License(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         """Refuse what is no tier (C178)."""
         if not isinstance(self.tier, LicenseTier):
-            raise InvalidArgumentError(f"tier must be a LicenseTier, got {self.tier!r}")
+            raise InvalidArgumentError(f"tier must be a LicenseTier, got {quoted(self.tier)}")
 
     @property
     def storage_limit(self) -> int | None:
@@ -162,7 +163,9 @@ class License(msgspec.Struct, frozen=True):
             return License()
         if isinstance(given, LicenseTier):
             return License(given)
-        raise InvalidArgumentError(f"license must be a LicenseTier or a License, got {given!r}")
+        raise InvalidArgumentError(
+            f"license must be a LicenseTier or a License, got {quoted(given)}"
+        )
 
 
 def required_tier(key: str) -> LicenseTier:
@@ -174,6 +177,6 @@ def required_tier(key: str) -> LicenseTier:
     tier = _FEATURES.get(key.removeprefix(_PREFIX)) if isinstance(key, str) else None
     if tier is None:
         raise InvalidArgumentError(
-            f"feature key {key!r} is unknown; known are {', '.join(sorted(_FEATURES))}"
+            f"feature key {quoted(key)} is unknown; known are {', '.join(sorted(_FEATURES))}"
         )
     return tier

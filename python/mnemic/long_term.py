@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, Unpack
 from uuid import UUID
 
+from mnemic.description import described, quoted
 from mnemic.errors import InvalidArgumentError, InvalidEntryError
 from mnemic.events import Events
 from mnemic.licensing import License
@@ -273,10 +274,12 @@ class LongTermMemory:
         check_limit(limit)
         least = self._floor() if min_similarity is None else min_similarity
         if isinstance(least, bool) or not isinstance(least, int | float) or not 0 <= least <= 1:
-            raise InvalidArgumentError(f"min_similarity must be from 0 to 1, got {least!r}")
+            raise InvalidArgumentError(f"min_similarity must be from 0 to 1, got {quoted(least)}")
         scope = self._scope(user_id, all_users=all_users)
         if not isinstance(query, str) or not query.strip():
-            raise InvalidArgumentError(f"query must be a text that is not empty, got {query!r}")
+            raise InvalidArgumentError(
+                f"query must be a text that is not empty, got {described(query)}"
+            )
         search = Search(text=query, limit=limit, ranking=SEMANTIC, min_similarity=least)
         found = await self._repository.search(scope, search)
         return [

@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from mnemic.description import described, quoted
 from mnemic.embed.checked import CheckedEmbedder
 from mnemic.errors import (
     EmbedderRequiredError,
@@ -400,7 +401,9 @@ class Repository:
         """Change a memory of a scope; return it as it is then, or None if there is none."""
         self._check_license()
         if not isinstance(update, MemoryEntryUpdate):
-            raise InvalidArgumentError(f"update must be a MemoryEntryUpdate, got {update!r}")
+            raise InvalidArgumentError(
+                f"update must be a MemoryEntryUpdate, got {described(update)}"
+            )
         now = self.now()
         if update.is_empty:
             return (await self._store.get(scope, [entry_id], now=now)).get(entry_id)
@@ -1066,7 +1069,9 @@ def check_limit(limit: object) -> None:
 
 def _check_choice(field: str, given: object, known: tuple[str, ...]) -> None:
     if given not in known:
-        raise InvalidArgumentError(f"{field} must be one of {', '.join(known)}, got {given!r}")
+        raise InvalidArgumentError(
+            f"{field} must be one of {', '.join(known)}, got {quoted(given)}"
+        )
 
 
 def _own_type(kind: LinkType | str) -> LinkType:
@@ -1094,7 +1099,7 @@ def _place(cursor: object) -> Place:
         return Place(created_at, UUID(bytes=place[8:]))
     except (ValueError, OverflowError):
         raise InvalidArgumentError(
-            f"cursor must be one that an earlier page gave, or None; got {cursor!r}"
+            f"cursor must be one that an earlier page gave, or None; got {quoted(cursor)}"
         ) from None
 
 

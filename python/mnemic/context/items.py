@@ -10,6 +10,7 @@ from typing import Any, Self, TypedDict
 import msgspec
 from msgspec.structs import force_setattr
 
+from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import checks
 
@@ -290,7 +291,7 @@ class ContextSnapshot(msgspec.Struct, frozen=True, kw_only=True):
         for at, item in enumerate(items):
             if not isinstance(item, ContextItem) or not item.id or item.added_at is None:
                 raise InvalidArgumentError(
-                    f"items[{at}] must be a ContextItem with id and added_at, got {item!r}"
+                    f"items[{at}] must be a ContextItem with id and added_at, got {described(item)}"
                 )
         if len({item.id for item in items}) < len(items):
             raise InvalidArgumentError("items must have ids of their own, got one twice")

@@ -24,6 +24,7 @@ from mnemic.context.items import (
     percent,
 )
 from mnemic.context.tokens import EstimatedTokens, counted
+from mnemic.description import described
 from mnemic.errors import ContextWindowFullError, InvalidArgumentError, UnknownIdError
 from mnemic.licensing import CONTEXT_WINDOW_ADVANCED, License, LicenseTier, Need
 from mnemic.model import UuidFactory, checks
@@ -88,7 +89,7 @@ class ContextWindow:
         self._clock = clock
         self._id_factory = UuidFactory() if id_factory is None else id_factory
         if summarizer is not None and not callable(summarizer):
-            raise InvalidArgumentError(f"summarizer must be callable, got {summarizer!r}")
+            raise InvalidArgumentError(f"summarizer must be callable, got {described(summarizer)}")
         self._summarizer = summarizer
         self._strategy = self._allowed(compaction_strategy)
         self._lock = threading.Lock()
@@ -281,7 +282,9 @@ class ContextWindow:
         """
         options = BuildContextOptions() if options is None else options
         if not isinstance(options, BuildContextOptions):
-            raise InvalidArgumentError(f"options must be BuildContextOptions, got {options!r}")
+            raise InvalidArgumentError(
+                f"options must be BuildContextOptions, got {described(options)}"
+            )
         with self._lock:
             items = self._held.as_added()
         return built(items, options, self._max_tokens, self._counter)
@@ -372,7 +375,9 @@ class ContextWindow:
             ContextWindowFullError: If its items do not fit; nothing was changed.
         """
         if not isinstance(snapshot, ContextSnapshot):
-            raise InvalidArgumentError(f"snapshot must be a ContextSnapshot, got {snapshot!r}")
+            raise InvalidArgumentError(
+                f"snapshot must be a ContextSnapshot, got {described(snapshot)}"
+            )
         if snapshot.agent_id != self._agent_id:
             raise InvalidArgumentError(
                 f"snapshot is of agent {snapshot.agent_id!r}, the window of {self._agent_id!r}"
@@ -544,7 +549,7 @@ class ContextWindow:
         assert self._summarizer is not None  # noqa: S101 - `_allowed` saw to it
         text = self._summarizer([item.content for item in items])
         if not isinstance(text, str) or not text.strip():
-            raise InvalidArgumentError(f"summarizer must return a text, got {text!r}")
+            raise InvalidArgumentError(f"summarizer must return a text, got {described(text)}")
         return self._counted(
             self._timed(
                 ContextItem(
@@ -586,7 +591,7 @@ def _item(
             raise InvalidArgumentError("type must be named with a content, such as 'user_message'")
         return ContextItem(content=given, type=kind, **fields)
     if not isinstance(given, ContextItem):
-        raise InvalidArgumentError(f"item must be a ContextItem or a str, got {given!r}")
+        raise InvalidArgumentError(f"item must be a ContextItem or a str, got {described(given)}")
     named = [*(("type",) if kind is not None else ()), *fields]
     if named:
         raise InvalidArgumentError(f"{', '.join(named)} must be in the item, not beside it")
@@ -597,7 +602,7 @@ def _listed(items: Iterable[ContextItem]) -> list[ContextItem]:
     listed = checks.items("items", items)
     for at, item in enumerate(listed):
         if not isinstance(item, ContextItem):
-            raise InvalidArgumentError(f"items[{at}] must be a ContextItem, got {item!r}")
+            raise InvalidArgumentError(f"items[{at}] must be a ContextItem, got {described(item)}")
     return listed
 
 

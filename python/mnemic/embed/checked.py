@@ -121,7 +121,7 @@ class CheckedEmbedder:
                 raise
             kind = failure(error)
         # Raised out here, because what is raised inside is chained to the error that may quote.
-        failed = EmbeddingError(f"the embedder {self.model!r} failed with {kind}")
+        failed = EmbeddingError(f"the embedder {self.model!r} failed: {kind}")
         failed.kind = kind
         raise failed
 

@@ -226,7 +226,7 @@ class _Runtime(NamedTuple):
             return self.tokenizer.encode(text)
         except Exception as error:  # noqa: BLE001 - the library raises bare exceptions
             kind = failure(error)  # what it says may quote the text
-        raise EmbeddingError(f"the tokenizer failed with {kind}")
+        raise EmbeddingError(f"the tokenizer failed: {kind}")
 
     def _tokens(self, text: str) -> tuple[list[int], bool]:
         """Return the token ids, and whether there were more than the model takes.

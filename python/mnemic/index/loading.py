@@ -1,7 +1,6 @@
 """Builds an index while its rows are still being read."""
 
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -24,8 +23,8 @@ def put(index: MemoryIndex, batch: RowBatch) -> None:
     Raises:
         StoreCorruptError: If a record or vector holds what cannot have been stored.
     """
-    with _damage_told():
-        index.apply(
+    _checked(
+        lambda: index.apply(
             batch.records,
             batch.embedded,
             batch.vectors if len(batch.embedded) else None,
@@ -33,6 +32,7 @@ def put(index: MemoryIndex, batch: RowBatch) -> None:
             batch.linked,
             batch.links,
         )
+    )
 
 
 def _load(
@@ -42,8 +42,7 @@ def _load(
     vectors: NDArray[np.float32] | None,
 ) -> None:
     """Take rows into an index that nobody searches before something was put into it."""
-    with _damage_told():
-        index.load(records, embedded, vectors)
+    _checked(lambda: index.load(records, embedded, vectors))
 
 
 def raise_accesses(index: MemoryIndex, accesses: Sequence[Access]) -> None:
@@ -52,22 +51,25 @@ def raise_accesses(index: MemoryIndex, accesses: Sequence[Access]) -> None:
     Raises:
         StoreCorruptError: If one cannot have been stored so.
     """
-    with _damage_told():
-        index.raise_accesses(list(accesses))
+    _checked(lambda: index.raise_accesses(list(accesses)))
 
 
-@contextmanager
-def _damage_told() -> Generator[None, None, None]:
+def _checked(put_into_index: Callable[[], None]) -> None:
     """Let what the core refuses mean that the file is damaged: what is stored was checked."""
     try:
-        yield
+        put_into_index()
     except (OverflowError, TypeError, ValueError) as error:
-        if isinstance(error, MnemicError) and not isinstance(error, NonFiniteVectorError):
+        is_ours = isinstance(error, MnemicError)
+        if is_ours and not isinstance(error, NonFiniteVectorError):
             raise
-        raise StoreCorruptError(
-            f"a stored memory cannot be read ({error}); the file is damaged; keep it, and restore "
-            "a backup"
-        ) from error
+        # Python's own error of a text that is none carries the text.
+        problem = str(error) if is_ours else type(error).__name__
+    else:
+        return
+    raise StoreCorruptError(
+        f"a stored memory cannot be read ({problem}); the file is damaged; keep it, and restore "
+        "a backup"
+    )
 
 
 class Loader:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from enum import Enum, IntEnum
 from typing import Any, TypeAlias, TypeVar
@@ -10,6 +11,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from mnemic.description import described, quoted
 from mnemic.errors import InvalidArgumentError, InvalidEntryError
 
 JsonValue: TypeAlias = Any
@@ -36,13 +38,24 @@ def text(field: str, value: object) -> str:
 
 
 def _refuse_lone_surrogates(field: str, value: str) -> None:
+    at = lone_surrogate(value)
+    if at is not None:
+        raise InvalidEntryError(
+            f"{field} holds a lone surrogate at index {at}, which is not text; "
+            "decode the source with errors='replace'"
+        )
+
+
+def lone_surrogate(value: str) -> int | None:
+    """Return where a text holds half of a surrogate pair; None if it does not.
+
+    So the text, which Python's own error carries, is in no chain of errors.
+    """
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise InvalidEntryError(
-            f"{field} holds a lone surrogate at index {error.start}, which is not text; "
-            "decode the source with errors='replace'"
-        ) from None
+        return error.start
+    return None
 
 
 def content(value: object) -> str:
@@ -63,7 +76,8 @@ def name(field: str, value: object) -> str:
     if not checked:
         raise InvalidEntryError(f"{field} cannot be empty; leave it out or use None")
     if not checked.isprintable() and any(_is_control(letter) for letter in checked):
-        raise InvalidEntryError(f"{field} holds a control character: {checked!r}")
+        at = next(at for at, letter in enumerate(checked) if _is_control(letter))
+        raise InvalidEntryError(f"{field} holds a control character at index {at}; remove it")
     return checked
 
 
@@ -89,10 +103,9 @@ def uuid(field: str, value: object) -> UUID:
     if isinstance(value, UUID):
         return value
     if isinstance(value, str):
-        try:
+        with suppress(ValueError):
             return UUID(value)
-        except ValueError:
-            raise InvalidEntryError(f"{field} is not a UUID: {value!r}") from None
+        raise InvalidEntryError(f"{field} is not a UUID: {quoted(value)}")
     raise InvalidEntryError(f"{field} must be a UUID or its text, got {type(value).__name__}")
 
 
@@ -106,7 +119,7 @@ def fraction(field: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidEntryError(f"{field} must be a number, got {type(value).__name__}")
     if not 0.0 <= value <= 1.0:
-        raise InvalidEntryError(f"{field} must be from 0 to 1, got {value!r}")
+        raise InvalidEntryError(f"{field} must be from 0 to 1, got {quoted(value)}")
     return float(value)
 
 
@@ -116,7 +129,7 @@ def whole(field: str, value: object, *, least: int = 0) -> int:
         raise InvalidEntryError(f"{field} must be an int, got {type(value).__name__}")
     if not least <= value <= _MAX_INT64:
         raise InvalidEntryError(
-            f"{field} must be at least {least}, and at most 2**63 - 1, got {value}"
+            f"{field} must be at least {least}, and at most 2**63 - 1, got {described(value)}"
         )
     return value
 
@@ -150,7 +163,9 @@ MAX_LIMIT = 1000
 def limit(field: str, value: object) -> int:
     """Return `value` if it is an int from 1 to 1,000."""
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_LIMIT:
-        raise InvalidArgumentError(f"{field} must be an int from 1 to {MAX_LIMIT}, got {value!r}")
+        raise InvalidArgumentError(
+            f"{field} must be an int from 1 to {MAX_LIMIT}, got {quoted(value)}"
+        )
     return value
 
 
@@ -162,7 +177,9 @@ def choice(field: str, of: type[Choice], value: object) -> Choice:
     names = {each.value: each for each in of}
     chosen = names.get(value.lower(), value) if isinstance(value, str) else value
     if not isinstance(chosen, of):
-        raise InvalidArgumentError(f"{field} must be one of {', '.join(names)}, got {value!r}")
+        raise InvalidArgumentError(
+            f"{field} must be one of {', '.join(names)}, got {quoted(value)}"
+        )
     return chosen
 
 
@@ -178,13 +195,13 @@ def member(field: str, of: type[Member], value: object) -> Member:
     if isinstance(value, int) and not isinstance(value, bool) and value in list(of):
         return of(value)
     known = ", ".join(each.name.lower() for each in of)
-    raise InvalidEntryError(f"{field} {value!r} is unknown; it is one of {known}")
+    raise InvalidEntryError(f"{field} {quoted(value)} is unknown; it is one of {known}")
 
 
 def flag(field: str, value: object) -> bool:
     """Return `value` if it is a bool."""
     if not isinstance(value, bool):
-        raise InvalidEntryError(f"{field} must be True or False, got {value!r}")
+        raise InvalidEntryError(f"{field} must be True or False, got {quoted(value)}")
     return value
 
 
@@ -194,14 +211,14 @@ Capable = TypeVar("Capable")
 def capable(field: str, value: Capable, method: str) -> Capable:
     """Return `value` if it has a method of this name."""
     if not callable(getattr(value, method, None)):
-        raise InvalidArgumentError(f"{field} must have a method {method!r}, got {value!r}")
+        raise InvalidArgumentError(f"{field} must have a method {method!r}, got {described(value)}")
     return value
 
 
 def tags(value: object) -> tuple[str, ...]:
     """Return `value` as a tuple of names, in the given order (R112)."""
     if isinstance(value, str) or not isinstance(value, list | tuple | set | frozenset):
-        raise InvalidEntryError(f"tags must be a list of str, got {value!r}")
+        raise InvalidEntryError(f"tags must be a list of str, got {described(value)}")
     given = sorted(value, key=str) if isinstance(value, set | frozenset) else value
     return tuple(name("a tag", tag) for tag in given)
 
@@ -209,7 +226,7 @@ def tags(value: object) -> tuple[str, ...]:
 def items(field: str, value: object) -> list[Any]:
     """Return `value` as a list; a text or a dict, whose parts nobody means, is none."""
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
-        raise InvalidArgumentError(f"{field} must be a list, got {value!r}")
+        raise InvalidArgumentError(f"{field} must be a list, got {described(value)}")
     return list(value)
 
 
@@ -227,7 +244,7 @@ def _json_object(path: str, value: Mapping[Any, Any], depth: int) -> dict[str, J
     for key, item in value.items():
         name = key if _is_plain_text(key) else text(f"a key of {path}", key)
         plain = _is_plain_text(item) or _is_plain_number(item)
-        checked[name] = item if plain else _json_value(f"{path}[{key!r}]", item, depth + 1)
+        checked[name] = item if plain else _json_value(f"{path}[{quoted(key)}]", item, depth + 1)
     return checked
 
 
@@ -267,7 +284,7 @@ def _json_number(path: str, value: float) -> float:
             raise InvalidEntryError(f"{path} is beyond ±2**53; store it as a str")
         return int(value)
     if not math.isfinite(value):
-        raise InvalidEntryError(f"{path} is {value!r}; metadata holds only finite numbers")
+        raise InvalidEntryError(f"{path} is {quoted(value)}; metadata holds only finite numbers")
     return float(value)
 
 
@@ -278,7 +295,9 @@ def embedding(value: object) -> NDArray[np.float32] | None:
     try:
         vector = np.array(value, dtype=np.float32)
     except (TypeError, ValueError):
-        raise InvalidEntryError("embedding must be a vector of numbers") from None
+        vector = None
+    if vector is None:  # raised out here, because numpy's own error quotes what was given
+        raise InvalidEntryError("embedding must be a vector of numbers")
     if vector.ndim != 1 or vector.size == 0:
         raise InvalidEntryError(f"embedding must have one axis, got shape {vector.shape}")
     if not np.isfinite(vector).all():

@@ -2,8 +2,8 @@
 
 import enum
 import math
-import reprlib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from typing import Any, ClassVar, TypeAlias, TypeVar
@@ -12,6 +12,7 @@ from uuid import UUID
 import msgspec
 from msgspec.structs import force_setattr
 
+from mnemic.description import described, hidden, is_word, quoted
 from mnemic.errors import FilterError
 from mnemic.model import checks
 from mnemic.model.entry import MemoryStatus, MemoryType
@@ -264,7 +265,10 @@ class _Parser:
             raise _wrong(place or "filter", _shown(given), "a dict of fields, AND, OR and NOT")
         start = f"{place}." if place else ""
         return All(
-            tuple(self._named(name, item, f"{start}{name}", depth) for name, item in given.items())
+            tuple(
+                self._named(name, item, f"{start}{_step(name)}", depth)
+                for name, item in given.items()
+            )
         )
 
     def _named(self, name: object, given: object, place: str, depth: int) -> Expression:
@@ -277,8 +281,8 @@ class _Parser:
         field = _field(place, name)
         if not isinstance(given, Mapping):
             return self.test(field, Op.EQ, given, place)
-        tests = ((_op(f"{place}.{op}", op), value, f"{place}.{op}") for op, value in given.items())
-        return All(tuple(self.test(field, op, value, at) for op, value, at in tests))
+        tests = ((op, value, f"{place}.{_step(op)}") for op, value in given.items())
+        return All(tuple(self.test(field, _op(at, op), value, at) for op, value, at in tests))
 
     def test(self, field: Field, op: Op, value: object, place: str) -> Test:
         self._tests += 1
@@ -301,30 +305,50 @@ def _field(place: str, name: object) -> Field:
     if isinstance(name, str) and name in _PLAIN_FIELDS:
         return Field(name)
     known = ", ".join(_PLAIN_FIELDS)
-    raise _wrong(place, f"field {name!r}", f"{known}, metadata.<key>, AND, OR and NOT")
+    raise _wrong(place, f"field {quoted(name)}", f"{known}, metadata.<key>, AND, OR and NOT")
 
 
 def _op(place: str, name: object) -> Op:
     if isinstance(name, str) and name.removeprefix("$") in _OPS:
         return _OPS[name.removeprefix("$")]
-    raise _wrong(place, f"operator {name!r}", ", ".join(_OPS))
+    raise _wrong(place, f"operator {quoted(name)}", ", ".join(_OPS))
 
 
 def _wrong(place: str, found: str, allowed: str) -> FilterError:
-    printable = place.encode(errors="backslashreplace").decode()  # a key may hold lone surrogates
-    return FilterError(f"{printable}: found {found}, allowed: {allowed}")
+    return FilterError(f"{place}: found {found}, allowed: {allowed}")
+
+
+def _step(name: object) -> str:
+    """Return a name as a part of a place; one that is no word may be content."""
+    if not isinstance(name, str):
+        return described(name)
+    if is_word(name):
+        return name
+    if name.startswith(_METADATA):
+        return f"{_METADATA}{hidden(name.removeprefix(_METADATA))}"
+    return hidden(name)
 
 
 def _shown(found: object) -> str:
-    return f"{reprlib.repr(found)} ({type(found).__name__})"
+    return _typed(described(found), found)
 
 
-def _reader(parse: Callable[[Any], Read], allowed: str) -> Reader[Read]:
+def _shown_word(found: object) -> str:
+    return _typed(quoted(found), found)
+
+
+def _typed(shown: str, found: object) -> str:
+    names_type = shown.startswith(("a ", "an "))
+    return shown if names_type else f"{shown} ({type(found).__name__})"
+
+
+def _reader(
+    parse: Callable[[Any], Read], allowed: str, shown: Callable[[object], str] = _shown
+) -> Reader[Read]:
     def read(place: str, given: object) -> Read:
-        try:
+        with suppress(ValueError, OverflowError):
             return parse(given)
-        except (ValueError, OverflowError):
-            raise _wrong(place, _shown(given), allowed) from None
+        raise _wrong(place, shown(given), allowed)
 
     return read
 
@@ -397,11 +421,17 @@ _LIST = frozenset({Op.CONTAINS, Op.ANY, Op.ALL, Op.EXISTS})
 
 _read_scalar = _reader(_scalar, "None, a bool, a finite number of 64 bits or a str of valid text")
 _read_text = _reader(_string, "a str of valid text")
-_read_flag = _reader(partial(checks.flag, ""), "True or False")
-_read_id = _reader(partial(checks.uuid, ""), "a UUID or its text")
-_read_time = _reader(_moment, "a datetime or its ISO 8601 text, in the years 1 to 9999")
-_read_type = _reader(MemoryType.parse, ", ".join(each.name.lower() for each in MemoryType))
-_read_status = _reader(MemoryStatus.parse, ", ".join(each.name.lower() for each in MemoryStatus))
+_read_flag = _reader(partial(checks.flag, ""), "True or False", _shown_word)
+_read_id = _reader(partial(checks.uuid, ""), "a UUID or its text", _shown_word)
+_read_time = _reader(
+    _moment, "a datetime or its ISO 8601 text, in the years 1 to 9999", _shown_word
+)
+_read_type = _reader(
+    MemoryType.parse, ", ".join(each.name.lower() for each in MemoryType), _shown_word
+)
+_read_status = _reader(
+    MemoryStatus.parse, ", ".join(each.name.lower() for each in MemoryStatus), _shown_word
+)
 
 _FIELDS: dict[str, tuple[frozenset[Op], Reader[Scalar]]] = {
     "id": (_SAME, _optional(_read_id)),
@@ -438,7 +468,7 @@ _OPTIONS: dict[str, Reader[Any]] = {
     "include_forgotten": _read_flag,
     "limit": _reader(_limit, f"an int from 1 to {MAX_LIMIT}"),
     "offset": _reader(partial(checks.whole, ""), "an int from 0 to 2**63 - 1"),
-    "sort_by": _optional(_reader(_sort_order, "a MemorySortOrder, or None")),
+    "sort_by": _optional(_reader(_sort_order, "a MemorySortOrder, or None", _shown_word)),
 }
 _OPTION_TESTS = (
     ("types", "type", Op.IN),

@@ -1,6 +1,7 @@
 """What a write is given, and how a caller's fields become a record."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -9,6 +10,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from mnemic.description import quoted
 from mnemic.errors import InvalidEntryError
 from mnemic.model import checks
 from mnemic.model.entry import MemoryEntry, MemoryType
@@ -121,10 +123,10 @@ def _known_fields(fields: object) -> dict[str, Any]:
         raise InvalidEntryError(
             f"a memory is a str, a dict or a MemoryEntry, got {type(fields).__name__}"
         )
-    unknown = sorted(set(map(str, fields)) - set(FIELDS))
+    unknown = sorted(quoted(name) for name in fields if name not in FIELDS)
     if unknown:
         raise InvalidEntryError(
-            f"unknown fields {unknown}; the fields are {', '.join(FIELDS)}; "
+            f"unknown fields [{', '.join(unknown)}]; the fields are {', '.join(FIELDS)}; "
             "anything else belongs in metadata"
         )
     if fields.get("content") is None:
@@ -135,7 +137,6 @@ def _known_fields(fields: object) -> dict[str, Any]:
 def _time(field: str, value: object) -> object:
     if not isinstance(value, str):
         return value
-    try:
+    with suppress(ValueError):
         return datetime.fromisoformat(value)
-    except ValueError:
-        raise InvalidEntryError(f"{field} is not an ISO 8601 time: {value!r}") from None
+    raise InvalidEntryError(f"{field} is not an ISO 8601 time: {quoted(value)}")

@@ -9,6 +9,7 @@ from uuid import UUID
 import msgspec
 from msgspec.structs import force_setattr
 
+from mnemic.description import described, quoted
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import checks
 from mnemic.model.entry import MemoryEntry
@@ -170,12 +171,16 @@ class MemoryQuery(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         if self.search_type not in SEARCH_TYPES:
             known = ", ".join(SEARCH_TYPES)
             raise InvalidArgumentError(
-                f"search_type must be one of {known}, got {self.search_type!r}"
+                f"search_type must be one of {known}, got {quoted(self.search_type)}"
             )
         if self.sort_by is not None and not isinstance(self.sort_by, MemorySortOrder):
-            raise InvalidArgumentError(f"sort_by must be a MemorySortOrder, got {self.sort_by!r}")
+            raise InvalidArgumentError(
+                f"sort_by must be a MemorySortOrder, got {quoted(self.sort_by)}"
+            )
         if not isinstance(self.recency, Recency):
-            raise InvalidArgumentError(f"recency must be a mnemic.Recency, got {self.recency!r}")
+            raise InvalidArgumentError(
+                f"recency must be a mnemic.Recency, got {described(self.recency)}"
+            )
 
 
 class RelevanceScores(msgspec.Struct, frozen=True, kw_only=True):
@@ -319,7 +324,7 @@ def _optional_text(name: str, given: object) -> str | None:
     if given is None:
         return None
     if not isinstance(given, str):
-        raise InvalidArgumentError(f"{name} must be a text or None, got {given!r}")
+        raise InvalidArgumentError(f"{name} must be a text or None, got {described(given)}")
     if len(given) > MAX_QUERY_LENGTH:
         raise InvalidArgumentError(
             f"{name} must not exceed {MAX_QUERY_LENGTH} characters, got {len(given)}"
@@ -335,7 +340,9 @@ def _duration(name: str, given: object) -> timedelta:
         except (OverflowError, ValueError):
             given = None
     if not isinstance(given, timedelta) or given <= timedelta():
-        raise InvalidArgumentError(f"{name} must be a timedelta or seconds above 0, got {given!r}")
+        raise InvalidArgumentError(
+            f"{name} must be a timedelta or seconds above 0, got {described(given)}"
+        )
     return given
 
 

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import msgspec
 
+from mnemic.description import quoted
 from mnemic.errors import InvalidArgumentError
 from mnemic.model.filter import Expression, looks_at
 from mnemic.model.rows import State
@@ -27,7 +28,7 @@ def _check_fractions(struct: msgspec.Struct) -> None:
 
 def _check_fraction(name: str, given: Any) -> None:
     if not (_is_number(given) and 0 <= given <= 1):
-        raise InvalidArgumentError(f"{name} must be a number from 0 to 1, got {given!r}")
+        raise InvalidArgumentError(f"{name} must be a number from 0 to 1, got {quoted(given)}")
 
 
 class RecencyCurve(enum.Enum):
@@ -56,7 +57,7 @@ class Recency(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         """Check the scale."""
         if not (_is_number(self.days) and 0 < self.days < math.inf):
-            raise InvalidArgumentError(f"days must be a positive number, got {self.days!r}")
+            raise InvalidArgumentError(f"days must be a positive number, got {quoted(self.days)}")
 
 
 class Salience(msgspec.Struct, frozen=True):
@@ -88,7 +89,7 @@ class Salience(msgspec.Struct, frozen=True):
         for name in ("half_life_days", "frequency_max_count"):
             given = getattr(self, name)
             if not (_is_number(given) and 0 < given < math.inf):
-                raise InvalidArgumentError(f"{name} must be a positive number, got {given!r}")
+                raise InvalidArgumentError(f"{name} must be a positive number, got {quoted(given)}")
 
 
 class Order(enum.Enum):
@@ -142,7 +143,7 @@ class KeywordFields(msgspec.Struct, frozen=True):
             _check_fraction(name, getattr(self, name))
         if not (_is_number(self.sharpness) and 0.1 <= self.sharpness <= 10):  # noqa: PLR2004
             raise InvalidArgumentError(
-                f"sharpness must be a number from 0.1 to 10, got {self.sharpness!r}"
+                f"sharpness must be a number from 0.1 to 10, got {quoted(self.sharpness)}"
             )
 
 
@@ -215,11 +216,13 @@ class Weights(msgspec.Struct, frozen=True):
         if isinstance(given, cls):
             return given
         if not isinstance(given, Mapping):
-            raise InvalidArgumentError(f"weights must be Weights or a dict, got {given!r}")
+            raise InvalidArgumentError(f"weights must be Weights or a dict, got {quoted(given)}")
         unknown = [name for name in given if name not in cls.__struct_fields__]
         if unknown:
             known = ", ".join(cls.__struct_fields__)
-            raise InvalidArgumentError(f"there is no weight {unknown[0]!r}; there are {known}")
+            raise InvalidArgumentError(
+                f"there is no weight {quoted(unknown[0])}; there are {known}"
+            )
         named: dict[str, Any] = {"relevance": 0.0, **given}
         return cls(**named)
 

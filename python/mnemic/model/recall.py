@@ -10,6 +10,7 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from mnemic._core import salience_parts
+from mnemic.description import described, quoted
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import checks
 from mnemic.model.entry import MemoryEntry, MemoryType
@@ -113,7 +114,7 @@ class RecallOptions(msgspec.Struct, frozen=True, kw_only=True):
         if self.project_scope not in _PROJECT_SCOPES:
             known = ", ".join(_PROJECT_SCOPES)
             raise InvalidArgumentError(
-                f"project_scope must be one of {known}, got {self.project_scope!r}"
+                f"project_scope must be one of {known}, got {quoted(self.project_scope)}"
             )
         checks.limit("max_results", self.max_results)
         if self.type_filter is not None:
@@ -158,7 +159,9 @@ class MemoryRetrieverOptions(msgspec.Struct, frozen=True, kw_only=True):
         checks.flag("track_access", self.track_access)
         force_setattr(self, "access_interval", _interval(self.access_interval))
         if not isinstance(self.salience, Salience):
-            raise InvalidArgumentError(f"salience must be a mnemic.Salience, got {self.salience!r}")
+            raise InvalidArgumentError(
+                f"salience must be a mnemic.Salience, got {described(self.salience)}"
+            )
 
 
 class ScoredMemory(msgspec.Struct, frozen=True):
@@ -293,15 +296,17 @@ class SalienceOptions(msgspec.Struct, frozen=True, kw_only=True):
         """Check the scales."""
         days = self.half_life_days
         if isinstance(days, bool) or not isinstance(days, int | float) or not 0 < days < math.inf:
-            raise InvalidArgumentError(f"half_life_days must be a positive number, got {days!r}")
+            raise InvalidArgumentError(
+                f"half_life_days must be a positive number, got {quoted(days)}"
+            )
         checks.whole("frequency_max_count", self.frequency_max_count, least=1)
         checks.fraction("default_relevance", self.default_relevance)
         if not isinstance(self.boosts, dict):
-            raise InvalidArgumentError(f"boosts must be a dict, got {self.boosts!r}")
+            raise InvalidArgumentError(f"boosts must be a dict, got {described(self.boosts)}")
         force_setattr(self, "boosts", dict(self.boosts))
         for reason, boost in self.boosts.items():
             ReinforcementReason.parse(reason)
-            checks.fraction(f"boosts[{reason!r}]", boost)
+            checks.fraction(f"boosts[{quoted(reason)}]", boost)
 
 
 class SalienceBreakdown(msgspec.Struct, frozen=True, kw_only=True):
@@ -413,6 +418,6 @@ def _interval(given: object) -> timedelta:
         given = timedelta(seconds=min(given, timedelta.max // timedelta(seconds=1)))
     if not isinstance(given, timedelta) or given < timedelta():
         raise InvalidArgumentError(
-            f"access_interval must be a timedelta or seconds, not negative, got {given!r}"
+            f"access_interval must be a timedelta or seconds, not negative, got {quoted(given)}"
         )
     return given

@@ -12,6 +12,7 @@ from uuid import UUID
 import msgspec
 
 from mnemic.contradictions import ContradictionJudge, Judgement
+from mnemic.description import described, quoted
 from mnemic.errors import (
     EntryNotFoundError,
     InvalidArgumentError,
@@ -107,7 +108,9 @@ class Recalling:
         log_queries: bool,
     ) -> None:
         if not isinstance(options, MemoryRetrieverOptions):
-            raise InvalidArgumentError(f"options must be MemoryRetrieverOptions, got {options!r}")
+            raise InvalidArgumentError(
+                f"options must be MemoryRetrieverOptions, got {described(options)}"
+            )
         self.repository = repository
         self.options = options
         self._judge = judge
@@ -290,7 +293,9 @@ class Recalling:
     ) -> list[tuple[MemoryEntry, float]]:
         """Return the memories that a text may contradict, with how near they are."""
         if not text("content", content).strip():
-            raise InvalidArgumentError(f"content must be a text that is not empty, got {content!r}")
+            raise InvalidArgumentError(
+                f"content must be a text that is not empty, got {described(content)}"
+            )
         by_words = self.repository.embedder is None
         search = msgspec.structs.replace(
             _search(options, ranking=KEYWORD if by_words else SEMANTIC),
@@ -318,8 +323,8 @@ class Recalling:
         for judgement in judged:
             if not isinstance(judgement, Judgement):
                 raise MnemicError(
-                    f"the judge of contradictions gave {judgement!r}; it must give a Judgement for "
-                    "each memory"
+                    f"the judge of contradictions gave {described(judgement)}; it must give a "
+                    "Judgement for each memory"
                 )
             fraction("a judgement's confidence", judgement.confidence)
         return judged
@@ -591,7 +596,9 @@ def _surest(scored: ScoredMemory) -> tuple[float, float, UUID]:
 
 def _check_depth(depth: object) -> None:
     if isinstance(depth, bool) or not isinstance(depth, int) or not 1 <= depth <= MAX_DEPTH:
-        raise InvalidArgumentError(f"depth must be an int from 1 to {MAX_DEPTH}, got {depth!r}")
+        raise InvalidArgumentError(
+            f"depth must be an int from 1 to {MAX_DEPTH}, got {quoted(depth)}"
+        )
 
 
 def _milliseconds(begun: float) -> float:

@@ -8,6 +8,7 @@ from uuid import UUID
 import msgspec
 
 from mnemic.contradictions import ContradictionJudge, OfflineJudge
+from mnemic.description import described, quoted
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import (
     LinkType,
@@ -310,7 +311,7 @@ class MemoryRetriever:
 
 def _optional(field: str, given: Options | None, kind: type[Options]) -> Options | None:
     if given is not None and not isinstance(given, kind):
-        raise InvalidArgumentError(f"{field} must be {kind.__name__}, got {given!r}")
+        raise InvalidArgumentError(f"{field} must be {kind.__name__}, got {quoted(given)}")
     return given
 
 
@@ -325,10 +326,10 @@ def checked_options(options: RecallOptions | None, fields: dict[str, Any]) -> Re
     unknown = [name for name in fields if name not in RecallOptions.__struct_fields__]
     if unknown:
         known = ", ".join(RecallOptions.__struct_fields__)
-        raise InvalidArgumentError(f"there is no option {unknown[0]!r}; there are {known}")
+        raise InvalidArgumentError(f"there is no option {quoted(unknown[0])}; there are {known}")
     if options is not None:
         if not isinstance(options, RecallOptions):
-            raise InvalidArgumentError(f"options must be RecallOptions, got {options!r}")
+            raise InvalidArgumentError(f"options must be RecallOptions, got {described(options)}")
         return msgspec.structs.replace(options, **fields) if fields else options
     if "user_id" not in fields and not fields.get("all_users"):
         raise InvalidArgumentError(
@@ -347,4 +348,4 @@ def checked_direction(given: object) -> Direction:
         return "in"
     if given == "both":
         return "both"
-    raise InvalidArgumentError(f"direction must be one of out, in, both, got {given!r}")
+    raise InvalidArgumentError(f"direction must be one of out, in, both, got {quoted(given)}")

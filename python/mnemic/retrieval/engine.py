@@ -10,6 +10,7 @@ from uuid import UUID
 import msgspec
 
 from mnemic.context import ContextItemType, ContextWindow
+from mnemic.description import described
 from mnemic.errors import InvalidArgumentError, StoreError
 from mnemic.index import Ranked
 from mnemic.licensing import RETRIEVING_BY_MEANING, STORING
@@ -143,7 +144,7 @@ class Retrieval:
         """Return the memories of a scope that answer a query, best first."""
         begun = time.perf_counter()
         if not isinstance(query, MemoryQuery):
-            raise InvalidArgumentError(f"query must be a MemoryQuery, got {query!r}")
+            raise InvalidArgumentError(f"query must be a MemoryQuery, got {described(query)}")
         self._check_license(query)  # before the cache (C007)
         given = await self._given(scope, query)
         self._count(given.entries, given.answer.rows)
@@ -166,7 +167,9 @@ class Retrieval:
     ) -> int:
         """Add the answer to a context window as far as it has room; return how many items."""
         if not isinstance(window, ContextWindow):
-            raise InvalidArgumentError(f"window must be a mnemic.ContextWindow, got {window!r}")
+            raise InvalidArgumentError(
+                f"window must be a mnemic.ContextWindow, got {described(window)}"
+            )
         checks.flag("include_sensitive", include_sensitive)
         if not include_sensitive and isinstance(query, MemoryQuery):
             query = _without_sensitive(query)
@@ -234,7 +237,9 @@ class Retrieval:
         self._require(by_meaning=False)
         check_limit(limit)
         if not isinstance(context, str):
-            raise InvalidArgumentError(f"conversation_context must be a text, got {context!r}")
+            raise InvalidArgumentError(
+                f"conversation_context must be a text, got {described(context)}"
+            )
         if not checks.text("conversation_context", context).strip():
             return Suggestions()
 

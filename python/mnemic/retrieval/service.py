@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from mnemic.context import ContextWindow
+from mnemic.description import described
 from mnemic.errors import EntryNotFoundError, InvalidArgumentError
 from mnemic.model import (
     ExpandedQuery,
@@ -215,7 +216,9 @@ class RetrievalService:
                 WriterPro where only words are (C007).
         """
         if not isinstance(query, str) or not query.strip():
-            raise InvalidArgumentError(f"query must be a text that is not empty, got {query!r}")
+            raise InvalidArgumentError(
+                f"query must be a text that is not empty, got {described(query)}"
+            )
         MemoryQuery.semantic(query)  # its checks hold here too (R207)
         return await self._engine.expand(self._part(user_id, all_users=all_users), query)
 

@@ -174,7 +174,8 @@ def reading_stored(what: str) -> Generator[None, None, None]:
     except MnemicError:
         raise
     except UNREADABLE as error:
-        raise StoreCorruptError(f"{what} cannot be read ({error}); {DAMAGED}") from error
+        kind = type(error).__name__  # its message may quote what is stored
+        raise StoreCorruptError(f"{what} cannot be read ({kind}); {DAMAGED}") from None
 
 
 def from_row(columns: Sequence[Any]) -> MemoryEntry:
@@ -188,10 +189,12 @@ def from_row(columns: Sequence[Any]) -> MemoryEntry:
         entry = _from_row(columns)
         is_whole = "\0" not in entry.content  # what a lost sector reads as is never stored
     except UNREADABLE as error:
-        raise StoreCorruptError(f"a stored memory cannot be read ({error}); {DAMAGED}") from error
-    if not is_whole:
+        problem = type(error).__name__  # its message may quote what is stored
+    else:
+        if is_whole:
+            return entry
         raise StoreCorruptError(f"memory {entry.id} has lost a part of its content; {DAMAGED}")
-    return entry
+    raise StoreCorruptError(f"a stored memory cannot be read ({problem}); {DAMAGED}")
 
 
 def _from_row(columns: Sequence[Any]) -> MemoryEntry:

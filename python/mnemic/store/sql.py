@@ -108,7 +108,8 @@ def fetched(connection: apsw.Connection, sql: str, values: Sequence[Any]) -> lis
     try:
         return connection.execute(sql, tuple(values)).fetchall()
     except UnicodeDecodeError as error:
-        raise _no_text(error) from error
+        problem = str(error)
+    raise _no_text(problem)
 
 
 def fetched_in_parts(
@@ -120,7 +121,10 @@ def fetched_in_parts(
         while part := list(islice(found, size)):
             yield part
     except UnicodeDecodeError as error:
-        raise _no_text(error) from error
+        problem = str(error)
+    else:
+        return
+    raise _no_text(problem)
 
 
 def streamed(connection: apsw.Connection, sql: str, values: Sequence[Any]) -> Iterator[Columns]:
@@ -128,7 +132,10 @@ def streamed(connection: apsw.Connection, sql: str, values: Sequence[Any]) -> It
     try:
         yield from connection.execute(sql, tuple(values))
     except UnicodeDecodeError as error:
-        raise _no_text(error) from error
+        problem = str(error)
+    else:
+        return
+    raise _no_text(problem)
 
 
 def whole_numbers(values: Sequence[Any]) -> list[int]:
@@ -142,8 +149,9 @@ def whole_numbers(values: Sequence[Any]) -> list[int]:
     return list(values)
 
 
-def _no_text(error: UnicodeDecodeError) -> StoreCorruptError:
-    return StoreCorruptError(f"a stored text is not UTF-8 ({error}); {DAMAGED}")
+def _no_text(problem: str) -> StoreCorruptError:
+    """Return an error that is not chained to Python's own, which carries the whole text."""
+    return StoreCorruptError(f"a stored text is not UTF-8 ({problem}); {DAMAGED}")
 
 
 def run_all(connection: apsw.Connection, sql: str, values: Sequence[Columns]) -> None:

@@ -8,6 +8,7 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
+from mnemic.description import quoted
 from mnemic.errors import DuplicateEntryError, EntryNotFoundError
 from mnemic.licensing import Quota
 from mnemic.model import MemoryEntry, MemoryEntryUpdate, OnDuplicate, Scope
@@ -267,8 +268,8 @@ def _stored_before(
             row, entry_id, fingerprint = found[0]
             if fingerprint != new.fingerprint:
                 raise DuplicateEntryError(
-                    f"idempotency key {new.key!r} was used for another content, that of memory "
-                    f"{uuids_of([entry_id])[0]}; a key belongs to one memory"
+                    f"idempotency key {quoted(new.key)} was used for another content, that of "
+                    f"memory {uuids_of([entry_id])[0]}; a key belongs to one memory"
                 )
             return Outcome(row, entry_id, is_new=False), []
     if rules.on_duplicate != "keep":
