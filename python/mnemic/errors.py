@@ -140,7 +140,10 @@ class ReadOnlyError(StoreError):
 
 
 class StoreCorruptError(StoreError):
-    """The file is damaged. Keep it, and restore a backup or export what can still be read."""
+    """The file is damaged. Keep it, and restore a backup or export what can still be read.
+
+    A backup takes the place of the file alone: move `-wal` and `-shm` away, which are not its own.
+    """
 
 
 class StoreFullError(StoreError):

@@ -1,6 +1,7 @@
 """What a file must hold after a workload that ended anyhow: every state that its log allows."""
 
 import json
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
@@ -12,14 +13,21 @@ from workload import FORGOTTEN, GONE, LIVING, PlainDoor
 from mnemic.waiting import drive
 
 _ABSENT = (None, GONE)
+_WORD = re.compile(r"(?<= )w\d+(?= )")
+"""A word of `Worker`'s texts, whole."""
 
 
 class History:
-    """The states each memory may be in, by what was begun and what was acknowledged."""
+    """The states each memory may be in, by what was begun and what was acknowledged.
+
+    Attributes:
+        erased: Contents of which nothing may be left, as their deletion said.
+    """
 
     def __init__(self):
         self.possible = {}
         self.groups = []
+        self.erased = set()
 
     def read(self, log):
         """Take in what a workload noted; a last line cut short was not acknowledged."""
@@ -27,13 +35,16 @@ class History:
             return
         whole, _, _ = Path(log).read_text(errors="replace").rpartition("\n")
         notes = [json.loads(line) for line in whole.splitlines()]
-        done = {note["done"] for note in notes if "done" in note}
+        done = {note["done"]: note for note in notes if "done" in note}
         for note in notes:
             if "begin" in note:
-                self._take(note, is_done=note["begin"] in done)
+                self._take(note, done.get(note["begin"]))
 
-    def _take(self, note, *, is_done):
+    def _take(self, note, done):
+        is_done = done is not None
         before = {key: self.possible.get(key, {_ABSENT}) for key in note["outcome"]}
+        if is_done and done["erased"]:
+            self.erased |= {text for states in before.values() for text, _ in states if text}
         for key, state in note["outcome"].items():
             after = {tuple(state)}
             self.possible[key] = after if is_done else before[key] | after
@@ -55,6 +66,16 @@ class History:
         self.groups = []
         self.possible = {key: {actual.get(key, _ABSENT)} for key in self.possible}
         return wrong
+
+    def left_in(self, folder):
+        """Return which erased contents are in any file, by a word that no other content has."""
+        data = b"".join(path.read_bytes() for path in Path(folder).iterdir())
+        words = set(_WORD.findall(data.decode("latin-1")))
+        return [
+            f"erased and still there: {text[:80]}"
+            for text in self.erased
+            if text.split()[1] in words
+        ]
 
     @property
     def known(self):

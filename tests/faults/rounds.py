@@ -18,6 +18,8 @@ from disk import Disk
 from history import inner_problems
 from workload import DOORS, Log, PlainDoor, Worker
 
+from mnemic.store import checkpoints
+
 FAILED = 3
 
 
@@ -30,11 +32,11 @@ def write(
     """
     path, notes = Path(folder) / "a.db", Log(log)
     doors = [DOORS[("plain", "async")[at % 2]](path) for at in range(workers)]
+    checkpoints.COPY_PAGES = checkpoint_pages
     for door in doors:
         with door.store._connections.writing() as connection:
             if synchronous:
                 connection.pragma("synchronous", synchronous)
-            connection.pragma("wal_autocheckpoint", checkpoint_pages)
     shares = [dict(list(known.items())[at::workers]) for at in range(workers)]
     threads = [
         threading.Thread(

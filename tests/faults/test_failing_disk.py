@@ -10,6 +10,7 @@ from history import inner_problems, states
 from workload import FORGOTTEN, LIVING, USER, PlainDoor
 
 from mnemic.errors import StoreCorruptError, StoreError, StoreFileError, StoreFullError
+from mnemic.store import checkpoints
 
 ROUNDS = int(os.environ.get("MNEMIC_TORTURE_ROUNDS", "0"))
 TEXTS = ["the cat sleeps", "ferries leave at noon", "a red sofa was bought", "oak " * 1000]
@@ -69,10 +70,8 @@ def failing_reads():
         yield calls
 
 
-def opened(path, checkpoint_pages=1000):
+def opened(path):
     door = PlainDoor(path)
-    with door.store._connections.writing() as connection:
-        connection.pragma("wal_autocheckpoint", checkpoint_pages)
     door.add_many({new_id(): text for text in TEXTS})
     return door
 
@@ -131,9 +130,10 @@ def test_a_write_that_meets_a_failing_disk_is_undone_and_works_afterwards(
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_a_checkpoint_that_meets_a_failing_disk_takes_nothing_away(
-    tmp_path, failing_calls, operation
+    tmp_path, monkeypatch, failing_calls, operation
 ):
-    door = opened(tmp_path / "a.db", checkpoint_pages=1)
+    monkeypatch.setattr(checkpoints, "COPY_PAGES", 1)
+    door = opened(tmp_path / "a.db")
     assert fail_everywhere(failing_calls, door, operation, EIO) > 3
     door.close()
 

@@ -52,7 +52,7 @@ class PlainDoor:
         assert self.view.restore(entry_id)
 
     def erase(self, entry_id):
-        self.view.delete(entry_id, permanent=True)
+        return self.view.delete(entry_id, permanent=True)
 
     def content(self, entry_id):
         return self.view.get(entry_id).content
@@ -93,7 +93,9 @@ class AsyncDoor:
         assert self._run(self.memory.restore(entry_id, user_id=USER))
 
     def erase(self, entry_id):
-        assert self._run(self.memory.forget(entry_id, permanent=True, user_id=USER))
+        deleted = self._run(self.memory.forget(entry_id, permanent=True, user_id=USER))
+        assert deleted == 1
+        return deleted
 
     def content(self, entry_id):
         return self._run(self.memory.retrieve(entry_id, user_id=USER)).content
@@ -150,8 +152,9 @@ class Worker:
         key = f"{self.name}-{self.number}"
         self.log.note(begin=key, kind=kind, outcome=outcome)
         begun = time.monotonic()
-        act()
-        self.log.note(done=key, took=time.monotonic() - begun)
+        told = act()
+        erased = getattr(told, "erased", False)
+        self.log.note(done=key, took=time.monotonic() - begun, erased=erased)
         self.known.update({entry_id: tuple(state) for entry_id, state in outcome.items()})
 
     def _new(self):

@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 
 from mnemic.errors import StoreFileError, StoreFullError
 from mnemic.store.connections import MEMORY_PATH, Connections, typed_errors
+from mnemic.store.log_mark import PLACE, LogState, Mark
 
 
 def backup_to(connections: Connections, target: str) -> None:
@@ -33,6 +34,7 @@ def backup_to(connections: Connections, target: str) -> None:
         try:
             try:
                 _copy(connections, part, target)
+                os.pwrite(descriptor, Mark(LogState.ENDED).encoded(), PLACE)
                 os.fsync(descriptor)  # SQLite does not, for VACUUM INTO
             finally:
                 os.close(descriptor)  # before others can open it: this would drop their locks

@@ -14,7 +14,8 @@ from contextlib import suppress
 
 import apsw
 
-from mnemic.errors import StoreReplacedError
+from mnemic.store import log_mark
+from mnemic.store.log_mark import SALTS, LogState, Mark, needs_log
 from mnemic.store.same_files import SameFiles
 
 COPY_PAGES = 1000
@@ -30,6 +31,7 @@ _LARGEST_WAITS = (0.001, 0.001, 0.001, 0.002, 0.002, 0.003, 0.003, 0.004)
 _CELL_LISTS = {2: 12, 5: 12, 10: 8, 13: 8}  # kind of tree page: size of its header
 _FILE_HEADER = 100
 _MOST_PAGES = 2**24  # below, a page that begins with another page's number begins with 0
+_ENDED = Mark(LogState.ENDED)
 _numbers = itertools.count()
 
 
@@ -58,18 +60,32 @@ class Checkpoints:
         self._is_owed = False
         self._next_try = 0.0
         self._same = same
+        self._marked: bytes | None = None
         try:
             self._look_at_pages()
         except BaseException:
             self._close()
             raise
 
+    def before_commit(self) -> bool:
+        """Look whether a transaction may be committed. SQLite's hook: an error undoes it.
+
+        Raises:
+            StoreReplacedError: If the file or its log is another one by now.
+        """
+        if self._same is not None:
+            self._same.check()
+        if self._marked is None:
+            self._vfs.announce_log()
+        return False
+
     def after_commit(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
-        """Copy a log that has grown long; repeat an erasure that failed. SQLite's hook."""
+        """Mark a new log, copy a long one, repeat an erasure that failed. SQLite's hook."""
+        self._mark()
         if self._is_owed and time.monotonic() >= self._next_try:
-            self.erase()
+            self._try_to_erase()
         elif pages >= COPY_PAGES:
-            self._copy("PASSIVE")
+            self._copy("PASSIVE")  # with its mark, so that the first page is copied with it
         return apsw.SQLITE_OK
 
     def erase(self) -> bool:
@@ -82,7 +98,12 @@ class Checkpoints:
         Raises:
             StoreReplacedError: If the file or its log is another one by now.
         """
-        is_erased = self._copy("TRUNCATE") and self._vfs.is_zeroing
+        if self._same is not None:
+            self._same.check()
+        return self._try_to_erase()
+
+    def _try_to_erase(self) -> bool:
+        is_erased = self._empty_log() and self._vfs.is_zeroing
         self._is_owed = not is_erased
         self._next_try = time.monotonic() + RETRY_SECONDS
         return is_erased
@@ -90,9 +111,11 @@ class Checkpoints:
     def close(self) -> None:
         """Close the file; if nobody else has it open, its log is copied and taken away."""
         try:
-            self._check_same()
+            is_safe = self._are_same()
             self._look_at_pages()
-        except (apsw.Error, StoreReplacedError):  # nothing is copied blindly, and nothing deleted
+        except apsw.Error:  # the file is damaged
+            is_safe = False
+        if not is_safe:  # nothing is copied blindly, and nothing deleted
             self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         self._close()
 
@@ -100,12 +123,27 @@ class Checkpoints:
         with suppress(apsw.Error):  # a failing disk: it is closed, and its log is left
             self._connection.close()
 
-    def _check_same(self) -> None:
-        if self._same is not None:
-            self._same.check()
+    def _are_same(self) -> bool:
+        return self._same is None or self._same.are_same()
+
+    def _mark(self) -> None:
+        """Write into the file which log it is used with, if that is another one than before."""
+        with suppress(apsw.Error):  # a failing disk: it is tried again after the next commit
+            salts = self._vfs.salts()
+            if salts and salts != self._marked:
+                self._vfs.mark(Mark(LogState.USED, salts))
+                self._marked = salts
+
+    def _empty_log(self) -> bool:
+        if self._vfs.salts():
+            with suppress(apsw.Error):
+                self._vfs.mark(Mark(LogState.BEGINNING))
+            self._marked = None
+        return self._copy("TRUNCATE")
 
     def _copy(self, how: str) -> bool:
-        self._check_same()
+        if not self._are_same():
+            return False
         try:
             self._look_at_pages()
             is_busy, _, _ = self._connection.execute(f"PRAGMA wal_checkpoint({how})").get
@@ -134,7 +172,7 @@ def remove_log(path: str, *, only_if_empty: bool = False, same: SameFiles | None
             return
         try:
             size = os.stat(f"{path}-wal").st_size  # noqa: PTH116 - pathlib is slow to import
-            if size and only_if_empty:
+            if only_if_empty and (size or needs_log(path)):
                 return
         except OSError:
             return
@@ -166,29 +204,59 @@ class _Vfs(apsw.VFS):
     def __init__(self) -> None:
         self.name = f"mnemic-{next(_numbers)}"
         self.is_zeroing = False
+        self._file: _File | None = None
+        self._log: _Log | None = None
         super().__init__(self.name, "")
 
     def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> apsw.VFSFile:  # noqa: N802 - SQLite's name
         if flags[0] & apsw.SQLITE_OPEN_MAIN_DB:
-            return _File(self, name, flags)
+            self._file = _File(self, name, flags)
+            return self._file
         if flags[0] & apsw.SQLITE_OPEN_WAL:
-            return _Log("", name, flags)
+            self._log = _Log("", name, flags)
+            return self._log
         return apsw.VFSFile("", name, flags)
 
+    def salts(self) -> bytes:
+        """Return the salts of the log; nothing if it is empty."""
+        return b"" if self._log is None else self._log.xRead(len(SALTS), SALTS.start)
+
+    def announce_log(self) -> None:
+        """Note in the file that a log begins, if the file needs none so far."""
+        if self._file is not None and self._file.mark() == _ENDED:
+            self._file.write_mark(Mark(LogState.BEGINNING))
+
+    def mark(self, wanted: Mark) -> None:
+        """Write a mark into the file and sync it, unless it is there."""
+        if self._file is not None and self._file.mark() != wanted:
+            self._file.write_mark(wanted)
+
     def xDelete(self, filename: str, syncdir: bool) -> None:  # noqa: FBT001, N802 - SQLite's
-        """Delete a file; empty a log before, as a power cut may bring back its name."""
+        """Delete a file; empty a log before, as a power cut may bring back its name.
+
+        SQLite deletes a log when it was copied and nobody else has the file open.
+        """
         if filename.endswith("-wal"):
-            _empty(filename)
+            self._end_log(filename)
         super().xDelete(filename, syncdir)
 
+    def _end_log(self, name: str) -> None:
+        was_used = _empty(name)
+        is_marked = self._file is not None and self._file.mark() is not None
+        if was_used or is_marked:
+            self.mark(_ENDED)
 
-def _empty(log: str) -> None:
-    file = _Log("", log, [apsw.SQLITE_OPEN_WAL | apsw.SQLITE_OPEN_READWRITE, 0])
+
+def _empty(name: str) -> bool:
+    """Truncate a log; return whether there was anything in it."""
+    log = _Log("", name, [apsw.SQLITE_OPEN_WAL | apsw.SQLITE_OPEN_READWRITE, 0])
     try:
-        if file.xFileSize():
-            file.xTruncate(0)
+        size = log.xFileSize()
+        if size:
+            log.xTruncate(0)
     finally:
-        file.xClose()
+        log.xClose()
+    return size > 0
 
 
 class _File(apsw.VFSFile):
@@ -197,7 +265,23 @@ class _File(apsw.VFSFile):
         super().__init__("", name, flags)
 
     def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802 - SQLite's name
-        super().xWrite(zeroed(data, offset) if self._vfs.is_zeroing else data, offset)
+        page = zeroed(data, offset) if self._vfs.is_zeroing else data
+        super().xWrite(self._marked(page) if offset == 0 else page, offset)
+
+    def mark(self) -> Mark | None:
+        """Return the file's mark; None if it has none."""
+        return Mark.decoded(self.xRead(log_mark.SIZE, log_mark.PLACE))
+
+    def write_mark(self, mark: Mark) -> None:
+        """Write a mark, and sync it."""
+        super().xWrite(mark.encoded(), log_mark.PLACE)
+        self.xSync(apsw.SQLITE_SYNC_FULL)
+
+    def _marked(self, page: bytes) -> bytes:
+        """Return the first page with the mark that the file has; SQLite's is that of some time."""
+        end = log_mark.PLACE + log_mark.SIZE
+        mark = self.xRead(log_mark.SIZE, log_mark.PLACE)
+        return page[: log_mark.PLACE] + mark + page[end:] if len(mark) == log_mark.SIZE else page
 
 
 class _Log(apsw.VFSFile):

@@ -25,7 +25,9 @@ from mnemic.store import sql
 from mnemic.store.checkpoints import Checkpoints, remove_log
 from mnemic.store.file_locks import keep_locks
 from mnemic.store.hardening import GuardedConnection
+from mnemic.store.log_mark import check_log
 from mnemic.store.mounts import refuse_shared
+from mnemic.store.records import RESTORE
 from mnemic.store.same_files import SameFiles
 from mnemic.store.schema import APPLICATION_ID, MIGRATIONS, Migration
 from mnemic.store.schema_check import check_schema
@@ -42,20 +44,20 @@ _MESSAGES: tuple[tuple[type[apsw.Error], type[StoreError], str], ...] = (
     (apsw.BusyError, StoreBusyError, "another process keeps it locked; try again"),
     (apsw.LockedError, StoreBusyError, "another process keeps it locked; try again"),
     (apsw.NotADBError, StoreFileError, "it is not a mnemic file; choose another path"),
-    (apsw.CorruptError, StoreCorruptError, "it is damaged; keep it, and restore a backup"),
+    (apsw.CorruptError, StoreCorruptError, f"it is damaged; {RESTORE}"),
     (apsw.FullError, StoreFullError, "the disk is full; nothing of this write was kept"),
     (apsw.IOError, StoreFullError, "the disk is failing; a write that met this was not kept"),
     (apsw.CantOpenError, StoreFileError, "it cannot be opened; look at the path and its rights"),
     (
         apsw.ReadOnlyError,
         StoreFileError,
-        "it cannot be written; look at its rights, or restore a backup",
+        f"it cannot be written; look at its rights; if it is damaged, {RESTORE}",
     ),
     (apsw.PermissionsError, StoreFileError, "access is denied; look at its rights"),
     (
         apsw.InterruptError,
         StoreCorruptError,
-        "its reading takes more work than its size can need; keep it, and restore a backup",
+        f"its reading takes more work than its size can need; {RESTORE}",
     ),
 )
 
@@ -74,7 +76,7 @@ def typed(error: apsw.Error, path: str) -> StoreError:
     for cause, kind, advice in _MESSAGES:
         if isinstance(error, cause):
             return kind(f"{path}: {advice} (SQLite: {error})")
-    return StoreError(f"{path}: {error}; if the file is damaged, keep it, and restore a backup")
+    return StoreError(f"{path}: {error}; if the file is damaged, {RESTORE}")
 
 
 def open_writer(path: str) -> GuardedConnection:
@@ -165,6 +167,10 @@ def _prepare_file(path: str, *, read_only: bool = False) -> None:
         raise StoreFileError(f"{path!r}: it is not a path in UTF-8 ({error})") from error
     if not stat.S_ISREG(mode):
         raise StoreFileError(f"{path}: it is not a regular file")
+    try:
+        check_log(_settled(path), read_only=read_only)
+    except OSError as error:
+        raise StoreFileError(f"{path}: it cannot be opened ({error.strerror})") from error
 
 
 def _mode_of(path: str) -> int:
@@ -356,7 +362,7 @@ class Connections:
         except BaseException:
             self._writer.close()
             raise
-        self._writer.set_commit_hook(self._same.at_commit)
+        self._writer.set_commit_hook(self._checkpoints.before_commit)
         self._writer.set_wal_hook(self._checkpoints.after_commit)
 
     @contextmanager

@@ -20,7 +20,10 @@ from mnemic.errors import InvalidEntryError, MnemicError, StoreCorruptError
 from mnemic.model import MemoryEntry, MemoryStatus, MemoryType, checks
 from mnemic.model.checks import MAX_CONTENT_BYTES, MAX_METADATA_DEPTH
 
-DAMAGED = "the file is damaged; keep it, and restore a backup"
+RESTORE = "keep it, and restore a backup (its -wal and -shm are not the backup's: move them away)"
+"""What to do about a damaged file. A log that is left beside a backup would be mixed into it."""
+
+DAMAGED = f"the file is damaged; {RESTORE}"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

@@ -36,11 +36,6 @@ class SameFiles:
         if self._log_is is not None and _identity(self._log) != self._log_is:
             raise self._error(self._log)
 
-    def at_commit(self) -> bool:
-        """Check; as SQLite's hook, where an error or True undoes the transaction."""
-        self.check()
-        return False
-
     def check_file(self) -> None:
         """Raise StoreReplacedError if the file is another one by now."""
         if _identity(self._path) != self._file_is:

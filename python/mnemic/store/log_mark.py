@@ -1,0 +1,238 @@
+"""A mark in a file's header that says which log belongs to it.
+
+SQLite finds a log by its name alone. A backup that is copied over a file whose log is still there
+would be opened with a log of another time, and pages of both would be mixed; a file that is copied
+without its log would open without what was written last. So the file's header says which log the
+file was last used with, by the log's salts, which SQLite chooses anew whenever it begins a log; and
+it says that there is none, once the last who had the file open has copied the log into it.
+
+The salts are known only when the first transaction of a log has been committed. So before it the
+mark says that a log is about to begin, and any log or none will do; and it names the log before
+that transaction is acknowledged. A file without a mark, from before there were marks, opens with
+whatever log is there.
+
+The mark lies in the bytes 72 to 91 of SQLite's header, which SQLite keeps for later use and does
+not look at.
+"""
+
+import enum
+import logging
+import os
+import struct
+import time
+import zlib
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import NamedTuple, Self
+
+from mnemic._core import lock_calls
+from mnemic.errors import StoreFileError
+
+PLACE = 72
+"""Where the mark lies in the file."""
+
+SIZE = 20
+
+SALTS = range(16, 24)
+"""Where the salts lie in a log."""
+
+_MARK = struct.Struct(">4sI8sI")
+_NAME = b"mnem"
+_LOG_HEADER = struct.Struct(">8I")
+_LOG_NUMBERS = (0x377F0682, 0x377F0683)
+_FIRST_FRAME = 32 + 24
+_LOCK = struct.Struct("@hhqqi4x")
+_SHARED_BYTES = (0x40000002, 510)
+_MOST_TRIES = 200
+_WAIT = 0.005
+
+_log = logging.getLogger(__name__)
+
+
+class LogState(enum.IntEnum):
+    """What a file needs: no log, the log with the salts of its mark, or whatever log is there."""
+
+    ENDED = 0
+    USED = 1
+    BEGINNING = 2
+
+
+_STATES = frozenset(LogState)
+
+
+class Mark(NamedTuple):
+    """What a file's header says of its log."""
+
+    state: LogState
+    salts: bytes = bytes(8)
+
+    def encoded(self) -> bytes:
+        """Return the mark as it is stored."""
+        fields = _MARK.pack(_NAME, self.state, self.salts, 0)[:-4]
+        return fields + zlib.crc32(fields).to_bytes(4, "big")
+
+    @classmethod
+    def decoded(cls, stored: bytes) -> Self | None:
+        """Return the mark that is stored; None if there is none."""
+        if len(stored) != SIZE:
+            return None
+        name, state, salts, checksum = _MARK.unpack(stored)
+        if name != _NAME or checksum != zlib.crc32(stored[:-4]) or state not in _STATES:
+            return None
+        return cls(LogState(state), salts)
+
+
+def read_mark(path: str) -> Mark | None:
+    """Return the mark of a file; None if it has none."""
+    with _opened(path, os.O_RDONLY) as file:
+        return Mark.decoded(os.pread(file, SIZE, PLACE))
+
+
+def needs_log(path: str) -> bool:
+    """Return whether a file is not whole without the log that its mark names."""
+    mark = read_mark(path)
+    return mark is not None and mark.state is LogState.USED
+
+
+def check_log(path: str, *, read_only: bool) -> None:
+    """Make sure that a file is not opened with another file's log, or without its own.
+
+    A log that belongs to another file is renamed, so that its name ends in `.foreign-` and the
+    time. Nothing is done while anybody has the file open, and on systems without locks of open file
+    descriptions, where looking into the file would drop the process's locks.
+
+    Raises:
+        StoreFileError: If the file's log is missing, or is another file's and `read_only`.
+    """
+    if not lock_calls():
+        return
+    for _ in range(_MOST_TRIES):
+        is_doubtful = _is_foreign(path) or _is_incomplete(path)
+        if not is_doubtful and (read_only or not _is_outdated(path)):
+            return
+        with _alone(path, read_only=read_only) as is_alone:
+            if is_alone:
+                _settle(path, read_only=read_only)
+                return
+        if not is_doubtful:
+            return
+        time.sleep(_WAIT)  # somebody is between a commit and its mark, or just closes the file
+
+
+def _settle(path: str, *, read_only: bool) -> None:
+    if _is_foreign(path):
+        if read_only:
+            raise StoreFileError(
+                f"{path}: the log beside it, {path}-wal, belongs to another file or to another "
+                "state of it; move the log away, or open the file for writing, which renames it"
+            )
+        _set_aside(path)
+    if _is_incomplete(path):
+        raise StoreFileError(
+            f"{path}: it is incomplete, because what was written last lies in its log, {path}-wal, "
+            "which is not there. Copy the log beside it, or restore a backup; to go on without "
+            "what was in the log, make an empty file of that name"
+        )
+    if not read_only and _is_outdated(path):
+        with _opened(path, os.O_RDWR) as file:
+            os.pwrite(file, Mark(LogState.ENDED).encoded(), PLACE)
+            os.fsync(file)
+
+
+def _is_outdated(path: str) -> bool:
+    """Return whether a file's mark names a log of which nothing is left, as all of it was copied.
+
+    The next log has salts that do not follow on those of the mark.
+    """
+    header = _read_log(path)
+    if header is None or not needs_log(path):
+        return False
+    return len(header) < _FIRST_FRAME or not _is_whole(header)
+
+
+def _is_incomplete(path: str) -> bool:
+    return needs_log(path) and _read_log(path) is None
+
+
+def _is_foreign(path: str) -> bool:
+    """Return whether there is a readable log, and it is not the one that the file was used with."""
+    mark, header = read_mark(path), _read_log(path)
+    if mark is None or header is None or len(header) < _FIRST_FRAME or not _is_whole(header):
+        return False
+    if mark.state is LogState.USED:
+        return not _follows(header[SALTS.start : SALTS.stop], mark.salts)
+    return mark.state is LogState.ENDED
+
+
+def _follows(salts: bytes, marked: bytes) -> bool:
+    """Return whether a log is the marked one, or the one that SQLite begins after it.
+
+    SQLite counts the first salt up and takes the second one at random. A process that was killed
+    between the first commit of a log and its mark leaves such a log.
+    """
+    following = (int.from_bytes(marked[:4], "big") + 1) & 0xFFFFFFFF
+    return salts == marked or salts[:4] == following.to_bytes(4, "big")
+
+
+def _read_log(path: str) -> bytes | None:
+    """Return the beginning of a file's log; None if it has no log."""
+    try:
+        with _opened(f"{path}-wal", os.O_RDONLY) as file:
+            return os.pread(file, _FIRST_FRAME, 0)
+    except FileNotFoundError:
+        return None
+
+
+def _is_whole(header: bytes) -> bool:
+    """Return whether SQLite would read a log with this header; otherwise it takes it for empty."""
+    numbers = _LOG_HEADER.unpack(header[: _LOG_HEADER.size])
+    if numbers[0] not in _LOG_NUMBERS:
+        return False
+    words = struct.unpack(">6I" if numbers[0] & 1 else "<6I", header[:24])
+    first = second = 0
+    for at in range(0, 6, 2):  # SQLite's checksum ("The WAL Header", section 4.4)
+        first = (first + words[at] + second) & 0xFFFFFFFF
+        second = (second + words[at + 1] + first) & 0xFFFFFFFF
+    return (first, second) == numbers[6:]
+
+
+def _set_aside(path: str) -> None:
+    moment = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    name = f"{path}-wal.foreign-{moment}-{os.urandom(2).hex()}"
+    os.rename(f"{path}-wal", name)  # noqa: PTH104 - pathlib is slow to import
+    os.chmod(name, 0o600)  # noqa: PTH101 - the same
+    _log.warning(
+        "%s: the log beside it belonged to another file or to another state of it, and is now %s. "
+        "Nothing of it was read. If this file is a backup, that log holds what was written after "
+        "it; delete it when it is not needed.",
+        path,
+        name,
+    )
+
+
+@contextmanager
+def _alone(path: str, *, read_only: bool) -> Generator[bool, None, None]:
+    """Keep others from opening a file, and tell whether nobody has it open."""
+    import fcntl  # noqa: PLC0415 - not on every system
+
+    lock = _LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, *_SHARED_BYTES, 0)
+    with _opened(path, os.O_RDONLY if read_only else os.O_RDWR) as file:
+        if read_only:  # which must not be able to lock anything
+            found = fcntl.fcntl(file, fcntl.F_OFD_GETLK, lock)
+            yield _LOCK.unpack(found)[0] == fcntl.F_UNLCK
+            return
+        try:
+            fcntl.fcntl(file, fcntl.F_OFD_SETLK, lock)
+        except OSError:
+            yield False
+        else:
+            yield True
+
+
+@contextmanager
+def _opened(path: str, flags: int) -> Generator[int, None, None]:
+    descriptor = os.open(path, flags | os.O_CLOEXEC)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,171 @@
+"""Files that lie beside a log that is not theirs, or without their own."""
+
+import logging
+import shutil
+import stat
+
+import apsw
+import pytest
+from word_embedder import WordEmbedder
+
+from mnemic._core import lock_calls
+from mnemic.errors import StoreFileError
+from mnemic.memory import Memory
+from mnemic.store import log_mark
+from mnemic.store.log_mark import LogState, Mark, read_mark
+
+pytestmark = pytest.mark.skipif(not lock_calls(), reason="needs locks that a check cannot drop")
+
+
+def opened(path, **options):
+    return Memory(path, embedder=WordEmbedder(), **options)
+
+
+def contents(path, **options):
+    with opened(path, **options) as memory:
+        return {entry.content for entry in memory.list().entries}
+
+
+def names_in(folder):
+    return sorted(path.name for path in folder.iterdir() if not path.name.endswith("-shm"))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with a file as its process left it when it was killed, and backups of before."""
+    folder, left = tmp_path / "origin", tmp_path / "left"
+    for new in (folder, left):
+        new.mkdir()
+    with opened(folder / "a.db") as memory:
+        memory.add("written first")
+    shutil.copy(folder / "a.db", left / "closed.db")
+    with opened(folder / "a.db") as memory:
+        memory.backup(left / "backup.db")
+        memory.add_many([f"written afterwards {number}" for number in range(20)])
+        for name in ("a.db", "a.db-wal"):
+            shutil.copy(folder / name, left / name)
+    return left
+
+
+ALL = {"written first", *(f"written afterwards {number}" for number in range(20))}
+
+
+def test_a_file_that_was_killed_opens_with_its_log(folder):
+    assert contents(folder / "a.db") == ALL
+    assert names_in(folder) == ["a.db", "backup.db", "closed.db"]
+
+
+@pytest.mark.parametrize("backup", ["backup.db", "closed.db"])
+def test_a_backup_copied_over_a_file_is_not_mixed_with_the_log_that_is_there(
+    folder, caplog, backup
+):
+    caplog.set_level(logging.WARNING)
+    log = (folder / "a.db-wal").read_bytes()
+    shutil.copy(folder / backup, folder / "a.db")
+    assert contents(folder / "a.db") == {"written first"}
+    (foreign,) = folder.glob("a.db-wal.foreign-*")
+    assert foreign.read_bytes() == log
+    assert stat.S_IMODE(foreign.stat().st_mode) == 0o600
+    assert foreign.name in caplog.text
+    assert "written" not in caplog.text.replace("what was written after", "")
+    assert contents(folder / "a.db") == {"written first"}
+
+
+def test_another_memorys_file_is_not_mixed_with_the_log_that_is_there(folder, tmp_path):
+    with opened(tmp_path / "other.db") as memory:
+        memory.add("of another memory")
+        for name in ("", "-wal"):
+            shutil.copy(tmp_path / f"other.db{name}", folder / f"other.db{name}")
+    shutil.copy(folder / "a.db-wal", folder / "other.db-wal")
+    with pytest.raises(StoreFileError, match="it is incomplete"):
+        opened(folder / "other.db")
+    assert [path.name for path in folder.glob("other.db-wal*")] != ["other.db-wal"]
+
+
+def test_a_file_copied_without_its_log_says_that_it_is_incomplete(folder):
+    log = (folder / "a.db-wal").read_bytes()
+    (folder / "a.db-wal").unlink()
+    before = (folder / "a.db").read_bytes()
+    for read_only in (False, True):
+        with pytest.raises(StoreFileError, match=r"incomplete.*a\.db-wal.*restore a backup"):
+            opened(folder / "a.db", read_only=read_only)
+    assert (folder / "a.db").read_bytes() == before
+    (folder / "a.db-wal").write_bytes(log)
+    assert contents(folder / "a.db") == ALL
+
+
+def test_whoever_has_lost_the_log_for_good_can_open_the_file_without_it(folder):
+    (folder / "a.db-wal").write_bytes(b"")
+    assert contents(folder / "a.db") == {"written first"}
+    assert contents(folder / "a.db") == {"written first"}
+
+
+def test_reading_alone_refuses_a_foreign_log_and_touches_nothing(folder):
+    shutil.copy(folder / "backup.db", folder / "a.db")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    with pytest.raises(StoreFileError, match="belongs to another file"):
+        opened(folder / "a.db", read_only=True)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_reading_alone_opens_a_file_that_was_killed_with_its_log(folder):
+    assert contents(folder / "a.db", read_only=True) == ALL
+
+
+def test_a_file_without_a_mark_opens_with_the_log_that_is_there(folder):
+    data = bytearray((folder / "a.db").read_bytes())
+    data[log_mark.PLACE : log_mark.PLACE + log_mark.SIZE] = bytes(log_mark.SIZE)
+    (folder / "a.db").write_bytes(data)
+    assert read_mark(str(folder / "a.db")) is None
+    assert contents(folder / "a.db") == ALL
+
+
+@pytest.mark.parametrize("kept", [0, 31, 50])
+def test_a_log_of_which_nothing_can_be_read_is_taken_for_empty(folder, kept):
+    log = (folder / "a.db-wal").read_bytes()
+    (folder / "a.db-wal").write_bytes(log[:kept])
+    assert contents(folder / "a.db") == {"written first"}
+    assert names_in(folder) == ["a.db", "backup.db", "closed.db"]
+
+
+def test_the_mark_is_written_for_each_log_and_not_for_each_commit(tmp_path, monkeypatch):
+    marks, path = [], tmp_path / "a.db"
+    write = log_mark.Mark.encoded
+    monkeypatch.setattr(log_mark.Mark, "encoded", lambda mark: marks.append(mark) or write(mark))
+    with opened(path) as memory:
+        assert marks == []
+        for number in range(5):
+            memory.add(str(number))
+        assert [mark.state for mark in marks] == [LogState.USED]
+    assert [mark.state for mark in marks] == [LogState.USED, LogState.ENDED]
+    marks.clear()
+    with opened(path) as memory, opened(path) as second:
+        for number in range(5):
+            memory.add(str(number))
+            second.add(str(number))
+        assert [mark.state for mark in marks] == [LogState.BEGINNING, LogState.USED]
+
+
+def test_a_mark_survives_checkpoints_and_an_integrity_check(tmp_path):
+    path = tmp_path / "a.db"
+    with opened(path) as memory:
+        memory.add_many([f"{number} " * 500 for number in range(300)])
+        memory.add("another log begins")
+        mark = read_mark(str(path))
+        salts = (tmp_path / "a.db-wal").read_bytes()[16:24]
+        assert mark == Mark(LogState.USED, salts)
+    assert read_mark(str(path)) == Mark(LogState.ENDED)
+    connection = apsw.Connection(str(path))
+    assert connection.pragma("integrity_check") == "ok"
+    connection.close()
+
+
+def test_a_mark_is_what_was_written_and_nothing_else():
+    mark = Mark(LogState.USED, b"12345678")
+    assert Mark.decoded(mark.encoded()) == mark
+    assert len(mark.encoded()) == log_mark.SIZE
+    for at in range(log_mark.SIZE):
+        damaged = bytearray(mark.encoded())
+        damaged[at] ^= 1
+        assert Mark.decoded(bytes(damaged)) is None
+    assert Mark.decoded(b"") is None
