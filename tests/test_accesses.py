@@ -330,7 +330,7 @@ def test_what_was_accessed_before_the_index_had_it_is_seen_after():
         embedding = repository._embedder.embed([new.content])[0]
         new = NewEntry(new.with_embedding(embedding, repository._embedder.model))
         stored = drive(store.add(memory.agent_id, [new], now=NOON))
-        store.touch(memory.agent_id, stored.ids, NOON)
+        store.touch(memory.agent_id, stored.rows, NOON)
         drive(store.write_accesses())
         follower._follow_accesses()
         assert follower.index.apply(stored.batch)

@@ -24,9 +24,9 @@ def opened(path, **options):
 def reads_of(memory, call):
     """Return how many entries a call read from the store."""
     store, read = memory._repository._store, []
-    originals = store.get, store.get_rows
+    originals = store.located, store.get_rows
 
-    async def get(scope, ids, **named):
+    async def located(scope, ids, **named):
         read.extend(ids)
         return await originals[0](scope, ids, **named)
 
@@ -34,11 +34,11 @@ def reads_of(memory, call):
         read.extend(rows)
         return await originals[1](scope, rows, **named)
 
-    store.get, store.get_rows = get, get_rows
+    store.located, store.get_rows = located, get_rows
     try:
         call()
     finally:
-        del store.get, store.get_rows
+        del store.located, store.get_rows
     return len(read)
 
 
@@ -119,18 +119,18 @@ def test_an_entry_read_before_a_change_is_not_kept_after_it(path):
     with opened(path) as memory:
         kept = memory.add("old")
         store = memory._repository._store
-        get, overtaken = store.get, []
+        located, overtaken = store.located, []
 
         async def late(scope, ids, **named):
-            found = await get(scope, ids, **named)
+            found = await located(scope, ids, **named)
             if not overtaken:
                 overtaken.append(memory.update(kept.id, content="new"))
                 memory.search("anything")  # another reader moves the cache on
             return found
 
-        store.get = late
+        store.located = late
         assert memory.get(kept.id).content == "old"
-        store.get = get
+        store.located = located
         assert memory.get(kept.id).content == "new"
 
 

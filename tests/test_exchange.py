@@ -22,6 +22,7 @@ from mnemic import exchange
 from mnemic.errors import ExchangeError, InvalidArgumentError, InvalidEntryError
 from mnemic.exchange import (
     MAX_LINE_BYTES,
+    ExportedLink,
     ExportedMemory,
     ExportFooter,
     ExportHeader,
@@ -82,6 +83,7 @@ def further():
 
 
 LINK = MemoryLink(ONE, TWO, LinkType.REFINES, 0.7, NOON)
+OWNED = ExportedLink(LINK, "u")
 
 
 def written(memories=(), links=(), agent_id="a"):
@@ -90,7 +92,7 @@ def written(memories=(), links=(), agent_id="a"):
         for one in memories:
             export.write_memory(*one)
         for link in links:
-            export.write_link(link)
+            export.write_link(*link)
     return text.getvalue()
 
 
@@ -122,7 +124,7 @@ def lines_of(**fields):
 
 
 HEADER = (
-    '{"format": "mnemic", "version": 2, "agent_id": "a", "exported_at": "2026-05-01T12:00:00Z"}\n'
+    '{"format": "mnemic", "version": 3, "agent_id": "a", "exported_at": "2026-05-01T12:00:00Z"}\n'
 )
 END = '{"kind": "end", "memories": 1, "links": 0}\n'
 
@@ -136,7 +138,7 @@ def test_a_memory_with_every_field_set_comes_back_exactly_with_its_key():
     for field in msgspec.structs.fields(MemoryEntry):
         assert field.name in left or getattr(entry, field.name) != field.default, field.name
     (_, header), (_, read), (_, footer) = of_text(written([(entry, "key-1")]))
-    assert header == ExportHeader("a", NOON, 2)
+    assert header == ExportHeader("a", NOON, 3)
     assert same(read.entry, entry)
     assert read.idempotency_key == "key-1"
     assert footer == ExportFooter(memories=1, links=0)
@@ -164,9 +166,9 @@ def test_a_line_knows_every_field_of_the_record():
 
 
 def test_links_come_back_with_the_numbers_of_their_lines():
-    read = of_text(written([(memory(), None)], [LINK]))
+    read = of_text(written([(memory(), None)], [OWNED]))
     assert [number for number, _ in read] == [1, 2, 3, 4]
-    assert read[2] == (3, LINK)
+    assert read[2] == (3, OWNED)
     assert read[3] == (4, ExportFooter(1, 1))
 
 
@@ -187,7 +189,7 @@ def test_the_fixture_of_version_1_reads_as_it_was_written():
     assert same(read[1].entry, everything())
     assert read[1].idempotency_key == "key-1"
     assert read[2] == ExportedMemory(memory(2, content="Allergic to peanuts"))
-    assert read[3:] == [LINK, ExportFooter(2, 1)]
+    assert read[3:] == [ExportedLink(LINK), ExportFooter(2, 1)]
 
 
 def test_the_fixture_of_version_2_reads_as_it_was_written():
@@ -197,7 +199,15 @@ def test_the_fixture_of_version_2_reads_as_it_was_written():
     assert read[1].idempotency_key == "key-1"
     assert [vector.tobytes() for vector in read[1].more] == [part.tobytes() for part in further()]
     assert read[2] == ExportedMemory(memory(2, content="Allergic to peanuts"))
-    assert read[3:] == [LINK, ExportFooter(2, 1)]
+    assert read[3:] == [ExportedLink(LINK), ExportFooter(2, 1)]
+
+
+def test_the_fixture_of_version_3_reads_as_it_was_written():
+    read = [record for _, record in records(FIXTURES / "export_v3.jsonl")]
+    assert read[0] == ExportHeader("a", NOON, 3)
+    assert same(read[1].entry, everything())
+    assert read[2] == ExportedMemory(memory(2, content="Allergic to peanuts", user_id="u"))
+    assert read[3:] == [OWNED, ExportFooter(2, 1)]
 
 
 def test_the_vectors_of_further_parts_come_back_bit_for_bit():
@@ -268,13 +278,18 @@ ENTRIES = st.builds(
     },
     **{name: st.none() | TIMES for name in ("last_accessed_at", "forgotten_at", "expires_at")},
 )
-LINKS = st.tuples(
-    st.uuids(), st.uuids(), st.sampled_from(LinkType), FRACTIONS, TIMES
-).filter(lambda link: link[0] != link[1]).map(lambda link: MemoryLink(*link))  # fmt: skip
+LINKS = (
+    st.tuples(st.uuids(), st.uuids(), st.sampled_from(LinkType), FRACTIONS, TIMES)
+    .filter(lambda link: link[0] != link[1])
+    .map(lambda link: MemoryLink(*link))
+)
+OWNED_LINKS = st.builds(ExportedLink, LINKS, st.none() | NAMES)  # fmt: skip
 
 
 @PROFILE
-@given(st.lists(st.tuples(ENTRIES, st.none() | NAMES), max_size=3), st.lists(LINKS, max_size=3))
+@given(
+    st.lists(st.tuples(ENTRIES, st.none() | NAMES), max_size=3), st.lists(OWNED_LINKS, max_size=3)
+)
 def test_whatever_is_written_is_read_back_exactly(memories, links):
     read = [record for _, record in of_text(written(memories, links))]
     assert read[-1] == ExportFooter(len(memories), len(links))
@@ -288,7 +303,7 @@ def test_whatever_is_written_is_read_back_exactly(memories, links):
 
 
 def _sample():
-    return written([(everything(), "key-1"), (memory(2), None)], [LINK]).encode()
+    return written([(everything(), "key-1"), (memory(2), None)], [OWNED]).encode()
 
 
 SAMPLE = _sample()
@@ -306,7 +321,7 @@ def assert_right_or_refused(data):
         return False
     header, *rest, footer = read
     memories = [record for record in rest if isinstance(record, ExportedMemory)]
-    links = [record for record in rest if isinstance(record, MemoryLink)]
+    links = [record for record in rest if isinstance(record, ExportedLink)]
     assert footer == ExportFooter(len(memories), len(links))
     again = [record for _, record in of_text(written(memories, links, header.agent_id))]
     pairs = zip(memories, again[1:], strict=False)
@@ -390,8 +405,8 @@ def test_any_value_in_any_field_gives_a_right_record_or_a_typed_error(field, val
             r"found a line of 6 bytes that is no header; an export begins with \{\"format\"",
         ),
         ('{"format": "other", "version": 1}\n', 1, "an export begins with"),
-        (HEADER.replace(": 2", ": 3"), 1, "version 3, and this mnemic reads up to 2: upgrade mne"),
-        (HEADER.replace(": 2", ": 0"), 1, "version must be from 1 to 2, got 0"),
+        (HEADER.replace(": 3", ": 4"), 1, "version 4, and this mnemic reads up to 3: upgrade mne"),
+        (HEADER.replace(": 3", ": 0"), 1, "version must be from 1 to 3, got 0"),
         (HEADER.replace('"a"', '""'), 1, "agent_id cannot be empty"),
         (HEADER.replace("}", ', "x": 1}'), 1, "unknown field `x`"),
         (HEADER.replace('"2026', '"last 2026'), 1, r"Invalid RFC3339 .* at `\$.exported_at`"),
@@ -480,7 +495,7 @@ def test_a_line_longer_than_the_limit_is_refused_without_reading_it_whole(monkey
 
 
 def test_a_memory_after_a_link_is_refused_by_reader_and_writer():
-    header, link, end = written([], [LINK]).splitlines(keepends=True)
+    header, link, end = written([], [OWNED]).splitlines(keepends=True)
     line = written([(memory(), None)]).splitlines(keepends=True)[1]
     with pytest.raises(ExchangeError, match="line 3: a memory after a link"):
         of_text(header + link + line + end)
@@ -497,7 +512,7 @@ def test_a_bad_link_is_refused():
         ("0.7", "7", "strength must be from 0 to 1, got 7"),
     ):
         with pytest.raises(ExchangeError, match=f"line 2: .*{message}"):
-            of_text(written([], [LINK]).replace(old, new))
+            of_text(written([], [OWNED]).replace(old, new))
 
 
 def test_the_writer_refuses_another_agents_memory_and_an_empty_key():

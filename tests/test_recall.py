@@ -6,6 +6,7 @@ import math
 import random
 import threading
 from datetime import UTC, datetime, timedelta, timezone
+from functools import partial
 from uuid import UUID, uuid4
 
 import apsw
@@ -57,6 +58,7 @@ from mnemic.model import (
     MemoryType,
     RecallOptions,
     Salience,
+    Scope,
 )
 from mnemic.recall import MemoryRetriever
 
@@ -684,13 +686,14 @@ def test_accesses_of_a_recall_are_noted_together_and_after_the_answer(way, monke
         store = memory.repository._store
         noted, touch = [], store.touch
 
-        def noting(agent_id, entry_ids, now):
-            noted.append(list(entry_ids))
-            touch(agent_id, entry_ids, now)
+        def noting(agent_id, rows, now):
+            noted.append(list(rows))
+            touch(agent_id, rows, now)
 
         monkeypatch.setattr(store, "touch", noting)
         found = await EVERY_WAY[way](retriever, memory)
-        assert noted == [[each.memory.id for each in found]]
+        row_of = partial(memory.repository.row_of, Scope(memory.scope.agent_id, "u"))
+        assert noted == [[row_of(each.memory.id) for each in found]]
 
     run(scenario)
 

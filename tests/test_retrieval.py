@@ -187,7 +187,8 @@ def test_what_is_read_between_two_looks_is_in_the_order_of_accesses_once(monkeyp
         def once(*given):
             answer = answered(*given)
             monkeypatch.undo()
-            repository.note_accesses([old.id], None)  # as another thread may
+            row = repository.row_of(memory.scope, old.id)
+            repository.note_accesses([row])  # as another thread may
             return answer
 
         monkeypatch.setattr(repository, "answered", once)

@@ -29,8 +29,11 @@ from mnemic.errors import ExchangeError, InvalidArgumentError, InvalidEntryError
 from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryStatus, MemoryType, checks
 
 FORMAT: Final = "mnemic"
-VERSION: Final = 2
-"""Version 2 added `more_embeddings`."""
+VERSION: Final = 3
+"""Version 2 added `more_embeddings`, version 3 the `user_id` of links."""
+
+LINKS_NAME_USERS: Final = 3
+"""From this version on a link says whose memories it links: users may have given the same ids."""
 
 MAX_LINE_BYTES: Final = 64 * 1024 * 1024
 """10 MB of content, each byte of it escaped as six, and 4 MB for everything else."""
@@ -69,6 +72,18 @@ class ExportedMemory(NamedTuple):
     more: tuple[NDArray[np.float32], ...] = ()
 
 
+class ExportedLink(NamedTuple):
+    """A link and the user whose memories it links.
+
+    Attributes:
+        link: The link.
+        user_id: None for memories without a user, and before version 3 of the format for all.
+    """
+
+    link: MemoryLink
+    user_id: str | None = None
+
+
 class ExportFooter(NamedTuple):
     """The last line: what came before it.
 
@@ -81,7 +96,7 @@ class ExportFooter(NamedTuple):
     links: int
 
 
-ExportRecord: TypeAlias = ExportHeader | ExportedMemory | MemoryLink | ExportFooter
+ExportRecord: TypeAlias = ExportHeader | ExportedMemory | ExportedLink | ExportFooter
 
 
 # What stands in a line. Names and types are the format: a change of them is a new version.
@@ -142,6 +157,7 @@ class _LinkLine(msgspec.Struct, tag="link", tag_field="kind", forbid_unknown_fie
     type: str
     strength: float
     created_at: datetime
+    user_id: str | None = None
 
 
 class _EndLine(msgspec.Struct, tag="end", tag_field="kind", forbid_unknown_fields=True):
@@ -230,9 +246,9 @@ class ExportWriter:
         self._write(line)
         self._memories += 1
 
-    def write_link(self, link: MemoryLink) -> None:
-        """Write a link; its ends need not be in the export."""
-        self._write(_line(_link_fields(link)))
+    def write_link(self, link: MemoryLink, user_id: str | None = None) -> None:
+        """Write a link between a user's memories; its ends need not be in the export."""
+        self._write(_line(_link_fields(ExportedLink(link, user_id))))
         self._links += 1
 
 
@@ -249,8 +265,9 @@ def _header_fields(header: ExportHeader) -> dict[str, object]:
     }
 
 
-def _link_fields(link: MemoryLink) -> dict[str, object]:
-    return {
+def _link_fields(exported: ExportedLink) -> dict[str, object]:
+    link, user_id = exported
+    fields: dict[str, object] = {
         "kind": "link",
         "from_id": link.from_id,
         "to_id": link.to_id,
@@ -258,6 +275,9 @@ def _link_fields(link: MemoryLink) -> dict[str, object]:
         "strength": link.strength,
         "created_at": link.created_at,
     }
+    if user_id is not None:
+        fields["user_id"] = checks.name("user_id", user_id)
+    return fields
 
 
 def _memory_fields(memory: ExportedMemory) -> dict[str, object]:
@@ -418,6 +438,9 @@ class ExportReader:
     header, then memories, then links, then the footer, so that links find their memories stored.
     Ids are not compared with each other: remembering them would take memory as the file grows.
 
+    Attributes:
+        version: Of the format; 0 before the header was read.
+
     Raises:
         ExchangeError: At the first line that is not right; what came before it is.
     """
@@ -425,10 +448,14 @@ class ExportReader:
     def __init__(self, file: IO[str] | IO[bytes]) -> None:
         self._file = file
         self._start = file.tell()
+        self.version = 0
 
     def __iter__(self) -> Iterator[tuple[int, ExportRecord]]:
         self._file.seek(self._start)
-        return _records(_lines(self._file))
+        for number, record in _records(_lines(self._file)):
+            if isinstance(record, ExportHeader):
+                self.version = record.version
+            yield number, record
 
 
 @contextmanager
@@ -498,7 +525,7 @@ def _records(lines: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, ExportRe
         if isinstance(record, ExportedMemory):
             _check_memory(number, record, header, links)
             memories += 1
-        elif isinstance(record, MemoryLink):
+        elif isinstance(record, ExportedLink):
             links += 1
         else:
             _check_end(number, record, ExportFooter(memories, links), lines)
@@ -579,7 +606,7 @@ def _header(number: int, line: bytes) -> ExportHeader:
         raise ExchangeError(number, str(error)) from error
 
 
-def _record(number: int, line: bytes) -> ExportedMemory | MemoryLink | ExportFooter:
+def _record(number: int, line: bytes) -> ExportedMemory | ExportedLink | ExportFooter:
     read = _decoded(_to_line, number, line)
     record = _of_line(number, read)
     _refuse_twice_named(number, line)
@@ -588,7 +615,7 @@ def _record(number: int, line: bytes) -> ExportedMemory | MemoryLink | ExportFoo
 
 def _of_line(
     number: int, read: _MemoryLine | _LinkLine | _EndLine
-) -> ExportedMemory | MemoryLink | ExportFooter:
+) -> ExportedMemory | ExportedLink | ExportFooter:
     try:
         if isinstance(read, _MemoryLine):
             return _memory(read)
@@ -652,9 +679,10 @@ def _like(first: NDArray[np.float32] | None, vector: NDArray[np.float32]) -> NDA
     return checked
 
 
-def _link(read: _LinkLine) -> MemoryLink:
+def _link(read: _LinkLine) -> ExportedLink:
     kind = LinkType.parse(read.type)
-    return MemoryLink(read.from_id, read.to_id, kind, read.strength, read.created_at)
+    link = MemoryLink(read.from_id, read.to_id, kind, read.strength, read.created_at)
+    return ExportedLink(link, checks.optional_name("user_id", read.user_id))
 
 
 def _vector(data: bytes) -> NDArray[np.float32]:

@@ -5,12 +5,10 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
-from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemic._core import RECORD_COLUMNS
 from mnemic.embed.checked import CheckedEmbedder
 from mnemic.errors import (
     EmbeddingError,
@@ -32,8 +30,6 @@ _log = logging.getLogger(__name__)
 EMBEDDED_AT_ONCE = 256
 RETRY_SECONDS = 10.0
 """How long a text that could not be embedded waits before it is tried again."""
-
-_ID = RECORD_COLUMNS.index("id")
 
 MOST_FAILURES = 3
 """How many texts in a row may fail before the rest is left for later."""
@@ -113,16 +109,15 @@ class Follower:
         if embedder is not None:  # otherwise memories may never be searched
             self.catch_up()
 
-    def note_accesses(self, ids: Sequence[UUID], rows: Sequence[int] | None, now: int) -> None:
+    def note_accesses(self, rows: Sequence[int], now: int) -> None:
         """Note accesses before they are handed to the store: ranking by them begins at once.
 
         Args:
-            ids: Memories of any state.
-            rows: Theirs, if they are known.
+            rows: Those of memories of any state.
             now: Microseconds since 1970 in UTC.
         """
         if self.index.seq is not None:  # otherwise they are loaded with all the rest
-            self._noted.note(ids, rows, now)
+            self._noted.note(rows, now)
 
     async def follow(self) -> None:
         """Take in what was just written; if that fails, the next search does it or says why."""
@@ -224,12 +219,7 @@ class Follower:
     def _tell_accesses(self) -> None:
         """Tell the index of what was noted, so that it need not be on disk first."""
         with self._telling:  # whoever comes meanwhile waits for those that were taken
-            rows, ids = self._noted.take()
-            if ids:
-                found = drive(self._store.rows_of(self._agent_id, list(ids)))
-                self.index.add_accesses(
-                    [(row, ids[key][1], ids[key][0]) for key, row in found.items()]
-                )
+            rows = self._noted.take()
             if rows:
                 self.index.add_accesses(
                     [(row, last, number) for row, (number, last) in rows.items()]
@@ -285,10 +275,10 @@ class Follower:
 
     def _brings_what_was_read(self, batch: RowBatch) -> bool:
         """Return whether rows come, or come back, whose accesses are not on disk yet."""
-        records = batch.records
-        known = self.index.accesses([record[0] for record in records])
-        ids = [record[_ID] for record, access in zip(records, known, strict=True) if access is None]
-        return bool(ids) and self._store.has_noted(self._agent_id, ids)
+        rows = [record[0] for record in batch.records]
+        known = self.index.accesses(rows)
+        new = [row for row, access in zip(rows, known, strict=True) if access is None]
+        return bool(new) and self._store.has_noted(self._agent_id, new)
 
     def _rows_since(
         self, seq: int | None, taker: Taker | None = None

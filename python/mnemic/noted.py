@@ -2,28 +2,13 @@
 
 import threading
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, TypeAlias, TypeVar
-from uuid import UUID
+from typing import TypeAlias
 
 MOST_NOTED = 4096
 """From so many accesses on, writing all down takes less time than telling an index of each."""
 
-Key = TypeVar("Key", int, UUID)
-
 Accesses: TypeAlias = tuple[int, int]
 """How many there were, and when the last was, in microseconds since 1970 in UTC."""
-
-
-class Noted(NamedTuple):
-    """What was noted of memories.
-
-    Attributes:
-        rows: Of those whose rows were known.
-        ids: Of the others.
-    """
-
-    rows: dict[int, Accesses]
-    ids: dict[UUID, Accesses]
 
 
 class NotedAccesses:
@@ -32,33 +17,28 @@ class NotedAccesses:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._rows: list[tuple[Sequence[int], int]] = []
-        self._ids: list[tuple[Sequence[UUID], int]] = []
         self._number = 0
         self._were_dropped = False
 
-    def note(self, ids: Sequence[UUID], rows: Sequence[int] | None, now: int) -> None:
+    def note(self, rows: Sequence[int], now: int) -> None:
         """Take note of accesses; where they become too many, all are dropped.
 
         Args:
-            ids: Which memories.
-            rows: Theirs, if they are known.
+            rows: Of which memories.
             now: Microseconds since 1970 in UTC.
         """
         with self._lock:  # added up when they are taken: most searches do not ask for them
-            if rows is None:
-                self._ids.append((ids, now))
-            else:
-                self._rows.append((rows, now))
-            self._number += len(ids)
+            self._rows.append((rows, now))
+            self._number += len(rows)
             if self._number > MOST_NOTED:
                 self._drop()
 
-    def take(self) -> Noted:
-        """Return what was noted since the last time."""
+    def take(self) -> dict[int, Accesses]:
+        """Return what was noted of each row since the last time."""
         with self._lock:
-            rows, ids = self._rows, self._ids
+            rows = self._rows
             self._clear()
-        return Noted(_added_up(rows), _added_up(ids))
+        return _added_up(rows)
 
     def drop(self) -> None:
         """Forget what was noted: the store tells of it once it is written down there."""
@@ -76,13 +56,13 @@ class NotedAccesses:
         self._were_dropped = True
 
     def _clear(self) -> None:
-        self._rows, self._ids, self._number = [], [], 0
+        self._rows, self._number = [], 0
 
 
-def _added_up(noted: Iterable[tuple[Sequence[Key], int]]) -> dict[Key, Accesses]:
-    added: dict[Key, Accesses] = {}
-    for keys, now in noted:
-        for key in keys:
-            number, last = added.get(key, (0, now))
-            added[key] = number + 1, max(last, now)
+def _added_up(noted: Iterable[tuple[Sequence[int], int]]) -> dict[int, Accesses]:
+    added: dict[int, Accesses] = {}
+    for rows, now in noted:
+        for row in rows:
+            number, last = added.get(row, (0, now))
+            added[row] = number + 1, max(last, now)
     return added

@@ -57,6 +57,7 @@ from mnemic.model import (
 from mnemic.model.checks import flag, items, optional_uuid
 from mnemic.protocols import Clock, IdFactory, Progress, Source, Target, system_clock
 from mnemic.store import Direction, EntryCache, Place, Position, SqliteStore
+from mnemic.store.base import LinkEnd, Located, Stored
 from mnemic.store.records import from_microseconds, to_microseconds
 from mnemic.telemetry import Teller, milliseconds_since
 from mnemic.waiting import computed, drive
@@ -113,8 +114,7 @@ class _Added(NamedTuple):
     """What was given, and what became of it."""
 
     given: Sequence[NewEntry]
-    ids: Sequence[UUID]
-    is_new: Sequence[bool]
+    stored: Stored
     fresh: list[MemoryEntry]
 
 
@@ -137,12 +137,12 @@ class Answered(NamedTuple):
 
     Attributes:
         ranked: Rows, best first, with what their scores are made of.
-        entries: The memories of these rows, by the 16 bytes of their ids.
+        entries: The memories of these rows.
         total: How many match in all; None unless that was asked for.
     """
 
     ranked: list[Ranked]
-    entries: dict[bytes, MemoryEntry]
+    entries: dict[int, MemoryEntry]
     total: int | None
 
 
@@ -151,12 +151,12 @@ class LinkedAnswer(NamedTuple):
 
     Attributes:
         reached: Rows, the strongest path first.
-        entries: The memories of these rows, by the 16 bytes of their ids.
+        entries: The memories of these rows.
         total: How many there are.
     """
 
     reached: list[Reached]
-    entries: dict[bytes, MemoryEntry]
+    entries: dict[int, MemoryEntry]
     total: int
 
 
@@ -288,7 +288,7 @@ class Repository:
         # Coroutines of the store begin where they run: a call that is cancelled leaves none behind.
         if flag("include_forgotten", include_forgotten):
             found = await computed(
-                lambda: drive(self._store.get(scope, ids, now=now, include_forgotten=True))
+                lambda: drive(self._store.located(scope, ids, now=now, include_forgotten=True))
             )
         elif len(ids) <= _FEW_IDS:
             found = self._cache.get(scope, ids, now)
@@ -296,12 +296,11 @@ class Repository:
             found = await computed(lambda: self._cache.get(scope, ids, now))
         self._teller.retrieval_took(begun)
         if self._track_access:
-            self._count(
-                [entry_id for entry_id, entry in found.items() if entry.is_living(now)], now
-            )
-        for entry in found.values():
+            self._count([row for row, entry in found.values() if entry.is_living(now)], now)
+        entries = {entry_id: entry for entry_id, (_, entry) in found.items()}
+        for entry in entries.values():
             await self._teller.retrieved(entry)
-        return found
+        return entries
 
     async def search(self, scope: Scope, search: Search) -> list[SearchHit]:
         """Return the best memories of a scope, best first.
@@ -324,13 +323,12 @@ class Repository:
             entry_id: Nearest to what.
             search: By what to rank; the memory's content is its text.
         """
-        entry = await self.peek(scope, entry_id)
-        if entry is None:
+        located = await self.locate(scope, entry_id)
+        if located is None:
             return None
+        row, entry = located
         search = msgspec.structs.replace(search, text=entry.content, exclude=(entry_id,))
-        found, milliseconds = await self._timed(
-            search, lambda: self._searched(scope, search, entry_id)
-        )
+        found, milliseconds = await self._timed(search, lambda: self._searched(scope, search, row))
         await self._teller.searched(
             "similar", entry.content, len(found), milliseconds, is_sensitive=entry.sensitive
         )
@@ -393,7 +391,8 @@ class Repository:
             )
         )
         shown = tuple(entries[:limit])
-        return MemoryPage(shown, _cursor(shown[-1]) if len(entries) > limit else None)
+        has_more = len(entries) > limit
+        return MemoryPage(shown, _cursor(scope, shown[-1]) if has_more else None)
 
     async def update(
         self, scope: Scope, entry_id: UUID, update: MemoryEntryUpdate
@@ -483,22 +482,26 @@ class Repository:
 
     async def peek(self, scope: Scope, entry_id: UUID) -> MemoryEntry | None:
         """Return a memory of a scope without counting that as an access."""
-        return (await self._store.get(scope, [entry_id], now=self.now())).get(entry_id)
+        found = await self.locate(scope, entry_id)
+        return None if found is None else found.entry
 
-    def note_accesses(self, ids: Sequence[UUID], rows: Sequence[int] | None) -> None:
+    async def locate(self, scope: Scope, entry_id: UUID) -> Located | None:
+        """Return a memory of a scope and its row without counting that as an access."""
+        return (await self._store.located(scope, [entry_id], now=self.now())).get(entry_id)
+
+    def note_accesses(self, rows: Sequence[int]) -> None:
         """Count accesses of memories that were found; nothing where they are not tracked.
 
         Args:
-            ids: Which memories.
-            rows: Theirs, if they are known.
+            rows: Those of the memories.
         """
-        if self._track_access and ids:
-            self._count(ids, self.now(), rows)
+        if self._track_access and rows:
+            self._count(rows, self.now())
 
-    def _count(self, ids: Sequence[UUID], now: datetime, rows: Sequence[int] | None = None) -> None:
+    def _count(self, rows: Sequence[int], now: datetime) -> None:
         for follower in list(self._followers.values()):  # before they may be on disk
-            follower.note_accesses(ids, rows, to_microseconds(now))
-        self._store.touch(self.agent_id, ids, now)
+            follower.note_accesses(rows, to_microseconds(now))
+        self._store.touch(self.agent_id, rows, now)
 
     async def touch(self, scope: Scope, ids: Sequence[UUID]) -> None:
         """Count an access of those of these memories that a scope has."""
@@ -507,7 +510,7 @@ class Repository:
         if self._is_read_only:
             return
         found = await computed(lambda: self._cache.get(scope, ids, now))
-        self._count(list(found), now)
+        self._count([row for row, _ in found.values()], now)
 
     async def link(
         self, scope: Scope, from_id: UUID, to_id: UUID, kind: LinkType | str, strength: float
@@ -653,13 +656,13 @@ class Repository:
                 "open it with an embedder, or search by keywords"
             )
 
-    def answered(self, scope: Scope, search: Search, like: UUID | None = None) -> Answered:
+    def answered(self, scope: Scope, search: Search, like: int | None = None) -> Answered:
         """Return the best memories of a scope, told to nobody; runs in the caller's thread.
 
         Args:
             scope: Where to look.
             search: What to look for, and by what to rank.
-            like: A memory whose stored vectors are the query, in place of the text's.
+            like: The row of a memory whose stored vectors are the query, in place of the text's.
         """
         position = self._follower.catch_up(with_accesses=search.uses_accesses)
         now = self.now()
@@ -693,7 +696,7 @@ class Repository:
             ranked = answer.ranked
             entries = self._ranked_entries(scope, ranked, now, position)
             if len(entries) >= limit or len(ranked) < wanted.limit:
-                there = [hit for hit in ranked if hit.id in entries]
+                there = [hit for hit in ranked if hit.row in entries]
                 return Answered(there[:limit], entries, answer.total)
             # Some were deleted between the ranking and the reading: look further down.
             wanted = msgspec.structs.replace(wanted, limit=2 * wanted.limit + 8)
@@ -703,17 +706,15 @@ class Repository:
         follower = self._follower_of(state)
         follower.catch_up(with_accesses=True)
         answer = follower.index.rank(wanted)
-        ids = [UUID(bytes=hit.id) for hit in answer.ranked]
-        found = drive(self._store.get(scope, ids, now=now, include_forgotten=True))
-        rows = {hit.id: hit.row for hit in answer.ranked}
-        entries = {entry_id.bytes: entry for entry_id, entry in found.items()}
-        entries = _accessed(entries, rows, follower.index)
-        return Answered([hit for hit in answer.ranked if hit.id in entries], entries, answer.total)
+        rows = [hit.row for hit in answer.ranked]
+        found = drive(self._store.get_rows(scope, rows, now=now, include_forgotten=True))
+        entries = _accessed(found, follower.index)
+        return Answered([hit for hit in answer.ranked if hit.row in entries], entries, answer.total)
 
     def linked(
         self,
         scope: Scope,
-        entry_id: UUID,
+        row: int,
         kinds: Collection[LinkType] | None,
         direction: Direction,
         *,
@@ -721,24 +722,21 @@ class Repository:
         limit: int,
         where: Expression | None,
         with_accesses: bool,
-    ) -> LinkedAnswer | None:
-        """Return the living memories of a scope that links lead to; None if it has not the first.
+    ) -> LinkedAnswer:
+        """Return the living memories of a scope that links lead to.
 
         Args:
             scope: Only memories of it are walked through, and found.
-            entry_id: Where to begin.
+            row: That of the memory where to begin, one of the scope; see `row_of`.
             kinds: Only links of these types; None follows all.
             direction: Which way.
             depth: Most links on a path, 1 to 3.
             limit: How many memories at most.
-            where: Only memories that match are found, and walked through.
+            where: Only memories that match are found, and walked through; the first need not.
             with_accesses: Whether they show accesses that are not written down yet (C158).
         """
         position = self._follower.catch_up(with_accesses=with_accesses)
         now = self.now()
-        row = drive(self._store.row_of(scope, entry_id, now=now))
-        if row is None:
-            return None
         wanted = WantedLinks(
             scope=scope,
             now=to_microseconds(now),
@@ -751,23 +749,27 @@ class Repository:
         )
         reached, total = self._follower.index.linked(wanted)
         entries = self._ranked_entries(scope, reached, now, position)
-        return LinkedAnswer([hit for hit in reached if hit.id in entries], entries, total)
+        return LinkedAnswer([hit for hit in reached if hit.row in entries], entries, total)
 
-    def present(self, scope: Scope, ids: Sequence[UUID]) -> dict[UUID, MemoryEntry]:
-        """Return the memories of these ids that a scope has, archived and superseded ones too."""
+    def row_of(self, scope: Scope, entry_id: UUID, *, include_outdated: bool = False) -> int | None:
+        """Return the row of a living memory of a scope, of a present one if asked for."""
         now = self.now()
-        found = drive(self._store.get(scope, ids, now=now, include_forgotten=True))
-        return {key: entry for key, entry in found.items() if entry.is_present(now)}
+        if not include_outdated:
+            return drive(self._store.row_of(scope, entry_id, now=now))
+        found = drive(self._store.located(scope, [entry_id], now=now, include_forgotten=True))
+        return next((row for row, entry in found.values() if entry.is_present(now)), None)
 
-    def links_of(
-        self,
-        scope: Scope,
-        entry_id: UUID,
-        direction: Direction,
-        kinds: Collection[LinkType] | None,
-    ) -> list[MemoryLink]:
-        """Return the links of a memory between present ones, oldest first."""
-        return drive(self._store.links(scope, entry_id, direction, kinds, now=self.now()))
+    def present(self, scope: Scope, rows: Sequence[int]) -> dict[int, MemoryEntry]:
+        """Return the memories of these rows that a scope has, archived and superseded ones too."""
+        now = self.now()
+        found = drive(self._store.get_rows(scope, rows, now=now, include_forgotten=True))
+        return {row: entry for row, entry in found.items() if entry.is_present(now)}
+
+    def link_ends(
+        self, scope: Scope, row: int, direction: Direction, kinds: Collection[LinkType] | None
+    ) -> list[LinkEnd]:
+        """Return what the links of a memory lead to among present ones, the oldest link first."""
+        return drive(self._store.link_ends(scope, row, direction, kinds, now=self.now()))
 
     def related(
         self, scope: Scope, query: str, texts: list[tuple[str, float]], limit: int
@@ -780,10 +782,10 @@ class Repository:
         self._follower.catch_up()
         return self._follower.index.key_phrases(text, scope, limit)
 
-    def similarity(self, entry_id: UUID, text: str) -> float | None:
+    def similarity(self, row: int, text: str) -> float | None:
         """Return the cosine of a memory with a text; None where it lacks a vector."""
         embedder = self._embedder
-        stored = None if embedder is None else self._stored_vectors(entry_id, embedder)
+        stored = None if embedder is None else self._stored_vectors(row, embedder)
         if embedder is None or stored is None:
             return None
         given = embedder.embed_whole([text])[0]
@@ -807,9 +809,9 @@ class Repository:
         return None if found is None else from_microseconds(found)
 
     def entries(
-        self, scope: Scope, rows: Mapping[bytes, int], position: Position, now: datetime
-    ) -> dict[bytes, MemoryEntry]:
-        """Return the living memories of these ids, whose rows are known, that a scope has.
+        self, scope: Scope, rows: Iterable[int], position: Position, now: datetime
+    ) -> dict[int, MemoryEntry]:
+        """Return the living memories of these rows that a scope has.
 
         Accesses that are not written down yet are not shown (C158).
         """
@@ -817,20 +819,20 @@ class Repository:
 
     def _ranked_entries(
         self, scope: Scope, hits: Sequence[Ranked | Reached], now: datetime, position: Position
-    ) -> dict[bytes, MemoryEntry]:
-        rows = {hit.id: hit.row for hit in hits}
+    ) -> dict[int, MemoryEntry]:
+        rows = [hit.row for hit in hits]
         entries = self._cache.get_rows(scope, rows, now, position)
-        return _accessed(entries, rows, self._follower.index)
+        return _accessed(entries, self._follower.index)
 
-    def _searched(self, scope: Scope, search: Search, like: UUID | None = None) -> list[SearchHit]:
+    def _searched(self, scope: Scope, search: Search, like: int | None = None) -> list[SearchHit]:
         answered = self.answered(scope, search, like)
         # Clamping is for display; the order was decided before (C156).
         return [
-            SearchHit(answered.entries[hit.id], min(1.0, max(0.0, hit.score)), hit.components)
+            SearchHit(answered.entries[hit.row], min(1.0, max(0.0, hit.score)), hit.components)
             for hit in answered.ranked
         ]
 
-    def _wanted(self, scope: Scope, search: Search, now: int, like: UUID | None) -> Wanted:
+    def _wanted(self, scope: Scope, search: Search, now: int, like: int | None) -> Wanted:
         vectors, context = self._vectors_of(scope, search, now, like)
         return Wanted(
             scope=scope,
@@ -852,7 +854,7 @@ class Repository:
         )
 
     def _vectors_of(
-        self, scope: Scope, search: Search, now: int, like: UUID | None
+        self, scope: Scope, search: Search, now: int, like: int | None
     ) -> tuple[NDArray[np.float32] | None, NDArray[np.float32] | None]:
         """Return the vectors of the query, shape (m, dim), and of the context, (dim,)."""
         embedder = self._embedder
@@ -865,10 +867,8 @@ class Repository:
         *embedded, of_context = embedder.embed_whole([*texts, search.context])
         return _united(embedded if texts else [stored], search), of_context
 
-    def _stored_vectors(
-        self, entry_id: UUID, embedder: CheckedEmbedder
-    ) -> NDArray[np.float32] | None:
-        stored = drive(self._store.vectors(self.agent_id, entry_id, embedder.model))
+    def _stored_vectors(self, row: int, embedder: CheckedEmbedder) -> NDArray[np.float32] | None:
+        stored = drive(self._store.vectors(self.agent_id, row, embedder.model))
         return stored if len(stored) else None  # it may still lack them (C172)
 
     def _query_texts(self, scope: Scope, search: Search, now: int) -> list[str]:
@@ -909,18 +909,18 @@ class Repository:
         await self._follower.take_in(stored.batch)
         self._teller.store_took(started)
         fresh = [new.entry for new, is_new in zip(embedded, stored.is_new, strict=True) if is_new]
-        bare = {new.entry.id for new in entries if new.entry.embedding is None}
+        bare = {(new.entry.user_id, new.entry.id) for new in entries if new.entry.embedding is None}
         await self._teller.stored(fresh, bare, took)
         if stored.changed:
             await self._tell_changed(stored.changed)
         if self.license.quota is not None:
             await self._warn_of_quota()
-        return _Added(embedded, stored.ids, stored.is_new, fresh)
+        return _Added(embedded, stored, fresh)
 
-    async def _tell_changed(self, ids: Sequence[UUID]) -> None:
+    async def _tell_changed(self, rows: Sequence[int]) -> None:
         """Tell of memories that others were merged into, or that were superseded (C098)."""
         everyone = Scope(self.agent_id, all_users=True)
-        changed = await self._store.get(everyone, ids, now=self.now(), include_forgotten=True)
+        changed = await self._store.get_rows(everyone, rows, now=self.now(), include_forgotten=True)
         for entry in changed.values():
             await self._teller.updated(entry, content_changed=False)
 
@@ -957,14 +957,15 @@ class Repository:
 
     async def _as_stored(self, added: _Added) -> list[MemoryEntry]:
         """Return each entry, or the one that was there already as it is now."""
-        known = [key for key, is_new in zip(added.ids, added.is_new, strict=True) if not is_new]
+        ids, rows, is_new, *_ = added.stored
+        known = [row for row, was_new in zip(rows, is_new, strict=True) if not was_new]
         everyone = Scope(self.agent_id, all_users=True)
-        found = await self._store.get(everyone, known, now=self.now(), include_forgotten=True)
+        found = await self._store.get_rows(everyone, known, now=self.now(), include_forgotten=True)
         return [
             new.entry
-            if is_new
-            else found.get(entry_id) or msgspec.structs.replace(new.entry, id=entry_id)
-            for new, entry_id, is_new in zip(added.given, added.ids, added.is_new, strict=True)
+            if was_new
+            else found.get(row) or msgspec.structs.replace(new.entry, id=entry_id)
+            for new, entry_id, row, was_new in zip(added.given, ids, rows, is_new, strict=True)
         ]
 
     async def _refuse_what_cannot_fit(self, entries: Sequence[NewEntry], quota: Quota) -> None:
@@ -994,11 +995,9 @@ class Repository:
         self.license.require(STORING)
 
 
-def _accessed(
-    entries: dict[bytes, MemoryEntry], rows: Mapping[bytes, int], index: Index
-) -> dict[bytes, MemoryEntry]:
+def _accessed(entries: dict[int, MemoryEntry], index: Index) -> dict[int, MemoryEntry]:
     """Let memories that nobody else has show the accesses that are not written down yet."""
-    accesses = index.accesses([rows[key] for key in entries])
+    accesses = index.accesses(list(entries))
     for entry, access in zip(entries.values(), accesses, strict=True):
         if access is not None and access[1] > entry.access_count:
             last, count = access
@@ -1022,14 +1021,16 @@ def _match_alone(wanted: Wanted) -> Wanted:
 
 def _merged(parts: Sequence[Answered], wanted: Wanted) -> Answered:
     """Return the best of several answers; an order's ties are decided by salience first."""
-    entries = {key: entry for part in parts for key, entry in part.entries.items()}
+    entries = {row: entry for part in parts for row, entry in part.entries.items()}
 
-    def place(hit: Ranked) -> tuple[float, float, float, bytes]:
+    def place(hit: Ranked) -> tuple[float, float, float, bytes, str]:
         salience = 0.0 if wanted.order is None else hit.components["salience"]
-        return -hit.score, -salience, -to_microseconds(entries[hit.id].created_at), hit.id
+        entry = entries[hit.row]
+        created_at, user = to_microseconds(entry.created_at), entry.user_id or ""
+        return -hit.score, -salience, -created_at, hit.id, user
 
     # What was archived or came back meanwhile may be in two parts; it is one memory all the same.
-    hits = {hit.id: hit for part in parts for hit in part.ranked}
+    hits = {hit.row: hit for part in parts for hit in part.ranked}
     ranked = sorted(hits.values(), key=place)
     total = sum(part.total or 0 for part in parts) if wanted.with_total else None
     return Answered(ranked[: wanted.limit], entries, total)
@@ -1085,8 +1086,10 @@ def _own_type(kind: LinkType | str) -> LinkType:
     return parsed
 
 
-def _cursor(entry: MemoryEntry) -> str:
+def _cursor(scope: Scope, entry: MemoryEntry) -> str:
     place = to_microseconds(entry.created_at).to_bytes(8, "big", signed=True) + entry.id.bytes
+    if scope.all_users and entry.user_id is not None:  # who may have given the same id as others
+        place += entry.user_id.encode()
     return base64.urlsafe_b64encode(place).decode()
 
 
@@ -1096,7 +1099,7 @@ def _place(cursor: object) -> Place:
             raise ValueError  # noqa: TRY004, TRY301 - told below
         place = base64.b64decode(cursor, altchars=b"-_", validate=True)
         created_at = from_microseconds(int.from_bytes(place[:8], "big", signed=True))
-        return Place(created_at, UUID(bytes=place[8:]))
+        return Place(created_at, UUID(bytes=place[8:24]), place[24:].decode() or None)
     except (ValueError, OverflowError):
         raise InvalidArgumentError(
             f"cursor must be one that an earlier page gave, or None; got {quoted(cursor)}"

@@ -82,16 +82,19 @@ class Teller:
         _log.warning("%d memory entries are stored without vectors for now: %s", count, str(error))
 
     async def stored(
-        self, entries: Sequence[MemoryEntry], embedded: Collection[UUID], milliseconds: float
+        self,
+        entries: Sequence[MemoryEntry],
+        embedded: Collection[tuple[str | None, UUID]],
+        milliseconds: float,
     ) -> None:
-        """Tell what was stored; embedding those of these ids took so long together."""
+        """Tell what was stored; embedding those of these users and ids took so long together."""
         share = milliseconds / max(1, len(embedded))
         is_logged = _log.isEnabledFor(logging.DEBUG)
         is_heard = self._events.is_heard(MemoryStoredEvent)
         if not is_logged and not is_heard and share <= SLOW_EMBEDDING_MS:
             return
         for entry in entries:
-            took = share if entry.id in embedded else 0.0
+            took = share if (entry.user_id, entry.id) in embedded else 0.0
             if took > SLOW_EMBEDDING_MS:
                 _log.warning("Embedding generation slow: %.0fms for entry %s", took, entry.id)
             if is_logged:

@@ -12,11 +12,19 @@ from uuid import UUID
 from msgspec.structs import force_setattr
 
 from mnemic.errors import ExchangeError, InvalidArgumentError
-from mnemic.exchange import ExportedMemory, ExportReader, read_export, write_export
-from mnemic.model import ImportResult, MemoryEntry, MemoryLink, NewEntry, Scope
+from mnemic.exchange import (
+    LINKS_NAME_USERS,
+    ExportedLink,
+    ExportedMemory,
+    ExportReader,
+    read_export,
+    write_export,
+)
+from mnemic.model import ImportResult, MemoryEntry, NewEntry, Scope
 from mnemic.model.new_entry import checked_record
 from mnemic.protocols import Progress, Source, Target
 from mnemic.store import Store
+from mnemic.store.base import StoredLink
 from mnemic.store.records import to_texts
 from mnemic.waiting import computed, drive
 
@@ -69,8 +77,8 @@ def export(
         links = store.links_within(
             part.scope, now=part.now, include_forgotten=part.include_forgotten
         )
-        for link in drive(links):
-            writer.write_link(link)
+        for link, user_id in drive(links):
+            writer.write_link(link, user_id)
         return writer.written.memories
 
 
@@ -95,6 +103,7 @@ class Importer:
         self._scope = scope
         self._add = add
         self._is_model = is_model
+        self._users: dict[UUID, str | None] = {}
 
     async def read(self, source: Source, now: datetime, progress: Progress | None) -> ImportResult:
         """Check every line, then store in batches; what is there already is passed over.
@@ -121,6 +130,8 @@ class Importer:
                 try:
                     own = self._own(record.entry)
                     to_texts(own)  # which must not fail after others were stored
+                    if reader.version < LINKS_NAME_USERS:
+                        self._users[own.id] = own.user_id
                     more = () if own.embedding is None else record.more
                     yield NewEntry(own, record.idempotency_key, more)
                 except InvalidArgumentError as error:
@@ -139,20 +150,37 @@ class Importer:
         return checked_record(own, self._scope)
 
     async def _store_batch(self, batch: Sequence[NewEntry], now: datetime) -> int:
-        fresh = {new.entry.id: new for new in batch}
-        for known in await self._known(list(fresh), now):
-            del fresh[known]
+        fresh = {(new.entry.user_id, new.entry.id): new for new in batch}
+        for user_id in {user_id for user_id, _ in fresh}:
+            ids = [entry_id for owner, entry_id in fresh if owner == user_id]
+            for known in await self._known(user_id, ids, now):
+                del fresh[user_id, known]
         return await self._add(list(fresh.values())) if fresh else 0
 
-    async def _known(self, ids: Sequence[UUID], now: datetime) -> Collection[UUID]:
-        everyone = Scope(self._scope.agent_id, all_users=True)
+    async def _known(
+        self, user_id: str | None, ids: Sequence[UUID], now: datetime
+    ) -> Collection[UUID]:
+        """Return those of these ids that a user has; what others have is not asked."""
+        own = Scope(self._scope.agent_id, user_id)
         found = await computed(
-            lambda: drive(self._store.get(everyone, ids, now=now, include_forgotten=True))
+            lambda: drive(self._store.get(own, ids, now=now, include_forgotten=True))
         )
         return found.keys()
 
+    def _links(self, reader: ExportReader) -> Iterator[StoredLink]:
+        """Give the links with their users; in earlier versions that of the memory they lead from.
+
+        Then ids were unique within the agent.
+        """
+        for _, record in reader:
+            if isinstance(record, ExportedLink):
+                link, user_id = record
+                if reader.version < LINKS_NAME_USERS:
+                    user_id = self._users.get(link.from_id)
+                yield StoredLink(link, self._scope.user_id if user_id is None else user_id)
+
     async def _store_links(self, reader: ExportReader) -> int:
-        links = (record for _, record in reader if isinstance(record, MemoryLink))
+        links = self._links(reader)
         # As for memories: where no user is named, those of all users may come.
         scope = self._scope if self._scope.user_id is not None else self._scope.widened()
         stored = 0

@@ -15,6 +15,7 @@ from mnemic.model import (
     Scope,
     parse_filter,
 )
+from mnemic.store.base import StoredLink
 from mnemic.waiting import drive
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -117,7 +118,14 @@ def links_of(store, number, direction="both", *, kinds=None, scope=AGENT, now=NO
 
 
 def all_links(store, scope=EVERYONE, now=NOON, *, everything=True):
-    return drive(store.links_within(scope, now=now, include_forgotten=everything))
+    found = drive(store.links_within(scope, now=now, include_forgotten=everything))
+    return [each.link for each in found]
+
+
+def links_added(store, *new, user_id=None, agent="a"):
+    """Import links between a user's entries; return how many were new."""
+    wanted = [StoredLink(link, user_id) for link in new]
+    return drive(store.add_links(Scope(agent, all_users=True), wanted))
 
 
 def linked(store, *ends, scope=AGENT, now=NOON, **fields):

@@ -14,6 +14,7 @@ from contract import (
     entry,
     link_of,
     linked,
+    links_added,
     numbers,
     one,
     seq_of,
@@ -67,10 +68,10 @@ CHANGES = {
     "delete": lambda store: drive(store.delete(ALICE, uid(1))),
     "forget all": lambda store: drive(store.forget_all(ALICE, NOON)),
     "delete all": lambda store: drive(store.delete_all(ALICE)),
-    "purge": lambda store: drive(store.purge("a", NOON + HOUR)),
+    "purge": lambda store: drive(store.purge(EVERYONE, NOON + HOUR)),
     "link": lambda store: linked(store, 1, 3, scope=ALICE),
     "unlink": lambda store: drive(store.unlink(ALICE, uid(3), uid(1), None)),
-    "import a link": lambda store: drive(store.add_links(ALICE, [link_of(1, 3)])),
+    "import a link": lambda store: links_added(store, link_of(1, 3), user_id="alice"),
     "embed": lambda store: drive(
         store.add_embeddings("a", "m", {1: "memory 1"}, [np.ones((1, 2), np.float32)])
     ),

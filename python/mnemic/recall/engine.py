@@ -25,7 +25,6 @@ from mnemic.model import (
     KEYWORD,
     SEMANTIC,
     All,
-    AnyOf,
     Expression,
     Field,
     LinkType,
@@ -87,6 +86,14 @@ class Recall(NamedTuple):
 
     search: Search
     reason: Reason
+
+
+class _Near(NamedTuple):
+    """A memory that a text may contradict, its row, and how near it is."""
+
+    row: int
+    entry: MemoryEntry
+    score: float
 
 
 class Recalling:
@@ -185,15 +192,19 @@ class Recalling:
         begun = time.perf_counter()
         self._check_license()
         _check_depth(depth)
-        found = await computed(
-            lambda: self._reached(
-                scope, entry_id, kinds, options, direction, depth=depth, limit=options.max_results
-            )
-        )
+
+        def look() -> LinkedAnswer | None:
+            row = self.repository.row_of(scope, entry_id, include_outdated=_walks(options))
+            if row is None:
+                return None
+            limit = options.max_results
+            return self._reached(scope, row, kinds, options, direction, depth=depth, limit=limit)
+
+        found = await computed(look)
         if found is None:
             raise EntryNotFoundError(f"no memory with id {entry_id} for {scope}")
         memories = tuple(
-            ScoredMemory(found.entries[hit.id], hit.strength, _linked_reason(hit.kinds))
+            ScoredMemory(found.entries[hit.row], hit.strength, _linked_reason(hit.kinds))
             for hit in found.reached
         )
         self._count(memories, [hit.row for hit in found.reached])
@@ -204,7 +215,7 @@ class Recalling:
     def _reached(
         self,
         scope: Scope,
-        entry_id: UUID,
+        row: int,
         kinds: Collection[LinkType] | None,
         options: RecallOptions,
         direction: Direction,
@@ -213,23 +224,20 @@ class Recalling:
         limit: int,
     ) -> LinkedAnswer | None:
         """Return what links lead to; the index knows it of living memories, the store of all."""
-        statuses = _statuses(options)
-        if len(statuses) > 1 or options.min_salience:
-            allows = self._allowed(options)
+        if _walks(options):
+            statuses, allows = _statuses(options), self._allowed(options)
             drive(self._write_accesses())  # it reads the store alone
             walk = Walk(self.repository, scope, kinds, direction, statuses=statuses, allows=allows)
-            return walk.reached(entry_id, depth, limit)
+            return walk.reached(row, depth, limit)
         tests = _filters(options)
-        # Where it begins need not match itself.
-        where = AnyOf((All(tuple(tests)), Test(Field("id"), Op.EQ, entry_id))) if tests else None
         return self.repository.linked(
             scope,
-            entry_id,
+            row,
             kinds,
             direction,
             depth=depth,
             limit=limit,
-            where=where,
+            where=All(tuple(tests)) if tests else None,
             with_accesses=self._spaces_accesses,
         )
 
@@ -268,14 +276,14 @@ class Recalling:
         judged = await self._judged(content, near)
         linked = await computed(lambda: self._linked_pairs(scope, near, options))
         scored = {
-            entry.id: ScoredMemory(entry, judgement.confidence, judgement.reason)
-            for (entry, _), judgement in zip(near, judged, strict=True)
+            row: ScoredMemory(entry, judgement.confidence, judgement.reason)
+            for (row, entry, _), judgement in zip(near, judged, strict=True)
             if judgement.confidence >= least_confidence
         }
-        for memory in linked:
-            known = scored.get(memory.memory.id)
+        for row, memory in linked:
+            known = scored.get(row)
             if memory.memory.id not in exclude and (known is None or known.score < memory.score):
-                scored[memory.memory.id] = memory
+                scored[row] = memory
         surest = sorted(scored.values(), key=_surest)
         memories = tuple(surest[: options.max_results])
         result = _result(memories, len(scored), begun)
@@ -290,8 +298,8 @@ class Recalling:
 
     async def _near(
         self, scope: Scope, content: str, options: RecallOptions, exclude: tuple[UUID, ...]
-    ) -> list[tuple[MemoryEntry, float]]:
-        """Return the memories that a text may contradict, with how near they are."""
+    ) -> "list[_Near]":
+        """Return the memories that a text may contradict."""
         if not text("content", content).strip():
             raise InvalidArgumentError(
                 f"content must be a text that is not empty, got {described(content)}"
@@ -306,14 +314,12 @@ class Recalling:
             with_total=False,
         )
         answered = await computed(lambda: self.repository.answered(scope, search))
-        return [(answered.entries[hit.id], hit.score) for hit in answered.ranked]
+        return [_Near(hit.row, answered.entries[hit.row], hit.score) for hit in answered.ranked]
 
-    async def _judged(
-        self, content: str, near: Sequence[tuple[MemoryEntry, float]]
-    ) -> Sequence[Judgement]:
+    async def _judged(self, content: str, near: "Sequence[_Near]") -> Sequence[Judgement]:
         if not near:
             return []
-        others = [entry.content for entry, _ in near]
+        others = [each.entry.content for each in near]
         judged = items("the judge's answer", await awaited(self._judge.judge(content, others)))
         if len(judged) != len(others):
             raise MnemicError(
@@ -332,15 +338,15 @@ class Recalling:
     def _linked_pairs(
         self,
         scope: Scope,
-        near: Sequence[tuple[MemoryEntry, float]],
+        near: "Sequence[_Near]",
         options: RecallOptions,
-    ) -> list[ScoredMemory]:
+    ) -> list[tuple[int, ScoredMemory]]:
         """Return both ends of the links of contradiction at memories that a text is near to."""
         found = []
-        for entry, nearness in near:
+        for row, entry, nearness in near:
             reached = self._reached(
                 scope,
-                entry.id,
+                row,
                 [LinkType.CONTRADICTS],
                 options,
                 "both",
@@ -351,13 +357,11 @@ class Recalling:
                 continue
             sure = min(1.0, max(0.0, nearness))
             strongest = reached.reached[0].strength
-            found.append(ScoredMemory(entry, sure * strongest, "Potential contradiction"))
-            found += [
-                ScoredMemory(
-                    reached.entries[hit.id], sure * hit.strength, _linked_reason(hit.kinds)
-                )
-                for hit in reached.reached
-            ]
+            found.append((row, ScoredMemory(entry, sure * strongest, "Potential contradiction")))
+            for hit in reached.reached:
+                reason = _linked_reason(hit.kinds)
+                linked = ScoredMemory(reached.entries[hit.row], sure * hit.strength, reason)
+                found.append((hit.row, linked))
         return found
 
     async def salience(
@@ -375,13 +379,14 @@ class Recalling:
         repository = self.repository
         await repository.write_accesses()
         now = repository.now()
-        entry = await repository.peek(scope, entry_id)
-        if entry is None:
+        located = await repository.locate(scope, entry_id)
+        if located is None:
             raise EntryNotFoundError(f"no memory with id {entry_id} for {scope}")
+        row, entry = located
         relevance = None
         if query is not None and query.strip():
             repository.check_embedder()
-            relevance = await computed(lambda: repository.similarity(entry_id, query))
+            relevance = await computed(lambda: repository.similarity(row, query))
         return salience_of(
             entry,
             now,
@@ -439,7 +444,7 @@ class Recalling:
         memories = tuple(
             ScoredMemory(entry, *reason(self._explained(hit, entry, now)))
             for hit in answered.ranked
-            for entry in (answered.entries[hit.id],)
+            for entry in (answered.entries[hit.row],)
         )
         self._count(memories, [hit.row for hit in answered.ranked])
         return _result(memories, _total(answered), begun)
@@ -455,13 +460,13 @@ class Recalling:
         """Count accesses, which are written down later; a failure then fails no recall (C068)."""
         if not self.options.track_access:
             return
-        ids, interval = [scored.memory.id for scored in recalled], self.options.access_interval
+        interval = self.options.access_interval
         if interval:
             now = self.repository.now()
             accessed = [scored.memory.last_accessed_at for scored in recalled]
             is_due = [last is None or now - last >= interval for last in accessed]
-            ids, rows = list(compress(ids, is_due)), list(compress(rows, is_due))
-        self.repository.note_accesses(ids, rows if all(rows) else None)
+            rows = list(compress(rows, is_due))
+        self.repository.note_accesses(rows)
 
     @property
     def _spaces_accesses(self) -> bool:
@@ -528,6 +533,11 @@ def _statuses(options: RecallOptions) -> list[MemoryStatus]:
     return wanted
 
 
+def _walks(options: RecallOptions) -> bool:
+    """Return whether links are followed in the store: the index knows those of living memories."""
+    return len(_statuses(options)) > 1 or bool(options.min_salience)
+
+
 def _states(options: RecallOptions) -> tuple[tuple[State, ...], Expression]:
     """Return which memories are looked at, and the test of their status (C064)."""
     wanted = _statuses(options)
@@ -590,8 +600,9 @@ def _total(answered: Answered) -> int:
     return len(answered.ranked) if answered.total is None else answered.total
 
 
-def _surest(scored: ScoredMemory) -> tuple[float, float, UUID]:
-    return -scored.score, -scored.memory.created_at.timestamp(), scored.memory.id
+def _surest(scored: ScoredMemory) -> tuple[float, float, UUID, str]:
+    memory = scored.memory
+    return -scored.score, -memory.created_at.timestamp(), memory.id, memory.user_id or ""
 
 
 def _check_depth(depth: object) -> None:

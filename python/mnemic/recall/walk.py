@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple, TypeAlias
-from uuid import UUID
 
 from mnemic.index import Reached
-from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryStatus, Scope
+from mnemic.model import LinkType, MemoryEntry, MemoryStatus, Scope
 from mnemic.repository import LinkedAnswer, Repository
 from mnemic.store import Direction
 
@@ -46,51 +45,45 @@ class Walk:
         self._direction: Direction = direction
         self._statuses = statuses
         self._allows = allows
-        self._entries: dict[UUID, MemoryEntry] = {}
+        self._entries: dict[int, MemoryEntry] = {}
 
-    def reached(self, entry_id: UUID, depth: int, limit: int) -> LinkedAnswer | None:
+    def reached(self, row: int, depth: int, limit: int) -> LinkedAnswer | None:
         """Return the memories within some hops, the strongest first; None without the first."""
-        if entry_id not in self._present([entry_id]):
+        if row not in self._present([row]):
             return None
-        found: dict[UUID, _Path] = {}
-        edge = {entry_id: _Path(1.0, ())}
+        found: dict[int, _Path] = {}
+        edge = {row: _Path(1.0, ())}
         for _ in range(depth):
-            edge = self._hop(entry_id, edge, found)
+            edge = self._hop(row, edge, found)
             found |= edge
         reached = sorted(
-            (Reached(0, each.bytes, *path) for each, path in found.items()), key=self._place
+            (Reached(each, self._entries[each].id.bytes, *path) for each, path in found.items()),
+            key=self._place,
         )
-        entries = {each.bytes: self._entries[each] for each in found}
-        return LinkedAnswer(reached[:limit], entries, len(reached))
+        return LinkedAnswer(
+            reached[:limit], {each: self._entries[each] for each in found}, len(reached)
+        )
 
-    def _hop(
-        self, first: UUID, edge: dict[UUID, _Path], found: dict[UUID, _Path]
-    ) -> dict[UUID, _Path]:
-        better: dict[UUID, _Path] = {}
-        for entry_id, path in sorted(edge.items()):
-            for link in self._repository.links_of(
-                self._scope, entry_id, self._direction, self._kinds
-            ):
-                other = _other_end(link, entry_id)
-                strength = path.strength * link.strength
-                known = better.get(other) or found.get(other)
-                if other != first and (known is None or strength > known.strength):
-                    better[other] = _Path(strength, (*path.kinds, int(link.type)))
+    def _hop(self, first: int, edge: dict[int, _Path], found: dict[int, _Path]) -> dict[int, _Path]:
+        better: dict[int, _Path] = {}
+        for row, path in sorted(edge.items()):
+            for end in self._repository.link_ends(self._scope, row, self._direction, self._kinds):
+                strength = path.strength * end.strength
+                known = better.get(end.row) or found.get(end.row)
+                if end.row != first and (known is None or strength > known.strength):
+                    better[end.row] = _Path(strength, (*path.kinds, int(end.type)))
         self._read([each for each in better if each not in self._entries])
         return {each: path for each, path in better.items() if each in self._entries}
 
-    def _read(self, ids: list[UUID]) -> None:
-        present = self._present(ids)
-        self._entries |= {key: entry for key, entry in present.items() if self._allows(entry)}
+    def _read(self, rows: list[int]) -> None:
+        present = self._present(rows)
+        self._entries |= {row: entry for row, entry in present.items() if self._allows(entry)}
 
-    def _present(self, ids: Sequence[UUID]) -> dict[UUID, MemoryEntry]:
-        present = self._repository.present(self._scope, ids)
-        return {key: entry for key, entry in present.items() if entry.status in self._statuses}
+    def _present(self, rows: Sequence[int]) -> dict[int, MemoryEntry]:
+        present = self._repository.present(self._scope, rows)
+        return {row: entry for row, entry in present.items() if entry.status in self._statuses}
 
-    def _place(self, reached: Reached) -> tuple[float, int, float, bytes]:
-        created_at = self._entries[UUID(bytes=reached.id)].created_at.timestamp()
-        return -reached.strength, len(reached.kinds), -created_at, reached.id
-
-
-def _other_end(link: MemoryLink, entry_id: UUID) -> UUID:
-    return link.to_id if link.from_id == entry_id else link.from_id
+    def _place(self, reached: Reached) -> tuple[float, int, float, bytes, str]:
+        entry = self._entries[reached.row]
+        created_at, user = entry.created_at.timestamp(), entry.user_id or ""
+        return -reached.strength, len(reached.kinds), -created_at, reached.id, user

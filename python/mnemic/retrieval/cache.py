@@ -41,22 +41,21 @@ class Hit(NamedTuple):
     """What is kept of one memory of an answer.
 
     Attributes:
-        id: The 16 bytes of its UUID.
+        row: The store's number of it.
         score: From 0 to 1.
         scores: What that is made of.
     """
 
-    id: bytes
+    row: int
     score: float
     scores: RelevanceScores
 
 
 class Answer(NamedTuple):
-    """What is kept of an answer: ids and scores, never contents.
+    """What is kept of an answer: rows and scores, never contents.
 
     Attributes:
         hits: Best first.
-        rows: The rows of the hits, by their ids.
         total: How many match in all.
         expanded: The query with the terms that were added; None if none were.
         made_at: When, by the memory's clock.
@@ -66,7 +65,6 @@ class Answer(NamedTuple):
     """
 
     hits: tuple[Hit, ...]
-    rows: dict[bytes, int]
     total: int
     expanded: str | None
     made_at: datetime
@@ -277,7 +275,7 @@ class _AbandonedError(Exception):
 
 def bytes_of(key: Key, answer: Answer) -> int:
     """Return about how many bytes a kept answer takes with its key."""
-    parts = (answer, answer.hits, answer.rows, answer.expanded, answer.made_at, answer.lifetime)
+    parts = (answer, answer.hits, answer.expanded, answer.made_at, answer.lifetime)
     own = sum(map(getsizeof, parts)) + _HIT_BYTES * len(answer.hits)
     return own + _bytes_of(key.question) + _PLACE_BYTES
 
@@ -312,8 +310,7 @@ def _running_loop() -> "AbstractEventLoop | None":
 
 _SCORES = RelevanceScores(**dict.fromkeys(RelevanceScores.__struct_fields__, 0.5))
 _HIT_BYTES = (
-    getsizeof(Hit(b"", 0.5, _SCORES))
-    + getsizeof(bytes(16))
+    getsizeof(Hit(0, 0.5, _SCORES))
     + getsizeof(_SCORES)
     + getsizeof(0.5) * (1 + len(RelevanceScores.__struct_fields__))
     + getsizeof(2**31)

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from itertools import compress
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -81,12 +80,12 @@ class _Given(NamedTuple):
 
     Attributes:
         answer: What may be kept.
-        entries: By the 16 bytes of their ids.
+        entries: By their rows.
         is_known: Whether nothing had to be ranked for it.
     """
 
     answer: Answer
-    entries: Mapping[bytes, MemoryEntry]
+    entries: Mapping[int, MemoryEntry]
     is_known: bool
 
 
@@ -147,7 +146,7 @@ class Retrieval:
             raise InvalidArgumentError(f"query must be a MemoryQuery, got {described(query)}")
         self._check_license(query)  # before the cache (C007)
         given = await self._given(scope, query)
-        self._count(given.entries, given.answer.rows)
+        self._count([(hit.row, given.entries[hit.row]) for hit in given.answer.hits])
         milliseconds = (time.perf_counter() - begun) * 1000
         result = _result(query, given, milliseconds)
         expanded = given.answer.expanded
@@ -174,7 +173,9 @@ class Retrieval:
         if not include_sensitive and isinstance(query, MemoryQuery):
             query = _without_sensitive(query)
         result = await self.retrieve(scope, query)
-        items, tokens = await computed(lambda: _augment(window, result.results))
+        items, tokens = await computed(
+            lambda: _augment(window, result.results, _known_contents(scope, window))
+        )
         self._statistics.augmented()
         await self._teller.augmented(query.query, items, tokens)
         return items
@@ -215,15 +216,16 @@ class Retrieval:
         self._require(by_meaning=True)
         repository.check_embedder()
         check_limit(limit)
-        entry = await repository.peek(scope, entry_id)
-        if entry is None:
+        located = await repository.locate(scope, entry_id)
+        if located is None:
             return None
+        row, entry = located
         excluded = (entry_id, *exclude)
         search = Search(text=entry.content, limit=limit, ranking=SEMANTIC, exclude=excluded)
-        answered = await computed(lambda: repository.answered(scope, search, entry_id))
-        self._count(answered.entries, {hit.id: hit.row for hit in answered.ranked})
+        answered = await computed(lambda: repository.answered(scope, search, row))
+        self._count([(hit.row, answered.entries[hit.row]) for hit in answered.ranked])
         return [
-            MemorySearchResult(answered.entries[hit.id], min(1.0, max(0.0, hit.score)), rank)
+            MemorySearchResult(answered.entries[hit.row], min(1.0, max(0.0, hit.score)), rank)
             for rank, hit in enumerate(answered.ranked, start=1)
         ]
 
@@ -255,13 +257,11 @@ class Retrieval:
             self._teller.failed_to_suggest(error)
             return Suggestions(failed=True)
 
-    def _count(self, entries: Mapping[bytes, MemoryEntry], rows: Mapping[bytes, int]) -> None:
+    def _count(self, found: Sequence[tuple[int, MemoryEntry]]) -> None:
         """Count accesses of what is returned (C090); what is forgotten is not accessed."""
         if self._track_access:
-            found = [entries[key] for key in rows]
-            living = [entry.forgotten_at is None for entry in found]
-            ids = [entry.id for entry in compress(found, living)]
-            self.repository.note_accesses(ids, list(compress(rows.values(), living)))
+            living = [row for row, entry in found if entry.forgotten_at is None]
+            self.repository.note_accesses(living)
 
     def stats(self) -> RetrievalStats:
         """Return what was counted so far."""
@@ -287,7 +287,7 @@ class Retrieval:
         search = Search(text=text, limit=FEEDBACK_MEMORIES, ranking=chosen, where=IS_NOT_SENSITIVE)
         answered = self.repository.answered(scope, search)
         texts = [
-            (answered.entries[hit.id].content, 1 / rank)
+            (answered.entries[hit.row].content, 1 / rank)
             for rank, hit in enumerate(answered.ranked, start=1)
         ]
         terms = self.repository.related(scope, text, texts, MOST_RELATED)
@@ -329,8 +329,9 @@ class Retrieval:
     def _known(self, scope: Scope, key: Key, answer: Answer, position: Position) -> _Given | None:
         """Return a kept answer with its memories; None if one of them is no longer there."""
         now = self.repository.now()
-        entries = self.repository.entries(scope, answer.rows, position, now)
-        if len(entries) < len(answer.rows):
+        rows = [hit.row for hit in answer.hits]
+        entries = self.repository.entries(scope, rows, position, now)
+        if len(entries) < len(rows):
             self._cache.drop(key)
             return None
         return _Given(answer, entries, is_known=True)
@@ -347,7 +348,6 @@ class Retrieval:
         answered = await computed(lambda: self._answered(scope, query, also))
         answer = Answer(
             hits=tuple(_hit(hit) for hit in answered.ranked),
-            rows={hit.id: hit.row for hit in answered.ranked},
             total=len(answered.ranked) if answered.total is None else answered.total,
             expanded=expanded,
             made_at=begun,
@@ -376,7 +376,7 @@ class Retrieval:
         others = replace(search, where=_and(search.where, Not(_WAS_ACCESSED)), order=Order.NEWEST)
         # What is accessed between the two looks is in both this way; the other way, in neither.
         last, first = (self.repository.answered(scope, each) for each in (others, accessed))
-        ranked = {hit.id: hit for hit in [*first.ranked, *last.ranked]}
+        ranked = {hit.row: hit for hit in [*first.ranked, *last.ranked]}
         twice = len(first.ranked) + len(last.ranked) - len(ranked)
         return Answered(
             [*ranked.values()][: search.limit],
@@ -394,8 +394,14 @@ class Retrieval:
             with_total=False,
             where=All((query.where, among)),
         )
-        scored = {hit.id: hit for hit in self.repository.answered(scope, search).ranked}
-        return [scored[hit.id] for hit in ordered if hit.id in scored]
+        while True:
+            ranked = self.repository.answered(scope, search).ranked
+            scored = {hit.row: hit for hit in ranked}
+            has_all = all(hit.row in scored for hit in ordered)
+            if has_all or len(ranked) < search.limit:
+                return [scored[hit.row] for hit in ordered if hit.row in scored]
+            # Other users' memories of the same ids took some places.
+            search = msgspec.structs.replace(search, limit=2 * search.limit)
 
     def _floors(self, query: MemoryQuery) -> tuple[float | None, float | None]:
         """Return the least similarity and the least score (C009, C013, C151)."""
@@ -469,12 +475,31 @@ _ORDERS = {
 _WITH_FORGOTTEN = (State.LIVING, State.FORGOTTEN)
 
 
-def _augment(window: ContextWindow, wanted: Sequence[RankedMemory]) -> tuple[int, int]:
+def _known_contents(scope: Scope, window: ContextWindow) -> dict[str | None, str] | None:
+    """Return the contents of a window's items by their sources, where users may share ids."""
+    if not scope.all_users:
+        return None
+    return {item.source_ref: item.content for item in window.items()}
+
+
+def _source(entry: MemoryEntry, contents: dict[str | None, str] | None) -> str:
+    """Return what a window knows a memory by: its id, and its user where another has that id."""
+    memory_id = str(entry.id)
+    if contents is None:
+        return memory_id
+    if contents.setdefault(memory_id, entry.content) == entry.content:
+        return memory_id
+    return f"{memory_id} of {entry.user_id!r}"
+
+
+def _augment(
+    window: ContextWindow, wanted: Sequence[RankedMemory], contents: dict[str | None, str] | None
+) -> tuple[int, int]:
     """Add memories into free tokens alone; return how many, and how many tokens they take."""
     items = tokens = 0
     present: set[str | None] | None = None
     for ranked in wanted:
-        memory_id = str(ranked.entry.id)
+        memory_id = _source(ranked.entry, contents)
         if window.free_tokens < LEAST_TOKENS:
             if present is None:
                 present = {item.source_ref for item in window.items()}
@@ -524,7 +549,7 @@ def _result(query: MemoryQuery, given: _Given, milliseconds: float) -> MemoryRet
     return MemoryRetrievalResult(
         results=tuple(
             RankedMemory(
-                entry=entries[hit.id], rank=rank, relevance_score=hit.score, scores=hit.scores
+                entry=entries[hit.row], rank=rank, relevance_score=hit.score, scores=hit.scores
             )
             for rank, hit in enumerate(answer.hits, start=1 + query.offset)
         ),
@@ -548,4 +573,4 @@ def _hit(ranked: Ranked) -> Hit:
         context_boost=part("context"),
         keyword=part("keyword"),
     )
-    return Hit(ranked.id, min(1.0, max(0.0, ranked.score)), scores)
+    return Hit(ranked.row, min(1.0, max(0.0, ranked.score)), scores)

@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Iterable
 from typing import TypeAlias
-from uuid import UUID
 
 import apsw
 
@@ -14,12 +13,12 @@ from mnemic.store.sql import fetched
 _COUNT = (
     "UPDATE agent_memory_entries SET access_count = access_count + ?, "
     "last_accessed_at = max(ifnull(last_accessed_at, ?), ?), access_seq = ? "
-    "WHERE agent_id = ? AND id = ?"
+    "WHERE agent_id = ? AND row = ?"
 )
 _ADVANCE = "UPDATE agent_memory_agents SET accesses = accesses + 1 WHERE agent_id = ?"
 # Named, because the planner would read all rows of an agent.
 _SINCE = (
-    "SELECT row, last_accessed_at, access_count, id FROM agent_memory_entries "
+    "SELECT row, last_accessed_at, access_count FROM agent_memory_entries "
     "INDEXED BY agent_memory_entries_by_access WHERE agent_id = ? AND access_seq > ?"
 )
 
@@ -35,14 +34,14 @@ class PendingAccesses:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._noted: list[tuple[str, tuple[UUID, ...], int]] = []
-        self._pending: dict[tuple[str, bytes], _Accesses] = {}
+        self._noted: list[tuple[str, tuple[int, ...], int]] = []
+        self._pending: dict[tuple[str, int], _Accesses] = {}
         self._is_asked_for = False  # whether a job is on its way that takes them
         self._under_way: set[WritingAccesses] = set()  # have taken some, and have not ended
 
-    def note(self, agent_id: str, ids: Iterable[UUID], now: int) -> bool:
+    def note(self, agent_id: str, rows: Iterable[int], now: int) -> bool:
         """Take note of accesses; return whether a job must be handed in to write them down."""
-        noted = tuple(ids)
+        noted = tuple(rows)
         with self._lock:
             if noted:
                 self._noted.append((agent_id, noted, now))
@@ -52,22 +51,15 @@ class PendingAccesses:
             self._is_asked_for = self._is_asked_for or is_due
             return is_due
 
-    def drop(self, agent_id: str, ids: Iterable[UUID]) -> None:
-        """Forget accesses of entries that were deleted: their ids may be given again."""
-        with self._lock:
-            self._add_up()
-            for entry_id in ids:
-                self._pending.pop((agent_id, entry_id.bytes), None)
-
     def are_waiting(self) -> bool:
         """Return whether anything is not on disk yet; what is on its way is after the next job."""
         return bool(self._is_anything_noted() or self._under_way)
 
-    def has(self, agent_id: str, ids: Iterable[bytes]) -> bool:
+    def has(self, agent_id: str, rows: Iterable[int]) -> bool:
         """Return whether accesses of any of these entries may not be on disk yet."""
         with self._lock:
             self._add_up()
-            return bool(self._under_way) or any((agent_id, key) in self._pending for key in ids)
+            return bool(self._under_way) or any((agent_id, row) in self._pending for row in rows)
 
     def _is_anything_noted(self) -> bool:
         return bool(self._noted or self._pending)
@@ -75,9 +67,9 @@ class PendingAccesses:
     def _add_up(self) -> None:
         """Count by entry, which takes ten times as long as noting, and no caller waits for."""
         pending, noted, self._noted = self._pending, self._noted, []
-        for agent_id, ids, now in noted:
-            for entry_id in ids:
-                key = agent_id, entry_id.bytes
+        for agent_id, rows, now in noted:
+            for row in rows:
+                key = agent_id, row
                 number, last = pending.get(key, (0, now))
                 pending[key] = number + 1, max(last, now)
 
@@ -85,7 +77,7 @@ class PendingAccesses:
         """Return a job that writes down what waits when it first runs."""
         return WritingAccesses(self)
 
-    def take(self, job: "WritingAccesses") -> dict[tuple[str, bytes], _Accesses]:
+    def take(self, job: "WritingAccesses") -> dict[tuple[str, int], _Accesses]:
         """Return what waits, which a job is to write down from now on."""
         with self._lock:
             self._add_up()
@@ -116,7 +108,7 @@ class WritingAccesses:
     def __init__(self, accesses: PendingAccesses) -> None:
         self.has_ended = False
         self._accesses = accesses
-        self._taken: dict[tuple[str, bytes], _Accesses] = {}
+        self._taken: dict[tuple[str, int], _Accesses] = {}
 
     def __call__(self, connection: apsw.Connection) -> None:
         """Write down what waits, or what the first run took."""
@@ -134,12 +126,10 @@ def accessed_since(connection: apsw.Connection, agent_id: str, accesses: int) ->
     now = position(connection, agent_id)
     since = accesses if accesses <= now.accesses else 0
     rows = fetched(connection, _SINCE, (agent_id, since))
-    return Accessed(
-        now, [(row, last, count) for row, last, count, _ in rows], [key for *_, key in rows]
-    )
+    return Accessed(now, [(row, last, count) for row, last, count in rows])
 
 
-def _write(connection: apsw.Connection, accesses: dict[tuple[str, bytes], _Accesses]) -> None:
+def _write(connection: apsw.Connection, accesses: dict[tuple[str, int], _Accesses]) -> None:
     """Write accesses down; entries that are gone are passed over."""
     agents = {agent_id for agent_id, _ in accesses}
     connection.executemany(_ADVANCE, [(agent_id,) for agent_id in agents])
@@ -147,7 +137,7 @@ def _write(connection: apsw.Connection, accesses: dict[tuple[str, bytes], _Acces
     connection.executemany(
         _COUNT,
         [
-            (number, last, last, written[agent_id], agent_id, entry_id)
-            for (agent_id, entry_id), (number, last) in accesses.items()
+            (number, last, last, written[agent_id], agent_id, row)
+            for (agent_id, row), (number, last) in accesses.items()
         ],
     )

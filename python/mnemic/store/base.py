@@ -68,12 +68,10 @@ class Accessed(NamedTuple):
         position: Where the agent's memory stood then.
         rows: Row, last access in microseconds since 1970 in UTC, and number of accesses of each
             entry, in no order.
-        ids: The 16 bytes of the ids of these entries, in the order of the rows.
     """
 
     position: Position
     rows: list[Access]
-    ids: list[bytes]
 
 
 class Place(NamedTuple):
@@ -81,6 +79,14 @@ class Place(NamedTuple):
 
     created_at: datetime
     id: UUID
+    user_id: str | None = None
+
+
+class Located(NamedTuple):
+    """An entry, and the row it is stored in."""
+
+    row: int
+    entry: MemoryEntry
 
 
 class StoredEntry(NamedTuple):
@@ -92,19 +98,42 @@ class StoredEntry(NamedTuple):
     more: tuple[NDArray[np.float32], ...] = ()
 
 
+class StoredLink(NamedTuple):
+    """A link between two entries of one user, with that user."""
+
+    link: MemoryLink
+    user_id: str | None
+
+
+class LinkEnd(NamedTuple):
+    """What a link of an entry leads to.
+
+    Attributes:
+        row: That of the entry at the other end.
+        type: The link's.
+        strength: The link's.
+    """
+
+    row: int
+    type: LinkType
+    strength: float
+
+
 class Stored(NamedTuple):
     """What became of the entries of one call, in their order.
 
     Attributes:
         ids: Theirs, or that of the entry that was there already.
+        rows: Their rows.
         is_new: Whether each was stored.
-        changed: Entries that were there before and were merged into or superseded.
+        changed: Rows that were there before and were merged into or superseded.
         batch: The change as an index takes it in; None if it is to be read from the store.
     """
 
     ids: list[UUID]
+    rows: list[int]
     is_new: list[bool]
-    changed: list[UUID]
+    changed: list[int]
     batch: RowBatch | None
 
 
@@ -193,10 +222,16 @@ class Store(Protocol):
         """
         ...
 
+    async def located(
+        self, scope: Scope, ids: Sequence[UUID], *, now: datetime, include_forgotten: bool = False
+    ) -> dict[UUID, Located]:
+        """Return what `get` does, and the rows."""
+        ...
+
     async def get_rows(
-        self, scope: Scope, rows: Sequence[int], *, now: datetime
+        self, scope: Scope, rows: Sequence[int], *, now: datetime, include_forgotten: bool = False
     ) -> dict[int, MemoryEntry]:
-        """Return the entries of these rows that the scope has, without their embeddings."""
+        """Return the entries of these rows that the scope has; otherwise as `get`."""
         ...
 
     async def matching(
@@ -214,7 +249,7 @@ class Store(Protocol):
 
         Returns:
             Entries without their embeddings, in a total order: ties go to the newest, then to the
-            smallest id.
+            smallest id, then to the first user by name, nobody before all.
         """
         ...
 
@@ -231,7 +266,8 @@ class Store(Protocol):
         """Return the entries that follow a place in the list of those that `matching` would find.
 
         Returns:
-            At most `limit`, newest first, then smallest id; the first ones for None.
+            At most `limit`, newest first, then smallest id, then first user; the first ones for
+            None.
         """
         ...
 
@@ -307,17 +343,12 @@ class Store(Protocol):
         """
         ...
 
-    def touch(self, agent_id: str, ids: Sequence[UUID], now: datetime) -> None:
-        """Take note that entries were read; it is written down later, and is no change (C158)."""
+    def touch(self, agent_id: str, rows: Sequence[int], now: datetime) -> None:
+        """Take note that rows were read; it is written down later, and is no change (C158)."""
         ...
 
-    def has_noted(self, agent_id: str, ids: Sequence[bytes]) -> bool:
-        """Return whether accesses of any of these entries may not be written down yet.
-
-        Args:
-            agent_id: Whose entries.
-            ids: The 16 bytes of theirs.
-        """
+    def has_noted(self, agent_id: str, rows: Sequence[int]) -> bool:
+        """Return whether accesses of any of these rows may not be written down yet."""
         ...
 
     async def write_accesses(self) -> None:
@@ -358,6 +389,18 @@ class Store(Protocol):
         """
         ...
 
+    async def link_ends(
+        self,
+        scope: Scope,
+        row: int,
+        direction: Direction,
+        kinds: Collection[LinkType] | None,
+        *,
+        now: datetime,
+    ) -> list[LinkEnd]:
+        """Return what the links of a row's entry lead to, in the order of `links`."""
+        ...
+
     async def stored_after(
         self,
         scope: Scope,
@@ -382,16 +425,19 @@ class Store(Protocol):
 
     async def links_within(
         self, scope: Scope, *, now: datetime, include_forgotten: bool
-    ) -> list[MemoryLink]:
-        """Return the links between entries that `stored_after` returns; order as `links`."""
+    ) -> list[StoredLink]:
+        """Return the links between entries of one user that `stored_after` returns.
+
+        Order as `links`, then by user.
+        """
         ...
 
-    async def add_links(self, scope: Scope, new: Sequence[MemoryLink]) -> int:
+    async def add_links(self, scope: Scope, new: Sequence[StoredLink]) -> int:
         """Write links of any type between entries of a scope; return how many are new.
 
         Those of type SUPERSEDES must say what the field of that name does (C161). Links whose ends
-        are not in the scope, or belong to different users, are passed over, and so are those that
-        are there already.
+        are not in the scope, or not their user's, are passed over, and so are those that are there
+        already.
         """
         ...
 
@@ -415,16 +461,12 @@ class Store(Protocol):
         """Return the texts of those of these rows that are neither forgotten nor outdated."""
         ...
 
-    async def vectors(self, agent_id: str, entry_id: UUID, model: str) -> NDArray[np.float32]:
-        """Return the vectors of an entry's parts, shape (parts, dimensions); (0, 0) for none."""
+    async def vectors(self, agent_id: str, row: int, model: str) -> NDArray[np.float32]:
+        """Return the vectors of a row's parts, shape (parts, dimensions); (0, 0) for none."""
         ...
 
     async def row_of(self, scope: Scope, entry_id: UUID, *, now: datetime) -> int | None:
         """Return the row of a living entry; None if the scope has none of that id."""
-        ...
-
-    async def rows_of(self, agent_id: str, ids: Sequence[UUID]) -> dict[UUID, int]:
-        """Return the rows of an agent's entries, whatever became of them; unknown ids have none."""
         ...
 
     async def position(self, agent_id: str) -> Position:
@@ -444,8 +486,8 @@ class Store(Protocol):
         """
         ...
 
-    async def touched_since(self, agent_id: str, seq: int) -> list[UUID] | None:
-        """Return the ids that were touched after a change; None if they are no longer kept."""
+    async def touched_since(self, agent_id: str, seq: int) -> list[int] | None:
+        """Return the rows that were touched after a change; None if they are no longer kept."""
         ...
 
     async def accessed_since(self, agent_id: str, accesses: int) -> Accessed:

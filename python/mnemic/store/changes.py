@@ -173,13 +173,13 @@ def revision(connection: apsw.Connection, scope: Scope) -> int:
     return 0 if found is None else whole_numbers(found)[0]
 
 
-def touched_since(connection: apsw.Connection, agent_id: str, since: int) -> list[bytes] | None:
-    """Return the ids of the entries touched after a change, or None if that cannot be told."""
+def touched_since(connection: apsw.Connection, agent_id: str, since: int) -> list[int] | None:
+    """Return the rows that were touched after a change, or None if that cannot be told."""
     last, pruned, _ = _agent(connection, agent_id)
     if not pruned <= since <= last:
         return None
-    sql = "SELECT DISTINCT entry_id FROM agent_memory_changes WHERE agent_id = ? AND seq > ?"
-    return [entry_id for (entry_id,) in fetched(connection, sql, (agent_id, since))]
+    sql = "SELECT DISTINCT entry_row FROM agent_memory_changes WHERE agent_id = ? AND seq > ?"
+    return [row for (row,) in fetched(connection, sql, (agent_id, since))]
 
 
 def embedding_model(connection: apsw.Connection, agent_id: str) -> Model | None:

@@ -8,7 +8,7 @@ import apsw
 
 from mnemic.errors import EntryNotFoundError, InvalidEntryError
 from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryStatus, Scope
-from mnemic.store.base import Direction
+from mnemic.store.base import Direction, LinkEnd, StoredLink
 from mnemic.store.changes import Change, log_changes
 from mnemic.store.records import from_microseconds, reading_stored, to_microseconds, uuid_of
 from mnemic.store.sql import PRESENT, Columns, Condition, fetched, inside, of_id, the_only
@@ -19,15 +19,14 @@ _WRITE = (
     "RETURNING created_at"
 )
 _READ = (
-    "SELECT f.id, t.id, l.type, l.strength, l.created_at FROM agent_memory_links AS l "
+    "SELECT f.row, t.row, f.user_id, f.id, t.id, l.type, l.strength, l.created_at "
+    "FROM agent_memory_links AS l "
     "JOIN agent_memory_entries AS f ON f.row = l.from_row "
     "JOIN agent_memory_entries AS t ON t.row = l.to_row "
 )
 _COPY = (
     "INSERT OR IGNORE INTO agent_memory_links (from_row, to_row, type, strength, created_at) "
-    "SELECT f.row, t.row, ?, ?, ? FROM ({end}) AS f, ({end}) AS t "
-    "WHERE f.user_id IS t.user_id AND (? OR f.supersedes IS t.id) RETURNING from_row, "
-    "(SELECT user_id FROM agent_memory_entries WHERE row = from_row)"
+    "VALUES (?, ?, ?, ?, ?)"
 )
 _SUPERSEDE = (
     "UPDATE agent_memory_entries SET status = ?, updated_at = max(updated_at, ?) "
@@ -102,22 +101,57 @@ def links(
     own = _end(connection, scope, entry_id, present_at=now)
     if own is None:
         return []
+    return [read.link for read in _links_at(connection, scope, own.row, direction, kinds, now=now)]
+
+
+def link_ends(
+    connection: apsw.Connection,
+    scope: Scope,
+    row: int,
+    direction: Direction,
+    kinds: Collection[LinkType] | None,
+    *,
+    now: int,
+) -> list[LinkEnd]:
+    """Return what the links of a row's entry lead to; both ends present in the scope."""
+    return [
+        LinkEnd(
+            read.to_row if read.from_row == row else read.from_row,
+            read.link.type,
+            read.link.strength,
+        )
+        for read in _links_at(connection, scope, row, direction, kinds, now=now)
+    ]
+
+
+def _links_at(
+    connection: apsw.Connection,
+    scope: Scope,
+    row: int,
+    direction: Direction,
+    kinds: Collection[LinkType] | None,
+    *,
+    now: int,
+) -> "list[_Link]":
     where, values = inside(scope)
+    present = f"SELECT row FROM agent_memory_entries WHERE {where} AND {PRESENT}"
     types, bound = _among_types(kinds)
-    found = set()
-    for side, other in (("from_row", "to_row"), ("to_row", "from_row")):
+    found: list[_Link] = []
+    for side in ("from_row", "to_row"):
         if (side, direction) in (("from_row", "in"), ("to_row", "out")):
             continue
-        present = f"SELECT row FROM agent_memory_entries WHERE {where} AND {PRESENT}"
-        sql = f"{_READ} WHERE l.{side} = ? AND l.{other} IN ({present} AND row = l.{other}) {types}"
-        found.update(_links(connection, sql, (own.row, *values, now, *bound)))
+        ends = " AND ".join(
+            f"l.{end} IN ({present} AND row = l.{end})" for end in ("from_row", "to_row")
+        )
+        sql = f"{_READ} WHERE l.{side} = ? AND {ends} {types}"
+        found += _links(connection, sql, (row, *values, now, *values, now, *bound))
     return sorted(found, key=_order)
 
 
 def links_within(
     connection: apsw.Connection, scope: Scope, present_at: int | None
-) -> list[MemoryLink]:
-    """Return the links between entries of a scope; between all states if no time is given."""
+) -> list[StoredLink]:
+    """Return the links between entries of one user; between all states if no time is given."""
     where, values = inside(scope)
     if present_at is not None:
         where, values = f"{where} AND {PRESENT}", [*values, present_at]
@@ -125,50 +159,68 @@ def links_within(
         f"(SELECT row FROM agent_memory_entries WHERE {where} AND row = l.{end})"
         for end in ("from_row", "to_row")
     ]
-    sql = f"{_READ} WHERE l.from_row IN {ends[0]} AND l.to_row IN {ends[1]}"
-    return sorted(_links(connection, sql, [*values, *values]), key=_order)
+    sql = (
+        f"{_READ} WHERE l.from_row IN {ends[0]} AND l.to_row IN {ends[1]} "
+        "AND f.user_id IS t.user_id"
+    )
+    found = sorted(_links(connection, sql, [*values, *values]), key=_order)
+    return [StoredLink(read.link, read.user_id) for read in found]
 
 
-def add_links(connection: apsw.Connection, scope: Scope, new: Sequence[MemoryLink]) -> int:
-    """Write links whose ends are in a scope and of one user, unless they are; return how many."""
-    where, bound = inside(scope)
-    end = f"SELECT row, id, user_id, supersedes FROM agent_memory_entries WHERE {where} AND id = ?"
-    sql = _COPY.format(end=end)
+def add_links(connection: apsw.Connection, scope: Scope, new: Sequence[StoredLink]) -> int:
+    """Write links whose ends are in a scope and their user's, unless they are; return how many."""
     changes = []
-    for wanted in new:
-        values = (
-            int(wanted.type),
-            wanted.strength,
-            to_microseconds(wanted.created_at),
-            *(*bound, wanted.from_id.bytes, *bound, wanted.to_id.bytes),
-            wanted.type is not LinkType.SUPERSEDES,
-        )
-        changes += [
-            Change(row, wanted.from_id.bytes, "link", user_id)
-            for row, user_id in fetched(connection, sql, values)
-        ]
+    for wanted, user_id in new:
+        if scope.all_users or scope.user_id == user_id:
+            own = Scope(scope.agent_id, user_id, scope.project_id, scope.session_id)
+            changes += _add_link(connection, own, wanted)
     if changes:
         log_changes(connection, scope.agent_id, changes)
     return len(changes)
 
 
-def _links(connection: apsw.Connection, sql: str, parameters: Sequence[object]) -> list[MemoryLink]:
+def _add_link(connection: apsw.Connection, scope: Scope, wanted: MemoryLink) -> list[Change]:
+    source, target = _end(connection, scope, wanted.from_id), _end(connection, scope, wanted.to_id)
+    if source is None or target is None:
+        return []
+    if wanted.type is LinkType.SUPERSEDES and source.supersedes != wanted.to_id.bytes:
+        return []
+    time = to_microseconds(wanted.created_at)
+    values = (source.row, target.row, int(wanted.type), wanted.strength, time)
+    connection.execute(_COPY, values)
+    if connection.changes() == 0:
+        return []
+    return [Change(source.row, wanted.from_id.bytes, "link", source.user_id)]
+
+
+class _Link(NamedTuple):
+    """A link as it was read, with the rows of its ends and the user it begins at."""
+
+    from_row: int
+    to_row: int
+    user_id: str | None
+    link: MemoryLink
+
+
+def _links(connection: apsw.Connection, sql: str, parameters: Sequence[object]) -> list[_Link]:
     found = fetched(connection, sql, parameters)
     with reading_stored("a link"):
         return [_link(columns) for columns in found]
 
 
-def _link(columns: Columns) -> MemoryLink:
-    from_id, to_id, kind, strength, created_at = columns
+def _link(columns: Columns) -> _Link:
+    from_row, to_row, user_id, from_id, to_id, kind, strength, created_at = columns
     ends = uuid_of(from_id), uuid_of(to_id)
     try:
-        return MemoryLink(*ends, LinkType(kind), strength, from_microseconds(created_at))
+        link = MemoryLink(*ends, LinkType(kind), strength, from_microseconds(created_at))
     except InvalidEntryError as error:
         raise ValueError(str(error)) from error
+    return _Link(from_row, to_row, user_id, link)
 
 
-def _order(link: MemoryLink) -> tuple[object, ...]:
-    return link.created_at, link.from_id, link.to_id, link.type
+def _order(read: _Link) -> tuple[object, ...]:
+    link = read.link
+    return link.created_at, link.from_id, link.to_id, link.type, read.user_id or ""
 
 
 def _among_types(kinds: Collection[LinkType] | None) -> Condition:
@@ -178,10 +230,11 @@ def _among_types(kinds: Collection[LinkType] | None) -> Condition:
 
 
 class _End(NamedTuple):
-    """One end of a link: the row of an entry, and whose it is."""
+    """One end of a link: the row of an entry, whose it is, and what it supersedes."""
 
     row: int
     user_id: str | None
+    supersedes: bytes | None
 
 
 def _end(
@@ -191,7 +244,7 @@ def _end(
     where, values = of_id(scope, entry_id)
     if present_at is not None:
         where, values = f"{where} AND {PRESENT}", [*values, present_at]
-    sql = f"SELECT row, user_id FROM agent_memory_entries WHERE {where}"
+    sql = f"SELECT row, user_id, supersedes FROM agent_memory_entries WHERE {where}"
     found = the_only(fetched(connection, sql, values), scope, entry_id)
     return None if found is None else _End(*found)
 

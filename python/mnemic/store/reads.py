@@ -20,7 +20,7 @@ from mnemic.model import (
 )
 from mnemic.model.filter import looks_at
 from mnemic.store import filter_sql
-from mnemic.store.base import Place, StoredEntry
+from mnemic.store.base import Located, Place, StoredEntry
 from mnemic.store.records import (
     COLUMNS,
     DAMAGED,
@@ -37,6 +37,7 @@ from mnemic.store.sql import (
     BY_ROW,
     LIVING,
     PRESENT,
+    USER_KEY,
     Columns,
     Condition,
     among,
@@ -58,31 +59,35 @@ def entries_of_ids(
     now: int,
     *,
     include_forgotten: bool,
-) -> dict[UUID, MemoryEntry]:
+) -> dict[UUID, Located]:
     """Return the entries of these ids in the scope, all that are stored if asked for."""
     found = {}
     for entry_id in ids:
         where, values = of_id(scope, entry_id)
         if not include_forgotten:
             where, values = f"{where} AND {LIVING}", [*values, now]
-        sql = f"SELECT {COLUMNS} FROM agent_memory_entries WHERE {where}"
+        sql = f"SELECT row, {COLUMNS} FROM agent_memory_entries WHERE {where}"
         columns = the_only(fetched(connection, sql, values), scope, entry_id)
         if columns is not None:
-            found[entry_id] = from_row(columns)
+            found[entry_id] = Located(columns[0], from_row(columns[1:]))
     return found
 
 
 def entries_of_rows(
-    connection: apsw.Connection, scope: Scope, rows: Sequence[int], now: int
+    connection: apsw.Connection,
+    scope: Scope,
+    rows: Sequence[int],
+    now: int,
+    *,
+    include_forgotten: bool = False,
 ) -> dict[int, MemoryEntry]:
-    """Return the living entries of these rows in the scope."""
+    """Return the entries of these rows in the scope, all that are stored if asked for."""
     where, values = inside(scope)
+    if not include_forgotten:
+        where, values = f"{where} AND {LIVING}", [*values, now]
     is_wanted, wanted = among(rows)
-    sql = (
-        f"SELECT row, {COLUMNS} FROM agent_memory_entries {BY_ROW} "
-        f"WHERE {where} AND {LIVING} AND {is_wanted}"
-    )
-    found = fetched(connection, sql, (*values, now, *wanted))
+    sql = f"SELECT row, {COLUMNS} FROM agent_memory_entries {BY_ROW} WHERE {where} AND {is_wanted}"
+    found = fetched(connection, sql, (*values, *wanted))
     return {columns[0]: from_row(columns[1:]) for columns in found}
 
 
@@ -94,15 +99,6 @@ def row_of(connection: apsw.Connection, scope: Scope, entry_id: UUID, now: int) 
     return None if found is None else int(found[0])
 
 
-def rows_of(connection: apsw.Connection, agent_id: str, ids: Sequence[UUID]) -> dict[UUID, int]:
-    """Return the rows of an agent's entries, whatever became of them."""
-    sql = "SELECT row FROM agent_memory_entries WHERE agent_id = ? AND id = ?"
-    found = {
-        entry_id: connection.execute(sql, (agent_id, entry_id.bytes)).fetchone() for entry_id in ids
-    }
-    return {entry_id: int(row[0]) for entry_id, row in found.items() if row is not None}
-
-
 def entries_matching(
     connection: apsw.Connection, scope: Scope, expression: Expression, page: MemoryFilter, now: int
 ) -> list[MemoryEntry]:
@@ -110,7 +106,7 @@ def entries_matching(
     where, values = _listed(scope, expression, now, include_forgotten=page.include_forgotten)
     sql = (
         f"SELECT {COLUMNS} FROM agent_memory_entries WHERE {where} "
-        f"ORDER BY {filter_sql.order_by(page.list_order)} LIMIT ? OFFSET ?"
+        f"ORDER BY {filter_sql.order_by(page.list_order)}{_then_by_user(scope)} LIMIT ? OFFSET ?"
     )
     found = fetched(connection, sql, (*values, page.limit, page.offset))
     return [from_row(columns) for columns in found]
@@ -129,15 +125,31 @@ def entries_after(
     """Return the next entries of the list of the newest first."""
     where, values = _listed(scope, expression, now, include_forgotten=include_forgotten)
     if after is not None:
-        # The first of the two conditions is there for the index.
-        where = f"{where} AND created_at <= ? AND (created_at < ? OR id > ?)"
-        time = to_microseconds(after.created_at)
-        values += [time, time, after.id.bytes]
+        is_after, bound = _after(scope, after)
+        where, values = f"{where} AND {is_after}", [*values, *bound]
     sql = (
         f"SELECT {COLUMNS} FROM agent_memory_entries WHERE {where} "
-        "ORDER BY created_at DESC, id LIMIT ?"
+        f"ORDER BY created_at DESC, id{_then_by_user(scope)} LIMIT ?"
     )
     return [from_row(columns) for columns in fetched(connection, sql, (*values, limit))]
+
+
+def _then_by_user(scope: Scope) -> str:
+    """Return the last term of a total order, needed only where users may share an id."""
+    return f", {USER_KEY}" if scope.all_users else ""
+
+
+def _after(scope: Scope, place: Place) -> Condition:
+    """Return what holds of the entries that follow a place in the list of the newest first."""
+    time, entry_id = to_microseconds(place.created_at), place.id.bytes
+    is_later, values = "id > ?", [time, time, entry_id]
+    if scope.all_users:
+        is_later, values = (
+            f"{is_later} OR (id = ? AND {USER_KEY} > ?)",
+            [*values, entry_id, place.user_id or ""],
+        )
+    # The first condition is there for the index.
+    return f"created_at <= ? AND (created_at < ? OR {is_later})", values
 
 
 def entries_stored_after(
@@ -188,14 +200,14 @@ def _more_vectors(
 
 
 def vectors(
-    connection: apsw.Connection, agent_id: str, entry_id: UUID, model: str
+    connection: apsw.Connection, agent_id: str, row: int, model: str
 ) -> NDArray[np.float32]:
-    """Return the vectors of an entry's parts in their order, as rows."""
+    """Return the vectors of the parts of a row's entry in their order, as rows."""
     sql = (
-        "SELECT embedding FROM agent_memory_entries CROSS JOIN agent_memory_embeddings "
-        "ON entry_row = row WHERE agent_id = ? AND id = ? AND model = ? ORDER BY part"
+        f"SELECT embedding FROM agent_memory_entries {BY_ROW} CROSS JOIN agent_memory_embeddings "
+        "ON entry_row = row WHERE agent_id = ? AND row = ? AND model = ? ORDER BY part"
     )
-    found = fetched(connection, sql, (agent_id, entry_id.bytes, model))
+    found = fetched(connection, sql, (agent_id, row, model))
     with reading_stored("a vector"):
         parts = [vector_of(blob) for (blob,) in found]
         return np.stack(parts) if parts else np.empty((0, 0), dtype=np.float32)

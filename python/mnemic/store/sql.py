@@ -37,7 +37,7 @@ BY_ROW = "NOT INDEXED"
 """Named, because the planner would read all rows of an agent to find a few."""
 
 
-_USER_KEY = "ifnull(user_id, '')"
+USER_KEY = "ifnull(user_id, '')"
 """As in the unique index of ids, which the planner chooses by this very text."""
 
 _FEW_ROWS = 16  # each number of rows is a statement of its own, and 100 are kept prepared
@@ -74,7 +74,7 @@ def of_id(scope: Scope, entry_id: UUID) -> Condition:
     where, values = f"{where} AND id = ?", [*values, entry_id.bytes]
     if scope.all_users:
         return where, values
-    return f"{where} AND {_USER_KEY} = ?", [*values, scope.user_id or ""]
+    return f"{where} AND {USER_KEY} = ?", [*values, scope.user_id or ""]
 
 
 def the_only(found: Sequence[Found], scope: Scope, entry_id: UUID) -> Found | None:

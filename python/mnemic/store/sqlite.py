@@ -36,11 +36,14 @@ from mnemic.store.backup import backup_to
 from mnemic.store.base import (
     Accessed,
     Direction,
+    LinkEnd,
+    Located,
     Model,
     Place,
     Position,
     Stored,
     StoredEntry,
+    StoredLink,
     Taker,
 )
 from mnemic.store.connections import Connections, typed
@@ -117,8 +120,9 @@ class SqliteStore:
                 new.entry.id if outcome.is_new else uuids_of([outcome.entry_id])[0]
                 for new, outcome in zip(rows, added.outcomes, strict=True)
             ],
+            rows=[outcome.row for outcome in added.outcomes],
             is_new=[outcome.is_new for outcome in added.outcomes],
-            changed=uuids_of(added.changed),
+            changed=added.changed,
             batch=_batch(added, rows),
         )
 
@@ -143,17 +147,27 @@ class SqliteStore:
         self, scope: Scope, ids: Sequence[UUID], *, now: datetime, include_forgotten: bool = False
     ) -> dict[UUID, MemoryEntry]:
         """Return the entries of these ids that the scope has, without their embeddings."""
+        found = await self.located(scope, ids, now=now, include_forgotten=include_forgotten)
+        return {entry_id: entry for entry_id, (_, entry) in found.items()}
+
+    async def located(
+        self, scope: Scope, ids: Sequence[UUID], *, now: datetime, include_forgotten: bool = False
+    ) -> dict[UUID, Located]:
+        """Return what `get` does, and the rows."""
         with self._reading() as connection:
             return reads.entries_of_ids(
                 connection, scope, ids, to_microseconds(now), include_forgotten=include_forgotten
             )
 
     async def get_rows(
-        self, scope: Scope, rows: Sequence[int], *, now: datetime
+        self, scope: Scope, rows: Sequence[int], *, now: datetime, include_forgotten: bool = False
     ) -> dict[int, MemoryEntry]:
         """Return the entries of these rows that the scope has, without their embeddings."""
         with self._reading() as connection:
-            return reads.entries_of_rows(connection, scope, rows, to_microseconds(now))
+            time = to_microseconds(now)
+            return reads.entries_of_rows(
+                connection, scope, rows, time, include_forgotten=include_forgotten
+            )
 
     async def matching(
         self, scope: Scope, expression: Expression, page: MemoryFilter, *, now: datetime
@@ -199,9 +213,7 @@ class SqliteStore:
 
     async def delete(self, scope: Scope, entry_id: UUID) -> list[UUID]:
         """Delete an entry for good; return its id if the scope had it."""
-        deleted = await self._write(lambda on: writes.delete(on, scope, entry_id))
-        self._accesses.drop(scope.agent_id, deleted)
-        return deleted
+        return await self._write(lambda on: writes.delete(on, scope, entry_id))
 
     async def forget_all(self, scope: Scope, now: datetime) -> list[UUID]:
         """Mark all entries of a scope as forgotten that are not; return their ids."""
@@ -210,16 +222,12 @@ class SqliteStore:
 
     async def delete_all(self, scope: Scope) -> list[UUID]:
         """Delete all entries of a scope for good, forgotten or not; return their ids."""
-        deleted = await self._write(lambda on: writes.delete_all(on, scope))
-        self._accesses.drop(scope.agent_id, deleted)
-        return deleted
+        return await self._write(lambda on: writes.delete_all(on, scope))
 
     async def purge(self, scope: Scope, oldest: datetime) -> list[UUID]:
         """Delete for good what a scope forgot, or what expired, before `oldest`; return the ids."""
         time = to_microseconds(oldest)
-        deleted = await self._write(lambda on: writes.purge(on, scope, time))
-        self._accesses.drop(scope.agent_id, deleted)
-        return deleted
+        return await self._write(lambda on: writes.purge(on, scope, time))
 
     async def update(
         self,
@@ -251,16 +259,16 @@ class SqliteStore:
             )
         )
 
-    def touch(self, agent_id: str, ids: Sequence[UUID], now: datetime) -> None:
-        """Take note that entries were read; it is written down later, with other writes."""
+    def touch(self, agent_id: str, rows: Sequence[int], now: datetime) -> None:
+        """Take note that rows were read; it is written down later, with other writes."""
         self._connections.check_writable()
-        if self._accesses.note(agent_id, ids, to_microseconds(now)):
+        if self._accesses.note(agent_id, rows, to_microseconds(now)):
             job = self._accesses.writing()
             self._writer.submit_soon(job, job.ended)
 
-    def has_noted(self, agent_id: str, ids: Sequence[bytes]) -> bool:
-        """Return whether accesses of any of these entries may not be written down yet."""
-        return self._accesses.has(agent_id, ids)
+    def has_noted(self, agent_id: str, rows: Sequence[int]) -> bool:
+        """Return whether accesses of any of these rows may not be written down yet."""
+        return self._accesses.has(agent_id, rows)
 
     async def write_accesses(self) -> None:
         """Write down the accesses noted so far."""
@@ -295,6 +303,20 @@ class SqliteStore:
             time = to_microseconds(now)
             return links.links(connection, scope, entry_id, direction, kinds, now=time)
 
+    async def link_ends(
+        self,
+        scope: Scope,
+        row: int,
+        direction: Direction,
+        kinds: Collection[LinkType] | None,
+        *,
+        now: datetime,
+    ) -> list[LinkEnd]:
+        """Return what the links of a row's entry lead to, in the order of `links`."""
+        with self._reading() as connection:
+            time = to_microseconds(now)
+            return links.link_ends(connection, scope, row, direction, kinds, now=time)
+
     async def stored_after(
         self,
         scope: Scope,
@@ -314,13 +336,13 @@ class SqliteStore:
 
     async def links_within(
         self, scope: Scope, *, now: datetime, include_forgotten: bool
-    ) -> list[MemoryLink]:
-        """Return the links between entries that `stored_after` returns; order as `links`."""
+    ) -> list[StoredLink]:
+        """Return the links between entries of one user that `stored_after` returns."""
         moment = None if include_forgotten else to_microseconds(now)
         with self._reading() as connection:
             return links.links_within(connection, scope, moment)
 
-    async def add_links(self, scope: Scope, new: Sequence[MemoryLink]) -> int:
+    async def add_links(self, scope: Scope, new: Sequence[StoredLink]) -> int:
         """Write links of any type between entries of a scope; return how many are new."""
         return await self._write(lambda on: links.add_links(on, scope, new))
 
@@ -349,20 +371,15 @@ class SqliteStore:
         with self._reading() as connection:
             return reads.contents(connection, agent_id, rows)
 
-    async def vectors(self, agent_id: str, entry_id: UUID, model: str) -> NDArray[np.float32]:
-        """Return the vectors of an entry's parts, shape (parts, dimensions); (0, 0) for none."""
+    async def vectors(self, agent_id: str, row: int, model: str) -> NDArray[np.float32]:
+        """Return the vectors of a row's parts, shape (parts, dimensions); (0, 0) for none."""
         with self._reading() as connection:
-            return reads.vectors(connection, agent_id, entry_id, model)
+            return reads.vectors(connection, agent_id, row, model)
 
     async def row_of(self, scope: Scope, entry_id: UUID, *, now: datetime) -> int | None:
         """Return the row of a living entry; None if the scope has none of that id."""
         with self._reading() as connection:
             return reads.row_of(connection, scope, entry_id, to_microseconds(now))
-
-    async def rows_of(self, agent_id: str, ids: Sequence[UUID]) -> dict[UUID, int]:
-        """Return the rows of an agent's entries, whatever became of them."""
-        with self._reading() as connection:
-            return reads.rows_of(connection, agent_id, ids)
 
     async def position(self, agent_id: str) -> Position:
         """Return the number of the agent's last change, and how often accesses were written."""
@@ -379,11 +396,10 @@ class SqliteStore:
         with self._reading() as connection:
             return changes.revision(connection, scope)
 
-    async def touched_since(self, agent_id: str, seq: int) -> list[UUID] | None:
-        """Return the ids that were touched after a change; None if that cannot be told."""
+    async def touched_since(self, agent_id: str, seq: int) -> list[int] | None:
+        """Return the rows that were touched after a change; None if that cannot be told."""
         with self._reading() as connection, _one_moment(connection):
-            touched = changes.touched_since(connection, agent_id, seq)
-        return None if touched is None else uuids_of(touched)
+            return changes.touched_since(connection, agent_id, seq)
 
     async def accessed_since(self, agent_id: str, accesses: int) -> Accessed:
         """Return what was accessed since accesses had been written down so often."""

@@ -107,13 +107,13 @@ class Added(NamedTuple):
         seq: The number of the agent's last change.
         steps: How many changes this was.
         outcomes: One for each entry.
-        changed: Ids of entries that were there before and were merged into or superseded.
+        changed: Rows that were there before and were merged into or superseded.
     """
 
     seq: int
     steps: int
     outcomes: list[Outcome]
-    changed: list[bytes]
+    changed: list[int]
 
 
 class Adding:
@@ -174,7 +174,7 @@ def add(connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rule
         run_all(connection, _INSERT_VECTOR, vectors)
     charge = Charge(sum([_size(new.entry.content) for new, _ in stored]), rules.quota)
     seq = log_changes(connection, agent_id, changes, model, charge) if changes else 0
-    changed = [change.entry_id for change in changes if change.kind != "add"]
+    changed = [change.row for change in changes if change.kind != "add"]
     return Added(seq, len(changes), outcomes, changed)
 
 

@@ -10,6 +10,7 @@ mod mask;
 mod select;
 mod tags;
 mod texts;
+mod tie;
 
 use std::sync::Arc;
 
@@ -28,6 +29,7 @@ pub(crate) use interner::{Interner, NO_TEXT};
 pub(crate) use mask::Mask;
 use tags::Tags;
 use texts::{KeyColumn, Texts};
+pub(crate) use tie::Tie;
 
 /// What the columns keep of one memory. Times are microseconds since 1970 in UTC.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -274,12 +276,16 @@ impl Columns {
         Some(chunk.facts.row.values()[at])
     }
 
-    /// What orders equal scores: creation and id; nothing's where no memory lives in the slot.
-    pub(crate) fn order_of(&self, slot: u32) -> (i64, [u8; 16]) {
+    /// What orders equal scores; nothing's where no memory lives in the slot.
+    pub(crate) fn tie_of(&self, slot: u32) -> Tie<'_> {
         let known = self.live_chunk(slot);
-        known.map_or((NONE, [0; 16]), |(chunk, at)| {
-            (chunk.facts.created_at.values()[at], chunk.facts.id.values()[at])
-        })
+        known.map_or_else(
+            || Tie::of_nothing(&self.texts),
+            |(Chunk { facts, .. }, at)| {
+                let user = facts.user.values()[at];
+                Tie::new(facts.created_at.values()[at], facts.id.values()[at], user, &self.texts)
+            },
+        )
     }
 
     /// The code of the user of the memory in a slot; 0 for nobody, and where no memory lives there.

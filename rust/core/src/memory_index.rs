@@ -206,31 +206,33 @@ impl MemoryIndex {
         self.take(gone, records, embedded, vectors, links, Upkeep::Now)
     }
 
-    /// The memories in play that links lead to from a row that is in play: the largest product of
-    /// strengths first, then the fewest hops, then the newest, then the smallest id. Only memories
-    /// in play are walked through.
+    /// The memories in play that links lead to from a row of the scope, which the filter need not
+    /// select: the largest product of strengths first, then the fewest hops, then the newest, then
+    /// the smallest id, then the first user. Only memories in play are walked through.
     pub fn linked(&self, ask: &Ask<'_>, row: i64, hops: &Hops, k: usize) -> Linked {
         let memories = &self.index.snapshot().memories;
         let columns = &memories.columns;
         let inside = columns.inside(ask);
         let slot_of = |row| columns.slot_of(row).filter(|slot| inside.has(*slot));
-        if slot_of(row).is_none() {
+        let of_scope = Ask { scope: ask.scope, now: ask.now, ..Ask::default() };
+        let within_scope = columns.inside(&of_scope);
+        if !columns.slot_of(row).is_some_and(|slot| within_scope.has(slot)) {
             return Linked::default();
         }
         let reached = memories.graph.reached(row, hops, |row| slot_of(row).is_some());
         let total = reached.len();
         let place = |(row, reached): (i64, Reached)| {
-            let (created_at, id) = slot_of(row).map(|slot| columns.order_of(slot))?;
+            let tie = columns.tie_of(slot_of(row)?);
             Some((
-                LinkedHit { row, id, strength: reached.strength, path: reached.path },
-                created_at,
+                LinkedHit { row, id: tie.id, strength: reached.strength, path: reached.path },
+                tie,
             ))
         };
         let mut hits: Vec<_> = reached.into_iter().filter_map(place).collect();
-        hits.sort_unstable_by(|(one, one_at), (other, other_at)| {
+        hits.sort_unstable_by(|(one, one_tie), (other, other_tie)| {
             let by_strength = other.strength.total_cmp(&one.strength);
             let by_hops = one.path.kinds().len().cmp(&other.path.kinds().len());
-            by_strength.then(by_hops).then(other_at.cmp(one_at)).then(one.id.cmp(&other.id))
+            by_strength.then(by_hops).then_with(|| one_tie.cmp(other_tie))
         });
         hits.truncate(k);
         Linked { hits: hits.into_iter().map(|(hit, _)| hit).collect(), total }
@@ -519,12 +521,9 @@ impl Query<'_> {
             let found = play.fact(play.slots[at as usize], facts);
             found.expect("a memory in play has facts")
         };
-        let tie_of = |at: u32| {
-            let facts = facts_of(at);
-            (self.salience(&facts), facts.created_at)
-        };
-        let id_of = |at: u32| self.columns().order_of(play.slots[at as usize]).1;
-        let best = order::ordered(&matching, &keys, request.k, tie_of, id_of);
+        let salience_of = |at: u32| self.salience(&facts_of(at));
+        let tie_of = |at: u32| self.columns().tie_of(play.slots[at as usize]);
+        let best = order::ordered(&matching, &keys, request.k, salience_of, tie_of);
         let hit = |best: &Ordered| self.hit_in_order(fused, best, &facts_of(best.ordinal));
         let total = request.with_total.then_some(matching.len());
         Answer { hits: best.iter().map(hit).collect(), total }
@@ -542,7 +541,7 @@ impl Query<'_> {
             salience: Some(best.salience),
             ..Components::default()
         };
-        let (row, id) = (self.columns().row_of(slot), self.columns().order_of(slot).1);
+        let (row, id) = (self.columns().row_of(slot), self.columns().tie_of(slot).id);
         Hit { row: row.unwrap_or_default(), id, score: best.key, components }
     }
 
@@ -575,7 +574,7 @@ impl Query<'_> {
     fn ranked(&self, fused: &Fused<'_>, uppers: &Uppers) -> Answer {
         let (request, least) = (self.request, self.least());
         let best = rank::rank(fused, uppers, request.k, least);
-        let hit = |(scored, components): (&Scored, &Components)| {
+        let hit = |(scored, components): (&Scored<'_>, &Components)| {
             self.hit(fused.play.slots[scored.ordinal as usize], scored, *components)
         };
         let hits = best.scored.iter().zip(&best.components).map(hit).collect();
@@ -583,23 +582,23 @@ impl Query<'_> {
         Answer { hits, total }
     }
 
-    fn hit(&self, slot: u32, scored: &Scored, components: Components) -> Hit {
+    fn hit(&self, slot: u32, scored: &Scored<'_>, components: Components) -> Hit {
         let row = self.columns().row_of(slot).unwrap_or_default();
-        Hit { row, id: scored.id, score: scored.score, components }
+        Hit { row, id: scored.tie.id, score: scored.score, components }
     }
 
     /// The answer where the score is the similarity alone: a scan of vectors that prunes far more.
     fn nearest(&self, vectors: &[f32], play: &Play<'_>) -> Answer {
         let scored = |hit: NearHit| {
-            let (created_at, id) = self.columns().order_of(slot_of(hit.id));
-            Scored { score: hit.score, created_at, id, ordinal: slot_of(hit.id) }
+            let tie = self.columns().tie_of(slot_of(hit.id));
+            Scored { score: hit.score, tie, ordinal: slot_of(hit.id) }
         };
         let near = self.scanned(vectors, play).into_iter();
-        let mut near: Vec<Scored> = near.map(scored).collect();
+        let mut near: Vec<Scored<'_>> = near.map(scored).collect();
         near.sort_unstable();
         near.truncate(self.request.k);
         let hit =
-            |near: &Scored| self.hit(near.ordinal, near, Components::of_similarity(near.score));
+            |near: &Scored<'_>| self.hit(near.ordinal, near, Components::of_similarity(near.score));
         Answer { hits: near.iter().map(hit).collect(), total: None }
     }
 

@@ -42,33 +42,30 @@ pub(crate) struct Ordered {
     pub(crate) ordinal: u32,
     pub(crate) key: f64,
     pub(crate) salience: f64,
-    pub(crate) created_at: i64,
 }
 
-/// The best k of some ordinals with their keys; ties go to the more salient, then to the newer
-/// memory, which `tie_of` tells of, then to the smaller id.
-pub(crate) fn ordered<Id: Ord>(
+/// The best k of some ordinals with their keys; ties go to the more salient, then to the memory
+/// whose tie is the least.
+pub(crate) fn ordered<Tie: Ord>(
     ordinals: &[u32],
     keys: &[f64],
     k: usize,
-    tie_of: impl Fn(u32) -> (f64, i64),
-    id_of: impl Fn(u32) -> Id,
+    salience_of: impl Fn(u32) -> f64,
+    tie_of: impl Fn(u32) -> Tie,
 ) -> Vec<Ordered> {
     let Some(last) = largest(keys, k).last().map(|at| keys[*at as usize]) else {
         return Vec::new();
     };
     let place = |at: u32| {
         let (ordinal, key) = (ordinals[at as usize], keys[at as usize]);
-        let (salience, created_at) = tie_of(ordinal);
-        Ordered { ordinal, key, salience, created_at }
+        Ordered { ordinal, key, salience: salience_of(ordinal) }
     };
     let mut places: Vec<Ordered> = reaching(keys, last).into_iter().map(place).collect();
     places.sort_unstable_by(|one, other| {
         let by_key = other.key.total_cmp(&one.key);
         by_key
             .then(other.salience.total_cmp(&one.salience))
-            .then(other.created_at.cmp(&one.created_at))
-            .then_with(|| id_of(one.ordinal).cmp(&id_of(other.ordinal)))
+            .then_with(|| tie_of(one.ordinal).cmp(&tie_of(other.ordinal)))
     });
     places.truncate(k);
     places
@@ -82,6 +79,8 @@ pub(crate) fn scaled(salience: &Salience, facts: &Facts, now: i64) -> (f64, f64)
 
 #[cfg(test)]
 mod tests {
+    use std::cmp::Reverse;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -116,8 +115,9 @@ mod tests {
             let salience = |facts: &Facts| facts.importance / 2.0;
             let key = |at: &u32| order.key(&facts[*at as usize], salience);
             let keys: Vec<f64> = all.iter().map(key).collect();
-            let tie_of = |at: u32| (saliences[at as usize], facts[at as usize].created_at);
-            let found = ordered(&all, &keys, k, tie_of, id_of);
+            let salience_of = |at: u32| saliences[at as usize];
+            let tie_of = |at: u32| (Reverse(facts[at as usize].created_at), id_of(at));
+            let found = ordered(&all, &keys, k, salience_of, tie_of);
             let mut whole = all;
             whole.sort_by(|one, other| {
                 let key = |at: &u32| {

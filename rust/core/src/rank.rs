@@ -10,6 +10,7 @@ use std::cell::RefCell;
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashMap};
 
+use crate::columns::Tie;
 use crate::keywords::Keywords;
 use crate::play::{Asked, NONE, Play};
 use crate::ranking::{Ranking, Worth};
@@ -219,25 +220,29 @@ impl<'a> Fused<'a> {
 }
 
 /// A memory with its score, in the order of the answer.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Scored {
+#[derive(Clone, Copy)]
+pub(crate) struct Scored<'play> {
     pub(crate) score: f64,
-    pub(crate) created_at: i64,
-    pub(crate) id: [u8; 16],
+    pub(crate) tie: Tie<'play>,
     pub(crate) ordinal: u32,
 }
 
-impl Eq for Scored {}
+impl Eq for Scored<'_> {}
 
-impl Ord for Scored {
-    /// Smaller is better: score, then newest, then smallest id (C164).
-    fn cmp(&self, other: &Self) -> Ordering {
-        let by_score = other.score.total_cmp(&self.score);
-        by_score.then(other.created_at.cmp(&self.created_at)).then(self.id.cmp(&other.id))
+impl PartialEq for Scored<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
     }
 }
 
-impl PartialOrd for Scored {
+impl Ord for Scored<'_> {
+    /// Smaller is better: score, then newest, then smallest id, then first user.
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.score.total_cmp(&self.score).then_with(|| self.tie.cmp(&other.tie))
+    }
+}
+
+impl PartialOrd for Scored<'_> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
@@ -336,14 +341,19 @@ impl Components {
 }
 
 /// The best of the memories in play.
-pub(crate) struct Best {
+pub(crate) struct Best<'play> {
     /// Best first.
-    pub(crate) scored: Vec<Scored>,
+    pub(crate) scored: Vec<Scored<'play>>,
     pub(crate) components: Vec<Components>,
 }
 
 /// Rank the memories in play.
-pub(crate) fn rank(fused: &Fused<'_>, uppers: &Uppers, k: usize, least: Least) -> Best {
+pub(crate) fn rank<'play>(
+    fused: &'play Fused<'play>,
+    uppers: &'play Uppers,
+    k: usize,
+    least: Least,
+) -> Best<'play> {
     let mut ranking = Ranked::new(fused, uppers, k, least);
     if fused.is_relevance_alone() {
         let promising = ranking.promising(&ranking.matched);
@@ -460,7 +470,7 @@ struct Ranked<'a> {
     /// Which memories were scored or ruled out.
     is_done: Vec<bool>,
     least: Least,
-    best: Kept,
+    best: Kept<'a>,
 }
 
 impl<'a> Ranked<'a> {
@@ -645,8 +655,8 @@ impl<'a> Ranked<'a> {
         }
         if self.is_near_enough(at) && self.is_a_match(at) {
             let play = self.fused().play;
-            let (created_at, id) = play.columns.order_of(play.slots[at as usize]);
-            self.best.offer(Scored { score: self.exact.score(at), created_at, id, ordinal: at });
+            let tie = play.columns.tie_of(play.slots[at as usize]);
+            self.best.offer(Scored { score: self.exact.score(at), tie, ordinal: at });
         }
     }
 }
@@ -714,14 +724,14 @@ impl PartialOrd for Bound {
 }
 
 /// The k best so far.
-struct Kept {
+struct Kept<'play> {
     k: usize,
     least: f64,
     /// The worst of them on top.
-    scored: BinaryHeap<Scored>,
+    scored: BinaryHeap<Scored<'play>>,
 }
 
-impl Kept {
+impl<'play> Kept<'play> {
     /// What a memory must score to be among them.
     fn floor(&self) -> f64 {
         match self.scored.peek() {
@@ -730,7 +740,7 @@ impl Kept {
         }
     }
 
-    fn offer(&mut self, scored: Scored) {
+    fn offer(&mut self, scored: Scored<'play>) {
         if self.k == 0 || scored.score < self.least {
             return;
         }
@@ -749,6 +759,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::columns::Columns;
 
     proptest! {
         #[test]
@@ -767,12 +778,13 @@ mod tests {
 
     #[test]
     fn nothing_is_kept_below_the_least_score() {
-        let scored = |score, id| Scored { score, created_at: 0, id: [id; 16], ordinal: 0 };
+        let columns = Columns::default();
+        let scored = |score, ordinal| Scored { score, tie: columns.tie_of(ordinal), ordinal };
         let mut kept = Kept { k: 2, least: 0.5, scored: BinaryHeap::new() };
         for scored in [scored(0.4, 1), scored(0.5, 2), scored(0.7, 3), scored(0.7, 4)] {
             kept.offer(scored);
         }
-        let ids: Vec<u8> = kept.scored.into_sorted_vec().iter().map(|kept| kept.id[0]).collect();
-        assert_eq!(ids, [3, 4]);
+        let best = kept.scored.into_sorted_vec();
+        assert_eq!(best.iter().map(|kept| kept.score).collect::<Vec<_>>(), [0.7, 0.7]);
     }
 }

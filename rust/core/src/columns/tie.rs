@@ -1,0 +1,81 @@
+//! What decides the order of memories whose scores are equal.
+
+use std::cmp::Ordering;
+
+use super::facts::NONE;
+use super::{Interner, NO_TEXT};
+
+/// Creation, id and user of a memory. The best is the least: the newest, then the smallest id, then
+/// the first user by name, nobody before all. Users may have given one id, so no less is a total
+/// order; codes of users would not do, for they follow the order in which memories were loaded.
+#[derive(Clone, Copy)]
+pub(crate) struct Tie<'columns> {
+    pub(crate) created_at: i64,
+    pub(crate) id: [u8; 16],
+    user: u32,
+    texts: &'columns Interner,
+}
+
+impl<'columns> Tie<'columns> {
+    pub(super) fn new(created_at: i64, id: [u8; 16], user: u32, texts: &'columns Interner) -> Self {
+        Self { created_at, id, user, texts }
+    }
+
+    /// That of no memory.
+    pub(super) fn of_nothing(texts: &'columns Interner) -> Self {
+        Self::new(NONE, [0; 16], NO_TEXT, texts)
+    }
+
+    fn by_user(&self, other: &Self) -> Ordering {
+        if self.user == other.user {
+            return Ordering::Equal;
+        }
+        self.texts.text(self.user).cmp(&other.texts.text(other.user))
+    }
+}
+
+impl Ord for Tie<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let newest = other.created_at.cmp(&self.created_at);
+        newest.then(self.id.cmp(&other.id)).then_with(|| self.by_user(other))
+    }
+}
+
+impl PartialOrd for Tie<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Eq for Tie<'_> {}
+
+impl PartialEq for Tie<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ties_go_to_the_newest_then_to_the_smallest_id_then_to_the_first_user_by_name() {
+        let texts = Interner::default();
+        let [zoe, alice] = ["zoe", "alice"].map(|name| texts.code(name));
+        let tie = |created_at, id, user| Tie::new(created_at, [id; 16], user, &texts);
+        let sorted = [
+            tie(2, 9, zoe),
+            tie(1, 1, NO_TEXT),
+            tie(1, 1, alice),
+            tie(1, 1, zoe),
+            tie(1, 2, NO_TEXT),
+        ];
+        for (at, one) in sorted.iter().enumerate() {
+            for (other_at, other) in sorted.iter().enumerate() {
+                assert_eq!(one.cmp(other), at.cmp(&other_at));
+                assert_eq!(one == other, at == other_at);
+            }
+        }
+    }
+}
