@@ -17,6 +17,7 @@ __all__ = [
     "__version__",
     "after_fork_in_child",
     "after_fork_in_parent",
+    "allocate",
     "before_fork",
     "date_ranges",
     "estimate_tokens",
@@ -136,6 +137,13 @@ def lock_calls() -> list[tuple[str, int]]:
     Returns:
         Names of system calls with addresses of functions; nothing where the system has no locks of
         open file descriptions.
+    """
+
+def allocate(descriptor: int, length: int, /) -> None:
+    """Take room on the disk for the first `length` bytes of an open file; contents stay.
+
+    Raises:
+        OSError: If the disk is full, or the file system cannot do this.
     """
 
 def before_fork() -> None:

@@ -252,6 +252,26 @@ pub fn calls() -> Option<[(&'static str, usize); 2]> {
     None
 }
 
+/// Take room on the disk for the first bytes of an open file, which a mapping of it will write to:
+/// where there is no room later, such a write ends the process. Contents stay as they are.
+///
+/// # Errors
+///
+/// The system's, such as a full disk, or a file system that cannot do this.
+pub fn allocate(descriptor: i32, length: i64) -> std::io::Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        use nix::fcntl::{FallocateFlags, fallocate};
+        let extends_nothing = FallocateFlags::FALLOC_FL_KEEP_SIZE;
+        fallocate(descriptor, extends_nothing, 0, length).map_err(std::io::Error::from)
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (descriptor, length);
+        Err(std::io::Error::from(std::io::ErrorKind::Unsupported))
+    }
+}
+
 /// Keep other threads from changing locks until one of the two functions below is called, in the
 /// thread that forks.
 pub fn before_fork() {

@@ -9,6 +9,12 @@ pub(crate) fn lock_calls() -> Vec<(&'static str, usize)> {
 }
 
 #[pyfunction]
+#[pyo3(signature = (descriptor, length, /))]
+pub(crate) fn allocate(py: Python<'_>, descriptor: i32, length: i64) -> PyResult<()> {
+    Ok(py.detach(|| file_locks::allocate(descriptor, length))?)
+}
+
+#[pyfunction]
 pub(crate) fn before_fork() {
     file_locks::before_fork();
 }

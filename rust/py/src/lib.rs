@@ -24,7 +24,9 @@ mod _core {
     #[pymodule_export]
     const FINGERPRINT_VERSION: u32 = mnemic_core::text::FINGERPRINT_VERSION;
     #[pymodule_export]
-    use super::file_locks::{after_fork_in_child, after_fork_in_parent, before_fork, lock_calls};
+    use super::file_locks::{
+        after_fork_in_child, after_fork_in_parent, allocate, before_fork, lock_calls,
+    };
     #[pymodule_export]
     use super::kernel;
     #[pymodule_export]
