@@ -1,4 +1,4 @@
-//! The functions that SQLite locks files with.
+//! The functions that `SQLite` locks files with.
 
 use mnemic_core::file_locks;
 use pyo3::prelude::*;
