@@ -568,14 +568,27 @@ def test_a_path_is_written_with_mode_0600_and_nothing_else_is_left(tmp_path):
     assert len(records(str(path))) == 3
 
 
-def test_a_path_appears_only_when_its_export_is_complete(tmp_path):
+@pytest.mark.parametrize("is_anonymous", [True, False])
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_a_path_appears_only_when_its_export_is_complete(
+    tmp_path, monkeypatch, is_anonymous, overwrite
+):
+    if not is_anonymous:
+        monkeypatch.delattr(os, "O_TMPFILE", raising=False)
+    elif not hasattr(os, "O_TMPFILE"):
+        pytest.skip("files without names need Linux")
     path = tmp_path / "e.jsonl"
-    with write_export(path, agent_id="a", exported_at=NOON) as export:
+    if overwrite:
+        path.write_text("old")
+    with write_export(path, agent_id="a", exported_at=NOON, overwrite=overwrite) as export:
         export.write_memory(memory())
-        (hidden,) = tmp_path.iterdir()
-        assert hidden.name.startswith(".")
-        assert stat.S_IMODE(hidden.stat().st_mode) == 0o600
+        hidden = [entry for entry in tmp_path.iterdir() if entry != path]
+        assert [entry.name[0] for entry in hidden] == ([] if is_anonymous else ["."])
+        assert all(stat.S_IMODE(entry.stat().st_mode) == 0o600 for entry in hidden)
+        assert not overwrite or path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert len(records(path)) == 3
 
 
 def test_an_export_that_fails_leaves_no_file_and_keeps_the_old_one(tmp_path):
@@ -609,7 +622,7 @@ def test_a_file_that_came_meanwhile_is_not_replaced(tmp_path):
 
 
 def test_a_file_system_without_hard_links_is_written_too(tmp_path, monkeypatch):
-    def refuse(*_):
+    def refuse(*_, **_named):
         raise PermissionError
 
     monkeypatch.setattr(os, "link", refuse)

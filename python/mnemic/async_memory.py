@@ -1124,7 +1124,8 @@ class AsyncScopedMemory(View):
         Raises:
             InvalidArgumentError: If there is a file at this path already.
             EmbedderRequiredError: If vectors are wanted of a memory opened with `embedder=None`.
-            OSError: If it cannot be written.
+            StoreFullError: If the disk is full or failing.
+            StoreError: If it cannot be written.
         """
         scope = self._part(user_id, project_id, session_id, all_users)
         return await self._repository.export(

@@ -10,7 +10,7 @@ import re
 import stat
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import datetime
 from itertools import count
 from operator import attrgetter
@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from mnemic.description import described, hidden, is_word, quoted
 from mnemic.errors import ExchangeError, InvalidArgumentError, InvalidEntryError
 from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryStatus, MemoryType, checks
+from mnemic.new_files import file_errors, new_file, typed
 
 FORMAT: Final = "mnemic"
 VERSION: Final = 3
@@ -339,14 +340,15 @@ def write_export(
     Raises:
         InvalidArgumentError: If there is a file at this path already, or something that is no
             file, or if the open file does not take UTF-8 text.
-        OSError: If the file cannot be written.
+        StoreFullError: If the disk is full or failing.
+        StoreError: If the file cannot be made or written.
     """
     header = ExportHeader(
         checks.name("agent_id", agent_id), checks.time("exported_at", exported_at)
     )
     if isinstance(target, str | os.PathLike):
-        with _new_file(Path(target), overwrite=overwrite) as file:
-            yield from _written(file.write, header)
+        with _new_file(Path(target), overwrite=overwrite) as write:
+            yield from _written(write, header)
     else:
         _refuse_other_text("target", target, "write")
         yield from _written(lambda line: target.write(line.decode()), header)
@@ -364,20 +366,31 @@ def _written(
 
 
 @contextmanager
-def _new_file(path: Path, *, overwrite: bool) -> Generator[IO[bytes], None, None]:
-    """Make a file of mode 0600 that takes its place when the block went well."""
+def _new_file(path: Path, *, overwrite: bool) -> Generator[Callable[[bytes], None], None, None]:
+    """Make a file of mode 0600 that takes its place when the block went well; lend its writer."""
     _refuse_existing(path, overwrite=overwrite)
-    descriptor, name = tempfile.mkstemp(prefix=".mnemic-export-", suffix=".tmp", dir=path.parent)
-    written = Path(name)
+    name = str(path)
     try:
-        with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor is no path
-            yield file
-            file.flush()
-            os.fsync(descriptor)
-        _move(written, path, overwrite=overwrite)
-    finally:
-        written.unlink(missing_ok=True)
-    _sync_folder(path.parent)
+        with (
+            new_file(name, overwrite=overwrite) as descriptor,
+            open(descriptor, "wb", closefd=False) as file,
+        ):
+
+            def write(line: bytes) -> None:
+                try:
+                    file.write(line)
+                except OSError as error:
+                    raise typed(error, name) from error
+
+            yield write
+            with file_errors(name):
+                file.flush()
+    except FileExistsError:
+        raise _exists(path) from None
+
+
+def _exists(path: Path) -> InvalidArgumentError:
+    return InvalidArgumentError(f"{path} exists; choose another name or pass overwrite=True")
 
 
 def _refuse_existing(path: Path, *, overwrite: bool) -> None:
@@ -386,29 +399,9 @@ def _refuse_existing(path: Path, *, overwrite: bool) -> None:
     except FileNotFoundError:
         return
     if not overwrite:
-        raise InvalidArgumentError(f"{path} exists; choose another name or pass overwrite=True")
+        raise _exists(path)
     if not stat.S_ISREG(mode):
         raise InvalidArgumentError(f"{path} is not a regular file and is not overwritten")
-
-
-def _move(written: Path, path: Path, *, overwrite: bool) -> None:
-    if not overwrite:
-        with suppress(
-            OSError
-        ):  # exists by now, which is refused below, or no hard links, as on FAT
-            os.link(written, path)
-            return
-    _refuse_existing(path, overwrite=overwrite)
-    written.replace(path)
-
-
-def _sync_folder(folder: Path) -> None:
-    with suppress(OSError):  # the file is whole; some folders cannot be opened or synced
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _refuse_other_text(what: str, file: object, method: str) -> None:

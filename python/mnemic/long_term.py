@@ -573,7 +573,8 @@ class LongTermMemory:
         Raises:
             InvalidArgumentError: If there is a file at this path already.
             EmbedderRequiredError: If vectors are wanted of a memory opened with `embedder=None`.
-            OSError: If it cannot be written.
+            StoreFullError: If the disk is full or failing.
+            StoreError: If it cannot be written.
         """
         return await self._repository.export(
             self._scope(user_id, all_users=all_users),

@@ -55,6 +55,7 @@ from mnemic.model import (
     parse_filter,
 )
 from mnemic.model.checks import flag, items, optional_uuid
+from mnemic.new_files import typed
 from mnemic.protocols import Clock, IdFactory, Progress, Source, Target, system_clock
 from mnemic.store import Direction, EntryCache, Place, Position, SqliteStore
 from mnemic.store.base import LinkEnd, Located, Stored
@@ -556,7 +557,10 @@ class Repository:
         progress: Progress | None,
     ) -> int:
         """Write the memories of a scope and the links between them; return how many memories."""
-        from mnemic.transfer import Part, export  # noqa: PLC0415 - slow to import, rarely needed
+        try:
+            from mnemic.transfer import Part, export  # noqa: PLC0415 - slow to import, rarely needed
+        except OSError as error:  # no descriptor is left to read it by
+            raise typed(error, str(target)) from error
 
         self._check_license()
         flag("include_forgotten", include_forgotten)

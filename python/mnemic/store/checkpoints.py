@@ -15,6 +15,7 @@ from contextlib import suppress
 import apsw
 
 from mnemic.store import log_mark
+from mnemic.store.index_room import IndexRoom
 from mnemic.store.log_mark import SALTS, LogState, Mark, needs_log
 from mnemic.store.same_files import SameFiles
 
@@ -44,10 +45,16 @@ class Checkpoints:
         path: The file, in WAL mode.
         wait: How many milliseconds to wait for others' locks.
         same: Tells whether the file and its log are still those that were opened.
+        room: Keeps room on the disk for the log's index.
     """
 
     def __init__(
-        self, path: str, wait: int = ERASE_MILLISECONDS, *, same: SameFiles | None = None
+        self,
+        path: str,
+        wait: int = ERASE_MILLISECONDS,
+        *,
+        same: SameFiles | None = None,
+        room: IndexRoom | None = None,
     ) -> None:
         self._vfs = _Vfs()
         try:
@@ -60,6 +67,7 @@ class Checkpoints:
         self._is_owed = False
         self._next_try = 0.0
         self._same = same
+        self._room = room
         self._marked: bytes | None = None
         try:
             self._look_at_pages()
@@ -72,9 +80,12 @@ class Checkpoints:
 
         Raises:
             StoreReplacedError: If the file or its log is another one by now.
+            StoreFullError: If there is no room for the index of a longer log.
         """
         if self._same is not None:
             self._same.check()
+        if self._room is not None:
+            self._room.check()
         if self._marked is None:
             self._vfs.announce_log()
         return False
@@ -82,6 +93,8 @@ class Checkpoints:
     def after_commit(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
         """Mark a new log, copy a long one, repeat an erasure that failed. SQLite's hook."""
         self._mark()
+        if self._room is not None:
+            self._room.take(pages)
         if self._is_owed and time.monotonic() >= self._next_try:
             self._try_to_erase()
         elif pages >= COPY_PAGES:

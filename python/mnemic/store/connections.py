@@ -21,10 +21,12 @@ from mnemic.errors import (
     StoreFileError,
     StoreFullError,
 )
+from mnemic.new_files import remove_part
 from mnemic.store import sql
 from mnemic.store.checkpoints import Checkpoints, remove_log
 from mnemic.store.file_locks import keep_locks
 from mnemic.store.hardening import GuardedConnection
+from mnemic.store.index_room import IndexRoom
 from mnemic.store.log_mark import check_log
 from mnemic.store.mounts import refuse_shared
 from mnemic.store.records import RESTORE
@@ -168,6 +170,8 @@ def _prepare_file(path: str, *, read_only: bool = False) -> None:
     if not stat.S_ISREG(mode):
         raise StoreFileError(f"{path}: it is not a regular file")
     try:
+        if not read_only:
+            remove_part(_settled(path))
         check_log(_settled(path), read_only=read_only)
     except OSError as error:
         raise StoreFileError(f"{path}: it cannot be opened ({error.strerror})") from error
@@ -352,16 +356,21 @@ class Connections:
         self._is_closed = False
 
     def _open_for_writing(self, path: str) -> None:
+        room = None if self._is_shared else IndexRoom(self._path)
+        if room is not None:
+            room.check_before_opening()
         self._writer = open_writer(path)
         if self._is_shared:
             return
         try:
             with typed_errors(path):
                 self._same = SameFiles(self._path)
-                self._checkpoints = Checkpoints(self._path, same=self._same)
+                self._checkpoints = Checkpoints(self._path, same=self._same, room=room)
         except BaseException:
             self._writer.close()
             raise
+        if room is not None:
+            room.take(0)
         self._writer.set_commit_hook(self._checkpoints.before_commit)
         self._writer.set_wal_hook(self._checkpoints.after_commit)
 
