@@ -750,7 +750,7 @@ def test_an_embedder_that_fails_leaves_nothing_behind(memory, answer, message):
     with pytest.raises(EmbeddingError, match=message):
         memory.add("x")
     with pytest.raises(EmbeddingError, match=message):
-        memory.search("x")
+        memory.search("x", on_embed_error="raise")
     memory.embedder.embed = working
     assert memory.count() == 0
     memory.add("x")

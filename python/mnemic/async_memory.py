@@ -47,6 +47,7 @@ from mnemic.model import (
     NewEntry,
     OnDuplicate,
     OnEmbedError,
+    OnQueryError,
     Ranking,
     RecallMode,
     RecallOptions,
@@ -56,6 +57,7 @@ from mnemic.model import (
     SearchResults,
     SearchType,
     Weights,
+    falls_back,
     parse_filter,
     parse_times,
 )
@@ -205,13 +207,15 @@ class View:
         *,
         ranking: Ranking | None = None,
         explain: bool = False,
+        on_embed_error: OnQueryError = "keywords",
     ) -> Search:
         if not isinstance(query, str) or not query.strip():
             raise InvalidArgumentError(
                 f"query must be a text that is not empty, got {described(query)}"
             )
         chosen = self._ranking("hybrid", None, None) if ranking is None else ranking
-        return _search(query, limit, chosen, where, explain=explain)
+        search = _search(query, limit, chosen, where, explain=explain)
+        return msgspec.structs.replace(search, falls_back=falls_back(on_embed_error))
 
     async def _contradictions(
         self,
@@ -226,9 +230,6 @@ class View:
         return await self._services.recalling.contradictions(
             scope, content, options, exclude=exclude, is_sensitive=is_sensitive
         )
-
-    async def _found(self, scope: Scope, search: Search) -> SearchResults:
-        return SearchResults(await self._repository.search(scope, search))
 
     def _any_new(self, at: int, memory: NewMemory, scope: Scope, now: datetime) -> NewEntry:
         try:
@@ -461,6 +462,7 @@ class AsyncScopedMemory(View):
         weights: Weights | Mapping[str, float] | None = None,
         ranking: Ranking | None = None,
         explain: bool = False,
+        on_embed_error: OnQueryError = "keywords",
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
@@ -487,6 +489,9 @@ class AsyncScopedMemory(View):
                 `mnemic.Ranking`.
             explain: Return every part of each score in `components`, not only similarity and
                 keyword.
+            on_embed_error: What a hybrid search does where its query cannot be embedded: "keywords"
+                answers it as a memory without an embedder would, and marks the results as
+                `degraded`; "raise" does not. A semantic search always raises.
             user_id: Whose memories; None is those stored without a user.
             project_id: Only memories of this project.
             session_id: Only memories of this session.
@@ -501,7 +506,7 @@ class AsyncScopedMemory(View):
             InvalidArgumentError: If the query is empty, or an argument out of range.
             FilterError: If the filter cannot be understood; the message names the place.
             EmbedderRequiredError: If a semantic search is wanted without an embedder.
-            EmbeddingError: If the embedder fails.
+            EmbeddingError: If the embedder fails, and the search does not fall back.
         """
         search = self._search(
             query,
@@ -509,8 +514,11 @@ class AsyncScopedMemory(View):
             _where(filters, since, until),
             ranking=self._ranking(search_type, weights, ranking),
             explain=explain,
+            on_embed_error=on_embed_error,
         )
-        return await self._found(self._part(user_id, project_id, session_id, all_users), search)
+        return await self._repository.search(
+            self._part(user_id, project_id, session_id, all_users), search
+        )
 
     async def retrieve(
         self,
@@ -660,6 +668,7 @@ class AsyncScopedMemory(View):
         since: datetime | str | None = None,
         until: datetime | str | None = None,
         include_sensitive: bool = False,
+        on_embed_error: OnQueryError = "keywords",
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
@@ -679,6 +688,7 @@ class AsyncScopedMemory(View):
             since: As for `search`.
             until: As for `search`.
             include_sensitive: Whether sensitive memories are among them.
+            on_embed_error: As for `search`; the text is marked as `degraded` too.
             user_id: Whose memories; None is those stored without a user.
             project_id: Only memories of this project.
             session_id: Only memories of this session.
@@ -697,10 +707,11 @@ class AsyncScopedMemory(View):
         where = _where(filters, since, until)
         if not include_sensitive:  # before the limit, so that they take no other's place
             where = All((IS_NOT_SENSITIVE, *([] if where is None else [where])))
-        search = self._search(query, limit, where)
+        search = self._search(query, limit, where, on_embed_error=on_embed_error)
         scope = self._part(user_id, project_id, session_id, all_users)
-        entries = [hit.entry for hit in await self._found(scope, search)]
-        return await computed(lambda: packed(entries, max_tokens, counter))
+        found = await self._repository.search(scope, search)
+        entries = [hit.entry for hit in found]
+        return await computed(lambda: packed(entries, max_tokens, counter, degraded=found.degraded))
 
     async def similar(
         self,
@@ -743,7 +754,7 @@ class AsyncScopedMemory(View):
         found = await self._repository.similar(scope, entry_id, search)
         if found is None:
             raise _not_found(entry_id, scope)
-        return SearchResults(found)
+        return found
 
     async def recent(
         self,
@@ -763,7 +774,7 @@ class AsyncScopedMemory(View):
         """
         search = _search(None, limit, NEWEST, _where(filters, since, until), explain=True)
         scope = self._part(user_id, project_id, session_id, all_users)
-        return await self._found(scope, search)
+        return await self._repository.search(scope, search)
 
     async def important(
         self,
@@ -784,7 +795,7 @@ class AsyncScopedMemory(View):
         where = _where(filters, since, until)
         search = _search(None, limit, MOST_IMPORTANT, where, explain=True)
         scope = self._part(user_id, project_id, session_id, all_users)
-        return await self._found(scope, search)
+        return await self._repository.search(scope, search)
 
     async def get(
         self,

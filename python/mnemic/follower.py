@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 EMBEDDED_AT_ONCE = 256
 RETRY_SECONDS = 10.0
-"""How long a text that could not be embedded waits before it is tried again."""
+"""How long a text that could not be embedded waits at most, while the embedder keeps failing."""
 
 MOST_FAILURES = 3
 """How many texts in a row may fail before the rest is left for later."""
@@ -60,6 +61,21 @@ class _Stoppable:
         """Hand on vectors."""
         self._check()
         self._taker.take_vectors(rows, vectors)
+
+
+class _Retry(NamedTuple):
+    """When a text that could not be embedded is tried again.
+
+    Attributes:
+        at: At the latest, by the monotonic clock.
+        successes: What the embedder had given when it failed.
+        is_blamed: Whether it failed once more after the embedder had answered others, so that the
+            text is at fault: no further success of the embedder makes it due.
+    """
+
+    at: float
+    successes: int
+    is_blamed: bool
 
 
 class Follower:
@@ -104,7 +120,7 @@ class Follower:
         self._accesses = 0  # as often written down as the index knows of, at least
         self._noted = NotedAccesses()
         self._telling = threading.Lock()
-        self._retry_at: dict[int, float] = {}
+        self._retries: dict[int, _Retry] = {}
         self._check_model()
         if embedder is not None:  # otherwise memories may never be searched
             self.catch_up()
@@ -293,8 +309,27 @@ class Follower:
         waiting = self.index.unembedded() if self._embeds else []
         if not waiting:
             return []
-        now = time.monotonic()
-        return [row for row in waiting if self._retry_at.get(row, now) <= now]
+        return [row for row in waiting if self._is_due(row)] if self._retries else waiting
+
+    def _is_due(self, row: int) -> bool:
+        retry = self._retries.get(row)
+        if retry is None or time.monotonic() >= retry.at:
+            return True
+        return not retry.is_blamed and self._successes > retry.successes
+
+    @property
+    def has_retries(self) -> bool:
+        """Whether texts that could not be embedded wait for the embedder to answer again."""
+        return bool(self._retries)
+
+    @property
+    def _successes(self) -> int:
+        return 0 if self._embedder is None else self._embedder.successes
+
+    def _retry_later(self, row: int) -> None:
+        before, successes = self._retries.get(row), self._successes
+        is_blamed = before is not None and (before.is_blamed or successes > before.successes)
+        self._retries[row] = _Retry(time.monotonic() + RETRY_SECONDS, successes, is_blamed)
 
     def _embed_missing(self, embedder: CheckedEmbedder) -> None:
         """Embed what was stored while no embedder was at hand, or while it failed (C172).
@@ -314,12 +349,12 @@ class Follower:
                     waiting, size = some + waiting, max(1, len(some) // 4)
                     continue
                 failures += 1
-                self._retry_at[some[0]] = time.monotonic() + RETRY_SECONDS
+                self._retry_later(some[0])
                 kind = error.kind
                 _log.warning("A memory of agent %s still lacks a vector: %s", self._agent_id, kind)
             except (StoreBusyError, StoreFullError) as error:  # no reason to fail the search
-                retry_at = time.monotonic() + RETRY_SECONDS
-                self._retry_at.update(dict.fromkeys(some + waiting, retry_at))
+                retry = _Retry(time.monotonic() + RETRY_SECONDS, self._successes, is_blamed=True)
+                self._retries.update(dict.fromkeys(some + waiting, retry))
                 _log.warning("Vectors of agent %s cannot be stored: %s", self._agent_id, str(error))
                 return
 
@@ -328,4 +363,4 @@ class Follower:
         vectors = embedder.embed_whole(list(contents.values()))
         drive(self._store.add_embeddings(self._agent_id, embedder.model, contents, vectors))
         for row in rows:
-            self._retry_at.pop(row, None)
+            self._retries.pop(row, None)

@@ -48,6 +48,7 @@ from mnemic.model import (
     Scope,
     Search,
     SearchHit,
+    SearchResults,
     State,
     UuidFactory,
     Weights,
@@ -140,11 +141,13 @@ class Answered(NamedTuple):
         ranked: Rows, best first, with what their scores are made of.
         entries: The memories of these rows.
         total: How many match in all; None unless that was asked for.
+        degraded: Whether the embedder failed, so that a hybrid search was answered by keywords.
     """
 
     ranked: list[Ranked]
     entries: dict[int, MemoryEntry]
     total: int | None
+    degraded: bool = False
 
 
 class LinkedAnswer(NamedTuple):
@@ -303,7 +306,7 @@ class Repository:
             await self._teller.retrieved(entry)
         return entries
 
-    async def search(self, scope: Scope, search: Search) -> list[SearchHit]:
+    async def search(self, scope: Scope, search: Search) -> SearchResults:
         """Return the best memories of a scope, best first.
 
         Args:
@@ -314,7 +317,7 @@ class Repository:
         await self._teller.searched(search.search_type, search.text or "", len(found), milliseconds)
         return found
 
-    async def similar(self, scope: Scope, entry_id: UUID, search: Search) -> list[SearchHit] | None:
+    async def similar(self, scope: Scope, entry_id: UUID, search: Search) -> SearchResults | None:
         """Return the memories of a scope nearest to one of it, without itself; None if it has not.
 
         Its stored vectors are the query. That it was looked up is no access.
@@ -336,8 +339,8 @@ class Repository:
         return found
 
     async def _timed(
-        self, search: Search, searched: Callable[[], list[SearchHit]]
-    ) -> tuple[list[SearchHit], float]:
+        self, search: Search, searched: Callable[[], SearchResults]
+    ) -> tuple[SearchResults, float]:
         """Return what a search that is allowed finds, and the milliseconds it takes."""
         begun = time.perf_counter()
         needs = (STORING, SEARCHING_BY_MEANING) if search.uses_meaning else (STORING,)
@@ -345,7 +348,7 @@ class Repository:
         if search.uses_meaning:
             self.check_embedder()
         # All in one piece of work: each change to another thread takes as long as a short search.
-        found = await computed(searched) if search.limit else []
+        found = await computed(searched) if search.limit else SearchResults(())
         return found, milliseconds_since(begun)
 
     async def matching(
@@ -670,7 +673,17 @@ class Repository:
         """
         position = self._follower.catch_up(with_accesses=search.uses_accesses)
         now = self.now()
-        wanted = self._wanted(scope, search, to_microseconds(now), like)
+        try:
+            wanted = self._wanted(scope, search, to_microseconds(now), like)
+        except EmbeddingError as error:
+            fallback = search.fallback
+            if fallback is None:
+                raise
+            self._teller.falls_back(error)
+            return self.answered(scope, fallback)._replace(degraded=True)
+        if wanted.vectors is not None and self._follower.has_retries:
+            # The embedder has just answered: memories that it failed on are found at once.
+            position = self._follower.catch_up(with_accesses=search.uses_accesses)
         others = [state for state in search.states if state is not State.LIVING]
         if not others:
             return self._living(scope, wanted, now, position)
@@ -828,13 +841,14 @@ class Repository:
         entries = self._cache.get_rows(scope, rows, now, position)
         return _accessed(entries, self._follower.index)
 
-    def _searched(self, scope: Scope, search: Search, like: int | None = None) -> list[SearchHit]:
+    def _searched(self, scope: Scope, search: Search, like: int | None = None) -> SearchResults:
         answered = self.answered(scope, search, like)
         # Clamping is for display; the order was decided before (C156).
-        return [
+        hits = [
             SearchHit(answered.entries[hit.row], min(1.0, max(0.0, hit.score)), hit.components)
             for hit in answered.ranked
         ]
+        return SearchResults(hits, degraded=answered.degraded)
 
     def _wanted(self, scope: Scope, search: Search, now: int, like: int | None) -> Wanted:
         vectors, context = self._vectors_of(scope, search, now, like)

@@ -81,6 +81,10 @@ class Teller:
         """Tell that memories are stored without vectors for now (C172)."""
         _log.warning("%d memory entries are stored without vectors for now: %s", count, str(error))
 
+    def falls_back(self, error: Exception) -> None:
+        """Tell that a hybrid search is answered by keywords because the embedder failed."""
+        _log.warning("A search of agent %s is answered by keywords: %s", self._agent_id, error)
+
     async def stored(
         self,
         entries: Sequence[MemoryEntry],

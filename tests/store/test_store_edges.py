@@ -170,7 +170,7 @@ def test_texts_that_lack_a_vector_may_come_while_others_look_for_them():
 
     for content in ("one", "two", "three"):
         assert follower.index.apply(stored(content))
-    follower._retry_at = Raced()
+    follower._retries = Raced(none={})
     assert len(follower._texts_to_embed()) == 3
     assert len(follower.index.unembedded()) == 6
     drive(store.close())

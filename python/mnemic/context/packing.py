@@ -15,27 +15,40 @@ class MemoryContext(str):
     Attributes:
         memories: Those that it cites, in the order of their numbers.
         tokens: What it takes.
+        degraded: Whether the embedder failed, so that the memories were found by keywords.
     """
 
-    __slots__ = ("memories", "tokens")
+    __slots__ = ("degraded", "memories", "tokens")
 
     memories: tuple[MemoryEntry, ...]
     tokens: int
+    degraded: bool
 
-    def __new__(cls, text: str = "", memories: Sequence[MemoryEntry] = (), tokens: int = 0) -> Self:
+    def __new__(
+        cls,
+        text: str = "",
+        memories: Sequence[MemoryEntry] = (),
+        tokens: int = 0,
+        degraded: bool = False,  # noqa: FBT001, FBT002 - `__reduce__` gives it by position
+    ) -> Self:
         """Return a text with what it cites."""
         made = super().__new__(cls, text)
         made.memories = tuple(memories)
         made.tokens = tokens
+        made.degraded = degraded
         return made
 
-    def __reduce__(self) -> tuple[type, tuple[str, tuple[MemoryEntry, ...], int]]:
+    def __reduce__(self) -> tuple[type, tuple[str, tuple[MemoryEntry, ...], int, bool]]:
         """Keep what it cites where it is sent to another process."""
-        return type(self), (str(self), self.memories, self.tokens)
+        return type(self), (str(self), self.memories, self.tokens, self.degraded)
 
 
 def packed(
-    entries: Sequence[MemoryEntry], max_tokens: int, counter: TokenCounter | None = None
+    entries: Sequence[MemoryEntry],
+    max_tokens: int,
+    counter: TokenCounter | None = None,
+    *,
+    degraded: bool = False,
 ) -> MemoryContext:
     """Return as many of these memories, the first ones first, as fit into so many tokens.
 
@@ -47,6 +60,7 @@ def packed(
         entries: Best first; of those with the same text the first counts.
         max_tokens: The most that the whole text takes.
         counter: Counts them; an estimate by script unless given.
+        degraded: See `MemoryContext`.
 
     Raises:
         InvalidArgumentError: If the counter answers with no int, or with one below 0.
@@ -66,10 +80,10 @@ def packed(
         text = "\n".join(lines)
         tokens = counted(used, text)
         if tokens <= max_tokens:
-            return MemoryContext(text, kept, tokens)
+            return MemoryContext(text, kept, tokens, degraded)
         kept.pop()  # whole texts may take more than their lines, by some counters
         lines.pop()
-    return MemoryContext()
+    return MemoryContext(degraded=degraded)
 
 
 def _distinct(entries: Sequence[MemoryEntry]) -> list[MemoryEntry]:

@@ -37,6 +37,7 @@ class CheckedEmbedder:
         dimensions: Length of each vector.
         embedded: Texts and parts of long ones embedded so far.
         seconds: What that took.
+        successes: Calls of the embedder that gave what they should.
 
     Args:
         given: Anything with `model`, `dimensions` and `embed(texts)`.
@@ -58,6 +59,7 @@ class CheckedEmbedder:
         )
         self.embedded = 0
         self.seconds = 0.0
+        self.successes = 0
         self._counting = threading.Lock()
         self._loop = EventLoopThread()
 
@@ -83,6 +85,8 @@ class CheckedEmbedder:
         if self._told is not None:
             self._told(took * 1000)
         self._check_vectors(vectors, len(texts))
+        with self._counting:
+            self.successes += 1
         return vectors
 
     def embed_whole(self, texts: list[str]) -> list[NDArray[np.float32]]:

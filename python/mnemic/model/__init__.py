@@ -39,6 +39,7 @@ from mnemic.model.ranking import (
     SEMANTIC,
     WEIGHTED_RELEVANCE,
     KeywordFields,
+    OnQueryError,
     Order,
     Ranking,
     Recency,
@@ -48,6 +49,7 @@ from mnemic.model.ranking import (
     SearchType,
     SessionTerms,
     Weights,
+    falls_back,
 )
 from mnemic.model.recall import (
     CheckedEntry,
@@ -121,6 +123,7 @@ __all__ = [
     "Not",
     "OnDuplicate",
     "OnEmbedError",
+    "OnQueryError",
     "Op",
     "Order",
     "RankedMemory",
@@ -151,6 +154,7 @@ __all__ = [
     "Test",
     "UuidFactory",
     "Weights",
+    "falls_back",
     "looks_at",
     "parse_filter",
     "parse_times",

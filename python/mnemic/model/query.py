@@ -20,7 +20,7 @@ from mnemic.model.filter import (
     kept_filter,
     parse_filter,
 )
-from mnemic.model.ranking import SEARCH_TYPES, Recency, SearchType
+from mnemic.model.ranking import SEARCH_TYPES, OnQueryError, Recency, SearchType, falls_back
 
 MAX_QUERY_LENGTH = 10_000
 """Characters (R207)."""
@@ -71,6 +71,8 @@ class MemoryQuery(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         sort_by: The order without a query, in place of the ranking; that of a `MemoryFilter` serves
             as well.
         recency: The curve of age: a straight line over a year unless given (C016).
+        on_embed_error: "keywords" answers a hybrid query by keywords where the embedder fails, and
+            marks the answer as `degraded`; "raise" does not. A semantic query always raises.
         with_total: Whether all matches are counted; otherwise `total_matches` is how many are
             returned, and flagged as a lower bound, which is sooner done (C155).
 
@@ -98,6 +100,7 @@ class MemoryQuery(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     sort_by: MemorySortOrder | None = None
     recency: Recency = Recency()
     with_total: bool = True
+    on_embed_error: OnQueryError = "keywords"
 
     def __post_init__(self) -> None:
         """Check every field and put it in its final form (C015)."""
@@ -173,6 +176,7 @@ class MemoryQuery(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             raise InvalidArgumentError(
                 f"search_type must be one of {known}, got {quoted(self.search_type)}"
             )
+        falls_back(self.on_embed_error)
         if self.sort_by is not None and not isinstance(self.sort_by, MemorySortOrder):
             raise InvalidArgumentError(
                 f"sort_by must be a MemorySortOrder, got {quoted(self.sort_by)}"
@@ -233,6 +237,7 @@ class MemoryRetrievalResult(msgspec.Struct, frozen=True, kw_only=True):
         total_is_lower_bound: Whether there may be more matches than that.
         expansion_failed: Whether the query was to be expanded and the expander failed; it was
             answered as it was asked then.
+        degraded: Whether the embedder failed, so that a hybrid query was answered by keywords.
     """
 
     results: tuple[RankedMemory, ...]
@@ -243,6 +248,7 @@ class MemoryRetrievalResult(msgspec.Struct, frozen=True, kw_only=True):
     retrieval_time: timedelta
     total_is_lower_bound: bool = False
     expansion_failed: bool = False
+    degraded: bool = False
 
     def __iter__(self) -> Iterator[RankedMemory]:
         return iter(self.results)

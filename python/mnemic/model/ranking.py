@@ -16,6 +16,19 @@ from mnemic.model.rows import State
 SearchType: TypeAlias = Literal["hybrid", "semantic", "keyword"]
 SEARCH_TYPES: tuple[str, ...] = get_args(SearchType)
 
+OnQueryError: TypeAlias = Literal["keywords", "raise"]
+"""What a hybrid search does where its query cannot be embedded."""
+_ON_QUERY_ERROR: tuple[str, ...] = get_args(OnQueryError)
+
+
+def falls_back(on_embed_error: object) -> bool:
+    """Return whether a hybrid search is to be answered by keywords where the embedder fails."""
+    if on_embed_error not in _ON_QUERY_ERROR:
+        raise InvalidArgumentError(
+            f"on_embed_error must be one of {', '.join(_ON_QUERY_ERROR)}, got {on_embed_error!r}"
+        )
+    return on_embed_error == "keywords"
+
 
 def _is_number(given: object) -> bool:
     return isinstance(given, int | float) and not isinstance(given, bool)
@@ -332,6 +345,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
             score are added (C157); not where there is an order.
         states: Which memories, by what became of them; living ones are always among them.
         explain: Whether every part of a score is told, not only similarity and keyword.
+        falls_back: Whether a hybrid search is answered by keywords where the embedder fails.
     """
 
     text: str | None
@@ -350,6 +364,26 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     is_relative: bool = False
     states: tuple[State, ...] = (State.LIVING,)
     explain: bool = False
+    falls_back: bool = False
+
+    @property
+    def fallback(self) -> "Search | None":
+        """The same search by keywords alone; None where it is not hybrid or must not fall back."""
+        ranking, weights = self.ranking, self.ranking.weights
+        is_hybrid = self.text is not None and 0 < ranking.similarity < 1 and weights.relevance > 0
+        if not (is_hybrid and self.falls_back):
+            return None
+        by_keywords = msgspec.structs.replace(
+            ranking, similarity=0.0, weights=msgspec.structs.replace(weights, context=0.0)
+        )
+        if (ranking.keywords, ranking.session) == (HYBRID.keywords, HYBRID.session):
+            # What a memory without an embedder answers.
+            by_keywords = msgspec.structs.replace(
+                by_keywords, keywords=KEYWORD.keywords, session=KEYWORD.session
+            )
+        return msgspec.structs.replace(
+            self, ranking=by_keywords, also=(), context=None, min_similarity=None
+        )
 
     @property
     def search_type(self) -> str:

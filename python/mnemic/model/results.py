@@ -200,21 +200,30 @@ class ImportResult(msgspec.Struct, frozen=True):
 class SearchResults(Sequence[SearchHit]):
     """The hits of one search, best first: score, then newest, then smallest id (C164).
 
+    Attributes:
+        degraded: Whether the embedder failed, so that a hybrid search was answered by keywords.
+
     Args:
         hits: In that order.
+        degraded: As above.
     """
 
-    __slots__ = ("_hits",)
+    __slots__ = ("_hits", "degraded")
 
-    def __init__(self, hits: Sequence[SearchHit]) -> None:
+    degraded: bool
+
+    def __init__(self, hits: Sequence[SearchHit], *, degraded: bool = False) -> None:
         self._hits = tuple(hits)
+        self.degraded = degraded
 
     @overload
     def __getitem__(self, at: int) -> SearchHit: ...
     @overload
     def __getitem__(self, at: slice) -> "SearchResults": ...
     def __getitem__(self, at: int | slice) -> "SearchHit | SearchResults":
-        return SearchResults(self._hits[at]) if isinstance(at, slice) else self._hits[at]
+        if isinstance(at, slice):
+            return SearchResults(self._hits[at], degraded=self.degraded)
+        return self._hits[at]
 
     def __iter__(self) -> Iterator[SearchHit]:
         return iter(self._hits)
@@ -223,10 +232,13 @@ class SearchResults(Sequence[SearchHit]):
         return len(self._hits)
 
     def __eq__(self, other: object) -> bool:
-        return self._hits == other._hits if isinstance(other, SearchResults) else NotImplemented
+        if not isinstance(other, SearchResults):
+            return NotImplemented
+        return (self._hits, self.degraded) == (other._hits, other.degraded)
 
     def __hash__(self) -> int:
         return hash(tuple(hit.id for hit in self._hits))
 
     def __repr__(self) -> str:
-        return f"SearchResults({list(self._hits)!r})"
+        mark = ", degraded=True" if self.degraded else ""
+        return f"SearchResults({list(self._hits)!r}{mark})"

@@ -62,6 +62,7 @@ class Answer(NamedTuple):
         lifetime: How long it may be kept.
         until: When a memory of the wall expires, after which another may count; None is never.
         expansion_failed: Whether the expander failed; then it is not kept.
+        degraded: Whether the embedder failed; then it is not kept either.
     """
 
     hits: tuple[Hit, ...]
@@ -71,6 +72,7 @@ class Answer(NamedTuple):
     lifetime: timedelta
     until: datetime | None = None
     expansion_failed: bool = False
+    degraded: bool = False
 
     def serves(self, now: datetime, oldest: timedelta) -> bool:
         """Return whether it may be given at a time, being no older than that."""
@@ -183,7 +185,7 @@ class AnswerCache:
     def _keep(self, key: Key, answer: Answer) -> None:
         size = bytes_of(key, answer)
         most = self._most_bytes // WALL_SHARE
-        if answer.expansion_failed or size > most // ANSWER_SHARE:
+        if answer.expansion_failed or answer.degraded or size > most // ANSWER_SHARE:
             return
         kept = self._walls.setdefault(key.wall, _Kept(key.revision))
         if key.revision < kept.revision:  # the memories were changed while it was made

@@ -284,7 +284,13 @@ class Retrieval:
         Those of sensitive memories would go into logs, events and answers (C028).
         """
         chosen = KEYWORD if self.repository.embedder is None else HYBRID
-        search = Search(text=text, limit=FEEDBACK_MEMORIES, ranking=chosen, where=IS_NOT_SENSITIVE)
+        search = Search(
+            text=text,
+            limit=FEEDBACK_MEMORIES,
+            ranking=chosen,
+            where=IS_NOT_SENSITIVE,
+            falls_back=True,
+        )
         answered = self.repository.answered(scope, search)
         texts = [
             (answered.entries[hit.row].content, 1 / rank)
@@ -355,6 +361,7 @@ class Retrieval:
             # Only now the index knows all that was answered from.
             until=self.repository.next_expiry(scope, begun) if query.use_cache else None,
             expansion_failed=expansion_failed,
+            degraded=answered.degraded,
         )
         return _Given(answer, answered.entries, is_known=False)
 
@@ -447,6 +454,7 @@ def _search(
         is_relative=query.query is not None and query.search_type != "semantic",
         states=_WITH_FORGOTTEN if query.includes_forgotten else (State.LIVING,),
         explain=True,
+        falls_back=query.on_embed_error == "keywords",
     )
 
 
@@ -558,6 +566,7 @@ def _result(query: MemoryQuery, given: _Given, milliseconds: float) -> MemoryRet
         original_query=query.query or "",
         expanded_query=answer.expanded,
         expansion_failed=answer.expansion_failed,
+        degraded=answer.degraded,
         from_cache=given.is_known,
         retrieval_time=timedelta(milliseconds=milliseconds),
     )

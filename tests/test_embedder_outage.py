@@ -1,0 +1,216 @@
+"""While the embedder fails, hybrid searches answer by keywords; once it recovers nothing waits."""
+
+import asyncio
+import logging
+import pickle
+
+import numpy as np
+import pytest
+from word_embedder import WordEmbedder
+
+from mnemic import (
+    AsyncMemory,
+    LongTermMemory,
+    Memory,
+    MemoryQuery,
+    Ranking,
+    RetrievalService,
+    Weights,
+)
+from mnemic.errors import EmbeddingError, InvalidArgumentError
+
+TEXTS = ["red sofa in the hall", "blue chair", "green table beside the red lamp", "a lamp"]
+
+
+class FailingEmbedder(WordEmbedder):
+    """`WordEmbedder` that fails while it is down, and always on a text with a bad word in it."""
+
+    def __init__(self):
+        super().__init__()
+        self.is_down = False
+        self.calls = []
+
+    def embed(self, texts):
+        self.calls.append(list(texts))
+        if self.is_down or any("poison" in text for text in texts):
+            raise ConnectionError("secret of the embedder")
+        return super().embed(texts)
+
+
+@pytest.fixture
+def embedder():
+    return FailingEmbedder()
+
+
+@pytest.fixture
+def memory(embedder):
+    with Memory(":memory:", embedder=embedder) as opened:
+        opened.add_many(TEXTS, user_id="u")
+        yield opened
+
+
+@pytest.fixture
+def by_words():
+    with Memory(":memory:", embedder=None) as opened:
+        opened.add_many(TEXTS, user_id="u")
+        yield opened
+
+
+def told(hits):
+    return [(hit.content, hit.score) for hit in hits]
+
+
+def test_a_hybrid_search_answers_as_a_memory_without_an_embedder_and_says_so(
+    memory, by_words, embedder, caplog
+):
+    assert not memory.search("red lamp", user_id="u").degraded
+    embedder.is_down = True
+    found = memory.search("red lamp", user_id="u")
+    assert found.degraded
+    assert told(found) == told(by_words.search("red lamp", user_id="u"))
+    assert len(found) == 3
+    assert found[:1].degraded
+    assert found != type(found)(list(found))
+    assert "degraded=True" in repr(found)
+    warned = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert "answered by keywords" in warned[0].getMessage()
+    assert "lamp" not in caplog.text
+    assert "secret" not in caplog.text
+    embedder.is_down = False
+    assert not memory.search("red lamp", user_id="u").degraded
+
+
+def test_weights_and_a_ranking_of_ones_own_fall_back_too(memory, by_words, embedder):
+    embedder.is_down = True
+    weights = {"relevance": 0.5, "importance": 0.5}
+    found = memory.search("red", user_id="u", weights=weights)
+    assert told(found) == told(by_words.search("red", user_id="u", weights=weights))
+    own = Ranking(similarity=0.5, weights=Weights(relevance=0.9, recency=0.1))
+    found = memory.search("red", user_id="u", ranking=own)
+    by_own_words = Ranking(similarity=0.0, weights=own.weights)
+    assert found.degraded
+    assert [hit.content for hit in found] == [
+        hit.content for hit in memory.search("red", user_id="u", ranking=by_own_words)
+    ]
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"on_embed_error": "raise"},
+        {"search_type": "semantic"},
+        {"search_type": "semantic", "on_embed_error": "keywords"},
+        {"ranking": Ranking()},
+    ],
+)
+def test_what_is_not_to_fall_back_or_not_hybrid_raises(memory, embedder, named):
+    embedder.is_down = True
+    with pytest.raises(EmbeddingError):
+        memory.search("red", user_id="u", **named)
+
+
+def test_keyword_searches_never_ask_the_embedder(memory, embedder):
+    embedder.is_down = True
+    embedder.calls.clear()
+    assert not memory.search("red", user_id="u", search_type="keyword").degraded
+    assert embedder.calls == []
+
+
+@pytest.mark.parametrize("wrong", [None, "pending", 5, True])
+def test_another_word_for_what_to_do_is_refused(memory, wrong):
+    for call in (memory.search, memory.context):
+        with pytest.raises(InvalidArgumentError, match="on_embed_error must be one of keywords"):
+            call("red", user_id="u", on_embed_error=wrong)
+    with pytest.raises(InvalidArgumentError, match="on_embed_error must be one of keywords"):
+        MemoryQuery(query="red", on_embed_error=wrong)
+
+
+def test_a_context_falls_back_and_says_so(memory, by_words, embedder):
+    assert not memory.context("red lamp", user_id="u").degraded
+    embedder.is_down = True
+    context = memory.context("red lamp", user_id="u")
+    assert context == by_words.context("red lamp", user_id="u") != ""
+    assert context.degraded
+    assert pickle.loads(pickle.dumps(context)).degraded  # noqa: S301 - its own bytes
+    with pytest.raises(EmbeddingError):
+        memory.context("red lamp", user_id="u", on_embed_error="raise")
+
+
+def test_a_hybrid_retrieval_falls_back_and_is_not_kept(memory, embedder):
+    query = MemoryQuery(query="red lamp", search_type="hybrid", expand_query=True)
+    service = RetrievalService(memory)
+
+    def asked(given=query):
+        return asyncio.run(service.retrieve(given, user_id="u"))
+
+    embedder.is_down = True
+    found = asked()
+    assert found.degraded
+    assert found[0].entry.content == TEXTS[2]
+    with pytest.raises(EmbeddingError):
+        asked(MemoryQuery(query="red lamp", search_type="hybrid", on_embed_error="raise"))
+    with pytest.raises(EmbeddingError):
+        asked(MemoryQuery(query="red lamp"))
+    embedder.is_down = False
+    again = asked()
+    assert (again.degraded, again.from_cache) == (False, False)
+    assert asked().from_cache
+
+
+def test_the_asynchronous_doors_do_the_same(embedder, tmp_path):
+    async def scenario():
+        async with AsyncMemory(tmp_path / "a.db", embedder=embedder) as memory:
+            await memory.add_many(TEXTS)
+            embedder.is_down = True
+            assert (await memory.search("red")).degraded
+            assert (await memory.context("red")).degraded
+            with pytest.raises(EmbeddingError):
+                await memory.search("red", on_embed_error="raise")
+        embedder.is_down = False
+        async with LongTermMemory(tmp_path / "a.db", embedder=embedder) as memory:
+            embedder.is_down = True
+            with pytest.raises(EmbeddingError):
+                await memory.search_semantic("red")
+
+    asyncio.run(scenario())
+
+
+def test_a_pending_memory_is_found_by_its_meaning_as_soon_as_the_embedder_answers(memory, embedder):
+    embedder.is_down = True
+    memory.add("violet curtain", user_id="u", on_embed_error="pending")
+    assert memory.search("violet", user_id="u").degraded
+    embedder.is_down = False
+    (first, *_) = memory.search("violet", user_id="u", search_type="semantic")
+    assert first.content == "violet curtain"
+    assert first.score == pytest.approx(np.sqrt(0.5), abs=0.3)
+
+
+def test_any_success_of_the_embedder_ends_the_wait(memory, embedder):
+    embedder.is_down = True
+    memory.add("violet curtain", user_id="u", on_embed_error="pending")
+    memory.search("violet", user_id="u")
+    embedder.is_down = False
+    memory.add("something else", user_id="u")
+    embedder.calls.clear()
+    memory.search("violet", user_id="u", search_type="keyword")
+    assert embedder.calls == [["violet curtain"]]
+
+
+def test_a_text_that_always_fails_is_tried_once_more_and_then_seldom(memory, embedder):
+    memory.add("poison", user_id="u", on_embed_error="pending")
+    memory.search("red", user_id="u")
+    memory.search("red", user_id="u")
+    embedder.calls.clear()
+    for _ in range(5):
+        assert memory.search("red", user_id="u")
+    assert ["poison"] not in embedder.calls
+
+
+def test_while_the_embedder_is_down_the_backlog_is_not_tried_at_every_search(memory, embedder):
+    embedder.is_down = True
+    memory.add("violet curtain", user_id="u", on_embed_error="pending")
+    memory.search("violet", user_id="u")
+    embedder.calls.clear()
+    for _ in range(5):
+        memory.search("violet", user_id="u")
+    assert embedder.calls == [["violet"]] * 5
