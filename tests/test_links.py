@@ -40,7 +40,7 @@ def test_only_a_memory_of_the_same_user_can_be_superseded(owner):
             with pytest.raises(EntryNotFoundError, match="there is no such memory for agent"):
                 await memory.store(entry("x", user_id="alice", supersedes=unknown))
         assert await memory.retrieve(foreign.id, user_id=owner) == foreign
-        assert await memory.count() == 1
+        assert await memory.count(all_users=True) == 1
 
     run(scenario)
 

@@ -189,10 +189,11 @@ def test_a_text_that_cannot_be_embedded_never_stops_a_search(monkeypatch, caplog
             caplog.clear()
             for _ in range(3):
                 assert [hit.content for hit in memory.search("sofa")] == ["a red sofa"]
-            assert caplog.text.count("still lacks a vector") == 1
+            # Tried once more, because the embedder has answered since.
+            assert caplog.text.count("still lacks a vector") == 2
             now[0] += RETRY_SECONDS
             memory.search("sofa")
-            assert caplog.text.count("still lacks a vector") == 2
+            assert caplog.text.count("still lacks a vector") == 3
 
 
 def test_a_vector_of_an_older_content_is_not_kept(tmp_path):
