@@ -1,0 +1,333 @@
+"""What one user stores and asks never changes what another user is answered.
+
+One random program of user A is run alone and beside programs of users B, C and of nobody; every
+answer A is given must be the same to the last bit. Excepted are times, and what SECURITY.md names:
+the agent's quota, its embedding model, what `all_users=True` is given, and how soon a counted
+access shows in an entry (`last_accessed_at`, `access_count`): the next write of anybody brings it.
+"""
+
+import asyncio
+import io
+from datetime import datetime, timedelta
+from random import Random
+from uuid import UUID
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scenarios import NOON
+from word_embedder import WordEmbedder
+
+from mnemic import AsyncMemory, MemoryRetriever
+from mnemic.errors import MnemicError
+from mnemic.model import MemoryFilter, MemoryQuery, MemorySortOrder
+from mnemic.retrieval import RetrievalService
+
+A, OTHERS = "a", ("b", "c", None)
+
+SHARED = "the harbour boat sailing winter ice cats dog red sofa ferry noon quay tea".split()  # noqa: SIM905
+OWN = {
+    "a": ["anchor", "sailor", "I live in Oslo", "harbours"],
+    "b": ["zeppelin", "sailer", "I live in Rome", "harbor"],
+    "c": ["quasar", "anchors", "My dog is called Rex", "boats"],
+    None: ["nobody", "harbourside", "I do not own a boat", "icy"],
+}
+SPEAKERS = [None, None, "Ana", "Boris", "Ana Maria"]
+SESSIONS = [None, None, "s", "t"]
+IDS = [UUID(int=number) for number in range(1, 7)]
+STATES = ["active", "archived"]
+
+
+class Turns:
+    """A clock, and ids that each user has of their own."""
+
+    def __init__(self):
+        self.now, self.user, self.made = NOON, A, {}
+
+    def __call__(self):
+        return self.now
+
+    def new_id(self, _time):
+        self.made[self.user] = number = self.made.get(self.user, 0) + 1
+        return UUID(bytes=f"{self.user!s:4.4}{number:012}".encode())
+
+
+def text_of(random, user, most=7):
+    words = [*SHARED, *OWN[user], *OWN[user]]
+    return " ".join(random.choice(words) for _ in range(random.randint(1, most)))
+
+
+def fields_of(random, now):
+    given = {
+        "session_id": random.choice(SESSIONS),
+        "speaker": random.choice(SPEAKERS),
+        "importance": random.choice([0.1, 0.5, 0.9]),
+        "tags": random.choice([(), ("x",), ("x", "y")]),
+        "type": random.choice(["fact", "event", "preference"]),
+    }
+    if random.random() < 0.2:
+        given["expires_at"] = now + timedelta(minutes=random.randint(1, 60))
+    if random.random() < 0.2:
+        given["metadata"] = {"n": random.randint(0, 3)}
+    return given
+
+
+class Door:
+    """One open memory with its services, as one user sees it."""
+
+    def __init__(self, memory, turns):
+        self.memory, self.turns = memory, turns
+        self.service = RetrievalService(memory)
+        self.retriever = MemoryRetriever(memory)
+        self.known = {}
+
+    async def done(self, user, verb, seed):
+        """Do something and return what is answered, or the error's type and text."""
+        self.turns.user = user
+        random = Random(seed)  # noqa: S311 - repeatable, not secret
+        try:
+            return shown(await VERBS[verb](self, random, user))
+        except MnemicError as error:
+            return type(error).__name__, str(error)
+
+    def some_id(self, random, user):
+        known = self.known.setdefault(user, list(IDS))
+        return random.choice(known)
+
+    async def add(self, random, user):
+        given = fields_of(random, self.turns.now)
+        if random.random() < 0.4:
+            given["id"] = random.choice(IDS)
+        if random.random() < 0.1:
+            given["supersedes"] = self.some_id(random, user)
+        if random.random() < 0.2:
+            given["on_duplicate"] = random.choice(["skip", "merge"])
+        if random.random() < 0.2:
+            given["idempotency_key"] = random.choice(["k", "l"])
+        if random.random() < 0.2:
+            given["check"] = "contradictions"
+        stored = await self.memory.add(text_of(random, user), user_id=user, **given)
+        self.known.setdefault(user, list(IDS)).append(stored.id)
+        return stored
+
+    async def add_many(self, random, user):
+        texts = [text_of(random, user) for _ in range(random.randint(1, 8))]
+        stored = await self.memory.scoped(user_id=user).add_many(texts)
+        self.known.setdefault(user, list(IDS)).extend(entry.id for entry in stored)
+        return stored
+
+    async def get(self, random, user):
+        return await self.memory.get(self.some_id(random, user), user_id=user)
+
+    async def update(self, random, user):
+        change = random.choice(
+            [
+                {"content": text_of(random, user)},
+                {"importance": 0.7},
+                {"status": random.choice(STATES)},
+                {"metadata": {"n": 9}},
+            ]
+        )
+        return await self.memory.update(self.some_id(random, user), user_id=user, **change)
+
+    async def delete(self, random, user):
+        permanent = random.random() < 0.3
+        deleted = await self.memory.delete(
+            self.some_id(random, user), user_id=user, permanent=permanent
+        )
+        return int(deleted)
+
+    async def restore(self, random, user):
+        return await self.memory.restore(self.some_id(random, user), user_id=user)
+
+    async def delete_all(self, random, user):
+        return int(await self.memory.delete_all(user_id=user)) if random.random() < 0.2 else None
+
+    async def link(self, random, user):
+        ends = self.some_id(random, user), self.some_id(random, user)
+        return await self.memory.link(*ends, user_id=user)
+
+    async def links(self, random, user):
+        return await self.memory.links(self.some_id(random, user), user_id=user)
+
+    async def search(self, random, user):
+        where = random.choice([None, None, {"tags": {"contains": "x"}}, {"access_count": 0}])
+        return await self.memory.search(
+            text_of(random, user, 5),
+            user_id=user,
+            limit=random.choice([1, 5, 50]),
+            search_type=random.choice(["hybrid", "hybrid", "semantic", "keyword"]),
+            filters=where,
+            explain=True,
+        )
+
+    async def similar(self, random, user):
+        return await self.memory.similar(self.some_id(random, user), user_id=user, explain=True)
+
+    async def listed(self, random, user):
+        page = await self.memory.list(user_id=user, limit=random.choice([2, 50]))
+        more = (
+            ()
+            if page.cursor is None
+            else await self.memory.list(user_id=user, limit=50, cursor=page.cursor)
+        )
+        return list(page), page.cursor, list(more)
+
+    async def newest_and_weightiest(self, _random, user):
+        return await self.memory.recent(user_id=user), await self.memory.important(user_id=user)
+
+    async def count(self, _random, user):
+        return await self.memory.count(user_id=user)
+
+    async def stats(self, _random, user):
+        return await self.memory.stats(user_id=user)
+
+    async def purge(self, _random, user):
+        return int(await self.memory.purge(user_id=user))
+
+    async def retrieve(self, random, user):
+        query = random.choice(QUERIES)(random, user)
+        return await self.service.retrieve(query, user_id=user)
+
+    async def retrieve_here(self, random, user):
+        query = random.choice(QUERIES)(random, user)
+        return await self.memory.retrieve(query, user_id=user)
+
+    async def suggest(self, random, user):
+        return await self.service.suggest_queries(text_of(random, A, 9), user_id=user)
+
+    async def expand(self, random, user):
+        return await self.service.expand_query(text_of(random, user, 3), user_id=user)
+
+    async def recall(self, random, user):
+        mode = random.choice(["relevant", "recent", "important", "frequent"])
+        return await self.memory.recall(text_of(random, user, 3), mode=mode, user_id=user)
+
+    async def recall_all_states(self, random, user):
+        return await self.memory.recall(
+            text_of(random, user, 3), user_id=user, include_archived=True, include_superseded=True
+        )
+
+    async def recall_linked(self, random, user):
+        start = self.some_id(random, user)
+        return await self.retriever.recall_linked(start, user_id=user, depth=2, direction="both")
+
+    async def contradictions(self, random, user):
+        text = random.choice(["I live in Paris", "I own a boat", "My dog is called Max"])
+        return await self.memory.contradictions(text, user_id=user)
+
+    async def context(self, random, user):
+        return str(await self.memory.context(text_of(random, user, 4), user_id=user))
+
+    async def export(self, _random, user):
+        target = io.BytesIO()
+        await self.memory.scoped(user_id=user).export(target)
+        return target.getvalue().partition(b"\n")[2]
+
+    async def moved(self, _random, user):
+        """Import an own export again, with an id that others may have."""
+        target = io.BytesIO()
+        await self.memory.scoped(user_id=user).export(target)
+        return await self.memory.scoped(user_id=user).import_(io.BytesIO(target.getvalue()))
+
+    async def reinforce(self, random, user):
+        return await self.retriever.reinforce(self.some_id(random, user), "user_confirmed", user)
+
+    async def salience(self, random, user):
+        return await self.retriever.salience(self.some_id(random, user), user)
+
+
+def repeated(random, _user):
+    return MemoryQuery(query=random.choice(["the harbour", "ice"]), min_relevance=0.0)
+
+
+def semantic(random, _user):
+    return MemoryQuery(
+        query=random.choice([*SHARED, "harbor", "red sofa"]),
+        expand_query=random.random() < 0.4,
+        search_type=random.choice(["semantic", "hybrid", "keyword"]),
+        min_relevance=random.choice([None, 0.0]),
+        limit=random.choice([3, 20]),
+    )
+
+
+def filtered(random, _user):
+    where = random.choice([{"type": "fact"}, {"access_count": 0}, {"tags": {"contains": "x"}}])
+    order = random.choice([None, *MemorySortOrder])
+    return MemoryQuery(filters=MemoryFilter(where=where), sort_by=order)
+
+
+QUERIES = [repeated, repeated, semantic, filtered]
+
+LEFT_OUT = {"retrieval_time", "query_time", "embedding", "last_accessed_at", "access_count"}
+
+
+def shown(answer):
+    """Return an answer as plain values; see `LEFT_OUT`."""
+    if isinstance(answer, msgspec.Struct):
+        names = [name for name in answer.__struct_fields__ if name not in LEFT_OUT]
+        return [(name, shown(getattr(answer, name))) for name in names]
+    if isinstance(answer, dict):
+        return {key: shown(value) for key, value in answer.items()}
+    if isinstance(answer, float):
+        return answer.hex()
+    if isinstance(answer, str | bytes | int | datetime | UUID | None):
+        return answer
+    return [shown(part) for part in answer]
+
+
+VERBS = {
+    name: verb
+    for name, verb in vars(Door).items()
+    if not name.startswith("_") and name not in {"done", "some_id"}
+}
+
+
+async def answers_of(program, *, with_others):
+    turns = Turns()
+    opened = AsyncMemory.open(
+        ":memory:", "aide", embedder=WordEmbedder(), clock=turns, id_factory=turns.new_id
+    )
+    async with await opened as memory:
+        door, answers = Door(memory, turns), []
+        for user, verb, seed in program:
+            if user == A:
+                turns.now += (
+                    timedelta(days=95) if verb == "purge" else timedelta(seconds=seed % 600)
+                )
+                answers.append((verb, await door.done(user, verb, seed)))
+            elif with_others:
+                await door.done(user, verb, seed)
+        return answers
+
+
+STEPS = st.tuples(
+    st.sampled_from([A, A, *OTHERS]),
+    st.sampled_from([*["add"] * 4, *["add_many"] * 3, *["retrieve"] * 3, *sorted(VERBS)]),
+    st.integers(0, 1 << 30),
+)
+
+
+def check(program):
+    alone = asyncio.run(answers_of(program, with_others=False))
+    beside = asyncio.run(answers_of(program, with_others=True))
+    for (verb, wanted), (_, found) in zip(alone, beside, strict=True):
+        assert (verb, found) == (verb, wanted)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(program=st.lists(STEPS, min_size=1, max_size=60))
+def test_a_users_answers_are_the_same_whatever_others_do_beside(program):
+    check(program)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_long_programs_give_the_same_answers_whatever_others_do_beside(seed):
+    random = Random(seed)  # noqa: S311 - repeatable, not secret
+    verbs = sorted(VERBS)
+    program = [
+        (random.choice([A, *OTHERS]), random.choice(["add", *verbs]), random.randrange(1 << 30))
+        for _ in range(400)
+    ]
+    check(program)
