@@ -353,7 +353,7 @@ class AsyncScopedMemory(View):
 
         Raises:
             InvalidEntryError: If an argument is of the wrong type or out of range.
-            DuplicateEntryError: If the agent already has a memory with this id, or the key was used
+            DuplicateEntryError: If the user already has a memory with this id, or the key was used
                 for another content.
             EntryNotFoundError: If the user has no memory of the id that it supersedes.
             EmbeddingError: If the embedder fails; nothing is stored then.
@@ -431,7 +431,8 @@ class AsyncScopedMemory(View):
 
         Raises:
             InvalidEntryError: If one of them cannot be stored; the message says which.
-            DuplicateEntryError: If an id is there twice or already stored.
+            DuplicateEntryError: If a user has one of the ids already, or the list names it twice
+                for the user.
             EntryNotFoundError: If one supersedes a memory that its user has not.
             EmbeddingError: If the embedder fails; nothing is stored then.
             StoreError: If the file cannot be written; nothing is stored then.
@@ -1152,8 +1153,8 @@ class AsyncScopedMemory(View):
         """Store the memories of an export, of whatever agent, with their ids, users and times.
 
         The whole file is checked first; memories outside what this view names are refused. Then
-        they are stored in batches; those whose ids are there already are passed over, so an import
-        that was interrupted can be repeated. Memories without a vector of this embedder are
+        they are stored in batches; those that their users have already are passed over, so an
+        import that was interrupted can be repeated. Memories without a vector of this embedder are
         embedded.
 
         Args:

@@ -57,8 +57,9 @@ class LongTermMemory:
     repeating it with the same id or key is safe (C177).
 
     Between users there are walls: a call that names no user sees memories stored without one;
-    `all_users=True` takes the walls down. Ids open nothing by themselves. From its `expires_at` on
-    a memory is like a forgotten one.
+    `all_users=True` takes the walls down. Ids open nothing by themselves; they are unique within
+    agent and user, and one that several users gave raises AmbiguousIdError where a call for all
+    users names it. From its `expires_at` on a memory is like a forgotten one.
 
     Args:
         url: A file, made if there is none and readable by its owner alone, or ":memory:".
@@ -151,7 +152,7 @@ class LongTermMemory:
 
         Raises:
             InvalidEntryError: If it is no entry of this agent.
-            DuplicateEntryError: If the agent already has a memory with its id, forgotten or not, or
+            DuplicateEntryError: If the user already has a memory with its id, forgotten or not, or
                 the key was used for another content.
             EntryNotFoundError: If the user has no memory of the id that it supersedes.
             EmbeddingError: If the embedder fails; nothing is stored then.
@@ -305,7 +306,8 @@ class LongTermMemory:
             all_users: Everybody's.
 
         Returns:
-            In the order the filter names; ties go to the newest, then to the smallest id.
+            In the order the filter names; ties go to the newest, then to the smallest id, then to
+            the first user by name.
 
         Raises:
             FilterError: If the filter cannot be understood; the message names the place.

@@ -124,8 +124,9 @@ class RetrievalService:
         Only free tokens below the window's compaction threshold are used, so nothing is evicted
         (C020); what does not fit is passed over (C019), and a memory that is there already is not
         added again, but gets the higher priority (C021). Items are of type RETRIEVED_DOCUMENT, with
-        a priority from 50 to 90 by relevance, the memory's id as `source_ref`, and `relevance` and
-        `memory_type` in their metadata (R192, R193).
+        a priority from 50 to 90 by relevance, the memory's id as `source_ref` (with its user where,
+        for all users, another memory of that id is there), and `relevance` and `memory_type` in
+        their metadata (R192, R193).
 
         Args:
             query: What to retrieve.

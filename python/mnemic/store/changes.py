@@ -1,7 +1,7 @@
 """The numbered changes of an agent: written with every change, read by whoever follows (C163)."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -367,7 +367,12 @@ def _advance(
 
 
 def _raise_walls(connection: apsw.Connection, agent_id: str, changes: Sequence[Change]) -> None:
-    for user_id, steps in Counter(change.user_id for change in changes).items():
+    first, many = changes[0].user_id, len(changes)
+    if many == 1 or all(change.user_id == first for change in changes):  # as nearly always
+        walls: Iterable[tuple[str | None, int]] = [(first, many)]
+    else:
+        walls = Counter(change.user_id for change in changes).items()
+    for user_id, steps in walls:
         values = (steps, agent_id, user_id or "")
         connection.execute(_RAISE_WALL, values)
         if connection.changes() == 0:

@@ -42,7 +42,7 @@ def _contains(*arguments: Any) -> bool:
 
 
 def order_by(sort_by: MemorySortOrder) -> str:
-    """Return the terms of a total order: the sort key, then the newest, then the smallest id."""
+    """Return the terms of an order that is total within one user: the key, the newest, the id."""
     return _ORDERS[sort_by]
 
 
