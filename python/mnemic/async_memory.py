@@ -302,12 +302,12 @@ class AsyncScopedMemory(View):
         position: int | None = None,
         created_at: datetime | str | None = None,
         expires_at: datetime | str | None = None,
-        type: MemoryType | str = MemoryType.FACT,  # noqa: A002 - the field's name everywhere
-        tags: Sequence[str] = (),
-        importance: float = 0.5,
+        type: MemoryType | str | None = MemoryType.FACT,  # noqa: A002 - the field's name everywhere
+        tags: Sequence[str] | None = (),
+        importance: float | None = 0.5,
         metadata: Mapping[str, Any] | None = None,
         category: str | None = None,
-        sensitive: bool = False,
+        sensitive: bool | None = False,
         supersedes: UUID | str | None = None,
         id: UUID | str | None = None,  # noqa: A002 - the field's name everywhere
         idempotency_key: str | None = None,
@@ -395,7 +395,7 @@ class AsyncScopedMemory(View):
             scope = self._scope.narrowed(user_id, project_id, session_id)
             replaced = () if new.entry.supersedes is None else (new.entry.supersedes,)
             contradicted = await self._contradictions(
-                scope, content, 10, replaced, is_sensitive=sensitive
+                scope, content, 10, replaced, is_sensitive=bool(sensitive)
             )
             found = contradicted.memories
         (stored,) = await self._repository.add(
@@ -824,8 +824,8 @@ class AsyncScopedMemory(View):
         *,
         content: str | None = None,
         importance: float | None = None,
-        add_tags: Sequence[str] = (),
-        remove_tags: Sequence[str] = (),
+        add_tags: Sequence[str] | None = (),
+        remove_tags: Sequence[str] | None = (),
         type: MemoryType | str | None = None,  # noqa: A002 - the field's name everywhere
         metadata: Mapping[str, Any] | None = None,
         status: MemoryStatus | str | None = None,

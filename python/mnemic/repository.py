@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypedDict, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypedDict, cast, get_args
 from uuid import UUID
 
 import msgspec
@@ -22,6 +22,7 @@ from mnemic.embed.checked import CheckedEmbedder
 from mnemic.errors import (
     EmbedderRequiredError,
     EmbeddingError,
+    FilterError,
     InvalidArgumentError,
     MnemicError,
     StorageQuotaExceededError,
@@ -134,6 +135,17 @@ class Searched(Protocol):
         ...
 
 
+def checked_memory(memory: object) -> Searched:
+    """Return what a service is made for, if it is a memory or a view of one."""
+    of = getattr(memory, "repository", None), getattr(memory, "scope", None)
+    if not (isinstance(of[0], Repository) and isinstance(of[1], Scope)):
+        raise InvalidArgumentError(
+            "memory must be a Memory, an AsyncMemory, a LongTermMemory or a view of one, got "
+            f"{described(memory)}"
+        )
+    return cast("Searched", memory)
+
+
 class Answered(NamedTuple):
     """What a search found, as an answer that is kept needs it.
 
@@ -192,6 +204,9 @@ class Repository:
         track_access: bool = True,
         read_only: bool = False,
     ) -> None:
+        checks.path("path", url)
+        checks.function("clock", clock)
+        checks.optional_function("id_factory", id_factory)
         self.license = License.of(license)
         self.agent = Scope(agent_id)
         self.now = clock
@@ -356,6 +371,8 @@ class Repository:
     ) -> list[MemoryEntry]:
         """Return the memories of a scope that match a filter, in the order it names."""
         self._check_license()
+        if not isinstance(wanted, MemoryFilter | Mapping):
+            raise FilterError(f"filter must be a MemoryFilter or a dict, got {described(wanted)}")
         page = wanted if isinstance(wanted, MemoryFilter) else MemoryFilter(where=wanted)
         expression = parse_filter(page)
         now = self.now()
@@ -569,6 +586,7 @@ class Repository:
         flag("include_forgotten", include_forgotten)
         flag("embeddings", embeddings)
         flag("overwrite", overwrite)
+        checks.optional_function("progress", progress)
         if embeddings and self._embedder is None:
             raise EmbedderRequiredError(
                 "this memory was opened with embedder=None, and which vectors to export is told by "
@@ -588,6 +606,7 @@ class Repository:
         from mnemic.transfer import Importer  # noqa: PLC0415 - as above
 
         self._check_license()
+        checks.optional_function("progress", progress)
 
         async def add(entries: Sequence[NewEntry]) -> int:
             return len((await self._added(entries, "keep", "raise", is_import=True)).fresh)
@@ -631,6 +650,7 @@ class Repository:
     async def backup(self, target: str | os.PathLike[str]) -> None:
         """Copy everything in the file, all agents', as of one moment, to a new file."""
         self._check_license()
+        checks.path("path", target)
         await self.write_accesses()
         await self._store.backup(target)
 

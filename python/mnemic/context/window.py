@@ -234,12 +234,13 @@ class ContextWindow:
 
     def remove(self, item_id: str) -> bool:
         """Remove an item, also a pinned one, and return whether it was there."""
+        checks.text("item_id", item_id)
         with self._lock:
             return self._held.take(item_id) is not None
 
     def get(self, item_id: str) -> ContextItem | None:
         """Return the item of an id, None if there is none."""
-        return self._held.get(item_id)
+        return self._held.get(checks.text("item_id", item_id))
 
     def update_priority(self, item_id: str, priority: int) -> ContextItem:
         """Give an item another priority, from 0 to 100, and return it.
@@ -575,7 +576,7 @@ class ContextWindow:
 
     def _change(self, item_id: str, **changes: object) -> ContextItem:
         with self._lock:
-            item = self._held.get(item_id)
+            item = self._held.get(checks.text("item_id", item_id))
             if item is None:
                 raise UnknownIdError(f"no item {item_id!r} is in the window of {self._agent_id!r}")
             changed = item.with_changes(**changes)

@@ -5,6 +5,10 @@ from typing import Protocol
 
 import msgspec
 
+from mnemic.description import described
+from mnemic.errors import InvalidArgumentError
+from mnemic.model.checks import items
+
 
 class Judgement(msgspec.Struct, frozen=True):
     """How sure a judge is that two memories contradict each other, and why.
@@ -16,6 +20,16 @@ class Judgement(msgspec.Struct, frozen=True):
 
     confidence: float
     reason: str = ""
+
+
+def check_texts(statement: object, others: object) -> None:
+    """Refuse what a judge cannot read."""
+    for field, given in (
+        ("statement", statement),
+        *(("others", each) for each in items("others", others)),
+    ):
+        if not isinstance(given, str):
+            raise InvalidArgumentError(f"{field} must be a text, got {described(given)}")
 
 
 class ContradictionJudge(Protocol):

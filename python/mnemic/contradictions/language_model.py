@@ -7,9 +7,10 @@ from typing import Any
 
 import msgspec
 
-from mnemic.contradictions.judgement import Judgement
+from mnemic.contradictions.judgement import Judgement, check_texts
 from mnemic.contradictions.words import head
 from mnemic.llm import LanguageModel
+from mnemic.model import checks
 
 _LOGGER = logging.getLogger(__name__)
 _REASON_LENGTH = 200
@@ -30,13 +31,14 @@ class LanguageModelJudge:
     """
 
     def __init__(self, llm: LanguageModel) -> None:
-        self._llm = llm
+        self._llm = checks.capable("llm", llm, "complete")
 
     async def judge(self, statement: str, others: Sequence[str]) -> list[Judgement]:
         """Return one judgement for each of the older memories, in their order.
 
         What the model's `complete` raises goes to the caller.
         """
+        check_texts(statement, others)
         if not others:
             return []
         answer = await self._llm.complete(_prompt(statement, others), system=_SYSTEM)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from decimal import localcontext
 
 from mnemic.contradictions.evidence import evidence
-from mnemic.contradictions.judgement import Judgement
+from mnemic.contradictions.judgement import Judgement, check_texts
 from mnemic.contradictions.quantities import EXACT
 from mnemic.contradictions.reading import Reading
 from mnemic.contradictions.signals import Pair
@@ -37,6 +37,7 @@ class OfflineJudge:
 
     async def judge(self, statement: str, others: Sequence[str]) -> list[Judgement]:
         """Return one judgement for each of the older memories, in their order."""
+        check_texts(statement, others)
         length = len(statement) + sum(len(other) for other in others)
         if length <= _SHORT:
             return self._judged(statement, others)

@@ -1,7 +1,8 @@
 """Checks of field values. Each returns the value in its stored form or says what is wrong."""
 
 import math
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from enum import Enum, IntEnum
@@ -205,12 +206,32 @@ def flag(field: str, value: object) -> bool:
     return value
 
 
+def path(field: str, value: object) -> None:
+    """Refuse what is no path."""
+    if not isinstance(value, str | os.PathLike):
+        raise InvalidArgumentError(
+            f"{field} must be a str or an os.PathLike, got {described(value)}"
+        )
+
+
+def function(field: str, value: object) -> None:
+    """Refuse what cannot be called."""
+    if not callable(value):
+        raise InvalidArgumentError(f"{field} must be a function, got {described(value)}")
+
+
+def optional_function(field: str, value: object) -> None:
+    """Refuse what is neither None nor a `function`."""
+    if value is not None:
+        function(field, value)
+
+
 Capable = TypeVar("Capable")
 
 
 def capable(field: str, value: Capable, method: str) -> Capable:
-    """Return `value` if it has a method of this name."""
-    if not callable(getattr(value, method, None)):
+    """Return `value` if it has a method of this name; a text or a list, which count, is none."""
+    if isinstance(value, str | bytes | Sequence) or not callable(getattr(value, method, None)):
         raise InvalidArgumentError(f"{field} must have a method {method!r}, got {described(value)}")
     return value
 

@@ -8,8 +8,9 @@ from uuid import UUID
 
 import msgspec
 
-from mnemic.description import quoted
+from mnemic.description import described, quoted
 from mnemic.errors import InvalidArgumentError
+from mnemic.model.checks import flag
 from mnemic.model.filter import Expression, looks_at
 from mnemic.model.rows import State
 
@@ -68,7 +69,9 @@ class Recency(msgspec.Struct, frozen=True):
     days: float = 365.0
 
     def __post_init__(self) -> None:
-        """Check the scale."""
+        """Check the curve and its scale."""
+        if not isinstance(self.curve, RecencyCurve):
+            raise InvalidArgumentError(f"curve must be a RecencyCurve, got {described(self.curve)}")
         if not (_is_number(self.days) and 0 < self.days < math.inf):
             raise InvalidArgumentError(f"days must be a positive number, got {quoted(self.days)}")
 
@@ -264,8 +267,15 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
     salience: Salience = Salience()
 
     def __post_init__(self) -> None:
-        """Check the share."""
+        """Check every part."""
         _check_fraction("similarity", self.similarity)
+        flag("leaves_names_out", self.leaves_names_out)
+        for name, kind in _PARTS.items():
+            given = getattr(self, name)
+            if not isinstance(given, kind):
+                raise InvalidArgumentError(
+                    f"{name} must be a mnemic.{kind.__name__}, got {described(given)}"
+                )
 
     @property
     def uses_accesses(self) -> bool:
@@ -275,6 +285,14 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
             return True
         return weights.access > 0 or weights.salience > 0
 
+
+_PARTS = {
+    "keywords": KeywordFields,
+    "session": SessionTerms,
+    "weights": Weights,
+    "recency": Recency,
+    "salience": Salience,
+}
 
 _SPOKEN = KeywordFields(
     previous=0.8, second=0.5, stop_words=0.25, common=0.2, near=0.5, sharpness=1.5

@@ -25,10 +25,10 @@ from mnemic.model import (
     SalienceWeights,
     Scope,
 )
-from mnemic.model.checks import items, time
+from mnemic.model.checks import capable, items, time
 from mnemic.model.recall import parse_types
 from mnemic.recall.engine import CONTRADICTION_CONFIDENCE, Recalling
-from mnemic.repository import Searched, required_uuid, required_uuids
+from mnemic.repository import Searched, checked_memory, required_uuid, required_uuids
 from mnemic.store import Direction
 
 Options = TypeVar("Options", SalienceWeights, SalienceOptions)
@@ -64,11 +64,12 @@ class MemoryRetriever:
         judge: ContradictionJudge | None = None,
         log_queries: bool = True,
     ) -> None:
+        memory = checked_memory(memory)
         self._scope = memory.scope
         self._engine = Recalling(
             memory.repository,
             MemoryRetrieverOptions() if options is None else options,
-            judge=OfflineJudge() if judge is None else judge,
+            judge=OfflineJudge() if judge is None else capable("judge", judge, "judge"),
             log_queries=log_queries,
         )
 

@@ -16,7 +16,7 @@ from mnemic.model import (
     Suggestions,
     checks,
 )
-from mnemic.repository import Searched, required_uuid, required_uuids
+from mnemic.repository import Searched, checked_memory, required_uuid, required_uuids
 from mnemic.retrieval.engine import Retrieval
 from mnemic.retrieval.expansion import CONFIDENT, CorpusExpander, Expander
 from mnemic.retrieval.suggestions import CorpusSuggester, Suggester
@@ -67,6 +67,7 @@ class RetrievalService:
         cache_bytes: int = 64 * 1024 * 1024,
         track_access: bool = True,
     ) -> None:
+        memory = checked_memory(memory)
         self._scope = memory.scope
         self._suggester = (
             CorpusSuggester()

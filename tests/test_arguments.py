@@ -1,0 +1,424 @@
+"""Whatever a caller passes by mistake is refused by name: no raw error, and nothing accepted.
+
+Every public method, class and record is called with a wrong value for each of its parameters, one
+at a time. Where the annotation forbids the value, a `MnemicError` must come; where it allows the
+value, an answer or a `MnemicError`.
+"""
+
+import asyncio
+import enum
+import inspect
+import io
+import math
+import types
+import typing
+from collections import abc
+from datetime import UTC, datetime
+from uuid import UUID
+
+import pytest
+from scenarios import entry
+from word_embedder import WordEmbedder
+
+import mnemic
+from mnemic import model
+from mnemic.context import ContextItemType, ContextWindow
+from mnemic.contradictions import LanguageModelJudge, OfflineJudge
+from mnemic.errors import MnemicError
+from mnemic.events import Events, MemoryStoredEvent
+from mnemic.licensing import License
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+KEPT, OLDER = UUID(int=1), UUID(int=2)
+WRONG = (None, 5, "x", object(), [], {}, math.nan, b"x", [None], {"x": object()}, True)
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    """Work in a folder of its own: a text may be taken for a path."""
+    monkeypatch.chdir(tmp_path)
+
+
+class Fresh:
+    """A right value that is made anew for each call."""
+
+    def __init__(self, make):
+        self.make = make
+
+
+GOOD = {
+    "content": "text",
+    "conversation_context": "text",
+    "embedder": None,
+    "entries": Fresh(lambda: [entry("new", agent_id="default")]),
+    "entry": Fresh(lambda: entry("new", agent_id="default")),
+    "entry_id": KEPT,
+    "entry_ids": [KEPT],
+    "filter": {"importance": {"gte": 0.1}},
+    "from_": NOON,
+    "from_id": KEPT,
+    "id": KEPT,
+    "ids": [KEPT],
+    "kind": MemoryStoredEvent,
+    "listener": print,
+    "memories": ["text"],
+    "memory_id": KEPT,
+    "memory_ids": [KEPT],
+    "path": ":memory:",
+    "query": "text",
+    "reason": "user_correction",
+    "reference_id": KEPT,
+    "source": Fresh(io.StringIO),
+    "tag": "t",
+    "target": Fresh(io.StringIO),
+    "to": NOON,
+    "to_id": OLDER,
+    "type": "fact",
+    "update": model.MemoryEntryUpdate(importance=0.5),
+    "url": ":memory:",
+    "user_id": None,
+    "window": Fresh(lambda: ContextWindow(1000)),
+}
+STRUCTURED = model.MemoryQuery(query="text")
+
+
+def allows(annotation, value):
+    """Return whether a value is of an annotation's type, as a type checker would say."""
+    if annotation in (typing.Any, inspect.Parameter.empty, object):
+        return True
+    if typing.get_origin(annotation) is not None:
+        return allows_parts(typing.get_origin(annotation), typing.get_args(annotation), value)
+    if annotation in (None, types.NoneType):
+        return value is None
+    if getattr(annotation, "_is_protocol", False):
+        return False  # none of the wrong values has its methods
+    if isinstance(annotation, type) and issubclass(annotation, enum.IntEnum):
+        return type(value) is int and value in list(annotation)
+    kinds = int | float if annotation is float else annotation
+    return isinstance(annotation, type) and isinstance(value, kinds)
+
+
+def allows_parts(origin, parts, value):
+    if origin in (typing.Union, types.UnionType):
+        return any(allows(part, value) for part in parts)
+    if origin is typing.Literal:
+        return any(type(part) is type(value) and part == value for part in parts)
+    if origin is abc.Callable:
+        return callable(value)
+    if origin in (abc.Mapping, dict):
+        return isinstance(value, dict) and all(allows(parts[1], each) for each in value.values())
+    is_container = isinstance(value, list | dict | str | bytes)
+    return is_container and all(allows(parts[0], each) for each in value)
+
+
+NAMES = {
+    name: value
+    for module in (
+        "embed.base",
+        "context",
+        "model",
+        "recall",
+        "retrieval",
+        "repository",
+        "licensing",
+    )
+    for name, value in vars(__import__(f"mnemic.{module}", fromlist=["_"])).items()
+    if not name.startswith("_")
+}
+"""What annotations may name without importing it."""
+
+
+def annotations_of(function):
+    """Return the annotation of each parameter that has a name; options one by one."""
+    signed = function.__init__ if isinstance(function, type) else inspect.unwrap(function)
+    hints = typing.get_type_hints(signed, localns=NAMES)
+    found = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        hint = hints.get(name, typing.Any)
+        if typing.get_origin(hint) is typing.Unpack:
+            (options,) = typing.get_args(hint)
+            found |= typing.get_type_hints(options, localns=NAMES)
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            found |= {"max_results": int, "mode": mnemic.RecallMode | str, "min_salience": float}
+        elif name not in ("self", "cls"):
+            found[name] = hint
+    return found
+
+
+def arguments_of(function, good):
+    """Return right values of the parameters that must be given, by position and by name."""
+    positional, named = [], {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        if name in ("self", "cls") or parameter.kind is parameter.VAR_KEYWORD:
+            continue
+        if parameter.default is not parameter.empty and name not in good:
+            continue
+        value = good.get(name, GOOD.get(name))
+        if parameter.kind is parameter.POSITIONAL_ONLY:
+            positional.append((name, value))
+        else:
+            named[name] = value
+    return positional, named
+
+
+def fresh(value):
+    return value.make() if isinstance(value, Fresh) else value
+
+
+async def complaint(call, positional, named, is_allowed):
+    """Return what is wrong with how a call took a value, or None."""
+    try:
+        answer = call(
+            *map(fresh, positional), **{name: fresh(each) for name, each in named.items()}
+        )
+        if inspect.isawaitable(answer):
+            answer = await answer
+        if hasattr(answer, "close"):
+            closing = answer.close()
+            if inspect.isawaitable(closing):
+                await closing
+    except MnemicError:
+        return None
+    except OSError as error:  # a text is a path that cannot be opened
+        return None if is_allowed else f"raised {error!r}"
+    except Exception as error:  # noqa: BLE001 - that is what is looked for
+        return f"raised {error!r}"
+    return None if is_allowed else "was accepted"
+
+
+async def complaints(call, function, good=None):
+    """Return what is wrong with how a function takes wrong values, each in place of a right one."""
+    positional, named = arguments_of(function, good or {})
+    found = []
+    for name, hint in annotations_of(function).items():
+        for wrong in WRONG:
+            values = [wrong if each == name else value for each, value in positional]
+            at = [each for each, _ in positional]
+            others = dict(named) if name in at else {**named, name: wrong}
+            told = await complaint(call, values, others, allows(hint, wrong))
+            if told:
+                found.append(f"{name}={wrong!r} {told}")
+    return found
+
+
+def methods_of(kind):
+    names = [name for name in dir(kind) if not name.startswith("_")]
+    functions = {name: getattr(kind, name) for name in names}
+    return [
+        name
+        for name, each in functions.items()
+        if callable(each) and len(inspect.signature(each).parameters) > 0 and name != "open"
+    ]
+
+
+def filled(memory):
+    for entry_id, text in ((OLDER, "older text"), (KEPT, "text")):
+        memory.add(text, id=entry_id)
+
+
+DOORS = {
+    "Memory": mnemic.Memory,
+    "AsyncMemory": mnemic.AsyncMemory,
+    "LongTermMemory": mnemic.LongTermMemory,
+}
+SERVICES = {
+    "MemoryRetriever": mnemic.MemoryRetriever,
+    "RetrievalService": mnemic.RetrievalService,
+}
+QUERIES = {
+    f"{kind}.{verb}": {"query": STRUCTURED}
+    for kind in ("Memory", "AsyncMemory", "RetrievalService")
+    for verb in ("retrieve", "retrieve_to_context")
+} | {"MemoryRetriever.recall": {"user_id": None}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "verb"), [(name, verb) for name, kind in DOORS.items() for verb in methods_of(kind)]
+)
+def test_a_door_refuses_every_wrong_argument_by_name(kind, verb, tmp_path):
+    path = tmp_path / "a.db"
+
+    async def scenario():
+        with mnemic.Memory(path, embedder=WordEmbedder()) as memory:
+            filled(memory)
+            door = DOORS[kind](path, embedder=WordEmbedder())
+            call = getattr(door, verb)
+            good = QUERIES.get(f"{kind}.{verb}")
+            if verb == "backup":
+                good = {"path": Fresh(lambda: tmp_path / "copy.db")}
+            found = await complaints(call, call, good)
+            closing = door.close()
+            if inspect.isawaitable(closing):
+                await closing
+            return found
+
+    assert asyncio.run(scenario()) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "verb"), [(name, verb) for name, kind in SERVICES.items() for verb in methods_of(kind)]
+)
+def test_a_service_refuses_every_wrong_argument_by_name(kind, verb):
+    async def scenario():
+        with mnemic.Memory(":memory:", embedder=WordEmbedder()) as memory:
+            filled(memory)
+            call = getattr(SERVICES[kind](memory), verb)
+            return await complaints(call, call, QUERIES.get(f"{kind}.{verb}"))
+
+    assert asyncio.run(scenario()) == []
+
+
+@pytest.mark.parametrize("verb", methods_of(ContextWindow))
+def test_a_window_refuses_every_wrong_argument_by_name(verb):
+    window = ContextWindow(1000)
+    window.add("text", ContextItemType.USER_MESSAGE, id="kept")
+    good = {"item_id": "kept", "priority": 5, "snapshot": window.snapshot(), "items": []}
+    if verb in ("add", "try_add"):
+        good["type"] = ContextItemType.USER_MESSAGE
+    elif verb == "items":
+        good = {}
+    call = getattr(window, verb)
+    assert asyncio.run(complaints(call, call, good)) == []
+
+
+CLASSES = {
+    "Memory": (mnemic.Memory, {"path": ":memory:", "embedder": None}),
+    "AsyncMemory": (mnemic.AsyncMemory, {"path": ":memory:", "embedder": None}),
+    "LongTermMemory": (mnemic.LongTermMemory, {"url": ":memory:", "embedder": None}),
+}
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_a_door_that_is_opened_with_a_wrong_argument_says_so(name):
+    kind, good = CLASSES[name]
+    assert asyncio.run(complaints(lambda **named: kind(**{**good, **named}), kind, good)) == []
+    if name != "Memory":
+        call = kind.open
+        assert asyncio.run(complaints(lambda **named: call(**{**good, **named}), kind, good)) == []
+
+
+@pytest.mark.parametrize("kind", SERVICES)
+def test_a_service_that_is_made_with_a_wrong_argument_says_so(kind):
+    with mnemic.Memory(":memory:", embedder=None) as memory:
+        found = asyncio.run(complaints(SERVICES[kind], SERVICES[kind], {"memory": memory}))
+    assert found == []
+
+
+RECORDS = {
+    mnemic.BuildContextOptions: {},
+    mnemic.ContextItem: {"content": "text", "type": ContextItemType.USER_MESSAGE},
+    mnemic.KeywordFields: {},
+    mnemic.MemoryEntry: {"id": KEPT, "created_at": NOON, "content": "text", "agent_id": "a"},
+    mnemic.MemoryEntryUpdate: {},
+    mnemic.MemoryFilter: {},
+    mnemic.MemoryLink: {
+        "from_id": KEPT,
+        "to_id": OLDER,
+        "type": mnemic.LinkType.RELATED,
+        "strength": 0.5,
+        "created_at": NOON,
+    },
+    mnemic.MemoryQuery: {"query": "text"},
+    mnemic.MemoryRetrieverOptions: {},
+    mnemic.Ranking: {},
+    mnemic.RecallOptions: {"user_id": None},
+    mnemic.Recency: {},
+    mnemic.Salience: {},
+    mnemic.SalienceOptions: {},
+    mnemic.SalienceWeights: {},
+    mnemic.SessionTerms: {},
+    mnemic.Weights: {},
+    model.Scope: {"agent_id": "a"},
+    License: {},
+}
+
+
+LENIENT = {
+    (mnemic.MemoryEntryUpdate, "add_tags"): None,
+    (mnemic.MemoryEntryUpdate, "remove_tags"): None,
+    (mnemic.MemoryQuery, "exclude_ids"): None,
+    (mnemic.MemoryQuery, "cache_ttl"): 5,
+    (mnemic.MemoryRetrieverOptions, "access_interval"): 5,
+}
+"""What records put into its final form: None says nothing, a number is seconds."""
+
+
+@pytest.mark.parametrize("kind", RECORDS, ids=lambda kind: kind.__name__)
+def test_a_record_refuses_every_wrong_field_by_name(kind):
+    hints = typing.get_type_hints(kind, localns=NAMES)
+    found = []
+    for name in kind.__struct_fields__:
+        for wrong in WRONG:
+            if (kind, name) in LENIENT and wrong == LENIENT[kind, name]:
+                continue
+            named = {**RECORDS[kind], name: wrong}
+            told = asyncio.run(complaint(kind, [], named, allows(hints[name], wrong)))
+            if told:
+                found.append(f"{name}={wrong!r} {told}")
+    assert found == []
+
+
+def test_events_refuse_what_is_no_kind_and_no_listener():
+    call = Events().subscribe
+    assert asyncio.run(complaints(call, call)) == []
+
+
+class Model:
+    model = "model"
+
+    async def complete(self, _prompt, **_options):
+        return "[]"
+
+
+@pytest.mark.parametrize("kind", [OfflineJudge, LanguageModelJudge])
+def test_a_judge_refuses_what_is_no_text(kind):
+    judge = kind(Model()) if kind is LanguageModelJudge else kind()
+    good = {"statement": "text", "others": ["text"]}
+    assert asyncio.run(complaints(judge.judge, judge.judge, good)) == []
+
+
+CORE = {
+    "fingerprint": (mnemic.fingerprint, ["text"]),
+    "fingerprint_digests": (mnemic.fingerprint_digests, [["text"]]),
+    "VectorMap": (mnemic.VectorMap, [2]),
+    **{
+        name: (getattr(mnemic.VectorMap, name), [Fresh(lambda: mnemic.VectorMap(2)), *given])
+        for name, given in {
+            "replace": [[1], [[1, 0]]],
+            "upsert": [[1], [[1, 0]]],
+            "remove": [[1]],
+            "get": [[]],
+            "select": [[1]],
+            "prior": [[1], [0.5]],
+            "search": [[1, 0]],
+        }.items()
+    },
+}
+
+
+@pytest.mark.parametrize("name", CORE)
+def test_the_core_refuses_every_wrong_argument_with_a_typed_error(name):
+    call, given = CORE[name]
+    for at, value in enumerate(given):
+        for wrong in WRONG:
+            if isinstance(value, Fresh):
+                continue
+            values = [fresh(each) for each in given]
+            values[at] = wrong
+            try:
+                call(*values)
+            except (MnemicError, TypeError):
+                continue
+
+
+KEYWORDS = ("k", "allow", "min_score", "weight", "prior", "combine", "threads")
+
+
+@pytest.mark.parametrize("name", KEYWORDS)
+def test_a_search_of_vectors_refuses_every_wrong_keyword_with_a_typed_error(name):
+    vectors = mnemic.VectorMap(2)
+    for wrong in WRONG:
+        try:
+            vectors.search([1, 0], **{name: wrong})
+        except (MnemicError, TypeError):
+            continue
