@@ -736,6 +736,58 @@ def test_one_access_is_counted_in_an_interval(way, salience_weight):  # C067
     run(scenario, options=options, clock=clock)
 
 
+@pytest.mark.parametrize("mode", ["relevant", "important"])
+def test_of_recalls_at_once_one_is_counted_in_an_interval(mode):
+    clock = Clock()
+
+    async def scenario(memory, retriever):
+        await store_two(memory)
+        asked = {"user_id": "u", "mode": mode, "include_archived": True}
+        for hours in (0, 2, 4):
+            clock.now = NOON + hours * HOUR
+            others = [MemoryRetriever(memory, retriever.options) for _ in range(4)]
+            await asyncio.gather(*(each.recall("q", **asked) for each in [retriever, *others] * 3))
+            counted = await accesses(memory)
+            assert counted == {"one": 6 + hours // 2, "two": hours // 2}
+
+    options = MemoryRetrieverOptions(access_interval=timedelta(hours=2))
+    run(scenario, options=options, clock=clock)
+
+
+def test_of_recalls_in_threads_one_is_counted_in_an_interval(tmp_path):
+    with opened(tmp_path / "a.db") as memory:
+        kept = memory.add("one", user_id="u")
+        options = MemoryRetrieverOptions(access_interval=timedelta(days=1))
+        barrier = threading.Barrier(8)
+
+        def recall():
+            retriever = MemoryRetriever(memory, options)
+            barrier.wait(30)
+            for _ in range(5):
+                assert asyncio.run(retriever.recall("one", user_id="u"))
+
+        threads = [threading.Thread(target=recall) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        (entry,) = memory.list(user_id="u", filters={"access_count": {"gte": 0}})
+        assert (entry.id, entry.access_count) == (kept.id, 1)
+
+
+def test_a_memory_read_by_its_id_in_between_is_not_counted_again():
+    async def scenario(memory, retriever):
+        kept = mine("one")
+        await memory.store(kept)
+        await retriever.recall("one", user_id="u")
+        await memory.retrieve(kept.id, user_id="u")
+        for _ in range(3):
+            await retriever.recall("one", user_id="u")
+        assert await accesses(memory) == {"one": 2}
+
+    run(scenario, options=MemoryRetrieverOptions(access_interval=60))
+
+
 def test_an_interval_may_be_given_in_seconds():
     assert MemoryRetrieverOptions(access_interval=90).access_interval == timedelta(seconds=90)
 

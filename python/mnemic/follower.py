@@ -135,6 +135,14 @@ class Follower:
         if self.index.seq is not None:  # otherwise they are loaded with all the rest
             self._noted.note(rows, now)
 
+    def last_accesses(self, rows: Sequence[int]) -> list[int | None]:
+        """Return when the index knows rows to have been read last, what was noted included."""
+        if self.index.seq is None:
+            return [None] * len(rows)
+        self._tell_accesses()
+        known = self.index.accesses(rows)
+        return [None if access is None else access[0] for access in known]
+
     async def follow(self) -> None:
         """Take in what was just written; if that fails, the next search does it or says why."""
         if self.index.seq is None:

@@ -1,11 +1,14 @@
 """Accesses that an index is to be told of before they are written down."""
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 MOST_NOTED = 4096
 """From so many accesses on, writing all down takes less time than telling an index of each."""
+
+MOST_SPACED = 16_384
+"""Rows from which on those whose interval is over are forgotten."""
 
 Accesses: TypeAlias = tuple[int, int]
 """How many there were, and when the last was, in microseconds since 1970 in UTC."""
@@ -57,6 +60,39 @@ class NotedAccesses:
 
     def _clear(self) -> None:
         self._rows, self._number = [], 0
+
+
+class AccessSpacing:
+    """Decides which accesses count where those of one memory must lie an interval apart.
+
+    Decisions are made one after the other: hold `lock` while asking for what is due and noting it.
+
+    Attributes:
+        lock: Held by whoever decides.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self._counted: dict[int, int] = {}
+
+    def due(self, accessed: Mapping[int, int | None], now: int, interval: int) -> list[int]:
+        """Return the rows of which an access counts now, and take them for counted.
+
+        Args:
+            accessed: When each row was last read, as far as is known; None is never.
+            now: Microseconds since 1970 in UTC, like all times here.
+            interval: Microseconds that must lie between two accesses that count.
+        """
+        if len(self._counted) > MOST_SPACED:
+            lately = {row: at for row, at in self._counted.items() if now - at < interval}
+            self._counted = lately
+        rows = [
+            row
+            for row, last in accessed.items()
+            if all(at is None or now - at >= interval for at in (last, self._counted.get(row)))
+        ]
+        self._counted.update(dict.fromkeys(rows, now))
+        return rows
 
 
 def _added_up(noted: Iterable[tuple[Sequence[int], int]]) -> dict[int, Accesses]:

@@ -58,6 +58,7 @@ from mnemic.model import (
 )
 from mnemic.model.checks import flag, items, optional_uuid
 from mnemic.new_files import typed
+from mnemic.noted import AccessSpacing
 from mnemic.protocols import Clock, IdFactory, Progress, Source, Target, system_clock
 from mnemic.store import Direction, EntryCache, Place, Position, SqliteStore
 from mnemic.store.base import LinkEnd, Located, Stored
@@ -67,6 +68,8 @@ from mnemic.waiting import computed, drive
 
 if TYPE_CHECKING:
     from mnemic.embed.base import Embedder
+
+_MICROSECOND = timedelta(microseconds=1)
 
 RETENTION = timedelta(days=90)
 """How long a forgotten memory can be restored (R034, C097)."""
@@ -231,6 +234,7 @@ class Repository:
             raise
         self._followers = {State.LIVING: self._follower}
         self._making_followers = threading.Lock()
+        self._spacing = AccessSpacing()
         self._teller.opened(self._store)
 
     def _close_embedder(self) -> None:
@@ -518,6 +522,30 @@ class Repository:
         """
         if self._track_access and rows:
             self._count(rows, self.now())
+
+    def note_spaced_accesses(
+        self, accessed: Mapping[int, datetime | None], interval: timedelta
+    ) -> None:
+        """Count accesses of memories, but none within an interval after the last that counted.
+
+        Of calls that come at once one counts. Accesses through another opening of the file are
+        known once they are written down.
+
+        Args:
+            accessed: When each row was last read, as the caller read it; None is never.
+            interval: How long no further access counts.
+        """
+        if not (self._track_access and accessed):
+            return
+        last = {row: None if at is None else to_microseconds(at) for row, at in accessed.items()}
+        with self._spacing.lock:
+            for follower in list(self._followers.values()):
+                for row, at in zip(last, follower.last_accesses(list(last)), strict=True):
+                    last[row] = _later(last[row], at)
+            now = self.now()
+            rows = self._spacing.due(last, to_microseconds(now), interval // _MICROSECOND)
+            if rows:
+                self._count(rows, now)
 
     def _count(self, rows: Sequence[int], now: datetime) -> None:
         for follower in list(self._followers.values()):  # before they may be on disk
@@ -1041,6 +1069,12 @@ def _accessed(entries: dict[int, MemoryEntry], index: Index) -> dict[int, Memory
             last, count = access
             entry.note_accesses(None if last is None else from_microseconds(last), count)
     return entries
+
+
+def _later(one: int | None, other: int | None) -> int | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return max(one, other)
 
 
 def _match_alone(wanted: Wanted) -> Wanted:

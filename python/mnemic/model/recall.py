@@ -134,8 +134,8 @@ class MemoryRetrieverOptions(msgspec.Struct, frozen=True, kw_only=True):
         candidate_multiplier: How many candidates an approximate index is asked for, as a multiple
             of what is wanted; exact ones rank every memory and need none (C012).
         track_access: Whether what is recalled counts as accessed.
-        access_interval: Of a memory that was accessed so lately no further access is counted
-            (C067); a number is seconds.
+        access_interval: Of a memory that was accessed so lately no further access is counted; of
+            recalls that come at once one counts. A number is seconds.
         salience: What salience is made of.
     """
 

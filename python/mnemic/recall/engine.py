@@ -5,7 +5,6 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import lru_cache
-from itertools import compress
 from typing import NamedTuple
 from uuid import UUID
 
@@ -462,11 +461,11 @@ class Recalling:
             return
         interval = self.options.access_interval
         if interval:
-            now = self.repository.now()
             accessed = [scored.memory.last_accessed_at for scored in recalled]
-            is_due = [last is None or now - last >= interval for last in accessed]
-            rows = list(compress(rows, is_due))
-        self.repository.note_accesses(rows)
+            last = dict(zip(rows, accessed, strict=True))
+            self.repository.note_spaced_accesses(last, interval)
+        else:
+            self.repository.note_accesses(rows)
 
     @property
     def _spaces_accesses(self) -> bool:
