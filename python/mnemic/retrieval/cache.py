@@ -284,7 +284,7 @@ def bytes_of(key: Key, answer: Answer) -> int:
 
 def _bytes_of(value: object) -> int:
     if isinstance(value, tuple | frozenset):
-        return getsizeof(value) + sum(map(_bytes_of, value))
+        return getsizeof(value) + sum(map(_bytes_of, value)) if value else 0
     return getsizeof(value) if isinstance(value, str | UUID) else 0  # others are shared or small
 
 
