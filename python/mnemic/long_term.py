@@ -30,7 +30,7 @@ from mnemic.model import (
     Scope,
     Search,
 )
-from mnemic.model.checks import items
+from mnemic.model.checks import items, text
 from mnemic.model.new_entry import checked_key, checked_record
 from mnemic.protocols import Progress, Source, Target
 from mnemic.repository import Options, Repository, check_limit, required_uuid, required_uuids
@@ -281,7 +281,8 @@ class LongTermMemory:
             raise InvalidArgumentError(
                 f"query must be a text that is not empty, got {described(query)}"
             )
-        search = Search(text=query, limit=limit, ranking=SEMANTIC, min_similarity=least)
+        checked = text("query", query)
+        search = Search(text=checked, limit=limit, ranking=SEMANTIC, min_similarity=least)
         found = await self._repository.search(scope, search)
         return [
             MemorySearchResult(hit.entry, hit.score, rank)

@@ -9,6 +9,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypedDict, cast, get_args
 from uuid import UUID
@@ -333,7 +334,8 @@ class Repository:
             search: What to look for, and by what to rank.
         """
         found, milliseconds = await self._timed(search, lambda: self._searched(scope, search))
-        await self._teller.searched(search.search_type, search.text or "", len(found), milliseconds)
+        search_type = "keyword" if found.degraded else search.search_type
+        await self._teller.searched(search_type, search.text or "", len(found), milliseconds)
         return found
 
     async def similar(self, scope: Scope, entry_id: UUID, search: Search) -> SearchResults | None:
@@ -1166,16 +1168,14 @@ def _cursor(scope: Scope, entry: MemoryEntry) -> str:
 
 
 def _place(cursor: object) -> Place:
-    try:
-        if not isinstance(cursor, str):
-            raise ValueError  # noqa: TRY004, TRY301 - told below
-        place = base64.b64decode(cursor, altchars=b"-_", validate=True)
-        created_at = from_microseconds(int.from_bytes(place[:8], "big", signed=True))
-        return Place(created_at, UUID(bytes=place[8:24]), place[24:].decode() or None)
-    except (ValueError, OverflowError):
-        raise InvalidArgumentError(
-            f"cursor must be one that an earlier page gave, or None; got {quoted(cursor)}"
-        ) from None
+    with suppress(ValueError, OverflowError):
+        if isinstance(cursor, str):
+            place = base64.b64decode(cursor, altchars=b"-_", validate=True)
+            created_at = from_microseconds(int.from_bytes(place[:8], "big", signed=True))
+            return Place(created_at, UUID(bytes=place[8:24]), place[24:].decode() or None)
+    raise InvalidArgumentError(
+        f"cursor must be one that an earlier page gave, or None; got {quoted(cursor)}"
+    )
 
 
 def _local_embedder() -> "Embedder":
