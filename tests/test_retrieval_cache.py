@@ -474,6 +474,22 @@ def test_what_others_write_ends_no_answer_but_those_of_all_users():
     serve(scenario)
 
 
+def test_what_expires_of_the_forgotten_ends_the_answers_that_count_it():
+    async def scenario(memory, service):
+        brief = NOON + timedelta(seconds=60)
+        _, one = await memory.add_many(
+            [record("best", importance=1.0), record("brief", importance=0.0, expires_at=brief)]
+        )
+        await memory.delete(one.id)
+        query = MemoryQuery(filters=MemoryFilter(include_forgotten=True), limit=1)
+        assert (await service.retrieve(query)).total_matches == 2
+        assert (await service.retrieve(query)).from_cache
+        memory.repository.now.now = brief
+        assert (await service.retrieve(query)).total_matches == 1
+
+    serve(scenario)
+
+
 def test_what_expires_of_others_ends_no_answer():
     async def scenario(memory, service):
         brief = NOON + timedelta(seconds=60)

@@ -38,6 +38,7 @@ QUERIES = (
     MemoryQuery(filters={}, sort_by=MemorySortOrder.ACCESS_COUNT_DESCENDING, limit=2),
     MemoryQuery(filters=MemoryFilter(sort_by=MemorySortOrder.CREATED_DESCENDING), **FREE),
     MemoryQuery(filters=MemoryFilter(include_forgotten=True), **FREE),
+    MemoryQuery(filters=MemoryFilter(include_forgotten=True), limit=1, **FREE),
     MemoryQuery(filters={}, limit=1, cache_ttl=3600, **FREE),
 )
 

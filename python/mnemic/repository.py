@@ -870,10 +870,14 @@ class Repository:
         """Return the agent's position, and a number that changes within a scope's walls raise."""
         return drive(self._store.standing(scope))
 
-    def next_expiry(self, scope: Scope, since: datetime) -> datetime | None:
-        """Return when the first of the user's memories found last expires."""
-        found = self._follower.index.next_expiry(scope, to_microseconds(since))
-        return None if found is None else from_microseconds(found)
+    def next_expiry(
+        self, scope: Scope, since: datetime, states: Sequence[State] = (State.LIVING,)
+    ) -> datetime | None:
+        """Return when the first of the user's memories of some states found last expires."""
+        now = to_microseconds(since)
+        found = [self._follower_of(state).index.next_expiry(scope, now) for state in states]
+        first = min((time for time in found if time is not None), default=None)
+        return None if first is None else from_microseconds(first)
 
     def entries(
         self, scope: Scope, rows: Iterable[int], position: Position, now: datetime
