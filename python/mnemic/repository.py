@@ -1176,7 +1176,8 @@ def _place(cursor: object) -> Place:
         if isinstance(cursor, str):
             place = base64.b64decode(cursor, altchars=b"-_", validate=True)
             created_at = from_microseconds(int.from_bytes(place[:8], "big", signed=True))
-            return Place(created_at, UUID(bytes=place[8:24]), place[24:].decode() or None)
+            user_id = checks.optional_name("user_id", place[24:].decode() or None)
+            return Place(created_at, UUID(bytes=place[8:24]), user_id)
     raise InvalidArgumentError(
         f"cursor must be one that an earlier page gave, or None; got {quoted(cursor)}"
     )
