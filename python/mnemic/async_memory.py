@@ -249,7 +249,8 @@ class WholeMemory(View):
         agent_id: str = "default",
         **options: Unpack[Options],
     ) -> None:
-        super().__init__(Repository(path, agent_id, **options), Scope(agent_id))
+        repository = Repository(path, agent_id, **options)
+        super().__init__(repository, repository.agent)
 
     @property
     def embedder(self) -> "Embedder | None":

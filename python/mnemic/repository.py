@@ -212,22 +212,25 @@ class Repository:
         checks.function("clock", clock)
         checks.optional_function("id_factory", id_factory)
         self.license = License.of(license)
-        self.agent = Scope(agent_id)
+        named = Scope(agent_id)
         self.now = clock
         self.id_factory = UuidFactory() if id_factory is None else id_factory
         self.events = Events()
         self._tells_content = flag("log_content", log_content)
-        self._teller = Teller(agent_id, self.events, clock, tells_content=self._tells_content)
         given = _local_embedder() if embedder == "minilm" else embedder
-        self._embedder = (
-            None if given is None else CheckedEmbedder(given, self._teller.embedding_took)
-        )
+        self._embedder = None if given is None else CheckedEmbedder(given)
         self._is_read_only = flag("read_only", read_only)
         self._track_access = flag("track_access", track_access) and not read_only
         self._store = SqliteStore(url, read_only=read_only)
         self.path = self._store.path
-        self._cache = EntryCache(self._store, agent_id)
         try:
+            self.agent = Scope(drive(self._store.agent_spelled(named.agent_id)))
+            self._teller = Teller(
+                self.agent_id, self.events, clock, tells_content=self._tells_content
+            )
+            if self._embedder is not None:
+                self._embedder.told = self._teller.embedding_took
+            self._cache = EntryCache(self._store, self.agent_id)
             self._follower = self._following(State.LIVING)
         except BaseException:
             self._close_embedder()
