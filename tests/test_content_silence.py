@@ -180,7 +180,7 @@ def ear(monkeypatch, tmp_path):
 def listen(ear, memory):
     for kind in KINDS:
         memory.events.subscribe(kind, ear.hear)
-        memory.events.subscribe(kind, refuse)  # one that fails, and quotes the event
+        memory.events.subscribe(kind, lambda event: refuse(event, CONTENT, HIDDEN))
 
 
 def found_in(told, *canaries):
@@ -366,6 +366,9 @@ WRONG = (
 )
 
 
+IDS = {"id", "entry_id", "memory_id", "reference_id"}
+"""Parameters that the sensitive memory is given for too."""
+
 WRONG_NAMES = (
     lambda: "wrong words",
     lambda: "control \x01 and half \ud800",
@@ -415,6 +418,9 @@ def calls_of(door, world, verb):
     required = [one for one in parameters if one.default is one.empty]
     yield right(required)
     yield right(parameters)
+    of_hidden = {one.name: world.hidden for one in parameters if one.name in IDS}
+    if of_hidden and verb != "add":
+        yield {**right(parameters), **of_hidden}
     for chosen in parameters:
         for wrong in WRONG_NAMES if chosen.name in NAMES else WRONG:
             yield {**right([*required, chosen]), chosen.name: wrong()}
