@@ -61,7 +61,7 @@ from mnemic.model import (
     parse_filter,
     parse_times,
 )
-from mnemic.model.checks import flag, items, lone_surrogate, whole
+from mnemic.model.checks import bounded, flag, items, lone_surrogate, whole
 from mnemic.model.new_entry import checked_record
 from mnemic.protocols import Progress, Source, Target, TokenCounter
 from mnemic.repository import Options, Repository, required_uuid, required_uuids
@@ -249,8 +249,7 @@ class WholeMemory(View):
         agent_id: str = "default",
         **options: Unpack[Options],
     ) -> None:
-        repository = Repository(path, agent_id, **options)
-        super().__init__(repository, repository.agent)
+        super().__init__(Repository(path, agent_id, **options), Scope(agent_id))
 
     @property
     def embedder(self) -> "Embedder | None":
@@ -334,8 +333,7 @@ class AsyncScopedMemory(View):
             importance: From 0 to 1.
             metadata: What JSON can hold; ints within ±2⁵³.
             category: Free.
-            sensitive: Hide the content from `repr`, and from logs, events and errors even with
-                `log_content=True`. Nothing is encrypted yet.
+            sensitive: Hide the content from `repr`. Nothing is encrypted yet.
             supersedes: The memory that this one replaces; it is marked as superseded, is no longer
                 found, and a link leads to it.
             id: A new one of version 7 if None. With an id of your own a retry cannot store twice.
@@ -478,7 +476,7 @@ class AsyncScopedMemory(View):
         There is no floor: the best are returned however far they are.
 
         Args:
-            query: What to look for, not empty.
+            query: What to look for, not empty, at most 10,000 characters.
             limit: How many at most; 0 gives none.
             search_type: By meaning and keywords together ("hybrid"), by the meaning alone
                 ("semantic": cosine), or by "keyword" alone. Without an embedder, hybrid is keyword.
@@ -605,7 +603,7 @@ class AsyncScopedMemory(View):
         accessed.
 
         Args:
-            query: What to look for; only mode "relevant" needs one.
+            query: What to look for, at most 10,000 characters; only mode "relevant" needs one.
             mode: Which come first: "relevant", "recent" (last access), "important" (salience) or
                 "frequent" (number of accesses).
             limit: How many at most, 1 to 1,000.
@@ -683,7 +681,7 @@ class AsyncScopedMemory(View):
         and what does not fit is passed over. The whole text, rendered, takes at most `max_tokens`.
 
         Args:
-            query: What the prompt is about, not empty.
+            query: What the prompt is about, not empty, at most 10,000 characters.
             max_tokens: The most that the text takes, at least 1.
             limit: How many memories at most.
             counter: Counts tokens; an estimate by script unless given.
@@ -1294,7 +1292,7 @@ def _search(
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
         raise InvalidArgumentError(f"limit must be an int of at least 0, got {quoted(limit)}")
     if text is not None:
-        _check_encodable(text)
+        _check_encodable(bounded("query", text))
     return Search(
         text=text,
         limit=min(limit, sys.maxsize),

@@ -33,6 +33,10 @@ class KernelUnavailableError(MnemicError, RuntimeError):
     """`MNEMIC_KERNEL` names a kernel that is unknown or that this CPU cannot run."""
 
 
+class OutOfMemoryError(MnemicError, MemoryError):
+    """Memory that a call needs cannot be had; nothing was changed."""
+
+
 class UnknownIdError(MnemicError, KeyError):
     """An id is not in the map, or not in the context window."""
 

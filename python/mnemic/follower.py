@@ -147,7 +147,7 @@ class Follower:
         """Take in what was just written; if that fails, the next search does it or says why."""
         if self.index.seq is None:
             return
-        with suppress(StoreError):
+        with suppress(StoreError, MemoryError):
             await computed(self._apply_changes)
 
     async def take_in(self, batch: RowBatch | None) -> None:

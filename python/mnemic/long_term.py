@@ -30,7 +30,7 @@ from mnemic.model import (
     Scope,
     Search,
 )
-from mnemic.model.checks import items, text
+from mnemic.model.checks import bounded, items
 from mnemic.model.new_entry import checked_key, checked_record
 from mnemic.protocols import Progress, Source, Target
 from mnemic.repository import Options, Repository, check_limit, required_uuid, required_uuids
@@ -260,7 +260,7 @@ class LongTermMemory:
         id; a smaller limit always gives the head of what a larger one gives (C193).
 
         Args:
-            query: What to look for, not empty.
+            query: What to look for, not empty, at most 10,000 characters.
             limit: How many at most, 1 to 1,000.
             min_similarity: The least cosine, 0 to 1, inclusive; the embedder's `similarity_floor`
                 unless given, and 0.6 where it has none (C151).
@@ -281,8 +281,8 @@ class LongTermMemory:
             raise InvalidArgumentError(
                 f"query must be a text that is not empty, got {described(query)}"
             )
-        checked = text("query", query)
-        search = Search(text=checked, limit=limit, ranking=SEMANTIC, min_similarity=least)
+        text = bounded("query", query)
+        search = Search(text=text, limit=limit, ranking=SEMANTIC, min_similarity=least)
         found = await self._repository.search(scope, search)
         return [
             MemorySearchResult(hit.entry, hit.score, rank)

@@ -13,7 +13,8 @@ LONGEST = 900  # characters; about what the local embedder sees of a text
 # A user would be a wall between the demo's questions and the memory; ids are the demo's own.
 _FIELDS = frozenset(FIELDS) - {"id", "user_id", "supersedes", "idempotency_key", "expires_at"}
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+")  # noqa: RUF001 - CJK marks
-_HEADING = re.compile(r"#{1,6}\s+(.+?)\s*#*\s*$")
+_HEADING = re.compile(r"#{1,6}\s+(?=\S)")
+_WORD = re.compile(r"\S")
 _LIST_ITEM = re.compile(r"(?:[-*+]|\d+[.)])\s+")
 _FENCE = ("```", "~~~")
 
@@ -128,7 +129,7 @@ def _fields_of(value: Any) -> dict[str, Any]:
 
 
 def _read_paragraphs(text: str) -> Iterator[Piece]:
-    has_blank_lines = re.search(r"\n[ \t]*\n\s*\S", text) is not None
+    has_blank_lines = re.search(r"\n[ \t]*\n", text.rstrip()) is not None
     for line, block in _blocks(text) if has_blank_lines else _lines(text):
         for part in split_long(" ".join(block.split())):
             yield Piece(line, {"content": part})
@@ -155,9 +156,8 @@ def _blocks(text: str) -> Iterator[tuple[int, str]]:
 def _read_markdown(text: str) -> Iterator[Piece]:
     heading = ""
     for line, block in _markdown_blocks(text):
-        title = _HEADING.match(block)
-        if title:
-            heading = title[1]
+        if _HEADING.match(block):
+            heading = _title(block)
             continue
         is_code = block.startswith(_FENCE)
         for part in [block] if is_code else split_long(" ".join(block.split())):
@@ -166,6 +166,12 @@ def _read_markdown(text: str) -> Iterator[Piece]:
             if heading:
                 fields["metadata"] = {"heading": heading}
             yield Piece(line, fields)
+
+
+def _title(line: str) -> str:
+    """Return the text of a heading without its hash signs, before and behind it."""
+    marked = _HEADING.sub("", line, count=1).rstrip()
+    return marked.rstrip("#").rstrip() or marked
 
 
 def _markdown_blocks(text: str) -> Iterator[tuple[int, str]]:
@@ -208,13 +214,15 @@ def split_long(text: str) -> Iterator[str]:
 
 
 def _cut(sentence: str) -> Iterator[str]:
-    while len(sentence) > LONGEST:
-        space = sentence.rfind(" ", 1, LONGEST)
-        at = space if space > 0 else LONGEST
-        yield sentence[:at]
-        sentence = sentence[at:].lstrip()
-    if sentence:
-        yield sentence
+    begin = 0
+    while len(sentence) - begin > LONGEST:
+        space = sentence.rfind(" ", begin + 1, begin + LONGEST)
+        end = space if space > 0 else begin + LONGEST
+        yield sentence[begin:end]
+        word = _WORD.search(sentence, end)
+        begin = len(sentence) if word is None else word.start()
+    if begin < len(sentence):
+        yield sentence[begin:]
 
 
 def shortened(text: str, width: int) -> str:

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -174,7 +175,8 @@ class NativeIndex:
         self._pending_rows += len(batch.records)
         self._seq = batch.seq
         if self._pending_rows >= MOST_PENDING or len(self._pending) >= MOST_PENDING:
-            self._drain()
+            with suppress(MemoryError):  # it is written down; who reads next is told
+                self._drain()
 
     def _drain(self) -> None:
         if self._pending:

@@ -157,6 +157,19 @@ def optional_time(field: str, value: object) -> datetime | None:
     return None if value is None else time(field, value)
 
 
+MAX_QUERY_LENGTH = 10_000
+"""Characters of a query, wherever one is given."""
+
+
+def bounded(field: str, value: str) -> str:
+    """Return `value` if it is not longer than a query may be."""
+    if len(value) > MAX_QUERY_LENGTH:
+        raise InvalidArgumentError(
+            f"{field} must not exceed {MAX_QUERY_LENGTH} characters, got {len(value)}"
+        )
+    return value
+
+
 MAX_LIMIT = 1000
 """The largest number of memories of one answer (C102, R208)."""
 

@@ -15,7 +15,6 @@ from msgspec.structs import force_setattr
 from numpy.typing import NDArray
 
 from mnemic.model import checks
-from mnemic.model.discreet import Shown
 
 
 class MemoryType(IntEnum):
@@ -107,8 +106,7 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         scope: Free.
         version: From 1.
         supersedes: The entry that this one replaces.
-        sensitive: `repr` hides content, tags, metadata, speaker, role, category and scope; no log
-            line, event or error holds them either.
+        sensitive: `repr` hides the content.
         is_encrypted: Whether the stored content is sealed; this flag alone decides (C080).
 
     Raises:
@@ -198,7 +196,7 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return hash((self.agent_id, self.id))
 
     def __repr__(self) -> str:
-        shown = (f"{field}={value!r}" for field, value in self.__rich_repr__())
+        shown = (f"{field}={self._shown(field)}" for field in _SHOWN if self._is_telling(field))
         return f"MemoryEntry({', '.join(shown)})"
 
     def _is_telling(self, field: str) -> bool:
@@ -211,10 +209,6 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         if self.sensitive and field in _HIDDEN:
             return "<hidden>"
         return repr(getattr(self, field))
-
-    def __rich_repr__(self) -> list[tuple[str, Any]]:
-        """Return what `repr`, and the package rich, show of each field."""
-        return [(field, Shown(self._shown(field))) for field in _SHOWN if self._is_telling(field)]
 
 
 _copy = methodcaller("__copy__")  # copy.copy() takes twice as long to find it
@@ -277,7 +271,7 @@ _CHECKS: tuple[tuple[str, Callable[[object], object]], ...] = (
 _SHOWN = tuple(field for field, _ in _CHECKS if not field.startswith("embedding"))
 _COMPARED = tuple(field for field in _SHOWN if field not in {"last_accessed_at", "access_count"})
 _REQUIRED = frozenset({"id", "agent_id", "content", "created_at"})
-_HIDDEN = frozenset({"content", "tags", "metadata", "speaker", "role", "category", "scope"})
+_HIDDEN = frozenset({"content", "tags", "metadata"})
 _DEFAULTS: dict[str, object] = {
     field.name: {} if field.name == "metadata" else field.default
     for field in msgspec.structs.fields(MemoryEntry)

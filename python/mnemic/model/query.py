@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from uuid import UUID
 
 import msgspec
@@ -12,7 +12,6 @@ from msgspec.structs import force_setattr
 from mnemic.description import described, quoted
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import checks
-from mnemic.model.discreet import Discreet
 from mnemic.model.entry import MemoryEntry
 from mnemic.model.filter import (
     Expression,
@@ -22,9 +21,6 @@ from mnemic.model.filter import (
     parse_filter,
 )
 from mnemic.model.ranking import SEARCH_TYPES, OnQueryError, Recency, SearchType, falls_back
-
-MAX_QUERY_LENGTH = 10_000
-"""Characters (R207)."""
 
 _WEIGHTS = (
     "similarity_weight",
@@ -42,7 +38,7 @@ else:
     )
 
 
-class MemoryQuery(Discreet, frozen=True, kw_only=True, dict=True):
+class MemoryQuery(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """What to retrieve, and by what to rank it (R148 to R163). Every field is checked.
 
     The score is the weighted mean of the parts in play: without a query there is no similarity,
@@ -82,8 +78,6 @@ class MemoryQuery(Discreet, frozen=True, kw_only=True, dict=True):
             there is neither a query nor a filter.
         FilterError: If the filter cannot be understood.
     """
-
-    _hides: ClassVar[frozenset[str]] = frozenset({"query", "context_boost", "filters"})
 
     query: str | None = None
     filters: Filters = None
@@ -334,11 +328,7 @@ def _optional_text(name: str, given: object) -> str | None:
         return None
     if not isinstance(given, str):
         raise InvalidArgumentError(f"{name} must be a text or None, got {described(given)}")
-    if len(given) > MAX_QUERY_LENGTH:
-        raise InvalidArgumentError(
-            f"{name} must not exceed {MAX_QUERY_LENGTH} characters, got {len(given)}"
-        )
-    checks.text(name, given)
+    checks.text(name, checks.bounded(name, given))
     return given if given.strip() else None
 
 

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any, ClassVar, NamedTuple, Self, overload
+from typing import Any, NamedTuple, Self, overload
 from uuid import UUID
 
 import msgspec
 
-from mnemic.model.discreet import Discreet
 from mnemic.model.entry import MemoryEntry, MemoryType
 
 
@@ -92,10 +91,8 @@ class MemorySearchResult(msgspec.Struct, frozen=True):
     rank: int
 
 
-class TagUsage(Discreet, frozen=True):
+class TagUsage(msgspec.Struct, frozen=True):
     """How many active memories carry a tag (R069)."""
-
-    _hides: ClassVar[frozenset[str]] = frozenset({"tag"})
 
     tag: str
     count: int

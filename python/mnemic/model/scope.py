@@ -2,7 +2,6 @@
 
 import msgspec
 
-from mnemic.description import named
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import checks
 from mnemic.model.entry import MemoryEntry
@@ -95,6 +94,6 @@ def _agreed(field: str, bound: str | None, given: str | None) -> str | None:
     if bound is None or given is None or bound == given:
         return given if bound is None else bound
     raise InvalidArgumentError(
-        f"{field} is bound to {bound!r} here and cannot be {named(given)}; "
+        f"{field} is bound to {bound!r} here and cannot be {given!r}; "
         "use the memory itself, or a view bound to the other one"
     )

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import msgspec
 
-from mnemic.contradictions import ContradictionJudge, Judgement
+from mnemic.contradictions import ContradictionJudge, Judgement, OfflineJudge
 from mnemic.description import described, quoted
 from mnemic.errors import (
     EntryNotFoundError,
@@ -48,7 +48,7 @@ from mnemic.model import (
     Weights,
     salience_of,
 )
-from mnemic.model.checks import flag, fraction, items, text
+from mnemic.model.checks import MAX_QUERY_LENGTH, bounded, flag, fraction, items, text
 from mnemic.model.recall import parse_types, worth_of
 from mnemic.recall.telling import Teller
 from mnemic.recall.walk import Walk
@@ -64,8 +64,6 @@ CONTRADICTION_CONFIDENCE = 0.6
 """The least at which, by cross-validation on unseen folds, four of five alarms are right; see
 docs/contradictions.md."""
 MAX_DEPTH = 3
-
-_POTENTIAL = "Potential contradiction"
 
 _ORDERS = {
     RecallMode.RECENT: Order.ACCESSED,
@@ -130,7 +128,7 @@ class Recalling:
         begun = time.perf_counter()
         self._check_license()
         mode = options.mode
-        text("query", query)
+        bounded("query", text("query", query))
         if mode is RecallMode.TEMPORAL:
             raise InvalidArgumentError(
                 "recall has no time range; call recall_temporal with one, or choose another mode"
@@ -167,7 +165,7 @@ class Recalling:
         )
         search = _search(options, *times, order=Order.NEWEST)
         if topic is not None:
-            text("topic_filter", topic)
+            bounded("topic_filter", text("topic_filter", topic))
         if topic is None or not topic.strip():
             wanted = Recall(search, _temporal_reason)
         else:
@@ -276,11 +274,8 @@ class Recalling:
         near = await self._near(scope, content, options, exclude)
         judged = await self._judged(content, near)
         linked = await computed(lambda: self._linked_pairs(scope, near, options))
-        # A judge's reasons may quote both texts.
         scored = {
-            row: ScoredMemory(
-                entry, judgement.confidence, _POTENTIAL if is_sensitive else judgement.reason
-            )
+            row: ScoredMemory(entry, judgement.confidence, judgement.reason)
             for (row, entry, _), judgement in zip(near, judged, strict=True)
             if judgement.confidence >= least_confidence
         }
@@ -311,7 +306,7 @@ class Recalling:
         by_words = self.repository.embedder is None
         search = msgspec.structs.replace(
             _search(options, ranking=KEYWORD if by_words else SEMANTIC),
-            text=content,
+            text=content[:MAX_QUERY_LENGTH],
             limit=CONTRADICTION_CANDIDATES,
             min_similarity=None if by_words else self._floor(),
             exclude=exclude,
@@ -324,7 +319,10 @@ class Recalling:
         if not near:
             return []
         others = [each.entry.content for each in near]
-        judged = items("the judge's answer", await awaited(self._judge.judge(content, others)))
+        judging = self._judge.judge(content, others)
+        if not isinstance(self._judge, OfflineJudge):  # which needs no event loop, and no thread
+            judging = awaited(judging)
+        judged = items("the judge's answer", await judging)
         if len(judged) != len(others):
             raise MnemicError(
                 f"the judge of contradictions gave {len(judged)} judgements for {len(others)} "
@@ -361,7 +359,7 @@ class Recalling:
                 continue
             sure = min(1.0, max(0.0, nearness))
             strongest = reached.reached[0].strength
-            found.append((row, ScoredMemory(entry, sure * strongest, _POTENTIAL)))
+            found.append((row, ScoredMemory(entry, sure * strongest, "Potential contradiction")))
             for hit in reached.reached:
                 reason = _linked_reason(hit.kinds)
                 linked = ScoredMemory(reached.entries[hit.row], sure * hit.strength, reason)
@@ -379,7 +377,7 @@ class Recalling:
         """Return what a memory's salience is made of now."""
         self._check_license()
         if query is not None:
-            text("query", query)
+            bounded("query", text("query", query))
         repository = self.repository
         await repository.write_accesses()
         now = repository.now()

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -242,14 +242,15 @@ class Retrieval:
             raise InvalidArgumentError(
                 f"conversation_context must be a text, got {described(context)}"
             )
-        if not checks.text("conversation_context", context).strip():
+        recent = checks.text("conversation_context", context)[-checks.MAX_QUERY_LENGTH :]
+        if not recent.strip():
             return Suggestions()
 
         async def ask(text: str, most: int) -> Sequence[tuple[str, float]]:
             return await computed(lambda: self.repository.key_phrases(scope, text, most))
 
         try:
-            suggested = checks.items("suggestions", await suggester.suggest(context, limit, ask))
+            suggested = checks.items("suggestions", await suggester.suggest(recent, limit, ask))
             return Suggestions(checks.text("a suggestion", each) for each in suggested[:limit])
         except StoreError:
             raise
@@ -293,7 +294,7 @@ class Retrieval:
         )
         answered = self.repository.answered(scope, search)
         texts = [
-            (answered.entries[hit.row].content, 1 / rank)
+            (answered.entries[hit.row].content[: checks.MAX_QUERY_LENGTH], 1 / rank)
             for rank, hit in enumerate(answered.ranked, start=1)
         ]
         terms = self.repository.related(scope, text, texts, MOST_RELATED)
@@ -359,14 +360,11 @@ class Retrieval:
             made_at=begun,
             lifetime=query.cache_ttl,
             # Only now the index knows all that was answered from.
-            until=self._first_expiry(scope, query, begun) if query.use_cache else None,
+            until=self.repository.next_expiry(scope, begun) if query.use_cache else None,
             expansion_failed=expansion_failed,
             degraded=answered.degraded,
         )
         return _Given(answer, answered.entries, is_known=False)
-
-    def _first_expiry(self, scope: Scope, query: MemoryQuery, since: datetime) -> datetime | None:
-        return self.repository.next_expiry(scope, since, _states(query))
 
     def _answered(self, scope: Scope, query: MemoryQuery, also: tuple[str, ...]) -> Answered:
         search = _search(query, *self._floors(query), also)
@@ -455,7 +453,7 @@ def _search(
         # Matches of words are small beside times and importance: few memories have all the words
         # of a query.
         is_relative=query.query is not None and query.search_type != "semantic",
-        states=_states(query),
+        states=_WITH_FORGOTTEN if query.includes_forgotten else (State.LIVING,),
         explain=True,
         falls_back=query.on_embed_error == "keywords",
     )
@@ -483,10 +481,7 @@ _ORDERS = {
     MemorySortOrder.ACCESSED_DESCENDING: Order.ACCESSED,
     MemorySortOrder.ACCESS_COUNT_DESCENDING: Order.ACCESS_COUNT,
 }
-
-
-def _states(query: MemoryQuery) -> tuple[State, ...]:
-    return (State.LIVING, State.FORGOTTEN) if query.includes_forgotten else (State.LIVING,)
+_WITH_FORGOTTEN = (State.LIVING, State.FORGOTTEN)
 
 
 def _known_contents(scope: Scope, window: ContextWindow) -> dict[str | None, str] | None:

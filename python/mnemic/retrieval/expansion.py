@@ -117,7 +117,7 @@ def terms_of(answer: str, query: str) -> list[str]:
     A term is the query's own, or a repeat, if its words stand there in the same order.
     """
     known, found = _spaced_words(query), []
-    for line in answer.replace(",", "\n").splitlines():
+    for line in answer[:LONGEST_ANSWER].replace(",", "\n").splitlines():
         term = without_marker(line).strip("\"'`.").strip()
         words = _spaced_words(term)
         if words.strip() and len(term) <= LONGEST_TERM and words not in known:
@@ -141,6 +141,9 @@ MEANT = 0.9
 """The confidence that an abbreviation means what the table says."""
 
 LONGEST_TERM = 60
+LONGEST_ANSWER = 10_000
+"""Characters of a model's answer that are read; each term is looked for in all before it."""
+
 _WORDS = re.compile(r"[\w.&/+#-]+")
 _MARKER = re.compile(r"^\s*(?:[-*\u2022]|\d+[.)](?!\d))?\s*")
 _INSTRUCTION = (

@@ -191,7 +191,7 @@ class RetrievalService:
         Where the suggester fails there are none, and `failed` is true.
 
         Args:
-            conversation_context: Its recent text.
+            conversation_context: Its recent text; of a longer one the last 10,000 characters count.
             limit: How many at most, 1 to 1,000.
             user_id: Whose memories decide what is known and rare; None is those stored without a
                 user.

@@ -152,10 +152,7 @@ class Checkpoints:
             with suppress(apsw.Error):
                 self._vfs.mark(Mark(LogState.BEGINNING))
             self._marked = None
-        is_empty = self._copy("TRUNCATE")
-        if not is_empty:
-            self._mark()
-        return is_empty
+        return self._copy("TRUNCATE")
 
     def _copy(self, how: str) -> bool:
         if not self._are_same():

@@ -12,6 +12,8 @@ from typing import TypeAlias
 import apsw
 
 from mnemic.errors import (
+    MnemicError,
+    OutOfMemoryError,
     ReadOnlyError,
     SchemaVersionError,
     StoreBusyError,
@@ -27,7 +29,7 @@ from mnemic.store.checkpoints import Checkpoints, remove_log
 from mnemic.store.file_locks import keep_locks
 from mnemic.store.hardening import GuardedConnection
 from mnemic.store.index_room import IndexRoom
-from mnemic.store.log_mark import announce_log, check_log
+from mnemic.store.log_mark import check_log
 from mnemic.store.mounts import refuse_shared
 from mnemic.store.records import RESTORE
 from mnemic.store.same_files import SameFiles
@@ -42,7 +44,8 @@ _Lent: TypeAlias = tuple[GuardedConnection, bool]
 
 _creating = threading.Lock()
 
-_MESSAGES: tuple[tuple[type[apsw.Error], type[StoreError], str], ...] = (
+_MESSAGES: tuple[tuple[type[apsw.Error], type[MnemicError], str], ...] = (
+    (apsw.NoMemError, OutOfMemoryError, "memory for it cannot be had; nothing was kept of a write"),
     (apsw.BusyError, StoreBusyError, "another process keeps it locked; try again"),
     (apsw.LockedError, StoreBusyError, "another process keeps it locked; try again"),
     (apsw.NotADBError, StoreFileError, "it is not a mnemic file; choose another path"),
@@ -73,7 +76,7 @@ def typed_errors(path: str) -> Generator[None, None, None]:
         raise typed(error, path) from error
 
 
-def typed(error: apsw.Error, path: str) -> StoreError:
+def typed(error: apsw.Error, path: str) -> MnemicError:
     """Return mnemic's error for one of SQLite's, with the file's name and what to do about it."""
     for cause, kind, advice in _MESSAGES:
         if isinstance(error, cause):
@@ -261,8 +264,6 @@ def _use_write_ahead_log(connection: apsw.Connection, path: str) -> None:
 def _migrate(connection: apsw.Connection, path: str) -> None:
     if connection.pragma("user_version") == len(MIGRATIONS):
         return
-    if path != MEMORY_PATH:
-        announce_log(path)
     connection.pragma("foreign_keys", value=False)  # has no effect inside a transaction
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -286,7 +287,6 @@ def downgrade(path: str, version: int) -> None:
         StoreError: If the path or what lies there cannot be used; the file is left as it is.
     """
     with typed_errors(path):
-        announce_log(path)
         connection = _connect(path)
         try:
             connection.pragma("secure_delete", value=True)

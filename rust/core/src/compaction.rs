@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use crate::append_buffer::Filling;
+use crate::headroom::{CALL, headroom};
 use crate::index::{Place, Shared, VectorRows, Writer};
 use crate::segment::{SEGMENT_ROWS, SegmentView, SegmentWriter, set_bits};
 use crate::simd::CHUNK;
@@ -36,6 +37,9 @@ impl Shared {
         if rows * row_bytes > INLINE_BYTES && !behind {
             return Compaction::TooLarge;
         }
+        if !self.has_room_for(&victims) {
+            return Compaction::Done; // without it answers are the same; the next change tries again
+        }
         let copy = self.copy_of(&victims);
         self.install(&victims, &copy);
         Compaction::Done
@@ -45,13 +49,18 @@ impl Shared {
     pub(crate) fn compact_once(&self) -> bool {
         let tail = self.writer.lock().tail_number();
         let victims = due(&self.snapshot().vectors, tail);
-        if victims.is_empty() {
+        if victims.is_empty() || !self.has_room_for(&victims) {
             return false;
         }
         let copy = self.copy_of(&victims);
         let _writer = self.writer.lock();
         self.install(&victims, &copy);
         true
+    }
+
+    fn has_room_for(&self, victims: &[SegmentView]) -> bool {
+        let rows: usize = victims.iter().map(SegmentView::live_count).sum();
+        headroom(rows * (self.row_bytes() + size_of::<[u64; 8]>()) + CALL * 4).is_ok()
     }
 
     /// One new segment with the live rows of `victims`, in their order.

@@ -67,6 +67,12 @@ pub enum Error {
         /// The weight, as text.
         found: String,
     },
+    /// Memory that a call needs cannot be had.
+    #[error("{bytes} bytes of memory cannot be had; nothing was changed")]
+    OutOfMemory {
+        /// How many were asked for.
+        bytes: usize,
+    },
     /// `MNEMIC_KERNEL` names something that is not a kernel.
     #[error("MNEMIC_KERNEL is {found:?}; the kernels are {known}, and unset chooses the best one")]
     UnknownKernel {

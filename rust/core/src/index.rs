@@ -249,9 +249,34 @@ impl Index {
     pub(crate) fn bytes(&self) -> usize {
         self.snapshot().vectors.bytes()
     }
+
+    /// Bytes that a change may take which adds so many vectors and takes so many out.
+    pub(crate) fn bytes_of_change(&self, added: usize, removed: usize) -> usize {
+        let vectors = &self.snapshot().vectors;
+        let changed = added.saturating_add(removed);
+        let growth = (vectors.places.len() / GROWTH_SHARE).clamp(LEAST_CAPACITY, SEGMENT_ROWS);
+        let rows = added.max(growth).saturating_mul(self.shared.row_bytes());
+        let ids = changed.saturating_mul(BYTES_PER_CHANGED_ID);
+        let views = vectors.segments.len() * BYTES_PER_VIEW;
+        rows.saturating_add(ids).saturating_add(views).saturating_add(ALIGNMENT)
+    }
 }
 
+/// A copied chunk of the places of ids holds 1,024 of them; ids that come together share it.
+const BYTES_PER_CHANGED_ID: usize = 64;
+
+/// A view, its dead rows, and the places of its ids.
+const BYTES_PER_VIEW: usize = 4096;
+
+/// Regions begin where huge pages do.
+const ALIGNMENT: usize = 4 << 20;
+
 impl Shared {
+    /// Bytes of a row: floats, two coarse copies and an id, each padded.
+    pub(crate) fn row_bytes(&self) -> usize {
+        self.dim * 6 + 512
+    }
+
     pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
         Arc::clone(&self.published.read())
     }

@@ -18,6 +18,7 @@ mod vocabulary;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use block::{BLOCK_SLOTS, Block};
@@ -28,8 +29,9 @@ pub use scores::{Carried, Scores, Turn};
 pub use statistics::Collection;
 use statistics::{CollectionStatistics, Nothing, Statistics, Walls};
 pub use vocabulary::Analysed;
-use vocabulary::Vocabulary;
+use vocabulary::{Known, Vocabulary};
 
+use crate::Error;
 use crate::chunks::{Chunks, Parts};
 use crate::text::Analysis;
 
@@ -82,6 +84,50 @@ impl Lexical {
     /// once. The result fits this state and all its copies, earlier and later ones.
     pub fn analyse(&self, text: &str) -> Analysed {
         self.vocabulary.analyse(text)
+    }
+
+    /// [`analyse`](Self::analyse), asking for the memory that it takes.
+    ///
+    /// # Errors
+    ///
+    /// When that cannot be had; nothing is learnt then.
+    pub fn try_analyse(&self, text: &str) -> Result<Analysed, Error> {
+        self.vocabulary.try_analyse(text)
+    }
+
+    /// Bytes that a change may take which appends memories of so many tokens, up to so many of them
+    /// new terms, and takes others out of these blocks: copies of blocks, tables that grow, and the
+    /// postings of groups that become full.
+    pub(crate) fn bytes_of_change(
+        &self,
+        blocks: &BTreeSet<usize>,
+        added: usize,
+        tokens: usize,
+        new_terms: usize,
+    ) -> usize {
+        let bytes = |at: usize| self.blocks.get(at).map_or(0, |block| 2 * block.bytes());
+        let last = self.blocks.len().saturating_sub(1);
+        let copies = blocks.iter().filter(|at| **at != last).chain([&last]).map(|at| bytes(*at));
+        let new = tokens.saturating_mul(2 * size_of::<u32>());
+        let group = self.blocks.len().saturating_sub(GROUP_BLOCKS)..self.blocks.len();
+        let closes_group = self.slots % GROUP_SLOTS + added >= GROUP_SLOTS;
+        let held: usize = if closes_group { group.map(bytes).sum::<usize>() } else { 0 };
+        let postings = if closes_group { held.saturating_add(new).saturating_mul(2) } else { 0 };
+        copies
+            .fold(0, usize::saturating_add)
+            .saturating_add(new)
+            .saturating_add(postings)
+            .saturating_add(self.vocabulary.bytes_of_growth(new_terms))
+    }
+
+    /// The block of a slot.
+    pub(crate) fn block_of(slot: u32) -> usize {
+        slot as usize / BLOCK_SLOTS
+    }
+
+    /// Number of distinct terms ever seen.
+    pub(crate) fn vocabulary_size(&self) -> usize {
+        self.vocabulary.read(Known::len)
     }
 
     /// Append a memory of a wall and return its slot, the number of slots before.

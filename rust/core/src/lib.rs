@@ -10,6 +10,7 @@ mod error;
 pub mod file_locks;
 pub mod filter;
 pub mod graph;
+pub mod headroom;
 mod id_map;
 mod index;
 mod keywords;

@@ -1,11 +1,14 @@
 //! `MemoryIndex`: an agent's memories, ranked exactly by all that is known of them.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::Error;
+use crate::chunks::CHUNK_VALUES;
 use crate::columns::{Access, Ask, Columns, Record, Users};
 use crate::graph::{Hops, Link, Path, Reached};
+use crate::headroom::{CALL, headroom};
 use crate::index::{Change, Index, Snapshot, Upkeep};
 use crate::keywords::{FirstLook, Keywords};
 use crate::lexical::{self, Weighed};
@@ -243,7 +246,7 @@ impl MemoryIndex {
     pub fn related(
         &self,
         query: &str,
-        texts: &[(String, f64)],
+        texts: &[(impl AsRef<str> + Sync, f64)],
         users: Users<'_>,
         k: usize,
     ) -> Vec<Weighed> {
@@ -281,8 +284,9 @@ impl MemoryIndex {
         upkeep: Upkeep,
     ) -> Result<(), Error> {
         self.check(embedded, vectors)?;
+        self.check_room(gone, records, embedded, links)?;
         let lexical = self.index.snapshot().memories.lexical.clone();
-        let analysed = analysed(&lexical, records);
+        let analysed = analysed(&lexical, records)?;
         let places = RefCell::new(Vec::new());
         self.index.change(
             |snapshot| {
@@ -304,26 +308,71 @@ impl MemoryIndex {
         )
     }
 
+    /// Make sure of the memory that a change may take: copies of the chunks that it changes, what
+    /// the records hold, their words, vectors and links. Long texts ask for theirs one by one.
+    fn check_room(
+        &self,
+        gone: &[i64],
+        records: &[Record],
+        embedded: &[i64],
+        links: &Links<'_>,
+    ) -> Result<(), Error> {
+        let memories = &self.index.snapshot().memories;
+        let rows = gone.iter().copied().chain(records.iter().map(|record| record.row));
+        let slots = rows.filter_map(|row| memories.columns.slot_of(row));
+        let blocks: BTreeSet<usize> = slots.map(lexical::Lexical::block_of).collect();
+        let held: usize = records.iter().map(bytes_of).sum();
+        let words: usize = records.iter().map(|record| record.content.len().min(SHORT)).sum();
+        let tokens: usize = records.iter().map(|record| record.content.len()).sum::<usize>() / 2;
+        let new_terms = words / BYTES_PER_NEW_TERM;
+        let bytes = [
+            CALL,
+            blocks.len().saturating_add(2).saturating_mul(BYTES_PER_CHUNK),
+            memories.lexical.bytes_of_change(&blocks, records.len(), tokens, new_terms),
+            self.index.bytes_of_change(embedded.len(), gone.len().saturating_add(records.len())),
+            held.saturating_mul(2),
+            records.len().saturating_mul(BYTES_PER_RECORD),
+            words.saturating_mul(BYTES_PER_SHORT_BYTE),
+            links.links.len().saturating_add(links.from.len()).saturating_mul(BYTES_PER_LINK),
+        ];
+        headroom(bytes.into_iter().fold(0, usize::saturating_add))
+    }
+
     /// Note when and how often memories were read, all in one step; rows that are not there are
     /// passed over, and so is what is less than known.
-    pub fn raise_accesses(&self, accesses: &[Access]) {
-        self.change_accesses(accesses, Memories::raise_access);
+    ///
+    /// # Errors
+    ///
+    /// When there is no memory for it; nothing is changed then.
+    pub fn raise_accesses(&self, accesses: &[Access]) -> Result<(), Error> {
+        self.change_accesses(accesses, Memories::raise_access)
     }
 
     /// Count memories as read so many times more, all in one step; rows that are not there are
     /// passed over.
-    pub fn add_accesses(&self, accesses: &[Access]) {
-        self.change_accesses(accesses, Memories::add_access);
+    ///
+    /// # Errors
+    ///
+    /// Those of [`raise_accesses`](Self::raise_accesses).
+    pub fn add_accesses(&self, accesses: &[Access]) -> Result<(), Error> {
+        self.change_accesses(accesses, Memories::add_access)
     }
 
-    fn change_accesses(&self, accesses: &[Access], change: impl Fn(&mut Memories, &Access)) {
+    fn change_accesses(
+        &self,
+        accesses: &[Access],
+        change: impl Fn(&mut Memories, &Access),
+    ) -> Result<(), Error> {
         if !accesses.is_empty() {
+            let chunks = accesses.len().min(self.slots() / CHUNK_VALUES + 1);
+            headroom(CALL.saturating_add(chunks.saturating_mul(BYTES_PER_CHUNK)))?;
             self.index.change_memories(|memories| {
                 for access in accesses {
                     change(memories, access);
                 }
             });
         }
+        Ok(())
     }
 
     /// When these rows were last read, and how often; nothing of rows that are not there.
@@ -340,7 +389,7 @@ impl MemoryIndex {
     ///
     /// # Errors
     ///
-    /// Vectors of a wrong length, NaN or infinity, or a floor that is NaN.
+    /// Vectors of a wrong length, NaN or infinity, a floor that is NaN, or no memory for it.
     pub fn rank(&self, request: &Request<'_>) -> Result<Answer, Error> {
         self.check_vectors("query", request.vectors)?;
         self.check_vectors("context", request.context)?;
@@ -350,8 +399,23 @@ impl MemoryIndex {
                 return Err(Error::ThresholdIsNan { what });
             }
         }
+        headroom(
+            self.bytes_of_reading(request.k, request.text.unwrap_or("").len())
+                .saturating_add((request.vectors.len() + request.context.len()).saturating_mul(16)),
+        )?;
         let snapshot = self.index.snapshot();
         Ok(Query { index: self, snapshot: &snapshot, request, look: &FirstLook::at }.answer())
+    }
+
+    /// Bytes that a call may take which reads the memories for so many hits, by a text of so many
+    /// bytes: scores and sets of all memories, weights of all terms, words of the text.
+    pub fn bytes_of_reading(&self, hits: usize, text: usize) -> usize {
+        let terms = self.index.snapshot().memories.lexical.vocabulary_size();
+        let slots = self.slots();
+        CALL.saturating_add(slots.saturating_mul(BYTES_PER_RANKED))
+            .saturating_add(terms.saturating_mul(BYTES_PER_WEIGHED_TERM))
+            .saturating_add(hits.min(slots).saturating_mul(BYTES_PER_HIT))
+            .saturating_add(text.saturating_mul(BYTES_PER_SHORT_BYTE))
     }
 
     /// The text of a query as a speaker of the memories in play would say it: "I" and "my" in place
@@ -414,6 +478,41 @@ impl MemoryIndex {
     }
 }
 
+/// Texts up to here are asked for together with all else that a change takes.
+const SHORT: usize = 4096;
+
+/// Bytes, at most, for each byte of a short text: its words, and new terms with their grams.
+const BYTES_PER_SHORT_BYTE: usize = 192;
+
+/// A new term has at least two bytes and a space, but for the few of one.
+const BYTES_PER_NEW_TERM: usize = 3;
+
+/// Bytes for each record, beside its texts.
+const BYTES_PER_RECORD: usize = 2048;
+
+/// Bytes for each link, in both directions.
+const BYTES_PER_LINK: usize = 512;
+
+/// Bytes of a chunk of all columns.
+const BYTES_PER_CHUNK: usize = 160 << 10;
+
+/// Bytes for each memory that may be ranked: similarities, matches, scores, and sets of slots.
+const BYTES_PER_RANKED: usize = 96;
+
+/// Bytes for each term of the vocabulary: its code, and what is spelled like a word.
+const BYTES_PER_WEIGHED_TERM: usize = 8;
+
+/// Bytes for each hit, with what its score is made of.
+const BYTES_PER_HIT: usize = 1024;
+
+/// Bytes of the texts of a record.
+fn bytes_of(record: &Record) -> usize {
+    let optional = [&record.user, &record.project, &record.session, &record.role, &record.speaker];
+    let others = [&record.category, &record.scope, &record.tags, &record.metadata];
+    let texts = optional.into_iter().chain(others).flatten();
+    record.content.len() + texts.map(String::len).sum::<usize>()
+}
+
 /// A vector shorter than this has no direction (R261).
 const LEAST_LENGTH: f64 = 1e-10;
 
@@ -421,10 +520,15 @@ const LEAST_LENGTH: f64 = 1e-10;
 const MANY_RECORDS: usize = 1024;
 
 /// The words of records, in their order.
-fn analysed(lexical: &lexical::Lexical, records: &[Record]) -> Vec<lexical::Analysed> {
-    let cut = |records: &[Record]| -> Vec<lexical::Analysed> {
-        records.iter().map(|record| lexical.analyse(&record.content)).collect()
+fn analysed(
+    lexical: &lexical::Lexical,
+    records: &[Record],
+) -> Result<Vec<lexical::Analysed>, Error> {
+    let one = |record: &Record| match record.content.as_str() {
+        short if short.len() <= SHORT => Ok(lexical.analyse(short)),
+        long => lexical.try_analyse(long),
     };
+    let cut = |records: &[Record]| -> Result<Vec<_>, Error> { records.iter().map(one).collect() };
     if records.len() < MANY_RECORDS {
         return cut(records);
     }
@@ -432,12 +536,14 @@ fn analysed(lexical: &lexical::Lexical, records: &[Record]) -> Vec<lexical::Anal
     std::thread::scope(|scope| {
         let helper = std::thread::Builder::new().name("mnemic-words".to_owned());
         let others = helper.spawn_scoped(scope, || cut(second));
-        let mut words = cut(first);
-        match others {
-            Ok(others) => words.extend(others.join().expect("cutting texts does not panic")),
-            Err(_) => words.extend(cut(second)), // no thread to be had
-        }
-        words
+        let words = cut(first);
+        let others = match others {
+            Ok(others) => others.join().expect("cutting texts does not panic"),
+            Err(_) => cut(second), // no thread to be had
+        };
+        let mut words = words?;
+        words.extend(others?);
+        Ok(words)
     })
 }
 

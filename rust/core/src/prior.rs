@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::Error;
+use crate::headroom::headroom;
 use crate::index::{Snapshot, VectorRows};
 use crate::resolved::Resolved;
 use crate::simd::EIGHT;
@@ -28,7 +29,7 @@ impl Prior {
     ///
     /// # Errors
     ///
-    /// When the counts differ, an id is given twice, or a value is NaN or infinite.
+    /// When the counts differ, an id is given twice, a value is NaN or infinite, or they do not fit memory.
     pub fn new(ids: &[i64], values: &[f32]) -> Result<Self, Error> {
         if ids.len() != values.len() {
             let (ids, found) = (ids.len(), values.len());
@@ -37,6 +38,7 @@ impl Prior {
         if let Some(row) = values.iter().position(|value| !value.is_finite()) {
             return Err(Error::NonFinite { what: "prior", row });
         }
+        headroom(2 * size_of::<(i64, f32)>() * ids.len())?;
         let mut entries: Vec<_> = ids.iter().copied().zip(values.iter().copied()).collect();
         entries.sort_unstable_by_key(|(id, _)| *id);
         match entries.windows(2).find(|pair| pair[0].0 == pair[1].0) {

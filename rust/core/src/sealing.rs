@@ -11,6 +11,7 @@ use std::time::Duration;
 use parking_lot::MutexGuard;
 
 use crate::compaction::Compaction;
+use crate::headroom::{CALL, headroom};
 use crate::index::{Index, Shared, VectorRows, Writer};
 use crate::row_blocks::LONG_COMPONENTS;
 use crate::segment::SegmentView;
@@ -94,6 +95,11 @@ impl Shared {
         let tail = self.writer.lock().tail_number();
         let snapshot = self.snapshot();
         let vectors = &snapshot.vectors;
+        // A sketch of a row takes 64 bytes; what is learned, some matrices of the dimension.
+        let bytes = vectors.places.len() * 128 + self.dim * self.dim * 64;
+        if headroom(bytes + CALL * 4).is_err() {
+            return false; // answers are the same without; the next change tries again
+        }
         if self.is_basis_due(vectors) {
             return self.learn(vectors, tail);
         }

@@ -3,6 +3,7 @@
 use crate::Error;
 use crate::Prior;
 use crate::count;
+use crate::headroom::{CALL, filled, headroom, with_room};
 use crate::index::Index;
 use crate::memories::Memories;
 use crate::quant::{MAX_DIM, norm};
@@ -23,6 +24,12 @@ pub enum Metric {
 /// A row or query whose length is 1 to within float32 rounding is kept as it is, so that storing
 /// what `get` returned changes nothing.
 const UNIT_TOLERANCE: f64 = 1.0 / (1 << 22) as f64;
+
+/// Of memory, at most, for each row that a search may look at.
+const BYTES_PER_SCANNED_ROW: usize = 32;
+
+/// Of memory, at most, for each query, beside its vector and its hits.
+const BYTES_PER_QUERY: usize = 16 << 10;
 
 /// Larger weights could make scores infinite.
 const MOST_WEIGHT: f64 = 1e30;
@@ -113,6 +120,7 @@ impl VectorMap {
     pub fn upsert(&self, ids: &[i64], vectors: &[f32]) -> Result<(), Error> {
         self.check_rows(ids, vectors)?;
         if !ids.is_empty() {
+            headroom(CALL + self.index.bytes_of_change(ids.len(), ids.len()))?;
             self.index.upsert(ids, |at, row| self.write(&vectors[at * self.dim..], row));
         }
         Ok(())
@@ -130,23 +138,29 @@ impl VectorMap {
     /// As for [`VectorMap::upsert`].
     pub fn replace(&self, ids: &[i64], vectors: &[f32]) -> Result<(), Error> {
         self.check_rows(ids, vectors)?;
+        headroom(CALL + self.index.bytes_of_change(ids.len(), 0))?;
         self.index.replace(ids, |at, row| self.write(&vectors[at * self.dim..], row));
         Ok(())
     }
 
     /// Remove rows; returns how many of the ids had one.
-    pub fn remove(&self, ids: &[i64]) -> usize {
-        self.index.remove(ids)
+    ///
+    /// # Errors
+    ///
+    /// When there is no memory for it; nothing is changed then.
+    pub fn remove(&self, ids: &[i64]) -> Result<usize, Error> {
+        headroom(CALL + self.index.bytes_of_change(0, ids.len()))?;
+        Ok(self.index.remove(ids))
     }
 
     /// The stored rows of `ids`, one after the other.
     ///
     /// # Errors
     ///
-    /// When an id has no row.
+    /// When an id has no row, or the rows do not fit memory.
     pub fn get(&self, ids: &[i64]) -> Result<Vec<f32>, Error> {
         let snapshot = self.index.snapshot();
-        let mut rows = Vec::with_capacity(ids.len() * self.dim);
+        let mut rows = with_room(ids.len().saturating_mul(self.dim))?;
         for id in ids {
             let len = snapshot.vectors.places.len();
             let row = snapshot.vectors.vector(*id).ok_or(Error::UnknownId { id: *id, len })?;
@@ -168,7 +182,8 @@ impl VectorMap {
         if queries.is_empty() {
             return Ok(Vec::new());
         }
-        let mut prepared = vec![0.0; queries.len()];
+        self.check_room(queries, search)?;
+        let mut prepared = filled(0.0, queries.len())?;
         for (query, row) in queries.chunks(self.dim).zip(prepared.chunks_mut(self.dim)) {
             self.write(query, row);
         }
@@ -191,6 +206,7 @@ impl VectorMap {
     /// As for [`VectorMap::search`].
     pub fn count(&self, queries: &[f32], search: &Search<'_>) -> Result<Vec<usize>, Error> {
         self.check_search(queries, search)?;
+        self.check_room(queries, search)?;
         let scope = self.scope(search);
         let mut row = vec![0.0; self.dim];
         let counts = queries.chunks_exact(self.dim).map(|query| {
@@ -209,6 +225,17 @@ impl VectorMap {
             return Err(Error::WeightOutOfRange { found: search.weight.to_string() });
         }
         Ok(())
+    }
+
+    /// Make sure of the memory that a search may take: for each query its hits and what is known
+    /// of each segment, and for each row what its priors and selections say.
+    fn check_room(&self, queries: &[f32], search: &Search<'_>) -> Result<(), Error> {
+        let rows = self.len();
+        let searches = queries.len() / self.dim;
+        let hits = search.k.min(rows).saturating_mul(size_of::<Hit>() * 4);
+        let hits = hits.saturating_add(BYTES_PER_QUERY + self.dim * 32);
+        let scanned = searches.saturating_mul(hits).saturating_mul(search.threads.min(64));
+        headroom(CALL.saturating_add(scanned).saturating_add(rows * BYTES_PER_SCANNED_ROW))
     }
 
     fn scope(&self, search: &Search<'_>) -> Scope {
@@ -233,7 +260,7 @@ impl VectorMap {
         if count != ids.len() {
             return Err(Error::CountMismatch { ids: ids.len(), what: "vectors", found: count });
         }
-        match first_repeat(ids) {
+        match first_repeat(ids)? {
             Some(id) => Err(Error::DuplicateId { id }),
             None => Ok(()),
         }
@@ -262,11 +289,12 @@ pub(crate) fn normalise(vector: &mut [f32]) {
     }
 }
 
-fn first_repeat(ids: &[i64]) -> Option<i64> {
+fn first_repeat(ids: &[i64]) -> Result<Option<i64>, Error> {
     if ids.len() < 2 || ids.is_sorted_by(|one, next| one < next) {
-        return None;
+        return Ok(None);
     }
-    let mut sorted = ids.to_vec();
+    let mut sorted = with_room(ids.len())?;
+    sorted.extend_from_slice(ids);
     sorted.sort_unstable();
-    sorted.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
+    Ok(sorted.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0]))
 }

@@ -112,7 +112,7 @@ fn run(metric: Metric, pool: &[Vec<f32>], steps: Vec<Step>) -> Result<(), TestCa
             Step::Remove(ids) => {
                 let before = twin.0.len();
                 twin.0.retain(|id, _| !ids.contains(id));
-                prop_assert_eq!(map.remove(&ids), before - twin.0.len());
+                prop_assert_eq!(map.remove(&ids).expect("fits"), before - twin.0.len());
             }
             Step::Search { query, k, allow, least } => {
                 let query = pick(pool, query);
@@ -355,7 +355,7 @@ fn background_compaction_loses_no_write_that_runs_beside_it() {
         row[0] = turn as f32;
         let (one, other) = (turn * 7919 % ids, turn * 31 % ids);
         map.upsert(&[one as i64], &row).expect("valid");
-        map.remove(&[other as i64]);
+        map.remove(&[other as i64]).expect("fits");
         map.upsert(&[other as i64], &row).expect("valid");
         firsts[one] = turn as f32;
         firsts[other] = turn as f32;

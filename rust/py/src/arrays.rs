@@ -1,13 +1,17 @@
 //! From whatever Python calls an array to plain vectors, with the shape checked.
 
+use mnemic_core::headroom::with_room;
+use numpy::ndarray::Dimension;
 use numpy::{
-    PyArray1, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyUntypedArray,
+    PyArray, PyArray1, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyUntypedArray,
     PyUntypedArrayMethods,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::errors::{ArrayTypeError, DimensionMismatchError, InvalidArgumentError};
+use crate::errors::{
+    ArrayTypeError, DimensionMismatchError, InvalidArgumentError, passes, raised, room,
+};
 
 /// Vectors copied out of Python, row after row.
 pub(crate) struct Vectors {
@@ -26,7 +30,7 @@ pub(crate) fn vectors(
         && array.len() == dim
         && array.is_contiguous()
     {
-        return Ok(Vectors { values: array.to_vec()?, is_batch: false });
+        return Ok(Vectors { values: copied_from(array)?, is_batch: false });
     }
     let array = as_array(argument, what)?;
     let kind = array.dtype().kind();
@@ -39,8 +43,7 @@ pub(crate) fn vectors(
     let values = if kind == b'f' && array.dtype().itemsize() <= 4 {
         copied(&array, "float32")?
     } else {
-        let wide: Vec<f64> = copied(&array, "float64")?;
-        wide.into_iter().map(|value| value as f32).collect()
+        narrowed(&copied(&array, "float64")?)?
     };
     Ok(Vectors { values, is_batch })
 }
@@ -54,8 +57,13 @@ pub(crate) fn numbers(argument: &Bound<'_, PyAny>, what: &'static str) -> PyResu
             format!("{what} must be numbers in one axis, found {axes} axes of dtype {dtype}");
         return Err(ArrayTypeError::new_err(message));
     }
-    let wide: Vec<f64> = copied(&array, "float64")?;
-    Ok(wide.into_iter().map(|value| value as f32).collect())
+    narrowed(&copied(&array, "float64")?)
+}
+
+fn narrowed(wide: &[f64]) -> PyResult<Vec<f32>> {
+    let mut narrow = with_room(wide.len()).map_err(raised)?;
+    narrow.extend(wide.iter().map(|value| *value as f32));
+    Ok(narrow)
 }
 
 fn check_shape(shape: &[usize], dim: usize, what: &'static str) -> PyResult<bool> {
@@ -82,7 +90,7 @@ pub(crate) fn ids(argument: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
     if let Ok(array) = argument.cast_exact::<PyArray1<i64>>()
         && array.is_contiguous()
     {
-        return Ok(array.to_vec()?);
+        return copied_from(array);
     }
     let array = as_array(argument, "ids")?;
     if array.shape() == [0] {
@@ -117,6 +125,9 @@ fn as_array<'py>(
     }
     let numpy = argument.py().import("numpy")?;
     let array = numpy.call_method1("asarray", (argument,)).map_err(|cause| {
+        if passes(argument.py(), &cause) {
+            return cause;
+        }
         let error = ArrayTypeError::new_err(format!("{what} cannot be read as an array: {cause}"));
         error.set_cause(argument.py(), Some(cause));
         error
@@ -133,5 +144,13 @@ fn copied<T: numpy::Element + Copy>(
     options.set_item("order", "C")?;
     options.set_item("copy", false)?;
     let converted = array.call_method("astype", (dtype,), Some(&options))?;
-    Ok(converted.cast::<PyArrayDyn<T>>()?.to_vec()?)
+    copied_from(converted.cast::<PyArrayDyn<T>>()?)
+}
+
+/// The elements of a contiguous array, if there is memory for them.
+fn copied_from<T: numpy::Element + Copy, D: Dimension>(
+    array: &Bound<'_, PyArray<T, D>>,
+) -> PyResult<Vec<T>> {
+    room(array.len().saturating_mul(size_of::<T>()))?;
+    Ok(array.to_vec()?)
 }

@@ -1,7 +1,9 @@
 //! The core's errors as the Python classes of `mnemic.errors`.
 
 use mnemic_core::Error;
-use pyo3::PyErr;
+use mnemic_core::headroom::headroom;
+use pyo3::exceptions::{PyException, PyMemoryError};
+use pyo3::prelude::*;
 
 pyo3::import_exception!(mnemic.errors, ArrayTypeError);
 pyo3::import_exception!(mnemic.errors, CountMismatchError);
@@ -10,6 +12,7 @@ pyo3::import_exception!(mnemic.errors, DuplicateIdError);
 pyo3::import_exception!(mnemic.errors, InvalidArgumentError);
 pyo3::import_exception!(mnemic.errors, KernelUnavailableError);
 pyo3::import_exception!(mnemic.errors, NonFiniteVectorError);
+pyo3::import_exception!(mnemic.errors, OutOfMemoryError);
 pyo3::import_exception!(mnemic.errors, UnknownIdError);
 
 /// The Python exception for a core error.
@@ -25,8 +28,32 @@ pub(crate) fn raised(error: Error) -> PyErr {
         Error::NonFinite { .. } => NonFiniteVectorError::new_err(message),
         Error::DuplicateId { .. } => DuplicateIdError::new_err(message),
         Error::UnknownId { .. } => UnknownIdError::new_err(message),
+        Error::OutOfMemory { .. } => OutOfMemoryError::new_err(message),
         Error::UnknownKernel { .. } | Error::UnsupportedKernel { .. } => {
             KernelUnavailableError::new_err(message)
         }
     }
+}
+
+/// Make sure that so many bytes can be had, before work that would end the process without them.
+pub(crate) fn room(bytes: usize) -> PyResult<()> {
+    headroom(bytes).map_err(raised)
+}
+
+/// What a conversion failed of: where it was interrupted, or memory ended, that and not the
+/// `TypeError` that `PyO3` makes of whatever a field raises.
+pub(crate) fn root(py: Python<'_>, error: PyErr) -> PyErr {
+    let mut cause = error.cause(py);
+    while let Some(found) = cause {
+        if passes(py, &found) {
+            return found;
+        }
+        cause = found.cause(py);
+    }
+    error
+}
+
+/// Whether an error says nothing of the value that was converted.
+pub(crate) fn passes(py: Python<'_>, error: &PyErr) -> bool {
+    !error.is_instance_of::<PyException>(py) || error.is_instance_of::<PyMemoryError>(py)
 }

@@ -3,20 +3,23 @@
 use mnemic_core::columns::{Access, Ask, Record, Scope, Users};
 use mnemic_core::filter::Filter;
 use mnemic_core::graph::{Direction, Hops, Link, MAX_DEPTH};
+use mnemic_core::headroom::with_room;
 use mnemic_core::lexical::Weighed;
 use mnemic_core::order::Order;
 use mnemic_core::text::{Analysis, Language};
 use mnemic_core::{
-    Answer, Components, KeywordFields, LinkedHit, Links, MemoryHit, MemoryIndex, Ranking, Recency,
-    Request, Salience, Session, Weights,
+    Answer, Components, Error, KeywordFields, LinkedHit, Links, MemoryHit, MemoryIndex, Ranking,
+    Recency, Request, Salience, Session, Weights,
 };
+use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use crate::arrays;
-use crate::errors::{InvalidArgumentError, raised};
+use crate::errors::{InvalidArgumentError, raised, room, root};
 use crate::filter;
 
 /// Names of the values of a record, in their order.
@@ -80,8 +83,8 @@ impl PyMemoryIndex {
 
     #[pyo3(signature = (scope, now, /))]
     #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
-    fn next_expiry(&self, scope: GivenScope, now: i64) -> Option<i64> {
-        self.0.next_expiry(scope.users(), now)
+    fn next_expiry(&self, scope: Given<GivenScope>, now: i64) -> Option<i64> {
+        self.0.next_expiry(scope.0.users(), now)
     }
 
     #[getter]
@@ -97,8 +100,8 @@ impl PyMemoryIndex {
         self.0.unembedded()
     }
 
-    #[pyo3(signature = (records, embedded, vectors, gone, linked = vec![], links = vec![], /))]
-    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
+    #[pyo3(signature = (records, embedded, vectors, gone, linked = Listed(vec![]), links = Listed(vec![]), /),
+        text_signature = "(records, embedded, vectors, gone, linked=[], links=[], /)")]
     #[expect(clippy::too_many_arguments, reason = "the parts of a batch")]
     fn apply(
         &self,
@@ -106,13 +109,14 @@ impl PyMemoryIndex {
         records: &Bound<'_, PyList>,
         embedded: &Bound<'_, PyAny>,
         vectors: Option<&Bound<'_, PyAny>>,
-        gone: Vec<i64>,
-        linked: Vec<i64>,
-        links: Vec<(i64, i64, u8, f64)>,
+        gone: Listed<i64>,
+        linked: Listed<i64>,
+        links: Listed<(i64, i64, u8, f64)>,
     ) -> PyResult<()> {
+        let (gone, linked) = (gone.0, linked.0);
         let records = records_of(records)?;
         let (embedded, vectors) = self.vectors_of(embedded, vectors)?;
-        let links = links.into_iter().map(link_of).collect::<PyResult<Vec<Link>>>()?;
+        let links = links.0.into_iter().map(link_of).collect::<PyResult<Vec<Link>>>()?;
         let links = Links { from: &linked, links: &links };
         py.detach(|| self.0.apply_with_links(&gone, &records, &embedded, &vectors, &links))
             .map_err(raised)
@@ -132,40 +136,45 @@ impl PyMemoryIndex {
     }
 
     #[pyo3(signature = (accesses, /))]
-    fn raise_accesses(&self, py: Python<'_>, accesses: Vec<GivenAccess>) -> PyResult<()> {
-        let accesses = accesses_of(accesses)?;
-        py.detach(|| self.0.raise_accesses(&accesses));
-        Ok(())
+    fn raise_accesses(&self, py: Python<'_>, accesses: Listed<GivenAccess>) -> PyResult<()> {
+        let accesses = accesses_of(accesses.0)?;
+        py.detach(|| self.0.raise_accesses(&accesses)).map_err(raised)
     }
 
     #[pyo3(signature = (accesses, /))]
-    fn add_accesses(&self, py: Python<'_>, accesses: Vec<GivenAccess>) -> PyResult<()> {
-        let accesses = accesses_of(accesses)?;
-        py.detach(|| self.0.add_accesses(&accesses));
-        Ok(())
+    fn add_accesses(&self, py: Python<'_>, accesses: Listed<GivenAccess>) -> PyResult<()> {
+        let accesses = accesses_of(accesses.0)?;
+        py.detach(|| self.0.add_accesses(&accesses)).map_err(raised)
     }
 
     #[pyo3(signature = (rows, /))]
     #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
-    fn accesses(&self, rows: Vec<i64>) -> Vec<Option<(Option<i64>, i64)>> {
+    fn accesses(&self, rows: Listed<i64>) -> Vec<Option<(Option<i64>, i64)>> {
         let access = |access: Option<Access>| access.map(|access| (access.last, access.count));
-        self.0.accesses(&rows).into_iter().map(access).collect()
+        self.0.accesses(&rows.0).into_iter().map(access).collect()
     }
 
     #[pyo3(signature = (text, scope, now, /))]
     #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
-    fn in_first_person(&self, py: Python<'_>, text: &str, scope: GivenScope, now: i64) -> String {
-        let ask = Ask { scope: scope.scope(), now, ..Ask::default() };
-        py.detach(|| self.0.in_first_person(text, &ask))
+    fn in_first_person(
+        &self,
+        py: Python<'_>,
+        text: &str,
+        scope: Given<GivenScope>,
+        now: i64,
+    ) -> PyResult<String> {
+        room(self.0.bytes_of_reading(0, text.len()))?;
+        let ask = Ask { scope: scope.0.scope(), now, ..Ask::default() };
+        Ok(py.detach(|| self.0.in_first_person(text, &ask)))
     }
 
     #[pyo3(signature = (wanted, /))]
-    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
     fn rank<'py>(
         &self,
         py: Python<'py>,
-        wanted: Wanted<'py>,
+        wanted: Given<Wanted<'py>>,
     ) -> PyResult<(Bound<'py, PyList>, Option<usize>)> {
+        let wanted = wanted.0;
         let dim = self.0.dim();
         let vectors = |given: &Option<Bound<'_, PyAny>>, what| match given {
             Some(given) => arrays::vectors(given, dim, what).map(|vectors| vectors.values),
@@ -194,12 +203,13 @@ impl PyMemoryIndex {
     }
 
     #[pyo3(signature = (wanted, /))]
-    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
     fn linked<'py>(
         &self,
         py: Python<'py>,
-        wanted: WantedLinks<'py>,
+        wanted: Given<WantedLinks<'py>>,
     ) -> PyResult<(Bound<'py, PyList>, usize)> {
+        let wanted = wanted.0;
+        room(self.0.bytes_of_reading(self.0.slots() / 8, 0))?; // links lead to fewer, and tell less
         let filter = wanted.filter.as_ref().map(filter::read).transpose()?;
         let hops = wanted.hops()?;
         let ask = Ask {
@@ -219,12 +229,14 @@ impl PyMemoryIndex {
         &self,
         py: Python<'_>,
         query: &str,
-        texts: Vec<(String, f64)>,
-        scope: GivenScope,
+        texts: Listed<(PyBackedStr, f64)>,
+        scope: Given<GivenScope>,
         limit: usize,
-    ) -> Vec<(String, f64)> {
-        let related = py.detach(|| self.0.related(query, &texts, scope.users(), limit));
-        related.into_iter().map(weighed).collect()
+    ) -> PyResult<Vec<(String, f64)>> {
+        let length: usize = texts.0.iter().map(|(text, _)| text.len()).sum();
+        room(self.0.bytes_of_reading(0, length.saturating_add(query.len())))?;
+        let related = py.detach(|| self.0.related(query, &texts.0, scope.0.users(), limit));
+        Ok(related.into_iter().map(weighed).collect())
     }
 
     #[pyo3(signature = (text, scope, limit, /))]
@@ -233,11 +245,12 @@ impl PyMemoryIndex {
         &self,
         py: Python<'_>,
         text: &str,
-        scope: GivenScope,
+        scope: Given<GivenScope>,
         limit: usize,
-    ) -> Vec<(String, f64)> {
-        let phrases = py.detach(|| self.0.key_phrases(text, scope.users(), limit));
-        phrases.into_iter().map(weighed).collect()
+    ) -> PyResult<Vec<(String, f64)>> {
+        room(self.0.bytes_of_reading(0, text.len()))?;
+        let phrases = py.detach(|| self.0.key_phrases(text, scope.0.users(), limit));
+        Ok(phrases.into_iter().map(weighed).collect())
     }
 }
 
@@ -277,6 +290,7 @@ impl PyMemoryIndex {
 }
 
 fn records_of(given: &Bound<'_, PyList>) -> PyResult<Vec<Record>> {
+    room(given.len().saturating_mul(size_of::<Record>()))?;
     given.iter().map(|record| record_of(&record)).collect()
 }
 
@@ -295,6 +309,36 @@ fn language_named(name: &str) -> PyResult<Language> {
     })
 }
 
+/// An argument taken apart, whose interruption stays one.
+struct Given<T>(T);
+
+impl<'a, 'py, T: FromPyObject<'a, 'py, Error = PyErr>> FromPyObject<'a, 'py> for Given<T> {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        given.extract().map(Self).map_err(|error| root(given.py(), error))
+    }
+}
+
+/// A list of any length, copied into memory that was asked for.
+struct Listed<T>(Vec<T>);
+
+impl<'py, T> FromPyObject<'_, 'py> for Listed<T>
+where
+    T: FromPyObjectOwned<'py, Error: Into<PyErr>>,
+{
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let given = given.to_owned();
+        let mut values = with_room(given.len()?).map_err(raised)?;
+        for value in given.try_iter()? {
+            values.push(value?.extract().map_err(Into::into)?);
+        }
+        Ok(Self(values))
+    }
+}
+
 /// What `mnemic.index.base.Wanted` holds.
 #[derive(FromPyObject)]
 struct Wanted<'py> {
@@ -307,7 +351,7 @@ struct Wanted<'py> {
     context: Option<Bound<'py, PyAny>>,
     #[pyo3(attribute("where"))]
     filter: Option<Bound<'py, PyAny>>,
-    exclude: Vec<[u8; 16]>,
+    exclude: Listed<[u8; 16]>,
     min_similarity: Option<f64>,
     min_score: Option<f64>,
     with_total: bool,
@@ -343,7 +387,7 @@ impl GivenScope {
 
 impl Wanted<'_> {
     fn ask<'a>(&'a self, filter: Option<&'a Filter>) -> Ask<'a> {
-        let (scope, exclude) = (self.scope.scope(), &self.exclude);
+        let (scope, exclude) = (self.scope.scope(), &self.exclude.0);
         Ask { scope, filter, exclude, now: self.now, since: None, until: None }
     }
 }
@@ -556,7 +600,7 @@ fn record_of(given: &Bound<'_, PyAny>) -> PyResult<Record> {
         return Err(InvalidArgumentError::new_err(message));
     }
     let at = |at: usize| given.get_borrowed_item(at);
-    let text = |place: usize| at(place)?.extract::<Option<String>>();
+    let text = |place: usize| text_of(&*at(place)?);
     let moment = |place: usize| at(place)?.extract::<Option<i64>>();
     let time = |place: usize| moment(place)?.map(time_of).transpose();
     Ok(Record {
@@ -584,6 +628,22 @@ fn record_of(given: &Bound<'_, PyAny>) -> PyResult<Record> {
         tags: text(27)?,
         metadata: text(28)?,
     })
+}
+
+/// Copies a text that may be megabytes long.
+fn text_of(given: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    if given.is_none() {
+        return Ok(None);
+    }
+    copied(given.cast::<PyString>()?.to_str()?).map(Some)
+}
+
+fn copied(text: &str) -> PyResult<String> {
+    let mut copy = String::new();
+    let bytes = text.len();
+    copy.try_reserve_exact(bytes).map_err(|_| raised(Error::OutOfMemory { bytes }))?;
+    copy.push_str(text);
+    Ok(copy)
 }
 
 /// Refuses what no memory can have been stored with.
@@ -614,7 +674,7 @@ fn content_of(given: Borrowed<'_, '_, PyAny>) -> PyResult<String> {
     if text.len() > MAX_CONTENT_BYTES {
         return Err(PyValueError::new_err("a content of more than 10 MB"));
     }
-    Ok(text.into_owned())
+    copied(&text)
 }
 
 fn count_of(given: i64) -> PyResult<i64> {

@@ -1,5 +1,6 @@
 //! Folding and fingerprints of texts, the dates they name, and how many tokens they take.
 
+use mnemic_core::headroom::of_folding;
 use mnemic_core::text::{
     date_ranges as core_date_ranges, display_id, estimate_tokens as core_estimate_tokens,
     fingerprint as core_fingerprint, fingerprints, fold as core_fold,
@@ -10,7 +11,10 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyList, PyString};
 
-use crate::errors::InvalidArgumentError;
+use crate::errors::{InvalidArgumentError, room};
+
+/// A digest, and a reference to what is digested.
+const BYTES_PER_TEXT: usize = 256;
 
 /// From this many bytes on, the work takes longer than detaching from the interpreter.
 const DETACH_BYTES: usize = 2048;
@@ -20,6 +24,7 @@ const DETACH_BYTES: usize = 2048;
 pub(crate) fn fingerprint(text: Bound<'_, PyString>) -> PyResult<String> {
     let py = text.py();
     let text = utf8(text, || "text".to_owned())?;
+    room(of_folding(&text))?;
     let digest = if text.len() < DETACH_BYTES {
         core_fingerprint(&text)
     } else {
@@ -34,6 +39,8 @@ pub(crate) fn fingerprint_digests<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Bo
     let py = texts.py();
     let texts = collect(texts)?;
     let is_short = texts.iter().map(|text| text.len()).sum::<usize>() < DETACH_BYTES;
+    let longest = texts.iter().map(|text| of_folding(text)).max().unwrap_or(0);
+    room(longest.saturating_add(texts.len().saturating_mul(BYTES_PER_TEXT)))?;
     let digests = if is_short { fingerprints(&texts) } else { py.detach(|| fingerprints(&texts)) };
     PyList::new(py, digests.iter().map(|digest| PyBytes::new(py, digest)))
 }
@@ -43,6 +50,7 @@ pub(crate) fn fingerprint_digests<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Bo
 pub(crate) fn fold(text: Bound<'_, PyString>) -> PyResult<String> {
     let py = text.py();
     let text = utf8(text, || "text".to_owned())?;
+    room(of_folding(&text))?;
     if text.len() < DETACH_BYTES {
         Ok(core_fold(&text))
     } else {

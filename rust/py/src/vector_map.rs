@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 
+use mnemic_core::headroom::filled;
 use mnemic_core::{Error, Hit, Metric, Prior, Search, Selection, VectorMap};
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyIterator, PyTuple};
 
 use crate::arrays;
-use crate::errors::{InvalidArgumentError, raised};
+use crate::errors::{InvalidArgumentError, passes, raised, room};
+
+/// Two copies of an id, one of them sorted.
+const BYTES_PER_ID: usize = 16;
 
 /// Fills the places of a batch answer that have no hit, and so can be no row's id.
 const PADDING: i64 = -1;
@@ -64,8 +68,12 @@ impl PyVectorMap {
         self.0.len()
     }
 
-    fn __contains__(&self, id: &Bound<'_, PyAny>) -> bool {
-        id.extract().is_ok_and(|id| self.0.contains(id))
+    fn __contains__(&self, id: &Bound<'_, PyAny>) -> PyResult<bool> {
+        match id.extract() {
+            Ok(id) => Ok(self.0.contains(id)),
+            Err(error) if passes(id.py(), &error) => Err(error),
+            Err(_) => Ok(false),
+        }
     }
 
     fn __repr__(&self) -> String {
@@ -95,7 +103,7 @@ impl PyVectorMap {
     #[pyo3(signature = (ids, /))]
     fn remove(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<usize> {
         let ids = arrays::ids(ids)?;
-        Ok(py.detach(|| self.0.remove(&ids)))
+        py.detach(|| self.0.remove(&ids)).map_err(raised)
     }
 
     #[pyo3(signature = (ids, /))]
@@ -121,6 +129,7 @@ impl PyVectorMap {
     #[expect(clippy::unused_self, reason = "the map is where users look for it")]
     fn select(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<PySelection> {
         let ids = arrays::ids(ids)?;
+        room(ids.len().saturating_mul(BYTES_PER_ID))?;
         Ok(PySelection(Arc::new(py.detach(|| Selection::new(&ids)))))
     }
 
@@ -198,7 +207,7 @@ impl PyVectorMap {
         };
         let found = py.detach(|| self.0.search(&queries.values, &search)).map_err(raised)?;
         let is_batch = queries.is_batch && !united;
-        if is_batch { batch_hits(py, &found, k) } else { Ok(single_hits(py, &found)) }
+        if is_batch { batch_hits(py, &found, k) } else { single_hits(py, &found) }
     }
 }
 
@@ -295,14 +304,17 @@ fn selection(argument: &Bound<'_, PyAny>) -> PyResult<Arc<Selection>> {
     if let Ok(selection) = argument.cast::<PySelection>() {
         return Ok(Arc::clone(&selection.get().0));
     }
-    Ok(Arc::new(Selection::new(&arrays::ids(argument)?)))
+    let ids = arrays::ids(argument)?;
+    room(ids.len().saturating_mul(BYTES_PER_ID))?;
+    Ok(Arc::new(Selection::new(&ids)))
 }
 
-fn single_hits(py: Python<'_>, found: &[Vec<Hit>]) -> PyHits {
+fn single_hits(py: Python<'_>, found: &[Vec<Hit>]) -> PyResult<PyHits> {
     let hits = found.first().map_or(&[][..], Vec::as_slice);
+    room(hits.len().saturating_mul(2 * size_of::<Hit>()))?;
     let ids = PyArray1::from_iter(py, hits.iter().map(|hit| hit.id));
     let scores = PyArray1::from_iter(py, hits.iter().map(|hit| hit.score));
-    PyHits { ids: ids.into_any().unbind(), scores: scores.into_any().unbind(), counts: None }
+    Ok(PyHits { ids: ids.into_any().unbind(), scores: scores.into_any().unbind(), counts: None })
 }
 
 fn batch_hits(py: Python<'_>, found: &[Vec<Hit>], k: usize) -> PyResult<PyHits> {
@@ -314,8 +326,8 @@ fn batch_hits(py: Python<'_>, found: &[Vec<Hit>], k: usize) -> PyResult<PyHits> 
         );
         return Err(InvalidArgumentError::new_err(message));
     };
-    let mut ids = vec![PADDING; elements];
-    let mut scores = vec![f64::NEG_INFINITY; elements];
+    let mut ids = filled(PADDING, elements).map_err(raised)?;
+    let mut scores = filled(f64::NEG_INFINITY, elements).map_err(raised)?;
     for (query, hits) in found.iter().enumerate() {
         for (at, hit) in hits.iter().enumerate() {
             ids[query * k + at] = hit.id;

@@ -42,7 +42,7 @@ impl Lexical {
     pub fn related(
         &self,
         query: &str,
-        texts: &[(String, f64)],
+        texts: &[(impl AsRef<str>, f64)],
         collection: Collection,
         k: usize,
     ) -> Vec<Weighed> {
@@ -51,12 +51,13 @@ impl Lexical {
         self.each_meaning(query, |_, token| _ = asked.insert(token));
         let mut found: HashMap<String, Found> = HashMap::new();
         for (text, counts) in texts {
+            let text = text.as_ref();
+            let length = text.split_whitespace().count() as f64;
             for (token, written) in self.meanings(text) {
                 if asked.contains(&token) {
                     continue;
                 }
                 let times: f64 = written.values().map(|times| f64::from(*times)).sum();
-                let length = text.split_whitespace().count() as f64;
                 let share = times / (times + SATURATION * (1.0 + length / COMMON_LENGTH));
                 let entry = found.entry(token).or_default();
                 entry.weight += counts * share;

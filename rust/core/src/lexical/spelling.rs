@@ -88,6 +88,14 @@ impl Spelling {
         &self.texts[start as usize..self.ends[term] as usize]
     }
 
+    /// Bytes that vectors take anew where so many more terms make them grow.
+    pub(super) fn bytes_of_growth(&self, new_terms: usize) -> usize {
+        let is_full = self.sizes.len().saturating_add(new_terms) > self.sizes.capacity();
+        let text = 2 * self.texts.capacity();
+        let lists = self.sizes.len().saturating_add(new_terms).saturating_mul(16);
+        if is_full { text.saturating_add(lists) } else { text }
+    }
+
     /// Estimated bytes: maps hold an eighth of their places free and a byte for each.
     pub(super) fn bytes(&self) -> usize {
         let lists: usize = self.holders.values().map(|list| list.capacity() * 4).sum();

@@ -1,12 +1,14 @@
 //! All terms ever seen, by number and by the grams they are made of. It only grows.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use parking_lot::RwLock;
 
 use super::distinct;
 use super::grams::{Gram, each_gram};
 use super::spelling::{Alike, Spelling};
+use crate::Error;
+use crate::headroom::{PER_WORD, headroom, of_folding};
 use crate::text::words::{Word, each_word};
 use crate::text::{Analysis, Language};
 
@@ -44,6 +46,12 @@ pub(super) struct Vocabulary {
 /// many are nearly all that ever come again.
 const MOST_WRITTEN: usize = (1 << 15) / 8 * 7;
 
+/// Bytes that a new term may take by itself: its text, its grams and its places in lists.
+const PER_TERM: usize = 1024;
+
+/// Grams of a term, in what is asked for before it is known.
+const GRAMS_PER_TERM: usize = 8;
+
 #[derive(Default)]
 pub(super) struct Known {
     ids: HashMap<Box<str>, u32>,
@@ -64,6 +72,48 @@ impl Vocabulary {
         let mut words = Words::default();
         each_word(text, self.analysis, |word| words.push(word));
         Analysed::new(self.ids(&words))
+    }
+
+    /// [`analyse`](Self::analyse), asking for the memory that it takes as soon as that is known.
+    pub(super) fn try_analyse(&self, text: &str) -> Result<Analysed, Error> {
+        headroom(of_folding(text).saturating_add(text.len().saturating_mul(PER_WORD / 8)))?;
+        let mut words = Words::default();
+        each_word(text, self.analysis, |word| words.push(word));
+        headroom(words.ends.len().saturating_mul(PER_WORD))?;
+        let new_terms = self.new_terms(&words);
+        headroom(
+            new_terms.saturating_mul(PER_TERM).saturating_add(self.bytes_of_growth(new_terms)),
+        )?;
+        Ok(Analysed::new(self.ids(&words)))
+    }
+
+    /// How many words of a text may be new terms.
+    fn new_terms(&self, words: &Words) -> usize {
+        self.read(|known| {
+            let unknown = words.iter().filter(|word| known.find(*word).is_none());
+            unknown.map(|word| word.text).collect::<HashSet<_>>().len()
+        })
+    }
+
+    /// Bytes that tables take anew where so many more terms make them grow: twice their size,
+    /// beside what they have.
+    pub(super) fn bytes_of_growth(&self, new_terms: usize) -> usize {
+        let known = self.known.read();
+        let grown = |len: usize, more: usize, capacity: usize, entry: usize| {
+            let len = len.saturating_add(more);
+            if len <= capacity { 0 } else { len.max(capacity).saturating_mul(4 * entry) }
+        };
+        let (terms, grams) = (size_of::<(Box<str>, u32)>() + 1, size_of::<(Gram, Vec<u32>)>() + 1);
+        let new_grams = new_terms.saturating_mul(GRAMS_PER_TERM);
+        grown(known.ids.len(), new_terms, known.ids.capacity(), terms)
+            .saturating_add(grown(
+                known.written.len(),
+                new_terms.min(MOST_WRITTEN),
+                known.written.capacity(),
+                terms,
+            ))
+            .saturating_add(grown(known.holders.len(), new_grams, known.holders.capacity(), grams))
+            .saturating_add(known.spelling.bytes_of_growth(new_terms))
     }
 
     /// Call `read` with what is known now.
@@ -102,6 +152,11 @@ impl Vocabulary {
 }
 
 impl Known {
+    /// Number of terms.
+    pub(super) fn len(&self) -> usize {
+        self.ids.len()
+    }
+
     /// The number of a term, if it was ever seen.
     pub(super) fn id(&self, term: &str) -> Option<u32> {
         self.ids.get(term).copied()

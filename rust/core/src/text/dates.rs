@@ -15,6 +15,9 @@ use grammar::{Basis, Found, Grammar};
 
 const MICROSECONDS_PER_DAY: i64 = 86_400_000_000;
 
+/// Of a text that are read: a question is shorter, and each may become a token of 48 bytes.
+const MAX_CHARACTERS: usize = 10_000;
+
 /// About year 12,000 either way, so that no date around it leaves an i64 of microseconds.
 const FARTHEST_DAY: i64 = 3_650_000;
 
@@ -73,7 +76,7 @@ pub enum Granularity {
 /// - What is counted from today is left out if the question also names a day with its year: "last
 ///   week, as told on 3 May 2023" does not mean the asker's last week.
 ///
-/// Years are 1900 to 2100. A `now` outside the years −8000 to 11,900 counts as the nearest in them.
+/// Only the first 10,000 characters are read, as many as a query has. Years are 1900 to 2100. A `now` outside the years −8000 to 11,900 counts as the nearest in them.
 ///
 /// # Examples
 /// ```
@@ -87,7 +90,8 @@ pub enum Granularity {
 /// ```
 pub fn date_ranges(text: &str, now: i64) -> Vec<DateRange> {
     let today = now.div_euclid(MICROSECONDS_PER_DAY).clamp(-FARTHEST_DAY, FARTHEST_DAY);
-    let tokens = tokens::tokens(text);
+    let end = text.char_indices().nth(MAX_CHARACTERS).map_or(text.len(), |(end, _)| end);
+    let tokens = tokens::tokens(&text[..end]);
     let mut dates = Grammar::new(&tokens, today).dates();
     if dates.iter().any(is_calendar_day) {
         dates.retain(|date| date.basis != Basis::Today);
