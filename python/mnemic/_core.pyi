@@ -499,8 +499,8 @@ class MemoryIndex:
     ) -> tuple[list[tuple[int, bytes, float, dict[str, float]]], int | None]:
         """Return the best memories: row, id, score and parts of the score; and how many match.
 
-        Order: score, then newest, then smallest id (C164). The answer of a smaller limit is the
-        head of that of a larger one (C193).
+        Order: score, then newest, then smallest id, then the first user by name, nobody before all.
+        The answer of a smaller limit is the head of that of a larger one.
 
         Args:
             wanted: What a `mnemic.index.Wanted` has.
@@ -515,7 +515,8 @@ class MemoryIndex:
         """Return the memories that links lead to; and how many there are.
 
         Each with row, id, the largest product of strengths of a path to it, and the types of the
-        links on that path. Order: strength, then fewest hops, then newest, then smallest id.
+        links on that path. Order: strength, then fewest hops, then newest, then smallest id, then
+        first user. The row where to begin must be in the scope, and need not match the filter.
 
         Args:
             wanted: What a `mnemic.index.WantedLinks` has.

@@ -65,7 +65,7 @@ class WantedLinks(msgspec.Struct, frozen=True, kw_only=True):
         kinds: The bits of the types of links.
         depth: Most links on a path, 1 to 3.
         limit: How many at most.
-        where: Only rows that match are found, and walked through.
+        where: Only rows that match are found, and walked through; the first need not.
     """
 
     scope: Scope
@@ -166,15 +166,16 @@ class Index(Protocol):
     def rank(self, wanted: Wanted) -> Answer:
         """Return the best rows of a scope.
 
-        Order: score, then newest, then smallest UUID (C164). The answer of a smaller limit is
-        always the head of the answer of a larger one (C193).
+        Order: score, then newest, then smallest UUID, then the first user by name, nobody before
+        all. The answer of a smaller limit is always the head of the answer of a larger one.
         """
         ...
 
     def linked(self, wanted: WantedLinks) -> tuple[list[Reached], int]:
         """Return the rows that links lead to, and how many there are.
 
-        Order: strength, then fewest hops, then newest, then smallest UUID.
+        Order: strength, then fewest hops, then newest, then smallest UUID, then first user. The row
+        where to begin must be in the scope, and need not match the filter.
         """
         ...
 
