@@ -258,6 +258,24 @@ def test_each_search_is_told_as_what_it_is(caplog):
     assert [line.split()[0].lower() for line in lines] == kinds
 
 
+def test_a_hybrid_search_that_falls_back_to_keywords_is_told_as_one_by_keywords():
+    class Failing(WordEmbedder):
+        fails = False
+
+        def embed(self, texts):
+            if self.fails:
+                raise OSError("no connection")
+            return super().embed(texts)
+
+    heard = []
+    with Memory(":memory:", embedder=Failing()) as memory:
+        memory.events.subscribe(MemorySearchCompletedEvent, heard.append)
+        memory.add("a wish")
+        Failing.fails = True
+        memory.search("wish")
+    assert [event.search_type for event in heard] == ["keyword"]
+
+
 def test_a_sensitive_memory_is_not_told_as_a_query_even_where_queries_are_shown(caplog):  # C199
     caplog.set_level(logging.DEBUG)
     heard = []

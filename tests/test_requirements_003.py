@@ -240,7 +240,8 @@ def test_an_agent_reaches_only_its_own_memory_by_whatever_method(tmp_path):  # R
 
 def test_embedding_is_slow_from_half_a_second_on(caplog):  # R095, definitions 2.18
     teller, one = telemetry.Teller("aide", Events(), lambda: NOON, tells_content=False), entry()
-    asyncio.run(teller.stored([one], {one.id}, 499))
+    embedded = {(one.user_id, one.id)}
+    asyncio.run(teller.stored([one], embedded, 499))
     assert caplog.messages == []
-    asyncio.run(teller.stored([one], {one.id}, 501))
+    asyncio.run(teller.stored([one], embedded, 501))
     assert caplog.messages == [f"Embedding generation slow: 501ms for entry {one.id}"]

@@ -22,6 +22,7 @@ __all__ = [
     "date_ranges",
     "estimate_tokens",
     "estimate_tokens_of",
+    "file_id",
     "fingerprint",
     "fingerprint_digests",
     "fold",
@@ -144,6 +145,12 @@ def allocate(descriptor: int, length: int, /) -> None:
 
     Raises:
         OSError: If the disk is full, or the file system cannot do this.
+    """
+
+def file_id(path: str, /) -> tuple[int, int] | None:
+    """Return device and inode of what a path leads to; None if there is nothing.
+
+    Systems without inodes always give None.
     """
 
 def before_fork() -> None:

@@ -249,7 +249,8 @@ class WholeMemory(View):
         agent_id: str = "default",
         **options: Unpack[Options],
     ) -> None:
-        super().__init__(Repository(path, agent_id, **options), Scope(agent_id))
+        repository = Repository(path, agent_id, **options)
+        super().__init__(repository, repository.agent)
 
     @property
     def embedder(self) -> "Embedder | None":
@@ -333,7 +334,8 @@ class AsyncScopedMemory(View):
             importance: From 0 to 1.
             metadata: What JSON can hold; ints within ±2⁵³.
             category: Free.
-            sensitive: Hide the content from `repr`. Nothing is encrypted yet.
+            sensitive: Hide the content from `repr`, and from logs, events and errors even with
+                `log_content=True`. Nothing is encrypted yet.
             supersedes: The memory that this one replaces; it is marked as superseded, is no longer
                 found, and a link leads to it.
             id: A new one of version 7 if None. With an id of your own a retry cannot store twice.

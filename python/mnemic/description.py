@@ -46,6 +46,11 @@ def quoted(value: object) -> str:
     return repr(value) if is_word(value) else described(value)
 
 
+def named(value: object) -> str:
+    """Return the name of a user or an item, which may be told; anything else is described."""
+    return repr(value) if isinstance(value, str) else described(value)
+
+
 def is_word(value: object) -> bool:
     """Return whether a value is a text that may be quoted as a name: one short word."""
     return isinstance(value, str) and len(value) <= LONGEST_WORD and bool(_WORD.fullmatch(value))

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from mnemic.description import described, hidden, is_word, quoted
 from mnemic.errors import ExchangeError, InvalidArgumentError, InvalidEntryError
 from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryStatus, MemoryType, checks
+from mnemic.model.agent_id import is_same_agent
 from mnemic.new_files import file_errors, new_file, typed
 
 FORMAT: Final = "mnemic"
@@ -531,7 +532,7 @@ def _records(lines: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, ExportRe
 
 
 def _check_memory(number: int, record: ExportedMemory, header: ExportHeader, links: int) -> None:
-    if record.entry.agent_id != header.agent_id:
+    if not is_same_agent(record.entry.agent_id, header.agent_id):
         raise ExchangeError(
             number,
             f"a memory of agent {record.entry.agent_id!r} in an export of agent "

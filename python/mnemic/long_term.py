@@ -30,7 +30,7 @@ from mnemic.model import (
     Scope,
     Search,
 )
-from mnemic.model.checks import bounded, items
+from mnemic.model.checks import bounded, items, text
 from mnemic.model.new_entry import checked_key, checked_record
 from mnemic.protocols import Progress, Source, Target
 from mnemic.repository import Options, Repository, check_limit, required_uuid, required_uuids
@@ -281,8 +281,8 @@ class LongTermMemory:
             raise InvalidArgumentError(
                 f"query must be a text that is not empty, got {described(query)}"
             )
-        text = bounded("query", query)
-        search = Search(text=text, limit=limit, ranking=SEMANTIC, min_similarity=least)
+        checked = bounded("query", text("query", query))
+        search = Search(text=checked, limit=limit, ranking=SEMANTIC, min_similarity=least)
         found = await self._repository.search(scope, search)
         return [
             MemorySearchResult(hit.entry, hit.score, rank)

@@ -9,6 +9,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypedDict, cast, get_args
 from uuid import UUID
@@ -211,22 +212,25 @@ class Repository:
         checks.function("clock", clock)
         checks.optional_function("id_factory", id_factory)
         self.license = License.of(license)
-        self.agent = Scope(agent_id)
+        named = Scope(agent_id)
         self.now = clock
         self.id_factory = UuidFactory() if id_factory is None else id_factory
         self.events = Events()
         self._tells_content = flag("log_content", log_content)
-        self._teller = Teller(agent_id, self.events, clock, tells_content=self._tells_content)
         given = _local_embedder() if embedder == "minilm" else embedder
-        self._embedder = (
-            None if given is None else CheckedEmbedder(given, self._teller.embedding_took)
-        )
+        self._embedder = None if given is None else CheckedEmbedder(given)
         self._is_read_only = flag("read_only", read_only)
         self._track_access = flag("track_access", track_access) and not read_only
         self._store = SqliteStore(url, read_only=read_only)
         self.path = self._store.path
-        self._cache = EntryCache(self._store, agent_id)
         try:
+            self.agent = Scope(drive(self._store.agent_spelled(named.agent_id)))
+            self._teller = Teller(
+                self.agent_id, self.events, clock, tells_content=self._tells_content
+            )
+            if self._embedder is not None:
+                self._embedder.told = self._teller.embedding_took
+            self._cache = EntryCache(self._store, self.agent_id)
             self._follower = self._following(State.LIVING)
         except BaseException:
             self._close_embedder()
@@ -333,7 +337,8 @@ class Repository:
             search: What to look for, and by what to rank.
         """
         found, milliseconds = await self._timed(search, lambda: self._searched(scope, search))
-        await self._teller.searched(search.search_type, search.text or "", len(found), milliseconds)
+        search_type = "keyword" if found.degraded else search.search_type
+        await self._teller.searched(search_type, search.text or "", len(found), milliseconds)
         return found
 
     async def similar(self, scope: Scope, entry_id: UUID, search: Search) -> SearchResults | None:
@@ -868,10 +873,14 @@ class Repository:
         """Return the agent's position, and a number that changes within a scope's walls raise."""
         return drive(self._store.standing(scope))
 
-    def next_expiry(self, scope: Scope, since: datetime) -> datetime | None:
-        """Return when the first of the user's memories found last expires."""
-        found = self._follower.index.next_expiry(scope, to_microseconds(since))
-        return None if found is None else from_microseconds(found)
+    def next_expiry(
+        self, scope: Scope, since: datetime, states: Sequence[State] = (State.LIVING,)
+    ) -> datetime | None:
+        """Return when the first of the user's memories of some states found last expires."""
+        now = to_microseconds(since)
+        found = [self._follower_of(state).index.next_expiry(scope, now) for state in states]
+        first = min((time for time in found if time is not None), default=None)
+        return None if first is None else from_microseconds(first)
 
     def entries(
         self, scope: Scope, rows: Iterable[int], position: Position, now: datetime
@@ -1166,16 +1175,15 @@ def _cursor(scope: Scope, entry: MemoryEntry) -> str:
 
 
 def _place(cursor: object) -> Place:
-    try:
-        if not isinstance(cursor, str):
-            raise ValueError  # noqa: TRY004, TRY301 - told below
-        place = base64.b64decode(cursor, altchars=b"-_", validate=True)
-        created_at = from_microseconds(int.from_bytes(place[:8], "big", signed=True))
-        return Place(created_at, UUID(bytes=place[8:24]), place[24:].decode() or None)
-    except (ValueError, OverflowError):
-        raise InvalidArgumentError(
-            f"cursor must be one that an earlier page gave, or None; got {quoted(cursor)}"
-        ) from None
+    with suppress(ValueError, OverflowError):
+        if isinstance(cursor, str):
+            place = base64.b64decode(cursor, altchars=b"-_", validate=True)
+            created_at = from_microseconds(int.from_bytes(place[:8], "big", signed=True))
+            user_id = checks.optional_name("user_id", place[24:].decode() or None)
+            return Place(created_at, UUID(bytes=place[8:24]), user_id)
+    raise InvalidArgumentError(
+        f"cursor must be one that an earlier page gave, or None; got {quoted(cursor)}"
+    )
 
 
 def _local_embedder() -> "Embedder":

@@ -83,7 +83,7 @@ class Teller:
 
     def falls_back(self, error: Exception) -> None:
         """Tell that a hybrid search is answered by keywords because the embedder failed."""
-        _log.warning("A search of agent %s is answered by keywords: %s", self._agent_id, error)
+        _log.warning("A search of agent %s is answered by keywords: %s", self._agent_id, str(error))
 
     async def stored(
         self,

@@ -150,6 +150,32 @@ def test_what_a_reader_sees_is_kept_though_another_library_closed_the_file(tmp_p
             connection.execute("COMMIT")
 
 
+def test_where_locks_cannot_be_kept_a_log_that_was_taken_away_is_told_at_the_next_commit(tmp_path):
+    program = """
+        import sqlite3, sys
+        from mnemic.errors import StoreReplacedError
+        from mnemic.memory import Memory
+        from mnemic.store import file_locks
+        from word_embedder import WordEmbedder
+
+        file_locks.lock_calls = lambda: []  # as on another system
+        memory = Memory(sys.argv[1], embedder=WordEmbedder())
+        memory.add("before")
+        other = sqlite3.connect(sys.argv[1])
+        other.execute("SELECT count(*) FROM agent_memory_entries").fetchall()
+        other.close()
+        try:
+            memory.add("never acknowledged")
+        except StoreReplacedError as error:
+            print("a.db-wal" in str(error))
+        memory.close()
+    """
+    path = tmp_path / "a.db"
+    assert run(program, path).stdout.strip() == "True"
+    with opened(path) as memory:
+        assert [entry.content for entry in memory.list().entries] == ["before"]
+
+
 def test_several_memories_and_readers_of_one_file_leave_neither_log_nor_descriptors(tmp_path):
     path = tmp_path / "a.db"
     opened(path).close()

@@ -12,7 +12,9 @@ from mnemic._core import lock_calls
 from mnemic.errors import StoreFileError
 from mnemic.memory import Memory
 from mnemic.store import log_mark
+from mnemic.store.connections import downgrade, open_writer
 from mnemic.store.log_mark import LogState, Mark, read_mark
+from mnemic.store.schema import MIGRATIONS
 
 pytestmark = pytest.mark.skipif(not lock_calls(), reason="needs locks that a check cannot drop")
 
@@ -144,6 +146,22 @@ def test_the_mark_is_written_for_each_log_and_not_for_each_commit(tmp_path, monk
             memory.add(str(number))
             second.add(str(number))
         assert [mark.state for mark in marks] == [LogState.BEGINNING, LogState.USED]
+
+
+def test_a_migration_that_was_killed_leaves_no_log_that_seems_to_be_another_files(tmp_path):
+    path, left = tmp_path / "a.db", tmp_path / "left"
+    left.mkdir()
+    with opened(path) as memory:
+        memory.add("kept")
+    downgrade(str(path), len(MIGRATIONS) - 1)
+    assert read_mark(str(path)) == Mark(LogState.ENDED)
+    connection = open_writer(str(path))
+    for name in ("a.db", "a.db-wal"):
+        shutil.copy(tmp_path / name, left / name)
+    connection.close()
+    assert (left / "a.db-wal").stat().st_size > 0
+    assert contents(left / "a.db") == {"kept"}
+    assert names_in(left) == ["a.db"]
 
 
 def test_a_mark_survives_checkpoints_and_an_integrity_check(tmp_path):

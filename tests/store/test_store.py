@@ -145,6 +145,7 @@ async def vectors(store, agent):
 
 AGENT_READS = {
     "used_bytes": lambda store, agent: store.used_bytes(agent),
+    "agent_spelled": lambda store, agent: store.agent_spelled(agent),
     "embedding_model": lambda store, agent: store.embedding_model(agent),
     "contents": lambda store, agent: store.contents(agent, list(rows_of(store).values())),
     "vectors": vectors,

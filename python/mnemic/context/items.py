@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import Enum, IntEnum
 from functools import partial
 from operator import methodcaller
-from typing import Any, Self, TypedDict
+from typing import Any, ClassVar, Self, TypedDict
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -13,6 +13,7 @@ from msgspec.structs import force_setattr
 from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import checks
+from mnemic.model.discreet import Discreet
 
 MAX_ITEMS = 1000
 MAX_PRIORITY = 100
@@ -85,7 +86,7 @@ def percent(field: str, value: object, *, least: int = 0) -> int:
     return checked
 
 
-class ContextItem(msgspec.Struct, frozen=True, kw_only=True):
+class ContextItem(Discreet, frozen=True, kw_only=True):
     """One piece of a context. Every field is checked when an item is made.
 
     Attributes:
@@ -103,6 +104,8 @@ class ContextItem(msgspec.Struct, frozen=True, kw_only=True):
     Raises:
         InvalidEntryError: If a field is missing, of the wrong type or out of range.
     """
+
+    _hides: ClassVar[frozenset[str]] = frozenset({"content", "metadata"})
 
     content: str
     type: ContextItemType
@@ -241,7 +244,7 @@ class BuildContextOptions(msgspec.Struct, frozen=True, kw_only=True):
         return max_tokens - reserve
 
 
-class BuiltContext(msgspec.Struct, frozen=True, kw_only=True):
+class BuiltContext(Discreet, frozen=True, kw_only=True):
     """A context as one text; `str()` of it is the text.
 
     Attributes:
@@ -251,6 +254,8 @@ class BuiltContext(msgspec.Struct, frozen=True, kw_only=True):
         token_count: What the text takes, separators included (C043).
         budget: What it might have taken. Protected items alone may take more.
     """
+
+    _hides: ClassVar[frozenset[str]] = frozenset({"text"})
 
     text: str
     items: tuple[ContextItem, ...]

@@ -24,7 +24,7 @@ from mnemic.context.items import (
     percent,
 )
 from mnemic.context.tokens import EstimatedTokens, counted
-from mnemic.description import described
+from mnemic.description import described, named
 from mnemic.errors import ContextWindowFullError, InvalidArgumentError, UnknownIdError
 from mnemic.licensing import CONTEXT_WINDOW_ADVANCED, License, LicenseTier, Need
 from mnemic.model import UuidFactory, checks
@@ -578,7 +578,9 @@ class ContextWindow:
         with self._lock:
             item = self._held.get(checks.text("item_id", item_id))
             if item is None:
-                raise UnknownIdError(f"no item {item_id!r} is in the window of {self._agent_id!r}")
+                raise UnknownIdError(
+                    f"no item {named(item_id)} is in the window of {self._agent_id!r}"
+                )
             changed = item.with_changes(**changes)
             self._held.put(changed)
         return changed

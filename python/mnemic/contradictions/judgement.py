@@ -1,22 +1,23 @@
 """What a judge of contradictions says, and what it must be able to do."""
 
 from collections.abc import Sequence
-from typing import Protocol
-
-import msgspec
+from typing import ClassVar, Protocol
 
 from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
 from mnemic.model.checks import items
+from mnemic.model.discreet import Discreet
 
 
-class Judgement(msgspec.Struct, frozen=True):
+class Judgement(Discreet, frozen=True):
     """How sure a judge is that two memories contradict each other, and why.
 
     Attributes:
         confidence: From 0, nothing speaks for it, to 1; from 0.5 on it is worth reporting.
         reason: A few words for a reader; empty if nothing speaks for it.
     """
+
+    _hides: ClassVar[frozenset[str]] = frozenset({"reason"})
 
     confidence: float
     reason: str = ""

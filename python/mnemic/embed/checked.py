@@ -37,11 +37,12 @@ class CheckedEmbedder:
         dimensions: Length of each vector.
         embedded: Texts and parts of long ones embedded so far.
         seconds: What that took.
+        told: Called with the milliseconds that each of its calls took.
         successes: Calls of the embedder that gave what they should.
 
     Args:
         given: Anything with `model`, `dimensions` and `embed(texts)`.
-        told: Called with the milliseconds that each of its calls took.
+        told: As above.
 
     Raises:
         InvalidArgumentError: If it has not.
@@ -49,7 +50,7 @@ class CheckedEmbedder:
 
     def __init__(self, given: "Embedder", told: Callable[[float], object] | None = None) -> None:
         _check(given)
-        self._told = told
+        self.told = told
         self.given = given
         self.model = given.model
         self.dimensions = given.dimensions
@@ -82,8 +83,8 @@ class CheckedEmbedder:
         with self._counting:  # several threads embed at once
             self.embedded += len(texts)
             self.seconds += took
-        if self._told is not None:
-            self._told(took * 1000)
+        if self.told is not None:
+            self.told(took * 1000)
         self._check_vectors(vectors, len(texts))
         with self._counting:
             self.successes += 1

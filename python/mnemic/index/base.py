@@ -1,17 +1,17 @@
 """The contract of every index."""
 
 from collections.abc import Collection, Sequence
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from mnemic.index.loading import Loader
 from mnemic.model import Access, Expression, Order, Ranking, RowBatch, Scope
+from mnemic.model.discreet import Discreet
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+class Wanted(Discreet, frozen=True, kw_only=True, eq=False):
     """What to rank, and by what.
 
     Attributes:
@@ -36,6 +36,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         explain: Whether all components are told, not only similarity and keyword.
     """
 
+    _hides: ClassVar[frozenset[str]] = frozenset({"text", "where"})
+
     scope: Scope
     now: int
     limit: int
@@ -54,7 +56,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     explain: bool = True
 
 
-class WantedLinks(msgspec.Struct, frozen=True, kw_only=True):
+class WantedLinks(Discreet, frozen=True, kw_only=True):
     """Which links to follow from where.
 
     Attributes:
@@ -67,6 +69,8 @@ class WantedLinks(msgspec.Struct, frozen=True, kw_only=True):
         limit: How many at most.
         where: Only rows that match are found, and walked through; the first need not.
     """
+
+    _hides: ClassVar[frozenset[str]] = frozenset({"where"})
 
     scope: Scope
     now: int

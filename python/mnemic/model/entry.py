@@ -15,6 +15,7 @@ from msgspec.structs import force_setattr
 from numpy.typing import NDArray
 
 from mnemic.model import checks
+from mnemic.model.discreet import Shown
 
 
 class MemoryType(IntEnum):
@@ -106,7 +107,8 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         scope: Free.
         version: From 1.
         supersedes: The entry that this one replaces.
-        sensitive: `repr` hides the content.
+        sensitive: `repr` hides content, tags, metadata, speaker, role, category and scope; no log
+            line, event or error holds them either.
         is_encrypted: Whether the stored content is sealed; this flag alone decides (C080).
 
     Raises:
@@ -196,7 +198,7 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return hash((self.agent_id, self.id))
 
     def __repr__(self) -> str:
-        shown = (f"{field}={self._shown(field)}" for field in _SHOWN if self._is_telling(field))
+        shown = (f"{field}={value!r}" for field, value in self.__rich_repr__())
         return f"MemoryEntry({', '.join(shown)})"
 
     def _is_telling(self, field: str) -> bool:
@@ -209,6 +211,10 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         if self.sensitive and field in _HIDDEN:
             return "<hidden>"
         return repr(getattr(self, field))
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        """Return what `repr`, and the package rich, show of each field."""
+        return [(field, Shown(self._shown(field))) for field in _SHOWN if self._is_telling(field)]
 
 
 _copy = methodcaller("__copy__")  # copy.copy() takes twice as long to find it
@@ -271,7 +277,7 @@ _CHECKS: tuple[tuple[str, Callable[[object], object]], ...] = (
 _SHOWN = tuple(field for field, _ in _CHECKS if not field.startswith("embedding"))
 _COMPARED = tuple(field for field in _SHOWN if field not in {"last_accessed_at", "access_count"})
 _REQUIRED = frozenset({"id", "agent_id", "content", "created_at"})
-_HIDDEN = frozenset({"content", "tags", "metadata"})
+_HIDDEN = frozenset({"content", "tags", "metadata", "speaker", "role", "category", "scope"})
 _DEFAULTS: dict[str, object] = {
     field.name: {} if field.name == "metadata" else field.default
     for field in msgspec.structs.fields(MemoryEntry)

@@ -15,6 +15,7 @@ from msgspec.structs import force_setattr
 from mnemic.description import described, hidden, is_word, quoted
 from mnemic.errors import FilterError
 from mnemic.model import checks
+from mnemic.model.discreet import Discreet
 from mnemic.model.entry import MemoryStatus, MemoryType
 
 MAX_DEPTH = 16
@@ -126,7 +127,7 @@ _TAG_FIELD, _TAG = "record", "memory_filter"
 """What tells an encoded `MemoryFilter` from a filter in the grammar, which has no such field."""
 
 
-class MemoryFilter(msgspec.Struct, frozen=True, kw_only=True, tag_field=_TAG_FIELD, tag=_TAG):
+class MemoryFilter(Discreet, frozen=True, kw_only=True, tag_field=_TAG_FIELD, tag=_TAG):
     """Which memories, how many, in which order. All that is given must hold (R045-R055).
 
     Lists are kept as tuples, names of types as types, times in UTC (a naive one is UTC already).
@@ -149,6 +150,8 @@ class MemoryFilter(msgspec.Struct, frozen=True, kw_only=True, tag_field=_TAG_FIE
     Raises:
         FilterError: If a value cannot be used; the message names the place.
     """
+
+    _hides: ClassVar[frozenset[str]] = frozenset({"tags", "any_tags", "content_contains", "where"})
 
     types: tuple[MemoryType, ...] | None = None
     tags: tuple[str, ...] | None = None

@@ -7,12 +7,14 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias
 from uuid import UUID
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from mnemic.description import quoted
 from mnemic.errors import InvalidEntryError
 from mnemic.model import checks
+from mnemic.model.agent_id import is_same_agent
 from mnemic.model.entry import MemoryEntry, MemoryType
 from mnemic.model.scope import Scope
 
@@ -100,7 +102,9 @@ class NewEntry(NamedTuple):
 def checked_record(entry: MemoryEntry, scope: Scope) -> MemoryEntry:
     """Return a record that may be stored from within a scope."""
     if entry.agent_id != scope.agent_id:
-        raise InvalidEntryError(f"its agent is {entry.agent_id!r}, not {scope.agent_id!r}")
+        if not is_same_agent(entry.agent_id, scope.agent_id):
+            raise InvalidEntryError(f"its agent is {entry.agent_id!r}, not {scope.agent_id!r}")
+        entry = msgspec.structs.replace(entry, agent_id=scope.agent_id)
     own = (entry.user_id, entry.project_id, entry.session_id)
     if scope.names_more_than_agent:
         named = scope.narrowed(*own)

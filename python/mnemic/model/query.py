@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 from uuid import UUID
 
 import msgspec
@@ -12,6 +12,7 @@ from msgspec.structs import force_setattr
 from mnemic.description import described, quoted
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import checks
+from mnemic.model.discreet import Discreet
 from mnemic.model.entry import MemoryEntry
 from mnemic.model.filter import (
     Expression,
@@ -38,7 +39,7 @@ else:
     )
 
 
-class MemoryQuery(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+class MemoryQuery(Discreet, frozen=True, kw_only=True, dict=True):
     """What to retrieve, and by what to rank it (R148 to R163). Every field is checked.
 
     The score is the weighted mean of the parts in play: without a query there is no similarity,
@@ -78,6 +79,8 @@ class MemoryQuery(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             there is neither a query nor a filter.
         FilterError: If the filter cannot be understood.
     """
+
+    _hides: ClassVar[frozenset[str]] = frozenset({"query", "context_boost", "filters"})
 
     query: str | None = None
     filters: Filters = None

@@ -3,7 +3,7 @@
 import enum
 import math
 from collections.abc import Mapping
-from typing import Any, Literal, Self, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, Self, TypeAlias, get_args
 from uuid import UUID
 
 import msgspec
@@ -11,6 +11,7 @@ import msgspec
 from mnemic.description import described, quoted
 from mnemic.errors import InvalidArgumentError
 from mnemic.model.checks import flag
+from mnemic.model.discreet import Discreet
 from mnemic.model.filter import Expression, looks_at
 from mnemic.model.rows import State
 
@@ -26,7 +27,8 @@ def falls_back(on_embed_error: object) -> bool:
     """Return whether a hybrid search is to be answered by keywords where the embedder fails."""
     if on_embed_error not in _ON_QUERY_ERROR:
         raise InvalidArgumentError(
-            f"on_embed_error must be one of {', '.join(_ON_QUERY_ERROR)}, got {on_embed_error!r}"
+            f"on_embed_error must be one of {', '.join(_ON_QUERY_ERROR)}, "
+            f"got {quoted(on_embed_error)}"
         )
     return on_embed_error == "keywords"
 
@@ -341,7 +343,7 @@ RECALL = Ranking(weights=Weights(relevance=0.6, salience=0.4))
 BY_SEARCH_TYPE: dict[str, Ranking] = {"hybrid": HYBRID, "semantic": SEMANTIC, "keyword": KEYWORD}
 
 
-class Search(msgspec.Struct, frozen=True, kw_only=True):
+class Search(Discreet, frozen=True, kw_only=True):
     """What to look for, and by what to rank; checked already.
 
     Attributes:
@@ -365,6 +367,8 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
         explain: Whether every part of a score is told, not only similarity and keyword.
         falls_back: Whether a hybrid search is answered by keywords where the embedder fails.
     """
+
+    _hides: ClassVar[frozenset[str]] = frozenset({"text", "also", "context", "where"})
 
     text: str | None
     also: tuple[str, ...] = ()

@@ -13,6 +13,7 @@ from mnemic._core import salience_parts
 from mnemic.description import described, quoted
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import checks
+from mnemic.model.discreet import Discreet
 from mnemic.model.entry import MemoryEntry, MemoryType
 from mnemic.model.ranking import Salience
 
@@ -164,18 +165,22 @@ class MemoryRetrieverOptions(msgspec.Struct, frozen=True, kw_only=True):
             )
 
 
-class ScoredMemory(msgspec.Struct, frozen=True):
+class ScoredMemory(Discreet, frozen=True):
     """A memory that was recalled.
 
     Attributes:
         memory: As it was before this recall, without its embedding (C068).
         score: From 0 to 1; what it is depends on the mode (C059).
-        match_reason: What that is made of, in words.
+        match_reason: What that is made of, in words; `repr` hides it for a sensitive memory, for a
+            judge of contradictions may quote.
     """
 
     memory: MemoryEntry
     score: float
     match_reason: str
+
+    def _hidden_fields(self) -> frozenset[str]:
+        return frozenset({"match_reason"} if self.memory.sensitive else ())
 
 
 class MemoryRecallResult(msgspec.Struct, frozen=True):

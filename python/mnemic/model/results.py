@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple, Self, overload
+from typing import Any, ClassVar, NamedTuple, Self, overload
 from uuid import UUID
 
 import msgspec
 
+from mnemic.model.discreet import Discreet
 from mnemic.model.entry import MemoryEntry, MemoryType
 
 
@@ -91,8 +92,10 @@ class MemorySearchResult(msgspec.Struct, frozen=True):
     rank: int
 
 
-class TagUsage(msgspec.Struct, frozen=True):
+class TagUsage(Discreet, frozen=True):
     """How many active memories carry a tag (R069)."""
+
+    _hides: ClassVar[frozenset[str]] = frozenset({"tag"})
 
     tag: str
     count: int

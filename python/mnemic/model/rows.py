@@ -1,11 +1,13 @@
 """What an index needs to know of a store's rows."""
 
 import enum
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
+
+from mnemic.model.discreet import Discreet
 
 Record: TypeAlias = tuple[Any, ...]
 """A row's number, and its columns in the order of `mnemic._core.RECORD_COLUMNS`."""
@@ -29,7 +31,7 @@ class State(enum.Enum):
     """Forgotten, and not deleted for good."""
 
 
-class RowBatch(msgspec.Struct, frozen=True, eq=False):
+class RowBatch(Discreet, frozen=True, eq=False):
     """An agent's rows of one state, or what changed among them, as of one moment (C163).
 
     Attributes:
@@ -43,6 +45,8 @@ class RowBatch(msgspec.Struct, frozen=True, eq=False):
         linked: Rows of the state all of whose links are told.
         links: Theirs, also to rows of another state.
     """
+
+    _hides: ClassVar[frozenset[str]] = frozenset({"records", "vectors"})
 
     since: int | None
     seq: int

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from mnemic.description import named
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import checks
 from mnemic.model.entry import MemoryEntry
@@ -94,6 +95,6 @@ def _agreed(field: str, bound: str | None, given: str | None) -> str | None:
     if bound is None or given is None or bound == given:
         return given if bound is None else bound
     raise InvalidArgumentError(
-        f"{field} is bound to {bound!r} here and cannot be {given!r}; "
+        f"{field} is bound to {bound!r} here and cannot be {named(given)}; "
         "use the memory itself, or a view bound to the other one"
     )

@@ -3,17 +3,18 @@
 import copy
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 from msgspec.structs import force_setattr
 
 from mnemic.errors import InvalidEntryError
 from mnemic.model import checks
+from mnemic.model.discreet import Discreet
 from mnemic.model.entry import MemoryEntry, MemoryStatus, MemoryType
 
 
-class MemoryEntryUpdate(msgspec.Struct, frozen=True, kw_only=True):
+class MemoryEntryUpdate(Discreet, frozen=True, kw_only=True):
     """A change of a memory; what is None stays as it is (R057 to R061).
 
     Attributes:
@@ -29,6 +30,8 @@ class MemoryEntryUpdate(msgspec.Struct, frozen=True, kw_only=True):
     Raises:
         InvalidEntryError: If a value is of the wrong type or out of range.
     """
+
+    _hides: ClassVar[frozenset[str]] = frozenset({"content", "add_tags", "remove_tags", "metadata"})
 
     content: str | None = None
     importance: float | None = None

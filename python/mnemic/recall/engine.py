@@ -65,6 +65,8 @@ CONTRADICTION_CONFIDENCE = 0.6
 docs/contradictions.md."""
 MAX_DEPTH = 3
 
+_POTENTIAL = "Potential contradiction"
+
 _ORDERS = {
     RecallMode.RECENT: Order.ACCESSED,
     RecallMode.IMPORTANT: Order.SALIENCE,
@@ -274,8 +276,11 @@ class Recalling:
         near = await self._near(scope, content, options, exclude)
         judged = await self._judged(content, near)
         linked = await computed(lambda: self._linked_pairs(scope, near, options))
+        # A judge's reasons may quote both texts.
         scored = {
-            row: ScoredMemory(entry, judgement.confidence, judgement.reason)
+            row: ScoredMemory(
+                entry, judgement.confidence, _POTENTIAL if is_sensitive else judgement.reason
+            )
             for (row, entry, _), judgement in zip(near, judged, strict=True)
             if judgement.confidence >= least_confidence
         }
@@ -359,7 +364,7 @@ class Recalling:
                 continue
             sure = min(1.0, max(0.0, nearness))
             strongest = reached.reached[0].strength
-            found.append((row, ScoredMemory(entry, sure * strongest, "Potential contradiction")))
+            found.append((row, ScoredMemory(entry, sure * strongest, _POTENTIAL)))
             for hit in reached.reached:
                 reason = _linked_reason(hit.kinds)
                 linked = ScoredMemory(reached.entries[hit.row], sure * hit.strength, reason)

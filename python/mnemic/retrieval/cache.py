@@ -13,6 +13,7 @@ from sys import getsizeof
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
+from mnemic.description import hidden
 from mnemic.model import RelevanceScores
 from mnemic.retrieval.keys import Key, Wall
 from mnemic.waiting import arrived, is_driving
@@ -73,6 +74,10 @@ class Answer(NamedTuple):
     until: datetime | None = None
     expansion_failed: bool = False
     degraded: bool = False
+
+    def __repr__(self) -> str:
+        expanded = "" if self.expanded is None else f", expanded={hidden(self.expanded)}"
+        return f"Answer({len(self.hits)} hits, total={self.total}{expanded})"
 
     def serves(self, now: datetime, oldest: timedelta) -> bool:
         """Return whether it may be given at a time, being no older than that."""
@@ -284,7 +289,7 @@ def bytes_of(key: Key, answer: Answer) -> int:
 
 def _bytes_of(value: object) -> int:
     if isinstance(value, tuple | frozenset):
-        return getsizeof(value) + sum(map(_bytes_of, value))
+        return getsizeof(value) + sum(map(_bytes_of, value)) if value else 0
     return getsizeof(value) if isinstance(value, str | UUID) else 0  # others are shared or small
 
 

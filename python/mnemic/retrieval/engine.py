@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -360,11 +360,14 @@ class Retrieval:
             made_at=begun,
             lifetime=query.cache_ttl,
             # Only now the index knows all that was answered from.
-            until=self.repository.next_expiry(scope, begun) if query.use_cache else None,
+            until=self._first_expiry(scope, query, begun) if query.use_cache else None,
             expansion_failed=expansion_failed,
             degraded=answered.degraded,
         )
         return _Given(answer, answered.entries, is_known=False)
+
+    def _first_expiry(self, scope: Scope, query: MemoryQuery, since: datetime) -> datetime | None:
+        return self.repository.next_expiry(scope, since, _states(query))
 
     def _answered(self, scope: Scope, query: MemoryQuery, also: tuple[str, ...]) -> Answered:
         search = _search(query, *self._floors(query), also)
@@ -453,7 +456,7 @@ def _search(
         # Matches of words are small beside times and importance: few memories have all the words
         # of a query.
         is_relative=query.query is not None and query.search_type != "semantic",
-        states=_WITH_FORGOTTEN if query.includes_forgotten else (State.LIVING,),
+        states=_states(query),
         explain=True,
         falls_back=query.on_embed_error == "keywords",
     )
@@ -481,7 +484,10 @@ _ORDERS = {
     MemorySortOrder.ACCESSED_DESCENDING: Order.ACCESSED,
     MemorySortOrder.ACCESS_COUNT_DESCENDING: Order.ACCESS_COUNT,
 }
-_WITH_FORGOTTEN = (State.LIVING, State.FORGOTTEN)
+
+
+def _states(query: MemoryQuery) -> tuple[State, ...]:
+    return (State.LIVING, State.FORGOTTEN) if query.includes_forgotten else (State.LIVING,)
 
 
 def _known_contents(scope: Scope, window: ContextWindow) -> dict[str | None, str] | None:

@@ -3,7 +3,7 @@
 import os
 
 from mnemic.errors import StoreFileError
-from mnemic.new_files import new_part
+from mnemic.new_files import file_errors, new_part
 from mnemic.store.connections import MEMORY_PATH, Connections, typed_errors
 from mnemic.store.log_mark import PLACE, LogState, Mark
 
@@ -29,7 +29,9 @@ def backup_to(connections: Connections, target: str) -> None:
     try:
         with new_part(target) as (descriptor, part):
             _copy(connections, part, target)
-            os.pwrite(descriptor, Mark(LogState.ENDED).encoded(), PLACE)
+            with file_errors(target):
+                os.lseek(descriptor, PLACE, os.SEEK_SET)
+                os.write(descriptor, Mark(LogState.ENDED).encoded())
     except FileExistsError:
         raise _exists(target) from None
 

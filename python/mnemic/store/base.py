@@ -441,6 +441,10 @@ class Store(Protocol):
         """
         ...
 
+    async def agent_spelled(self, agent_id: str) -> str:
+        """Return an agent's id as it is stored; see `mnemic.model.agent_id.stored_spelling`."""
+        ...
+
     async def used_bytes(self, agent_id: str) -> int:
         """Return how many bytes the agent's contents take, forgotten ones included (C085)."""
         ...

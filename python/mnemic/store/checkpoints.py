@@ -152,7 +152,10 @@ class Checkpoints:
             with suppress(apsw.Error):
                 self._vfs.mark(Mark(LogState.BEGINNING))
             self._marked = None
-        return self._copy("TRUNCATE")
+        is_empty = self._copy("TRUNCATE")
+        if not is_empty:
+            self._mark()
+        return is_empty
 
     def _copy(self, how: str) -> bool:
         if not self._are_same():

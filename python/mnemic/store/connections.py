@@ -29,7 +29,7 @@ from mnemic.store.checkpoints import Checkpoints, remove_log
 from mnemic.store.file_locks import keep_locks
 from mnemic.store.hardening import GuardedConnection
 from mnemic.store.index_room import IndexRoom
-from mnemic.store.log_mark import check_log
+from mnemic.store.log_mark import announce_log, check_log
 from mnemic.store.mounts import refuse_shared
 from mnemic.store.records import RESTORE
 from mnemic.store.same_files import SameFiles
@@ -264,6 +264,8 @@ def _use_write_ahead_log(connection: apsw.Connection, path: str) -> None:
 def _migrate(connection: apsw.Connection, path: str) -> None:
     if connection.pragma("user_version") == len(MIGRATIONS):
         return
+    if path != MEMORY_PATH:
+        announce_log(path)
     connection.pragma("foreign_keys", value=False)  # has no effect inside a transaction
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -287,6 +289,7 @@ def downgrade(path: str, version: int) -> None:
         StoreError: If the path or what lies there cannot be used; the file is left as it is.
     """
     with typed_errors(path):
+        announce_log(path)
         connection = _connect(path)
         try:
             connection.pragma("secure_delete", value=True)

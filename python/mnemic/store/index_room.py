@@ -47,24 +47,30 @@ class IndexRoom:
 
     def check(self) -> None:
         """Raise StoreFullError if the index of a longer log would have no room."""
-        if self._missing is not None:
-            self.take(self._regions * _PAGES_OF_REGION)
-            if self._missing is not None:
-                raise typed(self._missing, self._path) from self._missing
+        if self._missing is None:
+            return
+        error = self._taken(self._regions * _PAGES_OF_REGION)
+        self._missing = error
+        if error is not None:
+            raise typed(error, self._path) from error
 
     def take(self, pages: int) -> None:
         """Take room for the index of a log of so many pages, and for some more."""
+        self._missing = self._taken(pages)
+
+    def _taken(self, pages: int) -> OSError | None:
+        """Take room if there is too little; return what kept it from that."""
         regions = pages // _PAGES_OF_REGION + 1
         if not self._is_needed or regions + _REGIONS_AHEAD // 2 <= self._regions:
-            return
+            return None
         regions += _REGIONS_AHEAD
         try:
             _allocate(f"{self._path}-shm", regions * _REGION)
         except OSError as error:
-            self._missing = None if error.errno in _UNSUPPORTED else error
             self._is_needed = error.errno not in _UNSUPPORTED
-            return
-        self._missing, self._regions = None, regions
+            return error if self._is_needed else None
+        self._regions = regions
+        return None
 
 
 def _allocate(path: str, size: int) -> None:

@@ -90,8 +90,16 @@ def read_mark(path: str) -> Mark | None:
 
 def needs_log(path: str) -> bool:
     """Return whether a file is not whole without the log that its mark names."""
+    if not lock_calls():
+        return False
     mark = read_mark(path)
     return mark is not None and mark.state is LogState.USED
+
+
+def announce_log(path: str) -> None:
+    """Note in a file that a log begins, if the file needs none so far."""
+    if lock_calls() and read_mark(path) == Mark(LogState.ENDED):
+        _write_mark(path, Mark(LogState.BEGINNING))
 
 
 def check_log(path: str, *, read_only: bool) -> None:
@@ -134,9 +142,13 @@ def _settle(path: str, *, read_only: bool) -> None:
             "what was in the log, make an empty file of that name"
         )
     if not read_only and _is_outdated(path):
-        with _opened(path, os.O_RDWR) as file:
-            os.pwrite(file, Mark(LogState.ENDED).encoded(), PLACE)
-            os.fsync(file)
+        _write_mark(path, Mark(LogState.ENDED))
+
+
+def _write_mark(path: str, mark: Mark) -> None:
+    with _opened(path, os.O_RDWR) as file:
+        os.pwrite(file, mark.encoded(), PLACE)
+        os.fsync(file)
 
 
 def _is_outdated(path: str) -> bool:

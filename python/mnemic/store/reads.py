@@ -233,6 +233,12 @@ def count(connection: apsw.Connection, scope: Scope, now: int) -> int:
     return int(fetched(connection, sql, (*values, now))[0][0])
 
 
+def agent_ids(connection: apsw.Connection) -> list[str]:
+    """Return the ids of all agents that ever stored anything in this file."""
+    found = fetched(connection, "SELECT agent_id FROM agent_memory_agents", ())
+    return [agent_id for (agent_id,) in found if isinstance(agent_id, str)]
+
+
 def used_bytes(connection: apsw.Connection, agent_id: str) -> int:
     """Return how many bytes the agent's contents take, forgotten ones included (C085)."""
     sql = "SELECT used_bytes FROM agent_memory_agents WHERE agent_id = ?"

@@ -1,9 +1,9 @@
 """Notices that an open file, or its log, was moved, deleted or replaced by another."""
 
-import os
 from copy import copy
 from typing import Self
 
+from mnemic._core import file_id
 from mnemic.errors import StoreReplacedError
 
 
@@ -21,8 +21,8 @@ class SameFiles:
     def __init__(self, path: str, *, is_log_used: bool = True) -> None:
         self._path = path
         self._log = f"{path}-wal"
-        self._file_is = _identity(path)
-        self._log_is = _identity(self._log) if is_log_used else None
+        self._file_is = file_id(path)
+        self._log_is = file_id(self._log) if is_log_used else None
 
     def without_log(self) -> Self:
         """Return one that compares the file alone, for when nobody may have it open any more."""
@@ -33,12 +33,12 @@ class SameFiles:
     def check(self) -> None:
         """Raise StoreReplacedError if the file or its log is another one by now."""
         self.check_file()
-        if self._log_is is not None and _identity(self._log) != self._log_is:
+        if self._log_is is not None and file_id(self._log) != self._log_is:
             raise self._error(self._log)
 
     def check_file(self) -> None:
         """Raise StoreReplacedError if the file is another one by now."""
-        if _identity(self._path) != self._file_is:
+        if file_id(self._path) != self._file_is:
             raise self._error(self._path)
 
     def are_same(self) -> bool:
@@ -55,11 +55,3 @@ class SameFiles:
             f"written. Close this memory; put the file back together with its log, whose name ends "
             f"in -wal, or open what is there now"
         )
-
-
-def _identity(path: str) -> tuple[int, int] | None:
-    try:
-        status = os.stat(path)  # noqa: PTH116 - pathlib is slow to import
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino

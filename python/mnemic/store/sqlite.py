@@ -30,6 +30,7 @@ from mnemic.model import (
     Scope,
     State,
 )
+from mnemic.model.agent_id import canonical, stored_spelling
 from mnemic.store import changes, forks, links, reads, writes
 from mnemic.store.accesses import PendingAccesses, accessed_since
 from mnemic.store.backup import backup_to
@@ -345,6 +346,12 @@ class SqliteStore:
     async def add_links(self, scope: Scope, new: Sequence[StoredLink]) -> int:
         """Write links of any type between entries of a scope; return how many are new."""
         return await self._write(lambda on: links.add_links(on, scope, new))
+
+    async def agent_spelled(self, agent_id: str) -> str:
+        """Return an agent's id as it is stored."""
+        with self._reading() as connection:
+            stored = () if canonical(agent_id) is None else reads.agent_ids(connection)
+        return stored_spelling(agent_id, stored)
 
     async def used_bytes(self, agent_id: str) -> int:
         """Return how many bytes the agent's contents take, forgotten ones included."""

@@ -272,6 +272,20 @@ pub fn allocate(descriptor: i32, length: i64) -> std::io::Result<()> {
     }
 }
 
+/// Device and inode of what a path leads to; `None` if there is nothing, or no such numbers.
+pub fn file_id(path: &str) -> Option<(u64, u64)> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        std::fs::metadata(path).ok().map(|status| (status.dev(), status.ino()))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = path;
+        None
+    }
+}
+
 /// Keep other threads from changing locks until one of the two functions below is called, in the
 /// thread that forks.
 pub fn before_fork() {

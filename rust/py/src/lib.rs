@@ -25,7 +25,7 @@ mod _core {
     const FINGERPRINT_VERSION: u32 = mnemic_core::text::FINGERPRINT_VERSION;
     #[pymodule_export]
     use super::file_locks::{
-        after_fork_in_child, after_fork_in_parent, allocate, before_fork, lock_calls,
+        after_fork_in_child, after_fork_in_parent, allocate, before_fork, file_id, lock_calls,
     };
     #[pymodule_export]
     use super::kernel;

@@ -1,0 +1,44 @@
+"""Agents that are named by a GUID, which has many spellings and is one agent in all of them."""
+
+import re
+from collections.abc import Collection
+
+_BRACKETS = {"": "", "{": "}", "(": ")"}
+_PARTS = "-?".join(f"([0-9a-f]{{{length}}})" for length in (8, 4, 4, 4, 12))
+_GUID = re.compile(rf"agent:(?:urn:uuid:)?([{{(]?){_PARTS}([)}}]?)", flags=re.IGNORECASE | re.ASCII)
+
+
+def canonical(agent_id: str) -> str | None:
+    """Return `agent:` and 32 lower-case hexadecimal digits; None for an id of any other form.
+
+    Case, hyphens, braces, parentheses and `urn:uuid:` make no difference.
+    """
+    found = _GUID.fullmatch(agent_id)
+    if found is None:
+        return None
+    opening, *parts, closing = found.groups()
+    return f"agent:{''.join(parts).lower()}" if _BRACKETS[opening] == closing else None
+
+
+def is_same_agent(one: str, other: str) -> bool:
+    """Return whether two ids name one agent."""
+    return one == other or (canonical(one) is not None and canonical(one) == canonical(other))
+
+
+def stored_spelling(agent_id: str, stored: Collection[str]) -> str:
+    """Return the spelling under which an agent's memories are stored, or are to be from now on.
+
+    Files that were written when each spelling was an agent of its own keep theirs: what was stored
+    under the given spelling is found by it, and what was stored under another one by every spelling
+    that is not stored itself.
+
+    Args:
+        agent_id: As a caller spells it.
+        stored: The ids of all agents of a file.
+    """
+    wanted = canonical(agent_id)
+    if wanted is None or agent_id in stored:
+        return agent_id
+    if wanted in stored:
+        return wanted
+    return min((each for each in stored if canonical(each) == wanted), default=wanted)

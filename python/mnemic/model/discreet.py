@@ -1,0 +1,46 @@
+"""Records whose repr shows how long their content is, and not what it says."""
+
+from typing import Any, ClassVar
+
+import msgspec
+
+from mnemic.description import hidden
+
+
+class Discreet(msgspec.Struct, frozen=True):
+    """A record whose repr hides fields, because reprs go into logs and error reports.
+
+    Attributes:
+        _hides: The fields that may hold content, tags, metadata, queries or what was made of them.
+    """
+
+    _hides: ClassVar[frozenset[str]] = frozenset()
+
+    def _hidden_fields(self) -> frozenset[str]:
+        return self._hides
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={value!r}" for name, value in self.__rich_repr__())
+        return f"{type(self).__name__}({shown})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        """Return what `repr`, and the package rich, show of each field."""
+        hides = self._hidden_fields()
+        given = ((name, getattr(self, name)) for name in self.__struct_fields__)
+        return [
+            (name, Shown(hidden(value)) if name in hides and not _is_empty(value) else value)
+            for name, value in given
+        ]
+
+
+def _is_empty(value: object) -> bool:
+    return value is None or (isinstance(value, str | tuple | list | dict) and not value)
+
+
+class Shown(str):
+    """A text whose repr is itself."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
