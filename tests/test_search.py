@@ -685,7 +685,7 @@ def test_arguments_that_make_no_sense_are_refused(memory, options, message):
         ({"until": 5}, "until: found 5 .*a datetime"),
         ({"filters": {"colour": "red"}}, "colour: found field"),
         ({"filters": {"importance": {"near": 1}}}, "importance.near: found operator"),
-        ({"filters": "red"}, "filter: found 'red'"),
+        ({"filters": "red"}, "filter: found a str of 3 characters"),
     ],
 )
 def test_filters_and_times_that_cannot_be_understood_are_refused(week, call, options, message):
