@@ -529,9 +529,9 @@ class Connections:
         self._close_one(connection)
 
     def _close_one(self, connection: GuardedConnection) -> None:
-        are_same = self._are_same()
         connection.close()
-        if self._is_closed and are_same:
+        if self._is_closed:
+            # This connection may have begun a log of its own, after `close` took the first one away.
             self._leave_no_log()
 
     def _are_same(self) -> bool:
