@@ -531,7 +531,7 @@ class Connections:
     def _close_one(self, connection: GuardedConnection) -> None:
         connection.close()
         if self._is_closed:
-            # This connection may have begun a log of its own, after `close` took the first one away.
+            # It may have begun a log of its own, after `close` had taken the first one away.
             self._leave_no_log()
 
     def _are_same(self) -> bool:
