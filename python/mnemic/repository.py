@@ -673,7 +673,9 @@ class Repository:
     async def close(self) -> None:
         """Finish writing and let go of the file. Harmless if repeated."""
         self._teller.closed()
-        await computed(self._close_embedder)
+        if self._embedder is not None and self._embedder.has_loop:
+            await computed(self._close_embedder)  # it waits for what is cancelled
+        self._close_embedder()
         with self._making_followers:
             followers = list(self._followers.values())
         for follower in followers:

@@ -6,7 +6,7 @@ with no event loop and no further thread between (C176).
 """
 
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from functools import wraps
@@ -38,7 +38,7 @@ class _Cancellation:
             callback()
 
     @contextmanager
-    def calling(self, callback: Callable[[], object]) -> Iterator[None]:
+    def calling(self, callback: Callable[[], object]) -> Generator[None, None, None]:
         """Call a function if the caller is cancelled inside this block, or was before."""
         with self._lock:
             self._callbacks.append(callback)
@@ -56,7 +56,7 @@ _cancellation: ContextVar[_Cancellation | None] = ContextVar("mnemic_cancellatio
 
 
 @contextmanager
-def calling_when_cancelled(callback: Callable[[], object]) -> Iterator[None]:
+def calling_when_cancelled(callback: Callable[[], object]) -> Generator[None, None, None]:
     """Call a function, from another thread, if whoever awaits this work is cancelled meanwhile.
 
     Where nobody can be, such as at the synchronous front door, it is never called.

@@ -110,6 +110,11 @@ class CheckedEmbedder:
             return self._loop.run(made)
         return made
 
+    @property
+    def has_loop(self) -> bool:
+        """Whether an event loop runs for a coroutine embedder."""
+        return self._loop.is_running
+
     def close(self) -> None:
         """End what a coroutine embedder still does, and its event loop. Harmless if repeated."""
         self._loop.close()

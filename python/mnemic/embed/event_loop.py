@@ -43,6 +43,11 @@ class EventLoopThread:
         self._running: _Running | None = None
         self._is_closed = False
 
+    @property
+    def is_running(self) -> bool:
+        """Whether the thread was begun and not ended."""
+        return self._running is not None
+
     def run(self, awaitable: Awaitable[Result]) -> Result:
         """Wait in this thread for an awaitable that runs in the loop's thread.
 
