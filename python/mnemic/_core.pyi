@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 __all__ = [
     "FINGERPRINT_VERSION",
     "RECORD_COLUMNS",
+    "SUMMED_COLUMNS",
     "Hits",
     "MemoryIndex",
     "Prior",
@@ -19,6 +20,10 @@ __all__ = [
     "after_fork_in_parent",
     "allocate",
     "before_fork",
+    "check_links",
+    "check_rows",
+    "check_vectors",
+    "column_sum",
     "date_ranges",
     "estimate_tokens",
     "estimate_tokens_of",
@@ -27,7 +32,12 @@ __all__ = [
     "fingerprint_digests",
     "fold",
     "kernel",
+    "link_sums",
     "lock_calls",
+    "lost_in_log",
+    "placed_sums",
+    "row_sums",
+    "vector_sums",
 ]
 
 __version__: str
@@ -37,6 +47,88 @@ FINGERPRINT_VERSION: Final[int]
 
 RECORD_COLUMNS: Final[tuple[str, ...]]
 """Names of the values of a record, in their order."""
+
+SUMMED_COLUMNS: Final[tuple[str, ...]]
+"""Names of the columns that `row_sums` is given, in their order; accesses count for nothing."""
+
+def row_sums(rows: list[tuple[Any, ...]], /) -> list[int]:
+    """Return the checksum of each row, given as the values of `SUMMED_COLUMNS`; 62 bits.
+
+    A row's sum is the sum, modulo 2**62, of hashes (XXH3) of its values, each keyed by column and
+    type; NULL counts as 0.
+
+    Raises:
+        TypeError: If a value is not None, int, float, str or bytes.
+        OverflowError: If an int does not fit in 64 bits.
+    """
+
+def column_sum(column: str, value: object, /) -> int:
+    """Return what a value of a column adds to its row's sum.
+
+    Raises:
+        InvalidArgumentError: If no sum covers the column.
+    """
+
+def vector_sums(model: str, rows: Sequence[Sequence[Any]], /) -> list[int]:
+    """Return the checksum of each row's vectors, given as bytes or contiguous float32 arrays."""
+
+def link_sums(links: Sequence[tuple[Any, ...]], /) -> list[int]:
+    """Return the checksum of each link, given as target, type, strength and time."""
+
+def placed_sums(rows: list[tuple[Any, ...]], /) -> tuple[int, int]:
+    """Return how many rows have sums, and the sum of their numbers and sums, in any order.
+
+    Args:
+        rows: Each its number, the sums of its columns, its vectors and its links, its status and
+            its time of deletion; rows whose first sum is None are passed over, and other sums that
+            are None count as 0.
+    """
+
+def lost_in_log(log: bytes, /) -> tuple[int, int] | None:
+    """Return what SQLite's write-ahead log has lost to damage.
+
+    A frame that is not right, in the last transaction, may come from a power cut and is no damage.
+
+    Returns:
+        The first frame that is not right, from 1, and how many commits can no longer be read, at
+        least; None if there is nothing.
+    """
+
+def check_rows(
+    rows: list[tuple[Any, ...]], /
+) -> tuple[int | None, int, int, dict[int, int], dict[int, int]]:
+    """Compare rows with their sums.
+
+    Args:
+        rows: Each its number, the values of `SUMMED_COLUMNS`, and the sums of its columns, its
+            vectors and its links; rows whose first sum is None are passed over.
+
+    Returns:
+        The place of the first row whose sum is wrong, or None; then what `placed_sums` returns; the
+        sum of the vectors of each row that has sums; and that of its links, where it is not None.
+    """
+
+def check_vectors(
+    model: str, vectors: Sequence[tuple[Any, ...]], sums: dict[int, int], /
+) -> tuple[int | None, int]:
+    """Compare vectors with the sums of rows.
+
+    Args:
+        model: Theirs.
+        vectors: Row and bytes of each, those of a row one after the other.
+        sums: By row; rows that are not among them are passed over.
+
+    Returns:
+        The first row whose vectors differ, or None; and how many rows there were.
+    """
+
+def check_links(links: Sequence[tuple[Any, ...]], sums: dict[int, int], /) -> int | None:
+    """Compare all links of rows with the sums of these; return one row that differs, or None.
+
+    Args:
+        links: Row, target, type, strength and time of each.
+        sums: By row.
+    """
 
 def date_ranges(text: str, /, now: int) -> list[tuple[int, int]]:
     """Return the dates that `text` names as half-open ranges of time, in their order.

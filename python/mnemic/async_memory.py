@@ -56,6 +56,7 @@ from mnemic.model import (
     Search,
     SearchResults,
     SearchType,
+    VerifyReport,
     Weights,
     falls_back,
     parse_filter,
@@ -1269,6 +1270,29 @@ class AsyncMemory(WholeMemory, AsyncScopedMemory):
             StoreFileError: If there is something already, or it cannot be written.
         """
         await self._repository.backup(path)
+
+    async def verify(
+        self, *, repair: bool = False, progress: Progress | None = None
+    ) -> VerifyReport:
+        """Walk through the whole file, all agents' memories, and compare it with its checksums.
+
+        Rows, vectors and links are read and compared, the number of each agent's memories too, and
+        SQLite checks its own structures. Nothing is written unless `repair` asks for it. Where an
+        embedder cannot load a damaged file, open it with `embedder=None`.
+
+        Args:
+            repair: Give checksums to memories that earlier versions of mnemic wrote, and write each
+                agent's number and sum of memories anew, after they were compared. What is damaged
+                stays as it is: it is reported each time, and refused where it is read.
+            progress: Called now and then with the number of memories so far.
+
+        Returns:
+            What was counted and found; its `ok` says whether all is as it was stored.
+
+        Raises:
+            ReadOnlyError: If a file opened for reading alone is to be repaired.
+        """
+        return await self._repository.verify(repair=repair, progress=progress)
 
     async def close(self) -> None:
         """Finish writing and let go of the file. Harmless if repeated."""

@@ -90,6 +90,7 @@ class Memory(WholeMemory, ScopedMemory):
 
     erase_pending = driven(AsyncMemory.erase_pending)
     backup = driven(AsyncMemory.backup)
+    verify = driven(AsyncMemory.verify)
     close = driven(AsyncMemory.close)
 
     def __enter__(self) -> Self:

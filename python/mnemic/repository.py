@@ -53,6 +53,7 @@ from mnemic.model import (
     SearchResults,
     State,
     UuidFactory,
+    VerifyReport,
     Weights,
     checks,
     parse_filter,
@@ -688,6 +689,13 @@ class Repository:
         checks.path("path", target)
         await self.write_accesses()
         await self._store.backup(target)
+
+    async def verify(
+        self, *, repair: bool = False, progress: Progress | None = None
+    ) -> VerifyReport:
+        """Walk through the whole file and compare it with its checksums; see `Store.verify`."""
+        self._check_license()
+        return await self._store.verify(repair=repair, progress=progress)
 
     async def write_accesses(self) -> None:
         """Write down the accesses noted so far."""

@@ -98,7 +98,7 @@ def test_a_file_that_is_not_damaged_gives_the_right_answers(tmp_path, whole):
     assert tally(tmp_path / "a.db", [data], ids, expected) == {"right": 1}
     changed = data.replace(b"fact1 ", b"fact9 ")
     assert changed != data
-    assert tally(tmp_path / "a.db", [changed], ids, expected) == {"wrong entries": 1}
+    assert tally(tmp_path / "a.db", [changed], ids, expected) == {"refused": 1}
 
 
 @pytest.mark.parametrize("how", ["rubbish", "zeros", "cut", "bit"])

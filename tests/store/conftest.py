@@ -1,11 +1,13 @@
 """The stores that the contract is shown on; another one is one more line in each table."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from mnemic.errors import StoreError
 from mnemic.store import SqliteStore, changes
 from mnemic.waiting import drive
 
@@ -33,6 +35,9 @@ def store(request, tmp_path):
     backend = BACKENDS[request.param]
     opened = backend.open(backend.place(tmp_path, "a"))
     yield opened
+    with suppress(StoreError):  # closed, or meant to be damaged
+        report = drive(opened.verify())
+        assert report.ok, report.problems
     drive(opened.close())
 
 

@@ -5,6 +5,7 @@ from uuid import UUID
 
 import numpy as np
 
+from mnemic._core import RECORD_COLUMNS
 from mnemic.model import (
     LinkType,
     MemoryEntry,
@@ -154,9 +155,14 @@ class Taken:
         self.order.append("vectors")
 
 
+def records_of(batch):
+    """Return a batch's records without the checksums that may follow them, and what they cover."""
+    return [record[: len(RECORD_COLUMNS)] for record in batch.records]
+
+
 def shown(batch):
     """Return what a batch says, as values that can be compared: rows by what is known of them."""
-    records = {record[0]: record[1:] for record in batch.records}
+    records = {record[0]: record[1:] for record in records_of(batch)}
     vectors = [tuple(vector) for vector in batch.vectors.tolist()]
     embedded = dict(zip(batch.embedded.tolist(), vectors, strict=True))
     assert len(records) == len(batch.records)

@@ -94,14 +94,18 @@ def test_no_statement_reads_more_rows_than_it_needs(store):
             connection.exec_trace = explain
             call()
             connection.exec_trace = None
-    assert len(plans) == 35
+    assert len(plans) == 47
     for sql, plan in plans:
         if sql in {changes._ALL_VECTORS, changes._LAST_VECTOR, changes._LONG}:
             continue
         if "entries_by_id" in plan:
             assert "(agent_id=? AND id=?" in plan, plan
             continue
-        is_ranged = sql in {*changes._ALL_RECORDS.values(), accesses._SINCE}
+        is_ranged = sql in {
+            *changes._ALL_RECORDS.values(),
+            *changes._PLACED.values(),
+            accesses._SINCE,
+        }
         assert "(rowid=?)" in plan or "(agent_id=?" in plan, plan
         assert ("entries_by_" in plan) == is_ranged, plan
         assert ("access_seq>?" in plan) == (sql == accesses._SINCE), plan

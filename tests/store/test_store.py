@@ -183,6 +183,7 @@ METHODS = {
     "write_accesses": lambda store: store.write_accesses(),
     "erase": lambda store: store.erase(),
     "backup": lambda store: store.backup("never made"),
+    "verify": lambda store: store.verify(),
 }
 """A call of every method but `close`."""
 

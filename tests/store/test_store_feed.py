@@ -19,6 +19,7 @@ from contract import (
     linked,
     links_added,
     living_numbers,
+    records_of,
     rows_of,
     rows_since,
     seq_of,
@@ -164,13 +165,13 @@ def test_records_are_rows_with_the_columns_of_their_entries(store):
     rows = rows_of(store)
     wanted = [(rows[made.id.int], *to_row(made)) for made in first]
     for found in (batch, rows_since(store, None), rows_since(store, 0)):
-        assert sorted(found.records) == wanted
+        assert sorted(records_of(found)) == wanted
         assert shown(found)[3] == {rows[1]: (1, 2), rows[2]: (1, 0)}
         assert (found.embedded.dtype, found.vectors.dtype) == (np.int64, np.float32)
     changed(store, 3, importance=0.25, content="new", metadata={"k": "v"}, add_tags=["t"])
     stored = {row: kept for row, kept, *_ in exported(store)}
     assert stored[rows[3]].content == "new"
-    assert rows_since(store, 3).records == [(rows[3], *to_row(stored[rows[3]]))]
+    assert records_of(rows_since(store, 3)) == [(rows[3], *to_row(stored[rows[3]]))]
 
 
 def test_everything_is_what_lives_with_the_vectors_that_there_are(store):

@@ -27,6 +27,7 @@ from contract import (
     numbers,
     one,
     paged,
+    records_of,
     rows_of,
     rows_since,
     seq_of,
@@ -422,9 +423,9 @@ def test_stores_at_once_each_get_their_own_step_of_the_feed(store):
     assert [(batch.since, batch.seq) for batch in batches] == [
         (2 * at, 2 * at + 2) for at in range(20)
     ]
-    steps = [record for batch in batches for record in batch.records]
+    steps = [record for batch in batches for record in records_of(batch)]
     everything = rows_since(store, None)
-    assert steps == everything.records
+    assert steps == records_of(everything)
     assert np.array_equal(
         np.concatenate([batch.embedded for batch in batches]), everything.embedded
     )

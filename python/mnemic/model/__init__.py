@@ -75,6 +75,8 @@ from mnemic.model.results import (
     SearchHit,
     SearchResults,
     TagUsage,
+    VerifyProblem,
+    VerifyReport,
 )
 from mnemic.model.rows import Access, Link, Record, RowBatch, State
 from mnemic.model.scope import Scope
@@ -153,6 +155,8 @@ __all__ = [
     "TagUsage",
     "Test",
     "UuidFactory",
+    "VerifyProblem",
+    "VerifyReport",
     "Weights",
     "falls_back",
     "looks_at",

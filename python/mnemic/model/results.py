@@ -11,6 +11,49 @@ from mnemic.model.discreet import Discreet
 from mnemic.model.entry import MemoryEntry, MemoryType
 
 
+class VerifyProblem(NamedTuple):
+    """One thing that is not as it was stored.
+
+    Attributes:
+        what: In words, without anything of a memory's content.
+        agent_id: Whose, if it is one agent's.
+        row: The row of the memory in the file, if it is one memory's.
+        id: The memory's id, if it can be read.
+    """
+
+    what: str
+    agent_id: str | None = None
+    row: int | None = None
+    id: UUID | None = None
+
+
+class VerifyReport(NamedTuple):
+    """What walking through a whole file has found.
+
+    Attributes:
+        memories: How many there are, all agents' together, whatever their state.
+        vectors: How many vectors.
+        links: How many links.
+        without_sums: Memories of earlier versions that have no checksums, before any repair.
+        problems: What is not as it was stored, in the order it was found.
+        sealed: How many memories got checksums.
+        repaired_agents: Whose number and sum of memories was written anew.
+    """
+
+    memories: int
+    vectors: int
+    links: int
+    without_sums: int
+    problems: tuple[VerifyProblem, ...] = ()
+    sealed: int = 0
+    repaired_agents: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything is as it was stored, as far as there are checksums."""
+        return not self.problems
+
+
 class SearchHit(msgspec.Struct, frozen=True):
     """One memory found, and why.
 

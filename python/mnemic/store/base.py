@@ -24,7 +24,9 @@ from mnemic.model import (
     RowBatch,
     Scope,
     State,
+    VerifyReport,
 )
+from mnemic.protocols import Progress
 
 Direction: TypeAlias = Literal["both", "out", "in"]
 """Links from an entry, to it, or either."""
@@ -443,6 +445,18 @@ class Store(Protocol):
 
     async def agent_spelled(self, agent_id: str) -> str:
         """Return an agent's id as it is stored; see `mnemic.model.agent_id.stored_spelling`."""
+        ...
+
+    async def verify(
+        self, *, repair: bool = False, progress: Progress | None = None
+    ) -> VerifyReport:
+        """Walk through the whole file, all agents' memories, and compare it with its checksums.
+
+        Args:
+            repair: Give checksums to memories of earlier versions that have none, and write each
+                agent's number and sum of memories anew; what is damaged stays so and is reported.
+            progress: Called now and then with the number of memories so far.
+        """
         ...
 
     async def used_bytes(self, agent_id: str) -> int:

@@ -17,16 +17,29 @@ from mnemic.errors import (
 from mnemic.licensing import Quota
 from mnemic.model import Record, RowBatch, Scope, State
 from mnemic.store.base import Model, Position, Taker
-from mnemic.store.records import COLUMNS, DAMAGED
+from mnemic.store.records import DAMAGED
 from mnemic.store.sql import (
     AMONG,
     BY_ROW,
+    Columns,
     fetched,
     fetched_in_parts,
     json_array,
     run_all,
     streamed,
     whole_numbers,
+)
+from mnemic.store.sums import (
+    MASK,
+    NO_SUMS,
+    PLACED,
+    STORED,
+    Sums,
+    added,
+    check,
+    check_links,
+    check_no_vector_is_lost,
+    check_vectors,
 )
 
 
@@ -40,13 +53,20 @@ class Change(NamedTuple):
 
 
 class Charge(NamedTuple):
-    """What a write adds to an agent's bytes, and how many it may have then."""
+    """What a write adds to an agent.
 
-    size: int
+    Attributes:
+        size: Bytes of content.
+        quota: How many it may have then.
+        sums: What it adds to the sums of the agent's rows.
+    """
+
+    size: int = 0
     quota: Quota | None = None
+    sums: Sums = NO_SUMS
 
 
-NO_CHARGE = Charge(0)
+NO_CHARGE = Charge()
 
 KEPT_CHANGES = 100_000
 
@@ -58,15 +78,17 @@ _INSERT = (
 # Two statements: an upsert that returns its row takes nearly three times as long.
 _ADVANCE = (
     "UPDATE agent_memory_agents SET seq = seq + ?, used_bytes = used_bytes + ?, "
+    f"summed_rows = summed_rows + ?, rows_sum = (rows_sum + ?) & {MASK}, "
     "model = ifnull(model, ?), dimensions = ifnull(dimensions, ?) WHERE agent_id = ?"
 )
 _BEGIN = (
-    "INSERT INTO agent_memory_agents (seq, used_bytes, model, dimensions, agent_id) "
-    "VALUES (?, ?, ?, ?, ?)"
+    "INSERT INTO agent_memory_agents "
+    "(seq, used_bytes, summed_rows, rows_sum, model, dimensions, agent_id) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?)"
 )
 _ADVANCED = "SELECT seq, used_bytes, model, dimensions FROM agent_memory_agents WHERE agent_id = ?"
 # Expired rows are among them: whoever follows knows when they end.
-_RECORD = ", ".join(f"e.{name}" for name in ("row", *COLUMNS.split(", ")))
+_RECORD = ", ".join(f"e.{name}" for name in STORED.split(", "))
 _HAS_STATE = {
     State.LIVING: "e.forgotten_at IS NULL AND e.status = 0",
     State.OUTDATED: "e.forgotten_at IS NULL AND e.status <> 0",
@@ -96,6 +118,17 @@ _OWN_VECTORS = (
     "INDEXED BY agent_memory_entries_by_agent CROSS JOIN agent_memory_embeddings AS v "
     "ON v.entry_row = e.row WHERE e.agent_id = ? AND v.model = ? ORDER BY e.row, v.part"
 )
+_AGENT_SUMS = "SELECT summed_rows, rows_sum FROM agent_memory_agents WHERE agent_id = ?"
+# By indexes that hold few rows, or all that is asked of a row.
+_PLACED = {
+    state: f"SELECT {PLACED} FROM agent_memory_entries AS e "
+    f"INDEXED BY agent_memory_entries_by_{index} WHERE e.agent_id = ? AND {_HAS_STATE[state]}"
+    for state, index in (
+        (State.LIVING, "agent"),
+        (State.OUTDATED, "user"),
+        (State.FORGOTTEN, "forgotten"),
+    )
+}
 _TOUCHED = "SELECT entry_row FROM agent_memory_changes WHERE agent_id = ? AND seq > ?"
 # Named, because the planner would read all rows of an agent to find a few.
 _TOUCHED_RECORDS = {
@@ -110,7 +143,7 @@ _TOUCHED_VECTORS = {
     "ORDER BY e.row, v.part"
     for state, has_state in _HAS_STATE.items()
 }
-_LINK = "l.from_row, l.to_row, l.type, l.strength"
+_LINK = "l.from_row, l.to_row, l.type, l.strength, l.created_at"
 _ALL_LINKS = (
     f"SELECT {_LINK} FROM agent_memory_links AS l CROSS JOIN agent_memory_entries AS e {BY_ROW} "
     f"ON e.row = l.from_row WHERE e.agent_id = ? AND {_HAS_STATE[State.LIVING]}"
@@ -215,10 +248,14 @@ def rows_since(
     touched = set(whole_numbers(rows))
     name, dim = model or (None, 0)
     records = fetched(connection, _TOUCHED_RECORDS[state], (agent_id, agent_id, since))
+    checked = check(records)
     values = (agent_id, agent_id, since, name)
     embedded = fetched(connection, _TOUCHED_VECTORS[state], values) if records and model else []
+    if model:
+        check_vectors(model[0], embedded, checked.vectors, is_all=True)
     living = {columns[0] for columns in records}
     links = fetched(connection, _TOUCHED_LINKS, (agent_id, since)) if records else []
+    check_links(links, checked.links)
     return RowBatch(
         since=since,
         seq=last,
@@ -227,7 +264,7 @@ def rows_since(
         vectors=_vectors([blob for _, blob in embedded], dim),
         gone=sorted(touched - living),
         linked=sorted(living),
-        links=[link for link in links if link[0] in living],
+        links=[link[:-1] for link in links if link[0] in living],
     )
 
 
@@ -257,12 +294,23 @@ def _everything(
     state: State,
 ) -> RowBatch:
     wanted: set[int] = set()
+    of_vectors: dict[int, int] = {}
+    of_links: dict[int, int] = {}
+    sums = _sums_of_others(connection, agent_id, state)
     for records in fetched_in_parts(connection, _ALL_RECORDS[state], (agent_id,), _PART):
+        checked = check(records)
+        sums = sums.plus(checked.sums)
+        of_vectors |= checked.vectors
+        of_links |= checked.links
         wanted.update(record[0] for record in records)
         taker.take_records(records)
-    chunks = _chunks(connection, agent_id, model, wanted) if model and wanted else ()
+    _check_sums(connection, agent_id, sums)
+    chunks = _chunks(connection, agent_id, model, wanted, of_vectors) if model and wanted else ()
     for rows, vectors in chunks:
         taker.take_vectors(rows, vectors)
+    links = fetched(connection, _ALL_LINKS, (agent_id,)) if state is State.LIVING else []
+    if state is State.LIVING:
+        check_links(links, of_links)
     kept = taker if isinstance(taker, _Kept) else _Kept()
     return RowBatch(
         since=None,
@@ -273,29 +321,56 @@ def _everything(
             [np.empty((0, model[1] if model else 0), np.float32), *kept.vectors]
         ),
         gone=[],
-        links=fetched(connection, _ALL_LINKS, (agent_id,)) if state is State.LIVING else [],
+        links=[link[:-1] for link in links],
     )
 
 
+def _sums_of_others(connection: apsw.Connection, agent_id: str, state: State) -> Sums:
+    """Return what rows of other states add to their agent."""
+    sums = NO_SUMS
+    for other in State:
+        if other is not state:
+            sums = sums.plus(added(fetched(connection, _PLACED[other], (agent_id,))))
+    return sums
+
+
+def _check_sums(connection: apsw.Connection, agent_id: str, found: Sums) -> None:
+    """Compare what all rows of an agent add up to with what was written with them."""
+    agent = fetched(connection, _AGENT_SUMS, (agent_id,))
+    wanted = Sums(*whole_numbers(agent[0])) if agent else NO_SUMS
+    if found != wanted:
+        raise StoreCorruptError(
+            f"agent {agent_id!r} should have {wanted.rows} memories with checksums, and has "
+            f"{found.rows}{' others' if found.rows == wanted.rows else ''}; {DAMAGED}"
+        )
+
+
 def _chunks(
-    connection: apsw.Connection, agent_id: str, model: Model, wanted: Collection[int]
+    connection: apsw.Connection,
+    agent_id: str,
+    model: Model,
+    wanted: Collection[int],
+    sums: dict[int, int],
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
     """Give the vectors of wanted rows, each copied once, straight to its place in its chunk."""
     found = _stored_vectors(connection, agent_id, model[0], wanted)
+    checked = 0
     chunk = list(islice(found, _PART))
     while chunk:
         following = next(found, None)
         while following is not None and following[0] == chunk[-1][0]:
             chunk.append(following)
             following = next(found, None)
+        checked += check_vectors(model[0], chunk, sums)
         rows = np.array([row for row, _ in chunk], dtype=np.int64)
         yield rows, _vectors([blob for _, blob in chunk], model[1])
         chunk = [] if following is None else [following, *islice(found, _PART - 1)]
+    check_no_vector_is_lost(sums, checked)
 
 
 def _stored_vectors(
     connection: apsw.Connection, agent_id: str, model: str, wanted: Collection[int]
-) -> Iterator[tuple[int, bytes]]:
+) -> Iterator[Columns]:
     """Give wanted rows and the vectors of their parts, those of a row one after the other."""
     ((stored,),) = fetched(connection, _LAST_VECTOR, ())
     if _SCAN_FROM * len(wanted) < (stored or 0):
@@ -351,7 +426,7 @@ def log_changes(
 def _advance(
     connection: apsw.Connection, agent_id: str, steps: int, model: Model | None, charge: Charge
 ) -> int:
-    values = (steps, charge.size, *(model or (None, None)), agent_id)
+    values = (steps, charge.size, *charge.sums, *(model or (None, None)), agent_id)
     connection.execute(_ADVANCE, values)
     if connection.changes() == 0:
         connection.execute(_BEGIN, values)

@@ -1,5 +1,6 @@
 """SQLite files: opened safely, checked to be ours, brought to the current version."""
 
+import logging
 import os
 import stat
 import threading
@@ -29,12 +30,15 @@ from mnemic.store.checkpoints import Checkpoints, remove_log
 from mnemic.store.file_locks import keep_locks
 from mnemic.store.hardening import GuardedConnection
 from mnemic.store.index_room import IndexRoom
+from mnemic.store.log_check import log_problem
 from mnemic.store.log_mark import announce_log, check_log
 from mnemic.store.mounts import refuse_shared
 from mnemic.store.records import RESTORE
 from mnemic.store.same_files import SameFiles
 from mnemic.store.schema import APPLICATION_ID, MIGRATIONS, Migration
-from mnemic.store.schema_check import check_schema
+from mnemic.store.schema_check import check_indexes, check_schema
+
+_log = logging.getLogger(__name__)
 
 MEMORY_PATH = ":memory:"
 BUSY_MILLISECONDS = 10_000
@@ -99,6 +103,7 @@ def open_writer(path: str) -> GuardedConnection:
             _configure(connection, path)
             connection.renew()  # a migration may take as much again
             _migrate(connection, path)
+            check_indexes(connection, path)
             connection.pragma("foreign_keys", value=True)
         except BaseException:
             connection.close()
@@ -338,6 +343,7 @@ class Connections:
 
     Attributes:
         turn: Held by whoever uses the writing connection.
+        log_problem: What the log had lost when it was opened, if anything.
         holder: The thread that does so, by its number: a signal handler or a finalizer may
             interrupt it, and must not wait for it.
     """
@@ -349,6 +355,9 @@ class Connections:
         self._checkpoints: Checkpoints | None = None
         self._same: SameFiles | None = None
         self._is_shared = path == MEMORY_PATH
+        self.log_problem = log_problem(self._path)  # before SQLite writes over what it dropped
+        if self.log_problem is not None:
+            _log.warning("%s: %s", self._given, self.log_problem)
         if read_only:
             check_readable(path)
             self._same = SameFiles(self._path, is_log_used=False)

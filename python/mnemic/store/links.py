@@ -1,7 +1,7 @@
 """Statements on links; each runs on a connection it is lent."""
 
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import apsw
@@ -9,9 +9,30 @@ import apsw
 from mnemic.errors import EntryNotFoundError, InvalidEntryError
 from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryStatus, Scope
 from mnemic.store.base import Direction, LinkEnd, StoredLink
-from mnemic.store.changes import Change, log_changes
+from mnemic.store.changes import Change, Charge, log_changes
 from mnemic.store.records import from_microseconds, reading_stored, to_microseconds, uuid_of
-from mnemic.store.sql import PRESENT, Columns, Condition, fetched, inside, of_id, the_only
+from mnemic.store.sql import (
+    PRESENT,
+    Columns,
+    Condition,
+    fetched,
+    inside,
+    of_id,
+    the_only,
+    whole_numbers,
+)
+from mnemic.store.sums import (
+    ADD_TO_ROW,
+    MASK,
+    NO_SUMS,
+    Sums,
+    add_to_links,
+    check_links_of,
+    column_change,
+    difference,
+    link_sum,
+    placed,
+)
 
 _WRITE = (
     "INSERT INTO agent_memory_links (from_row, to_row, type, strength, created_at) "
@@ -29,24 +50,79 @@ _COPY = (
     "VALUES (?, ?, ?, ?, ?)"
 )
 _SUPERSEDE = (
-    "UPDATE agent_memory_entries SET status = ?, updated_at = max(updated_at, ?) "
-    "WHERE {where} RETURNING row"
+    f"UPDATE agent_memory_entries SET status = ?, updated_at = ?, {ADD_TO_ROW} WHERE row = ?"
+)
+_KNOWN = (
+    "SELECT to_row, type, strength, created_at FROM agent_memory_links "
+    "WHERE from_row = ? AND to_row = ? AND type = ?"
 )
 
 
-def supersede(connection: apsw.Connection, entry: MemoryEntry, row: int) -> Change | None:
-    """Mark what a new entry replaces, and link the two (C161); return None if it is not there."""
+def supersede(
+    connection: apsw.Connection, entry: MemoryEntry, row: int
+) -> tuple[Change, Sums] | None:
+    """Mark what a new entry replaces, and link the two (C161).
+
+    Returns:
+        The change, and what the agent's rows add up to more; None if nothing is there.
+    """
     if entry.supersedes is None:
         return None
     created_at = to_microseconds(entry.created_at)
     where, values = of_id(Scope(entry.agent_id, entry.user_id), entry.supersedes)
-    values = [int(MemoryStatus.SUPERSEDED), created_at, *values]
-    found = fetched(connection, _SUPERSEDE.format(where=where), values)
+    sql = f"SELECT row, status, updated_at FROM agent_memory_entries WHERE {where}"
+    found = fetched(connection, sql, values)
     if not found:
         return None
-    replaced = found[0][0]
-    connection.execute(_WRITE, (row, replaced, int(LinkType.SUPERSEDES), 1.0, created_at))
-    return Change(replaced, entry.supersedes.bytes, "supersede", entry.user_id)
+    replaced, status, updated_at = whole_numbers(found[0])
+    before = placed(connection, [row, replaced])
+    new = int(MemoryStatus.SUPERSEDED), max(updated_at, created_at)
+    change = column_change("status", status, new[0]) + column_change(
+        "updated_at", updated_at, new[1]
+    )
+    connection.execute(_SUPERSEDE, (*new, change & MASK, replaced))
+    _put(connection, (row, replaced, int(LinkType.SUPERSEDES), 1.0, created_at))
+    sums = difference(before, placed(connection, [row, replaced]))
+    return Change(replaced, entry.supersedes.bytes, "supersede", entry.user_id), sums
+
+
+def _put(connection: apsw.Connection, link: Columns) -> Any:
+    """Write a link, or its strength if it is there; return when it was made."""
+    known = fetched(connection, _KNOWN, link[:3])
+    ((created_at,),) = fetched(connection, _WRITE, link)
+    change = link_sum((*link[1:4], created_at)) - sum(map(link_sum, known))
+    add_to_links(connection, [(link[0], change)])
+    return created_at
+
+
+def links_leading_to(
+    connection: apsw.Connection, rows: Sequence[Columns], where: str, values: Sequence[object]
+) -> Sums:
+    """Take links that go with their targets out of the sums of the rows that they come from.
+
+    Args:
+        connection: In the transaction that deletes the targets, before it does.
+        rows: The targets.
+        where: Their condition.
+        values: Its values.
+
+    Returns:
+        What the agent's rows add up to more, the targets left out.
+    """
+    found = fetched(
+        connection,
+        "SELECT from_row, to_row, type, strength, created_at FROM agent_memory_links "
+        f"WHERE to_row IN (SELECT row FROM agent_memory_entries WHERE {where})",
+        values,
+    )
+    going = {row[0] for row in rows}
+    changes = [(link[0], -link_sum(link[1:])) for link in found if link[0] not in going]
+    if not changes:
+        return NO_SUMS
+    staying = sorted({row for row, _ in changes})
+    before = placed(connection, staying)
+    add_to_links(connection, changes)
+    return difference(before, placed(connection, staying))
 
 
 def link(connection: apsw.Connection, scope: Scope, wanted: MemoryLink, now: int) -> MemoryLink:
@@ -60,11 +136,13 @@ def link(connection: apsw.Connection, scope: Scope, wanted: MemoryLink, now: int
         for entry_id in (wanted.from_id, wanted.to_id)
     )
     time = to_microseconds(wanted.created_at)
-    values = (source.row, target.row, int(wanted.type), wanted.strength, time)
+    before = placed(connection, [source.row])
+    link = (source.row, target.row, int(wanted.type), wanted.strength, time)
     with reading_stored("a link"):
-        created_at = from_microseconds(fetched(connection, _WRITE, values)[0][0])
+        created_at = from_microseconds(_put(connection, link))
+    sums = difference(before, placed(connection, [source.row]))
     changed = Change(source.row, wanted.from_id.bytes, "link", source.user_id)
-    log_changes(connection, scope.agent_id, [changed])
+    log_changes(connection, scope.agent_id, [changed], charge=Charge(sums=sums))
     return MemoryLink(wanted.from_id, wanted.to_id, wanted.type, wanted.strength, created_at)
 
 
@@ -79,12 +157,15 @@ def unlink(
     deleted = fetched(
         connection,
         "DELETE FROM agent_memory_links WHERE from_row = ? AND to_row = ? "
-        f"AND type <> ? {types} RETURNING from_row",
+        f"AND type <> ? {types} RETURNING to_row, type, strength, created_at",
         (source.row, target.row, int(LinkType.SUPERSEDES), *bound),
     )
     if deleted:
+        before = placed(connection, [source.row])
+        add_to_links(connection, [(source.row, -link_sum(link)) for link in deleted])
+        sums = difference(before, placed(connection, [source.row]))
         changed = Change(source.row, from_id.bytes, "link", source.user_id)
-        log_changes(connection, scope.agent_id, [changed])
+        log_changes(connection, scope.agent_id, [changed], charge=Charge(sums=sums))
     return len(deleted)
 
 
@@ -145,6 +226,7 @@ def _links_at(
         )
         sql = f"{_READ} WHERE l.{side} = ? AND {ends} {types}"
         found += _links(connection, sql, (row, *values, now, *values, now, *bound))
+    check_links_of(connection, [row])
     return sorted(found, key=_order)
 
 
@@ -169,28 +251,36 @@ def links_within(
 
 def add_links(connection: apsw.Connection, scope: Scope, new: Sequence[StoredLink]) -> int:
     """Write links whose ends are in a scope and their user's, unless they are; return how many."""
-    changes = []
+    changes: list[Change] = []
+    sums = NO_SUMS
     for wanted, user_id in new:
         if scope.all_users or scope.user_id == user_id:
             own = Scope(scope.agent_id, user_id, scope.project_id, scope.session_id)
-            changes += _add_link(connection, own, wanted)
+            added, difference = _add_link(connection, own, wanted)
+            changes += added
+            sums = sums.plus(difference)
     if changes:
-        log_changes(connection, scope.agent_id, changes)
+        log_changes(connection, scope.agent_id, changes, charge=Charge(sums=sums))
     return len(changes)
 
 
-def _add_link(connection: apsw.Connection, scope: Scope, wanted: MemoryLink) -> list[Change]:
+def _add_link(
+    connection: apsw.Connection, scope: Scope, wanted: MemoryLink
+) -> tuple[list[Change], Sums]:
     source, target = _end(connection, scope, wanted.from_id), _end(connection, scope, wanted.to_id)
     if source is None or target is None:
-        return []
+        return [], NO_SUMS
     if wanted.type is LinkType.SUPERSEDES and source.supersedes != wanted.to_id.bytes:
-        return []
+        return [], NO_SUMS
     time = to_microseconds(wanted.created_at)
     values = (source.row, target.row, int(wanted.type), wanted.strength, time)
+    before = placed(connection, [source.row])
     connection.execute(_COPY, values)
     if connection.changes() == 0:
-        return []
-    return [Change(source.row, wanted.from_id.bytes, "link", source.user_id)]
+        return [], NO_SUMS
+    add_to_links(connection, [(source.row, link_sum(values[1:]))])
+    sums = difference(before, placed(connection, [source.row]))
+    return [Change(source.row, wanted.from_id.bytes, "link", source.user_id)], sums
 
 
 class _Link(NamedTuple):

@@ -21,16 +21,14 @@ from mnemic.model import (
 from mnemic.model.filter import looks_at
 from mnemic.store import filter_sql
 from mnemic.store.base import Located, Place, StoredEntry
+from mnemic.store.changes import embedding_model
 from mnemic.store.records import (
-    COLUMNS,
     DAMAGED,
     from_microseconds,
-    from_row,
     key_of,
     reading_stored,
     to_microseconds,
     vector_of,
-    with_vector,
 )
 from mnemic.store.sql import (
     AMONG,
@@ -48,6 +46,7 @@ from mnemic.store.sql import (
     the_only,
     whole_numbers,
 )
+from mnemic.store.sums import KEY, STORED, check, check_vectors, entries_of
 
 _TOP_TAGS = 10
 
@@ -66,11 +65,25 @@ def entries_of_ids(
         where, values = of_id(scope, entry_id)
         if not include_forgotten:
             where, values = f"{where} AND {LIVING}", [*values, now]
-        sql = f"SELECT row, {COLUMNS} FROM agent_memory_entries WHERE {where}"
+        sql = f"SELECT {STORED} FROM agent_memory_entries WHERE {where}"
         columns = the_only(fetched(connection, sql, values), scope, entry_id)
         if columns is not None:
-            found[entry_id] = Located(columns[0], from_row(columns[1:]))
-    return found
+            found[entry_id] = columns
+    entries = _entries(scope, list(found.values()))
+    if any(entry.id != entry_id for entry, entry_id in zip(entries, found, strict=True)):
+        raise StoreCorruptError(f"an index leads to another memory; {DAMAGED}")
+    return {
+        entry_id: Located(columns[0], entry)
+        for (entry_id, columns), entry in zip(found.items(), entries, strict=True)
+    }
+
+
+def _entries(scope: Scope, rows: list[Columns]) -> list[MemoryEntry]:
+    """Return entries of a scope, checked; an index that is damaged may lead to others."""
+    entries = entries_of(rows)
+    if not all(map(scope.has, entries)):
+        raise StoreCorruptError(f"an index leads to a memory outside {scope}; {DAMAGED}")
+    return entries
 
 
 def entries_of_rows(
@@ -86,9 +99,10 @@ def entries_of_rows(
     if not include_forgotten:
         where, values = f"{where} AND {LIVING}", [*values, now]
     is_wanted, wanted = among(rows)
-    sql = f"SELECT row, {COLUMNS} FROM agent_memory_entries {BY_ROW} WHERE {where} AND {is_wanted}"
+    sql = f"SELECT {STORED} FROM agent_memory_entries {BY_ROW} WHERE {where} AND {is_wanted}"
     found = fetched(connection, sql, (*values, *wanted))
-    return {columns[0]: from_row(columns[1:]) for columns in found}
+    entries = _entries(scope, found)
+    return {columns[0]: entry for columns, entry in zip(found, entries, strict=True)}
 
 
 def row_of(connection: apsw.Connection, scope: Scope, entry_id: UUID, now: int) -> int | None:
@@ -105,11 +119,10 @@ def entries_matching(
     """Return the entries of a scope for which a filter's tree is true, ordered and cut as asked."""
     where, values = _listed(scope, expression, now, include_forgotten=page.include_forgotten)
     sql = (
-        f"SELECT {COLUMNS} FROM agent_memory_entries WHERE {where} "
+        f"SELECT {STORED} FROM agent_memory_entries WHERE {where} "
         f"ORDER BY {filter_sql.order_by(page.list_order)}{_then_by_user(scope)} LIMIT ? OFFSET ?"
     )
-    found = fetched(connection, sql, (*values, page.limit, page.offset))
-    return [from_row(columns) for columns in found]
+    return _entries(scope, fetched(connection, sql, (*values, page.limit, page.offset)))
 
 
 def entries_after(
@@ -128,10 +141,10 @@ def entries_after(
         is_after, bound = _after(scope, after)
         where, values = f"{where} AND {is_after}", [*values, *bound]
     sql = (
-        f"SELECT {COLUMNS} FROM agent_memory_entries WHERE {where} "
+        f"SELECT {STORED} FROM agent_memory_entries WHERE {where} "
         f"ORDER BY created_at DESC, id{_then_by_user(scope)} LIMIT ?"
     )
-    return [from_row(columns) for columns in fetched(connection, sql, (*values, limit))]
+    return _entries(scope, fetched(connection, sql, (*values, limit)))
 
 
 def _then_by_user(scope: Scope) -> str:
@@ -166,35 +179,48 @@ def entries_stored_after(
     if present_at is not None:
         where, values = f"{where} AND {PRESENT}", [*values, present_at]
     sql = (
-        "SELECT row, idempotency_key, (SELECT embedding FROM agent_memory_embeddings "
-        f"WHERE entry_row = row AND model = ? AND part = 0), {COLUMNS} FROM agent_memory_entries "
+        f"SELECT {STORED} FROM agent_memory_entries "
         f"INDEXED BY agent_memory_entries_by_agent WHERE {where} AND row > ? ORDER BY row LIMIT ?"
     )
-    found = fetched(connection, sql, (model, *values, row, limit))
-    more = {} if model is None else _more_vectors(connection, scope.agent_id, model, found)
-    with reading_stored("a memory's vector or key"):
+    found = fetched(connection, sql, (*values, row, limit))
+    entries = _entries(scope, found)
+    vectors = {} if model is None else _vectors_of(connection, scope.agent_id, model, found)
+    with reading_stored("a memory's key"):
         return [
-            StoredEntry(
-                row, with_vector(from_row(columns), vector, model), key_of(key), more.get(row, ())
-            )
-            for row, key, vector, *columns in found
+            _with_vectors(columns, entry, vectors.get(columns[0], ()), model)
+            for columns, entry in zip(found, entries, strict=True)
         ]
 
 
-def _more_vectors(
-    connection: apsw.Connection, agent_id: str, model: str, found: Sequence[Columns]
+def _with_vectors(
+    columns: Columns,
+    entry: MemoryEntry,
+    vectors: tuple[NDArray[np.float32], ...],
+    model: str | None,
+) -> StoredEntry:
+    first, *more = vectors or (None,)
+    if first is not None and model is not None:
+        entry = entry.with_embedding(first, model)
+    return StoredEntry(columns[0], entry, key_of(columns[KEY]), tuple(more))
+
+
+def _vectors_of(
+    connection: apsw.Connection, agent_id: str, model: str, found: list[Columns]
 ) -> dict[int, tuple[NDArray[np.float32], ...]]:
-    """Return the vectors of the parts after the first, by row, of those rows that have any."""
+    """Return the vectors of rows, checked, by row, of those that have any."""
     sql = (
         f"SELECT row, embedding FROM agent_memory_entries {BY_ROW} "
         "CROSS JOIN agent_memory_embeddings ON entry_row = row "
-        f"WHERE agent_id = ? AND {AMONG} AND model = ? AND part > 0 ORDER BY row, part"
+        f"WHERE agent_id = ? AND {AMONG} AND model = ? ORDER BY row, part"
     )
     rows = json_array([row for row, *_ in found])
+    blobs = fetched(connection, sql, (agent_id, rows, model))
+    known = embedding_model(connection, agent_id)
+    is_all = known is not None and known[0] == model
+    check_vectors(model, blobs, check(found).vectors, is_all=is_all)
     vectors: dict[int, tuple[NDArray[np.float32], ...]] = {}
-    found_vectors = fetched(connection, sql, (agent_id, rows, model))
     with reading_stored("a vector"):
-        for row, blob in found_vectors:
+        for row, blob in blobs:
             vectors[row] = (*vectors.get(row, ()), vector_of(blob))
     return vectors
 
@@ -204,12 +230,15 @@ def vectors(
 ) -> NDArray[np.float32]:
     """Return the vectors of the parts of a row's entry in their order, as rows."""
     sql = (
-        f"SELECT embedding FROM agent_memory_entries {BY_ROW} CROSS JOIN agent_memory_embeddings "
+        "SELECT row, row_sum, vector_sum, embedding FROM agent_memory_entries "
+        f"{BY_ROW} CROSS JOIN agent_memory_embeddings "
         "ON entry_row = row WHERE agent_id = ? AND row = ? AND model = ? ORDER BY part"
     )
     found = fetched(connection, sql, (agent_id, row, model))
+    known = {row: of_vectors or 0 for row, of_row, of_vectors, _ in found if of_row is not None}
+    check_vectors(model, [(row, blob) for row, *_, blob in found], known)
     with reading_stored("a vector"):
-        parts = [vector_of(blob) for (blob,) in found]
+        parts = [vector_of(blob) for *_, blob in found]
         return np.stack(parts) if parts else np.empty((0, 0), dtype=np.float32)
 
 

@@ -219,13 +219,6 @@ def _from_row(columns: Sequence[Any]) -> MemoryEntry:
     return entry
 
 
-def with_vector(entry: MemoryEntry, vector: bytes | None, model: str | None) -> MemoryEntry:
-    """Return the entry with its stored vector of a model, if it has one."""
-    if vector is None or model is None:
-        return entry
-    return entry.with_embedding(vector_of(vector), model)
-
-
 def vector_of(blob: bytes) -> NDArray[np.float32]:
     """Return a stored vector.
 

@@ -256,6 +256,24 @@ GROUP BY agent_id, id HAVING count(*) > 1 LIMIT 1
 """
 
 
+# Checksums of each row, and of all of an agent's rows; see `mnemic.store.sums`.
+_SIXTH = """
+ALTER TABLE agent_memory_entries ADD COLUMN row_sum INTEGER;
+ALTER TABLE agent_memory_entries ADD COLUMN vector_sum INTEGER;
+ALTER TABLE agent_memory_entries ADD COLUMN link_sum INTEGER;
+ALTER TABLE agent_memory_agents ADD COLUMN summed_rows INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE agent_memory_agents ADD COLUMN rows_sum INTEGER NOT NULL DEFAULT 0;
+"""
+
+_SIXTH_DOWN = """
+ALTER TABLE agent_memory_agents DROP COLUMN rows_sum;
+ALTER TABLE agent_memory_agents DROP COLUMN summed_rows;
+ALTER TABLE agent_memory_entries DROP COLUMN link_sum;
+ALTER TABLE agent_memory_entries DROP COLUMN vector_sum;
+ALTER TABLE agent_memory_entries DROP COLUMN row_sum;
+"""
+
+
 class Migration(NamedTuple):
     """The statements that lead from one schema version to the next, and back (R087).
 
@@ -276,5 +294,6 @@ MIGRATIONS = (
     Migration(_THIRD, _THIRD_DOWN),
     Migration(_FOURTH, _FOURTH_DOWN),
     Migration(_FIFTH, _FIFTH_DOWN, _FIFTH_OBSTACLE),
+    Migration(_SIXTH, _SIXTH_DOWN),
 )
 """Step n leads from schema version n to n + 1; the version is SQLite's `user_version`."""

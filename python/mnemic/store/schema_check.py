@@ -6,8 +6,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import apsw
 
-from mnemic.errors import StoreFileError
+from mnemic.errors import StoreCorruptError, StoreFileError
 from mnemic.store import sql
+from mnemic.store.records import DAMAGED
 from mnemic.store.schema import MIGRATIONS
 
 _SCHEMA = "SELECT type, name, tbl_name, sql, rootpage FROM sqlite_schema"
@@ -26,6 +27,7 @@ _OF_SQLITE = frozenset(
 )
 _TOKEN = re.compile(r""""agent_memory_\w+"|"(?:[^"]|"")*"|'(?:[^']|'')*'|\w+|\S""")
 _LONGEST_SHOWN = 60
+_SMALL = 8 * 1024 * 1024
 
 _Item: TypeAlias = tuple[Any, ...]
 """Type, name, table and statement of one table or index; in a hostile file anything."""
@@ -58,6 +60,24 @@ def check_schema(connection: apsw.Connection, path: str, version: int) -> None:
             f"{path}: {problem}, which mnemic does not make; if you put it there, take it away "
             "with SQLite's own tools; otherwise do not trust the file, and restore a backup"
         )
+
+
+def check_indexes(connection: apsw.Connection, path: str) -> None:
+    """Compare the indexes of a small file with its tables.
+
+    An entry of an index that is damaged hides a row from who looks for it by that index, and no
+    checksum of rows shows that. Above 8 MB it would take too long for an opening.
+
+    Raises:
+        StoreCorruptError: If they differ.
+    """
+    pages, size = connection.pragma("page_count"), connection.pragma("page_size")
+    if pages * size > _SMALL:
+        return
+    for table in ("agent_memory_entries", "agent_memory_links", "agent_memory_agents"):
+        found = sql.fetched(connection, f"PRAGMA integrity_check({table})", ())
+        if found != [("ok",)]:
+            raise StoreCorruptError(f"{path}: {found[0][0]}; {DAMAGED}")
 
 
 @cache

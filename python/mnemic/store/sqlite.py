@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
+from functools import partial
 from typing import TypeVar
 from uuid import UUID
 
@@ -29,9 +30,11 @@ from mnemic.model import (
     RowBatch,
     Scope,
     State,
+    VerifyReport,
 )
 from mnemic.model.agent_id import canonical, stored_spelling
-from mnemic.store import changes, forks, links, reads, writes
+from mnemic.protocols import Progress
+from mnemic.store import changes, forks, links, reads, verification, writes
 from mnemic.store.accesses import PendingAccesses, accessed_since
 from mnemic.store.backup import backup_to
 from mnemic.store.base import (
@@ -49,9 +52,7 @@ from mnemic.store.base import (
 )
 from mnemic.store.connections import Connections, typed
 from mnemic.store.records import (
-    fingerprints,
     to_microseconds,
-    to_row,
     uuids_of,
 )
 from mnemic.store.url import path_of
@@ -108,12 +109,8 @@ class SqliteStore:
                 raise InvalidEntryError(
                     f"memory {new.entry.id} is agent {new.entry.agent_id!r}'s, not {agent_id!r}'s"
                 )
-        contents = [new.entry.content for new in entries]
-        rows = [
-            NewRow(new.entry, to_row(new.entry), fingerprint, new.key, _as_stored(new))
-            for new, fingerprint in zip(entries, fingerprints(contents), strict=True)
-        ]
         model = _model_of([new.entry for new in entries])
+        rows = writes.new_rows(entries, list(map(_as_stored, entries)), model and model[0])
         rules = Rules(to_microseconds(now), model, quota, on_duplicate, is_import)
         added = await self._write(Adding(agent_id, rows, rules))
         return Stored(
@@ -352,6 +349,31 @@ class SqliteStore:
         with self._reading() as connection:
             stored = () if canonical(agent_id) is None else reads.agent_ids(connection)
         return stored_spelling(agent_id, stored)
+
+    async def verify(
+        self, *, repair: bool = False, progress: Progress | None = None
+    ) -> VerifyReport:
+        """Walk through the whole file, all agents' memories, and compare it with its checksums."""
+        if repair:
+            self._connections.check_writable()
+        report = await computed(lambda: self._walked(progress))
+        if not repair:
+            return report
+        sealed = after = 0
+        while rows := await computed(partial(self._rows_without_sums, after)):
+            sealed += await self._write(partial(verification.seal_rows, rows=rows))
+            after = rows[-1]
+        agents = await self._write(verification.repair_agents)
+        return report._replace(sealed=sealed, repaired_agents=tuple(agents))
+
+    def _walked(self, progress: Progress | None) -> VerifyReport:
+        with self._reading() as connection, _one_moment(connection):
+            walk = verification.Walk(connection, progress)
+            return walk.report(self._connections.log_problem)
+
+    def _rows_without_sums(self, after: int) -> list[int]:
+        with self._reading() as connection:
+            return verification.rows_without_sums(connection, after)
 
     async def used_bytes(self, agent_id: str) -> int:
         """Return how many bytes the agent's contents take, forgotten ones included."""

@@ -8,20 +8,23 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
+from mnemic._core import row_sums, vector_sums
 from mnemic.description import quoted
 from mnemic.errors import DuplicateEntryError, EntryNotFoundError
 from mnemic.licensing import Quota
-from mnemic.model import MemoryEntry, MemoryEntryUpdate, OnDuplicate, Scope
+from mnemic.model import MemoryEntry, MemoryEntryUpdate, NewEntry, OnDuplicate, Scope
 from mnemic.store.base import Model
 from mnemic.store.changes import Change, Charge, log_changes
-from mnemic.store.links import supersede
+from mnemic.store.links import links_leading_to, supersede
 from mnemic.store.records import (
     CHANGEABLE,
     COLUMNS,
+    fingerprint,
+    fingerprints,
     from_microseconds,
-    from_row,
     to_changed,
     to_microseconds,
+    to_row,
     uuids_of,
     with_changed,
 )
@@ -38,14 +41,31 @@ from mnemic.store.sql import (
     run_all,
     the_only,
 )
+from mnemic.store.sums import (
+    ADD_TO_ROW,
+    NO_SUMS,
+    SET_VECTOR_SUM,
+    STORED,
+    Sums,
+    added,
+    column_change,
+    difference,
+    entries_of,
+    placed,
+    placed_where,
+    rewritten,
+    seal,
+)
 
-_PLACES = ", ".join("?" * (len(COLUMNS.split(",")) + 3))
+_PLACES = ", ".join("?" * (len(COLUMNS.split(",")) + 5))
 _ID = COLUMNS.split(", ").index("id")
+_STATUS = COLUMNS.split(", ").index("status")
+_FORGOTTEN_AT = COLUMNS.split(", ").index("forgotten_at")
 _CREATED_AT = COLUMNS.split(", ").index("created_at")
 
 _INSERT_ENTRY = (
     f"INSERT INTO agent_memory_entries ({COLUMNS}, fingerprint, "
-    f"idempotency_key, key_fingerprint) "
+    f"idempotency_key, key_fingerprint, row_sum, vector_sum) "
     f"VALUES ({_PLACES})"
 )
 _INSERT_VECTOR = (
@@ -57,7 +77,7 @@ _OF_KEY = (
     "WHERE agent_id = ? AND ifnull(user_id, '') = ? AND idempotency_key = ?"
 )
 _OF_FINGERPRINT = (
-    f"SELECT row, {COLUMNS} FROM agent_memory_entries "
+    f"SELECT {STORED} FROM agent_memory_entries "
     "INDEXED BY agent_memory_entries_by_fingerprint "
     f"WHERE agent_id = ? AND fingerprint = ? AND user_id IS ? AND {LIVING} "
     "ORDER BY created_at, row LIMIT 1"
@@ -65,13 +85,48 @@ _OF_FINGERPRINT = (
 
 
 class NewRow(NamedTuple):
-    """An entry to be stored, in the form that statements take; it has a vector for each part."""
+    """An entry to be stored, in the form that statements take; it has a vector for each part.
+
+    Attributes:
+        entry: What is stored.
+        columns: Its own, in the order of `COLUMNS`.
+        more: Its fingerprint, its idempotency key, and the fingerprint that this came with.
+        sums: That of its columns, and that of its vectors.
+        vectors: One for each part.
+    """
 
     entry: MemoryEntry
     columns: Columns
-    fingerprint: bytes
-    key: str | None
+    more: tuple[bytes, str | None, bytes | None]
+    sums: tuple[int, int | None]
     vectors: Sequence[NDArray[np.float32]]
+
+
+def new_rows(
+    entries: Sequence[NewEntry], vectors: Sequence[Sequence[NDArray[np.float32]]], model: str | None
+) -> list[NewRow]:
+    """Return entries, with the vectors of each, in the form that statements take."""
+    columns = [to_row(new.entry) for new in entries]
+    found = fingerprints([new.entry.content for new in entries])
+    more = [
+        (fingerprint, new.key, None if new.key is None else fingerprint)
+        for fingerprint, new in zip(found, entries, strict=True)
+    ]
+    of_rows = row_sums([(*own, *others) for own, others in zip(columns, more, strict=True)])
+    of_vectors: Sequence[int | None] = [None] * len(entries)
+    if model is not None:
+        sums = vector_sums(model, vectors)
+        of_vectors = [
+            of_row if parts else None for of_row, parts in zip(sums, vectors, strict=True)
+        ]
+    return [
+        NewRow(new.entry, *row)
+        for new, row in zip(
+            entries,
+            zip(columns, more, zip(of_rows, of_vectors, strict=True), vectors, strict=True),
+            strict=True,
+        )
+    ]
 
 
 class Rules(NamedTuple):
@@ -160,9 +215,9 @@ def _parted(added: Added, sizes: Sequence[int]) -> list[Added]:
 def add(connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rules: Rules) -> Added:
     """Store entries with the vectors they carry."""
     if _are_plain(rows, rules):
-        outcomes, changes = _insert_all(connection, agent_id, rows)
+        outcomes, changes, sums = _insert_all(connection, agent_id, rows)
     else:
-        outcomes, changes = _insert_each(connection, agent_id, rows, rules)
+        outcomes, changes, sums = _insert_each(connection, agent_id, rows, rules)
     stored = [(new, outcome) for new, outcome in zip(rows, outcomes, strict=True) if outcome.is_new]
     model = rules.model if any(new.vectors for new, _ in stored) else None
     if model is not None:
@@ -172,7 +227,7 @@ def add(connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rule
             for part, vector in enumerate(new.vectors)
         ]
         run_all(connection, _INSERT_VECTOR, vectors)
-    charge = Charge(sum([_size(new.entry.content) for new, _ in stored]), rules.quota)
+    charge = Charge(sum([_size(new.entry.content) for new, _ in stored]), rules.quota, sums)
     seq = log_changes(connection, agent_id, changes, model, charge) if changes else 0
     changed = [change.row for change in changes if change.kind != "add"]
     return Added(seq, len(changes), outcomes, changed)
@@ -186,12 +241,12 @@ def _are_plain(rows: Sequence[NewRow], rules: Rules) -> bool:
 
 
 def _is_plain(new: NewRow) -> bool:
-    return new.key is None and new.entry.supersedes is None
+    return new.more[1] is None and new.entry.supersedes is None
 
 
 def _insert_all(
     connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow]
-) -> tuple[list[Outcome], list[Change]]:
+) -> tuple[list[Outcome], list[Change], Sums]:
     """Insert entries that touch no other; twice as fast as one by one."""
     before = connection.total_changes()
     try:
@@ -207,26 +262,32 @@ def _insert_all(
         Change(outcome.row, outcome.entry_id, "add", new.entry.user_id)
         for outcome, new in zip(outcomes, rows, strict=True)
     ]
-    return outcomes, changes
+    sums = added([_placed(outcome.row, new) for outcome, new in zip(outcomes, rows, strict=True)])
+    return outcomes, changes, sums
+
+
+def _placed(row: int, new: NewRow) -> Columns:
+    return (row, *new.sums, None, new.columns[_STATUS], new.columns[_FORGOTTEN_AT])
 
 
 def _insert_each(
     connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rules: Rules
-) -> tuple[list[Outcome], list[Change]]:
+) -> tuple[list[Outcome], list[Change], Sums]:
     outcomes: list[Outcome] = []
     changes: list[Change] = []
+    sums = NO_SUMS
     for new in rows:
-        outcome, change = _stored_before(connection, agent_id, new, rules)
+        outcome, change, difference = _stored_before(connection, agent_id, new, rules)
         if outcome is None:
-            outcome, change = _insert(connection, agent_id, new, rules)
+            outcome, change, difference = _insert(connection, agent_id, new, rules)
         outcomes.append(outcome)
         changes += change
-    return outcomes, changes
+        sums = sums.plus(difference)
+    return outcomes, changes, sums
 
 
 def _inserted(new: NewRow) -> Columns:
-    key = (None, None) if new.key is None else (new.key, new.fingerprint)
-    return (*new.columns, new.fingerprint, *key)
+    return (*new.columns, *new.more, *new.sums)
 
 
 def _already_stored(entry: MemoryEntry, agent_id: str) -> DuplicateEntryError:
@@ -238,63 +299,67 @@ def _already_stored(entry: MemoryEntry, agent_id: str) -> DuplicateEntryError:
 
 def _insert(
     connection: apsw.Connection, agent_id: str, new: NewRow, rules: Rules
-) -> tuple[Outcome, list[Change]]:
+) -> tuple[Outcome, list[Change], Sums]:
     try:
         connection.execute(_INSERT_ENTRY, _inserted(new))
     except apsw.ConstraintError:
         raise _already_stored(new.entry, agent_id) from None
     row, entry_id = connection.last_insert_rowid(), new.columns[_ID]
     changes = [Change(row, entry_id, "add", new.entry.user_id)]
+    sums = added([_placed(row, new)])
     if new.entry.supersedes is not None:
         superseded = supersede(connection, new.entry, row)
         if superseded is not None:
-            changes.append(superseded)
+            changes.append(superseded[0])
+            sums = sums.plus(superseded[1])
         elif not rules.is_import:
             raise EntryNotFoundError(
                 f"memory {new.entry.id} supersedes {new.entry.supersedes}, and there is no such "
                 f"memory for agent {agent_id!r}, user {new.entry.user_id!r}"
             )
-    return Outcome(row, entry_id, is_new=True), changes
+    return Outcome(row, entry_id, is_new=True), changes, sums
 
 
 def _stored_before(
     connection: apsw.Connection, agent_id: str, new: NewRow, rules: Rules
-) -> tuple[Outcome | None, list[Change]]:
+) -> tuple[Outcome | None, list[Change], Sums]:
     """Look for what an entry repeats: a call with its key, or a memory with its text."""
     user_id = new.entry.user_id
-    if new.key is not None:
-        found = fetched(connection, _OF_KEY, (agent_id, user_id or "", new.key))
+    fingerprint, key, _ = new.more
+    if key is not None:
+        found = fetched(connection, _OF_KEY, (agent_id, user_id or "", key))
         if found:
-            row, entry_id, fingerprint = found[0]
-            if fingerprint != new.fingerprint:
+            row, entry_id, known = found[0]
+            if known != fingerprint:
                 raise DuplicateEntryError(
-                    f"idempotency key {quoted(new.key)} was used for another content, that of "
+                    f"idempotency key {quoted(key)} was used for another content, that of "
                     f"memory {uuids_of([entry_id])[0]}; a key belongs to one memory"
                 )
-            return Outcome(row, entry_id, is_new=False), []
+            return Outcome(row, entry_id, is_new=False), [], NO_SUMS
     if rules.on_duplicate != "keep":
-        values = (agent_id, new.fingerprint, user_id, rules.now)
+        values = (agent_id, fingerprint, user_id, rules.now)
         found = fetched(connection, _OF_FINGERPRINT, values)
         if found:
-            row, old = found[0][0], from_row(found[0][1:])
-            merging = rules.on_duplicate == "merge"
-            changes = _merge(connection, row, old, new.entry, rules.now) if merging else []
-            return Outcome(row, old.id.bytes, is_new=False), changes
-    return None, []
+            (old,) = entries_of(found)
+            outcome = Outcome(found[0][0], old.id.bytes, is_new=False)
+            if rules.on_duplicate == "merge":
+                return outcome, *_merge(connection, found[0], old, new.entry, rules.now)
+            return outcome, [], NO_SUMS
+    return None, [], NO_SUMS
 
 
 def _merge(
-    connection: apsw.Connection, row: int, old: MemoryEntry, new: MemoryEntry, now: int
-) -> list[Change]:
+    connection: apsw.Connection, row: Columns, old: MemoryEntry, new: MemoryEntry, now: int
+) -> tuple[list[Change], Sums]:
     update = MemoryEntryUpdate(
         importance=max(old.importance, new.importance), add_tags=new.tags, metadata=new.metadata
     )
     merged = update.applied_to(old, from_microseconds(now))
     kept = (old.importance, old.tags, old.metadata)
     if (merged.importance, merged.tags, merged.metadata) == kept:
-        return []
-    _write_changed(connection, row, merged)
-    return [Change(row, old.id.bytes, "update", old.user_id)]
+        return [], NO_SUMS
+    sums = _write_changed(connection, row, merged)
+    return [Change(row[0], old.id.bytes, "update", old.user_id)], sums
 
 
 def add_embeddings(
@@ -317,6 +382,10 @@ def add_embeddings(
     ]
     if not found:
         return
+    rows = [row for row, *_ in found]
+    before = placed(connection, rows)
+    of_vectors = vector_sums(model[0], [vectors[row][1] for row in rows])
+    connection.executemany(SET_VECTOR_SUM, list(zip(of_vectors, rows, strict=True)))
     connection.executemany(
         _INSERT_VECTOR,
         [
@@ -326,7 +395,8 @@ def add_embeddings(
         ],
     )
     changes = [Change(row, entry_id, "embed", user_id) for row, entry_id, _, user_id, _ in found]
-    log_changes(connection, agent_id, changes, model)
+    sums = difference(before, placed(connection, rows))
+    log_changes(connection, agent_id, changes, model, Charge(sums=sums))
 
 
 def forget(connection: apsw.Connection, scope: Scope, entry_id: UUID, now: int) -> bool | None:
@@ -339,11 +409,14 @@ def forget(connection: apsw.Connection, scope: Scope, entry_id: UUID, now: int) 
     row, user_id, forgotten_at = found
     if forgotten_at is not None:
         return False
+    before = placed(connection, [row])
     connection.execute(
-        f"UPDATE agent_memory_entries SET forgotten_at = ? WHERE {where} AND row = ?",
-        (now, *values, row),
+        f"UPDATE agent_memory_entries SET forgotten_at = ?, {ADD_TO_ROW} WHERE {where} AND row = ?",
+        (now, column_change("forgotten_at", None, now), *values, row),
     )
-    log_changes(connection, scope.agent_id, [Change(row, entry_id.bytes, "forget", user_id)])
+    sums = difference(before, placed(connection, [row]))
+    changes = [Change(row, entry_id.bytes, "forget", user_id)]
+    log_changes(connection, scope.agent_id, changes, charge=Charge(sums=sums))
     return True
 
 
@@ -353,15 +426,22 @@ def restore(
     """Take a forgotten entry back unless it was forgotten before `oldest` or has expired."""
     where, values = of_id(scope, entry_id)
     sql = (
-        f"UPDATE agent_memory_entries SET forgotten_at = NULL WHERE {where} AND forgotten_at >= ? "
-        "AND (expires_at IS NULL OR expires_at > ?) RETURNING row, user_id"
+        f"SELECT row, user_id, forgotten_at FROM agent_memory_entries WHERE {where} "
+        "AND forgotten_at >= ? AND (expires_at IS NULL OR expires_at > ?)"
     )
-    restored = the_only(fetched(connection, sql, (*values, oldest, now)), scope, entry_id)
-    if restored is not None:
-        row, user_id = restored
-        change = Change(row, entry_id.bytes, "restore", user_id)
-        log_changes(connection, scope.agent_id, [change])
-    return restored is not None
+    found = the_only(fetched(connection, sql, (*values, oldest, now)), scope, entry_id)
+    if found is None:
+        return False
+    row, user_id, forgotten_at = found
+    before = placed(connection, [row])
+    connection.execute(
+        f"UPDATE agent_memory_entries SET forgotten_at = NULL, {ADD_TO_ROW} WHERE row = ?",
+        (column_change("forgotten_at", forgotten_at, None), row),
+    )
+    sums = difference(before, placed(connection, [row]))
+    change = Change(row, entry_id.bytes, "restore", user_id)
+    log_changes(connection, scope.agent_id, [change], charge=Charge(sums=sums))
+    return True
 
 
 def delete(connection: apsw.Connection, scope: Scope, entry_id: UUID) -> list[UUID]:
@@ -375,15 +455,18 @@ def delete(connection: apsw.Connection, scope: Scope, entry_id: UUID) -> list[UU
 def forget_all(connection: apsw.Connection, scope: Scope, now: int) -> list[UUID]:
     """Mark all entries of a scope as forgotten that are not; return their ids."""
     where, values = inside(scope)
+    where = f"{where} AND forgotten_at IS NULL"
+    before = placed_where(connection, where, values)
     forgotten = fetched(
         connection,
-        f"UPDATE agent_memory_entries SET forgotten_at = ? "
-        f"WHERE {where} AND forgotten_at IS NULL RETURNING row, id, user_id",
-        (now, *values),
+        f"UPDATE agent_memory_entries SET forgotten_at = ?, {ADD_TO_ROW} "
+        f"WHERE {where} RETURNING row, id, user_id",
+        (now, column_change("forgotten_at", None, now), *values),
     )
     if forgotten:
+        sums = difference(before, placed(connection, [row for row, *_ in forgotten]))
         changes = [Change(row, entry_id, "forget", user_id) for row, entry_id, user_id in forgotten]
-        log_changes(connection, scope.agent_id, changes)
+        log_changes(connection, scope.agent_id, changes, charge=Charge(sums=sums))
     return uuids_of(entry_id for _, entry_id, _ in forgotten)
 
 
@@ -412,12 +495,15 @@ def _delete(
         f"DELETE FROM agent_memory_entries WHERE {where} "
         "RETURNING row, id, user_id, octet_length(content)"
     )
+    before = placed_where(connection, where, values)
+    sums = links_leading_to(connection, before, where, values)
     deleted = fetched(connection, sql, values)
     if deleted:
         changes = [
             Change(row, entry_id, "delete", user_id) for row, entry_id, user_id, _ in deleted
         ]
-        freed = Charge(-sum(size for *_, size in deleted))
+        sums = sums.plus(difference(before, []))
+        freed = Charge(-sum(size for *_, size in deleted), sums=sums)
         log_changes(connection, agent_id, changes, charge=freed)
     return uuids_of(entry_id for _, entry_id, *_ in deleted)
 
@@ -436,32 +522,42 @@ def update(
     """Change a living entry; a new content takes the old vectors away, and brings its own."""
     where, values = of_id(scope, entry_id)
     is_there = NOT_SUPERSEDED if include_archived else LIVING
-    sql = f"SELECT row, {COLUMNS} FROM agent_memory_entries WHERE {where} AND {is_there}"
+    sql = f"SELECT {STORED} FROM agent_memory_entries WHERE {where} AND {is_there}"
     found = the_only(fetched(connection, sql, (*values, now)), scope, entry_id)
     if found is None:
         return None
-    row, before = found[0], from_row(found[1:])
+    row, (before,) = found[0], entries_of([found])
     after = with_changed(before, change(before))
-    _write_changed(connection, row, after)
+    sums = _write_changed(connection, found, after)
     model = None
     if after.content != before.content:
+        old = placed(connection, [row])
         connection.execute("DELETE FROM agent_memory_embeddings WHERE entry_row = ?", (row,))
         if vectors is not None:
             model, blobs = vectors
             changed_at = to_microseconds(after.updated_at)
             values = [(row, model[0], part, changed_at, blob) for part, blob in enumerate(blobs)]
             run_all(connection, _INSERT_VECTOR, values)
-    charge = Charge(_size(after.content) - _size(before.content), quota)
+        of_vectors = None if vectors is None else vector_sums(vectors[0][0], [vectors[1]])[0]
+        connection.execute(SET_VECTOR_SUM, (of_vectors, row))
+        sums = sums.plus(difference(old, placed(connection, [row])))
+    sums = sums.plus(seal(connection, [row]))  # where it comes from an earlier version
+    charge = Charge(_size(after.content) - _size(before.content), quota, sums)
     changes = [Change(row, entry_id.bytes, "update", after.user_id)]
     log_changes(connection, scope.agent_id, changes, model, charge)
     return after
 
 
-def _write_changed(connection: apsw.Connection, row: int, entry: MemoryEntry) -> None:
+def _write_changed(connection: apsw.Connection, row: Columns, entry: MemoryEntry) -> Sums:
+    """Write another state of a row that was read whole; return what that adds to the agent."""
+    before = placed(connection, [row[0]])
+    changed = to_changed(entry)
+    row_sum = rewritten(row, to_row(entry), fingerprint(entry.content))
     connection.execute(
-        f"UPDATE agent_memory_entries SET {CHANGEABLE} WHERE agent_id = ? AND row = ?",
-        (*to_changed(entry), entry.agent_id, row),
+        f"UPDATE agent_memory_entries SET {CHANGEABLE}, row_sum = ? WHERE agent_id = ? AND row = ?",
+        (*changed, row_sum, entry.agent_id, row[0]),
     )
+    return difference(before, placed(connection, [row[0]]))
 
 
 def _size(content: str) -> int:

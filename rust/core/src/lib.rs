@@ -37,11 +37,13 @@ mod similarity;
 mod sketch;
 mod slots;
 mod speakers;
+pub mod sums;
 mod survey;
 pub mod text;
 mod top_k;
 mod vector_map;
 mod worths;
+pub mod write_ahead_log;
 
 pub use error::Error;
 pub use memory_index::{Answer, Hit as MemoryHit, Linked, LinkedHit, Links, MemoryIndex, Request};

@@ -5,6 +5,7 @@ mod errors;
 mod file_locks;
 mod filter;
 mod memory_index;
+mod sums;
 mod text;
 mod vector_map;
 
@@ -32,6 +33,11 @@ mod _core {
     #[pymodule_export]
     use super::memory_index::{PyMemoryIndex, salience_parts};
     #[pymodule_export]
+    use super::sums::{
+        check_links, check_rows, check_vectors, column_sum, link_sums, lost_in_log, placed_sums,
+        row_sums, vector_sums,
+    };
+    #[pymodule_export]
     use super::text::{
         date_ranges, estimate_tokens, estimate_tokens_of, fingerprint, fingerprint_digests, fold,
     };
@@ -42,6 +48,8 @@ mod _core {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         let columns = PyTuple::new(module.py(), super::memory_index::RECORD_COLUMNS)?;
         module.add("RECORD_COLUMNS", columns)?;
+        let columns: Vec<&str> = super::sums::columns().collect();
+        module.add("SUMMED_COLUMNS", PyTuple::new(module.py(), columns)?)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

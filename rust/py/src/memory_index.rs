@@ -594,7 +594,7 @@ impl GivenRecency {
 /// A record from its values in the order of [`RECORD_COLUMNS`].
 fn record_of(given: &Bound<'_, PyAny>) -> PyResult<Record> {
     let given = given.cast::<PyTuple>()?;
-    if given.len() != RECORD_COLUMNS.len() {
+    if given.len() < RECORD_COLUMNS.len() {
         let (found, wanted) = (given.len(), RECORD_COLUMNS.len());
         let message = format!("a record has {wanted} values, found {found}");
         return Err(InvalidArgumentError::new_err(message));

@@ -1,0 +1,34 @@
+"""Tells whether a write-ahead log has lost commits to damage, which SQLite passes over."""
+
+import os
+
+from mnemic._core import lost_in_log
+
+_LARGEST = 256 * 1024 * 1024
+_HEADER = 32
+
+
+def log_problem(path: str) -> str | None:
+    """Return what a file's log has lost to damage, or None.
+
+    SQLite reads a log up to the first frame that is not right, and drops the rest. A tail that was
+    being written when the power went out is no damage. A log of more than 256 MB is not looked at.
+    """
+    try:
+        with open(f"{path}-wal", "rb") as file:  # noqa: PTH123 - pathlib is slow to import
+            if os.fstat(file.fileno()).st_size > _LARGEST:
+                return None
+            log = file.read()
+            file.seek(0)
+            if file.read(_HEADER) != log[:_HEADER]:  # another process has begun it anew
+                return None
+    except (OSError, ValueError):  # what is no path is told where it is opened
+        return None
+    lost = lost_in_log(log)
+    if lost is None:
+        return None
+    frame, commits = lost
+    return (
+        f"frame {frame} of the log is damaged, and at least {commits} commits from there on cannot "
+        "be read; keep copies of the file and its log, and restore a backup if they are needed"
+    )
