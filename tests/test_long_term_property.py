@@ -314,7 +314,7 @@ class LongTermMachine(RuleBasedStateMachine):
         """Have the doors write what they know of accesses; `but` has to show them by itself."""
         for door in sorted(self.uncounted - {but}):
             if door == "front":
-                self.ask(door, "stats")
+                self.ask(door, "list", limit=1)
             else:
                 self.ask(door, "search_by_filter", {}, all_users=True)
         self.uncounted &= {but}
