@@ -101,7 +101,7 @@ impl PyMemoryIndex {
     }
 
     #[pyo3(signature = (records, embedded, vectors, gone, linked = Listed(vec![]), links = Listed(vec![]), /),
-        text_signature = "(records, embedded, vectors, gone, linked=[], links=[], /)")]
+        text_signature = "($self, records, embedded, vectors, gone, linked=[], links=[], /)")]
     #[expect(clippy::too_many_arguments, reason = "the parts of a batch")]
     fn apply(
         &self,
