@@ -1,8 +1,7 @@
 """Damage of every kind at every page: right answers or a typed error that says what to do.
 
-What no error can tell without a checksum of every page: bits that turn a text, number or vector
-into another valid one, a page replaced by another good one, a file cut to nothing, and commits
-missing from the end of the log, which look like commits that were never made.
+What no error can tell: a file cut to nothing, and commits missing from the end of the log, which
+look like commits that were never made. tests/faults/test_silent_damage.py changes bytes at random.
 """
 
 import math

@@ -190,7 +190,10 @@ class Walk:
             with reading_stored("a memory"):
                 work()
         except (StoreCorruptError, apsw.Error) as error:
-            self._note(str(error), *(() if row is None else _named(row)))
+            if row is None:
+                self._note(str(error))
+            else:
+                self._note(str(error), *_named(row))
 
     def _note(
         self,
