@@ -4,14 +4,16 @@ import asyncio
 import io
 from uuid import UUID
 
-import apsw
 import pytest
-from scenarios import entry
+from scenarios import NOON, entry
 from word_embedder import WordEmbedder
 
 from mnemic import AsyncMemory, LongTermMemory, Memory, MemoryRetriever
 from mnemic.errors import InvalidEntryError
+from mnemic.model import NewEntry
 from mnemic.model.agent_id import canonical, is_same_agent, stored_spelling
+from mnemic.store import SqliteStore
+from mnemic.waiting import drive
 
 GUID = UUID("6d3cfa7e-2f41-4d0b-9f5e-0a1b2c3d4e5f")
 CANONICAL = f"agent:{GUID.hex}"
@@ -97,19 +99,12 @@ def test_an_export_of_one_spelling_is_imported_under_another(tmp_path):
 
 
 def stored_as(path, *spellings):
-    """Make a file as it was when each spelling was an agent: of others, renamed afterwards."""
-    for number, spelling in enumerate(spellings):
-        with Memory(path, f"plain {number}", embedder=None) as memory:
-            memory.add(f"of {spelling}")
-    connection = apsw.Connection(str(path))
-    for number, spelling in enumerate(spellings):
-        for table in ("agents", "entries", "changes", "walls"):
-            connection.execute(
-                f"UPDATE agent_memory_{table} "  # noqa: S608 - one of four names
-                "SET agent_id = ? WHERE agent_id = ?",
-                (spelling, f"plain {number}"),
-            )
-    connection.close()
+    """Make a file as it was when each spelling was an agent: the store takes them as they are."""
+    store = SqliteStore(path)
+    for spelling in spellings:
+        new = NewEntry(entry(f"of {spelling}", agent_id=spelling))
+        drive(store.add(spelling, [new], now=NOON))
+    drive(store.close())
 
 
 def contents(path, spelling, **options):
