@@ -3,6 +3,8 @@
 import logging
 import shutil
 import stat
+import subprocess
+import sys
 
 import apsw
 import pytest
@@ -55,6 +57,29 @@ ALL = {"written first", *(f"written afterwards {number}" for number in range(20)
 def test_a_file_that_was_killed_opens_with_its_log(folder):
     assert contents(folder / "a.db") == ALL
     assert names_in(folder) == ["a.db", "backup.db", "closed.db"]
+
+
+ANOTHER_PROGRAM = """
+import os, sqlite3, sys, time
+file = sqlite3.connect(sys.argv[1], isolation_level=None)
+for turn in range(int(sys.argv[2])):
+    time.sleep(0.02)  # clocks of file systems tick some 250 times a second
+    file.execute("UPDATE agent_memory_entries SET importance = ?", (0.25 + turn / 8,))
+    if turn + 1 < int(sys.argv[2]):
+        file.execute("PRAGMA wal_checkpoint(RESTART)")
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("turns", [1, 3])
+@pytest.mark.parametrize("name", ["closed.db", "a.db"])
+def test_what_another_program_wrote_and_left_in_its_log_is_kept(folder, name, turns):
+    path = folder / name
+    command = [sys.executable, "-c", ANOTHER_PROGRAM, str(path), str(turns)]
+    subprocess.run(command, check=True)
+    with opened(path) as memory:
+        assert {entry.importance for entry in memory.list().entries} == {0.25 + (turns - 1) / 8}
+    assert not list(folder.glob("*.foreign-*"))
 
 
 @pytest.mark.parametrize("backup", ["backup.db", "closed.db"])

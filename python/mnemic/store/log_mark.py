@@ -22,7 +22,7 @@ import struct
 import time
 import zlib
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import NamedTuple, Self
 
 from mnemic._core import lock_calls
@@ -44,6 +44,7 @@ _FIRST_FRAME = 32 + 24
 _LOCK = struct.Struct("@hhqqi4x")
 _SHARED_BYTES = (0x40000002, 510)
 _MOST_TRIES = 200
+_MOST_LATER = 1 << 16  # logs; another file's log is taken for one of these with a chance of 2**-16
 _WAIT = 0.005
 
 _log = logging.getLogger(__name__)
@@ -173,17 +174,30 @@ def _is_foreign(path: str) -> bool:
         return False
     if mark.state is LogState.USED:
         return not _follows(header[SALTS.start : SALTS.stop], mark.salts)
-    return mark.state is LogState.ENDED
+    return mark.state is LogState.ENDED and not _is_log_newer(path)
+
+
+def _is_log_newer(path: str) -> bool:
+    """Return whether a log was written to after the file was last changed or put there.
+
+    Then another program began it, which knows no marks; and a log that was there before a file was
+    copied over its own is older than that file.
+    """
+    with suppress(OSError):
+        log, file = os.stat(f"{path}-wal"), os.stat(path)  # noqa: PTH116 - pathlib is slow to import
+        return log.st_mtime_ns > file.st_ctime_ns
+    return False
 
 
 def _follows(salts: bytes, marked: bytes) -> bool:
-    """Return whether a log is the marked one, or the one that SQLite begins after it.
+    """Return whether a log is the marked one, or one that SQLite began after it.
 
     SQLite counts the first salt up and takes the second one at random. A process that was killed
-    between the first commit of a log and its mark leaves such a log.
+    between the first commit of a log and its mark leaves the next log; another program, which knows
+    no marks, leaves a later one.
     """
-    following = (int.from_bytes(marked[:4], "big") + 1) & 0xFFFFFFFF
-    return salts == marked or salts[:4] == following.to_bytes(4, "big")
+    first, first_marked = (int.from_bytes(part[:4], "big") for part in (salts, marked))
+    return salts == marked or 0 < (first - first_marked) % 2**32 <= _MOST_LATER
 
 
 def _read_log(path: str) -> bytes | None:
