@@ -64,7 +64,7 @@ import os, sqlite3, sys, time
 file = sqlite3.connect(sys.argv[1], isolation_level=None)
 for turn in range(int(sys.argv[2])):
     time.sleep(0.02)  # clocks of file systems tick some 250 times a second
-    file.execute("UPDATE agent_memory_entries SET importance = ?", (0.25 + turn / 8,))
+    file.execute("UPDATE agent_memory_entries SET access_count = ?", (7 + turn,))
     if turn + 1 < int(sys.argv[2]):
         file.execute("PRAGMA wal_checkpoint(RESTART)")
 os._exit(0)
@@ -78,7 +78,7 @@ def test_what_another_program_wrote_and_left_in_its_log_is_kept(folder, name, tu
     command = [sys.executable, "-c", ANOTHER_PROGRAM, str(path), str(turns)]
     subprocess.run(command, check=True)
     with opened(path) as memory:
-        assert {entry.importance for entry in memory.list().entries} == {0.25 + (turns - 1) / 8}
+        assert {entry.access_count for entry in memory.list().entries} == {6 + turns}
     assert not list(folder.glob("*.foreign-*"))
 
 
