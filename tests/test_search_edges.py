@@ -131,11 +131,10 @@ def test_the_longest_query_finds_each_of_its_words(memory, search_type):
 
 
 @pytest.mark.parametrize("search_type", BY_SEARCH_TYPE)
-def test_one_word_of_a_million_letters_is_a_word(memory, search_type):
-    long = "a" * 1_000_000
-    memory.add_many([*TEXTS, f"tea {long}"])
-    found = memory.search(f"tea {long}"[:MAX_QUERY_LENGTH], search_type=search_type, limit=1)
-    assert found[0].content == f"tea {long}"
+def test_a_word_of_thousands_of_letters_is_a_word(memory, search_type):
+    long = "a" * (MAX_QUERY_LENGTH - 10)
+    memory.add_many([*TEXTS, f"tea {long}", "b" * 1_000_000])
+    assert memory.search(long, search_type=search_type, limit=1)[0].content == f"tea {long}"
 
 
 @pytest.mark.parametrize("search_type", BY_SEARCH_TYPE)
