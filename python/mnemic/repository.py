@@ -695,6 +695,8 @@ class Repository:
     ) -> VerifyReport:
         """Walk through the whole file and compare it with its checksums; see `Store.verify`."""
         self._check_license()
+        flag("repair", repair)
+        checks.optional_function("progress", progress)
         return await self._store.verify(repair=repair, progress=progress)
 
     async def write_accesses(self) -> None:
