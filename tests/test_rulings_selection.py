@@ -312,17 +312,21 @@ def test_only_neighbours_that_the_filter_lets_through_lift():  # C156
 # Statistics of keywords
 
 
-def test_the_rarity_of_a_word_is_that_of_the_whole_agent():  # C157
+def test_the_rarity_of_a_word_is_that_of_the_users_memories():  # C198
     own = [record(1, "alice", content="tea ferry"), record(2, "alice", content="milk ferry")]
     alice, options = Scope("a", "alice"), {"text": "tea milk", "query": None}
     ranking = Ranking(similarity=0.0)
     alone = index_of(*own, vectors={})
-    even = alone.rank(wanted(alice, ranking=ranking, **options)).ranked
-    assert even[0].score == even[1].score
     others = [record(row, "bob", content="tea ferry") for row in range(3, 20)]
     beside = index_of(*own, *others, vectors={})
-    found = beside.rank(wanted(alice, ranking=ranking, **options)).ranked
-    assert [hit.row for hit in found] == [2, 1]
+    for_alice = [
+        index.rank(wanted(alice, ranking=ranking, **options)).ranked for index in (alone, beside)
+    ]
+    assert for_alice[0] == for_alice[1]
+    assert for_alice[0][0].score == for_alice[0][1].score
+    everybody = Scope("a", all_users=True)
+    found = beside.rank(wanted(everybody, ranking=ranking, **options)).ranked
+    assert found[0].row == 2
     assert found[0].score > found[1].score
 
 

@@ -37,6 +37,7 @@ __all__ = [
     "lost_in_log",
     "placed_sums",
     "row_sums",
+    "salience_parts",
     "vector_sums",
 ]
 
