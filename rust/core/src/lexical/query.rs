@@ -308,7 +308,7 @@ impl<'state> Building<'state> {
         if near <= 0.0 || token.chars().count() < NEAR_CHARACTERS {
             return None;
         }
-        let alike = self.known.nearest(token, near, |term| self.frequency(term) > 0)?;
+        let alike = self.known.nearest(token, near, |visit| self.statistics.each_term(visit))?;
         Some(Word { term: alike.term, weight: alike.dice * self.idf(self.frequency(alike.term)) })
     }
 

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::chunks::Chunks;
+use crate::chunks::{CHUNK_VALUES, Chunks};
 
 /// Whose statistics weigh the words of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,11 +23,15 @@ pub(super) trait CollectionStatistics {
     fn tokens(&self) -> u64;
     /// Number of memories that hold a term.
     fn frequency(&self, term: u32) -> u32;
+    /// Visit each term that any memory holds, ascending.
+    fn each_term(&self, visit: &mut dyn FnMut(u32));
 }
 
 /// Document frequencies by term.
 pub(super) trait Frequencies {
     fn get(&self, term: u32) -> u32;
+    /// Visit each term whose count is not 0, ascending.
+    fn each_term(&self, visit: &mut dyn FnMut(u32));
     fn increment(&mut self, term: u32);
     /// Undo one `increment` of the term.
     fn decrement(&mut self, term: u32);
@@ -72,12 +76,24 @@ impl<F: Frequencies> CollectionStatistics for Statistics<F> {
     fn frequency(&self, term: u32) -> u32 {
         self.frequencies.get(term)
     }
+
+    fn each_term(&self, visit: &mut dyn FnMut(u32)) {
+        self.frequencies.each_term(visit);
+    }
 }
 
 /// A counter for every term.
 impl Frequencies for Chunks<u32> {
     fn get(&self, term: u32) -> u32 {
         Self::get(self, term as usize).copied().unwrap_or(0)
+    }
+
+    fn each_term(&self, visit: &mut dyn FnMut(u32)) {
+        for chunk in 0..self.len().div_ceil(CHUNK_VALUES) {
+            let counts = (chunk * CHUNK_VALUES) as u32..;
+            let counted = counts.zip(self.chunk(chunk)).filter(|(_, count)| **count > 0);
+            counted.for_each(|(term, _)| visit(term));
+        }
     }
 
     fn increment(&mut self, term: u32) {
@@ -152,6 +168,10 @@ impl Frequencies for SparseFrequencies {
         let Some(leaf) = self.leaves.get(self.leaf_of(term)) else { return 0 };
         let found = leaf.binary_search_by_key(&term, |(term, _)| *term);
         found.map_or(0, |at| leaf[at].1)
+    }
+
+    fn each_term(&self, visit: &mut dyn FnMut(u32)) {
+        self.leaves.iter().flat_map(|leaf| leaf.iter()).for_each(|(term, _)| visit(*term));
     }
 
     fn increment(&mut self, term: u32) {
@@ -230,6 +250,8 @@ impl CollectionStatistics for Nothing {
     fn frequency(&self, _term: u32) -> u32 {
         0
     }
+
+    fn each_term(&self, _visit: &mut dyn FnMut(u32)) {}
 }
 
 #[cfg(test)]
@@ -245,6 +267,9 @@ mod tests {
         assert!(entries.eq(twin.iter().map(|(term, count)| (*term, *count))));
         let firsts: Vec<u32> = frequencies.leaves.iter().map(|leaf| leaf[0].0).collect();
         assert_eq!(frequencies.firsts, firsts);
+        let mut visited = Vec::new();
+        frequencies.each_term(&mut |term| visited.push(term));
+        assert!(visited.iter().eq(twin.keys()));
         for term in 0..1000 {
             assert_eq!(frequencies.get(term), twin.get(&term).copied().unwrap_or(0), "{term}");
         }

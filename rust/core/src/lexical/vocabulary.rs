@@ -167,15 +167,15 @@ impl Known {
         self.holders.get(gram).map_or(&[], Vec::as_slice)
     }
 
-    /// The term, among those that `is_meant`, that is spelled most like `text`; see
+    /// The term, among those that `each_term` visits, that is spelled most like `text`; see
     /// [`Spelling::nearest`].
     pub(super) fn nearest(
         &self,
         text: &str,
         least: f32,
-        is_meant: impl Fn(u32) -> bool,
+        each_term: impl FnOnce(&mut dyn FnMut(u32)),
     ) -> Option<Alike> {
-        self.spelling.nearest(text, least, is_meant)
+        self.spelling.nearest(text, least, each_term)
     }
 
     /// The term of a word, if it is known without stemming.
