@@ -113,7 +113,8 @@ class _Asking:
         weights, similarity = self.ranking.weights, self._similarity(row, self.asked.vectors)
         total, score = 0.0, 0.0
         has_context = self.asked.context is not None and weights.context > 0
-        if worth or has_context:  # alone, a negative relevance decides the order (C073, C156)
+        has_worth = any(getattr(weights, name) > 0 for name in worth)
+        if has_worth or has_context:  # alone, a negative relevance decides the order (C073, C156)
             relevance = max(0.0, relevance)
         if self.has_query:
             total, score = weights.relevance, weights.relevance * relevance
