@@ -65,6 +65,7 @@ def test_every_acknowledged_write_outlives_a_power_cut_and_none_is_there_by_halv
         assert found == [[]] * LENGTH, f"seed {seed}"
 
 
+@pytest.mark.timeout(900)  # a round in which a lock is cut off waits ten seconds for it
 def test_the_cut_loses_acknowledged_writes_where_commits_are_not_synced(play, tmp_path):
     # The mark of a log syncs the file now and then, so that a life may get by without syncing.
     lost = 0
