@@ -1,0 +1,149 @@
+"""Two builds beside each other: `python -m benches.versions FOLDER [--rows N]`.
+
+FOLDER holds the package of another build (its `python/`, with the extension in it). Each build runs
+in a process of its own over the same real sentences of ten users, with random vectors; the two take
+turns in bursts of twenty calls, so that a slow moment of the machine meets both. Printed are
+medians in microseconds, and the median ratio of neighbouring bursts, this build over the other.
+"""
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import numpy as np
+
+from benches.datasets import real_texts
+from mnemic._core import RECORD_COLUMNS
+from mnemic.index import NativeIndex, Wanted
+from mnemic.model import BY_SEARCH_TYPE, RowBatch, Scope
+
+DIM = 384
+USERS = 10
+BURST = 20
+ROUNDS = 40
+KINDS = ("keyword", "hybrid", "semantic", "hybrid of all users", "add")
+
+
+class Index:
+    """The index of the build that is imported, filled."""
+
+    def __init__(self, rows):
+        self.texts = list(real_texts())
+        self.queries = [text for text in self.texts[:1000] if len(text.split()) <= 12]
+        random = np.random.default_rng(0)
+        self.vectors = random.standard_normal((rows, DIM)).astype(np.float32)
+        self.rows, self.turn, self.index = rows, 0, NativeIndex(DIM)
+        records = [self.record(row) for row in range(rows)]
+        numbers = np.arange(1, rows + 1)
+        self.index.apply(RowBatch(None, 1, records, numbers, self.vectors, []))
+
+    def record(self, number):
+        given = {
+            "row": number + 1,
+            "agent_id": "a",
+            "id": uuid.UUID(int=number + 1).bytes,
+            "created_at": number * 10**6,
+            "updated_at": number * 10**6,
+            "content": self.texts[(1000 + number) % len(self.texts)],
+            "user_id": f"user {number % USERS}",
+            "session_id": f"session {number // 200}",
+            "importance": 0.5,
+            "type_name": "str",
+            "version": 1,
+        }
+        numbers = ("memory_type", "status", "access_count", "is_sensitive", "is_encrypted")
+        given.update(dict.fromkeys(numbers, 0))
+        return tuple(given.get(column) for column in RECORD_COLUMNS)
+
+    def burst(self, kind):
+        """Return the mean of the sixteen fastest of twenty calls, in microseconds."""
+        times = []
+        for _ in range(BURST):
+            call = self.call(kind)
+            begun = time.perf_counter()
+            call()
+            times.append(time.perf_counter() - begun)
+        return statistics.mean(sorted(times)[:16]) * 1e6
+
+    def call(self, kind):
+        self.turn += 1
+        if kind == "add":
+            row = self.rows + self.turn
+            batch = [self.record(row)], np.array([row + 1]), self.vectors[:1], [], [], []
+            return lambda: self.index._core.apply(*batch)  # noqa: SLF001 - without the queue
+        wanted = self.wanted(kind)
+        return lambda: self.index.rank(wanted)
+
+    def wanted(self, kind):
+        ranking = BY_SEARCH_TYPE[kind.split()[0]]
+        everybody = kind.endswith("all users")
+        vector = self.vectors[self.turn % len(self.vectors)][None]
+        return Wanted(
+            scope=Scope("a", all_users=True) if everybody else Scope("a", "user 3"),
+            now=10**15,
+            limit=10,
+            ranking=ranking,
+            text=self.queries[self.turn % len(self.queries)],
+            vectors=vector if ranking.similarity else None,
+        )
+
+
+def serve(rows):
+    index = Index(rows)
+    time.sleep(2)  # background work after loading
+    print(index.index._core.nbytes, flush=True)  # noqa: SLF001 - the core's own figure
+    for line in sys.stdin:
+        print(index.burst(line.strip()), flush=True)
+
+
+def started(folder, rows):
+    root = Path(__file__).parents[1]
+    command = [sys.executable, "-m", "benches.versions", "--serve", "--rows", str(rows)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(folder).resolve())}
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(  # noqa: S603 - this very program
+        command, stdin=pipe, stdout=pipe, text=True, env=environment, cwd=root
+    )
+    *_, held = process.stdout.readline().split()
+    print(f"{folder}: {int(held) / 1e6:.1f} MB")
+    return process
+
+
+def asked(process, kind):
+    process.stdin.write(f"{kind}\n")
+    process.stdin.flush()
+    return float(process.stdout.readline())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", nargs="?", help="python/ of another build")
+    parser.add_argument("--rows", type=int, default=5000)
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.serve:
+        serve(given.rows)
+        return
+    here = Path(__file__).parents[1] / "python"
+    both = [started(folder, given.rows) for folder in (given.folder, here)]
+    for kind in KINDS:
+        pairs = []
+        for turn in range(ROUNDS):
+            order = both if turn % 2 else both[::-1]
+            times = {process: asked(process, kind) for process in order}
+            pairs.append([times[process] for process in both])
+        other, this = (statistics.median(times) for times in zip(*pairs, strict=True))
+        ratio = statistics.median(this / other for other, this in pairs)
+        print(f"{given.rows:,} · {kind}: {other:.0f} → {this:.0f} µs, {ratio:.2f} of it")
+    for process in both:
+        process.stdin.close()
+        process.wait()
+
+
+if __name__ == "__main__":
+    main()
