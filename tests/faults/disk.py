@@ -14,6 +14,7 @@ synced: whoever looks at the disk after the cut may fill it with rubbish.
 import os
 import random
 import threading
+import time
 from pathlib import Path
 
 import apsw
@@ -124,6 +125,12 @@ class _Vfs(apsw.VFS):
         if name is None or not flags[0] & _KEPT:
             return apsw.VFSFile("unix", name, flags)
         return _File(self.disk, name, flags)
+
+    def xSleep(self, microseconds):  # noqa: N802
+        # The inherited one keeps the interpreter's lock, so that the holder of a lock of SQLite
+        # could not go on while another thread waits for it.
+        time.sleep(microseconds / 1e6)
+        return microseconds
 
     def xDelete(self, filename, syncdir):  # noqa: N802
         with self.disk.lock:

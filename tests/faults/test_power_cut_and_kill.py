@@ -60,12 +60,11 @@ def life(play, folder, seed, rounds, *, synchronous=None, kill=False):
 
 
 def test_every_acknowledged_write_outlives_a_power_cut_and_none_is_there_by_halves(play, tmp_path):
-    for seed in range(2 + ROUNDS // 10):
+    for seed in range(6 + ROUNDS // 5):
         found = life(play, tmp_path / f"life{seed}", seed, LENGTH)
         assert found == [[]] * LENGTH, f"seed {seed}"
 
 
-@pytest.mark.timeout(900)  # a round in which a lock is cut off waits ten seconds for it
 def test_the_cut_loses_acknowledged_writes_where_commits_are_not_synced(play, tmp_path):
     # The mark of a log syncs the file now and then, so that a life may get by without syncing.
     lost = 0
@@ -82,6 +81,6 @@ def test_the_cut_loses_acknowledged_writes_where_commits_are_not_synced(play, tm
 
 
 def test_every_acknowledged_write_outlives_a_kill_and_none_is_there_by_halves(play, tmp_path):
-    for seed in range(1 + ROUNDS // 10):
+    for seed in range(3 + ROUNDS // 5):
         found = life(play, tmp_path / f"life{seed}", seed, LENGTH, kill=True)
         assert found == [[]] * LENGTH, f"seed {seed}"

@@ -1,10 +1,13 @@
 """Files that lie beside a log that is not theirs, or without their own."""
 
+import errno
 import logging
 import shutil
 import stat
 import subprocess
 import sys
+import threading
+import time
 
 import apsw
 import pytest
@@ -13,7 +16,8 @@ from word_embedder import WordEmbedder
 from mnemic._core import lock_calls
 from mnemic.errors import StoreFileError
 from mnemic.memory import Memory
-from mnemic.store import log_mark
+from mnemic.store import checkpoints, log_mark
+from mnemic.store.checkpoints import Checkpoints
 from mnemic.store.connections import downgrade, open_writer
 from mnemic.store.log_mark import LogState, Mark, read_mark
 from mnemic.store.schema import MIGRATIONS
@@ -171,6 +175,111 @@ def test_the_mark_is_written_for_each_log_and_not_for_each_commit(tmp_path, monk
             memory.add(str(number))
             second.add(str(number))
         assert [mark.state for mark in marks] == [LogState.BEGINNING, LogState.USED]
+
+
+def _copy_at_first_mark(monkeypatch, folder, left):
+    """Copy a file and its log as a kill between a commit and its mark would leave them."""
+    mark = Checkpoints._mark
+
+    def copied(self):
+        if not left.exists():
+            left.mkdir()
+            for name in ("a.db", "a.db-wal"):
+                shutil.copy(folder / name, left / name)
+        mark(self)
+
+    monkeypatch.setattr(Checkpoints, "_mark", copied)
+
+
+def test_a_kill_after_others_wrote_during_an_erasure_leaves_no_log_that_seems_foreign(
+    tmp_path, monkeypatch
+):
+    path, left = tmp_path / "a.db", tmp_path / "left"
+    copy = Checkpoints._copy
+    with opened(path) as eraser, opened(path) as second, opened(path) as third:
+        erased = eraser.add("erased")
+
+        def late(self, how):
+            if how == "TRUNCATE":
+                second.add("written as the erasure begins")
+            return copy(self, how)
+
+        monkeypatch.setattr(Checkpoints, "_copy", late)
+        eraser.delete(erased.id, permanent=True)
+        assert (tmp_path / "a.db-wal").stat().st_size == 0
+        monkeypatch.setattr(Checkpoints, "_copy", copy)
+        _copy_at_first_mark(monkeypatch, tmp_path, left)
+        third.add("first of the next log")
+        monkeypatch.undo()
+    expected = {"written as the erasure begins", "first of the next log"}
+    assert contents(left / "a.db") == expected
+    assert names_in(left) == ["a.db"]
+
+
+def test_a_mark_is_not_written_after_the_log_that_it_names_was_truncated(tmp_path, monkeypatch):
+    path, begun = str(tmp_path / "a.db"), []
+    name = checkpoints._Vfs._mark
+    with opened(path) as eraser, opened(path) as writer:
+        erased = eraser.add("erased").id
+
+        def late(self, wanted):
+            if wanted.state is LogState.USED and not begun:
+                begun.append(threading.Thread(target=eraser.delete, args=(erased,), kwargs=gone))
+                begun[0].start()
+                begun[0].join(0.3)  # which it outlives: it waits until the log is named
+            name(self, wanted)
+
+        gone = {"permanent": True}
+        monkeypatch.setattr(checkpoints._Vfs, "_mark", late)
+        writer.add("written meanwhile")
+        begun[0].join()
+        assert (tmp_path / "a.db-wal").read_bytes() == b""
+        assert read_mark(path) == Mark(LogState.BEGINNING)
+
+
+def test_a_log_is_synced_before_a_mark_names_it(tmp_path, monkeypatch):
+    calls = []
+    sync, mark = checkpoints._Log.xSync, checkpoints._File.write_mark
+    with opened(tmp_path / "a.db") as memory:
+        monkeypatch.setattr(checkpoints._Log, "xSync", lambda *a: calls.append("sync") or sync(*a))
+        monkeypatch.setattr(
+            checkpoints._File, "write_mark", lambda *a: calls.append("mark") or mark(*a)
+        )
+        memory.add("first of a log")
+        monkeypatch.undo()
+    assert calls == ["sync", "mark"]
+
+
+def test_a_mark_is_changed_even_where_no_lock_is_to_be_had(tmp_path, monkeypatch):
+    path = tmp_path / "a.db"
+    monkeypatch.setattr(log_mark, "_MOST_TRIES", 3)
+    with opened(path) as memory, log_mark.mark_locked(str(path)):
+        memory.add("kept")
+        assert read_mark(str(path)).state is LogState.USED
+    with opened(path) as memory:
+        monkeypatch.setattr(log_mark, "_opened", _no_descriptor)
+        memory.add("kept too")
+        monkeypatch.undo()
+    assert contents(path) == {"kept", "kept too"}
+
+
+def _no_descriptor(*_):
+    raise OSError(errno.EMFILE, "too many open files")
+
+
+def test_waiting_for_readers_leaves_other_threads_the_interpreter(tmp_path, monkeypatch):
+    path, waits = tmp_path / "a.db", []
+    sleep = time.sleep
+    with opened(path) as memory:
+        memory.add("kept")
+        reader = apsw.Connection(str(path))
+        reader.execute("BEGIN; SELECT count(*) FROM agent_memory_entries").fetchall()
+        erased = memory.add("erased")
+        monkeypatch.setattr(time, "sleep", lambda seconds: waits.append(seconds) or sleep(seconds))
+        memory.delete(erased.id, permanent=True)
+        monkeypatch.undo()
+        reader.close()
+    assert sum(waits) > checkpoints.ERASE_MILLISECONDS / 2000
 
 
 def test_a_migration_that_was_killed_leaves_no_log_that_seems_to_be_another_files(tmp_path):

@@ -16,7 +16,7 @@ import apsw
 
 from mnemic.store import log_mark
 from mnemic.store.index_room import IndexRoom
-from mnemic.store.log_mark import SALTS, LogState, Mark, needs_log
+from mnemic.store.log_mark import SALTS, LogState, Mark, mark_locked, needs_log
 from mnemic.store.same_files import SameFiles
 
 COPY_PAGES = 1000
@@ -33,6 +33,7 @@ _CELL_LISTS = {2: 12, 5: 12, 10: 8, 13: 8}  # kind of tree page: size of its hea
 _FILE_HEADER = 100
 _MOST_PAGES = 2**24  # below, a page that begins with another page's number begins with 0
 _ENDED = Mark(LogState.ENDED)
+_BEGINNING = Mark(LogState.BEGINNING)
 _numbers = itertools.count()
 
 
@@ -56,7 +57,7 @@ class Checkpoints:
         same: SameFiles | None = None,
         room: IndexRoom | None = None,
     ) -> None:
-        self._vfs = _Vfs()
+        self._vfs = _Vfs(path)
         try:
             self._connection = apsw.Connection(
                 path, flags=apsw.SQLITE_OPEN_READWRITE, vfs=self._vfs.name
@@ -116,7 +117,7 @@ class Checkpoints:
         return self._try_to_erase()
 
     def _try_to_erase(self) -> bool:
-        is_erased = self._empty_log() and self._vfs.is_zeroing
+        is_erased = self._copy("TRUNCATE") and self._vfs.is_zeroing
         self._is_owed = not is_erased
         self._next_try = time.monotonic() + RETRY_SECONDS
         return is_erased
@@ -141,21 +142,11 @@ class Checkpoints:
 
     def _mark(self) -> None:
         """Write into the file which log it is used with, if that is another one than before."""
-        with suppress(apsw.Error):  # a failing disk: it is tried again after the next commit
+        # A failing disk: it is tried again after the next commit.
+        with suppress(apsw.Error, OSError):
             salts = self._vfs.salts()
             if salts and salts != self._marked:
-                self._vfs.mark(Mark(LogState.USED, salts))
-                self._marked = salts
-
-    def _empty_log(self) -> bool:
-        if self._vfs.salts():
-            with suppress(apsw.Error):
-                self._vfs.mark(Mark(LogState.BEGINNING))
-            self._marked = None
-        is_empty = self._copy("TRUNCATE")
-        if not is_empty:
-            self._mark()
-        return is_empty
+                self._marked = self._vfs.name_log()
 
     def _copy(self, how: str) -> bool:
         if not self._are_same():
@@ -217,8 +208,9 @@ def zeroed(page: bytes, offset: int) -> bytes:
 
 
 class _Vfs(apsw.VFS):
-    def __init__(self) -> None:
+    def __init__(self, path: str) -> None:
         self.name = f"mnemic-{next(_numbers)}"
+        self.path = path
         self.is_zeroing = False
         self._file: _File | None = None
         self._log: _Log | None = None
@@ -229,7 +221,7 @@ class _Vfs(apsw.VFS):
             self._file = _File(self, name, flags)
             return self._file
         if flags[0] & apsw.SQLITE_OPEN_WAL:
-            self._log = _Log("", name, flags)
+            self._log = _Log(self, name, flags)
             return self._log
         return apsw.VFSFile("", name, flags)
 
@@ -240,12 +232,37 @@ class _Vfs(apsw.VFS):
     def announce_log(self) -> None:
         """Note in the file that a log begins, if the file needs none so far."""
         if self._file is not None and self._file.mark() == _ENDED:
-            self._file.write_mark(Mark(LogState.BEGINNING))
+            with mark_locked(self.path):
+                if self._file.mark() == _ENDED:
+                    self._file.write_mark(_BEGINNING)
 
-    def mark(self, wanted: Mark) -> None:
+    def name_log(self) -> bytes:
+        """Write into the file which log it is used with; return the salts, nothing if it is empty.
+
+        The log is synced before: another connection may just have begun it, and after a power cut
+        the mark would name a log that is not there.
+        """
+        with mark_locked(self.path):
+            salts = self.salts()
+            if salts and self._log is not None:
+                self._log.xSync(apsw.SQLITE_SYNC_FULL)
+                self._mark(Mark(LogState.USED, salts))
+            return salts
+
+    def forget_log(self) -> None:
+        """Take the name of the log out of the file's mark, as it is about to be truncated."""
+        if self._file is not None and self._file.mark() is not None:
+            self._mark(_BEGINNING)
+
+    def _mark(self, wanted: Mark) -> None:
         """Write a mark into the file and sync it, unless it is there."""
         if self._file is not None and self._file.mark() != wanted:
             self._file.write_mark(wanted)
+
+    def xSleep(self, microseconds: int) -> int:  # noqa: N802 - SQLite's name
+        """Wait for a lock; the inherited one keeps the interpreter's lock while it waits."""
+        time.sleep(microseconds / 1e6)
+        return microseconds
 
     def xDelete(self, filename: str, syncdir: bool) -> None:  # noqa: FBT001, N802 - SQLite's
         """Delete a file; empty a log before, as a power cut may bring back its name.
@@ -257,22 +274,21 @@ class _Vfs(apsw.VFS):
         super().xDelete(filename, syncdir)
 
     def _end_log(self, name: str) -> None:
-        was_used = _empty(name)
+        was_used = self._empty(name)
         is_marked = self._file is not None and self._file.mark() is not None
         if was_used or is_marked:
-            self.mark(_ENDED)
+            self._mark(_ENDED)
 
-
-def _empty(name: str) -> bool:
-    """Truncate a log; return whether there was anything in it."""
-    log = _Log("", name, [apsw.SQLITE_OPEN_WAL | apsw.SQLITE_OPEN_READWRITE, 0])
-    try:
-        size = log.xFileSize()
-        if size:
-            log.xTruncate(0)
-    finally:
-        log.xClose()
-    return size > 0
+    def _empty(self, name: str) -> bool:
+        """Truncate a log; return whether there was anything in it."""
+        log = _Log(self, name, [apsw.SQLITE_OPEN_WAL | apsw.SQLITE_OPEN_READWRITE, 0])
+        try:
+            size = log.xFileSize()
+            if size:
+                log.cut(0)
+        finally:
+            log.xClose()
+        return size > 0
 
 
 class _File(apsw.VFSFile):
@@ -282,7 +298,11 @@ class _File(apsw.VFSFile):
 
     def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802 - SQLite's name
         page = zeroed(data, offset) if self._vfs.is_zeroing else data
-        super().xWrite(self._marked(page) if offset == 0 else page, offset)
+        if offset:
+            super().xWrite(page, offset)
+            return
+        with mark_locked(self._vfs.path):
+            super().xWrite(self._marked(page), offset)
 
     def mark(self) -> Mark | None:
         """Return the file's mark; None if it has none."""
@@ -301,7 +321,20 @@ class _File(apsw.VFSFile):
 
 
 class _Log(apsw.VFSFile):
+    def __init__(self, vfs: _Vfs, name: str | apsw.URIFilename | None, flags: list[int]) -> None:
+        self._vfs = vfs
+        super().__init__("", name, flags)
+
     def xTruncate(self, newsize: int) -> None:  # noqa: N802 - SQLite's name
+        """Truncate, and take the name of the log out of the file's mark before.
+
+        SQLite holds the lock of writers meanwhile, so nobody begins the next log in between.
+        """
+        with mark_locked(self._vfs.path):
+            self._vfs.forget_log()
+            self.cut(newsize)
+
+    def cut(self, size: int) -> None:
         """Truncate and sync; SQLite does not, so a power cut would bring back what was erased."""
-        super().xTruncate(newsize)
+        super().xTruncate(size)
         self.xSync(apsw.SQLITE_SYNC_FULL)

@@ -11,8 +11,12 @@ mark says that a log is about to begin, and any log or none will do; and it name
 that transaction is acknowledged. A file without a mark, from before there were marks, opens with
 whatever log is there.
 
+The salts of a log follow on those of the log before it, except where the log was truncated: then a
+connection that has not yet begun a log itself chooses them anew. So whoever truncates a log first
+takes its name out of the mark, while SQLite keeps all others from writing.
+
 The mark lies in the bytes 72 to 91 of SQLite's header, which SQLite keeps for later use and does
-not look at.
+not look at. Those bytes of the file are locked where the mark is changed.
 """
 
 import enum
@@ -22,7 +26,7 @@ import struct
 import time
 import zlib
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import NamedTuple, Self
 
 from mnemic._core import lock_calls
@@ -43,6 +47,7 @@ _LOG_NUMBERS = (0x377F0682, 0x377F0683)
 _FIRST_FRAME = 32 + 24
 _LOCK = struct.Struct("@hhqqi4x")
 _SHARED_BYTES = (0x40000002, 510)
+_MARK_BYTES = (PLACE, SIZE)
 _MOST_TRIES = 200
 _MOST_LATER = 1 << 16  # logs; another file's log is taken for one of these with a chance of 2**-16
 _WAIT = 0.005
@@ -100,7 +105,31 @@ def needs_log(path: str) -> bool:
 def announce_log(path: str) -> None:
     """Note in a file that a log begins, if the file needs none so far."""
     if lock_calls() and read_mark(path) == Mark(LogState.ENDED):
-        _write_mark(path, Mark(LogState.BEGINNING))
+        with mark_locked(path):
+            if read_mark(path) == Mark(LogState.ENDED):
+                _write_mark(path, Mark(LogState.BEGINNING))
+
+
+@contextmanager
+def mark_locked(path: str) -> Generator[None, None, None]:
+    """Keep others, in this process too, from changing a file's mark between a look and a change.
+
+    Where there is no lock to be had, the change is made all the same: too many files are open, or a
+    child was forked off by a process that was killed in the midst of a change.
+    """
+    with ExitStack() as stack:
+        if lock_calls():
+            with suppress(OSError):
+                file = stack.enter_context(_opened(path, os.O_RDWR))
+                _wait_for_lock(file, *_MARK_BYTES)
+        yield
+
+
+def _wait_for_lock(descriptor: int, start: int, length: int) -> None:
+    for _ in range(_MOST_TRIES):
+        if _try_to_lock(descriptor, start, length):
+            return
+        time.sleep(_WAIT)
 
 
 def check_log(path: str, *, read_only: bool) -> None:
@@ -239,20 +268,30 @@ def _set_aside(path: str) -> None:
 @contextmanager
 def _alone(path: str, *, read_only: bool) -> Generator[bool, None, None]:
     """Keep others from opening a file, and tell whether nobody has it open."""
-    import fcntl  # noqa: PLC0415 - not on every system
-
-    lock = _LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, *_SHARED_BYTES, 0)
     with _opened(path, os.O_RDONLY if read_only else os.O_RDWR) as file:
         if read_only:  # which must not be able to lock anything
-            found = fcntl.fcntl(file, fcntl.F_OFD_GETLK, lock)
-            yield _LOCK.unpack(found)[0] == fcntl.F_UNLCK
-            return
-        try:
-            fcntl.fcntl(file, fcntl.F_OFD_SETLK, lock)
-        except OSError:
-            yield False
+            yield _is_unlocked(file, *_SHARED_BYTES)
         else:
-            yield True
+            yield _try_to_lock(file, *_SHARED_BYTES)
+
+
+def _is_unlocked(descriptor: int, start: int, length: int) -> bool:
+    import fcntl  # noqa: PLC0415 - not on every system
+
+    lock = _LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, start, length, 0)
+    found = fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, lock)
+    return bool(_LOCK.unpack(found)[0] == fcntl.F_UNLCK)
+
+
+def _try_to_lock(descriptor: int, start: int, length: int) -> bool:
+    import fcntl  # noqa: PLC0415 - not on every system
+
+    lock = _LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, start, length, 0)
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, lock)
+    except OSError:
+        return False
+    return True
 
 
 @contextmanager
