@@ -1,0 +1,137 @@
+"""The way of a call through the package: every function between a door and the core or the file.
+
+    python -m benches.way            both ways, and how many functions each has
+    python -m benches.way search     the way of `Memory.search` to the core's ranking
+    python -m benches.way add        the way of `Memory.add` to the INSERT
+
+A function counts once, however often it is called; comprehensions and lambdas do not count. Memory
+and embedder are warm: what a first call makes is made before.
+"""
+
+import argparse
+import sys
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+import mnemic
+from mnemic import Memory
+
+PACKAGE = str(Path(mnemic.__file__).parent)
+TABLE = "INSERT INTO agent_memory_entries"
+
+
+class Embedder:
+    """Gives every text the same vector: what an embedder does is not looked at."""
+
+    model, dimensions = "one vector", 8
+
+    def embed(self, texts):
+        return np.ones((len(texts), self.dimensions), np.float32)
+
+
+class Way:
+    """The functions of the package that a call enters, up to a place."""
+
+    def __init__(self):
+        self.steps = []
+        self.depths = threading.local()
+        self.is_over = False
+
+    def __call__(self, frame, event, argument):
+        if self.is_over:
+            return
+        if event == "c_call":
+            self.is_over = getattr(argument, "__qualname__", "") == "MemoryIndex.rank"
+        elif frame.f_code.co_filename.startswith(PACKAGE):
+            depth = getattr(self.depths, "now", 0)
+            if event == "call":
+                self.steps.append((depth, name_of(frame.f_code)))
+            self.depths.now = depth + {"call": 1, "return": -1}.get(event, 0)
+
+    def stop_at_insert(self, _cursor, sql, _values):
+        self.is_over = self.is_over or TABLE in sql
+        return True
+
+    @property
+    def functions(self):
+        """Those that were entered."""
+        return {name for _, name in self.steps if not name.endswith(">")}
+
+    @property
+    def stack(self):
+        """Those that had not returned when the place was reached."""
+        stack = []
+        for depth, name in self.steps:
+            stack[depth:] = [name]
+        return [name for name in stack if not name.endswith(">")]
+
+
+def name_of(code):
+    module = Path(code.co_filename).relative_to(PACKAGE).with_suffix("")
+    return f"{'.'.join(module.parts)}.{code.co_qualname}"
+
+
+@contextmanager
+def followed(way):
+    """Follow the calls of this thread and of those that begin meanwhile."""
+    threading.setprofile(way)
+    sys.setprofile(way)
+    try:
+        yield
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+
+
+def way_of_search(memory):
+    way = Way()
+    with followed(way):
+        memory.search("what is stored here")
+    return way
+
+
+def way_of_add(memory):
+    way = Way()
+    writer = memory.repository._store._connections.writer  # noqa: SLF001 - nothing public leads there
+    writer.exec_trace = way.stop_at_insert
+    try:
+        with followed(way):
+            memory.add("one more memory")
+    finally:
+        writer.exec_trace = None
+    return way
+
+
+WAYS = {"search": way_of_search, "add": way_of_add}
+
+
+def show(name, way):
+    entered, stack = len(way.functions), len(way.stack)
+    print(f"Memory.{name}: {entered} functions are entered, {stack} are on the stack at the end")
+    seen = set()
+    for depth, function in way.steps:
+        again = " (again)" if function in seen else ""
+        seen.add(function)
+        print(f"{'  ' * (depth + 1)}{function}{again}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("way", nargs="?", choices=WAYS, help="one alone")
+    asked = parser.parse_args().way
+    with TemporaryDirectory() as folder, Memory(f"{folder}/a.db", embedder=Embedder()) as memory:
+        for number in range(3):
+            memory.add(f"memory {number}")
+            memory.search("anything")
+        for name in [asked] if asked else WAYS:
+            way = WAYS[name](memory)
+            assert way.is_over, f"{name} did not get there"
+            show(name, way)
+
+
+if __name__ == "__main__":
+    main()
