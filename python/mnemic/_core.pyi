@@ -21,6 +21,7 @@ __all__ = [
     "allocate",
     "before_fork",
     "check_links",
+    "VectorSums",
     "check_rows",
     "check_vectors",
     "column_sum",
@@ -36,6 +37,7 @@ __all__ = [
     "lock_calls",
     "lost_in_log",
     "placed_sums",
+    "read_vectors",
     "row_sums",
     "salience_parts",
     "vector_sums",
@@ -95,32 +97,64 @@ def lost_in_log(log: bytes, /) -> tuple[int, int] | None:
         least; None if there is nothing.
     """
 
+@final
+class VectorSums:
+    """The sums of the vectors of rows that have sums, 0 where a row has no vectors.
+
+    Not safe to use from several threads at a time.
+
+    Args:
+        sums: Rows and their sums.
+    """
+
+    def __new__(cls, sums: Sequence[tuple[int, int]] = ..., /) -> Self: ...
+    @property
+    def rows(self) -> int:
+        """Number of rows that have vectors."""
+
 def check_rows(
-    rows: list[tuple[Any, ...]], /
-) -> tuple[int | None, int, int, dict[int, int], dict[int, int]]:
+    rows: list[tuple[Any, ...]], vectors: VectorSums, /
+) -> tuple[int | None, int, int, dict[int, int]]:
     """Compare rows with their sums.
 
     Args:
         rows: Each its number, the values of `SUMMED_COLUMNS`, and the sums of its columns, its
             vectors and its links; rows whose first sum is None are passed over.
+        vectors: Gets the sum of the vectors of each row that has sums.
 
     Returns:
-        The place of the first row whose sum is wrong, or None; then what `placed_sums` returns; the
-        sum of the vectors of each row that has sums; and that of its links, where it is not None.
+        The place of the first row whose sum is wrong, or None; then what `placed_sums` returns; and
+        the sum of the links of each row that has sums, where it is not None.
     """
 
 def check_vectors(
-    model: str, vectors: Sequence[tuple[Any, ...]], sums: dict[int, int], /
+    model: str, vectors: list[tuple[Any, ...]], sums: VectorSums, /
 ) -> tuple[int | None, int]:
     """Compare vectors with the sums of rows.
 
     Args:
         model: Theirs.
         vectors: Row and bytes of each, those of a row one after the other.
-        sums: By row; rows that are not among them are passed over.
+        sums: Rows that are not among them are passed over.
 
     Returns:
         The first row whose vectors differ, or None; and how many rows there were.
+    """
+
+def read_vectors(
+    model: str, dim: int, vectors: list[tuple[Any, ...]], sums: VectorSums, /
+) -> tuple[int | None, int, tuple[NDArray[np.int64], NDArray[np.float32]] | None]:
+    """Compare vectors with the sums of rows as `check_vectors` does, and copy them.
+
+    Args:
+        model: Theirs.
+        dim: Components of each.
+        vectors: Row and bytes of each, those of a row one after the other.
+        sums: Rows that are not among them are passed over.
+
+    Returns:
+        What `check_vectors` returns; and the rows, shape (n,), with their vectors, shape (n, dim),
+        or None if a vector has another number of components.
     """
 
 def check_links(links: Sequence[tuple[Any, ...]], sums: dict[int, int], /) -> int | None:

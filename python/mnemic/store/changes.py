@@ -1,14 +1,16 @@
 """The numbered changes of an agent: written with every change, read by whoever follows (C163)."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import apsw
 import numpy as np
 from numpy.typing import NDArray
 
+from mnemic._core import VectorSums
 from mnemic.errors import (
     EmbeddingModelMismatchError,
     StorageQuotaExceededError,
@@ -40,6 +42,7 @@ from mnemic.store.sums import (
     check_links,
     check_no_vector_is_lost,
     check_vectors,
+    read_vectors,
 )
 
 
@@ -294,15 +297,14 @@ def _everything(
     state: State,
 ) -> RowBatch:
     wanted: set[int] = set()
-    of_vectors: dict[int, int] = {}
+    of_vectors = VectorSums()
     of_links: dict[int, int] = {}
     sums = _sums_of_others(connection, agent_id, state)
     for records in fetched_in_parts(connection, _ALL_RECORDS[state], (agent_id,), _PART):
-        checked = check(records)
+        checked = check(records, of_vectors)
         sums = sums.plus(checked.sums)
-        of_vectors |= checked.vectors
         of_links |= checked.links
-        wanted.update(record[0] for record in records)
+        wanted.update(map(itemgetter(0), records))
         taker.take_records(records)
     _check_sums(connection, agent_id, sums)
     chunks = _chunks(connection, agent_id, model, wanted, of_vectors) if model and wanted else ()
@@ -349,8 +351,8 @@ def _chunks(
     connection: apsw.Connection,
     agent_id: str,
     model: Model,
-    wanted: Collection[int],
-    sums: dict[int, int],
+    wanted: set[int],
+    sums: VectorSums,
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
     """Give the vectors of wanted rows, each copied once, straight to its place in its chunk."""
     found = _stored_vectors(connection, agent_id, model[0], wanted)
@@ -361,27 +363,28 @@ def _chunks(
         while following is not None and following[0] == chunk[-1][0]:
             chunk.append(following)
             following = next(found, None)
-        checked += check_vectors(model[0], chunk, sums)
-        rows = np.array([row for row, _ in chunk], dtype=np.int64)
-        yield rows, _vectors([blob for _, blob in chunk], model[1])
+        rows, vectors, summed = read_vectors(model, chunk, sums)
+        checked += summed
+        yield rows, vectors
         chunk = [] if following is None else [following, *islice(found, _PART - 1)]
     check_no_vector_is_lost(sums, checked)
 
 
 def _stored_vectors(
-    connection: apsw.Connection, agent_id: str, model: str, wanted: Collection[int]
+    connection: apsw.Connection, agent_id: str, model: str, wanted: set[int]
 ) -> Iterator[Columns]:
     """Give wanted rows and the vectors of their parts, those of a row one after the other."""
     ((stored,),) = fetched(connection, _LAST_VECTOR, ())
     if _SCAN_FROM * len(wanted) < (stored or 0):
-        for row, blob in streamed(connection, _OWN_VECTORS, (agent_id, model)):
-            if row in wanted:
-                yield row, blob
+        for found in streamed(connection, _OWN_VECTORS, (agent_id, model)):
+            if found[0] in wanted:
+                yield found
         return
     long = {row for (row,) in fetched(connection, _LONG, (model,)) if row in wanted}
-    for row, blob in streamed(connection, _ALL_VECTORS, (model,)):
-        if row in wanted and row not in long:
-            yield row, blob
+    short = wanted - long
+    for found in streamed(connection, _ALL_VECTORS, (model,)):
+        if found[0] in short:
+            yield found
     if long:
         values = (agent_id, json_array(sorted(long)), model)
         yield from streamed(connection, _LONG_VECTORS, values)

@@ -7,6 +7,7 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
+from mnemic._core import VectorSums
 from mnemic.errors import StoreCorruptError
 from mnemic.model import (
     Expression,
@@ -235,7 +236,10 @@ def vectors(
         "ON entry_row = row WHERE agent_id = ? AND row = ? AND model = ? ORDER BY part"
     )
     found = fetched(connection, sql, (agent_id, row, model))
-    known = {row: of_vectors or 0 for row, of_row, of_vectors, _ in found if of_row is not None}
+    with reading_stored("a vector's checksum"):
+        known = VectorSums(
+            [(row, of_vectors or 0) for row, of_row, of_vectors, _ in found if of_row is not None]
+        )
     check_vectors(model, [(row, blob) for row, *_, blob in found], known)
     with reading_stored("a vector"):
         parts = [vector_of(blob) for *_, blob in found]

@@ -10,10 +10,13 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 import apsw
+import numpy as np
+from numpy.typing import NDArray
 
 from mnemic._core import (
     RECORD_COLUMNS,
     SUMMED_COLUMNS,
+    VectorSums,
     check_rows,
     column_sum,
     link_sums,
@@ -23,8 +26,10 @@ from mnemic._core import (
 )
 from mnemic._core import check_links as links_differing
 from mnemic._core import check_vectors as vectors_differing
+from mnemic._core import read_vectors as vectors_read
 from mnemic.errors import StoreCorruptError
 from mnemic.model import MemoryEntry
+from mnemic.store.base import Model
 from mnemic.store.records import COLUMNS, DAMAGED, from_row, reading_stored
 from mnemic.store.sql import BY_ROW, Columns, among, fetched
 
@@ -88,23 +93,28 @@ class Checked(NamedTuple):
 
     Attributes:
         sums: What they add to their agent.
-        vectors: The sum of each row's vectors, by row; rows without sums are not among them.
+        vectors: The sum of each row's vectors; rows without sums are not among them.
         links: The sum of each row's links, where it has or had any.
     """
 
     sums: Sums
-    vectors: dict[int, int]
+    vectors: VectorSums
     links: dict[int, int]
 
 
-def check(rows: list[Columns]) -> Checked:
+def check(rows: list[Columns], vectors: VectorSums | None = None) -> Checked:
     """Compare rows, each the columns of `STORED`, with their sums.
+
+    Args:
+        rows: The rows.
+        vectors: Sums of the vectors of rows that were checked before, to be added to.
 
     Raises:
         StoreCorruptError: If one is another than its sum says; the message names the memory.
     """
+    vectors = VectorSums() if vectors is None else vectors
     with reading_stored("a memory's checksum"):
-        wrong, number, total, vectors, links = check_rows(rows)
+        wrong, number, total, links = check_rows(rows, vectors)
     if wrong is not None:
         raise damaged(rows[wrong])
     return Checked(Sums(number, total), vectors, links)
@@ -206,14 +216,14 @@ def check_links(links: list[Columns], known: dict[int, int]) -> None:
 
 
 def check_vectors(
-    model: str, vectors: list[Columns], known: dict[int, int], *, is_all: bool = False
+    model: str, vectors: list[Columns], known: VectorSums, *, is_all: bool = False
 ) -> int:
     """Compare rows and their vectors, those of a row together, with the sums of rows.
 
     Args:
         model: The vectors' model.
         vectors: Each a row and its bytes.
-        known: The sum of the vectors of each row that has sums; 0 for none.
+        known: The sum of the vectors of each row that has sums.
         is_all: Whether all vectors of these rows are there.
 
     Returns:
@@ -224,22 +234,59 @@ def check_vectors(
     """
     with reading_stored("a vector"):
         wrong, number = vectors_differing(model, vectors, known)
-    if wrong is not None:
-        raise StoreCorruptError(f"the vectors of row {wrong} are not as stored; {DAMAGED}")
+    _check_none_is_wrong(wrong)
     if is_all:
         check_no_vector_is_lost(known, number)
     return number
 
 
-def check_no_vector_is_lost(known: dict[int, int], found: int) -> None:
+def _check_none_is_wrong(wrong: int | None) -> None:
+    if wrong is not None:
+        raise StoreCorruptError(f"the vectors of row {wrong} are not as stored; {DAMAGED}")
+
+
+class ReadVectors(NamedTuple):
+    """Vectors that are as their sums say.
+
+    Attributes:
+        rows: int64, shape (n,): whose they are.
+        vectors: float32, shape (n, dim).
+        summed: How many of the rows have sums.
+    """
+
+    rows: NDArray[np.int64]
+    vectors: NDArray[np.float32]
+    summed: int
+
+
+def read_vectors(model: Model, vectors: list[Columns], known: VectorSums) -> ReadVectors:
+    """Read rows and their vectors, those of a row together, and compare them with the sums of rows.
+
+    Args:
+        model: The vectors' model.
+        vectors: Each a row and its bytes.
+        known: The sum of the vectors of each row that has sums.
+
+    Raises:
+        StoreCorruptError: If a vector is damaged, lost, or of another dimension.
+    """
+    name, dim = model
+    with reading_stored("a vector"):
+        wrong, number, found = vectors_read(name, dim, vectors, known)
+    _check_none_is_wrong(wrong)
+    if found is None:
+        raise StoreCorruptError(f"a stored vector has not {dim} dimensions; {DAMAGED}")
+    return ReadVectors(*found, number)
+
+
+def check_no_vector_is_lost(known: VectorSums, found: int) -> None:
     """Compare how many rows with sums have vectors with how many should.
 
     Raises:
         StoreCorruptError: If they are fewer.
     """
-    wanted = len(known) - list(known.values()).count(0)
-    if found < wanted:
-        raise StoreCorruptError(f"{wanted - found} memories have lost their vectors; {DAMAGED}")
+    if found < known.rows:
+        raise StoreCorruptError(f"{known.rows - found} memories have lost their vectors; {DAMAGED}")
 
 
 def seal(connection: apsw.Connection, rows: Sequence[int]) -> Sums:

@@ -7,6 +7,8 @@
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use crate::Error;
+
 /// Bits that a sum has.
 pub const MASK: u64 = (1 << 62) - 1;
 
@@ -40,8 +42,11 @@ pub fn column(number: u32, value: Value<'_>) -> u64 {
 
 /// The hash of one of a row's vectors.
 pub fn vector(model: &str, part: u64, components: &[u8]) -> u64 {
-    let of_model = xxh3_64_with_seed(model.as_bytes(), VECTOR);
-    xxh3_64_with_seed(components, of_model.wrapping_add(part))
+    xxh3_64_with_seed(components, hash_of_model(model).wrapping_add(part))
+}
+
+fn hash_of_model(model: &str) -> u64 {
+    xxh3_64_with_seed(model.as_bytes(), VECTOR)
 }
 
 /// As [`vector`], of components in the order of bytes of this machine.
@@ -85,6 +90,109 @@ pub fn place(row: i64, sums: [u64; 3], status: i64, forgotten_at: Option<i64>) -
         place.copy_from_slice(&value.to_le_bytes());
     }
     xxh3_64_with_seed(&bytes, PLACE)
+}
+
+/// The sums of the vectors of rows, 0 where a row has none.
+///
+/// Rows come and are looked up in ascending order nearly always, so the next place is tried first;
+/// a hash map of 100,000 rows costs a wait for memory at each of them.
+#[derive(Debug, Clone, Default)]
+pub struct VectorSums {
+    /// Ascending by row, each once.
+    sums: Vec<(i64, u64)>,
+    /// Where the row stands that is looked up next, if rows come in order.
+    next: usize,
+}
+
+impl VectorSums {
+    /// Make room for so many more rows.
+    ///
+    /// # Errors
+    ///
+    /// When they do not fit memory.
+    pub fn reserve(&mut self, rows: usize) -> Result<(), Error> {
+        let bytes = rows.saturating_mul(size_of::<(i64, u64)>());
+        self.sums.try_reserve(rows).map_err(|_| Error::OutOfMemory { bytes })
+    }
+
+    /// Set the sum of a row.
+    pub fn insert(&mut self, row: i64, sum: u64) {
+        if self.sums.last().is_none_or(|(last, _)| *last < row) {
+            self.sums.push((row, sum));
+            return;
+        }
+        match self.place_of(row) {
+            Ok(at) => self.sums[at].1 = sum,
+            Err(at) => self.sums.insert(at, (row, sum)),
+        }
+    }
+
+    /// The sum of a row, where it is known.
+    pub fn get(&mut self, row: i64) -> Option<u64> {
+        let at = match self.sums.get(self.next) {
+            Some((known, _)) if *known == row => self.next,
+            _ => self.place_of(row).ok()?,
+        };
+        self.next = at + 1;
+        Some(self.sums[at].1)
+    }
+
+    /// How many rows have vectors.
+    pub fn rows(&self) -> usize {
+        self.sums.iter().filter(|(_, sum)| *sum != 0).count()
+    }
+
+    fn place_of(&self, row: i64) -> Result<usize, usize> {
+        self.sums.binary_search_by_key(&row, |(known, _)| *known)
+    }
+}
+
+/// Compares vectors with the sums of their rows. Those of a row come together, in the order of its
+/// parts.
+pub struct VectorCheck<'sums> {
+    sums: &'sums mut VectorSums,
+    of_model: u64,
+    /// The row whose vectors come, its sum so far, and how many there were.
+    current: Option<(i64, u64, u64)>,
+    wrong: Option<i64>,
+    rows: usize,
+}
+
+impl<'sums> VectorCheck<'sums> {
+    /// Begin with the vectors of a model.
+    pub fn new(model: &str, sums: &'sums mut VectorSums) -> Self {
+        Self { sums, of_model: hash_of_model(model), current: None, wrong: None, rows: 0 }
+    }
+
+    /// Take the next vector.
+    pub fn push(&mut self, row: i64, components: &[u8]) {
+        let (sum, part) = match self.current {
+            Some((current, sum, part)) if current == row => (sum, part),
+            _ => {
+                self.finish_row();
+                (0, 0)
+            }
+        };
+        let hash = xxh3_64_with_seed(components, self.of_model.wrapping_add(part));
+        self.current = Some((row, sum.wrapping_add(hash), part + 1));
+    }
+
+    /// The first row whose vectors do not have its sum, and how many rows before it have a sum;
+    /// rows without sums are passed over.
+    pub fn finish(mut self) -> (Option<i64>, usize) {
+        self.finish_row();
+        (self.wrong, self.rows)
+    }
+
+    fn finish_row(&mut self) {
+        let Some((row, sum, _)) = self.current.take() else { return };
+        let Some(stored) = self.sums.get(row).filter(|_| self.wrong.is_none()) else { return };
+        if stored == sum & MASK {
+            self.rows += 1;
+        } else {
+            self.wrong = Some(row);
+        }
+    }
 }
 
 /// `SQLite` keeps no negative zero.
@@ -131,6 +239,42 @@ mod tests {
     fn no_negative_zero_is_told_from_zero() {
         assert_eq!(column(1, Value::Real(-0.0)), column(1, Value::Real(0.0)));
         assert_eq!(link(1, 2, -0.0, 3), link(1, 2, 0.0, 3));
+    }
+
+    #[test]
+    fn vectors_are_compared_row_by_row_in_any_order_of_rows() {
+        let sum = |parts: &[&[u8]]| {
+            let hashes = parts.iter().zip(0..).map(|(part, number)| vector("m", number, part));
+            hashes.fold(0_u64, u64::wrapping_add) & MASK
+        };
+        let of_rows = [(7, sum(&[b"a", b"b"])), (3, sum(&[b"c"])), (9, 0), (5, sum(&[b"d"]))];
+        let mut sums = VectorSums::default();
+        for (row, sum) in of_rows {
+            sums.insert(row, sum);
+        }
+        assert_eq!(sums.rows(), 3);
+        let mut checked = |vectors: &[(i64, &[u8])]| {
+            let mut check = VectorCheck::new("m", &mut sums);
+            for (row, components) in vectors {
+                check.push(*row, components);
+            }
+            check.finish()
+        };
+        let right: [(i64, &[u8]); 5] = [(5, b"d"), (3, b"c"), (4, b"x"), (7, b"a"), (7, b"b")];
+        assert_eq!(checked(&right), (None, 3));
+        assert_eq!(checked(&[(3, b"c"), (7, b"b"), (7, b"a"), (5, b"x")]), (Some(7), 1));
+        assert_eq!(checked(&[(9, b"x")]), (Some(9), 0));
+        assert_eq!(checked(&[]), (None, 0));
+    }
+
+    #[test]
+    fn the_sum_of_a_row_that_comes_again_replaces_the_first() {
+        let mut sums = VectorSums::default();
+        for (row, sum) in [(2, 5), (1, 6), (2, 0)] {
+            sums.insert(row, sum);
+        }
+        assert_eq!([1, 2, 3].map(|row| sums.get(row)), [Some(6), Some(0), None]);
+        assert_eq!(sums.rows(), 1);
     }
 
     #[test]

@@ -34,8 +34,8 @@ mod _core {
     use super::memory_index::{PyMemoryIndex, salience_parts};
     #[pymodule_export]
     use super::sums::{
-        check_links, check_rows, check_vectors, column_sum, link_sums, lost_in_log, placed_sums,
-        row_sums, vector_sums,
+        PyVectorSums, check_links, check_rows, check_vectors, column_sum, link_sums, lost_in_log,
+        placed_sums, read_vectors, row_sums, vector_sums,
     };
     #[pymodule_export]
     use super::text::{

@@ -1,15 +1,17 @@
 //! Checksums of stored rows, made and checked for many rows in one call.
 
 use std::collections::HashMap;
+use std::sync::LazyLock;
 
-use mnemic_core::sums::{self, MASK, Value};
+use mnemic_core::headroom::with_room;
+use mnemic_core::sums::{self, MASK, Value, VectorCheck, VectorSums};
 use mnemic_core::write_ahead_log;
-use numpy::{PyArray1, PyArrayMethods, PyUntypedArrayMethods};
+use numpy::{PyArray1, PyArray2, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
-use crate::errors::InvalidArgumentError;
+use crate::errors::{InvalidArgumentError, raised};
 use crate::memory_index::RECORD_COLUMNS;
 
 /// Further columns that a row's sum covers, in their order after those of a record.
@@ -29,8 +31,8 @@ type Placed = (i64, Option<u64>, Option<u64>, Option<u64>, i64, Option<i64>);
 #[pyfunction]
 #[pyo3(signature = (rows, /))]
 pub(crate) fn row_sums(rows: &Bound<'_, PyList>) -> PyResult<Vec<u64>> {
-    let skipped = skipped();
-    rows.iter().map(|row| row_sum(row.cast::<PyTuple>()?, 0, &skipped)).collect()
+    let mut hasher = RowHasher::new(&PLACES);
+    rows.iter().map(|row| hasher.sum(row.cast::<PyTuple>()?, 0)).collect()
 }
 
 #[pyfunction]
@@ -42,38 +44,67 @@ pub(crate) fn column_sum(column: &str, value: &Bound<'_, PyAny>) -> PyResult<u64
     Ok(hashed(number, value)? & MASK)
 }
 
+/// The sums of the vectors of rows that have sums, 0 where a row has no vectors.
+#[pyclass(name = "VectorSums", module = "mnemic._core")]
+pub(crate) struct PyVectorSums(VectorSums);
+
+#[pymethods]
+impl PyVectorSums {
+    #[new]
+    #[pyo3(signature = (sums = vec![], /))]
+    fn new(sums: Vec<(i64, u64)>) -> PyResult<Self> {
+        let mut of_rows = VectorSums::default();
+        of_rows.reserve(sums.len()).map_err(raised)?;
+        for (row, sum) in sums {
+            of_rows.insert(row, sum);
+        }
+        Ok(Self(of_rows))
+    }
+
+    /// How many rows have vectors.
+    #[getter]
+    fn rows(&self) -> usize {
+        self.0.rows()
+    }
+}
+
 /// The place of the first row with a wrong sum, how many rows have sums, the sum of their places,
-/// the sum of each row's vectors, and that of its links where it has any.
-type Checked<'py> = (Option<usize>, u64, u64, Bound<'py, PyDict>, Bound<'py, PyDict>);
+/// and that of each row's links where it has any.
+type Checked<'py> = (Option<usize>, u64, u64, Bound<'py, PyDict>);
 
 #[pyfunction]
-#[pyo3(signature = (rows, /))]
-pub(crate) fn check_rows<'py>(rows: &Bound<'py, PyList>) -> PyResult<Checked<'py>> {
-    let (skipped, covered) = (skipped(), columns().count());
-    let [status, forgotten_at] = ["status", "forgotten_at"].map(place_of);
+#[pyo3(signature = (rows, vectors, /))]
+pub(crate) fn check_rows<'py>(
+    rows: &Bound<'py, PyList>,
+    vectors: &mut PyVectorSums,
+) -> PyResult<Checked<'py>> {
+    let places = &*PLACES;
+    let mut hasher = RowHasher::new(places);
     let (mut wrong, mut count, mut total) = (None, 0, 0_u64);
-    let (of_vectors, of_links) = (PyDict::new(rows.py()), PyDict::new(rows.py()));
+    let of_links = PyDict::new(rows.py());
+    vectors.0.reserve(rows.len()).map_err(raised)?;
     for (at, row) in rows.iter().enumerate() {
         let row = row.cast::<PyTuple>()?;
-        let sum_at =
-            |place: usize| row.get_borrowed_item(1 + covered + place)?.extract::<Option<u64>>();
-        let Some(stored) = sum_at(0)? else { continue };
-        if wrong.is_none() && row_sum(row, 1, &skipped)? != stored {
+        let sum_at = |place| row.get_borrowed_item(place)?.extract::<Option<u64>>();
+        let Some(stored) = sum_at(places.row_sum)? else { continue };
+        if wrong.is_none() && hasher.sum(row, 1)? != stored {
             wrong = Some(at);
         }
         let number = row.get_borrowed_item(0)?;
-        let (vectors, links) = (sum_at(1)?, sum_at(2)?);
-        of_vectors.set_item(number, vectors.unwrap_or_default())?;
+        let of_vectors = sum_at(places.row_sum + 1)?;
+        let links = sum_at(places.row_sum + 2)?;
         if let Some(links) = links {
             of_links.set_item(number, links)?;
         }
+        let number = number.extract()?;
+        vectors.0.insert(number, of_vectors.unwrap_or_default());
         count += 1;
-        let status = row.get_borrowed_item(status)?.extract()?;
-        let forgotten_at = row.get_borrowed_item(forgotten_at)?.extract()?;
-        let place = (number.extract()?, Some(stored), vectors, links, status, forgotten_at);
+        let status = row.get_borrowed_item(places.status)?.extract()?;
+        let forgotten_at = row.get_borrowed_item(places.forgotten_at)?.extract()?;
+        let place = (number, Some(stored), of_vectors, links, status, forgotten_at);
         total = total.wrapping_add(placed(place));
     }
-    Ok((wrong, count, total & MASK, of_vectors, of_links))
+    Ok((wrong, count, total & MASK, of_links))
 }
 
 /// How many rows have sums, and the sum of their places.
@@ -102,27 +133,60 @@ pub(crate) fn vector_sums(model: &str, rows: Vec<Vec<Bound<'_, PyAny>>>) -> PyRe
 /// A row's vectors stand together, in the order of its parts.
 #[pyfunction]
 #[pyo3(signature = (model, vectors, sums, /))]
-#[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
 pub(crate) fn check_vectors(
     model: &str,
-    vectors: Vec<(i64, Bound<'_, PyBytes>)>,
-    sums: &Bound<'_, PyDict>,
+    vectors: &Bound<'_, PyList>,
+    sums: &mut PyVectorSums,
 ) -> PyResult<(Option<i64>, usize)> {
-    let mut count = 0;
-    for of_row in vectors.chunk_by(|one, other| one.0 == other.0) {
-        let row = of_row[0].0;
-        let Some(stored) = sums.get_item(row)? else { continue };
-        let hashes = of_row.iter().enumerate();
-        let hash = |(part, (_, bytes)): (usize, &(i64, Bound<'_, PyBytes>))| {
-            sums::vector(model, part as u64, bytes.as_bytes())
-        };
-        let sum = hashes.map(hash).fold(0_u64, u64::wrapping_add) & MASK;
-        if stored.extract::<u64>()? != sum {
-            return Ok((Some(row), count));
-        }
-        count += 1;
+    let mut check = VectorCheck::new(model, &mut sums.0);
+    for found in vectors.iter() {
+        let found = found.cast::<PyTuple>()?;
+        let row = found.get_borrowed_item(0)?.extract()?;
+        let components = found.get_borrowed_item(1)?;
+        check.push(row, components.cast::<PyBytes>()?.as_bytes());
     }
-    Ok((None, count))
+    Ok(check.finish())
+}
+
+/// The first row whose vectors do not have its sum, how many rows with vectors have a sum, and the
+/// rows and components of all vectors, unless one has not `dim` components.
+type ReadVectors<'py> =
+    (Option<i64>, usize, Option<(Bound<'py, PyArray1<i64>>, Bound<'py, PyArray2<f32>>)>);
+
+/// [`check_vectors`] and a copy of the vectors: each is hashed while the processor's cache has it.
+#[pyfunction]
+#[pyo3(signature = (model, dim, vectors, sums, /))]
+pub(crate) fn read_vectors<'py>(
+    model: &str,
+    dim: usize,
+    vectors: &Bound<'py, PyList>,
+    sums: &mut PyVectorSums,
+) -> PyResult<ReadVectors<'py>> {
+    let mut rows = with_room(vectors.len()).map_err(raised)?;
+    let mut values: Vec<f32> = with_room(vectors.len().saturating_mul(dim)).map_err(raised)?;
+    let mut check = VectorCheck::new(model, &mut sums.0);
+    let mut have_dim = true;
+    for found in vectors.iter() {
+        let found = found.cast::<PyTuple>()?;
+        let row = found.get_borrowed_item(0)?.extract()?;
+        let components = found.get_borrowed_item(1)?;
+        let components = components.cast::<PyBytes>()?;
+        check.push(row, components.as_bytes());
+        rows.push(row);
+        let (components, rest) = components.as_bytes().as_chunks::<4>();
+        have_dim &= components.len() == dim && rest.is_empty();
+        if have_dim {
+            values.extend(components.iter().map(|bytes| f32::from_le_bytes(*bytes)));
+        }
+    }
+    let (wrong, count) = check.finish();
+    if !have_dim {
+        return Ok((wrong, count, None));
+    }
+    let shape = [rows.len(), dim];
+    let rows = PyArray1::from_vec(vectors.py(), rows);
+    let values = PyArray1::from_vec(vectors.py(), values).reshape(shape)?;
+    Ok((wrong, count, Some((rows, values))))
 }
 
 /// The first row, in no order, whose links do not have its sum; a link is given as both its rows,
@@ -151,23 +215,55 @@ pub(crate) fn link_sums(links: Vec<(i64, i64, f64, i64)>) -> Vec<u64> {
     links.into_iter().map(sum).collect()
 }
 
-/// Which columns, by their numbers, no sum covers.
-fn skipped() -> Vec<bool> {
-    columns().map(|name| ACCESSES.contains(&name)).collect()
+/// Where the columns of a row stand that sums are made of.
+struct Places {
+    /// The columns that a row's sum covers, by their numbers.
+    covered: Vec<usize>,
+    /// In a row that begins with its number, as the next two.
+    status: usize,
+    forgotten_at: usize,
+    /// The sum of the columns; those of vectors and of links follow it.
+    row_sum: usize,
 }
 
-/// The place of a column in a record.
-fn place_of(column: &str) -> usize {
-    RECORD_COLUMNS.iter().position(|known| *known == column).unwrap_or_default()
-}
-
-fn row_sum(row: &Bound<'_, PyTuple>, first: usize, skipped: &[bool]) -> PyResult<u64> {
-    let mut sum = 0_u64;
-    for (number, _) in skipped.iter().enumerate().filter(|(_, is_skipped)| !**is_skipped) {
-        let value = row.get_borrowed_item(first + number)?;
-        sum = sum.wrapping_add(hashed(number, &value)?);
+static PLACES: LazyLock<Places> = LazyLock::new(|| {
+    let place_of =
+        |column: &str| RECORD_COLUMNS.iter().position(|known| *known == column).unwrap_or_default();
+    let is_covered = |(_, name): &(usize, &str)| !ACCESSES.contains(name);
+    Places {
+        covered: columns().enumerate().filter(is_covered).map(|(number, _)| number).collect(),
+        status: place_of("status"),
+        forgotten_at: place_of("forgotten_at"),
+        row_sum: 1 + columns().count(),
     }
-    Ok(sum & MASK)
+});
+
+/// Sums rows of one list, which keeps their values alive.
+struct RowHasher<'places> {
+    places: &'places Places,
+    /// The address of each column's last value, and its hash: small numbers are one object each, and
+    /// most columns hold the same in row after row.
+    last: Vec<(usize, u64)>,
+}
+
+impl<'places> RowHasher<'places> {
+    fn new(places: &'places Places) -> Self {
+        Self { places, last: vec![(0, 0); places.row_sum] }
+    }
+
+    fn sum(&mut self, row: &Bound<'_, PyTuple>, first: usize) -> PyResult<u64> {
+        let mut sum = 0_u64;
+        for number in &self.places.covered {
+            let value = row.get_borrowed_item(first + number)?;
+            let (address, hash) = &mut self.last[*number];
+            if *address != value.as_ptr() as usize {
+                *hash = hashed(*number, &value)?;
+                *address = value.as_ptr() as usize;
+            }
+            sum = sum.wrapping_add(*hash);
+        }
+        Ok(sum & MASK)
+    }
 }
 
 fn hashed(number: usize, value: &Bound<'_, PyAny>) -> PyResult<u64> {
@@ -175,11 +271,18 @@ fn hashed(number: usize, value: &Bound<'_, PyAny>) -> PyResult<u64> {
     if value.is_none() {
         return Ok(0);
     }
-    if let Ok(text) = value.cast::<PyString>() {
-        return Ok(sums::column(number, Value::Text(&text.to_cow()?)));
+    // Exact types first, as SQLite gives them: comparing pointers is cheaper than asking for flags.
+    if let Ok(text) = value.cast_exact::<PyString>() {
+        return Ok(sums::column(number, Value::Text(text.to_str()?)));
+    }
+    if value.is_exact_instance_of::<PyInt>() {
+        return Ok(sums::column(number, Value::Integer(value.extract()?)));
     }
     if let Ok(bytes) = value.cast::<PyBytes>() {
         return Ok(sums::column(number, Value::Blob(bytes.as_bytes())));
+    }
+    if let Ok(text) = value.cast::<PyString>() {
+        return Ok(sums::column(number, Value::Text(text.to_str()?)));
     }
     if value.is_instance_of::<PyInt>() {
         return Ok(sums::column(number, Value::Integer(value.extract()?)));
