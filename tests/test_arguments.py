@@ -26,7 +26,6 @@ from mnemic.context import ContextItemType, ContextWindow
 from mnemic.contradictions import LanguageModelJudge, OfflineJudge
 from mnemic.errors import MnemicError
 from mnemic.events import Events, MemoryStoredEvent
-from mnemic.licensing import License
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 KEPT, OLDER = UUID(int=1), UUID(int=2)
@@ -329,7 +328,7 @@ RECORDS = {
     mnemic.SessionTerms: {},
     mnemic.Weights: {},
     model.Scope: {"agent_id": "a"},
-    License: {},
+    mnemic.DocumentedLicenses: {"tier": mnemic.LicenseTier.TEAMS},
 }
 
 

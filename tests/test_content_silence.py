@@ -44,7 +44,7 @@ from mnemic import (
 from mnemic.async_memory import AsyncScopedMemory
 from mnemic.context import ContextItem, ContextSnapshot
 from mnemic.contradictions import Judgement, LanguageModelJudge
-from mnemic.licensing import License
+from mnemic.licensing import DocumentedLicenses
 from mnemic.memory import ScopedMemory
 from mnemic.model import ExpandedQuery, MemoryEntryUpdate, MemoryFilter
 from mnemic.retrieval import LanguageModelExpander, LanguageModelSuggester
@@ -627,7 +627,7 @@ def test_no_context_window_tells_content(tmp_path, ear):
             {"max_tokens": 60, "compaction_strategy": "summarize", "summarizer": " ".join},
             {"max_tokens": 60, "compaction_strategy": "summarize", "summarizer": refuse},
         ):
-            window = ContextWindow(**options, license=LicenseTier.TEAMS)
+            window = ContextWindow(**options, license=DocumentedLicenses(LicenseTier.TEAMS))
             window.try_add(HIDDEN, "user_message", id="x", metadata=fields(HIDDEN_WORD)["metadata"])
             asyncio.run(use_all(ear, window, world))
             assert not found_in(reprs_within(window), *CANARIES)
@@ -781,9 +781,8 @@ def test_what_stands_in_a_broken_export_is_not_told(kind, text, ear):
 
 
 def test_every_kind_of_event_is_heard_by_this_test(tmp_path, ear, monkeypatch):
-    monkeypatch.setattr(License, "storage_limit", property(lambda _: 10**9))
     monkeypatch.setattr(telemetry, "QUOTA_WARNINGS", (0.000001,))
-    with opened(AsyncMemory, tmp_path, ear) as world:
+    with opened(AsyncMemory, tmp_path, ear, quota=10**9) as world:
         service = RetrievalService(world.memory, expander=SayingAll())
         for door in (service, world.memory):
             asyncio.run(use_all(ear, door, world))

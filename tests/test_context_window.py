@@ -33,7 +33,7 @@ from mnemic.errors import (
     MissingExtraError,
     UnknownIdError,
 )
-from mnemic.licensing import LicenseTier
+from mnemic.licensing import DocumentedLicenses, LicenseTier
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 SYSTEM = ContextItemType.SYSTEM_PROMPT
@@ -462,18 +462,22 @@ def test_compaction_takes_a_target_and_a_strategy():
 
 @pytest.mark.parametrize("strategy", [CompactionStrategy.SUMMARIZE, CompactionStrategy.SELECTIVE])
 def test_advanced_strategies_need_the_tier_teams(strategy):
-    options = {"license": LicenseTier.WRITER_PRO, "summarizer": " ".join}
+    options = {"license": DocumentedLicenses(LicenseTier.WRITER_PRO), "summarizer": " ".join}
     with pytest.raises(LicenseRestrictionError, match="requires a Teams license") as caught:
         opened(compaction_strategy=strategy, **options)
     assert caught.value.feature_key == "Agents.Memory.ContextWindow.Advanced"
     assert caught.value.required_tier == "Teams"
     with pytest.raises(LicenseRestrictionError):
         opened(**options).compact(strategy)
-    opened(compaction_strategy=strategy, license=LicenseTier.TEAMS, summarizer=" ".join)
+    opened(
+        compaction_strategy=strategy,
+        license=DocumentedLicenses(LicenseTier.TEAMS),
+        summarizer=" ".join,
+    )
 
 
 def test_the_simple_strategies_are_in_every_tier():
-    window = opened(license=LicenseTier.CORE)
+    window = opened(license=DocumentedLicenses(LicenseTier.CORE))
     window.add("tea", USER)
     assert len(window.compact("remove_oldest", target_percent=0)) == 1
 
@@ -1061,7 +1065,7 @@ def test_statistics_tell_what_is_held_and_what_became_of_it():
         ({"compaction_threshold": 0}, "compaction_threshold must be at least 1"),
         ({"compaction_threshold": 101}, "compaction_threshold must be from 1 to 100"),
         ({"compaction_strategy": 9}, "strategy 9 is unknown"),
-        ({"license": "teams"}, "license must be a LicenseTier"),
+        ({"license": "teams"}, "license must be a policy"),
         ({"counter": 5}, "counter must have a method 'count'"),
         ({"summarizer": 5}, "summarizer must be callable"),
     ],

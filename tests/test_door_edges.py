@@ -24,7 +24,7 @@ from mnemic.errors import (
     StoreClosedError,
 )
 from mnemic.events import MemoryForgottenEvent, MemoryStoredEvent, MemoryUpdatedEvent
-from mnemic.licensing import STORAGE_LIMITS, License, LicenseTier
+from mnemic.licensing import STORAGE_LIMITS, DocumentedLicenses, LicenseTier
 from mnemic.long_term import LongTermMemory
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntryUpdate, UuidFactory
@@ -156,13 +156,13 @@ def test_batches_of_long_term_memory_are_lists():
 @pytest.mark.parametrize("tier", ["TEAMS", 2, None, True])
 def test_a_license_of_no_tier_is_refused_when_it_is_made(tier):
     with pytest.raises(InvalidArgumentError, match="tier must be a LicenseTier, got"):
-        License(tier)
+        DocumentedLicenses(tier)
 
 
 @pytest.mark.parametrize("key", [None, 5])
 def test_a_feature_key_that_is_no_text_is_an_unknown_one(key):
     with pytest.raises(InvalidArgumentError, match=r"feature key .* is unknown"):
-        License().has_feature(key)
+        DocumentedLicenses(LicenseTier.CORE).has_feature(key)
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,9 @@ def test_what_is_not_stored_again_needs_no_quota(monkeypatch, again):  # R077, C
     monkeypatch.setattr(
         "mnemic.licensing.STORAGE_LIMITS", {**STORAGE_LIMITS, LicenseTier.TEAMS: 1000}
     )
-    with Memory(":memory:", embedder=WordEmbedder(), license=LicenseTier.TEAMS) as memory:
+    with Memory(
+        ":memory:", embedder=WordEmbedder(), license=DocumentedLicenses(LicenseTier.TEAMS)
+    ) as memory:
         first = memory.add("f" * 900, idempotency_key="k")
         assert memory.add("f" * 900, **again).id == first.id
         with pytest.raises(StorageQuotaExceededError):

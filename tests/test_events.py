@@ -17,7 +17,7 @@ from mnemic.events import (
     MemoryStoredEvent,
     MemoryUpdatedEvent,
 )
-from mnemic.licensing import License, LicenseTier
+from mnemic.licensing import DocumentedLicenses, LicenseTier
 from mnemic.long_term import LongTermMemory
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntry, MemoryEntryUpdate, MemoryType, Ranking
@@ -180,7 +180,7 @@ def test_coroutine_listeners_work_at_the_front_door_too(inside_a_loop):
 
 
 def test_a_quota_warning_comes_once_for_each_step_until_usage_falls(monkeypatch):  # R075, C086
-    monkeypatch.setattr(License, "storage_limit", property(lambda _: 100))
+    monkeypatch.setattr(DocumentedLicenses, "storage_limit", property(lambda _: 100))
 
     async def scenario(memory):
         heard = []
@@ -208,12 +208,12 @@ def test_a_quota_warning_comes_once_for_each_step_until_usage_falls(monkeypatch)
         await memory.update(filling.id, MemoryEntryUpdate(content="x" * 85))
         assert percents() == [87]
 
-    run(scenario, license=LicenseTier.TEAMS)
+    run(scenario, license=DocumentedLicenses(LicenseTier.TEAMS))
 
 
 @pytest.mark.parametrize("how", ["forget", "delete_all", "purge_expired"])
 def test_a_quota_warning_comes_again_after_deletions_made_room(how, monkeypatch):  # C086
-    monkeypatch.setattr(License, "storage_limit", property(lambda _: 100))
+    monkeypatch.setattr(DocumentedLicenses, "storage_limit", property(lambda _: 100))
     clock = Clock()
 
     async def delete(memory, one):
@@ -236,7 +236,7 @@ def test_a_quota_warning_comes_again_after_deletions_made_room(how, monkeypatch)
         await memory.store(entry("y" * 82))
         assert [event.percent_used for event in heard] == [91, 82]
 
-    run(scenario, license=LicenseTier.TEAMS, clock=clock)
+    run(scenario, license=DocumentedLicenses(LicenseTier.TEAMS), clock=clock)
 
 
 def test_each_search_is_told_as_what_it_is(caplog):

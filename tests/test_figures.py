@@ -9,7 +9,7 @@ from word_embedder import WordEmbedder
 
 from mnemic import LongTermMemory, Memory
 from mnemic.errors import InvalidArgumentError
-from mnemic.licensing import License, LicenseTier
+from mnemic.licensing import DocumentedLicenses, LicenseTier
 from mnemic.model import MemoryStatus
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -91,7 +91,7 @@ def test_what_the_embedder_did_is_told_with_all_users_alone(door):
 
 
 def test_bytes_are_those_of_the_scope_and_with_a_quota_those_of_the_agent(tmp_path):
-    quota = License(LicenseTier.TEAMS)
+    quota = DocumentedLicenses(LicenseTier.TEAMS)
     for license, expected in ((None, len("hers")), (quota, len("hers and his"))):  # noqa: A001
         path = tmp_path / f"{expected}.db"
         with Memory(path, embedder=None, license=license) as memory:

@@ -19,7 +19,7 @@ from mnemic.licensing import (
     LONG_TERM,
     RECALL_FEATURES,
     SEMANTIC_RETRIEVAL,
-    License,
+    DocumentedLicenses,
     LicenseTier,
     required_tier,
 )
@@ -36,10 +36,14 @@ def entry(content, **fields):
     return MemoryEntry(content=content, **given)
 
 
+def policy(tier):
+    return None if tier is None else DocumentedLicenses(tier)
+
+
 def run(scenario, license, path=":memory:"):  # noqa: A002 - the field's name everywhere
     async def main():
         opened = LongTermMemory.open(
-            path, agent_id="aide", embedder=WordEmbedder(), license=license
+            path, agent_id="aide", embedder=WordEmbedder(), license=policy(license)
         )
         async with await opened as memory:
             return await scenario(memory)
@@ -50,23 +54,69 @@ def run(scenario, license, path=":memory:"):  # noqa: A002 - the field's name ev
 def test_a_tier_includes_what_lower_ones_do():
     tiers = list(LicenseTier)
     for key in (*AGENT_FEATURES, *RECALL_FEATURES):
-        having = [tier for tier in tiers if License(tier).has_feature(key)]
+        having = [tier for tier in tiers if DocumentedLicenses(tier).has_feature(key)]
         assert having == tiers[required_tier(key) :]
         assert required_tier(f"FeatureFlags.{key}") == required_tier(key)
 
 
-def test_who_sets_no_tier_may_do_everything():
-    for given in (None, License(), LicenseTier.ENTERPRISE):
-        assert License.of(given).tier == LicenseTier.ENTERPRISE
-        assert License.of(given).storage_limit is None
-    with pytest.raises(InvalidArgumentError, match="license"):
-        License.of("teams")
+@pytest.mark.parametrize("given", ["teams", LicenseTier.TEAMS, DocumentedLicenses, object()])
+def test_a_license_is_a_policy(given):
+    with pytest.raises(InvalidArgumentError, match="DocumentedLicenses"):
+        Memory(":memory:", embedder=None, license=given)
+
+
+def test_without_a_policy_nothing_is_checked_and_no_limit_is_set():
+    async def scenario(memory):
+        assert memory.license is None
+        await memory.store(entry("tea " * 1000))
+        assert await memory.search_semantic("tea")
+        stats = await memory.get_stats()
+        assert (stats.storage_bytes_limit, stats.storage_percent_used) == (None, 0)
+
+    run(scenario, None)
+
+
+def test_a_quota_without_a_policy_names_no_tier():
+    with Memory(":memory:", embedder=None, quota=10) as memory:
+        memory.add("x" * 9)
+        with pytest.raises(StorageQuotaExceededError) as raised:
+            memory.add("xx")
+        assert str(raised.value) == "Storage quota exceeded. Current: 9 bytes, Limit: 10 bytes"
+        assert raised.value.license_tier is None
+        assert memory.stats().storage_bytes_limit == 10
+    for wrong in (-1, "10", 1.5, True):
+        with pytest.raises(InvalidArgumentError, match="quota"):
+            Memory(":memory:", embedder=None, quota=wrong)
+
+
+@pytest.mark.parametrize(("own", "limit", "tier"), [(10, 10, None), (MEGABYTE * 200, 100, "Wr")])
+def test_of_two_quotas_the_smaller_one_holds(own, limit, tier):
+    license = DocumentedLicenses(LicenseTier.WRITER_PRO)  # noqa: A001 - the field's name everywhere
+    with Memory(":memory:", embedder=None, license=license, quota=own) as memory:
+        quota = memory.repository.quota
+    assert quota.limit == (limit if tier is None else limit * MEGABYTE)
+    assert (quota.tier or "")[:2] == (tier or "")
+
+
+def test_a_host_may_pass_a_policy_of_its_own():
+    class Closed:
+        quota = None
+
+        def require(self, *needs):
+            raise LicenseRestrictionError("closed today", needs[0].key, "open", "closed")
+
+    closed = Memory(":memory:", embedder=None, license=Closed())
+    with closed, pytest.raises(LicenseRestrictionError, match="closed today"):
+        closed.add("x")
+
+
+def test_features_are_known_by_their_keys():
     with pytest.raises(InvalidArgumentError, match="unknown"):
         required_tier("Agents.Memory.Everything")
 
 
 def test_storage_limits_are_those_of_the_documents():  # R015 to R017
-    limits = [License(tier).storage_limit for tier in LicenseTier]
+    limits = [DocumentedLicenses(tier).storage_limit for tier in LicenseTier]
     assert limits == [0, 100 * MEGABYTE, 1024 * MEGABYTE, None]
 
 
@@ -126,7 +176,7 @@ async def anything(call):
 def test_the_tier_that_a_message_names_allows_the_call():
     async def refusal(name, tier):
         async with await LongTermMemory.open(
-            ":memory:", agent_id="aide", embedder=WordEmbedder(), license=tier
+            ":memory:", agent_id="aide", embedder=WordEmbedder(), license=policy(tier)
         ) as memory:
             calls = every_call(memory, RetrievalService(memory), MemoryRetriever(memory))
             try:
@@ -189,7 +239,9 @@ def test_searching_by_meaning_needs_teams_and_the_rest_writer_pro():  # R012, R0
         assert len(await memory.search_semantic("x", min_similarity=0)) == 1
 
     run(with_teams, LicenseTier.TEAMS)
-    with Memory(":memory:", embedder=WordEmbedder(), license=LicenseTier.WRITER_PRO) as memory:
+    with Memory(
+        ":memory:", embedder=WordEmbedder(), license=DocumentedLicenses(LicenseTier.WRITER_PRO)
+    ) as memory:
         memory.add("x")
         with pytest.raises(PermissionError):
             memory.search("x")
@@ -228,7 +280,7 @@ def test_a_store_at_ninety_nine_percent_is_refused_a_large_entry(tmp_path):  # R
 @pytest.fixture
 def small_quota(monkeypatch):
     """A hundred bytes for everybody."""
-    monkeypatch.setattr(License, "storage_limit", property(lambda _: 100))
+    monkeypatch.setattr(DocumentedLicenses, "storage_limit", property(lambda _: 100))
 
 
 @pytest.mark.usefixtures("small_quota")

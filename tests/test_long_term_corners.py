@@ -19,7 +19,6 @@ from mnemic.errors import (
     StoreFileError,
 )
 from mnemic.events import MemoryStoredEvent
-from mnemic.licensing import License, LicenseTier
 from mnemic.long_term import LongTermMemory
 from mnemic.memory import Memory
 from mnemic.model import (
@@ -104,12 +103,6 @@ def test_urls_name_the_same_files_as_paths(tmp_path, monkeypatch):
 # How much
 
 
-class TwentyBytes(License, frozen=True):
-    @property
-    def storage_limit(self):
-        return 20
-
-
 def test_the_quota_may_be_filled_to_its_last_byte_and_no_further():
     async def scenario(memory, _clock):
         await memory.store_batch([entry(1, "tea at noon"), entry(2, "café")])
@@ -129,7 +122,7 @@ def test_the_quota_may_be_filled_to_its_last_byte_and_no_further():
         assert await memory.store(entry(3, "t")) == UUID(int=3)
         assert (await memory.get_stats()).storage_percent_used == 100
 
-    run(scenario, license=TwentyBytes(LicenseTier.TEAMS))
+    run(scenario, quota=20)
 
 
 # Keys

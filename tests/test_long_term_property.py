@@ -32,7 +32,7 @@ from long_term_twin import SUPERSEDES, RefusedError, StoreTwin, Who, Wish, diges
 from word_embedder import WordEmbedder
 
 from mnemic.errors import EntryNotFoundError, LicenseRestrictionError, MnemicError
-from mnemic.licensing import License, LicenseTier
+from mnemic.licensing import DocumentedLicenses, LicenseTier
 from mnemic.long_term import LongTermMemory
 from mnemic.memory import Memory
 from mnemic.model import (
@@ -66,7 +66,7 @@ EVERYBODY = "everybody"
 OWN = "own"
 
 
-class SmallLicense(License, frozen=True):
+class SmallLicense(DocumentedLicenses, frozen=True):
     """A license with a quota that a few short texts fill."""
 
     bytes_allowed: int | None = None

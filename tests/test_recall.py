@@ -48,7 +48,7 @@ from mnemic.errors import (
     StoreError,
     StoreFullError,
 )
-from mnemic.licensing import LicenseTier
+from mnemic.licensing import DocumentedLicenses, LicenseTier
 from mnemic.model import (
     RECALL,
     MemoryEntryUpdate,
@@ -1093,9 +1093,9 @@ def test_recall_begins_with_writer_pro():  # C075, C136, C137
         for call in calls:
             await call(retriever, one)
 
-    run(refused, license=LicenseTier.CORE)
+    run(refused, license=DocumentedLicenses(LicenseTier.CORE))
     for tier in (LicenseTier.WRITER_PRO, LicenseTier.TEAMS, LicenseTier.ENTERPRISE, None):
-        run(allowed, license=tier)
+        run(allowed, license=None if tier is None else DocumentedLicenses(tier))
 
 
 # Defaults, curves and logs

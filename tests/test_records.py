@@ -145,7 +145,13 @@ def test_a_public_record_survives_pickle_and_copy(record):
 
 def test_the_samples_are_of_all_records_that_users_meet():
     names = {record.__name__ for record in RECORDS}
-    assert {"MemoryQuery", "MemoryEntry", "SearchHit", "ExpandedQuery", "License"} <= names
+    assert {
+        "MemoryQuery",
+        "MemoryEntry",
+        "SearchHit",
+        "ExpandedQuery",
+        "DocumentedLicenses",
+    } <= names
     assert len(names) > 40
 
 

@@ -19,6 +19,7 @@ from mnemic import (
     ContextItem,
     ContextItemType,
     ContextWindow,
+    DocumentedLicenses,
     ExpandedQuery,
     LicenseTier,
     MemoryFilter,
@@ -107,7 +108,7 @@ def test_the_feature_key_is_that_of_the_document_and_needs_teams():  # R135
         assert refused.value.feature_key.removeprefix("FeatureFlags.") == SEMANTIC_RETRIEVAL
         assert refused.value.required_tier == "Teams"
 
-    serve(scenario, memory={"license": LicenseTier.WRITER_PRO})
+    serve(scenario, memory={"license": DocumentedLicenses(LicenseTier.WRITER_PRO)})
 
 
 @pytest.mark.parametrize("tier", [LicenseTier.CORE, LicenseTier.WRITER_PRO])
@@ -124,7 +125,7 @@ def test_retrieval_by_meaning_is_refused_below_teams(tier):  # R136, R137
                 await call
             assert "Upgrade to Teams for intelligent memory retrieval" in str(refused.value)
 
-    serve(scenario, memory={"license": tier})
+    serve(scenario, memory={"license": None if tier is None else DocumentedLicenses(tier)})
 
 
 def test_core_is_refused_everything_and_writer_pro_may_filter():  # R138
@@ -144,8 +145,8 @@ def test_core_is_refused_everything_and_writer_pro_may_filter():  # R138
             with pytest.raises(LicenseRestrictionError):
                 await call
 
-    serve(filters, memory={"license": LicenseTier.WRITER_PRO})
-    serve(refused, memory={"license": LicenseTier.CORE})
+    serve(filters, memory={"license": DocumentedLicenses(LicenseTier.WRITER_PRO)})
+    serve(refused, memory={"license": DocumentedLicenses(LicenseTier.CORE)})
 
 
 @pytest.mark.parametrize("tier", [LicenseTier.TEAMS, LicenseTier.ENTERPRISE, None])
@@ -154,7 +155,7 @@ def test_teams_and_above_may_retrieve_by_meaning(tier):  # R136
         await three_near(memory)
         assert found(await service.retrieve(QUERY)) == ["nearest", "middle", "farthest"]
 
-    serve(scenario, memory={"license": tier})
+    serve(scenario, memory={"license": None if tier is None else DocumentedLicenses(tier)})
 
 
 def test_retrieval_makes_no_tables(tmp_path):  # R139

@@ -17,7 +17,7 @@ from word_embedder import WordEmbedder
 from mnemic import telemetry
 from mnemic.errors import EntryNotFoundError, InvalidEntryError
 from mnemic.events import Events, MemoryRetrievedEvent
-from mnemic.licensing import STORAGE_LIMITS, LicenseTier
+from mnemic.licensing import STORAGE_LIMITS, DocumentedLicenses, LicenseTier
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntryUpdate, MemoryFilter, MemoryType
 
@@ -144,7 +144,7 @@ def test_slow_embedding_is_logged_with_the_entry(caplog, monkeypatch):  # R095
 def test_a_filling_quota_is_logged_with_its_percentage(caplog, monkeypatch):  # R094
     limits = {**STORAGE_LIMITS, LicenseTier.TEAMS: 100}
     monkeypatch.setattr("mnemic.licensing.STORAGE_LIMITS", limits)
-    run(lambda memory: memory.store(entry("x" * 81)), license=LicenseTier.TEAMS)
+    run(lambda memory: memory.store(entry("x" * 81)), license=DocumentedLicenses(LicenseTier.TEAMS))
     warnings = [each.message for each in caplog.records if each.levelno == logging.WARNING]
     assert warnings == ["Storage quota at 81% for agent aide"]
 

@@ -44,7 +44,7 @@ from mnemic.events import (
     MemoryRetrievalCompletedEvent,
     QueryExpandedEvent,
 )
-from mnemic.licensing import License
+from mnemic.licensing import DocumentedLicenses
 from mnemic.retrieval import CorpusExpander, LanguageModelExpander, LanguageModelSuggester
 from mnemic.retrieval.expansion import terms_of
 from mnemic.retrieval.statistics import KEPT_TIMES, Statistics
@@ -672,11 +672,11 @@ def test_the_license_is_looked_at_before_the_cache():  # C007
         (one,) = await store_near(memory, 0.9)
         await service.retrieve(QUERY)
         await service.retrieve(EVERYTHING)
-        memory.repository.license = License(LicenseTier.WRITER_PRO)
+        memory.repository.license = DocumentedLicenses(LicenseTier.WRITER_PRO)
         with pytest.raises(LicenseRestrictionError):
             await service.retrieve(QUERY)
         assert found(await service.retrieve(EVERYTHING)) == ["near 0.9"]
-        memory.repository.license = License(LicenseTier.CORE)
+        memory.repository.license = DocumentedLicenses(LicenseTier.CORE)
         for call in (service.retrieve(EVERYTHING), service.find_similar(one.id)):
             with pytest.raises(LicenseRestrictionError):
                 await call

@@ -11,7 +11,6 @@ from retrieval_scenarios import found, record, serve
 from scenarios import NOON
 
 from mnemic import MemoryFilter, MemoryQuery, MemorySortOrder
-from mnemic.licensing import LicenseTier
 from mnemic.model import RelevanceScores, Scope
 from mnemic.retrieval.cache import (
     ANSWER_SHARE,
@@ -177,7 +176,7 @@ OTHER_FILTERS = [
 
 def key(filters, **fields):
     query = MemoryQuery(query="query", filters=filters, **fields)
-    return key_of(Scope("aide"), query, query.where, LicenseTier.TEAMS, 1)
+    return key_of(Scope("aide"), query, query.where, 1)
 
 
 @pytest.mark.parametrize(("one", "other"), SAME_FILTERS, ids=str)
@@ -334,7 +333,7 @@ def test_the_estimate_of_bytes_is_what_answers_take(hits):
         asked = MemoryQuery(
             query=f"{query}{at}", filters={"metadata.number": {"in": [at, f"x{at}"]}}
         )
-        return key_of(Scope("aide", "a"), asked, asked.where, LicenseTier.TEAMS, 1)
+        return key_of(Scope("aide", "a"), asked, asked.where, 1)
 
     keep(cache, question(-1), answer_of(hits))
     first = cache.bytes

@@ -20,7 +20,7 @@ from mnemic.errors import (
     InvalidArgumentError,
     LicenseRestrictionError,
 )
-from mnemic.licensing import LicenseTier
+from mnemic.licensing import DocumentedLicenses, LicenseTier
 from mnemic.model import (
     KEYWORD,
     SEMANTIC,
@@ -632,7 +632,7 @@ def test_what_was_deleted_or_has_expired_is_not_found(open_memory, call):
 
 
 def test_memories_of_a_tier_without_search_by_meaning_are_still_listed_by_worth(open_memory):
-    memory = open_memory(license=LicenseTier.WRITER_PRO)
+    memory = open_memory(license=DocumentedLicenses(LicenseTier.WRITER_PRO))
     memory.add("tea", importance=0.5)
     for search in (
         lambda: memory.search("tea"),

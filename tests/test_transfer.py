@@ -10,7 +10,7 @@ import pytest
 from scenarios import NOON, Clock, contents
 from word_embedder import WordEmbedder
 
-from mnemic import LicenseTier, Memory, licensing
+from mnemic import DocumentedLicenses, LicenseTier, Memory, licensing
 from mnemic.errors import (
     ExchangeError,
     InvalidArgumentError,
@@ -181,7 +181,10 @@ def test_progress_is_told_batch_by_batch():
 def test_an_import_that_breaks_off_can_be_repeated(monkeypatch):
     limits = {**licensing.STORAGE_LIMITS, LicenseTier.TEAMS: 12_000}
     monkeypatch.setattr(licensing, "STORAGE_LIMITS", limits)
-    with opened(embedder=None) as memory, opened(embedder=None, license=LicenseTier.TEAMS) as copy:
+    with (
+        opened(embedder=None) as memory,
+        opened(embedder=None, license=DocumentedLicenses(LicenseTier.TEAMS)) as copy,
+    ):
         memory.add_many(f"memory {number:03}" for number in range(BATCH + 200))
         target = io.StringIO()
         memory.export(target)

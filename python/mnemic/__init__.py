@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         ContextItemType,
         ContextWindow,
     )
-    from mnemic.licensing import LicenseTier
+    from mnemic.licensing import DocumentedLicenses, LicenseTier
     from mnemic.long_term import LongTermMemory
     from mnemic.memory import Memory
     from mnemic.model import (
@@ -73,6 +73,7 @@ __all__ = [
     "ContextItem",
     "ContextItemType",
     "ContextWindow",
+    "DocumentedLicenses",
     "ExpandedQuery",
     "Hits",
     "KeywordFields",
@@ -129,6 +130,7 @@ _LAZY = {
     "ContextItem": "mnemic.context",
     "ContextItemType": "mnemic.context",
     "ContextWindow": "mnemic.context",
+    "DocumentedLicenses": "mnemic.licensing",
     "ExpandedQuery": "mnemic.model",
     "KeywordFields": "mnemic.model",
     "LicenseTier": "mnemic.licensing",

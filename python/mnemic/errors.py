@@ -155,24 +155,24 @@ class StoreFullError(StoreError):
 
 
 class StorageQuotaExceededError(MnemicError, RuntimeError):
-    """A write would take more storage than the license allows; nothing was written (R070).
+    """A write would take more storage than the quota allows; nothing was written.
 
     Attributes:
         current_usage: Bytes used before the write.
         limit: Bytes allowed.
-        license_tier: The name of the tier that sets the limit.
+        license_tier: The name of the license tier that sets the limit; None where no tier does.
     """
 
-    def __init__(self, current_usage: int, limit: int, license_tier: str) -> None:
+    def __init__(self, current_usage: int, limit: int, license_tier: str | None = None) -> None:
+        tier = "" if license_tier is None else f" ({license_tier} tier)"
         super().__init__(
-            f"Storage quota exceeded. Current: {current_usage} bytes, Limit: {limit} bytes "
-            f"({license_tier} tier)"
+            f"Storage quota exceeded. Current: {current_usage} bytes, Limit: {limit} bytes{tier}"
         )
         self.current_usage = current_usage
         self.limit = limit
         self.license_tier = license_tier
 
-    def __reduce__(self) -> tuple[type, tuple[int, int, str]]:
+    def __reduce__(self) -> tuple[type, tuple[int, int, str | None]]:
         """Keep the fields where the error is sent to another process."""
         return type(self), (self.current_usage, self.limit, self.license_tier)
 

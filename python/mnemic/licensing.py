@@ -2,7 +2,7 @@
 
 from enum import IntEnum
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, cast
 
 import msgspec
 
@@ -97,23 +97,41 @@ RECALLING = Need(RETRIEVER, "Upgrade to {tier} for memory recall")
 
 
 class Quota(NamedTuple):
-    """How many bytes of content an agent may store, and the name of the tier that says so."""
-
-    limit: int
-    tier: str
-
-
-class License(msgspec.Struct, frozen=True):
-    """What a host lets its user do. Whoever uses mnemic as a library has Enterprise.
+    """How many bytes of content an agent may store.
 
     Attributes:
-        tier: Everything is allowed unless a host sets a lower one.
+        limit: Bytes of content in UTF-8.
+        tier: The name of the license tier that sets the limit; None where no tier does.
     """
 
-    tier: LicenseTier = LicenseTier.ENTERPRISE
+    limit: int
+    tier: str | None = None
+
+
+class LicensePolicy(Protocol):
+    """Decides what a host lets its user do; see `DocumentedLicenses` for one."""
+
+    @property
+    def quota(self) -> Quota | None:
+        """The storage limit of the user's license; None is no limit."""
+        ...
+
+    def require(self, *needs: Need) -> None:
+        """Raise LicenseRestrictionError if a call's needs are not licensed."""
+        ...
+
+
+class DocumentedLicenses(msgspec.Struct, frozen=True):
+    """The documented features, messages and quotas of a license tier.
+
+    Attributes:
+        tier: The tier of the host's user.
+    """
+
+    tier: LicenseTier
 
     def __post_init__(self) -> None:
-        """Refuse what is no tier (C178)."""
+        """Check the tier."""
         if not isinstance(self.tier, LicenseTier):
             raise InvalidArgumentError(f"tier must be a LicenseTier, got {quoted(self.tier)}")
 
@@ -124,7 +142,7 @@ class License(msgspec.Struct, frozen=True):
 
     @property
     def quota(self) -> Quota | None:
-        """The limit with its tier; None is no limit."""
+        """The limit with the name of its tier; None is no limit."""
         limit = self.storage_limit
         return None if limit is None else Quota(limit, self.tier.label)
 
@@ -150,22 +168,20 @@ class License(msgspec.Struct, frozen=True):
             message = need.message.format(tier=tier)
             raise LicenseRestrictionError(message, need.key, tier, self.tier.label)
 
-    @classmethod
-    def of(cls, given: "License | LicenseTier | None") -> "License":
-        """Return a license for what a caller names: a tier, or None for everything.
 
-        Raises:
-            InvalidArgumentError: If it is something else.
-        """
-        if isinstance(given, License):
-            return given
-        if given is None:
-            return License()
-        if isinstance(given, LicenseTier):
-            return License(given)
-        raise InvalidArgumentError(
-            f"license must be a LicenseTier or a License, got {quoted(given)}"
-        )
+def checked_policy(given: object) -> LicensePolicy | None:
+    """Return the license policy that a caller gave; None checks nothing.
+
+    Raises:
+        InvalidArgumentError: If it is no policy.
+    """
+    is_policy = callable(getattr(given, "require", None)) and hasattr(given, "quota")
+    if given is None or (is_policy and not isinstance(given, type)):
+        return cast("LicensePolicy | None", given)
+    raise InvalidArgumentError(
+        "license must be a policy such as mnemic.DocumentedLicenses(tier), or None, got "
+        f"{quoted(given)}"
+    )
 
 
 def required_tier(key: str) -> LicenseTier:

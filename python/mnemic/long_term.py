@@ -9,7 +9,7 @@ from uuid import UUID
 from mnemic.description import described, quoted
 from mnemic.errors import InvalidArgumentError, InvalidEntryError
 from mnemic.events import Events
-from mnemic.licensing import License
+from mnemic.licensing import LicensePolicy
 from mnemic.model import (
     SEMANTIC,
     Deleted,
@@ -116,7 +116,7 @@ class LongTermMemory:
         return self._repository.embedder
 
     @property
-    def license(self) -> License:
+    def license(self) -> LicensePolicy | None:
         """What the caller's user may do."""
         return self._repository.license
 

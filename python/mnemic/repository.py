@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypedDict, cast, get_args
 from uuid import UUID
 
@@ -31,7 +32,14 @@ from mnemic.errors import (
 from mnemic.events import Events
 from mnemic.follower import Follower
 from mnemic.index import Index, Ranked, Reached, Wanted, WantedLinks
-from mnemic.licensing import SEARCHING_BY_MEANING, STORING, License, LicenseTier, Quota
+from mnemic.licensing import (
+    SEARCHING_BY_MEANING,
+    STORING,
+    LicensePolicy,
+    Need,
+    Quota,
+    checked_policy,
+)
 from mnemic.metrics import Meter
 from mnemic.model import (
     Deleted,
@@ -97,9 +105,11 @@ class Options(TypedDict, total=False):
     Attributes:
         embedder: Anything with `model`, `dimensions` and `embed(texts)`; the local MiniLM unless
             given. With None, memories are stored and read, and searching by meaning is refused.
-        license: What the caller's user may do; everything unless a tier is named. What the tier
-            does not include is refused with `LicenseRestrictionError`, and what it does not leave
-            room for with `StorageQuotaExceededError`.
+        license: The host's license policy, such as `DocumentedLicenses(tier)`. What it does not
+            include is refused with `LicenseRestrictionError`, and what its quota leaves no room
+            for with `StorageQuotaExceededError`. With None nothing is checked.
+        quota: How many bytes of content an agent may store; of two limits the smaller one holds.
+            None is no limit beside the license's.
         clock: Gives the time, aware and in UTC.
         id_factory: Makes an id for a time.
         log_content: Show queries in logs and events, cut to 50 characters; otherwise only how long
@@ -110,7 +120,8 @@ class Options(TypedDict, total=False):
     """
 
     embedder: "Embedder | Literal['minilm'] | None"
-    license: License | LicenseTier | None
+    license: LicensePolicy | None
+    quota: int | None
     clock: Clock
     id_factory: IdFactory | None
     log_content: bool
@@ -189,6 +200,7 @@ class Repository:
         agent_id: Whose memories.
         embedder: See `Options`, and for all that follow.
         license: As above.
+        quota: As above.
         clock: As above.
         id_factory: As above.
         log_content: As above.
@@ -202,7 +214,8 @@ class Repository:
         agent_id: str,
         *,
         embedder: "Embedder | Literal['minilm'] | None" = "minilm",
-        license: License | LicenseTier | None = None,  # noqa: A002 - the field's name everywhere
+        license: LicensePolicy | None = None,  # noqa: A002 - the field's name everywhere
+        quota: int | None = None,
         clock: Clock = system_clock,
         id_factory: IdFactory | None = None,
         log_content: bool = False,
@@ -212,7 +225,8 @@ class Repository:
         checks.path("path", url)
         checks.function("clock", clock)
         checks.optional_function("id_factory", id_factory)
-        self.license = License.of(license)
+        self.license = checked_policy(license)
+        self._own_quota = None if quota is None else Quota(checks.whole("quota", quota, least=0))
         named = Scope(agent_id)
         self.now = clock
         self.id_factory = UuidFactory() if id_factory is None else id_factory
@@ -369,7 +383,7 @@ class Repository:
         """Return what a search that is allowed finds, and the milliseconds it takes."""
         begun = time.perf_counter()
         needs = (STORING, SEARCHING_BY_MEANING) if search.uses_meaning else (STORING,)
-        self.license.require(*needs)
+        self.require(*needs)
         if search.uses_meaning:
             self.check_embedder()
         # All in one piece of work: each change to another thread takes as long as a short search.
@@ -447,13 +461,14 @@ class Repository:
             lambda stored: update.applied_to(stored, now),
             embedded,
             now=now,
-            quota=self.license.quota,
+            quota=self.quota,
             include_archived=update.status is not None,
         )
         await self._follower.follow()
         if entry is not None:
             await self._teller.updated(entry, content_changed=update.content is not None)
-            await self._warn_of_quota()
+            if self.quota is not None:
+                await self._warn_of_quota(self.quota)
         return entry
 
     async def forget(self, scope: Scope, entry_id: UUID, *, permanent: bool = False) -> Deleted:
@@ -656,12 +671,12 @@ class Repository:
     async def stats(self, scope: Scope) -> LongTermMemoryStats:
         """Return what a scope holds; what the embedder did is told with all users alone."""
         self._check_license()
-        now, limit = self.now(), self.license.storage_limit
+        now, quota = self.now(), self.quota
         stored = await computed(lambda: drive(self._store.stats(scope, now=now)))
-        if limit is not None:
+        if quota is not None:
             used = await self._store.used_bytes(self.agent_id)
             stored = msgspec.structs.replace(
-                stored, storage_bytes_used=used, storage_bytes_limit=limit
+                stored, storage_bytes_used=used, storage_bytes_limit=quota.limit
             )
         if self._embedder is None or not scope.all_users:
             return stored
@@ -977,8 +992,9 @@ class Repository:
     ) -> _Added:
         started = time.perf_counter()
         try:
-            if self.license.quota is not None and on_duplicate == "keep":
-                await self._refuse_what_cannot_fit(entries, self.license.quota)
+            quota = self.quota
+            if quota is not None and on_duplicate == "keep":
+                await self._refuse_what_cannot_fit(entries, quota)
             begun = time.perf_counter()
             embedded = await self._with_embeddings(entries, on_embed_error)
             took = (time.perf_counter() - begun) * 1000
@@ -986,7 +1002,7 @@ class Repository:
                 self.agent_id,
                 embedded,
                 now=self.now(),
-                quota=self.license.quota,
+                quota=quota,
                 on_duplicate=on_duplicate,
                 is_import=is_import,
             )
@@ -1000,8 +1016,8 @@ class Repository:
         await self._teller.stored(fresh, bare, took)
         if stored.changed:
             await self._tell_changed(stored.changed)
-        if self.license.quota is not None:
-            await self._warn_of_quota()
+        if quota is not None:
+            await self._warn_of_quota(quota)
         return _Added(embedded, stored, fresh)
 
     async def _tell_changed(self, rows: Sequence[int]) -> None:
@@ -1066,20 +1082,31 @@ class Repository:
             if used + size > quota.limit:
                 raise StorageQuotaExceededError(used, quota.limit, quota.tier)
 
-    async def _warn_of_quota(self) -> None:
-        limit = self.license.storage_limit
-        if limit is not None:
-            await self._teller.used(await self._store.used_bytes(self.agent_id), limit)
+    async def _warn_of_quota(self, quota: Quota) -> None:
+        await self._teller.used(await self._store.used_bytes(self.agent_id), quota.limit)
 
     async def _note_freed(self) -> None:
         """Let warnings of the quota come again after what took room was deleted."""
-        limit = self.license.storage_limit
-        if limit is not None:
-            self._teller.freed(await self._store.used_bytes(self.agent_id), limit)
+        quota = self.quota
+        if quota is not None:
+            self._teller.freed(await self._store.used_bytes(self.agent_id), quota.limit)
+
+    @property
+    def quota(self) -> Quota | None:
+        """How many bytes of content the agent may store: the smaller of two limits."""
+        licensed = None if self.license is None else self.license.quota
+        if self._own_quota is None or licensed is None:
+            return self._own_quota or licensed
+        return min(self._own_quota, licensed, key=attrgetter("limit"))
+
+    def require(self, *needs: Need) -> None:
+        """Raise LicenseRestrictionError if a license policy does not allow what a call needs."""
+        if self.license is not None:
+            self.license.require(*needs)
 
     def _check_license(self) -> None:
-        """Refuse every operation where long-term memory is not included (R013, R014)."""
-        self.license.require(STORING)
+        """Refuse every operation where long-term memory is not included."""
+        self.require(STORING)
 
 
 def _accessed(entries: dict[int, MemoryEntry], index: Index) -> dict[int, MemoryEntry]:

@@ -17,7 +17,7 @@ from mnemic.embed.checked import CheckedEmbedder
 from mnemic.errors import EmbeddingError, StoreError
 from mnemic.follower import Follower
 from mnemic.index.native import MOST_PENDING, NativeIndex
-from mnemic.licensing import License
+from mnemic.licensing import DocumentedLicenses
 from mnemic.model import MemoryEntry, NewEntry, Scope
 from mnemic.store import SqliteStore, checkpoints
 from mnemic.store.connections import Connections, downgrade
@@ -323,7 +323,7 @@ def test_a_signal_handler_that_reads_a_memory_only_store_in_a_write_gets_an_erro
 
 
 def test_a_call_repeated_with_its_key_is_answered_though_the_quota_is_used_up(monkeypatch):
-    monkeypatch.setattr(License, "storage_limit", property(lambda _: 100))
+    monkeypatch.setattr(DocumentedLicenses, "storage_limit", property(lambda _: 100))
     with Memory(":memory:", "aide", embedder=WordEmbedder(8)) as memory:
         first = memory.add("x" * 60, idempotency_key="k")
         assert memory.add("x" * 60, idempotency_key="k").id == first.id

@@ -26,7 +26,7 @@ from mnemic.context.items import (
 from mnemic.context.tokens import EstimatedTokens, counted
 from mnemic.description import described, named
 from mnemic.errors import ContextWindowFullError, InvalidArgumentError, UnknownIdError
-from mnemic.licensing import CONTEXT_WINDOW_ADVANCED, License, LicenseTier, Need
+from mnemic.licensing import CONTEXT_WINDOW_ADVANCED, LicensePolicy, Need, checked_policy
 from mnemic.model import UuidFactory, checks
 from mnemic.protocols import Clock, IdFactory, Summarizer, TokenCounter, system_clock
 
@@ -55,7 +55,7 @@ class ContextWindow:
         counter: Counts the tokens of contents; estimates by script unless given.
         compaction_threshold: Per cent of the window, from 1 to 100, beyond which `add` compacts.
         compaction_strategy: What goes then.
-        license: What the host lets its user do; None is everything.
+        license: The host's license policy; with None nothing is checked.
         clock: Gives items the time they were added.
         id_factory: Gives ids to items without one; version 7 unless given.
         summarizer: Makes one text of several, oldest first; SUMMARIZE needs it.
@@ -74,7 +74,7 @@ class ContextWindow:
         counter: TokenCounter | None = None,
         compaction_threshold: int = COMPACTION_THRESHOLD,
         compaction_strategy: CompactionStrategy = CompactionStrategy.REMOVE_LOW_PRIORITY,
-        license: License | LicenseTier | None = None,  # noqa: A002 - the field's name everywhere
+        license: LicensePolicy | None = None,  # noqa: A002 - the field's name everywhere
         clock: Clock = system_clock,
         id_factory: IdFactory | None = None,
         summarizer: Summarizer | None = None,
@@ -85,7 +85,7 @@ class ContextWindow:
             EstimatedTokens() if counter is None else checks.capable("counter", counter, "count")
         )
         self._threshold = percent("compaction_threshold", compaction_threshold, least=1)
-        self._license = License.of(license)
+        self._license = checked_policy(license)
         self._clock = clock
         self._id_factory = UuidFactory() if id_factory is None else id_factory
         if summarizer is not None and not callable(summarizer):
@@ -423,7 +423,7 @@ class ContextWindow:
     def _allowed(self, given: object) -> CompactionStrategy:
         strategy = CompactionStrategy.parse(given)
         name = strategy.name.lower()
-        if strategy.is_advanced:
+        if strategy.is_advanced and self._license is not None:
             message = f"Compaction by {name} requires a {{tier}} license"
             self._license.require(Need(CONTEXT_WINDOW_ADVANCED, message))
         if strategy is CompactionStrategy.SUMMARIZE and self._summarizer is None:

@@ -494,7 +494,7 @@ class Recalling:
         return DOCUMENTED_SIMILARITY if own is None else own
 
     def _check_license(self) -> None:
-        self.repository.license.require(RECALLING)
+        self.repository.require(RECALLING)
 
 
 def _search(

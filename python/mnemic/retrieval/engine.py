@@ -277,7 +277,7 @@ class Retrieval:
 
     def _require(self, *, by_meaning: bool) -> None:
         needs = (STORING, RETRIEVING_BY_MEANING) if by_meaning else (STORING,)
-        self.repository.license.require(*needs)
+        self.repository.require(*needs)
 
     def _related(self, scope: Scope, text: str) -> Related:
         """Return the words of the memories that match best: pseudo-relevance feedback.
@@ -306,7 +306,7 @@ class Retrieval:
         if not query.use_cache or depends_on_accesses(query, where):
             return await self._made(scope, query)
         position, revision = self.repository.standing(scope)
-        key = key_of(scope, query, where, self.repository.license.tier, revision)
+        key = key_of(scope, query, where, revision)
         answer = self._cache.get(key, self.repository.now(), query.cache_ttl)
         given = None if answer is None else self._known(scope, key, answer, position)
         if given is None:

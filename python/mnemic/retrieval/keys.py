@@ -4,7 +4,6 @@ from collections.abc import Hashable, Iterator
 from operator import attrgetter
 from typing import NamedTuple
 
-from mnemic.licensing import LicenseTier
 from mnemic.model import (
     All,
     AnyOf,
@@ -42,12 +41,9 @@ class Key(NamedTuple):
     question: Hashable
 
 
-def key_of(
-    scope: Scope, query: MemoryQuery, where: Expression, tier: LicenseTier, revision: int
-) -> Key:
+def key_of(scope: Scope, query: MemoryQuery, where: Expression, revision: int) -> Key:
     """Return the key of a query's answer, given the tree of its filter."""
     question = (
-        tier,
         scope.project_id,
         scope.session_id,
         canonical(where),
