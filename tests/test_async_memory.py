@@ -5,12 +5,12 @@ import inspect
 from uuid import uuid4
 
 import pytest
-from word_embedder import WordEmbedder
 
 from mnemic import AsyncMemory, Memory
 from mnemic.async_memory import AsyncScopedMemory
 from mnemic.errors import EntryNotFoundError, InvalidArgumentError, StoreClosedError
 from mnemic.memory import ScopedMemory
+from tests.support.embedders import WordEmbedder
 
 
 def public(kind):

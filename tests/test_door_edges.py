@@ -10,8 +10,6 @@ import time
 
 import numpy as np
 import pytest
-from scenarios import entry, run
-from word_embedder import WordEmbedder
 
 from mnemic import transfer
 from mnemic.async_memory import AsyncMemory
@@ -28,6 +26,8 @@ from mnemic.licensing import STORAGE_LIMITS, DocumentedLicenses, LicenseTier
 from mnemic.long_term import LongTermMemory
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntryUpdate, UuidFactory
+from tests.support.embedders import WordEmbedder
+from tests.support.scenarios import entry, run
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from datetime import UTC, datetime
 from uuid import uuid4
 
 import pytest
-from word_embedder import WordEmbedder
 
 from mnemic import ContextWindow, MemoryQuery, MemoryRetriever, RetrievalService
 from mnemic.errors import (
@@ -26,6 +25,7 @@ from mnemic.licensing import (
 from mnemic.long_term import LongTermMemory
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntry, MemoryEntryUpdate
+from tests.support.embedders import WordEmbedder
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 MEGABYTE = 1024 * 1024

@@ -5,8 +5,6 @@ from uuid import UUID, uuid4
 
 import numpy as np
 import pytest
-from scenarios import NOON, Clock, entry, run
-from word_embedder import WordEmbedder
 
 from mnemic.errors import (
     DuplicateEntryError,
@@ -28,6 +26,8 @@ from mnemic.model import (
     TagUsage,
 )
 from mnemic.repository import RETENTION
+from tests.support.embedders import WordEmbedder
+from tests.support.scenarios import NOON, Clock, entry, run
 
 
 def test_what_was_stored_is_retrieved_by_id_and_found_by_meaning():  # R114, R115, R116, R124

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
-from word_embedder import WordEmbedder
 
 import mnemic.errors
 from mnemic.errors import (
@@ -27,6 +26,7 @@ from mnemic.model import (
     MemoryFilter,
     MemoryStatus,
 )
+from tests.support.embedders import WordEmbedder
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 SECOND, DAY = timedelta(seconds=1), timedelta(days=1)

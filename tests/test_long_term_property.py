@@ -1,7 +1,7 @@
 """Any operations through several doors of one file give what a naive twin gives.
 
 Two memories of one agent, one of another agent and the synchronous front door share a file; they
-are closed and opened again at random, and the clock goes forward. The twin is long_term_twin.py.
+are closed and opened again at random, and the clock goes forward. The twin is in tests/support.
 `MNEMIC_TORTURE=1` runs it for longer, and looks for the shortest run that fails.
 
 Left out, because more than one answer is right: whose accesses are shown by `retrieve`, accesses
@@ -28,8 +28,6 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from long_term_twin import SUPERSEDES, RefusedError, StoreTwin, Who, Wish, digest
-from word_embedder import WordEmbedder
 
 from mnemic.errors import EntryNotFoundError, LicenseRestrictionError, MnemicError
 from mnemic.licensing import DocumentedLicenses, LicenseTier
@@ -43,6 +41,8 @@ from mnemic.model import (
     MemoryStatus,
     MemoryType,
 )
+from tests.support.embedders import WordEmbedder
+from tests.support.long_term_twin import SUPERSEDES, RefusedError, StoreTwin, Who, Wish, digest
 
 # What is not built yet is not driven yet.
 
@@ -885,7 +885,7 @@ class Listing:
 
 
 def own_id(entry_id, user):
-    """Return an id that this user alone has; test_walls_property.py lets users share ids."""
+    """Return an id of this user alone; those of promises/test_walls_property.py are shared."""
     return UUID(int=entry_id.int + 100_000 * USERS.index(user))
 
 

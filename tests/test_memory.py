@@ -1,18 +1,15 @@
 import asyncio
 import itertools
-import os
 import random
 import subprocess
 import sys
 import threading
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from uuid import UUID, uuid4
 
 import msgspec
 import numpy as np
 import pytest
-from word_embedder import WordEmbedder
 
 from mnemic.errors import (
     DuplicateEntryError,
@@ -26,6 +23,8 @@ from mnemic.errors import (
 )
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntry, MemoryStatus, MemoryType, Scope
+from tests.support.embedders import WordEmbedder
+from tests.support.processes import ENVIRONMENT
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -423,15 +422,14 @@ def test_every_acknowledged_memory_survives_a_killed_process(path):
     code = (
         "import sys\n"
         "from mnemic.memory import Memory\n"
-        "from word_embedder import WordEmbedder\n"
+        "from tests.support.embedders import WordEmbedder\n"
         "memory = Memory(sys.argv[1], embedder=WordEmbedder())\n"
         "for number in range(10**6):\n"
         "    print(memory.add(f'memory {number}').id, flush=True)\n"
     )
     command = [sys.executable, "-c", code, str(path)]
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent,
-        env={**os.environ, "PYTHONPATH": ":".join(filter(None, sys.path))},
+        command, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT,
     )  # fmt: skip
     acknowledged = [process.stdout.readline().strip() for _ in range(60)]
     process.kill()
@@ -461,15 +459,14 @@ def test_another_process_is_seen_without_reopening(path):
     code = (
         "import sys\n"
         "from mnemic.memory import Memory\n"
-        "from word_embedder import WordEmbedder\n"
+        "from tests.support.embedders import WordEmbedder\n"
         "with Memory(sys.argv[1], embedder=WordEmbedder()) as memory:\n"
         "    memory.add('red from elsewhere')\n"
     )
     with opened(path) as memory:
         memory.add("blue from here")
         subprocess.run(
-            [sys.executable, "-c", code, str(path)], check=True, cwd=Path(__file__).parent,
-            env={**os.environ, "PYTHONPATH": ":".join(filter(None, sys.path))},
+            [sys.executable, "-c", code, str(path)], check=True, env=ENVIRONMENT,
         )  # fmt: skip
         assert contents(memory.search("red", limit=1)) == ["red from elsewhere"]
 
@@ -478,7 +475,7 @@ def test_processes_that_write_at_once_lose_nothing(path):
     code = (
         "import sys\n"
         "from mnemic.memory import Memory\n"
-        "from word_embedder import WordEmbedder\n"
+        "from tests.support.embedders import WordEmbedder\n"
         "with Memory(sys.argv[1], embedder=WordEmbedder()) as memory:\n"
         "    for number in range(40):\n"
         "        memory.add(f'note {number} of {sys.argv[2]}')\n"
@@ -486,11 +483,9 @@ def test_processes_that_write_at_once_lose_nothing(path):
         "        assert found[0].content == f'note {number} of {sys.argv[2]}'\n"
     )
     with opened(path) as memory:
-        environment = {**os.environ, "PYTHONPATH": ":".join(filter(None, sys.path))}
-        command, folder = [sys.executable, "-c", code, str(path)], Path(__file__).parent
+        command = [sys.executable, "-c", code, str(path)]
         started = [
-            subprocess.Popen([*command, name], cwd=folder, env=environment)
-            for name in ("ann", "ben", "cat")
+            subprocess.Popen([*command, name], env=ENVIRONMENT) for name in ("ann", "ben", "cat")
         ]
         while any(process.poll() is None for process in started):
             assert len(memory.search("note", limit=1000)) <= memory.count()

@@ -6,16 +6,14 @@ import subprocess
 import sys
 import textwrap
 import time
-from pathlib import Path
 
 import pytest
 
 from mnemic.errors import StoreBusyError, StoreError
 from mnemic.memory import Memory
 from mnemic.new_files import new_file, new_part
+from tests.support.processes import ENVIRONMENT
 
-TESTS = Path(__file__).parent
-ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), *filter(None, sys.path)])}
 SECRET = b"nobody else writes this sentence"
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs locks and signals of a POSIX system")

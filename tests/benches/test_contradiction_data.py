@@ -3,11 +3,12 @@
 import json
 import re
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
-DATA = Path(__file__).parent.parent / "benches" / "contradictions" / "data"
+from tests.support.paths import ROOT
+
+DATA = ROOT / "benches" / "contradictions" / "data"
 PARTS = ("dev", "dev2", "held_out")
 MIXED = {
     "negation",

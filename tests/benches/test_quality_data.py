@@ -4,13 +4,12 @@ import re
 from collections import Counter
 from datetime import UTC, datetime
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
 from benches.quality.datasets import OWN_DATA, load_own, read_lines
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parent.parent
 TYPES = {"FACT", "EVENT", "INSIGHT", "PREFERENCE", "CORRECTION", "CONVERSATION", "PROCEDURAL"}
 
 

@@ -8,13 +8,13 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from retrieval_scenarios import record
-from scenarios import NOON, Clock
-from word_embedder import WordEmbedder
 
 from mnemic import AsyncMemory, Memory, fingerprint
 from mnemic.context import EstimatedTokens, MemoryContext, packed
 from mnemic.errors import InvalidArgumentError
+from tests.support.embedders import WordEmbedder
+from tests.support.retrieval import record
+from tests.support.scenarios import NOON, Clock
 
 PROFILE = settings(max_examples=150, deadline=None, derandomize=True)
 

@@ -5,12 +5,10 @@ import logging
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from work import lines_run
 
 from benches.hostile_texts import FAMILIES
 from mnemic.contradictions import Judgement, LanguageModelJudge, OfflineJudge
@@ -19,8 +17,9 @@ from mnemic.contradictions.reading import Reading
 from mnemic.contradictions.signals import Pair
 from mnemic.contradictions.weights import WEIGHTS
 from mnemic.contradictions.words import MAX_CHARACTERS, Lexicon
+from tests.support.paths import ROOT
+from tests.support.work import lines_run
 
-ROOT = Path(__file__).parent.parent
 JUDGE = OfflineJudge()
 
 

@@ -7,35 +7,7 @@ import numpy as np
 import pytest
 
 from mnemic import VectorMap
-
-
-def run_together(*workers):
-    failures = []
-    barrier = threading.Barrier(len(workers))
-
-    def guarded(worker):
-        try:
-            barrier.wait()
-            worker()
-        except BaseException as failure:
-            failures.append(failure)
-            raise
-
-    threads = [threading.Thread(target=guarded, args=(worker,)) for worker in workers]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
-
-
-@pytest.fixture
-def quiet_threads():
-    """Let a worker's failure reach the assertion instead of the thread's own warning."""
-    hook = threading.excepthook
-    threading.excepthook = lambda _: None
-    yield
-    threading.excepthook = hook
+from tests.support.threads import run_together
 
 
 def whole_state(state, rows=50):

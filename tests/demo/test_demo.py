@@ -2,16 +2,14 @@ import io
 import json
 import re
 import sys
-from pathlib import Path
 
 import pytest
-from word_embedder import WordEmbedder
 
 from mnemic.demo.__main__ import main
 from mnemic.demo.reading import LONGEST, UnreadableFileError, read, split_long
 from mnemic.memory import Memory
-
-EXAMPLES = Path(__file__).parents[1] / "examples"
+from tests.support.embedders import WordEmbedder
+from tests.support.paths import EXAMPLES
 
 
 @pytest.fixture

@@ -2,15 +2,13 @@
 
 import re
 import runpy
-from pathlib import Path
 
 import pytest
-from word_embedder import WordEmbedder
 
 import mnemic
 from mnemic import Memory
-
-EXAMPLES = Path(__file__).parents[1] / "examples"
+from tests.support.embedders import WordEmbedder
+from tests.support.paths import EXAMPLES
 
 
 @pytest.mark.skipif(not EXAMPLES.is_dir(), reason="the examples come with the repository")

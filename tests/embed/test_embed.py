@@ -6,7 +6,6 @@ import logging
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from threading import Barrier
 
 import mnemic_minilm
@@ -16,8 +15,9 @@ import pytest
 from mnemic.embed import Embedder, EmbeddingBatch, MiniLmEmbedder, minilm
 from mnemic.embed.base import checked_texts
 from mnemic.errors import EmbeddingError, InvalidArgumentError, MissingExtraError
+from tests.support.paths import FIXTURES
 
-FIXTURE = Path(__file__).parent / "fixtures" / "minilm_reference.json"
+FIXTURE = FIXTURES / "minilm_reference.json"
 REPEATS = 20  # as models/minilm/write_fixture.py repeats the last text
 
 

@@ -9,11 +9,11 @@ import threading
 
 import numpy as np
 import pytest
-from scenarios import entry
-from word_embedder import WordEmbedder
 
 from mnemic import AsyncMemory, LongTermMemory, Memory
 from mnemic.errors import EmbeddingError
+from tests.support.embedders import WordEmbedder
+from tests.support.scenarios import entry
 
 THREAD = "mnemic-embedder"
 asker = contextvars.ContextVar("asker", default=None)
@@ -182,7 +182,7 @@ def test_closing_ends_a_coroutine_that_would_never_end():
 def test_a_memory_that_is_not_closed_leaves_no_thread_and_no_warning(tmp_path):
     program = f"""
 import sys; sys.path[:0] = {sys.path!r}
-from test_async_embedder import CoroutineEmbedder, threads
+from tests.embed.test_event_loop import CoroutineEmbedder, threads
 from mnemic import Memory
 import gc
 memory = Memory({str(tmp_path / "a.db")!r}, embedder=CoroutineEmbedder())

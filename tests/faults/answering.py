@@ -2,9 +2,8 @@
 
 import sys
 
-from word_embedder import WordEmbedder
-
 from mnemic.memory import Memory
+from tests.support.embedders import WordEmbedder
 
 
 def main():

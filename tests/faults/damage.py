@@ -2,12 +2,11 @@
 
 from collections import Counter
 
-from word_embedder import WordEmbedder
-
 from mnemic.errors import MnemicError
 from mnemic.memory import Memory
 from mnemic.model import MemoryFilter
 from mnemic.waiting import drive
+from tests.support.embedders import WordEmbedder
 
 USER = "alice"
 ADVICE = (

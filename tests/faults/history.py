@@ -7,10 +7,10 @@ from pathlib import Path
 from uuid import UUID
 
 import numpy as np
-from word_embedder import WordEmbedder
-from workload import FORGOTTEN, GONE, LIVING, PlainDoor
 
 from mnemic.waiting import drive
+from tests.faults.workload import FORGOTTEN, GONE, LIVING, PlainDoor
+from tests.support.embedders import WordEmbedder
 
 _ABSENT = (None, GONE)
 _WORD = re.compile(r"(?<= )w\d+(?= )")

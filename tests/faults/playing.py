@@ -1,23 +1,20 @@
-"""Starts the process of `rounds.py` and hands it rounds."""
+"""Starts the process of `rounds` and hands it rounds."""
 
 import json
-import os
 import subprocess
 import sys
 from contextlib import contextmanager
-from pathlib import Path
 
-HERE = Path(__file__).parent
+from tests.support.processes import ENVIRONMENT
 
 
 @contextmanager
 def child(program, *arguments):
-    """Run a program of this folder, with pipes to and from it."""
-    paths = [HERE, HERE.parent, *filter(None, sys.path)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))}
-    command = [sys.executable, "-W", "error", "-X", "faulthandler", HERE / program, *arguments]
+    """Run a module of this folder, with pipes to and from it."""
+    options = ["-W", "error", "-X", "faulthandler", "-m", f"tests.faults.{program}"]
+    command = [sys.executable, *options, *arguments]
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment) as process:
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, env=ENVIRONMENT) as process:
         try:
             yield process
         finally:
@@ -27,7 +24,7 @@ def child(program, *arguments):
 @contextmanager
 def player():
     """Lend two functions: one begins a round, the other waits for how its process ended."""
-    with child("rounds.py") as process:
+    with child("rounds") as process:
 
         def begin(**what):
             process.stdin.write(json.dumps(what).encode() + b"\n")

@@ -14,11 +14,10 @@ import time
 import traceback
 from pathlib import Path
 
-from disk import Disk
-from history import inner_problems
-from workload import DOORS, Log, PlainDoor, Worker
-
 from mnemic.store import checkpoints
+from tests.faults.disk import Disk
+from tests.faults.history import inner_problems
+from tests.faults.workload import DOORS, Log, PlainDoor, Worker
 
 FAILED = 3
 

@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
 import pytest
-from word_embedder import WordEmbedder
 
 from mnemic.errors import DuplicateEntryError
 from mnemic.long_term import LongTermMemory
 from mnemic.model import MemoryEntry, MemoryEntryUpdate
+from tests.support.embedders import WordEmbedder
 
 ROUNDS = int(os.environ.get("MNEMIC_TORTURE_ROUNDS", "0"))
 

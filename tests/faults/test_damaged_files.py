@@ -1,7 +1,7 @@
 """Damage of every kind at every page: right answers or a typed error that says what to do.
 
 What no error can tell: a file cut to nothing, and commits missing from the end of the log, which
-look like commits that were never made. tests/faults/test_silent_damage.py changes bytes at random.
+look like commits that were never made. test_silent_damage.py changes bytes at random.
 """
 
 import math
@@ -10,11 +10,11 @@ import random
 
 import numpy as np
 import pytest
-from damage import USER, make, outcome, tally, with_log
-from word_embedder import WordEmbedder
 
 from mnemic.errors import MnemicError
 from mnemic.memory import Memory
+from tests.faults.damage import USER, make, outcome, tally, with_log
+from tests.support.embedders import WordEmbedder
 
 PAGE = 4096
 SEED = 20260501

@@ -4,11 +4,11 @@ import logging
 import random
 
 import pytest
-from damage import USER, with_log
-from word_embedder import WordEmbedder
 
 from mnemic.memory import Memory
 from mnemic.store.log_check import log_problem
+from tests.faults.damage import USER, with_log
+from tests.support.embedders import WordEmbedder
 
 SEED = 20260504
 HEADER, FRAME = 32, 24 + 4096

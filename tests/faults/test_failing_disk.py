@@ -5,12 +5,12 @@ from errno import EIO, ENOSPC
 from uuid import uuid4
 
 import pytest
-from failing_disk import READS, WRITES, FailingCalls, failing_sync
-from history import inner_problems, states
-from workload import FORGOTTEN, LIVING, USER, PlainDoor
 
 from mnemic.errors import StoreCorruptError, StoreError, StoreFileError, StoreFullError
 from mnemic.store import checkpoints
+from tests.faults.failing_disk import READS, WRITES, FailingCalls, failing_sync
+from tests.faults.history import inner_problems, states
+from tests.faults.workload import FORGOTTEN, LIVING, USER, PlainDoor
 
 ROUNDS = int(os.environ.get("MNEMIC_TORTURE_ROUNDS", "0"))
 TEXTS = ["the cat sleeps", "ferries leave at noon", "a red sofa was bought", "oak " * 1000]

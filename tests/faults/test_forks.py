@@ -3,20 +3,19 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+from tests.support.processes import ENVIRONMENT
 
-PATHS = [Path(__file__).parent, Path(__file__).parent.parent]
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 PROGRAM = """
 import asyncio, os, sys
 from mnemic.errors import StoreError
 from mnemic.long_term import LongTermMemory
 from mnemic.memory import Memory
-from word_embedder import WordEmbedder
+from tests.support.embedders import WordEmbedder
 
 path = sys.argv[1]
 
@@ -45,11 +44,10 @@ def opened(**options):
 
 
 def run(body, path):
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [*PATHS, *sys.path]))}
     # A fork beside the writer's thread is what is tested, and what Python 3.12 warns of.
     command = [sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning"]
     subprocess.run(
-        [*command, "-c", PROGRAM + body, str(path)], env=environment, check=True, timeout=60
+        [*command, "-c", PROGRAM + body, str(path)], env=ENVIRONMENT, check=True, timeout=60
     )
 
 

@@ -11,11 +11,11 @@ import struct
 import apsw
 import numpy as np
 import pytest
-from word_embedder import WordEmbedder
 
 from mnemic.errors import MnemicError
 from mnemic.memory import Memory
 from mnemic.model import MemoryQuery
+from tests.support.embedders import WordEmbedder
 
 SEED = 20260502
 CELLS = 500 + 500 * int(os.environ.get("MNEMIC_TORTURE_ROUNDS", "0"))

@@ -5,12 +5,11 @@ import os
 from contextlib import ExitStack
 from pathlib import Path
 
-from history import History, problems
-from playing import child, player
-from word_embedder import WordEmbedder
-
 from mnemic.memory import Memory
 from mnemic.store.connections import BUSY_MILLISECONDS
+from tests.faults.history import History, problems
+from tests.faults.playing import child, player
+from tests.support.embedders import WordEmbedder
 
 ROUNDS = int(os.environ.get("MNEMIC_TORTURE_ROUNDS", "0"))
 PROCESSES = 4
@@ -49,7 +48,7 @@ def test_processes_with_mixed_loads_lose_nothing_and_agree_in_the_end(tmp_path):
 
 def test_two_processes_see_each_others_writes_and_deletions_turn_by_turn(tmp_path):
     path = tmp_path / "a.db"
-    with Memory(path, embedder=WordEmbedder()) as memory, child("answering.py", path) as other:
+    with Memory(path, embedder=WordEmbedder()) as memory, child("answering", path) as other:
         for turn in range(25 + 10 * ROUNDS):
             content = f"question {turn} w{turn}"
             asked = memory.add(content)

@@ -1,14 +1,14 @@
 """Odd memories through both doors: kept as they are, or refused with a clear error."""
 
 import pytest
-from word_embedder import WordEmbedder
-from workload import entry_of
 
 from mnemic.errors import InvalidArgumentError, InvalidEntryError
 from mnemic.long_term import LongTermMemory
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntry, MemoryEntryUpdate
 from mnemic.waiting import drive
+from tests.faults.workload import entry_of
+from tests.support.embedders import WordEmbedder
 
 KEY = "12345678-1234-4234-8234-123456789abc"
 MOST = 10 * 1024 * 1024

@@ -4,9 +4,10 @@ import os
 import random
 
 import pytest
-from disk import POWER_CUT
-from history import History, problems
-from playing import player
+
+from tests.faults.disk import POWER_CUT
+from tests.faults.history import History, problems
+from tests.faults.playing import player
 
 ROUNDS = int(os.environ.get("MNEMIC_TORTURE_ROUNDS", "0"))
 LENGTH = 10 if ROUNDS else 6

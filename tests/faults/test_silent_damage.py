@@ -4,11 +4,11 @@ import os
 import random
 
 import pytest
-from damage import make, tally
-from word_embedder import WordEmbedder
 
 from mnemic.errors import MnemicError
 from mnemic.memory import Memory
+from tests.faults.damage import make, tally
+from tests.support.embedders import WordEmbedder
 
 SEED = 20260503
 DAMAGES = 219 + 200 * int(os.environ.get("MNEMIC_TORTURE_ROUNDS", "0"))

@@ -8,11 +8,10 @@ import time
 from datetime import UTC, datetime
 from uuid import UUID
 
-from word_embedder import WordEmbedder
-
 from mnemic.long_term import LongTermMemory
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntry, MemoryEntryUpdate
+from tests.support.embedders import WordEmbedder
 
 LIVING, FORGOTTEN, GONE = "living", "forgotten", "gone"
 USER = "alice"

@@ -5,11 +5,11 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from row_batches import record, wanted
 
 from mnemic._core import MemoryIndex
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import KeywordFields, Ranking, Scope
+from tests.support.rows import record, wanted
 
 AGENT = Scope("a")
 WORDS = KeywordFields()

@@ -4,12 +4,12 @@ import threading
 from uuid import UUID
 
 import pytest
-from row_batches import NOW, batch, record, rows_found, wanted
 
 from mnemic.errors import InvalidArgumentError, StoreCorruptError
 from mnemic.index import NativeIndex
 from mnemic.index.native import MOST_EARLY, MOST_PENDING
 from mnemic.model import KEYWORD, MOST_IMPORTANT, Ranking, RowBatch, Scope, Weights
+from tests.support.rows import NOW, batch, record, rows_found, wanted
 
 AGENT = Scope("a")
 BY_WORDS = {"query": None, "ranking": KEYWORD}

@@ -3,7 +3,6 @@
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from row_batches import batch, record, wanted
 
 from mnemic.index import NativeIndex
 from mnemic.model import (
@@ -16,6 +15,7 @@ from mnemic.model import (
     SessionTerms,
     Weights,
 )
+from tests.support.rows import batch, record, wanted
 
 CONTENTS = ["tea", "green tea", "tea for two", "where is the ferry?", "a ferry", "two ferries", "…"]
 VECTORS = [(1, 0), (0, 1), (0.6, 0.8), (0.6, -0.8), (0.28, 0.96)]

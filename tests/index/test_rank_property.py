@@ -6,8 +6,6 @@ from uuid import UUID
 import numpy as np
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
-from rank_twin import Asked, Row, Twin
-from row_batches import moment, record
 
 from mnemic._core import date_ranges
 from mnemic.index import NativeIndex, Wanted
@@ -23,6 +21,8 @@ from mnemic.model import (
     Weights,
     parse_filter,
 )
+from tests.support.rank_twin import Asked, Row, Twin
+from tests.support.rows import moment, record
 
 PROFILE = settings(max_examples=150, deadline=None, derandomize=True)
 DIM = 3

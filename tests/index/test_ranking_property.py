@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
-from ranking_twin import RankingTwin, Row
 
 from mnemic.index import NativeIndex, Wanted
 from mnemic.model import (
@@ -34,6 +33,7 @@ from mnemic.model import (
 )
 from mnemic.model.filter import parse_filter
 from mnemic.store.records import to_microseconds, to_row
+from tests.support.ranking_twin import RankingTwin, Row
 
 NOON = datetime(2026, 5, 3, 12, tzinfo=UTC)
 NOW = to_microseconds(NOON)

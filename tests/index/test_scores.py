@@ -6,9 +6,6 @@ from random import Random
 
 import numpy as np
 import pytest
-from row_batches import DIM, NOW, batch, moment, record, wanted
-from scenarios import NOON, Clock
-from word_embedder import WordEmbedder
 
 from mnemic import Memory
 from mnemic.errors import DimensionMismatchError, InvalidArgumentError
@@ -31,6 +28,9 @@ from mnemic.model import (
     Scope,
     Weights,
 )
+from tests.support.embedders import WordEmbedder
+from tests.support.rows import DIM, NOW, batch, moment, record, wanted
+from tests.support.scenarios import NOON, Clock
 
 AGENT = Scope("a")
 DAY = timedelta(days=1)

@@ -6,9 +6,6 @@ from uuid import UUID
 import msgspec
 import numpy as np
 import pytest
-from row_batches import batch, record, rows_found, wanted
-from scenarios import NOON, Clock
-from word_embedder import WordEmbedder
 
 from mnemic import Memory
 from mnemic.index import NativeIndex
@@ -31,6 +28,9 @@ from mnemic.model import (
     Weights,
     parse_filter,
 )
+from tests.support.embedders import WordEmbedder
+from tests.support.rows import batch, record, rows_found, wanted
+from tests.support.scenarios import NOON, Clock
 
 AGENT = Scope("a")
 DAY = timedelta(days=1)

@@ -4,10 +4,10 @@ from functools import cache
 
 import numpy as np
 import pytest
-from row_batches import record
 
 from mnemic.index import NativeIndex, Wanted
 from mnemic.model import BY_SEARCH_TYPE, SEMANTIC, Ranking, RowBatch, Scope, parse_filter
+from tests.support.rows import record
 
 ROWS = 20_000
 DIM = 32

@@ -5,8 +5,6 @@ import io
 from uuid import UUID
 
 import pytest
-from scenarios import NOON, entry
-from word_embedder import WordEmbedder
 
 from mnemic import AsyncMemory, LongTermMemory, Memory, MemoryRetriever
 from mnemic.errors import InvalidEntryError
@@ -14,6 +12,8 @@ from mnemic.model import NewEntry
 from mnemic.model.agent_id import canonical, is_same_agent, stored_spelling
 from mnemic.store import SqliteStore
 from mnemic.waiting import drive
+from tests.support.embedders import WordEmbedder
+from tests.support.scenarios import NOON, entry
 
 GUID = UUID("6d3cfa7e-2f41-4d0b-9f5e-0a1b2c3d4e5f")
 CANONICAL = f"agent:{GUID.hex}"

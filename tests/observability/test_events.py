@@ -5,8 +5,6 @@ from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import pytest
-from scenarios import Clock
-from word_embedder import WordEmbedder
 
 from mnemic.errors import DuplicateEntryError
 from mnemic.events import (
@@ -22,6 +20,8 @@ from mnemic.long_term import LongTermMemory
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntry, MemoryEntryUpdate, MemoryType, Ranking
 from mnemic.telemetry import shortened
+from tests.support.embedders import WordEmbedder
+from tests.support.scenarios import Clock
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 KINDS = (

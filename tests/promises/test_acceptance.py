@@ -6,13 +6,10 @@ import io
 import json
 import logging
 import sqlite3
-from pathlib import Path
 from uuid import uuid4
 
 import numpy as np
 import pytest
-from scenarios import NOON, entry, run
-from word_embedder import WordEmbedder
 
 from mnemic import telemetry
 from mnemic.errors import EntryNotFoundError, InvalidEntryError
@@ -20,10 +17,13 @@ from mnemic.events import Events, MemoryRetrievedEvent
 from mnemic.licensing import STORAGE_LIMITS, DocumentedLicenses, LicenseTier
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntryUpdate, MemoryFilter, MemoryType
+from tests.support.embedders import WordEmbedder
+from tests.support.paths import ROOT
+from tests.support.scenarios import NOON, entry, run
 
 STATEMENT = "The user prefers dark mode"
 QUESTION = "What theme does the user prefer?"
-QUALITY = Path(__file__).parents[1] / "benches" / "quality" / "data"
+QUALITY = ROOT / "benches" / "quality" / "data"
 
 
 def test_nine_of_ten_plain_questions_have_an_answer_among_the_first_five():  # R123

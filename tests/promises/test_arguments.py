@@ -17,8 +17,6 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
-from scenarios import entry
-from word_embedder import WordEmbedder
 
 import mnemic
 from mnemic import model
@@ -26,6 +24,8 @@ from mnemic.context import ContextItemType, ContextWindow
 from mnemic.contradictions import LanguageModelJudge, OfflineJudge
 from mnemic.errors import MnemicError
 from mnemic.events import Events, MemoryStoredEvent
+from tests.support.embedders import WordEmbedder
+from tests.support.scenarios import entry
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 KEPT, OLDER = UUID(int=1), UUID(int=2)

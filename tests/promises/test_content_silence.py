@@ -23,7 +23,6 @@ from uuid import uuid4
 import apsw
 import msgspec
 import pytest
-from word_embedder import WordEmbedder
 
 import mnemic
 from mnemic import (
@@ -48,6 +47,7 @@ from mnemic.licensing import DocumentedLicenses
 from mnemic.memory import ScopedMemory
 from mnemic.model import ExpandedQuery, MemoryEntryUpdate, MemoryFilter
 from mnemic.retrieval import LanguageModelExpander, LanguageModelSuggester
+from tests.support.embedders import WordEmbedder
 
 HIDDEN_WORD = "zqsecret"
 """In sensitive memories: told nowhere, and in no repr."""

@@ -6,7 +6,6 @@ import pickle
 
 import numpy as np
 import pytest
-from word_embedder import WordEmbedder
 
 from mnemic import (
     AsyncMemory,
@@ -18,6 +17,7 @@ from mnemic import (
     Weights,
 )
 from mnemic.errors import EmbeddingError, InvalidArgumentError
+from tests.support.embedders import WordEmbedder
 
 TEXTS = ["red sofa in the hall", "blue chair", "green table beside the red lamp", "a lamp"]
 

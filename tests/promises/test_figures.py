@@ -5,12 +5,12 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 import pytest
-from word_embedder import WordEmbedder
 
 from mnemic import LongTermMemory, Memory
 from mnemic.errors import InvalidArgumentError
 from mnemic.licensing import DocumentedLicenses, LicenseTier
 from mnemic.model import MemoryStatus
+from tests.support.embedders import WordEmbedder
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 LONG_AGO = NOON - timedelta(days=91)

@@ -13,10 +13,8 @@ import apsw
 import msgspec
 import numpy as np
 import pytest
-from filter_twin import matches, ordered
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
-from word_embedder import WordEmbedder
 
 from mnemic import Memory
 from mnemic.index import NativeIndex, Wanted
@@ -34,6 +32,8 @@ from mnemic.model.filter import MemoryFilter, MemorySortOrder, parse_filter
 from mnemic.store import SqliteStore, filter_sql
 from mnemic.store.records import to_row
 from mnemic.waiting import drive
+from tests.support.embedders import WordEmbedder
+from tests.support.filter_twin import matches, ordered
 
 PROFILE = settings(max_examples=300, deadline=None, derandomize=True)
 EVERYONE = "everyone"
@@ -535,7 +535,7 @@ def close_numbers(draw):
     stored = draw(numbers)
     close = [stored, float(stored), int(stored), int(stored) + 1, -stored, *BEYOND]
     close += [math.nextafter(stored, bound) for bound in (-1e308, 1e308)]
-    # Ints that take more than 64 bits are refused, see test_filter.py.
+    # Ints that take more than 64 bits are refused, see tests/store/sqlite/test_filter_sql.py.
     fitting = [one for one in close if isinstance(one, float) or -(2**63) <= one < 2**63]
     return stored, draw(st.sampled_from(fitting))
 

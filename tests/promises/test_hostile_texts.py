@@ -9,9 +9,6 @@ import asyncio
 import time
 
 import pytest
-from scenarios import NOON
-from word_embedder import WordEmbedder
-from work import lines_run
 
 from benches.hostile_texts import FAMILIES
 from mnemic import (
@@ -29,6 +26,9 @@ from mnemic.embed.parts import Splitter
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import Scope
 from mnemic.retrieval.expansion import CorpusExpander, Related, terms_of
+from tests.support.embedders import WordEmbedder
+from tests.support.scenarios import NOON
+from tests.support.work import lines_run
 
 SHORT, LONG = 16_000, 256_000
 GENEROUS = 16 * 8

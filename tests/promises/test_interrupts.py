@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -93,7 +92,6 @@ def test_an_interrupt_arrives_as_one_wherever_it_comes_and_the_memory_works_on(t
         text=True,
         timeout=200,
         check=False,
-        cwd=Path(__file__).parent,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     told = json.loads(done.stdout)

@@ -9,8 +9,6 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
-from scenarios import NOON, Clock
-from word_embedder import WordEmbedder
 
 from mnemic import Memory
 from mnemic.embed import MiniLmEmbedder
@@ -20,6 +18,8 @@ from mnemic.index import native
 from mnemic.model import MemoryEntry, Scope
 from mnemic.store import changes
 from mnemic.waiting import drive
+from tests.support.embedders import WordEmbedder
+from tests.support.scenarios import NOON, Clock
 
 WORDS_SEEN = 12
 FILLER = " ".join(f"filler{number % 9}" for number in range(60)) + ". "

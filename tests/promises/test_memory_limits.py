@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -54,7 +53,6 @@ def outcomes(program, *arguments):
         text=True,
         timeout=200,
         check=False,
-        cwd=Path(__file__).parent,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout)

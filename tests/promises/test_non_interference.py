@@ -16,13 +16,13 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scenarios import NOON
-from word_embedder import WordEmbedder
 
 from mnemic import AsyncMemory, MemoryRetriever
 from mnemic.errors import MnemicError
 from mnemic.model import MemoryFilter, MemoryQuery, MemorySortOrder
 from mnemic.retrieval import RetrievalService
+from tests.support.embedders import WordEmbedder
+from tests.support.scenarios import NOON
 
 A, OTHERS = "a", ("b", "c", None)
 

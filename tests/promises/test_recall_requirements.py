@@ -9,10 +9,6 @@ from datetime import timedelta
 import msgspec
 import numpy as np
 import pytest
-from recall_parts import DAY, HOUR, NamedSimilarities, counts, mine, run, salience, scores, texts
-from scenarios import NOON, Clock
-from test_metrics import MNEMIC, OTEL
-from test_metrics import run as run_program
 
 import mnemic
 from mnemic import licensing, metrics
@@ -27,6 +23,20 @@ from mnemic.model import (
     RecallOptions,
 )
 from mnemic.recall import MemoryRetriever
+from tests.support.metrics import MNEMIC, OTEL
+from tests.support.metrics import run as run_program
+from tests.support.recall import (
+    DAY,
+    HOUR,
+    NamedSimilarities,
+    counts,
+    mine,
+    run,
+    salience,
+    scores,
+    texts,
+)
+from tests.support.scenarios import NOON, Clock
 
 INFO = "mnemic.recall"
 

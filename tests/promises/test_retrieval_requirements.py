@@ -9,11 +9,6 @@ from types import MappingProxyType
 from uuid import UUID, uuid4
 
 import pytest
-from retrieval_scenarios import found, record, serve
-from scenarios import NOON
-from test_metrics import MNEMIC, OTEL
-from test_metrics import run as run_program
-from word_embedder import WordEmbedder
 
 from mnemic import (
     ContextItem,
@@ -37,6 +32,11 @@ from mnemic.events import (
 from mnemic.licensing import SEMANTIC_RETRIEVAL
 from mnemic.retrieval import RetrievalService
 from mnemic.store import SqliteStore
+from tests.support.embedders import WordEmbedder
+from tests.support.metrics import MNEMIC, OTEL
+from tests.support.metrics import run as run_program
+from tests.support.retrieval import found, record, serve
+from tests.support.scenarios import NOON
 
 QUERY = MemoryQuery.semantic("query")
 LOGGER = "mnemic.retrieval"

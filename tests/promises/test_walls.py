@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
-from word_embedder import WordEmbedder
 
 from mnemic import ContextWindow
 from mnemic.errors import AmbiguousIdError, DuplicateEntryError, EntryNotFoundError
@@ -17,6 +16,7 @@ from mnemic.long_term import LongTermMemory
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntry, MemoryFilter, MemoryQuery, MemorySortOrder
 from mnemic.recall import MemoryRetriever
+from tests.support.embedders import WordEmbedder
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 ONE, TWO = UUID(int=1), UUID(int=2)

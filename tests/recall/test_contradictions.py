@@ -4,7 +4,18 @@ import math
 from datetime import timedelta
 
 import pytest
-from recall_parts import (
+
+from mnemic import CheckedEntry
+from mnemic.contradictions import Judgement
+from mnemic.errors import (
+    InvalidArgumentError,
+    MnemicError,
+)
+from mnemic.model import (
+    MemoryEntryUpdate,
+)
+from tests.support.embedders import WordEmbedder
+from tests.support.recall import (
     DAY,
     STATUSES,
     UNTRACKED,
@@ -17,19 +28,7 @@ from recall_parts import (
     run,
     texts,
 )
-from scenarios import NOON
-from test_threads import quiet_threads, run_together  # noqa: F401 - a fixture
-from word_embedder import WordEmbedder
-
-from mnemic import CheckedEntry
-from mnemic.contradictions import Judgement
-from mnemic.errors import (
-    InvalidArgumentError,
-    MnemicError,
-)
-from mnemic.model import (
-    MemoryEntryUpdate,
-)
+from tests.support.scenarios import NOON
 
 # Contradictions
 

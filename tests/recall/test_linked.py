@@ -3,19 +3,6 @@
 from uuid import uuid4
 
 import pytest
-from recall_parts import (
-    DAY,
-    HOUR,
-    asked,
-    mine,
-    numbered,
-    opened,
-    run,
-    scores,
-    texts,
-)
-from scenarios import NOON, Clock
-from test_threads import quiet_threads, run_together  # noqa: F401 - a fixture
 
 from mnemic.errors import (
     EntryNotFoundError,
@@ -26,6 +13,18 @@ from mnemic.model import (
     MemoryEntryUpdate,
     MemoryStatus,
 )
+from tests.support.recall import (
+    DAY,
+    HOUR,
+    asked,
+    mine,
+    numbered,
+    opened,
+    run,
+    scores,
+    texts,
+)
+from tests.support.scenarios import NOON, Clock
 
 # Linked recall
 

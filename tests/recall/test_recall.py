@@ -11,29 +11,6 @@ from uuid import UUID, uuid4
 
 import apsw
 import pytest
-from recall_parts import (
-    DAY,
-    HOUR,
-    MODES,
-    OWN_ORDERS,
-    STATUSES,
-    UNTRACKED,
-    NamedSimilarities,
-    asked,
-    by_every_method,
-    counts,
-    ids,
-    mine,
-    numbered,
-    opened,
-    run,
-    salience,
-    scores,
-    texts,
-)
-from scenarios import NOON, Clock, entry
-from test_threads import quiet_threads, run_together  # noqa: F401 - a fixture
-from word_embedder import WordEmbedder
 
 from mnemic import AsyncMemory, SalienceOptions
 from mnemic.contradictions import Judgement
@@ -61,6 +38,29 @@ from mnemic.model import (
     Scope,
 )
 from mnemic.recall import MemoryRetriever
+from tests.support.embedders import WordEmbedder
+from tests.support.recall import (
+    DAY,
+    HOUR,
+    MODES,
+    OWN_ORDERS,
+    STATUSES,
+    UNTRACKED,
+    NamedSimilarities,
+    asked,
+    by_every_method,
+    counts,
+    ids,
+    mine,
+    numbered,
+    opened,
+    run,
+    salience,
+    scores,
+    texts,
+)
+from tests.support.scenarios import NOON, Clock, entry
+from tests.support.threads import run_together
 
 # Own orders
 

@@ -7,13 +7,13 @@ from uuid import UUID
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
-from recall_parts import DAY, NamedSimilarities, run
-from recall_twin import linked as twins_linked
-from recall_twin import recalled
-from scenarios import NOON, Clock, entry
 
 from mnemic.errors import EntryNotFoundError
 from mnemic.model import LinkType, MemoryEntryUpdate, MemoryRetrieverOptions, MemoryStatus
+from tests.support.recall import DAY, NamedSimilarities, run
+from tests.support.recall_twin import linked as twins_linked
+from tests.support.recall_twin import recalled
+from tests.support.scenarios import NOON, Clock, entry
 
 PROFILE = settings(max_examples=60, deadline=None, derandomize=True)
 UNTRACKED = MemoryRetrieverOptions(track_access=False)

@@ -5,19 +5,6 @@ import math
 from uuid import uuid4
 
 import pytest
-from recall_parts import (
-    DAY,
-    HOUR,
-    UNTRACKED,
-    asked,
-    by_every_method,
-    counts,
-    mine,
-    opened,
-    run,
-)
-from scenarios import NOON, Clock
-from test_threads import quiet_threads, run_together  # noqa: F401 - a fixture
 
 from mnemic.errors import (
     EntryNotFoundError,
@@ -32,6 +19,19 @@ from mnemic.model import (
 )
 from mnemic.model.recall import RECENCY_FOCUSED, RELEVANCE_FOCUSED
 from mnemic.recall import MemoryRetriever
+from tests.support.recall import (
+    DAY,
+    HOUR,
+    UNTRACKED,
+    asked,
+    by_every_method,
+    counts,
+    mine,
+    opened,
+    run,
+)
+from tests.support.scenarios import NOON, Clock
+from tests.support.threads import run_together
 
 # Salience
 

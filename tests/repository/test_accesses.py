@@ -9,8 +9,6 @@ from uuid import uuid4
 
 import apsw
 import pytest
-from scenarios import NOON, Clock, contents, entry, run
-from word_embedder import WordEmbedder
 
 from mnemic import AsyncMemory
 from mnemic.memory import Memory
@@ -25,6 +23,8 @@ from mnemic.model import (
 )
 from mnemic.noted import MOST_NOTED
 from mnemic.waiting import drive
+from tests.support.embedders import WordEmbedder
+from tests.support.scenarios import NOON, Clock, contents, entry, run
 
 HOUR = timedelta(hours=1)
 BY_ACCESS = {"weights": {"access": 1}}

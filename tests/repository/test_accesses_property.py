@@ -4,11 +4,11 @@ from datetime import timedelta
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scenarios import Clock
-from word_embedder import WordEmbedder
 
 from mnemic.memory import Memory
 from mnemic.waiting import drive
+from tests.support.embedders import WordEmbedder
+from tests.support.scenarios import Clock
 
 MEMORIES = 4
 CALLS = [

@@ -4,10 +4,10 @@ import threading
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from word_embedder import WordEmbedder
 
 from mnemic.memory import Memory
 from mnemic.store import cache
+from tests.support.embedders import WordEmbedder
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 

@@ -1,12 +1,12 @@
 from datetime import timedelta
 
 import pytest
-from scenarios import NOON, Clock, contents, entry, run
-from word_embedder import WordEmbedder
 
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntryUpdate, MemoryFilter
 from mnemic.repository import RETENTION
+from tests.support.embedders import WordEmbedder
+from tests.support.scenarios import NOON, Clock, contents, entry, run
 
 HOUR = timedelta(hours=1)
 

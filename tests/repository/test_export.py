@@ -1,4 +1,4 @@
-"""Exporting and importing whole memories; tests/test_exchange.py tests the format."""
+"""Exporting and importing whole memories; test_export_format.py tests the format."""
 
 import io
 import json
@@ -7,8 +7,6 @@ from uuid import UUID
 
 import numpy as np
 import pytest
-from scenarios import NOON, Clock, contents
-from word_embedder import WordEmbedder
 
 from mnemic import DocumentedLicenses, LicenseTier, Memory, licensing
 from mnemic.errors import (
@@ -20,6 +18,8 @@ from mnemic.errors import (
 from mnemic.model import ImportResult, MemoryStatus, Scope
 from mnemic.transfer import BATCH
 from mnemic.waiting import drive
+from tests.support.embedders import WordEmbedder
+from tests.support.scenarios import NOON, Clock, contents
 
 HOUR = timedelta(hours=1)
 

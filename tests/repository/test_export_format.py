@@ -9,7 +9,6 @@ import stat
 import threading
 import tracemalloc
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from uuid import UUID
 
 import msgspec
@@ -30,8 +29,8 @@ from mnemic.exchange import (
     write_export,
 )
 from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryStatus, MemoryType
+from tests.support.paths import FIXTURES
 
-FIXTURES = Path(__file__).parent / "fixtures"
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 ONE, TWO = UUID(int=1), UUID(int=2)
 PROFILE = settings(max_examples=200, deadline=None, derandomize=True)

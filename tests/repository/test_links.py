@@ -2,12 +2,12 @@ from datetime import timedelta
 from uuid import uuid4
 
 import pytest
-from scenarios import NOON, Clock, entry, run
-from word_embedder import WordEmbedder
 
 from mnemic.errors import EntryNotFoundError, InvalidArgumentError, InvalidEntryError
 from mnemic.memory import Memory
 from mnemic.model import LinkType, MemoryLink, MemoryStatus
+from tests.support.embedders import WordEmbedder
+from tests.support.scenarios import NOON, Clock, entry, run
 
 HOUR = timedelta(hours=1)
 

@@ -1,11 +1,11 @@
 from datetime import timedelta
 
 import pytest
-from scenarios import NOON, contents, entry, run
 
 from mnemic.errors import FilterError, InvalidArgumentError
 from mnemic.memory import Memory
 from mnemic.model import MemoryFilter, MemorySortOrder
+from tests.support.scenarios import NOON, contents, entry, run
 
 HOUR = timedelta(hours=1)
 

@@ -4,12 +4,12 @@ import threading
 import time
 
 import pytest
-from word_embedder import WordEmbedder
 
 from mnemic import Memory
 from mnemic.errors import StoreError
 from mnemic.index import native
 from mnemic.model import Ranking, Weights
+from tests.support.embedders import WordEmbedder
 
 FEW = 8
 PATIENCE = 20.0  # seconds, for what takes milliseconds

@@ -6,13 +6,13 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
-from scenarios import NOON, Clock, contents, entry, run
-from word_embedder import WordEmbedder
 
 from mnemic.errors import DuplicateEntryError, EmbeddingError, InvalidArgumentError
 from mnemic.events import MemoryStoredEvent
 from mnemic.follower import RETRY_SECONDS
 from mnemic.memory import Memory
+from tests.support.embedders import WordEmbedder
+from tests.support.scenarios import NOON, Clock, contents, entry, run
 
 HOUR = timedelta(hours=1)
 

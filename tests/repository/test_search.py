@@ -8,8 +8,6 @@ from uuid import UUID, uuid4
 
 import numpy as np
 import pytest
-from scenarios import NOON, Clock
-from word_embedder import WordEmbedder
 
 from mnemic import AsyncMemory, Memory
 from mnemic.errors import (
@@ -33,6 +31,8 @@ from mnemic.model import (
     SessionTerms,
     Weights,
 )
+from tests.support.embedders import WordEmbedder
+from tests.support.scenarios import NOON, Clock
 
 DAY = timedelta(days=1)
 WORDS = KeywordFields(words=1.0)

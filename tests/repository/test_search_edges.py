@@ -5,18 +5,14 @@
 import asyncio
 import json
 import math
-import os
 import subprocess
 import sys
 import threading
 import time
 from datetime import timedelta
-from pathlib import Path
 from random import Random
 
 import pytest
-from scenarios import NOON, Clock
-from word_embedder import WordEmbedder
 
 from mnemic import AsyncMemory, Memory
 from mnemic.errors import InvalidArgumentError
@@ -34,6 +30,9 @@ from mnemic.model import (
     Weights,
 )
 from mnemic.model.checks import MAX_QUERY_LENGTH
+from tests.support.embedders import WordEmbedder
+from tests.support.processes import ENVIRONMENT
+from tests.support.scenarios import NOON, Clock
 
 DAY = timedelta(days=1)
 TEXTS = [
@@ -246,7 +245,7 @@ def test_a_memory_is_found_to_the_last_microsecond_before_it_expires(door):
 CHILD = """
 import json, sys
 from mnemic import Memory
-from word_embedder import WordEmbedder
+from tests.support.embedders import WordEmbedder
 with Memory(sys.argv[1], embedder=WordEmbedder()) as memory:
     for line in sys.stdin:
         verb, arguments, options = json.loads(line)
@@ -259,12 +258,9 @@ with Memory(sys.argv[1], embedder=WordEmbedder()) as memory:
 def elsewhere(tmp_path):
     """Return a file, and what runs a verb on it in another process, which has it open all along."""
     path = tmp_path / "a.db"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-c", CHILD, str(path)]
     pipe = subprocess.PIPE
-    with subprocess.Popen(
-        command, stdin=pipe, stdout=pipe, env=environment, cwd=Path(__file__).parent
-    ) as process:
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, env=ENVIRONMENT) as process:
 
         def run(verb, *arguments, **options):
             process.stdin.write(json.dumps([verb, arguments, options]).encode() + b"\n")

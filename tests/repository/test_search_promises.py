@@ -6,8 +6,6 @@ import time
 import msgspec
 import numpy as np
 import pytest
-from row_batches import batch, record, wanted
-from word_embedder import WordEmbedder
 
 from mnemic import Memory
 from mnemic.errors import InvalidArgumentError
@@ -23,6 +21,8 @@ from mnemic.model import (
     Scope,
     Weights,
 )
+from tests.support.embedders import WordEmbedder
+from tests.support.rows import batch, record, wanted
 
 AGENT = Scope("a")
 

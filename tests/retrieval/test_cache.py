@@ -7,8 +7,6 @@ from datetime import timedelta
 from uuid import UUID
 
 import pytest
-from retrieval_scenarios import found, record, serve
-from scenarios import NOON
 
 from mnemic import MemoryFilter, MemoryQuery, MemorySortOrder
 from mnemic.model import RelevanceScores, Scope
@@ -23,6 +21,8 @@ from mnemic.retrieval.cache import (
 )
 from mnemic.retrieval.keys import Key, Wall, key_of
 from mnemic.waiting import drive
+from tests.support.retrieval import found, record, serve
+from tests.support.scenarios import NOON
 
 QUERY = MemoryQuery.semantic("query")
 LONG = timedelta(days=1)

@@ -8,14 +8,14 @@ from uuid import UUID
 
 import msgspec
 import pytest
-from scenarios import NOON, Clock
-from word_embedder import WordEmbedder
 
 from mnemic import Memory, MemoryEntry, MemoryFilter, MemoryQuery, MemorySortOrder
 from mnemic.errors import DuplicateEntryError, EntryNotFoundError
 from mnemic.model import Scope
 from mnemic.retrieval import CorpusExpander, Retrieval
 from mnemic.waiting import drive
+from tests.support.embedders import WordEmbedder
+from tests.support.scenarios import NOON, Clock
 
 USERS = ("alice", "boris", None)
 WORDS = ("tea", "sofa", "ferry", "quay", "blue")

@@ -7,10 +7,10 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from scenarios import Clock
-from word_embedder import WordEmbedder
 
 from mnemic import AsyncMemory, ContextWindow, Memory, MemoryFilter, MemoryQuery, RetrievalService
+from tests.support.embedders import WordEmbedder
+from tests.support.scenarios import Clock
 
 USERS = ("alice", "boris", None)
 TOPICS = ("tea", "sofa", "ferry")

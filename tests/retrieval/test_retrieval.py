@@ -11,9 +11,6 @@ from datetime import timedelta
 from uuid import UUID, uuid4
 
 import pytest
-from retrieval_scenarios import DAY, FixedEmbedder, found, record, serve
-from scenarios import NOON, Clock
-from word_embedder import WordEmbedder
 
 from mnemic import (
     AsyncMemory,
@@ -49,6 +46,9 @@ from mnemic.retrieval import CorpusExpander, LanguageModelExpander, LanguageMode
 from mnemic.retrieval.expansion import terms_of
 from mnemic.retrieval.statistics import KEPT_TIMES, Statistics
 from mnemic.waiting import drive
+from tests.support.embedders import WordEmbedder
+from tests.support.retrieval import DAY, FixedEmbedder, found, record, serve
+from tests.support.scenarios import NOON, Clock
 
 QUERY = MemoryQuery.semantic("query")
 EVERYTHING = MemoryQuery.filtered({})

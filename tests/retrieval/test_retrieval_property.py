@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from retrieval_scenarios import DAY, FixedEmbedder
-from scenarios import NOON, Clock
 
 from mnemic import (
     AsyncMemory,
@@ -23,6 +21,8 @@ from mnemic import (
     MemoryType,
     RetrievalService,
 )
+from tests.support.retrieval import DAY, FixedEmbedder
+from tests.support.scenarios import NOON, Clock
 
 PROFILE = settings(max_examples=60, deadline=None, derandomize=True)
 TOLERANCE = 2e-6

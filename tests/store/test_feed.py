@@ -2,7 +2,13 @@
 
 import numpy as np
 import pytest
-from contract import (
+
+from mnemic._core import RECORD_COLUMNS
+from mnemic.errors import EmbeddingModelMismatchError
+from mnemic.model import MemoryStatus, MemoryType, NewEntry, Scope
+from mnemic.store.records import COLUMNS, to_row
+from mnemic.waiting import drive
+from tests.store.contract import (
     AGENT,
     ALICE,
     EVERYONE,
@@ -27,12 +33,6 @@ from contract import (
     state_of,
     uid,
 )
-
-from mnemic._core import RECORD_COLUMNS
-from mnemic.errors import EmbeddingModelMismatchError
-from mnemic.model import MemoryStatus, MemoryType, NewEntry, Scope
-from mnemic.store.records import COLUMNS, to_row
-from mnemic.waiting import drive
 
 NEW = np.array([[5, 6]], dtype=np.float32)
 

@@ -1,7 +1,11 @@
 """What every store promises of links."""
 
 import pytest
-from contract import (
+
+from mnemic.errors import EntryNotFoundError
+from mnemic.model import LinkType, MemoryStatus, Scope
+from mnemic.waiting import drive
+from tests.store.contract import (
     AGENT,
     ALICE,
     BOB,
@@ -20,10 +24,6 @@ from contract import (
     state_of,
     uid,
 )
-
-from mnemic.errors import EntryNotFoundError
-from mnemic.model import LinkType, MemoryStatus, Scope
-from mnemic.waiting import drive
 
 RELATED, REFINES, SUPERSEDES = LinkType.RELATED, LinkType.REFINES, LinkType.SUPERSEDES
 ABSENT = [{"forgotten_at": NOON}, {"expires_at": NOON}]

@@ -1,7 +1,11 @@
 """What every store promises of reading entries."""
 
 import pytest
-from contract import (
+
+from mnemic.model import MemorySortOrder, MemoryStatus, MemoryType, Scope, TagUsage
+from mnemic.store import Place
+from mnemic.waiting import drive
+from tests.store.contract import (
     AGENT,
     ALICE,
     BOB,
@@ -24,11 +28,7 @@ from contract import (
     rows_of,
     uid,
 )
-from filter_twin import matches, ordered
-
-from mnemic.model import MemorySortOrder, MemoryStatus, MemoryType, Scope, TagUsage
-from mnemic.store import Place
-from mnemic.waiting import drive
+from tests.support.filter_twin import matches, ordered
 
 FORGOTTEN = {"forgotten_at": NOON}
 EXPIRED = {"expires_at": NOON}

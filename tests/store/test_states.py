@@ -1,6 +1,8 @@
 """What every store promises of the states that rows come in, and of the links between them."""
 
-from contract import (
+from mnemic.model import LinkType, MemoryStatus, State
+from mnemic.waiting import drive
+from tests.store.contract import (
     AGENT,
     HOUR,
     NOON,
@@ -16,9 +18,6 @@ from contract import (
     seq_of,
     uid,
 )
-
-from mnemic.model import LinkType, MemoryStatus, State
-from mnemic.waiting import drive
 
 MODEL = ("m", 2)
 

@@ -7,7 +7,13 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import numpy as np
 import pytest
-from contract import (
+
+from mnemic.errors import EntryNotFoundError, ReadOnlyError, StoreClosedError, StoreFileError
+from mnemic.model import LinkType, MemoryEntryUpdate, MemoryFilter, MemoryType, Scope
+from mnemic.store import Position, Store
+from mnemic.store.base import StoredLink
+from mnemic.waiting import drive
+from tests.store.contract import (
     AGENT,
     ALICE,
     BOB,
@@ -30,12 +36,6 @@ from contract import (
     state_of,
     uid,
 )
-
-from mnemic.errors import EntryNotFoundError, ReadOnlyError, StoreClosedError, StoreFileError
-from mnemic.model import LinkType, MemoryEntryUpdate, MemoryFilter, MemoryType, Scope
-from mnemic.store import Position, Store
-from mnemic.store.base import StoredLink
-from mnemic.waiting import drive
 
 VECTOR = np.array([[1, 0]], dtype=np.float32)
 INSIDE = [

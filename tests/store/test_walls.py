@@ -2,7 +2,11 @@
 
 import numpy as np
 import pytest
-from contract import (
+
+from mnemic.errors import AmbiguousIdError, DuplicateEntryError
+from mnemic.model import LinkType, MemoryType, Scope
+from mnemic.waiting import drive
+from tests.store.contract import (
     ALICE,
     BOB,
     EVERYONE,
@@ -20,10 +24,6 @@ from contract import (
     seq_of,
     uid,
 )
-
-from mnemic.errors import AmbiguousIdError, DuplicateEntryError
-from mnemic.model import LinkType, MemoryType, Scope
-from mnemic.waiting import drive
 
 NOBODY = Scope("a")
 

@@ -6,7 +6,19 @@ import threading
 import msgspec
 import numpy as np
 import pytest
-from contract import (
+
+from mnemic.errors import (
+    DuplicateEntryError,
+    EmbeddingModelMismatchError,
+    EntryNotFoundError,
+    InvalidEntryError,
+    StorageQuotaExceededError,
+)
+from mnemic.licensing import Quota
+from mnemic.model import LinkType, MemoryStatus, MemoryType, Scope
+from mnemic.store.records import to_microseconds
+from mnemic.waiting import drive
+from tests.store.contract import (
     AGENT,
     ALICE,
     BOB,
@@ -35,18 +47,6 @@ from contract import (
     state_of,
     uid,
 )
-
-from mnemic.errors import (
-    DuplicateEntryError,
-    EmbeddingModelMismatchError,
-    EntryNotFoundError,
-    InvalidEntryError,
-    StorageQuotaExceededError,
-)
-from mnemic.licensing import Quota
-from mnemic.model import LinkType, MemoryStatus, MemoryType, Scope
-from mnemic.store.records import to_microseconds
-from mnemic.waiting import drive
 
 NEW = np.array([[5, 6]], dtype=np.float32)
 

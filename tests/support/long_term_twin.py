@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
-from filter_twin import folded, matches, ordered
 
 from mnemic import fingerprint_digests
 from mnemic.errors import (
@@ -23,6 +22,7 @@ from mnemic.errors import (
 )
 from mnemic.licensing import LicenseTier
 from mnemic.model import MemoryStatus
+from tests.support.filter_twin import folded, matches, ordered
 
 RETENTION = timedelta(days=90)
 ACTIVE, SUPERSEDED = MemoryStatus.ACTIVE, MemoryStatus.SUPERSEDED

@@ -12,12 +12,12 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from filter_twin import matches
 
 from mnemic import VectorMap
 from mnemic._core import date_ranges
 from mnemic.model import MemoryEntry, RecencyCurve, SessionTerms
 from mnemic.store.records import to_microseconds
+from tests.support.filter_twin import matches
 
 K1, B = 0.9, 0.4
 GRAM = 4

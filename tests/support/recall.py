@@ -7,13 +7,13 @@ from datetime import timedelta
 from uuid import UUID
 
 import numpy as np
-from scenarios import NOON, Clock, entry
-from scenarios import run as run_memory
 
 from mnemic.contradictions import Judgement
 from mnemic.memory import Memory
 from mnemic.model import MemoryRetrieverOptions
 from mnemic.recall import MemoryRetriever
+from tests.support.scenarios import NOON, Clock, entry
+from tests.support.scenarios import run as run_memory
 
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)

@@ -6,10 +6,10 @@ from datetime import timedelta
 from uuid import uuid4
 
 import numpy as np
-from scenarios import NOON, Clock
 
 from mnemic import AsyncMemory, MemoryEntry
 from mnemic.retrieval import RetrievalService
+from tests.support.scenarios import NOON, Clock
 
 DAY = timedelta(days=1)
 

@@ -4,10 +4,9 @@ import asyncio
 from datetime import UTC, datetime
 from uuid import uuid4
 
-from word_embedder import WordEmbedder
-
 from mnemic.long_term import LongTermMemory
 from mnemic.model import MemoryEntry
+from tests.support.embedders import WordEmbedder
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 

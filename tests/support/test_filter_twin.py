@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta, timezone
 from uuid import UUID
 
 import pytest
-from filter_twin import matches, ordered
 
 from mnemic.model import MemoryEntry, MemoryStatus, MemoryType
+from tests.support.filter_twin import matches, ordered
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 ONE = UUID(int=1)

@@ -1,19 +1,18 @@
 """Checksums: every write keeps them, every damage shows, files of earlier versions have none."""
 
 import shutil
-from pathlib import Path
 from uuid import UUID
 
 import apsw
 import numpy as np
 import pytest
-from word_embedder import WordEmbedder
 
 from mnemic import Memory
 from mnemic.errors import ReadOnlyError, StoreCorruptError
 from mnemic.store.connections import downgrade
+from tests.support.embedders import WordEmbedder
+from tests.support.paths import FIXTURES
 
-FIXTURES = Path(__file__).parent.parent / "fixtures"
 ALICE = {"user_id": "alice"}
 
 

@@ -9,8 +9,6 @@ from uuid import uuid4
 
 import apsw
 import pytest
-from row_batches import batch, record, rows_found
-from word_embedder import WordEmbedder
 
 from mnemic import Memory
 from mnemic.embed.checked import CheckedEmbedder
@@ -24,6 +22,8 @@ from mnemic.store.connections import Connections, downgrade
 from mnemic.store.schema import MIGRATIONS
 from mnemic.store.writer import Writer
 from mnemic.waiting import drive
+from tests.support.embedders import WordEmbedder
+from tests.support.rows import batch, record, rows_found
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 AGENT = Scope("aide", all_users=True)

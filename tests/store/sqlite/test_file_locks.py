@@ -10,13 +10,11 @@ from pathlib import Path
 
 import apsw
 import pytest
-from word_embedder import WordEmbedder
 
 from mnemic._core import lock_calls
 from mnemic.memory import Memory
-
-TESTS = Path(__file__).parent.parent
-ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), *filter(None, sys.path)])}
+from tests.support.embedders import WordEmbedder
+from tests.support.processes import ENVIRONMENT
 
 pytestmark = [
     pytest.mark.skipif(not lock_calls(), reason="needs locks of open file descriptions (Linux)"),
@@ -72,7 +70,7 @@ def test_what_is_written_after_another_library_closed_the_file_outlives_a_kill(t
     program = """
         import os, sqlite3, sys
         from mnemic.memory import Memory
-        from word_embedder import WordEmbedder
+        from tests.support.embedders import WordEmbedder
 
         memory = Memory(sys.argv[1], embedder=WordEmbedder())
         for number in range(3):
@@ -132,7 +130,7 @@ def test_what_a_reader_sees_is_kept_though_another_library_closed_the_file(tmp_p
     erasing = """
         import sys
         from mnemic.memory import Memory
-        from word_embedder import WordEmbedder
+        from tests.support.embedders import WordEmbedder
 
         with Memory(sys.argv[1], embedder=WordEmbedder()) as memory:
             print(memory.delete(sys.argv[2], permanent=True).erased)
@@ -156,7 +154,7 @@ def test_where_locks_cannot_be_kept_a_log_that_was_taken_away_is_told_at_the_nex
         from mnemic.errors import StoreReplacedError
         from mnemic.memory import Memory
         from mnemic.store import file_locks
-        from word_embedder import WordEmbedder
+        from tests.support.embedders import WordEmbedder
 
         file_locks.lock_calls = lambda: []  # as on another system
         memory = Memory(sys.argv[1], embedder=WordEmbedder())
@@ -199,7 +197,7 @@ def test_a_child_that_lives_on_holds_no_lock_of_a_parent_that_was_killed(tmp_pat
     program = """
         import os, sys, time
         from mnemic.memory import Memory
-        from word_embedder import WordEmbedder
+        from tests.support.embedders import WordEmbedder
 
         memory = Memory(sys.argv[1], embedder=WordEmbedder())
         memory.add("from the parent")
@@ -230,7 +228,7 @@ def test_a_child_that_lets_go_of_what_it_inherited_takes_nothing_from_its_parent
     program = """
         import gc, os, sys
         from mnemic.memory import Memory
-        from word_embedder import WordEmbedder
+        from tests.support.embedders import WordEmbedder
 
         memory = Memory(sys.argv[1], embedder=WordEmbedder())
         memory.add("before")

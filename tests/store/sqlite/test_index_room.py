@@ -6,18 +6,16 @@ import sys
 import textwrap
 from contextlib import suppress
 from errno import ENOSPC, EOPNOTSUPP
-from pathlib import Path
 
 import pytest
-from word_embedder import WordEmbedder
 
 from mnemic._core import lock_calls
 from mnemic.errors import StoreFullError
 from mnemic.memory import Memory
 from mnemic.store import index_room
+from tests.support.embedders import WordEmbedder
+from tests.support.processes import ENVIRONMENT
 
-TESTS = Path(__file__).parent.parent
-ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), *filter(None, sys.path)])}
 KILO = 1024
 
 pytestmark = pytest.mark.skipif(not lock_calls(), reason="needs Linux")
@@ -64,7 +62,7 @@ def test_writing_and_closing_on_a_full_disk_of_small_blocks_ends_no_process(disk
         import os, sys
         from mnemic.errors import StoreFullError
         from mnemic.memory import Memory
-        from word_embedder import WordEmbedder
+        from tests.support.embedders import WordEmbedder
 
         memory = Memory(sys.argv[1] + "/a.db", embedder=WordEmbedder())
         memory.add("kept")

@@ -11,7 +11,6 @@ import time
 
 import apsw
 import pytest
-from word_embedder import WordEmbedder
 
 from mnemic._core import lock_calls
 from mnemic.errors import StoreFileError
@@ -21,6 +20,7 @@ from mnemic.store.checkpoints import Checkpoints
 from mnemic.store.connections import downgrade, open_writer
 from mnemic.store.log_mark import LogState, Mark, read_mark
 from mnemic.store.schema import MIGRATIONS
+from tests.support.embedders import WordEmbedder
 
 pytestmark = pytest.mark.skipif(not lock_calls(), reason="needs locks that a check cannot drop")
 

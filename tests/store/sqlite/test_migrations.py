@@ -3,19 +3,18 @@
 import math
 import shutil
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from uuid import UUID
 
 import apsw
 import pytest
-from word_embedder import WordEmbedder
 
 from mnemic.errors import SchemaVersionError
 from mnemic.memory import Memory
 from mnemic.store.connections import downgrade
 from mnemic.store.schema import MIGRATIONS
+from tests.support.embedders import WordEmbedder
+from tests.support.paths import FIXTURES
 
-FIXTURES = Path(__file__).parent / "fixtures"
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 

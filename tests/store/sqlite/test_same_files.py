@@ -4,10 +4,10 @@ import os
 from pathlib import Path
 
 import pytest
-from word_embedder import WordEmbedder
 
 from mnemic.errors import StoreReplacedError
 from mnemic.memory import Memory
+from tests.support.embedders import WordEmbedder
 
 ADVICE = "put the file back together with its log"
 

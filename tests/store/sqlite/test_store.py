@@ -2,7 +2,12 @@
 
 import numpy as np
 import pytest
-from contract import (
+
+from mnemic.model import State
+from mnemic.store import SqliteStore, accesses, changes, reads
+from mnemic.store.changes import KEPT_CHANGES
+from mnemic.waiting import drive
+from tests.store.contract import (
     AGENT,
     ALICE,
     EVERYONE,
@@ -15,11 +20,6 @@ from contract import (
     seq_of,
     uid,
 )
-
-from mnemic.model import State
-from mnemic.store import SqliteStore, accesses, changes, reads
-from mnemic.store.changes import KEPT_CHANGES
-from mnemic.waiting import drive
 
 
 @pytest.fixture(params=["file", "memory"])

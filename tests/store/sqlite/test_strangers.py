@@ -1,7 +1,6 @@
 """Files that somebody else made: nothing in them runs, and nothing hangs."""
 
 import shutil
-from pathlib import Path
 
 import apsw
 import pytest
@@ -11,8 +10,7 @@ from mnemic.memory import Memory
 from mnemic.store import hardening
 from mnemic.store.connections import downgrade
 from mnemic.store.schema import MIGRATIONS
-
-FIXTURES = Path(__file__).parent.parent / "fixtures"
+from tests.support.paths import FIXTURES
 
 HAND_OVER = """
 CREATE TRIGGER theft AFTER INSERT ON agent_memory_entries WHEN new.user_id = 'alice' BEGIN
