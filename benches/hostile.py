@@ -25,8 +25,8 @@ from mnemic.context.compaction import _near_duplicates
 from mnemic.context.items import ContextItem, ContextItemType
 from mnemic.contradictions import OfflineJudge
 from mnemic.demo.reading import read, split_long
-from mnemic.embed.parts import Splitter
-from mnemic.model.checks import MAX_QUERY_LENGTH
+from mnemic.embed.chunking import Splitter
+from mnemic.model.validation import MAX_QUERY_LENGTH
 from mnemic.retrieval.expansion import CorpusExpander, Related, terms_of, without_marker
 
 LENGTHS = (16_000, 64_000, 256_000, 1_024_000)

@@ -34,7 +34,7 @@ from mnemic.model import (
     UuidFactory,
     parse_filter,
 )
-from mnemic.store.records import to_microseconds, to_row
+from mnemic.store.sqlite.row_codec import to_microseconds, to_row
 
 DIM = 384
 USERS = 10

@@ -19,7 +19,7 @@ from benches.ranking import BEGIN, MODEL, StoredQueries, entries_of, in_turns, s
 from benches.timing import quartile, timed
 from mnemic import ContextWindow, LinkType, Memory, MemoryQuery, MemoryRetriever
 from mnemic.embed.minilm import SIMILARITY_FLOOR, MiniLmEmbedder
-from mnemic.waiting import drive
+from mnemic.sync_bridge import drive
 
 SIZES = (10_000, 100_000)
 ROUNDS = 200

@@ -11,7 +11,6 @@ import time
 import numpy as np
 import pytest
 
-from mnemic import transfer
 from mnemic.async_memory import AsyncMemory
 from mnemic.errors import (
     DuplicateEntryError,
@@ -21,11 +20,12 @@ from mnemic.errors import (
     StorageQuotaExceededError,
     StoreClosedError,
 )
-from mnemic.events import MemoryForgottenEvent, MemoryStoredEvent, MemoryUpdatedEvent
 from mnemic.licensing import STORAGE_LIMITS, DocumentedLicenses, LicenseTier
 from mnemic.long_term import LongTermMemory
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntryUpdate, UuidFactory
+from mnemic.observability.events import MemoryForgottenEvent, MemoryStoredEvent, MemoryUpdatedEvent
+from mnemic.repository import export
 from tests.support.embedders import WordEmbedder
 from tests.support.scenarios import entry, run
 
@@ -209,7 +209,7 @@ def test_an_import_tells_listeners_in_the_event_loop_it_was_awaited_in():
 
 
 def test_a_cancelled_import_stores_no_further_batches(monkeypatch):
-    monkeypatch.setattr(transfer, "BATCH", 2)
+    monkeypatch.setattr(export, "BATCH", 2)
     exported = io.StringIO()
     with Memory(":memory:", embedder=WordEmbedder()) as source:
         source.add_many([f"text {number}" for number in range(40)])
@@ -340,7 +340,7 @@ def test_a_link_of_supersession_comes_from_the_field_alone(memory):
 
 
 def test_an_import_that_is_refused_for_a_used_key_keeps_the_batches_before(memory, monkeypatch):
-    monkeypatch.setattr(transfer, "BATCH", 1)
+    monkeypatch.setattr(export, "BATCH", 1)
     exported = io.StringIO()
     with Memory(":memory:", embedder=None) as source:
         source.add("Lives in Oslo")

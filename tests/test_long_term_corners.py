@@ -17,7 +17,6 @@ from mnemic.errors import (
     StorageQuotaExceededError,
     StoreFileError,
 )
-from mnemic.events import MemoryStoredEvent
 from mnemic.long_term import LongTermMemory
 from mnemic.memory import Memory
 from mnemic.model import (
@@ -26,6 +25,7 @@ from mnemic.model import (
     MemoryFilter,
     MemoryStatus,
 )
+from mnemic.observability.events import MemoryStoredEvent
 from tests.support.embedders import WordEmbedder
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -309,7 +309,7 @@ def test_an_unknown_way_with_duplicates_is_refused():
 
 
 def test_what_could_not_be_embedded_waits_and_holds_up_no_search(monkeypatch):
-    monkeypatch.setattr("mnemic.follower.RETRY_SECONDS", 0)
+    monkeypatch.setattr("mnemic.repository.index_sync.RETRY_SECONDS", 0)
     embedder = Picky()
 
     async def scenario(memory, _clock):

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from benches.contradictions.__main__ import THRESHOLD, THRESHOLDS, Count, line, load
-from mnemic.contradictions import evidence as evidence_module
-from mnemic.contradictions.evidence import evidence
-from mnemic.contradictions.reading import Reading
+from mnemic.contradictions import features as evidence_module
+from mnemic.contradictions.features import evidence
+from mnemic.contradictions.parse import Reading
 from mnemic.contradictions.signals import Pair
 from mnemic.contradictions.words import Lexicon
 

@@ -16,7 +16,6 @@ import msgspec
 
 from mnemic.description import described, quoted
 from mnemic.errors import EntryNotFoundError, InvalidArgumentError, InvalidEntryError
-from mnemic.events import Events
 from mnemic.model import (
     BY_SEARCH_TYPE,
     IS_NOT_SENSITIVE,
@@ -62,12 +61,13 @@ from mnemic.model import (
     parse_filter,
     parse_times,
 )
-from mnemic.model.checks import bounded, flag, items, lone_surrogate, whole
 from mnemic.model.new_entry import checked_record
+from mnemic.model.validation import bounded, flag, items, lone_surrogate, whole
+from mnemic.observability.events import Events
 from mnemic.protocols import Progress, Source, Target, TokenCounter
 from mnemic.repository import Options, Repository, required_uuid, required_uuids
 from mnemic.store import Direction
-from mnemic.waiting import computed
+from mnemic.sync_bridge import computed
 
 if TYPE_CHECKING:
     from mnemic.context import ContextWindow, MemoryContext
@@ -260,7 +260,7 @@ class WholeMemory(View):
 
     @property
     def events(self) -> Events:
-        """Tells listeners what happens to memories; see `mnemic.events`."""
+        """Tells listeners what happens to memories; see `mnemic.observability.events`."""
         return self._repository.events
 
 

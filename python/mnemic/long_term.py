@@ -8,7 +8,6 @@ from uuid import UUID
 
 from mnemic.description import described, quoted
 from mnemic.errors import InvalidArgumentError, InvalidEntryError
-from mnemic.events import Events
 from mnemic.licensing import LicensePolicy
 from mnemic.model import (
     SEMANTIC,
@@ -31,12 +30,13 @@ from mnemic.model import (
     Search,
     VerifyReport,
 )
-from mnemic.model.checks import bounded, items, text
 from mnemic.model.new_entry import checked_key, checked_record
+from mnemic.model.validation import bounded, items, text
+from mnemic.observability.events import Events
 from mnemic.protocols import Progress, Source, Target
 from mnemic.repository import Options, Repository, check_limit, required_uuid, required_uuids
 from mnemic.store import Direction
-from mnemic.waiting import computed
+from mnemic.sync_bridge import computed
 
 if TYPE_CHECKING:
     from mnemic.embed.base import Embedder
@@ -122,7 +122,7 @@ class LongTermMemory:
 
     @property
     def events(self) -> Events:
-        """Tells listeners what happens to memories; see `mnemic.events`."""
+        """Tells listeners what happens to memories; see `mnemic.observability.events`."""
         return self._repository.events
 
     async def store(

@@ -4,7 +4,7 @@ from types import TracebackType
 from typing import Self
 
 from mnemic.async_memory import AsyncMemory, AsyncScopedMemory, View, WholeMemory
-from mnemic.waiting import driven
+from mnemic.sync_bridge import driven
 
 
 class ScopedMemory(View):

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from benches.hostile_texts import FAMILIES
 from mnemic.contradictions import Judgement, LanguageModelJudge, OfflineJudge
-from mnemic.contradictions.evidence import evidence
-from mnemic.contradictions.reading import Reading
+from mnemic.contradictions.features import evidence
+from mnemic.contradictions.parse import Reading
 from mnemic.contradictions.signals import Pair
 from mnemic.contradictions.weights import WEIGHTS
 from mnemic.contradictions.words import MAX_CHARACTERS, Lexicon

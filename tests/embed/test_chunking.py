@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic.embed import MiniLmEmbedder
-from mnemic.embed.parts import MAX_PARTS, Splitter
+from mnemic.embed.chunking import MAX_PARTS, Splitter
 
 SENTENCES = "The tea is green. Is it hot? It was, an hour ago! Nobody drank it. "
 ALPHABET = "ab cd. e!\n日本。é🙂가"
@@ -97,7 +97,7 @@ def test_blank_parts_are_left_out():
 
 def test_a_longer_text_is_seen_in_samples_from_its_first_word_to_its_last(caplog):
     text = " ".join(f"word{number}" for number in range(5000))
-    with caplog.at_level(logging.INFO, "mnemic.embed.parts"):
+    with caplog.at_level(logging.INFO, "mnemic.embed.chunking"):
         spans = by_words(20).spans(text)
     assert len(spans) == MAX_PARTS
     assert (spans[0][0], spans[-1][1]) == (0, len(text))
@@ -108,7 +108,7 @@ def test_a_longer_text_is_seen_in_samples_from_its_first_word_to_its_last(caplog
 
 
 def test_up_to_the_limit_nothing_is_left_out_and_nothing_logged(caplog):
-    caplog.set_level(logging.INFO, "mnemic.embed.parts")
+    caplog.set_level(logging.INFO, "mnemic.embed.chunking")
     text = "word " * (16 * 32)
     spans = by_words(20).spans(text)
     assert len(spans) <= MAX_PARTS

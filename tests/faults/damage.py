@@ -5,7 +5,7 @@ from collections import Counter
 from mnemic.errors import MnemicError
 from mnemic.memory import Memory
 from mnemic.model import MemoryFilter
-from mnemic.waiting import drive
+from mnemic.sync_bridge import drive
 from tests.support.embedders import WordEmbedder
 
 USER = "alice"

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import numpy as np
 
-from mnemic.waiting import drive
+from mnemic.sync_bridge import drive
 from tests.faults.workload import FORGOTTEN, GONE, LIVING, PlainDoor
 from tests.support.embedders import WordEmbedder
 

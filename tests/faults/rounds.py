@@ -14,7 +14,7 @@ import time
 import traceback
 from pathlib import Path
 
-from mnemic.store import checkpoints
+from mnemic.store.sqlite import wal
 from tests.faults.disk import Disk
 from tests.faults.history import inner_problems
 from tests.faults.workload import DOORS, Log, PlainDoor, Worker
@@ -31,7 +31,7 @@ def write(
     """
     path, notes = Path(folder) / "a.db", Log(log)
     doors = [DOORS[("plain", "async")[at % 2]](path) for at in range(workers)]
-    checkpoints.COPY_PAGES = checkpoint_pages
+    wal.COPY_PAGES = checkpoint_pages
     for door in doors:
         with door.store._connections.writing() as connection:
             if synchronous:

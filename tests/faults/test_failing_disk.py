@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from mnemic.errors import StoreCorruptError, StoreError, StoreFileError, StoreFullError
-from mnemic.store import checkpoints
+from mnemic.store.sqlite import wal
 from tests.faults.failing_disk import READS, WRITES, FailingCalls, failing_sync
 from tests.faults.history import inner_problems, states
 from tests.faults.workload import FORGOTTEN, LIVING, USER, PlainDoor
@@ -132,7 +132,7 @@ def test_a_write_that_meets_a_failing_disk_is_undone_and_works_afterwards(
 def test_a_checkpoint_that_meets_a_failing_disk_takes_nothing_away(
     tmp_path, monkeypatch, failing_calls, operation
 ):
-    monkeypatch.setattr(checkpoints, "COPY_PAGES", 1)
+    monkeypatch.setattr(wal, "COPY_PAGES", 1)
     door = opened(tmp_path / "a.db")
     assert fail_everywhere(failing_calls, door, operation, EIO) > 3
     door.close()

@@ -32,7 +32,7 @@ from mnemic.model import (
     Weights,
 )
 from mnemic.model.filter import parse_filter
-from mnemic.store.records import to_microseconds, to_row
+from mnemic.store.sqlite.row_codec import to_microseconds, to_row
 from tests.support.ranking_twin import RankingTwin, Row
 
 NOON = datetime(2026, 5, 3, 12, tzinfo=UTC)

@@ -11,7 +11,7 @@ from mnemic.errors import InvalidEntryError
 from mnemic.model import NewEntry
 from mnemic.model.agent_id import canonical, is_same_agent, stored_spelling
 from mnemic.store import SqliteStore
-from mnemic.waiting import drive
+from mnemic.sync_bridge import drive
 from tests.support.embedders import WordEmbedder
 from tests.support.scenarios import NOON, entry
 

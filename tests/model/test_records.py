@@ -29,7 +29,7 @@ from mnemic.model import (
 )
 
 NOON = datetime(2026, 5, 1, 12, 30, 15, 250_000, tzinfo=UTC)
-ROOMS = ("model", "events", "context", "contradictions", "licensing")
+ROOMS = ("model", "observability.events", "context", "contradictions", "licensing")
 INTERNAL = {"All", "AnyOf", "Field", "Not", "RowBatch", "Search", "Test"}
 """What a call is turned into on its way down; it is neither taken nor given by any call."""
 

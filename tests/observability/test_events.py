@@ -7,7 +7,11 @@ from uuid import uuid4
 import pytest
 
 from mnemic.errors import DuplicateEntryError
-from mnemic.events import (
+from mnemic.licensing import DocumentedLicenses, LicenseTier
+from mnemic.long_term import LongTermMemory
+from mnemic.memory import Memory
+from mnemic.model import MemoryEntry, MemoryEntryUpdate, MemoryType, Ranking
+from mnemic.observability.events import (
     MemoryForgottenEvent,
     MemoryQuotaWarningEvent,
     MemoryRetrievedEvent,
@@ -15,11 +19,7 @@ from mnemic.events import (
     MemoryStoredEvent,
     MemoryUpdatedEvent,
 )
-from mnemic.licensing import DocumentedLicenses, LicenseTier
-from mnemic.long_term import LongTermMemory
-from mnemic.memory import Memory
-from mnemic.model import MemoryEntry, MemoryEntryUpdate, MemoryType, Ranking
-from mnemic.telemetry import shortened
+from mnemic.observability.telemetry import shortened
 from tests.support.embedders import WordEmbedder
 from tests.support.scenarios import Clock
 
@@ -139,7 +139,7 @@ def test_a_failing_listener_is_logged_and_stops_nobody(caplog):
         assert len(heard) == 1
 
     run(scenario)
-    failures = [record for record in caplog.records if record.name == "mnemic.events"]
+    failures = [record for record in caplog.records if record.name == "mnemic.observability.events"]
     assert len(failures) == 2
     assert "MemoryStoredEvent failed: RuntimeError at test_events.py:" in failures[0].message
     assert all(failure.exc_info is None for failure in failures), "it may quote a memory"
@@ -240,7 +240,7 @@ def test_a_quota_warning_comes_again_after_deletions_made_room(how, monkeypatch)
 
 
 def test_each_search_is_told_as_what_it_is(caplog):
-    caplog.set_level(logging.DEBUG, "mnemic.telemetry")
+    caplog.set_level(logging.DEBUG, "mnemic.observability.telemetry")
     heard = []
     with Memory(":memory:", embedder=WordEmbedder(), log_content=True) as memory:
         memory.events.subscribe(MemorySearchCompletedEvent, heard.append)

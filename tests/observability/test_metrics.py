@@ -299,7 +299,9 @@ def test_a_broken_back_end_is_logged_once_and_breaks_nothing(broken):
         "import logging\nlogging.basicConfig(format='%(name)s: %(message)s')",
         ADD_AND_SEARCH * 2,
     )
-    lines = [line for line in logged.splitlines() if line.startswith("mnemic.metrics: ")]
+    lines = [
+        line for line in logged.splitlines() if line.startswith("mnemic.observability.metrics: ")
+    ]
     assert lines
     assert len(lines) == len(set(lines))
     assert all("Measuring agents.memory." in line for line in lines)
@@ -320,7 +322,10 @@ show(points(), points())
     seen, logged = run(OTEL, "use_provider()", MNEMIC, scenario, directory=tmp_path)
     assert [value(measured, "entries") for measured in seen] == [1, 1]
     assert gauge_by_agent(seen[0], "storage_bytes") == {"aide": 1, "bad": 0}
-    assert logged.count(f"mnemic.metrics: Measuring {PREFIX}entries failed: OSError") == 1
+    assert (
+        logged.count(f"mnemic.observability.metrics: Measuring {PREFIX}entries failed: OSError")
+        == 1
+    )
 
 
 def test_a_memory_that_is_closed_while_it_is_measured_is_no_failure():

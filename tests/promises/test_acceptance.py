@@ -11,12 +11,12 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
-from mnemic import telemetry
 from mnemic.errors import EntryNotFoundError, InvalidEntryError
-from mnemic.events import Events, MemoryRetrievedEvent
 from mnemic.licensing import STORAGE_LIMITS, DocumentedLicenses, LicenseTier
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntryUpdate, MemoryFilter, MemoryType
+from mnemic.observability import telemetry
+from mnemic.observability.events import Events, MemoryRetrievedEvent
 from tests.support.embedders import WordEmbedder
 from tests.support.paths import ROOT
 from tests.support.scenarios import NOON, entry, run

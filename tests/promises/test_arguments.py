@@ -23,7 +23,7 @@ from mnemic import model
 from mnemic.context import ContextItemType, ContextWindow
 from mnemic.contradictions import LanguageModelJudge, OfflineJudge
 from mnemic.errors import MnemicError
-from mnemic.events import Events, MemoryStoredEvent
+from mnemic.observability.events import Events, MemoryStoredEvent
 from tests.support.embedders import WordEmbedder
 from tests.support.scenarios import entry
 

@@ -36,9 +36,6 @@ from mnemic import (
     MemoryRetriever,
     RecallOptions,
     RetrievalService,
-    events,
-    metrics,
-    telemetry,
 )
 from mnemic.async_memory import AsyncScopedMemory
 from mnemic.context import ContextItem, ContextSnapshot
@@ -46,6 +43,7 @@ from mnemic.contradictions import Judgement, LanguageModelJudge
 from mnemic.licensing import DocumentedLicenses
 from mnemic.memory import ScopedMemory
 from mnemic.model import ExpandedQuery, MemoryEntryUpdate, MemoryFilter
+from mnemic.observability import events, metrics, telemetry
 from mnemic.retrieval import LanguageModelExpander, LanguageModelSuggester
 from tests.support.embedders import WordEmbedder
 

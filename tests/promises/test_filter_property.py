@@ -29,9 +29,10 @@ from mnemic.model import (
     Scope,
 )
 from mnemic.model.filter import MemoryFilter, MemorySortOrder, parse_filter
-from mnemic.store import SqliteStore, filter_sql
-from mnemic.store.records import to_row
-from mnemic.waiting import drive
+from mnemic.store import SqliteStore
+from mnemic.store.sqlite import filter_sql
+from mnemic.store.sqlite.row_codec import to_row
+from mnemic.sync_bridge import drive
 from tests.support.embedders import WordEmbedder
 from tests.support.filter_twin import matches, ordered
 

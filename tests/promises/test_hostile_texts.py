@@ -22,7 +22,7 @@ from mnemic import (
 )
 from mnemic._core import MemoryIndex
 from mnemic.demo.reading import read, split_long
-from mnemic.embed.parts import Splitter
+from mnemic.embed.chunking import Splitter
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import Scope
 from mnemic.retrieval.expansion import CorpusExpander, Related, terms_of

@@ -12,12 +12,12 @@ import pytest
 
 from mnemic import Memory
 from mnemic.embed import MiniLmEmbedder
-from mnemic.embed.checked import CheckedEmbedder
+from mnemic.embed.validated import CheckedEmbedder
 from mnemic.errors import EmbeddingError, ExchangeError
 from mnemic.index import native
 from mnemic.model import MemoryEntry, Scope
-from mnemic.store import changes
-from mnemic.waiting import drive
+from mnemic.store.sqlite import change_log
+from mnemic.sync_bridge import drive
 from tests.support.embedders import WordEmbedder
 from tests.support.scenarios import NOON, Clock
 
@@ -271,7 +271,7 @@ def test_reopening_gives_the_same_ranking(tmp_path, monkeypatch):
             memory.add(content)
         before = similarity(memory)
     for size in (1, 2, 3, 7, 8192):
-        monkeypatch.setattr(changes, "_PART", size)
+        monkeypatch.setattr(change_log, "_PART", size)
         with opened(tmp_path / "a.db") as memory:
             assert similarity(memory) == before
 
@@ -288,7 +288,7 @@ def test_parts_that_lie_apart_in_the_file_are_gathered(tmp_path, monkeypatch, ot
         file.execute("CREATE TEMP TABLE kept AS SELECT * FROM agent_memory_embeddings")
         file.execute("DELETE FROM agent_memory_embeddings")
         file.execute("INSERT INTO agent_memory_embeddings SELECT * FROM kept ORDER BY part DESC")
-    monkeypatch.setattr(changes, "_PART", 2)
+    monkeypatch.setattr(change_log, "_PART", 2)
     with opened(path) as memory:
         assert similarity(memory) == before
 

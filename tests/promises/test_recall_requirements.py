@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import mnemic
-from mnemic import licensing, metrics
+from mnemic import licensing
 from mnemic.memory import Memory
 from mnemic.model import (
     LinkType,
@@ -22,6 +22,7 @@ from mnemic.model import (
     RecallMode,
     RecallOptions,
 )
+from mnemic.observability import metrics
 from mnemic.recall import MemoryRetriever
 from tests.support.metrics import MNEMIC, OTEL
 from tests.support.metrics import run as run_program

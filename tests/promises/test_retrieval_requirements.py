@@ -24,12 +24,12 @@ from mnemic import (
     RetrievalStats,
 )
 from mnemic.errors import FilterError, InvalidArgumentError, LicenseRestrictionError
-from mnemic.events import (
+from mnemic.licensing import SEMANTIC_RETRIEVAL
+from mnemic.observability.events import (
     ContextAugmentedEvent,
     MemoryRetrievalCompletedEvent,
     QueryExpandedEvent,
 )
-from mnemic.licensing import SEMANTIC_RETRIEVAL
 from mnemic.retrieval import RetrievalService
 from mnemic.store import SqliteStore
 from tests.support.embedders import WordEmbedder

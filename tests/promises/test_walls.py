@@ -11,10 +11,10 @@ import pytest
 
 from mnemic import ContextWindow
 from mnemic.errors import AmbiguousIdError, DuplicateEntryError, EntryNotFoundError
-from mnemic.events import MemoryStoredEvent
 from mnemic.long_term import LongTermMemory
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntry, MemoryFilter, MemoryQuery, MemorySortOrder
+from mnemic.observability.events import MemoryStoredEvent
 from mnemic.recall import MemoryRetriever
 from tests.support.embedders import WordEmbedder
 

@@ -21,8 +21,8 @@ from mnemic.model import (
     RecencyCurve,
     Weights,
 )
-from mnemic.noted import MOST_NOTED
-from mnemic.waiting import drive
+from mnemic.repository.access_buffer import MOST_NOTED
+from mnemic.sync_bridge import drive
 from tests.support.embedders import WordEmbedder
 from tests.support.scenarios import NOON, Clock, contents, entry, run
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from mnemic.memory import Memory
-from mnemic.store import cache
+from mnemic.repository import entry_cache
 from tests.support.embedders import WordEmbedder
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -105,7 +105,7 @@ def test_sensitive_entries_are_never_kept(path):  # C101
 
 
 def test_the_least_recently_used_go_first(path):  # R082
-    assert cache.CACHED_ENTRIES == 1000
+    assert entry_cache.CACHED_ENTRIES == 1000
     with opened(path) as memory:
         memory._repository._cache._size = 3
         one, two, three, four = memory.add_many(list("abcd"))

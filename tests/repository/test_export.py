@@ -16,8 +16,8 @@ from mnemic.errors import (
     StoreError,
 )
 from mnemic.model import ImportResult, MemoryStatus, Scope
-from mnemic.transfer import BATCH
-from mnemic.waiting import drive
+from mnemic.repository.export import BATCH
+from mnemic.sync_bridge import drive
 from tests.support.embedders import WordEmbedder
 from tests.support.scenarios import NOON, Clock, contents
 

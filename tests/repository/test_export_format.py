@@ -17,9 +17,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnemic import exchange
 from mnemic.errors import ExchangeError, InvalidArgumentError, InvalidEntryError
-from mnemic.exchange import (
+from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryStatus, MemoryType
+from mnemic.repository import export_format
+from mnemic.repository.export_format import (
     MAX_LINE_BYTES,
     ExportedLink,
     ExportedMemory,
@@ -28,7 +29,6 @@ from mnemic.exchange import (
     read_export,
     write_export,
 )
-from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryStatus, MemoryType
 from tests.support.paths import FIXTURES
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -156,12 +156,15 @@ def test_fields_at_their_default_are_left_out():
 
 def test_a_line_knows_every_field_of_the_record():
     # A new field needs a new version of the format: a reader of version 1 refuses it by name.
-    known = set(exchange._MemoryLine.__struct_fields__) - {"idempotency_key", "more_embeddings"}
+    known = set(export_format._MemoryLine.__struct_fields__) - {
+        "idempotency_key",
+        "more_embeddings",
+    }
     assert known == set(MemoryEntry.__struct_fields__)
     always = {"id", "agent_id", "content", "created_at", "updated_at", "embedding"}
-    assert set(exchange._LEFT_OUT) == known - always
+    assert set(export_format._LEFT_OUT) == known - always
     plain = memory()
-    assert all(getattr(plain, name) == value for name, value in exchange._LEFT_OUT.items())
+    assert all(getattr(plain, name) == value for name, value in export_format._LEFT_OUT.items())
 
 
 def test_links_come_back_with_the_numbers_of_their_lines():
@@ -389,7 +392,7 @@ VALUES = st.one_of(
 
 
 @settings(PROFILE, max_examples=1000)
-@given(st.sampled_from([*exchange._MemoryLine.__struct_fields__, "kind", "unknown"]), VALUES)
+@given(st.sampled_from([*export_format._MemoryLine.__struct_fields__, "kind", "unknown"]), VALUES)
 def test_any_value_in_any_field_gives_a_right_record_or_a_typed_error(field, value):
     assert_right_or_refused(lines_of(**{field: value}).encode())
 
@@ -485,7 +488,7 @@ def test_metadata_nested_too_deep_is_refused():
 
 
 def test_a_line_longer_than_the_limit_is_refused_without_reading_it_whole(monkeypatch):
-    monkeypatch.setattr(exchange, "MAX_LINE_BYTES", 1000)
+    monkeypatch.setattr(export_format, "MAX_LINE_BYTES", 1000)
     assert len(of_text(lines_of(content="x" * 800))) == 3
     with pytest.raises(ExchangeError, match="line 2: the line is longer than 1000 bytes"):
         of_text(lines_of(content="x" * 2000))
@@ -498,7 +501,7 @@ def test_a_memory_after_a_link_is_refused_by_reader_and_writer():
     line = written([(memory(), None)]).splitlines(keepends=True)[1]
     with pytest.raises(ExchangeError, match="line 3: a memory after a link"):
         of_text(header + link + line + end)
-    writer = exchange.ExportWriter(io.BytesIO().write, "a")
+    writer = export_format.ExportWriter(io.BytesIO().write, "a")
     writer.write_link(LINK)
     with pytest.raises(InvalidArgumentError, match="before links"):
         writer.write_memory(memory())
@@ -691,7 +694,7 @@ def test_a_path_and_a_text_file_can_be_read_twice(tmp_path):
 
 
 def test_a_pipe_can_be_read_twice_by_way_of_a_file_that_has_no_name(tmp_path, monkeypatch):
-    monkeypatch.setattr(exchange.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(export_format.tempfile, "tempdir", str(tmp_path))
     out, into = os.pipe()
 
     def feed():

@@ -29,7 +29,7 @@ from mnemic.model import (
     SessionTerms,
     Weights,
 )
-from mnemic.model.checks import MAX_QUERY_LENGTH
+from mnemic.model.validation import MAX_QUERY_LENGTH
 from tests.support.embedders import WordEmbedder
 from tests.support.processes import ENVIRONMENT
 from tests.support.scenarios import NOON, Clock

@@ -20,7 +20,7 @@ from mnemic.retrieval.cache import (
     bytes_of,
 )
 from mnemic.retrieval.keys import Key, Wall, key_of
-from mnemic.waiting import drive
+from mnemic.sync_bridge import drive
 from tests.support.retrieval import found, record, serve
 from tests.support.scenarios import NOON
 

@@ -13,7 +13,7 @@ from mnemic import Memory, MemoryEntry, MemoryFilter, MemoryQuery, MemorySortOrd
 from mnemic.errors import DuplicateEntryError, EntryNotFoundError
 from mnemic.model import Scope
 from mnemic.retrieval import CorpusExpander, Retrieval
-from mnemic.waiting import drive
+from mnemic.sync_bridge import drive
 from tests.support.embedders import WordEmbedder
 from tests.support.scenarios import NOON, Clock
 

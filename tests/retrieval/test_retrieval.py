@@ -36,16 +36,16 @@ from mnemic.errors import (
     InvalidArgumentError,
     LicenseRestrictionError,
 )
-from mnemic.events import (
+from mnemic.licensing import DocumentedLicenses
+from mnemic.observability.events import (
     ContextAugmentedEvent,
     MemoryRetrievalCompletedEvent,
     QueryExpandedEvent,
 )
-from mnemic.licensing import DocumentedLicenses
 from mnemic.retrieval import CorpusExpander, LanguageModelExpander, LanguageModelSuggester
 from mnemic.retrieval.expansion import terms_of
 from mnemic.retrieval.statistics import KEPT_TIMES, Statistics
-from mnemic.waiting import drive
+from mnemic.sync_bridge import drive
 from tests.support.embedders import WordEmbedder
 from tests.support.retrieval import DAY, FixedEmbedder, found, record, serve
 from tests.support.scenarios import NOON, Clock

@@ -8,8 +8,9 @@ from typing import NamedTuple
 import pytest
 
 from mnemic.errors import StoreError
-from mnemic.store import SqliteStore, changes
-from mnemic.waiting import drive
+from mnemic.store import SqliteStore
+from mnemic.store.sqlite import change_log
+from mnemic.sync_bridge import drive
 
 
 class Backend(NamedTuple):
@@ -65,5 +66,5 @@ def stores(opening):
 @pytest.fixture
 def few_changes_are_kept(monkeypatch):
     """Let the stores keep eight changes, where it would take long to make more than they keep."""
-    monkeypatch.setattr(changes, "KEPT_CHANGES", 8)
-    monkeypatch.setattr(changes, "_PRUNE_EVERY", 1)
+    monkeypatch.setattr(change_log, "KEPT_CHANGES", 8)
+    monkeypatch.setattr(change_log, "_PRUNE_EVERY", 1)

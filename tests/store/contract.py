@@ -17,7 +17,7 @@ from mnemic.model import (
     parse_filter,
 )
 from mnemic.store.base import StoredLink
-from mnemic.waiting import drive
+from mnemic.sync_bridge import drive
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

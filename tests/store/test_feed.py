@@ -6,8 +6,8 @@ import pytest
 from mnemic._core import RECORD_COLUMNS
 from mnemic.errors import EmbeddingModelMismatchError
 from mnemic.model import MemoryStatus, MemoryType, NewEntry, Scope
-from mnemic.store.records import COLUMNS, to_row
-from mnemic.waiting import drive
+from mnemic.store.sqlite.row_codec import COLUMNS, to_row
+from mnemic.sync_bridge import drive
 from tests.store.contract import (
     AGENT,
     ALICE,

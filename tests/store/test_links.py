@@ -4,7 +4,7 @@ import pytest
 
 from mnemic.errors import EntryNotFoundError
 from mnemic.model import LinkType, MemoryStatus, Scope
-from mnemic.waiting import drive
+from mnemic.sync_bridge import drive
 from tests.store.contract import (
     AGENT,
     ALICE,

@@ -4,7 +4,7 @@ import pytest
 
 from mnemic.model import MemorySortOrder, MemoryStatus, MemoryType, Scope, TagUsage
 from mnemic.store import Place
-from mnemic.waiting import drive
+from mnemic.sync_bridge import drive
 from tests.store.contract import (
     AGENT,
     ALICE,

@@ -1,7 +1,7 @@
 """What every store promises of the states that rows come in, and of the links between them."""
 
 from mnemic.model import LinkType, MemoryStatus, State
-from mnemic.waiting import drive
+from mnemic.sync_bridge import drive
 from tests.store.contract import (
     AGENT,
     HOUR,

@@ -12,7 +12,7 @@ from mnemic.errors import EntryNotFoundError, ReadOnlyError, StoreClosedError, S
 from mnemic.model import LinkType, MemoryEntryUpdate, MemoryFilter, MemoryType, Scope
 from mnemic.store import Position, Store
 from mnemic.store.base import StoredLink
-from mnemic.waiting import drive
+from mnemic.sync_bridge import drive
 from tests.store.contract import (
     AGENT,
     ALICE,

@@ -5,9 +5,9 @@ import pytest
 
 from mnemic.errors import StoreFileError
 from mnemic.store import SqliteStore
-from mnemic.store.mounts import refuse_shared, shared_type
+from mnemic.store.sqlite.filesystem import refuse_shared, shared_type
 from mnemic.store.url import path_of
-from mnemic.waiting import drive
+from mnemic.sync_bridge import drive
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_file_system_is_known_by_its_devices_numbers(major, minor, kind):
 @pytest.mark.skipif(not os.path.exists("/proc/self/mountinfo"), reason="needs Linux")  # noqa: PTH110 - at import
 def test_a_file_on_a_shared_file_system_is_refused_before_it_is_made(tmp_path, monkeypatch):
     refuse_shared(str(tmp_path / "a.db"))
-    monkeypatch.setattr("mnemic.store.mounts._SHARED", EveryType())
+    monkeypatch.setattr("mnemic.store.sqlite.filesystem._SHARED", EveryType())
     (tmp_path / "link.db").symlink_to(tmp_path / "a.db")
     for name in ("a.db", "link.db"):
         with pytest.raises(StoreFileError, match=r"shared between machines .* on a local disk"):

@@ -5,7 +5,7 @@ import pytest
 
 from mnemic.errors import AmbiguousIdError, DuplicateEntryError
 from mnemic.model import LinkType, MemoryType, Scope
-from mnemic.waiting import drive
+from mnemic.sync_bridge import drive
 from tests.store.contract import (
     ALICE,
     BOB,

@@ -16,8 +16,8 @@ from mnemic.errors import (
 )
 from mnemic.licensing import Quota
 from mnemic.model import LinkType, MemoryStatus, MemoryType, Scope
-from mnemic.store.records import to_microseconds
-from mnemic.waiting import drive
+from mnemic.store.sqlite.row_codec import to_microseconds
+from mnemic.sync_bridge import drive
 from tests.store.contract import (
     AGENT,
     ALICE,

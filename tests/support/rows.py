@@ -7,7 +7,7 @@ import numpy as np
 
 from mnemic.index import Wanted
 from mnemic.model import SEMANTIC, MemoryEntry, RowBatch
-from mnemic.store.records import to_row
+from mnemic.store.sqlite.row_codec import to_row
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NOW = 1_000_000

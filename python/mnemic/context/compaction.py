@@ -7,7 +7,7 @@ from math import ceil
 from typing import NamedTuple
 
 from mnemic._core import fold
-from mnemic.context.held import Held, Room, newest_first, oldest_first
+from mnemic.context.item_store import Held, Room, newest_first, oldest_first
 from mnemic.context.items import CompactionStrategy, ContextItem, ContextItemType
 
 SUMMARY_SHARE = 5

@@ -12,8 +12,8 @@ from msgspec.structs import force_setattr
 
 from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
-from mnemic.model import checks
-from mnemic.model.discreet import Discreet
+from mnemic.model import validation
+from mnemic.model.redacted import Discreet
 
 MAX_ITEMS = 1000
 MAX_PRIORITY = 100
@@ -37,7 +37,7 @@ class ContextItemType(IntEnum):
     @classmethod
     def parse(cls, value: object) -> Self:
         """Return the type that `value` is, numbers or names; case does not matter."""
-        return checks.member("type", cls, value)
+        return validation.member("type", cls, value)
 
     @property
     def is_history(self) -> bool:
@@ -70,7 +70,7 @@ class CompactionStrategy(IntEnum):
     @classmethod
     def parse(cls, value: object) -> Self:
         """Return the strategy that `value` is, numbers or names; case does not matter."""
-        return checks.member("strategy", cls, value)
+        return validation.member("strategy", cls, value)
 
     @property
     def is_advanced(self) -> bool:
@@ -80,7 +80,7 @@ class CompactionStrategy(IntEnum):
 
 def percent(field: str, value: object, *, least: int = 0) -> int:
     """Return `value` if it is an int from `least` to 100."""
-    checked = checks.whole(field, value, least=least)
+    checked = validation.whole(field, value, least=least)
     if checked > 100:  # noqa: PLR2004 - per cent
         raise InvalidArgumentError(f"{field} must be from {least} to 100, got {checked}")
     return checked
@@ -143,16 +143,16 @@ class ContextItem(Discreet, frozen=True, kw_only=True):
 _copied = methodcaller("__copy__")  # copy.copy() takes twice as long to find it
 _REQUIRED = object()
 _ITEM_RULES: tuple[tuple[str, object, Callable[[object], object]], ...] = (
-    ("content", _REQUIRED, checks.content),
+    ("content", _REQUIRED, validation.content),
     ("type", _REQUIRED, ContextItemType.parse),
-    ("id", "", partial(checks.name, "id")),
+    ("id", "", partial(validation.name, "id")),
     ("priority", 50, partial(percent, "priority")),
-    ("token_count", 0, partial(checks.whole, "token_count")),
-    ("pinned", False, partial(checks.flag, "pinned")),
-    ("added_at", None, partial(checks.time, "added_at")),
-    ("source_ref", None, partial(checks.name, "source_ref")),
-    ("role", None, partial(checks.name, "role")),
-    ("metadata", _REQUIRED, checks.metadata),
+    ("token_count", 0, partial(validation.whole, "token_count")),
+    ("pinned", False, partial(validation.flag, "pinned")),
+    ("added_at", None, partial(validation.time, "added_at")),
+    ("source_ref", None, partial(validation.name, "source_ref")),
+    ("role", None, partial(validation.name, "role")),
+    ("metadata", _REQUIRED, validation.metadata),
 )
 """Each field with its default, which needs no check, and its check."""
 
@@ -221,11 +221,11 @@ class BuildContextOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Check every field (C178)."""
-        checks.whole("max_history", self.max_history)
-        checks.text("separator", self.separator)
-        checks.optional_whole("reserve_tokens", self.reserve_tokens)
+        validation.whole("max_history", self.max_history)
+        validation.text("separator", self.separator)
+        validation.optional_whole("reserve_tokens", self.reserve_tokens)
         if self.types is not None:
-            types = tuple(map(ContextItemType.parse, checks.items("types", self.types)))
+            types = tuple(map(ContextItemType.parse, validation.items("types", self.types)))
             force_setattr(self, "types", types)
 
     def budget(self, max_tokens: int) -> int:
@@ -288,10 +288,10 @@ class ContextSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Check every field, so that one from a file can be trusted."""
-        checks.name("agent_id", self.agent_id)
-        checks.whole("max_tokens", self.max_tokens, least=1)
-        force_setattr(self, "taken_at", checks.time("taken_at", self.taken_at))
-        items = tuple(checks.items("items", self.items))
+        validation.name("agent_id", self.agent_id)
+        validation.whole("max_tokens", self.max_tokens, least=1)
+        force_setattr(self, "taken_at", validation.time("taken_at", self.taken_at))
+        items = tuple(validation.items("items", self.items))
         force_setattr(self, "items", items)
         for at, item in enumerate(items):
             if not isinstance(item, ContextItem) or not item.id or item.added_at is None:

@@ -5,7 +5,7 @@ from typing import Self
 
 from mnemic._core import fingerprint_digests
 from mnemic.context.tokens import EstimatedTokens, counted
-from mnemic.model import MemoryEntry, checks
+from mnemic.model import MemoryEntry, validation
 from mnemic.protocols import TokenCounter
 
 
@@ -65,7 +65,7 @@ def packed(
     Raises:
         InvalidArgumentError: If the counter answers with no int, or with one below 0.
     """
-    used = EstimatedTokens() if counter is None else checks.capable("counter", counter, "count")
+    used = EstimatedTokens() if counter is None else validation.capable("counter", counter, "count")
     kept: list[MemoryEntry] = []
     lines: list[str] = []
     room = max_tokens

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol, Self, cast, final
 
 from mnemic._core import estimate_tokens
 from mnemic.errors import InvalidArgumentError, MissingExtraError
-from mnemic.model import checks
+from mnemic.model import validation
 
 if TYPE_CHECKING:
     import os
@@ -38,7 +38,7 @@ def counted(counter: TokenCounter, text: str) -> int:
     Raises:
         InvalidArgumentError: If that is no int, or below 0.
     """
-    return checks.whole("the counter's answer", counter.count(text))
+    return validation.whole("the counter's answer", counter.count(text))
 
 
 class _Encoding(Protocol):

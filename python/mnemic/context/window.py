@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Unpack
 
-from mnemic.context.building import built, messages
 from mnemic.context.compaction import to_summarise, victims
-from mnemic.context.held import Held, Room, in_order, time_of
+from mnemic.context.item_store import Held, Room, in_order, time_of
 from mnemic.context.items import (
     MAX_ITEMS,
     AddOutcome,
@@ -23,11 +22,12 @@ from mnemic.context.items import (
     ItemFields,
     percent,
 )
+from mnemic.context.rendering import built, messages
 from mnemic.context.tokens import EstimatedTokens, counted
 from mnemic.description import described, named
 from mnemic.errors import ContextWindowFullError, InvalidArgumentError, UnknownIdError
 from mnemic.licensing import CONTEXT_WINDOW_ADVANCED, LicensePolicy, Need, checked_policy
-from mnemic.model import UuidFactory, checks
+from mnemic.model import UuidFactory, validation
 from mnemic.protocols import Clock, IdFactory, Summarizer, TokenCounter, system_clock
 
 COMPACTION_THRESHOLD = 85
@@ -79,10 +79,12 @@ class ContextWindow:
         id_factory: IdFactory | None = None,
         summarizer: Summarizer | None = None,
     ) -> None:
-        self._max_tokens = checks.whole("max_tokens", max_tokens, least=1)
-        self._agent_id = checks.name("agent_id", agent_id)
+        self._max_tokens = validation.whole("max_tokens", max_tokens, least=1)
+        self._agent_id = validation.name("agent_id", agent_id)
         self._counter = (
-            EstimatedTokens() if counter is None else checks.capable("counter", counter, "count")
+            EstimatedTokens()
+            if counter is None
+            else validation.capable("counter", counter, "count")
         )
         self._threshold = percent("compaction_threshold", compaction_threshold, least=1)
         self._license = checked_policy(license)
@@ -234,13 +236,13 @@ class ContextWindow:
 
     def remove(self, item_id: str) -> bool:
         """Remove an item, also a pinned one, and return whether it was there."""
-        checks.text("item_id", item_id)
+        validation.text("item_id", item_id)
         with self._lock:
             return self._held.take(item_id) is not None
 
     def get(self, item_id: str) -> ContextItem | None:
         """Return the item of an id, None if there is none."""
-        return self._held.get(checks.text("item_id", item_id))
+        return self._held.get(validation.text("item_id", item_id))
 
     def update_priority(self, item_id: str, priority: int) -> ContextItem:
         """Give an item another priority, from 0 to 100, and return it.
@@ -335,7 +337,7 @@ class ContextWindow:
 
         The system prompt goes too unless it is pinned.
         """
-        checks.flag("include_pinned", include_pinned)
+        validation.flag("include_pinned", include_pinned)
         with self._lock:
             before = self._held.as_added()
             kept = [] if include_pinned else [item for item in before if item.pinned]
@@ -576,7 +578,7 @@ class ContextWindow:
 
     def _change(self, item_id: str, **changes: object) -> ContextItem:
         with self._lock:
-            item = self._held.get(checks.text("item_id", item_id))
+            item = self._held.get(validation.text("item_id", item_id))
             if item is None:
                 raise UnknownIdError(
                     f"no item {named(item_id)} is in the window of {self._agent_id!r}"
@@ -602,7 +604,7 @@ def _item(
 
 
 def _listed(items: Iterable[ContextItem]) -> list[ContextItem]:
-    listed = checks.items("items", items)
+    listed = validation.items("items", items)
     for at, item in enumerate(listed):
         if not isinstance(item, ContextItem):
             raise InvalidArgumentError(f"items[{at}] must be a ContextItem, got {described(item)}")

@@ -2,6 +2,6 @@
 
 from mnemic.contradictions.judgement import ContradictionJudge, Judgement
 from mnemic.contradictions.language_model import LanguageModelJudge
-from mnemic.contradictions.offline import OfflineJudge
+from mnemic.contradictions.rule_judge import OfflineJudge
 
 __all__ = ["ContradictionJudge", "Judgement", "LanguageModelJudge", "OfflineJudge"]

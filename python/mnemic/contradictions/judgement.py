@@ -5,8 +5,8 @@ from typing import ClassVar, Protocol
 
 from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
-from mnemic.model.checks import items
-from mnemic.model.discreet import Discreet
+from mnemic.model.redacted import Discreet
+from mnemic.model.validation import items
 
 
 class Judgement(Discreet, frozen=True):

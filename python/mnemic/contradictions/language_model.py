@@ -10,7 +10,7 @@ import msgspec
 from mnemic.contradictions.judgement import Judgement, check_texts
 from mnemic.contradictions.words import head
 from mnemic.llm import LanguageModel
-from mnemic.model import checks
+from mnemic.model import validation
 
 _LOGGER = logging.getLogger(__name__)
 _REASON_LENGTH = 200
@@ -31,7 +31,7 @@ class LanguageModelJudge:
     """
 
     def __init__(self, llm: LanguageModel) -> None:
-        self._llm = checks.capable("llm", llm, "complete")
+        self._llm = validation.capable("llm", llm, "complete")
 
     async def judge(self, statement: str, others: Sequence[str]) -> list[Judgement]:
         """Return one judgement for each of the older memories, in their order.

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from mnemic.contradictions import vocabulary
 from mnemic.contradictions.antonyms import OPPOSING_PREFIXES
+from mnemic.contradictions.parse import SUBJECT_KEY, Reading
 from mnemic.contradictions.quantities import Quantity, agree
-from mnemic.contradictions.reading import SUBJECT_KEY, Reading
 from mnemic.contradictions.words import stem
 
 _HUMANS = frozenset(stem(word) for word in vocabulary.HUMANS)

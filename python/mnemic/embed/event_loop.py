@@ -9,7 +9,7 @@ from collections.abc import Coroutine
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from mnemic.waiting import calling_when_cancelled
+from mnemic.sync_bridge import calling_when_cancelled
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Event

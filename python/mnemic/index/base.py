@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from mnemic.index.loading import Loader
 from mnemic.model import Access, Expression, Order, Ranking, RowBatch, Scope
-from mnemic.model.discreet import Discreet
+from mnemic.model.redacted import Discreet
 
 
 class Wanted(Discreet, frozen=True, kw_only=True, eq=False):

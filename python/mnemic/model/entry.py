@@ -14,8 +14,8 @@ import numpy as np
 from msgspec.structs import force_setattr
 from numpy.typing import NDArray
 
-from mnemic.model import checks
-from mnemic.model.discreet import Shown
+from mnemic.model import validation
+from mnemic.model.redacted import Shown
 
 
 class MemoryType(IntEnum):
@@ -32,7 +32,7 @@ class MemoryType(IntEnum):
     @classmethod
     def parse(cls, value: object) -> Self:
         """Return the type that `value` is, numbers or names; case does not matter."""
-        return checks.member("type", cls, value)
+        return validation.member("type", cls, value)
 
     @property
     def kind(self) -> str:
@@ -63,7 +63,7 @@ class MemoryStatus(IntEnum):
     @classmethod
     def parse(cls, value: object) -> Self:
         """Return the status that `value` is, numbers or names; case does not matter."""
-        return checks.member("status", cls, value)
+        return validation.member("status", cls, value)
 
 
 Entry = TypeVar("Entry", bound="MemoryEntry")
@@ -185,8 +185,8 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     def with_embedding(self, embedding: NDArray[np.float32], model: str) -> Self:
         """Return a copy that carries this vector of this model."""
         entry = copy.copy(self)
-        force_setattr(entry, "embedding", checks.embedding(embedding))
-        force_setattr(entry, "embedding_model", checks.name("embedding_model", model))
+        force_setattr(entry, "embedding", validation.embedding(embedding))
+        force_setattr(entry, "embedding_model", validation.name("embedding_model", model))
         return entry
 
     def __eq__(self, other: object) -> bool:
@@ -243,36 +243,36 @@ _CONTAINERS = (dict, list)
 
 
 _CHECKS: tuple[tuple[str, Callable[[object], object]], ...] = (
-    ("id", partial(checks.uuid, "id")),
-    ("agent_id", partial(checks.name, "agent_id")),
-    ("content", checks.content),
-    ("created_at", partial(checks.time, "created_at")),
-    ("user_id", partial(checks.optional_name, "user_id")),
-    ("project_id", partial(checks.optional_name, "project_id")),
-    ("session_id", partial(checks.optional_name, "session_id")),
+    ("id", partial(validation.uuid, "id")),
+    ("agent_id", partial(validation.name, "agent_id")),
+    ("content", validation.content),
+    ("created_at", partial(validation.time, "created_at")),
+    ("user_id", partial(validation.optional_name, "user_id")),
+    ("project_id", partial(validation.optional_name, "project_id")),
+    ("session_id", partial(validation.optional_name, "session_id")),
     ("type", MemoryType.parse),
-    ("type_name", checks.type_name),
-    ("role", partial(checks.optional_name, "role")),
-    ("speaker", partial(checks.optional_name, "speaker")),
-    ("message_id", partial(checks.optional_name, "message_id")),
-    ("position", partial(checks.optional_whole, "position")),
-    ("importance", partial(checks.fraction, "importance")),
-    ("tags", checks.tags),
-    ("metadata", checks.metadata),
-    ("embedding", checks.embedding),
-    ("embedding_model", partial(checks.optional_name, "embedding_model")),
-    ("updated_at", partial(checks.time, "updated_at")),
-    ("last_accessed_at", partial(checks.optional_time, "last_accessed_at")),
-    ("access_count", partial(checks.whole, "access_count")),
+    ("type_name", validation.type_name),
+    ("role", partial(validation.optional_name, "role")),
+    ("speaker", partial(validation.optional_name, "speaker")),
+    ("message_id", partial(validation.optional_name, "message_id")),
+    ("position", partial(validation.optional_whole, "position")),
+    ("importance", partial(validation.fraction, "importance")),
+    ("tags", validation.tags),
+    ("metadata", validation.metadata),
+    ("embedding", validation.embedding),
+    ("embedding_model", partial(validation.optional_name, "embedding_model")),
+    ("updated_at", partial(validation.time, "updated_at")),
+    ("last_accessed_at", partial(validation.optional_time, "last_accessed_at")),
+    ("access_count", partial(validation.whole, "access_count")),
     ("status", MemoryStatus.parse),
-    ("forgotten_at", partial(checks.optional_time, "forgotten_at")),
-    ("expires_at", partial(checks.optional_time, "expires_at")),
-    ("category", partial(checks.optional_name, "category")),
-    ("scope", partial(checks.optional_name, "scope")),
-    ("version", partial(checks.whole, "version", least=1)),
-    ("supersedes", partial(checks.optional_uuid, "supersedes")),
-    ("sensitive", partial(checks.flag, "sensitive")),
-    ("is_encrypted", partial(checks.flag, "is_encrypted")),
+    ("forgotten_at", partial(validation.optional_time, "forgotten_at")),
+    ("expires_at", partial(validation.optional_time, "expires_at")),
+    ("category", partial(validation.optional_name, "category")),
+    ("scope", partial(validation.optional_name, "scope")),
+    ("version", partial(validation.whole, "version", least=1)),
+    ("supersedes", partial(validation.optional_uuid, "supersedes")),
+    ("sensitive", partial(validation.flag, "sensitive")),
+    ("is_encrypted", partial(validation.flag, "is_encrypted")),
 )
 _SHOWN = tuple(field for field, _ in _CHECKS if not field.startswith("embedding"))
 _COMPARED = tuple(field for field in _SHOWN if field not in {"last_accessed_at", "access_count"})

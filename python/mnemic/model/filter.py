@@ -14,15 +14,15 @@ from msgspec.structs import force_setattr
 
 from mnemic.description import described, hidden, is_word, quoted
 from mnemic.errors import FilterError
-from mnemic.model import checks
-from mnemic.model.discreet import Discreet
+from mnemic.model import validation
 from mnemic.model.entry import MemoryStatus, MemoryType
+from mnemic.model.redacted import Discreet
 
 MAX_DEPTH = 16
 """Filters inside filters; the outermost is the first."""
 MAX_TESTS = 256
 MAX_LIST = 10_000
-MAX_LIMIT = checks.MAX_LIMIT
+MAX_LIMIT = validation.MAX_LIMIT
 """Memories that one call returns (C102)."""
 
 Scalar: TypeAlias = bool | int | float | str | datetime | UUID | None
@@ -251,7 +251,7 @@ def _plain(given: Any) -> Any:
     if isinstance(given, list | tuple):
         return [_plain(item) for item in given]
     if isinstance(given, datetime):
-        return checks.time("", given).isoformat()
+        return validation.time("", given).isoformat()
     return str(given) if isinstance(given, str | UUID) else _scalar(given)
 
 
@@ -396,11 +396,11 @@ def _string(given: object) -> str:
 
 
 def _moment(given: object) -> datetime:
-    return checks.time("", datetime.fromisoformat(given) if isinstance(given, str) else given)
+    return validation.time("", datetime.fromisoformat(given) if isinstance(given, str) else given)
 
 
 def _limit(given: object) -> int:
-    limit = checks.whole("", given, least=1)
+    limit = validation.whole("", given, least=1)
     if limit > MAX_LIMIT:
         raise ValueError
     return limit
@@ -424,8 +424,8 @@ _LIST = frozenset({Op.CONTAINS, Op.ANY, Op.ALL, Op.EXISTS})
 
 _read_scalar = _reader(_scalar, "None, a bool, a finite number of 64 bits or a str of valid text")
 _read_text = _reader(_string, "a str of valid text")
-_read_flag = _reader(partial(checks.flag, ""), "True or False", _shown_word)
-_read_id = _reader(partial(checks.uuid, ""), "a UUID or its text", _shown_word)
+_read_flag = _reader(partial(validation.flag, ""), "True or False", _shown_word)
+_read_id = _reader(partial(validation.uuid, ""), "a UUID or its text", _shown_word)
 _read_time = _reader(
     _moment, "a datetime or its ISO 8601 text, in the years 1 to 9999", _shown_word
 )
@@ -464,13 +464,13 @@ _OPTIONS: dict[str, Reader[Any]] = {
     "types": _optional(_tuple_of(_read_type)),
     "tags": _optional(_tuple_of(_read_text)),
     "any_tags": _optional(_tuple_of(_read_text)),
-    "min_importance": _optional(_reader(partial(checks.fraction, ""), "a number from 0 to 1")),
+    "min_importance": _optional(_reader(partial(validation.fraction, ""), "a number from 0 to 1")),
     "created_after": _optional(_read_time),
     "created_before": _optional(_read_time),
     "content_contains": _optional(_read_text),
     "include_forgotten": _read_flag,
     "limit": _reader(_limit, f"an int from 1 to {MAX_LIMIT}"),
-    "offset": _reader(partial(checks.whole, ""), "an int from 0 to 2**63 - 1"),
+    "offset": _reader(partial(validation.whole, ""), "an int from 0 to 2**63 - 1"),
     "sort_by": _optional(_reader(_sort_order, "a MemorySortOrder, or None", _shown_word)),
 }
 _OPTION_TESTS = (

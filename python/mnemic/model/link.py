@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from mnemic.errors import InvalidEntryError
-from mnemic.model import checks
+from mnemic.model import validation
 
 
 class LinkType(IntEnum):
@@ -26,7 +26,7 @@ class LinkType(IntEnum):
     @classmethod
     def parse(cls, value: object) -> Self:
         """Return the link type that `value` is, numbers or names; case does not matter."""
-        return checks.member("link type", cls, value)
+        return validation.member("link type", cls, value)
 
 
 class MemoryLink(msgspec.Struct, frozen=True):
@@ -64,9 +64,9 @@ class MemoryLink(msgspec.Struct, frozen=True):
 
 
 _CHECKS = (
-    ("from_id", partial(checks.uuid, "from_id")),
-    ("to_id", partial(checks.uuid, "to_id")),
+    ("from_id", partial(validation.uuid, "from_id")),
+    ("to_id", partial(validation.uuid, "to_id")),
     ("type", LinkType.parse),
-    ("strength", partial(checks.fraction, "strength")),
-    ("created_at", partial(checks.time, "created_at")),
+    ("strength", partial(validation.fraction, "strength")),
+    ("created_at", partial(validation.time, "created_at")),
 )

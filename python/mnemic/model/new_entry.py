@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mnemic.description import quoted
 from mnemic.errors import InvalidEntryError
-from mnemic.model import checks
+from mnemic.model import validation
 from mnemic.model.agent_id import is_same_agent
 from mnemic.model.entry import MemoryEntry, MemoryType
 from mnemic.model.scope import Scope
@@ -117,7 +117,7 @@ def checked_record(entry: MemoryEntry, scope: Scope) -> MemoryEntry:
     return entry
 
 
-checked_key = partial(checks.optional_name, "idempotency_key")
+checked_key = partial(validation.optional_name, "idempotency_key")
 """Returns an idempotency key that may be stored, or None."""
 
 

@@ -11,8 +11,7 @@ from msgspec.structs import force_setattr
 
 from mnemic.description import described, quoted
 from mnemic.errors import InvalidArgumentError
-from mnemic.model import checks
-from mnemic.model.discreet import Discreet
+from mnemic.model import validation
 from mnemic.model.entry import MemoryEntry
 from mnemic.model.filter import (
     Expression,
@@ -22,6 +21,7 @@ from mnemic.model.filter import (
     parse_filter,
 )
 from mnemic.model.ranking import SEARCH_TYPES, OnQueryError, Recency, SearchType, falls_back
+from mnemic.model.redacted import Discreet
 
 _WEIGHTS = (
     "similarity_weight",
@@ -109,13 +109,13 @@ class MemoryQuery(Discreet, frozen=True, kw_only=True, dict=True):
         if self.query is None and self.filters is None:
             raise InvalidArgumentError("Query must have either Query or Filters")
         force_setattr(self, "filters", kept_filter(self.filters))
-        checks.limit("limit", self.limit)
+        validation.limit("limit", self.limit)
         if self.min_relevance is not None:
-            checks.fraction("min_relevance", self.min_relevance)
+            validation.fraction("min_relevance", self.min_relevance)
         for name in _WEIGHTS:
-            checks.fraction(name, getattr(self, name))
+            validation.fraction(name, getattr(self, name))
         for name in ("expand_query", "use_cache", "with_total"):
-            checks.flag(name, getattr(self, name))
+            validation.flag(name, getattr(self, name))
         force_setattr(self, "cache_ttl", _duration("cache_ttl", self.cache_ttl))
         force_setattr(self, "exclude_ids", _ids("exclude_ids", self.exclude_ids))
         self._check_choices()
@@ -283,11 +283,11 @@ class ExpandedQuery(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Check every field and put it in its final form."""
         for name in ("original", "expanded"):
-            checks.text(name, getattr(self, name))
-        terms = checks.items("added_terms", self.added_terms)
-        force_setattr(self, "added_terms", tuple(checks.text("a term", term) for term in terms))
-        force_setattr(self, "confidence", checks.fraction("confidence", self.confidence))
-        checks.flag("failed", self.failed)
+            validation.text(name, getattr(self, name))
+        terms = validation.items("added_terms", self.added_terms)
+        force_setattr(self, "added_terms", tuple(validation.text("a term", term) for term in terms))
+        force_setattr(self, "confidence", validation.fraction("confidence", self.confidence))
+        validation.flag("failed", self.failed)
 
 
 class Suggestions(list[str]):
@@ -331,7 +331,7 @@ def _optional_text(name: str, given: object) -> str | None:
         return None
     if not isinstance(given, str):
         raise InvalidArgumentError(f"{name} must be a text or None, got {described(given)}")
-    checks.text(name, checks.bounded(name, given))
+    validation.text(name, validation.bounded(name, given))
     return given if given.strip() else None
 
 
@@ -349,5 +349,5 @@ def _duration(name: str, given: object) -> timedelta:
 
 
 def _ids(name: str, given: object) -> tuple[UUID, ...]:
-    values = () if given is None else checks.items(name, given)
-    return tuple(checks.uuid(f"{name}[{at}]", value) for at, value in enumerate(values))
+    values = () if given is None else validation.items(name, given)
+    return tuple(validation.uuid(f"{name}[{at}]", value) for at, value in enumerate(values))

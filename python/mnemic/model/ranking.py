@@ -10,10 +10,10 @@ import msgspec
 
 from mnemic.description import described, quoted
 from mnemic.errors import InvalidArgumentError
-from mnemic.model.checks import flag
-from mnemic.model.discreet import Discreet
 from mnemic.model.filter import Expression, looks_at
+from mnemic.model.redacted import Discreet
 from mnemic.model.rows import State
+from mnemic.model.validation import flag
 
 SearchType: TypeAlias = Literal["hybrid", "semantic", "keyword"]
 SEARCH_TYPES: tuple[str, ...] = get_args(SearchType)

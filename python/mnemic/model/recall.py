@@ -12,10 +12,10 @@ from msgspec.structs import force_setattr
 from mnemic._core import salience_parts
 from mnemic.description import described, quoted
 from mnemic.errors import InvalidArgumentError
-from mnemic.model import checks
-from mnemic.model.discreet import Discreet
+from mnemic.model import validation
 from mnemic.model.entry import MemoryEntry, MemoryType
 from mnemic.model.ranking import Salience
+from mnemic.model.redacted import Discreet
 
 
 class RecallMode(enum.Enum):
@@ -35,7 +35,7 @@ class RecallMode(enum.Enum):
     @classmethod
     def parse(cls, given: object) -> "RecallMode":
         """Return the mode that a caller gave by itself or by name."""
-        return checks.choice("mode", cls, given)
+        return validation.choice("mode", cls, given)
 
 
 class MemoryKind(enum.Enum):
@@ -109,18 +109,18 @@ class RecallOptions(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Check every field and put it in its final form (C178)."""
         for name in ("user_id", "project_id"):
-            checks.optional_name(name, getattr(self, name))
+            validation.optional_name(name, getattr(self, name))
         for name in ("all_users", "include_archived", "include_superseded", "with_total"):
-            checks.flag(name, getattr(self, name))
+            validation.flag(name, getattr(self, name))
         if self.project_scope not in _PROJECT_SCOPES:
             known = ", ".join(_PROJECT_SCOPES)
             raise InvalidArgumentError(
                 f"project_scope must be one of {known}, got {quoted(self.project_scope)}"
             )
-        checks.limit("max_results", self.max_results)
+        validation.limit("max_results", self.max_results)
         if self.type_filter is not None:
             force_setattr(self, "type_filter", _kind_or_type(self.type_filter))
-        checks.fraction("min_salience", self.min_salience)
+        validation.fraction("min_salience", self.min_salience)
         force_setattr(self, "mode", RecallMode.parse(self.mode))
 
 
@@ -151,13 +151,13 @@ class MemoryRetrieverOptions(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Check every field (C178)."""
         for name in ("similarity_weight", "salience_weight"):
-            checks.fraction(name, getattr(self, name))
+            validation.fraction(name, getattr(self, name))
         if not self.similarity_weight + self.salience_weight:
             raise InvalidArgumentError("the weights add up to 0; at least one must be above it")
         if self.min_similarity is not None:
-            checks.fraction("min_similarity", self.min_similarity)
-        checks.whole("candidate_multiplier", self.candidate_multiplier, least=2)
-        checks.flag("track_access", self.track_access)
+            validation.fraction("min_similarity", self.min_similarity)
+        validation.whole("candidate_multiplier", self.candidate_multiplier, least=2)
+        validation.flag("track_access", self.track_access)
         force_setattr(self, "access_interval", _interval(self.access_interval))
         if not isinstance(self.salience, Salience):
             raise InvalidArgumentError(
@@ -237,7 +237,7 @@ class SalienceWeights(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         """Check the weights."""
         for name in self.__struct_fields__:
-            checks.fraction(name, getattr(self, name))
+            validation.fraction(name, getattr(self, name))
         total = self.recency + self.frequency + self.importance + self.relevance
         if abs(total - 1) > 0.001:  # noqa: PLR2004 - the documented tolerance
             raise InvalidArgumentError(f"the weights must add up to 1, and add up to {total:g}")
@@ -269,7 +269,7 @@ class ReinforcementReason(enum.Enum):
     @classmethod
     def parse(cls, given: object) -> "ReinforcementReason":
         """Return the reason that a caller gave by itself or by name."""
-        return checks.choice("reason", cls, given)
+        return validation.choice("reason", cls, given)
 
 
 _BOOSTS = {
@@ -304,14 +304,14 @@ class SalienceOptions(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidArgumentError(
                 f"half_life_days must be a positive number, got {quoted(days)}"
             )
-        checks.whole("frequency_max_count", self.frequency_max_count, least=1)
-        checks.fraction("default_relevance", self.default_relevance)
+        validation.whole("frequency_max_count", self.frequency_max_count, least=1)
+        validation.fraction("default_relevance", self.default_relevance)
         if not isinstance(self.boosts, dict):
             raise InvalidArgumentError(f"boosts must be a dict, got {described(self.boosts)}")
         force_setattr(self, "boosts", dict(self.boosts))
         for reason, boost in self.boosts.items():
             ReinforcementReason.parse(reason)
-            checks.fraction(f"boosts[{quoted(reason)}]", boost)
+            validation.fraction(f"boosts[{quoted(reason)}]", boost)
 
 
 class SalienceBreakdown(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,8 +7,8 @@ from uuid import UUID
 
 import msgspec
 
-from mnemic.model.discreet import Discreet
 from mnemic.model.entry import MemoryEntry, MemoryType
+from mnemic.model.redacted import Discreet
 
 
 class VerifyProblem(NamedTuple):

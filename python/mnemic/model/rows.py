@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemic.model.discreet import Discreet
+from mnemic.model.redacted import Discreet
 
 Record: TypeAlias = tuple[Any, ...]
 """A row's number, and its columns in the order of `mnemic._core.RECORD_COLUMNS`."""

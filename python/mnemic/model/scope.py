@@ -4,7 +4,7 @@ import msgspec
 
 from mnemic.description import named
 from mnemic.errors import InvalidArgumentError
-from mnemic.model import checks
+from mnemic.model import validation
 from mnemic.model.entry import MemoryEntry
 
 
@@ -27,11 +27,11 @@ class Scope(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         """Check the names (C178)."""
-        checks.name("agent_id", self.agent_id)
-        checks.optional_name("user_id", self.user_id)
-        checks.optional_name("project_id", self.project_id)
-        checks.optional_name("session_id", self.session_id)
-        if checks.flag("all_users", self.all_users) and self.user_id is not None:
+        validation.name("agent_id", self.agent_id)
+        validation.optional_name("user_id", self.user_id)
+        validation.optional_name("project_id", self.project_id)
+        validation.optional_name("session_id", self.session_id)
+        if validation.flag("all_users", self.all_users) and self.user_id is not None:
             raise InvalidArgumentError(
                 f"all_users=True does not go with user_id={self.user_id!r}; leave one of them out"
             )

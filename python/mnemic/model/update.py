@@ -9,9 +9,9 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from mnemic.errors import InvalidEntryError
-from mnemic.model import checks
-from mnemic.model.discreet import Discreet
+from mnemic.model import validation
 from mnemic.model.entry import MemoryEntry, MemoryStatus, MemoryType
+from mnemic.model.redacted import Discreet
 
 
 class MemoryEntryUpdate(Discreet, frozen=True, kw_only=True):
@@ -84,12 +84,12 @@ def _status(given: object) -> MemoryStatus:
 
 
 _CHECKS = (
-    ("content", checks.content),
-    ("importance", partial(checks.fraction, "importance")),
-    ("add_tags", checks.tags),
-    ("remove_tags", checks.tags),
+    ("content", validation.content),
+    ("importance", partial(validation.fraction, "importance")),
+    ("add_tags", validation.tags),
+    ("remove_tags", validation.tags),
     ("type", MemoryType.parse),
-    ("metadata", checks.metadata),
+    ("metadata", validation.metadata),
     ("status", _status),
 )
 _KEEPING = {field.name: field.default for field in msgspec.structs.fields(MemoryEntryUpdate)}

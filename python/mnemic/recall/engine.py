@@ -48,13 +48,13 @@ from mnemic.model import (
     Weights,
     salience_of,
 )
-from mnemic.model.checks import MAX_QUERY_LENGTH, bounded, flag, fraction, items, text
 from mnemic.model.recall import parse_types, worth_of
-from mnemic.recall.telling import Teller
-from mnemic.recall.walk import Walk
+from mnemic.model.validation import MAX_QUERY_LENGTH, bounded, flag, fraction, items, text
+from mnemic.recall.telemetry import Teller
+from mnemic.recall.traversal import Walk
 from mnemic.repository import Answered, LinkedAnswer, Repository
 from mnemic.store import Direction
-from mnemic.waiting import awaited, computed, drive
+from mnemic.sync_bridge import awaited, computed, drive
 
 DOCUMENTED_SIMILARITY = 0.3
 """The least cosine where the embedder has no floor of its own (R247)."""

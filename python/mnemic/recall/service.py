@@ -25,8 +25,8 @@ from mnemic.model import (
     SalienceWeights,
     Scope,
 )
-from mnemic.model.checks import capable, items, time
 from mnemic.model.recall import parse_types
+from mnemic.model.validation import capable, items, time
 from mnemic.recall.engine import CONTRADICTION_CONFIDENCE, Recalling
 from mnemic.repository import Searched, checked_memory, required_uuid, required_uuids
 from mnemic.store import Direction

@@ -16,7 +16,7 @@ from uuid import UUID
 from mnemic.description import hidden
 from mnemic.model import RelevanceScores
 from mnemic.retrieval.keys import Key, Wall
-from mnemic.waiting import arrived, is_driving
+from mnemic.sync_bridge import arrived, is_driving
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop

@@ -43,7 +43,7 @@ from mnemic.model import (
     Suggestions,
     Test,
     Weights,
-    checks,
+    validation,
 )
 from mnemic.repository import Answered, Repository, check_limit
 from mnemic.retrieval.cache import CACHED_ANSWERS, CACHED_BYTES, Answer, AnswerCache, Hit
@@ -51,9 +51,9 @@ from mnemic.retrieval.expansion import CONFIDENT, Expander, Related
 from mnemic.retrieval.keys import Key, depends_on_accesses, key_of
 from mnemic.retrieval.statistics import Statistics
 from mnemic.retrieval.suggestions import Suggester
-from mnemic.retrieval.telling import Teller
+from mnemic.retrieval.telemetry import Teller
 from mnemic.store import Position
-from mnemic.waiting import computed
+from mnemic.sync_bridge import computed
 
 DOCUMENTED_SIMILARITY = 0.3
 DOCUMENTED_RELEVANCE = 0.5
@@ -117,17 +117,17 @@ class Retrieval:
         track_access: bool = True,
     ) -> None:
         self.repository = repository
-        self._track_access = checks.flag("track_access", track_access)
+        self._track_access = validation.flag("track_access", track_access)
         self._expander = expander
         self._similarity_floor = (
             None
             if similarity_floor is None
-            else checks.fraction("similarity_floor", similarity_floor)
+            else validation.fraction("similarity_floor", similarity_floor)
         )
-        self._least_confidence = checks.fraction("least_confidence", least_confidence)
+        self._least_confidence = validation.fraction("least_confidence", least_confidence)
         self._cache = AnswerCache(
-            checks.whole("cache_size", cache_size, least=1),
-            checks.whole("cache_bytes", cache_bytes, least=0),
+            validation.whole("cache_size", cache_size, least=1),
+            validation.whole("cache_bytes", cache_bytes, least=0),
         )
         self._statistics = Statistics()
         self._teller = Teller(
@@ -135,7 +135,7 @@ class Retrieval:
             repository.events,
             repository.meter,
             repository.now,
-            tells_queries=checks.flag("log_queries", log_queries) and repository.tells_content,
+            tells_queries=validation.flag("log_queries", log_queries) and repository.tells_content,
         )
         self._teller.opened()
 
@@ -169,7 +169,7 @@ class Retrieval:
             raise InvalidArgumentError(
                 f"window must be a mnemic.ContextWindow, got {described(window)}"
             )
-        checks.flag("include_sensitive", include_sensitive)
+        validation.flag("include_sensitive", include_sensitive)
         if not include_sensitive and isinstance(query, MemoryQuery):
             query = _without_sensitive(query)
         result = await self.retrieve(scope, query)
@@ -242,7 +242,7 @@ class Retrieval:
             raise InvalidArgumentError(
                 f"conversation_context must be a text, got {described(context)}"
             )
-        recent = checks.text("conversation_context", context)[-checks.MAX_QUERY_LENGTH :]
+        recent = validation.text("conversation_context", context)[-validation.MAX_QUERY_LENGTH :]
         if not recent.strip():
             return Suggestions()
 
@@ -250,8 +250,8 @@ class Retrieval:
             return await computed(lambda: self.repository.key_phrases(scope, text, most))
 
         try:
-            suggested = checks.items("suggestions", await suggester.suggest(recent, limit, ask))
-            return Suggestions(checks.text("a suggestion", each) for each in suggested[:limit])
+            suggested = validation.items("suggestions", await suggester.suggest(recent, limit, ask))
+            return Suggestions(validation.text("a suggestion", each) for each in suggested[:limit])
         except StoreError:
             raise
         except Exception as error:  # noqa: BLE001 - as above
@@ -294,7 +294,7 @@ class Retrieval:
         )
         answered = self.repository.answered(scope, search)
         texts = [
-            (answered.entries[hit.row].content[: checks.MAX_QUERY_LENGTH], 1 / rank)
+            (answered.entries[hit.row].content[: validation.MAX_QUERY_LENGTH], 1 / rank)
             for rank, hit in enumerate(answered.ranked, start=1)
         ]
         terms = self.repository.related(scope, text, texts, MOST_RELATED)

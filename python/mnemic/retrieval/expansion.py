@@ -6,9 +6,9 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from mnemic._core import fold
 from mnemic.llm import LanguageModel
-from mnemic.model import ExpandedQuery, checks
+from mnemic.model import ExpandedQuery, validation
 from mnemic.retrieval.abbreviations import ABBREVIATIONS
-from mnemic.waiting import awaited
+from mnemic.sync_bridge import awaited
 
 CONFIDENT = 0.5
 """Below this confidence a query stays as it was asked (R201, C023)."""
@@ -61,7 +61,7 @@ class CorpusExpander:
         self, *, abbreviations: Mapping[str, str] | None = None, terms: int = ADDED_TERMS
     ) -> None:
         self._abbreviations = ABBREVIATIONS if abbreviations is None else dict(abbreviations)
-        self._terms = checks.whole("terms", terms)
+        self._terms = validation.whole("terms", terms)
 
     async def expand(self, query: str, ask: AskMemories) -> ExpandedQuery:
         """Return the query with terms added; see `Expander`."""
@@ -92,9 +92,9 @@ class LanguageModelExpander:
     def __init__(
         self, llm: LanguageModel, *, terms: int = ADDED_TERMS, confidence: float = 0.8
     ) -> None:
-        self._llm = checks.capable("llm", llm, "complete")
-        self._terms = checks.whole("terms", terms)
-        self._confidence = checks.fraction("confidence", confidence)
+        self._llm = validation.capable("llm", llm, "complete")
+        self._terms = validation.whole("terms", terms)
+        self._confidence = validation.fraction("confidence", confidence)
 
     async def expand(self, query: str, ask: AskMemories) -> ExpandedQuery:
         """Return the query with terms added; as it is where the model says nothing of use."""

@@ -14,7 +14,7 @@ from mnemic.model import (
     RetrievalStats,
     Scope,
     Suggestions,
-    checks,
+    validation,
 )
 from mnemic.repository import Searched, checked_memory, required_uuid, required_uuids
 from mnemic.retrieval.engine import Retrieval
@@ -72,13 +72,13 @@ class RetrievalService:
         self._suggester = (
             CorpusSuggester()
             if suggester is None
-            else checks.capable("suggester", suggester, "suggest")
+            else validation.capable("suggester", suggester, "suggest")
         )
         self._engine = Retrieval(
             memory.repository,
             expander=CorpusExpander()
             if expander is None
-            else checks.capable("expander", expander, "expand"),
+            else validation.capable("expander", expander, "expand"),
             log_queries=log_queries,
             similarity_floor=similarity_floor,
             least_confidence=least_confidence,
@@ -172,7 +172,7 @@ class RetrievalService:
         """
         scope, entry_id = self._part(user_id, all_users=all_users), required_uuid(reference_id)
         excluded = tuple(required_uuids("exclude_ids", () if exclude_ids is None else exclude_ids))
-        checks.flag("strict", strict)
+        validation.flag("strict", strict)
         found = await self._engine.similar(scope, entry_id, limit, excluded)
         if found is None and strict:
             raise EntryNotFoundError(f"no memory with id {entry_id} for {scope}")
@@ -230,4 +230,4 @@ class RetrievalService:
 
     def _part(self, user_id: str | None, *, all_users: bool) -> Scope:
         scope = self._scope.narrowed(user_id)
-        return scope.widened() if checks.flag("all_users", all_users) else scope
+        return scope.widened() if validation.flag("all_users", all_users) else scope

@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeAlias
 
 from mnemic.llm import LanguageModel
-from mnemic.model import checks
+from mnemic.model import validation
 from mnemic.retrieval.expansion import without_marker
-from mnemic.waiting import awaited
+from mnemic.sync_bridge import awaited
 
 AskForPhrases: TypeAlias = Callable[[str, int], Awaitable[Sequence[tuple[str, float]]]]
 """Gives the phrases of a text that the memories know of, with weights, the best first."""
@@ -46,7 +46,7 @@ class LanguageModelSuggester:
     """
 
     def __init__(self, llm: LanguageModel) -> None:
-        self._llm = checks.capable("llm", llm, "complete")
+        self._llm = validation.capable("llm", llm, "complete")
 
     async def suggest(self, context: str, limit: int, ask: AskForPhrases) -> list[str]:
         """Return queries, the most promising first; see `Suggester`."""

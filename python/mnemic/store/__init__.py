@@ -1,7 +1,6 @@
 """Where memories are kept."""
 
 from mnemic.store.base import Direction, Place, Position, Store
-from mnemic.store.cache import EntryCache
-from mnemic.store.sqlite import SqliteStore
+from mnemic.store.sqlite.store import SqliteStore
 
-__all__ = ["Direction", "EntryCache", "Place", "Position", "SqliteStore", "Store"]
+__all__ = ["Direction", "Place", "Position", "SqliteStore", "Store"]

@@ -150,7 +150,7 @@ class Store(Protocol):
     Ids are unique within agent and user. A method that is asked for an id by a scope of all users
     raises AmbiguousIdError where it finds entries of several.
 
-    Methods that `mnemic.waiting.drive` runs, with no event loop, wait in the caller's thread.
+    Methods that `mnemic.sync_bridge.drive` runs, with no event loop, wait in the caller's thread.
 
     Raises:
         StoreClosedError: By every method after `close`.

@@ -9,8 +9,9 @@ import apsw
 import pytest
 
 from mnemic.errors import StoreError, StoreFileError, StoreFullError
-from mnemic.store import SqliteStore, backup
-from mnemic.waiting import drive
+from mnemic.store import SqliteStore
+from mnemic.store.sqlite import backup
+from mnemic.sync_bridge import drive
 
 
 def put(store, agent, seq):
@@ -182,7 +183,7 @@ def test_a_full_disk_is_a_typed_error_and_leaves_nothing(tmp_path):
         "import resource, signal, sys\n"
         "from mnemic.errors import StoreFullError\n"
         "from mnemic.store import SqliteStore\n"
-        "from mnemic.waiting import drive\n"
+        "from mnemic.sync_bridge import drive\n"
         "store = SqliteStore(':memory:')\n"
         "much = 'CREATE TABLE much AS SELECT randomblob(3000000) AS x'\n"
         "drive(store._write(lambda on: on.execute(much)))\n"

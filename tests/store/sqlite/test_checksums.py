@@ -9,7 +9,7 @@ import pytest
 
 from mnemic import Memory
 from mnemic.errors import ReadOnlyError, StoreCorruptError
-from mnemic.store.connections import downgrade
+from mnemic.store.sqlite.connections import downgrade
 from tests.support.embedders import WordEmbedder
 from tests.support.paths import FIXTURES
 

@@ -11,17 +11,18 @@ import apsw
 import pytest
 
 from mnemic import Memory
-from mnemic.embed.checked import CheckedEmbedder
+from mnemic.embed.validated import CheckedEmbedder
 from mnemic.errors import EmbeddingError, StoreError
-from mnemic.follower import Follower
 from mnemic.index.native import MOST_PENDING, NativeIndex
 from mnemic.licensing import DocumentedLicenses
 from mnemic.model import MemoryEntry, NewEntry, Scope
-from mnemic.store import SqliteStore, checkpoints
-from mnemic.store.connections import Connections, downgrade
-from mnemic.store.schema import MIGRATIONS
-from mnemic.store.writer import Writer
-from mnemic.waiting import drive
+from mnemic.repository.index_sync import Follower
+from mnemic.store import SqliteStore
+from mnemic.store.sqlite import wal
+from mnemic.store.sqlite.connections import Connections, downgrade
+from mnemic.store.sqlite.group_commit import Writer
+from mnemic.store.sqlite.schema import MIGRATIONS
+from mnemic.sync_bridge import drive
 from tests.support.embedders import WordEmbedder
 from tests.support.rows import batch, record, rows_found
 
@@ -296,8 +297,8 @@ def test_a_signal_handler_that_writes_while_the_log_is_emptied_gets_an_error(tmp
                 signal.raise_signal(signal.SIGUSR1)
             return zeroed(page, offset)
 
-        zeroed = checkpoints.zeroed
-        monkeypatch.setattr(checkpoints, "zeroed", interrupted)
+        zeroed = wal.zeroed
+        monkeypatch.setattr(wal, "zeroed", interrupted)
         before = signal.signal(signal.SIGUSR1, write)
         try:
             assert memory.delete(first.id, permanent=True).erased

@@ -15,8 +15,9 @@ from mnemic.errors import ReadOnlyError
 from mnemic.long_term import LongTermMemory
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntry, NewEntry, Scope
-from mnemic.store import SqliteStore, checkpoints
-from mnemic.waiting import drive
+from mnemic.store import SqliteStore
+from mnemic.store.sqlite import wal
+from mnemic.sync_bridge import drive
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 EVERYONE = Scope("a", all_users=True)
@@ -127,7 +128,7 @@ def test_nothing_of_thousands_of_deleted_and_changed_entries_is_left(store, tmp_
 
 
 def test_one_who_reads_keeps_the_bytes_until_a_later_write(store, tmp_path, monkeypatch):
-    monkeypatch.setattr(checkpoints, "RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(wal, "RETRY_SECONDS", 0.0)
     add(store, [entry(1), entry(2)])
     reader = apsw.Connection(str(tmp_path / "a.db"))
     reader.execute("BEGIN; SELECT count(*) FROM agent_memory_entries").fetchall()
@@ -181,7 +182,7 @@ def test_a_memory_without_a_file_is_always_erased():
 
 
 def test_a_long_log_is_copied_after_a_commit_and_not_before(store, tmp_path, monkeypatch):
-    monkeypatch.setattr(checkpoints, "COPY_PAGES", 50)
+    monkeypatch.setattr(wal, "COPY_PAGES", 50)
     size = (tmp_path / "a.db").stat().st_size
     add(store, [entry(1)])
     assert (tmp_path / "a.db").stat().st_size == size
@@ -192,16 +193,16 @@ def test_a_long_log_is_copied_after_a_commit_and_not_before(store, tmp_path, mon
 def test_only_the_room_between_a_pages_list_and_its_cells_is_zeroed():
     page = bytearray(b"\xff" * 512)
     page[0], page[3:5], page[5:7] = 13, (2).to_bytes(2, "big"), (400).to_bytes(2, "big")
-    zeroed = checkpoints.zeroed(bytes(page), 512)
+    zeroed = wal.zeroed(bytes(page), 512)
     assert zeroed == bytes(page[:12]) + bytes(388) + bytes(page[400:])
     first = bytes(100) + bytes(page[:412])
-    assert checkpoints.zeroed(first, 0) == first[:112] + bytes(288) + first[400:]
+    assert wal.zeroed(first, 0) == first[:112] + bytes(288) + first[400:]
 
 
 @pytest.mark.parametrize("kind", [0, 1, 3, 255])
 def test_a_page_of_another_kind_stays_as_it_is(kind):
     page = bytes([kind]) + b"\xff" * 511
-    assert checkpoints.zeroed(page, 512) == page
+    assert wal.zeroed(page, 512) == page
 
 
 def test_a_file_whose_pages_may_be_of_unknown_kinds_is_left_alone_and_not_called_erased(tmp_path):
@@ -223,7 +224,7 @@ def test_a_disk_that_fails_as_the_log_is_copied_loses_nothing(tmp_path, monkeypa
         raise apsw.IOError("disk I/O error")
 
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoints._File, "xWrite", failing)
+        patch.setattr(wal._File, "xWrite", failing)
         assert not drive(store.erase())
         drive(store.close())
     again = SqliteStore(tmp_path / "a.db")
@@ -235,13 +236,13 @@ def test_a_disk_that_fails_as_the_log_is_copied_loses_nothing(tmp_path, monkeypa
 def test_the_log_is_on_disk_without_what_was_erased_when_erasing_returns(tmp_path, monkeypatch):
     calls = []
     for name in ("xTruncate", "xSync"):
-        real = getattr(checkpoints._Log, name)
+        real = getattr(wal._Log, name)
 
         def noted(self, argument, name=name, real=real):
             calls.append(name)
             real(self, argument)
 
-        monkeypatch.setattr(checkpoints._Log, name, noted)
+        monkeypatch.setattr(wal._Log, name, noted)
     store = SqliteStore(tmp_path / "a.db")
     add(store, [entry(1)])
     drive(store.delete_all(EVERYONE))

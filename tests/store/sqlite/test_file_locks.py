@@ -153,7 +153,7 @@ def test_where_locks_cannot_be_kept_a_log_that_was_taken_away_is_told_at_the_nex
         import sqlite3, sys
         from mnemic.errors import StoreReplacedError
         from mnemic.memory import Memory
-        from mnemic.store import file_locks
+        from mnemic.store.sqlite import file_locks
         from tests.support.embedders import WordEmbedder
 
         file_locks.lock_calls = lambda: []  # as on another system

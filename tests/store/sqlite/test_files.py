@@ -17,8 +17,9 @@ from mnemic.errors import (
     StoreReplacedError,
 )
 from mnemic.model import Scope
-from mnemic.store import SqliteStore, connections
-from mnemic.waiting import drive
+from mnemic.store import SqliteStore
+from mnemic.store.sqlite import connections
+from mnemic.sync_bridge import drive
 
 
 def opened_and_closed(path):
@@ -232,7 +233,7 @@ def test_many_processes_may_open_new_files_at_once(tmp_path):
     code = (
         "import sys\n"
         "from mnemic.store import SqliteStore\n"
-        "from mnemic.waiting import drive\n"
+        "from mnemic.sync_bridge import drive\n"
         "print('ready', flush=True)\n"
         "sys.stdin.readline()\n"
         "for number in range(20):\n"
@@ -257,7 +258,7 @@ def test_reading_or_writing_after_a_fork_is_a_clear_error_and_not_a_hang(tmp_pat
     code = (
         "import os, sys\n"
         "from mnemic.store import SqliteStore\n"
-        "from mnemic.waiting import drive\n"
+        "from mnemic.sync_bridge import drive\n"
         "store = SqliteStore(sys.argv[1])\n"
         "if os.fork():\n"
         "    os._exit(os.waitstatus_to_exitcode(os.wait()[1]))\n"
@@ -278,7 +279,7 @@ def test_a_process_forked_off_during_a_write_ends_and_leaves_the_file_alone(tmp_
     code = (
         "import os, sys, threading, time\n"
         "from mnemic.store import SqliteStore\n"
-        "from mnemic.waiting import drive\n"
+        "from mnemic.sync_bridge import drive\n"
         "store, started, ended = SqliteStore(sys.argv[1]), threading.Event(), threading.Event()\n"
         "job = lambda connection: started.set() or ended.wait(60)\n"
         "threading.Thread(target=lambda: drive(store._write(job))).start()\n"

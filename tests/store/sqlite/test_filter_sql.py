@@ -29,8 +29,8 @@ from mnemic.model import (
     parse_filter,
 )
 from mnemic.store import SqliteStore
-from mnemic.store.filter_sql import compiled, order_by, register
-from mnemic.waiting import drive
+from mnemic.store.sqlite.filter_sql import compiled, order_by, register
+from mnemic.sync_bridge import drive
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -7,8 +7,8 @@ import apsw
 import pytest
 
 from mnemic.errors import StoreClosedError, StoreError
-from mnemic.store.connections import Connections
-from mnemic.store.writer import Writer
+from mnemic.store.sqlite.connections import Connections
+from mnemic.store.sqlite.group_commit import Writer
 
 
 @pytest.fixture
@@ -310,7 +310,7 @@ def test_a_job_nobody_waits_for_runs_with_the_next_group(writer, connections):
 
 
 def test_a_job_nobody_waits_for_runs_by_itself_after_a_while(writer, connections, monkeypatch):
-    monkeypatch.setattr("mnemic.store.writer.LONGEST_DELAY", 0.05)
+    monkeypatch.setattr("mnemic.store.sqlite.group_commit.LONGEST_DELAY", 0.05)
     writer.submit_soon(insert(1))
     assert stored(connections) == []
     deadline = time.monotonic() + 10
@@ -322,7 +322,7 @@ def test_a_job_nobody_waits_for_runs_by_itself_after_a_while(writer, connections
 def test_a_job_nobody_waits_for_is_not_held_off_by_callers_that_write_without_a_pause(
     writer, monkeypatch
 ):
-    monkeypatch.setattr("mnemic.store.writer.LONGEST_DELAY", 0.01)
+    monkeypatch.setattr("mnemic.store.sqlite.group_commit.LONGEST_DELAY", 0.01)
     ran = threading.Event()
     writer.submit_soon(lambda _connection: ran.set())
     number, deadline = 0, time.monotonic() + 10

@@ -12,7 +12,7 @@ import pytest
 from mnemic._core import lock_calls
 from mnemic.errors import StoreFullError
 from mnemic.memory import Memory
-from mnemic.store import index_room
+from mnemic.store.sqlite import index_room
 from tests.support.embedders import WordEmbedder
 from tests.support.processes import ENVIRONMENT
 

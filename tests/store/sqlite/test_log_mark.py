@@ -15,11 +15,11 @@ import pytest
 from mnemic._core import lock_calls
 from mnemic.errors import StoreFileError
 from mnemic.memory import Memory
-from mnemic.store import checkpoints, log_mark
-from mnemic.store.checkpoints import Checkpoints
-from mnemic.store.connections import downgrade, open_writer
-from mnemic.store.log_mark import LogState, Mark, read_mark
-from mnemic.store.schema import MIGRATIONS
+from mnemic.store.sqlite import log_mark, wal
+from mnemic.store.sqlite.connections import downgrade, open_writer
+from mnemic.store.sqlite.log_mark import LogState, Mark, read_mark
+from mnemic.store.sqlite.schema import MIGRATIONS
+from mnemic.store.sqlite.wal import Checkpoints
 from tests.support.embedders import WordEmbedder
 
 pytestmark = pytest.mark.skipif(not lock_calls(), reason="needs locks that a check cannot drop")
@@ -218,7 +218,7 @@ def test_a_kill_after_others_wrote_during_an_erasure_leaves_no_log_that_seems_fo
 
 def test_a_mark_is_not_written_after_the_log_that_it_names_was_truncated(tmp_path, monkeypatch):
     path, begun = str(tmp_path / "a.db"), []
-    name = checkpoints._Vfs._mark
+    name = wal._Vfs._mark
     with opened(path) as eraser, opened(path) as writer:
         erased = eraser.add("erased").id
 
@@ -230,7 +230,7 @@ def test_a_mark_is_not_written_after_the_log_that_it_names_was_truncated(tmp_pat
             name(self, wanted)
 
         gone = {"permanent": True}
-        monkeypatch.setattr(checkpoints._Vfs, "_mark", late)
+        monkeypatch.setattr(wal._Vfs, "_mark", late)
         writer.add("written meanwhile")
         begun[0].join()
         assert (tmp_path / "a.db-wal").read_bytes() == b""
@@ -239,12 +239,10 @@ def test_a_mark_is_not_written_after_the_log_that_it_names_was_truncated(tmp_pat
 
 def test_a_log_is_synced_before_a_mark_names_it(tmp_path, monkeypatch):
     calls = []
-    sync, mark = checkpoints._Log.xSync, checkpoints._File.write_mark
+    sync, mark = wal._Log.xSync, wal._File.write_mark
     with opened(tmp_path / "a.db") as memory:
-        monkeypatch.setattr(checkpoints._Log, "xSync", lambda *a: calls.append("sync") or sync(*a))
-        monkeypatch.setattr(
-            checkpoints._File, "write_mark", lambda *a: calls.append("mark") or mark(*a)
-        )
+        monkeypatch.setattr(wal._Log, "xSync", lambda *a: calls.append("sync") or sync(*a))
+        monkeypatch.setattr(wal._File, "write_mark", lambda *a: calls.append("mark") or mark(*a))
         memory.add("first of a log")
         monkeypatch.undo()
     assert calls == ["sync", "mark"]
@@ -279,7 +277,7 @@ def test_waiting_for_readers_leaves_other_threads_the_interpreter(tmp_path, monk
         memory.delete(erased.id, permanent=True)
         monkeypatch.undo()
         reader.close()
-    assert sum(waits) > checkpoints.ERASE_MILLISECONDS / 2000
+    assert sum(waits) > wal.ERASE_MILLISECONDS / 2000
 
 
 def test_a_migration_that_was_killed_leaves_no_log_that_seems_to_be_another_files(tmp_path):

@@ -10,8 +10,8 @@ import pytest
 
 from mnemic.errors import SchemaVersionError
 from mnemic.memory import Memory
-from mnemic.store.connections import downgrade
-from mnemic.store.schema import MIGRATIONS
+from mnemic.store.sqlite.connections import downgrade
+from mnemic.store.sqlite.schema import MIGRATIONS
 from tests.support.embedders import WordEmbedder
 from tests.support.paths import FIXTURES
 

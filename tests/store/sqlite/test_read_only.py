@@ -7,8 +7,8 @@ import pytest
 
 from mnemic.errors import ReadOnlyError, SchemaVersionError, StoreFileError
 from mnemic.store import SqliteStore
-from mnemic.store.connections import downgrade
-from mnemic.waiting import drive
+from mnemic.store.sqlite.connections import downgrade
+from mnemic.sync_bridge import drive
 
 is_root = hasattr(os, "geteuid") and os.geteuid() == 0
 
@@ -131,7 +131,7 @@ def test_an_older_file_is_refused_with_what_to_do_and_left_as_it_is(path):
 CHILD = (
     "import os, sys, urllib.parse\n"  # before the rights to read them are gone
     "from mnemic.store import SqliteStore\n"
-    "from mnemic.waiting import drive\n"
+    "from mnemic.sync_bridge import drive\n"
     "os.setgroups([])\n"
     "os.setgid(65534)\n"
     "os.setuid(65534)\n"

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from mnemic.model import State
-from mnemic.store import SqliteStore, accesses, changes, reads
-from mnemic.store.changes import KEPT_CHANGES
-from mnemic.waiting import drive
+from mnemic.store import SqliteStore
+from mnemic.store.sqlite import access_log, change_log, reads
+from mnemic.store.sqlite.change_log import KEPT_CHANGES
+from mnemic.sync_bridge import drive
 from tests.store.contract import (
     AGENT,
     ALICE,
@@ -31,7 +32,7 @@ def store(request, tmp_path):
 
 @pytest.mark.parametrize("agents", [1, 9])
 def test_everything_is_taken_in_parts_of_one_size(store, monkeypatch, agents):
-    monkeypatch.setattr(changes, "_PART", 2)
+    monkeypatch.setattr(change_log, "_PART", 2)
     for number in range(agents):
         name = "a" if number == 0 else f"b{number}"
         entries = [embedded(at, (at + 1, number), agent_id=name) for at in range(5)]
@@ -78,35 +79,35 @@ def test_no_statement_reads_more_rows_than_it_needs(store):
             lambda: reads.entries_of_ids(connection, EVERYONE, [uid(1)], 0, include_forgotten=True),
             lambda: reads.entries_of_rows(connection, AGENT, [1, 2], 0),
             lambda: reads.contents(connection, "a", [1, 2]),
-            lambda: changes.rows_since(connection, "a", MODEL, 1),
-            lambda: changes.rows_since(connection, "a", MODEL, None),
-            lambda: changes.rows_since(connection, "a", None, 1),
-            lambda: changes.rows_since(connection, "a", None, None),
+            lambda: change_log.rows_since(connection, "a", MODEL, 1),
+            lambda: change_log.rows_since(connection, "a", MODEL, None),
+            lambda: change_log.rows_since(connection, "a", None, 1),
+            lambda: change_log.rows_since(connection, "a", None, None),
             *(
-                lambda since=since, state=state: changes.rows_since(
+                lambda since=since, state=state: change_log.rows_since(
                     connection, "a", MODEL, since, state=state
                 )
                 for since in (1, None)
                 for state in (State.OUTDATED, State.FORGOTTEN)
             ),
-            lambda: accesses.accessed_since(connection, "a", 0),
+            lambda: access_log.accessed_since(connection, "a", 0),
         ):
             connection.exec_trace = explain
             call()
             connection.exec_trace = None
     assert len(plans) == 47
     for sql, plan in plans:
-        if sql in {changes._ALL_VECTORS, changes._LAST_VECTOR, changes._LONG}:
+        if sql in {change_log._ALL_VECTORS, change_log._LAST_VECTOR, change_log._LONG}:
             continue
         if "entries_by_id" in plan:
             assert "(agent_id=? AND id=?" in plan, plan
             continue
         is_ranged = sql in {
-            *changes._ALL_RECORDS.values(),
-            *changes._PLACED.values(),
-            accesses._SINCE,
+            *change_log._ALL_RECORDS.values(),
+            *change_log._PLACED.values(),
+            access_log._SINCE,
         }
         assert "(rowid=?)" in plan or "(agent_id=?" in plan, plan
         assert ("entries_by_" in plan) == is_ranged, plan
-        assert ("access_seq>?" in plan) == (sql == accesses._SINCE), plan
+        assert ("access_seq>?" in plan) == (sql == access_log._SINCE), plan
         assert "TEMP B-TREE" not in plan, plan

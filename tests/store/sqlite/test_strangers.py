@@ -7,9 +7,9 @@ import pytest
 
 from mnemic.errors import StoreCorruptError, StoreFileError
 from mnemic.memory import Memory
-from mnemic.store import hardening
-from mnemic.store.connections import downgrade
-from mnemic.store.schema import MIGRATIONS
+from mnemic.store.sqlite import hardening
+from mnemic.store.sqlite.connections import downgrade
+from mnemic.store.sqlite.schema import MIGRATIONS
 from tests.support.paths import FIXTURES
 
 HAND_OVER = """

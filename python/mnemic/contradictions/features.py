@@ -1,0 +1,158 @@
+"""What speaks for a contradiction and what against it, as numbers for the weights to add up."""
+
+from mnemic.contradictions.parse import Reading
+from mnemic.contradictions.quantities import agree
+from mnemic.contradictions.signals import Pair, Signal, comparable
+from mnemic.contradictions.vocabulary import LIGHT_VERBS
+
+_APART = frozenset({"label", "qualifier"})
+_FAMILIES = {"attribute": "value", "change": "value", "negation": "opposite"}
+_TIMES = frozenset({"number", "time"})
+_MOST_WORDS = 8  # more words of its own tell nothing further
+_FEW = 2
+
+
+def evidence(pair: Pair) -> tuple[dict[str, float], str]:
+    """Return what was found by name, and the reason; nothing if the two cannot be compared.
+
+    Names that begin with "silent" are of pairs in which no signal was found: these are other
+    sentences, for which the same words say other things.
+    """
+    older, newer = pair.older, pair.newer
+    if (
+        _texts(older) == _texts(newer)
+        or older.is_question
+        or newer.is_question
+        or not pair.shared
+        or pair.has_other_people()
+    ):
+        return {}, ""
+    signals = pair.signals()
+    if any(signal.kind in _APART for signal in signals) or not (signals or pair.topics):
+        return {}, ""
+    if not signals:
+        return _silent(pair), "one may deny or replace the other"
+    return _signalled(pair, signals), "; ".join(dict.fromkeys(signal.reason for signal in signals))
+
+
+def _texts(reading: Reading) -> list[str]:
+    return [token.text for token in reading.tokens if token.kind != "mark"]
+
+
+def _signalled(pair: Pair, signals: list[Signal]) -> dict[str, float]:
+    older, newer = pair.older, pair.newer
+    kinds = {signal.kind for signal in signals}
+    words = frozenset[str]().union(*(signal.words for signal in signals))
+    cues = older.cues | newer.cues
+    return {
+        "told": 1.0,
+        "own words": _own_words(older, newer, words),
+        "weak": float("weak" in kinds),
+        "denied": float("negation" in kinds),
+        "several": float(_count_disagreements(signals) > 1),
+        "apart": float(
+            pair.has_other_subject()
+            + bool(pair.qualifiers(words))
+            + bool(pair.other_object(words))
+            + pair.has_other_names(words)
+        ),
+        "over": float(_is_over(older, newer)),
+        "plan": float(("plan" in older.cues) != ("plan" in newer.cues)),
+        "exception": float("exception" in cues and not kinds <= _TIMES),
+        "many values": float("value" in kinds and (older.is_many_valued or newer.is_many_valued)),
+        "many negations": float(_has_many_negations(older, newer)),
+        "other action": float(bool(kinds & _TIMES) and _has_other_verbs(pair, words)),
+    }
+
+
+def _silent(pair: Pair) -> dict[str, float]:
+    older, newer = pair.older, pair.newer
+    own_words = _own_words(older, newer, frozenset())
+    return {
+        "silent": 1.0,
+        "silent own words": own_words,
+        "silent same words": float(not own_words),
+        "silent same verb": float(bool(older.verb) and older.verb == newer.verb),
+        "silent same amount": float(_have_equal_amounts(older, newer)),
+        "silent same people": float(not older.people.isdisjoint(newer.people)),
+        "silent few": float(len(pair.shared) < _FEW),
+        "silent change": float("change" in newer.cues and "change" not in older.cues),
+        "silent denial": float((not older.negations) != (not newer.negations)),
+        "silent many negations": float(_has_many_negations(older, newer)),
+        "silent names": float(_has_other_values(older, newer)),
+    }
+
+
+def _count_disagreements(signals: list[Signal]) -> int:
+    """Return how many things differ: a value may show as an opposite and an attribute at once."""
+    opposed = frozenset[str]().union(
+        *(signal.words for signal in signals if signal.kind in {"opposite", "weak"})
+    )
+    return len(
+        {
+            _FAMILIES.get(signal.kind, signal.kind)
+            for signal in signals
+            if signal.kind != "value" or not signal.words <= opposed
+        }
+    )
+
+
+def _own_words(older: Reading, newer: Reading, words: frozenset[str]) -> float:
+    """Return how many words the one with more has for itself, from 0 to 1 for many."""
+    most = max(
+        sum(
+            key not in other.keys and key not in words and not one.tokens[place].lexeme.is_stop
+            for key, place in one.keys.items()
+        )
+        for one, other in ((older, newer), (newer, older))
+    )
+    return min(most, _MOST_WORDS) / _MOST_WORDS
+
+
+def _has_many_negations(older: Reading, newer: Reading) -> bool:
+    return max(len(older.negations), len(newer.negations)) > 1
+
+
+def _is_over(older: Reading, newer: Reading) -> bool:
+    return (
+        ("past" in older.cues) != ("past" in newer.cues)
+        or ("gone" in older.cues and "gone" not in newer.cues)
+        or (older.is_past and not newer.is_past)
+    )
+
+
+def _have_equal_amounts(older: Reading, newer: Reading) -> bool:
+    return any(
+        comparable(one, other) and agree(one, other)
+        for one in older.quantities
+        for other in newer.quantities
+    )
+
+
+def _has_other_verbs(pair: Pair, words: frozenset[str]) -> bool:
+    """Return whether each says an action that the other does not."""
+    return bool(
+        _own_verbs(pair.older, pair.newer, words) and _own_verbs(pair.newer, pair.older, words)
+    )
+
+
+def _own_verbs(one: Reading, other: Reading, words: frozenset[str]) -> list[str]:
+    return [
+        key
+        for key, place in one.keys.items()
+        if one.tokens[place].lexeme.is_verb
+        and key not in other.keys
+        and key not in words
+        and key not in LIGHT_VERBS
+    ]
+
+
+def _has_other_values(older: Reading, newer: Reading) -> bool:
+    """Return whether each names a name of its own, beside a shared word that has one value."""
+    mine = older.names.keys() - newer.keys.keys() - older.people
+    theirs = newer.names.keys() - older.keys.keys() - newer.people
+    return bool(mine and theirs) and any(
+        older.tokens[place].lexeme.is_functional
+        for key, place in older.keys.items()
+        if key in newer.keys
+    )

@@ -1,0 +1,49 @@
+"""The judge that needs no model: adds up what speaks for a contradiction and what against it."""
+
+import math
+from collections.abc import Sequence
+from decimal import localcontext
+
+from mnemic.contradictions.features import evidence
+from mnemic.contradictions.judgement import Judgement, check_texts
+from mnemic.contradictions.parse import Reading
+from mnemic.contradictions.quantities import EXACT
+from mnemic.contradictions.signals import Pair
+from mnemic.contradictions.weights import WEIGHTS
+from mnemic.contradictions.words import Lexicon
+from mnemic.sync_bridge import computed
+
+_SHORT = 4096  # characters of all texts; reading more would hold up an event loop
+_NONE = Judgement(0.0)
+
+
+def _decide(pair: Pair) -> Judgement:
+    found, reason = evidence(pair)
+    if not found:
+        return _NONE
+    score = sum(WEIGHTS.get(name, 0.0) * value for name, value in found.items() if value)
+    return Judgement(round(1 / (1 + math.exp(-score)), 3), reason)
+
+
+class OfflineJudge:
+    """Judges by tables and fitted weights: no network, no model, the same answer every time.
+
+    Of each text the first 4,096 characters are read, and of these the first 64 numbers, dates and
+    times. A number of more than 30 digits says nothing.
+    """
+
+    def __init__(self) -> None:
+        self._lexicon = Lexicon()
+
+    async def judge(self, statement: str, others: Sequence[str]) -> list[Judgement]:
+        """Return one judgement for each of the older memories, in their order."""
+        check_texts(statement, others)
+        length = len(statement) + sum(len(other) for other in others)
+        if length <= _SHORT:
+            return self._judged(statement, others)
+        return await computed(lambda: self._judged(statement, others))
+
+    def _judged(self, statement: str, others: Sequence[str]) -> list[Judgement]:
+        with localcontext(EXACT):
+            newer = Reading(statement, self._lexicon)
+            return [_decide(Pair(Reading(other, self._lexicon), newer)) for other in others]

@@ -1,0 +1,183 @@
+"""An embedder whose answers are checked and counted."""
+
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from itertools import accumulate
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemic.description import described, failure
+from mnemic.embed.chunking import Splitter
+from mnemic.embed.event_loop import EventLoopThread
+from mnemic.errors import (
+    EmbeddingError,
+    EmbeddingModelMismatchError,
+    InvalidArgumentError,
+    MissingExtraError,
+    MnemicError,
+)
+from mnemic.model import MemoryEntry
+from mnemic.model.validation import name
+
+if TYPE_CHECKING:
+    from mnemic.embed.base import Embedder
+
+Result = TypeVar("Result")
+
+
+class CheckedEmbedder:
+    """Embeds with another embedder, refuses what cannot be used, and counts.
+
+    Attributes:
+        given: The embedder that does the work.
+        model: Its model's name.
+        dimensions: Length of each vector.
+        embedded: Texts and parts of long ones embedded so far.
+        seconds: What that took.
+        told: Called with the milliseconds that each of its calls took.
+        successes: Calls of the embedder that gave what they should.
+
+    Args:
+        given: Anything with `model`, `dimensions` and `embed(texts)`.
+        told: As above.
+
+    Raises:
+        InvalidArgumentError: If it has not.
+    """
+
+    def __init__(self, given: "Embedder", told: Callable[[float], object] | None = None) -> None:
+        _check(given)
+        self.told = told
+        self.given = given
+        self.model = given.model
+        self.dimensions = given.dimensions
+        self._is_ours = type(given).__module__.partition(".")[0] == "mnemic"
+        self._splitter = Splitter(
+            getattr(given, "max_tokens", None), getattr(given, "characters_seen", None)
+        )
+        self.embedded = 0
+        self.seconds = 0.0
+        self.successes = 0
+        self._counting = threading.Lock()
+        self._loop = EventLoopThread()
+
+    @property
+    def average_ms(self) -> float:
+        """Milliseconds a text, 0 before any."""
+        return self.seconds * 1000 / self.embedded if self.embedded else 0.0
+
+    def embed(self, texts: list[str]) -> NDArray[np.float32]:
+        """Return float32 vectors, shape (len(texts), dimensions).
+
+        Raises:
+            EmbeddingError: If the embedder fails or returns something else.
+        """
+        if not texts:
+            return np.empty((0, self.dimensions), dtype=np.float32)
+        begun = time.perf_counter()
+        vectors = self._asked(lambda: _as_float32(self._embedded(texts)))
+        took = time.perf_counter() - begun
+        with self._counting:  # several threads embed at once
+            self.embedded += len(texts)
+            self.seconds += took
+        if self.told is not None:
+            self.told(took * 1000)
+        self._check_vectors(vectors, len(texts))
+        with self._counting:
+            self.successes += 1
+        return vectors
+
+    def embed_whole(self, texts: list[str]) -> list[NDArray[np.float32]]:
+        """Return for each text the vectors of its parts, shape (parts, dimensions) (C165).
+
+        A text that the embedder sees whole is one part.
+
+        Raises:
+            EmbeddingError: If the embedder fails or returns something else.
+        """
+        split = self._split(texts)
+        vectors = self.embed([part for parts in split for part in parts])
+        ends = list(accumulate(len(parts) for parts in split))
+        return [vectors[end - len(parts) : end] for end, parts in zip(ends, split, strict=True)]
+
+    def _embedded(self, texts: list[str]) -> object:
+        """Return what the embedder makes of texts, awaited where it is a coroutine function."""
+        made: object = self.given.embed(texts)
+        if type(made) is not np.ndarray and isinstance(made, Awaitable):
+            return self._loop.run(made)
+        return made
+
+    @property
+    def has_loop(self) -> bool:
+        """Whether an event loop runs for a coroutine embedder."""
+        return self._loop.is_running
+
+    def close(self) -> None:
+        """End what a coroutine embedder still does, and its event loop. Harmless if repeated."""
+        self._loop.close()
+
+    def _split(self, texts: list[str]) -> list[list[str]]:
+        return self._asked(lambda: [self._splitter.parts(text) for text in texts])
+
+    def _asked(self, work: Callable[[], Result]) -> Result:
+        """Return what the embedder gives, or raise an error that quotes nothing of its own."""
+        try:
+            return work()
+        except Exception as error:
+            if isinstance(error, MnemicError if self._is_ours else MissingExtraError):
+                raise
+            kind = failure(error)
+        # Raised out here, because what is raised inside is chained to the error that may quote.
+        failed = EmbeddingError(f"the embedder {self.model!r} failed: {kind}")
+        failed.kind = kind
+        raise failed
+
+    def check_vector_of(self, entry: MemoryEntry) -> None:
+        """Refuse a vector that an entry brings along and that is not one of this embedder's."""
+        if entry.embedding is None:
+            return
+        given = entry.embedding_model, entry.embedding.size
+        if given != (self.model, self.dimensions):
+            raise EmbeddingModelMismatchError(
+                f"memory {entry.id} comes with a vector of {given[0]!r} with {given[1]} "
+                f"dimensions, and the embedder is {self.model!r} with {self.dimensions}; leave its "
+                "embedding out"
+            )
+
+    def _check_vectors(self, vectors: NDArray[np.float32], count: int) -> None:
+        if vectors.shape != (count, self.dimensions):
+            raise EmbeddingError(
+                f"the embedder {self.model!r} returned shape {vectors.shape} for "
+                f"{count} texts; it should be {(count, self.dimensions)}"
+            )
+        if not np.isfinite(vectors).all():
+            raise EmbeddingError(f"the embedder {self.model!r} returned NaN or infinity")
+
+
+def _as_float32(given: object) -> NDArray[np.float32]:
+    if type(given) is np.ndarray and given.dtype == np.float32:
+        return given
+    with np.errstate(over="ignore"):  # what overflows is refused later
+        return np.asarray(given, dtype=np.float32)
+
+
+def _check(embedder: object) -> None:
+    model, dimensions = getattr(embedder, "model", None), getattr(embedder, "dimensions", None)
+    if (
+        not isinstance(dimensions, int)
+        or dimensions < 1
+        or not callable(getattr(embedder, "embed", None))
+    ):
+        raise InvalidArgumentError(
+            "embedder must have a model (a name), dimensions (an int of at least 1) and "
+            f"embed(texts), or be 'minilm' or None; got {described(embedder)}"
+        )
+    most = getattr(embedder, "max_tokens", None)
+    if most is not None and (not isinstance(most, int) or most < 1):
+        raise InvalidArgumentError(
+            f"the embedder's max_tokens must be an int of at least 1 or None, got {described(most)}"
+        )
+    name("the embedder's model", model)

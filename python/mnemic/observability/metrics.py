@@ -1,0 +1,284 @@
+"""What mnemic measures of itself, through the OpenTelemetry API (R098 to R104, R202 to R206, R263).
+
+OpenTelemetry is never imported for this: it is used from the moment when the program itself has
+imported `opentelemetry.metrics`. Until then a measurement is one look into `sys.modules`.
+"""
+
+import logging
+import os
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Coroutine
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from mnemic._core import __version__
+from mnemic.description import failure
+from mnemic.model import Scope
+from mnemic.protocols import Clock
+from mnemic.sync_bridge import drive
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import CallbackOptions, Counter, Histogram, Observation
+
+LONG_TERM = "agents.memory.longterm."
+RETRIEVAL = "agents.memory.retrieval."
+RETRIEVER = "Agents.Memory.Retriever."
+"""What the names of metrics begin with: as documents 003, 000 and 002 write them."""
+
+_log = logging.getLogger(__name__)
+
+# OpenTelemetry's own bounds begin at 5 ms; most operations end below one (docs/performance.md).
+_MILLISECONDS = (
+    *(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0),
+    *(500.0, 1000.0, 2500.0, 5000.0, 10000.0),
+)
+_RESULTS = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
+
+
+class Counted(Protocol):
+    """What is asked of a store whose contents are measured."""
+
+    path: str
+
+    async def count(self, scope: Scope, *, now: datetime) -> int:
+        """Return how many entries the scope has now."""
+        ...
+
+    async def used_bytes(self, agent_id: str) -> int:
+        """Return how many bytes the agent's contents take."""
+        ...
+
+
+Reading = Callable[[Counted, Scope, datetime], Coroutine[None, None, int]]
+"""How a gauge is read for an agent at a time."""
+
+
+def _entries(store: Counted, agent: Scope, now: datetime) -> Coroutine[None, None, int]:
+    return store.count(agent, now=now)
+
+
+def _storage_bytes(store: Counted, agent: Scope, _now: datetime) -> Coroutine[None, None, int]:
+    return store.used_bytes(agent.agent_id)
+
+
+# Name, unit (UCUM: what is counted stands in braces), description, and how it is read or bounded.
+_GAUGES = (
+    (LONG_TERM + "entries", "{entry}", "Memories that can be found", _entries),
+    (
+        LONG_TERM + "storage_bytes",
+        "By",
+        "UTF-8 bytes of all contents, forgotten ones too",
+        _storage_bytes,
+    ),
+)
+_HISTOGRAMS = (
+    (LONG_TERM + "store_latency_ms", "ms", "Storing one memory or a batch", _MILLISECONDS),
+    (LONG_TERM + "retrieve_latency_ms", "ms", "Retrieving one id or several", _MILLISECONDS),
+    (
+        LONG_TERM + "search_latency_ms",
+        "ms",
+        "One search, embedding included, by search_type",
+        _MILLISECONDS,
+    ),
+    (LONG_TERM + "embedding_time_ms", "ms", "One call of the embedder", _MILLISECONDS),
+    (LONG_TERM + "search_results", "{result}", "Memories that a search found", _RESULTS),
+    (RETRIEVAL + "latency_ms", "ms", "Answering one query, from the cache or not", _MILLISECONDS),
+    (RETRIEVAL + "results", "{result}", "Memories that a retrieval returned", _RESULTS),
+    (RETRIEVER + "Latency", "ms", "One recall", _MILLISECONDS),
+    (RETRIEVER + "ResultCount", "{result}", "Memories that were recalled", _RESULTS),
+)
+_COUNTERS = (
+    (RETRIEVAL + "total", "{retrieval}", "Queries that were answered"),
+    (RETRIEVAL + "cache_hits", "{retrieval}", "Queries whose answer was known"),
+    (RETRIEVAL + "augmentations", "{augmentation}", "Times that a context window was augmented"),
+    (RETRIEVER + "Queries", "{recall}", "Recalls, by mode"),
+)
+
+
+class Meter:
+    """Measures one open memory of one agent; shows no more of it than the agent's id.
+
+    Nothing is measured, and nothing fails, where OpenTelemetry is absent, unused or broken. Safe to
+    use from many threads; no call waits for another one.
+
+    Args:
+        agent_id: Whose memory; an attribute of every measurement.
+        clock: Gives the time at which memories are counted.
+
+    Attributes:
+        now: The clock.
+        agent: Whose memories are counted: the agent's, of all users.
+        store: What the gauges look into; None before `opened` and after `closed`.
+        place: What two meters have in common if they measure the same file.
+    """
+
+    def __init__(self, agent_id: str, clock: Clock) -> None:
+        self.now = clock
+        self.agent = Scope(agent_id, all_users=True)
+        self.store: Counted | None = None
+        self.place = ""
+        self._attributes = {"agent_id": agent_id}
+
+    def opened(self, store: Counted) -> None:
+        """Let the gauges look into a store, until `closed` or until the meter is collected."""
+        in_process = store.path == ":memory:"
+        self.place = f"{id(store)}" if in_process else os.path.realpath(store.path)
+        self.store = store
+        _process.watch(self)
+
+    def closed(self) -> None:
+        """End what `opened` began. Harmless if repeated."""
+        self.store = None
+
+    def stored(self, milliseconds: float) -> None:
+        """Measure a call that stored something."""
+        self._record(LONG_TERM + "store_latency_ms", milliseconds)
+
+    def retrieved(self, milliseconds: float) -> None:
+        """Measure a call that looked for memories by their ids, whether there were any or not."""
+        self._record(LONG_TERM + "retrieve_latency_ms", milliseconds)
+
+    def searched(self, search_type: str, milliseconds: float, results: int) -> None:
+        """Measure a search of a kind, such as "semantic"."""
+        self._record(LONG_TERM + "search_latency_ms", milliseconds, search_type=search_type)
+        self._record(LONG_TERM + "search_results", results, search_type=search_type)
+
+    def embedded(self, milliseconds: float) -> None:
+        """Measure one call of the embedder, of however many texts."""
+        self._record(LONG_TERM + "embedding_time_ms", milliseconds)
+
+    def retrieval(self, milliseconds: float, results: int, *, from_cache: bool) -> None:
+        """Measure an answer of the retrieval service."""
+        self._count(RETRIEVAL + "total")
+        if from_cache:
+            self._count(RETRIEVAL + "cache_hits")
+        self._record(RETRIEVAL + "latency_ms", milliseconds)
+        self._record(RETRIEVAL + "results", results)
+
+    def augmented(self) -> None:
+        """Count memories added to a context window."""
+        self._count(RETRIEVAL + "augmentations")
+
+    def recalled(self, mode: str, milliseconds: float, results: int) -> None:
+        """Measure a recall."""
+        self._count(RETRIEVER + "Queries", mode=mode)
+        self._record(RETRIEVER + "Latency", milliseconds)
+        self._record(RETRIEVER + "ResultCount", results)
+
+    def _record(self, name: str, value: float, **attributes: str) -> None:
+        instruments = _process.instruments()
+        if instruments is None:
+            return
+        try:
+            instruments.histograms[name].record(value, {**self._attributes, **attributes})
+        except Exception as error:  # noqa: BLE001 - the operation has happened, whoever measures it
+            _process.tell_failure(name, error)
+
+    def _count(self, name: str, **attributes: str) -> None:
+        instruments = _process.instruments()
+        if instruments is None:
+            return
+        try:
+            instruments.counters[name].add(1, {**self._attributes, **attributes})
+        except Exception as error:  # noqa: BLE001 - as above
+            _process.tell_failure(name, error)
+
+
+class _Instruments(NamedTuple):
+    histograms: "dict[str, Histogram]"
+    counters: "dict[str, Counter]"
+
+
+class _Process:
+    """The instruments, which a process has once, and the meters that the gauges look at.
+
+    Taking a lock would be a risk: garbage collection may close a memory in the midst of anything,
+    and a fork may leave a lock locked. So nobody waits here.
+    """
+
+    def __init__(self) -> None:
+        self._making = threading.Lock()
+        self._is_made = False
+        self._instruments: _Instruments | None = None
+        self._meters: weakref.WeakValueDictionary[int, Meter] = weakref.WeakValueDictionary()
+        self._failed: set[str] = set()
+
+    def watch(self, meter: Meter) -> None:
+        """Let the gauges look at a meter for as long as it lives."""
+        self._meters[id(meter)] = meter
+        self.instruments()
+
+    def instruments(self) -> _Instruments | None:
+        """Return what measures, by name, or None while nobody uses OpenTelemetry."""
+        if not self._is_made and sys.modules.get("opentelemetry.metrics") is not None:
+            self._make()
+        return self._instruments
+
+    def tell_failure(self, what: str, error: Exception) -> None:
+        """Log the kind of an error, the first time one hits this instrument."""
+        if what not in self._failed:
+            self._failed.add(what)
+            _log.error("Measuring %s failed: %s", what, failure(error))
+
+    def _make(self) -> None:
+        """Make the instruments; whoever comes meanwhile goes on unmeasured."""
+        if not self._making.acquire(blocking=False):
+            return
+        try:
+            if not self._is_made:
+                self._instruments = self._made()
+        except Exception as error:  # noqa: BLE001 - a program runs on without being measured
+            self.tell_failure("agents.memory.*", error)
+        finally:
+            self._is_made = True  # once, failed or not: a second try would register names twice
+            self._making.release()
+
+    def _made(self) -> _Instruments:
+        from opentelemetry.metrics import Observation, get_meter  # noqa: PLC0415 - loaded already
+
+        def observing(name: str, read: Reading) -> "Callable[[CallbackOptions], list[Observation]]":
+            return lambda _: [
+                Observation(total, {"agent_id": agent_id})
+                for agent_id, total in self._totals(name, read).items()
+            ]
+
+        meter = get_meter("mnemic", __version__)
+        for name, unit, description, read in _GAUGES:
+            meter.create_observable_gauge(name, [observing(name, read)], unit, description)
+        histograms = {
+            name: meter.create_histogram(
+                name, unit, description, explicit_bucket_boundaries_advisory=bounds
+            )
+            for name, unit, description, bounds in _HISTOGRAMS
+        }
+        counters = {
+            name: meter.create_counter(name, unit, description)
+            for name, unit, description in _COUNTERS
+        }
+        return _Instruments(histograms, counters)
+
+    def _totals(self, name: str, read: Reading) -> dict[str, int]:
+        """Return a reading of each agent, summed over its files, each of them read once."""
+        readings: dict[tuple[str, str], int] = {}
+        for meter in self._living():
+            known, store = (meter.agent.agent_id, meter.place), meter.store
+            if store is None or known in readings:
+                continue
+            try:
+                readings[known] = drive(read(store, meter.agent, meter.now()))
+            except Exception as error:  # noqa: BLE001 - the others shall be measured still
+                if meter.store is not None:  # else it was closed meanwhile
+                    self.tell_failure(name, error)
+        totals: dict[str, int] = {}
+        for (agent_id, _), reading in readings.items():
+            totals[agent_id] = totals.get(agent_id, 0) + reading
+        return totals
+
+    def _living(self) -> list[Meter]:
+        found = (meter() for meter in self._meters.valuerefs())  # a copy, made in one step
+        return [meter for meter in found if meter is not None]
+
+
+_process = _Process()

@@ -1,0 +1,264 @@
+"""What long-term memory tells about itself: log lines, events and metrics (R071 to R104)."""
+
+import logging
+import time
+from collections.abc import Collection, Sequence
+from uuid import UUID
+
+from mnemic.description import hidden
+from mnemic.model import MemoryEntry, Scope
+from mnemic.observability.events import (
+    Events,
+    MemoryForgottenEvent,
+    MemoryQuotaWarningEvent,
+    MemoryRetrievedEvent,
+    MemorySearchCompletedEvent,
+    MemoryStoredEvent,
+    MemoryUpdatedEvent,
+)
+from mnemic.observability.metrics import Counted, Meter
+from mnemic.protocols import Clock
+
+SLOW_EMBEDDING_MS = 500
+"""Embedding that takes longer is logged as slow (R095)."""
+
+QUOTA_WARNINGS = (80, 90, 95)
+QUOTA_HYSTERESIS = 5
+"""Percent used at which a warning is given, and by how much it must fall before another."""
+
+SHOWN_QUERY = 50  # R083
+
+_log = logging.getLogger(__name__)
+
+
+class Teller:
+    """Tells what happens to one agent's memories; contents only where that is allowed.
+
+    Args:
+        agent_id: Whose memories.
+        events: Who listens.
+        clock: Gives the events their times.
+        tells_content: Whether queries may be shown.
+
+    Attributes:
+        meter: What measures.
+    """
+
+    def __init__(self, agent_id: str, events: Events, clock: Clock, *, tells_content: bool) -> None:
+        self._agent_id = agent_id
+        self._events = events
+        self._now = clock
+        self._tells_content = tells_content
+        self._warned_percent = 0
+        self.meter = Meter(agent_id, clock)
+
+    def opened(self, store: Counted) -> None:
+        """Tell that the memory is ready; from now on gauges may look into its store."""
+        self.meter.opened(store)
+        _log.info("Long-term memory initialized for agent %s", self._agent_id)
+
+    def closed(self) -> None:
+        """Let the gauges look no more. Harmless if repeated."""
+        self.meter.closed()
+
+    def store_took(self, begun: float) -> None:
+        """Measure a call that stored; it began at this `time.perf_counter()`."""
+        self.meter.stored(milliseconds_since(begun))
+
+    def retrieval_took(self, begun: float) -> None:
+        """Measure a call that retrieved by ids; it began at this `time.perf_counter()`."""
+        self.meter.retrieved(milliseconds_since(begun))
+
+    def embedding_took(self, milliseconds: float) -> None:
+        """Measure one call of the embedder."""
+        self.meter.embedded(milliseconds)
+
+    def failed_to_store(self, error: Exception) -> None:
+        """Tell that a write failed; the error itself goes to the caller."""
+        _log.error("Failed to store memory entry: %s", str(error))
+
+    def will_embed_later(self, count: int, error: Exception) -> None:
+        """Tell that memories are stored without vectors for now (C172)."""
+        _log.warning("%d memory entries are stored without vectors for now: %s", count, str(error))
+
+    def falls_back(self, error: Exception) -> None:
+        """Tell that a hybrid search is answered by keywords because the embedder failed."""
+        _log.warning("A search of agent %s is answered by keywords: %s", self._agent_id, str(error))
+
+    async def stored(
+        self,
+        entries: Sequence[MemoryEntry],
+        embedded: Collection[tuple[str | None, UUID]],
+        milliseconds: float,
+    ) -> None:
+        """Tell what was stored; embedding those of these users and ids took so long together."""
+        share = milliseconds / max(1, len(embedded))
+        is_logged = _log.isEnabledFor(logging.DEBUG)
+        is_heard = self._events.is_heard(MemoryStoredEvent)
+        if not is_logged and not is_heard and share <= SLOW_EMBEDDING_MS:
+            return
+        for entry in entries:
+            took = share if (entry.user_id, entry.id) in embedded else 0.0
+            if took > SLOW_EMBEDDING_MS:
+                _log.warning("Embedding generation slow: %.0fms for entry %s", took, entry.id)
+            if is_logged:
+                self._log_stored(entry)
+            if is_heard:
+                await self._events.publish(self._stored_event(entry, took))
+
+    def _log_stored(self, entry: MemoryEntry) -> None:
+        _log.debug(
+            "Stored memory entry %s for agent %s, type=%s, size=%dbytes, encrypted=%s",
+            entry.id,
+            self._agent_id,
+            entry.type.name,
+            len(entry.content.encode()),
+            entry.is_encrypted,
+        )
+
+    def _stored_event(self, entry: MemoryEntry, took: float) -> MemoryStoredEvent:
+        return MemoryStoredEvent(
+            agent_id=self._agent_id,
+            entry_id=entry.id,
+            type=entry.type,
+            importance=entry.importance,
+            content_length=len(entry.content),
+            was_encrypted=entry.is_encrypted,
+            embedding_time_ms=took,
+            timestamp=self._now(),
+        )
+
+    async def retrieved(self, entry: MemoryEntry) -> None:
+        """Tell that a memory was retrieved by its id."""
+        _log.debug("Retrieved memory entry %s for agent %s", entry.id, self._agent_id)
+        if self._events.is_heard(MemoryRetrievedEvent):
+            event = MemoryRetrievedEvent(
+                agent_id=self._agent_id,
+                entry_id=entry.id,
+                type=entry.type,
+                was_decrypted=entry.is_encrypted,
+                timestamp=self._now(),
+            )
+            await self._events.publish(event)
+
+    async def searched(
+        self,
+        search_type: str,
+        query: str,
+        count: int,
+        milliseconds: float,
+        *,
+        is_sensitive: bool = False,
+    ) -> None:
+        """Tell that a search was answered.
+
+        Args:
+            search_type: Its kind, such as "semantic".
+            query: What was looked for.
+            count: How many memories were found.
+            milliseconds: What it took.
+            is_sensitive: Whether the query comes from a sensitive memory, and is never shown.
+        """
+        self.meter.searched(search_type, milliseconds, count)
+        shows = self._tells_content and not is_sensitive
+        if _log.isEnabledFor(logging.DEBUG):
+            _log.debug(
+                "%s search for agent %s: query='%s', results=%d, time=%.1fms",
+                search_type.capitalize(),
+                self._agent_id,
+                shortened(query) if shows else hidden(query),
+                count,
+                milliseconds,
+            )
+        if self._events.is_heard(MemorySearchCompletedEvent):
+            event = MemorySearchCompletedEvent(
+                agent_id=self._agent_id,
+                query=shortened(query) if shows else None,
+                search_type=search_type,
+                result_count=count,
+                search_time_ms=milliseconds,
+                timestamp=self._now(),
+            )
+            await self._events.publish(event)
+
+    async def updated(self, entry: MemoryEntry, *, content_changed: bool) -> None:
+        """Tell that a memory was changed."""
+        if self._events.is_heard(MemoryUpdatedEvent):
+            event = MemoryUpdatedEvent(
+                agent_id=self._agent_id,
+                entry_id=entry.id,
+                type=entry.type,
+                content_changed=content_changed,
+                timestamp=self._now(),
+            )
+            await self._events.publish(event)
+
+    async def forgotten(self, entry_id: UUID, *, permanent: bool) -> None:
+        """Tell that a memory was forgotten, or deleted for good."""
+        _log.info(
+            "Memory entry %s forgotten for agent %s, permanent=%s",
+            entry_id,
+            self._agent_id,
+            permanent,
+        )
+        await self._publish_forgotten([entry_id], permanent=permanent)
+
+    async def emptied(self, scope: Scope, ids: Sequence[UUID], *, permanent: bool) -> None:
+        """Tell that all memories of a scope were forgotten, or deleted for good."""
+        _log.info("%d memory entries forgotten for %s, permanent=%s", len(ids), scope, permanent)
+        await self._publish_forgotten(ids, permanent=permanent)
+
+    async def purged(self, ids: Sequence[UUID]) -> None:
+        """Tell that memories were deleted for good because their time was over."""
+        _log.info("%d memory entries purged for agent %s", len(ids), self._agent_id)
+        await self._publish_forgotten(ids, permanent=True)
+
+    async def _publish_forgotten(self, ids: Sequence[UUID], *, permanent: bool) -> None:
+        if not self._events.is_heard(MemoryForgottenEvent):
+            return
+        for entry_id in ids:
+            event = MemoryForgottenEvent(
+                agent_id=self._agent_id,
+                entry_id=entry_id,
+                permanent=permanent,
+                timestamp=self._now(),
+            )
+            await self._events.publish(event)
+
+    def freed(self, used: int, limit: int) -> float:
+        """Let warnings come again if usage fell far enough; return the percent used."""
+        percent = used / limit * 100 if limit else 100.0
+        if percent < self._warned_percent - QUOTA_HYSTERESIS:
+            self._warned_percent = _step_passed(percent)
+        return percent
+
+    async def used(self, used: int, limit: int) -> None:
+        """Warn once when usage passes 80, 90 or 95 %, again only after it fell by 5 (C086)."""
+        percent = self.freed(used, limit)
+        passed = _step_passed(percent)
+        if passed <= self._warned_percent:
+            return
+        self._warned_percent = passed
+        _log.warning("Storage quota at %.0f%% for agent %s", percent, self._agent_id)
+        event = MemoryQuotaWarningEvent(
+            agent_id=self._agent_id,
+            current_usage=used,
+            limit=limit,
+            percent_used=percent,
+            timestamp=self._now(),
+        )
+        await self._events.publish(event)
+
+
+def _step_passed(percent: float) -> int:
+    return max((step for step in QUOTA_WARNINGS if percent >= step), default=0)
+
+
+def milliseconds_since(begun: float) -> float:
+    """Return how long ago it was this `time.perf_counter()`."""
+    return (time.perf_counter() - begun) * 1000
+
+
+def shortened(query: str) -> str:
+    """Return a query as logs and events show it: its first 50 characters."""
+    return query if len(query) <= SHOWN_QUERY else f"{query[:SHOWN_QUERY]}..."

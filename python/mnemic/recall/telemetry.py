@@ -1,0 +1,56 @@
+"""What recall tells of itself: log lines and metrics (R263 to R267)."""
+
+import logging
+from datetime import datetime
+
+from mnemic.description import hidden
+from mnemic.observability.metrics import Meter
+from mnemic.observability.telemetry import SHOWN_QUERY
+
+_log = logging.getLogger("mnemic.recall")
+
+
+class Teller:
+    """Tells what one agent's retriever does; queries only where that is allowed.
+
+    Args:
+        meter: What measures.
+        tells_queries: Whether queries may be shown.
+    """
+
+    def __init__(self, meter: Meter, *, tells_queries: bool) -> None:
+        self._meter = meter
+        self._tells_queries = tells_queries
+
+    def recalled(
+        self,
+        mode: str,
+        query: str,
+        count: int,
+        milliseconds: float,
+        *,
+        is_sensitive: bool = False,
+    ) -> None:
+        """Tell of a recall by a query; one that comes from a sensitive memory is never shown."""
+        self._meter.recalled(mode, milliseconds, count)
+        if _log.isEnabledFor(logging.INFO):
+            shows = self._tells_queries and not is_sensitive
+            _log.info(
+                "[MEM:RETRIEVE] Recalled %d memories in %s mode for query '%s' in %.1fms",
+                count,
+                mode,
+                query[:SHOWN_QUERY] if shows else hidden(query),
+                milliseconds,
+            )
+
+    def recalled_temporal(
+        self, count: int, start: datetime, end: datetime, milliseconds: float
+    ) -> None:
+        """Tell of a recall by a time range."""
+        self._meter.recalled("Temporal", milliseconds, count)
+        _log.info(
+            "[MEM:RETRIEVE] Temporal recall found %d memories from %s to %s",
+            count,
+            start.isoformat(),
+            end.isoformat(),
+        )

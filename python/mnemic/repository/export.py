@@ -1,0 +1,189 @@
+"""Moves memories between a store and an export, in batches, so that neither is held whole."""
+
+import copy
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack
+from datetime import datetime
+from itertools import islice
+from typing import NamedTuple
+from uuid import UUID
+
+from msgspec.structs import force_setattr
+
+from mnemic.errors import ExchangeError, InvalidArgumentError
+from mnemic.model import ImportResult, MemoryEntry, NewEntry, Scope
+from mnemic.model.new_entry import checked_record
+from mnemic.protocols import Progress, Source, Target
+from mnemic.repository.export_format import (
+    LINKS_NAME_USERS,
+    ExportedLink,
+    ExportedMemory,
+    ExportReader,
+    read_export,
+    write_export,
+)
+from mnemic.store import Store
+from mnemic.store.base import StoredLink
+from mnemic.store.sqlite.row_codec import to_texts
+from mnemic.sync_bridge import computed, drive
+
+BATCH = 1000
+
+
+class Part(NamedTuple):
+    """What of a store is exported.
+
+    Attributes:
+        scope: Whose memories.
+        now: What is expired by now is like forgotten.
+        include_forgotten: Whether forgotten and expired ones are.
+        model: The model whose vectors are, or None for none.
+    """
+
+    scope: Scope
+    now: datetime
+    include_forgotten: bool
+    model: str | None
+
+
+def export(
+    store: Store, part: Part, target: Target, *, overwrite: bool, progress: Progress | None
+) -> int:
+    """Write memories in the order they were stored, then the links between them.
+
+    Returns:
+        How many memories.
+    """
+    with write_export(
+        target, agent_id=part.scope.agent_id, exported_at=part.now, overwrite=overwrite
+    ) as writer:
+        row = 0
+        while batch := drive(
+            store.stored_after(
+                part.scope,
+                row,
+                BATCH,
+                now=part.now,
+                include_forgotten=part.include_forgotten,
+                model=part.model,
+            )
+        ):
+            for _, entry, key, more in batch:
+                writer.write_memory(entry, key, more)
+            row = batch[-1].row
+            if progress is not None:
+                progress(writer.written.memories)
+        links = store.links_within(
+            part.scope, now=part.now, include_forgotten=part.include_forgotten
+        )
+        for link, user_id in drive(links):
+            writer.write_link(link, user_id)
+        return writer.written.memories
+
+
+class Importer:
+    """Stores what an export holds and a memory has not.
+
+    Args:
+        store: Where it goes.
+        scope: Lines outside of it are refused.
+        add: Stores new entries and returns how many that were.
+        is_model: Tells whether vectors of a model and length may be stored; others are made anew.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        scope: Scope,
+        add: Callable[[Sequence[NewEntry]], Awaitable[int]],
+        is_model: Callable[[str | None, int], bool],
+    ) -> None:
+        self._store = store
+        self._scope = scope
+        self._add = add
+        self._is_model = is_model
+        self._users: dict[UUID, str | None] = {}
+
+    async def read(self, source: Source, now: datetime, progress: Progress | None) -> ImportResult:
+        """Check every line, then store in batches; what is there already is passed over.
+
+        Raises:
+            ExchangeError: At the first line that is not right; nothing is stored then.
+        """
+        with ExitStack() as stack:
+            reader = await computed(lambda: stack.enter_context(read_export(source)))
+            await computed(lambda: deque(self._memories(reader), maxlen=0))
+            done = stored = 0
+            memories = self._memories(reader)
+            while batch := await computed(lambda: list(islice(memories, BATCH))):
+                stored += await self._store_batch(batch, now)
+                done += len(batch)
+                if progress is not None:
+                    progress(done)
+            links = await self._store_links(reader)
+            return ImportResult(stored=stored, skipped=done - stored, links=links)
+
+    def _memories(self, reader: ExportReader) -> Iterator[NewEntry]:
+        for line, record in reader:
+            if isinstance(record, ExportedMemory):
+                try:
+                    own = self._own(record.entry)
+                    to_texts(own)  # which must not fail after others were stored
+                    if reader.version < LINKS_NAME_USERS:
+                        self._users[own.id] = own.user_id
+                    more = () if own.embedding is None else record.more
+                    yield NewEntry(own, record.idempotency_key, more)
+                except InvalidArgumentError as error:
+                    raise ExchangeError(line, str(error)) from error
+
+    def _own(self, entry: MemoryEntry) -> MemoryEntry:
+        """Return a memory as this agent's, without a vector that is of no use here."""
+        own = copy.copy(entry)
+        force_setattr(own, "agent_id", self._scope.agent_id)
+        if own.embedding is not None and not self._is_model(
+            own.embedding_model, own.embedding.size
+        ):
+            force_setattr(own, "embedding", None)
+        if own.embedding is None:
+            force_setattr(own, "embedding_model", None)
+        return checked_record(own, self._scope)
+
+    async def _store_batch(self, batch: Sequence[NewEntry], now: datetime) -> int:
+        fresh = {(new.entry.user_id, new.entry.id): new for new in batch}
+        for user_id in {user_id for user_id, _ in fresh}:
+            ids = [entry_id for owner, entry_id in fresh if owner == user_id]
+            for known in await self._known(user_id, ids, now):
+                del fresh[user_id, known]
+        return await self._add(list(fresh.values())) if fresh else 0
+
+    async def _known(
+        self, user_id: str | None, ids: Sequence[UUID], now: datetime
+    ) -> Collection[UUID]:
+        """Return those of these ids that a user has; what others have is not asked."""
+        own = Scope(self._scope.agent_id, user_id)
+        found = await computed(
+            lambda: drive(self._store.get(own, ids, now=now, include_forgotten=True))
+        )
+        return found.keys()
+
+    def _links(self, reader: ExportReader) -> Iterator[StoredLink]:
+        """Give the links with their users; in earlier versions that of the memory they lead from.
+
+        Then ids were unique within the agent.
+        """
+        for _, record in reader:
+            if isinstance(record, ExportedLink):
+                link, user_id = record
+                if reader.version < LINKS_NAME_USERS:
+                    user_id = self._users.get(link.from_id)
+                yield StoredLink(link, self._scope.user_id if user_id is None else user_id)
+
+    async def _store_links(self, reader: ExportReader) -> int:
+        links = self._links(reader)
+        # As for memories: where no user is named, those of all users may come.
+        scope = self._scope if self._scope.user_id is not None else self._scope.widened()
+        stored = 0
+        while batch := await computed(lambda: list(islice(links, BATCH))):
+            stored += await self._store.add_links(scope, batch)
+        return stored

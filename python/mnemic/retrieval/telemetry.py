@@ -1,0 +1,130 @@
+"""What retrieval tells of itself: log lines, events and metrics (R177 to R206)."""
+
+import logging
+from datetime import timedelta
+
+from mnemic.description import hidden
+from mnemic.model import ExpandedQuery, MemoryRetrievalResult
+from mnemic.observability.events import (
+    ContextAugmentedEvent,
+    Events,
+    MemoryRetrievalCompletedEvent,
+    QueryExpandedEvent,
+)
+from mnemic.observability.metrics import Meter
+from mnemic.observability.telemetry import shortened
+from mnemic.protocols import Clock
+
+FILTER_ONLY = "[filter-only]"
+
+_log = logging.getLogger("mnemic.retrieval")
+
+
+class Teller:
+    """Tells what one agent's retrieval does; queries only where that is allowed.
+
+    Args:
+        agent_id: Whose memories.
+        events: Who listens.
+        meter: What measures.
+        clock: Gives the events their times.
+        tells_queries: Whether queries may be shown.
+    """
+
+    def __init__(
+        self, agent_id: str, events: Events, meter: Meter, clock: Clock, *, tells_queries: bool
+    ) -> None:
+        self._agent_id = agent_id
+        self._events = events
+        self._meter = meter
+        self._now = clock
+        self._tells_queries = tells_queries
+
+    def opened(self) -> None:
+        """Tell that retrieval is ready."""
+        _log.info("Memory retrieval service initialized for agent %s", self._agent_id)
+
+    def hit_cache(self) -> None:
+        """Tell that an answer was known."""
+        _log.debug("Cache hit for retrieval query, returning cached results")
+
+    async def retrieved(self, result: MemoryRetrievalResult, milliseconds: float) -> None:
+        """Tell that a query was answered."""
+        count = len(result.results)
+        self._meter.retrieval(milliseconds, count, from_cache=result.from_cache)
+        if not count:
+            _log.warning("Retrieval returned no results for query '%s'", self._line(result))
+        if _log.isEnabledFor(logging.DEBUG):
+            _log.debug(
+                "Retrieved %d/%d memories for query '%s' in %.1fms",
+                count,
+                result.total_matches,
+                self._line(result),
+                milliseconds,
+            )
+        if self._events.is_heard(MemoryRetrievalCompletedEvent):
+            event = MemoryRetrievalCompletedEvent(
+                agent_id=self._agent_id,
+                query=self._told(result.original_query),
+                result_count=count,
+                total_matches=result.total_matches,
+                from_cache=result.from_cache,
+                retrieval_time=timedelta(milliseconds=milliseconds),
+                timestamp=self._now(),
+            )
+            await self._events.publish(event)
+
+    async def expanded(self, expansion: ExpandedQuery, *, is_used: bool) -> None:
+        """Tell that a query was expanded, and whether what came of it is used."""
+        if not is_used:
+            _log.warning(
+                "Query expansion confidence low (%.2f), using original query", expansion.confidence
+            )
+        elif _log.isEnabledFor(logging.DEBUG):
+            _log.debug(
+                "Expanded query '%s' to '%s' (+%d terms)",
+                self._shown(expansion.original),
+                self._shown(expansion.expanded),
+                len(expansion.added_terms),
+            )
+        if self._events.is_heard(QueryExpandedEvent):
+            event = QueryExpandedEvent(
+                agent_id=self._agent_id,
+                original_query=self._told(expansion.original),
+                expanded_query=self._told(expansion.expanded),
+                terms_added=len(expansion.added_terms),
+                confidence=expansion.confidence,
+                timestamp=self._now(),
+            )
+            await self._events.publish(event)
+
+    def failed_to_expand(self, error: Exception) -> None:
+        """Tell that an expander failed; the error's text may hold the query and is left out."""
+        _log.warning("Query expansion failed (%s), using original query", type(error).__name__)
+
+    def failed_to_suggest(self, error: Exception) -> None:
+        """Tell that a suggester failed; the error's text may hold the conversation."""
+        _log.warning("Suggesting queries failed (%s), none is suggested", type(error).__name__)
+
+    async def augmented(self, query: str | None, items: int, tokens: int) -> None:
+        """Tell that memories were added to a context window."""
+        self._meter.augmented()
+        _log.debug("Augmented context with %d retrieved memories (%d tokens)", items, tokens)
+        if self._events.is_heard(ContextAugmentedEvent):
+            event = ContextAugmentedEvent(
+                agent_id=self._agent_id,
+                query=FILTER_ONLY if query is None else self._told(query),
+                items_added=items,
+                tokens_added=tokens,
+                timestamp=self._now(),
+            )
+            await self._events.publish(event)
+
+    def _line(self, result: MemoryRetrievalResult) -> str:
+        return self._shown(result.original_query)
+
+    def _shown(self, query: str) -> str:
+        return shortened(query) if self._tells_queries else hidden(query)
+
+    def _told(self, query: str) -> str | None:
+        return shortened(query) if self._tells_queries else None

@@ -1,0 +1,474 @@
+"""The numbered changes of an agent: written with every change, read by whoever follows (C163)."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import apsw
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemic._core import VectorSums
+from mnemic.errors import (
+    EmbeddingModelMismatchError,
+    StorageQuotaExceededError,
+    StoreCorruptError,
+)
+from mnemic.licensing import Quota
+from mnemic.model import Record, RowBatch, Scope, State
+from mnemic.store.base import Model, Position, Taker
+from mnemic.store.sqlite.checksums import (
+    MASK,
+    NO_SUMS,
+    PLACED,
+    STORED,
+    Sums,
+    added,
+    check,
+    check_links,
+    check_no_vector_is_lost,
+    check_vectors,
+    read_vectors,
+)
+from mnemic.store.sqlite.row_codec import DAMAGED
+from mnemic.store.sqlite.sql import (
+    AMONG,
+    BY_ROW,
+    Columns,
+    fetched,
+    fetched_in_parts,
+    json_array,
+    run_all,
+    streamed,
+    whole_numbers,
+)
+
+
+class Change(NamedTuple):
+    """One entry that a write touched, and how."""
+
+    row: int
+    entry_id: bytes
+    kind: str
+    user_id: str | None
+
+
+class Charge(NamedTuple):
+    """What a write adds to an agent.
+
+    Attributes:
+        size: Bytes of content.
+        quota: How many it may have then.
+        sums: What it adds to the sums of the agent's rows.
+    """
+
+    size: int = 0
+    quota: Quota | None = None
+    sums: Sums = NO_SUMS
+
+
+NO_CHARGE = Charge()
+
+KEPT_CHANGES = 100_000
+
+_PRUNE_EVERY = 1024
+_INSERT = (
+    "INSERT INTO agent_memory_changes (agent_id, seq, entry_row, entry_id, kind, user_id) "
+    "VALUES (?, ?, ?, ?, ?, ?)"
+)
+# Two statements: an upsert that returns its row takes nearly three times as long.
+_ADVANCE = (
+    "UPDATE agent_memory_agents SET seq = seq + ?, used_bytes = used_bytes + ?, "
+    f"summed_rows = summed_rows + ?, rows_sum = (rows_sum + ?) & {MASK}, "
+    "model = ifnull(model, ?), dimensions = ifnull(dimensions, ?) WHERE agent_id = ?"
+)
+_BEGIN = (
+    "INSERT INTO agent_memory_agents "
+    "(seq, used_bytes, summed_rows, rows_sum, model, dimensions, agent_id) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?)"
+)
+_ADVANCED = "SELECT seq, used_bytes, model, dimensions FROM agent_memory_agents WHERE agent_id = ?"
+# Expired rows are among them: whoever follows knows when they end.
+_RECORD = ", ".join(f"e.{name}" for name in STORED.split(", "))
+_HAS_STATE = {
+    State.LIVING: "e.forgotten_at IS NULL AND e.status = 0",
+    State.OUTDATED: "e.forgotten_at IS NULL AND e.status <> 0",
+    State.FORGOTTEN: "e.forgotten_at IS NOT NULL",
+}
+# The index is named, because the planner would sort all rows.
+_ALL_RECORDS = {
+    state: f"SELECT {_RECORD} FROM agent_memory_entries AS e "
+    f"INDEXED BY agent_memory_entries_by_agent WHERE e.agent_id = ? AND {has_state} ORDER BY e.row"
+    for state, has_state in _HAS_STATE.items()
+}
+# Reading all vectors in the order they lie takes a quarter of the time that looking up each takes.
+_SCAN_FROM = 4
+_ALL_VECTORS = (
+    "SELECT entry_row, embedding FROM agent_memory_embeddings WHERE model = ? AND part = 0"
+)
+# Nothing keeps the parts of a row together in that order; those of long entries are looked up.
+_LONG = "SELECT entry_row FROM agent_memory_embeddings WHERE model = ? AND part = 1"
+_LONG_VECTORS = (
+    f"SELECT row, embedding FROM agent_memory_entries {BY_ROW} "
+    "CROSS JOIN agent_memory_embeddings ON entry_row = row "
+    f"WHERE agent_id = ? AND {AMONG} AND model = ? ORDER BY row, part"
+)
+_LAST_VECTOR = "SELECT max(rowid) FROM agent_memory_embeddings"
+_OWN_VECTORS = (
+    "SELECT v.entry_row, v.embedding FROM agent_memory_entries AS e "
+    "INDEXED BY agent_memory_entries_by_agent CROSS JOIN agent_memory_embeddings AS v "
+    "ON v.entry_row = e.row WHERE e.agent_id = ? AND v.model = ? ORDER BY e.row, v.part"
+)
+_AGENT_SUMS = "SELECT summed_rows, rows_sum FROM agent_memory_agents WHERE agent_id = ?"
+# By indexes that hold few rows, or all that is asked of a row.
+_PLACED = {
+    state: f"SELECT {PLACED} FROM agent_memory_entries AS e "
+    f"INDEXED BY agent_memory_entries_by_{index} WHERE e.agent_id = ? AND {_HAS_STATE[state]}"
+    for state, index in (
+        (State.LIVING, "agent"),
+        (State.OUTDATED, "user"),
+        (State.FORGOTTEN, "forgotten"),
+    )
+}
+_TOUCHED = "SELECT entry_row FROM agent_memory_changes WHERE agent_id = ? AND seq > ?"
+# Named, because the planner would read all rows of an agent to find a few.
+_TOUCHED_RECORDS = {
+    state: f"SELECT {_RECORD} FROM agent_memory_entries AS e {BY_ROW} "
+    f"WHERE e.agent_id = ? AND {has_state} AND e.row IN ({_TOUCHED})"
+    for state, has_state in _HAS_STATE.items()
+}
+_TOUCHED_VECTORS = {
+    state: f"SELECT e.row, v.embedding FROM agent_memory_entries AS e {BY_ROW} "
+    "CROSS JOIN agent_memory_embeddings AS v ON v.entry_row = e.row "
+    f"WHERE e.agent_id = ? AND {has_state} AND e.row IN ({_TOUCHED}) AND v.model = ? "
+    "ORDER BY e.row, v.part"
+    for state, has_state in _HAS_STATE.items()
+}
+_LINK = "l.from_row, l.to_row, l.type, l.strength, l.created_at"
+_ALL_LINKS = (
+    f"SELECT {_LINK} FROM agent_memory_links AS l CROSS JOIN agent_memory_entries AS e {BY_ROW} "
+    f"ON e.row = l.from_row WHERE e.agent_id = ? AND {_HAS_STATE[State.LIVING]}"
+)
+_TOUCHED_LINKS = f"SELECT {_LINK} FROM agent_memory_links AS l WHERE l.from_row IN ({_TOUCHED})"
+_PART = 8192
+_AGENT = "SELECT seq, pruned, model, dimensions FROM agent_memory_agents WHERE agent_id = ?"
+_RAISE_WALL = (
+    "UPDATE agent_memory_walls SET revision = revision + ? WHERE agent_id = ? AND user_key = ?"
+)
+_BEGIN_WALL = "INSERT INTO agent_memory_walls (revision, agent_id, user_key) VALUES (?, ?, ?)"
+_OF_WALL = "SELECT revision FROM agent_memory_walls WHERE agent_id = ? AND user_key = ?"
+_POSITION = "SELECT seq, accesses FROM agent_memory_agents WHERE agent_id = ?"
+_STANDING = (
+    f"SELECT seq, accesses, ifnull(({_OF_WALL}), 0) FROM agent_memory_agents WHERE agent_id = ?"
+)
+
+
+def position(connection: apsw.Connection, agent_id: str) -> Position:
+    """Return the numbers an agent's memory stands at, 0 before anything."""
+    found = connection.execute(_POSITION, (agent_id,)).fetchone()
+    if found is None:
+        return Position(0, 0)
+    seq, accesses = found
+    if type(seq) is not int or type(accesses) is not int:
+        raise _damaged_agent(agent_id)
+    return Position(seq, accesses)
+
+
+def _agent(connection: apsw.Connection, agent_id: str) -> tuple[int, int, list[Any]]:
+    """Return the last change, how many are no longer kept, and the model with its dimension."""
+    agent = fetched(connection, _AGENT, (agent_id,))
+    if not agent:
+        return 0, 0, [None, None]
+    seq, pruned, *model = agent[0]
+    if type(seq) is not int or type(pruned) is not int:
+        raise _damaged_agent(agent_id)
+    return seq, pruned, model
+
+
+def _damaged_agent(agent_id: str) -> StoreCorruptError:
+    return StoreCorruptError(f"what is stored of agent {agent_id!r} cannot be read; {DAMAGED}")
+
+
+def standing(connection: apsw.Connection, scope: Scope) -> tuple[Position, int]:
+    """Return the numbers an agent's memory stands at, and the revision of a scope's walls."""
+    if scope.all_users:
+        stands = position(connection, scope.agent_id)
+        return stands, stands.seq
+    values = (scope.agent_id, scope.user_id or "", scope.agent_id)
+    found = connection.execute(_STANDING, values).fetchone()
+    return (Position(0, 0), 0) if found is None else (Position(*found[:2]), found[2])
+
+
+def revision(connection: apsw.Connection, scope: Scope) -> int:
+    """Return the number of changes within the walls of a scope, 0 before any."""
+    if scope.all_users:
+        return position(connection, scope.agent_id).seq
+    found = connection.execute(_OF_WALL, (scope.agent_id, scope.user_id or "")).fetchone()
+    return 0 if found is None else whole_numbers(found)[0]
+
+
+def touched_since(connection: apsw.Connection, agent_id: str, since: int) -> list[int] | None:
+    """Return the rows that were touched after a change, or None if that cannot be told."""
+    last, pruned, _ = _agent(connection, agent_id)
+    if not pruned <= since <= last:
+        return None
+    sql = "SELECT DISTINCT entry_row FROM agent_memory_changes WHERE agent_id = ? AND seq > ?"
+    return [row for (row,) in fetched(connection, sql, (agent_id, since))]
+
+
+def embedding_model(connection: apsw.Connection, agent_id: str) -> Model | None:
+    """Return the model of the agent's vectors, or None before any."""
+    sql = (
+        "SELECT model, dimensions FROM agent_memory_agents WHERE agent_id = ? AND model IS NOT NULL"
+    )
+    found = fetched(connection, sql, (agent_id,))
+    if not found:
+        return None
+    model, dimensions = found[0]
+    if type(model) is not str or type(dimensions) is not int:
+        raise _damaged_agent(agent_id)
+    return model, dimensions
+
+
+def rows_since(
+    connection: apsw.Connection,
+    agent_id: str,
+    model: Model | None,
+    since: int | None,
+    taker: Taker | None = None,
+    *,
+    state: State = State.LIVING,
+) -> RowBatch:
+    """Return what changed after `since`, or everything if that cannot be told."""
+    last, pruned, known = _agent(connection, agent_id)
+    if model is not None:
+        _check_model(agent_id, known, model)
+    if since is None or not pruned <= since <= last:
+        return _everything(connection, agent_id, model, last, taker or _Kept(), state=state)
+    rows = [row for (row,) in fetched(connection, _TOUCHED, (agent_id, since))]
+    touched = set(whole_numbers(rows))
+    name, dim = model or (None, 0)
+    records = fetched(connection, _TOUCHED_RECORDS[state], (agent_id, agent_id, since))
+    checked = check(records)
+    values = (agent_id, agent_id, since, name)
+    embedded = fetched(connection, _TOUCHED_VECTORS[state], values) if records and model else []
+    if model:
+        check_vectors(model[0], embedded, checked.vectors, is_all=True)
+    living = {columns[0] for columns in records}
+    links = fetched(connection, _TOUCHED_LINKS, (agent_id, since)) if records else []
+    check_links(links, checked.links)
+    return RowBatch(
+        since=since,
+        seq=last,
+        records=records,
+        embedded=np.array([row for row, _ in embedded], dtype=np.int64),
+        vectors=_vectors([blob for _, blob in embedded], dim),
+        gone=sorted(touched - living),
+        linked=sorted(living),
+        links=[link[:-1] for link in links if link[0] in living],
+    )
+
+
+class _Kept:
+    """Takes everything and keeps it."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.rows: list[NDArray[np.int64]] = []
+        self.vectors: list[NDArray[np.float32]] = []
+
+    def take_records(self, records: list[Record]) -> None:
+        self.records += records
+
+    def take_vectors(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
+        self.rows.append(rows)
+        self.vectors.append(vectors)
+
+
+def _everything(
+    connection: apsw.Connection,
+    agent_id: str,
+    model: Model | None,
+    seq: int,
+    taker: Taker,
+    *,
+    state: State,
+) -> RowBatch:
+    wanted: set[int] = set()
+    of_vectors = VectorSums()
+    of_links: dict[int, int] = {}
+    sums = _sums_of_others(connection, agent_id, state)
+    for records in fetched_in_parts(connection, _ALL_RECORDS[state], (agent_id,), _PART):
+        checked = check(records, of_vectors)
+        sums = sums.plus(checked.sums)
+        of_links |= checked.links
+        wanted.update(map(itemgetter(0), records))
+        taker.take_records(records)
+    _check_sums(connection, agent_id, sums)
+    chunks = _chunks(connection, agent_id, model, wanted, of_vectors) if model and wanted else ()
+    for rows, vectors in chunks:
+        taker.take_vectors(rows, vectors)
+    links = fetched(connection, _ALL_LINKS, (agent_id,)) if state is State.LIVING else []
+    if state is State.LIVING:
+        check_links(links, of_links)
+    kept = taker if isinstance(taker, _Kept) else _Kept()
+    return RowBatch(
+        since=None,
+        seq=seq,
+        records=kept.records,
+        embedded=np.concatenate([np.empty(0, dtype=np.int64), *kept.rows]),
+        vectors=np.concatenate(
+            [np.empty((0, model[1] if model else 0), np.float32), *kept.vectors]
+        ),
+        gone=[],
+        links=[link[:-1] for link in links],
+    )
+
+
+def _sums_of_others(connection: apsw.Connection, agent_id: str, state: State) -> Sums:
+    """Return what rows of other states add to their agent."""
+    sums = NO_SUMS
+    for other in State:
+        if other is not state:
+            sums = sums.plus(added(fetched(connection, _PLACED[other], (agent_id,))))
+    return sums
+
+
+def _check_sums(connection: apsw.Connection, agent_id: str, found: Sums) -> None:
+    """Compare what all rows of an agent add up to with what was written with them."""
+    agent = fetched(connection, _AGENT_SUMS, (agent_id,))
+    wanted = Sums(*whole_numbers(agent[0])) if agent else NO_SUMS
+    if found != wanted:
+        raise StoreCorruptError(
+            f"agent {agent_id!r} should have {wanted.rows} memories with checksums, and has "
+            f"{found.rows}{' others' if found.rows == wanted.rows else ''}; {DAMAGED}"
+        )
+
+
+def _chunks(
+    connection: apsw.Connection,
+    agent_id: str,
+    model: Model,
+    wanted: set[int],
+    sums: VectorSums,
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+    """Give the vectors of wanted rows, each copied once, straight to its place in its chunk."""
+    found = _stored_vectors(connection, agent_id, model[0], wanted)
+    checked = 0
+    chunk = list(islice(found, _PART))
+    while chunk:
+        following = next(found, None)
+        while following is not None and following[0] == chunk[-1][0]:
+            chunk.append(following)
+            following = next(found, None)
+        rows, vectors, summed = read_vectors(model, chunk, sums)
+        checked += summed
+        yield rows, vectors
+        chunk = [] if following is None else [following, *islice(found, _PART - 1)]
+    check_no_vector_is_lost(sums, checked)
+
+
+def _stored_vectors(
+    connection: apsw.Connection, agent_id: str, model: str, wanted: set[int]
+) -> Iterator[Columns]:
+    """Give wanted rows and the vectors of their parts, those of a row one after the other."""
+    ((stored,),) = fetched(connection, _LAST_VECTOR, ())
+    if _SCAN_FROM * len(wanted) < (stored or 0):
+        for found in streamed(connection, _OWN_VECTORS, (agent_id, model)):
+            if found[0] in wanted:
+                yield found
+        return
+    long = {row for (row,) in fetched(connection, _LONG, (model,)) if row in wanted}
+    short = wanted - long
+    for found in streamed(connection, _ALL_VECTORS, (model,)):
+        if found[0] in short:
+            yield found
+    if long:
+        values = (agent_id, json_array(sorted(long)), model)
+        yield from streamed(connection, _LONG_VECTORS, values)
+
+
+def _vectors(blobs: list[bytes], dim: int) -> NDArray[np.float32]:
+    if not {bytes}.issuperset(map(type, blobs)) or not {4 * dim}.issuperset(map(len, blobs)):
+        raise StoreCorruptError(f"a stored vector has not {dim} dimensions; {DAMAGED}")
+    return np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(blobs), dim)
+
+
+def log_changes(
+    connection: apsw.Connection,
+    agent_id: str,
+    changes: Sequence[Change],
+    model: Model | None = None,
+    charge: Charge = NO_CHARGE,
+) -> int:
+    """Number changes in the agent's own row and in those of its walls; prune old ones.
+
+    Returns:
+        The agent's last number.
+
+    Raises:
+        EmbeddingModelMismatchError: If the agent's vectors come from another model.
+        StorageQuotaExceededError: If the charge takes the agent past its quota.
+    """
+    last = _advance(connection, agent_id, len(changes), model, charge)
+    first = last - len(changes) + 1
+    run_all(
+        connection,
+        _INSERT,
+        [(agent_id, seq, *change) for seq, change in enumerate(changes, start=first)],
+    )
+    _raise_walls(connection, agent_id, changes)
+    mark = last - KEPT_CHANGES
+    if mark > 0 and last // _PRUNE_EVERY != (first - 1) // _PRUNE_EVERY:
+        _prune(connection, agent_id, mark)
+    return last
+
+
+def _advance(
+    connection: apsw.Connection, agent_id: str, steps: int, model: Model | None, charge: Charge
+) -> int:
+    values = (steps, charge.size, *charge.sums, *(model or (None, None)), agent_id)
+    connection.execute(_ADVANCE, values)
+    if connection.changes() == 0:
+        connection.execute(_BEGIN, values)
+    ((last, used, *known),) = fetched(connection, _ADVANCED, (agent_id,))
+    if type(last) is not int or type(used) is not int:
+        raise _damaged_agent(agent_id)
+    if model is not None:
+        _check_model(agent_id, known, model)
+    quota = charge.quota
+    if quota is not None and charge.size > 0 and used > quota.limit:
+        raise StorageQuotaExceededError(used - charge.size, quota.limit, quota.tier)
+    return last
+
+
+def _raise_walls(connection: apsw.Connection, agent_id: str, changes: Sequence[Change]) -> None:
+    first, many = changes[0].user_id, len(changes)
+    if many == 1 or all(change.user_id == first for change in changes):  # as nearly always
+        walls: Iterable[tuple[str | None, int]] = [(first, many)]
+    else:
+        walls = Counter(change.user_id for change in changes).items()
+    for user_id, steps in walls:
+        values = (steps, agent_id, user_id or "")
+        connection.execute(_RAISE_WALL, values)
+        if connection.changes() == 0:
+            connection.execute(_BEGIN_WALL, values)
+
+
+def _check_model(agent_id: str, known: list[Any], model: Model) -> None:
+    if known[0] is not None and tuple(known) != model:
+        raise EmbeddingModelMismatchError(
+            f"agent {agent_id!r} has vectors of {known[0]!r} with {known[1]} dimensions; "
+            f"those of {model[0]!r} with {model[1]} cannot be stored beside them"
+        )
+
+
+def _prune(connection: apsw.Connection, agent_id: str, mark: int) -> None:
+    connection.execute(
+        "DELETE FROM agent_memory_changes WHERE agent_id = ? AND seq <= ?", (agent_id, mark)
+    )
+    connection.execute(
+        "UPDATE agent_memory_agents SET pruned = ? WHERE agent_id = ?", (mark, agent_id)
+    )

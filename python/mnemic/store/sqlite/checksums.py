@@ -1,0 +1,313 @@
+"""Checksums of rows and, for each agent, of all its rows; the core makes and compares them.
+
+`row_sum` covers a row's columns but its number and its accesses, `vector_sum` its vectors and
+`link_sum` the links from it; the latter two are NULL where there are none. An agent's `rows_sum`
+adds up its rows' numbers, sums and states, so that a row that is lost shows. Rows of files of
+earlier versions have no sums until they are rewritten, and the agent's sum leaves them out.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+import apsw
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemic._core import (
+    RECORD_COLUMNS,
+    SUMMED_COLUMNS,
+    VectorSums,
+    check_rows,
+    column_sum,
+    link_sums,
+    placed_sums,
+    row_sums,
+    vector_sums,
+)
+from mnemic._core import check_links as links_differing
+from mnemic._core import check_vectors as vectors_differing
+from mnemic._core import read_vectors as vectors_read
+from mnemic.errors import StoreCorruptError
+from mnemic.model import MemoryEntry
+from mnemic.store.base import Model
+from mnemic.store.sqlite.row_codec import COLUMNS, DAMAGED, from_row, reading_stored
+from mnemic.store.sqlite.sql import BY_ROW, Columns, among, fetched
+
+MASK: Final = 2**62 - 1
+"""Sums have 62 bits: two of them can be added in SQL."""
+
+STORED: Final = (
+    f"row, {COLUMNS}, fingerprint, idempotency_key, key_fingerprint, row_sum, vector_sum, link_sum"
+)
+"""All that `check` needs of a row."""
+
+KEY: Final = 2 + len(COLUMNS.split(","))
+"""The place of the idempotency key among the columns of `STORED`."""
+
+_SUMMED = slice(1, 1 + len(SUMMED_COLUMNS))
+_RECORD = slice(1, len(RECORD_COLUMNS))
+_KEYS = slice(KEY, KEY + 2)
+_ROW_SUM = 1 + len(SUMMED_COLUMNS)
+
+ADD_TO_ROW: Final = f"row_sum = (row_sum + ?) & {MASK}"
+_ADD_TO_LINKS = (
+    f"UPDATE agent_memory_entries SET link_sum = (ifnull(link_sum, 0) + ?) & {MASK} "
+    "WHERE row = ? AND row_sum IS NOT NULL"
+)
+SET_VECTOR_SUM: Final = (
+    "UPDATE agent_memory_entries SET vector_sum = ? WHERE row = ? AND row_sum IS NOT NULL"
+)
+PLACED: Final = "row, row_sum, vector_sum, link_sum, status, forgotten_at"
+"""All that a row adds to its agent's sum."""
+
+_PLACED = f"SELECT {PLACED} FROM agent_memory_entries"
+_VECTORS = (
+    "SELECT entry_row, model, embedding FROM agent_memory_embeddings WHERE {among} "
+    "ORDER BY entry_row, model, part"
+)
+_LINKS = (
+    "SELECT from_row, to_row, type, strength, created_at FROM agent_memory_links WHERE from_row = ?"
+)
+_SEAL = (
+    "UPDATE agent_memory_entries SET row_sum = ?, vector_sum = ?, link_sum = ? "
+    "WHERE row = ? AND row_sum IS NULL"
+)
+
+
+class Sums(NamedTuple):
+    """What a write adds to an agent: rows with sums, and to the sum of them."""
+
+    rows: int
+    total: int
+
+    def plus(self, other: "Sums") -> "Sums":
+        """Return what both add."""
+        return Sums(self.rows + other.rows, (self.total + other.total) & MASK)
+
+
+NO_SUMS: Final = Sums(0, 0)
+
+
+class Checked(NamedTuple):
+    """What rows say whose sums are right.
+
+    Attributes:
+        sums: What they add to their agent.
+        vectors: The sum of each row's vectors; rows without sums are not among them.
+        links: The sum of each row's links, where it has or had any.
+    """
+
+    sums: Sums
+    vectors: VectorSums
+    links: dict[int, int]
+
+
+def check(rows: list[Columns], vectors: VectorSums | None = None) -> Checked:
+    """Compare rows, each the columns of `STORED`, with their sums.
+
+    Args:
+        rows: The rows.
+        vectors: Sums of the vectors of rows that were checked before, to be added to.
+
+    Raises:
+        StoreCorruptError: If one is another than its sum says; the message names the memory.
+    """
+    vectors = VectorSums() if vectors is None else vectors
+    with reading_stored("a memory's checksum"):
+        wrong, number, total, links = check_rows(rows, vectors)
+    if wrong is not None:
+        raise damaged(rows[wrong])
+    return Checked(Sums(number, total), vectors, links)
+
+
+def damaged(row: Columns) -> StoreCorruptError:
+    """Return the error for a row, as in `check`, whose sum is wrong."""
+    return StoreCorruptError(f"{named(row)} is not as it was stored; {DAMAGED}")
+
+
+def named(row: Columns) -> str:
+    """Name the memory of a row, as in `check`, as well as it can be read."""
+    entry_id = row[2]
+    shown = entry_id.hex() if isinstance(entry_id, bytes) else "of no readable id"
+    return f"memory {shown} in row {row[0]}"
+
+
+def entries_of(rows: list[Columns]) -> list[MemoryEntry]:
+    """Return the entries of rows, each the columns of `STORED`, whose sums are right.
+
+    Raises:
+        StoreCorruptError: If one is damaged.
+    """
+    if rows:
+        check(rows)
+    return [from_row(row[_RECORD]) for row in rows]
+
+
+def rewritten(row: Columns, columns: Columns, fingerprint: bytes) -> int | None:
+    """Return the sum of a row that gets other columns; None if it had none."""
+    if row[_ROW_SUM] is None:
+        return None
+    return row_sums([(*columns, fingerprint, *row[_KEYS])])[0]
+
+
+def column_change(column: str, old: object, new: object) -> int:
+    """Return what a row's sum rises by where a column changes."""
+    return (column_sum(column, new) - column_sum(column, old)) & MASK
+
+
+def placed(connection: apsw.Connection, rows: Sequence[int]) -> list[Columns]:
+    """Return rows with their sums, as they are now."""
+    where, values = among(rows)
+    return fetched(connection, f"{_PLACED} {BY_ROW} WHERE {where}", values)
+
+
+def placed_where(
+    connection: apsw.Connection, where: str, values: Sequence[object]
+) -> list[Columns]:
+    """Return rows with their sums that meet a condition."""
+    return fetched(connection, f"{_PLACED} WHERE {where}", values)
+
+
+def added(rows: Sequence[Columns]) -> Sums:
+    """Return what rows with their sums add to their agent."""
+    with reading_stored("a memory's checksum"):
+        return Sums(*placed_sums(list(rows)))
+
+
+def difference(before: Sequence[Columns], after: Sequence[Columns]) -> Sums:
+    """Return what rows add to their agent after a write that they did not before."""
+    old, new = added(before), added(after)
+    return Sums(new.rows - old.rows, (new.total - old.total) & MASK)
+
+
+def link_sum(link: Columns) -> int:
+    """Return the sum of a link: target, type, strength and time."""
+    with reading_stored("a link"):
+        return link_sums([link])[0]
+
+
+def add_to_links(connection: apsw.Connection, changes: Iterable[tuple[int, int]]) -> None:
+    """Raise the links' sums of rows, each row with by how much; rows without sums stay so."""
+    for row, change in changes:
+        connection.execute(_ADD_TO_LINKS, (change & MASK, row))
+
+
+def check_links_of(connection: apsw.Connection, rows: Sequence[int]) -> None:
+    """Compare the links from rows with their sums.
+
+    Raises:
+        StoreCorruptError: If one is damaged or lost.
+    """
+    known = {row[0]: row[3] or 0 for row in placed(connection, rows) if row[1] is not None}
+    found = [link for row in known for link in fetched(connection, _LINKS, (row,))]
+    check_links(found, known)
+
+
+def check_links(links: list[Columns], known: dict[int, int]) -> None:
+    """Compare links, each from, to, type, strength and time, with the sums of rows.
+
+    Raises:
+        StoreCorruptError: If one is damaged or lost.
+    """
+    with reading_stored("a link"):
+        wrong = links_differing(links, known)
+    if wrong is not None:
+        raise StoreCorruptError(f"the links from row {wrong} are not as stored; {DAMAGED}")
+
+
+def check_vectors(
+    model: str, vectors: list[Columns], known: VectorSums, *, is_all: bool = False
+) -> int:
+    """Compare rows and their vectors, those of a row together, with the sums of rows.
+
+    Args:
+        model: The vectors' model.
+        vectors: Each a row and its bytes.
+        known: The sum of the vectors of each row that has sums.
+        is_all: Whether all vectors of these rows are there.
+
+    Returns:
+        How many of the rows have sums.
+
+    Raises:
+        StoreCorruptError: If a vector is damaged or lost.
+    """
+    with reading_stored("a vector"):
+        wrong, number = vectors_differing(model, vectors, known)
+    _check_none_is_wrong(wrong)
+    if is_all:
+        check_no_vector_is_lost(known, number)
+    return number
+
+
+def _check_none_is_wrong(wrong: int | None) -> None:
+    if wrong is not None:
+        raise StoreCorruptError(f"the vectors of row {wrong} are not as stored; {DAMAGED}")
+
+
+class ReadVectors(NamedTuple):
+    """Vectors that are as their sums say.
+
+    Attributes:
+        rows: int64, shape (n,): whose they are.
+        vectors: float32, shape (n, dim).
+        summed: How many of the rows have sums.
+    """
+
+    rows: NDArray[np.int64]
+    vectors: NDArray[np.float32]
+    summed: int
+
+
+def read_vectors(model: Model, vectors: list[Columns], known: VectorSums) -> ReadVectors:
+    """Read rows and their vectors, those of a row together, and compare them with the sums of rows.
+
+    Args:
+        model: The vectors' model.
+        vectors: Each a row and its bytes.
+        known: The sum of the vectors of each row that has sums.
+
+    Raises:
+        StoreCorruptError: If a vector is damaged, lost, or of another dimension.
+    """
+    name, dim = model
+    with reading_stored("a vector"):
+        wrong, number, found = vectors_read(name, dim, vectors, known)
+    _check_none_is_wrong(wrong)
+    if found is None:
+        raise StoreCorruptError(f"a stored vector has not {dim} dimensions; {DAMAGED}")
+    return ReadVectors(*found, number)
+
+
+def check_no_vector_is_lost(known: VectorSums, found: int) -> None:
+    """Compare how many rows with sums have vectors with how many should.
+
+    Raises:
+        StoreCorruptError: If they are fewer.
+    """
+    if found < known.rows:
+        raise StoreCorruptError(f"{known.rows - found} memories have lost their vectors; {DAMAGED}")
+
+
+def seal(connection: apsw.Connection, rows: Sequence[int]) -> Sums:
+    """Give sums to those of these rows that have none; return what that adds to their agent."""
+    where, values = among(rows)
+    sql = f"SELECT {STORED} FROM agent_memory_entries {BY_ROW} WHERE {where} AND row_sum IS NULL"
+    found = fetched(connection, sql, values)
+    if not found:
+        return NO_SUMS
+    with reading_stored("a memory"):
+        of_columns = row_sums([row[_SUMMED] for row in found])
+        for row, of_row in zip(found, of_columns, strict=True):
+            connection.execute(_SEAL, (of_row, *_sums_of_parts(connection, row[0]), row[0]))
+    return added(placed(connection, [row[0] for row in found]))
+
+
+def _sums_of_parts(connection: apsw.Connection, row: int) -> tuple[int | None, int | None]:
+    """Return the sums of a row's vectors and of the links from it, None where there are none."""
+    vectors = fetched(connection, _VECTORS.format(among="entry_row = ?"), (row,))
+    of_vectors = None
+    if vectors:
+        of_vectors = vector_sums(vectors[0][1], [[blob for *_, blob in vectors]])[0]
+    links = [link[1:] for link in fetched(connection, _LINKS, (row,))]
+    return of_vectors, sum(link_sums(links)) & MASK if links else None

@@ -1,0 +1,370 @@
+"""Writes, one after the other: jobs that wait together share a transaction."""
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from contextlib import suppress
+from itertools import groupby
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+
+import apsw
+
+from mnemic.description import failure
+from mnemic.errors import MnemicError, StoreClosedError, StoreError
+from mnemic.store.sqlite.connections import Connections
+from mnemic.sync_bridge import is_driving
+
+if TYPE_CHECKING:
+    import asyncio
+
+Result = TypeVar("Result")
+Job = Callable[[apsw.Connection], Any]
+_Asker: TypeAlias = "Future[Any] | asyncio.Future[Any]"
+_Outcome: TypeAlias = "tuple[_Asker, Any, BaseException | None]"
+
+LARGEST_GROUP = 512
+
+LONGEST_DELAY = 1.0
+"""Seconds that a job nobody waits for may wait for company."""
+
+_log = logging.getLogger(__name__)
+
+
+class _Item(NamedTuple):
+    """A job on its way to the connection.
+
+    Attributes:
+        job: What to do.
+        future: Who wants to know: a thread, or an event loop.
+        is_alone: Whether it runs outside any transaction.
+    """
+
+    job: Job
+    future: _Asker
+    is_alone: bool = False
+
+
+class _Lazy(NamedTuple):
+    item: _Item
+    deadline: float
+
+
+class _JobError(Exception):
+    """A job of a group failed, for the reason that is its cause."""
+
+
+class Writer:
+    """Runs write jobs one after the other, in the order they came.
+
+    A thread that finds nobody writing runs its own job itself, and no other thread takes part.
+    Everything else goes to the writing thread (C176): what waits while a commit is on its way to
+    the disk is committed together by the next one, so durability costs one flush per group. A job
+    that fails is undone alone: its group is rolled back and run again, with a savepoint for each
+    job. So a job may run twice, and must leave no trace outside the connection. Jobs of one `kind`
+    that follow one another are done by their `together` in one; see `writes.Adding`.
+
+    Args:
+        connections: Where the writing connection comes from.
+    """
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+        self._items: deque[_Item] = deque()
+        self._lazy: deque[_Lazy] = deque()
+        self._lock = threading.Lock()
+        self._is_closed = False
+        self._handed_in = 0  # changed under the lock
+        self._finished = 0  # changed by the writing thread alone
+        self._is_next = False  # whether the writing thread asks for the connection
+        self._bell: SimpleQueue[None] = SimpleQueue()
+        self._is_rung = False
+        self._rings_later: asyncio.AbstractEventLoop | None = None
+        self._thread = threading.Thread(target=self._work, name="mnemic-writer", daemon=True)
+        self._thread.start()
+
+    async def run(self, job: Callable[[apsw.Connection], Result]) -> Result:
+        """Run a job; when this returns it is on disk.
+
+        Driven without an event loop, it may run in the caller's thread; an event loop is never held
+        up. A job whose task was cancelled before its turn does not run.
+        """
+        if is_driving():
+            return self.run_here(job)
+        import asyncio  # noqa: PLC0415 - a third of the import budget, unused at the front door
+
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Result] = loop.create_future()
+        self._hand_in(_Item(job, future))
+        # Rung once the loop has run what is ready, so that all its callers make one group.
+        if self._rings_later is not loop:
+            self._rings_later = loop
+            loop.call_soon(self._ring)
+        return await future
+
+    def run_here(self, job: Callable[[apsw.Connection], Result]) -> Result:
+        """Run a job in this thread if nobody is writing, else wait until it was run."""
+        self._check_open()  # before any lock, which a fork may have left locked
+        turn = self._connections.turn
+        if self._is_idle() and not turn.locked():
+            with turn:  # which a KeyboardInterrupt cannot leave locked
+                if self._is_idle():
+                    self._check_open()
+                    return self._lent(lambda on: _committed(on, job))
+        if self._connections.holder == threading.get_ident():
+            # A signal handler or a finalizer interrupted a write: waiting for it would never end.
+            raise StoreError("this thread is in the midst of a write and cannot begin another")
+        return self.submit(job).result()
+
+    def submit(self, job: Callable[[apsw.Connection], Result]) -> "Future[Result]":
+        """Hand in a job; its future is settled once its group is on disk, or has failed."""
+        future: Future[Result] = Future()
+        self._hand_in(_Item(job, future))
+        self._ring()
+        return future
+
+    def submit_alone(self, job: Callable[[apsw.Connection], Result]) -> "Future[Result]":
+        """Hand in a job that runs outside any transaction, between two groups."""
+        future: Future[Result] = Future()
+        self._hand_in(_Item(job, future, is_alone=True))
+        self._ring()
+        return future
+
+    def submit_soon(self, job: Job, ended: Callable[[], None] | None = None) -> None:
+        """Hand in a job that nobody waits for; if it fails, that is logged and it is dropped.
+
+        It runs with the writing thread's next group, at the latest after about a second or at
+        `close`.
+
+        Args:
+            job: What to do.
+            ended: Called in the writing thread when it is on disk, or was dropped.
+        """
+
+        def tell(future: Future[Any]) -> None:
+            error = future.exception()
+            if error is not None:
+                told = str(error) if isinstance(error, MnemicError) else failure(error)
+                _log.warning("A write that nobody waits for was dropped: %s", told)
+            if ended is not None:
+                ended()
+
+        self._check_open()
+        future: Future[Any] = Future()
+        future.add_done_callback(tell)
+        with self._lock:
+            self._check_open()
+            self._lazy.append(_Lazy(_Item(job, future), time.monotonic() + LONGEST_DELAY))
+            is_first = len(self._lazy) == 1
+        if is_first:
+            self._ring()
+
+    def close(self) -> bool:
+        """Finish what was handed in, and stop.
+
+        Returns:
+            Whether it has stopped. It has not if the thread that asks is writing itself, which
+            happens when the garbage collector runs there; it stops as soon as it can. In a process
+            that was forked off there is nothing to stop.
+        """
+        if self._connections.is_foreign:
+            return True
+        with self._lock:
+            self._is_closed = True
+        self._ring()
+        if threading.get_ident() in (self._connections.holder, self._thread.ident):
+            return False
+        if self._thread.is_alive():
+            self._thread.join()
+        return True
+
+    def _check_open(self) -> None:
+        self._connections.check_usable()
+        if self._is_closed:
+            raise StoreClosedError("the memory was closed")
+
+    def _is_idle(self) -> bool:
+        return self._handed_in == self._finished and not self._is_next
+
+    def _hand_in(self, item: _Item) -> None:
+        self._connections.check_usable()  # before the lock, which a fork may have left locked
+        with self._lock:
+            if self._is_closed:
+                raise StoreClosedError("the memory was closed")
+            self._handed_in += 1
+            self._items.append(item)
+
+    def _ring(self) -> None:
+        """Wake the writing thread, after what it is to find was left there."""
+        self._rings_later = None
+        if not self._is_rung:
+            self._is_rung = True
+            self._bell.put(None)
+
+    def _work(self) -> None:
+        while not self._is_closed:
+            self._wait()
+            self._run_all()
+        self._run_all()
+
+    def _wait(self) -> None:
+        """Sleep until the bell rings, or until a job that nobody waits for is due."""
+        time_left = max(0.0, self._lazy[0].deadline - time.monotonic()) if self._lazy else None
+        with suppress(Empty):
+            self._bell.get(timeout=time_left)
+        self._is_rung = False  # before looking: what comes from now on rings again
+
+    def _run_all(self) -> None:
+        items = self._items
+        while items or self._is_lazy_due():
+            if items and items[0].is_alone:
+                self._run_alone(items.popleft())
+                continue
+            group: list[_Item] = []
+            while items and not items[0].is_alone and len(group) < LARGEST_GROUP:
+                group.append(items.popleft())
+            self._run_group(group)
+
+    def _is_lazy_due(self) -> bool:
+        lazy = self._lazy
+        return bool(lazy) and (self._is_closed or lazy[0].deadline <= time.monotonic())
+
+    def _run_group(self, group: list[_Item]) -> None:
+        company = min(len(self._lazy), LARGEST_GROUP)
+        items = group + [self._lazy.popleft().item for _ in range(company)]
+        outcomes = self._with_connection(lambda on: _run_together(on, items))
+        self._finished += len(group)
+        _settle(outcomes)
+
+    def _run_alone(self, item: _Item) -> None:
+        outcomes = self._with_connection(lambda on: _run_outside(on, item))
+        self._finished += 1
+        _settle(outcomes)
+
+    def _lent(self, work: Callable[[apsw.Connection], Result]) -> Result:
+        self._connections.holder = threading.get_ident()
+        try:
+            connection = self._connections.writer
+            connection.renew()
+            return work(connection)
+        finally:
+            self._connections.holder = None
+
+    def _with_connection(self, work: Callable[[apsw.Connection], Result]) -> Result:
+        self._is_next = True  # or callers who come one after the other could hold it off for long
+        with self._connections.turn:
+            self._is_next = False
+            return self._lent(work)
+
+
+def _is_wanted(item: _Item) -> bool:
+    """Return whether a job is to run; from now on a thread cannot cancel it any more."""
+    if isinstance(item.future, Future):
+        return item.future.set_running_or_notify_cancel()
+    return not item.future.cancelled()
+
+
+def _run_together(connection: apsw.Connection, items: list[_Item]) -> list[_Outcome]:
+    wanted = [item for item in items if _is_wanted(item)]
+    try:
+        try:
+            return _committed(connection, lambda on: _run_plainly(on, wanted))
+        except _JobError as failure:
+            if len(wanted) == 1:
+                return [(wanted[0].future, None, failure.__cause__)]
+            # Savepoints cost a third of a small job, so only a group that needs them has them.
+            return _committed(connection, lambda on: [_run_undoable(on, item) for item in wanted])
+    except BaseException as failure:  # noqa: BLE001 - everybody is told
+        return [(item.future, None, failure) for item in wanted]
+
+
+def _run_outside(connection: apsw.Connection, item: _Item) -> list[_Outcome]:
+    if not _is_wanted(item):
+        return []
+    try:
+        return [(item.future, item.job(connection), None)]
+    except BaseException as failure:  # noqa: BLE001 - its caller is told
+        return [(item.future, None, failure)]
+
+
+def _committed(connection: apsw.Connection, work: Callable[[apsw.Connection], Result]) -> Result:
+    try:
+        if connection.in_transaction:  # a KeyboardInterrupt cut a rollback short
+            connection.execute("ROLLBACK")
+        connection.execute("BEGIN IMMEDIATE")
+        result = work(connection)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    return result
+
+
+def _run_plainly(connection: apsw.Connection, items: list[_Item]) -> list[_Outcome]:
+    outcomes: list[_Outcome] = []
+    try:
+        for kind, alike in groupby(items, _kind_of):
+            run = list(alike)
+            if kind is None or len(run) == 1:
+                results = [item.job(connection) for item in run]
+            else:
+                jobs: list[Any] = [item.job for item in run]
+                results = jobs[0].together(connection, jobs)
+            outcomes += [
+                (item.future, result, None) for item, result in zip(run, results, strict=True)
+            ]
+    except Exception as error:
+        raise _JobError from error
+    return outcomes
+
+
+def _kind_of(item: _Item) -> object:
+    return getattr(item.job, "kind", None)
+
+
+def _run_undoable(connection: apsw.Connection, item: _Item) -> _Outcome:
+    connection.execute("SAVEPOINT job")
+    try:
+        result = item.job(connection)
+    except Exception as error:
+        # A full or failing disk may have undone the whole transaction, so the group with it.
+        if not connection.in_transaction:
+            raise
+        connection.execute("ROLLBACK TO job")
+        connection.execute("RELEASE job")
+        return item.future, None, error
+    connection.execute("RELEASE job")
+    return item.future, result, None
+
+
+def _settle(outcomes: Iterable[_Outcome]) -> None:
+    """Tell outcomes to those who wait, each event loop all of its own at once."""
+    of_loops: dict[asyncio.AbstractEventLoop, list[_Outcome]] = {}
+    for outcome in outcomes:
+        future = outcome[0]
+        if isinstance(future, Future):
+            _settle_one(outcome)
+        else:
+            of_loops.setdefault(future.get_loop(), []).append(outcome)
+    for loop, told in of_loops.items():
+        with suppress(RuntimeError):  # its event loop was closed: nobody waits there any more
+            loop.call_soon_threadsafe(_settle_all, told)
+
+
+def _settle_all(outcomes: list[_Outcome]) -> None:
+    for outcome in outcomes:
+        _settle_one(outcome)
+
+
+def _settle_one(outcome: _Outcome) -> None:
+    future, result, error = outcome
+    if future.done():  # cancelled too late: it has happened all the same
+        return
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)

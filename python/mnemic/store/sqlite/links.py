@@ -1,0 +1,351 @@
+"""Statements on links; each runs on a connection it is lent."""
+
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import apsw
+
+from mnemic.errors import EntryNotFoundError, InvalidEntryError
+from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryStatus, Scope
+from mnemic.store.base import Direction, LinkEnd, StoredLink
+from mnemic.store.sqlite.change_log import Change, Charge, log_changes
+from mnemic.store.sqlite.checksums import (
+    ADD_TO_ROW,
+    MASK,
+    NO_SUMS,
+    Sums,
+    add_to_links,
+    check_links_of,
+    column_change,
+    difference,
+    link_sum,
+    placed,
+)
+from mnemic.store.sqlite.row_codec import (
+    from_microseconds,
+    reading_stored,
+    to_microseconds,
+    uuid_of,
+)
+from mnemic.store.sqlite.sql import (
+    PRESENT,
+    Columns,
+    Condition,
+    fetched,
+    inside,
+    of_id,
+    the_only,
+    whole_numbers,
+)
+
+_WRITE = (
+    "INSERT INTO agent_memory_links (from_row, to_row, type, strength, created_at) "
+    "VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET strength = excluded.strength "
+    "RETURNING created_at"
+)
+_READ = (
+    "SELECT f.row, t.row, f.user_id, f.id, t.id, l.type, l.strength, l.created_at "
+    "FROM agent_memory_links AS l "
+    "JOIN agent_memory_entries AS f ON f.row = l.from_row "
+    "JOIN agent_memory_entries AS t ON t.row = l.to_row "
+)
+_COPY = (
+    "INSERT OR IGNORE INTO agent_memory_links (from_row, to_row, type, strength, created_at) "
+    "VALUES (?, ?, ?, ?, ?)"
+)
+_SUPERSEDE = (
+    f"UPDATE agent_memory_entries SET status = ?, updated_at = ?, {ADD_TO_ROW} WHERE row = ?"
+)
+_KNOWN = (
+    "SELECT to_row, type, strength, created_at FROM agent_memory_links "
+    "WHERE from_row = ? AND to_row = ? AND type = ?"
+)
+
+
+def supersede(
+    connection: apsw.Connection, entry: MemoryEntry, row: int
+) -> tuple[Change, Sums] | None:
+    """Mark what a new entry replaces, and link the two (C161).
+
+    Returns:
+        The change, and what the agent's rows add up to more; None if nothing is there.
+    """
+    if entry.supersedes is None:
+        return None
+    created_at = to_microseconds(entry.created_at)
+    where, values = of_id(Scope(entry.agent_id, entry.user_id), entry.supersedes)
+    sql = f"SELECT row, status, updated_at FROM agent_memory_entries WHERE {where}"
+    found = fetched(connection, sql, values)
+    if not found:
+        return None
+    replaced, status, updated_at = whole_numbers(found[0])
+    before = placed(connection, [row, replaced])
+    new = int(MemoryStatus.SUPERSEDED), max(updated_at, created_at)
+    change = column_change("status", status, new[0]) + column_change(
+        "updated_at", updated_at, new[1]
+    )
+    connection.execute(_SUPERSEDE, (*new, change & MASK, replaced))
+    _put(connection, (row, replaced, int(LinkType.SUPERSEDES), 1.0, created_at))
+    sums = difference(before, placed(connection, [row, replaced]))
+    return Change(replaced, entry.supersedes.bytes, "supersede", entry.user_id), sums
+
+
+def _put(connection: apsw.Connection, link: Columns) -> Any:
+    """Write a link, or its strength if it is there; return when it was made."""
+    known = fetched(connection, _KNOWN, link[:3])
+    ((created_at,),) = fetched(connection, _WRITE, link)
+    change = link_sum((*link[1:4], created_at)) - sum(map(link_sum, known))
+    add_to_links(connection, [(link[0], change)])
+    return created_at
+
+
+def links_leading_to(
+    connection: apsw.Connection, rows: Sequence[Columns], where: str, values: Sequence[object]
+) -> Sums:
+    """Take links that go with their targets out of the sums of the rows that they come from.
+
+    Args:
+        connection: In the transaction that deletes the targets, before it does.
+        rows: The targets.
+        where: Their condition.
+        values: Its values.
+
+    Returns:
+        What the agent's rows add up to more, the targets left out.
+    """
+    found = fetched(
+        connection,
+        "SELECT from_row, to_row, type, strength, created_at FROM agent_memory_links "
+        f"WHERE to_row IN (SELECT row FROM agent_memory_entries WHERE {where})",
+        values,
+    )
+    going = {row[0] for row in rows}
+    changes = [(link[0], -link_sum(link[1:])) for link in found if link[0] not in going]
+    if not changes:
+        return NO_SUMS
+    staying = sorted({row for row, _ in changes})
+    before = placed(connection, staying)
+    add_to_links(connection, changes)
+    return difference(before, placed(connection, staying))
+
+
+def link(connection: apsw.Connection, scope: Scope, wanted: MemoryLink, now: int) -> MemoryLink:
+    """Write a link between two present entries of a scope; return it as it is then.
+
+    Raises:
+        EntryNotFoundError: If one of them is not there.
+    """
+    source, target = (
+        _present_end(connection, scope, entry_id, now)
+        for entry_id in (wanted.from_id, wanted.to_id)
+    )
+    time = to_microseconds(wanted.created_at)
+    before = placed(connection, [source.row])
+    link = (source.row, target.row, int(wanted.type), wanted.strength, time)
+    with reading_stored("a link"):
+        created_at = from_microseconds(_put(connection, link))
+    sums = difference(before, placed(connection, [source.row]))
+    changed = Change(source.row, wanted.from_id.bytes, "link", source.user_id)
+    log_changes(connection, scope.agent_id, [changed], charge=Charge(sums=sums))
+    return MemoryLink(wanted.from_id, wanted.to_id, wanted.type, wanted.strength, created_at)
+
+
+def unlink(
+    connection: apsw.Connection, scope: Scope, from_id: UUID, to_id: UUID, kind: LinkType | None
+) -> int:
+    """Delete the links from one entry of a scope to another; return how many."""
+    source, target = _end(connection, scope, from_id), _end(connection, scope, to_id)
+    if source is None or target is None:
+        return 0
+    types, bound = _among_types(None if kind is None else [kind])
+    deleted = fetched(
+        connection,
+        "DELETE FROM agent_memory_links WHERE from_row = ? AND to_row = ? "
+        f"AND type <> ? {types} RETURNING to_row, type, strength, created_at",
+        (source.row, target.row, int(LinkType.SUPERSEDES), *bound),
+    )
+    if deleted:
+        before = placed(connection, [source.row])
+        add_to_links(connection, [(source.row, -link_sum(link)) for link in deleted])
+        sums = difference(before, placed(connection, [source.row]))
+        changed = Change(source.row, from_id.bytes, "link", source.user_id)
+        log_changes(connection, scope.agent_id, [changed], charge=Charge(sums=sums))
+    return len(deleted)
+
+
+def links(
+    connection: apsw.Connection,
+    scope: Scope,
+    entry_id: UUID,
+    direction: Direction,
+    kinds: Collection[LinkType] | None,
+    *,
+    now: int,
+) -> list[MemoryLink]:
+    """Return the links of an entry whose ends are both present in the scope."""
+    own = _end(connection, scope, entry_id, present_at=now)
+    if own is None:
+        return []
+    return [read.link for read in _links_at(connection, scope, own.row, direction, kinds, now=now)]
+
+
+def link_ends(
+    connection: apsw.Connection,
+    scope: Scope,
+    row: int,
+    direction: Direction,
+    kinds: Collection[LinkType] | None,
+    *,
+    now: int,
+) -> list[LinkEnd]:
+    """Return what the links of a row's entry lead to; both ends present in the scope."""
+    return [
+        LinkEnd(
+            read.to_row if read.from_row == row else read.from_row,
+            read.link.type,
+            read.link.strength,
+        )
+        for read in _links_at(connection, scope, row, direction, kinds, now=now)
+    ]
+
+
+def _links_at(
+    connection: apsw.Connection,
+    scope: Scope,
+    row: int,
+    direction: Direction,
+    kinds: Collection[LinkType] | None,
+    *,
+    now: int,
+) -> "list[_Link]":
+    where, values = inside(scope)
+    present = f"SELECT row FROM agent_memory_entries WHERE {where} AND {PRESENT}"
+    types, bound = _among_types(kinds)
+    found: list[_Link] = []
+    for side in ("from_row", "to_row"):
+        if (side, direction) in (("from_row", "in"), ("to_row", "out")):
+            continue
+        ends = " AND ".join(
+            f"l.{end} IN ({present} AND row = l.{end})" for end in ("from_row", "to_row")
+        )
+        sql = f"{_READ} WHERE l.{side} = ? AND {ends} {types}"
+        found += _links(connection, sql, (row, *values, now, *values, now, *bound))
+    check_links_of(connection, [row])
+    return sorted(found, key=_order)
+
+
+def links_within(
+    connection: apsw.Connection, scope: Scope, present_at: int | None
+) -> list[StoredLink]:
+    """Return the links between entries of one user; between all states if no time is given."""
+    where, values = inside(scope)
+    if present_at is not None:
+        where, values = f"{where} AND {PRESENT}", [*values, present_at]
+    ends = [
+        f"(SELECT row FROM agent_memory_entries WHERE {where} AND row = l.{end})"
+        for end in ("from_row", "to_row")
+    ]
+    sql = (
+        f"{_READ} WHERE l.from_row IN {ends[0]} AND l.to_row IN {ends[1]} "
+        "AND f.user_id IS t.user_id"
+    )
+    found = sorted(_links(connection, sql, [*values, *values]), key=_order)
+    return [StoredLink(read.link, read.user_id) for read in found]
+
+
+def add_links(connection: apsw.Connection, scope: Scope, new: Sequence[StoredLink]) -> int:
+    """Write links whose ends are in a scope and their user's, unless they are; return how many."""
+    changes: list[Change] = []
+    sums = NO_SUMS
+    for wanted, user_id in new:
+        if scope.all_users or scope.user_id == user_id:
+            own = Scope(scope.agent_id, user_id, scope.project_id, scope.session_id)
+            added, difference = _add_link(connection, own, wanted)
+            changes += added
+            sums = sums.plus(difference)
+    if changes:
+        log_changes(connection, scope.agent_id, changes, charge=Charge(sums=sums))
+    return len(changes)
+
+
+def _add_link(
+    connection: apsw.Connection, scope: Scope, wanted: MemoryLink
+) -> tuple[list[Change], Sums]:
+    source, target = _end(connection, scope, wanted.from_id), _end(connection, scope, wanted.to_id)
+    if source is None or target is None:
+        return [], NO_SUMS
+    if wanted.type is LinkType.SUPERSEDES and source.supersedes != wanted.to_id.bytes:
+        return [], NO_SUMS
+    time = to_microseconds(wanted.created_at)
+    values = (source.row, target.row, int(wanted.type), wanted.strength, time)
+    before = placed(connection, [source.row])
+    connection.execute(_COPY, values)
+    if connection.changes() == 0:
+        return [], NO_SUMS
+    add_to_links(connection, [(source.row, link_sum(values[1:]))])
+    sums = difference(before, placed(connection, [source.row]))
+    return [Change(source.row, wanted.from_id.bytes, "link", source.user_id)], sums
+
+
+class _Link(NamedTuple):
+    """A link as it was read, with the rows of its ends and the user it begins at."""
+
+    from_row: int
+    to_row: int
+    user_id: str | None
+    link: MemoryLink
+
+
+def _links(connection: apsw.Connection, sql: str, parameters: Sequence[object]) -> list[_Link]:
+    found = fetched(connection, sql, parameters)
+    with reading_stored("a link"):
+        return [_link(columns) for columns in found]
+
+
+def _link(columns: Columns) -> _Link:
+    from_row, to_row, user_id, from_id, to_id, kind, strength, created_at = columns
+    ends = uuid_of(from_id), uuid_of(to_id)
+    try:
+        link = MemoryLink(*ends, LinkType(kind), strength, from_microseconds(created_at))
+    except InvalidEntryError as error:
+        raise ValueError(str(error)) from error
+    return _Link(from_row, to_row, user_id, link)
+
+
+def _order(read: _Link) -> tuple[object, ...]:
+    link = read.link
+    return link.created_at, link.from_id, link.to_id, link.type, read.user_id or ""
+
+
+def _among_types(kinds: Collection[LinkType] | None) -> Condition:
+    if kinds is None:
+        return "", []
+    return f"AND type IN ({', '.join('?' * len(kinds))})", [int(kind) for kind in kinds]
+
+
+class _End(NamedTuple):
+    """One end of a link: the row of an entry, whose it is, and what it supersedes."""
+
+    row: int
+    user_id: str | None
+    supersedes: bytes | None
+
+
+def _end(
+    connection: apsw.Connection, scope: Scope, entry_id: UUID, present_at: int | None = None
+) -> _End | None:
+    """Return the entry of an id that a scope has, of any state if no time is given."""
+    where, values = of_id(scope, entry_id)
+    if present_at is not None:
+        where, values = f"{where} AND {PRESENT}", [*values, present_at]
+    sql = f"SELECT row, user_id, supersedes FROM agent_memory_entries WHERE {where}"
+    found = the_only(fetched(connection, sql, values), scope, entry_id)
+    return None if found is None else _End(*found)
+
+
+def _present_end(connection: apsw.Connection, scope: Scope, entry_id: UUID, now: int) -> _End:
+    end = _end(connection, scope, entry_id, now)
+    if end is None:
+        raise EntryNotFoundError(f"no memory with id {entry_id} for {scope}")
+    return end

@@ -1,0 +1,339 @@
+"""Statements that read entries; each runs on a connection it is lent."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import apsw
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemic._core import VectorSums
+from mnemic.errors import StoreCorruptError
+from mnemic.model import (
+    Expression,
+    LongTermMemoryStats,
+    MemoryEntry,
+    MemoryFilter,
+    MemoryStatus,
+    MemoryType,
+    Scope,
+    TagUsage,
+)
+from mnemic.model.filter import looks_at
+from mnemic.store.base import Located, Place, StoredEntry
+from mnemic.store.sqlite import filter_sql
+from mnemic.store.sqlite.change_log import embedding_model
+from mnemic.store.sqlite.checksums import KEY, STORED, check, check_vectors, entries_of
+from mnemic.store.sqlite.row_codec import (
+    DAMAGED,
+    from_microseconds,
+    key_of,
+    reading_stored,
+    to_microseconds,
+    vector_of,
+)
+from mnemic.store.sqlite.sql import (
+    AMONG,
+    BY_ROW,
+    LIVING,
+    PRESENT,
+    USER_KEY,
+    Columns,
+    Condition,
+    among,
+    fetched,
+    inside,
+    json_array,
+    of_id,
+    the_only,
+    whole_numbers,
+)
+
+_TOP_TAGS = 10
+
+
+def entries_of_ids(
+    connection: apsw.Connection,
+    scope: Scope,
+    ids: Sequence[UUID],
+    now: int,
+    *,
+    include_forgotten: bool,
+) -> dict[UUID, Located]:
+    """Return the entries of these ids in the scope, all that are stored if asked for."""
+    found = {}
+    for entry_id in ids:
+        where, values = of_id(scope, entry_id)
+        if not include_forgotten:
+            where, values = f"{where} AND {LIVING}", [*values, now]
+        sql = f"SELECT {STORED} FROM agent_memory_entries WHERE {where}"
+        columns = the_only(fetched(connection, sql, values), scope, entry_id)
+        if columns is not None:
+            found[entry_id] = columns
+    entries = _entries(scope, list(found.values()))
+    if any(entry.id != entry_id for entry, entry_id in zip(entries, found, strict=True)):
+        raise StoreCorruptError(f"an index leads to another memory; {DAMAGED}")
+    return {
+        entry_id: Located(columns[0], entry)
+        for (entry_id, columns), entry in zip(found.items(), entries, strict=True)
+    }
+
+
+def _entries(scope: Scope, rows: list[Columns]) -> list[MemoryEntry]:
+    """Return entries of a scope, checked; an index that is damaged may lead to others."""
+    entries = entries_of(rows)
+    if not all(map(scope.has, entries)):
+        raise StoreCorruptError(f"an index leads to a memory outside {scope}; {DAMAGED}")
+    return entries
+
+
+def entries_of_rows(
+    connection: apsw.Connection,
+    scope: Scope,
+    rows: Sequence[int],
+    now: int,
+    *,
+    include_forgotten: bool = False,
+) -> dict[int, MemoryEntry]:
+    """Return the entries of these rows in the scope, all that are stored if asked for."""
+    where, values = inside(scope)
+    if not include_forgotten:
+        where, values = f"{where} AND {LIVING}", [*values, now]
+    is_wanted, wanted = among(rows)
+    sql = f"SELECT {STORED} FROM agent_memory_entries {BY_ROW} WHERE {where} AND {is_wanted}"
+    found = fetched(connection, sql, (*values, *wanted))
+    entries = _entries(scope, found)
+    return {columns[0]: entry for columns, entry in zip(found, entries, strict=True)}
+
+
+def row_of(connection: apsw.Connection, scope: Scope, entry_id: UUID, now: int) -> int | None:
+    """Return the row of a living entry of a scope."""
+    where, values = of_id(scope, entry_id)
+    sql = f"SELECT row FROM agent_memory_entries WHERE {where} AND {LIVING}"
+    found = the_only(fetched(connection, sql, (*values, now)), scope, entry_id)
+    return None if found is None else int(found[0])
+
+
+def entries_matching(
+    connection: apsw.Connection, scope: Scope, expression: Expression, page: MemoryFilter, now: int
+) -> list[MemoryEntry]:
+    """Return the entries of a scope for which a filter's tree is true, ordered and cut as asked."""
+    where, values = _listed(scope, expression, now, include_forgotten=page.include_forgotten)
+    sql = (
+        f"SELECT {STORED} FROM agent_memory_entries WHERE {where} "
+        f"ORDER BY {filter_sql.order_by(page.list_order)}{_then_by_user(scope)} LIMIT ? OFFSET ?"
+    )
+    return _entries(scope, fetched(connection, sql, (*values, page.limit, page.offset)))
+
+
+def entries_after(
+    connection: apsw.Connection,
+    scope: Scope,
+    expression: Expression,
+    after: Place | None,
+    limit: int,
+    *,
+    now: int,
+    include_forgotten: bool,
+) -> list[MemoryEntry]:
+    """Return the next entries of the list of the newest first."""
+    where, values = _listed(scope, expression, now, include_forgotten=include_forgotten)
+    if after is not None:
+        is_after, bound = _after(scope, after)
+        where, values = f"{where} AND {is_after}", [*values, *bound]
+    sql = (
+        f"SELECT {STORED} FROM agent_memory_entries WHERE {where} "
+        f"ORDER BY created_at DESC, id{_then_by_user(scope)} LIMIT ?"
+    )
+    return _entries(scope, fetched(connection, sql, (*values, limit)))
+
+
+def _then_by_user(scope: Scope) -> str:
+    """Return the last term of a total order, needed only where users may share an id."""
+    return f", {USER_KEY}" if scope.all_users else ""
+
+
+def _after(scope: Scope, place: Place) -> Condition:
+    """Return what holds of the entries that follow a place in the list of the newest first."""
+    time, entry_id = to_microseconds(place.created_at), place.id.bytes
+    is_later, values = "id > ?", [time, time, entry_id]
+    if scope.all_users:
+        is_later, values = (
+            f"{is_later} OR (id = ? AND {USER_KEY} > ?)",
+            [*values, entry_id, place.user_id or ""],
+        )
+    # The first condition is there for the index.
+    return f"created_at <= ? AND (created_at < ? OR {is_later})", values
+
+
+def entries_stored_after(
+    connection: apsw.Connection,
+    scope: Scope,
+    row: int,
+    limit: int,
+    *,
+    present_at: int | None,
+    model: str | None,
+) -> list[StoredEntry]:
+    """Return entries by their rows, with their keys and vectors; all states if no time is given."""
+    where, values = inside(scope)
+    if present_at is not None:
+        where, values = f"{where} AND {PRESENT}", [*values, present_at]
+    sql = (
+        f"SELECT {STORED} FROM agent_memory_entries "
+        f"INDEXED BY agent_memory_entries_by_agent WHERE {where} AND row > ? ORDER BY row LIMIT ?"
+    )
+    found = fetched(connection, sql, (*values, row, limit))
+    entries = _entries(scope, found)
+    vectors = {} if model is None else _vectors_of(connection, scope.agent_id, model, found)
+    with reading_stored("a memory's key"):
+        return [
+            _with_vectors(columns, entry, vectors.get(columns[0], ()), model)
+            for columns, entry in zip(found, entries, strict=True)
+        ]
+
+
+def _with_vectors(
+    columns: Columns,
+    entry: MemoryEntry,
+    vectors: tuple[NDArray[np.float32], ...],
+    model: str | None,
+) -> StoredEntry:
+    first, *more = vectors or (None,)
+    if first is not None and model is not None:
+        entry = entry.with_embedding(first, model)
+    return StoredEntry(columns[0], entry, key_of(columns[KEY]), tuple(more))
+
+
+def _vectors_of(
+    connection: apsw.Connection, agent_id: str, model: str, found: list[Columns]
+) -> dict[int, tuple[NDArray[np.float32], ...]]:
+    """Return the vectors of rows, checked, by row, of those that have any."""
+    sql = (
+        f"SELECT row, embedding FROM agent_memory_entries {BY_ROW} "
+        "CROSS JOIN agent_memory_embeddings ON entry_row = row "
+        f"WHERE agent_id = ? AND {AMONG} AND model = ? ORDER BY row, part"
+    )
+    rows = json_array([row for row, *_ in found])
+    blobs = fetched(connection, sql, (agent_id, rows, model))
+    known = embedding_model(connection, agent_id)
+    is_all = known is not None and known[0] == model
+    check_vectors(model, blobs, check(found).vectors, is_all=is_all)
+    vectors: dict[int, tuple[NDArray[np.float32], ...]] = {}
+    with reading_stored("a vector"):
+        for row, blob in blobs:
+            vectors[row] = (*vectors.get(row, ()), vector_of(blob))
+    return vectors
+
+
+def vectors(
+    connection: apsw.Connection, agent_id: str, row: int, model: str
+) -> NDArray[np.float32]:
+    """Return the vectors of the parts of a row's entry in their order, as rows."""
+    sql = (
+        "SELECT row, row_sum, vector_sum, embedding FROM agent_memory_entries "
+        f"{BY_ROW} CROSS JOIN agent_memory_embeddings "
+        "ON entry_row = row WHERE agent_id = ? AND row = ? AND model = ? ORDER BY part"
+    )
+    found = fetched(connection, sql, (agent_id, row, model))
+    with reading_stored("a vector's checksum"):
+        known = VectorSums(
+            [(row, of_vectors or 0) for row, of_row, of_vectors, _ in found if of_row is not None]
+        )
+    check_vectors(model, [(row, blob) for row, *_, blob in found], known)
+    with reading_stored("a vector"):
+        parts = [vector_of(blob) for *_, blob in found]
+        return np.stack(parts) if parts else np.empty((0, 0), dtype=np.float32)
+
+
+def _listed(
+    scope: Scope, expression: Expression, now: int, *, include_forgotten: bool
+) -> Condition:
+    """Archived and superseded ones are left out unless the filter asks for a status (C161)."""
+    where, values = inside(scope)
+    if not include_forgotten:
+        where, values = f"{where} AND {PRESENT}", [*values, now]
+    if not looks_at(expression, "status"):
+        where = f"{where} AND status = 0"
+    condition, bound = filter_sql.compiled(expression)
+    return f"{where} AND ({condition})", [*values, *bound]
+
+
+def count(connection: apsw.Connection, scope: Scope, now: int) -> int:
+    """Return how many entries of the scope a search can find."""
+    where, values = inside(scope)
+    sql = f"SELECT count(*) FROM agent_memory_entries WHERE {where} AND {LIVING}"
+    return int(fetched(connection, sql, (*values, now))[0][0])
+
+
+def agent_ids(connection: apsw.Connection) -> list[str]:
+    """Return the ids of all agents that ever stored anything in this file."""
+    found = fetched(connection, "SELECT agent_id FROM agent_memory_agents", ())
+    return [agent_id for (agent_id,) in found if isinstance(agent_id, str)]
+
+
+def used_bytes(connection: apsw.Connection, agent_id: str) -> int:
+    """Return how many bytes the agent's contents take, forgotten ones included (C085)."""
+    sql = "SELECT used_bytes FROM agent_memory_agents WHERE agent_id = ?"
+    found = fetched(connection, sql, (agent_id,))
+    return whole_numbers(found[0])[0] if found else 0
+
+
+# Every entry is in one state; the value to bind is the time now.
+_STATE = (
+    "CASE WHEN forgotten_at IS NOT NULL THEN 'forgotten' WHEN expires_at <= ? THEN 'expired' "
+    "ELSE status END"
+)
+
+
+def stats(connection: apsw.Connection, scope: Scope, now: int) -> LongTermMemoryStats:
+    """Return what a scope has; nothing of the embedder and of quota, which are not stored."""
+    where, values = inside(scope)
+    states = fetched(
+        connection,
+        f"SELECT {_STATE}, count(*), sum(octet_length(content)) FROM agent_memory_entries "
+        f"WHERE {where} GROUP BY 1",
+        (now, *values),
+    )
+    number = {state: count for state, count, _ in states}
+    entries = f"FROM agent_memory_entries AS e{{}} WHERE {where} AND {LIVING}"
+    found = *values, now
+    types = fetched(
+        connection,
+        f"SELECT memory_type, count(*) {entries.format('')} GROUP BY memory_type",
+        found,
+    )
+    tags = fetched(
+        connection,
+        "SELECT tag.value, count(DISTINCT e.row) AS used "
+        f"{entries.format(', json_each(e.tags) AS tag')} "
+        "GROUP BY tag.value ORDER BY used DESC, tag.value LIMIT ?",
+        (*found, _TOP_TAGS),
+    )
+    times = f"SELECT min(created_at), max(created_at) {entries.format('')}"
+    oldest, newest = fetched(connection, times, found)[0]
+    with reading_stored("a memory's type or time"):
+        return LongTermMemoryStats(
+            active_entries=number.get(MemoryStatus.ACTIVE, 0),
+            archived_entries=number.get(MemoryStatus.ARCHIVED, 0),
+            superseded_entries=number.get(MemoryStatus.SUPERSEDED, 0),
+            forgotten_entries=number.get("forgotten", 0),
+            expired_entries=number.get("expired", 0),
+            storage_bytes_used=sum(size for *_, size in states),
+            entries_by_type={MemoryType(kind): used for kind, used in types},
+            top_tags=tuple(TagUsage(str(tag), used) for tag, used in tags),
+            oldest_entry=None if oldest is None else from_microseconds(oldest),
+            newest_entry=None if newest is None else from_microseconds(newest),
+        )
+
+
+def contents(connection: apsw.Connection, agent_id: str, rows: Sequence[int]) -> dict[int, str]:
+    """Return the texts of those of these rows that are not forgotten or outdated."""
+    sql = (
+        f"SELECT row, content FROM agent_memory_entries {BY_ROW} "
+        f"WHERE agent_id = ? AND forgotten_at IS NULL AND status = 0 AND {AMONG}"
+    )
+    found = fetched(connection, sql, (agent_id, json_array(rows)))
+    if not {str}.issuperset(type(content) for _, content in found):
+        raise StoreCorruptError(f"a stored content is no text; {DAMAGED}")
+    return {row: content for row, content in found}  # noqa: C416 - dict() loses the types

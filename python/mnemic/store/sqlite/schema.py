@@ -1,0 +1,299 @@
+"""The tables, and the steps that lead to them from every earlier version."""
+
+from typing import NamedTuple
+
+APPLICATION_ID = 0x6D6E656D  # "mnem", in the file's header
+
+_FIRST = """
+CREATE TABLE agent_memory_agents (
+    agent_id   TEXT PRIMARY KEY,
+    seq        INTEGER NOT NULL,
+    pruned     INTEGER NOT NULL DEFAULT 0,
+    model      TEXT,
+    dimensions INTEGER
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE agent_memory_entries (
+    row              INTEGER PRIMARY KEY AUTOINCREMENT,
+    agent_id         TEXT NOT NULL,
+    id               BLOB NOT NULL,
+    user_id          TEXT,
+    project_id       TEXT,
+    session_id       TEXT,
+    memory_type      INTEGER NOT NULL,
+    status           INTEGER NOT NULL,
+    importance       REAL NOT NULL,
+    created_at       INTEGER NOT NULL,
+    updated_at       INTEGER NOT NULL,
+    last_accessed_at INTEGER,
+    access_count     INTEGER NOT NULL,
+    forgotten_at     INTEGER,
+    expires_at       INTEGER,
+    role             TEXT,
+    speaker          TEXT,
+    message_id       TEXT,
+    position         INTEGER,
+    category         TEXT,
+    scope            TEXT,
+    version          INTEGER NOT NULL,
+    supersedes       BLOB,
+    is_sensitive     INTEGER NOT NULL,
+    is_encrypted     INTEGER NOT NULL,
+    type_name        TEXT NOT NULL,
+    tags             TEXT,
+    metadata         TEXT,
+    content          TEXT NOT NULL,
+    UNIQUE (agent_id, id)
+) STRICT;
+CREATE INDEX agent_memory_entries_by_agent ON agent_memory_entries (agent_id);
+CREATE INDEX agent_memory_entries_by_user
+    ON agent_memory_entries (agent_id, user_id, forgotten_at, status);
+CREATE INDEX agent_memory_entries_by_type ON agent_memory_entries (agent_id, memory_type);
+
+-- A rowid table: at 384 dimensions two vectors share a page, where WITHOUT ROWID would spill each.
+CREATE TABLE agent_memory_embeddings (
+    entry_row  INTEGER NOT NULL REFERENCES agent_memory_entries (row) ON DELETE CASCADE,
+    model      TEXT NOT NULL,
+    part       INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    embedding  BLOB NOT NULL,
+    UNIQUE (entry_row, model, part)
+) STRICT;
+
+CREATE TABLE agent_memory_links (
+    from_row   INTEGER NOT NULL REFERENCES agent_memory_entries (row) ON DELETE CASCADE,
+    to_row     INTEGER NOT NULL REFERENCES agent_memory_entries (row) ON DELETE CASCADE,
+    type       INTEGER NOT NULL,
+    strength   REAL NOT NULL,
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (from_row, to_row, type)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX agent_memory_links_by_target ON agent_memory_links (to_row);
+
+CREATE TABLE agent_memory_changes (
+    agent_id  TEXT NOT NULL,
+    seq       INTEGER NOT NULL,
+    entry_row INTEGER NOT NULL,
+    entry_id  BLOB NOT NULL,
+    kind      TEXT NOT NULL,
+    PRIMARY KEY (agent_id, seq)
+) STRICT, WITHOUT ROWID;
+"""
+
+_FIRST_DOWN = """
+DROP TABLE agent_memory_changes;
+DROP TABLE agent_memory_links;
+DROP TABLE agent_memory_embeddings;
+DROP TABLE agent_memory_entries;
+DROP TABLE agent_memory_agents;
+"""
+
+# What an agent's contents take, so that the transaction that writes can check a quota (C082).
+_SECOND = """
+ALTER TABLE agent_memory_agents ADD COLUMN used_bytes INTEGER NOT NULL DEFAULT 0;
+UPDATE agent_memory_agents AS agent SET used_bytes = (
+    SELECT ifnull(sum(octet_length(content)), 0) FROM agent_memory_entries AS entry
+    WHERE entry.agent_id = agent.agent_id
+);
+"""
+
+_SECOND_DOWN = """
+ALTER TABLE agent_memory_agents DROP COLUMN used_bytes;
+"""
+
+# Fingerprints, and retry keys with that of the content they came with; accesses are numbered apart
+# from changes (C158); the user's index lists the newest first and counts without reading rows.
+_THIRD = """
+ALTER TABLE agent_memory_agents ADD COLUMN accesses INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE agent_memory_entries ADD COLUMN idempotency_key TEXT;
+ALTER TABLE agent_memory_entries ADD COLUMN key_fingerprint BLOB;
+ALTER TABLE agent_memory_entries ADD COLUMN fingerprint BLOB;
+UPDATE agent_memory_entries SET fingerprint = mnemic_fingerprint(content);
+CREATE UNIQUE INDEX agent_memory_entries_by_key
+    ON agent_memory_entries (agent_id, ifnull(user_id, ''), idempotency_key)
+    WHERE idempotency_key IS NOT NULL;
+CREATE INDEX agent_memory_entries_by_fingerprint ON agent_memory_entries (agent_id, fingerprint);
+CREATE INDEX agent_memory_entries_by_forgotten ON agent_memory_entries (agent_id, forgotten_at)
+    WHERE forgotten_at IS NOT NULL;
+CREATE INDEX agent_memory_entries_by_expiry ON agent_memory_entries (agent_id, expires_at)
+    WHERE expires_at IS NOT NULL;
+DROP INDEX agent_memory_entries_by_user;
+CREATE INDEX agent_memory_entries_by_user ON agent_memory_entries
+    (agent_id, user_id, created_at DESC, id, forgotten_at, status, expires_at);
+"""
+
+_THIRD_DOWN = """
+DROP INDEX agent_memory_entries_by_user;
+CREATE INDEX agent_memory_entries_by_user
+    ON agent_memory_entries (agent_id, user_id, forgotten_at, status);
+DROP INDEX agent_memory_entries_by_expiry;
+DROP INDEX agent_memory_entries_by_forgotten;
+DROP INDEX agent_memory_entries_by_fingerprint;
+DROP INDEX agent_memory_entries_by_key;
+ALTER TABLE agent_memory_entries DROP COLUMN fingerprint;
+ALTER TABLE agent_memory_entries DROP COLUMN key_fingerprint;
+ALTER TABLE agent_memory_entries DROP COLUMN idempotency_key;
+ALTER TABLE agent_memory_agents DROP COLUMN accesses;
+"""
+
+# The number of the writing of accesses (`agents.accesses`) that an entry was last among, so that an
+# index reads what was accessed since. Times would not do: earlier ones may be written later.
+_FOURTH = """
+ALTER TABLE agent_memory_entries ADD COLUMN access_seq INTEGER;
+CREATE INDEX agent_memory_entries_by_access ON agent_memory_entries (agent_id, access_seq)
+    WHERE access_seq IS NOT NULL;
+"""
+
+_FOURTH_DOWN = """
+DROP INDEX agent_memory_entries_by_access;
+ALTER TABLE agent_memory_entries DROP COLUMN access_seq;
+"""
+
+
+_INDEXES_OF_ENTRIES = """
+CREATE INDEX agent_memory_entries_by_agent ON agent_memory_entries (agent_id);
+CREATE INDEX agent_memory_entries_by_type ON agent_memory_entries (agent_id, memory_type);
+CREATE UNIQUE INDEX agent_memory_entries_by_key
+    ON agent_memory_entries (agent_id, ifnull(user_id, ''), idempotency_key)
+    WHERE idempotency_key IS NOT NULL;
+CREATE INDEX agent_memory_entries_by_fingerprint ON agent_memory_entries (agent_id, fingerprint);
+CREATE INDEX agent_memory_entries_by_forgotten ON agent_memory_entries (agent_id, forgotten_at)
+    WHERE forgotten_at IS NOT NULL;
+CREATE INDEX agent_memory_entries_by_expiry ON agent_memory_entries (agent_id, expires_at)
+    WHERE expires_at IS NOT NULL;
+CREATE INDEX agent_memory_entries_by_user ON agent_memory_entries
+    (agent_id, user_id, created_at DESC, id, forgotten_at, status, expires_at);
+CREATE INDEX agent_memory_entries_by_access ON agent_memory_entries (agent_id, access_seq)
+    WHERE access_seq IS NOT NULL;
+"""
+
+_OLD_KEY = "UNIQUE (agent_id, id)"
+_COLUMNS_OF_ENTRIES = """
+    row              INTEGER PRIMARY KEY AUTOINCREMENT,
+    agent_id         TEXT NOT NULL,
+    id               BLOB NOT NULL,
+    user_id          TEXT,
+    project_id       TEXT,
+    session_id       TEXT,
+    memory_type      INTEGER NOT NULL,
+    status           INTEGER NOT NULL,
+    importance       REAL NOT NULL,
+    created_at       INTEGER NOT NULL,
+    updated_at       INTEGER NOT NULL,
+    last_accessed_at INTEGER,
+    access_count     INTEGER NOT NULL,
+    forgotten_at     INTEGER,
+    expires_at       INTEGER,
+    role             TEXT,
+    speaker          TEXT,
+    message_id       TEXT,
+    position         INTEGER,
+    category         TEXT,
+    scope            TEXT,
+    version          INTEGER NOT NULL,
+    supersedes       BLOB,
+    is_sensitive     INTEGER NOT NULL,
+    is_encrypted     INTEGER NOT NULL,
+    type_name        TEXT NOT NULL,
+    tags             TEXT,
+    metadata         TEXT,
+    content          TEXT NOT NULL,
+    idempotency_key  TEXT,
+    key_fingerprint  BLOB,
+    fingerprint      BLOB,
+    access_seq       INTEGER"""
+
+
+def _rebuilt(columns: str) -> str:
+    """Return statements that move all entries into a table of these columns and constraints.
+
+    SQLite cannot drop a table's constraint otherwise (its documentation of ALTER TABLE, section 7).
+    Rows keep their numbers, so that vectors and links still refer to them, and are copied in one
+    pass in their order; the sequence is copied too, so that no number of a deleted row comes again.
+    Foreign keys must not be enforced meanwhile: dropping the table would delete what refers to it.
+    """
+    names = ", ".join(line.split()[0] for line in _COLUMNS_OF_ENTRIES.strip().splitlines())
+    return f"""
+CREATE TABLE agent_memory_entries_moved ({columns}
+) STRICT;
+INSERT INTO sqlite_sequence (name, seq)
+    SELECT 'agent_memory_entries_moved', seq FROM sqlite_sequence
+    WHERE name = 'agent_memory_entries';
+INSERT INTO agent_memory_entries_moved ({names})
+    SELECT {names} FROM agent_memory_entries ORDER BY row;
+DROP TABLE agent_memory_entries;
+ALTER TABLE agent_memory_entries_moved RENAME TO agent_memory_entries;
+{_INDEXES_OF_ENTRIES}"""
+
+
+# Ids are unique within agent and user, so that no id tells whether another user has it. In the key
+# the id stands before the user: then it finds an id of any user too, and new ids come last.
+# A wall's revision is raised by every change of its user's entries ('' is nobody) and by nothing
+# else. It is never taken back, not even with the last entry: kept answers are known by it.
+_FIFTH = f"""{_rebuilt(_COLUMNS_OF_ENTRIES)}
+CREATE UNIQUE INDEX agent_memory_entries_by_id
+    ON agent_memory_entries (agent_id, id, ifnull(user_id, ''));
+CREATE TABLE agent_memory_walls (
+    agent_id TEXT NOT NULL,
+    user_key TEXT NOT NULL,
+    revision INTEGER NOT NULL,
+    PRIMARY KEY (agent_id, user_key)
+) STRICT, WITHOUT ROWID;
+ALTER TABLE agent_memory_changes ADD COLUMN user_id TEXT;
+UPDATE agent_memory_changes AS change SET user_id = (
+    SELECT user_id FROM agent_memory_entries AS entry WHERE entry.row = change.entry_row
+);
+"""
+
+_FIFTH_DOWN = f"""
+ALTER TABLE agent_memory_changes DROP COLUMN user_id;
+DROP TABLE agent_memory_walls;
+{_rebuilt(f"{_COLUMNS_OF_ENTRIES},{chr(10)}    {_OLD_KEY}")}"""
+
+_FIFTH_OBSTACLE = """
+SELECT 'users of one agent share the id ' || lower(hex(id)) FROM agent_memory_entries
+GROUP BY agent_id, id HAVING count(*) > 1 LIMIT 1
+"""
+
+
+# Checksums of each row, and of all of an agent's rows; see `mnemic.store.sqlite.checksums`.
+_SIXTH = """
+ALTER TABLE agent_memory_entries ADD COLUMN row_sum INTEGER;
+ALTER TABLE agent_memory_entries ADD COLUMN vector_sum INTEGER;
+ALTER TABLE agent_memory_entries ADD COLUMN link_sum INTEGER;
+ALTER TABLE agent_memory_agents ADD COLUMN summed_rows INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE agent_memory_agents ADD COLUMN rows_sum INTEGER NOT NULL DEFAULT 0;
+"""
+
+_SIXTH_DOWN = """
+ALTER TABLE agent_memory_agents DROP COLUMN rows_sum;
+ALTER TABLE agent_memory_agents DROP COLUMN summed_rows;
+ALTER TABLE agent_memory_entries DROP COLUMN link_sum;
+ALTER TABLE agent_memory_entries DROP COLUMN vector_sum;
+ALTER TABLE agent_memory_entries DROP COLUMN row_sum;
+"""
+
+
+class Migration(NamedTuple):
+    """The statements that lead from one schema version to the next, and back (R087).
+
+    Attributes:
+        up: To the next version; run while foreign keys are not enforced.
+        down: Back from it, in the same way.
+        obstacle: A query whose first value says why there is no way back; without rows there is.
+    """
+
+    up: str
+    down: str
+    obstacle: str | None = None
+
+
+MIGRATIONS = (
+    Migration(_FIRST, _FIRST_DOWN),
+    Migration(_SECOND, _SECOND_DOWN),
+    Migration(_THIRD, _THIRD_DOWN),
+    Migration(_FOURTH, _FOURTH_DOWN),
+    Migration(_FIFTH, _FIFTH_DOWN, _FIFTH_OBSTACLE),
+    Migration(_SIXTH, _SIXTH_DOWN),
+)
+"""Step n leads from schema version n to n + 1; the version is SQLite's `user_version`."""

@@ -1,0 +1,162 @@
+"""What every statement on the store's tables is made of.
+
+Every statement that touches an agent's data names the agent. Values are always bound; the only
+texts put together are the constants of this package.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import Any, TypeAlias, TypeVar
+from uuid import UUID
+
+import apsw
+import msgspec
+
+from mnemic.errors import AmbiguousIdError, StoreCorruptError
+from mnemic.model import Scope
+from mnemic.store.sqlite import filter_sql
+from mnemic.store.sqlite.row_codec import DAMAGED, fingerprint
+
+Columns: TypeAlias = tuple[Any, ...]
+Condition: TypeAlias = tuple[str, list[Any]]
+"""SQL, and the values that are bound to its question marks."""
+
+Found = TypeVar("Found")
+
+LIVING = "forgotten_at IS NULL AND status = 0 AND (expires_at IS NULL OR expires_at > ?)"
+"""What is found; the value to bind is the time now."""
+
+PRESENT = "forgotten_at IS NULL AND (expires_at IS NULL OR expires_at > ?)"
+"""The same, but archived and superseded entries are too."""
+
+NOT_SUPERSEDED = f"{PRESENT} AND status <> 2"
+"""The same, but only archived entries are too."""
+
+AMONG = "row IN (SELECT value FROM json_each(?))"
+BY_ROW = "NOT INDEXED"
+"""Named, because the planner would read all rows of an agent to find a few."""
+
+
+USER_KEY = "ifnull(user_id, '')"
+"""As in the unique index of ids, which the planner chooses by this very text."""
+
+_FEW_ROWS = 16  # each number of rows is a statement of its own, and 100 are kept prepared
+
+
+def register(connection: apsw.Connection) -> None:
+    """Add the SQL functions that statements call to a connection."""
+    filter_sql.register(connection)
+    made: Callable[..., bytes] = _fingerprint_stored
+    connection.create_scalar_function("mnemic_fingerprint", made, 1, deterministic=True)
+
+
+def _fingerprint_stored(content: object) -> bytes:
+    if not isinstance(content, str):
+        raise StoreCorruptError(f"a content is no text; {DAMAGED}")
+    return fingerprint(content)
+
+
+def inside(scope: Scope) -> Condition:
+    """Return the one WHERE that keeps a statement inside its walls."""
+    where: str = "agent_id = ?"
+    values: list[Any] = [scope.agent_id]
+    if not scope.all_users:
+        where, values = f"{where} AND user_id IS ?", [*values, scope.user_id]
+    for column, value in (("project_id", scope.project_id), ("session_id", scope.session_id)):
+        if value is not None:
+            where, values = f"{where} AND {column} = ?", [*values, value]
+    return where, values
+
+
+def of_id(scope: Scope, entry_id: UUID) -> Condition:
+    """Return `inside` for the entries of one id: one at most, unless all users may have it."""
+    where, values = inside(scope)
+    where, values = f"{where} AND id = ?", [*values, entry_id.bytes]
+    if scope.all_users:
+        return where, values
+    return f"{where} AND {USER_KEY} = ?", [*values, scope.user_id or ""]
+
+
+def the_only(found: Sequence[Found], scope: Scope, entry_id: UUID) -> Found | None:
+    """Return the only thing that was found for an id, or None if there is none.
+
+    Raises:
+        AmbiguousIdError: If several users have one.
+    """
+    if len(found) > 1:
+        raise AmbiguousIdError(
+            f"several users of agent {scope.agent_id!r} have a memory with id {entry_id}; "
+            "name the user_id in place of all_users=True"
+        )
+    return found[0] if found else None
+
+
+def among(rows: Sequence[int]) -> Condition:
+    """Return `AMONG`, or for a few rows what is a fifth faster."""
+    if len(rows) > _FEW_ROWS:
+        return AMONG, [json_array(rows)]
+    return f"row IN ({', '.join('?' * len(rows))})", [int(row) for row in rows]
+
+
+def json_array(rows: Sequence[int]) -> str:
+    """Return rows as one value to bind to `AMONG`."""
+    return msgspec.json.encode([int(row) for row in rows]).decode()
+
+
+def fetched(connection: apsw.Connection, sql: str, values: Sequence[Any]) -> list[Columns]:
+    """Run a statement; return all its rows."""
+    try:
+        return connection.execute(sql, tuple(values)).fetchall()
+    except UnicodeDecodeError as error:
+        problem = str(error)
+    raise _no_text(problem)
+
+
+def fetched_in_parts(
+    connection: apsw.Connection, sql: str, values: Sequence[Any], size: int
+) -> Iterator[list[Columns]]:
+    """Run a statement; give its rows so many at a time."""
+    try:
+        found = connection.execute(sql, tuple(values))
+        while part := list(islice(found, size)):
+            yield part
+    except UnicodeDecodeError as error:
+        problem = str(error)
+    else:
+        return
+    raise _no_text(problem)
+
+
+def streamed(connection: apsw.Connection, sql: str, values: Sequence[Any]) -> Iterator[Columns]:
+    """Run a statement; give its rows one by one."""
+    try:
+        yield from connection.execute(sql, tuple(values))
+    except UnicodeDecodeError as error:
+        problem = str(error)
+    else:
+        return
+    raise _no_text(problem)
+
+
+def whole_numbers(values: Sequence[Any]) -> list[int]:
+    """Return stored numbers; in a damaged file they may be anything.
+
+    Raises:
+        StoreCorruptError: If one is not whole.
+    """
+    if not {int}.issuperset(map(type, values)):
+        raise StoreCorruptError(f"a stored number is not whole; {DAMAGED}")
+    return list(values)
+
+
+def _no_text(problem: str) -> StoreCorruptError:
+    """Return an error that is not chained to Python's own, which carries the whole text."""
+    return StoreCorruptError(f"a stored text is not UTF-8 ({problem}); {DAMAGED}")
+
+
+def run_all(connection: apsw.Connection, sql: str, values: Sequence[Columns]) -> None:
+    """Run a statement once for each of these values."""
+    if len(values) == 1:  # preparing for many takes longer than one
+        connection.execute(sql, values[0])
+    else:
+        connection.executemany(sql, values)

@@ -1,0 +1,558 @@
+"""The embedded store: one SQLite file, durable, shared between threads and processes."""
+
+import os
+import threading
+import weakref
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime
+from functools import partial
+from typing import TypeVar
+from uuid import UUID
+
+import apsw
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemic.errors import EmbeddingModelMismatchError, InvalidEntryError
+from mnemic.licensing import Quota
+from mnemic.model import (
+    Expression,
+    LinkType,
+    LongTermMemoryStats,
+    MemoryEntry,
+    MemoryFilter,
+    MemoryLink,
+    MemoryStatus,
+    NewEntry,
+    OnDuplicate,
+    Record,
+    RowBatch,
+    Scope,
+    State,
+    VerifyReport,
+)
+from mnemic.model.agent_id import canonical, stored_spelling
+from mnemic.protocols import Progress
+from mnemic.store.base import (
+    Accessed,
+    Direction,
+    LinkEnd,
+    Located,
+    Model,
+    Place,
+    Position,
+    Stored,
+    StoredEntry,
+    StoredLink,
+    Taker,
+)
+from mnemic.store.sqlite import change_log, fork_guard, links, reads, verification, writes
+from mnemic.store.sqlite.access_log import PendingAccesses, accessed_since
+from mnemic.store.sqlite.backup import backup_to
+from mnemic.store.sqlite.connections import Connections, typed
+from mnemic.store.sqlite.group_commit import Writer
+from mnemic.store.sqlite.row_codec import (
+    to_microseconds,
+    uuids_of,
+)
+from mnemic.store.sqlite.writes import Added, Adding, NewRow, Rules
+from mnemic.store.url import path_of
+from mnemic.sync_bridge import computed
+
+Result = TypeVar("Result")
+
+
+class SqliteStore:
+    """Keeps memories in one SQLite file; see `Store` for what its methods promise.
+
+    Reads run where they are called, on connections of their own, and never wait for a write. Writes
+    run one after the other, grouped; SQLite's write-ahead log is flushed before a write's call
+    returns. Methods may be called from any thread and from any event loop.
+
+    Args:
+        path: A file, made if there is none (mode 0600), or ":memory:"; or a URL, see `path_of`.
+        read_only: Whether nothing of the file may change. Then it must be there, and every write is
+            a `ReadOnlyError`. What other processes write is seen.
+
+    Raises:
+        StoreFileError: If the path cannot be used or holds something else.
+        StoreError: If it was open when this process was forked off.
+        SchemaVersionError: If a newer mnemic wrote the file, or an older one a file that is only to
+            be read.
+        StoreCorruptError: If the file is damaged.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:
+        self.path = path_of(path)
+        fork_guard.check_not_inherited(self.path)
+        self._connections = Connections(self.path, read_only=read_only)
+        number = fork_guard.note_open(self.path)
+        self._writer = Writer(self._connections)
+        self._accesses = PendingAccesses()
+        # Runs at `close`, or when the store is collected, or at exit, whichever comes first.
+        self._close = weakref.finalize(self, _close, self._writer, self._connections, number)
+
+    async def add(
+        self,
+        agent_id: str,
+        entries: Sequence[NewEntry],
+        *,
+        now: datetime,
+        quota: Quota | None = None,
+        on_duplicate: OnDuplicate = "keep",
+        is_import: bool = False,
+    ) -> Stored:
+        """Store entries of this agent, all or none, with the embeddings they carry."""
+        for new in entries:
+            if new.entry.agent_id != agent_id:
+                raise InvalidEntryError(
+                    f"memory {new.entry.id} is agent {new.entry.agent_id!r}'s, not {agent_id!r}'s"
+                )
+        model = _model_of([new.entry for new in entries])
+        rows = writes.new_rows(entries, list(map(_as_stored, entries)), model and model[0])
+        rules = Rules(to_microseconds(now), model, quota, on_duplicate, is_import)
+        added = await self._write(Adding(agent_id, rows, rules))
+        return Stored(
+            ids=[
+                new.entry.id if outcome.is_new else uuids_of([outcome.entry_id])[0]
+                for new, outcome in zip(rows, added.outcomes, strict=True)
+            ],
+            rows=[outcome.row for outcome in added.outcomes],
+            is_new=[outcome.is_new for outcome in added.outcomes],
+            changed=added.changed,
+            batch=_batch(added, rows),
+        )
+
+    async def add_embeddings(
+        self,
+        agent_id: str,
+        model: str,
+        contents: Mapping[int, str],
+        vectors: Sequence[NDArray[np.float32]],
+    ) -> None:
+        """Give rows the vectors of their contents; those that changed are passed over."""
+        blobs = {
+            row: (content, _blobs(parts))
+            for (row, content), parts in zip(contents.items(), vectors, strict=True)
+        }
+        self._connections.check_writable()
+        if blobs:
+            known = model, vectors[0].shape[1]
+            await self._write(lambda on: writes.add_embeddings(on, agent_id, blobs, known))
+
+    async def get(
+        self, scope: Scope, ids: Sequence[UUID], *, now: datetime, include_forgotten: bool = False
+    ) -> dict[UUID, MemoryEntry]:
+        """Return the entries of these ids that the scope has, without their embeddings."""
+        found = await self.located(scope, ids, now=now, include_forgotten=include_forgotten)
+        return {entry_id: entry for entry_id, (_, entry) in found.items()}
+
+    async def located(
+        self, scope: Scope, ids: Sequence[UUID], *, now: datetime, include_forgotten: bool = False
+    ) -> dict[UUID, Located]:
+        """Return what `get` does, and the rows."""
+        with self._reading() as connection:
+            return reads.entries_of_ids(
+                connection, scope, ids, to_microseconds(now), include_forgotten=include_forgotten
+            )
+
+    async def get_rows(
+        self, scope: Scope, rows: Sequence[int], *, now: datetime, include_forgotten: bool = False
+    ) -> dict[int, MemoryEntry]:
+        """Return the entries of these rows that the scope has, without their embeddings."""
+        with self._reading() as connection:
+            time = to_microseconds(now)
+            return reads.entries_of_rows(
+                connection, scope, rows, time, include_forgotten=include_forgotten
+            )
+
+    async def matching(
+        self, scope: Scope, expression: Expression, page: MemoryFilter, *, now: datetime
+    ) -> list[MemoryEntry]:
+        """Return the entries of a scope for which a filter's tree is true, ordered and cut."""
+        with self._reading() as connection:
+            time = to_microseconds(now)
+            return reads.entries_matching(connection, scope, expression, page, time)
+
+    async def page(
+        self,
+        scope: Scope,
+        expression: Expression,
+        after: Place | None,
+        limit: int,
+        *,
+        now: datetime,
+        include_forgotten: bool = False,
+    ) -> list[MemoryEntry]:
+        """Return the next entries of a scope for which a filter's tree is true, newest first."""
+        with self._reading() as connection:
+            return reads.entries_after(
+                connection,
+                scope,
+                expression,
+                after,
+                limit,
+                now=to_microseconds(now),
+                include_forgotten=include_forgotten,
+            )
+
+    async def forget(self, scope: Scope, entry_id: UUID, now: datetime) -> bool | None:
+        """Mark an entry as forgotten; return whether it was not, None if there is none."""
+        time = to_microseconds(now)
+        return await self._write(lambda on: writes.forget(on, scope, entry_id, time))
+
+    async def restore(
+        self, scope: Scope, entry_id: UUID, *, oldest: datetime, now: datetime
+    ) -> bool:
+        """Take a forgotten entry back; return False if there is none forgotten since `oldest`."""
+        times = to_microseconds(oldest), to_microseconds(now)
+        return await self._write(lambda on: writes.restore(on, scope, entry_id, *times))
+
+    async def delete(self, scope: Scope, entry_id: UUID) -> list[UUID]:
+        """Delete an entry for good; return its id if the scope had it."""
+        return await self._write(lambda on: writes.delete(on, scope, entry_id))
+
+    async def forget_all(self, scope: Scope, now: datetime) -> list[UUID]:
+        """Mark all entries of a scope as forgotten that are not; return their ids."""
+        time = to_microseconds(now)
+        return await self._write(lambda on: writes.forget_all(on, scope, time))
+
+    async def delete_all(self, scope: Scope) -> list[UUID]:
+        """Delete all entries of a scope for good, forgotten or not; return their ids."""
+        return await self._write(lambda on: writes.delete_all(on, scope))
+
+    async def purge(self, scope: Scope, oldest: datetime) -> list[UUID]:
+        """Delete for good what a scope forgot, or what expired, before `oldest`; return the ids."""
+        time = to_microseconds(oldest)
+        return await self._write(lambda on: writes.purge(on, scope, time))
+
+    async def update(
+        self,
+        scope: Scope,
+        entry_id: UUID,
+        change: Callable[[MemoryEntry], MemoryEntry],
+        embedded: tuple[str, NDArray[np.float32]] | None = None,
+        *,
+        now: datetime,
+        quota: Quota | None = None,
+        include_archived: bool = False,
+    ) -> MemoryEntry | None:
+        """Change a living entry; return it as it is then, or None if the scope has none."""
+        vectors = None
+        if embedded is not None:
+            model, parts = embedded
+            vectors = (model, parts.shape[1]), _blobs(parts)
+        time = to_microseconds(now)
+        return await self._write(
+            lambda on: writes.update(
+                on,
+                scope,
+                entry_id,
+                change,
+                vectors,
+                now=time,
+                quota=quota,
+                include_archived=include_archived,
+            )
+        )
+
+    def touch(self, agent_id: str, rows: Sequence[int], now: datetime) -> None:
+        """Take note that rows were read; it is written down later, with other writes."""
+        self._connections.check_writable()
+        if self._accesses.note(agent_id, rows, to_microseconds(now)):
+            job = self._accesses.writing()
+            self._writer.submit_soon(job, job.ended)
+
+    def has_noted(self, agent_id: str, rows: Sequence[int]) -> bool:
+        """Return whether accesses of any of these rows may not be written down yet."""
+        return self._accesses.has(agent_id, rows)
+
+    async def write_accesses(self) -> None:
+        """Write down the accesses noted so far."""
+        self._connections.check_writable()
+        if self._accesses.are_waiting():
+            job = self._accesses.writing()
+            try:
+                await self._write(job)
+            finally:
+                job.ended()
+
+    async def link(self, scope: Scope, wanted: MemoryLink, *, now: datetime) -> MemoryLink:
+        """Write a link between two entries of a scope; return it as it is then."""
+        time = to_microseconds(now)
+        return await self._write(lambda on: links.link(on, scope, wanted, time))
+
+    async def unlink(self, scope: Scope, from_id: UUID, to_id: UUID, kind: LinkType | None) -> int:
+        """Delete the links from one entry of a scope to another; return how many."""
+        return await self._write(lambda on: links.unlink(on, scope, from_id, to_id, kind))
+
+    async def links(
+        self,
+        scope: Scope,
+        entry_id: UUID,
+        direction: Direction,
+        kinds: Collection[LinkType] | None,
+        *,
+        now: datetime,
+    ) -> list[MemoryLink]:
+        """Return the links of an entry whose ends are both there."""
+        with self._reading() as connection:
+            time = to_microseconds(now)
+            return links.links(connection, scope, entry_id, direction, kinds, now=time)
+
+    async def link_ends(
+        self,
+        scope: Scope,
+        row: int,
+        direction: Direction,
+        kinds: Collection[LinkType] | None,
+        *,
+        now: datetime,
+    ) -> list[LinkEnd]:
+        """Return what the links of a row's entry lead to, in the order of `links`."""
+        with self._reading() as connection:
+            time = to_microseconds(now)
+            return links.link_ends(connection, scope, row, direction, kinds, now=time)
+
+    async def stored_after(
+        self,
+        scope: Scope,
+        row: int,
+        limit: int,
+        *,
+        now: datetime,
+        include_forgotten: bool,
+        model: str | None,
+    ) -> list[StoredEntry]:
+        """Return entries of a scope, whatever their status, in the order they were stored."""
+        moment = None if include_forgotten else to_microseconds(now)
+        with self._reading() as connection:
+            return reads.entries_stored_after(
+                connection, scope, row, limit, present_at=moment, model=model
+            )
+
+    async def links_within(
+        self, scope: Scope, *, now: datetime, include_forgotten: bool
+    ) -> list[StoredLink]:
+        """Return the links between entries of one user that `stored_after` returns."""
+        moment = None if include_forgotten else to_microseconds(now)
+        with self._reading() as connection:
+            return links.links_within(connection, scope, moment)
+
+    async def add_links(self, scope: Scope, new: Sequence[StoredLink]) -> int:
+        """Write links of any type between entries of a scope; return how many are new."""
+        return await self._write(lambda on: links.add_links(on, scope, new))
+
+    async def agent_spelled(self, agent_id: str) -> str:
+        """Return an agent's id as it is stored."""
+        with self._reading() as connection:
+            stored = () if canonical(agent_id) is None else reads.agent_ids(connection)
+        return stored_spelling(agent_id, stored)
+
+    async def verify(
+        self, *, repair: bool = False, progress: Progress | None = None
+    ) -> VerifyReport:
+        """Walk through the whole file, all agents' memories, and compare it with its checksums."""
+        if repair:
+            self._connections.check_writable()
+        report = await computed(lambda: self._walked(progress))
+        if not repair:
+            return report
+        sealed = after = 0
+        while rows := await computed(partial(self._rows_without_sums, after)):
+            sealed += await self._write(partial(verification.seal_rows, rows=rows))
+            after = rows[-1]
+        agents = await self._write(verification.repair_agents)
+        return report._replace(sealed=sealed, repaired_agents=tuple(agents))
+
+    def _walked(self, progress: Progress | None) -> VerifyReport:
+        with self._reading() as connection, _one_moment(connection):
+            walk = verification.Walk(connection, progress)
+            return walk.report(self._connections.log_problem)
+
+    def _rows_without_sums(self, after: int) -> list[int]:
+        with self._reading() as connection:
+            return verification.rows_without_sums(connection, after)
+
+    async def used_bytes(self, agent_id: str) -> int:
+        """Return how many bytes the agent's contents take, forgotten ones included."""
+        with self._reading() as connection:
+            return reads.used_bytes(connection, agent_id)
+
+    async def stats(self, scope: Scope, *, now: datetime) -> LongTermMemoryStats:
+        """Return what a scope has, as of one moment."""
+        with self._reading() as connection, _one_moment(connection):
+            return reads.stats(connection, scope, to_microseconds(now))
+
+    async def count(self, scope: Scope, *, now: datetime) -> int:
+        """Return how many entries of the scope a search can find."""
+        with self._reading() as connection:
+            return reads.count(connection, scope, to_microseconds(now))
+
+    async def embedding_model(self, agent_id: str) -> tuple[str, int] | None:
+        """Return name and dimension of the model of the agent's vectors, or None before any."""
+        with self._reading() as connection:
+            return change_log.embedding_model(connection, agent_id)
+
+    async def contents(self, agent_id: str, rows: Sequence[int]) -> dict[int, str]:
+        """Return the texts of those of these rows that are neither forgotten nor outdated."""
+        with self._reading() as connection:
+            return reads.contents(connection, agent_id, rows)
+
+    async def vectors(self, agent_id: str, row: int, model: str) -> NDArray[np.float32]:
+        """Return the vectors of a row's parts, shape (parts, dimensions); (0, 0) for none."""
+        with self._reading() as connection:
+            return reads.vectors(connection, agent_id, row, model)
+
+    async def row_of(self, scope: Scope, entry_id: UUID, *, now: datetime) -> int | None:
+        """Return the row of a living entry; None if the scope has none of that id."""
+        with self._reading() as connection:
+            return reads.row_of(connection, scope, entry_id, to_microseconds(now))
+
+    async def position(self, agent_id: str) -> Position:
+        """Return the number of the agent's last change, and how often accesses were written."""
+        with self._reading() as connection:
+            return change_log.position(connection, agent_id)
+
+    async def standing(self, scope: Scope) -> tuple[Position, int]:
+        """Return the position of the scope's agent and the revision of its walls."""
+        with self._reading() as connection:
+            return change_log.standing(connection, scope)
+
+    async def revision(self, scope: Scope) -> int:
+        """Return a number that every change within the walls of a scope raises, and no other."""
+        with self._reading() as connection:
+            return change_log.revision(connection, scope)
+
+    async def touched_since(self, agent_id: str, seq: int) -> list[int] | None:
+        """Return the rows that were touched after a change; None if that cannot be told."""
+        with self._reading() as connection, _one_moment(connection):
+            return change_log.touched_since(connection, agent_id, seq)
+
+    async def accessed_since(self, agent_id: str, accesses: int) -> Accessed:
+        """Return what was accessed since accesses had been written down so often."""
+        with self._reading() as connection, _one_moment(connection):
+            return accessed_since(connection, agent_id, accesses)
+
+    async def rows_since(
+        self,
+        agent_id: str,
+        model: Model | None,
+        seq: int | None,
+        taker: Taker | None = None,
+        *,
+        state: State = State.LIVING,
+    ) -> RowBatch:
+        """Return what an index needs to step from change `seq` to now.
+
+        Everything is returned for None, or if the changes since `seq` are no longer kept; a taker
+        gets it in parts, if one is given.
+        """
+        with self._reading() as connection, _one_moment(connection):
+            return change_log.rows_since(connection, agent_id, model, seq, taker, state=state)
+
+    async def erase(self) -> bool:
+        """Remove what was deleted from the file and its log; return whether nothing is left (C175).
+
+        Somebody who reads at this moment may keep the log from being emptied, and so may a backup
+        that is being made. Then it is tried again after later writes, and by whoever closes the
+        file last. The change table keeps the ids of deleted entries, and nothing else of them.
+        """
+        return await computed(self._connections.erase)
+
+    async def backup(self, target: str | os.PathLike[str]) -> None:
+        """Copy everything, as of one moment, to a new file of mode 0600; see `backup_to`."""
+        path = path_of(target)
+        await computed(lambda: backup_to(self._connections, path))
+
+    async def close(self) -> None:
+        """Finish the writes that were handed in, then let go of the file. Harmless if repeated."""
+        self._close()
+
+    def _reading(self) -> AbstractContextManager[apsw.Connection]:
+        return self._connections.reading()
+
+    async def _write(self, job: Callable[[apsw.Connection], Result]) -> Result:
+        self._connections.check_writable()
+        try:  # a context manager's generator takes longer than a whole statement
+            return await self._writer.run(job)
+        except apsw.Error as error:
+            raise typed(error, self.path) from error
+
+
+@contextmanager
+def _one_moment(connection: apsw.Connection) -> Generator[None, None, None]:
+    """Let several statements read the same state."""
+    try:
+        connection.execute("BEGIN")
+        yield
+    finally:
+        if connection.in_transaction:  # a failing disk may have ended it
+            connection.execute("COMMIT")
+
+
+def _close(writer: Writer, connections: Connections, number: int) -> None:
+    if not writer.close():
+        # This thread is in the midst of a write, which must end before the rest can be closed.
+        threading.Thread(target=_close, args=(writer, connections, number)).start()
+        return
+    connections.close()
+    fork_guard.note_closed(number)
+
+
+def _model_of(entries: Sequence[MemoryEntry]) -> tuple[str, int] | None:
+    first = None
+    for entry in entries:
+        if entry.embedding is None:
+            continue
+        model = entry.embedding_model, entry.embedding.size
+        if first is not None and model != first:
+            raise EmbeddingModelMismatchError(
+                f"one call brings vectors of several models: {first}, {model}"
+            )
+        first = model
+    if first is None:
+        return None
+    name, dimensions = first
+    if name is None:
+        raise InvalidEntryError("an entry has an embedding without its embedding_model")
+    return name, dimensions
+
+
+def _as_stored(new: NewEntry) -> Sequence[NDArray[np.float32]]:
+    """Return vectors as SQLite copies them; an entry's own never change, so none is copied."""
+    first = new.entry.embedding
+    if first is None:
+        return ()
+    return [vector.astype("<f4", copy=False) for vector in (first, *new.more)]
+
+
+def _blobs(parts: NDArray[np.float32]) -> list[bytes]:
+    return [vector.tobytes() for vector in parts.astype("<f4", copy=False)]
+
+
+def _batch(added: Added, rows: Sequence[NewRow]) -> RowBatch | None:
+    """Return the change as an index takes it in, if each entry was stored and nothing else."""
+    if not added.steps or added.steps != sum([outcome.is_new for outcome in added.outcomes]):
+        return None
+    records: list[Record] = []
+    embedded: list[int] = []
+    vectors: list[NDArray[np.float32]] = []
+    for outcome, new in zip(added.outcomes, rows, strict=True):
+        entry = new.entry
+        is_living = entry.forgotten_at is None and entry.status is MemoryStatus.ACTIVE
+        if not outcome.is_new or not is_living:
+            continue
+        records.append((outcome.row, *new.columns))
+        embedded += [outcome.row] * len(new.vectors)
+        vectors += new.vectors
+    since = added.seq - added.steps
+    embedded_rows = np.array(embedded, dtype=np.int64)
+    return RowBatch(since, added.seq, records, embedded_rows, _stacked(vectors), [])
+
+
+def _stacked(vectors: list[NDArray[np.float32]]) -> NDArray[np.float32]:
+    if len(vectors) == 1:
+        return vectors[0][np.newaxis]  # np.stack takes 10 µs
+    return np.stack(vectors) if vectors else np.empty((0, 0), dtype=np.float32)

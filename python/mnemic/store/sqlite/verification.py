@@ -1,0 +1,258 @@
+"""Walks through a whole file and compares all there is with its checksums."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from typing import NamedTuple
+from uuid import UUID
+
+import apsw
+
+from mnemic._core import RECORD_COLUMNS
+from mnemic.errors import StoreCorruptError
+from mnemic.model import VerifyProblem, VerifyReport
+from mnemic.protocols import Progress
+from mnemic.store.sqlite.checksums import (
+    MASK,
+    NO_SUMS,
+    PLACED,
+    STORED,
+    Sums,
+    added,
+    check,
+    check_links,
+    check_vectors,
+    entries_of,
+    seal,
+)
+from mnemic.store.sqlite.row_codec import reading_stored, uuid_of, vector_of
+from mnemic.store.sqlite.sql import BY_ROW, Columns, fetched
+
+PAGE = 1000
+MOST_PROBLEMS = 1000
+"""How many are told; a file with more is lost."""
+
+_STATUS = RECORD_COLUMNS.index("status")
+_FORGOTTEN_AT = RECORD_COLUMNS.index("forgotten_at")
+_ROWS = f"SELECT {STORED} FROM agent_memory_entries {BY_ROW} WHERE row > ? ORDER BY row LIMIT ?"
+_VECTORS = (
+    "SELECT entry_row, embedding, model FROM agent_memory_embeddings "
+    "WHERE entry_row BETWEEN ? AND ? ORDER BY entry_row, model, part"
+)
+_LINKS = (
+    "SELECT from_row, to_row, type, strength, created_at FROM agent_memory_links "
+    "WHERE from_row BETWEEN ? AND ?"
+)
+_AGENTS = "SELECT agent_id, used_bytes, summed_rows, rows_sum FROM agent_memory_agents"
+_WITHOUT_SUMS = (
+    f"SELECT row FROM agent_memory_entries {BY_ROW} "
+    "WHERE row_sum IS NULL AND row > ? ORDER BY row LIMIT ?"
+)
+_ADD = (
+    f"UPDATE agent_memory_agents SET summed_rows = summed_rows + ?, "
+    f"rows_sum = (rows_sum + ?) & {MASK} WHERE agent_id = ?"
+)
+_PLACED = f"SELECT {PLACED} FROM agent_memory_entries WHERE agent_id = ?"
+_SET = "UPDATE agent_memory_agents SET summed_rows = ?, rows_sum = ? WHERE agent_id = ?"
+
+
+class _Agent(NamedTuple):
+    """What an agent's memories add up to."""
+
+    sums: Sums = NO_SUMS
+    size: int = 0
+
+
+class Walk:
+    """One walk through a file, on a connection that is in one read transaction.
+
+    Args:
+        connection: Where to read.
+        progress: Told now and then of the number of memories so far.
+    """
+
+    def __init__(self, connection: apsw.Connection, progress: Progress | None = None) -> None:
+        self._connection = connection
+        self._progress = progress
+        self._problems: list[VerifyProblem] = []
+        self._agents: dict[str, _Agent] = {}
+        self._memories = self._vectors = self._links = self._without_sums = 0
+
+    def report(self, log_problem: str | None) -> VerifyReport:
+        """Walk; return what was found.
+
+        Args:
+            log_problem: What the log has lost, if anything.
+        """
+        if log_problem is not None:
+            self._note(log_problem)
+        self._check_with_sqlite()
+        for page in self._pages():
+            self._check_page(page)
+            self._memories += len(page)
+            if self._progress is not None:
+                self._progress(self._memories)
+        self._guarded(self._check_agents)
+        return VerifyReport(
+            self._memories,
+            self._vectors,
+            self._links,
+            self._without_sums,
+            tuple(self._problems[:MOST_PROBLEMS]),
+        )
+
+    def _check_with_sqlite(self) -> None:
+        for pragma in ("integrity_check", "foreign_key_check"):
+            found = fetched(self._connection, f"PRAGMA {pragma}", ())
+            for row in found[:MOST_PROBLEMS]:
+                if row != ("ok",):
+                    self._note(f"SQLite's {pragma}: {' '.join(map(str, row))}")
+
+    def _pages(self) -> Iterator[list[Columns]]:
+        row = 0
+        while True:
+            page = self._read(_ROWS, row, PAGE)
+            if not page:
+                return
+            yield page
+            row = page[-1][0]
+
+    def _read(self, sql: str, *values: int) -> list[Columns]:
+        """Return the rows of a statement; none, and a problem, where they cannot be read."""
+        found: list[Columns] = []
+        self._guarded(lambda: found.extend(fetched(self._connection, sql, values)))
+        return found
+
+    def _check_page(self, page: list[Columns]) -> None:
+        first, last = page[0][0], page[-1][0]
+        self._without_sums += sum(row[-3] is None for row in page)
+        for row in page:
+            self._guarded(partial(self._count, row), row)
+        known = self._whole(page)
+        vectors = self._read(_VECTORS, first, last)
+        links = self._read(_LINKS, first, last)
+        self._vectors += len(vectors)
+        self._links += len(links)
+        self._check_vectors(vectors, known)
+        self._check_links(links, known)
+
+    def _count(self, row: Columns) -> None:
+        agent_id, content = row[1], row[5]
+        known = self._agents.get(agent_id, _Agent())
+        size = len(content.encode()) if isinstance(content, str) else 0
+        sums = known.sums.plus(added([(row[0], *row[-3:], row[_STATUS], row[_FORGOTTEN_AT])]))
+        self._agents[agent_id] = _Agent(sums, known.size + size)
+
+    def _whole(self, page: list[Columns]) -> dict[int, Columns]:
+        """Return the rows that are as they were stored, by their numbers."""
+        try:
+            entries_of(page)
+        except StoreCorruptError:
+            for row in page:
+                self._guarded(partial(entries_of, [row]), row)
+        return {row[0]: row for row in page}
+
+    def _check_vectors(self, found: list[Columns], rows: dict[int, Columns]) -> None:
+        vectors = {row: list(of_row) for row, of_row in groupby(found, itemgetter(0))}
+        for number, row in rows.items():
+            of_row = vectors.get(number, [])
+            if of_row or row[-2]:
+                self._guarded(partial(_check_vectors_of, row, of_row), row)
+
+    def _check_links(self, found: list[Columns], rows: dict[int, Columns]) -> None:
+        links: dict[int, list[Columns]] = {}
+        for link in found:
+            links.setdefault(link[0], []).append(link)
+        for number, row in rows.items():
+            of_row = links.get(number, [])
+            if row[-3] is not None and (of_row or row[-1]):
+                known = {number: row[-1] or 0}
+                self._guarded(partial(check_links, of_row, known), row)
+
+    def _check_agents(self) -> None:
+        known = {row[0]: row[1:] for row in fetched(self._connection, _AGENTS, ())}
+        for agent_id in sorted(known.keys() | self._agents.keys(), key=repr):
+            size, *sums = known.get(agent_id, (0, 0, 0))
+            found = self._agents.get(agent_id, _Agent())
+            if (sums[0], sums[1]) != found.sums:
+                what = (
+                    f"should have {sums[0]} memories with checksums, and has {found.sums.rows}: "
+                    "some were lost, changed or added"
+                )
+                self._note(what, agent_id)
+            if size != found.size:
+                self._note(f"has {found.size} bytes of content, and {size} were counted", agent_id)
+
+    def _guarded(self, work: Callable[[], object], row: Columns | None = None) -> None:
+        """Do a part of the walk; take what it raises for a problem."""
+        try:
+            with reading_stored("a memory"):
+                work()
+        except (StoreCorruptError, apsw.Error) as error:
+            if row is None:
+                self._note(str(error))
+            else:
+                self._note(str(error), *_named(row))
+
+    def _note(
+        self,
+        what: str,
+        agent_id: str | None = None,
+        row: int | None = None,
+        entry_id: UUID | None = None,
+    ) -> None:
+        problem = VerifyProblem(what, agent_id, row, entry_id)
+        if len(self._problems) < MOST_PROBLEMS and problem not in self._problems[-1:]:
+            self._problems.append(problem)
+
+
+def _named(row: Columns) -> tuple[str | None, int, UUID | None]:
+    number, agent_id, entry_id = row[:3]
+    try:
+        found = uuid_of(entry_id)
+    except ValueError:
+        found = None
+    return agent_id if isinstance(agent_id, str) else None, number, found
+
+
+def _check_vectors_of(row: Columns, vectors: list[Columns]) -> None:
+    for _, blob, _ in vectors:
+        vector_of(blob)
+    if row[-3] is None:
+        return
+    model = vectors[0][2] if vectors else ""
+    check_vectors(model, [found[:2] for found in vectors], check([row]).vectors, is_all=True)
+
+
+def rows_without_sums(connection: apsw.Connection, after: int) -> list[int]:
+    """Return the next rows that have no checksums."""
+    return [row for (row,) in fetched(connection, _WITHOUT_SUMS, (after, PAGE))]
+
+
+def seal_rows(connection: apsw.Connection, rows: list[int]) -> int:
+    """Give checksums to those of these rows that can be read; return to how many."""
+    sealed = 0
+    for row in rows:
+        where = f"SELECT {STORED} FROM agent_memory_entries {BY_ROW} WHERE row = ?"
+        found = fetched(connection, where, (row,))
+        try:
+            entries_of(found)
+            sums = seal(connection, [row])
+        except StoreCorruptError:  # which the report has named
+            continue
+        if found:
+            connection.execute(_ADD, (*sums, found[0][1]))
+            sealed += sums.rows
+    return sealed
+
+
+def repair_agents(connection: apsw.Connection) -> list[str]:
+    """Write each agent's number and sum of memories anew where it is wrong; return whose."""
+    repaired = []
+    for agent_id, _, *known in fetched(connection, _AGENTS, ()):
+        found = added(fetched(connection, _PLACED, (agent_id,)))
+        if tuple(known) != found:
+            connection.execute(_SET, (*found, agent_id))
+            repaired.append(agent_id)
+    return repaired

@@ -1,0 +1,565 @@
+"""Statements that change entries; each runs on a connection it is lent, in a transaction."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import apsw
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemic._core import row_sums, vector_sums
+from mnemic.description import quoted
+from mnemic.errors import DuplicateEntryError, EntryNotFoundError
+from mnemic.licensing import Quota
+from mnemic.model import MemoryEntry, MemoryEntryUpdate, NewEntry, OnDuplicate, Scope
+from mnemic.store.base import Model
+from mnemic.store.sqlite.change_log import Change, Charge, log_changes
+from mnemic.store.sqlite.checksums import (
+    ADD_TO_ROW,
+    NO_SUMS,
+    SET_VECTOR_SUM,
+    STORED,
+    Sums,
+    added,
+    column_change,
+    difference,
+    entries_of,
+    placed,
+    placed_where,
+    rewritten,
+    seal,
+)
+from mnemic.store.sqlite.links import links_leading_to, supersede
+from mnemic.store.sqlite.row_codec import (
+    CHANGEABLE,
+    COLUMNS,
+    fingerprint,
+    fingerprints,
+    from_microseconds,
+    to_changed,
+    to_microseconds,
+    to_row,
+    uuids_of,
+    with_changed,
+)
+from mnemic.store.sqlite.sql import (
+    AMONG,
+    BY_ROW,
+    LIVING,
+    NOT_SUPERSEDED,
+    Columns,
+    fetched,
+    inside,
+    json_array,
+    of_id,
+    run_all,
+    the_only,
+)
+
+_PLACES = ", ".join("?" * (len(COLUMNS.split(",")) + 5))
+_ID = COLUMNS.split(", ").index("id")
+_STATUS = COLUMNS.split(", ").index("status")
+_FORGOTTEN_AT = COLUMNS.split(", ").index("forgotten_at")
+_CREATED_AT = COLUMNS.split(", ").index("created_at")
+
+_INSERT_ENTRY = (
+    f"INSERT INTO agent_memory_entries ({COLUMNS}, fingerprint, "
+    f"idempotency_key, key_fingerprint, row_sum, vector_sum) "
+    f"VALUES ({_PLACES})"
+)
+_INSERT_VECTOR = (
+    "INSERT OR IGNORE INTO agent_memory_embeddings "
+    "(entry_row, model, part, created_at, embedding) VALUES (?, ?, ?, ?, ?)"
+)
+_OF_KEY = (
+    "SELECT row, id, key_fingerprint FROM agent_memory_entries "
+    "WHERE agent_id = ? AND ifnull(user_id, '') = ? AND idempotency_key = ?"
+)
+_OF_FINGERPRINT = (
+    f"SELECT {STORED} FROM agent_memory_entries "
+    "INDEXED BY agent_memory_entries_by_fingerprint "
+    f"WHERE agent_id = ? AND fingerprint = ? AND user_id IS ? AND {LIVING} "
+    "ORDER BY created_at, row LIMIT 1"
+)
+
+
+class NewRow(NamedTuple):
+    """An entry to be stored, in the form that statements take; it has a vector for each part.
+
+    Attributes:
+        entry: What is stored.
+        columns: Its own, in the order of `COLUMNS`.
+        more: Its fingerprint, its idempotency key, and the fingerprint that this came with.
+        sums: That of its columns, and that of its vectors.
+        vectors: One for each part.
+    """
+
+    entry: MemoryEntry
+    columns: Columns
+    more: tuple[bytes, str | None, bytes | None]
+    sums: tuple[int, int | None]
+    vectors: Sequence[NDArray[np.float32]]
+
+
+def new_rows(
+    entries: Sequence[NewEntry], vectors: Sequence[Sequence[NDArray[np.float32]]], model: str | None
+) -> list[NewRow]:
+    """Return entries, with the vectors of each, in the form that statements take."""
+    columns = [to_row(new.entry) for new in entries]
+    found = fingerprints([new.entry.content for new in entries])
+    more = [
+        (fingerprint, new.key, None if new.key is None else fingerprint)
+        for fingerprint, new in zip(found, entries, strict=True)
+    ]
+    of_rows = row_sums([(*own, *others) for own, others in zip(columns, more, strict=True)])
+    of_vectors: Sequence[int | None] = [None] * len(entries)
+    if model is not None:
+        sums = vector_sums(model, vectors)
+        of_vectors = [
+            of_row if parts else None for of_row, parts in zip(sums, vectors, strict=True)
+        ]
+    return [
+        NewRow(new.entry, *row)
+        for new, row in zip(
+            entries,
+            zip(columns, more, zip(of_rows, of_vectors, strict=True), vectors, strict=True),
+            strict=True,
+        )
+    ]
+
+
+class Rules(NamedTuple):
+    """How entries are stored.
+
+    Attributes:
+        now: Microseconds since 1970 in UTC.
+        model: The model of the vectors that come along; None if there are none.
+        quota: How many bytes of content the agent may have; None is no limit.
+        on_duplicate: What becomes of a text that the user has already.
+        is_import: Whether the entry that one supersedes may be missing.
+    """
+
+    now: int
+    model: Model | None = None
+    quota: Quota | None = None
+    on_duplicate: OnDuplicate = "keep"
+    is_import: bool = False
+
+
+class Outcome(NamedTuple):
+    """What became of one entry: its row and id, or those of the one that was there already."""
+
+    row: int
+    entry_id: bytes
+    is_new: bool
+
+
+class Added(NamedTuple):
+    """What became of the entries of one call, in their order.
+
+    Attributes:
+        seq: The number of the agent's last change.
+        steps: How many changes this was.
+        outcomes: One for each entry.
+        changed: Rows that were there before and were merged into or superseded.
+    """
+
+    seq: int
+    steps: int
+    outcomes: list[Outcome]
+    changed: list[int]
+
+
+class Adding:
+    """The job of storing entries, all or none, with the vectors they carry.
+
+    Attributes:
+        agent_id: Whose entries.
+        rows: What to store.
+        rules: How.
+        kind: Equal for jobs that `together` can do in one; None if it is to be done by itself.
+    """
+
+    __slots__ = ("agent_id", "kind", "rows", "rules")
+
+    def __init__(self, agent_id: str, rows: Sequence[NewRow], rules: Rules) -> None:
+        self.agent_id = agent_id
+        self.rows = rows
+        self.rules = rules
+        is_plain = _are_plain(rows, rules)
+        self.kind = (agent_id, rules.model, rules.quota) if is_plain else None
+
+    def __call__(self, connection: apsw.Connection) -> Added:
+        """Store the entries."""
+        return add(connection, self.agent_id, self.rows, self.rules)
+
+    @staticmethod
+    def together(connection: apsw.Connection, jobs: "Sequence[Adding]") -> list[Added]:
+        """Do jobs of one kind as if one after the other; half the work where each has one entry."""
+        rows = [new for job in jobs for new in job.rows]
+        added = add(connection, jobs[0].agent_id, rows, jobs[0].rules)
+        return _parted(added, [len(job.rows) for job in jobs])
+
+
+def _parted(added: Added, sizes: Sequence[int]) -> list[Added]:
+    """Return what became of each call's entries, where all of them were stored."""
+    parts: list[Added] = []
+    end, before = 0, added.seq - added.steps
+    for size in sizes:
+        begin, end = end, end + size
+        parts.append(Added(before + end, size, added.outcomes[begin:end], []))
+    return parts
+
+
+def add(connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rules: Rules) -> Added:
+    """Store entries with the vectors they carry."""
+    if _are_plain(rows, rules):
+        outcomes, changes, sums = _insert_all(connection, agent_id, rows)
+    else:
+        outcomes, changes, sums = _insert_each(connection, agent_id, rows, rules)
+    stored = [(new, outcome) for new, outcome in zip(rows, outcomes, strict=True) if outcome.is_new]
+    model = rules.model if any(new.vectors for new, _ in stored) else None
+    if model is not None:
+        vectors = [
+            (outcome.row, model[0], part, new.columns[_CREATED_AT], vector)
+            for new, outcome in stored
+            for part, vector in enumerate(new.vectors)
+        ]
+        run_all(connection, _INSERT_VECTOR, vectors)
+    charge = Charge(sum([_size(new.entry.content) for new, _ in stored]), rules.quota, sums)
+    seq = log_changes(connection, agent_id, changes, model, charge) if changes else 0
+    changed = [change.row for change in changes if change.kind != "add"]
+    return Added(seq, len(changes), outcomes, changed)
+
+
+def _are_plain(rows: Sequence[NewRow], rules: Rules) -> bool:
+    """Return whether storing these looks for no other entry."""
+    if rules.on_duplicate != "keep":
+        return False
+    return all(map(_is_plain, rows))
+
+
+def _is_plain(new: NewRow) -> bool:
+    return new.more[1] is None and new.entry.supersedes is None
+
+
+def _insert_all(
+    connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow]
+) -> tuple[list[Outcome], list[Change], Sums]:
+    """Insert entries that touch no other; twice as fast as one by one."""
+    before = connection.total_changes()
+    try:
+        run_all(connection, _INSERT_ENTRY, [_inserted(new) for new in rows])
+    except apsw.ConstraintError:
+        stored = connection.total_changes() - before
+        raise _already_stored(rows[stored].entry, agent_id) from None
+    first = connection.last_insert_rowid() - len(rows) + 1  # AUTOINCREMENT leaves no gaps
+    outcomes = [
+        Outcome(row, new.columns[_ID], is_new=True) for row, new in enumerate(rows, start=first)
+    ]
+    changes = [
+        Change(outcome.row, outcome.entry_id, "add", new.entry.user_id)
+        for outcome, new in zip(outcomes, rows, strict=True)
+    ]
+    sums = added([_placed(outcome.row, new) for outcome, new in zip(outcomes, rows, strict=True)])
+    return outcomes, changes, sums
+
+
+def _placed(row: int, new: NewRow) -> Columns:
+    return (row, *new.sums, None, new.columns[_STATUS], new.columns[_FORGOTTEN_AT])
+
+
+def _insert_each(
+    connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rules: Rules
+) -> tuple[list[Outcome], list[Change], Sums]:
+    outcomes: list[Outcome] = []
+    changes: list[Change] = []
+    sums = NO_SUMS
+    for new in rows:
+        outcome, change, difference = _stored_before(connection, agent_id, new, rules)
+        if outcome is None:
+            outcome, change, difference = _insert(connection, agent_id, new, rules)
+        outcomes.append(outcome)
+        changes += change
+        sums = sums.plus(difference)
+    return outcomes, changes, sums
+
+
+def _inserted(new: NewRow) -> Columns:
+    return (*new.columns, *new.more, *new.sums)
+
+
+def _already_stored(entry: MemoryEntry, agent_id: str) -> DuplicateEntryError:
+    return DuplicateEntryError(
+        f"a memory with id {entry.id} is already stored for agent {agent_id!r}, "
+        f"user {entry.user_id!r}"
+    )
+
+
+def _insert(
+    connection: apsw.Connection, agent_id: str, new: NewRow, rules: Rules
+) -> tuple[Outcome, list[Change], Sums]:
+    try:
+        connection.execute(_INSERT_ENTRY, _inserted(new))
+    except apsw.ConstraintError:
+        raise _already_stored(new.entry, agent_id) from None
+    row, entry_id = connection.last_insert_rowid(), new.columns[_ID]
+    changes = [Change(row, entry_id, "add", new.entry.user_id)]
+    sums = added([_placed(row, new)])
+    if new.entry.supersedes is not None:
+        superseded = supersede(connection, new.entry, row)
+        if superseded is not None:
+            changes.append(superseded[0])
+            sums = sums.plus(superseded[1])
+        elif not rules.is_import:
+            raise EntryNotFoundError(
+                f"memory {new.entry.id} supersedes {new.entry.supersedes}, and there is no such "
+                f"memory for agent {agent_id!r}, user {new.entry.user_id!r}"
+            )
+    return Outcome(row, entry_id, is_new=True), changes, sums
+
+
+def _stored_before(
+    connection: apsw.Connection, agent_id: str, new: NewRow, rules: Rules
+) -> tuple[Outcome | None, list[Change], Sums]:
+    """Look for what an entry repeats: a call with its key, or a memory with its text."""
+    user_id = new.entry.user_id
+    fingerprint, key, _ = new.more
+    if key is not None:
+        found = fetched(connection, _OF_KEY, (agent_id, user_id or "", key))
+        if found:
+            row, entry_id, known = found[0]
+            if known != fingerprint:
+                raise DuplicateEntryError(
+                    f"idempotency key {quoted(key)} was used for another content, that of "
+                    f"memory {uuids_of([entry_id])[0]}; a key belongs to one memory"
+                )
+            return Outcome(row, entry_id, is_new=False), [], NO_SUMS
+    if rules.on_duplicate != "keep":
+        values = (agent_id, fingerprint, user_id, rules.now)
+        found = fetched(connection, _OF_FINGERPRINT, values)
+        if found:
+            (old,) = entries_of(found)
+            outcome = Outcome(found[0][0], old.id.bytes, is_new=False)
+            if rules.on_duplicate == "merge":
+                return outcome, *_merge(connection, found[0], old, new.entry, rules.now)
+            return outcome, [], NO_SUMS
+    return None, [], NO_SUMS
+
+
+def _merge(
+    connection: apsw.Connection, row: Columns, old: MemoryEntry, new: MemoryEntry, now: int
+) -> tuple[list[Change], Sums]:
+    update = MemoryEntryUpdate(
+        importance=max(old.importance, new.importance), add_tags=new.tags, metadata=new.metadata
+    )
+    merged = update.applied_to(old, from_microseconds(now))
+    kept = (old.importance, old.tags, old.metadata)
+    if (merged.importance, merged.tags, merged.metadata) == kept:
+        return [], NO_SUMS
+    sums = _write_changed(connection, row, merged)
+    return [Change(row[0], old.id.bytes, "update", old.user_id)], sums
+
+
+def add_embeddings(
+    connection: apsw.Connection,
+    agent_id: str,
+    vectors: Mapping[int, tuple[str, Sequence[bytes]]],
+    model: Model,
+) -> None:
+    """Insert all parts' vectors for those of these rows that lack any and kept their content."""
+    sql = (
+        f"SELECT row, id, created_at, user_id, content FROM agent_memory_entries {BY_ROW} "
+        f"WHERE agent_id = ? AND {AMONG} AND NOT EXISTS (SELECT 1 FROM agent_memory_embeddings "
+        "WHERE entry_row = row AND model = ? AND part = 0)"
+    )
+    values = (agent_id, json_array(list(vectors)), model[0])
+    found = [
+        columns
+        for columns in fetched(connection, sql, values)
+        if columns[-1] == vectors[columns[0]][0]
+    ]
+    if not found:
+        return
+    rows = [row for row, *_ in found]
+    before = placed(connection, rows)
+    of_vectors = vector_sums(model[0], [vectors[row][1] for row in rows])
+    connection.executemany(SET_VECTOR_SUM, list(zip(of_vectors, rows, strict=True)))
+    connection.executemany(
+        _INSERT_VECTOR,
+        [
+            (row, model[0], part, created_at, blob)
+            for row, _, created_at, *_ in found
+            for part, blob in enumerate(vectors[row][1])
+        ],
+    )
+    changes = [Change(row, entry_id, "embed", user_id) for row, entry_id, _, user_id, _ in found]
+    sums = difference(before, placed(connection, rows))
+    log_changes(connection, agent_id, changes, model, Charge(sums=sums))
+
+
+def forget(connection: apsw.Connection, scope: Scope, entry_id: UUID, now: int) -> bool | None:
+    """Mark an entry as forgotten unless it is (C097); return whether it was not, None for none."""
+    where, values = of_id(scope, entry_id)
+    sql = f"SELECT row, user_id, forgotten_at FROM agent_memory_entries WHERE {where}"
+    found = the_only(fetched(connection, sql, values), scope, entry_id)
+    if found is None:
+        return None
+    row, user_id, forgotten_at = found
+    if forgotten_at is not None:
+        return False
+    before = placed(connection, [row])
+    connection.execute(
+        f"UPDATE agent_memory_entries SET forgotten_at = ?, {ADD_TO_ROW} WHERE {where} AND row = ?",
+        (now, column_change("forgotten_at", None, now), *values, row),
+    )
+    sums = difference(before, placed(connection, [row]))
+    changes = [Change(row, entry_id.bytes, "forget", user_id)]
+    log_changes(connection, scope.agent_id, changes, charge=Charge(sums=sums))
+    return True
+
+
+def restore(
+    connection: apsw.Connection, scope: Scope, entry_id: UUID, oldest: int, now: int
+) -> bool:
+    """Take a forgotten entry back unless it was forgotten before `oldest` or has expired."""
+    where, values = of_id(scope, entry_id)
+    sql = (
+        f"SELECT row, user_id, forgotten_at FROM agent_memory_entries WHERE {where} "
+        "AND forgotten_at >= ? AND (expires_at IS NULL OR expires_at > ?)"
+    )
+    found = the_only(fetched(connection, sql, (*values, oldest, now)), scope, entry_id)
+    if found is None:
+        return False
+    row, user_id, forgotten_at = found
+    before = placed(connection, [row])
+    connection.execute(
+        f"UPDATE agent_memory_entries SET forgotten_at = NULL, {ADD_TO_ROW} WHERE row = ?",
+        (column_change("forgotten_at", forgotten_at, None), row),
+    )
+    sums = difference(before, placed(connection, [row]))
+    change = Change(row, entry_id.bytes, "restore", user_id)
+    log_changes(connection, scope.agent_id, [change], charge=Charge(sums=sums))
+    return True
+
+
+def delete(connection: apsw.Connection, scope: Scope, entry_id: UUID) -> list[UUID]:
+    """Delete an entry, forgotten or not, with its vectors and links; return its id if it was."""
+    where, values = of_id(scope, entry_id)
+    deleted = _delete(connection, scope.agent_id, where, values)
+    the_only(deleted, scope, entry_id)
+    return deleted
+
+
+def forget_all(connection: apsw.Connection, scope: Scope, now: int) -> list[UUID]:
+    """Mark all entries of a scope as forgotten that are not; return their ids."""
+    where, values = inside(scope)
+    where = f"{where} AND forgotten_at IS NULL"
+    before = placed_where(connection, where, values)
+    forgotten = fetched(
+        connection,
+        f"UPDATE agent_memory_entries SET forgotten_at = ?, {ADD_TO_ROW} "
+        f"WHERE {where} RETURNING row, id, user_id",
+        (now, column_change("forgotten_at", None, now), *values),
+    )
+    if forgotten:
+        sums = difference(before, placed(connection, [row for row, *_ in forgotten]))
+        changes = [Change(row, entry_id, "forget", user_id) for row, entry_id, user_id in forgotten]
+        log_changes(connection, scope.agent_id, changes, charge=Charge(sums=sums))
+    return uuids_of(entry_id for _, entry_id, _ in forgotten)
+
+
+def delete_all(connection: apsw.Connection, scope: Scope) -> list[UUID]:
+    """Delete all entries of a scope, forgotten or not; return their ids."""
+    where, values = inside(scope)
+    return _delete(connection, scope.agent_id, where, values)
+
+
+def purge(connection: apsw.Connection, scope: Scope, oldest: int) -> list[UUID]:
+    """Delete what a scope forgot, or what expired, before `oldest`; return the ids."""
+    where, values = inside(scope)
+    return [
+        entry_id
+        for moment in ("forgotten_at", "expires_at")
+        for entry_id in _delete(
+            connection, scope.agent_id, f"{where} AND {moment} < ?", (*values, oldest)
+        )
+    ]
+
+
+def _delete(
+    connection: apsw.Connection, agent_id: str, where: str, values: Sequence[Any]
+) -> list[UUID]:
+    sql = (
+        f"DELETE FROM agent_memory_entries WHERE {where} "
+        "RETURNING row, id, user_id, octet_length(content)"
+    )
+    before = placed_where(connection, where, values)
+    sums = links_leading_to(connection, before, where, values)
+    deleted = fetched(connection, sql, values)
+    if deleted:
+        changes = [
+            Change(row, entry_id, "delete", user_id) for row, entry_id, user_id, _ in deleted
+        ]
+        sums = sums.plus(difference(before, []))
+        freed = Charge(-sum(size for *_, size in deleted), sums=sums)
+        log_changes(connection, agent_id, changes, charge=freed)
+    return uuids_of(entry_id for _, entry_id, *_ in deleted)
+
+
+def update(
+    connection: apsw.Connection,
+    scope: Scope,
+    entry_id: UUID,
+    change: Callable[[MemoryEntry], MemoryEntry],
+    vectors: tuple[Model, Sequence[bytes]] | None,
+    *,
+    now: int,
+    quota: Quota | None,
+    include_archived: bool,
+) -> MemoryEntry | None:
+    """Change a living entry; a new content takes the old vectors away, and brings its own."""
+    where, values = of_id(scope, entry_id)
+    is_there = NOT_SUPERSEDED if include_archived else LIVING
+    sql = f"SELECT {STORED} FROM agent_memory_entries WHERE {where} AND {is_there}"
+    found = the_only(fetched(connection, sql, (*values, now)), scope, entry_id)
+    if found is None:
+        return None
+    row, (before,) = found[0], entries_of([found])
+    after = with_changed(before, change(before))
+    sums = _write_changed(connection, found, after)
+    model = None
+    if after.content != before.content:
+        old = placed(connection, [row])
+        connection.execute("DELETE FROM agent_memory_embeddings WHERE entry_row = ?", (row,))
+        if vectors is not None:
+            model, blobs = vectors
+            changed_at = to_microseconds(after.updated_at)
+            values = [(row, model[0], part, changed_at, blob) for part, blob in enumerate(blobs)]
+            run_all(connection, _INSERT_VECTOR, values)
+        of_vectors = None if vectors is None else vector_sums(vectors[0][0], [vectors[1]])[0]
+        connection.execute(SET_VECTOR_SUM, (of_vectors, row))
+        sums = sums.plus(difference(old, placed(connection, [row])))
+    sums = sums.plus(seal(connection, [row]))  # where it comes from an earlier version
+    charge = Charge(_size(after.content) - _size(before.content), quota, sums)
+    changes = [Change(row, entry_id.bytes, "update", after.user_id)]
+    log_changes(connection, scope.agent_id, changes, model, charge)
+    return after
+
+
+def _write_changed(connection: apsw.Connection, row: Columns, entry: MemoryEntry) -> Sums:
+    """Write another state of a row that was read whole; return what that adds to the agent."""
+    before = placed(connection, [row[0]])
+    changed = to_changed(entry)
+    row_sum = rewritten(row, to_row(entry), fingerprint(entry.content))
+    connection.execute(
+        f"UPDATE agent_memory_entries SET {CHANGEABLE}, row_sum = ? WHERE agent_id = ? AND row = ?",
+        (*changed, row_sum, entry.agent_id, row[0]),
+    )
+    return difference(before, placed(connection, [row[0]]))
+
+
+def _size(content: str) -> int:
+    """Return what a content counts (C084)."""
+    return len(content.encode())
