@@ -1117,7 +1117,7 @@ class AsyncScopedMemory(View):
         overwrite: bool = False,
         progress: Progress | None = None,
     ) -> int:
-        """Write memories, and the links between them, as JSON Lines; see docs/exchange.md.
+        """Write memories, and the links between them, as JSON Lines; see docs/export.md.
 
         What is written while others write is each memory as it was at some moment meanwhile; a
         `backup` is all of one moment.

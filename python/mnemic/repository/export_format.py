@@ -1,6 +1,6 @@
 """Exports: memories and links as JSON Lines, written and read one line at a time.
 
-docs/exchange.md describes the format. Neither side holds more than one line in memory.
+docs/export.md describes the format. Neither side holds more than one line in memory.
 """
 
 import codecs
