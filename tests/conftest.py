@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-pytest.register_assert_rewrite("tests.support", "tests.faults", "tests.store.contract")
+pytest.register_assert_rewrite("tests.faults", "tests.store.contract")
 
 
 @pytest.fixture

@@ -109,7 +109,8 @@ def _export_of_links(ends, kind="contradicts"):
     return io.StringIO("".join(json.dumps(line) + "\n" for line in lines))
 
 
-def test_none_in_an_update_keeps_the_tags(memory):  # R059
+@pytest.mark.requirement("R059")
+def test_none_in_an_update_keeps_the_tags(memory):
     kept = memory.add("Lives in Oslo", tags=["home"])
     assert memory.update(kept.id, importance=0.9, add_tags=None).tags == ("home",)
     assert memory.update(kept.id, importance=0.8, remove_tags=None).tags == ("home",)
@@ -174,7 +175,8 @@ def test_a_subscription_that_could_never_be_told_is_refused(memory, kind, listen
         memory.events.subscribe(kind, listener)
 
 
-def test_memories_with_an_event_loop_may_be_closed_by_either_name(tmp_path):  # C173
+@pytest.mark.requirement("C173")
+def test_memories_with_an_event_loop_may_be_closed_by_either_name(tmp_path):
     async def scenario():
         doors = (AsyncMemory, LongTermMemory)
         for door in doors:
@@ -235,6 +237,7 @@ def test_a_cancelled_import_stores_no_further_batches(monkeypatch):
     asyncio.run(scenario())
 
 
+@pytest.mark.requirement("R077", "C095")
 @pytest.mark.parametrize(
     "again",
     [
@@ -243,7 +246,7 @@ def test_a_cancelled_import_stores_no_further_batches(monkeypatch):
         {"on_duplicate": "merge", "tags": ["t"]},
     ],
 )
-def test_what_is_not_stored_again_needs_no_quota(monkeypatch, again):  # R077, C095
+def test_what_is_not_stored_again_needs_no_quota(monkeypatch, again):
     monkeypatch.setattr(
         "mnemic.licensing.STORAGE_LIMITS", {**STORAGE_LIMITS, LicenseTier.TEAMS: 1000}
     )
@@ -353,8 +356,9 @@ def test_an_import_that_is_refused_for_a_used_key_keeps_the_batches_before(memor
     assert memory.count() == 2
 
 
+@pytest.mark.requirement("C172")
 @pytest.mark.parametrize("on_embed_error", ["raise", "pending"])
-def test_what_an_embedder_quotes_of_a_memory_is_not_logged(caplog, on_embed_error):  # C172
+def test_what_an_embedder_quotes_of_a_memory_is_not_logged(caplog, on_embed_error):
     class Quoting(WordEmbedder):
         def embed(self, texts):
             raise RuntimeError(f"no quota left for {texts[0]!r}")
@@ -384,8 +388,9 @@ def test_what_an_embedder_quotes_before_a_search_is_not_logged(caplog):
     assert "secret" not in caplog.text
 
 
+@pytest.mark.requirement("R030", "C151")
 @pytest.mark.parametrize(("floor", "found"), [(None, []), (0.4, ["near"]), (0.9, [])])
-def test_without_a_threshold_that_of_the_embedder_holds(floor, found):  # R030, C151
+def test_without_a_threshold_that_of_the_embedder_holds(floor, found):
     class Calibrated(PlainEmbedder):
         similarity_floor = floor
 
@@ -402,7 +407,8 @@ def test_without_a_threshold_that_of_the_embedder_holds(floor, found):  # R030, 
     run(scenario, embedder=Calibrated())
 
 
-def test_the_local_embedder_finds_the_theme_without_a_threshold():  # R125, C151
+@pytest.mark.requirement("R125", "C151")
+def test_the_local_embedder_finds_the_theme_without_a_threshold():
     pytest.importorskip("mnemic_minilm")
 
     async def scenario(memory):

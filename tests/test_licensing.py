@@ -115,12 +115,14 @@ def test_features_are_known_by_their_keys():
         required_tier("Agents.Memory.Everything")
 
 
-def test_storage_limits_are_those_of_the_documents():  # R015 to R017
+@pytest.mark.requirement("R015", "R016", "R017")
+def test_storage_limits_are_those_of_the_documents():
     limits = [DocumentedLicenses(tier).storage_limit for tier in LicenseTier]
     assert limits == [0, 100 * MEGABYTE, 1024 * MEGABYTE, None]
 
 
-def test_core_is_refused_every_operation_and_told_what_to_do():  # R013, R014
+@pytest.mark.requirement("R013", "R014")
+def test_core_is_refused_every_operation_and_told_what_to_do():
     async def scenario(memory):
         for call in (
             memory.store(entry("x")),
@@ -203,7 +205,8 @@ def test_the_tier_that_a_message_names_allows_the_call():
     asyncio.run(main())
 
 
-def test_core_is_told_at_once_which_tier_has_searches_by_meaning():  # R018, R137
+@pytest.mark.requirement("R018", "R137")
+def test_core_is_told_at_once_which_tier_has_searches_by_meaning():
     async def scenario(memory):
         service = RetrievalService(memory)
         for call, message in (
@@ -222,7 +225,8 @@ def test_core_is_told_at_once_which_tier_has_searches_by_meaning():  # R018, R13
     run(scenario, LicenseTier.CORE)
 
 
-def test_searching_by_meaning_needs_teams_and_the_rest_writer_pro():  # R012, R018, R109
+@pytest.mark.requirement("R012", "R018", "R109")
+def test_searching_by_meaning_needs_teams_and_the_rest_writer_pro():
     async def scenario(memory):
         kept = entry("x")
         await memory.store(kept)
@@ -252,7 +256,8 @@ def large(size):
     return entry("ø" * (size // 2) + "x" * (size % 2))
 
 
-def test_a_store_at_ninety_nine_percent_is_refused_a_large_entry(tmp_path):  # R026, R119, R127
+@pytest.mark.requirement("R026", "R119", "R127")
+def test_a_store_at_ninety_nine_percent_is_refused_a_large_entry(tmp_path):
     async def scenario(memory):
         limit = 100 * MEGABYTE
         await memory.store_batch([large(9 * MEGABYTE + 900 * 1024) for _ in range(10)])
@@ -283,8 +288,9 @@ def small_quota(monkeypatch):
     monkeypatch.setattr(DocumentedLicenses, "storage_limit", property(lambda _: 100))
 
 
+@pytest.mark.requirement("C082")
 @pytest.mark.usefixtures("small_quota")
-def test_a_hundred_stores_at_once_never_pass_the_quota_together(tmp_path):  # C082
+def test_a_hundred_stores_at_once_never_pass_the_quota_together(tmp_path):
     async def scenario(memory):
         calls = [memory.store(large(10)) for _ in range(100)]
         outcomes = await asyncio.gather(*calls, return_exceptions=True)
@@ -296,8 +302,9 @@ def test_a_hundred_stores_at_once_never_pass_the_quota_together(tmp_path):  # C0
     run(scenario, LicenseTier.TEAMS, tmp_path / "a.db")
 
 
+@pytest.mark.requirement("C082", "C095")
 @pytest.mark.usefixtures("small_quota")
-def test_a_batch_that_does_not_fit_is_refused_whole():  # C082, C095
+def test_a_batch_that_does_not_fit_is_refused_whole():
     async def scenario(memory):
         with pytest.raises(StorageQuotaExceededError):
             await memory.store_batch([large(60), large(60)])
@@ -307,8 +314,9 @@ def test_a_batch_that_does_not_fit_is_refused_whole():  # C082, C095
     run(scenario, LicenseTier.TEAMS)
 
 
+@pytest.mark.requirement("R076")
 @pytest.mark.usefixtures("small_quota")
-def test_what_cannot_fit_is_not_embedded():  # R076
+def test_what_cannot_fit_is_not_embedded():
     async def scenario(memory):
         with pytest.raises(StorageQuotaExceededError):
             await memory.store(large(101))
@@ -317,8 +325,9 @@ def test_what_cannot_fit_is_not_embedded():  # R076
     run(scenario, LicenseTier.TEAMS)
 
 
+@pytest.mark.requirement("C085")
 @pytest.mark.usefixtures("small_quota")
-def test_what_is_forgotten_counts_until_it_is_deleted():  # C085
+def test_what_is_forgotten_counts_until_it_is_deleted():
     async def scenario(memory):
         one = large(90)
         await memory.store(one)
@@ -333,8 +342,9 @@ def test_what_is_forgotten_counts_until_it_is_deleted():  # C085
     run(scenario, LicenseTier.TEAMS)
 
 
+@pytest.mark.requirement("C085")
 @pytest.mark.usefixtures("small_quota")
-def test_an_update_is_charged_by_how_much_it_grows():  # C085
+def test_an_update_is_charged_by_how_much_it_grows():
     async def scenario(memory):
         one = large(90)
         await memory.store(one)

@@ -30,7 +30,8 @@ from tests.support.embedders import WordEmbedder
 from tests.support.scenarios import NOON, Clock, entry, run
 
 
-def test_what_was_stored_is_retrieved_by_id_and_found_by_meaning():  # R114, R115, R116, R124
+@pytest.mark.requirement("R114", "R115", "R116", "R124")
+def test_what_was_stored_is_retrieved_by_id_and_found_by_meaning():
     async def scenario(memory):
         kept = entry()
         assert await memory.store(kept) == kept.id
@@ -44,7 +45,8 @@ def test_what_was_stored_is_retrieved_by_id_and_found_by_meaning():  # R114, R11
     run(scenario)
 
 
-def test_results_are_ranked_from_one_and_the_threshold_is_inclusive():  # R030, R044, C102
+@pytest.mark.requirement("R030", "R044", "C102")
+def test_results_are_ranked_from_one_and_the_threshold_is_inclusive():
     vectors = {"query": (1, 0), "same": (1, 0), "near": (0.8, 0.6), "opposite": (-1, 0)}
 
     class Fixed:
@@ -69,6 +71,7 @@ def test_results_are_ranked_from_one_and_the_threshold_is_inclusive():  # R030, 
     run(scenario, embedder=Fixed())
 
 
+@pytest.mark.requirement("R024", "C102")
 @pytest.mark.parametrize(
     "call",
     [
@@ -87,7 +90,7 @@ def test_results_are_ranked_from_one_and_the_threshold_is_inclusive():  # R030, 
         lambda memory: memory.store(entry(agent_id="other")),
     ],
 )
-def test_wrong_arguments_are_refused_and_change_nothing(call):  # R024, C102
+def test_wrong_arguments_are_refused_and_change_nothing(call):
     async def scenario(memory):
         with pytest.raises(InvalidArgumentError):
             await call(memory)
@@ -96,7 +99,8 @@ def test_wrong_arguments_are_refused_and_change_nothing(call):  # R024, C102
     run(scenario)
 
 
-def test_a_batch_is_stored_whole_or_not_at_all_and_in_order():  # R027, C095
+@pytest.mark.requirement("R027", "C095")
+def test_a_batch_is_stored_whole_or_not_at_all_and_in_order():
     async def scenario(memory):
         entries = [entry(f"memory {number}") for number in range(20)]
         assert await memory.store_batch(entries) == [each.id for each in entries]
@@ -112,7 +116,8 @@ def test_a_batch_is_stored_whole_or_not_at_all_and_in_order():  # R027, C095
     run(scenario)
 
 
-def test_retrieving_leaves_out_what_is_missing_or_forgotten_unless_asked():  # R028, R029, C096
+@pytest.mark.requirement("R028", "R029", "C096")
+def test_retrieving_leaves_out_what_is_missing_or_forgotten_unless_asked():
     async def scenario(memory):
         there, gone = entry("there"), entry("gone")
         await memory.store_batch([there, gone])
@@ -128,7 +133,8 @@ def test_retrieving_leaves_out_what_is_missing_or_forgotten_unless_asked():  # R
     run(scenario)
 
 
-def test_users_are_walls_and_only_a_word_takes_them_down():  # C162
+@pytest.mark.requirement("C162")
+def test_users_are_walls_and_only_a_word_takes_them_down():
     async def scenario(memory):
         hers, nobodys = entry("her secret", user_id="alice"), entry("a secret of nobody")
         await memory.store_batch([hers, nobodys])
@@ -149,7 +155,8 @@ def test_users_are_walls_and_only_a_word_takes_them_down():  # C162
     run(scenario)
 
 
-def test_forgetting_is_undone_within_ninety_days_and_not_later():  # R033 to R036, R118, C097
+@pytest.mark.requirement("R033", "R034", "R035", "R036", "R118", "C097")
+def test_forgetting_is_undone_within_ninety_days_and_not_later():
     clock = Clock()
 
     async def scenario(memory):
@@ -195,7 +202,8 @@ def test_purging_deletes_what_was_forgotten_too_long_ago_and_nothing_else():
     run(scenario, clock=clock)
 
 
-def test_what_is_deleted_for_good_is_gone_for_every_way_of_asking():  # R035, C081
+@pytest.mark.requirement("R035", "C081")
+def test_what_is_deleted_for_good_is_gone_for_every_way_of_asking():
     async def scenario(memory):
         living, forgotten = entry("a living memory"), entry("a forgotten memory")
         await memory.store_batch([living, forgotten])
@@ -212,7 +220,8 @@ def test_what_is_deleted_for_good_is_gone_for_every_way_of_asking():  # R035, C0
     run(scenario)
 
 
-def test_an_update_changes_what_it_names_and_embeds_a_new_content():  # R032, R057 to R061, C098
+@pytest.mark.requirement("R032", "R057", "R058", "R059", "R060", "R061", "C098")
+def test_an_update_changes_what_it_names_and_embeds_a_new_content():
     clock = Clock()
 
     async def scenario(memory):
@@ -257,6 +266,7 @@ def test_an_update_that_names_nothing_changes_nothing():
     run(scenario, clock=clock)
 
 
+@pytest.mark.requirement("R110", "R111", "R112", "C100")
 @pytest.mark.parametrize(
     "fields",
     [
@@ -270,7 +280,7 @@ def test_an_update_that_names_nothing_changes_nothing():
         {"metadata": {"x": float("inf")}},
     ],
 )
-def test_an_update_is_checked_as_an_entry_is(fields):  # R110 to R112, C100
+def test_an_update_is_checked_as_an_entry_is(fields):
     with pytest.raises(InvalidEntryError):
         MemoryEntryUpdate(**fields)
 
@@ -290,7 +300,8 @@ def test_two_updates_at_once_lose_nothing_of_each_other():
     run(scenario)
 
 
-def test_a_failing_embedder_leaves_everything_as_it_was():  # C098
+@pytest.mark.requirement("C098")
+def test_a_failing_embedder_leaves_everything_as_it_was():
     class Failing(WordEmbedder):
         def embed(self, texts):
             if any("fail" in text for text in texts):
@@ -331,7 +342,10 @@ def test_without_an_embedder_memories_are_stored_updated_and_embedded_later(tmp_
     run(with_embedder, path)
 
 
-def test_stats_tell_what_is_there():  # R037, R062 to R069, R128
+@pytest.mark.requirement(
+    "R037", "R062", "R063", "R064", "R065", "R066", "R067", "R068", "R069", "R128"
+)
+def test_stats_tell_what_is_there():
     async def scenario(memory):
         assert (await memory.get_stats()).oldest_entry is None
         entries = [
@@ -362,7 +376,8 @@ def test_stats_tell_what_is_there():  # R037, R062 to R069, R128
     run(scenario)
 
 
-def test_a_hundred_stores_at_once_are_all_there_and_all_found(tmp_path):  # R122, R129
+@pytest.mark.requirement("R122", "R129")
+def test_a_hundred_stores_at_once_are_all_there_and_all_found(tmp_path):
     async def scenario(memory):
         entries = [entry(f"memory number{number}") for number in range(100)]
         ids = await asyncio.gather(*map(memory.store, entries))
@@ -492,7 +507,26 @@ def test_a_scope_of_all_users_names_none():
 # Filters
 
 
-def test_filters_find_what_they_describe_in_the_order_they_name():  # R031, R038-R041, R045-R056
+@pytest.mark.requirement(
+    "R031",
+    "R038",
+    "R039",
+    "R040",
+    "R041",
+    "R045",
+    "R046",
+    "R047",
+    "R048",
+    "R049",
+    "R050",
+    "R051",
+    "R052",
+    "R053",
+    "R054",
+    "R055",
+    "R056",
+)
+def test_filters_find_what_they_describe_in_the_order_they_name():
     async def scenario(memory):
         entries = [
             entry(
@@ -538,7 +572,8 @@ def test_filters_find_what_they_describe_in_the_order_they_name():  # R031, R038
     run(scenario)
 
 
-def test_archived_memories_are_listed_only_when_a_status_is_asked_for():  # C161
+@pytest.mark.requirement("C161")
+def test_archived_memories_are_listed_only_when_a_status_is_asked_for():
     async def scenario(memory):
         await memory.store_batch([entry("kept"), entry("old", status=MemoryStatus.ARCHIVED)])
         assert [one.content for one in await memory.search_by_filter({})] == ["kept"]
@@ -573,7 +608,8 @@ def test_a_filter_that_cannot_be_understood_names_the_place(call, place):
 # A person's wish to be forgotten
 
 
-def test_all_of_a_user_is_deleted_and_nothing_of_another(tmp_path):  # C187
+@pytest.mark.requirement("C187")
+def test_all_of_a_user_is_deleted_and_nothing_of_another(tmp_path):
     async def scenario(memory):
         hers = [entry(f"hers {number}", user_id="alice") for number in range(5)]
         archived = entry("archived", user_id="alice", status=MemoryStatus.ARCHIVED)

@@ -761,7 +761,8 @@ def test_the_local_embedder_is_the_default_and_knows_meaning(path):
         assert memory.embedder.dimensions == 384
 
 
-def test_content_tags_and_metadata_together_have_at_most_ten_megabytes(memory):  # R113
+@pytest.mark.requirement("R113")
+def test_content_tags_and_metadata_together_have_at_most_ten_megabytes(memory):
     kept = memory.add("x", metadata={"large": "y" * (10 * 1024 * 1024 - 20)})
     for wrong in (
         lambda: memory.add("x" * 100, metadata={"large": "y" * (10 * 1024 * 1024 - 20)}),

@@ -182,7 +182,8 @@ def test_sensitive_memories_are_left_out_unless_asked_for(memory):
     assert "secret" in memory.context("tea", include_sensitive=True)
 
 
-def test_sensitive_memories_take_no_other_place_in_a_block(memory):  # C028
+@pytest.mark.requirement("C028")
+def test_sensitive_memories_take_no_other_place_in_a_block(memory):
     memory.add_many([{"content": f"tea tea {at}", "sensitive": True} for at in range(3)])
     memory.add("tea is open, and served in the garden")
     for filters in (None, {"content": {"contains": "tea"}}):

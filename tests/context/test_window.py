@@ -1,4 +1,4 @@
-"""The context window: definitions 2.6, rulings C018 to C022, C028, C042 and C043."""
+"""The context window."""
 
 import json
 import logging
@@ -34,6 +34,8 @@ from mnemic.errors import (
     UnknownIdError,
 )
 from mnemic.licensing import DocumentedLicenses, LicenseTier
+
+pytestmark = pytest.mark.requirement("C018", "C019", "C020", "C021", "C022", "C028", "C042", "C043")
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 SYSTEM = ContextItemType.SYSTEM_PROMPT

@@ -47,6 +47,7 @@ finite = st.floats(width=32, allow_nan=False, allow_infinity=False)
 shapes = st.tuples(st.integers(1, 90), st.integers(1, 40))
 
 
+@pytest.mark.requirement("C154")
 @settings(max_examples=150, deadline=None)
 @given(shapes.flatmap(lambda s: npst.arrays(np.float32, s, elements=finite)), st.integers(0, 100))
 def test_every_answer_is_that_of_float64_brute_force(rows, k):
@@ -60,6 +61,7 @@ def test_every_answer_is_that_of_float64_brute_force(rows, k):
     assert hits.scores.tolist() == wanted_scores.tolist()
 
 
+@pytest.mark.requirement("C154")
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32), st.integers(50, 400), st.integers(1, 130), st.integers(1, 60))
 def test_cosine_ranks_the_normalised_rows_it_returns(seed, count, dim, k):

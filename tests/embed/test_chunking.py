@@ -1,4 +1,4 @@
-"""How texts that are longer than an embedder sees are cut into parts (C165)."""
+"""How texts that are longer than an embedder sees are cut into parts ."""
 
 import logging
 import re
@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from mnemic.embed import MiniLmEmbedder
 from mnemic.embed.chunking import MAX_PARTS, Splitter
+
+pytestmark = pytest.mark.requirement("C165")
 
 SENTENCES = "The tea is green. Is it hot? It was, an hour ago! Nobody drank it. "
 ALPHABET = "ab cd. e!\n日本。é🙂가"

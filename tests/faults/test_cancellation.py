@@ -1,4 +1,4 @@
-"""A cancelled call happened wholly or not at all, can be repeated, and harms nothing (C177)."""
+"""A cancelled call happened wholly or not at all, can be repeated, and harms nothing ."""
 
 import asyncio
 import gc
@@ -13,6 +13,8 @@ from mnemic.errors import DuplicateEntryError
 from mnemic.long_term import LongTermMemory
 from mnemic.model import MemoryEntry, MemoryEntryUpdate
 from tests.support.embedders import WordEmbedder
+
+pytestmark = pytest.mark.requirement("C177")
 
 ROUNDS = int(os.environ.get("MNEMIC_TORTURE_ROUNDS", "0"))
 

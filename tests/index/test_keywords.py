@@ -57,7 +57,7 @@ def matches(of, text, **options):
 
 
 def most(query, documents):
-    """Return what no score reaches: the idf of all words of the query, unknown ones too (C157)."""
+    """Return what no score reaches: the idf of all words of the query, unknown ones too."""
     total = 0.0
     for word in query:
         holders = sum(word in document for document in documents)
@@ -68,6 +68,7 @@ def most(query, documents):
 # The reference
 
 
+@pytest.mark.requirement("C157")
 @pytest.mark.parametrize("query", REFERENCE)
 def test_scores_are_those_of_the_reference_over_what_could_be_had(query):
     divisor = most(query.split(), [sentence.strip("…").split() for sentence in SENTENCES])
@@ -157,9 +158,10 @@ def test_words_that_many_memories_have_are_passed_over_beside_others_only():
     assert keywords(made, "boat", rare) == keywords(made, "boat")
 
 
-# What scores do not depend on (C182)
+# What scores do not depend on
 
 
+@pytest.mark.requirement("C182")
 @pytest.mark.parametrize("fields", [WORDS, ALL_FIELDS])
 def test_scores_do_not_depend_on_what_came_when_or_was_there_before(fields):
     random = np.random.default_rng(3)
@@ -180,6 +182,7 @@ def test_scores_do_not_depend_on_what_came_when_or_was_there_before(fields):
         assert [keywords(made, text, fields) for text in texts] == wanted_scores
 
 
+@pytest.mark.requirement("C182")
 def test_what_is_gone_leaves_the_statistics():
     made = index(["boat on the lake", "boat", "tea"])
     put(made, {}, gone=[1])

@@ -4,6 +4,7 @@ from random import Random
 from uuid import UUID
 
 import numpy as np
+import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
@@ -150,7 +151,7 @@ def words_of(text):
 def questions(draw):
     """Return what is wanted of an index, and the same in the words of the twin."""
     ranking = draw(rankings)
-    # Something must weigh something (C014).
+    # Something must weigh something.
     is_worth_anything = any(getattr(ranking.weights, name) > 0 for name in WORTH)
     text = draw(st.none() | texts | texts | texts) if is_worth_anything else draw(texts)
     (where, passes), (scope, is_inside) = draw(filters), draw(scopes)
@@ -209,9 +210,10 @@ def test_every_ranking_is_that_of_the_twin(seed, count, question):
     assert keys == sorted(keys)
 
 
+@pytest.mark.requirement("C193")
 @PROFILE
 @given(seed=st.integers(0, 5), question=questions(), limits=st.lists(st.integers(0, 600)))
-def test_a_smaller_limit_gives_the_head_to_the_last_bit(seed, question, limits):  # C193
+def test_a_smaller_limit_gives_the_head_to_the_last_bit(seed, question, limits):
     wanted, _ = question
     index = large_index(seed)
     replaced = {name: getattr(wanted, name) for name in wanted.__struct_fields__}

@@ -104,7 +104,8 @@ def recency_of(row):
 # The documented presets
 
 
-def test_the_presets_have_their_documented_weights():  # C139, C013, C060
+@pytest.mark.requirement("C139", "C013", "C060")
+def test_the_presets_have_their_documented_weights():
     assert WEIGHTED_RELEVANCE.weights == Weights(
         relevance=0.6, recency=0.2, importance=0.15, access=0.05
     )
@@ -113,7 +114,8 @@ def test_the_presets_have_their_documented_weights():  # C139, C013, C060
     assert {WEIGHTED_RELEVANCE.similarity, RECALL.similarity} == {1.0}
 
 
-def test_the_scores_of_weighted_relevance_are_its_documented_formula():  # C139, C016, C017
+@pytest.mark.requirement("C139", "C016", "C017")
+def test_the_scores_of_weighted_relevance_are_its_documented_formula():
     found = ranked(WEIGHTED_RELEVANCE)
     assert len(found) == len(FACTS)
     for hit in found:
@@ -132,7 +134,8 @@ def salience_of(row):
     return (0.25 * halved_since_access(row) + 0.2 * frequency + 0.25 * importance) / 0.7
 
 
-def test_the_scores_of_recall_count_the_similarity_once():  # C060, C139
+@pytest.mark.requirement("C060", "C139")
+def test_the_scores_of_recall_count_the_similarity_once():
     found = ranked(RECALL)
     for hit in found:
         expected = 0.6 * max(0.0, float(UNITS[hit.row][0])) + 0.4 * salience_of(hit.row)
@@ -140,7 +143,8 @@ def test_the_scores_of_recall_count_the_similarity_once():  # C060, C139
         assert hit.components["salience"] == pytest.approx(salience_of(hit.row), abs=1e-9)
 
 
-def test_one_score_decides_the_cut_and_the_order():  # C060, C106
+@pytest.mark.requirement("C060", "C106")
+def test_one_score_decides_the_cut_and_the_order():
     for ranking in PRESETS.values():
         found = ranked(ranking)
         keys = [(-hit.score, -FACTS[hit.row]["created_at"], hit.id) for hit in found]
@@ -150,7 +154,8 @@ def test_one_score_decides_the_cut_and_the_order():  # C060, C106
             assert ranked(ranking, limit=limit) == found[:limit]
 
 
-def test_salience_is_the_same_whatever_is_asked():  # C060
+@pytest.mark.requirement("C060")
+def test_salience_is_the_same_whatever_is_asked():
     by_query = [
         {hit.row: hit.components["salience"] for hit in ranked(RECALL, text=text, query=query)}
         for text, query in [("ferry", (1, 0)), ("tea", (0, -1)), (None, None)]
@@ -162,8 +167,9 @@ def test_salience_is_the_same_whatever_is_asked():  # C060
 # Without a query
 
 
+@pytest.mark.requirement("C009")
 @pytest.mark.parametrize("ranking", [WEIGHTED_RELEVANCE, RECALL])
-def test_without_a_query_the_weights_that_remain_make_the_score(ranking):  # C009
+def test_without_a_query_the_weights_that_remain_make_the_score(ranking):
     found = ranked(ranking, text=None, query=None)
     assert len(found) == len(FACTS)
     for hit in found:
@@ -178,7 +184,8 @@ def test_without_a_query_the_weights_that_remain_make_the_score(ranking):  # C00
         assert hit.components.keys().isdisjoint({"similarity", "keyword", "relevance"})
 
 
-def test_without_a_query_a_floor_of_the_score_holds_only_where_it_is_given():  # C009
+@pytest.mark.requirement("C009")
+def test_without_a_query_a_floor_of_the_score_holds_only_where_it_is_given():
     nothing = {"text": None, "query": None}
     everything = ranked(WEIGHTED_RELEVANCE, **nothing)
     high = ranked(WEIGHTED_RELEVANCE, min_score=0.5, **nothing)
@@ -189,6 +196,7 @@ def test_without_a_query_a_floor_of_the_score_holds_only_where_it_is_given():  #
 # Curves of age
 
 
+@pytest.mark.requirement("C016", "C140")
 @pytest.mark.parametrize(
     ("recency", "expected"),
     [
@@ -198,14 +206,15 @@ def test_without_a_query_a_floor_of_the_score_holds_only_where_it_is_given():  #
         (Recency(RecencyCurve.ACCESSED_HALF_LIFE, 7), halved_since_access),
     ],
 )
-def test_age_counts_by_the_named_curve_from_zero_to_one(recency, expected):  # C016, C140
+def test_age_counts_by_the_named_curve_from_zero_to_one(recency, expected):
     weights = Weights(relevance=0.0, recency=1.0)
     for hit in ranked(Ranking(weights=weights, recency=recency)):
         assert hit.score == pytest.approx(expected(hit.row), abs=1e-9)
         assert 0 <= hit.score <= 1
 
 
-def test_the_newest_are_ranked_evenly_and_equal_times_alike():  # C140
+@pytest.mark.requirement("C140")
+def test_the_newest_are_ranked_evenly_and_equal_times_alike():
     found = ranked(NEWEST, text=None, query=None)
     times = sorted((FACTS[row]["created_at"] for row in FACTS), reverse=True)
     places = {row: times.index(FACTS[row]["created_at"]) for row in FACTS}
@@ -214,7 +223,8 @@ def test_the_newest_are_ranked_evenly_and_equal_times_alike():  # C140
     assert len({hit.score for hit in found}) == len(set(times))
 
 
-def test_what_was_merely_changed_is_no_newer():  # C016
+@pytest.mark.requirement("C016")
+def test_what_was_merely_changed_is_no_newer():
     clock = Clock()
     with Memory(":memory:", embedder=WordEmbedder(), clock=clock) as memory:
         kept = memory.add("tea", created_at=NOON - 73 * DAY)
@@ -224,7 +234,8 @@ def test_what_was_merely_changed_is_no_newer():  # C016
         assert hit.score == pytest.approx(0.8)
 
 
-def test_the_default_curve_is_the_line_over_a_year():  # C016, C140
+@pytest.mark.requirement("C016", "C140")
+def test_the_default_curve_is_the_line_over_a_year():
     assert Recency() == Recency(RecencyCurve.CREATED_LINEAR, 365)
     assert WEIGHTED_RELEVANCE.recency == HYBRID.recency == Recency()
     assert NEWEST.recency.curve is RecencyCurve.NEWEST_RANK
@@ -233,11 +244,12 @@ def test_the_default_curve_is_the_line_over_a_year():  # C016, C140
 # Access
 
 
+@pytest.mark.requirement("C017")
 @pytest.mark.parametrize(
     ("count", "score"),
     [(0, 0), (9, 1 / 3), (99, 2 / 3), (999, 1), (1000, 1), (10**9, 1), (2**63 - 1, 1)],
 )
-def test_accesses_count_by_their_logarithm_up_to_one(count, score):  # C017
+def test_accesses_count_by_their_logarithm_up_to_one(count, score):
     made = index_of({1: {"access_count": count}}, {1: (1, 0)})
     (hit,) = ranked(Ranking(weights=Weights(relevance=0, access=1)), index=made)
     assert hit.score == pytest.approx(score, abs=1e-12)
@@ -247,7 +259,8 @@ def test_accesses_count_by_their_logarithm_up_to_one(count, score):  # C017
 # Salience
 
 
-def test_salience_is_that_of_the_moment_of_asking_and_decays_once():  # C065, C066
+@pytest.mark.requirement("C065", "C066")
+def test_salience_is_that_of_the_moment_of_asking_and_decays_once():
     clock = Clock()
     ranking = Ranking(weights=Weights(relevance=0, salience=1), salience=Salience(1.0, 0.0, 0.0))
     with Memory(":memory:", embedder=WordEmbedder(), clock=clock) as memory:
@@ -262,7 +275,8 @@ def test_salience_is_that_of_the_moment_of_asking_and_decays_once():  # C065, C0
         assert seen == [{1.0}, {0.5}, {0.25}, {0.125}, {0.0625}]
 
 
-def test_a_floor_of_salience_is_tested_at_the_moment_of_asking():  # C065
+@pytest.mark.requirement("C065")
+def test_a_floor_of_salience_is_tested_at_the_moment_of_asking():
     made = index_of({1: {"created_at": 0, "importance": 0.0}}, {1: (1, 0)})
     ranking = Ranking(weights=Weights(relevance=0, salience=1), salience=Salience(1.0, 0.0, 0.0))
     for days, count in [(0, 1), (7, 1), (7.01, 0), (100, 0)]:
@@ -274,8 +288,9 @@ def test_a_floor_of_salience_is_tested_at_the_moment_of_asking():  # C065
 # Ranges
 
 
+@pytest.mark.requirement("C057")
 @pytest.mark.parametrize("name", PRESETS)
-def test_scores_of_matches_without_negative_cosines_are_from_zero_to_one(name):  # C057
+def test_scores_of_matches_without_negative_cosines_are_from_zero_to_one(name):
     near = {row: (abs(x), abs(y)) for row, (x, y) in VECTORS.items()}
     sessionless = {row: {**facts, "content": "red sofa"} for row, facts in FACTS.items()}
     for facts in (sessionless, FACTS):
@@ -286,14 +301,16 @@ def test_scores_of_matches_without_negative_cosines_are_from_zero_to_one(name): 
                 assert least <= hit.score <= 1 + 1e-6
 
 
+@pytest.mark.requirement("C057", "C157")
 @pytest.mark.parametrize("text", ["ferry", "ferry ferry tea", "the the", "quay 日本 noon"])
-def test_keyword_matches_are_from_zero_to_one_and_do_not_depend_on_the_others(text):  # C057, C157
+def test_keyword_matches_are_from_zero_to_one_and_do_not_depend_on_the_others(text):
     ranking = Ranking(similarity=0.0, keywords=KeywordFields(words=0.6, grams=0.3, pairs=0.1))
     for hit in ranked(ranking, text=text, query=None):
         assert 0 < hit.components["keyword"] <= 1
 
 
-def test_the_scale_of_keywords_is_absolute():  # C157
+@pytest.mark.requirement("C157")
+def test_the_scale_of_keywords_is_absolute():
     """Divided by the sum of idf·(k1 + 1), a match of one word is its saturation."""
     ranking = Ranking(similarity=0.0)
     made = index_of({row: {"content": "tea " * row} for row in (1, 3, 9)}, {})
@@ -307,36 +324,41 @@ def test_the_scale_of_keywords_is_absolute():  # C157
 # Wrong weights and vectors
 
 
+@pytest.mark.requirement("C014")
 @pytest.mark.parametrize("weights", [{}, {"relevance": 0.0}, {"recency": 0, "access": 0.0}])
-def test_weights_that_add_up_to_nothing_are_a_value_error(weights):  # C014
+def test_weights_that_add_up_to_nothing_are_a_value_error(weights):
     with pytest.raises(ValueError, match="the weights add up to 0"):
         Weights.parse(weights)
     with pytest.raises(InvalidArgumentError, match="the weights add up to 0"):
         Weights(**{"relevance": 0.0, **weights})
 
 
+@pytest.mark.requirement("C014", "C015")
 @pytest.mark.parametrize("name", Weights.__struct_fields__)
 @pytest.mark.parametrize("given", [-1e-9, 1.0000001, math.nan, math.inf, "1", None, True])
-def test_every_weight_is_a_number_from_zero_to_one(name, given):  # C014, C015
+def test_every_weight_is_a_number_from_zero_to_one(name, given):
     with pytest.raises(InvalidArgumentError, match=f"{name} must be a number from 0 to 1"):
         Weights(**{name: given})
 
 
+@pytest.mark.requirement("C073", "T015")
 @pytest.mark.parametrize("ranking", [SEMANTIC, HYBRID, RECALL])
 @pytest.mark.parametrize("query", [(1,), (1, 0, 0), (1, 0, 0, 0, 0)])
-def test_a_query_of_another_dimension_is_refused(ranking, query):  # C073, T015
+def test_a_query_of_another_dimension_is_refused(ranking, query):
     with pytest.raises(DimensionMismatchError):
         ranked(ranking, query=query)
 
 
-def test_a_negative_cosine_is_told_as_nothing():  # C073, C156
+@pytest.mark.requirement("C073", "C156")
+def test_a_negative_cosine_is_told_as_nothing():
     components = {hit.row: hit.components["similarity"] for hit in ranked(HYBRID)}
     for row, similarity in components.items():
         assert similarity == pytest.approx(max(0.0, float(UNITS[row][0])), abs=1e-6)
     assert min(components.values()) == 0
 
 
-def test_both_sets_of_types_are_spelled_from_the_one_that_is_stored():  # C138
+@pytest.mark.requirement("C138")
+def test_both_sets_of_types_are_spelled_from_the_one_that_is_stored():
     assert {each.kind for each in MemoryType} == {"SEMANTIC", "EPISODIC", "PROCEDURAL"}
     with Memory(":memory:", embedder=WordEmbedder()) as memory:
         memory.add_many([{"content": "tea", "type": each} for each in MemoryType])

@@ -71,6 +71,7 @@ FAR = {
 }
 
 
+@pytest.mark.requirement("C001")
 @pytest.mark.parametrize("search_type", BY_SEARCH_TYPE)
 @pytest.mark.parametrize(
     "only_far",
@@ -86,9 +87,7 @@ FAR = {
         {"NOT": {"content": "ferry"}},
     ],
 )
-def test_a_filter_finds_the_far_memory_behind_any_number_of_near_ones(  # C001
-    search_type, only_far
-):
+def test_a_filter_finds_the_far_memory_behind_any_number_of_near_ones(search_type, only_far):
     with Memory(":memory:", embedder=WordEmbedder(), clock=Clock()) as memory:
         memory.add_many([{"content": "ferry"} for _ in range(60)])
         far = memory.add(**FAR)
@@ -99,8 +98,9 @@ def test_a_filter_finds_the_far_memory_behind_any_number_of_near_ones(  # C001
             assert [hit.id for hit in found] == [far.id]
 
 
+@pytest.mark.requirement("C001")
 @pytest.mark.parametrize("search_type", BY_SEARCH_TYPE)
-def test_a_search_with_a_filter_leaves_out_what_was_forgotten(search_type):  # C001
+def test_a_search_with_a_filter_leaves_out_what_was_forgotten(search_type):
     with Memory(":memory:", embedder=WordEmbedder(), clock=Clock()) as memory:
         near, far = memory.add("ferry", tags=["sea"]), memory.add("the ferry", tags=["sea"])
         memory.delete(near.id)
@@ -113,8 +113,9 @@ def test_a_search_with_a_filter_leaves_out_what_was_forgotten(search_type):  # C
 # Exclusion
 
 
+@pytest.mark.requirement("C002")
 @pytest.mark.parametrize("asked", RANKINGS)
-def test_what_is_excluded_never_takes_the_place_of_another(asked):  # C002
+def test_what_is_excluded_never_takes_the_place_of_another(asked):
     made = ferries(20)
     order = rows_found(made, AGENT, **RANKINGS[asked])
     assert len(order) == 20
@@ -126,8 +127,9 @@ def test_what_is_excluded_never_takes_the_place_of_another(asked):  # C002
     assert (len(answer.ranked), answer.total) == (5, 5)
 
 
+@pytest.mark.requirement("C002")
 @pytest.mark.parametrize("embedder", [WordEmbedder(), None])
-def test_what_is_similar_to_a_memory_is_as_many_as_wanted_besides_itself(embedder):  # C002
+def test_what_is_similar_to_a_memory_is_as_many_as_wanted_besides_itself(embedder):
     with Memory(":memory:", embedder=embedder) as memory:
         stored = memory.add_many(["the ferry"] * 12)
         for limit in (1, 5, 11, 12):
@@ -141,9 +143,10 @@ def test_what_is_similar_to_a_memory_is_as_many_as_wanted_besides_itself(embedde
 # Limits and totals
 
 
+@pytest.mark.requirement("C011")
 @pytest.mark.parametrize("asked", RANKINGS)
 @pytest.mark.parametrize("limit", [0, 1, 7, 19, 20, 100])
-def test_a_total_counts_all_that_match_whatever_the_limit(asked, limit):  # C011
+def test_a_total_counts_all_that_match_whatever_the_limit(asked, limit):
     made = ferries(20)
     expected = made.rank(wanted(AGENT, limit, **RANKINGS[asked]))
     answer = made.rank(wanted(AGENT, limit, with_total=True, **RANKINGS[asked]))
@@ -152,7 +155,8 @@ def test_a_total_counts_all_that_match_whatever_the_limit(asked, limit):  # C011
     assert len(answer.ranked) == min(limit, 20)
 
 
-def test_a_total_counts_only_what_passes_filters_and_both_floors():  # C011, C013
+@pytest.mark.requirement("C011", "C013")
+def test_a_total_counts_only_what_passes_filters_and_both_floors():
     records = [
         record(row, content="a ferry", importance=row / 10, metadata={"n": row})
         for row in range(1, 11)
@@ -176,7 +180,8 @@ def test_a_total_counts_only_what_passes_filters_and_both_floors():  # C011, C01
         assert [hit.row for hit in answer.ranked] == sorted(rows, reverse=True)[:2]
 
 
-def test_both_floors_are_inclusive_and_zero_lets_negative_cosines_through():  # C013, C073
+@pytest.mark.requirement("C013", "C073")
+def test_both_floors_are_inclusive_and_zero_lets_negative_cosines_through():
     made = index_of(*map(record, (1, 2, 3)), vectors={1: (1, 0), 2: (3, 4), 3: (-1, 0)})
     scores = {hit.row: hit.score for hit in made.rank(wanted(AGENT)).ranked}
     exact, above = scores[2], float(np.nextafter(scores[2], 1))
@@ -187,7 +192,8 @@ def test_both_floors_are_inclusive_and_zero_lets_negative_cosines_through():  # 
     assert rows_found(made, AGENT, min_similarity=0.0) == [1, 2, 3]
 
 
-def test_the_limit_of_the_call_is_the_one_that_counts_up_to_any_number():  # C010
+@pytest.mark.requirement("C010")
+def test_the_limit_of_the_call_is_the_one_that_counts_up_to_any_number():
     with Memory(":memory:", embedder=WordEmbedder()) as memory:
         memory.add_many([f"ferry {number}" for number in range(130)])
         one = MemoryFilter(limit=1, offset=129)
@@ -198,8 +204,9 @@ def test_the_limit_of_the_call_is_the_one_that_counts_up_to_any_number():  # C01
 # Everything is scored, not a pool of the nearest
 
 
+@pytest.mark.requirement("C012")
 @pytest.mark.parametrize("count", [100, 3000])
-def test_what_matters_wins_from_behind_thousands_that_are_nearer(count):  # C012
+def test_what_matters_wins_from_behind_thousands_that_are_nearer(count):
     near = [record(row, content="a ferry", importance=0.0) for row in range(1, count)]
     far = record(count, content="a ferry and much else that nobody asked for", importance=1.0)
     vectors = {row: (1.0, row / count / 10) for row in range(1, count)} | {count: (0.3, 1.0)}
@@ -211,8 +218,9 @@ def test_what_matters_wins_from_behind_thousands_that_are_nearer(count):  # C012
         assert rows_found(made, AGENT, count, **options)[0] == count
 
 
+@pytest.mark.requirement("C076")
 @pytest.mark.parametrize("asked", SEARCHES)
-def test_a_user_of_few_memories_gets_them_all_beside_users_of_many(asked):  # C076
+def test_a_user_of_few_memories_gets_them_all_beside_users_of_many(asked):
     others = [record(row, "bob", content="a boat") for row in range(1, 2001)]
     own = [record(row, "alice", content="a ferry far away") for row in range(2001, 2006)]
     vectors = dict.fromkeys(range(1, 2001), (1.0, 0.0)) | dict.fromkeys(range(2001, 2006), (0, 1))
@@ -223,7 +231,8 @@ def test_a_user_of_few_memories_gets_them_all_beside_users_of_many(asked):  # C0
 # One answer of several queries and of long memories
 
 
-def test_of_several_queries_the_nearest_counts_and_the_order_is_by_score():  # C106, T001, T002
+@pytest.mark.requirement("C106", "T001", "T002")
+def test_of_several_queries_the_nearest_counts_and_the_order_is_by_score():
     vectors = {1: (1, 0), 2: (0, 1), 3: (0.8, 0.6), 4: (0.28, 0.96), 5: (-1, 0.1)}
     made = index_of(*map(record, vectors), vectors=vectors)
     queries = np.array([(0.6, 0.8), (1, 0)], dtype=np.float32)
@@ -246,8 +255,9 @@ def unit(vector):
     return np.array(vector) / np.linalg.norm(vector)
 
 
+@pytest.mark.requirement("C165")
 @pytest.mark.parametrize("ranking", [SEMANTIC, HYBRID, WEIGHTED_RELEVANCE])
-def test_a_long_memory_is_as_similar_as_the_nearest_of_its_parts_and_found_once(  # C165
+def test_a_long_memory_is_as_similar_as_the_nearest_of_its_parts_and_found_once(
     ranking,
 ):
     rows = np.array([1, 1, 1, 2], dtype=np.int64)
@@ -281,8 +291,9 @@ def turns(*sessions, content="quiet"):
     ]
 
 
+@pytest.mark.requirement("C156")
 @pytest.mark.parametrize("share", [0.25, 0.5, 1.0])
-def test_a_neighbour_lifts_by_its_share_and_the_sum_is_a_mean(share):  # C156
+def test_a_neighbour_lifts_by_its_share_and_the_sum_is_a_mean(share):
     made = index_of(*turns("s", "s", "s"), vectors={1: (1, 0), 2: (0.6, 0.8), 3: (0, 1)})
     ranking = Ranking(session=SessionTerms(previous=share, next=share))
     found = made.rank(wanted(Scope("a", "alice"), text="x", ranking=ranking)).ranked
@@ -294,7 +305,8 @@ def test_a_neighbour_lifts_by_its_share_and_the_sum_is_a_mean(share):  # C156
     assert {hit.row: hit.score for hit in found} == pytest.approx(expected, abs=1e-6)
 
 
-def test_only_neighbours_that_the_filter_lets_through_lift():  # C156
+@pytest.mark.requirement("C156")
+def test_only_neighbours_that_the_filter_lets_through_lift():
     made = index_of(*turns("s", "s", "t"), vectors={})
     ranking = Ranking(similarity=0.0, keywords=KeywordFields(), session=SessionTerms(previous=0.5))
     options = {"text": "ferry", "ranking": ranking, "query": None}
@@ -312,7 +324,8 @@ def test_only_neighbours_that_the_filter_lets_through_lift():  # C156
 # Statistics of keywords
 
 
-def test_the_rarity_of_a_word_is_that_of_the_users_memories():  # C198
+@pytest.mark.requirement("C198")
+def test_the_rarity_of_a_word_is_that_of_the_users_memories():
     own = [record(1, "alice", content="tea ferry"), record(2, "alice", content="milk ferry")]
     alice, options = Scope("a", "alice"), {"text": "tea milk", "query": None}
     ranking = Ranking(similarity=0.0)
@@ -330,7 +343,8 @@ def test_the_rarity_of_a_word_is_that_of_the_users_memories():  # C198
     assert found[0].score > found[1].score
 
 
-def test_a_filter_changes_no_score_of_what_it_lets_through():  # C157
+@pytest.mark.requirement("C157")
+def test_a_filter_changes_no_score_of_what_it_lets_through():
     records = [record(row, content="tea " * (row % 3 + 1), importance=row / 20) for row in range(9)]
     made = index_of(*records, vectors={})
     options = {"text": "tea", "query": None, "ranking": KEYWORD}
@@ -341,7 +355,8 @@ def test_a_filter_changes_no_score_of_what_it_lets_through():  # C157
     assert some.items() <= scores.items()
 
 
-def test_what_was_forgotten_leaves_the_statistics_to_the_last_bit():  # C182
+@pytest.mark.requirement("C182")
+def test_what_was_forgotten_leaves_the_statistics_to_the_last_bit():
     kept = [record(row, content=f"tea {'milk ' * (row % 4)}sugar{row % 3}") for row in range(30)]
     gone = [record(row, content="milk sugar1 sugar2 tea " * 5) for row in range(30, 60)]
     options = {"text": "sugar1 milk tea", "query": None, "ranking": KEYWORD}
@@ -355,7 +370,8 @@ def test_what_was_forgotten_leaves_the_statistics_to_the_last_bit():  # C182
 # The rest
 
 
-def test_no_answer_is_approximate_and_hybrid_finds_what_only_one_half_knows():  # C167
+@pytest.mark.requirement("C167")
+def test_no_answer_is_approximate_and_hybrid_finds_what_only_one_half_knows():
     with Memory(":memory:", embedder=WordEmbedder()) as memory:
         memory.add_many(["quay " * 30 + f"noise{number}" for number in range(300)])
         memory.add("xylophone " + " ".join(f"filler{number}" for number in range(40)))

@@ -111,12 +111,11 @@ def everything(search_type):
     return rows().rank(BY_SEARCH_TYPE[search_type], ROWS).ranked
 
 
+@pytest.mark.requirement("C001", "C076", "C193")
 @pytest.mark.parametrize("search_type", BY_SEARCH_TYPE)
 @pytest.mark.parametrize("kind", FILTERS)
 @pytest.mark.parametrize("count", COUNTS)
-def test_a_filter_leaves_of_the_whole_answer_what_it_lets_through(  # C001, C076, C193
-    search_type, kind, count
-):
+def test_a_filter_leaves_of_the_whole_answer_what_it_lets_through(search_type, kind, count):
     where, preset = FILTERS[kind](count), BY_SEARCH_TYPE[search_type]
     numbers = rows().numbers
     inside = [hit for hit in everything(search_type) if numbers[hit.row] < count]
@@ -147,7 +146,8 @@ def test_the_best_that_a_filter_lets_through_are_those_of_numpy(search_type, cou
         assert scores[allowed].max() <= found[-1].score + tolerance
 
 
-def test_memories_that_are_excluded_leave_room_for_as_many_others():  # C002
+@pytest.mark.requirement("C002")
+def test_memories_that_are_excluded_leave_room_for_as_many_others():
     for search_type, preset in BY_SEARCH_TYPE.items():
         best = everything(search_type)
         exclude = [hit.id for hit in best[:500]]

@@ -55,7 +55,8 @@ def listened_to(memory):
     return heard
 
 
-def test_every_operation_tells_what_it_did():  # R071 to R074, C098, C099
+@pytest.mark.requirement("R071", "R072", "R073", "R074", "C098", "C099")
+def test_every_operation_tells_what_it_did():
     async def scenario(memory):
         heard = listened_to(memory)
         one = entry(type=MemoryType.PREFERENCE, importance=0.9)
@@ -100,7 +101,8 @@ def test_what_did_not_happen_is_not_told():
     run(scenario)
 
 
-def test_a_batch_tells_of_each_entry_and_a_given_vector_takes_no_time():  # C095
+@pytest.mark.requirement("C095")
+def test_a_batch_tells_of_each_entry_and_a_given_vector_takes_no_time():
     async def scenario(memory):
         heard = listened_to(memory)
         vector = memory.embedder.embed(["given"])[0]
@@ -112,7 +114,8 @@ def test_a_batch_tells_of_each_entry_and_a_given_vector_takes_no_time():  # C095
     run(scenario)
 
 
-def test_queries_are_told_only_where_that_is_allowed():  # C028
+@pytest.mark.requirement("C028")
+def test_queries_are_told_only_where_that_is_allowed():
     async def scenario(memory):
         heard = listened_to(memory)
         await memory.search_semantic("a secret wish", min_similarity=0)
@@ -179,7 +182,8 @@ def test_coroutine_listeners_work_at_the_front_door_too(inside_a_loop):
     assert heard == [(4, "kept")]
 
 
-def test_a_quota_warning_comes_once_for_each_step_until_usage_falls(monkeypatch):  # R075, C086
+@pytest.mark.requirement("R075", "C086")
+def test_a_quota_warning_comes_once_for_each_step_until_usage_falls(monkeypatch):
     monkeypatch.setattr(DocumentedLicenses, "storage_limit", property(lambda _: 100))
 
     async def scenario(memory):
@@ -211,8 +215,9 @@ def test_a_quota_warning_comes_once_for_each_step_until_usage_falls(monkeypatch)
     run(scenario, license=DocumentedLicenses(LicenseTier.TEAMS))
 
 
+@pytest.mark.requirement("C086")
 @pytest.mark.parametrize("how", ["forget", "delete_all", "purge_expired"])
-def test_a_quota_warning_comes_again_after_deletions_made_room(how, monkeypatch):  # C086
+def test_a_quota_warning_comes_again_after_deletions_made_room(how, monkeypatch):
     monkeypatch.setattr(DocumentedLicenses, "storage_limit", property(lambda _: 100))
     clock = Clock()
 
@@ -276,7 +281,8 @@ def test_a_hybrid_search_that_falls_back_to_keywords_is_told_as_one_by_keywords(
     assert [event.search_type for event in heard] == ["keyword"]
 
 
-def test_a_sensitive_memory_is_not_told_as_a_query_even_where_queries_are_shown(caplog):  # C199
+@pytest.mark.requirement("C199")
+def test_a_sensitive_memory_is_not_told_as_a_query_even_where_queries_are_shown(caplog):
     caplog.set_level(logging.DEBUG)
     heard = []
     with Memory(":memory:", embedder=WordEmbedder(), log_content=True) as memory:
@@ -289,7 +295,8 @@ def test_a_sensitive_memory_is_not_told_as_a_query_even_where_queries_are_shown(
     assert "<13 characters>" in caplog.text
 
 
-def test_events_show_the_first_fifty_characters_of_a_query():  # C199
+@pytest.mark.requirement("C199")
+def test_events_show_the_first_fifty_characters_of_a_query():
     async def scenario(memory):
         heard = listened_to(memory)
         await memory.search_semantic("q" * 51, min_similarity=0)
@@ -298,7 +305,8 @@ def test_events_show_the_first_fifty_characters_of_a_query():  # C199
     run(scenario, log_content=True)
 
 
-def test_log_lines_are_those_of_the_documents(caplog):  # R083, R089 to R096
+@pytest.mark.requirement("R083", "R089", "R090", "R091", "R092", "R093", "R094", "R095", "R096")
+def test_log_lines_are_those_of_the_documents(caplog):
     caplog.set_level(logging.DEBUG, "mnemic")
     one = entry()
 

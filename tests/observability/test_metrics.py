@@ -1,4 +1,4 @@
-"""Metrics R098 to R104. Each scenario runs in a process of its own: providers are set only once."""
+"""Metrics by OpenTelemetry. Each scenario has its own process: providers are set only once."""
 
 import json
 from importlib.metadata import version
@@ -49,6 +49,7 @@ def used(request):
     return measured, closed
 
 
+@pytest.mark.requirement("R100", "R101", "R102", "R103", "R104")
 @pytest.mark.parametrize(
     ("name", "unit", "calls"),
     [
@@ -59,7 +60,7 @@ def used(request):
         ("search_results", "{result}", 2),
     ],
 )
-def test_every_call_is_in_the_histogram_of_its_kind(used, name, unit, calls):  # R100 to R104
+def test_every_call_is_in_the_histogram_of_its_kind(used, name, unit, calls):
     metric = used[0][PREFIX + name]
     (point,) = metric["points"]
     assert (metric["unit"], metric["scope"], point["count"]) == (unit, "mnemic", calls)
@@ -81,12 +82,14 @@ def test_a_search_lasts_at_least_as_long_as_its_embedding(used):
     assert search["sum"] > embedding["min"] * 2
 
 
-def test_results_are_counted(used):  # R104
+@pytest.mark.requirement("R104")
+def test_results_are_counted(used):
     (point,) = used[0][PREFIX + "search_results"]["points"]
     assert (point["sum"], point["min"], point["max"]) == (2, 0, 2)
 
 
-def test_gauges_show_what_there_is_when_they_are_read(used):  # R098, R099
+@pytest.mark.requirement("R098", "R099")
+def test_gauges_show_what_there_is_when_they_are_read(used):
     measured, _ = used
     assert value(measured, "entries") == 2  # one was forgotten
     assert value(measured, "storage_bytes") == len("dark møde light mode tea".encode()) - 2

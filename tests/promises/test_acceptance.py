@@ -1,4 +1,4 @@
-"""Acceptance criteria of document 003 that no other test shows, each by its number."""
+"""Acceptance criteria of long-term memory that no other test shows."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,8 @@ QUESTION = "What theme does the user prefer?"
 QUALITY = ROOT / "benches" / "quality" / "data"
 
 
-def test_nine_of_ten_plain_questions_have_an_answer_among_the_first_five():  # R123
+@pytest.mark.requirement("R123")
+def test_nine_of_ten_plain_questions_have_an_answer_among_the_first_five():
     pytest.importorskip("mnemic_minilm")
     memories, questions = (
         [json.loads(line) for line in (QUALITY / name).read_text("utf-8").splitlines()]
@@ -47,7 +48,8 @@ def test_nine_of_ten_plain_questions_have_an_answer_among_the_first_five():  # R
     assert answered / len(plain) > 0.9
 
 
-def test_the_question_about_the_theme_finds_the_statement_above_its_threshold():  # R125
+@pytest.mark.requirement("R125")
+def test_the_question_about_the_theme_finds_the_statement_above_its_threshold():
     vectors = {STATEMENT: (1.0, 0.0), QUESTION: (0.8, 0.6), "The ferry leaves at noon": (0.6, -0.8)}
 
     class Fixed:
@@ -65,7 +67,8 @@ def test_the_question_about_the_theme_finds_the_statement_above_its_threshold():
     run(scenario, embedder=Fixed())
 
 
-def test_the_local_embedder_ranks_the_statement_about_the_theme_first():  # R125, C151
+@pytest.mark.requirement("R125", "C151")
+def test_the_local_embedder_ranks_the_statement_about_the_theme_first():
     pytest.importorskip("mnemic_minilm")
     with Memory(":memory:") as memory:
         memory.add_many(
@@ -79,7 +82,8 @@ def test_the_local_embedder_ranks_the_statement_about_the_theme_first():  # R125
         assert memory.search(QUESTION)[0].content == STATEMENT
 
 
-def test_stored_with_an_embedding_the_statement_is_retrieved():  # R124
+@pytest.mark.requirement("R124")
+def test_stored_with_an_embedding_the_statement_is_retrieved():
     async def scenario(memory):
         kept = entry(STATEMENT)
         assert await memory.store(kept) == kept.id
@@ -90,7 +94,8 @@ def test_stored_with_an_embedding_the_statement_is_retrieved():  # R124
     run(scenario)
 
 
-def test_after_a_life_of_stores_searches_and_forgetting_the_stats_are_right(tmp_path):  # R128
+@pytest.mark.requirement("R128")
+def test_after_a_life_of_stores_searches_and_forgetting_the_stats_are_right(tmp_path):
     async def scenario(memory):
         entries = [
             entry(f"memory number{number}", type=MemoryType(number % 2)) for number in range(50)
@@ -117,7 +122,8 @@ def test_after_a_life_of_stores_searches_and_forgetting_the_stats_are_right(tmp_
     run(scenario, tmp_path / "a.db")
 
 
-def test_a_hundred_stores_at_once_have_no_conflict_and_a_vector_each(tmp_path):  # R122, R129
+@pytest.mark.requirement("R122", "R129")
+def test_a_hundred_stores_at_once_have_no_conflict_and_a_vector_each(tmp_path):
     path = tmp_path / "a.db"
 
     async def scenario(memory):
@@ -131,7 +137,8 @@ def test_a_hundred_stores_at_once_have_no_conflict_and_a_vector_each(tmp_path): 
         assert memory.embedder.texts == ["memory"]
 
 
-def test_slow_embedding_is_logged_with_the_entry(caplog, monkeypatch):  # R095
+@pytest.mark.requirement("R095")
+def test_slow_embedding_is_logged_with_the_entry(caplog, monkeypatch):
     monkeypatch.setattr(telemetry, "SLOW_EMBEDDING_MS", -1)
     one = entry()
     run(lambda memory: memory.store(one))
@@ -141,7 +148,8 @@ def test_slow_embedding_is_logged_with_the_entry(caplog, monkeypatch):  # R095
     assert warnings[0].endswith(f"ms for entry {one.id}")
 
 
-def test_a_filling_quota_is_logged_with_its_percentage(caplog, monkeypatch):  # R094
+@pytest.mark.requirement("R094")
+def test_a_filling_quota_is_logged_with_its_percentage(caplog, monkeypatch):
     limits = {**STORAGE_LIMITS, LicenseTier.TEAMS: 100}
     monkeypatch.setattr("mnemic.licensing.STORAGE_LIMITS", limits)
     run(lambda memory: memory.store(entry("x" * 81)), license=DocumentedLicenses(LicenseTier.TEAMS))
@@ -149,7 +157,8 @@ def test_a_filling_quota_is_logged_with_its_percentage(caplog, monkeypatch):  # 
     assert warnings == ["Storage quota at 81% for agent aide"]
 
 
-def test_tables_and_indexes_have_the_documented_names(tmp_path):  # R084, R085, R086, R088
+@pytest.mark.requirement("R084", "R085", "R086", "R088")
+def test_tables_and_indexes_have_the_documented_names(tmp_path):
     path = tmp_path / "a.db"
     run(lambda memory: memory.store(entry()), path)
     with contextlib.closing(sqlite3.connect(path)) as file:
@@ -174,7 +183,8 @@ def test_tables_and_indexes_have_the_documented_names(tmp_path):  # R084, R085, 
         assert rows == (1,)
 
 
-def test_retrieving_tells_what_was_retrieved_and_that_nothing_was_decrypted():  # R072
+@pytest.mark.requirement("R072")
+def test_retrieving_tells_what_was_retrieved_and_that_nothing_was_decrypted():
     async def scenario(memory):
         heard = []
         one = entry(type=MemoryType.INSIGHT)
@@ -195,7 +205,8 @@ def test_retrieving_tells_what_was_retrieved_and_that_nothing_was_decrypted():  
     run(scenario, clock=lambda: NOON)
 
 
-def test_an_agent_reaches_only_its_own_memory_by_whatever_method(tmp_path):  # R108
+@pytest.mark.requirement("R108")
+def test_an_agent_reaches_only_its_own_memory_by_whatever_method(tmp_path):
     path, one = tmp_path / "a.db", entry()
 
     async def of_another(memory):
@@ -238,7 +249,8 @@ def test_an_agent_reaches_only_its_own_memory_by_whatever_method(tmp_path):  # R
     run(owner_again, path)
 
 
-def test_embedding_is_slow_from_half_a_second_on(caplog):  # R095, definitions 2.18
+@pytest.mark.requirement("R095")
+def test_embedding_is_slow_from_half_a_second_on(caplog):
     teller, one = telemetry.Teller("aide", Events(), lambda: NOON, tells_content=False), entry()
     embedded = {(one.user_id, one.id)}
     asyncio.run(teller.stored([one], embedded, 499))

@@ -36,6 +36,8 @@ from mnemic.sync_bridge import drive
 from tests.support.embedders import WordEmbedder
 from tests.support.filter_twin import matches, ordered
 
+pytestmark = pytest.mark.requirement("R045", "R046", "R047", "R048", "R049", "R050", "R051", "C103")
+
 PROFILE = settings(max_examples=300, deadline=None, derandomize=True)
 EVERYONE = "everyone"
 
@@ -324,7 +326,7 @@ DICT_FORMS = {
     "content_contains": lambda text: {"content": {"contains": text}},
     "where": lambda where: where,
 }
-"""What each field of a `MemoryFilter` means (R045-R051, C103)."""
+"""What each field of a `MemoryFilter` means."""
 
 some_fields = st.lists(st.sampled_from(list(FIELDS)), max_size=3, unique=True).flatmap(
     lambda names: st.fixed_dictionaries({name: FIELDS[name] for name in names})

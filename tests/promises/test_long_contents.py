@@ -1,4 +1,4 @@
-"""Memories longer than the embedder sees: found by every part, and kept whole (C165)."""
+"""Memories longer than the embedder sees: found by every part, and kept whole."""
 
 import asyncio
 import io
@@ -20,6 +20,8 @@ from mnemic.store.sqlite import change_log
 from mnemic.sync_bridge import drive
 from tests.support.embedders import WordEmbedder
 from tests.support.scenarios import NOON, Clock
+
+pytestmark = pytest.mark.requirement("C165")
 
 WORDS_SEEN = 12
 FILLER = " ".join(f"filler{number % 9}" for number in range(60)) + ". "

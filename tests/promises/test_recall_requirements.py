@@ -1,4 +1,4 @@
-"""Requirements R222 to R280 of document 002, each by its number; rulings are in test_recall.py."""
+"""The requirements of recall, each with a test of its own."""
 
 import asyncio
 import inspect
@@ -50,7 +50,8 @@ def defaults(struct):
     return {field.name: field.default for field in msgspec.structs.fields(struct)}
 
 
-def test_what_do_i_know_about_it_and_what_happened_last_week_are_both_answered():  # R222
+@pytest.mark.requirement("R222")
+def test_what_do_i_know_about_it_and_what_happened_last_week_are_both_answered():
     async def scenario(memory, retriever):
         tea = mine("tea ~0.9", created_at=NOON - 60 * DAY)
         trip = mine("trip ~0.1", created_at=NOON - 3 * DAY, type=MemoryType.EVENT)
@@ -66,13 +67,15 @@ def test_what_do_i_know_about_it_and_what_happened_last_week_are_both_answered()
     run(scenario)
 
 
-def test_there_are_five_modes():  # R223, R240 to R244
+@pytest.mark.requirement("R223", "R240", "R241", "R242", "R243", "R244")
+def test_there_are_five_modes():
     assert [mode.value for mode in RecallMode] == [
         *("relevant", "recent", "important", "temporal", "frequent"),
     ]
 
 
-def test_retriever_and_what_it_is_asked_are_public():  # R224, R225
+@pytest.mark.requirement("R224", "R225")
+def test_retriever_and_what_it_is_asked_are_public():
     for name in ("MemoryRetriever", "RecallOptions", "RecallMode", "MemoryRetrieverOptions"):
         assert name in mnemic.__all__
     assert mnemic.MemoryRetriever is MemoryRetriever
@@ -81,12 +84,14 @@ def test_retriever_and_what_it_is_asked_are_public():  # R224, R225
         assert inspect.iscoroutinefunction(getattr(MemoryRetriever, name))
 
 
-def test_the_feature_has_its_key_and_its_tier():  # R226, R227
+@pytest.mark.requirement("R226", "R227")
+def test_the_feature_has_its_key_and_its_tier():
     assert licensing.RETRIEVER == "Agents.Memory.Retriever"
     assert licensing.required_tier("Agents.Memory.Retriever") is licensing.LicenseTier.WRITER_PRO
 
 
-def test_methods_take_the_documented_arguments_in_their_order():  # R228 to R232
+@pytest.mark.requirement("R228", "R229", "R230", "R231", "R232")
+def test_methods_take_the_documented_arguments_in_their_order():
     expected = {
         "recall": ["query", "options"],
         "recall_temporal": ["from_", "to", "topic_filter"],
@@ -100,7 +105,8 @@ def test_methods_take_the_documented_arguments_in_their_order():  # R228 to R232
         assert "user_id" in given or name == "recall"
 
 
-def test_options_of_a_recall_have_the_documented_defaults():  # R233 to R239
+@pytest.mark.requirement("R233", "R234", "R235", "R236", "R237", "R238", "R239")
+def test_options_of_a_recall_have_the_documented_defaults():
     found = defaults(RecallOptions)
     assert found["user_id"] is msgspec.NODEFAULT
     assert {name: found[name] for name in found if name != "user_id"}.items() >= {
@@ -115,7 +121,8 @@ def test_options_of_a_recall_have_the_documented_defaults():  # R233 to R239
         RecallOptions()
 
 
-def test_options_of_the_retriever_have_the_documented_defaults():  # R245, R246, R248, R249
+@pytest.mark.requirement("R245", "R246", "R248", "R249")
+def test_options_of_the_retriever_have_the_documented_defaults():
     found = defaults(MemoryRetrieverOptions)
     assert found["similarity_weight"] == 0.6
     assert found["salience_weight"] == 0.4
@@ -123,7 +130,8 @@ def test_options_of_the_retriever_have_the_documented_defaults():  # R245, R246,
     assert found["track_access"] is True
 
 
-def test_without_calibration_three_tenths_are_the_least_similarity():  # R247, C151
+@pytest.mark.requirement("R247", "C151")
+def test_without_calibration_three_tenths_are_the_least_similarity():
     async def scenario(memory, retriever):
         await memory.store_batch([mine(f"m ~{cosine}") for cosine in (0.31, 0.29)])
         assert texts(await retriever.recall("m", user_id="u")) == ["m ~0.31"]
@@ -131,7 +139,8 @@ def test_without_calibration_three_tenths_are_the_least_similarity():  # R247, C
     run(scenario)
 
 
-def test_by_type_ten_are_returned_unless_another_limit_is_given():  # R230, R234
+@pytest.mark.requirement("R230", "R234")
+def test_by_type_ten_are_returned_unless_another_limit_is_given():
     async def scenario(memory, retriever):
         await memory.store_batch([mine(f"{number} ~0.5") for number in range(12)])
         assert len(await retriever.recall_by_type("fact", "u")) == 10
@@ -142,7 +151,8 @@ def test_by_type_ten_are_returned_unless_another_limit_is_given():  # R230, R234
     run(scenario)
 
 
-def test_relevant_recall_scores_by_similarity_and_salience():  # R251, R256, R257, R268
+@pytest.mark.requirement("R251", "R256", "R257", "R268")
+def test_relevant_recall_scores_by_similarity_and_salience():
     async def scenario(memory, retriever):
         near = mine("near ~0.9", created_at=NOON - 7 * DAY, importance=0.0)
         worthy = mine("worthy ~0.7", importance=1.0, access_count=9)
@@ -160,7 +170,8 @@ def test_relevant_recall_scores_by_similarity_and_salience():  # R251, R256, R25
     run(scenario)
 
 
-def test_other_weights_give_another_order():  # R245, R246
+@pytest.mark.requirement("R245", "R246")
+def test_other_weights_give_another_order():
     async def scenario(memory, retriever):
         near, worthy = mine("near ~0.9", importance=0.0), mine("worthy ~0.7", importance=1.0)
         await memory.store_batch([near, worthy])
@@ -172,7 +183,8 @@ def test_other_weights_give_another_order():  # R245, R246
     run(scenario, options=by_similarity)
 
 
-def test_recent_recall_goes_by_the_last_access():  # R241, R252, R269
+@pytest.mark.requirement("R241", "R252", "R269")
+def test_recent_recall_goes_by_the_last_access():
     async def scenario(memory, retriever):
         read = mine("read", created_at=NOON - 9 * DAY, last_accessed_at=NOON - HOUR, importance=0.0)
         old = mine("old", created_at=NOON - 9 * DAY, importance=1.0, access_count=90)
@@ -186,7 +198,8 @@ def test_recent_recall_goes_by_the_last_access():  # R241, R252, R269
     run(scenario)
 
 
-def test_important_recall_goes_by_salience():  # R242, R253, R270
+@pytest.mark.requirement("R242", "R253", "R270")
+def test_important_recall_goes_by_salience():
     async def scenario(memory, retriever):
         stale = mine("stale", created_at=NOON - 70 * DAY, importance=1.0)
         used = mine("used", created_at=NOON - 70 * DAY, importance=0.5, access_count=100)
@@ -200,7 +213,8 @@ def test_important_recall_goes_by_salience():  # R242, R253, R270
     run(scenario)
 
 
-def test_frequent_recall_goes_by_the_number_of_accesses():  # R244, R254, R271
+@pytest.mark.requirement("R244", "R254", "R271")
+def test_frequent_recall_goes_by_the_number_of_accesses():
     async def scenario(memory, retriever):
         entries = [
             mine(f"{count} times", access_count=count, importance=1 / (count + 1))
@@ -215,7 +229,8 @@ def test_frequent_recall_goes_by_the_number_of_accesses():  # R244, R254, R271
     run(scenario)
 
 
-def test_archived_memories_are_left_out_unless_asked_for():  # R239, R255
+@pytest.mark.requirement("R239", "R255")
+def test_archived_memories_are_left_out_unless_asked_for():
     async def scenario(memory, retriever):
         await memory.store_batch([mine("a"), mine("b", status=MemoryStatus.ARCHIVED)])
         for mode in ("relevant", "recent", "important", "frequent"):
@@ -227,7 +242,8 @@ def test_archived_memories_are_left_out_unless_asked_for():  # R239, R255
     run(scenario)
 
 
-def test_temporal_recall_returns_a_time_range_newest_first():  # R229, R258, R272
+@pytest.mark.requirement("R229", "R258", "R272")
+def test_temporal_recall_returns_a_time_range_newest_first():
     async def scenario(memory, retriever):
         entries = [
             mine(f"{days} days ago", created_at=NOON - days * DAY, importance=days / 10)
@@ -243,7 +259,8 @@ def test_temporal_recall_returns_a_time_range_newest_first():  # R229, R258, R27
     run(scenario)
 
 
-def test_a_topic_leaves_only_what_is_near_to_it():  # R258
+@pytest.mark.requirement("R258")
+def test_a_topic_leaves_only_what_is_near_to_it():
     async def scenario(memory, retriever):
         await memory.store_batch(
             [mine(f"m ~{cosine}", created_at=NOON - cosine * DAY) for cosine in (0.2, 0.4, 0.9)]
@@ -254,7 +271,8 @@ def test_a_topic_leaves_only_what_is_near_to_it():  # R258
     run(scenario)
 
 
-def test_linked_recall_tells_strength_and_type():  # R231, R259, R273
+@pytest.mark.requirement("R231", "R259", "R273")
+def test_linked_recall_tells_strength_and_type():
     async def scenario(memory, retriever):
         one, two, three, four = (mine(name) for name in ("one", "two", "three", "four"))
         await memory.store_batch([one, two, three, four])
@@ -274,7 +292,8 @@ def test_linked_recall_tells_strength_and_type():  # R231, R259, R273
     run(scenario)
 
 
-def test_what_is_linked_as_a_contradiction_is_one():  # R232, R260
+@pytest.mark.requirement("R232", "R260")
+def test_what_is_linked_as_a_contradiction_is_one():
     async def scenario(memory, retriever):
         tea, coffee, other = mine("likes tea ~0.9"), mine("hates tea ~0.8"), mine("other ~0.9")
         await memory.store_batch([tea, coffee, other])
@@ -296,8 +315,9 @@ class Lengthless(NamedSimilarities):
         return (self.length, 0.0) if "nothing" in text else super().vector(text)
 
 
+@pytest.mark.requirement("R261")
 @pytest.mark.parametrize("length", [0.0, 1e-12])
-def test_a_vector_without_length_is_like_nothing(length):  # R261
+def test_a_vector_without_length_is_like_nothing(length):
     async def scenario(memory, retriever):
         await memory.store_batch([mine("nothing"), mine("tea ~0.5")])
         assert texts(await retriever.recall("q", user_id="u")) == ["tea ~0.5"]
@@ -312,7 +332,8 @@ def test_a_vector_without_length_is_like_nothing(length):  # R261
     run(scenario, embedder=Lengthless(length))
 
 
-def test_a_result_tells_memories_total_and_time():  # R228, R262
+@pytest.mark.requirement("R228", "R262")
+def test_a_result_tells_memories_total_and_time():
     async def scenario(memory, retriever):
         await memory.store_batch([mine(f"{number} ~0.5") for number in range(5)])
         result = await retriever.recall("q", RecallOptions(user_id="u", max_results=2))
@@ -349,7 +370,8 @@ show(asyncio.run(use()))
 """
 
 
-def test_recalls_are_measured_by_mode():  # R263, R264, R265
+@pytest.mark.requirement("R263", "R264", "R265")
+def test_recalls_are_measured_by_mode():
     (measured,), logged = run_program(OTEL, "use_provider()", MNEMIC, METRICS)
     assert logged == ""
     named = {name for name, *_ in (*metrics._COUNTERS, *metrics._HISTOGRAMS)}
@@ -371,8 +393,9 @@ def test_recalls_are_measured_by_mode():  # R263, R264, R265
     assert (found["count"], found["min"], found["max"]) == (total, 0, 2)
 
 
+@pytest.mark.requirement("R266")
 @pytest.mark.parametrize("mode", ["Relevant", "Recent", "Important", "Frequent"])
-def test_a_recall_is_logged_with_the_first_fifty_characters(caplog, mode):  # R266
+def test_a_recall_is_logged_with_the_first_fifty_characters(caplog, mode):
     caplog.set_level(logging.INFO)
     query = "0123456789" * 6
 
@@ -390,7 +413,8 @@ def test_a_recall_is_logged_with_the_first_fifty_characters(caplog, mode):  # R2
     assert [each.levelno for each in caplog.records if each.name == INFO] == [logging.INFO]
 
 
-def test_a_temporal_recall_is_logged_with_its_range(caplog):  # R267
+@pytest.mark.requirement("R267")
+def test_a_temporal_recall_is_logged_with_its_range(caplog):
     caplog.set_level(logging.INFO)
 
     async def scenario(memory, retriever):
@@ -405,7 +429,8 @@ def test_a_temporal_recall_is_logged_with_its_range(caplog):  # R267
     assert [each.levelno for each in caplog.records if each.name == INFO] == [logging.INFO]
 
 
-def test_a_retrieval_is_an_access_when_that_is_tracked():  # R249, R274
+@pytest.mark.requirement("R249", "R274")
+def test_a_retrieval_is_an_access_when_that_is_tracked():
     async def scenario(memory, retriever):
         await memory.store(mine("a", last_accessed_at=NOON - DAY))
         await retriever.recall("q", user_id="u")
@@ -417,8 +442,9 @@ def test_a_retrieval_is_an_access_when_that_is_tracked():  # R249, R274
     assert run(scenario, options=untracked) == (0, NOON - DAY)
 
 
+@pytest.mark.requirement("R235", "R238", "R275")
 @pytest.mark.parametrize("mode", ["relevant", "recent", "important", "frequent"])
-def test_types_and_projects_are_filtered_by_in_every_mode(mode):  # R235, R238, R275
+def test_types_and_projects_are_filtered_by_in_every_mode(mode):
     async def scenario(memory, retriever):
         await memory.store_batch(
             [
@@ -452,7 +478,8 @@ class Words(NamedSimilarities):
         return vector
 
 
-def test_of_ten_memories_those_about_databases_rank_highest():  # R276
+@pytest.mark.requirement("R276")
+def test_of_ten_memories_those_about_databases_rank_highest():
     about = ["The database index is slow", "SQL query performance", "Tune the database performance"]
     others = [f"{what} is pleasant" for what in ("Tea", "Oslo", "Rain", "A walk", "Jazz", "Bread")]
 
@@ -466,7 +493,8 @@ def test_of_ten_memories_those_about_databases_rank_highest():  # R276
     run(scenario, embedder=Words())
 
 
-def test_of_a_month_only_last_week_is_returned_by_creation():  # R277
+@pytest.mark.requirement("R277")
+def test_of_a_month_only_last_week_is_returned_by_creation():
     async def scenario(memory, retriever):
         await memory.store_batch(
             [mine(f"day {day}", created_at=NOON - day * DAY) for day in range(30)]
@@ -477,7 +505,8 @@ def test_of_a_month_only_last_week_is_returned_by_creation():  # R277
     run(scenario)
 
 
-def test_of_semantic_and_episodic_memories_only_the_semantic_are_returned():  # R278, C138
+@pytest.mark.requirement("R278", "C138")
+def test_of_semantic_and_episodic_memories_only_the_semantic_are_returned():
     async def scenario(memory, retriever):
         facts = [mine(f"fact {n}", type=kind) for n, kind in enumerate(
             ("fact", "insight", "preference", "correction", "fact"))]  # fmt: skip
@@ -491,7 +520,8 @@ def test_of_semantic_and_episodic_memories_only_the_semantic_are_returned():  # 
     run(scenario)
 
 
-def test_five_accesses_are_six_after_a_recall():  # R279
+@pytest.mark.requirement("R279")
+def test_five_accesses_are_six_after_a_recall():
     async def scenario(memory, retriever):
         await memory.store(mine("tea", access_count=5))
         result = await retriever.recall("tea", user_id="u")
@@ -501,7 +531,8 @@ def test_five_accesses_are_six_after_a_recall():  # R279
     run(scenario)
 
 
-def test_both_that_a_memory_is_linked_to_are_returned(tmp_path):  # R280
+@pytest.mark.requirement("R280")
+def test_both_that_a_memory_is_linked_to_are_returned(tmp_path):
     with Memory(tmp_path / "a.db", embedder=NamedSimilarities(), clock=Clock()) as memory:
         one, two, three = (memory.add(text, user_id="u") for text in "abc")
         memory.add("d", user_id="u")

@@ -1,4 +1,4 @@
-"""Requirements R130 to R221 of document 000, the retrieval service, each by its number."""
+"""The requirements of the retrieval service, each with a test of its own."""
 
 import inspect
 import logging
@@ -82,10 +82,13 @@ async def three_near(memory, **fields):
     return await memory.add_many([record(text, **fields) for text in texts])
 
 
-# What the service is: R130 to R147.
+# The service and its protocol.
 
 
-def test_every_method_of_the_document_is_there_and_awaited():  # R133, R140 to R147
+@pytest.mark.requirement(
+    "R130", "R133", "R140", "R141", "R142", "R143", "R144", "R145", "R146", "R147"
+)
+def test_every_method_of_the_document_is_there_and_awaited():
     for name in (
         "retrieve",
         "retrieve_to_context",
@@ -99,7 +102,8 @@ def test_every_method_of_the_document_is_there_and_awaited():  # R133, R140 to R
     assert limit.default == 10
 
 
-def test_the_feature_key_is_that_of_the_document_and_needs_teams():  # R135
+@pytest.mark.requirement("R135")
+def test_the_feature_key_is_that_of_the_document_and_needs_teams():
     assert SEMANTIC_RETRIEVAL == "Agents.Memory.SemanticRetrieval"
 
     async def scenario(_, service):
@@ -111,8 +115,9 @@ def test_the_feature_key_is_that_of_the_document_and_needs_teams():  # R135
     serve(scenario, memory={"license": DocumentedLicenses(LicenseTier.WRITER_PRO)})
 
 
+@pytest.mark.requirement("R136", "R137")
 @pytest.mark.parametrize("tier", [LicenseTier.CORE, LicenseTier.WRITER_PRO])
-def test_retrieval_by_meaning_is_refused_below_teams(tier):  # R136, R137
+def test_retrieval_by_meaning_is_refused_below_teams(tier):
     async def scenario(_, service):
         for call in (
             service.retrieve(QUERY),
@@ -128,7 +133,8 @@ def test_retrieval_by_meaning_is_refused_below_teams(tier):  # R136, R137
     serve(scenario, memory={"license": None if tier is None else DocumentedLicenses(tier)})
 
 
-def test_core_is_refused_everything_and_writer_pro_may_filter():  # R138
+@pytest.mark.requirement("R138")
+def test_core_is_refused_everything_and_writer_pro_may_filter():
     async def filters(memory, service):
         await memory.add("kept")
         by_filter = await service.retrieve(MemoryQuery.filtered({"importance": 0.5}))
@@ -149,8 +155,9 @@ def test_core_is_refused_everything_and_writer_pro_may_filter():  # R138
     serve(refused, memory={"license": DocumentedLicenses(LicenseTier.CORE)})
 
 
+@pytest.mark.requirement("R136")
 @pytest.mark.parametrize("tier", [LicenseTier.TEAMS, LicenseTier.ENTERPRISE, None])
-def test_teams_and_above_may_retrieve_by_meaning(tier):  # R136
+def test_teams_and_above_may_retrieve_by_meaning(tier):
     async def scenario(memory, service):
         await three_near(memory)
         assert found(await service.retrieve(QUERY)) == ["nearest", "middle", "farthest"]
@@ -158,7 +165,8 @@ def test_teams_and_above_may_retrieve_by_meaning(tier):  # R136
     serve(scenario, memory={"license": None if tier is None else DocumentedLicenses(tier)})
 
 
-def test_retrieval_makes_no_tables(tmp_path):  # R139
+@pytest.mark.requirement("R139")
+def test_retrieval_makes_no_tables(tmp_path):
     def tables(store):
         with store._connections.reading() as connection:
             return sorted(connection.execute("SELECT name, sql FROM sqlite_schema"))
@@ -177,31 +185,35 @@ def test_retrieval_makes_no_tables(tmp_path):  # R139
     serve(scenario, path=tmp_path / "a.db")
 
 
-# The query: R148 to R163, R207 to R209.
+# The query.
 
 
+@pytest.mark.requirement("R148", "C015")
 @pytest.mark.parametrize("query", [None, "", "   ", "\n\t"])
-def test_a_query_needs_a_text_or_a_filter(query):  # R148, C015
+def test_a_query_needs_a_text_or_a_filter(query):
     with pytest.raises(ValueError, match=r"^Query must have either Query or Filters$") as refused:
         MemoryQuery(query=query)
     assert isinstance(refused.value, InvalidArgumentError)
 
 
+@pytest.mark.requirement(
+    "R150", "R151", "R153", "R154", "R155", "R156", "R157", "R158", "R159", "R160", "C008", "R161"
+)
 @pytest.mark.parametrize(
     ("field", "default"),
     [
-        ("filters", None),  # R150
-        ("limit", 10),  # R151
-        ("similarity_weight", 0.6),  # R153
-        ("recency_weight", 0.2),  # R154
-        ("importance_weight", 0.15),  # R155
-        ("access_weight", 0.05),  # R156
-        ("expand_query", False),  # R157
-        ("use_cache", True),  # R158
-        ("cache_ttl", FIVE_MINUTES),  # R159
-        ("context_boost", None),  # R160
-        ("context_weight", 0.1),  # C008
-        ("exclude_ids", ()),  # R161
+        ("filters", None),
+        ("limit", 10),
+        ("similarity_weight", 0.6),
+        ("recency_weight", 0.2),
+        ("importance_weight", 0.15),
+        ("access_weight", 0.05),
+        ("expand_query", False),
+        ("use_cache", True),
+        ("cache_ttl", FIVE_MINUTES),
+        ("context_boost", None),
+        ("context_weight", 0.1),
+        ("exclude_ids", ()),
         ("search_type", "semantic"),
         ("sort_by", None),
     ],
@@ -212,13 +224,15 @@ def test_fields_of_a_query_have_the_documented_defaults(field, default):
     assert type(value) is type(default)
 
 
-def test_a_query_has_no_text_unless_it_is_given():  # R149
+@pytest.mark.requirement("R149")
+def test_a_query_has_no_text_unless_it_is_given():
     assert MemoryQuery(filters={}).query is None
     assert MemoryQuery(filters={}, query=" \n").query is None
     assert MemoryQuery(query=" kept as it is ").query == " kept as it is "
 
 
-def test_a_score_below_a_half_is_no_answer_unless_another_floor_is_given():  # R152
+@pytest.mark.requirement("R152")
+def test_a_score_below_a_half_is_no_answer_unless_another_floor_is_given():
     async def scenario(memory, service):
         near = memory.embedder.near
         # .6·s + .2·1 + .15·.5 + .05·0: a half where s is .375
@@ -231,25 +245,29 @@ def test_a_score_below_a_half_is_no_answer_unless_another_floor_is_given():  # R
     serve(scenario)
 
 
-def test_a_semantic_query_is_made_of_a_text_and_a_limit():  # R162
+@pytest.mark.requirement("R162")
+def test_a_semantic_query_is_made_of_a_text_and_a_limit():
     assert MemoryQuery.semantic("x") == MemoryQuery(query="x", limit=10)
     assert MemoryQuery.semantic("x", 3) == MemoryQuery(query="x", limit=3)
 
 
-def test_a_filtered_query_is_made_of_a_filter_and_a_limit_of_a_hundred():  # R163
+@pytest.mark.requirement("R163")
+def test_a_filtered_query_is_made_of_a_filter_and_a_limit_of_a_hundred():
     wanted = MemoryFilter(tags=("a",))
     assert MemoryQuery.filtered(wanted) == MemoryQuery(filters=wanted, limit=100)
     assert MemoryQuery.filtered(wanted, 3) == MemoryQuery(filters=wanted, limit=3)
 
 
-def test_a_query_may_have_ten_thousand_characters_and_no_more():  # R207
+@pytest.mark.requirement("R207")
+def test_a_query_may_have_ten_thousand_characters_and_no_more():
     for field in ("query", "context_boost"):
         assert MemoryQuery(**{"filters": {}, field: "ø" * 10_000})
         with pytest.raises(InvalidArgumentError, match="10000 characters"):
             MemoryQuery(**{"filters": {}, field: "ø" * 10_001})
 
 
-def test_expansion_takes_ten_thousand_characters_and_no_more():  # R207
+@pytest.mark.requirement("R207")
+def test_expansion_takes_ten_thousand_characters_and_no_more():
     async def scenario(_, service):
         assert (await service.expand_query("x" * 10_000)).original == "x" * 10_000
         for wrong in ("x" * 10_001, "", "  ", None, 3, "a lone \ud800", "a\0b"):
@@ -259,16 +277,19 @@ def test_expansion_takes_ten_thousand_characters_and_no_more():  # R207
     serve(scenario)
 
 
+@pytest.mark.requirement("R208")
 @pytest.mark.parametrize("limit", [0, -1, 1001, 2**70, True, 1.0, "10", None, math.nan])
-def test_a_limit_is_an_int_from_1_to_1000(limit):  # R208
+def test_a_limit_is_an_int_from_1_to_1000(limit):
     with pytest.raises(InvalidArgumentError, match="limit"):
         MemoryQuery(query="x", limit=limit)
 
 
-def test_limits_of_1_and_1000_are_allowed():  # R208
+@pytest.mark.requirement("R208")
+def test_limits_of_1_and_1000_are_allowed():
     assert [MemoryQuery(query="x", limit=limit).limit for limit in (1, 1000)] == [1, 1000]
 
 
+@pytest.mark.requirement("R209", "C014", "C015")
 @pytest.mark.parametrize(
     "field",
     [
@@ -281,14 +302,15 @@ def test_limits_of_1_and_1000_are_allowed():  # R208
     ],
 )
 @pytest.mark.parametrize("value", [-0.01, 1.01, math.nan, math.inf, -math.inf, "0.5", True, [0.5]])
-def test_weights_and_the_floor_are_numbers_from_0_to_1(field, value):  # R209, C014, C015
+def test_weights_and_the_floor_are_numbers_from_0_to_1(field, value):
     with pytest.raises(InvalidArgumentError, match=field):
         MemoryQuery(query="x", **{field: value})
     for allowed in (0, 1, 0.0, 1.0, 0.25):
         assert getattr(MemoryQuery(query="x", **{field: allowed}), field) == allowed
 
 
-def test_weights_in_play_may_not_all_be_nothing():  # C014
+@pytest.mark.requirement("C014")
+def test_weights_in_play_may_not_all_be_nothing():
     nothing = {"recency_weight": 0, "importance_weight": 0, "access_weight": 0}
     with pytest.raises(InvalidArgumentError, match="weights"):
         MemoryQuery(query="x", similarity_weight=0, **nothing)
@@ -300,6 +322,7 @@ def test_weights_in_play_may_not_all_be_nothing():  # C014
     assert MemoryQuery(filters={}, context_boost="y", **nothing)
 
 
+@pytest.mark.requirement("C015")
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -331,7 +354,7 @@ def test_weights_in_play_may_not_all_be_nothing():  # C014
     ],
     ids=str,
 )
-def test_what_cannot_be_used_is_refused_when_the_query_is_made(wrong):  # C015
+def test_what_cannot_be_used_is_refused_when_the_query_is_made(wrong):
     (field,) = wrong
     named = "found" if field == "filters" else field
     with pytest.raises(InvalidArgumentError, match=named) as refused:
@@ -365,10 +388,11 @@ def test_only_a_memory_query_is_answered(query):
     serve(scenario)
 
 
-# The answer: R164 to R176.
+# The answer.
 
 
-def test_an_answer_tells_all_that_the_document_names():  # R164 to R169
+@pytest.mark.requirement("R164", "R165", "R166", "R167", "R168", "R169")
+def test_an_answer_tells_all_that_the_document_names():
     async def scenario(memory, service):
         near = memory.embedder.near
         one = record(near("one", 0.8, 0.5), days=73, importance=0.4, access_count=99)
@@ -397,13 +421,15 @@ def test_an_answer_tells_all_that_the_document_names():  # R164 to R169
     serve(scenario)
 
 
-def test_scores_are_nothing_unless_given():  # R169
+@pytest.mark.requirement("R169")
+def test_scores_are_nothing_unless_given():
     assert RelevanceScores() == RelevanceScores(
         similarity=None, recency=None, importance=None, access_frequency=None, context_boost=None
     )
 
 
-def test_statistics_begin_with_nothing():  # R171 to R176
+@pytest.mark.requirement("R171", "R172", "R173", "R174", "R175", "R176")
+def test_statistics_begin_with_nothing():
     async def scenario(_, service):
         stats = await service.get_stats()
         assert stats == RetrievalStats()
@@ -420,7 +446,8 @@ def test_statistics_begin_with_nothing():  # R171 to R176
     serve(scenario)
 
 
-def test_statistics_count_what_was_done():  # R171 to R176
+@pytest.mark.requirement("R171", "R172", "R173", "R174", "R175", "R176")
+def test_statistics_count_what_was_done():
     async def scenario(memory, service):
         await three_near(memory)
         for query in (
@@ -444,10 +471,11 @@ def test_statistics_count_what_was_done():  # R171 to R176
     serve(scenario, expander=Adding("nearest"))
 
 
-# What is told: R177 to R179, R195 to R206.
+# Events, logs and metrics.
 
 
-def test_a_retrieval_tells_its_event():  # R177, C006
+@pytest.mark.requirement("R177", "C006")
+def test_a_retrieval_tells_its_event():
     async def scenario(memory, service):
         heard = heard_by(memory)
         await three_near(memory)
@@ -472,7 +500,8 @@ def test_a_retrieval_tells_its_event():  # R177, C006
     serve(scenario, memory={"log_content": True})
 
 
-def test_a_retrieval_by_filters_tells_of_an_empty_query():  # R177
+@pytest.mark.requirement("R177")
+def test_a_retrieval_by_filters_tells_of_an_empty_query():
     async def scenario(memory, service):
         heard = heard_by(memory)
         result = await service.retrieve(MemoryQuery.filtered({}))
@@ -482,7 +511,8 @@ def test_a_retrieval_by_filters_tells_of_an_empty_query():  # R177
     serve(scenario, memory={"log_content": True})
 
 
-def test_an_augmentation_tells_its_event():  # R178, C018
+@pytest.mark.requirement("R178", "C018")
+def test_an_augmentation_tells_its_event():
     async def scenario(memory, service):
         heard = heard_by(memory)
         await three_near(memory)
@@ -504,7 +534,8 @@ def test_an_augmentation_tells_its_event():  # R178, C018
     serve(scenario, memory={"log_content": True})
 
 
-def test_an_expansion_tells_its_event():  # R179
+@pytest.mark.requirement("R179")
+def test_an_expansion_tells_its_event():
     async def scenario(memory, service):
         heard = heard_by(memory)
         await service.expand_query("query")
@@ -522,7 +553,8 @@ def test_an_expansion_tells_its_event():  # R179
     serve(scenario, memory={"log_content": True}, expander=Adding("more", "words", confidence=0.75))
 
 
-def test_log_lines_are_those_of_the_document(caplog):  # R195 to R199
+@pytest.mark.requirement("R195", "R196", "R197", "R198", "R199")
+def test_log_lines_are_those_of_the_document(caplog):
     caplog.set_level(logging.DEBUG, LOGGER)
 
     async def scenario(memory, service):
@@ -552,7 +584,8 @@ def test_log_lines_are_those_of_the_document(caplog):  # R195 to R199
     serve(scenario, memory={"log_content": True}, expander=Adding("a", "b"))
 
 
-def test_a_long_query_is_cut_to_50_characters_in_log_lines(caplog):  # R195
+@pytest.mark.requirement("R195")
+def test_a_long_query_is_cut_to_50_characters_in_log_lines(caplog):
     caplog.set_level(logging.DEBUG, LOGGER)
 
     async def scenario(_, service):
@@ -566,7 +599,8 @@ def test_a_long_query_is_cut_to_50_characters_in_log_lines(caplog):  # R195
     serve(scenario, memory={"log_content": True})
 
 
-def test_an_answer_without_results_is_warned_of(caplog):  # R200
+@pytest.mark.requirement("R200")
+def test_an_answer_without_results_is_warned_of(caplog):
     async def scenario(_, service):
         await service.retrieve(QUERY)
         assert told(caplog, logging.WARNING) == ["Retrieval returned no results for query 'query'"]
@@ -574,7 +608,8 @@ def test_an_answer_without_results_is_warned_of(caplog):  # R200
     serve(scenario, memory={"log_content": True})
 
 
-def test_an_unsure_expansion_is_warned_of_and_not_used(caplog):  # R201, C023
+@pytest.mark.requirement("R201", "C023")
+def test_an_unsure_expansion_is_warned_of_and_not_used(caplog):
     async def scenario(memory, service):
         await three_near(memory)
         heard = heard_by(memory)
@@ -613,7 +648,8 @@ show(asyncio.run(use()))
 """
 
 
-def test_metrics_have_their_names_and_count():  # R202 to R206
+@pytest.mark.requirement("R202", "R203", "R204", "R205", "R206")
+def test_metrics_have_their_names_and_count():
     (measured,), logged = run_program(OTEL, MNEMIC, MEASURED)
     assert logged == ""
 
@@ -631,10 +667,11 @@ def test_metrics_have_their_names_and_count():  # R202 to R206
     assert 0 < latency["sum"] < 60_000
 
 
-# How it is done: R180 to R194.
+# The steps of a retrieval.
 
 
-def test_an_answer_that_is_known_embeds_nothing_and_expands_nothing():  # R180, R181
+@pytest.mark.requirement("R180", "R181")
+def test_an_answer_that_is_known_embeds_nothing_and_expands_nothing():
     async def scenario(memory, service):
         await three_near(memory)
         heard = heard_by(memory)
@@ -652,7 +689,8 @@ def test_an_answer_that_is_known_embeds_nothing_and_expands_nothing():  # R180, 
     serve(scenario, expander=Adding("nearest"))
 
 
-def test_only_a_query_that_asks_for_it_is_expanded():  # R182
+@pytest.mark.requirement("R182")
+def test_only_a_query_that_asks_for_it_is_expanded():
     async def scenario(memory, service):
         heard = heard_by(memory)
         await service.retrieve(QUERY)
@@ -662,7 +700,8 @@ def test_only_a_query_that_asks_for_it_is_expanded():  # R182
     serve(scenario, expander=Adding("nearest"))
 
 
-def test_candidates_have_a_similarity_of_three_tenths():  # R183, C013
+@pytest.mark.requirement("R183", "C013")
+def test_candidates_have_a_similarity_of_three_tenths():
     async def scenario(memory, service):
         near = memory.embedder.near
         await memory.add_many(
@@ -677,7 +716,8 @@ def test_candidates_have_a_similarity_of_three_tenths():  # R183, C013
     serve(scenario)
 
 
-def test_filters_alone_give_no_similarity():  # R184, C009
+@pytest.mark.requirement("R184", "C009")
+def test_filters_alone_give_no_similarity():
     async def scenario(memory, service):
         await memory.add_many([record("kept", importance=1.0), record("not", importance=0.2)])
         result = await service.retrieve(MemoryQuery.filtered({"importance": {"gt": 0.5}}))
@@ -688,11 +728,12 @@ def test_filters_alone_give_no_similarity():  # R184, C009
     serve(scenario)
 
 
+@pytest.mark.requirement("R185", "C016")
 @pytest.mark.parametrize(
     ("days", "recency"),
     [(0, 1.0), (36.5, 0.9), (182.5, 0.5), (364, 1 / 365), (365, 0.0), (4000, 0.0), (-30, 1.0)],
 )
-def test_recency_falls_in_a_line_over_a_year_from_creation(days, recency):  # R185, C016
+def test_recency_falls_in_a_line_over_a_year_from_creation(days, recency):
     async def scenario(memory, service):
         await memory.add_many([record("one", days=days, last_accessed_at=NOON, access_count=1)])
         (only,) = await service.retrieve(MemoryQuery.filtered({}))
@@ -701,22 +742,24 @@ def test_recency_falls_in_a_line_over_a_year_from_creation(days, recency):  # R1
     serve(scenario)
 
 
-def test_recency_counts_from_creation_whatever_was_updated():  # R154, C016
+@pytest.mark.requirement("R154", "C016")
+def test_recency_counts_from_creation_whatever_was_updated():
     async def scenario(memory, service):
         (one,) = await memory.add_many([record("one", days=73)])
         await memory.update(one.id, importance=0.9)
         (only,) = await service.retrieve(MemoryQuery.filtered({}))
         assert only.scores.recency == pytest.approx(0.8)
-        assert only.scores.importance == pytest.approx(0.9)  # R186
+        assert only.scores.importance == pytest.approx(0.9)
 
     serve(scenario)
 
 
+@pytest.mark.requirement("R187", "C017")
 @pytest.mark.parametrize(
     ("count", "score"),
     [(0, 0.0), (1, math.log10(2) / 3), (9, 1 / 3), (99, 2 / 3), (999, 1.0), (10**6, 1.0)],
 )
-def test_access_frequency_is_a_third_of_the_logarithm(count, score):  # R187, C017
+def test_access_frequency_is_a_third_of_the_logarithm(count, score):
     async def scenario(memory, service):
         await memory.add_many([record("one", access_count=count)])
         (only,) = await service.retrieve(MemoryQuery.filtered({}))
@@ -725,7 +768,8 @@ def test_access_frequency_is_a_third_of_the_logarithm(count, score):  # R187, C0
     serve(scenario)
 
 
-def test_a_context_raises_what_is_near_to_it():  # R188, C008
+@pytest.mark.requirement("R188", "C008")
+def test_a_context_raises_what_is_near_to_it():
     async def scenario(memory, service):
         near = memory.embedder.near
         await memory.add_many([record(near("beside", 0.70)), record(near("inside", 0.66, 0.6))])
@@ -738,7 +782,8 @@ def test_a_context_raises_what_is_near_to_it():  # R188, C008
     serve(scenario)
 
 
-def test_relevance_is_divided_by_the_weights():  # R189
+@pytest.mark.requirement("R189")
+def test_relevance_is_divided_by_the_weights():
     async def scenario(memory, service):
         await memory.add_many([record(memory.embedder.near("one", 0.8), days=73, importance=0.5)])
         query = MemoryQuery(
@@ -755,7 +800,8 @@ def test_relevance_is_divided_by_the_weights():  # R189
     serve(scenario)
 
 
-def test_results_are_sorted_cut_and_numbered():  # R190
+@pytest.mark.requirement("R190")
+def test_results_are_sorted_cut_and_numbered():
     async def scenario(memory, service):
         near = memory.embedder.near
         texts = [near(f"text {tenths}", tenths / 10) for tenths in (4, 9, 6, 3.1, 8, 7, 5)]
@@ -770,7 +816,8 @@ def test_results_are_sorted_cut_and_numbered():  # R190
     serve(scenario)
 
 
-def test_a_context_item_has_the_priority_source_and_metadata_of_its_memory():  # R142, R192, R193
+@pytest.mark.requirement("R142", "R192", "R193")
+def test_a_context_item_has_the_priority_source_and_metadata_of_its_memory():
     async def scenario(memory, service):
         near = memory.embedder.near
         best = record(near("best", 1.0), importance=1.0, access_count=1000)
@@ -792,7 +839,8 @@ def test_a_context_item_has_the_priority_source_and_metadata_of_its_memory():  #
     serve(scenario)
 
 
-def test_a_full_window_stops_the_augmentation_without_an_error():  # R143, R194
+@pytest.mark.requirement("R143", "R194")
+def test_a_full_window_stops_the_augmentation_without_an_error():
     async def scenario(memory, service):
         heard = heard_by(memory)
         await three_near(memory)
@@ -805,7 +853,7 @@ def test_a_full_window_stops_the_augmentation_without_an_error():  # R143, R194
     serve(scenario)
 
 
-# The acceptance criteria and the scenarios: R210 to R221.
+# The acceptance criteria.
 
 PREFERENCES = (
     "The user's preferences: dark mode and metric units",
@@ -820,7 +868,8 @@ def words(**options):
     return {"embedder": WordEmbedder(dimensions=512), **options}
 
 
-def test_what_means_the_same_is_retrieved():  # R210
+@pytest.mark.requirement("R210")
+def test_what_means_the_same_is_retrieved():
     async def scenario(memory, service):
         await memory.add_many(PREFERENCES)
         result = await service.retrieve(MemoryQuery.semantic("user preferences"))
@@ -829,7 +878,8 @@ def test_what_means_the_same_is_retrieved():  # R210
     serve(scenario, memory=words())
 
 
-def test_results_are_ranked_by_weighted_relevance():  # R211, C026
+@pytest.mark.requirement("R211", "C026")
+def test_results_are_ranked_by_weighted_relevance():
     async def scenario(memory, service):
         near = memory.embedder.near
         await memory.add_many(
@@ -851,7 +901,8 @@ def test_results_are_ranked_by_weighted_relevance():  # R211, C026
     serve(scenario)
 
 
-def test_memories_are_added_to_the_context_window():  # R212
+@pytest.mark.requirement("R212")
+def test_memories_are_added_to_the_context_window():
     async def scenario(memory, service):
         await memory.add_many(PREFERENCES)
         window = ContextWindow(1000)
@@ -862,7 +913,8 @@ def test_memories_are_added_to_the_context_window():  # R212
     serve(scenario, memory=words())
 
 
-def test_a_query_that_is_repeated_is_answered_from_the_cache():  # R213, R191
+@pytest.mark.requirement("R213", "R191")
+def test_a_query_that_is_repeated_is_answered_from_the_cache():
     async def scenario(memory, service):
         await memory.add_many(PREFERENCES)
         query = MemoryQuery.semantic("user preferences")
@@ -874,7 +926,8 @@ def test_a_query_that_is_repeated_is_answered_from_the_cache():  # R213, R191
     serve(scenario, memory=words())
 
 
-def test_expansion_finds_what_the_plain_query_does_not():  # R214
+@pytest.mark.requirement("R214")
+def test_expansion_finds_what_the_plain_query_does_not():
     async def scenario(memory, service):
         embedder = memory.embedder
         embedder.near("related", 0.2)
@@ -889,7 +942,8 @@ def test_expansion_finds_what_the_plain_query_does_not():  # R214
     serve(scenario, expander=Adding("synonym"))
 
 
-def test_the_offline_expansion_finds_an_abbreviation_spelled_out():  # R214
+@pytest.mark.requirement("R214")
+def test_the_offline_expansion_finds_an_abbreviation_spelled_out():
     async def scenario(memory, service):
         await memory.add_many(
             ["the database was moved in march", "tea is served at noon", "a red sofa was bought"]
@@ -905,7 +959,8 @@ def test_the_offline_expansion_finds_an_abbreviation_spelled_out():  # R214
     serve(scenario, memory=words())
 
 
-def test_more_than_half_of_repeated_queries_hit_the_cache_while_accesses_are_counted():  # R217
+@pytest.mark.requirement("R217")
+def test_more_than_half_of_repeated_queries_hit_the_cache_while_accesses_are_counted():
     async def scenario(memory, service):
         stored = await memory.add_many([f"memory of topic{number}" for number in range(20)])
         for round_number in range(5):
@@ -923,7 +978,8 @@ def test_more_than_half_of_repeated_queries_hit_the_cache_while_accesses_are_cou
     serve(scenario, memory=words())
 
 
-def test_the_user_preferences_are_ordered_by_relevance():  # R218
+@pytest.mark.requirement("R218")
+def test_the_user_preferences_are_ordered_by_relevance():
     async def scenario(memory, service):
         await memory.add_many(
             [
@@ -940,7 +996,8 @@ def test_the_user_preferences_are_ordered_by_relevance():  # R218
     serve(scenario, memory=words())
 
 
-def test_scores_reflect_the_distribution_of_the_weights():  # R219
+@pytest.mark.requirement("R219")
+def test_scores_reflect_the_distribution_of_the_weights():
     async def scenario(memory, service):
         near = memory.embedder.near
         await memory.add_many(
@@ -963,7 +1020,8 @@ def test_scores_reflect_the_distribution_of_the_weights():  # R219
     serve(scenario)
 
 
-def test_with_500_tokens_only_fitting_items_are_added():  # R220
+@pytest.mark.requirement("R220")
+def test_with_500_tokens_only_fitting_items_are_added():
     async def scenario(memory, service):
         near = memory.embedder.near
         # 120 words of four letters and a space each are 600 characters
@@ -989,7 +1047,8 @@ def test_with_500_tokens_only_fitting_items_are_added():  # R220
     serve(scenario)
 
 
-def test_a_hundred_memories_are_retrieved_and_augment_the_context():  # R221
+@pytest.mark.requirement("R221")
+def test_a_hundred_memories_are_retrieved_and_augment_the_context():
     async def scenario(memory, service):
         topics = ("tea", "sofa", "ferry", "printer", "garden")
         await memory.add_many(

@@ -1,4 +1,4 @@
-"""What contradicts what: C072."""
+"""Contradictions between memories, as judged and as linked."""
 
 import math
 from datetime import timedelta
@@ -38,7 +38,8 @@ def contradicting(judged, **given):
     return {"judge": ScriptedJudge(judged), "options": UNTRACKED, **given}
 
 
-def test_what_the_judge_is_sure_of_is_returned_the_surest_first():  # C072
+@pytest.mark.requirement("C072")
+def test_what_the_judge_is_sure_of_is_returned_the_surest_first():
     given = contradicting({"a ~0.9": 0.6, "b ~0.8": 0.9, "c ~0.7": 0.49, "far ~0.2": 1.0})
 
     async def scenario(memory, retriever):
@@ -63,7 +64,8 @@ def test_what_the_judge_is_sure_of_is_returned_the_surest_first():  # C072
     run(scenario, **given)
 
 
-def test_equally_sure_contradictions_are_newest_first_then_by_id():  # C164
+@pytest.mark.requirement("C164")
+def test_equally_sure_contradictions_are_newest_first_then_by_id():
     given = contradicting({"x": 0.8})
 
     async def scenario(memory, retriever):
@@ -74,7 +76,8 @@ def test_equally_sure_contradictions_are_newest_first_then_by_id():  # C164
     run(scenario, **given)
 
 
-def test_twenty_memories_are_judged_at_most():  # R260
+@pytest.mark.requirement("R260")
+def test_twenty_memories_are_judged_at_most():
     given = contradicting({})
 
     async def scenario(memory, retriever):
@@ -86,8 +89,9 @@ def test_twenty_memories_are_judged_at_most():  # R260
     run(scenario, **given)
 
 
+@pytest.mark.requirement("C072")
 @pytest.mark.parametrize("ends", [("near ~0.8", "other ~0.1"), ("other ~0.1", "near ~0.8")])
-def test_linked_pairs_are_always_among_them_whichever_way_they_are_linked(ends):  # C072
+def test_linked_pairs_are_always_among_them_whichever_way_they_are_linked(ends):
     async def scenario(memory, retriever):
         of = {text: mine(text) for text in ("near ~0.8", "other ~0.1", "else ~0.9")}
         await memory.store_batch(list(of.values()))
@@ -101,7 +105,8 @@ def test_linked_pairs_are_always_among_them_whichever_way_they_are_linked(ends):
     run(scenario, **contradicting({}))
 
 
-def test_of_judgement_and_link_the_surer_counts_and_nothing_comes_twice():  # C072
+@pytest.mark.requirement("C072")
+def test_of_judgement_and_link_the_surer_counts_and_nothing_comes_twice():
     async def scenario(memory, retriever):
         one, two, three = mine("one ~0.8"), mine("two ~0.9"), mine("three ~0.2")
         await memory.store_batch([one, two, three])
@@ -116,7 +121,8 @@ def test_of_judgement_and_link_the_surer_counts_and_nothing_comes_twice():  # C0
     run(scenario, **contradicting({"one ~0.8": 0.95, "two ~0.9": 0.6}))
 
 
-def test_contradictions_of_other_users_stay_with_them():  # C062, C072
+@pytest.mark.requirement("C062", "C072")
+def test_contradictions_of_other_users_stay_with_them():
     given = contradicting({"hers": 1.0, "mine": 1.0, "nobody's": 1.0})
 
     async def scenario(memory, retriever):
@@ -135,7 +141,8 @@ def test_contradictions_of_other_users_stay_with_them():  # C062, C072
     run(scenario, **given)
 
 
-def test_filters_hold_for_contradictions_linked_ones_too():  # C064, C072
+@pytest.mark.requirement("C064", "C072")
+def test_filters_hold_for_contradictions_linked_ones_too():
     async def scenario(memory, retriever):
         one = mine("one", project_id="p")
         other = mine("other ~0.1", project_id="q", type="event")
@@ -152,8 +159,9 @@ def test_filters_hold_for_contradictions_linked_ones_too():  # C064, C072
     run(scenario, **contradicting({}))
 
 
+@pytest.mark.requirement("C064", "C072")
 @pytest.mark.parametrize("flag", [{}, {"include_archived": True}, {"include_superseded": True}])
-def test_archived_and_superseded_memories_contradict_only_when_asked(flag):  # C064, C072
+def test_archived_and_superseded_memories_contradict_only_when_asked(flag):
     async def scenario(memory, retriever):
         of = {name: mine(name) for name in STATUSES}
         ends = {name: mine(f"end of {name} ~0.1") for name in STATUSES}
@@ -169,7 +177,8 @@ def test_archived_and_superseded_memories_contradict_only_when_asked(flag):  # C
     run(scenario, **contradicting({}))
 
 
-def test_looking_for_contradictions_is_no_use_of_them():  # C067
+@pytest.mark.requirement("C067")
+def test_looking_for_contradictions_is_no_use_of_them():
     async def scenario(memory, retriever):
         await memory.store(mine("one"))
         assert len(await retriever.find_contradictions("new", "u")) == 1
@@ -178,8 +187,9 @@ def test_looking_for_contradictions_is_no_use_of_them():  # C067
     run(scenario, judge=ScriptedJudge({"one": 1.0}))
 
 
+@pytest.mark.requirement("C072")
 @pytest.mark.parametrize("count", [0, 1, 3])
-def test_a_judge_that_miscounts_is_told_on(count):  # C072
+def test_a_judge_that_miscounts_is_told_on(count):
     class Miscounting:
         async def judge(self, _statement, _others):
             return [Judgement(1.0)] * count
@@ -192,7 +202,8 @@ def test_a_judge_that_miscounts_is_told_on(count):  # C072
     run(scenario, judge=Miscounting())
 
 
-def test_a_judge_that_fails_is_heard():  # C072
+@pytest.mark.requirement("C072")
+def test_a_judge_that_fails_is_heard():
     class Failing:
         async def judge(self, _statement, _others):
             raise OSError("the judge is out")
@@ -218,7 +229,8 @@ def test_what_contradicts_nothing_at_all_cannot_be_asked():
     run(scenario)
 
 
-def test_a_brand_new_contradiction_is_found_offline():  # C072
+@pytest.mark.requirement("C072")
+def test_a_brand_new_contradiction_is_found_offline():
     async def scenario(memory, retriever):
         await memory.store_batch([mine("Anna likes coffee"), mine("Anna lives in Oslo")])
         found = await retriever.find_contradictions("Anna does not like coffee", "u")
@@ -230,7 +242,8 @@ def test_a_brand_new_contradiction_is_found_offline():  # C072
     run(scenario, embedder=None)
 
 
-def test_adding_with_a_check_tells_what_the_new_memory_contradicts():  # C072
+@pytest.mark.requirement("C072")
+def test_adding_with_a_check_tells_what_the_new_memory_contradicts():
     with opened(embedder=WordEmbedder()) as memory:
         old = memory.add("Anna likes coffee", user_id="u")
         memory.add("Anna likes coffee", user_id="v")
@@ -253,7 +266,8 @@ def test_adding_with_a_check_tells_what_the_new_memory_contradicts():  # C072
         assert {scored.memory.user_id for scored in checked.contradictions} <= {"v"}
 
 
-def test_a_new_memory_does_not_contradict_itself(monkeypatch):  # C072
+@pytest.mark.requirement("C072")
+def test_a_new_memory_does_not_contradict_itself(monkeypatch):
     judge = ScriptedJudge({"same": 1.0})
     monkeypatch.setattr("mnemic.contradictions.OfflineJudge", lambda: judge)
     with opened() as memory:

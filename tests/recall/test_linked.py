@@ -1,4 +1,4 @@
-"""Recall over links: C071, C062, C064, C147."""
+"""Recall over links."""
 
 from uuid import uuid4
 
@@ -63,7 +63,8 @@ class Net:
         return texts(index)
 
 
-def test_links_are_followed_out_in_or_both_ways():  # C071
+@pytest.mark.requirement("C071")
+def test_links_are_followed_out_in_or_both_ways():
     async def scenario(memory, retriever):
         net = await Net(memory, "abc").stored([("ab",), ("ca",)])
         assert await net.found(retriever, "a") == ["b"]
@@ -77,7 +78,8 @@ def test_links_are_followed_out_in_or_both_ways():  # C071
     run(scenario)
 
 
-def test_up_to_three_links_are_followed():  # C071
+@pytest.mark.requirement("C071")
+def test_up_to_three_links_are_followed():
     async def scenario(memory, retriever):
         net = await Net(memory, "abcde").stored([("ab", 0.9), ("bc", 0.5), ("cd", 0.5), ("de",)])
         assert await net.found(retriever, "a") == ["b"]
@@ -92,7 +94,8 @@ def test_up_to_three_links_are_followed():  # C071
     run(scenario)
 
 
-def test_a_long_strong_path_beats_a_short_weak_one():  # C071
+@pytest.mark.requirement("C071")
+def test_a_long_strong_path_beats_a_short_weak_one():
     async def scenario(memory, retriever):
         net = await Net(memory, "abc").stored(
             [("ac", 0.5, "refines"), ("ab", 0.9, "related"), ("bc", 0.8, "derived_from")]
@@ -109,7 +112,8 @@ def test_a_long_strong_path_beats_a_short_weak_one():  # C071
     run(scenario)
 
 
-def test_of_equal_paths_the_shorter_one_counts():  # C071
+@pytest.mark.requirement("C071")
+def test_of_equal_paths_the_shorter_one_counts():
     async def scenario(memory, retriever):
         net = await Net(memory, "abc").stored([("ab",), ("bc",), ("ac", 1.0, "refines")])
         assert await net.found(retriever, "a", depth=2) == ["b", "c"]
@@ -119,7 +123,8 @@ def test_of_equal_paths_the_shorter_one_counts():  # C071
     run(scenario)
 
 
-def test_cycles_end_and_the_start_is_not_found():  # C071
+@pytest.mark.requirement("C071")
+def test_cycles_end_and_the_start_is_not_found():
     async def scenario(memory, retriever):
         links = [("ab", 0.5), ("bc", 0.5), ("ca", 1.0), ("cb", 1.0), ("ba", 1.0)]
         net = await Net(memory, "abc").stored(links)
@@ -131,7 +136,8 @@ def test_cycles_end_and_the_start_is_not_found():  # C071
     run(scenario)
 
 
-def test_linked_memories_come_by_strength_hops_age_and_id():  # C071, C164
+@pytest.mark.requirement("C071", "C164")
+def test_linked_memories_come_by_strength_hops_age_and_id():
     async def scenario(memory, retriever):
         net = Net(memory, "abcdefg")
         net.of["f"] = mine("f", id=numbered(2), created_at=NOON - 9 * DAY)
@@ -146,7 +152,8 @@ def test_linked_memories_come_by_strength_hops_age_and_id():  # C071, C164
     run(scenario)
 
 
-def test_only_links_of_the_wanted_types_are_followed():  # C071, R231
+@pytest.mark.requirement("C071", "R231")
+def test_only_links_of_the_wanted_types_are_followed():
     async def scenario(memory, retriever):
         net = await Net(memory, "abcd").stored(
             [("ab", 0.9, "related"), ("ac", 0.8, "contradicts"), ("cd", 0.5, "related")]
@@ -164,7 +171,8 @@ def test_only_links_of_the_wanted_types_are_followed():  # C071, R231
     run(scenario)
 
 
-def test_of_two_links_to_one_memory_the_stronger_counts():  # C071
+@pytest.mark.requirement("C071")
+def test_of_two_links_to_one_memory_the_stronger_counts():
     async def scenario(memory, retriever):
         net = await Net(memory, "ab").stored([("ab", 0.3, "related"), ("ab", 0.6, "refines")])
         assert await net.found(retriever, "a") == ["b"]
@@ -182,7 +190,8 @@ def test_a_link_without_strength_still_leads_somewhere():
     run(scenario)
 
 
-def test_a_start_that_the_user_has_not_is_not_found():  # C071
+@pytest.mark.requirement("C071")
+def test_a_start_that_the_user_has_not_is_not_found():
     clock = Clock()
 
     async def scenario(memory, retriever):
@@ -205,7 +214,8 @@ def test_a_start_that_the_user_has_not_is_not_found():  # C071
     run(scenario, clock=clock)
 
 
-def test_what_expired_or_was_forgotten_is_neither_found_nor_walked_through():  # C071
+@pytest.mark.requirement("C071")
+def test_what_expired_or_was_forgotten_is_neither_found_nor_walked_through():
     clock = Clock()
 
     async def scenario(memory, retriever):
@@ -227,7 +237,8 @@ def test_what_expired_or_was_forgotten_is_neither_found_nor_walked_through():  #
     run(scenario, clock=clock)
 
 
-def test_the_start_keeps_its_links_when_it_is_restored():  # C071
+@pytest.mark.requirement("C071")
+def test_the_start_keeps_its_links_when_it_is_restored():
     async def scenario(memory, retriever):
         net = await Net(memory, "abc").stored([("ab", 0.5), ("ca", 0.4)])
         await memory.forget(net.of["a"].id, user_id="u")
@@ -239,7 +250,8 @@ def test_the_start_keeps_its_links_when_it_is_restored():  # C071
     run(scenario)
 
 
-def test_what_is_filtered_out_is_not_walked_through():  # C064
+@pytest.mark.requirement("C064")
+def test_what_is_filtered_out_is_not_walked_through():
     async def scenario(memory, retriever):
         net = Net(memory, "abcd")
         net.of["b"] = mine("b", type="event", project_id="p")
@@ -251,7 +263,8 @@ def test_what_is_filtered_out_is_not_walked_through():  # C064
     run(scenario)
 
 
-def test_archived_memories_are_walked_through_when_they_are_asked_for():  # C064, C071
+@pytest.mark.requirement("C064", "C071")
+def test_archived_memories_are_walked_through_when_they_are_asked_for():
     async def scenario(memory, retriever):
         net = await Net(memory, "abc").stored([("ab", 0.5), ("bc", 0.5)])
         await memory.update(
@@ -270,7 +283,8 @@ def test_archived_memories_are_walked_through_when_they_are_asked_for():  # C064
     run(scenario)
 
 
-def test_what_superseded_it_leads_from_the_new_to_the_old():  # C147, C161
+@pytest.mark.requirement("C147", "C161")
+def test_what_superseded_it_leads_from_the_new_to_the_old():
     async def scenario(memory, retriever):
         old = mine("old")
         new = mine("new", supersedes=old.id, created_at=NOON + HOUR)

@@ -1,4 +1,4 @@
-"""Rulings on recall: C059 to C079, C136 to C140; links and contradictions are elsewhere."""
+"""Recall by relevance, time, importance and type; links and contradictions have their own files."""
 
 import asyncio
 import logging
@@ -65,8 +65,9 @@ from tests.support.threads import run_together
 # Own orders
 
 
+@pytest.mark.requirement("C059")
 @pytest.mark.parametrize("mode", OWN_ORDERS)
-def test_the_query_changes_nothing_where_a_mode_has_its_own_order(mode):  # C059
+def test_the_query_changes_nothing_where_a_mode_has_its_own_order(mode):
     async def scenario(memory, retriever):
         await memory.store_batch(
             [
@@ -81,13 +82,14 @@ def test_the_query_changes_nothing_where_a_mode_has_its_own_order(mode):  # C059
     run(scenario, options=UNTRACKED)
 
 
+@pytest.mark.requirement("C059")
 @pytest.mark.parametrize("archived", [False, True])
 @pytest.mark.parametrize(
     ("mode", "key"),
     [("recent", {"last_accessed_at": NOON - HOUR}), ("frequent", {"access_count": 3})],
 )
 def test_ties_go_to_the_more_salient_then_the_newer_then_the_smaller_id(mode, key, archived):
-    # C059; the last three are alike but for the creation and the id.
+    # The last three are alike but for the creation and the id.
     alike = {**key, "last_accessed_at": NOON - HOUR, "access_count": 3, "importance": 0.5}
     statuses = [MemoryStatus.ARCHIVED if archived and at % 2 else MemoryStatus.ACTIVE
                 for at in range(5)]  # fmt: skip
@@ -117,7 +119,8 @@ def test_ties_go_to_the_more_salient_then_the_newer_then_the_smaller_id(mode, ke
 FIRST_OF = {"recent": {"last_accessed_at": NOON}, "frequent": {"access_count": 4}}
 
 
-def test_equally_salient_memories_are_newest_first_then_by_id():  # C059
+@pytest.mark.requirement("C059")
+def test_equally_salient_memories_are_newest_first_then_by_id():
     async def scenario(memory, retriever):
         times = {3: NOON - DAY, 1: NOON - 2 * DAY, 2: NOON - 2 * DAY, 4: NOON - 3 * DAY}
         await memory.store_batch(
@@ -134,7 +137,8 @@ def test_equally_salient_memories_are_newest_first_then_by_id():  # C059
     run(scenario, options=UNTRACKED)
 
 
-def test_a_memory_that_was_never_accessed_counts_as_accessed_when_it_was_made():  # R241
+@pytest.mark.requirement("R241")
+def test_a_memory_that_was_never_accessed_counts_as_accessed_when_it_was_made():
     async def scenario(memory, retriever):
         await memory.store_batch(
             [
@@ -180,7 +184,8 @@ def test_a_smaller_limit_gives_the_head_of_a_larger_one(mode, archived):
 # Relevant recall
 
 
-def test_similarity_counts_once():  # C060
+@pytest.mark.requirement("C060")
+def test_similarity_counts_once():
     async def scenario(memory, retriever):
         one = mine("one ~0.8", importance=0.3, access_count=4, created_at=NOON - 7 * DAY)
         await memory.store(one)
@@ -194,7 +199,8 @@ def test_similarity_counts_once():  # C060
     run(scenario, options=UNTRACKED)
 
 
-def test_the_best_memory_wins_however_many_are_nearer():  # C060, C012, C076
+@pytest.mark.requirement("C060", "C012", "C076")
+def test_the_best_memory_wins_however_many_are_nearer():
     async def scenario(memory, retriever):
         near = [mine(f"{at} ~0.8", importance=0.0, created_at=NOON - 70 * DAY) for at in range(60)]
         best = mine("best ~0.7", importance=1.0, access_count=100)
@@ -204,7 +210,8 @@ def test_the_best_memory_wins_however_many_are_nearer():  # C060, C012, C076
     run(scenario)
 
 
-def test_one_users_few_memories_are_all_found_among_many_others():  # C076
+@pytest.mark.requirement("C076")
+def test_one_users_few_memories_are_all_found_among_many_others():
     async def scenario(memory, retriever):
         others = [mine(f"{at} ~0.99", user_id=f"other {at % 7}") for at in range(300)]
         own = [mine(f"own {at} ~0.5") for at in range(5)]
@@ -217,7 +224,8 @@ def test_one_users_few_memories_are_all_found_among_many_others():  # C076
     run(scenario)
 
 
-def test_negative_cosines_count_as_nothing():  # C073
+@pytest.mark.requirement("C073")
+def test_negative_cosines_count_as_nothing():
     async def scenario(memory, retriever):
         good = mine("against ~-0.9", importance=1.0)
         weak = mine("across ~0.0", importance=0.5)
@@ -231,7 +239,8 @@ def test_negative_cosines_count_as_nothing():  # C073
     run(scenario, options=MemoryRetrieverOptions(min_similarity=0.0, track_access=False))
 
 
-def test_the_floor_is_the_option_or_the_embedders_own_or_the_documented_one():  # C151
+@pytest.mark.requirement("C151")
+def test_the_floor_is_the_option_or_the_embedders_own_or_the_documented_one():
     async def scenario(memory, retriever):
         await memory.store_batch([mine(f"m ~{cosine}") for cosine in (0.2, 0.5, 0.7)])
         relevant = await retriever.recall("q", user_id="u")
@@ -257,8 +266,9 @@ def test_similarity_may_weigh_nothing():
     run(scenario, options=MemoryRetrieverOptions(similarity_weight=0.0, salience_weight=1.0))
 
 
+@pytest.mark.requirement("C061")
 @pytest.mark.parametrize("query", ["", "  \n"])
-def test_relevant_recall_needs_a_query_and_the_others_embed_none(query):  # C061
+def test_relevant_recall_needs_a_query_and_the_others_embed_none(query):
     async def scenario(memory, retriever):
         await memory.store(mine("a"))
         embedded = len(memory.embedder.texts)
@@ -275,8 +285,9 @@ def test_relevant_recall_needs_a_query_and_the_others_embed_none(query):  # C061
     run(scenario)
 
 
+@pytest.mark.requirement("C061")
 @pytest.mark.parametrize("mode", MODES)
-def test_a_query_that_is_no_text_is_refused(mode):  # C061
+def test_a_query_that_is_no_text_is_refused(mode):
     async def scenario(_, retriever):
         for query in (None, 3, b"q"):
             with pytest.raises(InvalidArgumentError, match="query must be a str"):
@@ -302,7 +313,8 @@ def test_without_an_embedder_only_what_needs_none_is_answered():
 # Whose memories
 
 
-def test_whose_memories_is_always_said():  # C062
+@pytest.mark.requirement("C062")
+def test_whose_memories_is_always_said():
     async def scenario(memory, retriever):
         one = mine("a")
         await memory.store(one)
@@ -320,8 +332,9 @@ def test_whose_memories_is_always_said():  # C062
     run(scenario)
 
 
+@pytest.mark.requirement("C062")
 @pytest.mark.parametrize(("user", "expected"), [("u", "u"), ("v", "v"), (None, "None")])
-def test_only_the_memories_of_the_user_are_recalled(user, expected):  # C062
+def test_only_the_memories_of_the_user_are_recalled(user, expected):
     async def scenario(memory, retriever):
         await memory.store_batch([mine(str(name), user_id=name) for name in ("u", "v", None)])
         for found in (await by_every_method(retriever, user_id=user)).values():
@@ -331,7 +344,8 @@ def test_only_the_memories_of_the_user_are_recalled(user, expected):  # C062
     run(scenario)
 
 
-def test_everybodys_memories_are_recalled_on_purpose_alone():  # C062
+@pytest.mark.requirement("C062")
+def test_everybodys_memories_are_recalled_on_purpose_alone():
     async def scenario(memory, retriever):
         await memory.store_batch([mine(str(name), user_id=name) for name in ("u", "v", None)])
         everyone = await by_every_method(retriever, user_id=None, all_users=True)
@@ -346,7 +360,8 @@ def test_everybodys_memories_are_recalled_on_purpose_alone():  # C062
     run(scenario)
 
 
-def test_a_retriever_of_a_view_stays_in_it():  # C162
+@pytest.mark.requirement("C162")
+def test_a_retriever_of_a_view_stays_in_it():
     with opened() as memory:
         for user in ("u", "v"):
             for project in ("p", "q"):
@@ -361,7 +376,8 @@ def test_a_retriever_of_a_view_stays_in_it():  # C162
             asked(view, "recall", "x", user_id=None, all_users=True)
 
 
-def test_links_to_other_users_lead_nowhere():  # C062
+@pytest.mark.requirement("C062")
+def test_links_to_other_users_lead_nowhere():
     async def scenario(memory, retriever):
         one, hers, behind = mine("one"), mine("hers", user_id="v"), mine("behind")
         nobodys = mine("nobody's", user_id=None)
@@ -384,7 +400,8 @@ def test_links_to_other_users_lead_nowhere():  # C062
     run(scenario)
 
 
-def test_a_memory_of_another_user_is_neither_weighed_nor_raised_nor_counted():  # C062
+@pytest.mark.requirement("C062")
+def test_a_memory_of_another_user_is_neither_weighed_nor_raised_nor_counted():
     async def scenario(memory, retriever):
         hers = mine("hers", user_id="v")
         await memory.store(hers)
@@ -399,7 +416,8 @@ def test_a_memory_of_another_user_is_neither_weighed_nor_raised_nor_counted():  
     run(scenario)
 
 
-def test_temporal_mode_is_refused_and_says_what_to_call():  # C063
+@pytest.mark.requirement("C063")
+def test_temporal_mode_is_refused_and_says_what_to_call():
     async def scenario(_, retriever):
         with pytest.raises(InvalidArgumentError, match="recall_temporal"):
             await retriever.recall("q", user_id="u", mode="temporal")
@@ -412,6 +430,7 @@ def test_temporal_mode_is_refused_and_says_what_to_call():  # C063
 # Filters
 
 
+@pytest.mark.requirement("C064")
 @pytest.mark.parametrize(
     ("flags", "expected"),
     [
@@ -424,7 +443,7 @@ def test_temporal_mode_is_refused_and_says_what_to_call():  # C063
         ),
     ],
 )
-def test_archived_and_superseded_are_asked_for_one_by_one_everywhere(flags, expected):  # C064
+def test_archived_and_superseded_are_asked_for_one_by_one_everywhere(flags, expected):
     async def scenario(memory, retriever):
         start = mine("start", type="event", created_at=NOON - 200 * DAY, user_id="u")
         entries = [mine(name, status=name, type="fact") for name in STATUSES]
@@ -447,7 +466,8 @@ async def link_in_the_store(memory, one, other, kind="related", strength=1.0):
     await memory.link(one.id, other.id, kind, strength, user_id=one.user_id)
 
 
-def test_the_least_salience_holds_in_every_mode():  # C064
+@pytest.mark.requirement("C064")
+def test_the_least_salience_holds_in_every_mode():
     async def scenario(memory, retriever):
         start = mine("start", type="event")
         high, low = mine("high", importance=1.0), mine("low", importance=0.0)
@@ -468,7 +488,8 @@ def test_the_least_salience_holds_in_every_mode():  # C064
     run(scenario, options=UNTRACKED)
 
 
-def test_salience_is_that_of_the_moment_it_is_asked_for():  # C065, C066
+@pytest.mark.requirement("C065", "C066")
+def test_salience_is_that_of_the_moment_it_is_asked_for():
     clock = Clock()
 
     async def scenario(memory, retriever):
@@ -494,7 +515,8 @@ def test_salience_is_that_of_the_moment_it_is_asked_for():  # C065, C066
 RECENCY_SHARE = 0.25 / 0.70
 
 
-def test_a_project_is_a_filter_and_none_is_all_of_them_unless_strict():  # C074
+@pytest.mark.requirement("C074")
+def test_a_project_is_a_filter_and_none_is_all_of_them_unless_strict():
     async def scenario(memory, retriever):
         start = mine("start", type="event")
         entries = [mine(str(project), project_id=project) for project in ("p", "q", None)]
@@ -520,6 +542,7 @@ def test_a_project_is_a_filter_and_none_is_all_of_them_unless_strict():  # C074
     run(scenario)
 
 
+@pytest.mark.requirement("C079")
 @pytest.mark.parametrize(
     "fields",
     [
@@ -540,7 +563,7 @@ def test_a_project_is_a_filter_and_none_is_all_of_them_unless_strict():  # C074
         {"limit": 3},
     ],
 )
-def test_an_option_outside_its_range_is_refused(fields):  # C079
+def test_an_option_outside_its_range_is_refused(fields):
     async def scenario(_, retriever):
         with pytest.raises(InvalidArgumentError):
             await retriever.recall("q", **{"user_id": "u", **fields})
@@ -548,7 +571,8 @@ def test_an_option_outside_its_range_is_refused(fields):  # C079
     run(scenario)
 
 
-def test_the_limits_of_a_recall_are_allowed():  # C079
+@pytest.mark.requirement("C079")
+def test_the_limits_of_a_recall_are_allowed():
     async def scenario(memory, retriever):
         await memory.store(mine("a"))
         for fields in ({"max_results": 1}, {"max_results": 1000}, {"min_salience": 0}):
@@ -577,6 +601,7 @@ def test_an_option_of_the_retriever_outside_its_range_is_refused(fields):
         MemoryRetrieverOptions(**fields)
 
 
+@pytest.mark.requirement("C138")
 @pytest.mark.parametrize(
     ("wanted", "expected"),
     [
@@ -587,7 +612,7 @@ def test_an_option_of_the_retriever_outside_its_range_is_refused(fields):
         ("insight", {"INSIGHT"}),
     ],
 )
-def test_a_type_is_named_as_either_document_does(wanted, expected):  # C138
+def test_a_type_is_named_as_either_document_does(wanted, expected):
     async def scenario(memory, retriever):
         await memory.store_batch([mine(each.name, type=each) for each in MemoryType])
         assert set(texts(await retriever.recall_by_type(wanted, "u"))) == expected
@@ -597,7 +622,8 @@ def test_a_type_is_named_as_either_document_does(wanted, expected):  # C138
     run(scenario)
 
 
-def test_recall_by_type_goes_by_salience_among_the_active():  # C077
+@pytest.mark.requirement("C077")
+def test_recall_by_type_goes_by_salience_among_the_active():
     async def scenario(memory, retriever):
         await memory.store_batch(
             [
@@ -653,8 +679,9 @@ async def accesses(memory):
     return {each.content: each.access_count for each in found}
 
 
+@pytest.mark.requirement("C068")
 @every_way
-def test_every_recall_is_one_access_and_shows_what_was_before(way):  # C068
+def test_every_recall_is_one_access_and_shows_what_was_before(way):
     clock = Clock()
 
     async def scenario(memory, retriever):
@@ -679,8 +706,9 @@ def test_every_recall_is_one_access_and_shows_what_was_before(way):  # C068
     run(scenario, clock=clock)
 
 
+@pytest.mark.requirement("C068")
 @every_way
-def test_accesses_of_a_recall_are_noted_together_and_after_the_answer(way, monkeypatch):  # C068
+def test_accesses_of_a_recall_are_noted_together_and_after_the_answer(way, monkeypatch):
     async def scenario(memory, retriever):
         await store_two(memory)
         store = memory.repository._store
@@ -698,8 +726,9 @@ def test_accesses_of_a_recall_are_noted_together_and_after_the_answer(way, monke
     run(scenario)
 
 
+@pytest.mark.requirement("C067", "R249")
 @every_way
-def test_nothing_is_counted_where_accesses_are_not_tracked(way):  # C067, R249
+def test_nothing_is_counted_where_accesses_are_not_tracked(way):
     async def scenario(memory, retriever):
         await store_two(memory)
         await EVERY_WAY[way](retriever, memory)
@@ -709,9 +738,10 @@ def test_nothing_is_counted_where_accesses_are_not_tracked(way):  # C067, R249
     run(scenario, track_access=False)
 
 
+@pytest.mark.requirement("C067")
 @every_way
 @pytest.mark.parametrize("salience_weight", [0.4, 0.0])
-def test_one_access_is_counted_in_an_interval(way, salience_weight):  # C067
+def test_one_access_is_counted_in_an_interval(way, salience_weight):
     clock = Clock()
 
     async def scenario(memory, retriever):
@@ -792,7 +822,8 @@ def test_an_interval_may_be_given_in_seconds():
     assert MemoryRetrieverOptions(access_interval=90).access_interval == timedelta(seconds=90)
 
 
-def test_only_what_is_returned_counts_as_accessed():  # C067
+@pytest.mark.requirement("C067")
+def test_only_what_is_returned_counts_as_accessed():
     async def scenario(memory, retriever):
         await memory.store_batch([mine(f"m ~{cosine}") for cosine in (0.9, 0.8, 0.2)])
         await retriever.recall("q", user_id="u", max_results=1)
@@ -801,7 +832,8 @@ def test_only_what_is_returned_counts_as_accessed():  # C067
     run(scenario)
 
 
-def test_archived_memories_count_too_when_they_are_recalled():  # C068
+@pytest.mark.requirement("C068")
+def test_archived_memories_count_too_when_they_are_recalled():
     async def scenario(memory, retriever):
         await memory.store(mine("old", status="archived"))
         for count in range(3):
@@ -811,8 +843,9 @@ def test_archived_memories_count_too_when_they_are_recalled():  # C068
     run(scenario)
 
 
+@pytest.mark.requirement("C068")
 @every_way
-def test_a_recall_does_not_fail_because_accesses_cannot_be_written(tmp_path, way):  # C068
+def test_a_recall_does_not_fail_because_accesses_cannot_be_written(tmp_path, way):
     path = tmp_path / "a.db"
 
     async def scenario(memory, retriever):
@@ -829,10 +862,11 @@ def test_a_recall_does_not_fail_because_accesses_cannot_be_written(tmp_path, way
     run(scenario, path)
 
 
+@pytest.mark.requirement("C068")
 @every_way
 @pytest.mark.parametrize("failure", [StoreBusyError, StoreFullError, StoreError])
 @pytest.mark.parametrize("interval", [0, 60])
-def test_no_failure_to_write_accesses_fails_a_recall(way, failure, interval, monkeypatch):  # C068
+def test_no_failure_to_write_accesses_fails_a_recall(way, failure, interval, monkeypatch):
     async def scenario(memory, retriever):
         await store_two(memory)
         await EVERY_WAY[way](retriever, memory)
@@ -863,7 +897,8 @@ def test_memories_that_may_only_be_read_are_recalled(tmp_path):
         assert memory.get(one.id, user_id="u").access_count == 0
 
 
-def test_use_is_recorded_by_id():  # C067
+@pytest.mark.requirement("C067")
+def test_use_is_recorded_by_id():
     async def scenario(memory, retriever):
         one, two = mine("one"), mine("two")
         await memory.store_batch([one, two])
@@ -878,7 +913,8 @@ def test_use_is_recorded_by_id():  # C067
     run(scenario, options=UNTRACKED)
 
 
-def test_the_total_is_what_matches_before_the_limit():  # C069
+@pytest.mark.requirement("C069")
+def test_the_total_is_what_matches_before_the_limit():
     async def scenario(memory, retriever):
         start = mine("start", type="event")
         others = [mine(f"{at} ~0.5") for at in range(6)]
@@ -909,7 +945,8 @@ def test_the_total_is_what_matches_before_the_limit():  # C069
 MICROSECOND = timedelta(microseconds=1)
 
 
-def test_a_time_range_has_both_ends_unless_it_is_half_open():  # C070
+@pytest.mark.requirement("C070")
+def test_a_time_range_has_both_ends_unless_it_is_half_open():
     async def scenario(memory, retriever):
         start, end = NOON - DAY, NOON
         times = {
@@ -930,7 +967,8 @@ def test_a_time_range_has_both_ends_unless_it_is_half_open():  # C070
     run(scenario)
 
 
-def test_a_range_that_ends_before_it_begins_is_refused():  # C070
+@pytest.mark.requirement("C070")
+def test_a_range_that_ends_before_it_begins_is_refused():
     async def scenario(_, retriever):
         with pytest.raises(InvalidArgumentError, match="ends before it begins"):
             await retriever.recall_temporal(NOON, NOON - MICROSECOND, user_id="u")
@@ -943,7 +981,8 @@ def test_a_range_that_ends_before_it_begins_is_refused():  # C070
     run(scenario)
 
 
-def test_times_of_any_zone_are_understood_and_naive_ones_are_utc():  # C103
+@pytest.mark.requirement("C103")
+def test_times_of_any_zone_are_understood_and_naive_ones_are_utc():
     async def scenario(memory, retriever):
         await memory.store(mine("a"))
         oslo = NOON.astimezone(timezone(timedelta(hours=2)))
@@ -954,7 +993,8 @@ def test_times_of_any_zone_are_understood_and_naive_ones_are_utc():  # C103
     run(scenario)
 
 
-def test_a_hundred_are_returned_unless_another_limit_is_given():  # C070
+@pytest.mark.requirement("C070")
+def test_a_hundred_are_returned_unless_another_limit_is_given():
     async def scenario(memory, retriever):
         await memory.store_batch([mine(str(at), created_at=NOON - at * HOUR) for at in range(120)])
         found = await retriever.recall_temporal(NOON - 10 * DAY, NOON, user_id="u")
@@ -969,7 +1009,8 @@ def test_a_hundred_are_returned_unless_another_limit_is_given():  # C070
     run(scenario)
 
 
-def test_a_topic_is_told_in_the_reason_and_does_not_change_the_order():  # C070
+@pytest.mark.requirement("C070")
+def test_a_topic_is_told_in_the_reason_and_does_not_change_the_order():
     async def scenario(memory, retriever):
         older = mine("older ~0.9", created_at=NOON - DAY, importance=1.0)
         newer = mine("newer ~0.4", importance=0.0)
@@ -986,7 +1027,8 @@ def test_a_topic_is_told_in_the_reason_and_does_not_change_the_order():  # C070
     run(scenario)
 
 
-def test_memories_of_one_moment_come_by_salience_then_id():  # C059, C070
+@pytest.mark.requirement("C059", "C070")
+def test_memories_of_one_moment_come_by_salience_then_id():
     async def scenario(memory, retriever):
         await memory.store_batch(
             [
@@ -1005,7 +1047,8 @@ def test_memories_of_one_moment_come_by_salience_then_id():  # C059, C070
 # Archiving
 
 
-def test_archiving_leaves_a_memory_out_until_it_is_active_again():  # C064, C160
+@pytest.mark.requirement("C064", "C160")
+def test_archiving_leaves_a_memory_out_until_it_is_active_again():
     async def scenario(memory, retriever):
         one, two = mine("one"), mine("two")
         await memory.store_batch([one, two])
@@ -1057,8 +1100,9 @@ def test_what_changes_its_state_between_two_looks_is_found_once(tmp_path, monkey
         assert found.total_matches == 1
 
 
+@pytest.mark.requirement("C161")
 @pytest.mark.parametrize("status", ["superseded", MemoryStatus.SUPERSEDED, 2])
-def test_superseded_cannot_be_set_by_hand(status):  # C161
+def test_superseded_cannot_be_set_by_hand(status):
     with pytest.raises(InvalidEntryError, match="supersedes="):
         MemoryEntryUpdate(status=status)
 
@@ -1066,7 +1110,8 @@ def test_superseded_cannot_be_set_by_hand(status):  # C161
 # Licenses
 
 
-def test_recall_begins_with_writer_pro():  # C075, C136, C137
+@pytest.mark.requirement("C075", "C136", "C137")
+def test_recall_begins_with_writer_pro():
     calls = (
         lambda retriever, _: retriever.recall("q", user_id="u"),
         lambda retriever, _: retriever.recall("", user_id="u", mode="recent"),
@@ -1101,7 +1146,8 @@ def test_recall_begins_with_writer_pro():  # C075, C136, C137
 # Defaults, curves and logs
 
 
-def test_recall_keeps_its_own_documented_defaults():  # C139, C140
+@pytest.mark.requirement("C139", "C140")
+def test_recall_keeps_its_own_documented_defaults():
     assert (RECALL.weights.relevance, RECALL.weights.salience) == (0.6, 0.4)
     options = MemoryRetrieverOptions()
     assert (options.similarity_weight, options.salience_weight) == (0.6, 0.4)
@@ -1126,11 +1172,12 @@ def test_what_is_to_come_is_as_new_as_now():
     run(scenario)
 
 
+@pytest.mark.requirement("C079", "C028", "C199")
 @pytest.mark.parametrize("log_content", [True, False])
 @pytest.mark.parametrize("log_queries", [True, False])
 def test_queries_are_logged_only_where_memory_and_retriever_allow_it(
     caplog, log_content, log_queries
-):  # C079, C028, C199
+):
     caplog.set_level(logging.DEBUG)
 
     async def scenario(memory, retriever):
@@ -1148,7 +1195,8 @@ def test_queries_are_logged_only_where_memory_and_retriever_allow_it(
         assert "for query '<17 characters>' in " in caplog.text
 
 
-def test_the_front_door_logs_no_query_unless_the_memory_shows_contents(caplog):  # C079
+@pytest.mark.requirement("C079")
+def test_the_front_door_logs_no_query_unless_the_memory_shows_contents(caplog):
     caplog.set_level(logging.DEBUG)
     for shows in (False, True):
         with opened(log_content=shows) as memory:

@@ -15,6 +15,8 @@ from tests.support.recall_twin import linked as twins_linked
 from tests.support.recall_twin import recalled
 from tests.support.scenarios import NOON, Clock, entry
 
+pytestmark = pytest.mark.requirement("C060", "C062", "C064", "C074", "C138")
+
 PROFILE = settings(max_examples=60, deadline=None, derandomize=True)
 UNTRACKED = MemoryRetrieverOptions(track_access=False)
 EMBEDDER = NamedSimilarities()

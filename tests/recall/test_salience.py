@@ -1,4 +1,4 @@
-"""Salience and reinforcement: definitions 2.4, C065, C078."""
+"""Salience and reinforcement."""
 
 import asyncio
 import math
@@ -36,7 +36,7 @@ from tests.support.threads import run_together
 # Salience
 
 
-def test_salience_is_broken_down():  # definitions 2.4
+def test_salience_is_broken_down():
     async def scenario(memory, retriever):
         one = mine("one ~0.6", importance=0.4, access_count=9, last_accessed_at=NOON - 14 * DAY)
         await memory.store(one)
@@ -66,7 +66,7 @@ def test_salience_is_broken_down():  # definitions 2.4
         (RELEVANCE_FOCUSED, (0.15, 0.15, 0.20, 0.50)),
     ],
 )
-def test_there_are_presets_of_salience(weights, expected):  # definitions 2.4
+def test_there_are_presets_of_salience(weights, expected):
     async def scenario(memory, retriever):
         one = mine("one ~0.6", importance=0.4, access_count=100)
         await memory.store(one)
@@ -200,6 +200,7 @@ def test_weights_add_up_to_one_within_a_thousandth():
     assert SalienceWeights(0.2505, 0.20, 0.25, 0.30)
 
 
+@pytest.mark.requirement("C078")
 @pytest.mark.parametrize(
     ("reason", "boost"),
     [
@@ -209,7 +210,7 @@ def test_weights_add_up_to_one_within_a_thousandth():
         (ReinforcementReason.USER_CORRECTION, 0.25),
     ],
 )
-def test_every_reason_raises_importance_by_its_boost_to_one_at_most(reason, boost):  # C078
+def test_every_reason_raises_importance_by_its_boost_to_one_at_most(reason, boost):
     clock = Clock()
 
     async def scenario(memory, retriever):

@@ -30,7 +30,8 @@ HOUR = timedelta(hours=1)
 BY_ACCESS = {"weights": {"access": 1}}
 
 
-def test_retrieving_counts_and_nothing_else_does():  # C090
+@pytest.mark.requirement("C090")
+def test_retrieving_counts_and_nothing_else_does():
     clock = Clock()
 
     async def scenario(memory):
@@ -51,7 +52,8 @@ def test_retrieving_counts_and_nothing_else_does():  # C090
     run(scenario, clock=clock)
 
 
-def test_the_most_recently_accessed_come_first_then_the_newest():  # R040, C091
+@pytest.mark.requirement("R040", "C091")
+def test_the_most_recently_accessed_come_first_then_the_newest():
     clock = Clock()
 
     async def scenario(memory):
@@ -104,7 +106,8 @@ def test_counting_can_be_turned_off():
     run(scenario, track_access=False)
 
 
-def test_accesses_are_no_changes_and_no_index_follows_them(tmp_path):  # C158
+@pytest.mark.requirement("C158")
+def test_accesses_are_no_changes_and_no_index_follows_them(tmp_path):
     path = tmp_path / "a.db"
     with Memory(path, embedder=WordEmbedder()) as one, Memory(path, embedder=WordEmbedder()) as two:
         kept = one.add("tea")

@@ -97,14 +97,16 @@ def test_the_caller_may_change_the_metadata_it_was_given(path):
             found.metadata.clear()
 
 
-def test_sensitive_entries_are_never_kept(path):  # C101
+@pytest.mark.requirement("C101")
+def test_sensitive_entries_are_never_kept(path):
     with opened(path) as memory:
         kept = memory.add("a secret", sensitive=True)
         assert [reads_of(memory, lambda: memory.get(kept.id)) for _ in range(3)] == [1, 1, 1]
         assert not memory._repository._cache._entries
 
 
-def test_the_least_recently_used_go_first(path):  # R082
+@pytest.mark.requirement("R082")
+def test_the_least_recently_used_go_first(path):
     assert entry_cache.CACHED_ENTRIES == 1000
     with opened(path) as memory:
         memory._repository._cache._size = 3

@@ -12,7 +12,8 @@ from tests.support.scenarios import NOON, Clock, entry, run
 HOUR = timedelta(hours=1)
 
 
-def test_storing_what_supersedes_marks_the_old_and_links_to_it():  # C161, C147
+@pytest.mark.requirement("C161", "C147")
+def test_storing_what_supersedes_marks_the_old_and_links_to_it():
     async def scenario(memory):
         old = entry("lives in Oslo", user_id="u")
         await memory.store(old)

@@ -157,7 +157,8 @@ class Failing(WordEmbedder):
         return super().embed(texts)
 
 
-def test_a_failing_embedder_fails_the_write_or_leaves_the_vector_for_later(caplog):  # C172
+@pytest.mark.requirement("C172")
+def test_a_failing_embedder_fails_the_write_or_leaves_the_vector_for_later(caplog):
     embedder = Failing()
     with Memory(":memory:", embedder=embedder) as memory:
         with pytest.raises(EmbeddingError, match="failed: OSError at test_retries"):

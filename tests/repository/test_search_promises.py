@@ -27,9 +27,10 @@ from tests.support.rows import batch, record, wanted
 AGENT = Scope("a")
 
 
+@pytest.mark.requirement("C015")
 @pytest.mark.parametrize("search_type", BY_SEARCH_TYPE)
 @pytest.mark.parametrize("query", ["\ud800", "tea \udfff tea"])
-def test_a_query_with_a_lone_surrogate_is_refused_by_name(search_type, query):  # C015
+def test_a_query_with_a_lone_surrogate_is_refused_by_name(search_type, query):
     with Memory(":memory:", embedder=WordEmbedder()) as memory:
         memory.add("tea")
         with pytest.raises(InvalidArgumentError, match="query"):
@@ -59,8 +60,9 @@ class SignedEmbedder(WordEmbedder):
         return vectors
 
 
+@pytest.mark.requirement("C057", "C073", "C156")
 @pytest.mark.parametrize("weights", [None, {"relevance": 0.6, "recency": 0.2}])
-def test_a_negative_cosine_counts_as_nothing_in_scores_and_parts(weights):  # C057, C073, C156
+def test_a_negative_cosine_counts_as_nothing_in_scores_and_parts(weights):
     with Memory(":memory:", embedder=SignedEmbedder()) as memory:
         memory.add_many(["no", "yes"])
         found = memory.search("tea", search_type="semantic", weights=weights, explain=True)
@@ -83,15 +85,17 @@ def test_every_part_that_is_explained_is_a_share_and_a_question_takes_one(search
             assert all(0 <= part <= 1 for part in hit.components.values())
 
 
+@pytest.mark.requirement("C015")
 @pytest.mark.parametrize("floor", ["min_score", "min_similarity"])
-def test_a_floor_that_is_no_number_is_refused(floor):  # C015
+def test_a_floor_that_is_no_number_is_refused(floor):
     made = NativeIndex(2)
     assert made.apply(batch([record(1), record(2)]))
     with pytest.raises(InvalidArgumentError, match=floor):
         made.rank(wanted(AGENT, **{floor: math.nan}))
 
 
-def test_counting_does_not_change_what_is_found():  # C011, C155
+@pytest.mark.requirement("C011", "C155")
+def test_counting_does_not_change_what_is_found():
     made = NativeIndex(2)
     assert made.apply(batch([record(1), record(2)]))
     asked = {"query": None, "text": None, "ranking": SEMANTIC}
@@ -101,19 +105,21 @@ def test_counting_does_not_change_what_is_found():  # C011, C155
     assert counted.total == len(alone.ranked)
 
 
+@pytest.mark.requirement("C015")
 @pytest.mark.parametrize(
     "make", [lambda: Recency(days=True), lambda: KeywordFields(sharpness=True)]
 )
-def test_a_truth_value_is_no_number_of_a_ranking(make):  # C015
+def test_a_truth_value_is_no_number_of_a_ranking(make):
     with pytest.raises(InvalidArgumentError, match="must be a"):
         make()
 
 
+@pytest.mark.requirement("C106", "C193")
 @pytest.mark.parametrize(
     "ranking",
     [MOST_IMPORTANT, Ranking(similarity=0.25, weights=Weights(relevance=0.0, importance=1.0))],
 )
-def test_a_query_vector_of_zeros_beside_another_hides_no_memory(ranking):  # C106, C193
+def test_a_query_vector_of_zeros_beside_another_hides_no_memory(ranking):
     made = NativeIndex(2)
     records = [record(row, importance=row / 100) for row in range(1, 101)]
     assert made.apply(batch(records, vectors=dict.fromkeys(range(1, 101), (1.0, 0.0))))

@@ -90,8 +90,9 @@ def test_an_order_by_accesses_follows_the_latest_accesses(order, is_of_filter):
 # For how long: the memory's clock, and what the asker and the maker allow.
 
 
+@pytest.mark.requirement("R159", "C149")
 @pytest.mark.parametrize(("ttl", "seconds"), [(None, 300.0), (timedelta(seconds=2), 2.0), (7, 7.0)])
-def test_an_answer_is_kept_for_its_time_by_the_clock_of_the_memory(ttl, seconds):  # R159, C149
+def test_an_answer_is_kept_for_its_time_by_the_clock_of_the_memory(ttl, seconds):
     async def scenario(memory, service):
         await store_near(memory, 0.9)
         query = MemoryQuery(query="query", **({} if ttl is None else {"cache_ttl": ttl}))
@@ -222,7 +223,8 @@ def test_what_becomes_of_the_callers_dict_changes_no_query():
 # How much: by number for each wall, by bytes for all, fairly between walls.
 
 
-def test_the_cache_is_bounded_and_the_least_recently_used_goes_first():  # C029
+@pytest.mark.requirement("C029")
+def test_the_cache_is_bounded_and_the_least_recently_used_goes_first():
     async def scenario(memory, service):
         await store_near(memory, 0.9)
 

@@ -122,7 +122,8 @@ def test_threads_beside_writers_see_their_users_memories_alone(tmp_path):
             each.result(60)
 
 
-def test_what_is_forgotten_is_not_in_any_answer_that_begins_later(tmp_path):  # C005
+@pytest.mark.requirement("C005")
+def test_what_is_forgotten_is_not_in_any_answer_that_begins_later(tmp_path):
     path = tmp_path / "a.db"
     query = MemoryQuery(query="tea", min_relevance=0, limit=1000)
 

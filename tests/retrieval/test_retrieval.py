@@ -1,4 +1,4 @@
-"""What the retrieval service promises beyond its document: rulings C001 to C029, C136 to C158."""
+"""The retrieval service: filters, scores, cache, context, expansion, telemetry."""
 
 import asyncio
 import logging
@@ -65,9 +65,10 @@ async def store_near(memory, *similarities, **fields):
     return await memory.add_many([record(text, **fields) for text in texts])
 
 
-# Filters, exclusions, limits: C001, C002, C009 to C012.
+# Filters, exclusions, limits
 
 
+@pytest.mark.requirement("C001")
 @pytest.mark.parametrize(
     ("wanted", "fields"),
     [
@@ -81,7 +82,7 @@ async def store_near(memory, *similarities, **fields):
     ],
     ids=str,
 )
-def test_a_query_sees_only_what_its_filter_lets_through(wanted, fields):  # C001
+def test_a_query_sees_only_what_its_filter_lets_through(wanted, fields):
     async def scenario(memory, service):
         near = memory.embedder.near
         others = [record(near(f"other {number}", 0.99), days=9) for number in range(60)]
@@ -94,7 +95,8 @@ def test_a_query_sees_only_what_its_filter_lets_through(wanted, fields):  # C001
     serve(scenario)
 
 
-def test_excluded_ids_are_never_returned_nor_counted():  # C002, R161
+@pytest.mark.requirement("C002", "R161")
+def test_excluded_ids_are_never_returned_nor_counted():
     async def scenario(memory, service):
         one, two, three = await store_near(memory, 0.9, 0.8, 0.7)
         for query in ({"query": "query"}, {"filters": {}}):
@@ -112,7 +114,8 @@ def test_excluded_ids_are_never_returned_nor_counted():  # C002, R161
     serve(scenario)
 
 
-def test_without_a_query_the_similarity_has_no_weight():  # C009
+@pytest.mark.requirement("C009")
+def test_without_a_query_the_similarity_has_no_weight():
     async def scenario(memory, service):
         await memory.add_many([record("old", days=365, importance=0.0), record("new", days=73)])
         result = await service.retrieve(EVERYTHING)
@@ -144,8 +147,9 @@ def four_to_sort():
     ]
 
 
+@pytest.mark.requirement("C009")
 @pytest.mark.parametrize("order", ORDERS)
-def test_an_order_that_is_asked_for_stands_in_place_of_the_ranking(order):  # C009
+def test_an_order_that_is_asked_for_stands_in_place_of_the_ranking(order):
     async def scenario(memory, service):
         await memory.add_many(four_to_sort())
         result = await service.retrieve(MemoryQuery(filters={}, sort_by=order))
@@ -164,8 +168,9 @@ def test_an_order_that_is_asked_for_stands_in_place_of_the_ranking(order):  # C0
     serve(scenario)
 
 
+@pytest.mark.requirement("C009")
 @pytest.mark.parametrize("order", ORDERS)
-def test_the_order_of_a_filter_serves_as_well(order):  # C009
+def test_the_order_of_a_filter_serves_as_well(order):
     async def scenario(memory, service):
         await memory.add_many(four_to_sort())
         result = await service.retrieve(MemoryQuery.filtered(MemoryFilter(sort_by=order)))
@@ -219,7 +224,8 @@ def test_equal_scores_and_equal_values_go_to_the_newer_then_to_the_smaller_id():
     serve(scenario)
 
 
-def test_a_query_is_ranked_whatever_the_filter_sorts_by():  # C009
+@pytest.mark.requirement("C009")
+def test_a_query_is_ranked_whatever_the_filter_sorts_by():
     async def scenario(memory, service):
         await store_near(memory, 0.7, 0.9, 0.8)
         wanted = MemoryFilter(sort_by=MemorySortOrder.CREATED_ASCENDING)
@@ -229,7 +235,8 @@ def test_a_query_is_ranked_whatever_the_filter_sorts_by():  # C009
     serve(scenario)
 
 
-def test_the_limit_is_that_of_the_query_and_the_offset_comes_after_ranking():  # C010
+@pytest.mark.requirement("C010")
+def test_the_limit_is_that_of_the_query_and_the_offset_comes_after_ranking():
     async def scenario(memory, service):
         await store_near(memory, 0.5, 0.9, 0.7, 0.8, 0.6)
         for query in ({"query": "query"}, {"query": "query", "use_cache": False}):
@@ -251,7 +258,8 @@ def test_the_limit_is_that_of_the_query_and_the_offset_comes_after_ranking():  #
     serve(scenario)
 
 
-def test_total_matches_are_all_that_pass_filters_and_floors():  # C011
+@pytest.mark.requirement("C011")
+def test_total_matches_are_all_that_pass_filters_and_floors():
     async def scenario(memory, service):
         near = memory.embedder.near
         good = [record(near(f"good {number}", 0.8), tags=("a",)) for number in range(40)]
@@ -279,7 +287,8 @@ def test_total_matches_are_all_that_pass_filters_and_floors():  # C011
     serve(scenario)
 
 
-def test_an_important_memory_far_down_by_similarity_still_wins():  # C012
+@pytest.mark.requirement("C012")
+def test_an_important_memory_far_down_by_similarity_still_wins():
     async def scenario(memory, service):
         near = memory.embedder.near
         many = [record(near(f"m{number}", 0.6), importance=0.0) for number in range(300)]
@@ -289,10 +298,11 @@ def test_an_important_memory_far_down_by_similarity_still_wins():  # C012
     serve(scenario)
 
 
-# Scores: C008, C016, C017, C024, C139, C140, C151.
+# Scores
 
 
-def test_a_context_has_its_weight_and_is_part_of_the_total():  # C008
+@pytest.mark.requirement("C008")
+def test_a_context_has_its_weight_and_is_part_of_the_total():
     async def scenario(memory, service):
         await memory.add_many([record(memory.embedder.near("one", 0.8, 0.6), days=73)])
         plain = 0.6 * 0.8 + 0.2 * 0.8 + 0.15 * 0.5
@@ -312,7 +322,8 @@ def test_a_context_has_its_weight_and_is_part_of_the_total():  # C008
     serve(scenario)
 
 
-def test_a_context_lifts_nothing_over_the_floor_that_has_nothing_to_do_with_it():  # C008
+@pytest.mark.requirement("C008")
+def test_a_context_lifts_nothing_over_the_floor_that_has_nothing_to_do_with_it():
     async def scenario(memory, service):
         near = memory.embedder.near
         # alone .45; with the documented constant .1 it would be .55
@@ -324,7 +335,8 @@ def test_a_context_lifts_nothing_over_the_floor_that_has_nothing_to_do_with_it()
     serve(scenario)
 
 
-def test_a_context_takes_nothing_from_what_is_its_opposite():  # C008: max(0, cosine)
+@pytest.mark.requirement("C008")
+def test_a_context_takes_nothing_from_what_is_its_opposite():
     async def scenario(memory, service):
         near = memory.embedder.near
         await memory.add_many([record(near("opposite", 0.8, -0.6)), record(near("apart", 0.8))])
@@ -338,6 +350,7 @@ def test_a_context_takes_nothing_from_what_is_its_opposite():  # C008: max(0, co
     serve(scenario)
 
 
+@pytest.mark.requirement("C016", "C140")
 @pytest.mark.parametrize(
     ("recency", "expected"),
     [
@@ -349,7 +362,7 @@ def test_a_context_takes_nothing_from_what_is_its_opposite():  # C008: max(0, co
     ],
     ids=str,
 )
-def test_recency_has_named_curves(recency, expected):  # C016, C140
+def test_recency_has_named_curves(recency, expected):
     async def scenario(memory, service):
         await memory.add_many(
             [
@@ -364,7 +377,8 @@ def test_recency_has_named_curves(recency, expected):  # C016, C140
     serve(scenario)
 
 
-def test_accesses_that_were_counted_raise_a_memory():  # C017
+@pytest.mark.requirement("C017")
+def test_accesses_that_were_counted_raise_a_memory():
     async def scenario(memory, service):
         one, _ = await memory.add_many([record("read", days=1), record("unread", days=0)])
         by_access = MemoryQuery(filters={}, use_cache=False)
@@ -393,7 +407,8 @@ class Adding:
         )
 
 
-def test_the_nearer_of_query_and_expansion_counts():  # C024
+@pytest.mark.requirement("C024")
+def test_the_nearer_of_query_and_expansion_counts():
     async def scenario(memory, service):
         embedder = memory.embedder
         embedder.vectors |= {
@@ -414,7 +429,8 @@ def test_the_nearer_of_query_and_expansion_counts():  # C024
     serve(scenario, expander=Adding("more"))
 
 
-def test_an_embedder_with_a_floor_of_its_own_sets_the_floor_alone():  # C151
+@pytest.mark.requirement("C151")
+def test_an_embedder_with_a_floor_of_its_own_sets_the_floor_alone():
     async def scenario(memory, service):
         await store_near(memory, 0.21, 0.19, days=365, importance=0.0)
         assert found(await service.retrieve(QUERY)) == ["near 0.21"]  # scores .126
@@ -465,12 +481,13 @@ def test_words_are_searched_without_floors_and_without_an_embedder():
     serve(scenario, memory={"embedder": None})
 
 
-# The cache: C003 to C007, C028, C029, C149, C158.
+# The cache
 
 ONE = UUID(int=1)
 BASE = {"query": "query", "filters": {"importance": {"gte": 0.1}}}
 
 
+@pytest.mark.requirement("C003")
 @pytest.mark.parametrize(
     "changed",
     [
@@ -497,7 +514,7 @@ BASE = {"query": "query", "filters": {"importance": {"gte": 0.1}}}
     ],
     ids=str,
 )
-def test_every_field_that_decides_the_answer_is_part_of_the_key(changed):  # C003
+def test_every_field_that_decides_the_answer_is_part_of_the_key(changed):
     async def scenario(memory, service):
         await store_near(memory, 0.9, 0.8)
         before = [{}, {"context_boost": "context"}, {"query": None}]
@@ -513,7 +530,8 @@ def test_every_field_that_decides_the_answer_is_part_of_the_key(changed):  # C00
     serve(scenario)
 
 
-def test_equal_queries_share_an_answer_whatever_objects_they_are():  # C003
+@pytest.mark.requirement("C003")
+def test_equal_queries_share_an_answer_whatever_objects_they_are():
     async def scenario(memory, service):
         await store_near(memory, 0.9)
 
@@ -531,7 +549,8 @@ def test_equal_queries_share_an_answer_whatever_objects_they_are():  # C003
     serve(scenario)
 
 
-def test_true_and_one_are_different_filters():  # C003
+@pytest.mark.requirement("C003")
+def test_true_and_one_are_different_filters():
     async def scenario(memory, service):
         await memory.add_many(
             [record("flag", metadata={"x": True}), record("number", metadata={"x": 1})]
@@ -543,7 +562,8 @@ def test_true_and_one_are_different_filters():  # C003
     serve(scenario)
 
 
-def test_agents_and_users_do_not_share_answers(tmp_path):  # C004
+@pytest.mark.requirement("C004")
+def test_agents_and_users_do_not_share_answers(tmp_path):
     async def scenario():
         embedder = FixedEmbedder()
         options = {"embedder": embedder, "clock": Clock()}
@@ -579,7 +599,8 @@ def test_agents_and_users_do_not_share_answers(tmp_path):  # C004
     asyncio.run(scenario())
 
 
-def test_what_is_written_is_seen_at_once_by_whoever_wrote_it(tmp_path):  # C005
+@pytest.mark.requirement("C005")
+def test_what_is_written_is_seen_at_once_by_whoever_wrote_it(tmp_path):
     path = tmp_path / "a.db"
 
     async def scenario(memory, service):
@@ -615,7 +636,8 @@ def test_what_is_written_is_seen_at_once_by_whoever_wrote_it(tmp_path):  # C005
     serve(scenario, path=path)
 
 
-def test_what_expires_leaves_the_cache_and_another_takes_its_place():  # C005
+@pytest.mark.requirement("C005")
+def test_what_expires_leaves_the_cache_and_another_takes_its_place():
     async def scenario(memory, service):
         near = memory.embedder.near
         await memory.add_many(
@@ -636,7 +658,8 @@ def test_what_expires_leaves_the_cache_and_another_takes_its_place():  # C005
     serve(scenario)
 
 
-def test_what_expires_beyond_the_limit_is_no_longer_counted():  # C005, C011
+@pytest.mark.requirement("C005", "C011")
+def test_what_expires_beyond_the_limit_is_no_longer_counted():
     async def scenario(memory, service):
         near = memory.embedder.near
         brief = NOON + timedelta(seconds=60)
@@ -651,7 +674,8 @@ def test_what_expires_beyond_the_limit_is_no_longer_counted():  # C005, C011
     serve(scenario)
 
 
-def test_what_expires_is_known_of_though_nothing_was_searched_before(tmp_path):  # C005, C011
+@pytest.mark.requirement("C005", "C011")
+def test_what_expires_is_known_of_though_nothing_was_searched_before(tmp_path):
     path = tmp_path / "agent.db"
 
     async def scenario(memory, service):
@@ -667,7 +691,8 @@ def test_what_expires_is_known_of_though_nothing_was_searched_before(tmp_path): 
     serve(scenario, path=path, memory={"embedder": None})
 
 
-def test_the_license_is_looked_at_before_the_cache():  # C007
+@pytest.mark.requirement("C007")
+def test_the_license_is_looked_at_before_the_cache():
     async def scenario(memory, service):
         (one,) = await store_near(memory, 0.9)
         await service.retrieve(QUERY)
@@ -685,7 +710,8 @@ def test_the_license_is_looked_at_before_the_cache():  # C007
     serve(scenario)
 
 
-def test_the_cache_holds_no_contents():  # C028
+@pytest.mark.requirement("C028")
+def test_the_cache_holds_no_contents():
     async def scenario(memory, service):
         await memory.add(memory.embedder.near("a secret text", 0.9), sensitive=True)
         await memory.add(memory.embedder.near("an open text", 0.9))
@@ -697,7 +723,8 @@ def test_the_cache_holds_no_contents():  # C028
     serve(scenario)
 
 
-def test_what_a_caller_does_to_an_answer_does_not_reach_the_next_one():  # C029
+@pytest.mark.requirement("C029")
+def test_what_a_caller_does_to_an_answer_does_not_reach_the_next_one():
     async def scenario(memory, service):
         await memory.add_many([record("one", metadata={"a": [1]}, tags=("t",))])
         first = await service.retrieve(EVERYTHING)
@@ -714,7 +741,8 @@ def test_what_a_caller_does_to_an_answer_does_not_reach_the_next_one():  # C029
     serve(scenario)
 
 
-def test_accesses_leave_answers_in_the_cache():  # C158
+@pytest.mark.requirement("C158")
+def test_accesses_leave_answers_in_the_cache():
     async def scenario(memory, service):
         stored = await store_near(memory, 0.9, 0.8)
         await service.retrieve(QUERY)
@@ -728,8 +756,9 @@ def test_accesses_leave_answers_in_the_cache():  # C158
     serve(scenario)
 
 
+@pytest.mark.requirement("C090")
 @pytest.mark.parametrize("use_cache", [True, False])
-def test_every_memory_that_is_returned_is_accessed_once_whatever_was_kept(use_cache):  # C090
+def test_every_memory_that_is_returned_is_accessed_once_whatever_was_kept(use_cache):
     async def scenario(memory, service):
         stored = await store_near(memory, 0.9, 0.8, 0.7)
         await memory.delete(stored[2].id)
@@ -771,7 +800,8 @@ def test_accesses_are_not_counted_where_nobody_wants_them():
     serve(scenario, track_access=True, memory={"track_access": False})
 
 
-def test_a_query_may_leave_the_cache_alone():  # R158
+@pytest.mark.requirement("R158")
+def test_a_query_may_leave_the_cache_alone():
     async def scenario(memory, service):
         await store_near(memory, 0.9)
         fresh = MemoryQuery(query="query", use_cache=False)
@@ -812,7 +842,7 @@ def test_a_service_refuses_options_that_cannot_be_used(wrong):
     serve(scenario)
 
 
-# One answer for those who come at once: C029.
+# Concurrent identical queries
 
 
 class Gated(FixedEmbedder):
@@ -919,7 +949,8 @@ def test_where_one_who_waits_is_cancelled_the_others_get_the_answer():
     serve(scenario, memory={"embedder": Gated()})
 
 
-def test_where_the_first_fails_all_fail_and_nothing_is_kept():  # C150
+@pytest.mark.requirement("C150")
+def test_where_the_first_fails_all_fail_and_nothing_is_kept():
     async def scenario(memory, service):
         await store_near(memory, 0.9)
         embedder = memory.embedder
@@ -1010,7 +1041,8 @@ def test_a_call_left_behind_in_a_closed_loop_is_not_waited_for():
         assert found(asyncio.run(asyncio.wait_for(service.retrieve(QUERY), 5))) == ["one"]
 
 
-def test_hits_are_told_alike_in_results_statistics_events_and_logs(caplog):  # C006
+@pytest.mark.requirement("C006")
+def test_hits_are_told_alike_in_results_statistics_events_and_logs(caplog):
     caplog.set_level(logging.DEBUG, "mnemic.retrieval")
 
     async def scenario(memory, service):
@@ -1030,7 +1062,7 @@ def test_hits_are_told_alike_in_results_statistics_events_and_logs(caplog):  # C
     serve(scenario, memory={"embedder": Gated()})
 
 
-# Context augmentation: C018 to C021, C028.
+# Context augmentation
 
 
 def talk(window, tokens, **fields):
@@ -1038,7 +1070,8 @@ def talk(window, tokens, **fields):
     return window.add(ContextItem(content="said before", **given))
 
 
-def test_augmentation_never_evicts_the_conversation():  # C020
+@pytest.mark.requirement("C020")
+def test_augmentation_never_evicts_the_conversation():
     async def scenario(memory, service):
         near = memory.embedder.near
         texts = [near(f"m{number} " + "word " * 40, 0.9) for number in range(20)]
@@ -1054,7 +1087,8 @@ def test_augmentation_never_evicts_the_conversation():  # C020
     serve(scenario)
 
 
-def test_what_does_not_fit_is_passed_over_and_smaller_memories_are_added():  # C019
+@pytest.mark.requirement("C019")
+def test_what_does_not_fit_is_passed_over_and_smaller_memories_are_added():
     async def scenario(memory, service):
         near = memory.embedder.near
         long, short = near("long " * 200, 0.9), near("short one", 0.8)
@@ -1066,7 +1100,8 @@ def test_what_does_not_fit_is_passed_over_and_smaller_memories_are_added():  # C
     serve(scenario)
 
 
-def test_a_memory_is_in_the_window_once_and_its_priority_rises_only():  # C021
+@pytest.mark.requirement("C021")
+def test_a_memory_is_in_the_window_once_and_its_priority_rises_only():
     async def scenario(memory, service):
         near = memory.embedder.near
         await memory.add_many([record(near("one", 0.8)), record(near("two", 0.7))])
@@ -1091,7 +1126,8 @@ def test_a_memory_is_in_the_window_once_and_its_priority_rises_only():  # C021
     serve(scenario)
 
 
-def test_in_a_full_window_the_priority_of_a_memory_still_rises():  # C021
+@pytest.mark.requirement("C021")
+def test_in_a_full_window_the_priority_of_a_memory_still_rises():
     async def scenario(memory, service):
         near = memory.embedder.near
         await memory.add_many([record(near("one", 0.9)), record(near("two", 0.8))])
@@ -1107,7 +1143,8 @@ def test_in_a_full_window_the_priority_of_a_memory_still_rises():  # C021
     serve(scenario)
 
 
-def test_sensitive_memories_are_added_only_if_asked_for():  # C028
+@pytest.mark.requirement("C028")
+def test_sensitive_memories_are_added_only_if_asked_for():
     async def scenario(memory, service):
         near = memory.embedder.near
         await memory.add_many([record(near("secret", 0.9), sensitive=True), record(near("x", 0.8))])
@@ -1121,6 +1158,7 @@ def test_sensitive_memories_are_added_only_if_asked_for():  # C028
     serve(scenario)
 
 
+@pytest.mark.requirement("C028")
 @pytest.mark.parametrize(
     "filters",
     [
@@ -1132,7 +1170,7 @@ def test_sensitive_memories_are_added_only_if_asked_for():  # C028
     ],
     ids=str,
 )
-def test_sensitive_memories_take_no_other_place_in_a_window(filters):  # C028
+def test_sensitive_memories_take_no_other_place_in_a_window(filters):
     async def scenario(memory, service):
         near = memory.embedder.near
         secrets = [record(near(f"secret {at}", 0.9), sensitive=True) for at in range(3)]
@@ -1148,7 +1186,8 @@ def test_sensitive_memories_take_no_other_place_in_a_window(filters):  # C028
     serve(scenario)
 
 
-def test_tokens_are_counted_as_the_window_counts_them():  # C018
+@pytest.mark.requirement("C018")
+def test_tokens_are_counted_as_the_window_counts_them():
     class Letters:
         def count(self, text):
             return len(text)
@@ -1180,7 +1219,7 @@ def test_only_true_and_false_open_what_is_closed():
     serve(scenario)
 
 
-# Similar memories: C027.
+# Similar memories
 
 
 def test_similar_memories_come_by_similarity_without_the_reference_and_without_embedding():
@@ -1210,7 +1249,8 @@ def test_similar_memories_come_by_similarity_without_the_reference_and_without_e
     serve(scenario)
 
 
-def test_nothing_is_similar_to_a_memory_that_is_not_there():  # C027
+@pytest.mark.requirement("C027")
+def test_nothing_is_similar_to_a_memory_that_is_not_there():
     async def scenario(memory, service):
         (gone, near) = await store_near(memory, 0.9, 0.8)
         (of_alice,) = await memory.add_many([record("of alice", user="alice")])
@@ -1243,7 +1283,7 @@ def test_nothing_is_similar_to_a_memory_that_is_not_there():  # C027
     serve(scenario)
 
 
-# Expansion and suggestions: C023, C024.
+# Expansion and suggestions
 
 
 class Scripted:
@@ -1303,7 +1343,8 @@ def test_expansion_sees_only_the_memories_of_the_scope():
     serve(scenario, memory=words())
 
 
-def test_words_of_sensitive_memories_are_not_added_to_queries():  # C028
+@pytest.mark.requirement("C028")
+def test_words_of_sensitive_memories_are_not_added_to_queries():
     async def scenario(memory, service):
         await memory.add("the ferry password is swordfish", sensitive=True)
         await memory.add("the ferry leaves from quay seven")
@@ -1526,7 +1567,8 @@ def test_a_language_model_expands_a_retrieval_at_the_plain_door():
         assert result.expanded_query == "sofa couch"
 
 
-def test_the_confidence_that_is_needed_can_be_set():  # C023
+@pytest.mark.requirement("C023")
+def test_the_confidence_that_is_needed_can_be_set():
     async def scenario(memory, _):
         for least, terms in ((0.6, ("more",)), (0.61, ())):
             service = RetrievalService(
@@ -1589,15 +1631,16 @@ def test_a_suggested_question_keeps_the_number_it_begins_with():
     serve(scenario, memory=words(), suggester=LanguageModelSuggester(llm))
 
 
-# What is told: C006, C025, C028.
+# Events, logs and statistics
 
 
+@pytest.mark.requirement("C028", "C199")
 @pytest.mark.parametrize(
     ("log_content", "log_queries"), [(False, True), (True, False), (False, False)]
 )
 def test_queries_are_neither_logged_nor_told_unless_memory_and_service_allow_it(
     caplog, log_content, log_queries
-):  # C028, C199
+):
     caplog.set_level(logging.DEBUG, "mnemic")
 
     async def scenario(memory, service):
@@ -1621,7 +1664,8 @@ def test_queries_are_neither_logged_nor_told_unless_memory_and_service_allow_it(
     serve(scenario, log_queries=log_queries, memory={"log_content": log_content})
 
 
-def test_the_front_door_tells_queries_where_contents_may_be_told(caplog):  # C028
+@pytest.mark.requirement("C028")
+def test_the_front_door_tells_queries_where_contents_may_be_told(caplog):
     caplog.set_level(logging.DEBUG, "mnemic.retrieval")
 
     async def scenario(memory, _):
@@ -1644,7 +1688,8 @@ def test_a_listener_that_fails_changes_nothing():
     serve(scenario)
 
 
-def test_p95_is_that_of_the_last_ten_thousand():  # C025
+@pytest.mark.requirement("C025")
+def test_p95_is_that_of_the_last_ten_thousand():
     statistics = Statistics()
     for _ in range(10_000):
         statistics.retrieved(1000.0, 1, is_expanded=False)
@@ -1675,7 +1720,7 @@ def test_failed_and_refused_retrievals_are_not_counted():
     serve(scenario)
 
 
-# Forgotten memories: R055 in a MemoryFilter.
+# Forgotten memories
 
 
 @pytest.mark.parametrize("query", [{"query": "query"}, {}], ids=["query", "filters"])

@@ -24,6 +24,8 @@ from mnemic import (
 from tests.support.retrieval import DAY, FixedEmbedder
 from tests.support.scenarios import NOON, Clock
 
+pytestmark = pytest.mark.requirement("R185", "R186", "R187", "R188", "R189", "C008", "C009")
+
 PROFILE = settings(max_examples=60, deadline=None, derandomize=True)
 TOLERANCE = 2e-6
 """Vectors are float32."""
@@ -157,7 +159,7 @@ class Scored:
 
 
 def scored(memory, asked):
-    """Return the weighted mean of the parts in play (R185 to R189, C008, C009)."""
+    """Return the weighted mean of the parts in play ."""
     similarity = float(memory.vector @ QUERY) if asked.has_query else 0.0
     context = max(0.0, float(memory.vector @ CONTEXT)) if asked.has_context else 0.0
     recency = min(1.0, max(0.0, 1 - memory.days / 365))

@@ -182,7 +182,8 @@ def test_links_are_added_and_the_new_ones_counted(three):
     assert links_added(three, *wanted, link_of(3, 1)) == 1
 
 
-def test_a_link_of_supersession_is_added_only_where_the_field_says_so(three):  # C161
+@pytest.mark.requirement("C161")
+def test_a_link_of_supersession_is_added_only_where_the_field_says_so(three):
     assert links_added(three, link_of(1, 2, LinkType.SUPERSEDES)) == 0
     assert all_links(three) == []
 

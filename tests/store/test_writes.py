@@ -635,7 +635,8 @@ def test_restoring_brings_back_the_entry_as_it_was(store):
     assert state_of(store)[:4] == before
 
 
-def test_restoring_brings_back_the_old_status(store):  # C160
+@pytest.mark.requirement("C160")
+def test_restoring_brings_back_the_old_status(store):
     added(store, "a", [entry(1, status=MemoryStatus.ARCHIVED)])
     forgotten(store, 1)
     assert drive(store.restore(AGENT, uid(1), oldest=NOON, now=NOON)) is True
@@ -770,7 +771,8 @@ def test_touches_are_counted_and_the_latest_time_is_kept(store):
     ]
 
 
-def test_accesses_are_no_change_and_are_numbered_apart(store):  # C158
+@pytest.mark.requirement("C158")
+def test_accesses_are_no_change_and_are_numbered_apart(store):
     added(store, "a", [entry(1)])
     before = drive(store.position("a"))
     touch(store, "a", [1], NOON + HOUR)

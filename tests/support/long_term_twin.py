@@ -227,7 +227,7 @@ class StoreTwin:
         return [pair for pair in scored if pair[1] >= floor][:limit]
 
     def select(self, who, where=None, options=None, *, include_forgotten=False):
-        """Return the entries that match a filter in the grammar and the options of R045 to R052."""
+        """Return the entries that match a filter, with the options of the query."""
         options = options or {}
         is_any = include_forgotten or options.get("include_forgotten", False)
         asks_status = names_status(where or {})

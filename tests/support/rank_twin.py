@@ -114,7 +114,7 @@ class _Asking:
         total, score = 0.0, 0.0
         has_context = self.asked.context is not None and weights.context > 0
         has_worth = any(getattr(weights, name) > 0 for name in worth)
-        if has_worth or has_context:  # alone, a negative relevance decides the order (C073, C156)
+        if has_worth or has_context:  # alone, a negative relevance decides the order
             relevance = max(0.0, relevance)
         if self.has_query:
             total, score = weights.relevance, weights.relevance * relevance

@@ -72,7 +72,7 @@ def grams_of(word):
 
 
 def unit(vectors):
-    """Return vectors, shape (n, dim), scaled as the core keeps them (C154), in float64."""
+    """Return vectors, shape (n, dim), scaled as the core keeps them, in float64."""
     if not len(vectors):
         return np.empty((0, 1))
     scaled = VectorMap(np.shape(vectors)[1])

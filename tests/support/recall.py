@@ -18,7 +18,7 @@ from tests.support.scenarios import run as run_memory
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
 RECENCY, FREQUENCY, IMPORTANCE = 0.25 / 0.70, 0.20 / 0.70, 0.25 / 0.70
-"""The documented weights of what does not depend on a query, scaled to add up to 1 (C060)."""
+"""The documented weights of what does not depend on a query, scaled to add up to 1."""
 
 
 class NamedSimilarities:
@@ -83,7 +83,7 @@ async def counts(memory, user_id="u"):
 
 
 def salience(memory, now=NOON):
-    """Return what a memory is worth whatever is asked, by definitions 2.4 and C060."""
+    """Return what a memory is worth whatever is asked, by the documented weights."""
     last = memory.last_accessed_at or memory.created_at
     recency = 0.5 ** (max(0.0, (now - last) / DAY) / 7)
     frequency = min(1.0, math.log(memory.access_count + 1) / math.log(101))

@@ -1,15 +1,15 @@
-"""A naive recall, written from document 002 and its rulings: what the real one is compared with."""
+"""A naive recall: what the real one is compared with."""
 
 import math
 from datetime import timedelta
 
 DAY = timedelta(days=1)
 KINDS = {"episodic": ("EVENT", "CONVERSATION"), "procedural": ("PROCEDURAL",)}
-"""Every other type is semantic (C138)."""
+"""Every other type is semantic."""
 
 
 def salience(memory, now):
-    """Return recency, frequency and importance, weighed 0.25, 0.20 and 0.25 of 0.70 (C060)."""
+    """Return recency, frequency and importance, weighed 0.25, 0.20 and 0.25 of 0.70."""
     recency = 0.5 ** (max(0.0, (now - last_access(memory)) / DAY) / 7)
     frequency = min(1.0, math.log(memory.access_count + 1) / math.log(101))
     return (0.25 * recency + 0.20 * frequency + 0.25 * memory.importance) / 0.70
@@ -30,7 +30,7 @@ def is_of(memory, wanted):
 
 
 def matches(memory, asked, now):
-    """Return whether a memory may be found, whatever the mode (C062, C064, C074)."""
+    """Return whether a memory may be found, whatever the mode."""
     statuses = {"ACTIVE"}
     statuses |= {"ARCHIVED"} if asked.get("include_archived") else set()
     statuses |= {"SUPERSEDED"} if asked.get("include_superseded") else set()

@@ -161,6 +161,7 @@ def test_the_fields_of_a_memory_filter_are_tests_of_the_same_tree():
     )
 
 
+@pytest.mark.requirement("R055")
 def test_a_memory_filter_keeps_its_fields_in_their_final_form():
     kept = MemoryFilter(types=["FACT"], tags={"a"}, created_after=datetime(2026, 5, 1, 12))  # noqa: DTZ001
     assert kept.types == (MemoryType.FACT,)
@@ -168,7 +169,7 @@ def test_a_memory_filter_keeps_its_fields_in_their_final_form():
     assert kept.created_after == NOON
     assert (kept.limit, kept.offset, kept.include_forgotten) == (100, 0, False)
     assert kept.sort_by is None
-    assert kept.list_order is MemorySortOrder.CREATED_DESCENDING  # R055
+    assert kept.list_order is MemorySortOrder.CREATED_DESCENDING
     oldest = MemorySortOrder.CREATED_ASCENDING
     assert MemoryFilter(sort_by=oldest).list_order is oldest
 
