@@ -96,12 +96,13 @@ stubs: $(TOOLS) ## compare _core.pyi with the extension
 .PHONY: floors
 floors: $(TOOLS) ## imports go downward only
 	$(BIN)/lint-imports
+	$(BIN)/python tools/rust_layers.py
 
 .PHONY: sdist-test
 sdist-test: $(TOOLS) ## build the source distribution, install from it alone, store and search
 	rm -rf target/sdist $(SDIST_VENV)
 	$(BIN)/maturin sdist --out target/sdist
-	! tar -tzf target/sdist/mnemic-*.tar.gz | grep -E '^mnemic-[^/]*/(models|benches|examples)/'
+	! tar -tzf target/sdist/mnemic-*.tar.gz | grep -E '^mnemic-[^/]*/(models|benches|examples|tools)/'
 	$(PYTHON) -m venv $(SDIST_VENV)
 	CARGO_TARGET_DIR=$(CURDIR)/target $(SDIST_VENV)/bin/python -m pip install --quiet \
 		./models/minilm "$$(ls $(CURDIR)/target/sdist/mnemic-*.tar.gz)[local]"

@@ -43,7 +43,7 @@ TEXTS = {
 FILES = {
     "prose": "docs/*.md",
     "Python": "python/mnemic/*.py",
-    "Rust": "rust/core/src/*.rs",
+    "Rust": "rust/core/src/**/*.rs",
     "JSON": "benches/quality/data/*.jsonl",
 }
 

@@ -1,59 +1,33 @@
 //! Exact vector search and text work over many memories. Plain slices in, plain values out.
 
-mod append_buffer;
-mod cascade;
-mod chunks;
+mod bits;
+pub mod checksum;
+mod collections;
 pub mod columns;
-mod compaction;
-mod count;
 mod error;
-pub mod file_locks;
 pub mod filter;
-pub mod graph;
-pub mod headroom;
-mod id_map;
-mod index;
-mod keywords;
+mod ids;
 pub mod lexical;
-mod memories;
+pub mod memory;
 mod memory_index;
-pub mod order;
-mod play;
-mod prior;
-mod probe;
-mod quant;
-mod rank;
-mod ranking;
-mod relevance;
-mod resolved;
-mod row_blocks;
-mod scan;
-mod sealing;
-mod segment;
-mod selection;
-mod sessions;
+mod quantization;
+pub mod rank;
+mod search;
 mod simd;
-mod similarity;
-mod sketch;
-mod slots;
-mod speakers;
-pub mod sums;
-mod survey;
+mod storage;
+pub mod system;
 pub mod text;
-mod top_k;
 mod vector_map;
-mod worths;
-pub mod write_ahead_log;
 
 pub use error::Error;
 pub use memory_index::{Answer, Hit as MemoryHit, Linked, LinkedHit, Links, MemoryIndex, Request};
-pub use prior::Prior;
-pub use quant::MAX_DIM;
-pub use rank::Components;
-pub use ranking::{KeywordFields, Ranking, Session, Weights};
-pub use relevance::{Recency, Salience, SalienceParts};
-pub use selection::Selection;
-pub use top_k::Hit;
+pub use quantization::scalar::MAX_DIM;
+pub use rank::fused_score::Components;
+pub use rank::scoring_config::{KeywordFields, Ranking, Session, Weights};
+pub use rank::signals::{Recency, Salience, SalienceParts};
+pub use search::prior::Prior;
+pub use search::selection::Selection;
+pub use search::top_k::Hit;
 pub use vector_map::{Metric, Search, VectorMap};
 
 /// Name of the kernel this process scans with.
@@ -62,5 +36,5 @@ pub use vector_map::{Metric, Search, VectorMap};
 ///
 /// When `MNEMIC_KERNEL` names no kernel, or one that this CPU cannot run.
 pub fn kernel_name() -> Result<&'static str, Error> {
-    simd::kernel().map(simd::Kernel::name)
+    simd::kernel().map(quantization::kernel::Kernel::name)
 }

@@ -1,16 +1,15 @@
 //! `VectorMap`: the vector part of the index, public alone. It checks what it is given.
 
-use crate::Error;
-use crate::Prior;
-use crate::count;
-use crate::headroom::{CALL, filled, headroom, with_room};
-use crate::index::Index;
-use crate::memories::Memories;
-use crate::quant::{MAX_DIM, norm};
-use crate::scan::{self, Scope, Wanted};
-use crate::selection::Selection;
-use crate::simd;
-use crate::top_k::Hit;
+use crate::memory::state::Memories;
+use crate::quantization::kernel::Kernel;
+use crate::quantization::scalar::{MAX_DIM, normalise};
+use crate::search::count;
+use crate::search::scan::{self, Scope, Wanted};
+use crate::search::selection::Selection;
+use crate::search::top_k::Hit;
+use crate::storage::snapshot_store::Index;
+use crate::system::memory_budget::{CALL, filled, headroom, with_room};
+use crate::{Error, Prior, simd};
 
 /// How two vectors are compared. Higher is nearer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,10 +19,6 @@ pub enum Metric {
     /// Inner product of row and query as given.
     InnerProduct,
 }
-
-/// A row or query whose length is 1 to within float32 rounding is kept as it is, so that storing
-/// what `get` returned changes nothing.
-const UNIT_TOLERANCE: f64 = 1.0 / (1 << 22) as f64;
 
 /// Of memory, at most, for each row that a search may look at.
 const BYTES_PER_SCANNED_ROW: usize = 32;
@@ -63,7 +58,7 @@ impl Default for Search<'_> {
 pub struct VectorMap {
     dim: usize,
     metric: Metric,
-    kernel: &'static dyn simd::Kernel,
+    kernel: &'static dyn Kernel,
     index: Index,
 }
 
@@ -275,16 +270,6 @@ impl VectorMap {
         match vectors.chunks_exact(self.dim).position(|row| !finite(row)) {
             Some(row) => Err(Error::NonFinite { what, row }),
             None => Ok(()),
-        }
-    }
-}
-
-/// Scale to unit length; the zero vector stays zero.
-pub(crate) fn normalise(vector: &mut [f32]) {
-    let length = norm(vector);
-    if length > 0.0 && (length - 1.0).abs() > UNIT_TOLERANCE {
-        for value in vector {
-            *value = (f64::from(*value) / length) as f32;
         }
     }
 }

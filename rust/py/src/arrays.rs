@@ -1,6 +1,6 @@
 //! From whatever Python calls an array to plain vectors, with the shape checked.
 
-use mnemic_core::headroom::with_room;
+use mnemic_core::system::memory_budget::with_room;
 use numpy::ndarray::Dimension;
 use numpy::{
     PyArray, PyArray1, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyUntypedArray,

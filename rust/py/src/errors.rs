@@ -1,7 +1,7 @@
 //! The core's errors as the Python classes of `mnemic.errors`.
 
 use mnemic_core::Error;
-use mnemic_core::headroom::headroom;
+use mnemic_core::system::memory_budget::headroom;
 use pyo3::exceptions::{PyException, PyMemoryError};
 use pyo3::prelude::*;
 

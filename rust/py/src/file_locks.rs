@@ -1,6 +1,6 @@
 //! The functions that `SQLite` locks files with.
 
-use mnemic_core::file_locks;
+use mnemic_core::system::file_locks;
 use pyo3::prelude::*;
 
 #[pyfunction]

@@ -1,11 +1,11 @@
 //! The extension module `mnemic._core`: every function converts, detaches, calls the core, converts.
 
 mod arrays;
+mod checksum;
 mod errors;
 mod file_locks;
 mod filter;
 mod memory_index;
-mod sums;
 mod text;
 mod vector_map;
 
@@ -25,6 +25,11 @@ mod _core {
     #[pymodule_export]
     const FINGERPRINT_VERSION: u32 = mnemic_core::text::FINGERPRINT_VERSION;
     #[pymodule_export]
+    use super::checksum::{
+        PyVectorSums, check_links, check_rows, check_vectors, column_sum, link_sums, lost_in_log,
+        placed_sums, read_vectors, row_sums, vector_sums,
+    };
+    #[pymodule_export]
     use super::file_locks::{
         after_fork_in_child, after_fork_in_parent, allocate, before_fork, file_id, lock_calls,
     };
@@ -32,11 +37,6 @@ mod _core {
     use super::kernel;
     #[pymodule_export]
     use super::memory_index::{PyMemoryIndex, salience_parts};
-    #[pymodule_export]
-    use super::sums::{
-        PyVectorSums, check_links, check_rows, check_vectors, column_sum, link_sums, lost_in_log,
-        placed_sums, read_vectors, row_sums, vector_sums,
-    };
     #[pymodule_export]
     use super::text::{
         date_ranges, estimate_tokens, estimate_tokens_of, fingerprint, fingerprint_digests, fold,
@@ -48,7 +48,7 @@ mod _core {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         let columns = PyTuple::new(module.py(), super::memory_index::RECORD_COLUMNS)?;
         module.add("RECORD_COLUMNS", columns)?;
-        let columns: Vec<&str> = super::sums::columns().collect();
+        let columns: Vec<&str> = super::checksum::columns().collect();
         module.add("SUMMED_COLUMNS", PyTuple::new(module.py(), columns)?)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }

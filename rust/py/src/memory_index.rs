@@ -2,10 +2,10 @@
 
 use mnemic_core::columns::{Access, Ask, Record, Scope, Users};
 use mnemic_core::filter::Filter;
-use mnemic_core::graph::{Direction, Hops, Link, MAX_DEPTH};
-use mnemic_core::headroom::with_room;
 use mnemic_core::lexical::Weighed;
-use mnemic_core::order::Order;
+use mnemic_core::memory::links::{Direction, Hops, Link, MAX_DEPTH};
+use mnemic_core::rank::sort_key::Order;
+use mnemic_core::system::memory_budget::with_room;
 use mnemic_core::text::{Analysis, Language};
 use mnemic_core::{
     Answer, Components, Error, KeywordFields, LinkedHit, Links, MemoryHit, MemoryIndex, Ranking,

@@ -1,6 +1,6 @@
 //! Folding and fingerprints of texts, the dates they name, and how many tokens they take.
 
-use mnemic_core::headroom::of_folding;
+use mnemic_core::system::memory_budget::of_folding;
 use mnemic_core::text::{
     date_ranges as core_date_ranges, display_id, estimate_tokens as core_estimate_tokens,
     fingerprint as core_fingerprint, fingerprints, fold as core_fold,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mnemic_core::headroom::filled;
+use mnemic_core::system::memory_budget::filled;
 use mnemic_core::{Error, Hit, Metric, Prior, Search, Selection, VectorMap};
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;

@@ -2,10 +2,11 @@
 
 use std::cell::OnceCell;
 
-use crate::chunks::CHUNK_VALUES;
-use crate::filter::{Filter, Plan};
+use crate::collections::cow_vec::CHUNK_VALUES;
+use crate::filter::Filter;
 
 use super::interner::NO_TEXT;
+use super::plan::Plan;
 use super::{Chunk, Columns, Mask, NONE};
 
 /// Whose memories.

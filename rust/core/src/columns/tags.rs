@@ -1,6 +1,6 @@
 //! The tags of a chunk's slots.
 
-use super::mask::{Bits, Mask, bits_where};
+use super::bitmap::{Bits, Mask, bits_where};
 
 /// Pairs of a tag's code and a slot, in two lists so that codes are compared many at once. A slot's
 /// pairs stand together.

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::facts::NONE;
+use super::attributes::NONE;
 use super::{Interner, NO_TEXT};
 
 /// Creation, id and user of a memory. The best is the least: the newest, then the smallest id, then

@@ -24,16 +24,16 @@ pub(crate) enum Check {
 pub(crate) struct Set {
     has_null: bool,
     bools: [bool; 2],
-    pub(super) numbers: Vec<Number>,
-    pub(super) texts: Vec<Box<str>>,
-    pub(super) ids: Vec<[u8; 16]>,
-    pub(super) moments: Vec<i64>,
+    pub(crate) numbers: Vec<Number>,
+    pub(crate) texts: Vec<Box<str>>,
+    pub(crate) ids: Vec<[u8; 16]>,
+    pub(crate) moments: Vec<i64>,
     /// Values that no stored value is equal to.
     nowhere: bool,
 }
 
 impl Check {
-    pub(super) fn contains(part: &Scalar) -> Self {
+    pub(crate) fn contains(part: &Scalar) -> Self {
         let folded = match part {
             Scalar::Text(part) => Some(fold(part)),
             _ => None,
@@ -41,7 +41,7 @@ impl Check {
         Self::Contains(folded, Set::of(std::slice::from_ref(part)))
     }
 
-    pub(super) fn holds(&self, value: &Json) -> bool {
+    pub(crate) fn holds(&self, value: &Json) -> bool {
         match (self, value) {
             (Self::Among(set), value) => set.has(value),
             (Self::Ordered(order, than), Json::Number(number)) => {
@@ -56,7 +56,7 @@ impl Check {
         }
     }
 
-    pub(super) fn holds_text(&self, text: &str) -> bool {
+    pub(crate) fn holds_text(&self, text: &str) -> bool {
         match self {
             Self::Among(set) => set.has_text(text),
             Self::Ordered(order, Scalar::Text(than)) => order.holds(text.cmp(than)),
@@ -73,7 +73,7 @@ fn has_part(text: &str, folded: &str) -> bool {
 }
 
 impl Order {
-    pub(super) fn holds(self, ordering: std::cmp::Ordering) -> bool {
+    pub(crate) fn holds(self, ordering: std::cmp::Ordering) -> bool {
         match self {
             Self::Above => ordering.is_gt(),
             Self::AtLeast => ordering.is_ge(),
@@ -84,7 +84,7 @@ impl Order {
 }
 
 /// The number that a value is.
-pub(super) fn number_of(value: &Scalar) -> Option<Number> {
+pub(crate) fn number_of(value: &Scalar) -> Option<Number> {
     match value {
         Scalar::Int(whole) => Some(Number::Whole(*whole)),
         Scalar::Float(float) => Number::of(*float),
@@ -93,7 +93,7 @@ pub(super) fn number_of(value: &Scalar) -> Option<Number> {
 }
 
 impl Set {
-    pub(super) fn of(values: &[Scalar]) -> Self {
+    pub(crate) fn of(values: &[Scalar]) -> Self {
         let mut set = Self::default();
         for value in values {
             match value {
@@ -138,7 +138,7 @@ impl Set {
     }
 
     /// The number of texts, if there is nothing else in it.
-    pub(super) fn texts_alone(&self) -> Option<&[Box<str>]> {
+    pub(crate) fn texts_alone(&self) -> Option<&[Box<str>]> {
         let has_others = self.has_null
             || self.nowhere
             || self.bools != [false; 2]
@@ -147,12 +147,12 @@ impl Set {
     }
 
     /// Whether null is in it.
-    pub(super) fn has_null(&self) -> bool {
+    pub(crate) fn has_null(&self) -> bool {
         self.has_null
     }
 
     /// Without null, which no value that is there is equal to.
-    pub(super) fn without_null(mut self) -> Self {
+    pub(crate) fn without_null(mut self) -> Self {
         self.has_null = false;
         self
     }
@@ -167,7 +167,7 @@ impl Set {
         }
     }
 
-    pub(super) fn has_text(&self, text: &str) -> bool {
+    pub(crate) fn has_text(&self, text: &str) -> bool {
         self.texts.binary_search_by(|known| (**known).cmp(text)).is_ok()
     }
 

@@ -1,12 +1,10 @@
 //! Filters: the expression tree that every store evaluates to the same rows (C159).
 
-mod check;
+pub(crate) mod check;
 mod number;
-mod plan;
 mod value;
 
 pub(crate) use number::Number;
-pub(crate) use plan::Plan;
 pub(crate) use value::{Json, texts_of};
 
 /// Which memories. Never an error and never a third value: what does not fit is not equal and not

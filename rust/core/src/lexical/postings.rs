@@ -1,6 +1,6 @@
 //! Where each term of a group of full blocks occurs.
 
-use super::block::{BLOCK_SLOTS, Block};
+use super::forward_index::{BLOCK_SLOTS, Block};
 
 /// Blocks that share postings.
 pub(super) const GROUP_BLOCKS: usize = 4;

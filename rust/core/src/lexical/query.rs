@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Lexical;
-use super::grams::{Gram, each_gram};
+use super::ngrams::{Gram, each_gram};
 use super::statistics::{Collection, CollectionStatistics};
 use super::sum::Sum;
 use super::vocabulary::Known;

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::chunks::{CHUNK_VALUES, Chunks};
+use crate::collections::cow_vec::{CHUNK_VALUES, Chunks};
 
 /// Whose statistics weigh the words of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

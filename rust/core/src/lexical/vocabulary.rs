@@ -5,11 +5,11 @@ use std::collections::{HashMap, HashSet};
 use parking_lot::RwLock;
 
 use super::distinct;
-use super::grams::{Gram, each_gram};
-use super::spelling::{Alike, Spelling};
+use super::fuzzy::{Alike, Spelling};
+use super::ngrams::{Gram, each_gram};
 use crate::Error;
-use crate::headroom::{PER_WORD, headroom, of_folding};
-use crate::text::words::{Word, each_word};
+use crate::system::memory_budget::{PER_WORD, headroom, of_folding};
+use crate::text::tokenizer::{Word, each_word};
 use crate::text::{Analysis, Language};
 
 /// A text as numbers of terms.

@@ -2,9 +2,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::columns::{Scope, Users};
-use crate::ranking::{KeywordFields, Session, Weights};
-use crate::relevance::Recency;
-use crate::relevance::Salience;
+use crate::rank::scoring_config::{KeywordFields, Session, Weights};
+use crate::rank::signals::{Recency, Salience};
 
 const DIM: usize = 3;
 

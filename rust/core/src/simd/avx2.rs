@@ -4,11 +4,11 @@
 
 use std::arch::x86_64::*;
 
-use super::eights::{self, Instructions};
+use super::blocked::{self, Instructions};
 use super::{Chunk, EIGHT, Kernel, Limit, Uppers};
-use crate::append_buffer::Line;
-use crate::quant::{self, LINE_COMPONENTS, Plane, QueryCodes, RowBound, RowBounds};
-use crate::row_blocks::{CodedRows, RowLines};
+use crate::collections::append_buffer::Line;
+use crate::quantization::row_blocks::{CodedRows, RowLines};
+use crate::quantization::scalar::{self, LINE_COMPONENTS, Plane, QueryCodes, RowBound, RowBounds};
 
 /// Exists only where AVX2 and FMA do: `detect` alone makes one.
 #[derive(Clone, Copy)]
@@ -88,18 +88,18 @@ impl Kernel for Avx2 {
     }
 
     fn prefetch_row(&self, rows: &CodedRows, row: usize) {
-        eights::prefetch_row(*self, rows, row);
+        blocked::prefetch_row(*self, rows, row);
     }
 }
 
 #[target_feature(enable = "avx2,fma")]
 fn bound(rows: &CodedRows, chunk: Chunk, limit: &Limit<'_>, uppers: &mut Uppers) -> u64 {
-    eights::bound(Avx2(()), rows, chunk, limit, uppers)
+    blocked::bound(Avx2(()), rows, chunk, limit, uppers)
 }
 
 #[target_feature(enable = "avx2,fma")]
 fn bound_listed(rows: &CodedRows, listed: &[u32], limit: &Limit<'_>, uppers: &mut Uppers) -> u64 {
-    eights::bound_listed(Avx2(()), rows, listed, limit, uppers)
+    blocked::bound_listed(Avx2(()), rows, listed, limit, uppers)
 }
 
 #[target_feature(enable = "avx2,fma")]
@@ -109,12 +109,12 @@ fn bound_many(
     limits: &[Limit<'_>],
     uppers: &mut [Uppers; EIGHT],
 ) -> [u64; EIGHT] {
-    eights::bound_many(Avx2(()), rows, chunk, limits, uppers)
+    blocked::bound_many(Avx2(()), rows, chunk, limits, uppers)
 }
 
 #[target_feature(enable = "avx2,fma")]
 fn positions_reaching(uppers: &[f32], threshold: f32, positions: &mut Vec<u32>) {
-    eights::positions_reaching(Avx2(()), uppers, threshold, positions);
+    blocked::positions_reaching(Avx2(()), uppers, threshold, positions);
 }
 
 impl Instructions for Avx2 {
@@ -380,7 +380,7 @@ pub(super) fn exchanged(rows: [__m256i; EIGHT]) -> [__m256i; EIGHT] {
 
 #[target_feature(enable = "avx2,fma")]
 fn encode(row: &[f32], bytes: &mut [u8], nibbles: &mut [u8]) -> RowBounds {
-    quant::encode(row, bytes, nibbles)
+    scalar::encode(row, bytes, nibbles)
 }
 
 #[target_feature(enable = "avx2,fma")]

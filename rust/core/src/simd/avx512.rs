@@ -6,11 +6,11 @@
 
 use std::arch::x86_64::*;
 
-use super::eights::{self, Instructions};
+use super::blocked::{self, Instructions};
 use super::{Chunk, EIGHT, Kernel, Limit, Uppers, avx2};
-use crate::append_buffer::Line;
-use crate::quant::{self, LINE_COMPONENTS, Plane, QueryCodes, RowBound, RowBounds};
-use crate::row_blocks::{CodedRows, RowLines};
+use crate::collections::append_buffer::Line;
+use crate::quantization::row_blocks::{CodedRows, RowLines};
+use crate::quantization::scalar::{self, LINE_COMPONENTS, Plane, QueryCodes, RowBound, RowBounds};
 
 /// Exists only where AVX-512 F, BW, VL and VNNI do: `detect` alone makes one.
 #[derive(Clone, Copy)]
@@ -96,18 +96,18 @@ impl Kernel for Avx512Vnni {
     }
 
     fn prefetch_row(&self, rows: &CodedRows, row: usize) {
-        eights::prefetch_row(*self, rows, row);
+        blocked::prefetch_row(*self, rows, row);
     }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
 fn bound(rows: &CodedRows, chunk: Chunk, limit: &Limit<'_>, uppers: &mut Uppers) -> u64 {
-    eights::bound(Avx512Vnni(()), rows, chunk, limit, uppers)
+    blocked::bound(Avx512Vnni(()), rows, chunk, limit, uppers)
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
 fn bound_listed(rows: &CodedRows, listed: &[u32], limit: &Limit<'_>, uppers: &mut Uppers) -> u64 {
-    eights::bound_listed(Avx512Vnni(()), rows, listed, limit, uppers)
+    blocked::bound_listed(Avx512Vnni(()), rows, listed, limit, uppers)
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
@@ -117,12 +117,12 @@ fn bound_many(
     limits: &[Limit<'_>],
     uppers: &mut [Uppers; EIGHT],
 ) -> [u64; EIGHT] {
-    eights::bound_many(Avx512Vnni(()), rows, chunk, limits, uppers)
+    blocked::bound_many(Avx512Vnni(()), rows, chunk, limits, uppers)
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
 fn positions_reaching(uppers: &[f32], threshold: f32, positions: &mut Vec<u32>) {
-    eights::positions_reaching(Avx512Vnni(()), uppers, threshold, positions);
+    blocked::positions_reaching(Avx512Vnni(()), uppers, threshold, positions);
 }
 
 impl Instructions for Avx512Vnni {
@@ -258,7 +258,7 @@ fn fold(sum: __m512i) -> __m256i {
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
 fn encode(row: &[f32], bytes: &mut [u8], nibbles: &mut [u8]) -> RowBounds {
-    quant::encode(row, bytes, nibbles)
+    scalar::encode(row, bytes, nibbles)
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]

@@ -9,11 +9,11 @@
 use std::arch::aarch64::*;
 use std::arch::{asm, is_aarch64_feature_detected};
 
-use super::eights::{self, Instructions};
+use super::blocked::{self, Instructions};
 use super::{Chunk, EIGHT, Kernel, Limit, Uppers};
-use crate::append_buffer::Line;
-use crate::quant::{self, LINE_COMPONENTS, Plane, QueryCodes, RowBound, RowBounds};
-use crate::row_blocks::{CodedRows, RowLines};
+use crate::collections::append_buffer::Line;
+use crate::quantization::row_blocks::{CodedRows, RowLines};
+use crate::quantization::scalar::{self, LINE_COMPONENTS, Plane, QueryCodes, RowBound, RowBounds};
 
 /// Exists only where NEON does, and with `DOT` only where dotprod does: `detect` and `detect_dot`
 /// alone make one.
@@ -42,7 +42,7 @@ impl<const DOT: bool> Kernel for Neon<DOT> {
     }
 
     fn encode(&self, row: &[f32], bytes: &mut [u8], nibbles: &mut [u8]) -> RowBounds {
-        quant::encode(row, bytes, nibbles)
+        scalar::encode(row, bytes, nibbles)
     }
 
     fn query_codes(&self, query: &[f32], power: f64) -> QueryCodes {
@@ -68,7 +68,7 @@ impl<const DOT: bool> Kernel for Neon<DOT> {
             // SAFETY: as in `code_sum`.
             unsafe { bound_dot(rows, chunk, limit, uppers) }
         } else {
-            eights::bound(*self, rows, chunk, limit, uppers)
+            blocked::bound(*self, rows, chunk, limit, uppers)
         }
     }
 
@@ -83,7 +83,7 @@ impl<const DOT: bool> Kernel for Neon<DOT> {
             // SAFETY: as in `code_sum`.
             unsafe { bound_listed_dot(rows, listed, limit, uppers) }
         } else {
-            eights::bound_listed(*self, rows, listed, limit, uppers)
+            blocked::bound_listed(*self, rows, listed, limit, uppers)
         }
     }
 
@@ -98,12 +98,12 @@ impl<const DOT: bool> Kernel for Neon<DOT> {
             // SAFETY: as in `code_sum`.
             unsafe { bound_many_dot(rows, chunk, limits, uppers) }
         } else {
-            eights::bound_many(*self, rows, chunk, limits, uppers)
+            blocked::bound_many(*self, rows, chunk, limits, uppers)
         }
     }
 
     fn positions_reaching(&self, uppers: &[f32], threshold: f32, positions: &mut Vec<u32>) {
-        eights::positions_reaching(*self, uppers, threshold, positions);
+        blocked::positions_reaching(*self, uppers, threshold, positions);
     }
 
     fn prefetch(&self, lines: &[Line]) {
@@ -113,7 +113,7 @@ impl<const DOT: bool> Kernel for Neon<DOT> {
     }
 
     fn prefetch_row(&self, rows: &CodedRows, row: usize) {
-        eights::prefetch_row(*self, rows, row);
+        blocked::prefetch_row(*self, rows, row);
     }
 }
 
@@ -124,7 +124,7 @@ fn code_sum_dot(bytes: RowLines<'_>, query: &QueryCodes) -> i64 {
 
 #[target_feature(enable = "neon,dotprod")]
 fn bound_dot(rows: &CodedRows, chunk: Chunk, limit: &Limit<'_>, uppers: &mut Uppers) -> u64 {
-    eights::bound(Neon::<true>(()), rows, chunk, limit, uppers)
+    blocked::bound(Neon::<true>(()), rows, chunk, limit, uppers)
 }
 
 #[target_feature(enable = "neon,dotprod")]
@@ -134,7 +134,7 @@ fn bound_listed_dot(
     limit: &Limit<'_>,
     uppers: &mut Uppers,
 ) -> u64 {
-    eights::bound_listed(Neon::<true>(()), rows, listed, limit, uppers)
+    blocked::bound_listed(Neon::<true>(()), rows, listed, limit, uppers)
 }
 
 #[target_feature(enable = "neon,dotprod")]
@@ -144,7 +144,7 @@ fn bound_many_dot(
     limits: &[Limit<'_>],
     uppers: &mut [Uppers; EIGHT],
 ) -> [u64; EIGHT] {
-    eights::bound_many(Neon::<true>(()), rows, chunk, limits, uppers)
+    blocked::bound_many(Neon::<true>(()), rows, chunk, limits, uppers)
 }
 
 /// 64 signed bytes.

@@ -1,10 +1,10 @@
 //! Plain Rust: the reference for the other kernels, and what runs where none of them can.
 
 use super::{CHUNK, Chunk, CodedRows, EIGHT, Kernel, LANES, Limit, Uppers, add_lanes};
-use crate::append_buffer::Line;
-use crate::quant::{LINE_COMPONENTS, Plane, QueryCodes, RowBounds, encode};
-use crate::row_blocks::{Packing, RowLines};
-use crate::segment::set_bits;
+use crate::bits::set_bits;
+use crate::collections::append_buffer::Line;
+use crate::quantization::row_blocks::{Packing, RowLines};
+use crate::quantization::scalar::{LINE_COMPONENTS, Plane, QueryCodes, RowBounds, encode};
 
 pub(crate) struct Portable;
 

@@ -1,12 +1,13 @@
 //! One check for every kernel, against naive sums, at lengths around every vector width.
 
 use super::*;
-use crate::append_buffer::{Filling, RegionParts};
-use crate::quant::{
-    MAX_DIM, RowBound, byte_stride, encode, nibble_stride, rounded_down, row_stride,
+use crate::collections::append_buffer::{Filling, Line, RegionParts};
+use crate::quantization::kernel::Prior;
+use crate::quantization::row_blocks::{CodedRowsAppender, Packing};
+use crate::quantization::scalar::{
+    MAX_DIM, Plane, QueryCodes, RowBound, byte_stride, encode, nibble_stride, norm,
+    power_of_two_for, rounded_down, row_stride,
 };
-use crate::quant::{norm, power_of_two_for};
-use crate::row_blocks::CodedRowsAppender;
 
 /// Deterministic numbers in −1..1, some of them large or tiny (`SplitMix64`).
 struct Numbers(u64);

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::normalise::NFKC;
-use super::words::{is_mark, is_unspaced};
+use super::tokenizer::{is_mark, is_unspaced};
+use super::unicode::NFKC;
 
 /// The words of a text with their places in it: runs of letters, digits and their marks; in scripts
 /// without spaces between words, each character.

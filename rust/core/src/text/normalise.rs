@@ -2,14 +2,9 @@
 
 use std::borrow::Cow;
 
-use icu_casemap::{CaseMapper, CaseMapperBorrowed};
-use icu_normalizer::{ComposingNormalizer, ComposingNormalizerBorrowed};
-
-use super::boundary::is_boundary;
-use super::independent;
-
-pub(super) const CASES: CaseMapperBorrowed<'static> = CaseMapper::new();
-pub(super) const NFKC: ComposingNormalizerBorrowed<'static> = ComposingNormalizer::new_nfkc();
+use super::fast_path;
+use super::strip::is_boundary;
+use super::unicode::{CASES, NFKC};
 
 /// Return `text` without differences of case and width: NFKC, full case folding, NFKC again.
 ///
@@ -81,7 +76,7 @@ fn fold_compatibly(text: &str) -> Cow<'_, str> {
 fn map_independent(buffer: &mut String, text: &str) -> bool {
     let mut space_is_due = false;
     for character in text.chars() {
-        let folded = independent::folded(character);
+        let folded = fast_path::folded(character);
         if let Some('\t'..='\r' | ' ') = folded {
             space_is_due = !buffer.is_empty();
             continue;
@@ -93,7 +88,7 @@ fn map_independent(buffer: &mut String, text: &str) -> bool {
             buffer.push(folded);
             continue;
         }
-        match independent::expanded(character) {
+        match fast_path::expanded(character) {
             Some(several) if !several.contains(' ') => buffer.push_str(&several),
             _ => return false,
         }
@@ -140,7 +135,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{
-        CASES, NFKC, collapse_words, fold, fold_compatibly, independent, map_independent, normalise,
+        CASES, NFKC, collapse_words, fast_path, fold, fold_compatibly, map_independent, normalise,
     };
 
     fn all_characters() -> impl Iterator<Item = char> {
@@ -191,14 +186,14 @@ mod tests {
     #[test]
     fn the_mapping_of_an_independent_character_is_its_full_folding() {
         for character in all_characters() {
-            if let Some(expanded) = independent::expanded(character) {
+            if let Some(expanded) = fast_path::expanded(character) {
                 assert_eq!(fold_compatibly(&character.to_string()), expanded, "{character:?}");
             }
         }
-        assert_eq!(independent::expanded('ß').as_deref(), Some("ss"));
-        assert_eq!(independent::expanded('İ').as_deref(), Some("i\u{307}"));
-        assert_eq!(independent::expanded('…').as_deref(), Some("..."));
-        assert_eq!(independent::folded('，'), Some(','));
+        assert_eq!(fast_path::expanded('ß').as_deref(), Some("ss"));
+        assert_eq!(fast_path::expanded('İ').as_deref(), Some("i\u{307}"));
+        assert_eq!(fast_path::expanded('…').as_deref(), Some("..."));
+        assert_eq!(fast_path::folded('，'), Some(','));
     }
 
     proptest! {
@@ -206,7 +201,7 @@ mod tests {
         fn independent_characters_give_what_the_general_path_gives(
             text in prop_oneof![any::<String>(), "[İßΐΰǰᾳẖŉ…™ﬁ㎏가힣がガㄱक५ა́a-zA-Z \t]{0,12}"],
         ) {
-            let is_independent = |one: &char| independent::expanded(*one).is_some_and(|text| text.len() == 1 || !text.contains(' '));
+            let is_independent = |one: &char| fast_path::expanded(*one).is_some_and(|text| text.len() == 1 || !text.contains(' '));
             let text: String = text.chars().filter(is_independent).collect();
             let (mut mapped, mut general) = (String::new(), String::new());
             prop_assert!(map_independent(&mut mapped, &text));
@@ -235,7 +230,7 @@ mod tests {
         assert!(seconds.contains(&'\u{301}') && seconds.contains(&'\u{9be}'));
         let combining_class = CanonicalCombiningClassMap::new();
         let decomposer = DecomposingNormalizer::new_nfkd();
-        for character in all_characters().filter(|&one| independent::stands_alone(one)) {
+        for character in all_characters().filter(|&one| fast_path::stands_alone(one)) {
             let parts = decomposer.normalize(character.encode_utf8(&mut [0; 4])).into_owned();
             let first = parts.chars().next().expect("a decomposition is never empty");
             assert!(seconds.binary_search(&first).is_err(), "{character:?}");

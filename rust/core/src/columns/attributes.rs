@@ -1,0 +1,193 @@
+//! The facts of one chunk of slots, one after the other for all its slots.
+
+use crate::collections::cow_vec::CHUNK_VALUES;
+use crate::text::{kinds_held, turn};
+
+use super::Record;
+use super::interner::{Interner, NO_TEXT};
+
+/// A time or a position that is not there: before every time there is.
+pub const NONE: i64 = i64::MIN;
+
+/// Bits of a slot's flags.
+pub mod flags {
+    /// The text ends with a question mark; brackets at its end, as of a shared photo, aside.
+    pub const ENDS_AS_QUESTION: u8 = 1;
+    /// The text has a question mark.
+    pub const HAS_QUESTION_MARK: u8 = 2;
+    /// The memory is sensitive.
+    pub const SENSITIVE: u8 = 4;
+    /// How far the bits of the kinds of answers that a text could hold are shifted.
+    pub(crate) const KINDS_SHIFT: u32 = 3;
+}
+
+/// Values of the slots of a chunk; a copy has room to grow, for it is about to.
+#[derive(Debug)]
+pub(crate) struct Column<T>(Vec<T>);
+
+impl<T> Default for Column<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T: Copy> Clone for Column<T> {
+    fn clone(&self) -> Self {
+        let room = (self.0.len() + 1).next_power_of_two().min(CHUNK_VALUES);
+        let mut copy = Vec::with_capacity(room.max(self.0.len()));
+        copy.extend_from_slice(&self.0);
+        Self(copy)
+    }
+}
+
+impl<T: Copy> Column<T> {
+    /// Set the value of a slot, or of the one after the last.
+    fn put(&mut self, at: usize, value: T) {
+        match self.0.get_mut(at) {
+            Some(known) => *known = value,
+            None => self.0.push(value),
+        }
+    }
+
+    pub(crate) fn values(&self) -> &[T] {
+        &self.0
+    }
+
+    fn bytes(&self) -> usize {
+        self.0.capacity() * size_of::<T>()
+    }
+}
+
+macro_rules! columns {
+    ($(#[$about:meta])* $name:ident { $($field:ident: $type:ty,)* }) => {
+        $(#[$about])*
+        #[derive(Clone, Default)]
+        pub(crate) struct $name {
+            $(pub(crate) $field: Column<$type>,)*
+        }
+
+        impl $name {
+            pub(crate) fn bytes(&self) -> usize {
+                0 $(+ self.$field.bytes())*
+            }
+        }
+    };
+}
+
+columns!(
+    /// What stays as it is while a memory is only read.
+    Facts {
+        row: i64,
+        id: [u8; 16],
+        created_at: i64,
+        updated_at: i64,
+        expires_at: i64,
+        importance: f64,
+        version: i64,
+        position: i64,
+        user: u32,
+        project: u32,
+        session: u32,
+        role: u32,
+        speaker: u32,
+        category: u32,
+        scope: u32,
+        content_bytes: u32,
+        kind: u8,
+        status: u8,
+        flags: u8,
+    }
+);
+
+columns!(
+    /// What reading a memory changes.
+    Accesses {
+        last_accessed_at: i64,
+        access_count: i64,
+    }
+);
+
+impl Facts {
+    pub(crate) fn put(&mut self, at: usize, record: &Record, interner: &Interner) {
+        let code =
+            |text: &Option<String>| text.as_deref().map_or(NO_TEXT, |text| interner.code(text));
+        self.row.put(at, record.row);
+        self.id.put(at, record.id);
+        self.created_at.put(at, record.created_at);
+        self.updated_at.put(at, record.updated_at);
+        self.expires_at.put(at, record.expires_at.unwrap_or(NONE));
+        self.importance.put(at, record.importance);
+        self.version.put(at, record.version);
+        self.position.put(at, record.position.unwrap_or(NONE));
+        self.user.put(at, code(&record.user));
+        self.project.put(at, code(&record.project));
+        self.session.put(at, code(&record.session));
+        self.role.put(at, code(&record.role));
+        self.speaker.put(at, code(&record.speaker));
+        self.category.put(at, code(&record.category));
+        self.scope.put(at, code(&record.scope));
+        self.content_bytes.put(at, record.content.len() as u32);
+        self.kind.put(at, record.kind);
+        self.status.put(at, record.status);
+        self.flags.put(at, flags_of(record));
+    }
+}
+
+impl Accesses {
+    pub(crate) fn put(&mut self, at: usize, last_accessed_at: Option<i64>, access_count: i64) {
+        self.last_accessed_at.put(at, last_accessed_at.unwrap_or(NONE));
+        self.access_count.put(at, access_count);
+    }
+}
+
+fn flags_of(record: &Record) -> u8 {
+    let turn = turn(&record.content);
+    let mut flags = 0;
+    if turn.asks {
+        flags |= flags::ENDS_AS_QUESTION;
+    }
+    if turn.mentions_question {
+        flags |= flags::HAS_QUESTION_MARK;
+    }
+    if record.sensitive {
+        flags |= flags::SENSITIVE;
+    }
+    flags | kinds_held(turn.body) << flags::KINDS_SHIFT
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flags_of_text(content: &str) -> (bool, bool) {
+        let record = Record { content: content.into(), ..Record::default() };
+        let flags = flags_of(&record);
+        (flags & flags::ENDS_AS_QUESTION > 0, flags & flags::HAS_QUESTION_MARK > 0)
+    }
+
+    #[test]
+    fn a_question_ends_with_its_mark_brackets_aside() {
+        for text in [
+            "Is it so?",
+            "Is it so? ",
+            "Look? [a photo: a [red] bike] [x]\n",
+            "是吗？",
+            "?",
+            "Why? []",
+        ] {
+            assert_eq!(flags_of_text(text), (true, true), "{text}");
+        }
+        for text in ["Is it? Yes.", "Yes. [is it?]", "[?]", "?]", "? [", "? a]", "? ]["] {
+            assert_eq!(flags_of_text(text), (false, true), "{text}");
+        }
+        for text in ["Yes.", "[a photo]", "", "]"] {
+            assert_eq!(flags_of_text(text), (false, false), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_sensitive_memory_is_flagged() {
+        let record = Record { sensitive: true, ..Record::default() };
+        assert_eq!(flags_of(&record), flags::SENSITIVE);
+    }
+}

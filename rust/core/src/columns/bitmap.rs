@@ -1,0 +1,180 @@
+//! Sets of slots inside one chunk, as bits.
+
+use crate::collections::cow_vec::CHUNK_VALUES;
+
+const WORD: usize = u64::BITS as usize;
+const WORDS: usize = CHUNK_VALUES / WORD;
+
+/// A bit for each slot of a chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Mask([u64; WORDS]);
+
+impl Mask {
+    pub(crate) const NONE: Self = Self([0; WORDS]);
+
+    /// The first slots of a chunk.
+    pub(crate) fn first(count: usize) -> Self {
+        Self(std::array::from_fn(|word| match count.saturating_sub(word * WORD) {
+            0 => 0,
+            few @ 1..WORD => (1 << few) - 1,
+            _ => u64::MAX,
+        }))
+    }
+
+    /// The bits, 64 slots a word.
+    pub(crate) fn words(&self) -> &[u64] {
+        &self.0
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0 == [0; WORDS]
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.0.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    pub(crate) fn has(&self, at: usize) -> bool {
+        self.0[at / WORD] >> (at % WORD) & 1 == 1
+    }
+
+    pub(crate) fn set(&mut self, at: usize) {
+        self.0[at / WORD] |= 1 << (at % WORD);
+    }
+
+    pub(crate) fn unset(&mut self, at: usize) {
+        self.0[at / WORD] &= !(1 << (at % WORD));
+    }
+
+    pub(crate) fn and(&self, other: &Self) -> Self {
+        Self(std::array::from_fn(|word| self.0[word] & other.0[word]))
+    }
+
+    pub(crate) fn or(&self, other: &Self) -> Self {
+        Self(std::array::from_fn(|word| self.0[word] | other.0[word]))
+    }
+
+    pub(crate) fn without(&self, other: &Self) -> Self {
+        Self(std::array::from_fn(|word| self.0[word] & !other.0[word]))
+    }
+
+    /// The slots in it, ascending.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = usize> + use<> {
+        self.0
+            .into_iter()
+            .enumerate()
+            .flat_map(|(at, word)| Bits(word).map(move |bit| at * WORD + bit))
+    }
+
+    /// Add `first` and the slots in it to a list; whole words at once.
+    pub(crate) fn list(&self, first: u32, slots: &mut Vec<u32>) {
+        for (at, word) in self.0.into_iter().enumerate() {
+            let start = first + (at * WORD) as u32;
+            if word == u64::MAX {
+                slots.extend(start..start + WORD as u32);
+            } else {
+                slots.extend(Bits(word).map(|bit| start + bit as u32));
+            }
+        }
+    }
+
+    /// The slots among these whose value passes a cheap test.
+    ///
+    /// All 64 values of a word are tested where one of its slots is among these: that takes less
+    /// time than to look for the slots.
+    pub(crate) fn keep<T: Copy>(&self, values: &[T], test: impl Fn(T) -> bool) -> Self {
+        let mut kept = Self::NONE;
+        for ((word, block), among) in kept.0.iter_mut().zip(values.chunks(WORD)).zip(self.0) {
+            if among != 0 {
+                *word = bits_where(block, &test) & among;
+            }
+        }
+        kept
+    }
+
+    /// The slots among these that pass a test worth asking for each one alone.
+    pub(crate) fn keep_slots(&self, mut test: impl FnMut(usize) -> bool) -> Self {
+        let mut kept = Self::NONE;
+        self.slots().filter(|at| test(*at)).for_each(|at| kept.set(at));
+        kept
+    }
+}
+
+/// A bit for each of up to 64 values.
+pub(crate) fn bits_where<T: Copy>(values: &[T], test: impl Fn(T) -> bool) -> u64 {
+    let mut passed = [0_u8; WORD];
+    for (flag, value) in passed.iter_mut().zip(values) {
+        *flag = u8::from(test(*value));
+    }
+    let mut bits = 0;
+    for (at, eight) in passed.as_chunks::<8>().0.iter().enumerate() {
+        // The product moves the lowest bit of byte i to bit 56 + i, and no two bits meet.
+        let gathered = u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+        bits |= gathered << (8 * at);
+    }
+    bits
+}
+
+/// Positions of the bits that are set, ascending.
+pub(crate) struct Bits(pub(crate) u64);
+
+impl Iterator for Bits {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        if self.0 == 0 {
+            return None;
+        }
+        let bit = self.0.trailing_zeros() as usize;
+        self.0 &= self.0 - 1;
+        Some(bit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_values_that_pass_are_kept(
+            values in prop::collection::vec(0_u32..4, 0..=CHUNK_VALUES),
+            among in prop::collection::vec(any::<bool>(), CHUNK_VALUES),
+        ) {
+            let mut mask = Mask::NONE;
+            (0..values.len()).filter(|at| among[*at]).for_each(|at| mask.set(at));
+            let wanted: Vec<usize> =
+                (0..values.len()).filter(|at| among[*at] && values[*at] == 2).collect();
+            let kept = mask.keep(&values, |value| value == 2);
+            prop_assert_eq!(kept.slots().collect::<Vec<_>>(), &wanted[..]);
+            prop_assert_eq!(mask.keep_slots(|at| values[at] == 2), kept);
+            prop_assert_eq!(kept.count(), wanted.len());
+            let mut listed = Vec::new();
+            kept.list(1000, &mut listed);
+            prop_assert!(listed.iter().map(|slot| *slot as usize - 1000).eq(wanted));
+        }
+
+        #[test]
+        fn the_first_slots_are_those_below_the_count(count in 0..=CHUNK_VALUES) {
+            let first = Mask::first(count);
+            prop_assert!(first.slots().eq(0..count));
+            prop_assert_eq!(first.is_empty(), count == 0);
+            let mut listed = Vec::new();
+            first.list(0, &mut listed);
+            prop_assert!(listed.into_iter().eq(0..count as u32));
+        }
+    }
+
+    #[test]
+    fn sets_join_meet_and_differ() {
+        let (few, more) = (Mask::first(3), Mask::first(70));
+        assert_eq!((few.and(&more), few.or(&more)), (few, more));
+        let mut between = more.without(&few);
+        assert!(between.slots().eq(3..70));
+        assert!(between.has(69) && !between.has(70) && !between.has(2));
+        between.unset(69);
+        assert!(!between.has(69));
+    }
+}

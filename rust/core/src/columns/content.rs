@@ -1,0 +1,246 @@
+//! The texts of one chunk of slots, and what was read out of them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
+
+use crate::collections::cow_vec::CHUNK_VALUES;
+use crate::filter::{Json, Number};
+
+use super::bitmap::Mask;
+
+/// Keys of the metadata that a chunk keeps read; filters name few.
+const KEPT_KEYS: usize = 16;
+
+/// Distinct values that a slot's code can name.
+const MAX_VALUES: usize = u16::MAX as usize;
+
+/// Content and metadata of each slot, in one text.
+///
+/// A slot's text is set once and for good, so snapshots that only differ in how many slots they
+/// have share these. Where two of them set the same slot, the second makes its own copy.
+pub(crate) struct Texts {
+    slots: Box<[OnceLock<Arc<str>>]>,
+    read: Mutex<Vec<(Box<str>, Arc<KeyColumn>)>>,
+}
+
+/// The values that a chunk's slots have under one key of the metadata, as far as they were asked
+/// for: each distinct value once, so that a test looks at each once.
+#[derive(Clone)]
+pub(crate) struct KeyColumn {
+    known: Mask,
+    codes: Box<[u16; CHUNK_VALUES]>,
+    values: Vec<Json>,
+}
+
+impl Texts {
+    pub(crate) fn new() -> Self {
+        Self { slots: Box::default(), read: Mutex::default() }
+    }
+
+    pub(crate) fn get(&self, at: usize) -> &str {
+        self.slots.get(at).and_then(OnceLock::get).map_or("", |text| text)
+    }
+
+    /// Set the text of the slot after the last, sharing what is there where that can be.
+    pub(crate) fn push(this: &mut Arc<Self>, at: usize, text: &Arc<str>) {
+        if this.slots.get(at).is_none_or(|slot| slot.set(Arc::clone(text)).is_err()) {
+            *this = Arc::new(this.with(at, text, &Mask::first(at)));
+        }
+    }
+
+    /// A copy that has a text in one slot and keeps those of others.
+    pub(crate) fn with(&self, at: usize, text: &Arc<str>, kept: &Mask) -> Self {
+        let mut kept = *kept;
+        kept.unset(at);
+        let room = (at + 1).next_power_of_two().max(16).max(self.slots.len());
+        let slots: Box<[OnceLock<Arc<str>>]> = (0..room).map(|_| OnceLock::new()).collect();
+        let own = kept.slots().filter_map(|at| Some((at, self.slots.get(at)?.get()?)));
+        for (at, text) in own.chain([(at, text)]) {
+            slots[at].get_or_init(|| Arc::clone(text));
+        }
+        let read = self.read.lock();
+        let read = read.iter().map(|(key, column)| (key.clone(), column.only(&kept))).collect();
+        Self { slots, read: Mutex::new(read) }
+    }
+
+    /// The values under a key of at least the given slots; `metadata` is what to read of a slot's
+    /// text.
+    pub(crate) fn under<'text>(
+        &'text self,
+        key: &str,
+        among: &Mask,
+        metadata: impl Fn(usize, &'text str) -> &'text str,
+    ) -> Arc<KeyColumn> {
+        let known = self
+            .read
+            .lock()
+            .iter()
+            .find(|(of, _)| **of == *key)
+            .map(|(_, column)| Arc::clone(column));
+        let missing = known.as_ref().map_or(*among, |column| among.without(&column.known));
+        match known {
+            Some(column) if missing.is_empty() => column,
+            known => {
+                let mut column = known.map_or_else(KeyColumn::new, |column| (*column).clone());
+                column.read(&missing, |at| Json::of_key(metadata(at, self.get(at)), key));
+                self.keep(key, Arc::new(column))
+            }
+        }
+    }
+
+    fn keep(&self, key: &str, column: Arc<KeyColumn>) -> Arc<KeyColumn> {
+        let mut read = self.read.lock();
+        read.retain(|(of, _)| **of != *key);
+        if read.len() == KEPT_KEYS {
+            read.remove(0);
+        }
+        read.push((key.into(), Arc::clone(&column)));
+        column
+    }
+
+    /// Bytes of memory, without the contents and metadata themselves.
+    pub(crate) fn bytes(&self) -> usize {
+        let read = self.read.lock();
+        let columns: usize = read.iter().map(|(key, column)| key.len() + column.bytes()).sum();
+        let texts = self.slots.iter().filter(|slot| slot.get().is_some()).count();
+        size_of_val(&*self.slots) + texts * COUNTS_OF_ARC + columns
+    }
+}
+
+/// Bytes before the value of an `Arc`.
+const COUNTS_OF_ARC: usize = 2 * size_of::<usize>();
+
+impl KeyColumn {
+    /// Nothing is known; the first value is that of slots without one.
+    fn new() -> Self {
+        Self { known: Mask::NONE, codes: Box::new([0; CHUNK_VALUES]), values: vec![Json::Null] }
+    }
+
+    /// The slots among these whose value passes; each distinct value is tested once.
+    pub(crate) fn keep(&self, among: &Mask, test: impl Fn(&Json) -> bool) -> Mask {
+        let passed: Vec<bool> = self.values.iter().map(test).collect();
+        if !passed.contains(&true) {
+            return Mask::NONE;
+        }
+        among.keep(&self.codes[..], |code| passed[usize::from(code)])
+    }
+
+    fn only(&self, kept: &Mask) -> Arc<Self> {
+        if self.values.len() > 2 * CHUNK_VALUES {
+            return Arc::new(Self::new()); // mostly values of texts that are gone
+        }
+        Arc::new(Self { known: self.known.and(kept), ..self.clone() })
+    }
+
+    fn read(&mut self, slots: &Mask, value: impl Fn(usize) -> Json) {
+        let mut codes: HashMap<Distinct, u16> = HashMap::new();
+        for (code, value) in self.values.iter().enumerate().take(MAX_VALUES) {
+            codes.extend(Distinct::of(value).map(|value| (value, code as u16)));
+        }
+        for at in slots.slots() {
+            let value = value(at);
+            let distinct = Distinct::of(&value);
+            let known = distinct.as_ref().and_then(|value| codes.get(value)).copied();
+            let code = known.unwrap_or(self.values.len() as u16);
+            if known.is_none() {
+                codes.extend(distinct.map(|value| (value, code)));
+                self.values.push(value);
+            }
+            self.codes[at] = code;
+        }
+        self.known = self.known.or(slots);
+    }
+
+    fn bytes(&self) -> usize {
+        let values: usize = self.values.iter().map(Json::bytes).sum();
+        size_of_val(&*self.codes) + self.values.capacity() * size_of::<Json>() + values
+    }
+}
+
+/// A value that others are often equal to.
+#[derive(PartialEq, Eq, Hash)]
+enum Distinct {
+    Null,
+    Bool(bool),
+    Whole(i64),
+    Text(Box<str>),
+}
+
+impl Distinct {
+    fn of(value: &Json) -> Option<Self> {
+        match value {
+            Json::Null => Some(Self::Null),
+            Json::Bool(value) => Some(Self::Bool(*value)),
+            Json::Number(Number::Whole(whole)) => Some(Self::Whole(*whole)),
+            Json::Text(text) => Some(Self::Text(text.clone())),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts_of(count: usize) -> Arc<Texts> {
+        let mut texts = Arc::new(Texts::new());
+        for at in 0..count {
+            Texts::push(&mut texts, at, &format!("{{\"k\":{}}}", at % 3).into());
+        }
+        texts
+    }
+
+    fn equal_to_one(texts: &Texts, among: &Mask) -> Vec<usize> {
+        let column = texts.under("k", among, |_, text| text);
+        column.keep(among, |value| *value == Json::Number(Number::Whole(1))).slots().collect()
+    }
+
+    #[test]
+    fn two_that_set_the_same_slot_do_not_see_each_other() {
+        let mut one = texts_of(20);
+        let mut other = Arc::clone(&one);
+        Texts::push(&mut one, 20, &"{\"k\":1}".into());
+        assert!(Arc::ptr_eq(&one, &other), "there is room, so nothing is copied");
+        assert_eq!(equal_to_one(&one, &Mask::first(21)).last(), Some(&20));
+        Texts::push(&mut other, 20, &"{\"k\":2}".into());
+        assert_eq!((one.get(20), other.get(20)), ("{\"k\":1}", "{\"k\":2}"));
+        assert_eq!(equal_to_one(&other, &Mask::first(21)).last(), Some(&19));
+        assert_eq!(equal_to_one(&one, &Mask::first(21)).last(), Some(&20));
+    }
+
+    #[test]
+    fn a_key_is_read_for_the_slots_that_are_asked_for() {
+        let texts = texts_of(30);
+        assert_eq!(equal_to_one(&texts, &Mask::first(5)), [1, 4]);
+        let known = |texts: &Texts| texts.read.lock()[0].1.known;
+        assert_eq!(known(&texts), Mask::first(5));
+        assert_eq!(equal_to_one(&texts, &Mask::first(9)), [1, 4, 7]);
+        assert_eq!(known(&texts), Mask::first(9));
+        assert_eq!(texts.read.lock()[0].1.values.len(), 4);
+    }
+
+    #[test]
+    fn a_copy_reads_the_changed_slot_again_and_nothing_else() {
+        let texts = texts_of(30);
+        assert_eq!(equal_to_one(&texts, &Mask::first(8)), [1, 4, 7]);
+        let changed = texts.with(4, &"{}".into(), &Mask::first(30));
+        assert_eq!(
+            changed.read.lock()[0].1.known.slots().collect::<Vec<_>>(),
+            [0, 1, 2, 3, 5, 6, 7]
+        );
+        assert_eq!(equal_to_one(&changed, &Mask::first(8)), [1, 7]);
+        assert_eq!(equal_to_one(&texts, &Mask::first(8)), [1, 4, 7]);
+    }
+
+    #[test]
+    fn no_more_than_some_keys_are_kept() {
+        let texts = texts_of(3);
+        for number in 0..2 * KEPT_KEYS {
+            texts.under(&number.to_string(), &Mask::first(3), |_, text| text);
+        }
+        assert_eq!(texts.read.lock().len(), KEPT_KEYS);
+        assert_eq!(texts.read.lock()[0].0.as_ref(), KEPT_KEYS.to_string());
+    }
+}

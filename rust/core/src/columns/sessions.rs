@@ -1,0 +1,289 @@
+//! Which memory comes before and after each one in its session.
+//!
+//! All slots with a session stand in one sorted list, cut into chunks that snapshots share until
+//! one of them is changed; neighbours in the list are neighbours in the session. Every slot's
+//! neighbours are kept beside it, so that a ranking reads them in order of slots.
+
+use std::sync::Arc;
+
+use crate::collections::cow_vec::{Chunks, Parts};
+
+/// The neighbour of a slot that has none.
+pub const NO_SLOT: u32 = u32::MAX;
+
+/// Slots in a full chunk; see `id_map`.
+const CHUNK_SLOTS: usize = 1024;
+
+/// Where a slot stands: in its session, those with a position come first, by position; then and
+/// among equals by time, then by row.
+///
+/// A position and a time cannot both decide between any two: rows 1 (position 2, noon), 2 (no
+/// position, one o'clock) and 3 (position 1, two o'clock) would each come before the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SessionKey {
+    pub(crate) user: u32,
+    pub(crate) session: u32,
+    pub(crate) lacks_position: bool,
+    pub(crate) position: i64,
+    pub(crate) created_at: i64,
+    pub(crate) row: i64,
+}
+
+impl SessionKey {
+    fn is_beside(&self, other: &Self) -> bool {
+        (self.user, self.session) == (other.user, other.session)
+    }
+}
+
+/// The order of every session. Keys are not kept: each call is given where to read those of slots
+/// that are in.
+#[derive(Clone, Default)]
+pub(crate) struct Sessions {
+    order: Parts<Vec<u32>>,
+    previous: Chunks<u32>,
+    next: Chunks<u32>,
+}
+
+impl Sessions {
+    /// Make room for one more slot, which has no neighbours yet.
+    pub(crate) fn push(&mut self) {
+        self.previous.push(NO_SLOT);
+        self.next.push(NO_SLOT);
+    }
+
+    /// The slots before those of a chunk, [`NO_SLOT`] for none.
+    pub(crate) fn previous(&self, chunk: usize) -> &[u32] {
+        self.previous.chunk(chunk)
+    }
+
+    /// The slots after those of a chunk, [`NO_SLOT`] for none.
+    pub(crate) fn next(&self, chunk: usize) -> &[u32] {
+        self.next.chunk(chunk)
+    }
+
+    /// Put a slot that has a session in its place.
+    pub(crate) fn insert(&mut self, slot: u32, key_of: impl Fn(u32) -> SessionKey) {
+        let key = key_of(slot);
+        let (chunk, at) = self.place_of(&key, &key_of);
+        let near = |found: Option<u32>| found.filter(|slot| key_of(*slot).is_beside(&key));
+        let before = near(self.before(chunk, at)).unwrap_or(NO_SLOT);
+        let after = near(self.at_or_after(chunk, at)).unwrap_or(NO_SLOT);
+        self.put(chunk, at, slot);
+        self.join(before, slot);
+        self.join(slot, after);
+    }
+
+    /// Take a slot that was inserted out. Its key must still be what it was then.
+    pub(crate) fn remove(&mut self, slot: u32, key_of: impl Fn(u32) -> SessionKey) {
+        let (position, at) = self.place_of(&key_of(slot), &key_of);
+        if self.at_or_after(position, at) != Some(slot) {
+            return;
+        }
+        let chunk = self.chunk_mut(position);
+        chunk.remove(at);
+        if chunk.is_empty() {
+            self.order.remove(position);
+        }
+        let neighbours = (self.previous.get(slot as usize), self.next.get(slot as usize));
+        let (Some(&before), Some(&after)) = neighbours else {
+            return;
+        };
+        self.join(before, after);
+        self.join(NO_SLOT, slot);
+        self.join(slot, NO_SLOT);
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        let order: usize = self.order.iter().map(|chunk| chunk.capacity() * size_of::<u32>()).sum();
+        order + self.order.bytes() + self.previous.bytes() + self.next.bytes()
+    }
+
+    /// The chunk and the place in it where a key belongs: before the first that is not smaller.
+    fn place_of(&self, key: &SessionKey, key_of: impl Fn(u32) -> SessionKey) -> (usize, usize) {
+        let is_smaller = |slot: &u32| key_of(*slot) < *key;
+        let firsts = self.order.partition_point(|chunk| chunk.first().is_some_and(is_smaller));
+        let position = firsts.saturating_sub(1);
+        let at = self.order.get(position).map_or(0, |chunk| chunk.partition_point(is_smaller));
+        let is_past_chunk = self.order.get(position).is_some_and(|chunk| at == chunk.len());
+        let is_last = position + 1 >= self.order.len();
+        if is_past_chunk && !is_last { (position + 1, 0) } else { (position, at) }
+    }
+
+    fn before(&self, chunk: usize, at: usize) -> Option<u32> {
+        match at.checked_sub(1) {
+            Some(before) => self.order.get(chunk)?.get(before).copied(),
+            None => self.order.get(chunk.checked_sub(1)?)?.last().copied(),
+        }
+    }
+
+    fn at_or_after(&self, chunk: usize, at: usize) -> Option<u32> {
+        self.order.get(chunk)?.get(at).copied()
+    }
+
+    fn put(&mut self, position: usize, at: usize, slot: u32) {
+        // Before the first of a chunk is after the last of the one before, which may have room.
+        let has_room =
+            |position| self.order.get(position).is_some_and(|chunk| chunk.len() < CHUNK_SLOTS);
+        let fits_before = at == 0 && position > 0 && has_room(position - 1);
+        if fits_before {
+            self.chunk_mut(position - 1).push(slot);
+        } else if !has_room(position) {
+            self.put_where_full(position, at, slot);
+        } else {
+            self.chunk_mut(position).insert(at, slot);
+        }
+    }
+
+    fn chunk_mut(&mut self, position: usize) -> &mut Vec<u32> {
+        Arc::make_mut(self.order.get_mut(position).expect("a chunk that was found is there"))
+    }
+
+    /// Split a full chunk; or, at its end, start a new one, so that a growing end fills chunks.
+    fn put_where_full(&mut self, position: usize, at: usize, slot: u32) {
+        if self.order.get(position).is_none() {
+            self.order.push(vec![slot]);
+            return;
+        }
+        if at == CHUNK_SLOTS {
+            self.order.insert(position + 1, vec![slot]);
+            return;
+        }
+        let front = self.chunk_mut(position);
+        let mut back = front.split_off(CHUNK_SLOTS / 2);
+        match at.checked_sub(CHUNK_SLOTS / 2) {
+            Some(at) => back.insert(at, slot),
+            None => front.insert(at, slot),
+        }
+        self.order.insert(position + 1, back);
+    }
+
+    /// Make two slots neighbours; [`NO_SLOT`] for an end of the session.
+    fn join(&mut self, before: u32, after: u32) {
+        set(&mut self.next, before, after);
+        set(&mut self.previous, after, before);
+    }
+}
+
+/// Write only what differs: writing copies a chunk that others share.
+fn set(neighbours: &mut Chunks<u32>, slot: u32, neighbour: u32) {
+    let at = slot as usize;
+    if neighbours.get(at).is_some_and(|known| *known != neighbour)
+        && let Some(known) = neighbours.get_mut(at)
+    {
+        *known = neighbour;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn key(row: usize, user: u32, session: u32, position: Option<i64>, time: i64) -> SessionKey {
+        SessionKey {
+            user,
+            session,
+            lacks_position: position.is_none(),
+            position: position.unwrap_or(0),
+            created_at: time,
+            row: row as i64,
+        }
+    }
+
+    fn keys() -> impl Strategy<Value = Vec<SessionKey>> {
+        let of_one = (0_u32..3, 0_u32..3, prop::option::of(0_i64..40), 0_i64..40);
+        prop::collection::vec(of_one, 1..400).prop_map(|rows| {
+            let numbered = rows.into_iter().enumerate();
+            numbered.map(|(row, (u, s, p, t))| key(row, u, s, p, t)).collect()
+        })
+    }
+
+    /// The neighbours of every slot, from sorting all that are in.
+    fn naive(keys: &[SessionKey], is_in: &[bool]) -> Vec<(u32, u32)> {
+        let mut sorted: Vec<usize> = (0..keys.len()).filter(|slot| is_in[*slot]).collect();
+        sorted.sort_by_key(|slot| keys[*slot]);
+        let mut found = vec![(NO_SLOT, NO_SLOT); keys.len()];
+        for pair in sorted.windows(2).filter(|pair| keys[pair[0]].is_beside(&keys[pair[1]])) {
+            found[pair[0]].1 = pair[1] as u32;
+            found[pair[1]].0 = pair[0] as u32;
+        }
+        found
+    }
+
+    fn neighbours(sessions: &Sessions, count: usize) -> Vec<(u32, u32)> {
+        let of = |chunks: &Chunks<u32>, slot| *chunks.get(slot).expect("every slot has one");
+        (0..count).map(|slot| (of(&sessions.previous, slot), of(&sessions.next, slot))).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn neighbours_are_those_of_sorting_and_copies_keep_theirs(
+            keys in keys(),
+            steps in prop::collection::vec((any::<prop::sample::Index>(), any::<bool>()), 1..1200),
+        ) {
+            let mut sessions = Sessions::default();
+            (0..keys.len()).for_each(|_| sessions.push());
+            let mut is_in = vec![false; keys.len()];
+            let mut older = (sessions.clone(), is_in.clone());
+            for (turn, (which, inserts)) in steps.iter().enumerate() {
+                let slot = which.index(keys.len());
+                if turn == steps.len() / 2 {
+                    older = (sessions.clone(), is_in.clone());
+                }
+                if is_in[slot] && !inserts {
+                    sessions.remove(slot as u32, |slot| keys[slot as usize]);
+                } else if !is_in[slot] {
+                    sessions.insert(slot as u32, |slot| keys[slot as usize]);
+                }
+                is_in[slot] = !is_in[slot] || *inserts;
+            }
+            prop_assert_eq!(neighbours(&sessions, keys.len()), naive(&keys, &is_in));
+            prop_assert_eq!(neighbours(&older.0, keys.len()), naive(&keys, &older.1));
+        }
+    }
+
+    #[test]
+    fn thousands_in_any_order_stand_as_sorted() {
+        let keys: Vec<SessionKey> = (0..5000_usize)
+            .map(|row| key(row, 1, 1 + row as u32 % 3, None, (row * 2617 % 5003) as i64))
+            .collect();
+        let mut sessions = Sessions::default();
+        (0..keys.len()).for_each(|_| sessions.push());
+        let key_of = |slot: u32| keys[slot as usize];
+        (0..5000).for_each(|slot| sessions.insert(slot, key_of));
+        assert_eq!(neighbours(&sessions, 5000), naive(&keys, &[true; 5000]));
+        (0..5000).step_by(2).for_each(|slot| sessions.remove(slot, key_of));
+        let odd: Vec<bool> = (0..5000).map(|slot| slot % 2 == 1).collect();
+        assert_eq!(neighbours(&sessions, 5000), naive(&keys, &odd));
+        (1..5000).step_by(2).for_each(|slot| sessions.remove(slot, key_of));
+        assert!(sessions.order.is_empty());
+    }
+
+    #[test]
+    fn a_growing_session_fills_its_chunks() {
+        let mut sessions = Sessions::default();
+        for slot in 0..10 * CHUNK_SLOTS as u32 {
+            sessions.push();
+            sessions.insert(slot, |slot| key(slot as usize, 1, 1, None, i64::from(slot)));
+        }
+        assert_eq!(sessions.order.len(), 10);
+        assert!(sessions.bytes() < 10 * CHUNK_SLOTS * 13);
+    }
+
+    #[test]
+    fn positions_come_before_times_and_rows_decide_last() {
+        let keys = [
+            key(0, 1, 1, Some(2), 10),
+            key(1, 1, 1, None, 5),
+            key(2, 1, 1, Some(1), 20),
+            key(3, 1, 1, None, 5),
+            key(4, 2, 1, Some(0), 0),
+        ];
+        let mut sessions = Sessions::default();
+        (0..keys.len()).for_each(|_| sessions.push());
+        (0..5).for_each(|slot| sessions.insert(slot, |slot| keys[slot as usize]));
+        assert_eq!(sessions.next(0), [1, 3, 0, NO_SLOT, NO_SLOT]);
+        assert_eq!(sessions.previous(0), [2, 0, NO_SLOT, 1, NO_SLOT]);
+    }
+}

@@ -1,0 +1,541 @@
+//! Scores of the memories in play.
+//!
+//! Where the terms of the query occur is read from the postings of a group of memories, or in their
+//! texts where few of the group are in play. The terms are added up one after the other, so that of
+//! each the most counts that a memory or its earlier turns have.
+
+use std::sync::Arc;
+
+use super::Lexical;
+use super::forward_index::{BLOCK_SLOTS, Block};
+use super::postings::{GROUP_BLOCKS, GROUP_SLOTS, Postings};
+use super::query::{Fields, Light, Query, Worth, share};
+use super::sum::Sum;
+
+/// No memory.
+const NONE: u32 = u32::MAX;
+
+/// Groups keep postings where at least one of so many slots is live; all of a group's terms are
+/// gone through where at least one of so many is in play.
+pub(super) const DENSE: usize = 4;
+
+/// A memory's text takes as long to read as so many postings.
+const POSTINGS_OF_A_TEXT: usize = 16;
+
+/// What is said in one turn counts for the next two of its session too.
+#[derive(Debug, Clone, Copy)]
+pub struct Carried<'a> {
+    /// For each memory in play the place of its next turn among them, or [`u32::MAX`].
+    pub next: &'a [u32],
+    /// What a word counts in the next turn, from 0 to 1.
+    pub first: f32,
+    /// What it counts in the turn after that.
+    pub second: f32,
+}
+
+/// Scores by field, each as long as the memories in play, or empty if the field was not asked for;
+/// and room to work in: use it again to save the allocations.
+#[derive(Default)]
+pub struct Scores {
+    /// BM25 of the query's words.
+    pub words: Vec<f32>,
+    /// BM25 of the terms that share grams with the query's words, weighted by those grams.
+    pub grams: Vec<f32>,
+    /// BM25 of adjacent pairs of words.
+    pub pairs: Vec<f32>,
+    terms: Findings,
+    adjacent: Findings,
+    /// The largest share of the term at hand by place, and which places have any.
+    best: Vec<f32>,
+    touched: Vec<u32>,
+    word_sums: Vec<Sum>,
+    gram_sums: Vec<Sum>,
+}
+
+/// Where terms, or pairs of them, occur among the memories in play.
+#[derive(Default)]
+struct Findings {
+    found: Vec<Found>,
+    sorted: Vec<Found>,
+    ends: Vec<u32>,
+}
+
+/// A term in a memory.
+#[derive(Debug, Clone, Copy, Default)]
+struct Found {
+    code: u32,
+    place: u32,
+    share: f32,
+}
+
+impl Findings {
+    fn clear(&mut self) {
+        self.found.clear();
+    }
+
+    /// Bring what was found in the order of codes; `codes` is above all of them.
+    fn sort(&mut self, codes: usize) {
+        self.ends.clear();
+        self.ends.resize(codes + 1, 0);
+        for found in &self.found {
+            self.ends[found.code as usize + 1] += 1;
+        }
+        for code in 0..codes {
+            self.ends[code + 1] += self.ends[code];
+        }
+        self.sorted.resize(self.found.len(), Found::default());
+        for found in &self.found {
+            let end = &mut self.ends[found.code as usize];
+            self.sorted[*end as usize] = *found;
+            *end += 1;
+        }
+    }
+
+    /// What was found of a code, once sorted; codes begin with 1.
+    fn of(&self, code: usize) -> &[Found] {
+        &self.sorted[self.ends[code - 1] as usize..self.ends[code] as usize]
+    }
+}
+
+/// A memory, and what a word of it counts.
+#[derive(Debug, Clone, Copy)]
+pub struct Turn {
+    /// Its slot.
+    pub slot: u32,
+    /// From 0 to 1.
+    pub counts: f32,
+}
+
+/// The words of a query that are looked for: those of weights from the first to below the second.
+#[derive(Clone, Copy)]
+struct Looked<'a> {
+    query: &'a Query,
+    weights: [f32; 2],
+}
+
+impl<'a> Looked<'a> {
+    fn for_heavy(query: &'a Query, light: Light) -> Self {
+        Self { query, weights: [light.below, f32::INFINITY] }
+    }
+
+    fn for_light(query: &'a Query, light: Light) -> Self {
+        Self { query, weights: [0.0, light.below] }
+    }
+
+    fn is_for(self, code: u32) -> bool {
+        let weight = self.query.worths[code as usize].word;
+        self.weights[0] <= weight && weight < self.weights[1]
+    }
+}
+
+/// Memories in play of one group, and the place of the first among all of them.
+#[derive(Clone, Copy)]
+struct InPlay<'a> {
+    slots: &'a [u32],
+    first_place: u32,
+}
+
+/// A group of full blocks of which some memories are in play.
+struct Group<'a> {
+    blocks: &'a [Arc<Block>],
+    postings: &'a Postings,
+    /// Which slots are in play.
+    bits: [u64; GROUP_SLOTS / 64],
+    /// The place of the first memory in play of each of these words.
+    first_places: [u32; GROUP_SLOTS / 64],
+    /// For each word of the query its place among the terms of the group, if it is there.
+    words: Vec<Option<usize>>,
+}
+
+impl<'a> Group<'a> {
+    fn new(blocks: &'a [Arc<Block>], postings: &'a Postings, looked: Looked<'_>) -> Self {
+        let terms = (1..).zip(&looked.query.terms);
+        let find = |(code, term): (u32, &u32)| {
+            let is_looked_for = looked.is_for(code);
+            is_looked_for.then(|| postings.find(*term)).flatten()
+        };
+        let words = terms.map(find).collect();
+        let (bits, first_places) = ([0; GROUP_SLOTS / 64], [0; GROUP_SLOTS / 64]);
+        Self { blocks, postings, bits, first_places, words }
+    }
+
+    /// Postings that have to be read for the words of the query.
+    fn len(&self) -> usize {
+        self.words.iter().flatten().map(|at| self.postings.len(*at)).sum()
+    }
+
+    /// Take memories into play; false if one of the slots is vacant.
+    fn bring_into_play(&mut self, play: InPlay<'_>) -> bool {
+        if play.slots.len() == GROUP_SLOTS {
+            self.bits = [u64::MAX; GROUP_SLOTS / 64];
+        } else {
+            for slot in play.slots {
+                let slot = *slot as usize % GROUP_SLOTS;
+                self.bits[slot / 64] |= 1 << (slot % 64);
+            }
+        }
+        let mut place = play.first_place;
+        for (first, bits) in self.first_places.iter_mut().zip(&self.bits) {
+            *first = place;
+            place += bits.count_ones();
+        }
+        let live = self.blocks.iter().flat_map(|block| block.live_words());
+        self.bits.iter().zip(live).all(|(bits, live)| bits & !live == 0)
+    }
+
+    /// The place of a slot, if it is in play.
+    fn place(&self, slot: u16) -> Option<u32> {
+        let (word, bit) = (usize::from(slot) / 64, slot % 64);
+        let from_here = self.bits[word] >> bit;
+        let before = || (self.bits[word] ^ from_here << bit).count_ones();
+        (from_here & 1 == 1).then(|| self.first_places[word] + before())
+    }
+
+    /// Call `visit` with each memory in play that has the term at a place among those of the group,
+    /// and with the share of it.
+    fn each(&self, query: &Query, at: usize, mut visit: impl FnMut(u32, f32)) {
+        for posting in self.postings.list(at, self.blocks) {
+            let Some(place) = self.place(posting.slot) else { continue };
+            let length = self.postings.length(posting.slot, self.blocks);
+            visit(place, share(posting.times, query.saturation.norm(length)));
+        }
+    }
+}
+
+impl Lexical {
+    /// Score the memories in `slots`, ascending, by every field of `query`, made by this state.
+    ///
+    /// Of each term counts the most that the memory itself or, discounted, one of the two turns
+    /// before has of it. A vacant or unknown slot scores 0. The scores of a memory do not depend on
+    /// which others are in play, but for its earlier turns.
+    pub fn scores(
+        &self,
+        query: &Query,
+        slots: &[u32],
+        carried: Option<&Carried<'_>>,
+        scores: &mut Scores,
+    ) {
+        self.bounds(query, Light::NONE, slots, carried, scores);
+    }
+
+    /// Upper bounds of [`scores`](Self::scores): as if every memory had all the light words, as much
+    /// as can be.
+    pub fn bounds(
+        &self,
+        query: &Query,
+        light: Light,
+        slots: &[u32],
+        carried: Option<&Carried<'_>>,
+        scores: &mut Scores,
+    ) {
+        scores.clear(query.fields, slots.len());
+        self.add(Looked::for_heavy(query, light), slots, carried, scores);
+        scores.write(light.most);
+        scores.add_pairs(query, slots.len());
+    }
+
+    /// Make [`bounds`](Self::bounds) the scores; all else must be what it was for them.
+    pub fn complete(
+        &self,
+        query: &Query,
+        light: Light,
+        slots: &[u32],
+        carried: Option<&Carried<'_>>,
+        scores: &mut Scores,
+    ) {
+        self.add(Looked::for_light(query, light), slots, carried, scores);
+        scores.write(Sum::ZERO);
+    }
+
+    /// Find the words that are looked for and add them up; pairs are only found.
+    fn add(
+        &self,
+        looked: Looked<'_>,
+        slots: &[u32],
+        carried: Option<&Carried<'_>>,
+        scores: &mut Scores,
+    ) {
+        scores.terms.clear();
+        scores.adjacent.clear();
+        let mut groups = Vec::new();
+        let mut first_place = 0;
+        for slots in by_group(slots) {
+            let play = InPlay { slots, first_place };
+            match self.group(looked, play) {
+                Some(group) => groups.push(group),
+                None => scores.find_in_texts(self, looked, play),
+            }
+            first_place += slots.len() as u32;
+        }
+        for group in &groups {
+            scores.find_in_group(looked.query, group);
+        }
+        scores.add_terms(looked.query, &groups, carried);
+    }
+
+    /// The words' score of one memory, from the texts of its turns: its own, and those before that
+    /// count for it. The same to the bit as in [`scores`](Self::scores).
+    pub fn score_of(&self, query: &Query, turns: impl IntoIterator<Item = Turn>) -> f32 {
+        // How often each word is in the turn at hand, and the largest share of it.
+        let mut words = vec![(0_u32, 0.0_f32); query.terms.len() + 1];
+        for turn in turns {
+            let terms = self.terms(turn.slot);
+            for code in terms.iter().map(|term| query.code(*term)).filter(|code| *code != 0) {
+                if let Some((times, _)) = words.get_mut(code as usize) {
+                    *times += 1;
+                }
+            }
+            let norm = query.saturation.norm(terms.len() as u32);
+            for (times, best) in words.iter_mut().filter(|(times, _)| *times > 0) {
+                *best = best.max(turn.counts * share(std::mem::take(times), norm));
+            }
+        }
+        let mut sum = Sum::default();
+        for (worth, (_, share)) in query.worths.iter().zip(words) {
+            sum.add(worth.word * share);
+        }
+        sum.value()
+    }
+
+    /// The group of these slots, if its postings are sooner read than the texts.
+    fn group(&self, looked: Looked<'_>, play: InPlay<'_>) -> Option<Group<'_>> {
+        let fields = looked.query.fields;
+        let number = group_of(play.slots[0]);
+        let postings = self.postings.get(number)?.as_deref()?;
+        let blocks = &self.blocks.settled()[number * GROUP_BLOCKS..][..GROUP_BLOCKS];
+        if fields.grams && play.slots.len() * DENSE < GROUP_SLOTS {
+            return None;
+        }
+        let mut group = Group::new(blocks, postings, looked);
+        if !fields.grams && group.len() > play.slots.len() * POSTINGS_OF_A_TEXT {
+            return None;
+        }
+        // What is removed stays in the postings, so vacant slots are for the texts to tell.
+        group.bring_into_play(play).then_some(group)
+    }
+
+    fn terms(&self, slot: u32) -> &[u32] {
+        let block = self.blocks.get(slot as usize / BLOCK_SLOTS);
+        block.map_or(&[], |block| block.terms(slot as usize % BLOCK_SLOTS))
+    }
+}
+
+fn group_of(slot: u32) -> usize {
+    slot as usize / GROUP_SLOTS
+}
+
+/// Ascending slots, group by group.
+fn by_group(slots: &[u32]) -> impl Iterator<Item = &[u32]> {
+    let mut rest = slots;
+    std::iter::from_fn(move || {
+        let group = group_of(*rest.first()?);
+        let end = rest.partition_point(|slot| group_of(*slot) == group);
+        let (of_group, others) = rest.split_at(end);
+        rest = others;
+        Some(of_group)
+    })
+}
+
+/// The term at hand on its way into the sums.
+struct Adding<'a> {
+    worth: Worth,
+    carried: Option<&'a Carried<'a>>,
+    /// The largest share of it by place, and the places that have any.
+    best: &'a mut [f32],
+    touched: &'a mut Vec<u32>,
+    words: &'a mut [Sum],
+    grams: &'a mut [Sum],
+}
+
+impl Adding<'_> {
+    /// Take in that a memory has this share of the term.
+    fn take(&mut self, place: u32, share: f32) {
+        let Some(carried) = self.carried else {
+            self.add(place, share);
+            return;
+        };
+        self.offer(place, share);
+        let next = carried.next[place as usize];
+        if next != NONE {
+            self.offer(next, carried.first * share);
+            let second = carried.next[next as usize];
+            if second != NONE {
+                self.offer(second, carried.second * share);
+            }
+        }
+    }
+
+    fn offer(&mut self, place: u32, share: f32) {
+        let known = &mut self.best[place as usize];
+        if *known == 0.0 {
+            self.touched.push(place);
+        }
+        *known = known.max(share);
+    }
+
+    /// Add the best shares, once all are taken in.
+    fn finish(mut self) {
+        for at in 0..self.touched.len() {
+            let place = self.touched[at];
+            let share = std::mem::take(&mut self.best[place as usize]);
+            self.add(place, share);
+        }
+        self.touched.clear();
+    }
+
+    fn add(&mut self, place: u32, share: f32) {
+        if self.worth.word > 0.0
+            && let Some(sum) = self.words.get_mut(place as usize)
+        {
+            sum.add(self.worth.word * share);
+        }
+        if self.worth.gram > 0.0
+            && let Some(sum) = self.grams.get_mut(place as usize)
+        {
+            sum.add(self.worth.gram * share);
+        }
+    }
+}
+
+impl Scores {
+    /// Begin anew for so many memories.
+    fn clear(&mut self, fields: Fields, len: usize) {
+        zero(&mut self.word_sums, fields.words, len);
+        zero(&mut self.gram_sums, fields.grams, len);
+        self.best.resize(self.best.len().max(len), 0.0);
+    }
+
+    /// Write the sums down, the words' with this much more.
+    fn write(&mut self, more: Sum) {
+        write(&self.word_sums, more, &mut self.words);
+        write(&self.gram_sums, Sum::ZERO, &mut self.grams);
+    }
+
+    /// Find what is not found word by word: terms that share grams, and pairs.
+    fn find_in_group(&mut self, query: &Query, group: &Group<'_>) {
+        if query.fields.grams {
+            for (at, term) in group.postings.terms().iter().enumerate() {
+                let code = query.code(*term);
+                if code != 0 {
+                    let found = &mut self.terms.found;
+                    group.each(query, at, |place, share| found.push(Found { code, place, share }));
+                }
+            }
+        }
+        if query.fields.pairs {
+            self.find_pairs_in_group(query, group);
+        }
+    }
+
+    /// Pairs are looked for in the texts that hold the first word.
+    fn find_pairs_in_group(&mut self, query: &Query, group: &Group<'_>) {
+        let mut slots: Vec<u16> = Vec::new();
+        for pair in &query.pairs {
+            if let Some(at) = group.words[pair.words[0] as usize - 1] {
+                slots.extend(group.postings.list(at, group.blocks).map(|posting| posting.slot));
+            }
+        }
+        slots.sort_unstable();
+        slots.dedup();
+        for slot in slots {
+            if let Some(place) = group.place(slot) {
+                self.find_pairs(query, terms_at(group.blocks, slot), place);
+            }
+        }
+    }
+
+    fn find_in_texts(&mut self, lexical: &Lexical, looked: Looked<'_>, play: InPlay<'_>) {
+        let query = looked.query;
+        for (place, slot) in (play.first_place..).zip(play.slots) {
+            let terms = lexical.terms(*slot);
+            let first = self.terms.found.len();
+            let mut words = 0;
+            for term in terms {
+                let code = query.code(*term);
+                if code != 0 && looked.is_for(code) {
+                    words += usize::from(code as usize <= query.terms.len());
+                    self.count(first, code, place);
+                }
+            }
+            let norm = query.saturation.norm(terms.len() as u32);
+            for found in &mut self.terms.found[first..] {
+                found.share /= found.share + norm;
+            }
+            if words > 1 && query.fields.pairs {
+                self.find_pairs(query, terms, place);
+            }
+        }
+    }
+
+    /// Count a term of a memory whose findings begin at `first`; shares are counts until all are.
+    fn count(&mut self, first: usize, code: u32, place: u32) {
+        let known = self.terms.found[first..].iter_mut().find(|found| found.code == code);
+        match known {
+            Some(found) => found.share += 1.0,
+            None => self.terms.found.push(Found { code, place, share: 1.0 }),
+        }
+    }
+
+    fn find_pairs(&mut self, query: &Query, terms: &[u32], place: u32) {
+        let norm = query.saturation.norm(terms.len() as u32);
+        let first = self.adjacent.found.len();
+        for both in terms.windows(2) {
+            let Some(code) = query.pair([query.code(both[0]), query.code(both[1])]) else {
+                continue;
+            };
+            let known = self.adjacent.found[first..].iter_mut().find(|found| found.code == code);
+            match known {
+                Some(found) => found.share += 1.0,
+                None => self.adjacent.found.push(Found { code, place, share: 1.0 }),
+            }
+        }
+        for found in &mut self.adjacent.found[first..] {
+            found.share /= found.share + norm;
+        }
+    }
+
+    fn add_terms(&mut self, query: &Query, groups: &[Group<'_>], carried: Option<&Carried<'_>>) {
+        let Self { terms, best, touched, word_sums, gram_sums, .. } = self;
+        terms.sort(query.worths.len());
+        for (code, worth) in query.worths.iter().enumerate().skip(1) {
+            let (words, grams) = (&mut word_sums[..], &mut gram_sums[..]);
+            let mut adding = Adding { worth: *worth, carried, best, touched, words, grams };
+            terms.of(code).iter().for_each(|found| adding.take(found.place, found.share));
+            if !query.fields.grams {
+                for group in groups {
+                    let Some(at) = group.words[code - 1] else { continue };
+                    group.each(query, at, |place, share| adding.take(place, share));
+                }
+            }
+            adding.finish();
+        }
+    }
+
+    fn add_pairs(&mut self, query: &Query, len: usize) {
+        self.pairs.clear();
+        if !query.fields.pairs {
+            return;
+        }
+        let mut sums = vec![Sum::default(); len];
+        for found in &self.adjacent.found {
+            let weight = query.pairs[found.code as usize].weight;
+            sums[found.place as usize].add(weight * found.share);
+        }
+        write(&sums, Sum::ZERO, &mut self.pairs);
+    }
+}
+
+fn terms_at(blocks: &[Arc<Block>], slot: u16) -> &[u32] {
+    let slot = usize::from(slot);
+    blocks[slot / BLOCK_SLOTS].terms(slot % BLOCK_SLOTS)
+}
+
+fn zero(sums: &mut Vec<Sum>, is_asked: bool, len: usize) {
+    sums.clear();
+    sums.resize(if is_asked { len } else { 0 }, Sum::default());
+}
+
+fn write(sums: &[Sum], more: Sum, scores: &mut Vec<f32>) {
+    scores.clear();
+    scores.extend(sums.iter().map(|sum| sum.plus(more).value()));
+}

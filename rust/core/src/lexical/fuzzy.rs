@@ -1,0 +1,228 @@
+//! Which known term is spelled most like an unknown one.
+//!
+//! Terms are compared one by one, and nearly all of them by a signature alone. Lists of the terms
+//! that hold each bigram took ten times as long over 60,000 terms, as frequent bigrams have long
+//! lists, and could not leave out the terms that the asker's memories do not have.
+
+use std::cmp::Ordering;
+
+use super::ngrams::each_gram;
+
+/// Two neighbouring characters of a bounded term.
+type Bigram = [char; 2];
+
+/// The bigrams of all terms as signatures, and their texts.
+#[derive(Default)]
+pub(super) struct Spelling {
+    signatures: Vec<Signature>,
+    /// Distinct bigrams of each term.
+    sizes: Vec<u16>,
+    texts: String,
+    /// Where each term's text ends; it begins where that of the term before ends.
+    ends: Vec<u32>,
+}
+
+/// A set of bigrams with a bit for each, which several may share.
+#[derive(Debug, Clone, Copy, Default)]
+struct Signature(u64);
+
+impl Signature {
+    fn insert(&mut self, [first, second]: Bigram) {
+        let pair = u64::from(first) << 32 | u64::from(second);
+        // Fibonacci hashing: the upper bits of a product with 2^64 / golden ratio.
+        self.0 |= 1 << (pair.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58);
+    }
+
+    fn bits(self) -> u16 {
+        self.0.count_ones() as u16
+    }
+}
+
+/// A known term, and the Dice coefficient of its bigrams and another's.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Alike {
+    pub(super) term: u32,
+    pub(super) dice: f32,
+}
+
+/// A text that is compared with known terms.
+struct Asked {
+    bigrams: Vec<Bigram>,
+    signature: Signature,
+}
+
+impl Asked {
+    fn new(text: &str) -> Self {
+        let (mut bigrams, mut signature) = (Vec::new(), Signature::default());
+        each_gram(text, |bigram: Bigram| {
+            bigrams.push(bigram);
+            signature.insert(bigram);
+        });
+        Self { bigrams, signature }
+    }
+
+    fn size(&self) -> u16 {
+        self.bigrams.len() as u16
+    }
+
+    /// At least as many bigrams as a term with this signature has in common with the text.
+    fn most_in_common(&self, signature: Signature) -> u16 {
+        let shared = Signature(self.signature.0 & signature.0).bits();
+        shared + (self.size() - self.signature.bits()) // bigrams that share a bit with others
+    }
+
+    fn in_common(&self, text: &str) -> u16 {
+        let mut common = 0;
+        each_gram(text, |bigram: Bigram| common += u16::from(self.bigrams.contains(&bigram)));
+        common
+    }
+
+    fn dice(&self, common: u16, size: u16) -> f32 {
+        f32::from(2 * common) / f32::from(self.size() + size)
+    }
+}
+
+impl Spelling {
+    /// Take in the term with the next number.
+    pub(super) fn learn(&mut self, text: &str) {
+        let asked = Asked::new(text);
+        self.signatures.push(asked.signature);
+        self.sizes.push(asked.size());
+        self.texts.push_str(text);
+        self.ends.push(u32::try_from(self.texts.len()).expect("terms of less than 4 GiB"));
+    }
+
+    /// The term, among those that `each_term` visits, whose bigrams have the greatest Dice
+    /// coefficient with those of `text`, if it is `least` or more; ties go to the smaller text.
+    pub(super) fn nearest(
+        &self,
+        text: &str,
+        least: f32,
+        each_term: impl FnOnce(&mut dyn FnMut(u32)),
+    ) -> Option<Alike> {
+        let asked = Asked::new(text);
+        let mut best: Option<Alike> = None;
+        each_term(&mut |term| {
+            let (signature, size) = (self.signatures[term as usize], self.sizes[term as usize]);
+            let dice = asked.dice(asked.most_in_common(signature).min(size), size);
+            if dice < best.map_or(least, |best| best.dice) {
+                return;
+            }
+            let common = asked.in_common(self.text(term));
+            let alike = Alike { term, dice: asked.dice(common, size) };
+            let is_better = best.is_none_or(|best| self.order(alike, best).is_gt());
+            if common > 0 && alike.dice >= least && is_better {
+                best = Some(alike);
+            }
+        });
+        best
+    }
+
+    fn order(&self, one: Alike, other: Alike) -> Ordering {
+        let by_text = || self.text(other.term).cmp(self.text(one.term));
+        one.dice.total_cmp(&other.dice).then_with(by_text)
+    }
+
+    fn text(&self, term: u32) -> &str {
+        let term = term as usize;
+        let start = if term == 0 { 0 } else { self.ends[term - 1] };
+        &self.texts[start as usize..self.ends[term] as usize]
+    }
+
+    /// Bytes that vectors take anew where so many more terms make them grow.
+    pub(super) fn bytes_of_growth(&self, new_terms: usize) -> usize {
+        let is_full = self.sizes.len().saturating_add(new_terms) > self.sizes.capacity();
+        let text = 2 * self.texts.capacity();
+        let lists = self.sizes.len().saturating_add(new_terms).saturating_mul(32);
+        if is_full { text.saturating_add(lists) } else { text }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let a_term = size_of::<Signature>() + size_of::<u16>() + size_of::<u32>();
+        self.sizes.capacity() * a_term + self.texts.capacity()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn spelling(terms: &[&str]) -> Spelling {
+        let mut spelling = Spelling::default();
+        for term in terms {
+            spelling.learn(term);
+        }
+        spelling
+    }
+
+    fn nearest<'a>(terms: &[&'a str], text: &str) -> Option<&'a str> {
+        spelling(terms)
+            .nearest(text, 0.5, |visit| (0..terms.len() as u32).for_each(visit))
+            .map(|alike| terms[alike.term as usize])
+    }
+
+    #[test]
+    fn a_word_with_a_slip_is_near_to_the_right_one() {
+        let terms = ["harbour", "harvest", "labour", "bicycle", "violin"];
+        assert_eq!(nearest(&terms, "harbuor"), Some("harbour"));
+        assert_eq!(nearest(&terms, "bycicle"), Some("bicycle"));
+        assert_eq!(nearest(&terms, "vioolin"), Some("violin"));
+        assert_eq!(nearest(&terms, "zeppelin"), None);
+        assert_eq!(nearest(&[], "violin"), None);
+    }
+
+    #[test]
+    fn ties_go_to_the_smaller_text_whatever_came_first() {
+        assert_eq!(nearest(&["tent", "tend", "tens"], "tenk"), Some("tend"));
+        assert_eq!(nearest(&["tens", "tend", "tent"], "tenk"), Some("tend"));
+    }
+
+    #[test]
+    fn terms_that_are_not_meant_are_passed_over() {
+        let spelling = spelling(&["harbour", "harbours"]);
+        assert_eq!(spelling.nearest("harbour", 0.5, |visit| visit(1)).expect("is alike").term, 1);
+    }
+
+    fn bigrams(term: &str) -> HashSet<Vec<char>> {
+        let bounded: Vec<char> = format!("_{term}_").chars().collect();
+        bounded.windows(2).map(<[char]>::to_vec).collect()
+    }
+
+    fn any_term() -> impl Strategy<Value = String> {
+        prop_oneof![4 => "[a-d]{1,8}", 1 => "[aä猫é]{1,5}", 1 => "a{60,70}"]
+    }
+
+    proptest! {
+            #[test]
+            fn the_nearest_is_the_one_that_comparing_with_every_term_finds(
+                terms in prop::collection::hash_set(any_term(), 0..60), text in any_term(),
+                least in prop::sample::select(vec![0.1_f32, 0.4, 0.5, 0.75, 1.0]), step in 1_u32..4,
+            ) {
+                let mut terms: Vec<String> = terms.into_iter().collect();
+                let mut spelling = Spelling::default();
+                for term in &terms {
+     spelling.learn(term);
+    }
+                let found = spelling.nearest(&text, least, |visit| {
+                    (0..terms.len() as u32).step_by(step as usize).for_each(visit);
+                });
+                let found = found.map(|alike| (terms[alike.term as usize].clone(), alike.dice));
+                terms = terms.into_iter().step_by(step as usize).collect();
+                terms.sort();
+                let mut wanted: Option<(String, f32)> = None;
+                for term in terms {
+                    let (one, other) = (bigrams(&text), bigrams(&term));
+                    let common = one.intersection(&other).count();
+                    let dice = (2 * common) as f32 / (one.len() + other.len()) as f32;
+                    if dice >= least && wanted.as_ref().is_none_or(|(_, best)| dice > *best) {
+                        wanted = Some((term, dice));
+                    }
+                }
+                prop_assert_eq!(found, wanted);
+            }
+        }
+}

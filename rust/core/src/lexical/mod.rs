@@ -1,0 +1,246 @@
+//! Keyword scoring: BM25 over words, over character n-grams and over adjacent pairs of words.
+//!
+//! [`Lexical`] is a part of a snapshot: copies are cheap and never change under a reader. Only the
+//! vocabulary is shared, and it only grows. Statistics are whole numbers over the live memories of a
+//! wall, so that scores depend neither on what was there before (C182) nor on other users' words.
+
+mod bm25;
+mod feedback;
+mod forward_index;
+mod fuzzy;
+mod ngrams;
+mod postings;
+mod query;
+mod statistics;
+mod sum;
+mod vocabulary;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+pub use bm25::{Carried, Scores, Turn};
+pub use feedback::Weighed;
+use forward_index::{BLOCK_SLOTS, Block};
+use postings::{GROUP_BLOCKS, GROUP_SLOTS, Postings};
+pub use query::{Fields, Light, Most, Options, Query};
+pub use statistics::Collection;
+use statistics::{CollectionStatistics, Nothing, Statistics, Walls};
+pub use vocabulary::Analysed;
+use vocabulary::{Known, Vocabulary};
+
+use crate::Error;
+use crate::collections::cow_vec::{Chunks, Parts};
+use crate::text::Analysis;
+
+/// The tokens of all memories by slot, with their statistics.
+///
+/// # Examples
+/// ```
+/// use mnemic_core::lexical::{Collection, Lexical, Options, Scores};
+/// use mnemic_core::text::Analysis;
+///
+/// let mut lexical = Lexical::new(Analysis::default());
+/// for text in ["Ann feeds two cats", "The harbour froze in May"] {
+///     let analysed = lexical.analyse(text);
+///     lexical.push(&analysed, 0);
+/// }
+/// let query = lexical.query("Where do the cats eat?", Collection::All, &Options::default());
+/// let mut scores = Scores::default();
+/// lexical.scores(&query, &[0, 1], None, &mut scores);
+/// assert!(scores.words[0] > scores.words[1]);
+/// ```
+#[derive(Clone)]
+pub struct Lexical {
+    vocabulary: Arc<Vocabulary>,
+    blocks: Parts<Block>,
+    /// By group of blocks, as long as enough of its slots are live to be worth it.
+    postings: Arc<Vec<Option<Arc<Postings>>>>,
+    slots: usize,
+    /// Of all live memories.
+    statistics: Statistics<Chunks<u32>>,
+    /// Of the live memories of each wall.
+    walls: Walls,
+}
+
+impl Lexical {
+    /// A state without memories, and a vocabulary of its own.
+    pub fn new(analysis: Analysis) -> Self {
+        Self {
+            vocabulary: Arc::new(Vocabulary::new(analysis)),
+            blocks: Parts::default(),
+            postings: Arc::default(),
+            slots: 0,
+            statistics: Statistics::default(),
+            walls: Walls::default(),
+        }
+    }
+
+    /// Cut a text into tokens and learn those that are new; what [`push`](Self::push) wants.
+    ///
+    /// Nothing of this state changes, so it needs no writer's lock: several threads may do it at
+    /// once. The result fits this state and all its copies, earlier and later ones.
+    pub fn analyse(&self, text: &str) -> Analysed {
+        self.vocabulary.analyse(text)
+    }
+
+    /// [`analyse`](Self::analyse), asking for the memory that it takes.
+    ///
+    /// # Errors
+    ///
+    /// When that cannot be had; nothing is learnt then.
+    pub fn try_analyse(&self, text: &str) -> Result<Analysed, Error> {
+        self.vocabulary.try_analyse(text)
+    }
+
+    /// Bytes that a change may take which appends memories of so many tokens, up to so many of them
+    /// new terms, and takes others out of these blocks: copies of blocks, tables that grow, and the
+    /// postings of groups that become full.
+    pub(crate) fn bytes_of_change(
+        &self,
+        blocks: &BTreeSet<usize>,
+        added: usize,
+        tokens: usize,
+        new_terms: usize,
+    ) -> usize {
+        let bytes = |at: usize| self.blocks.get(at).map_or(0, |block| 2 * block.bytes());
+        let last = self.blocks.len().saturating_sub(1);
+        let copies = blocks.iter().filter(|at| **at != last).chain([&last]).map(|at| bytes(*at));
+        let new = tokens.saturating_mul(2 * size_of::<u32>());
+        let group = self.blocks.len().saturating_sub(GROUP_BLOCKS)..self.blocks.len();
+        let closes_group = self.slots % GROUP_SLOTS + added >= GROUP_SLOTS;
+        let held: usize = if closes_group { group.map(bytes).sum::<usize>() } else { 0 };
+        let postings = if closes_group { held.saturating_add(new).saturating_mul(2) } else { 0 };
+        copies
+            .fold(0, usize::saturating_add)
+            .saturating_add(new)
+            .saturating_add(postings)
+            .saturating_add(self.vocabulary.bytes_of_growth(new_terms))
+    }
+
+    /// The block of a slot.
+    pub(crate) fn block_of(slot: u32) -> usize {
+        slot as usize / BLOCK_SLOTS
+    }
+
+    /// Number of distinct terms ever seen.
+    pub(crate) fn vocabulary_size(&self) -> usize {
+        self.vocabulary.read(Known::len)
+    }
+
+    /// Append a memory of a wall and return its slot, the number of slots before.
+    ///
+    /// Walls are small whole numbers: room is taken for all up to the greatest.
+    pub fn push(&mut self, analysed: &Analysed, wall: u32) -> u32 {
+        let (terms, distinct) = (analysed.terms(), analysed.distinct_terms());
+        self.statistics.add(terms.len(), distinct);
+        self.walls.add(wall, terms.len(), distinct);
+        self.place(|block| block.push(terms))
+    }
+
+    /// Append a slot that no memory has, and return it.
+    pub fn push_vacant(&mut self) -> u32 {
+        self.place(Block::push_vacant)
+    }
+
+    /// Take the memory out of a slot and out of the statistics; false if there is none. `wall` is
+    /// the one it was pushed with.
+    pub fn remove(&mut self, slot: u32, wall: u32) -> bool {
+        let Some((block, place)) = self.find_mut(slot) else { return false };
+        let Some(terms) = block.remove(place) else { return false };
+        self.drop_postings_of_few(slot as usize / GROUP_SLOTS);
+        let distinct = distinct(&terms);
+        self.statistics.remove(terms.len(), &distinct);
+        self.walls.remove(wall, terms.len(), &distinct);
+        true
+    }
+
+    /// Number of slots, vacant ones too.
+    pub fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// Number of memories.
+    pub fn documents(&self) -> u64 {
+        self.statistics.documents()
+    }
+
+    /// Bytes of memory, the vocabulary's share estimated. Copies share most of them.
+    pub fn bytes(&self) -> usize {
+        let blocks: usize = self.blocks.iter().map(|block| block.bytes()).sum();
+        let postings: usize = self.postings.iter().flatten().map(|one| one.bytes()).sum();
+        blocks
+            + postings
+            + self.postings.capacity() * size_of::<Option<Arc<Postings>>>()
+            + self.blocks.bytes()
+            + self.statistics.frequencies.bytes()
+            + self.walls.bytes()
+            + self.vocabulary.bytes()
+    }
+
+    fn place(&mut self, push: impl FnOnce(&mut Block)) -> u32 {
+        if self.slots.is_multiple_of(BLOCK_SLOTS) {
+            self.blocks.push(Block::default());
+        }
+        let last = self.blocks.get_mut(self.slots / BLOCK_SLOTS);
+        let last = last.expect("a block with room was just made sure of");
+        push(Arc::make_mut(last));
+        self.slots += 1;
+        if self.slots.is_multiple_of(GROUP_SLOTS) {
+            self.close_group();
+        }
+        u32::try_from(self.slots - 1).expect("fewer than 2^32 slots")
+    }
+
+    /// Make postings for the last blocks, which are full now.
+    fn close_group(&mut self) {
+        self.blocks.settle();
+        let first = self.blocks.len() - GROUP_BLOCKS;
+        let group = &mut self.blocks.settled_mut()[first..];
+        for block in &mut *group {
+            Arc::make_mut(block).shrink();
+        }
+        let postings = Arc::new(Postings::of(group));
+        Arc::make_mut(&mut self.postings).push(Some(postings));
+        self.drop_postings_of_few(self.postings.len() - 1);
+    }
+
+    /// Postings serve only when a quarter of a group is in play; with fewer memories they go.
+    fn drop_postings_of_few(&mut self, group: usize) {
+        if self.postings.get(group).is_none_or(Option::is_none) {
+            return;
+        }
+        let blocks = &self.blocks.settled()[group * GROUP_BLOCKS..][..GROUP_BLOCKS];
+        let live: usize = blocks.iter().map(|block| block.live()).sum();
+        if live * bm25::DENSE < GROUP_SLOTS {
+            Arc::make_mut(&mut self.postings)[group] = None;
+        }
+    }
+
+    fn find_mut(&mut self, slot: u32) -> Option<(&mut Block, usize)> {
+        let (block, place) = (slot as usize / BLOCK_SLOTS, slot as usize % BLOCK_SLOTS);
+        let is_live = self.blocks.get(block)?.is_live(place);
+        is_live.then_some((Arc::make_mut(self.blocks.get_mut(block)?), place))
+    }
+
+    /// The statistics of a collection.
+    fn statistics_of(&self, collection: Collection) -> &dyn CollectionStatistics {
+        match collection {
+            Collection::All => &self.statistics,
+            Collection::Wall(wall) => match self.walls.get(wall) {
+                Some(statistics) => statistics,
+                None => &Nothing,
+            },
+        }
+    }
+}
+
+/// The terms without repeats, in order of their ids.
+fn distinct(terms: &[u32]) -> Vec<u32> {
+    let mut distinct = terms.to_vec();
+    distinct.sort_unstable();
+    distinct.dedup();
+    distinct
+}

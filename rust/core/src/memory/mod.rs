@@ -1,0 +1,5 @@
+//! The state of all memories: columns, keywords, speakers and links.
+
+pub mod links;
+pub(crate) mod speakers;
+pub(crate) mod state;

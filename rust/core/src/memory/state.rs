@@ -1,0 +1,131 @@
+//! The memories of a snapshot: their facts and keywords by slot, and which lack a vector.
+
+use crate::Error;
+use crate::collections::id_map::IdMap;
+use crate::columns::{Access, Columns, Record, UserCode, Users};
+use crate::ids::vector_id;
+use crate::lexical::{Analysed, Collection, Lexical};
+use crate::memory::links::Graph;
+use crate::memory::speakers::Speakers;
+use crate::text::Analysis;
+
+/// Cheap to copy; a copy never changes with the original.
+#[derive(Clone)]
+pub(crate) struct Memories {
+    pub(crate) columns: Columns,
+    pub(crate) lexical: Lexical,
+    pub(crate) speakers: Speakers,
+    pub(crate) graph: Graph,
+    /// Most vectors of any memory.
+    pub(crate) parts: u32,
+    /// Rows without a vector, where memories are to have one.
+    pub(crate) unembedded: IdMap<()>,
+    has_vectors: bool,
+}
+
+impl Default for Memories {
+    fn default() -> Self {
+        Self::new(Analysis::default(), true)
+    }
+}
+
+impl Memories {
+    pub(crate) fn new(analysis: Analysis, has_vectors: bool) -> Self {
+        let lexical = Lexical::new(analysis);
+        Self {
+            columns: Columns::new(),
+            lexical,
+            speakers: Speakers::default(),
+            graph: Graph::default(),
+            parts: 1,
+            unembedded: IdMap::default(),
+            has_vectors,
+        }
+    }
+
+    /// Take in a memory; returns the slot it left if it got a new one, because its text changed.
+    pub(crate) fn put(&mut self, record: &Record, analysed: &Analysed) -> Option<u32> {
+        let known = self.columns.slot_of(record.row);
+        if let Some(slot) = known
+            && self.columns.content(slot) == Some(record.content.as_str())
+            && self.columns.has_user(slot, record.user.as_deref())
+        {
+            self.columns.replace(slot, record);
+            self.speakers.replace(slot, record);
+            return None;
+        }
+        if let Some(slot) = known {
+            self.lexical.remove(slot, self.columns.user_of(slot));
+        }
+        let slot = self.columns.push(record);
+        let pushed = self.lexical.push(analysed, self.columns.user_of(slot));
+        self.speakers.push(record);
+        debug_assert_eq!(slot, pushed, "slots of facts and of keywords are the same");
+        if self.has_vectors {
+            self.unembedded.insert(record.row, ());
+        }
+        known
+    }
+
+    /// Take a memory out; returns the slot it had.
+    pub(crate) fn remove(&mut self, row: i64) -> Option<u32> {
+        let slot = self.columns.slot_of(row)?;
+        self.lexical.remove(slot, self.columns.user_of(slot));
+        self.columns.kill(slot);
+        self.unembedded.remove(row);
+        self.graph.set(&[row], &[]);
+        Some(slot)
+    }
+
+    /// Note when and how often a memory was read; one that is not there is passed over.
+    pub(crate) fn raise_access(&mut self, access: &Access) {
+        if let Some(slot) = self.columns.slot_of(access.row) {
+            self.columns.raise_access(slot, access.last, access.count);
+        }
+    }
+
+    /// Count a memory as read so many times more; one that is not there is passed over.
+    pub(crate) fn add_access(&mut self, access: &Access) {
+        let slot = self.columns.slot_of(access.row);
+        if let Some((slot, (_, count))) =
+            slot.zip(slot.and_then(|slot| self.columns.access_of(slot)))
+        {
+            self.columns.raise_access(slot, access.last, count.saturating_add(access.count));
+        }
+    }
+
+    /// The ids of the vectors that memories lack, and the places of these vectors among those given
+    /// for `rows`; a row that comes several times has several parts.
+    pub(crate) fn lacking(&mut self, rows: &[i64]) -> Result<(Vec<i64>, Vec<usize>), Error> {
+        let (mut ids, mut places) = (Vec::new(), Vec::new());
+        let mut part = 0;
+        for (at, row) in rows.iter().enumerate() {
+            part = if at > 0 && rows[at - 1] == *row { part + 1 } else { 0 };
+            let len = self.columns.live();
+            let slot = self.columns.slot_of(*row).ok_or(Error::UnknownId { id: *row, len })?;
+            if self.unembedded.get(*row).is_some() {
+                ids.push(vector_id(slot, part));
+                places.push(at);
+                self.parts = self.parts.max(part + 1);
+            }
+        }
+        for place in &places {
+            self.unembedded.remove(rows[*place]);
+        }
+        Ok((ids, places))
+    }
+
+    /// The memories whose statistics the words of a call are weighed by: those of its walls.
+    pub(crate) fn collection(&self, users: Users<'_>) -> Collection {
+        match self.columns.user_code(users) {
+            UserCode::Any => Collection::All,
+            UserCode::One(user) => Collection::Wall(user),
+            UserCode::Unknown => Collection::Wall(u32::MAX),
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        let rest = self.speakers.bytes() + self.unembedded.bytes() + self.graph.bytes();
+        self.columns.bytes() + self.lexical.bytes() + rest
+    }
+}

@@ -1,0 +1,10 @@
+//! The score of a memory: similarity, keyword match, static score, and their fusion.
+
+pub(crate) mod candidates;
+pub(crate) mod fused_score;
+pub(crate) mod keyword_match;
+pub(crate) mod scoring_config;
+pub(crate) mod signals;
+pub(crate) mod similarity;
+pub mod sort_key;
+pub(crate) mod static_score;

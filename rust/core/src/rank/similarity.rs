@@ -1,0 +1,461 @@
+//! The similarity of every memory in play to a query: bounded at once, exact where it matters.
+
+use std::collections::HashMap;
+
+use crate::bits::set_bits;
+use crate::ids::{slot_of, vector_id};
+use crate::quantization::kernel::{CHUNK, Chunk, Kernel, Limit};
+use crate::quantization::row_blocks::LONG_COMPONENTS;
+use crate::quantization::scalar::{norm, power_of_two_for, rounded_down};
+use crate::search::docid_set::SlotSet;
+use crate::search::prepared_query::{Probe, Stage};
+use crate::storage::segment::SegmentView;
+use crate::storage::snapshot_store::{Place, VectorRows};
+
+/// Where fewer than one row in this many is in play, rows are looked up one by one.
+const SPARSE_SHARE: usize = 6;
+
+/// Where fewer than one row in this many is in play, they are found by their ids.
+const FEW_SHARE: usize = 64;
+
+/// Queries of one answer are bounded in one unit; ones this much shorter than the longest would
+/// come near the smallest numbers.
+const LEAST_LENGTH: f64 = 1.0 / 16.0;
+
+/// Queries of one answer; a memory is as similar as the nearest of its parts to the nearest query.
+pub(crate) struct Similarity<'a> {
+    kernel: &'static dyn Kernel,
+    vectors: &'a VectorRows,
+    /// Most parts of any memory.
+    parts: u32,
+    probes: Vec<Probe>,
+    is_long: bool,
+    /// Whether the queries suit bounds; otherwise every row is scored.
+    is_boundable: bool,
+}
+
+impl<'a> Similarity<'a> {
+    /// Prepare queries of `dim` components each, one after the other, for rows of which `in_play`
+    /// are in play.
+    pub(crate) fn new(
+        kernel: &'static dyn Kernel,
+        vectors: &'a VectorRows,
+        parts: u32,
+        queries: &[f32],
+        dim: usize,
+        in_play: usize,
+    ) -> Self {
+        let queries: Vec<&[f32]> = queries.chunks_exact(dim).collect();
+        let lengths: Vec<f64> = queries.iter().map(|query| norm(query)).collect();
+        let power = power_of_two_for(lengths.iter().copied().fold(0.0, f64::max));
+        let is_near = |length: &f64| queries.len() == 1 || length * power >= LEAST_LENGTH;
+        let is_boundable = lengths.iter().all(is_near);
+        let is_sparse = is_sparse(in_play, vectors.places.len());
+        let is_long = !is_sparse && vectors.places.len() * dim >= LONG_COMPONENTS;
+        let prepare = |query: &&[f32]| match (is_boundable, is_long) {
+            (false, _) => Probe::for_scores(query),
+            (true, false) => Probe::new(kernel, query, power),
+            (true, true) => Probe::for_long_scan(kernel, query, power, vectors.basis.as_deref()),
+        };
+        let probes = queries.iter().map(prepare).collect();
+        Self { kernel, vectors, parts, probes, is_long, is_boundable }
+    }
+
+    /// An upper bound for each memory in play; minus infinity for one without a vector.
+    pub(crate) fn uppers(&self, in_play: &SlotSet) -> Vec<f32> {
+        let mut uppers = vec![f32::NEG_INFINITY; in_play.len()];
+        let rows = self.vectors.places.len();
+        if in_play.len() * FEW_SHARE < rows {
+            self.look_up(in_play, &mut uppers);
+        } else if is_sparse(in_play.len(), rows) {
+            self.list(in_play, &mut uppers);
+        } else {
+            self.scan(in_play, &mut uppers);
+        }
+        uppers
+    }
+
+    /// A closer upper bound of one memory's similarity.
+    pub(crate) fn upper(&self, slot: u32) -> f64 {
+        if !self.is_boundable {
+            return f64::INFINITY;
+        }
+        self.best(slot, |view, row, probe| {
+            let rows = &view.segment.bytes;
+            let sum = self.kernel.code_sum(rows.row(row), probe.codes());
+            probe.codes().range(rows.bounds()[row], sum).1 / probe.codes().power
+        })
+    }
+
+    /// Bounds of one memory's similarity from below and above, as close as the second is.
+    pub(crate) fn bounds(&self, slot: u32) -> (f64, f64) {
+        if !self.is_boundable {
+            return (f64::NEG_INFINITY, f64::INFINITY);
+        }
+        let (mut lower, mut upper) = (f64::NEG_INFINITY, f64::NEG_INFINITY);
+        self.each(slot, |view, row, probe| {
+            let rows = &view.segment.bytes;
+            let sum = self.kernel.code_sum(rows.row(row), probe.codes());
+            let range = probe.codes().range(rows.bounds()[row], sum);
+            lower = lower.max(range.0 / probe.codes().power);
+            upper = upper.max(range.1 / probe.codes().power);
+        });
+        (lower, upper)
+    }
+
+    /// Bounds of the similarity of all memories that `is_wanted` by their ordinals; each is visited
+    /// at most once, in no order, with what gives the similarity itself, and not if it is certainly
+    /// below `floor`.
+    pub(crate) fn each_bounds(
+        &self,
+        in_play: &SlotSet,
+        floor: f64,
+        is_wanted: impl Fn(u32) -> bool,
+        mut visit: impl FnMut(u32, (f64, f64), &dyn Fn() -> f64),
+    ) {
+        let are_few = in_play.len() * FEW_SHARE < self.vectors.places.len();
+        if !self.is_boundable || are_few {
+            for (at, slot) in (0..).zip(in_play.iter()).filter(|(at, _)| is_wanted(*at)) {
+                visit(at, self.bounds(slot), &|| self.exact(slot));
+            }
+        } else if self.parts == 1 {
+            self.each_row(in_play, floor, is_wanted, |at, bounds, exact| visit(at, bounds, &exact));
+        } else {
+            let mut found = vec![(f64::NEG_INFINITY, f64::NEG_INFINITY); in_play.len()];
+            self.each_row(in_play, floor, is_wanted, |at, (lower, upper), _| {
+                let known = &mut found[at as usize];
+                *known = (known.0.max(lower), known.1.max(upper));
+            });
+            for ((at, slot), bounds) in (0..).zip(in_play.iter()).zip(found) {
+                if bounds.1 > f64::NEG_INFINITY {
+                    visit(at, bounds, &|| self.exact(slot));
+                }
+            }
+        }
+    }
+
+    /// Bounds of the similarity of all rows of wanted memories, along the segments; not of those that
+    /// are certainly below `floor`.
+    fn each_row(
+        &self,
+        in_play: &SlotSet,
+        floor: f64,
+        is_wanted: impl Fn(u32) -> bool,
+        mut visit: impl FnMut(u32, (f64, f64), &dyn Fn() -> f64),
+    ) {
+        for view in &self.vectors.segments {
+            let (rows, ordinals) = listed(view, in_play, &is_wanted);
+            for first in (0..rows.len()).step_by(CHUNK) {
+                let reaching = self.reaching(view, &rows[first..], floor);
+                let bounded = reaching.map(|at| {
+                    let row = rows[first + at] as usize;
+                    let (lower, upper) = self.row_bounds(view, row);
+                    if lower < floor && floor <= upper {
+                        self.kernel.prefetch(view.segment.vector_lines(row));
+                    }
+                    Bounded { ordinal: ordinals[first + at], lower, upper, row }
+                });
+                for bounded in bounded.collect::<Vec<_>>() {
+                    let dot = |probe| self.dot(view, bounded.row, probe);
+                    let exact = || self.probes.iter().map(dot).fold(f64::NEG_INFINITY, f64::max);
+                    visit(bounded.ordinal, (bounded.lower, bounded.upper), &exact);
+                }
+            }
+        }
+    }
+
+    /// Which of the first rows of a list may reach a similarity, by one of the planes of bytes.
+    fn reaching(
+        &self,
+        view: &SegmentView,
+        listed: &[u32],
+        floor: f64,
+    ) -> impl Iterator<Item = usize> {
+        if floor == f64::NEG_INFINITY {
+            return set_bits(u64::MAX >> (CHUNK - listed.len().min(CHUNK)));
+        }
+        let bytes = &view.segment.bytes;
+        let mask = |probe: &Probe| {
+            let least = rounded_down(floor * probe.codes().power);
+            let limit = Limit::new(bytes.packing, probe.plane(Stage::Bytes), least, None);
+            self.kernel.bound_listed(bytes, listed, &limit, &mut [0.0; CHUNK])
+        };
+        set_bits(self.probes.iter().map(mask).fold(0, |all, mask| all | mask))
+    }
+
+    /// Bounds of one row's similarity from below and above.
+    fn row_bounds(&self, view: &SegmentView, row: usize) -> (f64, f64) {
+        let bytes = &view.segment.bytes;
+        let of_probe = |probe: &Probe| {
+            let sum = self.kernel.code_sum(bytes.row(row), probe.codes());
+            let (lower, upper) = probe.codes().range(bytes.bounds()[row], sum);
+            (lower / probe.codes().power, upper / probe.codes().power)
+        };
+        let nothing = (f64::NEG_INFINITY, f64::NEG_INFINITY);
+        let larger =
+            |(lower, upper): (f64, f64), next: (f64, f64)| (lower.max(next.0), upper.max(next.1));
+        self.probes.iter().map(of_probe).fold(nothing, larger)
+    }
+
+    /// The similarity of one memory, in float64; minus infinity if it has no vector.
+    pub(crate) fn exact(&self, slot: u32) -> f64 {
+        self.best(slot, |view, row, probe| self.dot(view, row, probe))
+    }
+
+    fn dot(&self, view: &SegmentView, row: usize, probe: &Probe) -> f64 {
+        // Adding zero turns minus zero into zero, with which it ties.
+        self.kernel.dot(view.segment.vector(row), &probe.query) + 0.0
+    }
+
+    fn best(&self, slot: u32, of: impl Fn(&SegmentView, usize, &Probe) -> f64) -> f64 {
+        let mut best = f64::NEG_INFINITY;
+        self.each(slot, |view, row, probe| best = best.max(of(view, row, probe)));
+        best
+    }
+
+    fn each(&self, slot: u32, mut visit: impl FnMut(&SegmentView, usize, &Probe)) {
+        for place in self.places(slot) {
+            let Some(position) = self.vectors.position(place.number()) else { continue };
+            let view = &self.vectors.segments[position];
+            for probe in &self.probes {
+                visit(view, place.row(), probe);
+            }
+        }
+    }
+
+    fn places(&self, slot: u32) -> impl Iterator<Item = Place> {
+        (0..self.parts).filter_map(move |part| self.vectors.places.get(vector_id(slot, part)))
+    }
+
+    fn stage(&self, view: &SegmentView) -> Stage {
+        let _ = view;
+        if self.is_long { Stage::Nibbles } else { Stage::Bytes }
+    }
+
+    fn limit<'b>(&self, view: &SegmentView, probe: &'b Probe) -> Limit<'b> {
+        let stage = self.stage(view);
+        let rows = stage.rows(view);
+        Limit::new(rows.packing, probe.plane(stage), f32::NEG_INFINITY, None)
+    }
+
+    fn unscaled(probe: &Probe, upper: f32) -> f32 {
+        // A power of two: dividing by it loses nothing.
+        upper / probe.codes().power as f32
+    }
+
+    /// Bound the rows of all segments in their order.
+    fn scan(&self, in_play: &SlotSet, uppers: &mut [f32]) {
+        for view in &self.vectors.segments {
+            let ids = view.segment.ids();
+            for (number, (count, live)) in view.live_words().enumerate() {
+                let ids = &ids[number * CHUNK..][..count];
+                let wanted = wanted_of(ids, live, in_play);
+                if wanted != 0 {
+                    self.bound(view, Chunk { number, wanted }, ids, in_play, uppers);
+                }
+            }
+        }
+    }
+
+    fn bound(
+        &self,
+        view: &SegmentView,
+        chunk: Chunk,
+        ids: &[i64],
+        in_play: &SlotSet,
+        uppers: &mut [f32],
+    ) {
+        let mut bounds = [f32::INFINITY; CHUNK];
+        for probe in &self.probes {
+            if self.is_boundable {
+                let limit = self.limit(view, probe);
+                self.kernel.bound(self.stage(view).rows(view), chunk, &limit, &mut bounds);
+                bounds = bounds.map(|upper| Self::unscaled(probe, upper));
+            }
+            for bit in set_bits(chunk.wanted) {
+                let at = in_play.ordinal(slot_of(ids[bit])) as usize;
+                if bounds[bit] > uppers[at] {
+                    uppers[at] = bounds[bit]; // in fewer steps than `max`, which heeds NaN
+                }
+            }
+        }
+    }
+
+    /// Bound the rows in play one by one, found by going through all of them.
+    fn list(&self, in_play: &SlotSet, uppers: &mut [f32]) {
+        for view in &self.vectors.segments {
+            let (rows, ordinals) = listed(view, in_play, |_| true);
+            self.bound_listed(view, &rows, &ordinals, uppers);
+        }
+    }
+
+    /// Bound the rows in play one by one, found by their ids.
+    fn look_up(&self, in_play: &SlotSet, uppers: &mut [f32]) {
+        let mut of_segments: HashMap<usize, (Vec<u32>, Vec<u32>)> = HashMap::new();
+        for (at, slot) in in_play.iter().enumerate() {
+            for place in self.places(slot) {
+                if let Some(position) = self.vectors.position(place.number()) {
+                    let (rows, ordinals) = of_segments.entry(position).or_default();
+                    rows.push(place.row() as u32);
+                    ordinals.push(at as u32);
+                }
+            }
+        }
+        for (position, (rows, ordinals)) in of_segments {
+            self.bound_listed(&self.vectors.segments[position], &rows, &ordinals, uppers);
+        }
+    }
+
+    fn bound_listed(&self, view: &SegmentView, rows: &[u32], ordinals: &[u32], uppers: &mut [f32]) {
+        for first in (0..rows.len()).step_by(CHUNK) {
+            let ordinals = &ordinals[first..rows.len().min(first + CHUNK)];
+            let mut bounds = [f32::INFINITY; CHUNK];
+            for probe in &self.probes {
+                if self.is_boundable {
+                    let limit = self.limit(view, probe);
+                    let coded = self.stage(view).rows(view);
+                    self.kernel.bound_listed(coded, &rows[first..], &limit, &mut bounds);
+                    bounds = bounds.map(|upper| Self::unscaled(probe, upper));
+                }
+                for (at, upper) in ordinals.iter().zip(bounds) {
+                    let known = &mut uppers[*at as usize];
+                    *known = known.max(upper);
+                }
+            }
+        }
+    }
+}
+
+/// A row whose similarity is bounded.
+struct Bounded {
+    ordinal: u32,
+    lower: f64,
+    upper: f64,
+    row: usize,
+}
+
+/// The rows of a segment whose memories are in play and wanted by their ordinals, and these.
+fn listed(
+    view: &SegmentView,
+    in_play: &SlotSet,
+    is_wanted: impl Fn(u32) -> bool,
+) -> (Vec<u32>, Vec<u32>) {
+    let (mut rows, mut ordinals) = (Vec::new(), Vec::new());
+    let ids = view.segment.ids();
+    for (number, (_, live)) in view.live_words().enumerate() {
+        for bit in set_bits(live) {
+            let row = number * CHUNK + bit;
+            if let Some(at) = in_play.find(slot_of(ids[row])).filter(|at| is_wanted(*at)) {
+                rows.push(row as u32);
+                ordinals.push(at);
+            }
+        }
+    }
+    (rows, ordinals)
+}
+
+fn is_sparse(in_play: usize, rows: usize) -> bool {
+    in_play * SPARSE_SHARE < rows
+}
+
+/// Which of the live rows of a chunk belong to slots in play.
+fn wanted_of(ids: &[i64], live: u64, in_play: &SlotSet) -> u64 {
+    if in_play.is_everything() {
+        return live;
+    }
+    set_bits(live)
+        .filter(|bit| in_play.contains(slot_of(ids[*bit])))
+        .fold(0, |wanted, bit| wanted | 1 << bit)
+}
+
+#[cfg(test)]
+#[expect(clippy::float_cmp, reason = "infinities are what they are")]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::memory::state::Memories;
+    use crate::simd;
+    use crate::storage::snapshot_store::Index;
+
+    const DIM: usize = 24;
+
+    fn vectors(count: usize, seed: u64) -> Vec<f32> {
+        let mut state = seed | 1;
+        let mut next = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 40) as f32 / (1_u64 << 24) as f32 - 0.5
+        };
+        (0..count * DIM).map(|_| next()).collect()
+    }
+
+    /// An index whose slot numbers are the ids of its vectors, of `parts` parts each.
+    fn index_of(rows: &[f32], parts: u32) -> Index {
+        let index = Index::new(simd::kernel().expect("a kernel"), DIM, Memories::default());
+        let slots = (rows.len() / DIM) as u32 / parts;
+        let ids: Vec<i64> =
+            (0..slots).flat_map(|slot| (0..parts).map(move |part| vector_id(slot, part))).collect();
+        index.upsert(&ids, |at, row| row[..DIM].copy_from_slice(&rows[at * DIM..][..DIM]));
+        index
+    }
+
+    fn dot(one: &[f32], other: &[f32]) -> f64 {
+        one.iter().zip(other).map(|(one, other)| f64::from(*one) * f64::from(*other)).sum()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+        #[test]
+        fn bounds_are_above_and_exact_values_are_exact(
+            slots in 1_usize..300,
+            parts in 1_u32..4,
+            queries in 1_usize..4,
+            every in 1_u32..20,
+            seed in any::<u64>(),
+        ) {
+            let rows = vectors(slots * parts as usize, seed);
+            let asked = vectors(queries, seed.rotate_left(7));
+            let index = index_of(&rows, parts);
+            let snapshot = index.snapshot();
+            let mut words = vec![0_u64; slots.div_ceil(64)];
+            (0..slots as u32).step_by(every as usize).for_each(|slot| {
+                words[slot as usize / 64] |= 1 << (slot % 64);
+            });
+            let in_play = SlotSet::of_words(words, slots);
+            let kernel = simd::kernel().expect("a kernel");
+            let similarity =
+                Similarity::new(kernel, &snapshot.vectors, parts, &asked, DIM, in_play.len());
+            let uppers = similarity.uppers(&in_play);
+            prop_assert_eq!(uppers.len(), in_play.len());
+            for (slot, upper) in in_play.iter().zip(uppers) {
+                let of_slot = &rows[slot as usize * parts as usize * DIM..][..parts as usize * DIM];
+                let products = of_slot.chunks(DIM).flat_map(|row| {
+                    asked.chunks(DIM).map(move |query| dot(row, query))
+                });
+                let largest = products.fold(f64::NEG_INFINITY, f64::max);
+                let exact = similarity.exact(slot);
+                prop_assert!((exact - largest).abs() < 1e-12, "{exact} {largest}");
+                prop_assert!(similarity.upper(slot) >= exact);
+                prop_assert_eq!(similarity.bounds(slot).1, similarity.upper(slot));
+                prop_assert!(similarity.bounds(slot).0 <= exact);
+                prop_assert!(f64::from(upper) >= similarity.upper(slot).min(exact));
+                prop_assert!(f64::from(upper) >= exact);
+            }
+            prop_assert_eq!(similarity.exact(slots as u32), f64::NEG_INFINITY);
+        }
+    }
+
+    #[test]
+    fn a_slot_without_a_vector_has_no_similarity() {
+        let index = index_of(&vectors(3, 5), 1);
+        let snapshot = index.snapshot();
+        let asked = vectors(1, 9);
+        let kernel = simd::kernel().expect("a kernel");
+        let similarity = Similarity::new(kernel, &snapshot.vectors, 1, &asked, DIM, 5);
+        let uppers = similarity.uppers(&SlotSet::of_words(vec![0b11111], 5));
+        assert!(uppers[2] > f32::NEG_INFINITY);
+        assert_eq!(uppers[3..], [f32::NEG_INFINITY; 2]);
+    }
+}

@@ -1,0 +1,440 @@
+//! One answer in the making: rows go from stage to stage of bounds until few are left to score.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::bits::set_bits;
+use crate::quantization::kernel::{CHUNK, Chunk, EIGHT, Kernel, Limit, Prior, Uppers};
+use crate::quantization::scalar::rounded_down;
+use crate::search::prepared_query::{Probe, Stage};
+use crate::search::prior::PriorRows;
+use crate::search::top_k::{Hit, KthLargest, TopK};
+use crate::storage::segment::SegmentView;
+use crate::storage::snapshot_store::VectorRows;
+
+/// From this many probes on, bounding one row for eight of them at once pays.
+pub(crate) const LEAST_MANY: usize = 4;
+
+/// Rows of a list that are fetched before the first of them is bounded.
+const FIRST_FETCHED: usize = 16;
+
+/// Where more than one row in this many goes on from a stage, the next one reads blocks of rows
+/// in order instead of the rows one by one.
+const fn most_going_on(stage: Stage) -> usize {
+    match stage {
+        Stage::Sketch => 8,
+        Stage::Nibbles => 3,
+        Stage::Bytes => usize::MAX,
+    }
+}
+
+/// Float32 rows fetched ahead of the one being scored.
+const SCORE_AHEAD: usize = 3;
+
+/// Covers the rounding of thresholds and priors in float32, several times over.
+const PRIOR_SLACK: f64 = 1e-6;
+
+/// With smaller weights the units of the bounds would leave the range of float64.
+const LEAST_WEIGHT: f64 = 1e-30;
+
+/// With smaller units priors would lose digits in float32, whose least normal number is 1.2e-38.
+const LEAST_UNITS: f64 = 1e-30;
+
+/// Where a prior in the units of the bounds would pass this, bounds are not used.
+const MOST_PRIOR: f64 = 1e30;
+
+/// How inner products become scores: `weight·product + prior`, in float64.
+#[derive(Clone, Copy)]
+pub(crate) struct Formula<'a> {
+    pub(crate) weight: f64,
+    pub(crate) prior: Option<&'a PriorRows>,
+}
+
+impl<'a> Formula<'a> {
+    /// Rounding keeps order, so bounds of the product give bounds of the score.
+    fn score(&self, product: f64, prior: Option<&[f32]>, row: usize) -> f64 {
+        let weighted = self.weight * product;
+        // Adding zero turns minus zero into zero, with which it ties.
+        prior.map_or(weighted, |values| weighted + f64::from(values[row])) + 0.0
+    }
+
+    pub(crate) fn priors(&self, position: usize) -> Option<&'a [f32]> {
+        self.prior.map(|prior| prior.segment(position))
+    }
+
+    /// Whether bounds in float32 can carry this formula for a query.
+    pub(crate) fn is_boundable(&self, probe: &Probe) -> bool {
+        let carries = |prior: &PriorRows| {
+            let units = self.units(probe);
+            units > LEAST_UNITS && f64::from(prior.most).max(1.0) * units < MOST_PRIOR
+        };
+        self.weight >= LEAST_WEIGHT && self.prior.is_none_or(carries)
+    }
+
+    /// What the bounds of a score of at least `threshold` reach at `stage`.
+    pub(crate) fn limit<'b>(
+        &self,
+        probe: &'b Probe,
+        stage: Stage,
+        here: &Here<'b>,
+        threshold: f64,
+    ) -> Limit<'b> {
+        self.signed_limit(probe, stage, here, threshold, 1.0)
+    }
+
+    /// What the bounds of a score of at most `threshold` reach at `stage`, where `probe` is the
+    /// negated query.
+    pub(crate) fn negated_limit<'b>(
+        &self,
+        probe: &'b Probe,
+        stage: Stage,
+        here: &Here<'b>,
+        threshold: f64,
+    ) -> Limit<'b> {
+        self.signed_limit(probe, stage, here, -threshold, -1.0)
+    }
+
+    fn signed_limit<'b>(
+        &self,
+        probe: &'b Probe,
+        stage: Stage,
+        here: &Here<'b>,
+        threshold: f64,
+        sign: f64,
+    ) -> Limit<'b> {
+        let units = self.units(probe);
+        let mut scaled = threshold * units;
+        let prior = here.priors.map(|values| {
+            let most = self.prior.map_or(0.0, |prior| f64::from(prior.most));
+            if threshold.is_finite() {
+                scaled -= PRIOR_SLACK * (threshold.abs() + most) * units;
+            }
+            Prior { values, factor: (sign * units) as f32 }
+        });
+        let rows = stage.rows(here.view);
+        Limit::new(rows.packing, probe.plane(stage), rounded_down(scaled), prior)
+    }
+
+    /// Scores times this are in the units of the probe's bounds.
+    fn units(&self, probe: &Probe) -> f64 {
+        probe.codes().power / self.weight
+    }
+}
+
+/// The segment at hand.
+#[derive(Clone, Copy)]
+pub(crate) struct Here<'a> {
+    pub(crate) position: usize,
+    pub(crate) view: &'a SegmentView,
+    pub(crate) priors: Option<&'a [f32]>,
+}
+
+/// The highest threshold of several scans of the same rows.
+pub(crate) struct SharedThreshold(AtomicU64);
+
+impl Default for SharedThreshold {
+    fn default() -> Self {
+        Self(AtomicU64::new(f64::NEG_INFINITY.to_bits()))
+    }
+}
+
+impl SharedThreshold {
+    fn get(&self) -> f64 {
+        f64::from_bits(self.0.load(Ordering::Relaxed))
+    }
+
+    fn raise(&self, value: f64) {
+        let higher = |bits: u64| (f64::from_bits(bits) < value).then_some(value.to_bits());
+        // A failure means that it is as high already.
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, higher);
+    }
+}
+
+/// A row that may be among the best.
+#[derive(Clone, Copy)]
+struct Candidate {
+    upper: f64,
+    segment: u32,
+    row: u32,
+}
+
+/// What a scan of some of the segments has found.
+pub(crate) struct Findings {
+    threshold: f64,
+    candidates: Vec<Candidate>,
+}
+
+/// The rows that may be the answer to some probes, of which the best counts.
+pub(crate) struct Cascade<'a> {
+    kernel: &'a dyn Kernel,
+    pub(crate) probes: &'a [Probe],
+    formula: Formula<'a>,
+    /// The k-th largest lower bound: k rows certainly score at least this.
+    floor: KthLargest,
+    pub(crate) threshold: f64,
+    shared: Option<&'a SharedThreshold>,
+    candidates: Vec<Candidate>,
+}
+
+impl<'a> Cascade<'a> {
+    pub(crate) fn new(
+        kernel: &'a dyn Kernel,
+        probes: &'a [Probe],
+        formula: Formula<'a>,
+        k: usize,
+        min_score: f64,
+        shared: Option<&'a SharedThreshold>,
+    ) -> Self {
+        Self {
+            kernel,
+            probes,
+            formula,
+            floor: KthLargest::new(k),
+            threshold: min_score,
+            shared,
+            candidates: Vec::with_capacity(256),
+        }
+    }
+
+    /// What a row must reach at `stage` to be as near to a probe as it has to be.
+    pub(crate) fn limit<'b>(&self, probe: &'b Probe, stage: Stage, here: &Here<'b>) -> Limit<'b>
+    where
+        'a: 'b,
+    {
+        self.formula.limit(probe, stage, here, self.threshold)
+    }
+
+    /// The least upper bound at `stage` of a row that may be among the best, the same for every
+    /// probe of an answer.
+    pub(crate) fn least_upper(&self, stage: Stage, here: &Here<'_>) -> f32 {
+        self.limit(&self.probes[0], stage, here).threshold()
+    }
+
+    /// Bound the rows of a chunk for each probe; the largest bound counts. The bits tell which rows
+    /// reach the threshold and `floor`.
+    pub(crate) fn bound(
+        &self,
+        here: &Here<'_>,
+        stage: Stage,
+        chunk: Chunk,
+        floor: f32,
+        uppers: &mut Uppers,
+    ) -> u64 {
+        let rows = stage.rows(here.view);
+        let limit = |probe| self.limit(probe, stage, here).raised_to(floor);
+        if let [probe] = self.probes {
+            return self.kernel.bound(rows, chunk, &limit(probe), uppers);
+        }
+        uppers.fill(f32::NEG_INFINITY);
+        self.probes.chunks(EIGHT).fold(0, |mask, probes| {
+            let limits: [_; EIGHT] =
+                std::array::from_fn(|at| limit(&probes[at.min(probes.len() - 1)]));
+            let limits = &limits[..probes.len()];
+            let mut of_each = [[0.0; CHUNK]; EIGHT];
+            let masks = if limits.len() < LEAST_MANY {
+                let alone = limits.iter().zip(&mut of_each);
+                alone.fold(0, |mask, (limit, uppers)| {
+                    mask | self.kernel.bound(rows, chunk, limit, uppers)
+                })
+            } else {
+                let masks = self.kernel.bound_many(rows, chunk, limits, &mut of_each);
+                masks.into_iter().fold(0, |all, mask| all | mask)
+            };
+            of_each[..limits.len()].iter().for_each(|next| raise(uppers, next));
+            mask | masks
+        })
+    }
+
+    /// As [`Cascade::bound`] for the first rows of a list.
+    pub(crate) fn bound_listed(
+        &self,
+        here: &Here<'_>,
+        stage: Stage,
+        listed: &[u32],
+        floor: f32,
+        uppers: &mut Uppers,
+    ) -> u64 {
+        uppers.fill(f32::NEG_INFINITY);
+        self.probes.iter().fold(0, |mask, probe| {
+            let limit = self.limit(probe, stage, here).raised_to(floor);
+            let mut next = [f32::NEG_INFINITY; CHUNK];
+            let rows = stage.rows(here.view);
+            let reaching = self.kernel.bound_listed(rows, listed, &limit, &mut next);
+            raise(uppers, &next);
+            mask | reaching
+        })
+    }
+
+    /// Take rows that reach the threshold at `stage` on to the end, as far as they go on reaching it.
+    pub(crate) fn take(&mut self, here: &Here<'_>, stage: Stage, mut rows: Vec<u32>) {
+        let mut at = stage;
+        while let Some(next) = at.next() {
+            self.look_at_others();
+            let is_dense = rows.len().saturating_mul(most_going_on(at)) > here.view.len;
+            rows = if is_dense {
+                self.reaching_in_order(here, next, &rows)
+            } else {
+                self.reaching(here, next, &rows)
+            };
+            at = next;
+        }
+        for row in rows {
+            self.consider(here, row);
+        }
+    }
+
+    /// Which of the listed rows reach the threshold at a stage.
+    fn reaching(&self, here: &Here<'_>, stage: Stage, listed: &[u32]) -> Vec<u32> {
+        for row in listed.iter().take(FIRST_FETCHED) {
+            self.kernel.prefetch_row(stage.rows(here.view), *row as usize);
+        }
+        let mut reaching = Vec::new();
+        for first in (0..listed.len()).step_by(CHUNK) {
+            let listed = &listed[first..];
+            let mut uppers = [0.0; CHUNK];
+            let mask = self.bound_listed(here, stage, listed, f32::NEG_INFINITY, &mut uppers);
+            reaching.extend(set_bits(mask).map(|bit| listed[bit]));
+        }
+        reaching
+    }
+
+    /// As [`Cascade::reaching`], reading whole blocks in their order.
+    fn reaching_in_order(&self, here: &Here<'_>, stage: Stage, rows: &[u32]) -> Vec<u32> {
+        let mut words = vec![0_u64; here.view.len.div_ceil(CHUNK)];
+        for row in rows {
+            words[*row as usize / CHUNK] |= 1 << (*row as usize % CHUNK);
+        }
+        let mut reaching = Vec::new();
+        for chunk in chunks_of(&words) {
+            let mut uppers = [0.0; CHUNK];
+            let mask = self.bound(here, stage, chunk, f32::NEG_INFINITY, &mut uppers);
+            reaching.extend(set_bits(mask).map(|bit| (chunk.number * CHUNK + bit) as u32));
+        }
+        reaching
+    }
+
+    /// Take over a higher threshold that another scan has found.
+    pub(crate) fn look_at_others(&mut self) {
+        if let Some(shared) = self.shared {
+            self.threshold = self.threshold.max(shared.get());
+        }
+    }
+
+    /// Bound a row by everything but its float32 values.
+    fn consider(&mut self, here: &Here<'_>, row: u32) {
+        let (mut lower, mut upper) = (f64::NEG_INFINITY, f64::NEG_INFINITY);
+        for probe in self.probes {
+            let range = self.product_range(here, probe, row as usize);
+            lower = lower.max(range.0);
+            upper = upper.max(range.1);
+        }
+        let score = |product| self.formula.score(product, here.priors, row as usize);
+        let (lower, upper) = (score(lower), score(upper));
+        if upper < self.threshold {
+            return;
+        }
+        self.candidates.push(Candidate { upper, segment: here.position as u32, row });
+        if let Some(floor) = self.floor.offer(lower) {
+            self.raise(floor);
+        }
+    }
+
+    fn product_range(&self, here: &Here<'_>, probe: &Probe, row: usize) -> (f64, f64) {
+        let rows = &here.view.segment.bytes;
+        let sum = self.kernel.code_sum(rows.row(row), probe.codes());
+        let (lower, upper) = probe.codes().range(rows.bounds()[row], sum);
+        (lower / probe.codes().power, upper / probe.codes().power)
+    }
+
+    fn raise(&mut self, floor: f64) {
+        if floor > self.threshold {
+            self.threshold = floor;
+            if let Some(shared) = self.shared {
+                shared.raise(floor);
+            }
+        }
+    }
+
+    /// What other scans need to know of this one.
+    pub(crate) fn findings(self) -> Findings {
+        Findings { threshold: self.threshold, candidates: self.candidates }
+    }
+
+    /// Take over what another scan of the same search has found.
+    pub(crate) fn absorb(&mut self, other: Findings) {
+        self.threshold = self.threshold.max(other.threshold);
+        self.candidates.extend(other.candidates);
+    }
+
+    /// Score what may be among the best, the most promising first, until nothing else can be.
+    pub(crate) fn finish(mut self, vectors: &VectorRows, mut scorer: Scorer<'_>) -> Vec<Hit> {
+        self.look_at_others();
+        let threshold = self.threshold;
+        self.candidates.retain(|candidate| candidate.upper >= threshold);
+        self.candidates.sort_unstable_by(|one, other| other.upper.total_cmp(&one.upper));
+        for (at, candidate) in self.candidates.iter().enumerate() {
+            if candidate.upper < scorer.best.floor() {
+                break;
+            }
+            if let Some(next) = self.candidates.get(at + SCORE_AHEAD) {
+                let segment = &vectors.segments[next.segment as usize].segment;
+                self.kernel.prefetch(segment.vector_lines(next.row as usize));
+            }
+            let position = candidate.segment as usize;
+            let priors = self.formula.priors(position);
+            let view = &vectors.segments[position];
+            scorer.offer(&Here { position, view, priors }, candidate.row as usize);
+        }
+        scorer.best.into_sorted()
+    }
+}
+
+/// Take the larger of two bounds, row by row.
+fn raise(uppers: &mut Uppers, others: &Uppers) {
+    uppers.iter_mut().zip(others).for_each(|(upper, other)| *upper = upper.max(*other));
+}
+
+/// The chunks in which rows are wanted, by masks of all of them.
+pub(crate) fn chunks_of(words: &[u64]) -> impl Iterator<Item = Chunk> {
+    let chunks = words.iter().enumerate().map(|(number, wanted)| Chunk { number, wanted: *wanted });
+    chunks.filter(|chunk| chunk.wanted != 0)
+}
+
+/// Scores rows in float64 and keeps the best.
+pub(crate) struct Scorer<'a> {
+    kernel: &'a dyn Kernel,
+    probes: &'a [Probe],
+    formula: Formula<'a>,
+    min_score: f64,
+    best: TopK,
+}
+
+impl<'a> Scorer<'a> {
+    pub(crate) fn new(
+        kernel: &'a dyn Kernel,
+        probes: &'a [Probe],
+        formula: Formula<'a>,
+        k: usize,
+        min_score: f64,
+    ) -> Self {
+        Self { kernel, probes, formula, min_score, best: TopK::new(k) }
+    }
+
+    pub(crate) fn offer(&mut self, here: &Here<'_>, row: usize) {
+        let score = self.score(here, row);
+        if score >= self.min_score {
+            self.best.offer(Hit { score, id: here.view.segment.ids()[row] });
+        }
+    }
+
+    /// The score of the nearest of the queries.
+    pub(crate) fn score(&self, here: &Here<'_>, row: usize) -> f64 {
+        let vector = here.view.segment.vector(row);
+        let products = self.probes.iter().map(|probe| self.kernel.dot(vector, &probe.query));
+        let product = products.fold(f64::NEG_INFINITY, f64::max);
+        self.formula.score(product, here.priors, row)
+    }
+
+    pub(crate) fn into_sorted(self) -> Vec<Hit> {
+        self.best.into_sorted()
+    }
+}

@@ -1,0 +1,382 @@
+//! A scan: every row in play is bounded by its shortest codes, then rows go on, best first.
+//!
+//! The most promising rows so far go on through all stages after each group of segments, so that at
+//! the end the threshold is nearly final before any other row is looked at
+//! again: taken in the order of the scan, more than twice as many rows go on (`docs/kernel.md`).
+
+use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::bits::set_bits;
+use crate::quantization::kernel::{CHUNK, EIGHT, Kernel, Limit, Uppers};
+use crate::search::cascade::{Cascade, Here, LEAST_MANY, chunks_of};
+use crate::search::prepared_query::{Probe, Stage};
+use crate::search::selection::SegmentRows;
+use crate::storage::segment::{SEGMENT_ROWS, SegmentView};
+
+/// Rows that are taken first: twice as many as are wanted, and at least so many in a short scan,
+/// whose bounds are close, and in a long one (`docs/kernel.md`).
+const LEAST_PROMISING: usize = 32;
+const LEAST_PROMISING_OF_LONG: usize = 64;
+
+/// Bounds of all answers after which the most promising rows so far go on: what stays in the cache.
+const GROUP_BOUNDS: usize = 1 << 18;
+
+/// In place of the bound of a row that has been taken: it reaches no threshold, not even minus
+/// infinity.
+const DONE: f32 = f32::NAN;
+
+/// The scan of some segments for some answers.
+pub(crate) struct Survey<'a> {
+    kernel: &'a dyn Kernel,
+    answers: Vec<Answer<'a>>,
+    pieces: Vec<Piece<'a>>,
+    /// Whether the scan is long enough for nibbles and sketches.
+    is_long: bool,
+    /// Rows looked over so far, those between the rows in play included.
+    places: usize,
+    /// How many of them were in earlier groups.
+    grouped: usize,
+}
+
+/// One answer: its cascade, and the rows that may belong to it.
+struct Answer<'a> {
+    cascade: Cascade<'a>,
+    promising: Promising,
+    /// The bounds of the group of pieces at hand, and room for positions among them.
+    uppers: Vec<f32>,
+    positions: Vec<u32>,
+    /// The rows of each piece that may be among the best.
+    kept: Vec<Vec<Kept>>,
+}
+
+/// A row that goes on if its bound reaches the threshold.
+#[derive(Clone, Copy)]
+struct Kept {
+    upper: f32,
+    row: u32,
+}
+
+/// A segment's rows in play.
+struct Piece<'a> {
+    here: Here<'a>,
+    stage: Stage,
+    /// How many places come before it, and how many of its group.
+    first: usize,
+    at: usize,
+    rows: Rows<'a>,
+}
+
+enum Rows<'a> {
+    /// Bounds are in the order of the rows; one mask for every 64 of them.
+    InOrder(Vec<u64>),
+    /// Bounds are in the order of this list.
+    Listed(&'a [u32]),
+}
+
+impl Rows<'_> {
+    fn bounds(&self) -> usize {
+        match self {
+            Self::InOrder(words) => words.len() * CHUNK,
+            Self::Listed(rows) => rows.len().next_multiple_of(EIGHT),
+        }
+    }
+
+    /// The row of a bound, where it is in play.
+    fn row(&self, position: u32) -> Option<u32> {
+        match self {
+            Self::InOrder(words) => {
+                let word = words[position as usize / CHUNK];
+                (word >> (position as usize % CHUNK) & 1 == 1).then_some(position)
+            }
+            Self::Listed(rows) => rows.get(position as usize).copied(),
+        }
+    }
+}
+
+/// The rows with the largest bounds so far.
+struct Promising {
+    wanted: usize,
+    /// A bound in the upper half, as a number of the same order, and its place in the lower.
+    heap: BinaryHeap<Reverse<u64>>,
+    /// What a row's bound must reach to be among them.
+    floor: f32,
+}
+
+impl Promising {
+    fn of(k: usize, is_long: bool) -> Self {
+        let least = if is_long { LEAST_PROMISING_OF_LONG } else { LEAST_PROMISING };
+        let wanted = least.max(2 * k);
+        let heap = BinaryHeap::with_capacity(wanted.min(4096));
+        Self { wanted, heap, floor: f32::NEG_INFINITY }
+    }
+
+    fn offer(&mut self, upper: f32, place: usize) {
+        let bits = upper.to_bits();
+        let ordered = if bits >> 31 == 0 { bits | 1 << 31 } else { !bits };
+        let entry = Reverse(u64::from(ordered) << 32 | place as u64);
+        if self.heap.len() < self.wanted {
+            self.heap.push(entry);
+        } else if let Some(mut least) = self.heap.peek_mut()
+            && entry < *least
+        {
+            *least = entry;
+        }
+        if self.heap.len() == self.wanted
+            && let Some(Reverse(least)) = self.heap.peek()
+        {
+            let ordered = (least >> 32) as u32;
+            let bits = if ordered >> 31 == 1 { ordered & !(1 << 31) } else { !ordered };
+            self.floor = f32::from_bits(bits);
+        }
+    }
+
+    /// Those of these rows whose place is `first` or later, as positions from there in their order.
+    fn since(&self, first: usize, positions: &mut Vec<u32>) {
+        let places = self.heap.iter().map(|Reverse(entry)| entry & u64::from(u32::MAX));
+        positions.clear();
+        positions.extend(
+            places.filter(|place| *place >= first as u64).map(|place| place as u32 - first as u32),
+        );
+        positions.sort_unstable();
+    }
+}
+
+thread_local! {
+    /// Room for bounds that the last search of this thread left: fresh memory costs more to touch
+    /// than the bounds cost to write.
+    static ROOM: RefCell<Vec<Vec<f32>>> = const { RefCell::new(Vec::new()) };
+}
+
+fn take_room() -> Vec<f32> {
+    ROOM.with_borrow_mut(Vec::pop).unwrap_or_default()
+}
+
+fn leave_room(room: Vec<f32>) {
+    ROOM.with_borrow_mut(|rooms| {
+        // A group ends with the segment that fills it, so it may be larger by one segment.
+        if rooms.len() < EIGHT && room.len() <= GROUP_BOUNDS + SEGMENT_ROWS {
+            rooms.push(room);
+        }
+    });
+}
+
+impl<'a> Survey<'a> {
+    pub(crate) fn new(
+        kernel: &'a dyn Kernel,
+        cascades: Vec<Cascade<'a>>,
+        k: usize,
+        is_long: bool,
+    ) -> Self {
+        let answers =
+            cascades.into_iter().map(|cascade| Answer::new(cascade, k, is_long)).collect();
+        Self { kernel, answers, pieces: Vec::new(), is_long, places: 0, grouped: 0 }
+    }
+
+    /// Bound a segment's rows in play by their shortest codes.
+    pub(crate) fn look_over(&mut self, here: Here<'a>, allowed: Option<&'a SegmentRows>) {
+        let count = allowed.map_or(here.view.live_count(), |rows| rows.count);
+        if count == 0 {
+            return;
+        }
+        let rows = match allowed {
+            Some(SegmentRows { listed: Some(listed), .. }) => Rows::Listed(listed),
+            _ => Rows::InOrder(words_in_play(here.view, allowed).collect()),
+        };
+        let stage = self.first_stage(here.view);
+        let at = self.places - self.grouped;
+        let piece = Piece { here, stage, first: self.places, at, rows };
+        self.places += piece.rows.bounds();
+        for answer in &mut self.answers {
+            answer.make_room(self.places - self.grouped);
+        }
+        match &piece.rows {
+            Rows::InOrder(words) if self.is_many() => self.look_over_for_many(&piece, words),
+            Rows::InOrder(words) => {
+                for answer in &mut self.answers {
+                    answer.look_over(&piece, words);
+                }
+            }
+            Rows::Listed(rows) => {
+                for answer in &mut self.answers {
+                    answer.look_over_listed(&piece, rows);
+                }
+            }
+        }
+        self.pieces.push(piece);
+        if (self.places - self.grouped) * self.answers.len() >= GROUP_BOUNDS {
+            self.end_group();
+        }
+    }
+
+    /// Take the most promising rows of the pieces since the last group on, and keep those of the
+    /// others that may still be among the best.
+    fn end_group(&mut self) {
+        for answer in &mut self.answers {
+            answer.take_promising(&self.pieces, self.grouped);
+            answer.keep_others(self.kernel, &self.pieces, self.grouped);
+        }
+        self.grouped = self.places;
+    }
+
+    fn first_stage(&self, view: &SegmentView) -> Stage {
+        match (self.is_long, &view.sketch) {
+            (true, Some(_)) => Stage::Sketch,
+            (true, None) => Stage::Nibbles,
+            (false, _) => Stage::Bytes,
+        }
+    }
+
+    fn is_many(&self) -> bool {
+        (LEAST_MANY..=EIGHT).contains(&self.answers.len())
+            && self.answers.iter().all(|answer| answer.cascade.probes.len() == 1)
+    }
+
+    /// Bound each row for up to eight answers at once.
+    fn look_over_for_many(&mut self, piece: &Piece<'a>, words: &[u64]) {
+        let rows = piece.stage.rows(piece.here.view);
+        for chunk in chunks_of(words) {
+            let limit = |answer: &Answer<'a>| {
+                answer.limit(&answer.cascade.probes[0], piece.stage, &piece.here)
+            };
+            let count = self.answers.len();
+            let limits: [_; EIGHT] =
+                std::array::from_fn(|at| limit(&self.answers[at.min(count - 1)]));
+            let mut uppers = [[0.0; CHUNK]; EIGHT];
+            let masks = self.kernel.bound_many(rows, chunk, &limits[..count], &mut uppers);
+            for ((answer, uppers), mask) in self.answers.iter_mut().zip(&uppers).zip(masks) {
+                answer.note(piece, chunk.number * CHUNK, uppers, mask);
+            }
+        }
+    }
+
+    /// Take the rows that may still be among the best on from stage to stage.
+    pub(crate) fn resolve(mut self) -> Vec<Cascade<'a>> {
+        self.end_group();
+        for (at, piece) in self.pieces.iter().enumerate() {
+            for answer in &mut self.answers {
+                answer.resolve(piece, at);
+            }
+        }
+        let finish = |answer: Answer<'a>| {
+            leave_room(answer.uppers);
+            answer.cascade
+        };
+        self.answers.into_iter().map(finish).collect()
+    }
+}
+
+impl<'a> Answer<'a> {
+    fn new(cascade: Cascade<'a>, k: usize, is_long: bool) -> Self {
+        let promising = Promising::of(k, is_long);
+        Self { cascade, promising, uppers: take_room(), positions: Vec::new(), kept: Vec::new() }
+    }
+
+    /// Make room for so many bounds. What an earlier group left there is never read: only rows in
+    /// play are.
+    fn make_room(&mut self, bounds: usize) {
+        if self.uppers.len() < bounds {
+            self.uppers.resize(bounds, 0.0);
+        }
+    }
+
+    /// What a row's bound must reach to be among the most promising; its bits decide nothing else.
+    fn limit<'b>(&self, probe: &'b Probe, stage: Stage, here: &Here<'b>) -> Limit<'b>
+    where
+        'a: 'b,
+    {
+        self.cascade.limit(probe, stage, here).raised_to(self.promising.floor)
+    }
+
+    fn look_over(&mut self, piece: &Piece<'a>, words: &[u64]) {
+        for chunk in chunks_of(words) {
+            let mut uppers = [0.0; CHUNK];
+            let floor = self.promising.floor;
+            let mask = self.cascade.bound(&piece.here, piece.stage, chunk, floor, &mut uppers);
+            self.note(piece, chunk.number * CHUNK, &uppers, mask);
+        }
+    }
+
+    fn look_over_listed(&mut self, piece: &Piece<'a>, listed: &[u32]) {
+        for first in (0..listed.len()).step_by(CHUNK) {
+            let mut uppers = [0.0; CHUNK];
+            let (listed, floor) = (&listed[first..], self.promising.floor);
+            let (here, stage) = (&piece.here, piece.stage);
+            let mask = self.cascade.bound_listed(here, stage, listed, floor, &mut uppers);
+            self.note(piece, first, &uppers, mask);
+        }
+    }
+
+    /// Keep the bounds of rows from position `first` on, and the most promising of them.
+    fn note(&mut self, piece: &Piece<'a>, first: usize, uppers: &Uppers, mask: u64) {
+        let room = &mut self.uppers[piece.at + first..];
+        let count = room.len().min(CHUNK);
+        room[..count].copy_from_slice(&uppers[..count]);
+        for bit in set_bits(mask) {
+            self.promising.offer(uppers[bit], piece.first + first + bit);
+        }
+    }
+
+    /// Take the most promising rows of a group on to the end; it begins at place `first`.
+    fn take_promising(&mut self, pieces: &[Piece<'a>], first: usize) {
+        self.promising.since(first, &mut self.positions);
+        let mut rest = self.positions.as_slice();
+        for piece in pieces.iter().filter(|piece| piece.first >= first) {
+            let end = piece.at + piece.rows.bounds();
+            let (of_piece, others) =
+                rest.split_at(rest.partition_point(|place| (*place as usize) < end));
+            let row = |place: &u32| {
+                self.uppers[*place as usize] = DONE;
+                piece.rows.row(*place - piece.at as u32)
+            };
+            let rows = of_piece.iter().filter_map(row).collect();
+            self.cascade.take(&piece.here, piece.stage, rows);
+            rest = others;
+        }
+    }
+
+    /// Keep the other rows of a group that may be among the best for later.
+    fn keep_others(&mut self, kernel: &dyn Kernel, pieces: &[Piece<'a>], first: usize) {
+        self.cascade.look_at_others();
+        for piece in pieces.iter().filter(|piece| piece.first >= first) {
+            let least = self.cascade.least_upper(piece.stage, &piece.here);
+            let uppers = &self.uppers[piece.at..][..piece.rows.bounds()];
+            self.positions.clear();
+            kernel.positions_reaching(uppers, least, &mut self.positions);
+            let kept = |position: &u32| {
+                let row = piece.rows.row(*position)?;
+                Some(Kept { upper: uppers[*position as usize], row })
+            };
+            self.kept.push(self.positions.iter().filter_map(kept).collect());
+        }
+    }
+
+    /// Take on the rows of piece number `at` that may still be among the best.
+    fn resolve(&mut self, piece: &Piece<'a>, at: usize) {
+        self.cascade.look_at_others();
+        let least = self.cascade.least_upper(piece.stage, &piece.here);
+        let reaching = self.kept[at].iter().filter(|kept| kept.upper >= least);
+        let rows = reaching.map(|kept| kept.row).collect();
+        self.cascade.take(&piece.here, piece.stage, rows);
+    }
+}
+
+/// The masks of rows in play, one for every 64 rows.
+pub(crate) fn words_in_play(
+    view: &SegmentView,
+    allowed: Option<&SegmentRows>,
+) -> impl Iterator<Item = u64> {
+    view.live_words()
+        .enumerate()
+        .map(move |(at, (_, live))| allowed.map_or(live, |rows| live & rows.words[at]))
+}
+
+pub(crate) fn rows_in_play(
+    view: &SegmentView,
+    allowed: Option<&SegmentRows>,
+) -> impl Iterator<Item = usize> {
+    words_in_play(view, allowed)
+        .enumerate()
+        .flat_map(|(at, word)| set_bits(word).map(move |bit| at * CHUNK + bit))
+}

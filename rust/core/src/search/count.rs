@@ -1,0 +1,107 @@
+//! How many rows score at least so much, exactly: bounds settle nearly all of them (C155).
+
+use crate::bits::set_bits;
+use crate::quantization::kernel::{CHUNK, Chunk, Kernel, Limit};
+use crate::quantization::row_blocks::{CodedRows, LONG_COMPONENTS};
+use crate::quantization::scalar::{norm, power_of_two_for};
+use crate::search::cascade::{Formula, Here, Scorer};
+use crate::search::coarse_scan::words_in_play;
+use crate::search::prepared_query::{Probe, Stage};
+use crate::search::scan::Scope;
+
+/// Up to so many wanted rows of a chunk of 64 are read one by one instead of in whole blocks.
+const FEW_IN_CHUNK: usize = 12;
+
+/// Count the rows in `scope` that score at least `min_score`.
+pub(crate) fn count(
+    kernel: &dyn Kernel,
+    scope: &Scope,
+    query: &[f32],
+    weight: f64,
+    min_score: f64,
+) -> usize {
+    let negated: Vec<f32> = query.iter().map(|value| -value).collect();
+    let formula = Formula { weight, prior: scope.prior.as_deref() };
+    let power = power_of_two_for(norm(query));
+    let vectors = &scope.snapshot.vectors;
+    let is_long = vectors.places.len() * query.len() >= LONG_COMPONENTS;
+    let (probe, stages): (_, &[Stage]) = if is_long {
+        let probe = Probe::for_long_scan(kernel, query, power, None);
+        (probe, &[Stage::Nibbles, Stage::Bytes])
+    } else {
+        (Probe::new(kernel, query, power), &[Stage::Bytes])
+    };
+    let probes = [probe];
+    let negated = Probe::new(kernel, &negated, power);
+    let counting = Counting {
+        kernel,
+        formula,
+        scorer: Scorer::new(kernel, &probes, formula, 1, min_score),
+        probe: &probes[0],
+        negated: &negated,
+        min_score,
+        is_boundable: formula.is_boundable(&probes[0]),
+        stages,
+    };
+    let views = vectors.segments.iter().enumerate();
+    let counts = views.map(|(position, view)| {
+        let here = Here { position, view, priors: formula.priors(position) };
+        let allowed = scope.allowed.as_ref().map(|rows| rows.segment(position));
+        if allowed.is_some_and(|rows| rows.count == 0) {
+            return 0;
+        }
+        let words = words_in_play(view, allowed).enumerate();
+        words.map(|(at, word)| counting.in_chunk(&here, at, word)).sum()
+    });
+    counts.sum()
+}
+
+struct Counting<'a> {
+    kernel: &'a dyn Kernel,
+    formula: Formula<'a>,
+    scorer: Scorer<'a>,
+    probe: &'a Probe,
+    negated: &'a Probe,
+    min_score: f64,
+    is_boundable: bool,
+    /// What bounds the rows from above, one after the other.
+    stages: &'static [Stage],
+}
+
+impl Counting<'_> {
+    /// Count among the rows of one chunk that are in play.
+    fn in_chunk(&self, here: &Here<'_>, chunk: usize, in_play: u64) -> usize {
+        if in_play == 0 {
+            return 0;
+        }
+        let (may_reach, may_miss) =
+            if self.is_boundable { self.masks(here, chunk, in_play) } else { (in_play, in_play) };
+        let certain = (may_reach & !may_miss).count_ones() as usize;
+        let reaches = |bit: &usize| self.scorer.score(here, chunk * CHUNK + bit) >= self.min_score;
+        certain + set_bits(may_miss).filter(reaches).count()
+    }
+
+    /// The rows that may reach the least score, and those of them that may miss it.
+    fn masks(&self, here: &Here<'_>, number: usize, in_play: u64) -> (u64, u64) {
+        let may_reach = self.stages.iter().fold(in_play, |wanted, stage| {
+            let limit = self.formula.limit(self.probe, *stage, here, self.min_score);
+            self.reaching(stage.rows(here.view), Chunk { number, wanted }, &limit)
+        });
+        let (last, least) = (Stage::Bytes, self.min_score);
+        let limit = self.formula.negated_limit(self.negated, last, here, least);
+        let chunk = Chunk { number, wanted: may_reach };
+        (may_reach, self.reaching(last.rows(here.view), chunk, &limit))
+    }
+
+    /// Which of the wanted rows reach a limit; few of them are read one by one.
+    fn reaching(&self, rows: &CodedRows, chunk: Chunk, limit: &Limit<'_>) -> u64 {
+        let mut uppers = [0.0; CHUNK];
+        if chunk.wanted.count_ones() as usize > FEW_IN_CHUNK {
+            return self.kernel.bound(rows, chunk, limit, &mut uppers);
+        }
+        let bits: Vec<usize> = set_bits(chunk.wanted).collect();
+        let listed: Vec<u32> = bits.iter().map(|bit| (chunk.number * CHUNK + bit) as u32).collect();
+        let mask = self.kernel.bound_listed(rows, &listed, limit, &mut uppers);
+        set_bits(mask).fold(0, |found, at| found | 1 << bits[at])
+    }
+}

@@ -1,0 +1,92 @@
+//! A query prepared for every stage of a scan.
+
+use crate::quantization::kernel::Kernel;
+use crate::quantization::row_blocks::CodedRows;
+use crate::quantization::scalar::{Plane, QueryCodes, row_stride};
+use crate::quantization::sketch::Basis;
+use crate::storage::segment::SegmentView;
+
+/// The approximations of a row, from the shortest to the longest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stage {
+    /// Four bits for each of a few directions in which the rows differ most, where a segment has them.
+    Sketch,
+    /// Four bits a component.
+    Nibbles,
+    /// A byte a component.
+    Bytes,
+}
+
+impl Stage {
+    /// The stage that looks at more of a row.
+    pub(crate) fn next(self) -> Option<Self> {
+        match self {
+            Self::Sketch => Some(Self::Nibbles),
+            Self::Nibbles => Some(Self::Bytes),
+            Self::Bytes => None,
+        }
+    }
+
+    /// The codes of a segment that this stage looks at.
+    pub(crate) fn rows(self, view: &SegmentView) -> &CodedRows {
+        match self {
+            Self::Sketch => &view.sketch.as_ref().expect("asked for only where there is one").codes,
+            Self::Nibbles => &view.segment.nibbles,
+            Self::Bytes => &view.segment.bytes,
+        }
+    }
+}
+
+/// What a scan needs of a query.
+pub(crate) struct Probe {
+    /// Padded, for float64 scores.
+    pub(crate) query: Box<[f64]>,
+    codes: Option<QueryCodes>,
+    nibbles: Option<Plane>,
+    sketch: Option<Plane>,
+}
+
+impl Probe {
+    /// Prepare for float64 scores only.
+    pub(crate) fn for_scores(query: &[f32]) -> Self {
+        Self { query: padded(query), codes: None, nibbles: None, sketch: None }
+    }
+
+    /// Prepare for bytes only; longer scans add planes.
+    pub(crate) fn new(kernel: &dyn Kernel, query: &[f32], power: f64) -> Self {
+        Self { codes: Some(kernel.query_codes(query, power)), ..Self::for_scores(query) }
+    }
+
+    /// Prepare for nibbles, and for sketches in `basis`.
+    pub(crate) fn for_long_scan(
+        kernel: &dyn Kernel,
+        query: &[f32],
+        power: f64,
+        basis: Option<&Basis>,
+    ) -> Self {
+        let probe = Self::new(kernel, query, power);
+        let nibbles = Some(kernel.signed_bytes(query, power));
+        let sketch = basis.map(|basis| basis.plane(kernel, query, &probe.query, power));
+        Self { nibbles, sketch, ..probe }
+    }
+
+    pub(crate) fn codes(&self) -> &QueryCodes {
+        self.codes.as_ref().expect("a scan that bounds rows prepared for it")
+    }
+
+    pub(crate) fn plane(&self, stage: Stage) -> &Plane {
+        let plane = match stage {
+            Stage::Sketch => self.sketch.as_ref(),
+            Stage::Nibbles => self.nibbles.as_ref(),
+            Stage::Bytes => Some(&self.codes().high),
+        };
+        plane.expect("a scan asks only for the planes it prepared")
+    }
+}
+
+/// A query in float64, padded to whole cache lines of float32 rows.
+fn padded(query: &[f32]) -> Box<[f64]> {
+    let mut wide = vec![0.0; row_stride(query.len())];
+    wide.iter_mut().zip(query).for_each(|(wide, value)| *wide = f64::from(*value));
+    wide.into()
+}

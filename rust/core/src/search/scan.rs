@@ -1,0 +1,304 @@
+//! Exact top-k over a snapshot: certified bounds rule rows out, float64 scores decide.
+//!
+//! A long scan reads sketches where segments have them, else 4 bits a component. Rows whose upper
+//! bound reaches the k-th best lower bound so far wait a moment for more of their bits, are bounded
+//! again, and raise that lower bound; a short scan starts with a byte a component. The few rows
+//! that remain at the end are scored from their float32 values.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+use crate::quantization::kernel::{EIGHT, Kernel};
+use crate::quantization::row_blocks::LONG_COMPONENTS;
+use crate::quantization::scalar::{norm, power_of_two_for};
+use crate::search::cascade::{Cascade, Findings, Formula, Here, Scorer, SharedThreshold};
+use crate::search::coarse_scan::{Survey, rows_in_play};
+use crate::search::prepared_query::Probe;
+use crate::search::prior::PriorRows;
+use crate::search::selection::{SegmentRows, SelectedRows};
+use crate::search::top_k::Hit;
+use crate::storage::snapshot_store::{Snapshot, VectorRows};
+
+/// Up to this many rows scoring all of them beats bounding them first (`docs/kernel.md`).
+const SCORE_ALL_ROWS: usize = 48;
+
+/// Up to this many selected rows their bytes are read at once: each row is a wait for memory, and a
+/// second one for its bytes costs more than the shorter codes save (`docs/kernel.md`).
+const FEW_ROWS: usize = 6_000;
+
+/// Where k takes more than this share of the rows, bounds rule out too little to pay.
+const SCORE_ALL_SHARE: usize = 4;
+
+/// Queries in one pass over the rows.
+const PASS_QUERIES: usize = EIGHT;
+
+/// Queries of one answer are bounded in one unit; ones this much shorter than the longest would
+/// come near the smallest numbers.
+const LEAST_LENGTH: f64 = 1.0 / 16.0;
+
+/// What to look for.
+pub(crate) struct Wanted<'a> {
+    /// One query after the other, `dim` floats each; at least one.
+    pub(crate) queries: &'a [f32],
+    pub(crate) dim: usize,
+    /// One answer for all queries, where the best of them counts, instead of one for each.
+    pub(crate) united: bool,
+    pub(crate) k: usize,
+    pub(crate) min_score: f64,
+    pub(crate) weight: f64,
+    pub(crate) threads: usize,
+}
+
+/// Where to look, and what rows score by themselves.
+#[derive(Clone)]
+pub(crate) struct Scope {
+    pub(crate) snapshot: Arc<Snapshot>,
+    pub(crate) allowed: Option<Arc<SelectedRows>>,
+    pub(crate) prior: Option<Arc<PriorRows>>,
+}
+
+/// The best rows for each answer, best first; ties go to the smaller id.
+pub(crate) fn search(
+    kernel: &'static dyn Kernel,
+    scope: &Scope,
+    wanted: &Wanted<'_>,
+) -> Vec<Vec<Hit>> {
+    let queries: Vec<&[f32]> = wanted.queries.chunks_exact(wanted.dim).collect();
+    if wanted.united {
+        return answers(kernel, scope, wanted, &queries, queries.len());
+    }
+    let passes = queries.chunks(PASS_QUERIES);
+    passes.flat_map(|queries| answers(kernel, scope, wanted, queries, 1)).collect()
+}
+
+/// One answer for every `united` queries.
+fn answers(
+    kernel: &'static dyn Kernel,
+    scope: &Scope,
+    wanted: &Wanted<'_>,
+    queries: &[&[f32]],
+    united: usize,
+) -> Vec<Vec<Hit>> {
+    let vectors = &scope.snapshot.vectors;
+    let rows = scope.allowed.as_ref().map_or(vectors.places.len(), |rows| rows.count());
+    let k = wanted.k.min(rows);
+    let is_long = vectors.places.len() * wanted.dim >= LONG_COMPONENTS && rows > FEW_ROWS;
+    let few = rows <= SCORE_ALL_ROWS || k >= rows / SCORE_ALL_SHARE;
+    let powers = queries.chunks(united).map(common_power);
+    let powers: Vec<Option<f64>> = powers.flat_map(|power| vec![power; united]).collect();
+    let few = few || powers.contains(&None);
+    let prepare = |(query, power): (&&[f32], &Option<f64>)| match (few, is_long, power) {
+        (false, false, Some(power)) => Probe::new(kernel, query, *power),
+        (false, true, Some(power)) => {
+            Probe::for_long_scan(kernel, query, *power, vectors.basis.as_deref())
+        }
+        _ => Probe::for_scores(query),
+    };
+    let probes = queries.iter().zip(&powers).map(prepare).collect();
+    let (min_score, weight) = (wanted.min_score, wanted.weight);
+    let search =
+        Search { kernel, scope: scope.clone(), probes, united, k, min_score, weight, is_long };
+    if few || !search.probes.iter().all(|probe| search.formula().is_boundable(probe)) {
+        return search.probes.chunks(united).map(|probes| search.score_all(probes)).collect();
+    }
+    search.bound(wanted.threads.min(vectors.segments.len()))
+}
+
+/// The power of two by which the queries of one answer are scaled; none where their lengths are
+/// too far apart.
+fn common_power(queries: &[&[f32]]) -> Option<f64> {
+    let lengths: Vec<f64> = queries.iter().map(|query| norm(query)).collect();
+    let power = power_of_two_for(lengths.iter().fold(0.0, |most, length| most.max(*length)));
+    let is_near = |length: &f64| queries.len() == 1 || length * power >= LEAST_LENGTH;
+    lengths.iter().all(is_near).then_some(power)
+}
+
+/// A prepared search.
+struct Search {
+    kernel: &'static dyn Kernel,
+    scope: Scope,
+    probes: Vec<Probe>,
+    /// Queries for each answer.
+    united: usize,
+    k: usize,
+    min_score: f64,
+    weight: f64,
+    is_long: bool,
+}
+
+impl Search {
+    fn vectors(&self) -> &VectorRows {
+        &self.scope.snapshot.vectors
+    }
+
+    fn formula(&self) -> Formula<'_> {
+        Formula { weight: self.weight, prior: self.scope.prior.as_deref() }
+    }
+
+    fn scorer<'a>(&'a self, probes: &'a [Probe]) -> Scorer<'a> {
+        Scorer::new(self.kernel, probes, self.formula(), self.k, self.min_score)
+    }
+
+    fn here(&self, position: usize) -> Here<'_> {
+        let view = &self.vectors().segments[position];
+        Here { position, view, priors: self.formula().priors(position) }
+    }
+
+    fn allowed(&self, position: usize) -> Option<&SegmentRows> {
+        self.scope.allowed.as_ref().map(|rows| rows.segment(position))
+    }
+
+    fn score_all(&self, probes: &[Probe]) -> Vec<Hit> {
+        let mut scorer = self.scorer(probes);
+        for position in 0..self.vectors().segments.len() {
+            let allowed = self.allowed(position);
+            if self.k == 0 || allowed.is_some_and(|rows| rows.count == 0) {
+                continue;
+            }
+            let here = self.here(position);
+            for row in rows_in_play(here.view, allowed) {
+                scorer.offer(&here, row);
+            }
+        }
+        scorer.into_sorted()
+    }
+
+    fn bound(self, threads: usize) -> Vec<Vec<Hit>> {
+        if threads <= 1 {
+            let cascades = self.walk(&AtomicUsize::new(0), None);
+            return cascades.into_iter().map(|cascade| self.finish(cascade)).collect();
+        }
+        let shared = Arc::new(SharedSearch::of(self));
+        let others: Vec<_> = (1..threads).filter_map(|_| Helper::start(&shared)).collect();
+        let mut cascades = shared.walk();
+        for findings in others.into_iter().filter_map(Helper::findings) {
+            cascades.iter_mut().zip(findings).for_each(|(one, other)| one.absorb(other));
+        }
+        cascades.into_iter().map(|cascade| shared.search.finish(cascade)).collect()
+    }
+
+    /// Scan segments that nobody else has taken, until there is none.
+    fn walk<'a>(
+        &'a self,
+        next: &AtomicUsize,
+        thresholds: Option<&'a [SharedThreshold]>,
+    ) -> Vec<Cascade<'a>> {
+        let cascade = |(at, probes)| {
+            let threshold = thresholds.map(|all: &[SharedThreshold]| &all[at]);
+            let formula = self.formula();
+            Cascade::new(self.kernel, probes, formula, self.k, self.min_score, threshold)
+        };
+        let cascades = self.probes.chunks(self.united).enumerate().map(cascade).collect();
+        let mut survey = Survey::new(self.kernel, cascades, self.k, self.is_long);
+        loop {
+            let position = next.fetch_add(1, Ordering::Relaxed);
+            if position >= self.vectors().segments.len() {
+                return survey.resolve();
+            }
+            survey.look_over(self.here(position), self.allowed(position));
+        }
+    }
+
+    fn finish(&self, cascade: Cascade<'_>) -> Vec<Hit> {
+        let scorer = self.scorer(cascade.probes);
+        cascade.finish(self.vectors(), scorer)
+    }
+}
+
+/// A search that several threads scan for.
+struct SharedSearch {
+    search: Search,
+    /// The next segment that nobody has taken.
+    next: AtomicUsize,
+    thresholds: Vec<SharedThreshold>,
+}
+
+impl SharedSearch {
+    fn of(search: Search) -> Self {
+        let thresholds =
+            search.probes.chunks(search.united).map(|_| SharedThreshold::default()).collect();
+        Self { search, next: AtomicUsize::new(0), thresholds }
+    }
+
+    fn walk(&self) -> Vec<Cascade<'_>> {
+        self.search.walk(&self.next, Some(&self.thresholds))
+    }
+}
+
+/// Another thread that takes segments of a search.
+struct Helper {
+    is_claimed: Arc<AtomicBool>,
+    findings: mpsc::Receiver<Vec<Findings>>,
+}
+
+impl Helper {
+    /// Nothing where the system gives no thread: the search goes on without.
+    fn start(shared: &Arc<SharedSearch>) -> Option<Self> {
+        let (sender, findings) = mpsc::channel();
+        let is_claimed = Arc::new(AtomicBool::new(false));
+        let (shared, claim) = (Arc::clone(shared), Arc::clone(&is_claimed));
+        let work = move || {
+            if !claim.swap(true, Ordering::AcqRel) {
+                // The searching thread may have given up only by a panic; then nobody listens.
+                let _ = sender.send(shared.walk().into_iter().map(Cascade::findings).collect());
+            }
+        };
+        std::thread::Builder::new().name("mnemic-scan".to_owned()).spawn(work).ok()?;
+        Some(Self { is_claimed, findings })
+    }
+
+    /// What the thread found; a thread that has not begun yet is not waited for.
+    fn findings(self) -> Option<Vec<Findings>> {
+        if !self.is_claimed.swap(true, Ordering::AcqRel) {
+            return None;
+        }
+        Some(self.findings.recv().expect("a scanning thread panicked"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::snapshot_store::Index;
+
+    /// A map of three segments and a search of it whose best rows are in the last one.
+    fn shared_search() -> Arc<SharedSearch> {
+        let kernel = crate::simd::kernel().expect("a kernel");
+        let index = Index::new(kernel, 1, crate::memory::state::Memories::default());
+        let ids: Vec<i64> = (0..20_000).collect();
+        index.replace(&ids, |at, row| row[0] = at as f32);
+        let scope = Scope { snapshot: index.snapshot(), allowed: None, prior: None };
+        let probes = vec![Probe::new(kernel, &[0.5], 1.0)];
+        let (min_score, weight) = (f64::NEG_INFINITY, 1.0);
+        let search =
+            Search { kernel, scope, probes, united: 1, k: 5, min_score, weight, is_long: false };
+        Arc::new(SharedSearch::of(search))
+    }
+
+    fn ids_of(shared: &SharedSearch, cascades: Vec<Cascade<'_>>) -> Vec<i64> {
+        let hits = cascades.into_iter().flat_map(|cascade| shared.search.finish(cascade));
+        hits.map(|hit| hit.id).collect()
+    }
+
+    #[test]
+    fn what_another_thread_found_is_taken_over() {
+        let shared = shared_search();
+        let helper = Helper::start(&shared).expect("a thread");
+        while shared.next.load(Ordering::Relaxed) <= 3 {
+            std::thread::yield_now();
+        }
+        let mut cascades = shared.walk();
+        assert_eq!(ids_of(&shared, shared.walk()), [0_i64; 0], "all segments were taken");
+        let findings = helper.findings().expect("it has begun");
+        cascades.iter_mut().zip(findings).for_each(|(one, other)| one.absorb(other));
+        assert_eq!(ids_of(&shared, cascades), [19_999, 19_998, 19_997, 19_996, 19_995]);
+    }
+
+    #[test]
+    fn a_thread_that_has_not_begun_is_not_waited_for() {
+        let (_sender, findings) = mpsc::channel();
+        let helper = Helper { is_claimed: Arc::new(AtomicBool::new(false)), findings };
+        assert!(helper.findings().is_none());
+    }
+}

@@ -1,0 +1,115 @@
+//! A set of ids that a search may answer with, resolved to rows once for each state of a map.
+
+use std::sync::Arc;
+
+use crate::bits::{rows_of, set_bits};
+use crate::ids::slot_of;
+use crate::quantization::kernel::CHUNK;
+use crate::search::docid_set::SlotSet;
+use crate::storage::id_cache::Resolved;
+use crate::storage::segment::SegmentView;
+use crate::storage::snapshot_store::{Snapshot, VectorRows};
+
+/// Ids that a search is limited to. Ids that the searched map does not hold match nothing.
+///
+/// Reusing a selection saves looking its ids up again until the map changes.
+pub struct Selection {
+    ids: Box<[i64]>,
+    resolved: Resolved<SelectedRows>,
+}
+
+/// The selected rows of one snapshot: a mask for each segment that has any.
+pub(crate) struct SelectedRows {
+    segments: Vec<SegmentRows>,
+}
+
+#[derive(Clone, Default)]
+pub(crate) struct SegmentRows {
+    pub(crate) words: Box<[u64]>,
+    /// The rows one by one, where they are few.
+    pub(crate) listed: Option<Box<[u32]>>,
+    pub(crate) count: usize,
+}
+
+impl SegmentRows {
+    /// The same, with a list of the rows where they are few of so many.
+    fn with_list(self, len: usize) -> Self {
+        let is_sparse = self.count * SPARSE_SHARE < len;
+        let listed = is_sparse.then(|| rows_of(&self.words).collect());
+        Self { listed, ..self }
+    }
+}
+
+/// Segments with fewer than one selected row in this many are read row by row.
+const SPARSE_SHARE: usize = 6;
+
+/// Where fewer than one row in this many is in play, they are looked up by their ids; to go through
+/// all rows takes less time than to look up more.
+const FEW_SHARE: usize = 64;
+
+impl Selection {
+    /// Select ids, in any order; repeats count once.
+    pub fn new(ids: &[i64]) -> Self {
+        let mut ids = ids.to_vec();
+        ids.sort_unstable();
+        ids.dedup();
+        Self { ids: ids.into(), resolved: Resolved::default() }
+    }
+
+    /// The selected ids, ascending, each once.
+    pub fn ids(&self) -> &[i64] {
+        &self.ids
+    }
+
+    /// The rows these ids have in `snapshot`, from the last call where nothing has changed.
+    pub(crate) fn rows_in(&self, snapshot: &Snapshot) -> Arc<SelectedRows> {
+        self.resolved
+            .in_snapshot(snapshot, |vectors| SelectedRows { segments: resolve(&self.ids, vectors) })
+    }
+}
+
+impl SelectedRows {
+    /// The rows of the vectors whose slots are in play; a vector's id is its slot.
+    pub(crate) fn in_play(vectors: &VectorRows, in_play: &SlotSet) -> Self {
+        if in_play.len() * FEW_SHARE < vectors.places.len() {
+            let ids: Vec<i64> = in_play.iter().map(i64::from).collect();
+            return Self { segments: resolve(&ids, vectors) };
+        }
+        let of_view = |view: &SegmentView| {
+            let ids = view.segment.ids();
+            let selected = |(word, (_, live)): (usize, (usize, u64))| {
+                let is_in_play = |bit: &usize| in_play.contains(slot_of(ids[word * CHUNK + bit]));
+                set_bits(live).filter(is_in_play).fold(0, |word, bit| word | 1 << bit)
+            };
+            let words: Box<[u64]> = view.live_words().enumerate().map(selected).collect();
+            let count = words.iter().map(|word| word.count_ones() as usize).sum();
+            SegmentRows { words, listed: None, count }.with_list(view.len)
+        };
+        Self { segments: vectors.segments.iter().map(of_view).collect() }
+    }
+
+    pub(crate) fn segment(&self, position: usize) -> &SegmentRows {
+        &self.segments[position]
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.segments.iter().map(|rows| rows.count).sum()
+    }
+}
+
+fn resolve(ids: &[i64], vectors: &VectorRows) -> Vec<SegmentRows> {
+    let mut segments = vec![SegmentRows::default(); vectors.segments.len()];
+    for place in ids.iter().filter_map(|id| vectors.places.get(*id)) {
+        let Some(position) = vectors.position(place.number()) else {
+            continue;
+        };
+        let rows = &mut segments[position];
+        if rows.words.is_empty() {
+            rows.words = vec![0; vectors.segments[position].len.div_ceil(CHUNK)].into();
+        }
+        rows.words[place.row() / CHUNK] |= 1 << (place.row() % CHUNK);
+        rows.count += 1;
+    }
+    let lens = vectors.segments.iter().map(|view| view.len);
+    segments.into_iter().zip(lens).map(|(rows, len)| rows.with_list(len)).collect()
+}

@@ -1,0 +1,226 @@
+//! Fixed-capacity rows: float32 vectors, their codes and bounds, and their ids.
+//!
+//! One writer appends; readers hold views, each with the length and the dead rows it was
+//! published with.
+
+use std::sync::Arc;
+
+use crate::collections::append_buffer::{AppendBuffer, Appender, Filling, Line, RegionParts};
+use crate::quantization::kernel::{CHUNK, Kernel};
+use crate::quantization::row_blocks::{CodedRows, CodedRowsAppender, Packing, RowLines};
+use crate::quantization::scalar::{byte_stride, nibble_stride, row_stride};
+use crate::quantization::sketch::Sketch;
+
+/// Most rows in one segment. Small enough that compacting one never holds a writer for long.
+pub(crate) const SEGMENT_ROWS: usize = 8192;
+
+pub(crate) struct Segment {
+    row_stride: usize,
+    vectors: Arc<AppendBuffer<Line>>,
+    pub(crate) nibbles: CodedRows,
+    pub(crate) bytes: CodedRows,
+    ids: Arc<AppendBuffer<i64>>,
+}
+
+impl Segment {
+    /// The padded float32 row.
+    pub(crate) fn vector(&self, row: usize) -> &[f32] {
+        let all: &[f32] = bytemuck::cast_slice(self.vectors.filled());
+        &all[row * self.row_stride..(row + 1) * self.row_stride]
+    }
+
+    /// The cache lines of [`Segment::vector`].
+    pub(crate) fn vector_lines(&self, row: usize) -> &[Line] {
+        let lines = self.row_stride * size_of::<f32>() / size_of::<Line>();
+        &self.vectors.filled()[row * lines..][..lines]
+    }
+
+    pub(crate) fn ids(&self) -> &[i64] {
+        self.ids.filled()
+    }
+
+    pub(crate) fn capacity(&self) -> usize {
+        self.ids.capacity()
+    }
+
+    /// Bytes of memory.
+    pub(crate) fn size(&self) -> usize {
+        let row = self.row_stride * size_of::<f32>() + size_of::<i64>();
+        self.capacity() * row + self.nibbles.bytes() + self.bytes.bytes()
+    }
+}
+
+/// The one writer of a segment.
+pub(crate) struct SegmentWriter {
+    kernel: &'static dyn Kernel,
+    segment: Arc<Segment>,
+    vectors: Appender<Line>,
+    nibbles: CodedRowsAppender,
+    bytes: CodedRowsAppender,
+    ids: Appender<i64>,
+    dim: usize,
+    row: Box<[Line]>,
+    nibble_row: Box<[Line]>,
+    byte_row: Box<[Line]>,
+    byte_lines: usize,
+    len: usize,
+}
+
+impl SegmentWriter {
+    pub(crate) fn new(
+        kernel: &'static dyn Kernel,
+        dim: usize,
+        capacity: usize,
+        filling: Filling,
+    ) -> Self {
+        let lines = |bytes: usize| bytes / size_of::<Line>();
+        let row_lines = lines(row_stride(dim) * size_of::<f32>());
+        let (nibble_lines, byte_lines) = (lines(nibble_stride(dim)), lines(byte_stride(dim)));
+        let sizes = [
+            &CodedRows::sizes(capacity, nibble_lines)[..],
+            &CodedRows::sizes(capacity, byte_lines),
+            &[capacity * size_of::<i64>(), capacity * row_lines * size_of::<Line>()],
+        ];
+        // What a scan reads first lies first, where huge pages are whole.
+        let mut parts = RegionParts::of(&sizes.concat(), filling);
+        let (nibbles, nibbles_appender) =
+            CodedRows::new(&mut parts, Packing::Nibbles, capacity, nibble_lines);
+        let (bytes, bytes_appender) =
+            CodedRows::new(&mut parts, Packing::Bytes, capacity, byte_lines);
+        let (ids, ids_appender) = AppendBuffer::new(parts.slots(capacity));
+        let (vectors, vectors_appender) = AppendBuffer::new(parts.slots(capacity * row_lines));
+        Self {
+            kernel,
+            segment: Arc::new(Segment {
+                row_stride: row_stride(dim),
+                vectors,
+                nibbles,
+                bytes,
+                ids,
+            }),
+            vectors: vectors_appender,
+            nibbles: nibbles_appender,
+            bytes: bytes_appender,
+            ids: ids_appender,
+            dim,
+            row: bytemuck::allocation::zeroed_slice_box(row_lines),
+            nibble_row: bytemuck::allocation::zeroed_slice_box(nibble_lines),
+            // Nibbles are packed from pairs of lines of bytes.
+            byte_row: bytemuck::allocation::zeroed_slice_box(2 * nibble_lines),
+            byte_lines,
+            len: 0,
+        }
+    }
+
+    pub(crate) fn segment(&self) -> &Arc<Segment> {
+        &self.segment
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn room(&self) -> usize {
+        self.segment.capacity() - self.len
+    }
+
+    /// Append one row; `write` fills the first `dim` floats of a zeroed, padded row.
+    pub(crate) fn append(&mut self, id: i64, write: impl FnOnce(&mut [f32])) {
+        let row: &mut [f32] = bytemuck::cast_slice_mut(&mut self.row);
+        write(row);
+        let bounds = self.kernel.encode(
+            &row[..self.dim],
+            bytemuck::cast_slice_mut(&mut self.byte_row),
+            bytemuck::cast_slice_mut(&mut self.nibble_row),
+        );
+        self.vectors.append(&self.row);
+        self.nibbles.append(&self.nibble_row, bounds.nibbles);
+        self.bytes.append(&self.byte_row[..self.byte_lines], bounds.bytes);
+        self.append_id(id);
+    }
+
+    /// Append a row of another segment as it is.
+    pub(crate) fn append_from(&mut self, other: &Segment, row: usize) {
+        copy_lines(other.nibbles.row(row), &mut self.nibble_row);
+        copy_lines(other.bytes.row(row), &mut self.byte_row);
+        self.vectors.append(bytemuck::cast_slice(other.vector(row)));
+        self.nibbles.append(&self.nibble_row, other.nibbles.bounds()[row]);
+        self.bytes.append(&self.byte_row[..self.byte_lines], other.bytes.bounds()[row]);
+        self.append_id(other.ids()[row]);
+    }
+
+    fn append_id(&mut self, id: i64) {
+        self.ids.append(&[id]);
+        self.len += 1;
+    }
+}
+
+fn copy_lines(lines: RowLines<'_>, row: &mut [Line]) {
+    row.iter_mut().zip(lines).for_each(|(to, from)| *to = *from);
+}
+
+/// A segment as one snapshot sees it.
+#[derive(Clone)]
+pub(crate) struct SegmentView {
+    /// Unique inside its snapshot; another segment may have it later.
+    pub(crate) number: u32,
+    pub(crate) segment: Arc<Segment>,
+    pub(crate) len: usize,
+    /// Made in the background once the segment no longer grows.
+    pub(crate) sketch: Option<Arc<Sketch>>,
+    dead: Option<Arc<DeadRows>>,
+}
+
+#[derive(Clone)]
+struct DeadRows {
+    words: Box<[u64]>,
+    count: usize,
+}
+
+impl SegmentView {
+    pub(crate) fn new(number: u32, segment: Arc<Segment>, len: usize) -> Self {
+        Self { number, segment, len, sketch: None, dead: None }
+    }
+
+    pub(crate) fn dead_count(&self) -> usize {
+        self.dead.as_ref().map_or(0, |dead| dead.count)
+    }
+
+    pub(crate) fn live_count(&self) -> usize {
+        self.len - self.dead_count()
+    }
+
+    /// The padded float32 rows, dead ones too.
+    pub(crate) fn vectors(&self) -> impl ExactSizeIterator<Item = &[f32]> {
+        (0..self.len).map(|row| self.segment.vector(row))
+    }
+
+    /// The chunks of this view: number of rows, and a mask of the live ones.
+    pub(crate) fn live_words(&self) -> impl Iterator<Item = (usize, u64)> {
+        (0..self.len.div_ceil(CHUNK)).map(|word| {
+            let count = CHUNK.min(self.len - word * CHUNK);
+            let dead = self.dead.as_ref().map_or(0, |dead| dead.words[word]);
+            (count, (u64::MAX >> (CHUNK - count)) & !dead)
+        })
+    }
+
+    /// Mark rows dead in a copy of the bitmap; other views keep theirs.
+    pub(crate) fn bury(&mut self, rows: impl IntoIterator<Item = usize>) {
+        let words = self.segment.capacity().div_ceil(CHUNK);
+        let dead = self
+            .dead
+            .get_or_insert_with(|| Arc::new(DeadRows { words: vec![0; words].into(), count: 0 }));
+        let dead = Arc::make_mut(dead);
+        for row in rows {
+            let bit = 1 << (row % CHUNK);
+            dead.count += usize::from(dead.words[row / CHUNK] & bit == 0);
+            dead.words[row / CHUNK] |= bit;
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        let sketch = self.sketch.as_ref().map_or(0, |sketch| sketch.codes.bytes());
+        let dead = self.dead.as_ref().map_or(0, |dead| size_of_val(&*dead.words));
+        self.segment.size() + sketch + dead
+    }
+}

@@ -1,0 +1,5 @@
+//! Operating system and files: memory budget, file locks, the write-ahead log of the store.
+
+pub mod file_locks;
+pub mod memory_budget;
+pub mod write_ahead_log;

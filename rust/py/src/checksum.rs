@@ -1,0 +1,327 @@
+//! Checksums of stored rows, made and checked for many rows in one call.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use mnemic_core::checksum::{self, MASK, Value, VectorCheck, VectorSums};
+use mnemic_core::system::memory_budget::with_room;
+use mnemic_core::system::write_ahead_log;
+use numpy::{PyArray1, PyArray2, PyArrayMethods, PyUntypedArrayMethods};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+
+use crate::errors::{InvalidArgumentError, raised};
+use crate::memory_index::RECORD_COLUMNS;
+
+/// Further columns that a row's sum covers, in their order after those of a record.
+const MORE_COLUMNS: [&str; 3] = ["fingerprint", "idempotency_key", "key_fingerprint"];
+
+/// Columns that change whenever a memory is read.
+const ACCESSES: [&str; 2] = ["last_accessed_at", "access_count"];
+
+/// The columns that a row's sum covers, a row's number not among them.
+pub(crate) fn columns() -> impl Iterator<Item = &'static str> {
+    RECORD_COLUMNS.into_iter().skip(1).chain(MORE_COLUMNS)
+}
+
+/// Number, sum of columns, of vectors and of links, status and time of deletion of a row.
+type Placed = (i64, Option<u64>, Option<u64>, Option<u64>, i64, Option<i64>);
+
+#[pyfunction]
+#[pyo3(signature = (rows, /))]
+pub(crate) fn row_sums(rows: &Bound<'_, PyList>) -> PyResult<Vec<u64>> {
+    let mut hasher = RowHasher::new(&PLACES);
+    rows.iter().map(|row| hasher.sum(row.cast::<PyTuple>()?, 0)).collect()
+}
+
+#[pyfunction]
+#[pyo3(signature = (column, value, /))]
+pub(crate) fn column_sum(column: &str, value: &Bound<'_, PyAny>) -> PyResult<u64> {
+    let Some(number) = columns().position(|known| known == column) else {
+        return Err(InvalidArgumentError::new_err(format!("no sum covers a column {column:?}")));
+    };
+    Ok(hashed(number, value)? & MASK)
+}
+
+/// The sums of the vectors of rows that have sums, 0 where a row has no vectors.
+#[pyclass(name = "VectorSums", module = "mnemic._core")]
+pub(crate) struct PyVectorSums(VectorSums);
+
+#[pymethods]
+impl PyVectorSums {
+    #[new]
+    #[pyo3(signature = (sums = vec![], /))]
+    fn new(sums: Vec<(i64, u64)>) -> PyResult<Self> {
+        let mut of_rows = VectorSums::default();
+        of_rows.reserve(sums.len()).map_err(raised)?;
+        for (row, sum) in sums {
+            of_rows.insert(row, sum);
+        }
+        Ok(Self(of_rows))
+    }
+
+    /// How many rows have vectors.
+    #[getter]
+    fn rows(&self) -> usize {
+        self.0.rows()
+    }
+}
+
+/// The place of the first row with a wrong sum, how many rows have sums, the sum of their places,
+/// and that of each row's links where it has any.
+type Checked<'py> = (Option<usize>, u64, u64, Bound<'py, PyDict>);
+
+#[pyfunction]
+#[pyo3(signature = (rows, vectors, /))]
+pub(crate) fn check_rows<'py>(
+    rows: &Bound<'py, PyList>,
+    vectors: &mut PyVectorSums,
+) -> PyResult<Checked<'py>> {
+    let places = &*PLACES;
+    let mut hasher = RowHasher::new(places);
+    let (mut wrong, mut count, mut total) = (None, 0, 0_u64);
+    let of_links = PyDict::new(rows.py());
+    vectors.0.reserve(rows.len()).map_err(raised)?;
+    for (at, row) in rows.iter().enumerate() {
+        let row = row.cast::<PyTuple>()?;
+        let sum_at = |place| row.get_borrowed_item(place)?.extract::<Option<u64>>();
+        let Some(stored) = sum_at(places.row_sum)? else { continue };
+        if wrong.is_none() && hasher.sum(row, 1)? != stored {
+            wrong = Some(at);
+        }
+        let number = row.get_borrowed_item(0)?;
+        let of_vectors = sum_at(places.row_sum + 1)?;
+        let links = sum_at(places.row_sum + 2)?;
+        if let Some(links) = links {
+            of_links.set_item(number, links)?;
+        }
+        let number = number.extract()?;
+        vectors.0.insert(number, of_vectors.unwrap_or_default());
+        count += 1;
+        let status = row.get_borrowed_item(places.status)?.extract()?;
+        let forgotten_at = row.get_borrowed_item(places.forgotten_at)?.extract()?;
+        let place = (number, Some(stored), of_vectors, links, status, forgotten_at);
+        total = total.wrapping_add(placed(place));
+    }
+    Ok((wrong, count, total & MASK, of_links))
+}
+
+/// How many rows have sums, and the sum of their places.
+#[pyfunction]
+#[pyo3(signature = (rows, /))]
+#[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
+pub(crate) fn placed_sums(rows: Vec<Placed>) -> (u64, u64) {
+    let summed = || rows.iter().filter(|(_, of_columns, ..)| of_columns.is_some());
+    let total = summed().fold(0_u64, |total, row| total.wrapping_add(placed(*row)));
+    (summed().count() as u64, total & MASK)
+}
+
+/// The sum of each row's vectors, given as bytes or float32 arrays.
+#[pyfunction]
+#[pyo3(signature = (model, rows, /))]
+#[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
+pub(crate) fn vector_sums(model: &str, rows: Vec<Vec<Bound<'_, PyAny>>>) -> PyResult<Vec<u64>> {
+    let sum = |parts: &Vec<Bound<'_, PyAny>>| {
+        let hashes = parts.iter().enumerate().map(|(part, given)| vector(model, part, given));
+        hashes.sum::<PyResult<Wrapping>>().map(|sum| sum.0 & MASK)
+    };
+    rows.iter().map(sum).collect()
+}
+
+/// The first row whose vectors do not have its sum, and how many rows with vectors have a sum.
+/// A row's vectors stand together, in the order of its parts.
+#[pyfunction]
+#[pyo3(signature = (model, vectors, sums, /))]
+pub(crate) fn check_vectors(
+    model: &str,
+    vectors: &Bound<'_, PyList>,
+    sums: &mut PyVectorSums,
+) -> PyResult<(Option<i64>, usize)> {
+    let mut check = VectorCheck::new(model, &mut sums.0);
+    for found in vectors.iter() {
+        let found = found.cast::<PyTuple>()?;
+        let row = found.get_borrowed_item(0)?.extract()?;
+        let components = found.get_borrowed_item(1)?;
+        check.push(row, components.cast::<PyBytes>()?.as_bytes());
+    }
+    Ok(check.finish())
+}
+
+/// The first row whose vectors do not have its sum, how many rows with vectors have a sum, and the
+/// rows and components of all vectors, unless one has not `dim` components.
+type ReadVectors<'py> =
+    (Option<i64>, usize, Option<(Bound<'py, PyArray1<i64>>, Bound<'py, PyArray2<f32>>)>);
+
+/// [`check_vectors`] and a copy of the vectors: each is hashed while the processor's cache has it.
+#[pyfunction]
+#[pyo3(signature = (model, dim, vectors, sums, /))]
+pub(crate) fn read_vectors<'py>(
+    model: &str,
+    dim: usize,
+    vectors: &Bound<'py, PyList>,
+    sums: &mut PyVectorSums,
+) -> PyResult<ReadVectors<'py>> {
+    let mut rows = with_room(vectors.len()).map_err(raised)?;
+    let mut values: Vec<f32> = with_room(vectors.len().saturating_mul(dim)).map_err(raised)?;
+    let mut check = VectorCheck::new(model, &mut sums.0);
+    let mut have_dim = true;
+    for found in vectors.iter() {
+        let found = found.cast::<PyTuple>()?;
+        let row = found.get_borrowed_item(0)?.extract()?;
+        let components = found.get_borrowed_item(1)?;
+        let components = components.cast::<PyBytes>()?;
+        check.push(row, components.as_bytes());
+        rows.push(row);
+        let (components, rest) = components.as_bytes().as_chunks::<4>();
+        have_dim &= components.len() == dim && rest.is_empty();
+        if have_dim {
+            values.extend(components.iter().map(|bytes| f32::from_le_bytes(*bytes)));
+        }
+    }
+    let (wrong, count) = check.finish();
+    if !have_dim {
+        return Ok((wrong, count, None));
+    }
+    let shape = [rows.len(), dim];
+    let rows = PyArray1::from_vec(vectors.py(), rows);
+    let values = PyArray1::from_vec(vectors.py(), values).reshape(shape)?;
+    Ok((wrong, count, Some((rows, values))))
+}
+
+/// The first row, in no order, whose links do not have its sum; a link is given as both its rows,
+/// type, strength and time.
+#[pyfunction]
+#[pyo3(signature = (links, sums, /))]
+#[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
+pub(crate) fn check_links(
+    links: Vec<(i64, i64, i64, f64, i64)>,
+    sums: HashMap<i64, u64>,
+) -> Option<i64> {
+    let mut found: HashMap<i64, u64> = HashMap::new();
+    for (from, to, kind, strength, time) in links {
+        let sum = found.entry(from).or_default();
+        *sum = sum.wrapping_add(checksum::link(to, kind, strength, time)) & MASK;
+    }
+    let of_row = |row: &i64| found.get(row).copied().unwrap_or_default();
+    sums.iter().find(|(row, stored)| of_row(row) != **stored).map(|(row, _)| *row)
+}
+
+/// The sum of each link, given as target, type, strength and time.
+#[pyfunction]
+#[pyo3(signature = (links, /))]
+pub(crate) fn link_sums(links: Vec<(i64, i64, f64, i64)>) -> Vec<u64> {
+    let sum = |(to, kind, strength, time)| checksum::link(to, kind, strength, time) & MASK;
+    links.into_iter().map(sum).collect()
+}
+
+/// Where the columns of a row stand that sums are made of.
+struct Places {
+    /// The columns that a row's sum covers, by their numbers.
+    covered: Vec<usize>,
+    /// In a row that begins with its number, as the next two.
+    status: usize,
+    forgotten_at: usize,
+    /// The sum of the columns; those of vectors and of links follow it.
+    row_sum: usize,
+}
+
+static PLACES: LazyLock<Places> = LazyLock::new(|| {
+    let place_of =
+        |column: &str| RECORD_COLUMNS.iter().position(|known| *known == column).unwrap_or_default();
+    let is_covered = |(_, name): &(usize, &str)| !ACCESSES.contains(name);
+    Places {
+        covered: columns().enumerate().filter(is_covered).map(|(number, _)| number).collect(),
+        status: place_of("status"),
+        forgotten_at: place_of("forgotten_at"),
+        row_sum: 1 + columns().count(),
+    }
+});
+
+/// Sums rows of one list, which keeps their values alive.
+struct RowHasher<'places> {
+    places: &'places Places,
+    /// The address of each column's last value, and its hash: small numbers are one object each, and
+    /// most columns hold the same in row after row.
+    last: Vec<(usize, u64)>,
+}
+
+impl<'places> RowHasher<'places> {
+    fn new(places: &'places Places) -> Self {
+        Self { places, last: vec![(0, 0); places.row_sum] }
+    }
+
+    fn sum(&mut self, row: &Bound<'_, PyTuple>, first: usize) -> PyResult<u64> {
+        let mut sum = 0_u64;
+        for number in &self.places.covered {
+            let value = row.get_borrowed_item(first + number)?;
+            let (address, hash) = &mut self.last[*number];
+            if *address != value.as_ptr() as usize {
+                *hash = hashed(*number, &value)?;
+                *address = value.as_ptr() as usize;
+            }
+            sum = sum.wrapping_add(*hash);
+        }
+        Ok(sum & MASK)
+    }
+}
+
+fn hashed(number: usize, value: &Bound<'_, PyAny>) -> PyResult<u64> {
+    let number = number as u32;
+    if value.is_none() {
+        return Ok(0);
+    }
+    // Exact types first, as SQLite gives them: comparing pointers is cheaper than asking for flags.
+    if let Ok(text) = value.cast_exact::<PyString>() {
+        return Ok(checksum::column(number, Value::Text(text.to_str()?)));
+    }
+    if value.is_exact_instance_of::<PyInt>() {
+        return Ok(checksum::column(number, Value::Integer(value.extract()?)));
+    }
+    if let Ok(bytes) = value.cast::<PyBytes>() {
+        return Ok(checksum::column(number, Value::Blob(bytes.as_bytes())));
+    }
+    if let Ok(text) = value.cast::<PyString>() {
+        return Ok(checksum::column(number, Value::Text(text.to_str()?)));
+    }
+    if value.is_instance_of::<PyInt>() {
+        return Ok(checksum::column(number, Value::Integer(value.extract()?)));
+    }
+    if value.is_instance_of::<PyFloat>() {
+        return Ok(checksum::column(number, Value::Real(value.extract()?)));
+    }
+    Err(PyTypeError::new_err("no value of a column"))
+}
+
+fn vector(model: &str, part: usize, given: &Bound<'_, PyAny>) -> PyResult<Wrapping> {
+    let part = part as u64;
+    if let Ok(bytes) = given.cast::<PyBytes>() {
+        return Ok(Wrapping(checksum::vector(model, part, bytes.as_bytes())));
+    }
+    let array = given.cast::<PyArray1<f32>>()?;
+    if !array.is_contiguous() {
+        return Err(InvalidArgumentError::new_err("a vector is not contiguous"));
+    }
+    Ok(Wrapping(checksum::vector_of(model, part, &array.to_vec()?)))
+}
+
+fn placed((row, of_columns, of_vectors, of_links, status, forgotten_at): Placed) -> u64 {
+    let sums = [of_columns, of_vectors, of_links].map(Option::unwrap_or_default);
+    checksum::place(row, sums, status, forgotten_at)
+}
+
+/// A sum that wraps around.
+struct Wrapping(u64);
+
+impl std::iter::Sum for Wrapping {
+    fn sum<I: Iterator<Item = Self>>(hashes: I) -> Self {
+        Self(hashes.fold(0, |sum, hash| sum.wrapping_add(hash.0)))
+    }
+}
+
+/// The first frame of a write-ahead log that is not right, from 1, and how many commits are lost.
+#[pyfunction]
+#[pyo3(signature = (log, /))]
+pub(crate) fn lost_in_log(py: Python<'_>, log: &[u8]) -> Option<(usize, usize)> {
+    py.detach(|| write_ahead_log::lost(log)).map(|lost| (lost.frame, lost.commits))
+}

@@ -1,0 +1,69 @@
+"""The check of imports between the rooms of the core crate finds what it is for."""
+
+import pytest
+
+from tools.rust_layers import LAYERS, SOURCE, violations
+
+TWO = (("lib",), ("roof",), ("left", "right"), ("cellar",))
+
+
+@pytest.fixture
+def crate(tmp_path):
+    (tmp_path / "lib.rs").write_text("mod roof;\npub use roof::tiles::{Slate, Clay as Brick};\n")
+    for room in ("roof", "left", "right", "cellar"):
+        (tmp_path / room).mkdir()
+        (tmp_path / room / "mod.rs").write_text(f"//! The {room}.\n")
+
+    def write(name, text):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        return violations(tmp_path, TWO)
+
+    return write
+
+
+def test_imports_of_the_core_go_downward():
+    assert violations(SOURCE, LAYERS) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("cellar/coal.rs", "use crate::roof::Tile;\n"),
+        ("cellar/coal.rs", "\nfn tile() -> crate::roof::Tile {}\n"),
+        ("cellar/coal.rs", "use crate::{cellar::Ash, roof::{Tile, Gutter}};\n"),
+        ("cellar/coal.rs", "use crate::Brick;\n"),
+        ("cellar/coal.rs", "use super::super::roof::Tile;\n"),
+        ("cellar/mod.rs", "use super::roof::Tile;\n"),
+    ],
+)
+def test_an_import_of_a_room_above_is_found(crate, name, text):
+    (found,) = crate(name, text)
+    assert found.startswith(name)
+    assert found.endswith("cellar imports roof, which lies above")
+
+
+def test_rooms_of_one_layer_do_not_import_each_other(crate):
+    assert crate("left/wing.rs", "\nuse crate::right::Wing;\n") == [
+        "left/wing.rs:2: left imports right, which shares its layer"
+    ]
+
+
+def test_a_room_in_no_layer_is_found(crate):
+    (found,) = crate("attic/mod.rs", "use crate::cellar::Coal;\n")
+    assert "'attic' is in no layer" in found
+    found = crate("roof/tiles.rs", "use crate::attic::Box;\n")
+    assert "roof/tiles.rs:1: roof imports attic, which is in no layer" in found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "use crate::cellar::Coal;\nuse super::wing::Feather;\n",
+        "// use crate::roof::Tile;\n/// See [`crate::roof`].\nfn fly() {}\n",
+        "#[cfg(test)]\nmod tests {\n    use crate::roof::Tile;\n}\n",
+    ],
+)
+def test_imports_downward_comments_and_tests_pass(crate, text):
+    assert crate("left/wing.rs", text) == []
