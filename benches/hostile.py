@@ -23,9 +23,9 @@ from benches.hostile_texts import FAMILIES
 from mnemic import ContextWindow, Memory, MemoryQuery, RetrievalService, _core
 from mnemic.context.compaction import _near_duplicates
 from mnemic.context.items import ContextItem, ContextItemType
-from mnemic.contradictions import OfflineJudge
+from mnemic.contradictions import RuleJudge
 from mnemic.demo.reading import read, split_long
-from mnemic.embed.chunking import Splitter
+from mnemic.embed.chunking import Chunker
 from mnemic.model.validation import MAX_QUERY_LENGTH
 from mnemic.retrieval.expansion import CorpusExpander, Related, terms_of, without_marker
 
@@ -95,7 +95,7 @@ def core_cases() -> list[Case]:
 
 def python_cases(folder: Path) -> list[Case]:
     """Return the functions of the package that take a text by itself."""
-    judge, expander, splitter = OfflineJudge(), CorpusExpander(), Splitter(256)
+    judge, expander, splitter = RuleJudge(), CorpusExpander(), Chunker(256)
 
     async def ask(_text: str) -> Related:
         return Related([], 0.0)

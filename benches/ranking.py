@@ -23,7 +23,7 @@ from benches import environment
 from benches.datasets import queries_of, real_texts, rows_of
 from benches.timing import timed
 from mnemic import Memory, MemoryEntry, VectorMap, kernel
-from mnemic.index import NativeIndex, Wanted
+from mnemic.index import NativeIndex, RankRequest
 from mnemic.model import (
     HYBRID,
     KEYWORD,
@@ -148,7 +148,7 @@ def wanted(text, queries, ranking, **more):
     vectors = None if ranking.similarity == 0 else queries.embed([text])
     now = to_microseconds(BEGIN + timedelta(days=365))
     named = {"scope": EVERYONE, "now": now, "limit": 10, "ranking": ranking, "text": text}
-    return Wanted(vectors=vectors, **{**named, **more})
+    return RankRequest(vectors=vectors, **{**named, **more})
 
 
 def measure_ranking(count, queries):

@@ -19,7 +19,7 @@ from benches.ranking import BEGIN, MODEL, StoredQueries, entries_of, in_turns, s
 from benches.timing import quartile, timed
 from mnemic import ContextWindow, LinkType, Memory, MemoryQuery, MemoryRetriever
 from mnemic.embed.minilm import SIMILARITY_FLOOR, MiniLmEmbedder
-from mnemic.sync_bridge import drive
+from mnemic.sync_bridge import run_sync
 
 SIZES = (10_000, 100_000)
 ROUNDS = 200
@@ -67,13 +67,13 @@ def measure_scope(memory, label, texts, named):
     retriever, begin = MemoryRetriever(memory), BEGIN + timedelta(days=1)
     whose = {"user_id": None, **named}
     others = {
-        "recall_temporal, a day": lambda _: drive(
+        "recall_temporal, a day": lambda _: run_sync(
             retriever.recall_temporal(begin, begin + timedelta(days=1), limit=10, **whose)
         ),
-        "recall_temporal, a day with a topic": lambda text: drive(
+        "recall_temporal, a day with a topic": lambda text: run_sync(
             retriever.recall_temporal(begin, begin + timedelta(days=1), text, limit=10, **whose)
         ),
-        "recall_by_type": lambda _: drive(retriever.recall_by_type("fact", **whose)),
+        "recall_by_type": lambda _: run_sync(retriever.recall_by_type("fact", **whose)),
     }
     by_mode = {f"recall, {mode}": recall(mode) for mode in modes}
     measure_calls(by_mode | others, label, texts)

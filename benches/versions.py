@@ -19,7 +19,7 @@ import numpy as np
 
 from benches.datasets import real_texts
 from mnemic._core import RECORD_COLUMNS
-from mnemic.index import NativeIndex, Wanted
+from mnemic.index import NativeIndex, RankRequest
 from mnemic.model import BY_SEARCH_TYPE, RowBatch, Scope
 
 DIM = 384
@@ -83,7 +83,7 @@ class Index:
         ranking = BY_SEARCH_TYPE[kind.split()[0]]
         everybody = kind.endswith("all users")
         vector = self.vectors[self.turn % len(self.vectors)][None]
-        return Wanted(
+        return RankRequest(
             scope=Scope("a", all_users=True) if everybody else Scope("a", "user 3"),
             now=10**15,
             limit=10,

@@ -14,7 +14,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import NamedTuple
 
-from mnemic.contradictions import Judgement, OfflineJudge
+from mnemic.contradictions import Judgement, RuleJudge
 
 DATA = Path(__file__).parent / "data"
 THRESHOLD = 0.6
@@ -49,7 +49,7 @@ def load(half: str) -> list[dict]:
     return [json.loads(line) for line in lines]
 
 
-async def judge_all(judge: OfflineJudge, pairs: list[dict]) -> list[Judgement]:
+async def judge_all(judge: RuleJudge, pairs: list[dict]) -> list[Judgement]:
     return [(await judge.judge(pair["second"], [pair["first"]]))[0] for pair in pairs]
 
 
@@ -88,7 +88,7 @@ def thresholds(pairs: list[dict], judgements: list[Judgement]) -> list[str]:
     ]
 
 
-def microseconds_per_pair(judge: OfflineJudge, pairs: list[dict]) -> tuple[float, float]:
+def microseconds_per_pair(judge: RuleJudge, pairs: list[dict]) -> tuple[float, float]:
     """Return the time of a pair judged alone, and of one among many judged at once."""
     best_alone, best_together = float("inf"), float("inf")
     others = [pair["first"] for pair in pairs]
@@ -129,7 +129,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 def main(arguments: list[str] | None = None) -> None:
     options = parse(arguments)
     pairs = load(options.half)
-    judge = OfflineJudge()
+    judge = RuleJudge()
     judgements = asyncio.run(judge_all(judge, pairs))
     header = (
         f"{'':<16} {'pairs':>5} {'right':>5} {'false':>5} {'missed':>6} "

@@ -26,7 +26,7 @@ from mnemic.model import (
     SEMANTIC,
     All,
     CheckedEntry,
-    Deleted,
+    DeleteResult,
     Expression,
     ImportResult,
     LinkType,
@@ -67,13 +67,13 @@ from mnemic.observability.events import Events
 from mnemic.protocols import Progress, Source, Target, TokenCounter
 from mnemic.repository import Options, Repository, required_uuid, required_uuids
 from mnemic.store import Direction
-from mnemic.sync_bridge import computed
+from mnemic.sync_bridge import run_blocking
 
 if TYPE_CHECKING:
     from mnemic.context import ContextWindow, MemoryContext
     from mnemic.embed.base import Embedder
-    from mnemic.recall import Recalling
-    from mnemic.retrieval import Retrieval
+    from mnemic.recall import RecallEngine
+    from mnemic.retrieval import RetrievalEngine
 
 NewMemory: TypeAlias = str | Mapping[str, Any] | MemoryEntry
 """What `add_many` takes: a text, a dict with the arguments of `add`, or a whole record."""
@@ -91,17 +91,17 @@ class Services:
     def __init__(self, repository: Repository) -> None:
         self._repository = repository
         self._making = threading.Lock()
-        self._retrieval: Retrieval | None = None
-        self._recalling: Recalling | None = None
+        self._retrieval: RetrievalEngine | None = None
+        self._recalling: RecallEngine | None = None
 
     @property
-    def retrieval(self) -> "Retrieval":
+    def retrieval(self) -> "RetrievalEngine":
         """Answers queries."""
         with self._making:
             if self._retrieval is None:
-                from mnemic.retrieval import CorpusExpander, Retrieval  # noqa: PLC0415 - as below
+                from mnemic.retrieval import CorpusExpander, RetrievalEngine  # noqa: PLC0415 - as below
 
-                self._retrieval = Retrieval(
+                self._retrieval = RetrievalEngine(
                     self._repository,
                     expander=CorpusExpander(),
                     log_queries=self._repository.tells_content,
@@ -109,23 +109,23 @@ class Services:
             return self._retrieval
 
     @property
-    def recalling(self) -> "Recalling":
+    def recalling(self) -> "RecallEngine":
         """Recalls."""
         with self._making:
             if self._recalling is None:  # most programs use neither, and importing them takes time
-                from mnemic.contradictions import OfflineJudge  # noqa: PLC0415
-                from mnemic.recall import Recalling  # noqa: PLC0415
+                from mnemic.contradictions import RuleJudge  # noqa: PLC0415
+                from mnemic.recall import RecallEngine  # noqa: PLC0415
 
-                self._recalling = Recalling(
+                self._recalling = RecallEngine(
                     self._repository,
                     MemoryRetrieverOptions(),
-                    judge=OfflineJudge(),
+                    judge=RuleJudge(),
                     log_queries=self._repository.tells_content,
                 )
             return self._recalling
 
 
-class View:
+class ScopedBase:
     """A part of one memory: what it names of the scope cannot be named otherwise in a call."""
 
     def __init__(
@@ -241,7 +241,7 @@ class View:
             raise InvalidEntryError(f"memory {at} of the list: {error}") from error
 
 
-class WholeMemory(View):
+class MemoryHandle(ScopedBase):
     """The view in which only the agent is named; for the arguments see `Memory`."""
 
     def __init__(
@@ -264,7 +264,7 @@ class WholeMemory(View):
         return self._repository.events
 
 
-class AsyncScopedMemory(View):
+class AsyncScopedMemory(ScopedBase):
     """A view of one memory in which part of the scope is already named.
 
     It has the methods of `AsyncMemory`, which is itself the view in which only the agent is named.
@@ -449,7 +449,7 @@ class AsyncScopedMemory(View):
         def checked() -> list[NewEntry]:
             return [self._any_new(at, memory, scope, now) for at, memory in enumerate(given)]
 
-        entries = checked() if len(given) <= _FEW_MEMORIES else await computed(checked)
+        entries = checked() if len(given) <= _FEW_MEMORIES else await run_blocking(checked)
         return await self._repository.add(
             entries, on_duplicate=on_duplicate, on_embed_error=on_embed_error
         )
@@ -715,7 +715,9 @@ class AsyncScopedMemory(View):
         scope = self._part(user_id, project_id, session_id, all_users)
         found = await self._repository.search(scope, search)
         entries = [hit.entry for hit in found]
-        return await computed(lambda: packed(entries, max_tokens, counter, degraded=found.degraded))
+        return await run_blocking(
+            lambda: packed(entries, max_tokens, counter, degraded=found.degraded)
+        )
 
     async def similar(
         self,
@@ -885,7 +887,7 @@ class AsyncScopedMemory(View):
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
-    ) -> Deleted:
+    ) -> DeleteResult:
         """Delete a memory: from now on it is not found. Deleting it again changes nothing.
 
         Args:
@@ -915,7 +917,7 @@ class AsyncScopedMemory(View):
         project_id: str | None = None,
         session_id: str | None = None,
         permanent: bool = False,
-    ) -> Deleted:
+    ) -> DeleteResult:
         """Delete all memories of a scope: of a user, of nobody, or of a part of theirs.
 
         Args:
@@ -995,7 +997,7 @@ class AsyncScopedMemory(View):
         project_id: str | None = None,
         session_id: str | None = None,
         all_users: bool = False,
-    ) -> Deleted:
+    ) -> DeleteResult:
         """Delete for good the scope's memories that were deleted or expired over 90 days ago.
 
         Args:
@@ -1165,7 +1167,7 @@ class AsyncScopedMemory(View):
             progress: Called now and then with the number of memories done so far.
 
         Raises:
-            ExchangeError: At the first line that is not right; nothing is stored then.
+            ExportFormatError: At the first line that is not right; nothing is stored then.
             DuplicateEntryError: If a key was used for another content. With this and what follows,
                 the batches of 1,000 memories before are stored; repeat it when the cause is gone.
             StorageQuotaExceededError: If a batch would pass the quota.
@@ -1212,7 +1214,7 @@ class AsyncScopedMemory(View):
         )
 
 
-class AsyncMemory(WholeMemory, AsyncScopedMemory):
+class AsyncMemory(MemoryHandle, AsyncScopedMemory):
     """A long-term memory in one file, with awaited calls; `Memory` has the same without.
 
     Example:
@@ -1244,13 +1246,13 @@ class AsyncMemory(WholeMemory, AsyncScopedMemory):
         **options: Unpack[Options],
     ) -> Self:
         """Open a memory without holding up the event loop; for the arguments see the class."""
-        return await computed(lambda: cls(path, agent_id, **options))
+        return await run_blocking(lambda: cls(path, agent_id, **options))
 
     async def erase_pending(self) -> bool:
         """Erase the bytes that deletions for good could not erase at once, in the whole file.
 
         A deletion cannot erase them while a reader or a backup needs the old state, and says so
-        (`Deleted.erased`). Each call tries again, and waits a moment for those who read.
+        (`DeleteResult.erased`). Each call tries again, and waits a moment for those who read.
 
         Returns:
             Whether nothing of what was deleted for good is left in the file and its log.

@@ -70,7 +70,7 @@ class InvalidEntryError(InvalidArgumentError):
     """A field of a memory or of another record is missing, of the wrong type or out of range."""
 
 
-class ExchangeError(InvalidArgumentError):
+class ExportFormatError(InvalidArgumentError):
     """A line of an export cannot be read. The message says what was found and what was wanted.
 
     Attributes:

@@ -11,7 +11,7 @@ from mnemic.errors import InvalidArgumentError, InvalidEntryError
 from mnemic.licensing import LicensePolicy
 from mnemic.model import (
     SEMANTIC,
-    Deleted,
+    DeleteResult,
     ImportResult,
     LinkType,
     LongTermMemoryStats,
@@ -36,7 +36,7 @@ from mnemic.observability.events import Events
 from mnemic.protocols import Progress, Source, Target
 from mnemic.repository import Options, Repository, check_limit, required_uuid, required_uuids
 from mnemic.store import Direction
-from mnemic.sync_bridge import computed
+from mnemic.sync_bridge import run_blocking
 
 if TYPE_CHECKING:
     from mnemic.embed.base import Embedder
@@ -93,7 +93,7 @@ class LongTermMemory:
         **options: Unpack[Options],
     ) -> Self:
         """Open a memory without holding up the event loop; for the arguments see the class."""
-        return await computed(lambda: cls(url, agent_id=agent_id, **options))
+        return await run_blocking(lambda: cls(url, agent_id=agent_id, **options))
 
     @property
     def agent_id(self) -> str:
@@ -466,7 +466,7 @@ class LongTermMemory:
         *,
         user_id: str | None = None,
         all_users: bool = False,
-    ) -> Deleted:
+    ) -> DeleteResult:
         """Forget a memory: from now on it is not found (R033).
 
         Forgetting a forgotten memory again changes nothing and is true again (C097). For 90 days it
@@ -496,7 +496,7 @@ class LongTermMemory:
         scope = self._scope(user_id, all_users=all_users)
         return await self._repository.restore(scope, required_uuid(entry_id))
 
-    async def delete_all(self, *, user_id: str | None, permanent: bool = False) -> Deleted:
+    async def delete_all(self, *, user_id: str | None, permanent: bool = False) -> DeleteResult:
         """Forget all memories of a user, archived and superseded ones included (C187).
 
         Args:
@@ -511,7 +511,7 @@ class LongTermMemory:
 
     async def purge_expired(
         self, *, user_id: str | None = None, all_users: bool = False
-    ) -> Deleted:
+    ) -> DeleteResult:
         """Delete for good memories that were forgotten or expired more than 90 days ago.
 
         Args:
@@ -601,7 +601,7 @@ class LongTermMemory:
             progress: Called now and then with the number of memories done so far.
 
         Raises:
-            ExchangeError: At the first line that is not right; nothing is stored then.
+            ExportFormatError: At the first line that is not right; nothing is stored then.
             DuplicateEntryError: If a key was used for another content. With this and what follows,
                 the batches of 1,000 memories before are stored; repeat it when the cause is gone.
             StorageQuotaExceededError: If a batch would pass the quota.
@@ -614,7 +614,7 @@ class LongTermMemory:
         """Erase the bytes that deletions for good could not erase at once, in the whole file.
 
         A deletion cannot erase them while a reader or a backup needs the old state, and says so
-        (`Deleted.erased`). Each call tries again, and waits a moment for those who read.
+        (`DeleteResult.erased`). Each call tries again, and waits a moment for those who read.
 
         Returns:
             Whether nothing of what was deleted for good is left in the file and its log.

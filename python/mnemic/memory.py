@@ -3,11 +3,11 @@
 from types import TracebackType
 from typing import Self
 
-from mnemic.async_memory import AsyncMemory, AsyncScopedMemory, View, WholeMemory
-from mnemic.sync_bridge import driven
+from mnemic.async_memory import AsyncMemory, AsyncScopedMemory, MemoryHandle, ScopedBase
+from mnemic.sync_bridge import sync_method
 
 
-class ScopedMemory(View):
+class ScopedMemory(ScopedBase):
     """A view of one memory in which part of the scope is already named.
 
     It has the methods of `Memory`, which is itself the view in which only the agent is named. What
@@ -34,35 +34,35 @@ class ScopedMemory(View):
         narrowed = self._scope.narrowed(user_id, project_id, session_id)
         return ScopedMemory(self._repository, narrowed, self._services)
 
-    add = driven(AsyncScopedMemory.add)
-    add_many = driven(AsyncScopedMemory.add_many)
-    search = driven(AsyncScopedMemory.search)
-    retrieve = driven(AsyncScopedMemory.retrieve)
-    retrieve_to_context = driven(AsyncScopedMemory.retrieve_to_context)
-    recall = driven(AsyncScopedMemory.recall)
-    contradictions = driven(AsyncScopedMemory.contradictions)
-    context = driven(AsyncScopedMemory.context)
-    similar = driven(AsyncScopedMemory.similar)
-    recent = driven(AsyncScopedMemory.recent)
-    important = driven(AsyncScopedMemory.important)
-    get = driven(AsyncScopedMemory.get)
-    list = driven(AsyncScopedMemory.list)
-    count = driven(AsyncScopedMemory.count)
-    stats = driven(AsyncScopedMemory.stats)
-    purge = driven(AsyncScopedMemory.purge)
-    update = driven(AsyncScopedMemory.update)
-    delete = driven(AsyncScopedMemory.delete)
-    delete_all = driven(AsyncScopedMemory.delete_all)
-    restore = driven(AsyncScopedMemory.restore)
-    touch = driven(AsyncScopedMemory.touch)
-    link = driven(AsyncScopedMemory.link)
-    unlink = driven(AsyncScopedMemory.unlink)
-    links = driven(AsyncScopedMemory.links)
-    export = driven(AsyncScopedMemory.export)
-    import_ = driven(AsyncScopedMemory.import_)
+    add = sync_method(AsyncScopedMemory.add)
+    add_many = sync_method(AsyncScopedMemory.add_many)
+    search = sync_method(AsyncScopedMemory.search)
+    retrieve = sync_method(AsyncScopedMemory.retrieve)
+    retrieve_to_context = sync_method(AsyncScopedMemory.retrieve_to_context)
+    recall = sync_method(AsyncScopedMemory.recall)
+    contradictions = sync_method(AsyncScopedMemory.contradictions)
+    context = sync_method(AsyncScopedMemory.context)
+    similar = sync_method(AsyncScopedMemory.similar)
+    recent = sync_method(AsyncScopedMemory.recent)
+    important = sync_method(AsyncScopedMemory.important)
+    get = sync_method(AsyncScopedMemory.get)
+    list = sync_method(AsyncScopedMemory.list)
+    count = sync_method(AsyncScopedMemory.count)
+    stats = sync_method(AsyncScopedMemory.stats)
+    purge = sync_method(AsyncScopedMemory.purge)
+    update = sync_method(AsyncScopedMemory.update)
+    delete = sync_method(AsyncScopedMemory.delete)
+    delete_all = sync_method(AsyncScopedMemory.delete_all)
+    restore = sync_method(AsyncScopedMemory.restore)
+    touch = sync_method(AsyncScopedMemory.touch)
+    link = sync_method(AsyncScopedMemory.link)
+    unlink = sync_method(AsyncScopedMemory.unlink)
+    links = sync_method(AsyncScopedMemory.links)
+    export = sync_method(AsyncScopedMemory.export)
+    import_ = sync_method(AsyncScopedMemory.import_)
 
 
-class Memory(WholeMemory, ScopedMemory):
+class Memory(MemoryHandle, ScopedMemory):
     """A long-term memory in one file.
 
     Example:
@@ -88,10 +88,10 @@ class Memory(WholeMemory, ScopedMemory):
         EmbeddingModelMismatchError: If the agent's vectors come from another model.
     """
 
-    erase_pending = driven(AsyncMemory.erase_pending)
-    backup = driven(AsyncMemory.backup)
-    verify = driven(AsyncMemory.verify)
-    close = driven(AsyncMemory.close)
+    erase_pending = sync_method(AsyncMemory.erase_pending)
+    backup = sync_method(AsyncMemory.backup)
+    verify = sync_method(AsyncMemory.verify)
+    close = sync_method(AsyncMemory.close)
 
     def __enter__(self) -> Self:
         return self

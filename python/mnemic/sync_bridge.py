@@ -56,7 +56,7 @@ _cancellation: ContextVar[_Cancellation | None] = ContextVar("mnemic_cancellatio
 
 
 @contextmanager
-def calling_when_cancelled(callback: Callable[[], object]) -> Generator[None, None, None]:
+def on_cancellation(callback: Callable[[], object]) -> Generator[None, None, None]:
     """Call a function, from another thread, if whoever awaits this work is cancelled meanwhile.
 
     Where nobody can be, such as at the synchronous front door, it is never called.
@@ -69,18 +69,18 @@ def calling_when_cancelled(callback: Callable[[], object]) -> Generator[None, No
         yield
 
 
-def is_driving() -> bool:
+def runs_sync() -> bool:
     """Return whether this thread runs a coroutine by `drive`, with no event loop around it."""
-    return getattr(_this_thread, "is_driving", False)
+    return getattr(_this_thread, "runs_sync", False)
 
 
-async def computed(work: Callable[[], Result]) -> Result:
+async def run_blocking(work: Callable[[], Result]) -> Result:
     """Run work that computes or waits for long without holding up an event loop.
 
     At the synchronous front door it runs in the caller's thread; in an event loop it runs in
     another one, with a copy of the caller's context variables.
     """
-    if is_driving():
+    if runs_sync():
         return work()
     import asyncio  # noqa: PLC0415 - a third of the import budget, unused at the front door
 
@@ -95,7 +95,7 @@ async def computed(work: Callable[[], Result]) -> Result:
 
 async def awaited(awaitable: Awaitable[Result]) -> Result:
     """Await what may need an event loop; at the synchronous front door it gets one of its own."""
-    if not is_driving():
+    if not runs_sync():
         return await awaitable
     import asyncio  # noqa: PLC0415 - as above
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - as above
@@ -110,18 +110,18 @@ async def awaited(awaitable: Awaitable[Result]) -> Result:
 
 async def arrived(future: "Future[Result]") -> Result:
     """Wait for what another call makes; being cancelled here does not cancel it there."""
-    if future.done() or is_driving():
+    if future.done() or runs_sync():
         return future.result()
     import asyncio  # noqa: PLC0415 - as above
 
     return await asyncio.wrap_future(future)
 
 
-def drive(coroutine: Coroutine[Any, None, Result]) -> Result:
+def run_sync(coroutine: Coroutine[Any, None, Result]) -> Result:
     """Run a coroutine to its end in this thread, waiting here wherever it has to wait.
 
     Args:
-        coroutine: One that asks `is_driving` before it awaits what needs an event loop.
+        coroutine: One that asks `runs_sync` before it awaits what needs an event loop.
 
     Returns:
         What the coroutine returns.
@@ -129,20 +129,20 @@ def drive(coroutine: Coroutine[Any, None, Result]) -> Result:
     Raises:
         RuntimeError: If it awaits something that needs an event loop.
     """
-    outer = is_driving()
-    _this_thread.is_driving = True
+    outer = runs_sync()
+    _this_thread.runs_sync = True
     try:
         coroutine.send(None)
     except StopIteration as end:
         result: Result = end.value
         return result
     finally:
-        _this_thread.is_driving = outer
+        _this_thread.runs_sync = outer
         coroutine.close()
     raise RuntimeError("this coroutine needs an event loop and cannot be driven without one")
 
 
-def driven(
+def sync_method(
     method: Callable[Concatenate[Any, Parameters], Coroutine[Any, Any, Result]],
 ) -> Callable[Concatenate[Any, Parameters], Result]:
     """Return a plain method that drives a coroutine method; it has its signature and docstring.
@@ -153,7 +153,7 @@ def driven(
 
     @wraps(method)
     def call(this: Any, /, *args: Parameters.args, **named: Parameters.kwargs) -> Result:
-        return drive(method(this, *args, **named))
+        return run_sync(method(this, *args, **named))
 
     call.__qualname__ = method.__qualname__.removeprefix("Async")
     return call

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benches.hostile_texts import FAMILIES
-from mnemic.contradictions import Judgement, LanguageModelJudge, OfflineJudge
+from mnemic.contradictions import Judgement, LanguageModelJudge, RuleJudge
 from mnemic.contradictions.features import evidence
 from mnemic.contradictions.parse import Reading
 from mnemic.contradictions.signals import Pair
@@ -20,7 +20,7 @@ from mnemic.contradictions.words import MAX_CHARACTERS, Lexicon
 from tests.support.paths import ROOT
 from tests.support.work import lines_run
 
-JUDGE = OfflineJudge()
+JUDGE = RuleJudge()
 
 
 def judged(older, newer):
@@ -159,7 +159,7 @@ def test_there_is_one_judgement_for_each_memory_in_their_order():
 
 
 def test_another_judge_judges_the_same():
-    again = asyncio.run(OfflineJudge().judge("Irma is 40.", ["Irma is 30.", "Otto is 30."]))
+    again = asyncio.run(RuleJudge().judge("Irma is 40.", ["Irma is 30.", "Otto is 30."]))
     assert again == asyncio.run(JUDGE.judge("Irma is 40.", ["Irma is 30.", "Otto is 30."]))
 
 
@@ -187,10 +187,10 @@ def test_any_two_texts_can_be_judged(older, newer):
 
 ALL_SEEDS = """
 import asyncio, json
-from mnemic.contradictions import OfflineJudge
+from mnemic.contradictions import RuleJudge
 others = ["The gate is painted green.", "Irma is 40, lives in Bergamo and likes tea.", "Otto left."]
 statement = "Irma moved to Ravenna, is 41 and no longer drinks tea at the red gate."
-print(asyncio.run(OfflineJudge().judge(statement, others)))
+print(asyncio.run(RuleJudge().judge(statement, others)))
 """
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic.embed import MiniLmEmbedder
-from mnemic.embed.chunking import MAX_PARTS, Splitter
+from mnemic.embed.chunking import MAX_PARTS, Chunker
 
 pytestmark = pytest.mark.requirement("C165")
 
@@ -28,7 +28,7 @@ def words_seen(most):
 
 
 def by_words(most):
-    return Splitter(most, words_seen(most))
+    return Chunker(most, words_seen(most))
 
 
 def estimated_tokens(text):
@@ -45,20 +45,20 @@ def test_a_short_text_is_one_part_and_is_not_looked_at(text):
     def refuses(_text):
         raise AssertionError
 
-    assert Splitter(16, refuses).parts(text) == [text]
+    assert Chunker(16, refuses).parts(text) == [text]
 
 
 def test_an_embedder_that_sees_everything_gets_texts_whole():
-    assert Splitter(None).parts(SENTENCES * 10_000) == [SENTENCES * 10_000]
+    assert Chunker(None).parts(SENTENCES * 10_000) == [SENTENCES * 10_000]
 
 
 def test_a_text_that_is_just_seen_whole_is_one_part():
     assert by_words(100).parts("word " * 100) == ["word " * 100]
     assert len(by_words(100).parts("word " * 101)) == 2
-    assert Splitter(12).parts("x" * 30) == ["x" * 30]
-    assert len(Splitter(12).parts("x" * 31)) == 2
-    assert Splitter(12).parts("日" * 10) == ["日" * 10]
-    assert len(Splitter(12).parts("日" * 11)) == 2
+    assert Chunker(12).parts("x" * 30) == ["x" * 30]
+    assert len(Chunker(12).parts("x" * 31)) == 2
+    assert Chunker(12).parts("日" * 10) == ["日" * 10]
+    assert len(Chunker(12).parts("日" * 11)) == 2
 
 
 def test_a_text_of_many_blanks_is_seen_as_far_as_its_words_go():
@@ -89,7 +89,7 @@ def test_parts_overlap_by_about_fifteen_percent():
 
 def test_blank_parts_are_left_out():
     text = "x" * 30 + " " * 300 + "y" * 30
-    splitter = Splitter(12)
+    splitter = Chunker(12)
     parts = splitter.parts(text)
     assert 2 <= len(parts) < len(splitter.spans(text))
     assert all(map(str.strip, parts))
@@ -131,7 +131,7 @@ def check(text, spans, is_seen):
 
 @given(st.text(st.sampled_from(ALPHABET), min_size=1, max_size=400), st.integers(3, 40))
 def test_every_part_fits_by_the_estimate_and_together_they_are_the_text(text, most):
-    spans = Splitter(most).spans(text)
+    spans = Chunker(most).spans(text)
     check(text, spans, lambda part: estimated_tokens(part) <= max(1, most - 2) + 1e-6)
 
 
@@ -143,7 +143,7 @@ def test_every_part_fits_by_the_embedders_own_count(text, most):
 
 @given(st.text(min_size=1, max_size=300), st.integers(0, 5))
 def test_an_embedder_that_counts_oddly_still_ends(text, odd):
-    spans = Splitter(3, lambda part: min(odd, len(part))).spans(text)
+    spans = Chunker(3, lambda part: min(odd, len(part))).spans(text)
     check(text, spans, lambda part: len(part) <= max(1, odd))
 
 
@@ -160,7 +160,7 @@ def test_an_embedder_that_counts_oddly_still_ends(text, odd):
     ],
 )
 def test_the_local_model_sees_each_part_whole(minilm, text):
-    splitter = Splitter(minilm.max_tokens, minilm.characters_seen)
+    splitter = Chunker(minilm.max_tokens, minilm.characters_seen)
     parts = splitter.parts(text)
     assert len(parts) > 1
     assert not minilm.embed_batch(parts).truncated.any()

@@ -5,7 +5,7 @@ from collections import Counter
 from mnemic.errors import MnemicError
 from mnemic.memory import Memory
 from mnemic.model import MemoryFilter
-from mnemic.sync_bridge import drive
+from mnemic.sync_bridge import run_sync
 from tests.support.embedders import WordEmbedder
 
 USER = "alice"
@@ -43,13 +43,13 @@ def answers(memory, ids):
     """Ask everything there is to ask."""
     repository = memory._repository
     scope = memory._scope.narrowed(USER, None, None)
-    found = drive(repository.get(scope, ids, include_forgotten=True))
+    found = run_sync(repository.get(scope, ids, include_forgotten=True))
     hits = memory.search("fact1 höhe", user_id=USER, limit=100)
     return {
         "entries": found,
         "count": memory.count(user_id=USER),
         "hits": [(hit.entry, hit.score) for hit in hits],
-        "filtered": drive(repository.matching(scope, MemoryFilter())),
+        "filtered": run_sync(repository.matching(scope, MemoryFilter())),
         "stats": memory.stats().entries_by_type,
     }
 

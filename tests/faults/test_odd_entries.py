@@ -6,7 +6,7 @@ from mnemic.errors import InvalidArgumentError, InvalidEntryError
 from mnemic.long_term import LongTermMemory
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntry, MemoryEntryUpdate
-from mnemic.sync_bridge import drive
+from mnemic.sync_bridge import run_sync
 from tests.faults.workload import entry_of
 from tests.support.embedders import WordEmbedder
 
@@ -26,12 +26,12 @@ def door(request, tmp_path):
             return memory.add(**fields, id=KEY)
         base = entry_of(KEY, "base")
         given = {"id": KEY, "agent_id": "default", "created_at": base.created_at, **fields}
-        return drive(long_term.store(MemoryEntry(**given)))
+        return run_sync(long_term.store(MemoryEntry(**given)))
 
     def update(**fields):
         if is_plain:
             return memory.update(KEY, **fields)
-        return drive(long_term.update(KEY, MemoryEntryUpdate(**fields)))
+        return run_sync(long_term.update(KEY, MemoryEntryUpdate(**fields)))
 
     def read():
         with Memory(path, embedder=WordEmbedder()) as again:
@@ -42,7 +42,7 @@ def door(request, tmp_path):
 
     yield type("Door", (), {"store": store, "update": update, "read": read, "count": memory.count})
     memory.close()
-    drive(long_term.close())
+    run_sync(long_term.close())
 
 
 def nested(levels, kind):

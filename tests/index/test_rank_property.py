@@ -9,7 +9,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from mnemic._core import date_ranges
-from mnemic.index import NativeIndex, Wanted
+from mnemic.index import NativeIndex, RankRequest
 from mnemic.model import (
     KeywordFields,
     Ranking,
@@ -159,7 +159,7 @@ def questions(draw):
     several = st.lists(vectors, min_size=1, max_size=3)
     queries = draw(st.none() | several | several | several) if text else None
     context = draw(st.none() | vectors)
-    wanted = Wanted(
+    wanted = RankRequest(
         scope=scope,
         now=NOW,
         limit=draw(st.sampled_from([0, 1, 3, 3, 10, 10, 40, 1000])),
@@ -217,10 +217,10 @@ def test_a_smaller_limit_gives_the_head_to_the_last_bit(seed, question, limits):
     wanted, _ = question
     index = large_index(seed)
     replaced = {name: getattr(wanted, name) for name in wanted.__struct_fields__}
-    everything = index.rank(Wanted(**{**replaced, "limit": 1000})).ranked
+    everything = index.rank(RankRequest(**{**replaced, "limit": 1000})).ranked
     event("nothing" if not everything else "something")
     for limit in (*limits, wanted.limit):
-        found = index.rank(Wanted(**{**replaced, "limit": limit})).ranked
+        found = index.rank(RankRequest(**{**replaced, "limit": limit})).ranked
         assert found == everything[:limit]
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
-from mnemic.index import NativeIndex, Wanted
+from mnemic.index import NativeIndex, RankRequest
 from mnemic.model import (
     HYBRID,
     KEYWORD,
@@ -191,7 +191,7 @@ def question_of(ranking, seed):
         phrases = chance.choices(WORDS + PHRASES, k=chance.randint(0, 4))
         options["text"] = " ".join(phrases) + chance.choice(ENDINGS) + chance.choice(DATES)
     condition = None if where is None else parse_filter(where)
-    return where, Wanted(
+    return where, RankRequest(
         now=NOW, limit=EVERYTHING, ranking=ranking, where=condition, with_total=True, **options
     )
 
@@ -387,7 +387,7 @@ FUSED = Ranking(
     session=SessionTerms(0.3, 0.4, 0.5, 0.2, 0.05, 0.2, 0.03),
     weights=Weights(0.6, 0.2, 0.1, 0.1, 0.2, 0.3),
 )
-FUSED_WANTED = Wanted(
+FUSED_WANTED = RankRequest(
     scope=EVERYBODY,
     now=NOW,
     limit=EVERYTHING,
@@ -431,7 +431,7 @@ def test_words_that_more_than_a_hundred_rows_have_may_be_passed_over(count, shar
         for number in range(1, count + 1)
     ]
     ranking = Ranking(similarity=0.0, keywords=KeywordFields(common=share))
-    wanted = Wanted(
+    wanted = RankRequest(
         scope=EVERYBODY, now=NOW, limit=EVERYTHING, ranking=ranking, text="red tea", with_total=True
     )
     found = check(index_of(rows), RankingTwin(rows), wanted, None)
@@ -442,7 +442,7 @@ def test_what_matches_is_counted_though_one_of_several_queries_is_nothing():
     row = made(1, {"content": "tea", "created_at": NOON}, ((1, 0, 0),))
     queries = np.array([(1, 0, 0), (0, 0, 0)], np.float32)
     ranking = Ranking(weights=Weights(relevance=0.0, importance=1.0))
-    wanted = Wanted(
+    wanted = RankRequest(
         scope=EVERYBODY, now=NOW, limit=1, ranking=ranking, vectors=queries, with_total=True
     )
     answer = index_of([row]).rank(wanted)

@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from mnemic.index import NativeIndex, Wanted
+from mnemic.index import NativeIndex, RankRequest
 from mnemic.model import BY_SEARCH_TYPE, SEMANTIC, Ranking, RowBatch, Scope, parse_filter
 from tests.support.rows import record
 
@@ -63,7 +63,7 @@ class Rows:
 
     def rank(self, ranking, limit, where=None, **options):
         return self.index.rank(
-            Wanted(
+            RankRequest(
                 scope=AGENT,
                 now=NOW,
                 limit=limit,

@@ -21,7 +21,7 @@ import pytest
 import mnemic
 from mnemic import model
 from mnemic.context import ContextItemType, ContextWindow
-from mnemic.contradictions import LanguageModelJudge, OfflineJudge
+from mnemic.contradictions import LanguageModelJudge, RuleJudge
 from mnemic.errors import MnemicError
 from mnemic.observability.events import Events, MemoryStoredEvent
 from tests.support.embedders import WordEmbedder
@@ -369,7 +369,7 @@ class Model:
         return "[]"
 
 
-@pytest.mark.parametrize("kind", [OfflineJudge, LanguageModelJudge])
+@pytest.mark.parametrize("kind", [RuleJudge, LanguageModelJudge])
 def test_a_judge_refuses_what_is_no_text(kind):
     judge = kind(Model()) if kind is LanguageModelJudge else kind()
     good = {"statement": "text", "others": ["text"]}

@@ -17,7 +17,7 @@ from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
 from mnemic import Memory
-from mnemic.index import NativeIndex, Wanted
+from mnemic.index import NativeIndex, RankRequest
 from mnemic.model import (
     MOST_IMPORTANT,
     NEWEST,
@@ -32,7 +32,7 @@ from mnemic.model.filter import MemoryFilter, MemorySortOrder, parse_filter
 from mnemic.store import SqliteStore
 from mnemic.store.sqlite import filter_sql
 from mnemic.store.sqlite.row_codec import to_row
-from mnemic.sync_bridge import drive
+from mnemic.sync_bridge import run_sync
 from tests.support.embedders import WordEmbedder
 from tests.support.filter_twin import matches, ordered
 
@@ -349,13 +349,13 @@ class File:
 
     def close(self):
         self.connection.close()
-        drive(self.store.close())
+        run_sync(self.store.close())
 
     def keep(self, memories):
         """Store the memories for an agent of their own; return its name."""
         agent = f"agent {next(self.numbers)}"
         owned = [NewEntry(msgspec.structs.replace(entry, agent_id=agent)) for entry in memories]
-        drive(self.store.add(agent, owned, now=NOON, is_import=True))
+        run_sync(self.store.add(agent, owned, now=NOON, is_import=True))
         return agent
 
     def judge(self, agent, given_filter):
@@ -415,7 +415,7 @@ class Core:
         scope = Scope("a", all_users=True) if user == EVERYONE else Scope("a", user)
         where = parse_filter(given_filter)
         given = {"now": BEFORE_ALL, "limit": limit, "ranking": ranking, "where": where, **options}
-        return self.index.rank(Wanted(scope=scope, **given))
+        return self.index.rank(RankRequest(scope=scope, **given))
 
 
 @cache

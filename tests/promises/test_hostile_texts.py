@@ -22,7 +22,7 @@ from mnemic import (
 )
 from mnemic._core import MemoryIndex
 from mnemic.demo.reading import read, split_long
-from mnemic.embed.chunking import Splitter
+from mnemic.embed.chunking import Chunker
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import Scope
 from mnemic.retrieval.expansion import CorpusExpander, Related, terms_of
@@ -51,7 +51,7 @@ NATIVE = {
     "related": related,
     "key_phrases": lambda text: MemoryIndex(None).key_phrases(text, Scope("a"), 5),
     "in_first_person": lambda text: MemoryIndex(None).in_first_person(text, Scope("a"), 0),
-    "parts": Splitter(256).parts,
+    "parts": Chunker(256).parts,
     "expansion": lambda text: asyncio.run(CorpusExpander().expand(text, nothing)),
     "terms of an answer": lambda text: terms_of(text, "tea"),
 }
@@ -86,7 +86,7 @@ def read_as(name, folder):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_work_of_reading_grows_with_the_length_of_a_text_and_not_faster(family, tmp_path):
     calls = {
-        "parts": Splitter(64).parts,
+        "parts": Chunker(64).parts,
         "terms": lambda text: terms_of(text, "tea"),
         "long paragraph": lambda text: list(split_long(text)),
         **{name: read_as(name, tmp_path) for name in ("a.txt", "a.md", "a.jsonl")},

@@ -120,7 +120,7 @@ class Interrupted:
         raise self.error
 
 
-class Wanted:
+class Request:
     """A request in which reading one field is interrupted."""
 
     scope, now, limit, ranking, text = Scope("a"), 0, 3, KEYWORD, "tea"
@@ -135,7 +135,7 @@ class Wanted:
 def test_what_interrupts_a_conversion_is_not_turned_into_another_error(error):
     index, vectors = MemoryIndex(None), VectorMap(2)
     for call in (
-        lambda: index.rank(Wanted(error)),
+        lambda: index.rank(Request(error)),
         lambda: vectors.search(Interrupted(error)),
         lambda: vectors.upsert([Interrupted(error)], np.ones((1, 2), np.float32)),
         lambda: Interrupted(error) in vectors,
@@ -146,5 +146,5 @@ def test_what_interrupts_a_conversion_is_not_turned_into_another_error(error):
 
 def test_a_field_of_the_wrong_type_is_still_a_type_error():
     with pytest.raises(TypeError):
-        MemoryIndex(None).rank(Wanted(TypeError()))
+        MemoryIndex(None).rank(Request(TypeError()))
     assert "seven" not in VectorMap(2)

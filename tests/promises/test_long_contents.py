@@ -12,12 +12,12 @@ import pytest
 
 from mnemic import Memory
 from mnemic.embed import MiniLmEmbedder
-from mnemic.embed.validated import CheckedEmbedder
-from mnemic.errors import EmbeddingError, ExchangeError
+from mnemic.embed.validated import ValidatedEmbedder
+from mnemic.errors import EmbeddingError, ExportFormatError
 from mnemic.index import native
 from mnemic.model import MemoryEntry, Scope
 from mnemic.store.sqlite import change_log
-from mnemic.sync_bridge import drive
+from mnemic.sync_bridge import run_sync
 from tests.support.embedders import WordEmbedder
 from tests.support.scenarios import NOON, Clock
 
@@ -71,14 +71,14 @@ def stored_parts(memory):
 
 def expected(embedder, content, query=FACT):
     """Return the greatest cosine of a query and a part, computed apart from any index."""
-    (parts,) = CheckedEmbedder(embedder).embed_whole([content])
+    (parts,) = ValidatedEmbedder(embedder).embed_whole([content])
     return float((parts @ embedder.embed([query])[0]).max())
 
 
 def exported_parts(memory):
     everyone = Scope(memory.agent_id, all_users=True)
     state = {"now": NOON, "include_forgotten": True, "model": memory.embedder.model}
-    found = drive(memory._repository._store.stored_after(everyone, 0, 100, **state))
+    found = run_sync(memory._repository._store.stored_after(everyone, 0, 100, **state))
     return {
         one.entry.id: [vector.tobytes() for vector in (one.entry.embedding, *one.more)]
         for one in found
@@ -153,7 +153,7 @@ def test_a_vector_that_a_caller_brings_is_the_only_one():
 def test_the_embedding_of_an_entry_is_that_of_its_first_part():
     with opened() as memory:
         entry = memory.add(FILLER * 2 + FACT)
-        (parts,) = CheckedEmbedder(memory.embedder).embed_whole([entry.content])
+        (parts,) = ValidatedEmbedder(memory.embedder).embed_whole([entry.content])
         assert entry.embedding.tobytes() == parts[0].tobytes()
 
 
@@ -395,7 +395,7 @@ def test_parts_that_do_not_fit_their_memory_are_refused(change, told):
             del fields["embedding"]
         lines[1] = json.dumps(fields)
         with opened() as copy:
-            with pytest.raises(ExchangeError, match=told):
+            with pytest.raises(ExportFormatError, match=told):
                 copy.import_(io.StringIO("\n".join(lines)))
             assert copy.count() == 0
 

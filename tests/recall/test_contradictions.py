@@ -269,7 +269,7 @@ def test_adding_with_a_check_tells_what_the_new_memory_contradicts():
 @pytest.mark.requirement("C072")
 def test_a_new_memory_does_not_contradict_itself(monkeypatch):
     judge = ScriptedJudge({"same": 1.0})
-    monkeypatch.setattr("mnemic.contradictions.OfflineJudge", lambda: judge)
+    monkeypatch.setattr("mnemic.contradictions.RuleJudge", lambda: judge)
     with opened() as memory:
         first = memory.add("same", user_id="u", check="contradictions")
         assert first.contradictions == ()
@@ -281,7 +281,7 @@ def test_a_new_memory_does_not_contradict_itself(monkeypatch):
 
 
 def test_a_memory_that_was_there_already_does_not_contradict_itself_by_its_links(monkeypatch):
-    monkeypatch.setattr("mnemic.contradictions.OfflineJudge", lambda: ScriptedJudge({}))
+    monkeypatch.setattr("mnemic.contradictions.RuleJudge", lambda: ScriptedJudge({}))
     with opened() as memory:
         first, second = (memory.add(text, user_id="u") for text in ("first", "second"))
         memory.link(second.id, first.id, "contradicts", user_id="u")
@@ -296,7 +296,7 @@ class FailingJudge:
 
 
 def test_a_judge_that_fails_leaves_nothing_stored(monkeypatch):
-    monkeypatch.setattr("mnemic.contradictions.OfflineJudge", FailingJudge)
+    monkeypatch.setattr("mnemic.contradictions.RuleJudge", FailingJudge)
     with opened() as memory:
         memory.add("tea with milk", user_id="u")
         with pytest.raises(OverflowError, match="1 memories"):

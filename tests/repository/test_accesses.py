@@ -22,7 +22,7 @@ from mnemic.model import (
     Weights,
 )
 from mnemic.repository.access_buffer import MOST_NOTED
-from mnemic.sync_bridge import drive
+from mnemic.sync_bridge import run_sync
 from tests.support.embedders import WordEmbedder
 from tests.support.scenarios import NOON, Clock, contents, entry, run
 
@@ -229,7 +229,7 @@ def test_a_search_that_does_not_rank_by_accesses_neither_writes_nor_reads_them(m
         assert calls == []
         assert counted(memory.search("tea", **BY_ACCESS)) == {"tea": 1}
         assert calls == []
-        drive(memory.repository.write_accesses())
+        run_sync(memory.repository.write_accesses())
         for _ in range(2):
             assert counted(memory.search("tea", **BY_ACCESS)) == {"tea": 1}
             # Once for the index, once for the entries that are kept.
@@ -255,7 +255,7 @@ def test_what_was_just_read_is_known_when_a_memory_changes_before_it_is_written_
         memory.update(milk.id, content="cream")
         assert counted(memory.search("tea", **BY_ACCESS)) == {"tea": 2, "cream": 1}
         memory.touch([milk.id])
-        drive(memory.repository.write_accesses())
+        run_sync(memory.repository.write_accesses())
         memory.update(milk.id, importance=0.9)
         assert counted(memory.search("tea", **BY_ACCESS)) == {"tea": 2, "cream": 2}
 
@@ -286,18 +286,18 @@ def test_a_search_by_access_sees_what_another_opening_wrote_whatever_its_clock(
             for count in range(1, 4):
                 one.get(tea.id)
                 assert counted(one.search("tea", **BY_ACCESS)) == {"tea": count, "milk": 0}
-                drive(one.repository.write_accesses())
+                run_sync(one.repository.write_accesses())
                 assert counted(two.search("tea", **BY_ACCESS)) == {"tea": count, "milk": 0}
             if not read_only:
                 two.get(tea.id)
                 two.get(milk.id)
                 assert counted(two.search("tea", **BY_ACCESS)) == {"tea": 4, "milk": 1}
-                drive(two.repository.write_accesses())
+                run_sync(two.repository.write_accesses())
                 assert counted(one.search("tea", **BY_ACCESS)) == {"tea": 4, "milk": 1}
                 two.get(tea.id)
                 one.get(milk.id)
                 assert counted(one.search("tea", **BY_ACCESS)) == {"tea": 4, "milk": 2}
-                drive(one.repository.write_accesses())
+                run_sync(one.repository.write_accesses())
                 assert counted(two.search("tea", **BY_ACCESS)) == {"tea": 5, "milk": 2}
 
 
@@ -308,13 +308,13 @@ def test_what_is_read_and_written_down_while_an_index_catches_up_counts_once(rea
         assert counted(memory.search("tea", **BY_ACCESS)) == {"tea": 0}
         store = memory.repository._store
         memory.get(tea.id)
-        drive(store.write_accesses())
+        run_sync(store.write_accesses())
         read = getattr(store, reading)
 
         def meanwhile(*given, **named):  # as another thread may
             monkeypatch.undo()
             memory.get(tea.id)
-            drive(store.write_accesses())
+            run_sync(store.write_accesses())
             return read(*given, **named)
 
         monkeypatch.setattr(store, reading, meanwhile)
@@ -332,9 +332,9 @@ def test_what_was_accessed_before_the_index_had_it_is_seen_after():
         new = entry("tea", agent_id=memory.agent_id)
         embedding = repository._embedder.embed([new.content])[0]
         new = NewEntry(new.with_embedding(embedding, repository._embedder.model))
-        stored = drive(store.add(memory.agent_id, [new], now=NOON))
+        stored = run_sync(store.add(memory.agent_id, [new], now=NOON))
         store.touch(memory.agent_id, stored.rows, NOON)
-        drive(store.write_accesses())
+        run_sync(store.write_accesses())
         follower._follow_accesses()
         assert follower.index.apply(stored.batch)
         assert counted(memory.search("tea", **BY_ACCESS)) == {"tea": 1}
@@ -399,13 +399,13 @@ def test_an_access_that_comes_while_the_store_is_read_counts_once(monkeypatch, r
         method = getattr(store, reading)
         tea = memory.add("tea")
         assert memory.recall(mode="frequent", user_id=None)[0].memory.access_count == 0
-        drive(store.write_accesses())
+        run_sync(store.write_accesses())
 
         def read_first(*given, **named):
             monkeypatch.undo()
             with ThreadPoolExecutor(1) as another:
                 another.submit(memory.get, tea.id).result(10)
-                another.submit(lambda: drive(store.write_accesses())).result(10)
+                another.submit(lambda: run_sync(store.write_accesses())).result(10)
             return method(*given, **named)
 
         monkeypatch.setattr(store, reading, read_first)

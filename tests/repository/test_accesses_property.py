@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mnemic.memory import Memory
-from mnemic.sync_bridge import drive
+from mnemic.sync_bridge import run_sync
 from tests.support.embedders import WordEmbedder
 from tests.support.scenarios import Clock
 
@@ -124,11 +124,11 @@ class Counted:
             self.state[each] = "active"
 
     def call_write(self, _):
-        drive(self.memory.repository.write_accesses())
+        run_sync(self.memory.repository.write_accesses())
 
     def call_other(self, each):
         """Read through another opening, and look at once: own ones that follow hide it a while."""
-        drive(self.memory.repository.write_accesses())
+        run_sync(self.memory.repository.write_accesses())
         with self.opened() as other:
             other.touch([each])
         self.read({each} & set(self.of("active")))

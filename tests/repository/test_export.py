@@ -10,14 +10,14 @@ import pytest
 
 from mnemic import DocumentedLicenses, LicenseTier, Memory, licensing
 from mnemic.errors import (
-    ExchangeError,
+    ExportFormatError,
     InvalidArgumentError,
     StorageQuotaExceededError,
     StoreError,
 )
 from mnemic.model import ImportResult, MemoryStatus, Scope
 from mnemic.repository.export import BATCH
-from mnemic.sync_bridge import drive
+from mnemic.sync_bridge import run_sync
 from tests.support.embedders import WordEmbedder
 from tests.support.scenarios import NOON, Clock, contents
 
@@ -42,8 +42,8 @@ def filled(memory):
 def everything(memory):
     store, scope = memory._repository._store, Scope(memory.agent_id, all_users=True)
     state = {"now": NOON, "include_forgotten": True}
-    stored = drive(store.stored_after(scope, 0, 10_000, model="words", **state))
-    links = drive(store.links_within(scope, **state))
+    stored = run_sync(store.stored_after(scope, 0, 10_000, model="words", **state))
+    links = run_sync(store.links_within(scope, **state))
     facts = [
         (one.entry, one.entry.access_count, one.entry.last_accessed_at, one.key) for one in stored
     ]
@@ -128,7 +128,7 @@ def test_a_view_imports_only_what_lies_inside_it_and_says_which_line_does_not():
         target = io.StringIO()
         memory.export(target, all_users=True)
         target.seek(0)
-        with pytest.raises(ExchangeError, match="line 5: user_id is bound to 'a'"):
+        with pytest.raises(ExportFormatError, match="line 5: user_id is bound to 'a'"):
             copy.scoped(user_id="a").import_(target)
         assert copy.stats().active_entries == 0
 
@@ -148,7 +148,7 @@ def test_a_file_with_one_bad_line_stores_nothing(tmp_path, damage):
             lines[-3] = lines[-3][:20] + "\n"
         path.write_text("".join(lines))
         bad = len(lines) + 1 if damage == "cut" else len(lines) - 2
-        with pytest.raises(ExchangeError, match=f"line {bad}:"):
+        with pytest.raises(ExportFormatError, match=f"line {bad}:"):
             copy.import_(path)
         assert copy.count() == 0
 
@@ -162,7 +162,7 @@ def test_a_memory_that_is_too_large_is_named_by_its_line_before_anything_is_stor
         *lines, end = exported.getvalue().splitlines()
         large = {**json.loads(lines[-1]), "tags": ["x"] * 3_000_000}
         source = io.StringIO("\n".join([*lines[:-1], json.dumps(large), end, ""]))
-        with pytest.raises(ExchangeError, match="larger than 10 MB") as caught:
+        with pytest.raises(ExportFormatError, match="larger than 10 MB") as caught:
             copy.import_(source)
         assert caught.value.line == BATCH + 2
         assert copy.count() == 0

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnemic.errors import ExchangeError, InvalidArgumentError, InvalidEntryError
+from mnemic.errors import ExportFormatError, InvalidArgumentError, InvalidEntryError
 from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryStatus, MemoryType
 from mnemic.repository import export_format
 from mnemic.repository.export_format import (
@@ -229,7 +229,7 @@ def test_the_vectors_of_further_parts_come_back_bit_for_bit():
     ],
 )
 def test_further_parts_that_make_no_sense_are_refused(fields, message):
-    with pytest.raises(ExchangeError, match=message):
+    with pytest.raises(ExportFormatError, match=message):
         of_text(lines_of(embedding_model="m", **fields))
 
 
@@ -315,7 +315,7 @@ def assert_right_or_refused(data):
     """Check that reading gives records that can be written again, or a typed error."""
     try:
         read = [record for _, record in records(io.BytesIO(data))]
-    except ExchangeError as error:
+    except ExportFormatError as error:
         assert str(error).startswith(f"line {error.line}: ")  # noqa: PT017 - either outcome will do
         assert 1 <= error.line <= data.count(b"\n") + 2  # noqa: PT017 - the same
         assert len(str(error)) < 600  # noqa: PT017 - the same
@@ -462,7 +462,7 @@ def test_any_value_in_any_field_gives_a_right_record_or_a_typed_error(field, val
     ],
 )
 def test_a_bad_line_is_named_with_what_was_found_and_what_was_wanted(text, line, message):
-    with pytest.raises(ExchangeError, match=message) as caught:
+    with pytest.raises(ExportFormatError, match=message) as caught:
         of_text(text)
     assert caught.value.line == line
     assert str(caught.value).startswith(f"line {line}: ")
@@ -480,17 +480,17 @@ def test_half_a_character_is_told_from_a_whole_pair():
 def test_metadata_nested_too_deep_is_refused():
     deep = '{"a":' * 2000 + "1" + "}" * 2000
     text = lines_of().replace('"content"', f'"metadata": {deep}, "content"')
-    with pytest.raises(ExchangeError, match="nested too deep; metadata has at most 64 levels"):
+    with pytest.raises(ExportFormatError, match="nested too deep; metadata has at most 64 levels"):
         of_text(text)
     shallower = lines_of(metadata=json.loads('{"a":' * 70 + "1" + "}" * 70))
-    with pytest.raises(ExchangeError, match="nested deeper than 64 levels"):
+    with pytest.raises(ExportFormatError, match="nested deeper than 64 levels"):
         of_text(shallower)
 
 
 def test_a_line_longer_than_the_limit_is_refused_without_reading_it_whole(monkeypatch):
     monkeypatch.setattr(export_format, "MAX_LINE_BYTES", 1000)
     assert len(of_text(lines_of(content="x" * 800))) == 3
-    with pytest.raises(ExchangeError, match="line 2: the line is longer than 1000 bytes"):
+    with pytest.raises(ExportFormatError, match="line 2: the line is longer than 1000 bytes"):
         of_text(lines_of(content="x" * 2000))
     with pytest.raises(InvalidArgumentError, match=r"takes 21\d\d bytes as JSON.*at most 1000"):
         written([(memory(content="x" * 2000), None)])
@@ -499,7 +499,7 @@ def test_a_line_longer_than_the_limit_is_refused_without_reading_it_whole(monkey
 def test_a_memory_after_a_link_is_refused_by_reader_and_writer():
     header, link, end = written([], [OWNED]).splitlines(keepends=True)
     line = written([(memory(), None)]).splitlines(keepends=True)[1]
-    with pytest.raises(ExchangeError, match="line 3: a memory after a link"):
+    with pytest.raises(ExportFormatError, match="line 3: a memory after a link"):
         of_text(header + link + line + end)
     writer = export_format.ExportWriter(io.BytesIO().write, "a")
     writer.write_link(LINK)
@@ -513,7 +513,7 @@ def test_a_bad_link_is_refused():
         (str(TWO), str(ONE), "cannot be linked to itself"),
         ("0.7", "7", "strength must be from 0 to 1, got 7"),
     ):
-        with pytest.raises(ExchangeError, match=f"line 2: .*{message}"):
+        with pytest.raises(ExportFormatError, match=f"line 2: .*{message}"):
             of_text(written([], [OWNED]).replace(old, new))
 
 
@@ -525,7 +525,7 @@ def test_the_writer_refuses_another_agents_memory_and_an_empty_key():
 
 
 def test_the_error_keeps_its_line_in_another_process():
-    error = pickle.loads(pickle.dumps(ExchangeError(7, "found \x1b")))  # noqa: S301 - our own
+    error = pickle.loads(pickle.dumps(ExportFormatError(7, "found \x1b")))  # noqa: S301 - our own
     assert (error.line, str(error)) == (7, r"line 7: 'found \x1b'")
 
 
@@ -645,7 +645,7 @@ def test_a_text_file_is_written_as_it_is_and_lacks_its_footer_after_a_failure():
     text = io.StringIO()
     with pytest.raises(KeyboardInterrupt):
         _write_and_fail(text)
-    with pytest.raises(ExchangeError, match="line 3: the file ends without its last line"):
+    with pytest.raises(ExportFormatError, match="line 3: the file ends without its last line"):
         of_text(text.getvalue())
 
 
@@ -670,11 +670,11 @@ def test_what_is_no_utf8_text_file_is_refused(tmp_path):
 def test_text_that_is_not_utf8_is_refused(tmp_path):
     path = tmp_path / "e.jsonl"
     path.write_bytes(HEADER.encode() + b'{"kind": "memory", "content": "\xff"}\n')
-    with pytest.raises(ExchangeError, match="line 2: the line is not UTF-8"):
+    with pytest.raises(ExportFormatError, match="line 2: the line is not UTF-8"):
         records(path)
     with (
         path.open(encoding="utf-8") as text,
-        pytest.raises(ExchangeError, match="this or a later line is not UTF-8"),
+        pytest.raises(ExportFormatError, match="this or a later line is not UTF-8"),
     ):
         records(text)
 

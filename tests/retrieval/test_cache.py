@@ -14,13 +14,13 @@ from mnemic.retrieval.cache import (
     ANSWER_SHARE,
     ROOM,
     WALL_SHARE,
-    Answer,
     AnswerCache,
+    CachedAnswer,
     Hit,
     bytes_of,
 )
 from mnemic.retrieval.keys import Key, Wall, key_of
-from mnemic.sync_bridge import drive
+from mnemic.sync_bridge import run_sync
 from tests.support.retrieval import found, record, serve
 from tests.support.scenarios import NOON
 
@@ -256,7 +256,7 @@ def answer_of(count, at=0, **fields):
         )
         for number in range(count)
     ]
-    return Answer(
+    return CachedAnswer(
         hits=tuple(Hit(row, row / 7, part) for row, part in zip(rows, scores, strict=True)),
         total=10**6 + at,
         expanded=None,
@@ -268,7 +268,7 @@ def keep(cache, key, answer):
     async def make():
         return answer
 
-    return drive(cache.made(key, make, NOON, LONG))
+    return run_sync(cache.made(key, make, NOON, LONG))
 
 
 def known(cache, key):

@@ -12,8 +12,8 @@ import pytest
 from mnemic import Memory, MemoryEntry, MemoryFilter, MemoryQuery, MemorySortOrder
 from mnemic.errors import DuplicateEntryError, EntryNotFoundError
 from mnemic.model import Scope
-from mnemic.retrieval import CorpusExpander, Retrieval
-from mnemic.sync_bridge import drive
+from mnemic.retrieval import CorpusExpander, RetrievalEngine
+from mnemic.sync_bridge import run_sync
 from tests.support.embedders import WordEmbedder
 from tests.support.scenarios import NOON, Clock
 
@@ -81,15 +81,15 @@ class World:
         self.memory, self.clock = memory, clock
         repository, expander = memory.repository, CorpusExpander()
         given = {"expander": expander, "log_queries": False}
-        self.keeping = Retrieval(repository, **given, **options)
-        self.plain = Retrieval(repository, **given, track_access=False)
+        self.keeping = RetrievalEngine(repository, **given, **options)
+        self.plain = RetrievalEngine(repository, **given, track_access=False)
 
     def ask(self, user, query):
         """Return what each service answers; the plain one first, for it counts no accesses."""
         scope = Scope("aide", user)
         fresh = msgspec.structs.replace(query, use_cache=False)
-        expected = drive(self.plain.retrieve(scope, fresh))
-        return expected, drive(self.keeping.retrieve(scope, query))
+        expected = run_sync(self.plain.retrieve(scope, fresh))
+        return expected, run_sync(self.keeping.retrieve(scope, query))
 
     def do(self, step):
         """Do what is no retrieval; return what came of it."""

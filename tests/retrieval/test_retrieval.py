@@ -45,7 +45,7 @@ from mnemic.observability.events import (
 from mnemic.retrieval import CorpusExpander, LanguageModelExpander, LanguageModelSuggester
 from mnemic.retrieval.expansion import terms_of
 from mnemic.retrieval.statistics import KEPT_TIMES, Statistics
-from mnemic.sync_bridge import drive
+from mnemic.sync_bridge import run_sync
 from tests.support.embedders import WordEmbedder
 from tests.support.retrieval import DAY, FixedEmbedder, found, record, serve
 from tests.support.scenarios import NOON, Clock
@@ -1476,7 +1476,7 @@ def test_what_ends_a_call_is_no_failure_of_an_expander_or_suggester(given):
             lambda: service.suggest_queries("one"),
         ):
             with pytest.raises(type(given)):
-                drive(call())
+                run_sync(call())
 
 
 def test_those_who_wait_for_an_answer_whose_expansion_fails_get_it_too():

@@ -10,7 +10,7 @@ import pytest
 from mnemic.errors import StoreError
 from mnemic.store import SqliteStore
 from mnemic.store.sqlite import change_log
-from mnemic.sync_bridge import drive
+from mnemic.sync_bridge import run_sync
 
 
 class Backend(NamedTuple):
@@ -37,9 +37,9 @@ def store(request, tmp_path):
     opened = backend.open(backend.place(tmp_path, "a"))
     yield opened
     with suppress(StoreError):  # closed, or meant to be damaged
-        report = drive(opened.verify())
+        report = run_sync(opened.verify())
         assert report.ok, report.problems
-    drive(opened.close())
+    run_sync(opened.close())
 
 
 @pytest.fixture(params=SHARED)
@@ -54,7 +54,7 @@ def opening(request, tmp_path):
     opens.place = lambda name: backend.place(tmp_path, name)
     yield opens
     for one in opened:
-        drive(one.close())
+        run_sync(one.close())
 
 
 @pytest.fixture

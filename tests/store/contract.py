@@ -17,7 +17,7 @@ from mnemic.model import (
     parse_filter,
 )
 from mnemic.store.base import StoredLink
-from mnemic.sync_bridge import drive
+from mnemic.sync_bridge import run_sync
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -57,11 +57,11 @@ def adding(store, agent, entries, keys=None, now=NOON, **rules):
 
 
 def added(store, agent, entries, keys=None, **rules):
-    return drive(adding(store, agent, entries, keys, **rules))
+    return run_sync(adding(store, agent, entries, keys, **rules))
 
 
 def one(store, scope, number, now=NOON, **options):
-    return drive(store.get(scope, [uid(number)], now=now, **options)).get(uid(number))
+    return run_sync(store.get(scope, [uid(number)], now=now, **options)).get(uid(number))
 
 
 def changed(
@@ -69,7 +69,7 @@ def changed(
 ):
     """Update an entry by the fields of a `MemoryEntryUpdate`."""
     update = MemoryEntryUpdate(**fields)
-    return drive(
+    return run_sync(
         store.update(
             scope,
             uid(number),
@@ -83,23 +83,23 @@ def changed(
 
 
 def counted(store, scope, now=NOON):
-    return drive(store.count(scope, now=now))
+    return run_sync(store.count(scope, now=now))
 
 
 def paged(store, scope=EVERYONE, after=None, *, limit=100, now=NOON, where=None, **options):
     expression = parse_filter(where)
-    return numbers(drive(store.page(scope, expression, after, limit, now=now, **options)))
+    return numbers(run_sync(store.page(scope, expression, after, limit, now=now, **options)))
 
 
 def matched(store, scope=EVERYONE, where=None, now=NOON, **page):
     asked = MemoryFilter(**page)
     found = store.matching(scope, parse_filter(where), asked, now=now)
-    return numbers(drive(found))
+    return numbers(run_sync(found))
 
 
 def exported(store, scope=EVERYONE, *, row=0, limit=100, now=NOON, model=None, everything=True):
     """Return the stored entries, those that were forgotten included unless told otherwise."""
-    return drive(
+    return run_sync(
         store.stored_after(scope, row, limit, now=now, include_forgotten=everything, model=model)
     )
 
@@ -111,33 +111,33 @@ def rows_of(store, agent="a"):
 
 
 def seq_of(store, agent="a"):
-    return drive(store.position(agent)).seq
+    return run_sync(store.position(agent)).seq
 
 
 def links_of(store, number, direction="both", *, kinds=None, scope=AGENT, now=NOON):
-    return drive(store.links(scope, uid(number), direction, kinds, now=now))
+    return run_sync(store.links(scope, uid(number), direction, kinds, now=now))
 
 
 def all_links(store, scope=EVERYONE, now=NOON, *, everything=True):
-    found = drive(store.links_within(scope, now=now, include_forgotten=everything))
+    found = run_sync(store.links_within(scope, now=now, include_forgotten=everything))
     return [each.link for each in found]
 
 
 def links_added(store, *new, user_id=None, agent="a"):
     """Import links between a user's entries; return how many were new."""
     wanted = [StoredLink(link, user_id) for link in new]
-    return drive(store.add_links(Scope(agent, all_users=True), wanted))
+    return run_sync(store.add_links(Scope(agent, all_users=True), wanted))
 
 
 def linked(store, *ends, scope=AGENT, now=NOON, **fields):
-    return drive(store.link(scope, link_of(*ends, **fields), now=now))
+    return run_sync(store.link(scope, link_of(*ends, **fields), now=now))
 
 
 MODEL = ("m", 2)
 
 
 def rows_since(store, seq, agent="a", *, model=MODEL, taker=None):
-    return drive(store.rows_since(agent, model, seq, taker))
+    return run_sync(store.rows_since(agent, model, seq, taker))
 
 
 class Taken:
@@ -193,5 +193,5 @@ def state_of(store, agent="a"):
     counts = [one.entry.access_count for one in stored]
     return (
         *([one[:3] for one in stored], vectors, counts, all_links(store, scope)),
-        *(drive(store.position(agent)), drive(store.used_bytes(agent))),
+        *(run_sync(store.position(agent)), run_sync(store.used_bytes(agent))),
     )

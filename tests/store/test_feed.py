@@ -7,7 +7,7 @@ from mnemic._core import RECORD_COLUMNS
 from mnemic.errors import EmbeddingModelMismatchError
 from mnemic.model import MemoryStatus, MemoryType, NewEntry, Scope
 from mnemic.store.sqlite.row_codec import COLUMNS, to_row
-from mnemic.sync_bridge import drive
+from mnemic.sync_bridge import run_sync
 from tests.store.contract import (
     AGENT,
     ALICE,
@@ -38,7 +38,7 @@ NEW = np.array([[5, 6]], dtype=np.float32)
 
 
 def touched_since(store, seq, agent="a"):
-    touched = drive(store.touched_since(agent, seq))
+    touched = run_sync(store.touched_since(agent, seq))
     number_of = {row: number for number, row in rows_of(store, agent).items()}
     # What was deleted is known by its row, which is its number in these tests.
     return None if touched is None else sorted(number_of.get(row, row) for row in touched)
@@ -49,7 +49,7 @@ def given_vectors(store, contents, vectors, agent="a", model="m"):
     rows = rows_of(store)
     given = {rows.get(number, 999): content for number, content in contents.items()}
     parts = [np.array([vector], dtype=np.float32) for vector in vectors]
-    drive(store.add_embeddings(agent, model, given, parts))
+    run_sync(store.add_embeddings(agent, model, given, parts))
 
 
 def vectors_of(store):
@@ -63,25 +63,25 @@ def vectors_of(store):
 def test_the_vectors_of_an_entry_come_in_the_order_of_its_parts(store):
     more = np.array([[3, 4], [5, 6], [7, 8]], dtype=np.float32)
     new = [NewEntry(embedded(1), more=tuple(more)), NewEntry(entry(2))]
-    drive(store.add("a", new, now=NOON))
-    assert drive(store.vectors("a", rows_of(store)[1], "m")).tolist() == [[1, 0], *more.tolist()]
+    run_sync(store.add("a", new, now=NOON))
+    assert run_sync(store.vectors("a", rows_of(store)[1], "m")).tolist() == [[1, 0], *more.tolist()]
     for row, model in ((1, "other"), (2, "m"), (9, "m")):
-        assert drive(store.vectors("a", row, model)).shape == (0, 0)
+        assert run_sync(store.vectors("a", row, model)).shape == (0, 0)
 
 
 WRITES = {
-    "forget": (lambda store: drive(store.forget(AGENT, uid(1), NOON)), [1]),
+    "forget": (lambda store: run_sync(store.forget(AGENT, uid(1), NOON)), [1]),
     "restore": (
-        lambda store: drive(store.restore(AGENT, uid(4), oldest=NOON, now=NOON)),
+        lambda store: run_sync(store.restore(AGENT, uid(4), oldest=NOON, now=NOON)),
         [4],
     ),
     "update": (lambda store: changed(store, 1, importance=0.9), [1]),
-    "delete": (lambda store: drive(store.delete(AGENT, uid(1))), [1]),
-    "forget_all": (lambda store: drive(store.forget_all(AGENT, NOON)), [1, 2, 3]),
-    "delete_all": (lambda store: drive(store.delete_all(AGENT)), [1, 2, 3, 4]),
-    "purge": (lambda store: drive(store.purge(EVERYONE, NOON + HOUR)), [4]),
+    "delete": (lambda store: run_sync(store.delete(AGENT, uid(1))), [1]),
+    "forget_all": (lambda store: run_sync(store.forget_all(AGENT, NOON)), [1, 2, 3]),
+    "delete_all": (lambda store: run_sync(store.delete_all(AGENT)), [1, 2, 3, 4]),
+    "purge": (lambda store: run_sync(store.purge(EVERYONE, NOON + HOUR)), [4]),
     "link": (lambda store: linked(store, 1, 2), [1]),
-    "unlink": (lambda store: drive(store.unlink(AGENT, uid(2), uid(3), None)), [2]),
+    "unlink": (lambda store: run_sync(store.unlink(AGENT, uid(2), uid(3), None)), [2]),
     "add_links": (
         lambda store: links_added(store, link_of(1, 2)),
         [1],
@@ -177,7 +177,7 @@ def test_records_are_rows_with_the_columns_of_their_entries(store):
 def test_everything_is_what_lives_with_the_vectors_that_there_are(store):
     added(store, "a", [embedded(1, (1, 2), **FULL), embedded(2), entry(3)])
     added(store, "b", [embedded(4, agent_id="b")])
-    drive(store.forget(AGENT, uid(2), NOON))
+    run_sync(store.forget(AGENT, uid(2), NOON))
     rows = rows_of(store)
     since, seq, records, vectors, gone = shown(rows_since(store, None))
     assert (since, seq, gone) == (None, 4, set())
@@ -222,7 +222,7 @@ def test_changes_since_a_number_are_only_those_after_it(store):
     added(store, "a", [embedded(1), embedded(2)])
     added(store, "a", [embedded(3, (5, 6))])
     rows = rows_of(store)
-    drive(store.forget(AGENT, uid(1), NOON))
+    run_sync(store.forget(AGENT, uid(1), NOON))
     batch = rows_since(store, 2)
     assert (batch.since, batch.seq) == (2, 4)
     assert living_numbers(batch) == embedded_numbers(batch) == {3}
@@ -234,7 +234,7 @@ def test_changes_since_a_number_are_only_those_after_it(store):
 def test_a_row_that_was_stored_and_deleted_meanwhile_is_gone(store):
     added(store, "a", [embedded(1), embedded(2)])
     rows = rows_of(store)
-    drive(store.delete(AGENT, uid(1)))
+    run_sync(store.delete(AGENT, uid(1)))
     assert rows_since(store, 0).gone == [rows[1]]
     assert rows_since(store, None).gone == []
 
@@ -243,7 +243,7 @@ def test_of_nobody_there_is_nothing_to_follow(store):
     assert shown(rows_since(store, None)) == (None, 0, {}, {}, set())
     assert shown(rows_since(store, 0)) == (0, 0, {}, {}, set())
     assert rows_since(store, None).vectors.shape == (0, 2)
-    assert drive(store.position("a")) == (0, 0)
+    assert run_sync(store.position("a")) == (0, 0)
     assert touched_since(store, 0) == []
     assert touched_since(store, 1) is None
 
@@ -318,7 +318,7 @@ def test_an_id_that_was_touched_twice_is_named_once(store):
 
 def test_a_deleted_id_is_among_those_that_were_touched(store):
     added(store, "a", [entry(1)])
-    drive(store.delete(AGENT, uid(1)))
+    run_sync(store.delete(AGENT, uid(1)))
     assert touched_since(store, 1) == [1]
 
 
@@ -364,30 +364,30 @@ def test_keeping_a_vector_is_no_change(store):
 def test_a_vector_that_is_passed_over_names_no_model(store):
     added(store, "a", [entry(1)])
     given_vectors(store, {1: "another"}, [[9, 9]])
-    assert drive(store.embedding_model("a")) is None
+    assert run_sync(store.embedding_model("a")) is None
 
 
 def test_the_vector_of_an_entry_that_is_not_stored_names_no_model(store):
     added(store, "a", [entry(1)])
     again = embedded(2, content="memory 1")
     added(store, "a", [again, entry(3)], on_duplicate="skip")
-    assert drive(store.embedding_model("a")) is None
+    assert run_sync(store.embedding_model("a")) is None
 
 
 def test_a_restored_row_has_its_vector_again(store):
     added(store, "a", [embedded(1, (1, 2))])
-    drive(store.forget(AGENT, uid(1), NOON))
+    run_sync(store.forget(AGENT, uid(1), NOON))
     assert vectors_of(store) == {}
-    drive(store.restore(AGENT, uid(1), oldest=NOON, now=NOON))
+    run_sync(store.restore(AGENT, uid(1), oldest=NOON, now=NOON))
     assert vectors_of(store) == {1: [1, 2]}
 
 
 def test_an_agent_has_vectors_of_one_model(store):
-    assert drive(store.embedding_model("a")) is None
+    assert run_sync(store.embedding_model("a")) is None
     added(store, "a", [entry(1)])
-    assert drive(store.embedding_model("a")) is None
+    assert run_sync(store.embedding_model("a")) is None
     added(store, "a", [embedded(2)])
-    assert drive(store.embedding_model("a")) == ("m", 2)
+    assert run_sync(store.embedding_model("a")) == ("m", 2)
     before = state_of(store)
     for other in (embedded(3, model="n"), embedded(3, (1, 2, 3))):
         with pytest.raises(
@@ -396,7 +396,7 @@ def test_an_agent_has_vectors_of_one_model(store):
             added(store, "a", [entry(4), other])
     assert state_of(store) == before
     added(store, "b", [embedded(3, (1, 2, 3), model="n", agent_id="b")])
-    assert drive(store.embedding_model("b")) == ("n", 3)
+    assert run_sync(store.embedding_model("b")) == ("n", 3)
 
 
 def test_one_call_brings_vectors_of_one_model(store):
@@ -420,16 +420,16 @@ def test_vectors_of_another_model_are_neither_given_nor_taken(store, model, dim)
 def test_a_first_vector_that_comes_later_or_with_an_update_names_the_model(store):
     added(store, "a", [entry(1)])
     given_vectors(store, {1: "memory 1"}, [[1, 2]])
-    assert drive(store.embedding_model("a")) == ("m", 2)
+    assert run_sync(store.embedding_model("a")) == ("m", 2)
     added(store, "b", [entry(1, agent_id="b")])
     changed(store, 1, Scope("b"), content="new", embedded=("n", NEW))
-    assert drive(store.embedding_model("b")) == ("n", 2)
+    assert run_sync(store.embedding_model("b")) == ("n", 2)
 
 
 def test_the_model_stays_when_the_last_vector_goes(store):
     added(store, "a", [embedded(1, user_id="alice")])
-    drive(store.delete_all(ALICE))
-    assert drive(store.embedding_model("a")) == ("m", 2)
+    run_sync(store.delete_all(ALICE))
+    assert run_sync(store.embedding_model("a")) == ("m", 2)
     assert shown(rows_since(store, None)) == (None, seq_of(store), {}, {}, set())
 
 
@@ -438,6 +438,6 @@ def test_one_who_follows_sees_the_writes_of_another_opening(stores):
     added(writer, "a", [embedded(1), embedded(2)])
     seq = rows_since(reader, None).seq
     added(writer, "a", [embedded(3)])
-    drive(writer.forget(EVERYONE, uid(1), NOON))
+    run_sync(writer.forget(EVERYONE, uid(1), NOON))
     batch = rows_since(reader, seq)
     assert (embedded_numbers(batch), batch.gone) == ({3}, [rows_of(reader)[1]])

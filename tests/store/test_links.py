@@ -4,7 +4,7 @@ import pytest
 
 from mnemic.errors import EntryNotFoundError
 from mnemic.model import LinkType, MemoryStatus, Scope
-from mnemic.sync_bridge import drive
+from mnemic.sync_bridge import run_sync
 from tests.store.contract import (
     AGENT,
     ALICE,
@@ -31,7 +31,7 @@ PRESENT = [{"status": MemoryStatus.ARCHIVED}, {"status": MemoryStatus.SUPERSEDED
 
 
 def unlinked(store, *ends, kind=None, scope=AGENT):
-    return drive(store.unlink(scope, *map(uid, ends), kind))
+    return run_sync(store.unlink(scope, *map(uid, ends), kind))
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def three(store):
 
 def test_a_link_comes_back_as_it_was_written(three):
     wanted = link_of(2, 1, LinkType.CONTRADICTS, 0.1, NOON + HOUR)
-    assert drive(three.link(AGENT, wanted, now=NOON)) == wanted
+    assert run_sync(three.link(AGENT, wanted, now=NOON)) == wanted
     assert links_of(three, 1) == links_of(three, 2) == [wanted]
     assert links_of(three, 3) == links_of(three, 9) == []
 
@@ -82,7 +82,7 @@ def test_links_are_ordered_by_time_then_ids_then_kind(three):
     other = Scope("b")
     added(three, "b", [entry(at, agent_id="b") for at in (1, 2, 3)])
     for link in reversed(expected):
-        drive(three.link(other, link, now=NOON))
+        run_sync(three.link(other, link, now=NOON))
     assert all_links(three, other) == expected
 
 
@@ -121,9 +121,9 @@ def test_both_ends_of_a_link_must_be_in_the_scope(store):
 
 def test_links_of_what_was_forgotten_come_back_with_it(three):
     link = linked(three, 1, 2)
-    drive(three.forget(AGENT, uid(2), NOON))
+    run_sync(three.forget(AGENT, uid(2), NOON))
     assert links_of(three, 1) == links_of(three, 2) == []
-    drive(three.restore(AGENT, uid(2), oldest=NOON, now=NOON))
+    run_sync(three.restore(AGENT, uid(2), oldest=NOON, now=NOON))
     assert links_of(three, 1) == [link]
 
 
@@ -149,7 +149,7 @@ def test_each_link_that_changes_is_a_change_and_what_is_not_there_is_none(three)
     seq = seq_of(three)
     linked(three, 1, 2)
     assert seq_of(three) == seq + 1
-    assert drive(three.touched_since("a", seq)) == [rows_of(three)[1]]
+    assert run_sync(three.touched_since("a", seq)) == [rows_of(three)[1]]
     unlinked(three, 1, 2)
     unlinked(three, 1, 2)
     assert seq_of(three) == seq + 2

@@ -3,8 +3,8 @@
 import pytest
 
 from mnemic.model import MemorySortOrder, MemoryStatus, MemoryType, Scope, TagUsage
-from mnemic.store import Place
-from mnemic.sync_bridge import drive
+from mnemic.store import PageCursor
+from mnemic.sync_bridge import run_sync
 from tests.store.contract import (
     AGENT,
     ALICE,
@@ -44,7 +44,9 @@ def in_every_state(store):
 
 
 def of_rows(store, scope, rows, now=NOON):
-    return {row: found.id.int for row, found in drive(store.get_rows(scope, rows, now=now)).items()}
+    return {
+        row: found.id.int for row, found in run_sync(store.get_rows(scope, rows, now=now)).items()
+    }
 
 
 # What is found
@@ -61,7 +63,7 @@ def test_any_number_of_rows_is_read_at_once(store, count):
 def test_forgotten_expired_archived_and_superseded_entries_are_not_found(store):
     in_every_state(store)
     rows = rows_of(store)
-    found = drive(store.get(AGENT, [uid(at) for at in range(5)], now=NOON))
+    found = run_sync(store.get(AGENT, [uid(at) for at in range(5)], now=NOON))
     assert numbers(found) == [4]
     assert of_rows(store, AGENT, list(rows.values())) == {rows[4]: 4}
     assert matched(store) == paged(store) == [4]
@@ -73,11 +75,11 @@ def test_an_entry_is_found_until_the_moment_it_expires(store):
     row = rows_of(store)[1]
     for now, found in ((NOON - MOMENT, [1]), (NOON, [])):
         assert list(of_rows(store, AGENT, [row], now).values()) == found
-        assert numbers(drive(store.get(AGENT, [uid(1)], now=now))) == found
+        assert numbers(run_sync(store.get(AGENT, [uid(1)], now=now))) == found
         assert matched(store, now=now) == paged(store, now=now) == found
         assert counted(store, AGENT, now) == len(found)
         assert len(exported(store, now=now, everything=False)) == len(found)
-        assert drive(store.stats(EVERYONE, now=now)).active_entries == len(found)
+        assert run_sync(store.stats(EVERYONE, now=now)).active_entries == len(found)
 
 
 def test_links_are_found_until_the_moment_an_end_expires(store):
@@ -91,22 +93,22 @@ def test_links_are_found_until_the_moment_an_end_expires(store):
 def test_every_state_is_returned_if_forgotten_ones_are_asked_for(store):
     in_every_state(store)
     asked = [uid(at) for at in range(6)]
-    found = drive(store.get(AGENT, asked, now=NOON, include_forgotten=True))
+    found = run_sync(store.get(AGENT, asked, now=NOON, include_forgotten=True))
     assert {key.int: entry.id.int for key, entry in found.items()} == {at: at for at in range(5)}
 
 
 def test_ids_and_rows_that_are_unknown_or_named_twice_do_no_harm(store):
     added(store, "a", [entry(1)])
     row = rows_of(store)[1]
-    assert numbers(drive(store.get(AGENT, [uid(9), uid(1), uid(1)], now=NOON))) == [1]
+    assert numbers(run_sync(store.get(AGENT, [uid(9), uid(1), uid(1)], now=NOON))) == [1]
     assert of_rows(store, AGENT, [row + 9, row, row]) == {row: 1}
-    assert drive(store.get(AGENT, [], now=NOON)) == {}
+    assert run_sync(store.get(AGENT, [], now=NOON)) == {}
     assert of_rows(store, AGENT, []) == {}
 
 
 def test_a_thousand_ids_or_rows_are_read_at_once(store):
     added(store, "a", [entry(at) for at in range(1000)])
-    found = drive(store.get(AGENT, [uid(at) for at in range(1000)], now=NOON))
+    found = run_sync(store.get(AGENT, [uid(at) for at in range(1000)], now=NOON))
     assert len(found) == len(of_rows(store, AGENT, list(rows_of_all(store)))) == 1000
 
 
@@ -119,7 +121,7 @@ def test_entries_are_read_without_their_embeddings(store):
     row = rows_of(store)[1]
     read = [
         one(store, AGENT, 1),
-        drive(store.get_rows(AGENT, [row], now=NOON))[row],
+        run_sync(store.get_rows(AGENT, [row], now=NOON))[row],
         exported(store)[0].entry,
     ]
     assert [entry.embedding for entry in read] == [None] * 3
@@ -239,22 +241,22 @@ def test_pages_go_on_where_the_last_one_ended(store):
     whole = [1, 4, 0, 2, 5, 3]
     assert paged(store) == whole
     for at, number in enumerate(whole):
-        place = Place(times[number], uid(number))
+        place = PageCursor(times[number], uid(number))
         assert paged(store, after=place) == whole[at + 1 :]
         assert paged(store, after=place, limit=2) == whole[at + 1 : at + 3]
 
 
 def test_a_page_goes_on_after_a_place_whose_entry_is_gone(store):
     added(store, "a", [entry(at) for at in (1, 2, 3)])
-    drive(store.delete(AGENT, uid(2)))
-    assert paged(store, after=Place(NOON, uid(2))) == [3]
-    assert paged(store, after=Place(NOON + MOMENT, uid(9))) == [1, 3]
+    run_sync(store.delete(AGENT, uid(2)))
+    assert paged(store, after=PageCursor(NOON, uid(2))) == [3]
+    assert paged(store, after=PageCursor(NOON + MOMENT, uid(9))) == [1, 3]
 
 
 def test_a_page_is_one_of_the_scope(store):
     added(store, "a", [entry(at, user_id="alice" if at % 2 else None) for at in range(6)])
-    assert paged(store, ALICE, Place(NOON, uid(2)), limit=1) == [3]
-    assert paged(store, AGENT, Place(NOON, uid(2)), limit=9) == [4]
+    assert paged(store, ALICE, PageCursor(NOON, uid(2)), limit=1) == [3]
+    assert paged(store, AGENT, PageCursor(NOON, uid(2)), limit=9) == [4]
 
 
 # Exports
@@ -296,10 +298,10 @@ def test_contents_are_those_of_rows_that_are_neither_forgotten_nor_outdated(stor
     added(store, "b", [entry(9, agent_id="b")])
     rows = rows_of(store)
     asked = [*rows.values(), *rows_of(store, "b").values(), 999]
-    assert drive(store.contents("a", asked)) == {rows[1]: "memory 1", rows[4]: "memory 4"}
+    assert run_sync(store.contents("a", asked)) == {rows[1]: "memory 1", rows[4]: "memory 4"}
     changed(store, 4, content="new")
-    assert drive(store.contents("a", [rows[4]])) == {rows[4]: "new"}
-    assert drive(store.contents("a", [])) == {}
+    assert run_sync(store.contents("a", [rows[4]])) == {rows[4]: "new"}
+    assert run_sync(store.contents("a", [])) == {}
 
 
 def test_counts_are_of_living_entries_in_the_scope(store):
@@ -315,52 +317,52 @@ def test_figures_count_each_entry_once_by_its_state(store):
     in_every_state(store)
     both = {"forgotten_at": NOON, "expires_at": NOON - HOUR}
     added(store, "a", [entry(8, **both), entry(9, user_id="alice", type=MemoryType.EVENT)])
-    stats = drive(store.stats(EVERYONE, now=NOON))
+    stats = run_sync(store.stats(EVERYONE, now=NOON))
     assert stats.active_entries == counted(store, EVERYONE) == 2
     assert (stats.archived_entries, stats.superseded_entries) == (1, 1)
     assert (stats.forgotten_entries, stats.expired_entries) == (2, 1)
     assert stats.entries_by_type == {MemoryType.FACT: 1, MemoryType.EVENT: 1}
     assert stats.storage_bytes_used == 7 * len("memory 0")
-    assert stats.storage_bytes_used == drive(store.used_bytes("a"))
+    assert stats.storage_bytes_used == run_sync(store.used_bytes("a"))
 
 
 def test_figures_are_of_one_scope_whatever_others_store(store):
     hers = [entry(at, user_id="alice", session_id=f"s{at % 2}", tags=[f"t{at}"]) for at in range(4)]
     added(store, "a", hers)
     session = Scope("a", "alice", None, "s1")
-    before = [drive(store.stats(scope, now=NOON)) for scope in (ALICE, session)]
+    before = [run_sync(store.stats(scope, now=NOON)) for scope in (ALICE, session)]
     assert [stats.active_entries for stats in before] == [4, 2]
     others = [entry(at, user_id=("bob", None)[at % 2], tags=["t1"]) for at in range(10, 20)]
     added(store, "a", others)
-    drive(store.forget(BOB, uid(10), NOON))
-    assert [drive(store.stats(scope, now=NOON)) for scope in (ALICE, session)] == before
+    run_sync(store.forget(BOB, uid(10), NOON))
+    assert [run_sync(store.stats(scope, now=NOON)) for scope in (ALICE, session)] == before
 
 
 def test_figures_name_the_oldest_and_newest_that_are_there(store):
     times = [NOON - HOUR, NOON, NOON + HOUR, NOON + 2 * HOUR]
     made = [entry(at, created_at=time) for at, time in enumerate(times)]
     added(store, "a", [*made, entry(9, created_at=NOON - 9 * HOUR, expires_at=NOON)])
-    drive(store.forget(AGENT, uid(3), NOON))
-    stats = drive(store.stats(EVERYONE, now=NOON))
+    run_sync(store.forget(AGENT, uid(3), NOON))
+    stats = run_sync(store.stats(EVERYONE, now=NOON))
     assert (stats.oldest_entry, stats.newest_entry) == (times[0], times[2])
 
 
 def test_figures_name_the_ten_tags_of_most_entries(store):
     made = [entry(at, tags=[f"t{n:02}" for n in range(at, 12)]) for at in range(12)]
     added(store, "a", [*made, entry(20, tags=["b", "b", "a"]), entry(21, tags=["gone"])])
-    drive(store.forget(AGENT, uid(21), NOON))
-    top = drive(store.stats(EVERYONE, now=NOON)).top_tags
+    run_sync(store.forget(AGENT, uid(21), NOON))
+    top = run_sync(store.stats(EVERYONE, now=NOON)).top_tags
     assert top == tuple(TagUsage(f"t{n:02}", n + 1) for n in range(11, 1, -1))
 
 
 def test_tags_used_alike_are_named_in_their_order(store):
     added(store, "a", [entry(1, tags=["b", "é", "a", "B"]), entry(2, tags=["b"])])
-    top = drive(store.stats(EVERYONE, now=NOON)).top_tags
+    top = run_sync(store.stats(EVERYONE, now=NOON)).top_tags
     assert [tag.tag for tag in top] == ["b", "B", "a", "é"]
 
 
 def test_the_figures_of_nobody_are_empty(store):
-    stats = drive(store.stats(Scope("nobody", all_users=True), now=NOON))
+    stats = run_sync(store.stats(Scope("nobody", all_users=True), now=NOON))
     assert (stats.active_entries, stats.forgotten_entries, stats.expired_entries) == (0, 0, 0)
     assert (stats.entries_by_type, stats.top_tags, stats.storage_bytes_used) == ({}, (), 0)
     assert (stats.oldest_entry, stats.newest_entry) == (None, None)

@@ -1,7 +1,7 @@
 """What every store promises of the states that rows come in, and of the links between them."""
 
 from mnemic.model import LinkType, MemoryStatus, State
-from mnemic.sync_bridge import drive
+from mnemic.sync_bridge import run_sync
 from tests.store.contract import (
     AGENT,
     HOUR,
@@ -23,7 +23,7 @@ MODEL = ("m", 2)
 
 
 def batch_of(store, state, seq=None, agent="a"):
-    return drive(store.rows_since(agent, MODEL, seq, state=state))
+    return run_sync(store.rows_since(agent, MODEL, seq, state=state))
 
 
 def numbers_of(store, batch, agent="a"):
@@ -41,15 +41,15 @@ def filled(store):
     added(store, "a", [embedded(number) for number in (1, 3, 4)])
     added(store, "a", [embedded(2, status=MemoryStatus.ARCHIVED)])
     added(store, "a", [embedded(5, supersedes=uid(3))])
-    drive(store.forget(AGENT, uid(4), NOON))
+    run_sync(store.forget(AGENT, uid(4), NOON))
 
 
 def test_each_state_has_its_own_rows_and_their_vectors(store):
     filled(store)
     for state, numbers in (
-        (State.LIVING, [1, 5]),
-        (State.OUTDATED, [2, 3]),
-        (State.FORGOTTEN, [4]),
+        (State.ACTIVE, [1, 5]),
+        (State.INACTIVE, [2, 3]),
+        (State.DELETED, [4]),
     ):
         batch = batch_of(store, state)
         assert (numbers_of(store, batch), batch.seq) == (numbers, seq_of(store))
@@ -60,14 +60,12 @@ def test_each_state_has_its_own_rows_and_their_vectors(store):
 def test_a_row_that_changes_its_state_goes_from_one_and_comes_to_the_other(store):
     filled(store)
     before, rows = seq_of(store), rows_of(store)
-    drive(store.forget(AGENT, uid(1), NOON))
-    drive(store.restore(AGENT, uid(4), oldest=NOON - HOUR, now=NOON))
-    living, forgotten = (
-        batch_of(store, state, before) for state in (State.LIVING, State.FORGOTTEN)
-    )
+    run_sync(store.forget(AGENT, uid(1), NOON))
+    run_sync(store.restore(AGENT, uid(4), oldest=NOON - HOUR, now=NOON))
+    living, forgotten = (batch_of(store, state, before) for state in (State.ACTIVE, State.DELETED))
     assert (numbers_of(store, living), living.gone) == ([4], [rows[1]])
     assert (numbers_of(store, forgotten), forgotten.gone) == ([1], [rows[4]])
-    outdated = batch_of(store, State.OUTDATED, before)
+    outdated = batch_of(store, State.INACTIVE, before)
     assert (outdated.records, outdated.gone) == ([], sorted([rows[1], rows[4]]))
 
 
@@ -76,11 +74,11 @@ def test_an_entry_is_archived_and_brought_back_by_an_update(store):
     before = seq_of(store)
     archived = changed(store, 1, status=MemoryStatus.ARCHIVED, archived=True)
     assert archived.status is MemoryStatus.ARCHIVED
-    assert numbers_of(store, batch_of(store, State.OUTDATED, before)) == [1]
+    assert numbers_of(store, batch_of(store, State.INACTIVE, before)) == [1]
     assert changed(store, 1, importance=0.9) is None
     back = changed(store, 1, status=MemoryStatus.ACTIVE, archived=True)
     assert back.status is MemoryStatus.ACTIVE
-    assert numbers_of(store, batch_of(store, State.LIVING, before)) == [1]
+    assert numbers_of(store, batch_of(store, State.ACTIVE, before)) == [1]
 
 
 def test_what_superseded_another_cannot_be_undone_by_an_update(store):
@@ -93,11 +91,11 @@ def test_the_links_of_living_rows_come_with_everything(store):
     added(store, "b", [entry(number, agent_id="b") for number in (7, 8)])
     linked(store, 1, 2)
     linked(store, 2, 3, kind=LinkType.CONTRADICTS)
-    drive(store.forget(AGENT, uid(2), NOON))
-    batch = batch_of(store, State.LIVING)
+    run_sync(store.forget(AGENT, uid(2), NOON))
+    batch = batch_of(store, State.ACTIVE)
     assert links_of(store, batch) == [(1, 2, int(link_of(1, 2).type))]
-    assert batch_of(store, State.FORGOTTEN).links == []
-    assert batch_of(store, State.LIVING, agent="b").links == []
+    assert batch_of(store, State.DELETED).links == []
+    assert batch_of(store, State.ACTIVE, agent="b").links == []
 
 
 def test_a_touched_row_comes_with_all_its_links_and_without_those_that_went(store):
@@ -106,13 +104,13 @@ def test_a_touched_row_comes_with_all_its_links_and_without_those_that_went(stor
     linked(store, 2, 3)
     before, rows = seq_of(store), rows_of(store)
     linked(store, 1, 3)
-    batch = batch_of(store, State.LIVING, before)
+    batch = batch_of(store, State.ACTIVE, before)
     kind = int(link_of(1, 2).type)
     assert (batch.linked, links_of(store, batch)) == ([rows[1]], [(1, 2, kind), (1, 3, kind)])
     before = seq_of(store)
-    drive(store.unlink(AGENT, uid(1), uid(2), None))
-    drive(store.unlink(AGENT, uid(1), uid(3), None))
-    batch = batch_of(store, State.LIVING, before)
+    run_sync(store.unlink(AGENT, uid(1), uid(2), None))
+    run_sync(store.unlink(AGENT, uid(1), uid(3), None))
+    batch = batch_of(store, State.ACTIVE, before)
     assert (batch.linked, batch.links) == ([rows[1]], [])
 
 
@@ -120,19 +118,19 @@ def test_a_forgotten_row_brings_no_links_and_a_restored_one_brings_them_back(sto
     added(store, "a", [entry(number) for number in (1, 2)])
     linked(store, 1, 2)
     before, rows = seq_of(store), rows_of(store)
-    drive(store.forget(AGENT, uid(1), NOON))
-    batch = batch_of(store, State.LIVING, before)
+    run_sync(store.forget(AGENT, uid(1), NOON))
+    batch = batch_of(store, State.ACTIVE, before)
     assert (batch.gone, batch.linked, batch.links) == ([rows[1]], [], [])
     before = seq_of(store)
-    drive(store.restore(AGENT, uid(1), oldest=NOON - HOUR, now=NOON))
-    batch = batch_of(store, State.LIVING, before)
+    run_sync(store.restore(AGENT, uid(1), oldest=NOON - HOUR, now=NOON))
+    batch = batch_of(store, State.ACTIVE, before)
     assert (batch.linked, len(batch.links)) == ([rows[1]], 1)
 
 
 def test_the_row_of_an_entry_is_told_to_its_scope_alone(store):
     added(store, "a", [entry(1, user_id="alice"), entry(2)])
     rows = rows_of(store)
-    assert drive(store.row_of(AGENT, uid(2), now=NOON)) == rows[2]
-    assert drive(store.row_of(AGENT, uid(1), now=NOON)) is None
-    drive(store.forget(AGENT, uid(2), NOON))
-    assert drive(store.row_of(AGENT, uid(2), now=NOON)) is None
+    assert run_sync(store.row_of(AGENT, uid(2), now=NOON)) == rows[2]
+    assert run_sync(store.row_of(AGENT, uid(1), now=NOON)) is None
+    run_sync(store.forget(AGENT, uid(2), NOON))
+    assert run_sync(store.row_of(AGENT, uid(2), now=NOON)) is None

@@ -10,9 +10,9 @@ import pytest
 
 from mnemic.errors import EntryNotFoundError, ReadOnlyError, StoreClosedError, StoreFileError
 from mnemic.model import LinkType, MemoryEntryUpdate, MemoryFilter, MemoryType, Scope
-from mnemic.store import Position, Store
+from mnemic.store import LogPosition, Store
 from mnemic.store.base import StoredLink
-from mnemic.sync_bridge import drive
+from mnemic.sync_bridge import run_sync
 from tests.store.contract import (
     AGENT,
     ALICE,
@@ -196,13 +196,13 @@ def filled(store, agent="a"):
     added(store, agent, made)
     alice = Scope(agent, "alice")
     linked(store, 1, 2, scope=alice)
-    drive(store.forget(alice, uid(3), NOON))
+    run_sync(store.forget(alice, uid(3), NOON))
 
 
 def answered(call):
     """Return whether a call found anything."""
     try:
-        return bool(drive(call))
+        return bool(run_sync(call))
     except EntryNotFoundError:
         return False
 
@@ -270,7 +270,7 @@ def test_inside_its_scope_every_method_finds_an_entry(store, name):
     for scope in INSIDE:
         filled(store)
         assert answered(SCOPED[name](store, scope)), scope
-        drive(store.delete_all(EVERYONE))
+        run_sync(store.delete_all(EVERYONE))
 
 
 @pytest.mark.parametrize("name", SCOPED)
@@ -288,7 +288,7 @@ def test_of_two_agents_with_the_same_ids_each_has_its_own(store, name):
     filled(store)
     filled(store, "b")
     before = state_of(store), state_of(store, "b")
-    found = drive(SCOPED[name](store, Scope("b", "alice")))
+    found = run_sync(SCOPED[name](store, Scope("b", "alice")))
     assert "memory " not in repr(found)
     assert state_of(store) == before[0]
     assert (state_of(store, "b") == before[1]) == (name in READS)
@@ -297,10 +297,10 @@ def test_of_two_agents_with_the_same_ids_each_has_its_own(store, name):
 @pytest.mark.parametrize("name", AGENT_READS)
 def test_an_agent_learns_nothing_of_another(store, name):
     call = AGENT_READS[name]
-    nothing = drive(call(store, "b"))
+    nothing = run_sync(call(store, "b"))
     filled(store)
-    assert drive(call(store, "b")) == nothing
-    assert drive(call(store, "a")) != nothing
+    assert run_sync(call(store, "b")) == nothing
+    assert run_sync(call(store, "a")) != nothing
 
 
 @pytest.mark.parametrize("name", AGENT_WRITES)
@@ -310,9 +310,9 @@ def test_an_agent_changes_nothing_of_another(store, name, other_has_the_ids):
     if other_has_the_ids:
         filled(store, "b")
     call, before = AGENT_WRITES[name], state_of(store)
-    drive(call(store, "b"))
+    run_sync(call(store, "b"))
     assert state_of(store) == before
-    drive(call(store, "a"))
+    run_sync(call(store, "a"))
     assert state_of(store) != before
 
 
@@ -320,9 +320,9 @@ def test_a_link_of_two_users_is_shown_only_where_both_are(store):
     added(store, "a", [entry(1, user_id="alice"), entry(2, user_id="bob")])
     linked(store, 1, 2, scope=EVERYONE)
     for scope, many in ((ALICE, 0), (BOB, 0), (AGENT, 0), (EVERYONE, 1)):
-        assert len(drive(store.links(scope, uid(1), "both", None, now=NOON))) == many
-        assert drive(store.links_within(scope, now=NOON, include_forgotten=True)) == []
-        assert drive(store.unlink(scope, uid(1), uid(2), None)) == many
+        assert len(run_sync(store.links(scope, uid(1), "both", None, now=NOON))) == many
+        assert run_sync(store.links_within(scope, now=NOON, include_forgotten=True)) == []
+        assert run_sync(store.unlink(scope, uid(1), uid(2), None)) == many
 
 
 @pytest.mark.parametrize("name", WRITES | AGENT_WRITES)
@@ -331,9 +331,9 @@ def test_what_was_written_is_seen_by_another_opening_at_once(stores, name):
     filled(writer)
     before = state_of(reader)
     if name in WRITES:
-        drive(WRITES[name](writer, ALICE))
+        run_sync(WRITES[name](writer, ALICE))
     else:
-        drive(AGENT_WRITES[name](writer, "a"))
+        run_sync(AGENT_WRITES[name](writer, "a"))
     assert state_of(reader) == state_of(writer) != before
 
 
@@ -341,14 +341,14 @@ def test_two_openings_take_turns_in_one_numbering(stores):
     for number in range(1, 7):
         added(stores[number % 2], "a", [entry(number)])
     assert [seq_of(store) for store in stores] == [6, 6]
-    assert drive(stores[0].touched_since("a", 3)) == drive(stores[1].touched_since("a", 3))
+    assert run_sync(stores[0].touched_since("a", 3)) == run_sync(stores[1].touched_since("a", 3))
 
 
 def test_what_was_written_is_there_when_it_is_opened_again(opening):
     first = opening()
     filled(first)
     before = state_of(first)
-    drive(first.close())
+    run_sync(first.close())
     assert state_of(opening()) == before
 
 
@@ -359,7 +359,7 @@ def test_a_store_opened_for_reading_alone_refuses_every_write(opening, name):
     before = state_of(store)
     call = WRITES[name](store, ALICE) if name in WRITES else AGENT_WRITES[name](store, "a")
     with pytest.raises(ReadOnlyError):
-        drive(call)
+        run_sync(call)
     assert state_of(store) == before
 
 
@@ -375,7 +375,7 @@ def test_a_store_opened_for_reading_alone_refuses_every_write(opening, name):
 def test_a_store_opened_for_reading_alone_refuses_writes_of_nothing_too(opening, name):
     opening()
     with pytest.raises(ReadOnlyError):
-        drive(METHODS[name](opening(read_only=True)))
+        run_sync(METHODS[name](opening(read_only=True)))
 
 
 @pytest.mark.parametrize("name", READS | AGENT_READS)
@@ -384,18 +384,18 @@ def test_a_store_opened_for_reading_alone_answers_every_read(opening, name):
     filled(writer)
     store = opening(read_only=True)
     scope, call = (ALICE, READS[name]) if name in READS else ("a", AGENT_READS[name])
-    assert drive(call(store, scope)) == drive(call(writer, scope))
+    assert run_sync(call(store, scope)) == run_sync(call(writer, scope))
 
 
 def test_a_write_with_nothing_to_write_changes_nothing(store):
     filled(store)
     before = state_of(store)
     assert added(store, "a", []) == ([], [], [], [], None)
-    drive(store.add_embeddings("a", "m", {}, []))
-    assert drive(store.add_links(Scope("a", all_users=True), [])) == 0
+    run_sync(store.add_embeddings("a", "m", {}, []))
+    assert run_sync(store.add_links(Scope("a", all_users=True), [])) == 0
     store.touch("a", [], NOON)
-    drive(store.write_accesses())
-    assert drive(store.purge(EVERYONE, NOON)) == []
+    run_sync(store.write_accesses())
+    assert run_sync(store.purge(EVERYONE, NOON)) == []
     assert state_of(store) == before
 
 
@@ -406,17 +406,17 @@ def test_a_write_that_raises_changes_nothing(store):
     filled(store)
     before = state_of(store)
     with pytest.raises(ZeroDivisionError):
-        drive(store.update(ALICE, uid(1), fails, now=NOON))
+        run_sync(store.update(ALICE, uid(1), fails, now=NOON))
     assert state_of(store) == before
 
 
 def test_a_backup_has_everything_and_goes_nowhere_else(opening):
     store = opening()
     filled(store)
-    drive(store.backup(opening.place("copy")))
+    run_sync(store.backup(opening.place("copy")))
     copy = opening("copy")
     assert state_of(copy) == state_of(store)
-    drive(store.delete_all(EVERYONE))
+    run_sync(store.delete_all(EVERYONE))
     assert counted(copy, ALICE) == 2
 
 
@@ -430,7 +430,7 @@ def test_a_backup_is_of_one_moment_while_others_write(opening):
 
     thread = threading.Thread(target=write)
     thread.start()
-    drive(store.backup(opening.place("copy")))
+    run_sync(store.backup(opening.place("copy")))
     thread.join()
     stored = exported(opening("copy"), limit=1000)
     assert [one.entry.id.int for one in stored] == list(range(len(stored)))
@@ -440,18 +440,18 @@ def test_a_backup_is_of_one_moment_while_others_write(opening):
 
 def test_a_backup_overwrites_nothing(opening):
     store = opening()
-    drive(store.backup(opening.place("copy")))
+    run_sync(store.backup(opening.place("copy")))
     filled(store)
     with pytest.raises(StoreFileError):
-        drive(store.backup(opening.place("copy")))
+        run_sync(store.backup(opening.place("copy")))
     assert exported(opening("copy")) == []
 
 
 def test_what_was_deleted_is_erased_and_the_rest_is_kept(store):
     filled(store)
-    drive(store.delete(ALICE, uid(1)))
+    run_sync(store.delete(ALICE, uid(1)))
     before = state_of(store)
-    assert drive(store.erase()) is True
+    assert run_sync(store.erase()) is True
     assert state_of(store) == before
 
 
@@ -460,15 +460,15 @@ def test_what_was_deleted_is_erased_and_the_rest_is_kept(store):
     METHODS,
 )
 def test_after_closing_every_method_says_so(store, name):
-    drive(store.close())
+    run_sync(store.close())
     with pytest.raises(StoreClosedError, match="closed"):
-        drive(METHODS[name](store))
+        run_sync(METHODS[name](store))
 
 
 def test_closing_again_is_harmless(store):
     filled(store)
-    drive(store.close())
-    drive(store.close())
+    run_sync(store.close())
+    run_sync(store.close())
 
 
 def test_closing_finishes_the_writes_that_were_handed_in(opening):
@@ -488,7 +488,7 @@ def test_closing_finishes_the_writes_that_were_handed_in(opening):
 
 def test_closing_one_opening_leaves_the_other_open(stores):
     filled(stores[0])
-    drive(stores[0].close())
+    run_sync(stores[0].close())
     assert counted(stores[1], ALICE) == 2
     added(stores[1], "a", [entry(4)])
 
@@ -514,7 +514,7 @@ def test_event_loops_and_plain_threads_use_one_store_at_once(store):
     for thread in threads:
         thread.join()
     assert counted(store, AGENT) == 100
-    assert drive(store.position("a")) == Position(100, 0)
+    assert run_sync(store.position("a")) == LogPosition(100, 0)
 
 
 def test_a_plain_call_inside_a_running_event_loop_works_too(store):

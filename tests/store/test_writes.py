@@ -17,7 +17,7 @@ from mnemic.errors import (
 from mnemic.licensing import Quota
 from mnemic.model import LinkType, MemoryStatus, MemoryType, Scope
 from mnemic.store.sqlite.row_codec import to_microseconds
-from mnemic.sync_bridge import drive
+from mnemic.sync_bridge import run_sync
 from tests.store.contract import (
     AGENT,
     ALICE,
@@ -53,7 +53,7 @@ NEW = np.array([[5, 6]], dtype=np.float32)
 
 def forgotten(store, *entries_numbers, scope=AGENT, now=NOON):
     for number in entries_numbers:
-        assert drive(store.forget(scope, uid(number), now)) is True
+        assert run_sync(store.forget(scope, uid(number), now)) is True
 
 
 # Adding
@@ -91,7 +91,7 @@ def test_a_forgotten_id_stays_taken_and_a_deleted_one_is_free(store):
     with pytest.raises(DuplicateEntryError):
         added(store, "a", [entry(1)])
     row = rows_of(store)[1]
-    drive(store.delete(AGENT, uid(1)))
+    run_sync(store.delete(AGENT, uid(1)))
     assert added(store, "a", [entry(1)]).is_new == [True]
     assert rows_of(store)[1] > row
 
@@ -194,7 +194,7 @@ def test_a_key_stays_used_while_its_entry_is_forgotten_and_no_longer(store):
     added(store, "a", [entry(1)], ["k"])
     forgotten(store, 1)
     assert added(store, "a", [entry(2, content="memory 1")], ["k"]).ids == [uid(1)]
-    drive(store.delete(AGENT, uid(1)))
+    run_sync(store.delete(AGENT, uid(1)))
     assert added(store, "a", [entry(2)], ["k"]).ids == [uid(2)]
 
 
@@ -326,7 +326,7 @@ def test_what_an_entry_supersedes_gets_its_status_and_a_link_in_the_same_change(
     assert (old.status, old.updated_at) == (MemoryStatus.SUPERSEDED, NOON + HOUR)
     assert links_of(store, 2) == [link_of(2, 1, LinkType.SUPERSEDES, 1, NOON + HOUR)]
     assert paged(store) == [2]
-    assert sorted(drive(store.touched_since("a", 1))) == sorted(rows_of(store).values())
+    assert sorted(run_sync(store.touched_since("a", 1))) == sorted(rows_of(store).values())
 
 
 def test_superseding_never_sets_a_time_back(store):
@@ -382,7 +382,7 @@ def test_a_call_that_would_pass_the_quota_stores_nothing(store):
     entries = [entry(at, content="12345") for at in range(3)]
     with pytest.raises(StorageQuotaExceededError):
         added(store, "a", entries, quota=Quota(14, "Tiny"))
-    assert (seq_of(store), drive(store.used_bytes("a"))) == (0, 0)
+    assert (seq_of(store), run_sync(store.used_bytes("a"))) == (0, 0)
     added(store, "a", entries, quota=Quota(15, "Tiny"))
 
 
@@ -451,7 +451,7 @@ def test_twenty_writers_at_once_never_pass_the_quota(stores):
     results = asyncio.run(all_at_once())
     refused = [result for result in results if isinstance(result, StorageQuotaExceededError)]
     assert len(refused) == 10
-    assert [drive(store.used_bytes("a")) for store in stores] == [100, 100]
+    assert [run_sync(store.used_bytes("a")) for store in stores] == [100, 100]
     assert counted(stores[0], AGENT) == 10
 
 
@@ -470,27 +470,27 @@ def test_twenty_threads_at_once_never_pass_the_quota(store):
     for thread in threads:
         thread.join()
     assert len(refused) == 10
-    assert drive(store.used_bytes("a")) == 100
+    assert run_sync(store.used_bytes("a")) == 100
 
 
 def test_used_bytes_are_those_of_all_contents_that_are_stored(store):
-    assert drive(store.used_bytes("a")) == 0
+    assert run_sync(store.used_bytes("a")) == 0
     added(store, "a", [entry(1, content="é🙂", user_id="alice"), entry(2, content="abc")])
-    assert drive(store.used_bytes("a")) == 9
+    assert run_sync(store.used_bytes("a")) == 9
     forgotten(store, 2)
-    assert drive(store.used_bytes("a")) == 9
+    assert run_sync(store.used_bytes("a")) == 9
     changed(store, 1, ALICE, content="é")
-    assert drive(store.used_bytes("a")) == 5
-    drive(store.delete(AGENT, uid(2)))
-    assert drive(store.used_bytes("a")) == 2
-    drive(store.delete_all(ALICE))
-    assert drive(store.used_bytes("a")) == 0
+    assert run_sync(store.used_bytes("a")) == 5
+    run_sync(store.delete(AGENT, uid(2)))
+    assert run_sync(store.used_bytes("a")) == 2
+    run_sync(store.delete_all(ALICE))
+    assert run_sync(store.used_bytes("a")) == 0
 
 
 def test_purged_contents_take_no_bytes(store):
     added(store, "a", [entry(1), entry(2, forgotten_at=NOON - HOUR)])
-    drive(store.purge(EVERYONE, NOON))
-    assert drive(store.used_bytes("a")) == len("memory 1")
+    run_sync(store.purge(EVERYONE, NOON))
+    assert run_sync(store.used_bytes("a")) == len("memory 1")
 
 
 # Updates
@@ -512,7 +512,7 @@ def test_an_update_returns_nothing_that_it_did_not_keep(store):
         return msgspec.structs.replace(old, role="user", importance=0.9)
 
     added(store, "a", [entry(1)])
-    returned = drive(store.update(AGENT, uid(1), change, now=NOON))
+    returned = run_sync(store.update(AGENT, uid(1), change, now=NOON))
     assert returned == one(store, AGENT, 1)
 
 
@@ -522,7 +522,7 @@ def test_an_update_changes_no_other_field(store):
         return msgspec.structs.replace(old, **other, importance=0.9)
 
     added(store, "a", [entry(1)])
-    drive(store.update(AGENT, uid(1), change, now=NOON))
+    run_sync(store.update(AGENT, uid(1), change, now=NOON))
     read = one(store, AGENT, 1)
     assert (read.role, read.created_at, read.version) == (None, NOON, 1)
     assert read.importance == 0.9
@@ -621,9 +621,9 @@ def test_forgetting_again_is_false_and_changes_nothing(store):
     added(store, "a", [entry(1)])
     forgotten(store, 1)
     before = state_of(store)
-    assert drive(store.forget(AGENT, uid(1), NOON + HOUR)) is False
+    assert run_sync(store.forget(AGENT, uid(1), NOON + HOUR)) is False
     assert state_of(store) == before
-    assert drive(store.forget(AGENT, uid(2), NOON)) is None
+    assert run_sync(store.forget(AGENT, uid(2), NOON)) is None
 
 
 def test_restoring_brings_back_the_entry_as_it_was(store):
@@ -631,7 +631,7 @@ def test_restoring_brings_back_the_entry_as_it_was(store):
     linked(store, 1, 2)
     before = state_of(store)[:4]
     forgotten(store, 1)
-    assert drive(store.restore(AGENT, uid(1), oldest=NOON, now=NOON)) is True
+    assert run_sync(store.restore(AGENT, uid(1), oldest=NOON, now=NOON)) is True
     assert state_of(store)[:4] == before
 
 
@@ -639,7 +639,7 @@ def test_restoring_brings_back_the_entry_as_it_was(store):
 def test_restoring_brings_back_the_old_status(store):
     added(store, "a", [entry(1, status=MemoryStatus.ARCHIVED)])
     forgotten(store, 1)
-    assert drive(store.restore(AGENT, uid(1), oldest=NOON, now=NOON)) is True
+    assert run_sync(store.restore(AGENT, uid(1), oldest=NOON, now=NOON)) is True
     assert counted(store, AGENT) == 0
     assert one(store, AGENT, 1, include_forgotten=True).status is MemoryStatus.ARCHIVED
 
@@ -649,30 +649,30 @@ def test_what_was_forgotten_too_long_ago_or_never_is_not_restored(store):
     before = state_of(store)
     for number in (1, 2, 3):
         restoring = store.restore(AGENT, uid(number), oldest=NOON + MOMENT, now=NOON + HOUR)
-        assert drive(restoring) is False
+        assert run_sync(restoring) is False
     assert state_of(store) == before
 
 
 def test_what_has_expired_is_not_restored(store):
     added(store, "a", [entry(1, forgotten_at=NOON, expires_at=NOON + HOUR)])
-    assert drive(store.restore(AGENT, uid(1), oldest=NOON, now=NOON + HOUR)) is False
-    assert drive(store.restore(AGENT, uid(1), oldest=NOON, now=NOON + HOUR - MOMENT)) is True
+    assert run_sync(store.restore(AGENT, uid(1), oldest=NOON, now=NOON + HOUR)) is False
+    assert run_sync(store.restore(AGENT, uid(1), oldest=NOON, now=NOON + HOUR - MOMENT)) is True
 
 
 def test_deleting_takes_an_entry_away_with_its_vector_and_links(store):
     added(store, "a", [embedded(1), embedded(2, (3, 4)), entry(3)])
     linked(store, 1, 2)
     linked(store, 3, 1)
-    assert drive(store.delete(AGENT, uid(1))) == [uid(1)]
+    assert run_sync(store.delete(AGENT, uid(1))) == [uid(1)]
     assert list(rows_of(store)) == [2, 3]
     assert rows_since(store, None).vectors.tolist() == [[3, 4]]
     assert state_of(store)[3] == []
-    assert drive(store.delete(AGENT, uid(1))) == []
+    assert run_sync(store.delete(AGENT, uid(1))) == []
 
 
 def test_a_forgotten_or_expired_entry_can_be_deleted(store):
     added(store, "a", [entry(1, forgotten_at=NOON), entry(2, expires_at=NOON)])
-    assert [drive(store.delete(AGENT, uid(at))) for at in (1, 2)] == [[uid(1)], [uid(2)]]
+    assert [run_sync(store.delete(AGENT, uid(at))) for at in (1, 2)] == [[uid(1)], [uid(2)]]
 
 
 def owned(store):
@@ -696,12 +696,12 @@ def owned(store):
 def test_forgetting_all_returns_the_ids_of_what_was_not_forgotten(store, scope, found):
     owned(store)
     seq = seq_of(store)
-    assert sorted(numbers(drive(store.forget_all(scope, NOON)))) == found
+    assert sorted(numbers(run_sync(store.forget_all(scope, NOON)))) == found
     times = {stored.entry.id.int: stored.entry.forgotten_at for stored in exported(store)}
     assert {at for at, time in times.items() if time == NOON} == set(found)
     assert times[1] == NOON - HOUR
     assert seq_of(store) == seq + len(found)
-    assert drive(store.forget_all(scope, NOON + HOUR)) == []
+    assert run_sync(store.forget_all(scope, NOON + HOUR)) == []
     assert seq_of(store) == seq + len(found)
 
 
@@ -718,9 +718,9 @@ def test_forgetting_all_returns_the_ids_of_what_was_not_forgotten(store, scope, 
 )
 def test_deleting_all_returns_the_ids_of_all_forgotten_or_not(store, scope, found):
     owned(store)
-    assert sorted(numbers(drive(store.delete_all(scope)))) == found
+    assert sorted(numbers(run_sync(store.delete_all(scope)))) == found
     assert set(rows_of(store)) == {1, 2, 3, 4, 5} - set(found)
-    assert drive(store.delete_all(scope)) == []
+    assert run_sync(store.delete_all(scope)) == []
 
 
 def test_purging_deletes_what_was_forgotten_or_expired_before_a_moment(store):
@@ -737,10 +737,10 @@ def test_purging_deletes_what_was_forgotten_or_expired_before_a_moment(store):
     }
     added(store, "a", [entry(at, **state) for at, state in states.items()])
     seq = seq_of(store)
-    assert sorted(numbers(drive(store.purge(EVERYONE, NOON)))) == [1, 2, 3, 4]
+    assert sorted(numbers(run_sync(store.purge(EVERYONE, NOON)))) == [1, 2, 3, 4]
     assert list(rows_of(store)) == [5, 6, 7, 8]
     assert seq_of(store) == seq + 4
-    assert drive(store.purge(EVERYONE, NOON)) == []
+    assert run_sync(store.purge(EVERYONE, NOON)) == []
 
 
 # Accesses
@@ -761,9 +761,9 @@ def test_touches_are_counted_and_the_latest_time_is_kept(store):
     added(store, "a", [entry(1), entry(2), entry(3)])
     touch(store, "a", [1, 2, 1], NOON + HOUR)
     touch(store, "a", [1], NOON)
-    drive(store.write_accesses())
+    run_sync(store.write_accesses())
     touch(store, "a", [2], NOON)
-    drive(store.write_accesses())
+    run_sync(store.write_accesses())
     assert [accesses(store, at) for at in (1, 2, 3)] == [
         (3, NOON + HOUR),
         (2, NOON + HOUR),
@@ -774,27 +774,27 @@ def test_touches_are_counted_and_the_latest_time_is_kept(store):
 @pytest.mark.requirement("C158")
 def test_accesses_are_no_change_and_are_numbered_apart(store):
     added(store, "a", [entry(1)])
-    before = drive(store.position("a"))
+    before = run_sync(store.position("a"))
     touch(store, "a", [1], NOON + HOUR)
-    drive(store.write_accesses())
-    after = drive(store.position("a"))
+    run_sync(store.write_accesses())
+    after = run_sync(store.position("a"))
     assert (after.seq, after.accesses) == (before.seq, before.accesses + 1)
-    assert drive(store.touched_since("a", before.seq)) == []
+    assert run_sync(store.touched_since("a", before.seq)) == []
     assert one(store, AGENT, 1).updated_at == NOON
-    drive(store.write_accesses())
-    assert drive(store.position("a")) == after
+    run_sync(store.write_accesses())
+    assert run_sync(store.position("a")) == after
 
 
 def test_accesses_of_what_is_not_there_are_passed_over(store):
     added(store, "a", [entry(1), entry(2)])
     touch(store, "a", [1, 2, 3], NOON)
     touch(store, "nobody", [1], NOON)
-    drive(store.delete(AGENT, uid(1)))
+    run_sync(store.delete(AGENT, uid(1)))
     added(store, "a", [entry(1)])
-    drive(store.write_accesses())
+    run_sync(store.write_accesses())
     assert accesses(store, 1) == (0, None)
     assert accesses(store, 2) == (1, NOON)
-    assert drive(store.position("nobody")) == (0, 0)
+    assert run_sync(store.position("nobody")) == (0, 0)
 
 
 def test_accesses_of_two_agents_with_equal_ids_are_kept_apart(store):
@@ -803,18 +803,18 @@ def test_accesses_of_two_agents_with_equal_ids_are_kept_apart(store):
     touch(store, "a", [1], NOON)
     touch(store, "b", [1], NOON + HOUR)
     touch(store, "b", [1], NOON)
-    drive(store.write_accesses())
+    run_sync(store.write_accesses())
     assert [accesses(store, 1, agent) for agent in "ab"] == [(1, NOON), (2, NOON + HOUR)]
 
 
 def test_an_update_and_accesses_do_not_undo_each_other(store):
     added(store, "a", [entry(1)])
     touch(store, "a", [1], NOON)
-    drive(store.write_accesses())
+    run_sync(store.write_accesses())
     changed(store, 1, importance=0.9)
     assert accesses(store, 1) == (1, NOON)
     touch(store, "a", [1], NOON)
-    drive(store.write_accesses())
+    run_sync(store.write_accesses())
     assert one(store, AGENT, 1).importance == 0.9
 
 
@@ -822,14 +822,14 @@ def written_accesses(store, accesses, agent="a"):
     """Write down an access of each number at its time; return the number of the writing."""
     for number, time in accesses.items():
         touch(store, agent, [number], time)
-    drive(store.write_accesses())
-    return drive(store.position(agent)).accesses
+    run_sync(store.write_accesses())
+    return run_sync(store.position(agent)).accesses
 
 
 def accessed_since(store, accesses, agent="a"):
     """Return the last access and the count of each number, and check what they are as of."""
-    accessed = drive(store.accessed_since(agent, accesses))
-    assert accessed.position == drive(store.position(agent))
+    accessed = run_sync(store.accessed_since(agent, accesses))
+    assert accessed.position == run_sync(store.position(agent))
     number_of = {row: number for number, row in rows_of(store, agent).items()}
     return {number_of[row]: (last, count) for row, last, count in accessed.rows}
 
@@ -861,7 +861,7 @@ def test_what_was_accessed_is_told_of_one_agent_alone(store):
     written_accesses(store, {1: NOON}, "b")
     assert accessed_since(store, 0) == {}
     assert list(accessed_since(store, 0, "b")) == [1]
-    assert drive(store.accessed_since("nobody", 0)) == ((0, 0), [])
+    assert run_sync(store.accessed_since("nobody", 0)) == ((0, 0), [])
 
 
 def test_accesses_are_noted_until_they_are_on_disk(store):
@@ -872,5 +872,5 @@ def test_accesses_are_noted_until_they_are_on_disk(store):
     assert store.has_noted("a", rows)
     assert not store.has_noted("a", rows[:1])
     assert not store.has_noted("b", rows)
-    drive(store.write_accesses())
+    run_sync(store.write_accesses())
     assert not store.has_noted("a", rows)

@@ -40,7 +40,7 @@ class Row:
 
 @dataclass
 class Asked:
-    """What is looked for: `Wanted` in plain terms."""
+    """What is looked for: `RankRequest` in plain terms."""
 
     ranking: Any
     now: int

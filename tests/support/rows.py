@@ -5,7 +5,7 @@ from uuid import UUID
 
 import numpy as np
 
-from mnemic.index import Wanted
+from mnemic.index import RankRequest
 from mnemic.model import SEMANTIC, MemoryEntry, RowBatch
 from mnemic.store.sqlite.row_codec import to_row
 
@@ -45,7 +45,7 @@ def batch(records=(), *, since=None, seq=1, gone=(), vectors=None):
 def wanted(scope, limit=100, *, query=(1, 0), now=NOW, ranking=SEMANTIC, **options):
     vectors = None if query is None else np.array([query], dtype=np.float32)
     given = {"scope": scope, "now": now, "limit": limit, "ranking": ranking, "vectors": vectors}
-    return Wanted(**given, **options)
+    return RankRequest(**given, **options)
 
 
 def rows_found(index, scope, limit=100, **options):

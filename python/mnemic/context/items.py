@@ -13,7 +13,7 @@ from msgspec.structs import force_setattr
 from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
-from mnemic.model.redacted import Discreet
+from mnemic.model.redacted import Redacted
 
 MAX_ITEMS = 1000
 MAX_PRIORITY = 100
@@ -86,7 +86,7 @@ def percent(field: str, value: object, *, least: int = 0) -> int:
     return checked
 
 
-class ContextItem(Discreet, frozen=True, kw_only=True):
+class ContextItem(Redacted, frozen=True, kw_only=True):
     """One piece of a context. Every field is checked when an item is made.
 
     Attributes:
@@ -244,7 +244,7 @@ class BuildContextOptions(msgspec.Struct, frozen=True, kw_only=True):
         return max_tokens - reserve
 
 
-class BuiltContext(Discreet, frozen=True, kw_only=True):
+class BuiltContext(Redacted, frozen=True, kw_only=True):
     """A context as one text; `str()` of it is the text.
 
     Attributes:

@@ -2,6 +2,6 @@
 
 from mnemic.contradictions.judgement import ContradictionJudge, Judgement
 from mnemic.contradictions.language_model import LanguageModelJudge
-from mnemic.contradictions.rule_judge import OfflineJudge
+from mnemic.contradictions.rule_judge import RuleJudge
 
-__all__ = ["ContradictionJudge", "Judgement", "LanguageModelJudge", "OfflineJudge"]
+__all__ = ["ContradictionJudge", "Judgement", "LanguageModelJudge", "RuleJudge"]

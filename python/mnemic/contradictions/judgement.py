@@ -5,11 +5,11 @@ from typing import ClassVar, Protocol
 
 from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
-from mnemic.model.redacted import Discreet
+from mnemic.model.redacted import Redacted
 from mnemic.model.validation import items
 
 
-class Judgement(Discreet, frozen=True):
+class Judgement(Redacted, frozen=True):
     """How sure a judge is that two memories contradict each other, and why.
 
     Attributes:

@@ -11,7 +11,7 @@ from mnemic.contradictions.quantities import EXACT
 from mnemic.contradictions.signals import Pair
 from mnemic.contradictions.weights import WEIGHTS
 from mnemic.contradictions.words import Lexicon
-from mnemic.sync_bridge import computed
+from mnemic.sync_bridge import run_blocking
 
 _SHORT = 4096  # characters of all texts; reading more would hold up an event loop
 _NONE = Judgement(0.0)
@@ -25,7 +25,7 @@ def _decide(pair: Pair) -> Judgement:
     return Judgement(round(1 / (1 + math.exp(-score)), 3), reason)
 
 
-class OfflineJudge:
+class RuleJudge:
     """Judges by tables and fitted weights: no network, no model, the same answer every time.
 
     Of each text the first 4,096 characters are read, and of these the first 64 numbers, dates and
@@ -41,7 +41,7 @@ class OfflineJudge:
         length = len(statement) + sum(len(other) for other in others)
         if length <= _SHORT:
             return self._judged(statement, others)
-        return await computed(lambda: self._judged(statement, others))
+        return await run_blocking(lambda: self._judged(statement, others))
 
     def _judged(self, statement: str, others: Sequence[str]) -> list[Judgement]:
         with localcontext(EXACT):

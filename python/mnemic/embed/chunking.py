@@ -24,7 +24,7 @@ _WORD_END = re.compile(r"\s+")
 _logger = logging.getLogger(__name__)
 
 
-class Splitter:
+class Chunker:
     """Cuts texts so that an embedder sees each part whole.
 
     Args:

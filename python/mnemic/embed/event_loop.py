@@ -9,7 +9,7 @@ from collections.abc import Coroutine
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from mnemic.sync_bridge import calling_when_cancelled
+from mnemic.sync_bridge import on_cancellation
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Event
@@ -62,7 +62,7 @@ class EventLoopThread:
         coroutine = awaitable if isinstance(awaitable, Coroutine) else _awaited(awaitable)
         future = self._submitted(coroutine)
         try:
-            with calling_when_cancelled(future.cancel):
+            with on_cancellation(future.cancel):
                 return future.result()
         finally:
             future.cancel()  # no effect if it is done

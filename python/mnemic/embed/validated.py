@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnemic.description import described, failure
-from mnemic.embed.chunking import Splitter
+from mnemic.embed.chunking import Chunker
 from mnemic.embed.event_loop import EventLoopThread
 from mnemic.errors import (
     EmbeddingError,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 
-class CheckedEmbedder:
+class ValidatedEmbedder:
     """Embeds with another embedder, refuses what cannot be used, and counts.
 
     Attributes:
@@ -55,7 +55,7 @@ class CheckedEmbedder:
         self.model = given.model
         self.dimensions = given.dimensions
         self._is_ours = type(given).__module__.partition(".")[0] == "mnemic"
-        self._splitter = Splitter(
+        self._splitter = Chunker(
             getattr(given, "max_tokens", None), getattr(given, "characters_seen", None)
         )
         self.embedded = 0

@@ -1,6 +1,14 @@
 """What finds memories: a cache of the store that can be rebuilt at any time."""
 
-from mnemic.index.base import Answer, Index, Ranked, Reached, Wanted, WantedLinks
+from mnemic.index.base import Index, LinkedRow, LinkSearch, RankedPage, RankedRow, RankRequest
 from mnemic.index.native import NativeIndex
 
-__all__ = ["Answer", "Index", "NativeIndex", "Ranked", "Reached", "Wanted", "WantedLinks"]
+__all__ = [
+    "Index",
+    "LinkSearch",
+    "LinkedRow",
+    "NativeIndex",
+    "RankRequest",
+    "RankedPage",
+    "RankedRow",
+]

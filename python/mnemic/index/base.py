@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from mnemic.index.loading import Loader
 from mnemic.model import Access, Expression, Order, Ranking, RowBatch, Scope
-from mnemic.model.redacted import Discreet
+from mnemic.model.redacted import Redacted
 
 
-class Wanted(Discreet, frozen=True, kw_only=True, eq=False):
+class RankRequest(Redacted, frozen=True, kw_only=True, eq=False):
     """What to rank, and by what.
 
     Attributes:
@@ -56,7 +56,7 @@ class Wanted(Discreet, frozen=True, kw_only=True, eq=False):
     explain: bool = True
 
 
-class WantedLinks(Discreet, frozen=True, kw_only=True):
+class LinkSearch(Redacted, frozen=True, kw_only=True):
     """Which links to follow from where.
 
     Attributes:
@@ -82,7 +82,7 @@ class WantedLinks(Discreet, frozen=True, kw_only=True):
     where: Expression | None = None
 
 
-class Reached(NamedTuple):
+class LinkedRow(NamedTuple):
     """A row that links lead to.
 
     Attributes:
@@ -98,13 +98,13 @@ class Reached(NamedTuple):
     kinds: tuple[int, ...]
 
 
-class Ranked(NamedTuple):
+class RankedRow(NamedTuple):
     """One row of an answer.
 
     Attributes:
         row: The store's integer.
         id: The UUID's 16 bytes.
-        score: What the order is by, in float64: the score, or the key of `Wanted.order`.
+        score: What the order is by, in float64: the score, or the key of `RankRequest.order`.
         components: The named parts of the score that are in play and were asked for.
     """
 
@@ -114,7 +114,7 @@ class Ranked(NamedTuple):
     components: dict[str, float]
 
 
-class Answer(NamedTuple):
+class RankedPage(NamedTuple):
     """What was found.
 
     Attributes:
@@ -122,7 +122,7 @@ class Answer(NamedTuple):
         total: How many match; None unless it was asked for.
     """
 
-    ranked: list[Ranked]
+    ranked: list[RankedRow]
     total: int | None
 
 
@@ -167,7 +167,7 @@ class Index(Protocol):
         """Return the rows that lack a vector, ascending."""
         ...
 
-    def rank(self, wanted: Wanted) -> Answer:
+    def rank(self, wanted: RankRequest) -> RankedPage:
         """Return the best rows of a scope.
 
         Order: score, then newest, then smallest UUID, then the first user by name, nobody before
@@ -175,7 +175,7 @@ class Index(Protocol):
         """
         ...
 
-    def linked(self, wanted: WantedLinks) -> tuple[list[Reached], int]:
+    def linked(self, wanted: LinkSearch) -> tuple[list[LinkedRow], int]:
         """Return the rows that links lead to, and how many there are.
 
         Order: strength, then fewest hops, then newest, then smallest UUID, then first user. The row

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from mnemic._core import MemoryIndex
-from mnemic.index.base import Answer, Ranked, Reached, Wanted, WantedLinks
+from mnemic.index.base import LinkedRow, LinkSearch, RankedPage, RankedRow, RankRequest
 from mnemic.index.loading import Loader, put, raise_accesses
 from mnemic.model import Access, Link, Record, RowBatch, Scope
 
@@ -69,7 +69,7 @@ class NativeIndex:
             return True
 
     @property
-    def is_mostly_vacant(self) -> bool:
+    def needs_rebuild(self) -> bool:
         """Whether it keeps more places of rows that went than of rows, and making it anew pays.
 
         A row whose content changes leaves its place; places are not taken again.
@@ -109,15 +109,15 @@ class NativeIndex:
         """Return the rows that lack a vector, ascending."""
         return self._current().unembedded()
 
-    def rank(self, wanted: Wanted) -> Answer:
+    def rank(self, wanted: RankRequest) -> RankedPage:
         """Return the best rows of a scope; see `Index.rank`."""
         found, total = self._current().rank(wanted)
-        return Answer([Ranked(*hit) for hit in found], total)
+        return RankedPage([RankedRow(*hit) for hit in found], total)
 
-    def linked(self, wanted: WantedLinks) -> tuple[list[Reached], int]:
+    def linked(self, wanted: LinkSearch) -> tuple[list[LinkedRow], int]:
         """Return the rows that links lead to, and how many there are; see `Index.linked`."""
         found, total = self._current().linked(wanted)
-        return [Reached(*hit) for hit in found], total
+        return [LinkedRow(*hit) for hit in found], total
 
     def related(
         self, query: str, texts: list[tuple[str, float]], scope: Scope, limit: int

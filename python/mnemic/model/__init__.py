@@ -66,7 +66,7 @@ from mnemic.model.recall import (
     salience_of,
 )
 from mnemic.model.results import (
-    Deleted,
+    DeleteResult,
     Found,
     ImportResult,
     LongTermMemoryStats,
@@ -97,7 +97,7 @@ __all__ = [
     "All",
     "AnyOf",
     "CheckedEntry",
-    "Deleted",
+    "DeleteResult",
     "ExpandedQuery",
     "Expression",
     "Field",

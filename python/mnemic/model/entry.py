@@ -15,7 +15,7 @@ from msgspec.structs import force_setattr
 from numpy.typing import NDArray
 
 from mnemic.model import validation
-from mnemic.model.redacted import Shown
+from mnemic.model.redacted import RedactedStr
 
 
 class MemoryType(IntEnum):
@@ -214,7 +214,9 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         """Return what `repr`, and the package rich, show of each field."""
-        return [(field, Shown(self._shown(field))) for field in _SHOWN if self._is_telling(field)]
+        return [
+            (field, RedactedStr(self._shown(field))) for field in _SHOWN if self._is_telling(field)
+        ]
 
 
 _copy = methodcaller("__copy__")  # copy.copy() takes twice as long to find it

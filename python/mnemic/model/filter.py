@@ -16,7 +16,7 @@ from mnemic.description import described, hidden, is_word, quoted
 from mnemic.errors import FilterError
 from mnemic.model import validation
 from mnemic.model.entry import MemoryStatus, MemoryType
-from mnemic.model.redacted import Discreet
+from mnemic.model.redacted import Redacted
 
 MAX_DEPTH = 16
 """Filters inside filters; the outermost is the first."""
@@ -127,7 +127,7 @@ _TAG_FIELD, _TAG = "record", "memory_filter"
 """What tells an encoded `MemoryFilter` from a filter in the grammar, which has no such field."""
 
 
-class MemoryFilter(Discreet, frozen=True, kw_only=True, tag_field=_TAG_FIELD, tag=_TAG):
+class MemoryFilter(Redacted, frozen=True, kw_only=True, tag_field=_TAG_FIELD, tag=_TAG):
     """Which memories, how many, in which order. All that is given must hold (R045-R055).
 
     Lists are kept as tuples, names of types as types, times in UTC (a naive one is UTC already).

@@ -21,7 +21,7 @@ from mnemic.model.filter import (
     parse_filter,
 )
 from mnemic.model.ranking import SEARCH_TYPES, OnQueryError, Recency, SearchType, falls_back
-from mnemic.model.redacted import Discreet
+from mnemic.model.redacted import Redacted
 
 _WEIGHTS = (
     "similarity_weight",
@@ -39,7 +39,7 @@ else:
     )
 
 
-class MemoryQuery(Discreet, frozen=True, kw_only=True, dict=True):
+class MemoryQuery(Redacted, frozen=True, kw_only=True, dict=True):
     """What to retrieve, and by what to rank it (R148 to R163). Every field is checked.
 
     The score is the weighted mean of the parts in play: without a query there is no similarity,

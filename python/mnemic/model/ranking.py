@@ -11,7 +11,7 @@ import msgspec
 from mnemic.description import described, quoted
 from mnemic.errors import InvalidArgumentError
 from mnemic.model.filter import Expression, looks_at
-from mnemic.model.redacted import Discreet
+from mnemic.model.redacted import Redacted
 from mnemic.model.rows import State
 from mnemic.model.validation import flag
 
@@ -343,7 +343,7 @@ RECALL = Ranking(weights=Weights(relevance=0.6, salience=0.4))
 BY_SEARCH_TYPE: dict[str, Ranking] = {"hybrid": HYBRID, "semantic": SEMANTIC, "keyword": KEYWORD}
 
 
-class Search(Discreet, frozen=True, kw_only=True):
+class Search(Redacted, frozen=True, kw_only=True):
     """What to look for, and by what to rank; checked already.
 
     Attributes:
@@ -384,7 +384,7 @@ class Search(Discreet, frozen=True, kw_only=True):
     order: Order | None = None
     min_salience: float | None = None
     is_relative: bool = False
-    states: tuple[State, ...] = (State.LIVING,)
+    states: tuple[State, ...] = (State.ACTIVE,)
     explain: bool = False
     falls_back: bool = False
 

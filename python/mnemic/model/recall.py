@@ -15,7 +15,7 @@ from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
 from mnemic.model.entry import MemoryEntry, MemoryType
 from mnemic.model.ranking import Salience
-from mnemic.model.redacted import Discreet
+from mnemic.model.redacted import Redacted
 
 
 class RecallMode(enum.Enum):
@@ -165,7 +165,7 @@ class MemoryRetrieverOptions(msgspec.Struct, frozen=True, kw_only=True):
             )
 
 
-class ScoredMemory(Discreet, frozen=True):
+class ScoredMemory(Redacted, frozen=True):
     """A memory that was recalled.
 
     Attributes:

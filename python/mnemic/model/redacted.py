@@ -7,7 +7,7 @@ import msgspec
 from mnemic.description import hidden
 
 
-class Discreet(msgspec.Struct, frozen=True):
+class Redacted(msgspec.Struct, frozen=True):
     """A record whose repr hides fields, because reprs go into logs and error reports.
 
     Attributes:
@@ -28,7 +28,7 @@ class Discreet(msgspec.Struct, frozen=True):
         hides = self._hidden_fields()
         given = ((name, getattr(self, name)) for name in self.__struct_fields__)
         return [
-            (name, Shown(hidden(value)) if name in hides and not _is_empty(value) else value)
+            (name, RedactedStr(hidden(value)) if name in hides and not _is_empty(value) else value)
             for name, value in given
         ]
 
@@ -37,7 +37,7 @@ def _is_empty(value: object) -> bool:
     return value is None or (isinstance(value, str | tuple | list | dict) and not value)
 
 
-class Shown(str):
+class RedactedStr(str):
     """A text whose repr is itself."""
 
     __slots__ = ()

@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from mnemic.model.entry import MemoryEntry, MemoryType
-from mnemic.model.redacted import Discreet
+from mnemic.model.redacted import Redacted
 
 
 class VerifyProblem(NamedTuple):
@@ -135,7 +135,7 @@ class MemorySearchResult(msgspec.Struct, frozen=True):
     rank: int
 
 
-class TagUsage(Discreet, frozen=True):
+class TagUsage(Redacted, frozen=True):
     """How many active memories carry a tag (R069)."""
 
     _hides: ClassVar[frozenset[str]] = frozenset({"tag"})
@@ -189,7 +189,7 @@ class LongTermMemoryStats(msgspec.Struct, frozen=True, kw_only=True):
         return self.storage_bytes_used / self.storage_bytes_limit * 100
 
 
-class Deleted(int):
+class DeleteResult(int):
     """How many memories a call deleted or forgot: an int, and so false where there was none.
 
     Attributes:
@@ -208,7 +208,7 @@ class Deleted(int):
         return made
 
     def __repr__(self) -> str:
-        return f"Deleted({int(self)}, erased={self.erased})"
+        return f"DeleteResult({int(self)}, erased={self.erased})"
 
 
 class MemoryPage(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemic.model.redacted import Discreet
+from mnemic.model.redacted import Redacted
 
 Record: TypeAlias = tuple[Any, ...]
 """A row's number, and its columns in the order of `mnemic._core.RECORD_COLUMNS`."""
@@ -23,15 +23,15 @@ Link: TypeAlias = tuple[int, int, int, float]
 class State(enum.Enum):
     """What became of a memory; each has an index of its own. Expired ones are among all."""
 
-    LIVING = "living"
+    ACTIVE = "living"
     """Neither forgotten nor outdated: what every search looks at."""
-    OUTDATED = "outdated"
+    INACTIVE = "outdated"
     """Archived or superseded, and not forgotten (C064)."""
-    FORGOTTEN = "forgotten"
+    DELETED = "forgotten"
     """Forgotten, and not deleted for good."""
 
 
-class RowBatch(Discreet, frozen=True, eq=False):
+class RowBatch(Redacted, frozen=True, eq=False):
     """An agent's rows of one state, or what changed among them, as of one moment (C163).
 
     Attributes:

@@ -11,10 +11,10 @@ from msgspec.structs import force_setattr
 from mnemic.errors import InvalidEntryError
 from mnemic.model import validation
 from mnemic.model.entry import MemoryEntry, MemoryStatus, MemoryType
-from mnemic.model.redacted import Discreet
+from mnemic.model.redacted import Redacted
 
 
-class MemoryEntryUpdate(Discreet, frozen=True, kw_only=True):
+class MemoryEntryUpdate(Redacted, frozen=True, kw_only=True):
     """A change of a memory; what is None stays as it is (R057 to R061).
 
     Attributes:

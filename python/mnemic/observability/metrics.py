@@ -17,7 +17,7 @@ from mnemic._core import __version__
 from mnemic.description import failure
 from mnemic.model import Scope
 from mnemic.protocols import Clock
-from mnemic.sync_bridge import drive
+from mnemic.sync_bridge import run_sync
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import CallbackOptions, Counter, Histogram, Observation
@@ -267,7 +267,7 @@ class _Process:
             if store is None or known in readings:
                 continue
             try:
-                readings[known] = drive(read(store, meter.agent, meter.now()))
+                readings[known] = run_sync(read(store, meter.agent, meter.now()))
             except Exception as error:  # noqa: BLE001 - the others shall be measured still
                 if meter.store is not None:  # else it was closed meanwhile
                     self.tell_failure(name, error)

@@ -31,7 +31,7 @@ SHOWN_QUERY = 50  # R083
 _log = logging.getLogger(__name__)
 
 
-class Teller:
+class Telemetry:
     """Tells what happens to one agent's memories; contents only where that is allowed.
 
     Args:

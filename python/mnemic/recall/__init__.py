@@ -1,6 +1,6 @@
 """Memories recalled in modes, by time, by type and by links (document 002)."""
 
-from mnemic.recall.engine import Recalling
+from mnemic.recall.engine import RecallEngine
 from mnemic.recall.service import MemoryRetriever, checked_options
 
-__all__ = ["MemoryRetriever", "Recalling", "checked_options"]
+__all__ = ["MemoryRetriever", "RecallEngine", "checked_options"]

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import msgspec
 
-from mnemic.contradictions import ContradictionJudge, Judgement, OfflineJudge
+from mnemic.contradictions import ContradictionJudge, Judgement, RuleJudge
 from mnemic.description import described, quoted
 from mnemic.errors import (
     EntryNotFoundError,
@@ -18,7 +18,7 @@ from mnemic.errors import (
     MnemicError,
     StoreError,
 )
-from mnemic.index import Ranked
+from mnemic.index import RankedRow
 from mnemic.licensing import RECALLING
 from mnemic.model import (
     KEYWORD,
@@ -50,11 +50,11 @@ from mnemic.model import (
 )
 from mnemic.model.recall import parse_types, worth_of
 from mnemic.model.validation import MAX_QUERY_LENGTH, bounded, flag, fraction, items, text
-from mnemic.recall.telemetry import Teller
-from mnemic.recall.traversal import Walk
-from mnemic.repository import Answered, LinkedAnswer, Repository
+from mnemic.recall.telemetry import RecallTelemetry
+from mnemic.recall.traversal import Traversal
+from mnemic.repository import FoundPage, LinkedPage, Repository
 from mnemic.store import Direction
-from mnemic.sync_bridge import awaited, computed, drive
+from mnemic.sync_bridge import awaited, run_blocking, run_sync
 
 DOCUMENTED_SIMILARITY = 0.3
 """The least cosine where the embedder has no floor of its own (R247)."""
@@ -73,7 +73,7 @@ _ORDERS = {
     RecallMode.FREQUENT: Order.ACCESS_COUNT,
 }
 
-Reason = Callable[[Ranked], tuple[float, str]]
+Reason = Callable[[RankedRow], tuple[float, str]]
 """Gives the score of a memory, and what that is made of in words."""
 
 
@@ -97,7 +97,7 @@ class _Near(NamedTuple):
     score: float
 
 
-class Recalling:
+class RecallEngine:
     """Recalls one agent's memories.
 
     Args:
@@ -123,7 +123,7 @@ class Recalling:
         self.options = options
         self._judge = judge
         shows = flag("log_queries", log_queries) and repository.tells_content
-        self._teller = Teller(repository.meter, tells_queries=shows)
+        self._telemetry = RecallTelemetry(repository.meter, tells_queries=shows)
 
     async def recall(self, scope: Scope, query: str, options: RecallOptions) -> MemoryRecallResult:
         """Return the memories of a scope in the order of a mode."""
@@ -140,7 +140,7 @@ class Recalling:
         else:
             wanted = Recall(_search(options, order=_ORDERS[mode]), _REASONS[mode])
         result = await self._recalled(scope, wanted, begun)
-        self._teller.recalled(mode.name.capitalize(), query, len(result), _milliseconds(begun))
+        self._telemetry.recalled(mode.name.capitalize(), query, len(result), _milliseconds(begun))
         return result
 
     async def temporal(
@@ -176,7 +176,7 @@ class Recalling:
             topical = msgspec.structs.replace(search, text=topic, min_similarity=floor)
             wanted = Recall(topical, _topical_reason)
         result = await self._recalled(scope, wanted, begun)
-        self._teller.recalled_temporal(len(result), start, end, _milliseconds(begun))
+        self._telemetry.recalled_temporal(len(result), start, end, _milliseconds(begun))
         return result
 
     async def linked(
@@ -194,14 +194,14 @@ class Recalling:
         self._check_license()
         _check_depth(depth)
 
-        def look() -> LinkedAnswer | None:
+        def look() -> LinkedPage | None:
             row = self.repository.row_of(scope, entry_id, include_outdated=_walks(options))
             if row is None:
                 return None
             limit = options.max_results
             return self._reached(scope, row, kinds, options, direction, depth=depth, limit=limit)
 
-        found = await computed(look)
+        found = await run_blocking(look)
         if found is None:
             raise EntryNotFoundError(f"no memory with id {entry_id} for {scope}")
         memories = tuple(
@@ -210,7 +210,7 @@ class Recalling:
         )
         self._count(memories, [hit.row for hit in found.reached])
         result = _result(memories, found.total, begun)
-        self._teller.recalled("Linked", "", len(result), _milliseconds(begun))
+        self._telemetry.recalled("Linked", "", len(result), _milliseconds(begun))
         return result
 
     def _reached(
@@ -223,12 +223,14 @@ class Recalling:
         *,
         depth: int,
         limit: int,
-    ) -> LinkedAnswer | None:
+    ) -> LinkedPage | None:
         """Return what links lead to; the index knows it of living memories, the store of all."""
         if _walks(options):
             statuses, allows = _statuses(options), self._allowed(options)
-            drive(self._write_accesses())  # it reads the store alone
-            walk = Walk(self.repository, scope, kinds, direction, statuses=statuses, allows=allows)
+            run_sync(self._write_accesses())  # it reads the store alone
+            walk = Traversal(
+                self.repository, scope, kinds, direction, statuses=statuses, allows=allows
+            )
             return walk.reached(row, depth, limit)
         tests = _filters(options)
         return self.repository.linked(
@@ -275,7 +277,7 @@ class Recalling:
         fraction("least_confidence", least_confidence)
         near = await self._near(scope, content, options, exclude)
         judged = await self._judged(content, near)
-        linked = await computed(lambda: self._linked_pairs(scope, near, options))
+        linked = await run_blocking(lambda: self._linked_pairs(scope, near, options))
         # A judge's reasons may quote both texts.
         scored = {
             row: ScoredMemory(
@@ -291,7 +293,7 @@ class Recalling:
         surest = sorted(scored.values(), key=_surest)
         memories = tuple(surest[: options.max_results])
         result = _result(memories, len(scored), begun)
-        self._teller.recalled(
+        self._telemetry.recalled(
             "Contradictions",
             content,
             len(result),
@@ -317,7 +319,7 @@ class Recalling:
             exclude=exclude,
             with_total=False,
         )
-        answered = await computed(lambda: self.repository.answered(scope, search))
+        answered = await run_blocking(lambda: self.repository.answered(scope, search))
         return [_Near(hit.row, answered.entries[hit.row], hit.score) for hit in answered.ranked]
 
     async def _judged(self, content: str, near: "Sequence[_Near]") -> Sequence[Judgement]:
@@ -325,7 +327,7 @@ class Recalling:
             return []
         others = [each.entry.content for each in near]
         judging = self._judge.judge(content, others)
-        if not isinstance(self._judge, OfflineJudge):  # which needs no event loop, and no thread
+        if not isinstance(self._judge, RuleJudge):  # which needs no event loop, and no thread
             judging = awaited(judging)
         judged = items("the judge's answer", await judging)
         if len(judged) != len(others):
@@ -393,7 +395,7 @@ class Recalling:
         relevance = None
         if query is not None and query.strip():
             repository.check_embedder()
-            relevance = await computed(lambda: repository.similarity(row, query))
+            relevance = await run_blocking(lambda: repository.similarity(row, query))
         return salience_of(
             entry,
             now,
@@ -444,9 +446,9 @@ class Recalling:
         )
 
     async def _told(
-        self, begun: float, answer: Callable[[], Answered], reason: Reason
+        self, begun: float, answer: Callable[[], FoundPage], reason: Reason
     ) -> MemoryRecallResult:
-        answered = await computed(answer)
+        answered = await run_blocking(answer)
         now = self.repository.now()
         memories = tuple(
             ScoredMemory(entry, *reason(self._explained(hit, entry, now)))
@@ -456,7 +458,7 @@ class Recalling:
         self._count(memories, [hit.row for hit in answered.ranked])
         return _result(memories, _total(answered), begun)
 
-    def _explained(self, hit: Ranked, entry: MemoryEntry, now: datetime) -> Ranked:
+    def _explained(self, hit: RankedRow, entry: MemoryEntry, now: datetime) -> RankedRow:
         """Return a hit with its salience, which the index leaves out where it weighs nothing."""
         if "salience" in hit.components:
             return hit
@@ -549,28 +551,28 @@ def _states(options: RecallOptions) -> tuple[tuple[State, ...], Expression]:
     """Return which memories are looked at, and the test of their status (C064)."""
     wanted = _statuses(options)
     if len(wanted) == 1:
-        return (State.LIVING,), All(())
+        return (State.ACTIVE,), All(())
     statuses = tuple(int(status) for status in wanted)
-    return (State.LIVING, State.OUTDATED), Test(Field("status"), Op.IN, statuses)
+    return (State.ACTIVE, State.INACTIVE), Test(Field("status"), Op.IN, statuses)
 
 
-def _relevant_reason(hit: Ranked) -> tuple[float, str]:
+def _relevant_reason(hit: RankedRow) -> tuple[float, str]:
     similarity, salience = hit.components["similarity"], hit.components["salience"]
     score = min(1.0, max(0.0, hit.score))
     return score, f"Similarity: {similarity:.2f}, Salience: {salience:.2f}"
 
 
-def _recent_reason(hit: Ranked) -> tuple[float, str]:
+def _recent_reason(hit: RankedRow) -> tuple[float, str]:
     recency = hit.components["recency"]
     return recency, f"Recency: {recency:.2f}, Salience: {hit.components['salience']:.2f}"
 
 
-def _important_reason(hit: Ranked) -> tuple[float, str]:
+def _important_reason(hit: RankedRow) -> tuple[float, str]:
     salience = hit.components["salience"]
     return salience, f"Salience: {salience:.2f}"
 
 
-def _frequent_reason(hit: Ranked) -> tuple[float, str]:
+def _frequent_reason(hit: RankedRow) -> tuple[float, str]:
     frequency = hit.components["access"]
     return frequency, f"Frequency: {frequency:.2f}, Salience: {hit.components['salience']:.2f}"
 
@@ -583,11 +585,11 @@ def _linked_reason(kinds: tuple[int, ...]) -> str:
     return f"Linked via {', '.join(names)}"
 
 
-def _temporal_reason(hit: Ranked) -> tuple[float, str]:
+def _temporal_reason(hit: RankedRow) -> tuple[float, str]:
     return hit.components["salience"], "Temporal match"
 
 
-def _topical_reason(hit: Ranked) -> tuple[float, str]:
+def _topical_reason(hit: RankedRow) -> tuple[float, str]:
     similarity = hit.components["similarity"]
     return hit.components["salience"], f"Temporal match, Similarity: {similarity:.2f}"
 
@@ -603,7 +605,7 @@ def _result(memories: tuple[ScoredMemory, ...], total: int, begun: float) -> Mem
     return MemoryRecallResult(memories, total, timedelta(milliseconds=_milliseconds(begun)))
 
 
-def _total(answered: Answered) -> int:
+def _total(answered: FoundPage) -> int:
     return len(answered.ranked) if answered.total is None else answered.total
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from mnemic.contradictions import ContradictionJudge, OfflineJudge
+from mnemic.contradictions import ContradictionJudge, RuleJudge
 from mnemic.description import described, quoted
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import (
@@ -27,8 +27,8 @@ from mnemic.model import (
 )
 from mnemic.model.recall import parse_types
 from mnemic.model.validation import capable, items, time
-from mnemic.recall.engine import CONTRADICTION_CONFIDENCE, Recalling
-from mnemic.repository import Searched, checked_memory, required_uuid, required_uuids
+from mnemic.recall.engine import CONTRADICTION_CONFIDENCE, RecallEngine
+from mnemic.repository import Searchable, checked_memory, required_uuid, required_uuids
 from mnemic.store import Direction
 
 Options = TypeVar("Options", SalienceWeights, SalienceOptions)
@@ -58,7 +58,7 @@ class MemoryRetriever:
 
     def __init__(
         self,
-        memory: Searched,
+        memory: Searchable,
         options: MemoryRetrieverOptions | None = None,
         *,
         judge: ContradictionJudge | None = None,
@@ -66,10 +66,10 @@ class MemoryRetriever:
     ) -> None:
         memory = checked_memory(memory)
         self._scope = memory.scope
-        self._engine = Recalling(
+        self._engine = RecallEngine(
             memory.repository,
             MemoryRetrieverOptions() if options is None else options,
-            judge=OfflineJudge() if judge is None else capable("judge", judge, "judge"),
+            judge=RuleJudge() if judge is None else capable("judge", judge, "judge"),
             log_queries=log_queries,
         )
 

@@ -10,7 +10,7 @@ from mnemic.observability.telemetry import SHOWN_QUERY
 _log = logging.getLogger("mnemic.recall")
 
 
-class Teller:
+class RecallTelemetry:
     """Tells what one agent's retriever does; queries only where that is allowed.
 
     Args:

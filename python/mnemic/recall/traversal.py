@@ -3,9 +3,9 @@
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple, TypeAlias
 
-from mnemic.index import Reached
+from mnemic.index import LinkedRow
 from mnemic.model import LinkType, MemoryEntry, MemoryStatus, Scope
-from mnemic.repository import LinkedAnswer, Repository
+from mnemic.repository import LinkedPage, Repository
 from mnemic.store import Direction
 
 Allows: TypeAlias = Callable[[MemoryEntry], bool]
@@ -17,7 +17,7 @@ class _Path(NamedTuple):
     kinds: tuple[int, ...]
 
 
-class Walk:
+class Traversal:
     """Follows links from one memory, as the index does among living ones.
 
     Args:
@@ -47,7 +47,7 @@ class Walk:
         self._allows = allows
         self._entries: dict[int, MemoryEntry] = {}
 
-    def reached(self, row: int, depth: int, limit: int) -> LinkedAnswer | None:
+    def reached(self, row: int, depth: int, limit: int) -> LinkedPage | None:
         """Return the memories within some hops, the strongest first; None without the first."""
         if row not in self._present([row]):
             return None
@@ -57,10 +57,10 @@ class Walk:
             edge = self._hop(row, edge, found)
             found |= edge
         reached = sorted(
-            (Reached(each, self._entries[each].id.bytes, *path) for each, path in found.items()),
+            (LinkedRow(each, self._entries[each].id.bytes, *path) for each, path in found.items()),
             key=self._place,
         )
-        return LinkedAnswer(
+        return LinkedPage(
             reached[:limit], {each: self._entries[each] for each in found}, len(reached)
         )
 
@@ -83,7 +83,7 @@ class Walk:
         present = self._repository.present(self._scope, rows)
         return {row: entry for row, entry in present.items() if entry.status in self._statuses}
 
-    def _place(self, reached: Reached) -> tuple[float, int, float, bytes, str]:
+    def _place(self, reached: LinkedRow) -> tuple[float, int, float, bytes, str]:
         entry = self._entries[reached.row]
         created_at, user = entry.created_at.timestamp(), entry.user_id or ""
         return -reached.strength, len(reached.kinds), -created_at, reached.id, user

@@ -2,11 +2,11 @@
 
 from mnemic.repository.repository import (
     RETENTION,
-    Answered,
-    LinkedAnswer,
+    FoundPage,
+    LinkedPage,
     Options,
     Repository,
-    Searched,
+    Searchable,
     check_limit,
     checked_memory,
     required_uuid,
@@ -15,11 +15,11 @@ from mnemic.repository.repository import (
 
 __all__ = [
     "RETENTION",
-    "Answered",
-    "LinkedAnswer",
+    "FoundPage",
+    "LinkedPage",
     "Options",
     "Repository",
-    "Searched",
+    "Searchable",
     "check_limit",
     "checked_memory",
     "required_uuid",

@@ -14,7 +14,7 @@ Accesses: TypeAlias = tuple[int, int]
 """How many there were, and when the last was, in microseconds since 1970 in UTC."""
 
 
-class NotedAccesses:
+class AccessBuffer:
     """Gathers accesses until somebody ranks by them. Safe to use from many threads."""
 
     def __init__(self) -> None:

@@ -9,8 +9,8 @@ from typing import TypeAlias
 from uuid import UUID
 
 from mnemic.model import MemoryEntry, Scope
-from mnemic.store.base import Located, Position, Store
-from mnemic.sync_bridge import drive
+from mnemic.store.base import Located, LogPosition, Store
+from mnemic.sync_bridge import run_sync
 
 CACHED_ENTRIES = 1000
 
@@ -37,7 +37,7 @@ class EntryCache:
         self._lock = threading.Lock()
         self._entries: OrderedDict[int, MemoryEntry] = OrderedDict()
         self._rows: dict[_Name, int] = {}
-        self._position = Position(0, 0)
+        self._position = LogPosition(0, 0)
 
     def get(self, scope: Scope, ids: Sequence[UUID], now: datetime) -> dict[UUID, Located]:
         """Return the living entries of these ids that a scope has, and their rows.
@@ -46,23 +46,23 @@ class EntryCache:
             AmbiguousIdError: If the scope is of all users, and several have a living entry of one.
         """
         if scope.all_users:  # whether an id is several users' only the store knows
-            read = drive(self._store.located(scope, ids, now=now))
+            read = run_sync(self._store.located(scope, ids, now=now))
             return {key: Located(row, entry.detached()) for key, (row, entry) in read.items()}
         names = {entry_id: (scope.user_id, entry_id.bytes) for entry_id in ids}
         position, rows, kept = self._kept_of(
-            names.values(), drive(self._store.position(self._agent_id))
+            names.values(), run_sync(self._store.position(self._agent_id))
         )
         found = _detached(kept, scope, now)
         missing = [entry_id for entry_id, name in names.items() if name not in rows]
         if missing:
-            read = drive(self._store.located(scope, missing, now=now))
+            read = run_sync(self._store.located(scope, missing, now=now))
             found |= self._keep(position, dict(read.values()))
             rows |= {names[key]: row for key, (row, _) in read.items()}
         located = ((key, rows.get(name)) for key, name in names.items())
         return {key: Located(row, found[row]) for key, row in located if row in found}
 
     def get_rows(
-        self, scope: Scope, rows: Iterable[int], now: datetime, position: Position
+        self, scope: Scope, rows: Iterable[int], now: datetime, position: LogPosition
     ) -> dict[int, MemoryEntry]:
         """Return the living entries of these rows that a scope has.
 
@@ -77,13 +77,13 @@ class EntryCache:
         found = _detached(kept, scope, now)
         missing = [row for row in wanted if row not in kept]
         if missing:
-            read = drive(self._store.get_rows(scope, missing, now=now))
+            read = run_sync(self._store.get_rows(scope, missing, now=now))
             found |= self._keep(position, read)
         return found
 
     def _kept(
-        self, rows: Iterable[int], position: Position
-    ) -> tuple[Position, dict[int, MemoryEntry]]:
+        self, rows: Iterable[int], position: LogPosition
+    ) -> tuple[LogPosition, dict[int, MemoryEntry]]:
         """Return what is known of these rows, and as of when."""
         with self._lock:
             if position != self._position:
@@ -91,8 +91,8 @@ class EntryCache:
             return self._position, self._touched(rows)
 
     def _kept_of(
-        self, names: Iterable[_Name], position: Position
-    ) -> tuple[Position, dict[_Name, int], dict[int, MemoryEntry]]:
+        self, names: Iterable[_Name], position: LogPosition
+    ) -> tuple[LogPosition, dict[_Name, int], dict[int, MemoryEntry]]:
         """Return the rows that are known of these names, and what `_kept` returns of them."""
         with self._lock:
             if position != self._position:
@@ -109,13 +109,13 @@ class EntryCache:
                 entries.move_to_end(row)
         return found
 
-    def _step_to(self, position: Position) -> None:
+    def _step_to(self, position: LogPosition) -> None:
         entries, known = self._entries, self._position
         if entries and position.seq != known.seq:
-            touched = drive(self._store.touched_since(self._agent_id, known.seq))
+            touched = run_sync(self._store.touched_since(self._agent_id, known.seq))
             self._drop(list(entries) if touched is None else touched)
         if entries and position.accesses != known.accesses:  # which are no changes (C158)
-            accessed = drive(self._store.accessed_since(self._agent_id, known.accesses))
+            accessed = run_sync(self._store.accessed_since(self._agent_id, known.accesses))
             self._drop(row for row, *_ in accessed.rows)
         self._position = position
 
@@ -125,7 +125,9 @@ class EntryCache:
             if entry is not None:
                 del self._rows[_name(entry)]
 
-    def _keep(self, position: Position, read: Mapping[int, MemoryEntry]) -> dict[int, MemoryEntry]:
+    def _keep(
+        self, position: LogPosition, read: Mapping[int, MemoryEntry]
+    ) -> dict[int, MemoryEntry]:
         """Keep entries that were read after a position; not if others were dropped meanwhile.
 
         Returns:

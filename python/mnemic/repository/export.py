@@ -11,7 +11,7 @@ from uuid import UUID
 
 from msgspec.structs import force_setattr
 
-from mnemic.errors import ExchangeError, InvalidArgumentError
+from mnemic.errors import ExportFormatError, InvalidArgumentError
 from mnemic.model import ImportResult, MemoryEntry, NewEntry, Scope
 from mnemic.model.new_entry import checked_record
 from mnemic.protocols import Progress, Source, Target
@@ -26,7 +26,7 @@ from mnemic.repository.export_format import (
 from mnemic.store import Store
 from mnemic.store.base import StoredLink
 from mnemic.store.sqlite.row_codec import to_texts
-from mnemic.sync_bridge import computed, drive
+from mnemic.sync_bridge import run_blocking, run_sync
 
 BATCH = 1000
 
@@ -59,7 +59,7 @@ def export(
         target, agent_id=part.scope.agent_id, exported_at=part.now, overwrite=overwrite
     ) as writer:
         row = 0
-        while batch := drive(
+        while batch := run_sync(
             store.stored_after(
                 part.scope,
                 row,
@@ -77,7 +77,7 @@ def export(
         links = store.links_within(
             part.scope, now=part.now, include_forgotten=part.include_forgotten
         )
-        for link, user_id in drive(links):
+        for link, user_id in run_sync(links):
             writer.write_link(link, user_id)
         return writer.written.memories
 
@@ -109,14 +109,14 @@ class Importer:
         """Check every line, then store in batches; what is there already is passed over.
 
         Raises:
-            ExchangeError: At the first line that is not right; nothing is stored then.
+            ExportFormatError: At the first line that is not right; nothing is stored then.
         """
         with ExitStack() as stack:
-            reader = await computed(lambda: stack.enter_context(read_export(source)))
-            await computed(lambda: deque(self._memories(reader), maxlen=0))
+            reader = await run_blocking(lambda: stack.enter_context(read_export(source)))
+            await run_blocking(lambda: deque(self._memories(reader), maxlen=0))
             done = stored = 0
             memories = self._memories(reader)
-            while batch := await computed(lambda: list(islice(memories, BATCH))):
+            while batch := await run_blocking(lambda: list(islice(memories, BATCH))):
                 stored += await self._store_batch(batch, now)
                 done += len(batch)
                 if progress is not None:
@@ -135,7 +135,7 @@ class Importer:
                     more = () if own.embedding is None else record.more
                     yield NewEntry(own, record.idempotency_key, more)
                 except InvalidArgumentError as error:
-                    raise ExchangeError(line, str(error)) from error
+                    raise ExportFormatError(line, str(error)) from error
 
     def _own(self, entry: MemoryEntry) -> MemoryEntry:
         """Return a memory as this agent's, without a vector that is of no use here."""
@@ -162,8 +162,8 @@ class Importer:
     ) -> Collection[UUID]:
         """Return those of these ids that a user has; what others have is not asked."""
         own = Scope(self._scope.agent_id, user_id)
-        found = await computed(
-            lambda: drive(self._store.get(own, ids, now=now, include_forgotten=True))
+        found = await run_blocking(
+            lambda: run_sync(self._store.get(own, ids, now=now, include_forgotten=True))
         )
         return found.keys()
 
@@ -184,6 +184,6 @@ class Importer:
         # As for memories: where no user is named, those of all users may come.
         scope = self._scope if self._scope.user_id is not None else self._scope.widened()
         stored = 0
-        while batch := await computed(lambda: list(islice(links, BATCH))):
+        while batch := await run_blocking(lambda: list(islice(links, BATCH))):
             stored += await self._store.add_links(scope, batch)
         return stored

@@ -25,7 +25,7 @@ from msgspec.structs import asdict
 from numpy.typing import NDArray
 
 from mnemic.description import described, hidden, is_word, quoted
-from mnemic.errors import ExchangeError, InvalidArgumentError, InvalidEntryError
+from mnemic.errors import ExportFormatError, InvalidArgumentError, InvalidEntryError
 from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryStatus, MemoryType, validation
 from mnemic.model.agent_id import is_same_agent
 from mnemic.new_files import file_errors, new_file, typed
@@ -436,7 +436,7 @@ class ExportReader:
         version: Of the format; 0 before the header was read.
 
     Raises:
-        ExchangeError: At the first line that is not right; what came before it is.
+        ExportFormatError: At the first line that is not right; what came before it is.
     """
 
     def __init__(self, file: IO[str] | IO[bytes]) -> None:
@@ -500,12 +500,12 @@ def _lines(file: IO[str] | IO[bytes]) -> Iterator[tuple[int, bytes]]:
         except UnicodeDecodeError as error:  # of a text file, which decodes ahead of its lines
             read, problem = b"", str(error)
         if problem is not None:
-            raise ExchangeError(number, f"this or a later line is not UTF-8: {problem}")
+            raise ExportFormatError(number, f"this or a later line is not UTF-8: {problem}")
         line = read.encode(errors="surrogatepass") if isinstance(read, str) else read
         if not line:
             return
         if len(line) > MAX_LINE_BYTES:
-            raise ExchangeError(number, f"the line is longer than {MAX_LINE_BYTES} bytes")
+            raise ExportFormatError(number, f"the line is longer than {MAX_LINE_BYTES} bytes")
         yield number, line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
 
 
@@ -526,34 +526,34 @@ def _records(lines: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, ExportRe
         yield number, record
         if isinstance(record, ExportFooter):
             return
-    raise ExchangeError(
+    raise ExportFormatError(
         number + 1, f"the file ends without its last line, {_END}: it was cut off; export again"
     )
 
 
 def _check_memory(number: int, record: ExportedMemory, header: ExportHeader, links: int) -> None:
     if not is_same_agent(record.entry.agent_id, header.agent_id):
-        raise ExchangeError(
+        raise ExportFormatError(
             number,
             f"a memory of agent {record.entry.agent_id!r} in an export of agent "
             f"{header.agent_id!r}",
         )
     if links:
-        raise ExchangeError(number, "a memory after a link; all memories come before the links")
+        raise ExportFormatError(number, "a memory after a link; all memories come before the links")
 
 
 def _check_end(
     number: int, told: ExportFooter, read: ExportFooter, lines: Iterator[tuple[int, bytes]]
 ) -> None:
     if told != read:
-        raise ExchangeError(
+        raise ExportFormatError(
             number,
             f"the file holds {read.memories} memories and {read.links} links, but ends with the "
             f"counts {told.memories} and {told.links}: lines were lost or added; export again",
         )
     for after, line in lines:
         if line.strip():
-            raise ExchangeError(after, f"found {len(line)} bytes after the last line, {_END}")
+            raise ExportFormatError(after, f"found {len(line)} bytes after the last line, {_END}")
 
 
 # A line
@@ -569,25 +569,27 @@ _HALF_PAIR = re.compile(
 
 def _header(number: int, line: bytes) -> ExportHeader:
     if not line.strip():
-        raise ExchangeError(number, "found nothing; an export begins with its header")
+        raise ExportFormatError(number, "found nothing; an export begins with its header")
     try:
         preamble = _to_preamble(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         preamble = None
     if preamble is None or preamble.format != FORMAT:
-        raise ExchangeError(
+        raise ExportFormatError(
             number,
             f"found a line of {len(line)} bytes that is no header; an export begins with "
             f'{{"format": "{FORMAT}", "version": {VERSION}, ...}}',
         )
     if preamble.version > VERSION:
-        raise ExchangeError(
+        raise ExportFormatError(
             number,
             f"the export has version {preamble.version}, and this mnemic reads up to "
             f"{VERSION}: upgrade mnemic",
         )
     if preamble.version < 1:
-        raise ExchangeError(number, f"version must be from 1 to {VERSION}, got {preamble.version}")
+        raise ExportFormatError(
+            number, f"version must be from 1 to {VERSION}, got {preamble.version}"
+        )
     read = _decoded(_to_header, number, line)
     _refuse_twice_named(number, line)
     try:
@@ -597,7 +599,7 @@ def _header(number: int, line: bytes) -> ExportHeader:
             read.version,
         )
     except InvalidEntryError as error:
-        raise ExchangeError(number, str(error)) from error
+        raise ExportFormatError(number, str(error)) from error
 
 
 def _record(number: int, line: bytes) -> ExportedMemory | ExportedLink | ExportFooter:
@@ -616,7 +618,7 @@ def _of_line(
         if isinstance(read, _LinkLine):
             return _link(read)
     except InvalidEntryError as error:
-        raise ExchangeError(number, str(error)) from error
+        raise ExportFormatError(number, str(error)) from error
     return ExportFooter(read.memories, read.links)
 
 
@@ -636,7 +638,7 @@ def _refuse_twice_named(number: int, line: bytes) -> None:
         name = quoted(error.args[0])
     else:
         return
-    raise ExchangeError(number, f"the key {name} stands twice in one object")
+    raise ExportFormatError(number, f"the key {name} stands twice in one object")
 
 
 class _TwiceNamedError(Exception):
@@ -697,7 +699,7 @@ def _decoded(decode: Callable[[bytes], Line], number: int, line: bytes) -> Line:
     except RecursionError:
         problem = f"nested too deep; metadata has at most {validation.MAX_METADATA_DEPTH} levels"
     # Raised out here, for an error that is chained to it may carry the line.
-    raise ExchangeError(number, problem)
+    raise ExportFormatError(number, problem)
 
 
 _QUOTED = re.compile(

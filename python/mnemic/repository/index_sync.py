@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemic.embed.validated import CheckedEmbedder
+from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import (
     EmbeddingError,
     EmbeddingModelMismatchError,
@@ -21,10 +21,10 @@ from mnemic.errors import (
 )
 from mnemic.index import NativeIndex
 from mnemic.model import Record, RowBatch, State
-from mnemic.repository.access_buffer import NotedAccesses
-from mnemic.store import Position, Store
-from mnemic.store.base import Taker
-from mnemic.sync_bridge import computed, drive
+from mnemic.repository.access_buffer import AccessBuffer
+from mnemic.store import LogPosition, Store
+from mnemic.store.base import BatchSink
+from mnemic.sync_bridge import run_blocking, run_sync
 
 _log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class _Stoppable:
         check: Raises when it is not.
     """
 
-    def __init__(self, taker: Taker, check: Callable[[], None]) -> None:
+    def __init__(self, taker: BatchSink, check: Callable[[], None]) -> None:
         self._taker = taker
         self._check = check
 
@@ -78,7 +78,7 @@ class _Retry(NamedTuple):
     is_blamed: bool
 
 
-class Follower:
+class IndexSync:
     """Brings what others wrote, and what lacks a vector, into one agent's index.
 
     Args:
@@ -100,10 +100,10 @@ class Follower:
         self,
         store: Store,
         agent_id: str,
-        embedder: CheckedEmbedder | None,
+        embedder: ValidatedEmbedder | None,
         *,
         can_write: bool = True,
-        state: State = State.LIVING,
+        state: State = State.ACTIVE,
     ) -> None:
         self._model = None if embedder is None else (embedder.model, embedder.dimensions)
         self.index = NativeIndex(None if embedder is None else embedder.dimensions)
@@ -112,13 +112,13 @@ class Follower:
         self._embedder = embedder
         self._state = state
         self._can_write = can_write
-        self._embeds = can_write and state is State.LIVING
+        self._embeds = can_write and state is State.ACTIVE
         self._catching_up = threading.Lock()
         self._renewing: threading.Thread | None = None
         self._renew_at = 0.0
         self._is_stopped = False
         self._accesses = 0  # as often written down as the index knows of, at least
-        self._noted = NotedAccesses()
+        self._noted = AccessBuffer()
         self._telling = threading.Lock()
         self._retries: dict[int, _Retry] = {}
         self._check_model()
@@ -143,19 +143,19 @@ class Follower:
         known = self.index.accesses(rows)
         return [None if access is None else access[0] for access in known]
 
-    async def follow(self) -> None:
+    async def refresh(self) -> None:
         """Take in what was just written; if that fails, the next search does it or says why."""
         if self.index.seq is None:
             return
         with suppress(StoreError, MemoryError):
-            await computed(self._apply_changes)
+            await run_blocking(self._apply_changes)
 
-    async def take_in(self, batch: RowBatch | None) -> None:
+    async def apply(self, batch: RowBatch | None) -> None:
         """Take in a change; read it from the store if it does not follow where the index stands."""
         if batch is None or not self.index.apply(batch):
-            await self.follow()
+            await self.refresh()
 
-    def catch_up(self, *, with_accesses: bool = False) -> Position:
+    def catch_up(self, *, with_accesses: bool = False) -> LogPosition:
         """Bring the index to the store's last change, and embed what lacks a vector.
 
         Args:
@@ -164,7 +164,7 @@ class Follower:
         Returns:
             Where the store stood before.
         """
-        position = drive(self._store.position(self._agent_id))
+        position = run_sync(self._store.position(self._agent_id))
         if position.seq != self.index.seq:
             self._apply_changes()
         if self._embedder is not None and self._texts_to_embed():
@@ -173,7 +173,7 @@ class Follower:
             self._apply_changes()
         if with_accesses:  # after the changes, which may bring rows whose accesses are not known
             self._catch_up_with_accesses(position)
-        if self.index.is_mostly_vacant:
+        if self.index.needs_rebuild:
             self._begin_to_renew()
         return position
 
@@ -210,15 +210,15 @@ class Follower:
 
     def _renewed(self) -> None:
         fresh = NativeIndex(None if self._model is None else self._model[1])
-        accesses = drive(self._store.position(self._agent_id)).accesses
+        accesses = run_sync(self._store.position(self._agent_id)).accesses
         with fresh.loader() as loader:
             taker = _Stoppable(loader, self._check_not_stopped)
             reading = self._rows_since(None, taker)
-            fresh.apply(drive(reading), loader)
+            fresh.apply(run_sync(reading), loader)
         while not self._replaced_by(fresh, accesses):
             self._check_not_stopped()
             reading = self._rows_since(fresh.seq)
-            fresh.apply(drive(reading))
+            fresh.apply(run_sync(reading))
 
     def _replaced_by(self, fresh: NativeIndex, accesses: int) -> bool:
         with self._catching_up, self._telling:
@@ -232,10 +232,10 @@ class Follower:
         if self._is_stopped:
             raise _StoppedError
 
-    def _catch_up_with_accesses(self, position: Position) -> None:
+    def _catch_up_with_accesses(self, position: LogPosition) -> None:
         if self._noted.were_dropped():
             self._write_accesses()
-            position = drive(self._store.position(self._agent_id))
+            position = run_sync(self._store.position(self._agent_id))
         self._tell_accesses()
         if position.accesses != self._accesses:
             self._follow_accesses()
@@ -253,12 +253,12 @@ class Follower:
         """Write down what waits; where that must wait, the index is a little behind (C158)."""
         if self._can_write:
             with suppress(StoreError):  # what cannot be read either will say so itself (C068)
-                drive(self._store.write_accesses())
+                run_sync(self._store.write_accesses())
 
     def _follow_accesses(self) -> None:
         with self._catching_up:
             seq = self.index.seq
-            accessed = drive(self._store.accessed_since(self._agent_id, self._accesses))
+            accessed = run_sync(self._store.accessed_since(self._agent_id, self._accesses))
             self._tell_accesses()  # what was read may know of them, and they count once
             self.index.raise_accesses(accessed.rows)
             # What the index does not have yet will come as it was stored: all is read again then.
@@ -266,7 +266,7 @@ class Follower:
                 self._accesses = accessed.position.accesses
 
     def _check_model(self) -> None:
-        known = drive(self._store.embedding_model(self._agent_id))
+        known = run_sync(self._store.embedding_model(self._agent_id))
         if None not in (known, self._model) and known != self._model:
             found, mine = known or ("", 0), self._model or ("", 0)
             raise EmbeddingModelMismatchError(
@@ -286,9 +286,9 @@ class Follower:
 
     def _read_since(self, seq: int | None) -> bool:
         if seq is None:  # what is loaded knows of at least so many
-            self._accesses = drive(self._store.position(self._agent_id)).accesses
+            self._accesses = run_sync(self._store.position(self._agent_id)).accesses
         with self.index.loader() as loader:
-            batch = drive(self._rows_since(seq, loader))
+            batch = run_sync(self._rows_since(seq, loader))
             self._tell_accesses()  # as above
             if batch.since is not None and self._brings_what_was_read(batch):
                 self._noted.drop()
@@ -305,12 +305,12 @@ class Follower:
         return bool(new) and self._store.has_noted(self._agent_id, new)
 
     def _rows_since(
-        self, seq: int | None, taker: Taker | None = None
+        self, seq: int | None, taker: BatchSink | None = None
     ) -> Coroutine[None, None, RowBatch]:
         return self._store.rows_since(self._agent_id, self._model, seq, taker, state=self._state)
 
     def _is_current(self) -> bool:
-        return drive(self._store.position(self._agent_id)).seq == self.index.seq
+        return run_sync(self._store.position(self._agent_id)).seq == self.index.seq
 
     def _texts_to_embed(self) -> list[int]:
         """Return the rows that lack a vector, without those that could not be embedded lately."""
@@ -339,7 +339,7 @@ class Follower:
         is_blamed = before is not None and (before.is_blamed or successes > before.successes)
         self._retries[row] = _Retry(time.monotonic() + RETRY_SECONDS, successes, is_blamed)
 
-    def _embed_missing(self, embedder: CheckedEmbedder) -> None:
+    def _embed_missing(self, embedder: ValidatedEmbedder) -> None:
         """Embed what was stored while no embedder was at hand, or while it failed (C172).
 
         Texts that fail together are tried apart, so that one does not keep the others out; where
@@ -366,9 +366,9 @@ class Follower:
                 _log.warning("Vectors of agent %s cannot be stored: %s", self._agent_id, str(error))
                 return
 
-    def _embed_rows(self, embedder: CheckedEmbedder, rows: list[int]) -> None:
-        contents = drive(self._store.contents(self._agent_id, rows))
+    def _embed_rows(self, embedder: ValidatedEmbedder, rows: list[int]) -> None:
+        contents = run_sync(self._store.contents(self._agent_id, rows))
         vectors = embedder.embed_whole(list(contents.values()))
-        drive(self._store.add_embeddings(self._agent_id, embedder.model, contents, vectors))
+        run_sync(self._store.add_embeddings(self._agent_id, embedder.model, contents, vectors))
         for row in rows:
             self._retries.pop(row, None)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnemic.description import described, quoted
-from mnemic.embed.validated import CheckedEmbedder
+from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import (
     EmbedderRequiredError,
     EmbeddingError,
@@ -29,7 +29,7 @@ from mnemic.errors import (
     MnemicError,
     StorageQuotaExceededError,
 )
-from mnemic.index import Index, Ranked, Reached, Wanted, WantedLinks
+from mnemic.index import Index, LinkedRow, LinkSearch, RankedRow, RankRequest
 from mnemic.licensing import (
     SEARCHING_BY_MEANING,
     STORING,
@@ -39,7 +39,7 @@ from mnemic.licensing import (
     checked_policy,
 )
 from mnemic.model import (
-    Deleted,
+    DeleteResult,
     Expression,
     ImportResult,
     LinkType,
@@ -67,15 +67,15 @@ from mnemic.model.validation import flag, items, optional_uuid
 from mnemic.new_files import typed
 from mnemic.observability.events import Events
 from mnemic.observability.metrics import Meter
-from mnemic.observability.telemetry import Teller, milliseconds_since
+from mnemic.observability.telemetry import Telemetry, milliseconds_since
 from mnemic.protocols import Clock, IdFactory, Progress, Source, Target, system_clock
 from mnemic.repository.access_buffer import AccessSpacing
 from mnemic.repository.entry_cache import EntryCache
-from mnemic.repository.index_sync import Follower
-from mnemic.store import Direction, Place, Position, SqliteStore
+from mnemic.repository.index_sync import IndexSync
+from mnemic.store import Direction, LogPosition, PageCursor, SqliteStore
 from mnemic.store.base import LinkEnd, Located, Stored
 from mnemic.store.sqlite.row_codec import from_microseconds, to_microseconds
-from mnemic.sync_bridge import computed, drive
+from mnemic.sync_bridge import run_blocking, run_sync
 
 if TYPE_CHECKING:
     from mnemic.embed.base import Embedder
@@ -138,7 +138,7 @@ class _Added(NamedTuple):
     fresh: list[MemoryEntry]
 
 
-class Searched(Protocol):
+class Searchable(Protocol):
     """A memory or a view of one, as services take it."""
 
     @property
@@ -152,7 +152,7 @@ class Searched(Protocol):
         ...
 
 
-def checked_memory(memory: object) -> Searched:
+def checked_memory(memory: object) -> Searchable:
     """Return what a service is made for, if it is a memory or a view of one."""
     of = getattr(memory, "repository", None), getattr(memory, "scope", None)
     if not (isinstance(of[0], Repository) and isinstance(of[1], Scope)):
@@ -160,10 +160,10 @@ def checked_memory(memory: object) -> Searched:
             "memory must be a Memory, an AsyncMemory, a LongTermMemory or a view of one, got "
             f"{described(memory)}"
         )
-    return cast("Searched", memory)
+    return cast("Searchable", memory)
 
 
-class Answered(NamedTuple):
+class FoundPage(NamedTuple):
     """What a search found, as an answer that is kept needs it.
 
     Attributes:
@@ -173,13 +173,13 @@ class Answered(NamedTuple):
         degraded: Whether the embedder failed, so that a hybrid search was answered by keywords.
     """
 
-    ranked: list[Ranked]
+    ranked: list[RankedRow]
     entries: dict[int, MemoryEntry]
     total: int | None
     degraded: bool = False
 
 
-class LinkedAnswer(NamedTuple):
+class LinkedPage(NamedTuple):
     """What links lead to.
 
     Attributes:
@@ -188,7 +188,7 @@ class LinkedAnswer(NamedTuple):
         total: How many there are.
     """
 
-    reached: list[Reached]
+    reached: list[LinkedRow]
     entries: dict[int, MemoryEntry]
     total: int
 
@@ -236,40 +236,40 @@ class Repository:
         self.events = Events()
         self._tells_content = flag("log_content", log_content)
         given = _local_embedder() if embedder == "minilm" else embedder
-        self._embedder = None if given is None else CheckedEmbedder(given)
+        self._embedder = None if given is None else ValidatedEmbedder(given)
         self._is_read_only = flag("read_only", read_only)
         self._track_access = flag("track_access", track_access) and not read_only
         self._store = SqliteStore(url, read_only=read_only)
         self.path = self._store.path
         try:
-            self.agent = Scope(drive(self._store.agent_spelled(named.agent_id)))
-            self._teller = Teller(
+            self.agent = Scope(run_sync(self._store.agent_spelled(named.agent_id)))
+            self._telemetry = Telemetry(
                 self.agent_id, self.events, clock, tells_content=self._tells_content
             )
             if self._embedder is not None:
-                self._embedder.told = self._teller.embedding_took
+                self._embedder.told = self._telemetry.embedding_took
             self._cache = EntryCache(self._store, self.agent_id)
-            self._follower = self._following(State.LIVING)
+            self._follower = self._following(State.ACTIVE)
         except BaseException:
             self._close_embedder()
-            drive(self._store.close())
+            run_sync(self._store.close())
             raise
-        self._followers = {State.LIVING: self._follower}
+        self._followers = {State.ACTIVE: self._follower}
         self._making_followers = threading.Lock()
         self._spacing = AccessSpacing()
-        self._teller.opened(self._store)
+        self._telemetry.opened(self._store)
 
     def _close_embedder(self) -> None:
         if self._embedder is not None:
             self._embedder.close()
 
-    def _following(self, state: State) -> Follower:
+    def _following(self, state: State) -> IndexSync:
         can_write = not self._is_read_only
-        return Follower(
+        return IndexSync(
             self._store, self.agent_id, self._embedder, can_write=can_write, state=state
         )
 
-    def _follower_of(self, state: State) -> Follower:
+    def _follower_of(self, state: State) -> IndexSync:
         """Return the follower of a state; those of what is no more are made when they are asked."""
         with self._making_followers:
             if state not in self._followers:
@@ -284,7 +284,7 @@ class Repository:
     @property
     def meter(self) -> Meter:
         """What measures, for services that do so too."""
-        return self._teller.meter
+        return self._telemetry.meter
 
     @property
     def agent_id(self) -> str:
@@ -332,19 +332,19 @@ class Repository:
         begun, now = time.perf_counter(), self.now()
         # Coroutines of the store begin where they run: a call that is cancelled leaves none behind.
         if flag("include_forgotten", include_forgotten):
-            found = await computed(
-                lambda: drive(self._store.located(scope, ids, now=now, include_forgotten=True))
+            found = await run_blocking(
+                lambda: run_sync(self._store.located(scope, ids, now=now, include_forgotten=True))
             )
         elif len(ids) <= _FEW_IDS:
             found = self._cache.get(scope, ids, now)
         else:
-            found = await computed(lambda: self._cache.get(scope, ids, now))
-        self._teller.retrieval_took(begun)
+            found = await run_blocking(lambda: self._cache.get(scope, ids, now))
+        self._telemetry.retrieval_took(begun)
         if self._track_access:
             self._count([row for row, entry in found.values() if entry.is_living(now)], now)
         entries = {entry_id: entry for entry_id, (_, entry) in found.items()}
         for entry in entries.values():
-            await self._teller.retrieved(entry)
+            await self._telemetry.retrieved(entry)
         return entries
 
     async def search(self, scope: Scope, search: Search) -> SearchResults:
@@ -356,7 +356,7 @@ class Repository:
         """
         found, milliseconds = await self._timed(search, lambda: self._searched(scope, search))
         search_type = "keyword" if found.degraded else search.search_type
-        await self._teller.searched(search_type, search.text or "", len(found), milliseconds)
+        await self._telemetry.searched(search_type, search.text or "", len(found), milliseconds)
         return found
 
     async def similar(self, scope: Scope, entry_id: UUID, search: Search) -> SearchResults | None:
@@ -375,7 +375,7 @@ class Repository:
         row, entry = located
         search = msgspec.structs.replace(search, text=entry.content, exclude=(entry_id,))
         found, milliseconds = await self._timed(search, lambda: self._searched(scope, search, row))
-        await self._teller.searched(
+        await self._telemetry.searched(
             "similar", entry.content, len(found), milliseconds, is_sensitive=entry.sensitive
         )
         return found
@@ -390,7 +390,7 @@ class Repository:
         if search.uses_meaning:
             self.check_embedder()
         # All in one piece of work: each change to another thread takes as long as a short search.
-        found = await computed(searched) if search.limit else SearchResults(())
+        found = await run_blocking(searched) if search.limit else SearchResults(())
         return found, milliseconds_since(begun)
 
     async def matching(
@@ -405,7 +405,9 @@ class Repository:
         now = self.now()
         await self.write_accesses()
         # Filters may look at every memory of the agent.
-        return await computed(lambda: drive(self._store.matching(scope, expression, page, now=now)))
+        return await run_blocking(
+            lambda: run_sync(self._store.matching(scope, expression, page, now=now))
+        )
 
     async def page(
         self,
@@ -426,8 +428,8 @@ class Repository:
             include_forgotten = include_forgotten or wanted.include_forgotten
         now = self.now()
         await self.write_accesses()
-        entries = await computed(
-            lambda: drive(
+        entries = await run_blocking(
+            lambda: run_sync(
                 self._store.page(
                     scope,
                     expression,
@@ -456,7 +458,7 @@ class Repository:
             return (await self._store.get(scope, [entry_id], now=now)).get(entry_id)
         content, embedder, embedded = update.content, self._embedder, None
         if content is not None and embedder is not None:
-            (parts,) = await computed(lambda: embedder.embed_whole([content]))
+            (parts,) = await run_blocking(lambda: embedder.embed_whole([content]))
             embedded = embedder.model, parts
         entry = await self._store.update(
             scope,
@@ -467,14 +469,16 @@ class Repository:
             quota=self.quota,
             include_archived=update.status is not None,
         )
-        await self._follower.follow()
+        await self._follower.refresh()
         if entry is not None:
-            await self._teller.updated(entry, content_changed=update.content is not None)
+            await self._telemetry.updated(entry, content_changed=update.content is not None)
             if self.quota is not None:
                 await self._warn_of_quota(self.quota)
         return entry
 
-    async def forget(self, scope: Scope, entry_id: UUID, *, permanent: bool = False) -> Deleted:
+    async def forget(
+        self, scope: Scope, entry_id: UUID, *, permanent: bool = False
+    ) -> DeleteResult:
         """Forget a memory of a scope, or delete it for good; return how many that were."""
         self._check_license()
         is_new: bool | None
@@ -482,20 +486,20 @@ class Repository:
             is_new = bool(await self._store.delete(scope, entry_id)) or None
         else:
             is_new = await self._store.forget(scope, entry_id, self.now())
-        await self._follower.follow()
+        await self._follower.refresh()
         if is_new:
-            await self._teller.forgotten(entry_id, permanent=permanent)
+            await self._telemetry.forgotten(entry_id, permanent=permanent)
         return await self._erased(int(is_new is not None), permanent=permanent)
 
-    async def forget_all(self, scope: Scope, *, permanent: bool) -> Deleted:
+    async def forget_all(self, scope: Scope, *, permanent: bool) -> DeleteResult:
         """Forget all memories of a scope, or delete them for good; return how many."""
         self._check_license()
         if flag("permanent", permanent):
             ids = await self._store.delete_all(scope)
         else:
             ids = await self._store.forget_all(scope, self.now())
-        await self._follower.follow()
-        await self._teller.emptied(scope, ids, permanent=permanent)
+        await self._follower.refresh()
+        await self._telemetry.emptied(scope, ids, permanent=permanent)
         return await self._erased(len(ids), permanent=permanent)
 
     async def restore(self, scope: Scope, entry_id: UUID) -> bool:
@@ -503,15 +507,15 @@ class Repository:
         self._check_license()
         now = self.now()
         restored = await self._store.restore(scope, entry_id, oldest=now - RETENTION, now=now)
-        await self._follower.follow()
+        await self._follower.refresh()
         return restored
 
-    async def purge(self, scope: Scope) -> Deleted:
+    async def purge(self, scope: Scope) -> DeleteResult:
         """Delete for good what a scope forgot, or what expired, too long ago; return how many."""
         self._check_license()
         ids = await self._store.purge(scope, self.now() - RETENTION)
-        await self._follower.follow()
-        await self._teller.purged(ids)
+        await self._follower.refresh()
+        await self._telemetry.purged(ids)
         return await self._erased(len(ids), permanent=True)
 
     async def raise_importance(self, scope: Scope, entry_id: UUID, by: float) -> MemoryEntry | None:
@@ -524,9 +528,9 @@ class Repository:
             return update.applied_to(stored, now)
 
         entry = await self._store.update(scope, entry_id, raised, now=now)
-        await self._follower.follow()
+        await self._follower.refresh()
         if entry is not None:
-            await self._teller.updated(entry, content_changed=False)
+            await self._telemetry.updated(entry, content_changed=False)
         return entry
 
     async def peek(self, scope: Scope, entry_id: UUID) -> MemoryEntry | None:
@@ -582,7 +586,7 @@ class Repository:
         now = self.now()
         if self._is_read_only:
             return
-        found = await computed(lambda: self._cache.get(scope, ids, now))
+        found = await run_blocking(lambda: self._cache.get(scope, ids, now))
         self._count([row for row, _ in found.values()], now)
 
     async def link(
@@ -592,7 +596,7 @@ class Repository:
         self._check_license()
         wanted = MemoryLink(from_id, to_id, _own_type(kind), strength, self.now())
         written = await self._store.link(scope, wanted, now=wanted.created_at)
-        await self._follower.follow()
+        await self._follower.refresh()
         return written
 
     async def unlink(
@@ -602,7 +606,7 @@ class Repository:
         self._check_license()
         own_type = None if kind is None else _own_type(kind)
         deleted = await self._store.unlink(scope, from_id, to_id, own_type)
-        await self._follower.follow()
+        await self._follower.refresh()
         return deleted
 
     async def links(
@@ -647,7 +651,7 @@ class Repository:
         await self.write_accesses()
         model = self._embedder.model if embeddings and self._embedder is not None else None
         part = Part(scope, self.now(), include_forgotten, model)
-        return await computed(
+        return await run_blocking(
             lambda: export(self._store, part, target, overwrite=overwrite, progress=progress)
         )
 
@@ -675,7 +679,7 @@ class Repository:
         """Return what a scope holds; what the embedder did is told with all users alone."""
         self._check_license()
         now, quota = self.now(), self.quota
-        stored = await computed(lambda: drive(self._store.stats(scope, now=now)))
+        stored = await run_blocking(lambda: run_sync(self._store.stats(scope, now=now)))
         if quota is not None:
             used = await self._store.used_bytes(self.agent_id)
             stored = msgspec.structs.replace(
@@ -691,9 +695,9 @@ class Repository:
 
     async def close(self) -> None:
         """Finish writing and let go of the file. Harmless if repeated."""
-        self._teller.closed()
+        self._telemetry.closed()
         if self._embedder is not None and self._embedder.has_loop:
-            await computed(self._close_embedder)  # it waits for what is cancelled
+            await run_blocking(self._close_embedder)  # it waits for what is cancelled
         self._close_embedder()
         with self._making_followers:
             followers = list(self._followers.values())
@@ -722,12 +726,12 @@ class Repository:
         if not self._is_read_only:
             await self._store.write_accesses()
 
-    async def _erased(self, count: int, *, permanent: bool) -> Deleted:
+    async def _erased(self, count: int, *, permanent: bool) -> DeleteResult:
         """Return a count of deleted memories, and whether their bytes are gone (C175)."""
         if permanent and count:
             await self._note_freed()
         # Asked even if nothing was deleted now: an earlier deletion may have left its bytes.
-        return Deleted(count, erased=permanent and await self._store.erase())
+        return DeleteResult(count, erased=permanent and await self._store.erase())
 
     async def erase_pending(self) -> bool:
         """Erase the bytes that earlier deletions left; return whether none are left now."""
@@ -746,7 +750,7 @@ class Repository:
                 "open it with an embedder, or search by keywords"
             )
 
-    def answered(self, scope: Scope, search: Search, like: int | None = None) -> Answered:
+    def answered(self, scope: Scope, search: Search, like: int | None = None) -> FoundPage:
         """Return the best memories of a scope, told to nobody; runs in the caller's thread.
 
         Args:
@@ -762,16 +766,16 @@ class Repository:
             fallback = search.fallback
             if fallback is None:
                 raise
-            self._teller.falls_back(error)
+            self._telemetry.falls_back(error)
             return self.answered(scope, fallback)._replace(degraded=True)
         if wanted.vectors is not None and self._follower.has_retries:
             # The embedder has just answered: memories that it failed on are found at once.
             position = self._follower.catch_up(with_accesses=search.uses_accesses)
-        others = [state for state in search.states if state is not State.LIVING]
+        others = [state for state in search.states if state is not State.ACTIVE]
         if not others:
             return self._living(scope, wanted, now, position)
 
-        def looked(wanted: Wanted, position: Position) -> Answered:
+        def looked(wanted: RankRequest, position: LogPosition) -> FoundPage:
             living = self._living(scope, wanted, now, position)
             of_others = [self._of_state(scope, state, wanted, now) for state in others]
             return _merged([living, *of_others], wanted)
@@ -789,7 +793,9 @@ class Repository:
             answered = looked(wanted, position)
         return answered
 
-    def _living(self, scope: Scope, wanted: Wanted, now: datetime, position: Position) -> Answered:
+    def _living(
+        self, scope: Scope, wanted: RankRequest, now: datetime, position: LogPosition
+    ) -> FoundPage:
         limit = wanted.limit
         while True:
             answer = self._follower.index.rank(wanted)
@@ -797,19 +803,23 @@ class Repository:
             entries = self._ranked_entries(scope, ranked, now, position)
             if len(entries) >= limit or len(ranked) < wanted.limit:
                 there = [hit for hit in ranked if hit.row in entries]
-                return Answered(there[:limit], entries, answer.total)
+                return FoundPage(there[:limit], entries, answer.total)
             # Some were deleted between the ranking and the reading: look further down.
             wanted = msgspec.structs.replace(wanted, limit=2 * wanted.limit + 8)
 
-    def _of_state(self, scope: Scope, state: State, wanted: Wanted, now: datetime) -> Answered:
+    def _of_state(
+        self, scope: Scope, state: State, wanted: RankRequest, now: datetime
+    ) -> FoundPage:
         """Return the best memories of a state; of what is no more, nothing is kept in memory."""
         follower = self._follower_of(state)
         follower.catch_up(with_accesses=True)
         answer = follower.index.rank(wanted)
         rows = [hit.row for hit in answer.ranked]
-        found = drive(self._store.get_rows(scope, rows, now=now, include_forgotten=True))
+        found = run_sync(self._store.get_rows(scope, rows, now=now, include_forgotten=True))
         entries = _accessed(found, follower.index)
-        return Answered([hit for hit in answer.ranked if hit.row in entries], entries, answer.total)
+        return FoundPage(
+            [hit for hit in answer.ranked if hit.row in entries], entries, answer.total
+        )
 
     def linked(
         self,
@@ -822,7 +832,7 @@ class Repository:
         limit: int,
         where: Expression | None,
         with_accesses: bool,
-    ) -> LinkedAnswer:
+    ) -> LinkedPage:
         """Return the living memories of a scope that links lead to.
 
         Args:
@@ -837,7 +847,7 @@ class Repository:
         """
         position = self._follower.catch_up(with_accesses=with_accesses)
         now = self.now()
-        wanted = WantedLinks(
+        wanted = LinkSearch(
             scope=scope,
             now=to_microseconds(now),
             row=row,
@@ -849,27 +859,27 @@ class Repository:
         )
         reached, total = self._follower.index.linked(wanted)
         entries = self._ranked_entries(scope, reached, now, position)
-        return LinkedAnswer([hit for hit in reached if hit.row in entries], entries, total)
+        return LinkedPage([hit for hit in reached if hit.row in entries], entries, total)
 
     def row_of(self, scope: Scope, entry_id: UUID, *, include_outdated: bool = False) -> int | None:
         """Return the row of a living memory of a scope, of a present one if asked for."""
         now = self.now()
         if not include_outdated:
-            return drive(self._store.row_of(scope, entry_id, now=now))
-        found = drive(self._store.located(scope, [entry_id], now=now, include_forgotten=True))
+            return run_sync(self._store.row_of(scope, entry_id, now=now))
+        found = run_sync(self._store.located(scope, [entry_id], now=now, include_forgotten=True))
         return next((row for row, entry in found.values() if entry.is_present(now)), None)
 
     def present(self, scope: Scope, rows: Sequence[int]) -> dict[int, MemoryEntry]:
         """Return the memories of these rows that a scope has, archived and superseded ones too."""
         now = self.now()
-        found = drive(self._store.get_rows(scope, rows, now=now, include_forgotten=True))
+        found = run_sync(self._store.get_rows(scope, rows, now=now, include_forgotten=True))
         return {row: entry for row, entry in found.items() if entry.is_present(now)}
 
     def link_ends(
         self, scope: Scope, row: int, direction: Direction, kinds: Collection[LinkType] | None
     ) -> list[LinkEnd]:
         """Return what the links of a memory lead to among present ones, the oldest link first."""
-        return drive(self._store.link_ends(scope, row, direction, kinds, now=self.now()))
+        return run_sync(self._store.link_ends(scope, row, direction, kinds, now=self.now()))
 
     def related(
         self, scope: Scope, query: str, texts: list[tuple[str, float]], limit: int
@@ -895,16 +905,16 @@ class Repository:
         has_direction = (mine[:, None] >= LEAST_LENGTH) & (theirs >= LEAST_LENGTH)
         return float(np.where(has_direction, cosines, 0.0).max())
 
-    def position(self) -> Position:
+    def position(self) -> LogPosition:
         """Return where the agent's contents and accesses stand."""
-        return drive(self._store.position(self.agent_id))
+        return run_sync(self._store.position(self.agent_id))
 
-    def standing(self, scope: Scope) -> tuple[Position, int]:
+    def standing(self, scope: Scope) -> tuple[LogPosition, int]:
         """Return the agent's position, and a number that changes within a scope's walls raise."""
-        return drive(self._store.standing(scope))
+        return run_sync(self._store.standing(scope))
 
     def next_expiry(
-        self, scope: Scope, since: datetime, states: Sequence[State] = (State.LIVING,)
+        self, scope: Scope, since: datetime, states: Sequence[State] = (State.ACTIVE,)
     ) -> datetime | None:
         """Return when the first of the user's memories of some states found last expires."""
         now = to_microseconds(since)
@@ -913,7 +923,7 @@ class Repository:
         return None if first is None else from_microseconds(first)
 
     def entries(
-        self, scope: Scope, rows: Iterable[int], position: Position, now: datetime
+        self, scope: Scope, rows: Iterable[int], position: LogPosition, now: datetime
     ) -> dict[int, MemoryEntry]:
         """Return the living memories of these rows that a scope has.
 
@@ -922,7 +932,11 @@ class Repository:
         return self._cache.get_rows(scope, rows, now, position)
 
     def _ranked_entries(
-        self, scope: Scope, hits: Sequence[Ranked | Reached], now: datetime, position: Position
+        self,
+        scope: Scope,
+        hits: Sequence[RankedRow | LinkedRow],
+        now: datetime,
+        position: LogPosition,
     ) -> dict[int, MemoryEntry]:
         rows = [hit.row for hit in hits]
         entries = self._cache.get_rows(scope, rows, now, position)
@@ -937,9 +951,9 @@ class Repository:
         ]
         return SearchResults(hits, degraded=answered.degraded)
 
-    def _wanted(self, scope: Scope, search: Search, now: int, like: int | None) -> Wanted:
+    def _wanted(self, scope: Scope, search: Search, now: int, like: int | None) -> RankRequest:
         vectors, context = self._vectors_of(scope, search, now, like)
-        return Wanted(
+        return RankRequest(
             scope=scope,
             now=now,
             limit=search.limit,
@@ -972,8 +986,8 @@ class Repository:
         *embedded, of_context = embedder.embed_whole([*texts, search.context])
         return _united(embedded if texts else [stored], search), of_context
 
-    def _stored_vectors(self, row: int, embedder: CheckedEmbedder) -> NDArray[np.float32] | None:
-        stored = drive(self._store.vectors(self.agent_id, row, embedder.model))
+    def _stored_vectors(self, row: int, embedder: ValidatedEmbedder) -> NDArray[np.float32] | None:
+        stored = run_sync(self._store.vectors(self.agent_id, row, embedder.model))
         return stored if len(stored) else None  # it may still lack them (C172)
 
     def _query_texts(self, scope: Scope, search: Search, now: int) -> list[str]:
@@ -1010,13 +1024,13 @@ class Repository:
                 is_import=is_import,
             )
         except MnemicError as error:
-            self._teller.failed_to_store(error)
+            self._telemetry.failed_to_store(error)
             raise
-        await self._follower.take_in(stored.batch)
-        self._teller.store_took(started)
+        await self._follower.apply(stored.batch)
+        self._telemetry.store_took(started)
         fresh = [new.entry for new, is_new in zip(embedded, stored.is_new, strict=True) if is_new]
         bare = {(new.entry.user_id, new.entry.id) for new in entries if new.entry.embedding is None}
-        await self._teller.stored(fresh, bare, took)
+        await self._telemetry.stored(fresh, bare, took)
         if stored.changed:
             await self._tell_changed(stored.changed)
         if quota is not None:
@@ -1028,7 +1042,7 @@ class Repository:
         everyone = Scope(self.agent_id, all_users=True)
         changed = await self._store.get_rows(everyone, rows, now=self.now(), include_forgotten=True)
         for entry in changed.values():
-            await self._teller.updated(entry, content_changed=False)
+            await self._telemetry.updated(entry, content_changed=False)
 
     def _is_model(self, model: str | None, dimensions: int) -> bool:
         embedder = self._embedder
@@ -1047,11 +1061,11 @@ class Repository:
             return entries
         texts = [entries[at].entry.content for at in bare]
         try:
-            vectors = await computed(lambda: embedder.embed_whole(texts))
+            vectors = await run_blocking(lambda: embedder.embed_whole(texts))
         except EmbeddingError as error:
             if on_error == "raise":
                 raise
-            self._teller.will_embed_later(len(texts), error)
+            self._telemetry.will_embed_later(len(texts), error)
             return entries
         embedded = list(entries)
         for at, (first, *more) in zip(bare, vectors, strict=True):
@@ -1086,13 +1100,13 @@ class Repository:
                 raise StorageQuotaExceededError(used, quota.limit, quota.tier)
 
     async def _warn_of_quota(self, quota: Quota) -> None:
-        await self._teller.used(await self._store.used_bytes(self.agent_id), quota.limit)
+        await self._telemetry.used(await self._store.used_bytes(self.agent_id), quota.limit)
 
     async def _note_freed(self) -> None:
         """Let warnings of the quota come again after what took room was deleted."""
         quota = self.quota
         if quota is not None:
-            self._teller.freed(await self._store.used_bytes(self.agent_id), quota.limit)
+            self._telemetry.freed(await self._store.used_bytes(self.agent_id), quota.limit)
 
     @property
     def quota(self) -> Quota | None:
@@ -1128,7 +1142,7 @@ def _later(one: int | None, other: int | None) -> int | None:
     return max(one, other)
 
 
-def _match_alone(wanted: Wanted) -> Wanted:
+def _match_alone(wanted: RankRequest) -> RankRequest:
     """Return what asks for the best match, whatever else counts."""
     ranking = msgspec.structs.replace(wanted.ranking, weights=Weights())
     return msgspec.structs.replace(
@@ -1142,11 +1156,11 @@ def _match_alone(wanted: Wanted) -> Wanted:
     )
 
 
-def _merged(parts: Sequence[Answered], wanted: Wanted) -> Answered:
+def _merged(parts: Sequence[FoundPage], wanted: RankRequest) -> FoundPage:
     """Return the best of several answers; an order's ties are decided by salience first."""
     entries = {row: entry for part in parts for row, entry in part.entries.items()}
 
-    def place(hit: Ranked) -> tuple[float, float, float, bytes, str]:
+    def place(hit: RankedRow) -> tuple[float, float, float, bytes, str]:
         salience = 0.0 if wanted.order is None else hit.components["salience"]
         entry = entries[hit.row]
         created_at, user = to_microseconds(entry.created_at), entry.user_id or ""
@@ -1156,7 +1170,7 @@ def _merged(parts: Sequence[Answered], wanted: Wanted) -> Answered:
     hits = {hit.row: hit for part in parts for hit in part.ranked}
     ranked = sorted(hits.values(), key=place)
     total = sum(part.total or 0 for part in parts) if wanted.with_total else None
-    return Answered(ranked[: wanted.limit], entries, total)
+    return FoundPage(ranked[: wanted.limit], entries, total)
 
 
 def _united(
@@ -1216,13 +1230,13 @@ def _cursor(scope: Scope, entry: MemoryEntry) -> str:
     return base64.urlsafe_b64encode(place).decode()
 
 
-def _place(cursor: object) -> Place:
+def _place(cursor: object) -> PageCursor:
     with suppress(ValueError, OverflowError):
         if isinstance(cursor, str):
             place = base64.b64decode(cursor, altchars=b"-_", validate=True)
             created_at = from_microseconds(int.from_bytes(place[:8], "big", signed=True))
             user_id = validation.optional_name("user_id", place[24:].decode() or None)
-            return Place(created_at, UUID(bytes=place[8:24]), user_id)
+            return PageCursor(created_at, UUID(bytes=place[8:24]), user_id)
     raise InvalidArgumentError(
         f"cursor must be one that an earlier page gave, or None; got {quoted(cursor)}"
     )

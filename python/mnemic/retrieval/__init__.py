@@ -1,6 +1,6 @@
 """Retrieval with weighted relevance, expansion, a cache and context augmentation (document 000)."""
 
-from mnemic.retrieval.engine import Retrieval
+from mnemic.retrieval.engine import RetrievalEngine
 from mnemic.retrieval.expansion import (
     AskMemories,
     CorpusExpander,
@@ -25,7 +25,7 @@ __all__ = [
     "LanguageModelExpander",
     "LanguageModelSuggester",
     "Related",
-    "Retrieval",
+    "RetrievalEngine",
     "RetrievalService",
     "Suggester",
 ]

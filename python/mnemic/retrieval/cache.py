@@ -16,7 +16,7 @@ from uuid import UUID
 from mnemic.description import hidden
 from mnemic.model import RelevanceScores
 from mnemic.retrieval.keys import Key, Wall
-from mnemic.sync_bridge import arrived, is_driving
+from mnemic.sync_bridge import arrived, runs_sync
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -52,7 +52,7 @@ class Hit(NamedTuple):
     scores: RelevanceScores
 
 
-class Answer(NamedTuple):
+class CachedAnswer(NamedTuple):
     """What is kept of an answer: rows and scores, never contents.
 
     Attributes:
@@ -100,9 +100,9 @@ class AnswerCache:
         self._size = size
         self._most_bytes = size_bytes
         self._lock = threading.Lock()
-        self._walls: dict[Wall, _Kept] = {}
+        self._walls: dict[Wall, _CacheEntry] = {}
         self._bytes = 0
-        self._being_made: dict[Key, _Making] = {}
+        self._being_made: dict[Key, _Computation] = {}
 
     def __len__(self) -> int:
         """Return the number of kept answers, those whose time is over too."""
@@ -115,7 +115,7 @@ class AnswerCache:
         with self._lock:
             return self._bytes
 
-    def get(self, key: Key, now: datetime, oldest: timedelta) -> Answer | None:
+    def get(self, key: Key, now: datetime, oldest: timedelta) -> CachedAnswer | None:
         """Return a kept answer that serves at a time; see `Answer.serves`."""
         with self._lock:
             return self._served(key, now, oldest)
@@ -132,17 +132,17 @@ class AnswerCache:
     async def made(
         self,
         key: Key,
-        make: Callable[[], Awaitable[Answer]],
+        make: Callable[[], Awaitable[CachedAnswer]],
         now: datetime,
         oldest: timedelta,
-    ) -> tuple[Answer, bool]:
+    ) -> tuple[CachedAnswer, bool]:
         """Return an answer, and whether it was made here; otherwise another call just made it.
 
         Where the call that makes it is cancelled, one of those that wait makes it; its errors are
         theirs too.
         """
         while True:
-            mine = _Making(Future(), threading.get_ident(), _running_loop())
+            mine = _Computation(Future(), threading.get_ident(), _running_loop())
             with self._lock:
                 known = self._served(key, now, oldest)
                 theirs = self._being_made.setdefault(key, mine) if known is None else mine
@@ -158,8 +158,8 @@ class AnswerCache:
                 continue
 
     async def _make(
-        self, key: Key, mine: "Future[Answer]", make: Callable[[], Awaitable[Answer]]
-    ) -> Answer:
+        self, key: Key, mine: "Future[CachedAnswer]", make: Callable[[], Awaitable[CachedAnswer]]
+    ) -> CachedAnswer:
         mine.set_running_or_notify_cancel()  # those who wait and are cancelled do not cancel it
         try:
             answer = await make()
@@ -177,7 +177,7 @@ class AnswerCache:
         mine.set_result(answer)
         return answer
 
-    def _served(self, key: Key, now: datetime, oldest: timedelta) -> Answer | None:
+    def _served(self, key: Key, now: datetime, oldest: timedelta) -> CachedAnswer | None:
         kept = self._walls.get(key.wall)
         if kept is None or kept.revision != key.revision:
             return None
@@ -187,17 +187,17 @@ class AnswerCache:
         kept.answers.move_to_end(key.question)
         return answer
 
-    def _keep(self, key: Key, answer: Answer) -> None:
+    def _keep(self, key: Key, answer: CachedAnswer) -> None:
         size = bytes_of(key, answer)
         most = self._most_bytes // WALL_SHARE
         if answer.expansion_failed or answer.degraded or size > most // ANSWER_SHARE:
             return
-        kept = self._walls.setdefault(key.wall, _Kept(key.revision))
+        kept = self._walls.setdefault(key.wall, _CacheEntry(key.revision))
         if key.revision < kept.revision:  # the memories were changed while it was made
             return
         if key.revision > kept.revision:
             self._bytes -= kept.bytes
-            kept = self._walls[key.wall] = _Kept(key.revision)
+            kept = self._walls[key.wall] = _CacheEntry(key.revision)
         self._bytes += kept.put(key.question, answer, size)
         while len(kept.answers) > self._size or kept.bytes > most:
             self._bytes -= kept.drop_oldest()
@@ -218,7 +218,7 @@ class AnswerCache:
             del self._being_made[key]
 
 
-class _Kept:
+class _CacheEntry:
     """The kept answers of one wall with their sizes, the least recently used first.
 
     Args:
@@ -229,10 +229,10 @@ class _Kept:
 
     def __init__(self, revision: int) -> None:
         self.revision = revision
-        self.answers: OrderedDict[Hashable, tuple[Answer, int]] = OrderedDict()
+        self.answers: OrderedDict[Hashable, tuple[CachedAnswer, int]] = OrderedDict()
         self.bytes = 0
 
-    def put(self, question: Hashable, answer: Answer, size: int) -> int:
+    def put(self, question: Hashable, answer: CachedAnswer, size: int) -> int:
         """Keep an answer; return how many bytes more are taken."""
         freed = self.drop(question)
         self.answers[question] = (answer, size)
@@ -252,7 +252,7 @@ class _Kept:
         return size
 
 
-class _Making(NamedTuple):
+class _Computation(NamedTuple):
     """An answer that is being made.
 
     Attributes:
@@ -261,7 +261,7 @@ class _Making(NamedTuple):
         loop: The event loop that runs it; None if the thread drives it.
     """
 
-    future: "Future[Answer]"
+    future: "Future[CachedAnswer]"
     thread: int
     loop: "AbstractEventLoop | None"
 
@@ -271,7 +271,7 @@ class _Making(NamedTuple):
         A plain call may hold up the very event loop, and a loop that was stopped or closed with the
         call in it may never go on.
         """
-        if is_driving():
+        if runs_sync():
             return self.loop is None and self.thread != threading.get_ident()
         return self.loop is None or self.loop.is_running()
 
@@ -280,7 +280,7 @@ class _AbandonedError(Exception):
     """The call that was to make an answer was cancelled."""
 
 
-def bytes_of(key: Key, answer: Answer) -> int:
+def bytes_of(key: Key, answer: CachedAnswer) -> int:
     """Return about how many bytes a kept answer takes with its key."""
     parts = (answer, answer.hits, answer.expanded, answer.made_at, answer.lifetime)
     own = sum(map(getsizeof, parts)) + _HIT_BYTES * len(answer.hits)
@@ -308,7 +308,7 @@ def _fair_level(sizes: Iterable[int], wanted: int) -> int:
 
 
 def _running_loop() -> "AbstractEventLoop | None":
-    if is_driving():
+    if runs_sync():
         return None
     import asyncio  # noqa: PLC0415 - a third of the import budget, unused at the front door
 

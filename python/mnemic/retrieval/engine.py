@@ -11,7 +11,7 @@ import msgspec
 from mnemic.context import ContextItemType, ContextWindow
 from mnemic.description import described
 from mnemic.errors import InvalidArgumentError, StoreError
-from mnemic.index import Ranked
+from mnemic.index import RankedRow
 from mnemic.licensing import RETRIEVING_BY_MEANING, STORING
 from mnemic.model import (
     BY_SEARCH_TYPE,
@@ -45,15 +45,15 @@ from mnemic.model import (
     Weights,
     validation,
 )
-from mnemic.repository import Answered, Repository, check_limit
-from mnemic.retrieval.cache import CACHED_ANSWERS, CACHED_BYTES, Answer, AnswerCache, Hit
+from mnemic.repository import FoundPage, Repository, check_limit
+from mnemic.retrieval.cache import CACHED_ANSWERS, CACHED_BYTES, AnswerCache, CachedAnswer, Hit
 from mnemic.retrieval.expansion import CONFIDENT, Expander, Related
 from mnemic.retrieval.keys import Key, depends_on_accesses, key_of
 from mnemic.retrieval.statistics import Statistics
 from mnemic.retrieval.suggestions import Suggester
-from mnemic.retrieval.telemetry import Teller
-from mnemic.store import Position
-from mnemic.sync_bridge import computed
+from mnemic.retrieval.telemetry import RetrievalTelemetry
+from mnemic.store import LogPosition
+from mnemic.sync_bridge import run_blocking
 
 DOCUMENTED_SIMILARITY = 0.3
 DOCUMENTED_RELEVANCE = 0.5
@@ -75,7 +75,7 @@ LEAST_PRIORITY, PRIORITY_RANGE = 50, 40
 """A context item's priority is the first, and as much of the second as it is relevant (R192)."""
 
 
-class _Given(NamedTuple):
+class CacheLookup(NamedTuple):
     """An answer with its memories.
 
     Attributes:
@@ -84,12 +84,12 @@ class _Given(NamedTuple):
         is_known: Whether nothing had to be ranked for it.
     """
 
-    answer: Answer
+    answer: CachedAnswer
     entries: Mapping[int, MemoryEntry]
     is_known: bool
 
 
-class Retrieval:
+class RetrievalEngine:
     """Answers `MemoryQuery`s over one agent's memories.
 
     Args:
@@ -130,14 +130,14 @@ class Retrieval:
             validation.whole("cache_bytes", cache_bytes, least=0),
         )
         self._statistics = Statistics()
-        self._teller = Teller(
+        self._telemetry = RetrievalTelemetry(
             repository.agent_id,
             repository.events,
             repository.meter,
             repository.now,
             tells_queries=validation.flag("log_queries", log_queries) and repository.tells_content,
         )
-        self._teller.opened()
+        self._telemetry.opened()
 
     async def retrieve(self, scope: Scope, query: MemoryQuery) -> MemoryRetrievalResult:
         """Return the memories of a scope that answer a query, best first."""
@@ -153,7 +153,7 @@ class Retrieval:
         self._statistics.retrieved(
             milliseconds, len(result.results), is_expanded=expanded is not None
         )
-        await self._teller.retrieved(result, milliseconds)
+        await self._telemetry.retrieved(result, milliseconds)
         return result
 
     async def to_context(
@@ -173,11 +173,11 @@ class Retrieval:
         if not include_sensitive and isinstance(query, MemoryQuery):
             query = _without_sensitive(query)
         result = await self.retrieve(scope, query)
-        items, tokens = await computed(
+        items, tokens = await run_blocking(
             lambda: _augment(window, result.results, _known_contents(scope, window))
         )
         self._statistics.augmented()
-        await self._teller.augmented(query.query, items, tokens)
+        await self._telemetry.augmented(query.query, items, tokens)
         return items
 
     async def expand(self, scope: Scope, query: str) -> ExpandedQuery:
@@ -187,7 +187,7 @@ class Retrieval:
         if expansion.failed:
             return expansion
         is_used = bool(expansion.added_terms) and expansion.confidence >= self._least_confidence
-        await self._teller.expanded(expansion, is_used=is_used)
+        await self._telemetry.expanded(expansion, is_used=is_used)
         if is_used:
             return expansion
         return msgspec.structs.replace(expansion, expanded=query, added_terms=())
@@ -196,14 +196,14 @@ class Retrieval:
         """Return what the expander adds; the query alone where it fails."""
 
         async def ask(text: str) -> Related:
-            return await computed(lambda: self._related(scope, text))
+            return await run_blocking(lambda: self._related(scope, text))
 
         try:
             return _checked(await self._expander.expand(query, ask))
         except StoreError:  # whatever is asked next fails too
             raise
         except Exception as error:  # noqa: BLE001 - it may be anybody's code, or a network's fault
-            self._teller.failed_to_expand(error)
+            self._telemetry.failed_to_expand(error)
             return ExpandedQuery(
                 original=query, expanded=query, added_terms=(), confidence=0.0, failed=True
             )
@@ -222,7 +222,7 @@ class Retrieval:
         row, entry = located
         excluded = (entry_id, *exclude)
         search = Search(text=entry.content, limit=limit, ranking=SEMANTIC, exclude=excluded)
-        answered = await computed(lambda: repository.answered(scope, search, row))
+        answered = await run_blocking(lambda: repository.answered(scope, search, row))
         self._count([(hit.row, answered.entries[hit.row]) for hit in answered.ranked])
         return [
             MemorySearchResult(answered.entries[hit.row], min(1.0, max(0.0, hit.score)), rank)
@@ -247,7 +247,7 @@ class Retrieval:
             return Suggestions()
 
         async def ask(text: str, most: int) -> Sequence[tuple[str, float]]:
-            return await computed(lambda: self.repository.key_phrases(scope, text, most))
+            return await run_blocking(lambda: self.repository.key_phrases(scope, text, most))
 
         try:
             suggested = validation.items("suggestions", await suggester.suggest(recent, limit, ask))
@@ -255,7 +255,7 @@ class Retrieval:
         except StoreError:
             raise
         except Exception as error:  # noqa: BLE001 - as above
-            self._teller.failed_to_suggest(error)
+            self._telemetry.failed_to_suggest(error)
             return Suggestions(failed=True)
 
     def _count(self, found: Sequence[tuple[int, MemoryEntry]]) -> None:
@@ -301,7 +301,7 @@ class Retrieval:
         best = answered.ranked[0].score if answered.ranked else 0.0
         return Related(terms, best / (best + HALF_SUPPORT) if best > 0 else 0.0)
 
-    async def _given(self, scope: Scope, query: MemoryQuery) -> _Given:
+    async def _given(self, scope: Scope, query: MemoryQuery) -> CacheLookup:
         where = query.where
         if not query.use_cache or depends_on_accesses(query, where):
             return await self._made(scope, query)
@@ -313,16 +313,16 @@ class Retrieval:
             given = await self._made_once(scope, query, key, position)
         self._statistics.looked_up(was_known=given.is_known)
         if given.is_known:
-            self._teller.hit_cache()
+            self._telemetry.hit_cache()
         return given
 
     async def _made_once(
-        self, scope: Scope, query: MemoryQuery, key: Key, position: Position
-    ) -> _Given:
+        self, scope: Scope, query: MemoryQuery, key: Key, position: LogPosition
+    ) -> CacheLookup:
         """Make an answer, or wait for the call that makes it this very moment."""
-        made: list[_Given] = []
+        made: list[CacheLookup] = []
 
-        async def make() -> Answer:
+        async def make() -> CachedAnswer:
             made.append(await self._made(scope, query))
             return made[0].answer
 
@@ -333,7 +333,9 @@ class Retrieval:
         # Its memories are read as those of a kept one.
         return self._known(scope, key, answer, position) or await self._made(scope, query)
 
-    def _known(self, scope: Scope, key: Key, answer: Answer, position: Position) -> _Given | None:
+    def _known(
+        self, scope: Scope, key: Key, answer: CachedAnswer, position: LogPosition
+    ) -> CacheLookup | None:
         """Return a kept answer with its memories; None if one of them is no longer there."""
         now = self.repository.now()
         rows = [hit.row for hit in answer.hits]
@@ -341,9 +343,9 @@ class Retrieval:
         if len(entries) < len(rows):
             self._cache.drop(key)
             return None
-        return _Given(answer, entries, is_known=True)
+        return CacheLookup(answer, entries, is_known=True)
 
-    async def _made(self, scope: Scope, query: MemoryQuery) -> _Given:
+    async def _made(self, scope: Scope, query: MemoryQuery) -> CacheLookup:
         also: tuple[str, ...] = ()
         expanded, expansion_failed = None, False
         if query.expand_query and query.query is not None:
@@ -352,8 +354,8 @@ class Retrieval:
             if expansion.added_terms:
                 also, expanded = (expansion.expanded,), expansion.expanded
         begun = self.repository.now()
-        answered = await computed(lambda: self._answered(scope, query, also))
-        answer = Answer(
+        answered = await run_blocking(lambda: self._answered(scope, query, also))
+        answer = CachedAnswer(
             hits=tuple(_hit(hit) for hit in answered.ranked),
             total=len(answered.ranked) if answered.total is None else answered.total,
             expanded=expanded,
@@ -364,12 +366,12 @@ class Retrieval:
             expansion_failed=expansion_failed,
             degraded=answered.degraded,
         )
-        return _Given(answer, answered.entries, is_known=False)
+        return CacheLookup(answer, answered.entries, is_known=False)
 
     def _first_expiry(self, scope: Scope, query: MemoryQuery, since: datetime) -> datetime | None:
         return self.repository.next_expiry(scope, since, _states(query))
 
-    def _answered(self, scope: Scope, query: MemoryQuery, also: tuple[str, ...]) -> Answered:
+    def _answered(self, scope: Scope, query: MemoryQuery, also: tuple[str, ...]) -> FoundPage:
         search = _search(query, *self._floors(query), also)
         if query.order is MemorySortOrder.ACCESSED_DESCENDING:
             answered = self._by_access(scope, search)
@@ -380,7 +382,7 @@ class Retrieval:
             ranked = self._scored(scope, query, ranked)
         return answered._replace(ranked=ranked[query.offset :])
 
-    def _by_access(self, scope: Scope, search: Search) -> Answered:
+    def _by_access(self, scope: Scope, search: Search) -> FoundPage:
         """Return memories by their last access; those without one come last, newest first."""
         replace = msgspec.structs.replace
         accessed = replace(search, where=_and(search.where, _WAS_ACCESSED))
@@ -389,13 +391,15 @@ class Retrieval:
         last, first = (self.repository.answered(scope, each) for each in (others, accessed))
         ranked = {hit.row: hit for hit in [*first.ranked, *last.ranked]}
         twice = len(first.ranked) + len(last.ranked) - len(ranked)
-        return Answered(
+        return FoundPage(
             [*ranked.values()][: search.limit],
             {**last.entries, **first.entries},
             (first.total or 0) + (last.total or 0) - twice if search.with_total else None,
         )
 
-    def _scored(self, scope: Scope, query: MemoryQuery, ordered: list[Ranked]) -> list[Ranked]:
+    def _scored(
+        self, scope: Scope, query: MemoryQuery, ordered: list[RankedRow]
+    ) -> list[RankedRow]:
         """Return what stands in an order that was asked for, with its scores (C009)."""
         ids = tuple(UUID(bytes=hit.id) for hit in ordered)
         among = Test(Field("id"), Op.IN, ids)
@@ -487,7 +491,7 @@ _ORDERS = {
 
 
 def _states(query: MemoryQuery) -> tuple[State, ...]:
-    return (State.LIVING, State.FORGOTTEN) if query.includes_forgotten else (State.LIVING,)
+    return (State.ACTIVE, State.DELETED) if query.includes_forgotten else (State.ACTIVE,)
 
 
 def _known_contents(scope: Scope, window: ContextWindow) -> dict[str | None, str] | None:
@@ -559,7 +563,7 @@ _WAS_ACCESSED = Test(Field("last_accessed_at"), Op.EXISTS, value=True)
 _NO_SALIENCE = Salience(recency=0.0, frequency=0.0, importance=0.0)
 
 
-def _result(query: MemoryQuery, given: _Given, milliseconds: float) -> MemoryRetrievalResult:
+def _result(query: MemoryQuery, given: CacheLookup, milliseconds: float) -> MemoryRetrievalResult:
     answer, entries = given.answer, given.entries
     return MemoryRetrievalResult(
         results=tuple(
@@ -579,7 +583,7 @@ def _result(query: MemoryQuery, given: _Given, milliseconds: float) -> MemoryRet
     )
 
 
-def _hit(ranked: Ranked) -> Hit:
+def _hit(ranked: RankedRow) -> Hit:
     part = ranked.components.get
     scores = RelevanceScores(
         similarity=part("similarity"),

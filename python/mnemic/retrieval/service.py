@@ -16,8 +16,8 @@ from mnemic.model import (
     Suggestions,
     validation,
 )
-from mnemic.repository import Searched, checked_memory, required_uuid, required_uuids
-from mnemic.retrieval.engine import Retrieval
+from mnemic.repository import Searchable, checked_memory, required_uuid, required_uuids
+from mnemic.retrieval.engine import RetrievalEngine
 from mnemic.retrieval.expansion import CONFIDENT, CorpusExpander, Expander
 from mnemic.retrieval.suggestions import CorpusSuggester, Suggester
 
@@ -56,7 +56,7 @@ class RetrievalService:
 
     def __init__(
         self,
-        memory: Searched,
+        memory: Searchable,
         *,
         expander: Expander | None = None,
         suggester: Suggester | None = None,
@@ -74,7 +74,7 @@ class RetrievalService:
             if suggester is None
             else validation.capable("suggester", suggester, "suggest")
         )
-        self._engine = Retrieval(
+        self._engine = RetrievalEngine(
             memory.repository,
             expander=CorpusExpander()
             if expander is None

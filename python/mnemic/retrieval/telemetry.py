@@ -20,7 +20,7 @@ FILTER_ONLY = "[filter-only]"
 _log = logging.getLogger("mnemic.retrieval")
 
 
-class Teller:
+class RetrievalTelemetry:
     """Tells what one agent's retrieval does; queries only where that is allowed.
 
     Args:

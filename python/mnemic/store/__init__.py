@@ -1,6 +1,6 @@
 """Where memories are kept."""
 
-from mnemic.store.base import Direction, Place, Position, Store
+from mnemic.store.base import Direction, LogPosition, PageCursor, Store
 from mnemic.store.sqlite.store import SqliteStore
 
-__all__ = ["Direction", "Place", "Position", "SqliteStore", "Store"]
+__all__ = ["Direction", "LogPosition", "PageCursor", "SqliteStore", "Store"]

@@ -36,7 +36,7 @@ Model: TypeAlias = tuple[str, int]
 """Name and dimension of an embedding model."""
 
 
-class Taker(Protocol):
+class BatchSink(Protocol):
     """Takes everything an agent has in parts, while the next are read: first all its records."""
 
     def take_records(self, records: list[Record]) -> None:
@@ -51,7 +51,7 @@ class Taker(Protocol):
         ...
 
 
-class Position(NamedTuple):
+class LogPosition(NamedTuple):
     """How far an agent's memory has come.
 
     Attributes:
@@ -72,11 +72,11 @@ class Accessed(NamedTuple):
             entry, in no order.
     """
 
-    position: Position
+    position: LogPosition
     rows: list[Access]
 
 
-class Place(NamedTuple):
+class PageCursor(NamedTuple):
     """A place in the list of the newest first: that of the entry after which a page begins."""
 
     created_at: datetime
@@ -259,7 +259,7 @@ class Store(Protocol):
         self,
         scope: Scope,
         expression: Expression,
-        after: Place | None,
+        after: PageCursor | None,
         limit: int,
         *,
         now: datetime,
@@ -487,11 +487,11 @@ class Store(Protocol):
         """Return the row of a living entry; None if the scope has none of that id."""
         ...
 
-    async def position(self, agent_id: str) -> Position:
+    async def position(self, agent_id: str) -> LogPosition:
         """Return the number of the agent's last change, and how often accesses were written."""
         ...
 
-    async def standing(self, scope: Scope) -> tuple[Position, int]:
+    async def standing(self, scope: Scope) -> tuple[LogPosition, int]:
         """Return the position of the scope's agent and the revision of its walls, in one look."""
         ...
 
@@ -517,7 +517,7 @@ class Store(Protocol):
 
         Args:
             agent_id: Whose entries.
-            accesses: That of an earlier `Position`.
+            accesses: That of an earlier `LogPosition`.
         """
         ...
 
@@ -526,9 +526,9 @@ class Store(Protocol):
         agent_id: str,
         model: Model | None,
         seq: int | None,
-        taker: Taker | None = None,
+        taker: BatchSink | None = None,
         *,
-        state: State = State.LIVING,
+        state: State = State.ACTIVE,
     ) -> RowBatch:
         """Return what an index needs to step from change `seq` to now.
 

@@ -11,18 +11,18 @@ import apsw
 import pytest
 
 from mnemic import Memory
-from mnemic.embed.validated import CheckedEmbedder
+from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import EmbeddingError, StoreError
 from mnemic.index.native import MOST_PENDING, NativeIndex
 from mnemic.licensing import DocumentedLicenses
 from mnemic.model import MemoryEntry, NewEntry, Scope
-from mnemic.repository.index_sync import Follower
+from mnemic.repository.index_sync import IndexSync
 from mnemic.store import SqliteStore
 from mnemic.store.sqlite import wal
 from mnemic.store.sqlite.connections import Connections, downgrade
 from mnemic.store.sqlite.group_commit import Writer
 from mnemic.store.sqlite.schema import MIGRATIONS
-from mnemic.sync_bridge import drive
+from mnemic.sync_bridge import run_sync
 from tests.support.embedders import WordEmbedder
 from tests.support.rows import batch, record, rows_found
 
@@ -66,7 +66,7 @@ def test_an_import_into_one_users_view_writes_no_links_between_anothers_memories
 def test_accesses_are_written_again_after_a_transaction_that_could_not_begin(tmp_path):
     path = str(tmp_path / "a.db")
     store = SqliteStore(path)
-    stored = drive(store.add("aide", [NewEntry(entry("one"))], now=NOON))
+    stored = run_sync(store.add("aide", [NewEntry(entry("one"))], now=NOON))
     other = apsw.Connection(path)
     other.execute("BEGIN IMMEDIATE")
     store._connections.writer.set_busy_timeout(1)
@@ -75,10 +75,10 @@ def test_accesses_are_written_again_after_a_transaction_that_could_not_begin(tmp
     other.execute("ROLLBACK")
     other.close()
     store.touch("aide", stored.rows, NOON)
-    drive(store.close())
+    run_sync(store.close())
     store = SqliteStore(path)
-    kept = drive(store.get(AGENT, stored.ids, now=NOON))[stored.ids[0]]
-    drive(store.close())
+    kept = run_sync(store.get(AGENT, stored.ids, now=NOON))[stored.ids[0]]
+    run_sync(store.close())
     assert kept.access_count >= 1
 
 
@@ -87,7 +87,7 @@ def test_accesses_are_written_again_after_a_transaction_that_could_not_begin(tmp
 
 def test_accesses_that_are_being_written_are_seen_by_whoever_waits_for_them():
     store = SqliteStore(":memory:")
-    stored = drive(store.add("aide", [NewEntry(entry("one"))], now=NOON))
+    stored = run_sync(store.add("aide", [NewEntry(entry("one"))], now=NOON))
     store.touch("aide", stored.rows, NOON)
     taken, go_on = threading.Event(), threading.Event()
 
@@ -99,9 +99,9 @@ def test_accesses_that_are_being_written_are_seen_by_whoever_waits_for_them():
     store._writer.submit(lambda _connection: None)
     assert taken.wait(10)
     threading.Timer(0.2, go_on.set).start()
-    drive(store.write_accesses())
+    run_sync(store.write_accesses())
     assert go_on.is_set()
-    drive(store.close())
+    run_sync(store.close())
 
 
 # The index.
@@ -160,10 +160,10 @@ def test_texts_that_lack_a_vector_may_come_while_others_look_for_them():
             raise EmbeddingError(f"out of order for {texts}")
 
     store = SqliteStore(":memory:")
-    follower = Follower(store, "aide", CheckedEmbedder(Failing(8), lambda *_: None))
+    follower = IndexSync(store, "aide", ValidatedEmbedder(Failing(8), lambda *_: None))
 
     def stored(content):
-        return drive(store.add("aide", [NewEntry(entry(content))], now=NOON)).batch
+        return run_sync(store.add("aide", [NewEntry(entry(content))], now=NOON)).batch
 
     class Raced(dict):
         def get(self, *arguments):
@@ -176,7 +176,7 @@ def test_texts_that_lack_a_vector_may_come_while_others_look_for_them():
     follower._retries = Raced(none={})
     assert len(follower._texts_to_embed()) == 3
     assert len(follower.index.unembedded()) == 6
-    drive(store.close())
+    run_sync(store.close())
 
 
 def test_a_search_does_not_fail_because_the_backlog_cannot_be_written(tmp_path):
@@ -216,24 +216,24 @@ def interrupted(store):
 
 def test_a_read_that_was_interrupted_leaves_no_old_state_to_the_next(tmp_path):
     store = SqliteStore(str(tmp_path / "a.db"))
-    drive(store.add("aide", [NewEntry(entry("one"))], now=NOON))
+    run_sync(store.add("aide", [NewEntry(entry("one"))], now=NOON))
     with pytest.raises(KeyboardInterrupt):
         interrupted(store)
-    assert drive(store.position("aide")).seq == 1
-    drive(store.add("aide", [NewEntry(entry("two"))], now=NOON))
-    assert drive(store.position("aide")).seq == 2
-    assert drive(store.stats(Scope("aide", all_users=True), now=NOON)).active_entries == 2
-    drive(store.close())
+    assert run_sync(store.position("aide")).seq == 1
+    run_sync(store.add("aide", [NewEntry(entry("two"))], now=NOON))
+    assert run_sync(store.position("aide")).seq == 2
+    assert run_sync(store.stats(Scope("aide", all_users=True), now=NOON)).active_entries == 2
+    run_sync(store.close())
 
 
 def test_bringing_a_file_back_to_a_version_that_it_is_below_changes_nothing(tmp_path):
     path = str(tmp_path / "a.db")
-    drive(SqliteStore(path).close())
+    run_sync(SqliteStore(path).close())
     downgrade(path, 1)
     downgrade(path, len(MIGRATIONS))
     store = SqliteStore(path)
-    drive(store.add("aide", [NewEntry(entry("one"), "key")], now=NOON))
-    drive(store.close())
+    run_sync(store.add("aide", [NewEntry(entry("one"), "key")], now=NOON))
+    run_sync(store.close())
 
 
 # The writer.
@@ -271,10 +271,10 @@ def test_a_store_closed_in_the_midst_of_its_own_write_lets_go_of_the_file(tmp_pa
     store = SqliteStore(str(path))
 
     def close(_connection):
-        drive(store.close())  # as a signal handler does
+        run_sync(store.close())  # as a signal handler does
 
-    drive(store._write(close))
-    drive(store.close())
+    run_sync(store._write(close))
+    run_sync(store.close())
     deadline = time.monotonic() + 5
     while (tmp_path / "a.db-wal").exists() and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -313,11 +313,11 @@ def test_a_signal_handler_that_reads_a_memory_only_store_in_a_write_gets_an_erro
 
     def read(_connection):
         with pytest.raises(StoreError):
-            drive(store.position("aide"))  # as a signal handler does
+            run_sync(store.position("aide"))  # as a signal handler does
         return "refused"
 
-    assert drive(store._write(read)) == "refused"
-    drive(store.close())
+    assert run_sync(store._write(read)) == "refused"
+    run_sync(store.close())
 
 
 # Retries, and a clock that several threads read.

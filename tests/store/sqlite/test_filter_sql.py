@@ -30,7 +30,7 @@ from mnemic.model import (
 )
 from mnemic.store import SqliteStore
 from mnemic.store.sqlite.filter_sql import compiled, order_by, register
-from mnemic.sync_bridge import drive
+from mnemic.sync_bridge import run_sync
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -48,7 +48,7 @@ def search(tmp_path):
         path = str(tmp_path / f"{len(paths)}.db")
         store = SqliteStore(path)
         keep(store, [entry(at, **fields) for at, fields in enumerate(entries.values())])
-        drive(store.close())
+        run_sync(store.close())
         return path
 
     def found(entries, asked):
@@ -62,7 +62,7 @@ def search(tmp_path):
 
 def keep(store, entries):
     new = [NewEntry(entry) for entry in entries]
-    drive(store.add("a", new, now=NOON, is_import=True))
+    run_sync(store.add("a", new, now=NOON, is_import=True))
 
 
 def entry(number, **fields):
@@ -564,7 +564,7 @@ def test_every_float_is_found_again(floats):
                 same = {floats[0], 0.5} if "in" in test else {floats[0]}
                 assert found == {at for at, number in enumerate(floats) if number in same}
     finally:
-        drive(store.close())
+        run_sync(store.close())
 
 
 # Strings
@@ -777,7 +777,7 @@ def test_keys_and_values_are_bound_and_never_part_of_the_sql():
 
 def test_types_and_ids_are_found_through_their_indexes(tmp_path):
     path = str(tmp_path / "a.db")
-    drive(SqliteStore(path).close())
+    run_sync(SqliteStore(path).close())
     connection = apsw.Connection(path)
     for asked, index in [
         (MemoryFilter(types=["fact"]), "agent_memory_entries_by_type"),
@@ -828,7 +828,7 @@ def test_ties_go_to_the_newer_then_the_smaller_id_and_missing_values_come_last(
     path = str(tmp_path / "a.db")
     store = SqliteStore(path)
     keep(store, entries)
-    drive(store.close())
+    run_sync(store.close())
     assert numbers_found(path, {}, order) == numbers
 
 

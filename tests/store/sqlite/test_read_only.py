@@ -8,7 +8,7 @@ import pytest
 from mnemic.errors import ReadOnlyError, SchemaVersionError, StoreFileError
 from mnemic.store import SqliteStore
 from mnemic.store.sqlite.connections import downgrade
-from mnemic.sync_bridge import drive
+from mnemic.sync_bridge import run_sync
 
 is_root = hasattr(os, "geteuid") and os.geteuid() == 0
 
@@ -18,7 +18,7 @@ def put(store, seq):
         "INSERT INTO agent_memory_agents (agent_id, seq) VALUES ('a', ?) "
         "ON CONFLICT DO UPDATE SET seq = excluded.seq"
     )
-    drive(store._write(lambda connection: connection.execute(sql, (seq,))))
+    run_sync(store._write(lambda connection: connection.execute(sql, (seq,))))
 
 
 def seq(store):
@@ -34,7 +34,7 @@ def names_in(folder):
 def path(tmp_path):
     store = SqliteStore(tmp_path / "a.db")
     put(store, 5)
-    drive(store.close())
+    run_sync(store.close())
     return tmp_path / "a.db"
 
 
@@ -42,8 +42,8 @@ def test_reading_changes_nothing_of_the_file_and_leaves_nothing_beside_it(path):
     before = path.read_bytes(), path.stat().st_mtime_ns
     store = SqliteStore(path, read_only=True)
     assert seq(store) == 5
-    assert drive(store.rows_since("a", ("m", 2), None)).records == []
-    drive(store.close())
+    assert run_sync(store.rows_since("a", ("m", 2), None)).records == []
+    run_sync(store.close())
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
     assert names_in(path.parent) == ["a.db"]
 
@@ -53,11 +53,11 @@ def test_writing_is_an_error_at_once_and_changes_nothing(path):
     for call in (store._write(lambda on: on.execute("DELETE FROM agent_memory_agents")),
                  store.erase()):  # fmt: skip
         with pytest.raises(ReadOnlyError, match="opened for reading alone; open it for writing"):
-            drive(call)
+            run_sync(call)
     with store._reading() as connection, pytest.raises(apsw.ReadOnlyError):
         connection.execute("DELETE FROM agent_memory_agents")
     assert seq(store) == 5
-    drive(store.close())
+    run_sync(store.close())
 
 
 def test_what_others_write_is_seen(path):
@@ -65,13 +65,13 @@ def test_what_others_write_is_seen(path):
     for number in range(10):
         put(writer, number)
         assert seq(reader) == number
-    drive(writer.close())
+    run_sync(writer.close())
     assert seq(reader) == 9
     writer = SqliteStore(path)
     put(writer, 10)
     assert seq(reader) == 10
-    drive(reader.close())
-    drive(writer.close())
+    run_sync(reader.close())
+    run_sync(writer.close())
     assert names_in(path.parent) == ["a.db"]
 
 
@@ -82,24 +82,24 @@ def test_a_log_with_something_in_it_is_read_and_left_as_it_is(path):
     copy.mkdir()
     for name in ("a.db", "a.db-wal"):
         (copy / name).write_bytes((path.parent / name).read_bytes())
-    drive(writer.close())
+    run_sync(writer.close())
     before = [(copy / name).read_bytes() for name in ("a.db", "a.db-wal")]
     store = SqliteStore(copy / "a.db", read_only=True)
     assert seq(store) == 6
-    drive(store.close())
+    run_sync(store.close())
     assert [(copy / name).read_bytes() for name in ("a.db", "a.db-wal")] == before
     opened = SqliteStore(copy / "a.db")
     assert seq(opened) == 6
-    drive(opened.close())
+    run_sync(opened.close())
 
 
 def test_a_backup_is_made_and_read_without_writing(path):
     store = SqliteStore(path, read_only=True)
-    drive(store.backup(path.parent / "b.db"))
-    drive(store.close())
+    run_sync(store.backup(path.parent / "b.db"))
+    run_sync(store.close())
     copy = SqliteStore(path.parent / "b.db", read_only=True)
     assert seq(copy) == 5
-    drive(copy.close())
+    run_sync(copy.close())
     assert names_in(path.parent) == ["a.db", "b.db"]
 
 
@@ -131,7 +131,7 @@ def test_an_older_file_is_refused_with_what_to_do_and_left_as_it_is(path):
 CHILD = (
     "import os, sys, urllib.parse\n"  # before the rights to read them are gone
     "from mnemic.store import SqliteStore\n"
-    "from mnemic.sync_bridge import drive\n"
+    "from mnemic.sync_bridge import run_sync\n"
     "os.setgroups([])\n"
     "os.setgid(65534)\n"
     "os.setuid(65534)\n"
@@ -142,7 +142,7 @@ CHILD = (
     "print(seq(store), flush=True)\n"
     "for line in sys.stdin:\n"
     "    print(seq(store), flush=True)\n"
-    "drive(store.close())\n"
+    "run_sync(store.close())\n"
 )
 
 
@@ -171,12 +171,12 @@ def test_a_file_that_may_not_be_written_is_read_and_writers_that_come_are_seen(p
     assert asked() == "6\n"
     put(writer, 7)
     assert asked() == "7\n"
-    drive(writer.close())
+    run_sync(writer.close())
     assert asked() == "7\n"
     writer = SqliteStore(path)
     put(writer, 8)
     assert asked() == "8\n"
     child.communicate(timeout=60)
     assert child.returncode == 0
-    drive(writer.close())
+    run_sync(writer.close())
     assert names_in(path.parent) == ["a.db"]

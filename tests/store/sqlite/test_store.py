@@ -7,7 +7,7 @@ from mnemic.model import State
 from mnemic.store import SqliteStore
 from mnemic.store.sqlite import access_log, change_log, reads
 from mnemic.store.sqlite.change_log import KEPT_CHANGES
-from mnemic.sync_bridge import drive
+from mnemic.sync_bridge import run_sync
 from tests.store.contract import (
     AGENT,
     ALICE,
@@ -27,7 +27,7 @@ from tests.store.contract import (
 def store(request, tmp_path):
     opened = SqliteStore(":memory:" if request.param == "memory" else tmp_path / "a.db")
     yield opened
-    drive(opened.close())
+    run_sync(opened.close())
 
 
 @pytest.mark.parametrize("agents", [1, 9])
@@ -88,7 +88,7 @@ def test_no_statement_reads_more_rows_than_it_needs(store):
                     connection, "a", MODEL, since, state=state
                 )
                 for since in (1, None)
-                for state in (State.OUTDATED, State.FORGOTTEN)
+                for state in (State.INACTIVE, State.DELETED)
             ),
             lambda: access_log.accessed_since(connection, "a", 0),
         ):

@@ -18,7 +18,7 @@ from mnemic.errors import (
 )
 from mnemic.licensing import Quota
 from mnemic.model import Record, RowBatch, Scope, State
-from mnemic.store.base import Model, Position, Taker
+from mnemic.store.base import BatchSink, LogPosition, Model
 from mnemic.store.sqlite.checksums import (
     MASK,
     NO_SUMS,
@@ -93,9 +93,9 @@ _ADVANCED = "SELECT seq, used_bytes, model, dimensions FROM agent_memory_agents 
 # Expired rows are among them: whoever follows knows when they end.
 _RECORD = ", ".join(f"e.{name}" for name in STORED.split(", "))
 _HAS_STATE = {
-    State.LIVING: "e.forgotten_at IS NULL AND e.status = 0",
-    State.OUTDATED: "e.forgotten_at IS NULL AND e.status <> 0",
-    State.FORGOTTEN: "e.forgotten_at IS NOT NULL",
+    State.ACTIVE: "e.forgotten_at IS NULL AND e.status = 0",
+    State.INACTIVE: "e.forgotten_at IS NULL AND e.status <> 0",
+    State.DELETED: "e.forgotten_at IS NOT NULL",
 }
 # The index is named, because the planner would sort all rows.
 _ALL_RECORDS = {
@@ -127,9 +127,9 @@ _PLACED = {
     state: f"SELECT {PLACED} FROM agent_memory_entries AS e "
     f"INDEXED BY agent_memory_entries_by_{index} WHERE e.agent_id = ? AND {_HAS_STATE[state]}"
     for state, index in (
-        (State.LIVING, "agent"),
-        (State.OUTDATED, "user"),
-        (State.FORGOTTEN, "forgotten"),
+        (State.ACTIVE, "agent"),
+        (State.INACTIVE, "user"),
+        (State.DELETED, "forgotten"),
     )
 }
 _TOUCHED = "SELECT entry_row FROM agent_memory_changes WHERE agent_id = ? AND seq > ?"
@@ -149,7 +149,7 @@ _TOUCHED_VECTORS = {
 _LINK = "l.from_row, l.to_row, l.type, l.strength, l.created_at"
 _ALL_LINKS = (
     f"SELECT {_LINK} FROM agent_memory_links AS l CROSS JOIN agent_memory_entries AS e {BY_ROW} "
-    f"ON e.row = l.from_row WHERE e.agent_id = ? AND {_HAS_STATE[State.LIVING]}"
+    f"ON e.row = l.from_row WHERE e.agent_id = ? AND {_HAS_STATE[State.ACTIVE]}"
 )
 _TOUCHED_LINKS = f"SELECT {_LINK} FROM agent_memory_links AS l WHERE l.from_row IN ({_TOUCHED})"
 _PART = 8192
@@ -165,15 +165,15 @@ _STANDING = (
 )
 
 
-def position(connection: apsw.Connection, agent_id: str) -> Position:
+def position(connection: apsw.Connection, agent_id: str) -> LogPosition:
     """Return the numbers an agent's memory stands at, 0 before anything."""
     found = connection.execute(_POSITION, (agent_id,)).fetchone()
     if found is None:
-        return Position(0, 0)
+        return LogPosition(0, 0)
     seq, accesses = found
     if type(seq) is not int or type(accesses) is not int:
         raise _damaged_agent(agent_id)
-    return Position(seq, accesses)
+    return LogPosition(seq, accesses)
 
 
 def _agent(connection: apsw.Connection, agent_id: str) -> tuple[int, int, list[Any]]:
@@ -191,14 +191,14 @@ def _damaged_agent(agent_id: str) -> StoreCorruptError:
     return StoreCorruptError(f"what is stored of agent {agent_id!r} cannot be read; {DAMAGED}")
 
 
-def standing(connection: apsw.Connection, scope: Scope) -> tuple[Position, int]:
+def standing(connection: apsw.Connection, scope: Scope) -> tuple[LogPosition, int]:
     """Return the numbers an agent's memory stands at, and the revision of a scope's walls."""
     if scope.all_users:
         stands = position(connection, scope.agent_id)
         return stands, stands.seq
     values = (scope.agent_id, scope.user_id or "", scope.agent_id)
     found = connection.execute(_STANDING, values).fetchone()
-    return (Position(0, 0), 0) if found is None else (Position(*found[:2]), found[2])
+    return (LogPosition(0, 0), 0) if found is None else (LogPosition(*found[:2]), found[2])
 
 
 def revision(connection: apsw.Connection, scope: Scope) -> int:
@@ -237,9 +237,9 @@ def rows_since(
     agent_id: str,
     model: Model | None,
     since: int | None,
-    taker: Taker | None = None,
+    taker: BatchSink | None = None,
     *,
-    state: State = State.LIVING,
+    state: State = State.ACTIVE,
 ) -> RowBatch:
     """Return what changed after `since`, or everything if that cannot be told."""
     last, pruned, known = _agent(connection, agent_id)
@@ -292,7 +292,7 @@ def _everything(
     agent_id: str,
     model: Model | None,
     seq: int,
-    taker: Taker,
+    taker: BatchSink,
     *,
     state: State,
 ) -> RowBatch:
@@ -310,8 +310,8 @@ def _everything(
     chunks = _chunks(connection, agent_id, model, wanted, of_vectors) if model and wanted else ()
     for rows, vectors in chunks:
         taker.take_vectors(rows, vectors)
-    links = fetched(connection, _ALL_LINKS, (agent_id,)) if state is State.LIVING else []
-    if state is State.LIVING:
+    links = fetched(connection, _ALL_LINKS, (agent_id,)) if state is State.ACTIVE else []
+    if state is State.ACTIVE:
         check_links(links, of_links)
     kept = taker if isinstance(taker, _Kept) else _Kept()
     return RowBatch(

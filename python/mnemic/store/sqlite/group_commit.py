@@ -16,7 +16,7 @@ import apsw
 from mnemic.description import failure
 from mnemic.errors import MnemicError, StoreClosedError, StoreError
 from mnemic.store.sqlite.connections import Connections
-from mnemic.sync_bridge import is_driving
+from mnemic.sync_bridge import runs_sync
 
 if TYPE_CHECKING:
     import asyncio
@@ -92,7 +92,7 @@ class Writer:
         Driven without an event loop, it may run in the caller's thread; an event loop is never held
         up. A job whose task was cancelled before its turn does not run.
         """
-        if is_driving():
+        if runs_sync():
             return self.run_here(job)
         import asyncio  # noqa: PLC0415 - a third of the import budget, unused at the front door
 

@@ -20,7 +20,7 @@ from mnemic.model import (
     TagUsage,
 )
 from mnemic.model.filter import looks_at
-from mnemic.store.base import Located, Place, StoredEntry
+from mnemic.store.base import Located, PageCursor, StoredEntry
 from mnemic.store.sqlite import filter_sql
 from mnemic.store.sqlite.change_log import embedding_model
 from mnemic.store.sqlite.checksums import KEY, STORED, check, check_vectors, entries_of
@@ -130,7 +130,7 @@ def entries_after(
     connection: apsw.Connection,
     scope: Scope,
     expression: Expression,
-    after: Place | None,
+    after: PageCursor | None,
     limit: int,
     *,
     now: int,
@@ -153,7 +153,7 @@ def _then_by_user(scope: Scope) -> str:
     return f", {USER_KEY}" if scope.all_users else ""
 
 
-def _after(scope: Scope, place: Place) -> Condition:
+def _after(scope: Scope, place: PageCursor) -> Condition:
     """Return what holds of the entries that follow a place in the list of the newest first."""
     time, entry_id = to_microseconds(place.created_at), place.id.bytes
     is_later, values = "id > ?", [time, time, entry_id]

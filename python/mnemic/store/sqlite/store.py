@@ -36,16 +36,16 @@ from mnemic.model.agent_id import canonical, stored_spelling
 from mnemic.protocols import Progress
 from mnemic.store.base import (
     Accessed,
+    BatchSink,
     Direction,
     LinkEnd,
     Located,
+    LogPosition,
     Model,
-    Place,
-    Position,
+    PageCursor,
     Stored,
     StoredEntry,
     StoredLink,
-    Taker,
 )
 from mnemic.store.sqlite import change_log, fork_guard, links, reads, verification, writes
 from mnemic.store.sqlite.access_log import PendingAccesses, accessed_since
@@ -58,7 +58,7 @@ from mnemic.store.sqlite.row_codec import (
 )
 from mnemic.store.sqlite.writes import Added, Adding, NewRow, Rules
 from mnemic.store.url import path_of
-from mnemic.sync_bridge import computed
+from mnemic.sync_bridge import run_blocking
 
 Result = TypeVar("Result")
 
@@ -179,7 +179,7 @@ class SqliteStore:
         self,
         scope: Scope,
         expression: Expression,
-        after: Place | None,
+        after: PageCursor | None,
         limit: int,
         *,
         now: datetime,
@@ -356,11 +356,11 @@ class SqliteStore:
         """Walk through the whole file, all agents' memories, and compare it with its checksums."""
         if repair:
             self._connections.check_writable()
-        report = await computed(lambda: self._walked(progress))
+        report = await run_blocking(lambda: self._walked(progress))
         if not repair:
             return report
         sealed = after = 0
-        while rows := await computed(partial(self._rows_without_sums, after)):
+        while rows := await run_blocking(partial(self._rows_without_sums, after)):
             sealed += await self._write(partial(verification.seal_rows, rows=rows))
             after = rows[-1]
         agents = await self._write(verification.repair_agents)
@@ -368,7 +368,7 @@ class SqliteStore:
 
     def _walked(self, progress: Progress | None) -> VerifyReport:
         with self._reading() as connection, _one_moment(connection):
-            walk = verification.Walk(connection, progress)
+            walk = verification.Verification(connection, progress)
             return walk.report(self._connections.log_problem)
 
     def _rows_without_sums(self, after: int) -> list[int]:
@@ -410,12 +410,12 @@ class SqliteStore:
         with self._reading() as connection:
             return reads.row_of(connection, scope, entry_id, to_microseconds(now))
 
-    async def position(self, agent_id: str) -> Position:
+    async def position(self, agent_id: str) -> LogPosition:
         """Return the number of the agent's last change, and how often accesses were written."""
         with self._reading() as connection:
             return change_log.position(connection, agent_id)
 
-    async def standing(self, scope: Scope) -> tuple[Position, int]:
+    async def standing(self, scope: Scope) -> tuple[LogPosition, int]:
         """Return the position of the scope's agent and the revision of its walls."""
         with self._reading() as connection:
             return change_log.standing(connection, scope)
@@ -440,9 +440,9 @@ class SqliteStore:
         agent_id: str,
         model: Model | None,
         seq: int | None,
-        taker: Taker | None = None,
+        taker: BatchSink | None = None,
         *,
-        state: State = State.LIVING,
+        state: State = State.ACTIVE,
     ) -> RowBatch:
         """Return what an index needs to step from change `seq` to now.
 
@@ -459,12 +459,12 @@ class SqliteStore:
         that is being made. Then it is tried again after later writes, and by whoever closes the
         file last. The change table keeps the ids of deleted entries, and nothing else of them.
         """
-        return await computed(self._connections.erase)
+        return await run_blocking(self._connections.erase)
 
     async def backup(self, target: str | os.PathLike[str]) -> None:
         """Copy everything, as of one moment, to a new file of mode 0600; see `backup_to`."""
         path = path_of(target)
-        await computed(lambda: backup_to(self._connections, path))
+        await run_blocking(lambda: backup_to(self._connections, path))
 
     async def close(self) -> None:
         """Finish the writes that were handed in, then let go of the file. Harmless if repeated."""

@@ -64,7 +64,7 @@ class _Agent(NamedTuple):
     size: int = 0
 
 
-class Walk:
+class Verification:
     """One walk through a file, on a connection that is in one read transaction.
 
     Args:
