@@ -1,4 +1,4 @@
-# Everything that can be done here, one target each; `make help` lists them.
+# All tasks, one target each; `make help` lists them.
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 PYTHON ?= python3
@@ -63,7 +63,7 @@ torture: $(TOOLS) ## power cuts, kills, failing disks, damage and cancellation, 
 check: lint test ## format, lint, types, stubs, import floors, tests
 
 .PHONY: lint
-lint: format-check lint-rust lint-python types stubs floors ## everything of check but the tests
+lint: format-check lint-rust lint-python types stubs floors ## all of check but the tests
 
 .PHONY: format
 format: $(TOOLS) ## rewrite the sources in house format
@@ -137,5 +137,5 @@ quality: $(PEERS) ## measure retrieval quality on the project's own labelled set
 	$(BIN)/python -m benches.quality
 
 .PHONY: clean
-clean: ## remove what was built
+clean: ## remove all build results
 	rm -rf target $(VENV) dist

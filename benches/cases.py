@@ -1,4 +1,4 @@
-"""The sets that are searched: rows with their queries, the right answers and a filled map."""
+"""The searched sets: rows with their queries, the right answers and a filled map."""
 
 from functools import cached_property
 

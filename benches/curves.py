@@ -1,9 +1,9 @@
-"""Measure what the plots show: time against size, and time against recall at 100,000 rows.
+"""Measure the curves of the plots: time against size, and time against recall at 100,000 rows.
 
 `python -m benches.curves [--json FILE]`, then `python -m benches.plot` (`make plots`). One thread,
 in turns of 16 calls, lower quartiles; 384 components, k = 10. The approximate peers stop at 100,000
 rows, above which their builds take from minutes to an hour. Beside other work it takes about 20
-minutes, most of it to build graphs, which are kept.
+minutes, most of it to build graphs, which are stored.
 """
 
 import argparse
@@ -82,7 +82,7 @@ def measure_recall(kind, count, seconds):
 
 
 def tuned(system, setting):
-    """Set a system before each call: less than a microsecond, which no setting is near."""
+    """Set a system before each call, which takes less than a microsecond."""
 
     def search(query):
         system.tune(setting)

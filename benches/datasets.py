@@ -27,7 +27,7 @@ FILLED_AT_ONCE = 10_000
 #
 # .627 and .75 would continue the line of the sentences alone: filled sets are a little harder. Of
 # the variance, the first 32, 64, 128 and 256 principal components hold .472, .637, .817, .969 for
-# the sentences and .466, .631, .812, .967 for what is filled in. Narrower shifts make near copies
+# the sentences and .466, .631, .812, .967 for the filled-in rows. Narrower shifts make near copies
 # of each sentence at a million rows; wider ones and more noise move the answers out of reach.
 SHIFT = (0.2, 0.6)
 NOISE = 0.1
@@ -88,7 +88,7 @@ def unit(rows):
 
 
 def real_texts():
-    """Return the sentences in an order of no meaning; the first `HELD_OUT` are the queries."""
+    """Return the sentences in a random order; the first `HELD_OUT` are the queries."""
     program = Path(__file__).with_name("sentences.py").read_bytes()
     key = hashlib.sha256(program + platform.python_version().encode() + np.__version__.encode())
     path = CACHE / f"sentences-{key.hexdigest()[:16]}.txt"

@@ -1,4 +1,4 @@
-"""What every measurement shares: one thread, peers at their best, the machine's name."""
+"""Shared by every measurement: one thread, peers at their best, the machine's name."""
 
 import importlib.metadata
 import json
@@ -22,7 +22,7 @@ def restart_at_their_best():
     """Start this program again with one thread and the OpenBLAS kernels that are fastest here.
 
     Libraries read these variables when they are loaded, and numpy is loaded by then. OpenBLAS
-    knows AVX2 processors by itself; faiss's copy takes an old kernel on AVX-512 ones unless told.
+    recognises AVX2 processors by itself; faiss's copy has an old default kernel on AVX-512 ones.
     """
     if RESTARTED in os.environ:
         return
@@ -35,14 +35,14 @@ def restart_at_their_best():
 
 
 def cpu_fact(name):
-    """Return a line of /proc/cpuinfo, or nothing where there is no such file."""
+    """Return a line of /proc/cpuinfo, or nothing if there is no such file."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
     return next((line.partition(":")[2].strip() for line in lines if line.startswith(name)), "")
 
 
 def machine():
-    """Describe where and with what a measurement was taken."""
+    """Describe the machine and the versions of a measurement."""
     from mnemic import kernel  # noqa: PLC0415 - the programs that restart have not loaded it yet
 
     return {

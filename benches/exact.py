@@ -4,7 +4,7 @@ import numpy as np
 
 K = 10
 AT_ONCE = 10_000
-# More than K, so that which of two nearly equal rows comes first is decided below.
+# More than K, so that the order of nearly equal rows is decided below.
 CANDIDATES = 4 * K
 
 

@@ -1,7 +1,7 @@
 """Compare fingerprints with the straightforward `unicodedata` and `hashlib` version.
 
 Run with `python -m benches.fingerprint`. Both run in this process in turns, on fresh strings, so
-that neither profits from what the other left behind; the answers are compared first.
+that neither profits from the other's caches; the answers are compared first.
 """
 
 # ruff: noqa: RUF001 - texts in many scripts are the point

@@ -3,7 +3,7 @@
 For each function that reads text, and each family of `benches.hostile_texts`, the slope of log time
 over log length: 1 is linear, 2 quadratic. Every family is run once; the three steepest of each
 function are run five times more, and their medians count. Texts have 16,000 to 1,024,000
-characters; those of functions that read less, up to what they read. Exits with 1 where a slope
+characters; those of functions that read less, up to their limit. Exits with 1 if a slope
 reaches 1.2.
 """
 
@@ -97,7 +97,7 @@ def python_cases(folder: Path) -> list[Case]:
     """Return the functions of the package that take a text by itself."""
     judge, expander, splitter = RuleJudge(), CorpusExpander(), Chunker(256)
 
-    async def ask(_text: str) -> Related:
+    async def related(_text: str) -> Related:
         return Related([], 0.0)
 
     def judged(text: str) -> object:
@@ -118,7 +118,7 @@ def python_cases(folder: Path) -> list[Case]:
     return [
         Case("judge of contradictions", judged),
         Case("parts of a long text", splitter.parts),
-        Case("expansion of a query", lambda text: asyncio.run(expander.expand(text, ask))),
+        Case("expansion of a query", lambda text: asyncio.run(expander.expand(text, related))),
         Case("terms of a model's answer", lambda text: terms_of(text, "tea")),
         Case("line of a model's answer", without_marker),
         Case("demo: text", read_as("text.txt")),
@@ -130,7 +130,7 @@ def python_cases(folder: Path) -> list[Case]:
 
 
 class OneVector:
-    """Embeds every text alike, so that the reading of texts is all that is measured."""
+    """Embeds every text alike, so that only the reading of texts is measured."""
 
     model = "one"
     dimensions = 4

@@ -1,4 +1,4 @@
-"""Texts made to be slow to read: each family gives one of about so many characters."""
+"""Texts built to be slow to read: each family makes one of about the given length."""
 
 from collections.abc import Callable
 

@@ -1,7 +1,7 @@
 """How long importing takes, over a bare Python: `python -m benches.import_time`.
 
 Each statement runs in fresh processes, in turn with the others; medians of the differences. Byte
-code is cached, as in an installed package, whatever PYTHONDONTWRITEBYTECODE says here.
+code is cached, as in an installed package, whatever PYTHONDONTWRITEBYTECODE is here.
 """
 
 import os

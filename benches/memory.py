@@ -1,8 +1,8 @@
-"""Latency of the front doors without the embedding: `python -m benches.memory [--folder DIR]`.
+"""Latency of memories without the embedding: `python -m benches.memory [--folder DIR]`.
 
-Memories come with their vectors and the embedder of queries looks them up, so what is measured is
-mnemic alone: checks, SQLite, the flush to the disk, the index. What has a floor stands beside it,
-measured in the same rounds: a bare commit of two inserts, and the vector search itself.
+Memories come with their vectors and the embedder of queries looks them up, so only mnemic is
+measured: checks, SQLite, the flush to the disk, the index. The lower limits are measured in the
+same rounds: a bare commit of two inserts, and the vector search itself.
 """
 
 import argparse
@@ -56,7 +56,7 @@ class StoredVectors:
         return self.vectors[rows]
 
     def entry(self, number):
-        """Return a memory that brings its vector."""
+        """Return a memory with its vector."""
         now = datetime.now(UTC)
         return MemoryEntry(
             id=new_id(now),
@@ -103,7 +103,7 @@ def bare_commits(folder):
 
 
 def measure_single_stores(folder):
-    """Time single durable stores beside bare commits; both doors, embedding given (R120: 50 ms)."""
+    """Time single durable stores beside bare commits, through both classes (goal: 50 ms)."""
     commit, embedder = bare_commits(folder), StoredVectors(1000)
     bare, stored, added = [], [], []
 
@@ -194,7 +194,7 @@ def filled(folder, count, embedder):
 
 
 def measure_searches(folder, count):
-    """Time searches beside those of the vectors alone; both doors (R121: 100 ms)."""
+    """Time searches beside those of the vectors alone, through both classes (goal: 100 ms)."""
     embedder = StoredVectors(count)
     path = filled(folder, count, embedder)
     vectors = VectorMap(DIM, metric="cosine")
@@ -277,7 +277,7 @@ def search_rate(memory, threads):
 
 
 class StoredQuery:
-    """The one query of a fresh process, which is to hold nothing but the memory."""
+    """The one query of a fresh process that holds nothing but the memory."""
 
     def __init__(self, vector):
         self.vector = vector
@@ -289,7 +289,7 @@ class StoredQuery:
 
 
 def resident_bytes():
-    """Return this process's resident memory now, and the most it was (Linux)."""
+    """Return this process's resident memory now, and its largest so far (Linux)."""
     status = Path("/proc/self/status").read_text()
     fields = dict(line.split(":", 1) for line in status.splitlines())
     return tuple(1024 * int(fields[name].split()[0]) for name in ("VmRSS", "VmHWM"))
@@ -333,7 +333,7 @@ def opened(path, query):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--folder", help="where the files go; its disk is what is measured")
+    parser.add_argument("--folder", help="where the files go; its disk is measured")
     parser.add_argument("--open", nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.open:

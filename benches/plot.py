@@ -1,7 +1,7 @@
 """Draw the recorded curves as SVG: `python -m benches.plot [--record FILE] [--folder FOLDER]`.
 
 Two files: latency against size, and latency against recall. Nothing but the standard library is
-needed. The pictures carry their own ground, light or dark as the reader's system is.
+needed. The pictures have their own background, light or dark as the reader's system is.
 """
 
 import argparse
@@ -22,7 +22,7 @@ KINDS = {"real": "embeddings of real sentences", "uniform": "independent random 
 
 
 class Style(NamedTuple):
-    """How a system is drawn; the markers tell apart what colours alone may not."""
+    """How a system is drawn; markers distinguish systems whose colours may look alike."""
 
     begins: str
     light: str
@@ -138,8 +138,8 @@ def grouped(points, name, across):
     curves = {}
     for point in points:
         hollow = across == "rows" and point["recall"] < HOLLOW_BELOW
-        told = "{label}: {us:,.0f} µs, recall {recall:.3f}".format(**point)
-        curves.setdefault(point[name], []).append((point[across], point["us"], hollow, told))
+        title = "{label}: {us:,.0f} µs, recall {recall:.3f}".format(**point)
+        curves.setdefault(point[name], []).append((point[across], point["us"], hollow, title))
     return {label: sorted(points) for label, points in curves.items()}
 
 
@@ -206,18 +206,18 @@ def curve(panel, label, points):
     places = [panel.place(across, up) for across, up, *_ in points]
     path = " ".join(f"{x},{y}" for x, y in places)
     yield f'<polyline {stroke(label)} points="{path}" fill="none"/>'
-    for place, (_, _, hollow, told) in zip(places, points, strict=True):
-        yield dot(label, *place, told, hollow=hollow)
+    for place, (_, _, hollow, title) in zip(places, points, strict=True):
+        yield dot(label, *place, title, hollow=hollow)
 
 
 def stroke(label):
     return f'class="s{style_of(label)}" stroke-width="{3 if label == OURS else 1.6}"'
 
 
-def dot(label, x, y, told, *, hollow=False):
+def dot(label, x, y, title, *, hollow=False):
     filled = "hollow" if hollow else "m"
     shape = marker(STYLES[style_of(label)].marker, x, y, 5 if label == OURS else 3.6)
-    return f'<g class="s{style_of(label)} {filled}"><title>{escape(told)}</title>{shape}</g>'
+    return f'<g class="s{style_of(label)} {filled}"><title>{escape(title)}</title>{shape}</g>'
 
 
 def marker(kind, x, y, r):

@@ -1,9 +1,9 @@
 """The fused ranking, embedding excluded: `python -m benches.ranking [--rows N ...]`.
 
 Memories are real sentences of ten users, in sessions of twenty turns, with embeddings of real
-sentences; queries are other sentences of at most twelve words with their own embeddings. Whatever
-is compared takes turns in one process. Before anything is timed, an answer of each size is checked
-against the expression evaluated for every row in numpy's float64.
+sentences; queries are other sentences of at most twelve words with their own embeddings. The
+compared calls take turns in one process. Before anything is timed, an answer of each size is
+checked against the expression evaluated for every row in numpy's float64.
 """
 
 import argparse
@@ -58,14 +58,14 @@ class StoredQueries:
 
     def __init__(self):
         vectors = queries_of("real", None, HELD_OUT)
-        known = dict(zip(real_texts()[:HELD_OUT], vectors, strict=True))
-        self.texts = [text for text in known if len(text.split()) <= MOST_WORDS]
-        self.vectors = known
+        by_text = dict(zip(real_texts()[:HELD_OUT], vectors, strict=True))
+        self.texts = [text for text in by_text if len(text.split()) <= MOST_WORDS]
+        self.vectors = by_text
         self.model = MODEL
         self.dimensions = DIM
 
     def embed(self, texts):
-        # A text that the search put into the first person is not known; any vector will do.
+        # A text that the search put into the first person has no vector here; any one will do.
         some = self.vectors[self.texts[0]]
         vectors = [self.vectors.get(text, some) for text in texts]
         return vectors[0][None] if len(vectors) == 1 else np.stack(vectors)
@@ -111,7 +111,7 @@ def in_turns(calls, arguments, rounds=ROUNDS):
 
 
 def measure_front_door(folder, count, queries):
-    """Time `Memory.search` of one user's and of everybody's memories."""
+    """Time `Memory.search` over one user's and over everybody's memories."""
     path = folder / f"memories-{count}.db"
     with Memory(path, embedder=queries) as memory:
         for entries in entries_of(count):
@@ -132,7 +132,7 @@ def measure_front_door(folder, count, queries):
 
 
 def loaded(count):
-    """Return an index of the core's with this many memories, and its vectors."""
+    """Return an index of the core with this many memories, and its vectors."""
     index = NativeIndex(DIM)
     for number, entries in enumerate(entries_of(count)):
         first = number * 5000
@@ -162,7 +162,7 @@ def measure_ranking(count, queries):
         "semantic": SEMANTIC,
         "hybrid": HYBRID,
         "keyword": KEYWORD,
-        "weighted (document 000)": WEIGHTED_RELEVANCE,
+        "weights of MemoryQuery": WEIGHTED_RELEVANCE,
     }
     calls = {
         name: lambda text, ranking=ranking: index.rank(wanted(text, queries, ranking))
@@ -203,15 +203,15 @@ def measure_selectivities(index, count, queries):
         for name, ranking in (("semantic", SEMANTIC), ("hybrid", HYBRID)):
             times = []
             for text in islice(cycle(queries.texts), ROUNDS // 3):
-                asked = wanted(text, queries, ranking, where=where)
-                took, answer = timed(index.rank, asked)
+                request = wanted(text, queries, ranking, where=where)
+                took, answer = timed(index.rank, request)
                 assert len(answer.ranked) == min(10, matches)
                 times.append(took)
             show(f"{name}, {share:.2%} of {count:,} ({matches:,} memories)", times)
 
 
 def measure_adds(index, count):
-    """Time taking in one memory, as the next search does, beside a full index."""
+    """Time indexing one memory, as the next search does, in a full index."""
     texts = real_texts()[HELD_OUT:]
     vectors = rows_of("real", ADDED)
     records, times = [], []
@@ -222,18 +222,18 @@ def measure_adds(index, count):
     for record, vector in zip(records, vectors, strict=True):
         rows = np.array([record[0]])
         times.append(timed(core.apply, [record], rows, vector[np.newaxis], ())[0])
-    show(f"taking one memory into all structures of {count:,}", times)
+    show(f"indexing one memory beside {count:,}", times)
 
 
 def resident_bytes():
-    """Return this process's resident memory now, and the most it was (Linux)."""
+    """Return this process's resident memory now, and its largest so far (Linux)."""
     status = Path("/proc/self/status").read_text()
     fields = dict(line.split(":", 1) for line in status.splitlines())
     return tuple(1024 * int(fields[name].split()[0]) for name in ("VmRSS", "VmHWM"))
 
 
 class StoredQuery:
-    """The one query of a fresh process, which is to hold nothing but the memory."""
+    """The one query of a fresh process that holds nothing but the memory."""
 
     def __init__(self, vector):
         self.vector = vector

@@ -1,7 +1,7 @@
-"""Real English sentences without a download: what Python's own library and numpy say of themselves.
+"""Real English sentences without a download: the texts of Python's own library and numpy.
 
 Docstrings, comments and the help topics of the installed Python are prose by many hands over
-thirty years. They are split into sentences, and what is code, a table or a heading is left out.
+thirty years. They are split into sentences, without code, tables and headings.
 """
 
 import ast

@@ -1,7 +1,7 @@
 """The services beside the embedding: `python -m benches.services [--rows N ...]`.
 
 Memories and queries are those of `benches.ranking`. Searches by meaning alone take turns with the
-services, as the measure of what the machine gives at the moment.
+services, as a measure of the machine's speed at the moment.
 """
 
 import argparse
@@ -37,7 +37,7 @@ def measure(folder, count):
             measure_scope(memory, f"10 of {count:,}, {whose}", queries.texts, named)
         measure_cache(memory, count, queries.texts)
         measure_context(memory, count)
-        measure_telling(memory, count, queries.texts)
+        measure_telemetry(memory, count, queries.texts)
         measure_links(memory, count)
     measure_whole(folder / f"memories-{count}.db", count, queries.texts)
 
@@ -62,7 +62,7 @@ def measure_scope(memory, label, texts, named):
         "context": lambda text: memory.context(text, **named),
     }
     measure_calls(calls, label, texts)
-    # Apart: what they count as accessed is written down by the next search that ranks by it.
+    # Apart: the next search that ranks by accesses counts those of these calls.
     modes = ("relevant", "recent", "important", "frequent")
     retriever, begin = MemoryRetriever(memory), BEGIN + timedelta(days=1)
     whose = {"user_id": None, **named}
@@ -88,12 +88,12 @@ def measure_calls(calls, label, texts):
 
 
 def measure_cache(memory, count, texts):
-    calls = {"known": lambda text: memory.retrieve(MemoryQuery(query=text), user_id="user 1")}
-    asked = texts[:20]
-    for text in asked:
-        calls["known"](text)
-    times = in_turns(calls, asked, 10 * ROUNDS)
-    show(f"retrieve, known, 10 of {count:,}, one user", times["known"])
+    calls = {"cached": lambda text: memory.retrieve(MemoryQuery(query=text), user_id="user 1")}
+    queries = texts[:20]
+    for text in queries:
+        calls["cached"](text)
+    times = in_turns(calls, queries, 10 * ROUNDS)
+    show(f"retrieve, cached, 10 of {count:,}, one user", times["cached"])
 
 
 def measure_context(memory, count):
@@ -107,7 +107,7 @@ def measure_context(memory, count):
         )
         assert added == 50
         times.append(took)
-    show(f"retrieve_to_context of 50 of {count:,}, known", times)
+    show(f"retrieve_to_context of 50 of {count:,}, cached", times)
 
 
 def measure_whole(path, count, texts):
@@ -127,28 +127,28 @@ def measure_whole(path, count, texts):
             show(f"{name}, 10 of {count:,}, one user", times)
 
 
-def measure_telling(memory, count, texts):
-    """Time what events, metrics and log lines add where nobody listens."""
-    retrieval = memory._services.retrieval  # noqa: SLF001 - what users cannot reach
+def measure_telemetry(memory, count, texts):
+    """Measure the overhead of events, metrics and log lines without subscribers."""
+    retrieval = memory._services.retrieval  # noqa: SLF001 - not public
     query = MemoryQuery(query=texts[0])
     memory.retrieve(query, user_id="user 1")
-    teller, silent = retrieval._teller, _Silent()  # noqa: SLF001
+    full, silent = retrieval._teller, _Silent()  # noqa: SLF001
 
-    def told(telling):
-        retrieval._teller = telling  # noqa: SLF001
-        return timed(lambda asked: memory.retrieve(asked, user_id="user 1"), query)[0]
+    def took(telemetry):
+        retrieval._teller = telemetry  # noqa: SLF001
+        return timed(lambda given: memory.retrieve(given, user_id="user 1"), query)[0]
 
-    times = {name: [] for name in ("told", "silent")}
+    times = {name: [] for name in ("full", "silent")}
     for _ in range(20 * ROUNDS):
-        times["told"].append(told(teller))
-        times["silent"].append(told(silent))
-    retrieval._teller = teller  # noqa: SLF001
-    spent = quartile(times["told"]) - quartile(times["silent"])
-    print(f"telling of a retrieval of {count:,} that nobody listens to: {spent:.1f} µs")
+        times["full"].append(took(full))
+        times["silent"].append(took(silent))
+    retrieval._teller = full  # noqa: SLF001
+    spent = quartile(times["full"]) - quartile(times["silent"])
+    print(f"overhead of telemetry of a retrieval of {count:,}: {spent:.1f} µs")
 
 
 class _Silent:
-    """Tells nothing."""
+    """Emits nothing."""
 
     def hit_cache(self):
         pass

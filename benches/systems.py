@@ -1,7 +1,7 @@
-"""mnemic and its peers behind one face: built from rows, asked one query or several, one thread.
+"""mnemic and its peers behind one interface: built from rows, for one query or several, one thread.
 
 A system has `name`, `exact`, `settings` (best recall last) and `setting`, the one it is measured
-with unless told otherwise. The approximate ones keep what takes long to build in target/.
+with by default. The approximate ones store their long builds in target/.
 """
 
 import importlib
@@ -82,7 +82,7 @@ class FaissFlat(System):
 
 
 class FaissFlatBlas(FaissFlat):
-    """IndexFlatIP told to multiply matrices for small batches too, which is what it does best."""
+    """IndexFlatIP set to multiply matrices for small batches too, its fastest way."""
 
     name = "faiss IndexFlatIP, threshold 20"
 
@@ -296,13 +296,13 @@ APPROXIMATE = (Hnswlib, Usearch, Turbovec, TurbovecRescored, Scann)
 
 
 def installed(systems):
-    """Return those whose module can be imported here."""
+    """Return the systems whose module can be imported here."""
     return [system for system in systems if is_installed(system.module)]
 
 
 @cache
 def is_installed(module):
-    """Try to import a module; say once what is left out without it, and why."""
+    """Try to import a module; print once which system is left out without it, and why."""
     try:
         importlib.import_module(module)
     except (ImportError, OSError) as error:
@@ -312,7 +312,7 @@ def is_installed(module):
 
 
 def place(system, rows):
-    """Return where a built index is kept: a name for these very rows."""
+    """Return the path of a built index: a name for these very rows."""
     count, dim = rows.shape
     return INDEXES / f"{type(system).__name__}-{count}-{dim}-{crc32(rows):08x}"
 

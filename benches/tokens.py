@@ -49,7 +49,7 @@ FILES = {
 
 
 def samples():
-    """Return texts by what they are."""
+    """Return texts by their kind."""
     files = {
         name: "".join(path.read_text("utf-8") for path in sorted(ROOT.glob(pattern)))[:200_000]
         for name, pattern in FILES.items()

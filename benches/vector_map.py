@@ -1,10 +1,10 @@
-"""VectorMap beside the exact peers, and how near it comes to what the machine allows.
+"""VectorMap beside the exact peers, and its distance from the limits of the machine.
 
 Run as `python -m benches.vector_map [--only sizes,batches] [--most 100000] [--json FILE]`.
 
 One thread, lower quartiles, all systems in one process on the same queries, interleaved: "call by
 call" each system finds the caches as the others left them; "in turns of 16 calls" each answers 16
-queries before the next one starts, which is what an agent sees that searches repeatedly. Every
+queries before the next one starts, as for an agent that searches repeatedly. Every
 answer is checked against brute force in float64. Ratios are to the best exact peer of the run.
 """
 
@@ -37,7 +37,7 @@ GOALS = {
     "batch of 64": 3,
 }
 TURN = 16
-# The first stage of a scan reads sketches where there are some, else half a byte a component from
+# The first stage of a scan reads sketches if there are some, else half a byte a component from
 # this many components on, else one byte; and eight bytes of bounds a row.
 NIBBLES_FROM = 2_000_000
 SKETCH = 64
@@ -100,7 +100,7 @@ def measure_batches(case, seconds):
 
 
 def bytes_stage(case):
-    """Return what a scan of a byte a component reads."""
+    """Return the bytes that a scan of a byte a component reads."""
     count, dim = case.rows.shape
     return count * (dim + BOUNDS)
 
@@ -147,7 +147,7 @@ def measure_limits(case, seconds):
 
 
 def fastest_reader():
-    """Return the name of the fastest way from Python to read memory, and what makes it.
+    """Return the name and the function of the fastest way from Python to read memory.
 
     numpy's and the C library's loops are all bare loads; which is fastest varies by machine. Those
     that read two streams beat those that read one here: 21 and 20 against 18 GB/s.
@@ -275,8 +275,8 @@ def measure_upserts(case, vectors, count=20_000):
     searcher = threading.Thread(target=keep_searching)
     searcher.start()
     ids = np.random.default_rng(3).integers(0, len(case.rows), count)
-    # A waiting thread gets the interpreter back after this long; the default of 5 ms would
-    # be what is measured.
+    # A waiting thread gets the interpreter back after this long; with the default of 5 ms only
+    # that would be measured.
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     seconds, own = [], []

@@ -2,7 +2,7 @@
 
 FOLDER holds the package of another build (its `python/`, with the extension in it). Each build runs
 in a process of its own over the same real sentences of ten users, with random vectors; the two take
-turns in bursts of twenty calls, so that a slow moment of the machine meets both. Printed are
+turns in bursts of twenty calls, so that a slow moment of the machine affects both. Prints
 medians in microseconds, and the median ratio of neighbouring bursts, this build over the other.
 """
 
@@ -114,7 +114,7 @@ def started(folder, rows):
     return process
 
 
-def asked(process, kind):
+def measured(process, kind):
     process.stdin.write(f"{kind}\n")
     process.stdin.flush()
     return float(process.stdout.readline())
@@ -135,7 +135,7 @@ def main():
         pairs = []
         for turn in range(ROUNDS):
             order = both if turn % 2 else both[::-1]
-            times = {process: asked(process, kind) for process in order}
+            times = {process: measured(process, kind) for process in order}
             pairs.append([times[process] for process in both])
         other, this = (statistics.median(times) for times in zip(*pairs, strict=True))
         ratio = statistics.median(this / other for other, this in pairs)

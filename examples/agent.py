@@ -1,7 +1,7 @@
 """A small agent loop with a long-term memory: `python examples/agent.py`, offline.
 
-The "model" is a stand-in that repeats what it was shown, so that the flow can be seen: recall what
-matters now, build the prompt within a budget, answer, store what was learned.
+The "model" is a stand-in that repeats its prompt, so that the flow is visible: recall the memories
+that matter now, build the prompt within a budget, answer, store the new statement.
 """
 
 from mnemic import ContextItemType, ContextWindow, Memory, MemoryQuery
@@ -23,7 +23,7 @@ def answer(prompt: str) -> str:
 
 
 def main() -> None:
-    """Let a user talk to the agent."""
+    """Run one conversation."""
     with Memory(":memory:") as memory:
         alice = memory.scoped(user_id="alice", session_id="monday")
         for position, said in enumerate(TURNS):

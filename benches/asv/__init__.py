@@ -1,6 +1,6 @@
 """The asv suite: `make asv` measures the installed mnemic, without building another.
 
-What a benchmark needs is made by its first call, during the warm-up, and kept: asv runs a `setup`
+The first call of a benchmark, during the warm-up, makes its data, which stay: asv runs a `setup`
 before every single timed call, which would then find cold caches.
 """
 
@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 
 class Timed:
-    """Half a second of samples, in a process of its own, once all is warm."""
+    """Half a second of samples, in a process of its own, after warm-up."""
 
     rounds = 1
     repeat = (3, 100, 0.5)

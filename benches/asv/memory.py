@@ -1,4 +1,4 @@
-"""The front door without the embedding: vectors are looked up."""
+"""`Memory` without the embedding: vectors are looked up."""
 
 import shutil
 from functools import cache
@@ -22,7 +22,7 @@ def open_memory(path):
 
 @cache
 def own_copy():
-    """Return the path of a file of this process alone, in the folder that asv clears away."""
+    """Return the path of a file of this process alone, in the folder that asv removes."""
     return Path(shutil.copy("search.db", mkdtemp(dir=".")))
 
 
@@ -51,7 +51,7 @@ class Front(Timed):
         query = MemoryQuery(query=f"query {next(numbers)}", min_relevance=0.0, use_cache=False)
         assert len(opened().retrieve(query, user_id="user3")) == 10
 
-    def time_retrieve_kept(self):
+    def time_retrieve_cached(self):
         query = MemoryQuery(query="query 7", min_relevance=0.0)
         assert len(opened().retrieve(query, user_id="user3")) == 10
 

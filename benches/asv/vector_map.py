@@ -84,7 +84,7 @@ class Search(Timed):
 
 @cache
 def made_up_rows():
-    """Return rows that take no model to make, so that the memory is theirs and the map's alone."""
+    """Return rows made without a model, so that only they and the map take memory."""
     return rows_of("uniform", max(SIZES))
 
 

@@ -1,7 +1,7 @@
-"""Measure the offline judge of contradictions: `python -m benches.contradictions`.
+"""Measure the rule judge of contradictions: `python -m benches.contradictions`.
 
-Prints figures alone. The texts of the pairs that it gets wrong are shown for `dev` and `dev2`,
-which rules may be tuned on, and not for `held_out`.
+Prints figures alone. `--errors` lists the wrongly judged pairs of `dev` and `dev2`, on which rules
+may be tuned, never those of `held_out`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Fit the weights of the offline judge on `dev` and `dev2`: `python -m benches.contradictions.fit`.
+"""Fit the weights of the rule judge on `dev` and `dev2`: `python -m benches.contradictions.fit`.
 
-Prints what each fold gets from weights that were fitted on the others, then writes
+Prints the scores of each fold under weights fitted on the others, then writes
 `mnemic/contradictions/weights.py` from all pairs.
 """
 
@@ -29,7 +29,7 @@ WEIGHTS_FILE = Path(inspect.getfile(evidence_module)).with_name("weights.py")
 
 
 class Table(NamedTuple):
-    """The pairs as rows: what was found in each, and what is right."""
+    """The pairs as rows: the features found in each, and the right answer."""
 
     names: list[str]
     found: np.ndarray
@@ -72,7 +72,7 @@ def fit(table: Table, chosen: np.ndarray) -> np.ndarray:
 
 
 def cross_validated(table: Table) -> np.ndarray:
-    """Return how sure weights fitted without its fold are that a pair is a contradiction."""
+    """Return each pair's confidence under weights fitted without its fold."""
     sure = np.zeros(len(table.fold))
     for fold in range(FOLDS):
         weights = fit(table, (table.fold != fold) & table.is_told)

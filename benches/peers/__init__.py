@@ -1,1 +1,1 @@
-"""Other memories beside mnemic: quality, latency and filtered answers, in one run on one data."""
+"""Other memories beside mnemic: quality, latency and filtered answers, in one run."""

@@ -1,7 +1,7 @@
 """Compare mnemic with other memories: `python -m benches.peers [DIRECTORY]`.
 
 All systems hold the same memories with the same vectors and take turns in one process, each with
-its usual settings. Libraries: `pip install --group memory-peers`; what is missing is left out.
+its usual settings. Libraries: `pip install --group memory-peers`; missing ones are left out.
 """
 
 import argparse
@@ -56,10 +56,10 @@ def load_peers(names):
 
 
 def machine(names, directory):
-    """Describe where and with which versions of the systems the run was taken."""
+    """Describe the machine and the versions of the systems."""
     from benches.peers.adapters import versions  # noqa: PLC0415 - after the restart
 
-    # Where the folder lies on this machine is of no use elsewhere.
+    # The folder's place on this machine is of no use elsewhere.
     command = f"python -m benches.peers {directory.resolve().name if directory else ''}".strip()
     return environment.machine() | {"command": command, "versions": versions(names)}
 

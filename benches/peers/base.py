@@ -1,4 +1,4 @@
-"""What is stored and searched, and the face that every system has."""
+"""Rows, queries, and the interface of every system."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HYBRID, SEMANTIC, KEYWORD = "hybrid", "semantic", "keyword"
 
 
 class Row(NamedTuple):
-    """One memory; what a system has no place for it is not given."""
+    """One memory; a system gets the fields that it has a place for."""
 
     id: str
     text: str
@@ -31,7 +31,7 @@ class Row(NamedTuple):
 
 
 class Query(NamedTuple):
-    """What is looked for: a text and its vector among the memories of a user, and of a topic."""
+    """A search: a text and its vector among the memories of a user, and of a topic."""
 
     text: str
     vector: np.ndarray
@@ -41,10 +41,10 @@ class Query(NamedTuple):
 
 
 class Peer(Protocol):
-    """A system under its usual settings, on a disk where it has files, without any network.
+    """A system under its usual settings, with its files on a disk, without any network.
 
     `modes` are the ways it can search, `most_rows` how many rows it holds in reasonable time.
-    Every search brings back the texts with the ids, as a caller needs them.
+    Every search returns the texts with the ids, as a caller needs them.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Peer(Protocol):
         """Open an empty store in an empty folder; `vectors` look embeddings up."""
 
     def add(self, rows: Sequence[Row]) -> None:
-        """Store the rows, all there will be, and finish what the system does afterwards."""
+        """Store all rows, and finish the system's work afterwards."""
 
     def search(self, query: Query, mode: str) -> list[str]:
         """Return the ids of the best `query.k` rows, best first."""

@@ -1,4 +1,4 @@
-"""The three parts: quality of answers, time of a search, and what a filter leaves of an answer."""
+"""The three parts: quality of answers, time of a search, and answers under a filter."""
 
 import statistics
 import tempfile
@@ -94,20 +94,20 @@ def answered(search, collection, vectors, relevant_from):
 
 
 def checked(ranking, k):
-    """Return a ranking, after a look at whether it is one."""
-    assert len(ranking) == len(set(ranking)) <= k, "an id twice, or more than were asked for"
+    """Check that a ranking has no id twice and the right length, and return it."""
+    assert len(ranking) == len(set(ranking)) <= k, "an id twice, or more than k"
     return ranking
 
 
 def measure_latency(peers, count, users):
     """Let all searches answer each query in turn; return p50 and p95 in milliseconds.
 
-    Every query is asked once before, so that nothing is embedded or opened while the clock runs.
+    Every query runs once before, so that nothing is embedded or opened while the clock runs.
     """
     able = [peer for peer in peers if count <= peer.most_rows]
     rows = sentence_rows(count, users)
     queries = sentence_queries(QUERIES, users, K)
-    vectors = known(rows, queries)
+    vectors = lookup(rows, queries)
     with opened(able, vectors, rows) as stores:
         searches = {label: search for label, _, search in searches_of(stores)}
         for query in queries:
@@ -122,8 +122,8 @@ def measure_latency(peers, count, users):
     return {label: percentiles(seconds) for label, seconds in times.items()}
 
 
-def known(rows, queries):
-    """Return an embedder that knows the vectors of rows and queries."""
+def lookup(rows, queries):
+    """Return an embedder that looks up the vectors of rows and queries."""
     both = [*rows, *queries]
     return StoredVectors([one.text for one in both], [one.vector for one in both])
 
@@ -144,7 +144,7 @@ def measure_filters(peers, count):
     rows = sentence_rows(count, users=1)
     shares = {}
     plain = sentence_queries(FILTER_QUERIES, 1, K)
-    with opened(able, known(rows, plain), rows) as stores:
+    with opened(able, lookup(rows, plain), rows) as stores:
         for topic in TOPICS:
             queries = [query._replace(topic=topic) for query in plain]
             right = nearest(rows, queries)
@@ -164,7 +164,7 @@ def nearest(rows, queries):
 
 
 def filter_figures(answers, right, mode):
-    """Return what share came back, and of the answers by meaning how many were exact."""
+    """Return the share of matches returned, and of exact answers among those by meaning."""
     best, matches = right
     assert all(matches.issuperset(answer) for answer in answers), "an answer outside the filter"
     wanted = min(K, len(matches)) * len(answers)

@@ -30,8 +30,8 @@ from benches.plot import (
 
 RECORD = str(Path(__file__).parents[1] / "recorded" / "peers.json")
 TITLE = "Time of one search against recall@10"
-NOTE = "Lower and further to the right is better. hybrid, semantic, keyword: what ranks."
-# What ranks stands right of its point, near the right edge left of it, and keyword beneath.
+NOTE = "Lower and further to the right is better. hybrid, semantic, keyword: the ranking."
+# The ranking's name is right of its point, near the right edge left of it, and keyword beneath.
 BESIDE, EDGE, BENEATH = 9, 0.75, 17
 
 
@@ -59,7 +59,7 @@ def plot(record):
 
 
 def system_of(label):
-    """Return the label without what ranks, its last word."""
+    """Return the label without its last word, the ranking."""
     return label.rsplit(" ", 1)[0]
 
 
@@ -74,8 +74,8 @@ def recall_axis(recalls):
 def point(panel, label, recall, microseconds):
     system, mode = label.rsplit(" ", 1)
     x, y = panel.place(recall, microseconds)
-    told = f"{label}: {microseconds / 1e3:.2f} ms, recall@10 {recall:.3f}"
-    yield dot(system, x, y, told)
+    title = f"{label}: {microseconds / 1e3:.2f} ms, recall@10 {recall:.3f}"
+    yield dot(system, x, y, title)
     weight = 600 if system == OURS else 400
     if mode == KEYWORD:
         yield words(x, y + BENEATH, mode, anchor="middle", weight=weight)

@@ -5,7 +5,7 @@ from benches.peers.samples import TOPICS
 
 
 def render(record):
-    """Write all that was measured, under a line that says where and with what."""
+    """Write all figures, under a line with the machine and the versions."""
     parts = [title(record["machine"]), *record["left_out"]]
     parts += [quality_table(name, one) for name, one in record["quality"].items()]
     parts += [latency_table(one) for one in record["latency"]]
@@ -49,7 +49,7 @@ def filter_table(measured):
 
 
 def percent(share):
-    """Write a share so that only all of it is 100 %."""
+    """Write a share; only a complete one is shown as 100 %."""
     if share is None:
         return ""
     text = f"{share:.0%}"

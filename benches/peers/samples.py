@@ -1,4 +1,4 @@
-"""What is stored and asked for latency and filters: real sentences, users and topics."""
+"""Rows and queries for latency and filters: real sentences, users and topics."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -55,7 +55,7 @@ def sentence_rows(count, users):
 
 
 def sentence_queries(count, users, k, topic=None):
-    """Return held-out sentences, asked by the users in turn."""
+    """Return held-out sentences as queries of the users in turn."""
     texts, vectors = real_texts()[:count], real_embeddings()[0][:count]
     return [
         Query(text, vector, f"user{at % users}", k, topic)
@@ -64,7 +64,7 @@ def sentence_queries(count, users, k, topic=None):
 
 
 def matching(rows, query):
-    """Return the places of the rows that a query may bring back."""
+    """Return the places of the rows that match a query's user and topic."""
     return [
         at
         for at, row in enumerate(rows)

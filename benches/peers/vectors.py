@@ -37,7 +37,7 @@ class StoredVectors:
 
 
 def minilm(texts):
-    """Return MiniLM's vectors of the texts, kept in target/bench-data for the next run."""
+    """Return MiniLM's vectors of the texts, stored in target/bench-data for the next run."""
     embedder = MiniLmEmbedder()
     key = hashlib.sha256("\0".join([embedder.model, *texts]).encode()).hexdigest()[:16]
     path = CACHE / f"peers-{key}.npy"

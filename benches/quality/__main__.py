@@ -46,7 +46,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
         "--limit",
         type=positive,
         metavar="N",
-        help="ask only the first N questions of each conversation",
+        help="only the first N questions of each conversation",
     )
     return parser.parse_args(arguments)
 

@@ -29,7 +29,7 @@ class Memory:
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """A question with the grade of every memory that has to do with its answer."""
+    """A question with the grade of every memory that is relevant to its answer."""
 
     id: str
     text: str
@@ -40,7 +40,7 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True)
 class Collection:
-    """The memories of one agent and the questions asked of it."""
+    """The memories of one agent and the questions about them."""
 
     name: str
     memories: list[Memory]
@@ -49,7 +49,7 @@ class Collection:
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """Collections that are measured together.
+    """Collections measured together.
 
     `relevant_from` is the lowest grade that counts as relevant in recall and precision.
     """

@@ -1,4 +1,4 @@
-"""Ask every question of a data set and summarise the rankings."""
+"""Run every question of a data set and summarise the rankings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEPTH = 20
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one question came to."""
+    """The outcome of one question."""
 
     collection: str
     kind: str
@@ -28,7 +28,7 @@ class Outcome:
 
 
 def measure(method: Method, dataset: Dataset, *, limit: int | None = None) -> list[Outcome]:
-    """Ask `method` the first `limit` questions of each collection (None: all)."""
+    """Run `method` on the first `limit` questions of each collection (None: all)."""
     outcomes = []
     for collection in dataset.collections:
         method.index(collection.memories)
@@ -43,7 +43,7 @@ def measure(method: Method, dataset: Dataset, *, limit: int | None = None) -> li
 
 
 def figures_of(ranking: list[str], question: Question, relevant_from: int) -> dict[str, float]:
-    """Recall, nDCG, whether the top three help, and with distractors what they consist of."""
+    """Recall, nDCG, whether the top three help, and with distractors their shares."""
     relevant = {name for name, grade in question.grades.items() if grade >= relevant_from}
     figures = {f"R@{k}": recall_at(ranking, relevant, k) for k in (5, 10, 20)}
     figures["nDCG@10"] = ndcg_at(ranking, question.grades, 10)

@@ -27,7 +27,7 @@ def main():
         "--benchmark-max-time=0.5",
         f"--benchmark-json={RECORD}",
         "--override-ini=timeout=0",
-        # Peers warn about their own making; that is theirs to mend.
+        # Peers warn about their own code; that is not ours to fix.
         "--pythonwarnings=ignore",
     ]
     return pytest.main([*options, *sys.argv[1:]])

@@ -27,7 +27,7 @@ def pytest_addoption(parser):
 
 @pytest.fixture(scope="session")
 def case(request):
-    """Build a set of rows; whoever asks for none in particular gets 100,000 real ones."""
+    """Build a set of rows; 100,000 real ones by default."""
     kind, count, dim = getattr(request, "param", HUNDRED_THOUSAND)
     if count == MILLION[1] and not request.config.getoption("--million"):
         pytest.skip("needs --million")
@@ -36,7 +36,7 @@ def case(request):
 
 @pytest.fixture
 def measure(benchmark):
-    """Time a call over arguments that it takes in turn, and note it for the table."""
+    """Time a call over arguments in turn, and record it for the table."""
 
     def run(group, name, call, arguments, *, recall=None, per_call=1):
         upcoming = cycle(arguments)

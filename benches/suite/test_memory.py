@@ -1,4 +1,4 @@
-"""The front door without the embedding: what a search of one user's memories takes."""
+"""`Memory` without the embedding: the time of a search of one user's memories."""
 
 import pytest
 

@@ -29,17 +29,17 @@ def retrieved(memory, text, **options):
     return memory.retrieve(query, user_id="user3")
 
 
-def test_a_retrieval_that_is_not_kept(memory, measure):
+def test_a_retrieval_that_is_not_cached(memory, measure):
     assert len(retrieved(memory, "query 7", use_cache=False)) == 10
     measure(
         GROUP, "Memory.retrieve", lambda text: retrieved(memory, text, use_cache=False), QUERIES
     )
 
 
-def test_a_retrieval_that_is_kept(memory, measure):
+def test_a_retrieval_that_is_cached(memory, measure):
     retrieved(memory, "query 7")
     assert retrieved(memory, "query 7").from_cache
-    measure(GROUP, "Memory.retrieve, kept", lambda text: retrieved(memory, text), ["query 7"])
+    measure(GROUP, "Memory.retrieve, cached", lambda text: retrieved(memory, text), ["query 7"])
 
 
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)

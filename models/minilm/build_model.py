@@ -104,7 +104,7 @@ def download(folder: Path) -> Path:
 
 
 def check_hash(name: str, content: bytes, expected: str) -> None:
-    """Stop if `content` is not what was published."""
+    """Stop if `content` differs from the published file."""
     if sha256(content) != expected:
         sys.exit(f"{name}: sha256 {sha256(content)}, expected {expected}")
 
@@ -174,7 +174,7 @@ class Graph:
     """Draws BERT for one text at a time, in operators that onnxruntime runs fast.
 
     One text a run needs no padding and no mask, and the range of its activations is its own: a
-    vector never depends on what else is embedded.
+    vector never depends on other texts.
 
     Args:
         weights: The published tensors by name.
@@ -278,7 +278,7 @@ class Graph:
     def _smoothing(self, name: str) -> Array:
         """Return a power of two for each feature that enters the feed-forward block.
 
-        Powers of two change no mantissa, so the float model's answers stay what they were. The
+        Powers of two change no mantissa, so the float model's answers stay the same. The
         features' ranges are known from the normalisation that makes them; no sample is needed.
         """
         norm = f"{name}.attention.output.LayerNorm"

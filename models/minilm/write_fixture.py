@@ -16,7 +16,7 @@ import numpy as np
 from build_model import read_sources, token_ids
 from reference import ReferenceModel
 
-REPEATS = 20  # about 1,100 tokens, four times what the model sees
+REPEATS = 20  # about 1,100 tokens, four times the model's limit
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The systems that are compared, a file each; a library is imported only when it is used."""
+"""The compared systems, a file each; a library is imported only when it is used."""
 
 import importlib
 import re
@@ -24,7 +24,7 @@ def load(name):
     """Return a system's class.
 
     Raises:
-        ImportError: If its library is not installed; `pip_line` is what helps.
+        ImportError: If its library is not installed; `pip_line` installs it.
     """
     return getattr(importlib.import_module(f"{__name__}.{name}"), ADAPTERS[name][0])
 

@@ -20,7 +20,7 @@ class Areev:
         self.ids = {}
 
     def add(self, rows):
-        """Load without the index of words, then build it: what areev advises for many at once."""
+        """Load without the index of words, then build it, as areev advises for many at once."""
         file = areev.Areev(self.path, telemetry=TELEMETRY_OFF, index_text=False)
         for user in sorted({row.user for row in rows}):
             self.load(file, user, [row for row in rows if row.user == user])
@@ -53,14 +53,14 @@ class Areev:
 
 
 def fields(row):
-    known = {
+    fields = {
         "content": row.text,
         "created_at": round(row.created_at.timestamp() * 1000),
         "session_id": row.session,
         "speaker": row.speaker,
         "tags": [row.topic],
     }
-    return {name: value for name, value in known.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def statement(query):

@@ -47,7 +47,7 @@ class Chroma:
 
 
 def metadata(row):
-    known = {
+    fields = {
         "user": row.user,
         "topic": row.topic,
         "created_at": row.created_at.isoformat(),
@@ -55,4 +55,4 @@ def metadata(row):
         "position": row.position,
         "speaker": row.speaker,
     }
-    return {name: value for name, value in known.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}

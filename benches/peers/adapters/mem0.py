@@ -13,7 +13,7 @@ from benches.datasets import CACHE
 from benches.peers.base import SEMANTIC
 
 os.environ["MEM0_TELEMETRY"] = "False"
-# Where it keeps its configuration instead of the home folder.
+# Its configuration goes here instead of the home folder.
 os.environ["MEM0_DIR"] = str(CACHE / "mem0")
 # A client of a language model is made and never used.
 os.environ["OPENAI_API_KEY"] = "unused"
@@ -21,14 +21,14 @@ os.environ["OPENAI_API_KEY"] = "unused"
 import mem0
 
 AT_ONCE = 1_000
-# It says once for all what the missing extras are.
+# It warns about its missing extras.
 logging.getLogger("mem0").setLevel(logging.ERROR)
 # Qdrant's advice to run a server for more than 20,000 points.
 logging.getLogger("qdrant_client").setLevel(logging.ERROR)
 
 
 class SharedVectors:
-    """The members that mem0 asks of an embedder."""
+    """The members that mem0 requires of an embedder."""
 
     def __init__(self, vectors):
         self.vectors = vectors
@@ -71,7 +71,7 @@ class Mem0:
         filters = {"user_id": query.user}
         if query.topic is not None:
             filters["topic"] = query.topic
-        # Its floor of .1 would hide what the filter alone leaves.
+        # Its floor of .1 would hide matches of the filter.
         found = self.memory.search(query.text, top_k=query.k, filters=filters, threshold=0.0)
         return [self.ids[memory["id"]] for memory in found["results"]]
 
@@ -81,7 +81,7 @@ class Mem0:
 
 
 def payload(row):
-    known = {
+    fields = {
         "data": row.text,
         "text_lemmatized": row.text,
         "hash": hashlib.md5(row.text.encode(), usedforsecurity=False).hexdigest(),
@@ -94,4 +94,4 @@ def payload(row):
         "position": row.position,
         "topic": row.topic,
     }
-    return {name: value for name, value in known.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}

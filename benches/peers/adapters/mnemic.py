@@ -1,4 +1,4 @@
-"""mnemic through its front door."""
+"""mnemic, through `Memory.search`."""
 
 from benches.peers.base import HYBRID, KEYWORD, SEMANTIC
 from mnemic import Memory

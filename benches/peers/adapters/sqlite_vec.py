@@ -1,6 +1,6 @@
 """sqlite-vec and FTS5 in one file: a partition a user, ranks fused by their reciprocals.
 
-Each list brings four times as many as are wanted; the constant of the fusion is 60 (Cormack et al.,
+Each list has four times as many as are wanted; the constant of the fusion is 60 (Cormack et al.,
 SIGIR 2009). FTS5 stems with Porter's algorithm, and a query is any of its words.
 """
 

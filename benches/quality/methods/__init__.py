@@ -1,6 +1,6 @@
 """The methods that are compared: each indexes memories and ranks their ids for a question.
 
-A method's module is imported only when the method is asked for, so that one row can be measured
+A method's module is imported only when the method is used, so that one row can be measured
 without the libraries of another.
 """
 
@@ -35,7 +35,7 @@ class Method(Protocol):
     name: str
 
     def index(self, memories: Sequence[Memory]) -> None:
-        """Forget what was indexed before and index `memories`."""
+        """Drop the memories indexed before and index `memories`."""
 
     def search(self, question: str, limit: int) -> list[str]:
         """Return the ids of the `limit` best memories, best first."""

@@ -1,4 +1,4 @@
-"""Keyword baseline: BM25 as a well-kept library computes it."""
+"""Keyword baseline: BM25 as the library `bm25s` computes it."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class FrontDoor:
     """One in-memory store for the indexed memories, searched as a caller would.
 
-    `search_options` go to every search; `embedder=None` opens the store without one (C171).
+    `search_options` go to every search; `embedder=None` opens the store without one.
     """
 
     def __init__(
@@ -28,7 +28,7 @@ class FrontDoor:
 
     def index(self, memories: Sequence[Memory]) -> None:
         self.close()
-        # No answer is to depend on the questions before it.
+        # No answer may depend on the questions before it.
         self._memory = mnemic.Memory(":memory:", track_access=False, **self._memory_options)
         self._memory.add_many([entry_fields(memory) for memory in memories])
 
@@ -43,7 +43,7 @@ class FrontDoor:
 
 
 def defaults() -> FrontDoor:
-    """Whatever `search` does when it is given nothing but the question."""
+    """`search` with its defaults."""
     return FrontDoor("mnemic", memory_options={}, search_options={})
 
 

@@ -9,7 +9,7 @@ from mnemic import MemoryQuery
 
 
 class Retrieval(FrontDoor):
-    """Like the front door, but asked by `MemoryQuery`."""
+    """Like `Memory.search`, but by a `MemoryQuery`."""
 
     def search(self, question: str, limit: int) -> list[str]:
         query = MemoryQuery(query=question, limit=limit, **self._search_options)

@@ -2,9 +2,9 @@
 
 Data only: nothing is imported beyond the standard library, and nothing is downloaded. The graph
 takes `input_ids`, int64 of shape (1, tokens) with at most `MAX_TOKENS` of them, for one text at a
-time. It answers `sentence_embedding`, float32 of shape (1, `DIMENSIONS`) and unit length, and
+time. It returns `sentence_embedding`, float32 of shape (1, `DIMENSIONS`) and unit length, and
 `token_embeddings`, float32 of shape (1, tokens, `DIMENSIONS`): the last hidden state, from which
-the first is pooled, so asking for it costs no further computation.
+the first is pooled, so requesting it costs no further computation.
 """
 
 from pathlib import Path
