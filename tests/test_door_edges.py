@@ -26,8 +26,9 @@ from mnemic.memory import Memory
 from mnemic.model import MemoryEntryUpdate, UuidFactory
 from mnemic.observability.events import MemoryForgottenEvent, MemoryStoredEvent, MemoryUpdatedEvent
 from mnemic.repository import export
+from tests.support.doors import run
 from tests.support.embedders import WordEmbedder
-from tests.support.scenarios import entry, run
+from tests.support.entries import entry
 
 
 @pytest.fixture

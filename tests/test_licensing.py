@@ -1,6 +1,5 @@
 import asyncio
 import pickle
-from datetime import UTC, datetime
 from uuid import uuid4
 
 import pytest
@@ -24,16 +23,13 @@ from mnemic.licensing import (
 )
 from mnemic.long_term import LongTermMemory
 from mnemic.memory import Memory
-from mnemic.model import MemoryEntry, MemoryEntryUpdate
+from mnemic.model import MemoryEntryUpdate
+from tests.support import doors
+from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
+from tests.support.entries import entry
 
-NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 MEGABYTE = 1024 * 1024
-
-
-def entry(content, **fields):
-    given = {"id": uuid4(), "agent_id": "aide", "created_at": NOON, **fields}
-    return MemoryEntry(content=content, **given)
 
 
 def policy(tier):
@@ -41,14 +37,7 @@ def policy(tier):
 
 
 def run(scenario, license, path=":memory:"):  # noqa: A002 - the field's name everywhere
-    async def main():
-        opened = LongTermMemory.open(
-            path, agent_id="aide", embedder=WordEmbedder(), license=policy(license)
-        )
-        async with await opened as memory:
-            return await scenario(memory)
-
-    return asyncio.run(main())
+    return doors.run(scenario, path, license=policy(license))
 
 
 def test_a_tier_includes_what_lower_ones_do():

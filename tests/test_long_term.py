@@ -26,8 +26,10 @@ from mnemic.model import (
     TagUsage,
 )
 from mnemic.repository import RETENTION
+from tests.support.clock import NOON, Clock
+from tests.support.doors import run
 from tests.support.embedders import WordEmbedder
-from tests.support.scenarios import NOON, Clock, entry, run
+from tests.support.entries import entry
 
 
 @pytest.mark.requirement("R114", "R115", "R116", "R124")

@@ -2,7 +2,6 @@
 
 import asyncio
 import io
-from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
@@ -20,26 +19,17 @@ from mnemic.errors import (
 from mnemic.long_term import LongTermMemory
 from mnemic.memory import Memory
 from mnemic.model import (
-    MemoryEntry,
     MemoryEntryUpdate,
     MemoryFilter,
     MemoryStatus,
 )
 from mnemic.observability.events import MemoryStoredEvent
+from tests.support import doors, entries
+from tests.support.clock import DAY, MICROSECOND, NOON, SECOND, Clock
 from tests.support.embedders import WordEmbedder
+from tests.support.entries import uid
 
-NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
-SECOND, DAY = timedelta(seconds=1), timedelta(days=1)
 RETENTION = 90 * DAY
-INSTANT = timedelta(microseconds=1)
-
-
-class Clock:
-    def __init__(self):
-        self.now = NOON
-
-    def __call__(self):
-        return self.now
 
 
 class Picky(WordEmbedder):
@@ -54,20 +44,14 @@ class Picky(WordEmbedder):
 
 
 def entry(number, content="tea at noon", **fields):
-    given = {"agent_id": "aide", "created_at": NOON, **fields}
-    return MemoryEntry(id=UUID(int=number), content=content, **given)
+    return entries.entry(content, id=uid(number), **fields)
 
 
 def run(scenario, path=":memory:", **options):
     """Run a scenario with a memory and its clock."""
 
-    async def main():
-        clock = Clock()
-        given = {"agent_id": "aide", "embedder": WordEmbedder(), "clock": clock, **options}
-        async with await LongTermMemory.open(path, **given) as memory:
-            await scenario(memory, clock)
-
-    asyncio.run(main())
+    clock = Clock()
+    doors.run(lambda memory: scenario(memory, clock), path, clock=clock, **options)
 
 
 async def numbers_found(memory, query="tea", **scope):
@@ -181,7 +165,7 @@ def test_purging_and_deleting_all_let_go_of_keys_too():
         await memory.store(entry(1), idempotency_key="k")
         await memory.store(entry(2, user_id="alice"), idempotency_key="k")
         await memory.forget(UUID(int=1))
-        clock.now += RETENTION + INSTANT
+        clock.now += RETENTION + MICROSECOND
         assert await memory.purge_expired() == 1
         assert await memory.delete_all(user_id="alice", permanent=True) == 1
         assert await memory.store(entry(3, "ferry"), idempotency_key="k") == UUID(int=3)
@@ -342,7 +326,7 @@ def test_one_text_that_never_embeds_does_not_keep_others_from_being_found():
 def test_an_entry_expires_at_its_moment_and_not_before(tmp_path):
     async def scenario(memory, clock):
         await memory.store_batch([entry(1, "tea", expires_at=NOON + SECOND), entry(2, "ferry tea")])
-        clock.now = NOON + SECOND - INSTANT
+        clock.now = NOON + SECOND - MICROSECOND
         assert await memory.count() == 2
         assert await numbers_found(memory) == [1, 2]
         clock.now = NOON + SECOND
@@ -411,7 +395,7 @@ def test_purging_takes_what_expired_more_than_ninety_days_ago():
         await memory.store(entry(3))
         clock.now = NOON + RETENTION
         assert await memory.purge_expired() == 0
-        clock.now += INSTANT
+        clock.now += MICROSECOND
         assert await memory.purge_expired() == 1
         kept = await memory.search_by_filter(MemoryFilter(include_forgotten=True))
         assert sorted(numbers(kept)) == [2, 3]

@@ -12,7 +12,7 @@ import asyncio
 import os
 import tempfile
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
 
@@ -41,6 +41,7 @@ from mnemic.model import (
     MemoryStatus,
     MemoryType,
 )
+from tests.support.clock import DAY, NOON, SECOND
 from tests.support.embedders import WordEmbedder
 from tests.support.long_term_twin import SUPERSEDES, RefusedError, StoreTwin, Who, Wish, digest
 
@@ -56,8 +57,6 @@ PROFILE = settings(
     suppress_health_check=[HealthCheck.too_slow],
 )
 
-NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
-SECOND, DAY = timedelta(seconds=1), timedelta(days=1)
 AGENTS = {"first": "aide", "second": "aide", "other": "other", "front": "aide"}
 ROOMS = ("first", "second", "other")
 """The doors that are LongTermMemory; "front" is Memory."""

@@ -4,7 +4,7 @@ import random
 import subprocess
 import sys
 import threading
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from uuid import UUID, uuid4
 
 import msgspec
@@ -23,10 +23,11 @@ from mnemic.errors import (
 )
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntry, MemoryStatus, MemoryType, Scope
+from tests.support.clock import NOON
+from tests.support.doors import opened
 from tests.support.embedders import WordEmbedder
+from tests.support.entries import contents
 from tests.support.processes import ENVIRONMENT
-
-NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
 @pytest.fixture(params=["file", "memory"])
@@ -39,14 +40,6 @@ def memory(request, tmp_path):
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "a.db"
-
-
-def opened(path, agent_id="default", **options):
-    return Memory(path, agent_id, **{"embedder": WordEmbedder(), **options})
-
-
-def contents(results):
-    return [hit.content for hit in results]
 
 
 # Adding and finding

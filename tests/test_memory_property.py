@@ -1,7 +1,7 @@
 """Random operations on two open memories of one file, against a list of what should be there."""
 
 import tempfile
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
 
@@ -12,8 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from mnemic.errors import EntryNotFoundError
 from mnemic.memory import Memory
+from tests.support.clock import NOON
 
-NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 TEXTS = {"near": (1.0, 0.0), "close": (0.9, 0.4), "far": (0.1, 0.9), "opposite": (-1.0, 0.1)}
 ORDER = list(TEXTS)  # by similarity to "near", which is the query
 

@@ -12,6 +12,7 @@ import pytest
 from mnemic.errors import StoreBusyError, StoreError
 from mnemic.memory import Memory
 from mnemic.new_files import new_file, new_part
+from tests.support.paths import names_in
 from tests.support.processes import ENVIRONMENT
 
 SECRET = b"nobody else writes this sentence"
@@ -28,10 +29,6 @@ def killed(process):
     process.kill()
     process.wait()
     process.stdout.close()
-
-
-def names_in(folder):
-    return sorted(path.name for path in folder.iterdir())
 
 
 def who_have_the_secret(folder):

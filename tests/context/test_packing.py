@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from mnemic import AsyncMemory, Memory, fingerprint
 from mnemic.context import EstimatedTokens, MemoryContext, packed
 from mnemic.errors import InvalidArgumentError
+from tests.support.clock import NOON, Clock
 from tests.support.embedders import WordEmbedder
 from tests.support.retrieval import record
-from tests.support.scenarios import NOON, Clock
 
 PROFILE = settings(max_examples=150, deadline=None, derandomize=True)
 

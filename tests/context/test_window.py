@@ -5,7 +5,7 @@ import logging
 import pickle
 import sys
 import threading
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 
 import mnemic_minilm
 import msgspec
@@ -34,10 +34,10 @@ from mnemic.errors import (
     UnknownIdError,
 )
 from mnemic.licensing import DocumentedLicenses, LicenseTier
+from tests.support.clock import NOON, SECOND, Clock
 
 pytestmark = pytest.mark.requirement("C018", "C019", "C020", "C021", "C022", "C028", "C042", "C043")
 
-NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 SYSTEM = ContextItemType.SYSTEM_PROMPT
 INSTRUCTION = ContextItemType.INSTRUCTION
 DOCUMENT = ContextItemType.RETRIEVED_DOCUMENT
@@ -48,17 +48,6 @@ ASSISTANT = ContextItemType.ASSISTANT_MESSAGE
 OTHER = ContextItemType.OTHER
 
 
-class Ticking:
-    """A clock that goes on by a second each time it is asked."""
-
-    def __init__(self):
-        self.now = NOON
-
-    def __call__(self):
-        self.now += timedelta(seconds=1)
-        return self.now
-
-
 class Words:
     """Counts words, so that tests can say how long a text is."""
 
@@ -67,7 +56,7 @@ class Words:
 
 
 def opened(max_tokens=100, **options):
-    return ContextWindow(max_tokens, **{"counter": Words(), "clock": Ticking(), **options})
+    return ContextWindow(max_tokens, **{"counter": Words(), "clock": Clock(step=SECOND), **options})
 
 
 def words(number, word="word"):

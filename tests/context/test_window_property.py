@@ -1,6 +1,6 @@
 """Random operations on a context window, against a list that is sorted and summed anew."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from itertools import count
 
 import msgspec
@@ -17,8 +17,8 @@ from mnemic.context import (
     ContextWindow,
 )
 from mnemic.errors import ContextWindowFullError
+from tests.support.clock import NOON
 
-NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 SYSTEM = ContextItemType.SYSTEM_PROMPT
 MAX_TOKENS = 60
 names = st.sampled_from([f"s{number}" for number in range(5)])

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from mnemic._core import date_ranges
 from mnemic.errors import InvalidArgumentError
+from tests.support.clock import EPOCH
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NOW = datetime(2023, 10, 18, 11, 40, tzinfo=UTC)
 
 dates = st.dates(date(1900, 1, 1), date(2100, 12, 31))

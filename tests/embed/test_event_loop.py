@@ -13,7 +13,7 @@ import pytest
 from mnemic import AsyncMemory, LongTermMemory, Memory
 from mnemic.errors import EmbeddingError
 from tests.support.embedders import WordEmbedder
-from tests.support.scenarios import entry
+from tests.support.entries import entry
 
 THREAD = "mnemic-embedder"
 asker = contextvars.ContextVar("asker", default=None)

@@ -1,7 +1,6 @@
 """What scores are made of: presets, curves of age, access and salience, and their range."""
 
 import math
-from datetime import timedelta
 from random import Random
 
 import numpy as np
@@ -28,12 +27,11 @@ from mnemic.model import (
     Scope,
     Weights,
 )
+from tests.support.clock import DAY, NOON, Clock
 from tests.support.embedders import WordEmbedder
 from tests.support.rows import DIM, NOW, batch, moment, record, wanted
-from tests.support.scenarios import NOON, Clock
 
 AGENT = Scope("a")
-DAY = timedelta(days=1)
 DAYS = 86_400_000_000
 PRESETS = {
     "hybrid": HYBRID,

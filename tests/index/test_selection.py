@@ -1,6 +1,5 @@
 """Which memories are in play: filters before the cut, exclusion, floors, totals and limits."""
 
-from datetime import timedelta
 from uuid import UUID
 
 import msgspec
@@ -28,12 +27,11 @@ from mnemic.model import (
     Weights,
     parse_filter,
 )
+from tests.support.clock import DAY, NOON, Clock
 from tests.support.embedders import WordEmbedder
 from tests.support.rows import batch, record, rows_found, wanted
-from tests.support.scenarios import NOON, Clock
 
 AGENT = Scope("a")
-DAY = timedelta(days=1)
 SEARCHES = {name: {"text": "ferry", "ranking": ranking} for name, ranking in BY_SEARCH_TYPE.items()}
 WITHOUT_QUERY = {"text": None, "query": None}
 RANKINGS = {

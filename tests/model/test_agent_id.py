@@ -12,8 +12,9 @@ from mnemic.model import NewEntry
 from mnemic.model.agent_id import canonical, is_same_agent, stored_spelling
 from mnemic.store import SqliteStore
 from mnemic.sync_bridge import run_sync
+from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
-from tests.support.scenarios import NOON, entry
+from tests.support.entries import entry
 
 GUID = UUID("6d3cfa7e-2f41-4d0b-9f5e-0a1b2c3d4e5f")
 CANONICAL = f"agent:{GUID.hex}"

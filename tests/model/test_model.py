@@ -17,8 +17,8 @@ from mnemic.model import (
     SearchResults,
     UuidFactory,
 )
+from tests.support.clock import NOON
 
-NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 ID = UUID("01890000-0000-7000-8000-000000000001")
 
 

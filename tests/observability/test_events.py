@@ -1,16 +1,14 @@
 import asyncio
 import contextvars
 import logging
-from datetime import UTC, datetime, timedelta
-from uuid import uuid4
+from datetime import timedelta
 
 import pytest
 
 from mnemic.errors import DuplicateEntryError
 from mnemic.licensing import DocumentedLicenses, LicenseTier
-from mnemic.long_term import LongTermMemory
 from mnemic.memory import Memory
-from mnemic.model import MemoryEntry, MemoryEntryUpdate, MemoryType, Ranking
+from mnemic.model import MemoryEntryUpdate, MemoryType, Ranking
 from mnemic.observability.events import (
     MemoryForgottenEvent,
     MemoryQuotaWarningEvent,
@@ -20,10 +18,10 @@ from mnemic.observability.events import (
     MemoryUpdatedEvent,
 )
 from mnemic.observability.telemetry import shortened
+from tests.support import doors, entries
+from tests.support.clock import NOON, Clock
 from tests.support.embedders import WordEmbedder
-from tests.support.scenarios import Clock
 
-NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 KINDS = (
     MemoryStoredEvent,
     MemoryRetrievedEvent,
@@ -35,17 +33,11 @@ KINDS = (
 
 
 def entry(content="dark mode ø", **fields):
-    given = {"id": uuid4(), "agent_id": "aide", "created_at": NOON, **fields}
-    return MemoryEntry(content=content, **given)
+    return entries.entry(content, **fields)
 
 
 def run(scenario, **options):
-    async def main():
-        given = {"agent_id": "aide", "embedder": WordEmbedder(), "clock": lambda: NOON, **options}
-        async with await LongTermMemory.open(":memory:", **given) as memory:
-            return await scenario(memory)
-
-    return asyncio.run(main())
+    return doors.run(scenario, **{"clock": Clock(), **options})
 
 
 def listened_to(memory):

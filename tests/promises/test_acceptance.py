@@ -17,9 +17,11 @@ from mnemic.memory import Memory
 from mnemic.model import MemoryEntryUpdate, MemoryFilter, MemoryType
 from mnemic.observability import telemetry
 from mnemic.observability.events import Events, MemoryRetrievedEvent
+from tests.support.clock import NOON
+from tests.support.doors import run
 from tests.support.embedders import WordEmbedder
+from tests.support.entries import entry
 from tests.support.paths import ROOT
-from tests.support.scenarios import NOON, entry, run
 
 STATEMENT = "The user prefers dark mode"
 QUESTION = "What theme does the user prefer?"

@@ -13,7 +13,6 @@ import math
 import types
 import typing
 from collections import abc
-from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
@@ -24,10 +23,10 @@ from mnemic.context import ContextItemType, ContextWindow
 from mnemic.contradictions import LanguageModelJudge, RuleJudge
 from mnemic.errors import MnemicError
 from mnemic.observability.events import Events, MemoryStoredEvent
+from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
-from tests.support.scenarios import entry
+from tests.support.entries import entry
 
-NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 KEPT, OLDER = UUID(int=1), UUID(int=2)
 WRONG = (None, 5, "x", object(), [], {}, math.nan, b"x", [None], {"x": object()}, True)
 

@@ -16,7 +16,7 @@ import logging
 import sys
 import warnings
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from types import ModuleType
 from uuid import uuid4
 
@@ -45,6 +45,7 @@ from mnemic.memory import ScopedMemory
 from mnemic.model import ExpandedQuery, MemoryEntryUpdate, MemoryFilter
 from mnemic.observability import events, metrics, telemetry
 from mnemic.retrieval import LanguageModelExpander, LanguageModelSuggester
+from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
 
 HIDDEN_WORD = "zqsecret"
@@ -58,7 +59,6 @@ WORD = "zqword"
 CANARIES = (HIDDEN_WORD, TAIL, HEAD, WORD)
 SHOWN = (HEAD, WORD)
 
-NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 FILLER = "likes the long and winding way home from the harbour in"
 CONTENT = f"{HEAD} content {FILLER} {WORD} winter"
 QUERY = f"{HEAD} query {FILLER} {TAIL} summer"

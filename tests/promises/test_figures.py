@@ -1,7 +1,7 @@
 """What memories amount to, and what is purged: of one call's scope, whatever others store."""
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import msgspec
 import pytest
@@ -10,9 +10,9 @@ from mnemic import LongTermMemory, Memory
 from mnemic.errors import InvalidArgumentError
 from mnemic.licensing import DocumentedLicenses, LicenseTier
 from mnemic.model import MemoryStatus
+from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
 
-NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 LONG_AGO = NOON - timedelta(days=91)
 
 

@@ -21,7 +21,6 @@ from mnemic.index import NativeIndex, RankRequest
 from mnemic.model import (
     MOST_IMPORTANT,
     NEWEST,
-    MemoryEntry,
     MemoryStatus,
     MemoryType,
     NewEntry,
@@ -33,7 +32,9 @@ from mnemic.store import SqliteStore
 from mnemic.store.sqlite import filter_sql
 from mnemic.store.sqlite.row_codec import to_row
 from mnemic.sync_bridge import run_sync
+from tests.support.clock import EPOCH, MICROSECOND, NOON
 from tests.support.embedders import WordEmbedder
+from tests.support.entries import numbered
 from tests.support.filter_twin import matches, ordered
 
 pytestmark = pytest.mark.requirement("R045", "R046", "R047", "R048", "R049", "R050", "R051", "C103")
@@ -61,9 +62,6 @@ NUMBERS = (
 BEYOND = (2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63))
 """Numbers that a filter may ask for though metadata cannot hold them."""
 
-MICROSECOND = timedelta(microseconds=1)
-NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 TIMES = (
     *(NOON, NOON - MICROSECOND, NOON + MICROSECOND, NOON - timedelta(hours=2)),
     *(EPOCH, EPOCH - MICROSECOND, EPOCH + MICROSECOND, datetime(1901, 1, 1, tzinfo=UTC)),
@@ -72,8 +70,7 @@ ZONES = (UTC, timezone(timedelta(hours=2)), timezone(timedelta(hours=-5, minutes
 
 
 def memory(number=1, **fields):
-    given_fields = {"agent_id": "a", "content": "c", "created_at": NOON, **fields}
-    return MemoryEntry(id=UUID(int=number), **given_fields)
+    return numbered(number, **{"content": "c", **fields})
 
 
 def any_memory(random):

@@ -26,8 +26,8 @@ from mnemic.embed.chunking import Chunker
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import Scope
 from mnemic.retrieval.expansion import CorpusExpander, Related, terms_of
+from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
-from tests.support.scenarios import NOON
 from tests.support.work import lines_run
 
 SHORT, LONG = 16_000, 256_000

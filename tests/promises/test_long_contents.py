@@ -18,8 +18,8 @@ from mnemic.index import native
 from mnemic.model import MemoryEntry, Scope
 from mnemic.store.sqlite import change_log
 from mnemic.sync_bridge import run_sync
+from tests.support.clock import NOON, Clock
 from tests.support.embedders import WordEmbedder
-from tests.support.scenarios import NOON, Clock
 
 pytestmark = pytest.mark.requirement("C165")
 

@@ -21,8 +21,8 @@ from mnemic import AsyncMemory, MemoryRetriever
 from mnemic.errors import MnemicError
 from mnemic.model import MemoryFilter, MemoryQuery, MemorySortOrder
 from mnemic.retrieval import RetrievalService
+from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
-from tests.support.scenarios import NOON
 
 A, OTHERS = "a", ("b", "c", None)
 

@@ -24,20 +24,10 @@ from mnemic.model import (
 )
 from mnemic.observability import metrics
 from mnemic.recall import MemoryRetriever
+from tests.support.clock import DAY, HOUR, NOON, Clock
 from tests.support.metrics import MNEMIC, OTEL
 from tests.support.metrics import run as run_program
-from tests.support.recall import (
-    DAY,
-    HOUR,
-    NamedSimilarities,
-    counts,
-    mine,
-    run,
-    salience,
-    scores,
-    texts,
-)
-from tests.support.scenarios import NOON, Clock
+from tests.support.recall import NamedSimilarities, counts, mine, run, salience, scores, texts
 
 INFO = "mnemic.recall"
 

@@ -32,11 +32,11 @@ from mnemic.observability.events import (
 )
 from mnemic.retrieval import RetrievalService
 from mnemic.store import SqliteStore
+from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
 from tests.support.metrics import MNEMIC, OTEL
 from tests.support.metrics import run as run_program
 from tests.support.retrieval import found, record, serve
-from tests.support.scenarios import NOON
 
 QUERY = MemoryQuery.semantic("query")
 LOGGER = "mnemic.retrieval"

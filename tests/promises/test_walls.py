@@ -4,7 +4,6 @@ import asyncio
 import io
 import json
 import logging
-from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
@@ -16,9 +15,9 @@ from mnemic.memory import Memory
 from mnemic.model import MemoryEntry, MemoryFilter, MemoryQuery, MemorySortOrder
 from mnemic.observability.events import MemoryStoredEvent
 from mnemic.recall import MemoryRetriever
+from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
 
-NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 ONE, TWO = UUID(int=1), UUID(int=2)
 USERS = ("zoe", "alice", None)
 

@@ -8,7 +8,6 @@ which knows memories by user and id, says what each has in the end.
 import io
 import os
 import random
-from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import msgspec
@@ -17,9 +16,8 @@ import pytest
 from mnemic.errors import MnemicError
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntry, MemoryQuery
+from tests.support.clock import NOON, SECOND
 
-NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
-SECOND = timedelta(seconds=1)
 IDS = [UUID(int=number) for number in range(1, 5)]
 USERS = ("alice", "bob")
 WORDS = ("tea", "ferry", "harbour")

@@ -14,21 +14,20 @@ from mnemic.errors import (
 from mnemic.model import (
     MemoryEntryUpdate,
 )
+from tests.support.clock import DAY, NOON
 from tests.support.embedders import WordEmbedder
+from tests.support.entries import uid
 from tests.support.recall import (
-    DAY,
     STATUSES,
     UNTRACKED,
     ScriptedJudge,
     counts,
     ids,
     mine,
-    numbered,
     opened,
     run,
     texts,
 )
-from tests.support.scenarios import NOON
 
 # Contradictions
 
@@ -70,7 +69,7 @@ def test_equally_sure_contradictions_are_newest_first_then_by_id():
 
     async def scenario(memory, retriever):
         for number, time in ((2, NOON - DAY), (1, NOON - DAY), (3, NOON)):
-            await memory.store(mine("x", id=numbered(number), created_at=time))
+            await memory.store(mine("x", id=uid(number), created_at=time))
         assert ids(await retriever.find_contradictions("new", "u")) == [3, 1, 2]
 
     run(scenario, **given)

@@ -13,18 +13,9 @@ from mnemic.model import (
     MemoryEntryUpdate,
     MemoryStatus,
 )
-from tests.support.recall import (
-    DAY,
-    HOUR,
-    asked,
-    mine,
-    numbered,
-    opened,
-    run,
-    scores,
-    texts,
-)
-from tests.support.scenarios import NOON, Clock
+from tests.support.clock import DAY, HOUR, NOON, Clock
+from tests.support.entries import uid
+from tests.support.recall import asked, mine, opened, run, scores, texts
 
 # Linked recall
 
@@ -140,8 +131,8 @@ def test_cycles_end_and_the_start_is_not_found():
 def test_linked_memories_come_by_strength_hops_age_and_id():
     async def scenario(memory, retriever):
         net = Net(memory, "abcdefg")
-        net.of["f"] = mine("f", id=numbered(2), created_at=NOON - 9 * DAY)
-        net.of["g"] = mine("g", id=numbered(1), created_at=NOON - 9 * DAY)
+        net.of["f"] = mine("f", id=uid(2), created_at=NOON - 9 * DAY)
+        net.of["g"] = mine("g", id=uid(1), created_at=NOON - 9 * DAY)
         net.of["e"] = mine("e", created_at=NOON + HOUR)
         await net.stored(
             [("ag", 0.5), ("af", 0.5), ("ad", 0.5), ("ac", 0.9), ("ab", 1.0), ("be", 0.5)]

@@ -38,10 +38,10 @@ from mnemic.model import (
     Scope,
 )
 from mnemic.recall import MemoryRetriever
+from tests.support.clock import DAY, HOUR, MICROSECOND, NOON, Clock
 from tests.support.embedders import WordEmbedder
+from tests.support.entries import entry, uid
 from tests.support.recall import (
-    DAY,
-    HOUR,
     MODES,
     OWN_ORDERS,
     STATUSES,
@@ -52,14 +52,12 @@ from tests.support.recall import (
     counts,
     ids,
     mine,
-    numbered,
     opened,
     run,
     salience,
     scores,
     texts,
 )
-from tests.support.scenarios import NOON, Clock, entry
 from tests.support.threads import run_together
 
 # Own orders
@@ -103,7 +101,7 @@ def test_ties_go_to_the_more_salient_then_the_newer_then_the_smaller_id(mode, ke
 
     async def scenario(memory, retriever):
         entries = [
-            mine("x", id=numbered(at + 1), **{**alike, **fields, "status": status})
+            mine("x", id=uid(at + 1), **{**alike, **fields, "status": status})
             for at, (fields, status) in enumerate(zip(given, statuses, strict=True))
         ]
         entries.append(mine("first", **{**alike, **FIRST_OF[mode], "importance": 0.0}))
@@ -125,7 +123,7 @@ def test_equally_salient_memories_are_newest_first_then_by_id():
         times = {3: NOON - DAY, 1: NOON - 2 * DAY, 2: NOON - 2 * DAY, 4: NOON - 3 * DAY}
         await memory.store_batch(
             [
-                mine("x", id=numbered(number), created_at=time, last_accessed_at=NOON)
+                mine("x", id=uid(number), created_at=time, last_accessed_at=NOON)
                 for number, time in times.items()
             ]
         )
@@ -646,7 +644,7 @@ def test_recall_by_type_goes_by_salience_among_the_active():
 # Accesses
 
 
-START = numbered(77)
+START = uid(77)
 
 
 async def linked_from(retriever, _):
@@ -942,9 +940,6 @@ def test_the_total_is_what_matches_before_the_limit():
 # Temporal recall
 
 
-MICROSECOND = timedelta(microseconds=1)
-
-
 @pytest.mark.requirement("C070")
 def test_a_time_range_has_both_ends_unless_it_is_half_open():
     async def scenario(memory, retriever):
@@ -1032,10 +1027,10 @@ def test_memories_of_one_moment_come_by_salience_then_id():
     async def scenario(memory, retriever):
         await memory.store_batch(
             [
-                mine("x", id=numbered(3), importance=0.9),
-                mine("x", id=numbered(2), importance=0.1),
-                mine("x", id=numbered(1), importance=0.1),
-                mine("x", id=numbered(4), importance=0.1, created_at=NOON + HOUR),
+                mine("x", id=uid(3), importance=0.9),
+                mine("x", id=uid(2), importance=0.1),
+                mine("x", id=uid(1), importance=0.1),
+                mine("x", id=uid(4), importance=0.1, created_at=NOON + HOUR),
             ]
         )
         found = await retriever.recall_temporal(NOON, NOON + HOUR, user_id="u")

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from mnemic.errors import EntryNotFoundError
 from mnemic.model import LinkType, MemoryEntryUpdate, MemoryRetrieverOptions, MemoryStatus
-from tests.support.recall import DAY, NamedSimilarities, run
+from tests.support.clock import DAY, NOON, Clock
+from tests.support.entries import entry
+from tests.support.recall import NamedSimilarities, run
 from tests.support.recall_twin import linked as twins_linked
 from tests.support.recall_twin import recalled
-from tests.support.scenarios import NOON, Clock, entry
 
 pytestmark = pytest.mark.requirement("C060", "C062", "C064", "C074", "C138")
 

@@ -19,18 +19,8 @@ from mnemic.model import (
 )
 from mnemic.model.recall import RECENCY_FOCUSED, RELEVANCE_FOCUSED
 from mnemic.recall import MemoryRetriever
-from tests.support.recall import (
-    DAY,
-    HOUR,
-    UNTRACKED,
-    asked,
-    by_every_method,
-    counts,
-    mine,
-    opened,
-    run,
-)
-from tests.support.scenarios import NOON, Clock
+from tests.support.clock import DAY, HOUR, NOON, Clock
+from tests.support.recall import UNTRACKED, asked, by_every_method, counts, mine, opened, run
 from tests.support.threads import run_together
 
 # Salience

@@ -4,7 +4,6 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from uuid import uuid4
 
 import apsw
@@ -23,10 +22,11 @@ from mnemic.model import (
 )
 from mnemic.repository.access_buffer import MOST_NOTED
 from mnemic.sync_bridge import run_sync
+from tests.support.clock import HOUR, NOON, Clock
+from tests.support.doors import run
 from tests.support.embedders import WordEmbedder
-from tests.support.scenarios import NOON, Clock, contents, entry, run
+from tests.support.entries import contents, entry
 
-HOUR = timedelta(hours=1)
 BY_ACCESS = {"weights": {"access": 1}}
 
 

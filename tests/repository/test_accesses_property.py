@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from mnemic.memory import Memory
 from mnemic.sync_bridge import run_sync
+from tests.support.clock import Clock
 from tests.support.embedders import WordEmbedder
-from tests.support.scenarios import Clock
 
 MEMORIES = 4
 CALLS = [

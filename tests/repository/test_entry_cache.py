@@ -1,15 +1,14 @@
 """Reading an entry again asks the store for two numbers, and never gives yesterday's entry."""
 
 import threading
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
 from mnemic.memory import Memory
 from mnemic.repository import entry_cache
+from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
-
-NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
 @pytest.fixture

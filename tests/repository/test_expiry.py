@@ -5,10 +5,10 @@ import pytest
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntryUpdate, MemoryFilter
 from mnemic.repository import RETENTION
+from tests.support.clock import HOUR, NOON, Clock
+from tests.support.doors import run
 from tests.support.embedders import WordEmbedder
-from tests.support.scenarios import NOON, Clock, contents, entry, run
-
-HOUR = timedelta(hours=1)
+from tests.support.entries import contents, entry
 
 
 def test_from_its_moment_on_an_expired_memory_is_found_in_no_way():

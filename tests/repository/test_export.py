@@ -2,7 +2,6 @@
 
 import io
 import json
-from datetime import timedelta
 from uuid import UUID
 
 import numpy as np
@@ -18,10 +17,9 @@ from mnemic.errors import (
 from mnemic.model import ImportResult, MemoryStatus, Scope
 from mnemic.repository.export import BATCH
 from mnemic.sync_bridge import run_sync
+from tests.support.clock import HOUR, NOON, Clock
 from tests.support.embedders import WordEmbedder
-from tests.support.scenarios import NOON, Clock, contents
-
-HOUR = timedelta(hours=1)
+from tests.support.entries import contents
 
 
 def opened(path=":memory:", agent="aide", **options):

@@ -8,7 +8,7 @@ import pickle
 import stat
 import threading
 import tracemalloc
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 from uuid import UUID
 
 import msgspec
@@ -29,16 +29,16 @@ from mnemic.repository.export_format import (
     read_export,
     write_export,
 )
+from tests.support.clock import NOON
+from tests.support.entries import numbered
 from tests.support.paths import FIXTURES
 
-NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 ONE, TWO = UUID(int=1), UUID(int=2)
 PROFILE = settings(max_examples=200, deadline=None, derandomize=True)
 
 
 def memory(number=1, **fields):
-    given_fields = {"agent_id": "a", "content": "Lives in Oslo", "created_at": NOON, **fields}
-    return MemoryEntry(id=UUID(int=number), **given_fields)
+    return numbered(number, **{"content": "Lives in Oslo", **fields})
 
 
 def everything():

@@ -1,4 +1,3 @@
-from datetime import timedelta
 from uuid import uuid4
 
 import pytest
@@ -6,10 +5,10 @@ import pytest
 from mnemic.errors import EntryNotFoundError, InvalidArgumentError, InvalidEntryError
 from mnemic.memory import Memory
 from mnemic.model import LinkType, MemoryLink, MemoryStatus
+from tests.support.clock import HOUR, NOON, Clock
+from tests.support.doors import run
 from tests.support.embedders import WordEmbedder
-from tests.support.scenarios import NOON, Clock, entry, run
-
-HOUR = timedelta(hours=1)
+from tests.support.entries import entry
 
 
 @pytest.mark.requirement("C161", "C147")

@@ -1,13 +1,11 @@
-from datetime import timedelta
-
 import pytest
 
 from mnemic.errors import FilterError, InvalidArgumentError
 from mnemic.memory import Memory
 from mnemic.model import MemoryFilter, MemorySortOrder
-from tests.support.scenarios import NOON, contents, entry, run
-
-HOUR = timedelta(hours=1)
+from tests.support.clock import HOUR, NOON
+from tests.support.doors import run
+from tests.support.entries import contents, entry
 
 
 async def pages(memory, **options):

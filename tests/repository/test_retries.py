@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from datetime import timedelta
 
 import numpy as np
 import pytest
@@ -11,10 +10,10 @@ from mnemic.errors import DuplicateEntryError, EmbeddingError, InvalidArgumentEr
 from mnemic.memory import Memory
 from mnemic.observability.events import MemoryStoredEvent
 from mnemic.repository.index_sync import RETRY_SECONDS
+from tests.support.clock import HOUR, NOON, Clock
+from tests.support.doors import run
 from tests.support.embedders import WordEmbedder
-from tests.support.scenarios import NOON, Clock, contents, entry, run
-
-HOUR = timedelta(hours=1)
+from tests.support.entries import contents, entry
 
 
 def test_a_key_used_again_returns_the_first_memory_and_stores_nothing():

@@ -31,10 +31,9 @@ from mnemic.model import (
     SessionTerms,
     Weights,
 )
+from tests.support.clock import DAY, NOON, Clock
 from tests.support.embedders import WordEmbedder
-from tests.support.scenarios import NOON, Clock
 
-DAY = timedelta(days=1)
 WORDS = KeywordFields(words=1.0)
 TEXTS = ["the cat sleeps on the red sofa", "ferries leave at noon", "a red sofa was bought"]
 

@@ -30,11 +30,11 @@ from mnemic.model import (
     Weights,
 )
 from mnemic.model.validation import MAX_QUERY_LENGTH
+from tests.support.clock import DAY, NOON, Clock
 from tests.support.embedders import WordEmbedder
+from tests.support.entries import contents
 from tests.support.processes import ENVIRONMENT
-from tests.support.scenarios import NOON, Clock
 
-DAY = timedelta(days=1)
 TEXTS = [
     "tea and milk",
     "the red sofa",
@@ -56,10 +56,6 @@ DOORS = {
 def memory():
     with Memory(":memory:", embedder=WordEmbedder(), clock=Clock()) as opened:
         yield opened
-
-
-def contents(results):
-    return [hit.content for hit in results]
 
 
 # Odd queries

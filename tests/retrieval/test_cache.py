@@ -21,8 +21,8 @@ from mnemic.retrieval.cache import (
 )
 from mnemic.retrieval.keys import Key, Wall, key_of
 from mnemic.sync_bridge import run_sync
+from tests.support.clock import NOON
 from tests.support.retrieval import found, record, serve
-from tests.support.scenarios import NOON
 
 QUERY = MemoryQuery.semantic("query")
 LONG = timedelta(days=1)

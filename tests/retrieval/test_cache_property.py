@@ -14,8 +14,8 @@ from mnemic.errors import DuplicateEntryError, EntryNotFoundError
 from mnemic.model import Scope
 from mnemic.retrieval import CorpusExpander, RetrievalEngine
 from mnemic.sync_bridge import run_sync
+from tests.support.clock import NOON, Clock
 from tests.support.embedders import WordEmbedder
-from tests.support.scenarios import NOON, Clock
 
 USERS = ("alice", "boris", None)
 WORDS = ("tea", "sofa", "ferry", "quay", "blue")

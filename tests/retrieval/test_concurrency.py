@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from mnemic import AsyncMemory, ContextWindow, Memory, MemoryFilter, MemoryQuery, RetrievalService
+from tests.support.clock import Clock
 from tests.support.embedders import WordEmbedder
-from tests.support.scenarios import Clock
 
 USERS = ("alice", "boris", None)
 TOPICS = ("tea", "sofa", "ferry")

@@ -46,9 +46,9 @@ from mnemic.retrieval import CorpusExpander, LanguageModelExpander, LanguageMode
 from mnemic.retrieval.expansion import terms_of
 from mnemic.retrieval.statistics import KEPT_TIMES, Statistics
 from mnemic.sync_bridge import run_sync
+from tests.support.clock import DAY, NOON, Clock
 from tests.support.embedders import WordEmbedder
-from tests.support.retrieval import DAY, FixedEmbedder, found, record, serve
-from tests.support.scenarios import NOON, Clock
+from tests.support.retrieval import FixedEmbedder, found, record, serve
 
 QUERY = MemoryQuery.semantic("query")
 EVERYTHING = MemoryQuery.filtered({})

@@ -21,8 +21,8 @@ from mnemic import (
     MemoryType,
     RetrievalService,
 )
-from tests.support.retrieval import DAY, FixedEmbedder
-from tests.support.scenarios import NOON, Clock
+from tests.support.clock import DAY, NOON, Clock
+from tests.support.retrieval import FixedEmbedder
 
 pytestmark = pytest.mark.requirement("R185", "R186", "R187", "R188", "R189", "C008", "C009")
 

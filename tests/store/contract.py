@@ -1,6 +1,5 @@
 """What the tests of the contract share: short ways to call a store, by the protocol alone."""
 
-from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import numpy as np
@@ -8,7 +7,6 @@ import numpy as np
 from mnemic._core import RECORD_COLUMNS
 from mnemic.model import (
     LinkType,
-    MemoryEntry,
     MemoryEntryUpdate,
     MemoryFilter,
     MemoryLink,
@@ -18,10 +16,9 @@ from mnemic.model import (
 )
 from mnemic.store.base import StoredLink
 from mnemic.sync_bridge import run_sync
+from tests.support.clock import NOON
+from tests.support.entries import numbered, uid
 
-NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
-HOUR = timedelta(hours=1)
-MOMENT = timedelta(microseconds=1)
 AGENT = Scope("a")
 ALICE = Scope("a", "alice")
 BOB = Scope("a", "bob")
@@ -29,22 +26,13 @@ EVERYONE = Scope("a", all_users=True)
 EVERYTHING = parse_filter(None)
 
 
-def uid(number):
-    return UUID(int=number)
-
-
 def numbers(found):
     """Return the numbers of ids or of entries."""
     return [one.int if isinstance(one, UUID) else one.id.int for one in found]
 
 
-def entry(number, **fields):
-    given = {"agent_id": "a", "content": f"memory {number}", "created_at": NOON, **fields}
-    return MemoryEntry(id=uid(number), **given)
-
-
 def embedded(number, vector=(1, 0), model="m", **fields):
-    return entry(number, **fields).with_embedding(np.array(vector, dtype=np.float32), model)
+    return numbered(number, **fields).with_embedding(np.array(vector, dtype=np.float32), model)
 
 
 def link_of(from_number, to_number, kind=LinkType.RELATED, strength=0.5, created_at=NOON):

@@ -12,14 +12,11 @@ from tests.store.contract import (
     AGENT,
     ALICE,
     EVERYONE,
-    HOUR,
-    NOON,
     Taken,
     added,
     changed,
     embedded,
     embedded_numbers,
-    entry,
     exported,
     link_of,
     linked,
@@ -31,8 +28,9 @@ from tests.store.contract import (
     seq_of,
     shown,
     state_of,
-    uid,
 )
+from tests.support.clock import HOUR, NOON
+from tests.support.entries import numbered, uid
 
 NEW = np.array([[5, 6]], dtype=np.float32)
 
@@ -62,7 +60,7 @@ def vectors_of(store):
 
 def test_the_vectors_of_an_entry_come_in_the_order_of_its_parts(store):
     more = np.array([[3, 4], [5, 6], [7, 8]], dtype=np.float32)
-    new = [NewEntry(embedded(1), more=tuple(more)), NewEntry(entry(2))]
+    new = [NewEntry(embedded(1), more=tuple(more)), NewEntry(numbered(2))]
     run_sync(store.add("a", new, now=NOON))
     assert run_sync(store.vectors("a", rows_of(store)[1], "m")).tolist() == [[1, 0], *more.tolist()]
     for row, model in ((1, "other"), (2, "m"), (9, "m")):
@@ -86,11 +84,11 @@ WRITES = {
         lambda store: links_added(store, link_of(1, 2)),
         [1],
     ),
-    "add": (lambda store: added(store, "a", [entry(9), entry(8)]), [8, 9]),
-    "supersede": (lambda store: added(store, "a", [entry(9, supersedes=uid(1))]), [1, 9]),
+    "add": (lambda store: added(store, "a", [numbered(9), numbered(8)]), [8, 9]),
+    "supersede": (lambda store: added(store, "a", [numbered(9, supersedes=uid(1))]), [1, 9]),
     "merge": (
         lambda store: added(
-            store, "a", [entry(9, content="memory 1", tags=["t"])], on_duplicate="merge"
+            store, "a", [numbered(9, content="memory 1", tags=["t"])], on_duplicate="merge"
         ),
         [1],
     ),
@@ -101,7 +99,7 @@ WRITES = {
 @pytest.fixture
 def filled(store):
     """Return a store of four entries: two with vectors, one without, one that is forgotten."""
-    made = [embedded(1), embedded(2, (3, 4)), entry(3), entry(4, forgotten_at=NOON)]
+    made = [embedded(1), embedded(2, (3, 4)), numbered(3), numbered(4, forgotten_at=NOON)]
     added(store, "a", made)
     linked(store, 2, 3)
     return store
@@ -110,7 +108,7 @@ def filled(store):
 @pytest.mark.parametrize("name", WRITES)
 def test_every_write_adds_to_its_agents_changes(filled, name):
     write, touched = WRITES[name]
-    added(filled, "b", [entry(1, agent_id="b")])
+    added(filled, "b", [numbered(1, agent_id="b")])
     seq = seq_of(filled)
     write(filled)
     assert seq_of(filled) == seq + len(touched)
@@ -160,7 +158,7 @@ def test_a_record_names_its_columns_in_the_order_of_the_index():
 
 
 def test_records_are_rows_with_the_columns_of_their_entries(store):
-    first = [embedded(1, (1, 2), **FULL), embedded(2), entry(3)]
+    first = [embedded(1, (1, 2), **FULL), embedded(2), numbered(3)]
     batch = added(store, "a", first).batch
     rows = rows_of(store)
     wanted = [(rows[made.id.int], *to_row(made)) for made in first]
@@ -175,7 +173,7 @@ def test_records_are_rows_with_the_columns_of_their_entries(store):
 
 
 def test_everything_is_what_lives_with_the_vectors_that_there_are(store):
-    added(store, "a", [embedded(1, (1, 2), **FULL), embedded(2), entry(3)])
+    added(store, "a", [embedded(1, (1, 2), **FULL), embedded(2), numbered(3)])
     added(store, "b", [embedded(4, agent_id="b")])
     run_sync(store.forget(AGENT, uid(2), NOON))
     rows = rows_of(store)
@@ -186,7 +184,7 @@ def test_everything_is_what_lives_with_the_vectors_that_there_are(store):
 
 
 def test_without_a_model_records_come_without_vectors(store):
-    added(store, "a", [embedded(1), entry(2)])
+    added(store, "a", [embedded(1), numbered(2)])
     for since in (None, 0):
         batch = rows_since(store, since, model=None)
         assert living_numbers(batch) == {1, 2}
@@ -200,7 +198,7 @@ def test_without_a_model_records_come_without_vectors(store):
 def test_archived_and_superseded_rows_are_not_followed(store):
     states = [MemoryStatus.ARCHIVED, MemoryStatus.SUPERSEDED, MemoryStatus.ACTIVE]
     added(store, "a", [embedded(at, status=status) for at, status in enumerate(states)])
-    added(store, "a", [entry(10 + at, status=status) for at, status in enumerate(states)])
+    added(store, "a", [numbered(10 + at, status=status) for at, status in enumerate(states)])
     for since in (None, 0):
         batch = rows_since(store, since)
         assert living_numbers(batch) == {2, 12}
@@ -211,7 +209,7 @@ def test_archived_and_superseded_rows_are_not_followed(store):
 
 
 def test_expired_rows_are_followed(store):
-    added(store, "a", [embedded(1, expires_at=NOON - HOUR), entry(2, expires_at=NOON - HOUR)])
+    added(store, "a", [embedded(1, expires_at=NOON - HOUR), numbered(2, expires_at=NOON - HOUR)])
     for since in (None, 0):
         batch = rows_since(store, since)
         assert living_numbers(batch) == {1, 2}
@@ -251,7 +249,7 @@ def test_of_nobody_there_is_nothing_to_follow(store):
 def test_everything_may_be_taken_in_parts(store):
     added(store, "a", [embedded(at, (at, 1)) for at in range(5)])
     added(store, "b", [embedded(at, (at, 2), agent_id="b") for at in range(5)])
-    added(store, "a", [entry(9)])
+    added(store, "a", [numbered(9)])
     taken = Taken()
     batch = rows_since(store, None, taker=taken)
     assert (batch.since, batch.seq, batch.records, batch.gone) == (None, 6, [], [])
@@ -308,7 +306,7 @@ def test_a_reader_ahead_of_all_changes_gets_everything(store):
 
 
 def test_an_id_that_was_touched_twice_is_named_once(store):
-    added(store, "a", [entry(1), entry(2)])
+    added(store, "a", [numbered(1), numbered(2)])
     changed(store, 1, importance=0.1)
     changed(store, 1, importance=0.2)
     assert touched_since(store, 0) == [1, 2]
@@ -317,7 +315,7 @@ def test_an_id_that_was_touched_twice_is_named_once(store):
 
 
 def test_a_deleted_id_is_among_those_that_were_touched(store):
-    added(store, "a", [entry(1)])
+    added(store, "a", [numbered(1)])
     run_sync(store.delete(AGENT, uid(1)))
     assert touched_since(store, 1) == [1]
 
@@ -326,14 +324,14 @@ def test_a_deleted_id_is_among_those_that_were_touched(store):
 
 
 def test_vectors_come_later_for_rows_that_lack_them(store):
-    added(store, "a", [entry(1), entry(2), entry(3, user_id="alice")])
+    added(store, "a", [numbered(1), numbered(2), numbered(3, user_id="alice")])
     given_vectors(store, {1: "memory 1", 3: "memory 3"}, [[1, 2], [5, 6]])
     assert vectors_of(store) == {1: [1, 2], 3: [5, 6]}
     assert living_numbers(rows_since(store, None)) == {1, 2, 3}
 
 
 def test_vectors_of_rows_that_are_gone_or_of_another_content_are_passed_over(store):
-    added(store, "a", [entry(1), entry(2)])
+    added(store, "a", [numbered(1), numbered(2)])
     changed(store, 1, content="new")
     seq = seq_of(store)
     given_vectors(store, {1: "memory 1", 7: "memory 7", 2: "memory 2"}, [[1, 1], [2, 2], [3, 4]])
@@ -348,7 +346,7 @@ def test_a_row_that_has_a_vector_keeps_it(store):
 
 
 def test_passing_over_all_vectors_is_no_change(store):
-    added(store, "a", [entry(1)])
+    added(store, "a", [numbered(1)])
     seq = seq_of(store)
     given_vectors(store, {1: "another"}, [[9, 9]])
     assert seq_of(store) == seq
@@ -362,15 +360,15 @@ def test_keeping_a_vector_is_no_change(store):
 
 
 def test_a_vector_that_is_passed_over_names_no_model(store):
-    added(store, "a", [entry(1)])
+    added(store, "a", [numbered(1)])
     given_vectors(store, {1: "another"}, [[9, 9]])
     assert run_sync(store.embedding_model("a")) is None
 
 
 def test_the_vector_of_an_entry_that_is_not_stored_names_no_model(store):
-    added(store, "a", [entry(1)])
+    added(store, "a", [numbered(1)])
     again = embedded(2, content="memory 1")
-    added(store, "a", [again, entry(3)], on_duplicate="skip")
+    added(store, "a", [again, numbered(3)], on_duplicate="skip")
     assert run_sync(store.embedding_model("a")) is None
 
 
@@ -384,7 +382,7 @@ def test_a_restored_row_has_its_vector_again(store):
 
 def test_an_agent_has_vectors_of_one_model(store):
     assert run_sync(store.embedding_model("a")) is None
-    added(store, "a", [entry(1)])
+    added(store, "a", [numbered(1)])
     assert run_sync(store.embedding_model("a")) is None
     added(store, "a", [embedded(2)])
     assert run_sync(store.embedding_model("a")) == ("m", 2)
@@ -393,7 +391,7 @@ def test_an_agent_has_vectors_of_one_model(store):
         with pytest.raises(
             EmbeddingModelMismatchError, match="agent 'a' has vectors of 'm' with 2"
         ):
-            added(store, "a", [entry(4), other])
+            added(store, "a", [numbered(4), other])
     assert state_of(store) == before
     added(store, "b", [embedded(3, (1, 2, 3), model="n", agent_id="b")])
     assert run_sync(store.embedding_model("b")) == ("n", 3)
@@ -407,7 +405,7 @@ def test_one_call_brings_vectors_of_one_model(store):
 
 @pytest.mark.parametrize(("model", "dim"), [("n", 2), ("m", 3)])
 def test_vectors_of_another_model_are_neither_given_nor_taken(store, model, dim):
-    added(store, "a", [embedded(1), entry(2)])
+    added(store, "a", [embedded(1), numbered(2)])
     before = state_of(store)
     for since in (None, 0):
         with pytest.raises(EmbeddingModelMismatchError):
@@ -418,10 +416,10 @@ def test_vectors_of_another_model_are_neither_given_nor_taken(store, model, dim)
 
 
 def test_a_first_vector_that_comes_later_or_with_an_update_names_the_model(store):
-    added(store, "a", [entry(1)])
+    added(store, "a", [numbered(1)])
     given_vectors(store, {1: "memory 1"}, [[1, 2]])
     assert run_sync(store.embedding_model("a")) == ("m", 2)
-    added(store, "b", [entry(1, agent_id="b")])
+    added(store, "b", [numbered(1, agent_id="b")])
     changed(store, 1, Scope("b"), content="new", embedded=("n", NEW))
     assert run_sync(store.embedding_model("b")) == ("n", 2)
 

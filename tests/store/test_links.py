@@ -10,11 +10,8 @@ from tests.store.contract import (
     ALICE,
     BOB,
     EVERYONE,
-    HOUR,
-    NOON,
     added,
     all_links,
-    entry,
     link_of,
     linked,
     links_added,
@@ -22,8 +19,9 @@ from tests.store.contract import (
     rows_of,
     seq_of,
     state_of,
-    uid,
 )
+from tests.support.clock import HOUR, NOON
+from tests.support.entries import numbered, uid
 
 RELATED, REFINES, SUPERSEDES = LinkType.RELATED, LinkType.REFINES, LinkType.SUPERSEDES
 ABSENT = [{"forgotten_at": NOON}, {"expires_at": NOON}]
@@ -37,7 +35,7 @@ def unlinked(store, *ends, kind=None, scope=AGENT):
 @pytest.fixture
 def three(store):
     """Return a store that has the entries 1, 2 and 3."""
-    added(store, "a", [entry(at) for at in (1, 2, 3)])
+    added(store, "a", [numbered(at) for at in (1, 2, 3)])
     return store
 
 
@@ -80,7 +78,7 @@ def test_links_are_ordered_by_time_then_ids_then_kind(three):
     assert all_links(three) == expected
     assert links_of(three, 1) == expected[1:]
     other = Scope("b")
-    added(three, "b", [entry(at, agent_id="b") for at in (1, 2, 3)])
+    added(three, "b", [numbered(at, agent_id="b") for at in (1, 2, 3)])
     for link in reversed(expected):
         run_sync(three.link(other, link, now=NOON))
     assert all_links(three, other) == expected
@@ -95,7 +93,7 @@ def test_linking_again_changes_the_strength_and_keeps_the_time(three):
 
 @pytest.mark.parametrize("state", ABSENT)
 def test_what_is_not_there_is_not_linked(three, state):
-    added(three, "a", [entry(4, **state)])
+    added(three, "a", [numbered(4, **state)])
     before = state_of(three)
     for ends in ((1, 4), (4, 1), (1, 9), (9, 1)):
         with pytest.raises(EntryNotFoundError, match=str(uid(max(ends)))):
@@ -105,13 +103,13 @@ def test_what_is_not_there_is_not_linked(three, state):
 
 @pytest.mark.parametrize("state", PRESENT)
 def test_an_outdated_entry_is_linked_and_its_links_are_shown(three, state):
-    added(three, "a", [entry(4, **state)])
+    added(three, "a", [numbered(4, **state)])
     link = linked(three, 1, 4)
     assert links_of(three, 1) == links_of(three, 4) == [link]
 
 
 def test_both_ends_of_a_link_must_be_in_the_scope(store):
-    added(store, "a", [entry(1, user_id="alice"), entry(2, user_id="bob"), entry(3)])
+    added(store, "a", [numbered(1, user_id="alice"), numbered(2, user_id="bob"), numbered(3)])
     for scope in (ALICE, BOB, AGENT):
         for ends in ((1, 2), (2, 1), (2, 3), (3, 1)):
             with pytest.raises(EntryNotFoundError):
@@ -139,7 +137,7 @@ def test_unlinking_takes_one_kind_or_all_and_returns_how_many(three):
 
 
 def test_unlinking_all_leaves_the_link_of_a_supersession(store):
-    added(store, "a", [entry(1), entry(2, supersedes=uid(1))])
+    added(store, "a", [numbered(1), numbered(2, supersedes=uid(1))])
     linked(store, 2, 1)
     assert unlinked(store, 2, 1) == 1
     assert [link.type for link in links_of(store, 2)] == [SUPERSEDES]
@@ -157,7 +155,7 @@ def test_each_link_that_changes_is_a_change_and_what_is_not_there_is_none(three)
 
 def test_links_within_a_scope_have_both_ends_there(store):
     users = {1: "alice", 2: "alice", 3: "bob", 4: None, 5: None}
-    added(store, "a", [entry(at, user_id=user) for at, user in users.items()])
+    added(store, "a", [numbered(at, user_id=user) for at, user in users.items()])
     made = {ends: linked(store, *ends, scope=EVERYONE) for ends in ((1, 2), (4, 5))}
     linked(store, 2, 3, scope=EVERYONE)  # between users, which no export can hold
     assert all_links(store, ALICE) == [made[1, 2]]
@@ -169,7 +167,7 @@ def test_links_within_a_scope_have_both_ends_there(store):
 
 @pytest.mark.parametrize("state", [*ABSENT, *PRESENT])
 def test_links_within_a_scope_are_those_of_entries_that_are_exported(store, state):
-    added(store, "a", [entry(1), entry(2, **state)])
+    added(store, "a", [numbered(1), numbered(2, **state)])
     links_added(store, link_of(1, 2))
     assert all_links(store, everything=True) == [link_of(1, 2)]
     assert len(all_links(store, everything=False)) == (state in PRESENT)
@@ -205,8 +203,8 @@ def test_a_link_that_one_call_brings_twice_is_added_once(three):
 
 def test_added_links_pass_over_ends_that_are_missing_or_of_other_users(store):
     users = {1: "alice", 2: "bob", 3: None, 4: "alice"}
-    added(store, "a", [entry(at, user_id=user) for at, user in users.items()])
-    added(store, "b", [entry(5, agent_id="b", user_id="alice")])
+    added(store, "a", [numbered(at, user_id=user) for at, user in users.items()])
+    added(store, "b", [numbered(5, agent_id="b", user_id="alice")])
     ends = [(1, 2), (2, 1), (1, 3), (3, 1), (1, 5), (5, 1), (1, 9), (4, 1)]
     assert links_added(store, *(link_of(*pair) for pair in ends), user_id="alice") == 1
     assert all_links(store) == [link_of(4, 1)]
@@ -214,13 +212,13 @@ def test_added_links_pass_over_ends_that_are_missing_or_of_other_users(store):
 
 @pytest.mark.parametrize("state", [*ABSENT, *PRESENT])
 def test_links_are_added_whatever_the_state_of_their_ends(store, state):
-    added(store, "a", [entry(1), entry(2, **state)])
+    added(store, "a", [numbered(1), numbered(2, **state)])
     assert links_added(store, link_of(1, 2), link_of(2, 1)) == 2
 
 
 def test_links_of_two_agents_with_equal_ids_are_kept_apart(store):
     for agent in ("a", "b"):
-        added(store, agent, [entry(at, agent_id=agent) for at in (1, 2)])
+        added(store, agent, [numbered(at, agent_id=agent) for at in (1, 2)])
     linked(store, 1, 2)
     assert links_of(store, 1, scope=Scope("b")) == []
     assert unlinked(store, 1, 2, scope=Scope("b")) == 0

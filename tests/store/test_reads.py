@@ -10,14 +10,10 @@ from tests.store.contract import (
     ALICE,
     BOB,
     EVERYONE,
-    HOUR,
-    MOMENT,
-    NOON,
     added,
     changed,
     counted,
     embedded,
-    entry,
     exported,
     linked,
     links_of,
@@ -26,8 +22,9 @@ from tests.store.contract import (
     one,
     paged,
     rows_of,
-    uid,
 )
+from tests.support.clock import HOUR, MICROSECOND, NOON
+from tests.support.entries import numbered, uid
 from tests.support.filter_twin import matches, ordered
 
 FORGOTTEN = {"forgotten_at": NOON}
@@ -40,7 +37,7 @@ ONLY_ARCHIVED = {"status": "archived"}
 
 def in_every_state(store):
     """Store a forgotten (0), an expired (1), an archived (2), a superseded and a living entry."""
-    added(store, "a", [entry(at, **state) for at, state in enumerate([*STATES, {}])])
+    added(store, "a", [numbered(at, **state) for at, state in enumerate([*STATES, {}])])
 
 
 def of_rows(store, scope, rows, now=NOON):
@@ -54,7 +51,7 @@ def of_rows(store, scope, rows, now=NOON):
 
 @pytest.mark.parametrize("count", [1, 16, 17, 40])
 def test_any_number_of_rows_is_read_at_once(store, count):
-    added(store, "a", [entry(at) for at in range(40)])
+    added(store, "a", [numbered(at) for at in range(40)])
     rows = rows_of(store)
     wanted = {rows[at]: at for at in range(count)}
     assert of_rows(store, AGENT, list(wanted)) == wanted
@@ -71,9 +68,9 @@ def test_forgotten_expired_archived_and_superseded_entries_are_not_found(store):
 
 
 def test_an_entry_is_found_until_the_moment_it_expires(store):
-    added(store, "a", [entry(1, expires_at=NOON)])
+    added(store, "a", [numbered(1, expires_at=NOON)])
     row = rows_of(store)[1]
-    for now, found in ((NOON - MOMENT, [1]), (NOON, [])):
+    for now, found in ((NOON - MICROSECOND, [1]), (NOON, [])):
         assert list(of_rows(store, AGENT, [row], now).values()) == found
         assert numbers(run_sync(store.get(AGENT, [uid(1)], now=now))) == found
         assert matched(store, now=now) == paged(store, now=now) == found
@@ -83,10 +80,10 @@ def test_an_entry_is_found_until_the_moment_it_expires(store):
 
 
 def test_links_are_found_until_the_moment_an_end_expires(store):
-    added(store, "a", [entry(1), entry(2, expires_at=NOON + HOUR)])
+    added(store, "a", [numbered(1), numbered(2, expires_at=NOON + HOUR)])
     linked(store, 1, 2)
     for at in (1, 2):
-        assert len(links_of(store, at, now=NOON + HOUR - MOMENT)) == 1
+        assert len(links_of(store, at, now=NOON + HOUR - MICROSECOND)) == 1
         assert links_of(store, at, now=NOON + HOUR) == []
 
 
@@ -98,7 +95,7 @@ def test_every_state_is_returned_if_forgotten_ones_are_asked_for(store):
 
 
 def test_ids_and_rows_that_are_unknown_or_named_twice_do_no_harm(store):
-    added(store, "a", [entry(1)])
+    added(store, "a", [numbered(1)])
     row = rows_of(store)[1]
     assert numbers(run_sync(store.get(AGENT, [uid(9), uid(1), uid(1)], now=NOON))) == [1]
     assert of_rows(store, AGENT, [row + 9, row, row]) == {row: 1}
@@ -107,7 +104,7 @@ def test_ids_and_rows_that_are_unknown_or_named_twice_do_no_harm(store):
 
 
 def test_a_thousand_ids_or_rows_are_read_at_once(store):
-    added(store, "a", [entry(at) for at in range(1000)])
+    added(store, "a", [numbered(at) for at in range(1000)])
     found = run_sync(store.get(AGENT, [uid(at) for at in range(1000)], now=NOON))
     assert len(found) == len(of_rows(store, AGENT, list(rows_of_all(store)))) == 1000
 
@@ -130,14 +127,14 @@ def test_entries_are_read_without_their_embeddings(store):
 # Filters and their order
 
 VARIED = [
-    entry(1, importance=0.2, tags=["x", "y"], role="user", metadata={"n": 1, "s": "a"}),
-    entry(2, importance=0.9, tags=["x"], access_count=3, metadata={"n": 1.5, "list": ["a", 2]}),
-    entry(3, type=MemoryType.EVENT, last_accessed_at=NOON, metadata={"n": True, "s": None}),
-    entry(4, type=MemoryType.INSIGHT, last_accessed_at=NOON + HOUR, position=3, version=2),
-    entry(5, content="Straße 1", created_at=NOON - HOUR, session_id="s", project_id="p"),
-    entry(6, content="100% _", created_at=NOON + HOUR, expires_at=NOON + HOUR, speaker="Ann"),
-    entry(7, category="c", scope="global", sensitive=True, tags=["y", "X"], metadata={"a.b": 1}),
-    entry(8, importance=0.2, access_count=3, created_at=NOON + HOUR, metadata={"n": "1"}),
+    numbered(1, importance=0.2, tags=["x", "y"], role="user", metadata={"n": 1, "s": "a"}),
+    numbered(2, importance=0.9, tags=["x"], access_count=3, metadata={"n": 1.5, "list": ["a", 2]}),
+    numbered(3, type=MemoryType.EVENT, last_accessed_at=NOON, metadata={"n": True, "s": None}),
+    numbered(4, type=MemoryType.INSIGHT, last_accessed_at=NOON + HOUR, position=3, version=2),
+    numbered(5, content="Straße 1", created_at=NOON - HOUR, session_id="s", project_id="p"),
+    numbered(6, content="100% _", created_at=NOON + HOUR, expires_at=NOON + HOUR, speaker="Ann"),
+    numbered(7, category="c", scope="global", sensitive=True, tags=["y", "X"], metadata={"a.b": 1}),
+    numbered(8, importance=0.2, access_count=3, created_at=NOON + HOUR, metadata={"n": "1"}),
 ]
 FILTERS = [
     {},
@@ -201,7 +198,7 @@ def test_a_page_has_what_the_filter_lets_through_newest_first(store):
 
 
 def test_limit_and_offset_come_last(store):
-    added(store, "a", [entry(at, tags=["even"] * (1 - at % 2)) for at in range(10)])
+    added(store, "a", [numbered(at, tags=["even"] * (1 - at % 2)) for at in range(10)])
     where = {"tags": {"contains": "even"}}
     assert matched(store, where=where, limit=2) == [0, 2]
     assert matched(store, where=where, limit=2, offset=3) == [6, 8]
@@ -236,7 +233,7 @@ def test_outdated_ones_are_listed_only_if_the_filter_asks_for_a_status(store, wh
 
 def test_pages_go_on_where_the_last_one_ended(store):
     times = [NOON, NOON + HOUR, NOON, NOON - HOUR, NOON + HOUR, NOON]
-    entries = [entry(at, created_at=time) for at, time in enumerate(times)]
+    entries = [numbered(at, created_at=time) for at, time in enumerate(times)]
     added(store, "a", entries)
     whole = [1, 4, 0, 2, 5, 3]
     assert paged(store) == whole
@@ -247,14 +244,14 @@ def test_pages_go_on_where_the_last_one_ended(store):
 
 
 def test_a_page_goes_on_after_a_place_whose_entry_is_gone(store):
-    added(store, "a", [entry(at) for at in (1, 2, 3)])
+    added(store, "a", [numbered(at) for at in (1, 2, 3)])
     run_sync(store.delete(AGENT, uid(2)))
     assert paged(store, after=PageCursor(NOON, uid(2))) == [3]
-    assert paged(store, after=PageCursor(NOON + MOMENT, uid(9))) == [1, 3]
+    assert paged(store, after=PageCursor(NOON + MICROSECOND, uid(9))) == [1, 3]
 
 
 def test_a_page_is_one_of_the_scope(store):
-    added(store, "a", [entry(at, user_id="alice" if at % 2 else None) for at in range(6)])
+    added(store, "a", [numbered(at, user_id="alice" if at % 2 else None) for at in range(6)])
     assert paged(store, ALICE, PageCursor(NOON, uid(2)), limit=1) == [3]
     assert paged(store, AGENT, PageCursor(NOON, uid(2)), limit=9) == [4]
 
@@ -263,9 +260,9 @@ def test_a_page_is_one_of_the_scope(store):
 
 
 def test_entries_are_exported_in_the_order_they_were_stored(store):
-    added(store, "a", [entry(3), entry(1, created_at=NOON + HOUR)])
-    added(store, "b", [entry(5, agent_id="b")])
-    added(store, "a", [entry(2, created_at=NOON - HOUR)])
+    added(store, "a", [numbered(3), numbered(1, created_at=NOON + HOUR)])
+    added(store, "b", [numbered(5, agent_id="b")])
+    added(store, "a", [numbered(2, created_at=NOON - HOUR)])
     whole = exported(store)
     assert [stored.entry.id.int for stored in whole] == [3, 1, 2]
     assert whole[0].row > 0
@@ -283,7 +280,7 @@ def test_exports_have_every_status_and_forgotten_ones_if_asked_for(store, everyt
 
 
 def test_exported_entries_carry_their_vectors_of_one_model(store):
-    added(store, "a", [embedded(1, (0.1, -2)), entry(2)])
+    added(store, "a", [embedded(1, (0.1, -2)), numbered(2)])
     own, lacking = (stored.entry for stored in exported(store, model="m"))
     assert own.embedding.tobytes() == embedded(1, (0.1, -2)).embedding.tobytes()
     assert (own.embedding_model, lacking.embedding) == ("m", None)
@@ -295,7 +292,7 @@ def test_exported_entries_carry_their_vectors_of_one_model(store):
 
 def test_contents_are_those_of_rows_that_are_neither_forgotten_nor_outdated(store):
     in_every_state(store)
-    added(store, "b", [entry(9, agent_id="b")])
+    added(store, "b", [numbered(9, agent_id="b")])
     rows = rows_of(store)
     asked = [*rows.values(), *rows_of(store, "b").values(), 999]
     assert run_sync(store.contents("a", asked)) == {rows[1]: "memory 1", rows[4]: "memory 4"}
@@ -306,7 +303,7 @@ def test_contents_are_those_of_rows_that_are_neither_forgotten_nor_outdated(stor
 
 def test_counts_are_of_living_entries_in_the_scope(store):
     in_every_state(store)
-    added(store, "a", [entry(10 + at, user_id="alice", session_id=f"s{at}") for at in range(3)])
+    added(store, "a", [numbered(10 + at, user_id="alice", session_id=f"s{at}") for at in range(3)])
     assert counted(store, AGENT) == 1
     assert counted(store, ALICE) == 3
     assert counted(store, Scope("a", "alice", None, "s1")) == 1
@@ -316,7 +313,7 @@ def test_counts_are_of_living_entries_in_the_scope(store):
 def test_figures_count_each_entry_once_by_its_state(store):
     in_every_state(store)
     both = {"forgotten_at": NOON, "expires_at": NOON - HOUR}
-    added(store, "a", [entry(8, **both), entry(9, user_id="alice", type=MemoryType.EVENT)])
+    added(store, "a", [numbered(8, **both), numbered(9, user_id="alice", type=MemoryType.EVENT)])
     stats = run_sync(store.stats(EVERYONE, now=NOON))
     assert stats.active_entries == counted(store, EVERYONE) == 2
     assert (stats.archived_entries, stats.superseded_entries) == (1, 1)
@@ -327,12 +324,14 @@ def test_figures_count_each_entry_once_by_its_state(store):
 
 
 def test_figures_are_of_one_scope_whatever_others_store(store):
-    hers = [entry(at, user_id="alice", session_id=f"s{at % 2}", tags=[f"t{at}"]) for at in range(4)]
+    hers = [
+        numbered(at, user_id="alice", session_id=f"s{at % 2}", tags=[f"t{at}"]) for at in range(4)
+    ]
     added(store, "a", hers)
     session = Scope("a", "alice", None, "s1")
     before = [run_sync(store.stats(scope, now=NOON)) for scope in (ALICE, session)]
     assert [stats.active_entries for stats in before] == [4, 2]
-    others = [entry(at, user_id=("bob", None)[at % 2], tags=["t1"]) for at in range(10, 20)]
+    others = [numbered(at, user_id=("bob", None)[at % 2], tags=["t1"]) for at in range(10, 20)]
     added(store, "a", others)
     run_sync(store.forget(BOB, uid(10), NOON))
     assert [run_sync(store.stats(scope, now=NOON)) for scope in (ALICE, session)] == before
@@ -340,23 +339,23 @@ def test_figures_are_of_one_scope_whatever_others_store(store):
 
 def test_figures_name_the_oldest_and_newest_that_are_there(store):
     times = [NOON - HOUR, NOON, NOON + HOUR, NOON + 2 * HOUR]
-    made = [entry(at, created_at=time) for at, time in enumerate(times)]
-    added(store, "a", [*made, entry(9, created_at=NOON - 9 * HOUR, expires_at=NOON)])
+    made = [numbered(at, created_at=time) for at, time in enumerate(times)]
+    added(store, "a", [*made, numbered(9, created_at=NOON - 9 * HOUR, expires_at=NOON)])
     run_sync(store.forget(AGENT, uid(3), NOON))
     stats = run_sync(store.stats(EVERYONE, now=NOON))
     assert (stats.oldest_entry, stats.newest_entry) == (times[0], times[2])
 
 
 def test_figures_name_the_ten_tags_of_most_entries(store):
-    made = [entry(at, tags=[f"t{n:02}" for n in range(at, 12)]) for at in range(12)]
-    added(store, "a", [*made, entry(20, tags=["b", "b", "a"]), entry(21, tags=["gone"])])
+    made = [numbered(at, tags=[f"t{n:02}" for n in range(at, 12)]) for at in range(12)]
+    added(store, "a", [*made, numbered(20, tags=["b", "b", "a"]), numbered(21, tags=["gone"])])
     run_sync(store.forget(AGENT, uid(21), NOON))
     top = run_sync(store.stats(EVERYONE, now=NOON)).top_tags
     assert top == tuple(TagUsage(f"t{n:02}", n + 1) for n in range(11, 1, -1))
 
 
 def test_tags_used_alike_are_named_in_their_order(store):
-    added(store, "a", [entry(1, tags=["b", "é", "a", "B"]), entry(2, tags=["b"])])
+    added(store, "a", [numbered(1, tags=["b", "é", "a", "B"]), numbered(2, tags=["b"])])
     top = run_sync(store.stats(EVERYONE, now=NOON)).top_tags
     assert [tag.tag for tag in top] == ["b", "B", "a", "é"]
 

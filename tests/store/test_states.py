@@ -4,20 +4,18 @@ from mnemic.model import LinkType, MemoryStatus, State
 from mnemic.sync_bridge import run_sync
 from tests.store.contract import (
     AGENT,
-    HOUR,
-    NOON,
     added,
     changed,
     embedded,
     embedded_numbers,
-    entry,
     link_of,
     linked,
     rows_of,
     rows_since,
     seq_of,
-    uid,
 )
+from tests.support.clock import HOUR, NOON
+from tests.support.entries import numbered, uid
 
 MODEL = ("m", 2)
 
@@ -87,8 +85,8 @@ def test_what_superseded_another_cannot_be_undone_by_an_update(store):
 
 
 def test_the_links_of_living_rows_come_with_everything(store):
-    added(store, "a", [entry(number) for number in (1, 2, 3)])
-    added(store, "b", [entry(number, agent_id="b") for number in (7, 8)])
+    added(store, "a", [numbered(number) for number in (1, 2, 3)])
+    added(store, "b", [numbered(number, agent_id="b") for number in (7, 8)])
     linked(store, 1, 2)
     linked(store, 2, 3, kind=LinkType.CONTRADICTS)
     run_sync(store.forget(AGENT, uid(2), NOON))
@@ -99,7 +97,7 @@ def test_the_links_of_living_rows_come_with_everything(store):
 
 
 def test_a_touched_row_comes_with_all_its_links_and_without_those_that_went(store):
-    added(store, "a", [entry(number) for number in (1, 2, 3)])
+    added(store, "a", [numbered(number) for number in (1, 2, 3)])
     linked(store, 1, 2)
     linked(store, 2, 3)
     before, rows = seq_of(store), rows_of(store)
@@ -115,7 +113,7 @@ def test_a_touched_row_comes_with_all_its_links_and_without_those_that_went(stor
 
 
 def test_a_forgotten_row_brings_no_links_and_a_restored_one_brings_them_back(store):
-    added(store, "a", [entry(number) for number in (1, 2)])
+    added(store, "a", [numbered(number) for number in (1, 2)])
     linked(store, 1, 2)
     before, rows = seq_of(store), rows_of(store)
     run_sync(store.forget(AGENT, uid(1), NOON))
@@ -128,7 +126,7 @@ def test_a_forgotten_row_brings_no_links_and_a_restored_one_brings_them_back(sto
 
 
 def test_the_row_of_an_entry_is_told_to_its_scope_alone(store):
-    added(store, "a", [entry(1, user_id="alice"), entry(2)])
+    added(store, "a", [numbered(1, user_id="alice"), numbered(2)])
     rows = rows_of(store)
     assert run_sync(store.row_of(AGENT, uid(2), now=NOON)) == rows[2]
     assert run_sync(store.row_of(AGENT, uid(1), now=NOON)) is None

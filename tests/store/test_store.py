@@ -19,14 +19,11 @@ from tests.store.contract import (
     BOB,
     EVERYONE,
     EVERYTHING,
-    HOUR,
     MODEL,
-    NOON,
     added,
     adding,
     counted,
     embedded,
-    entry,
     exported,
     link_of,
     linked,
@@ -34,8 +31,9 @@ from tests.store.contract import (
     rows_of,
     seq_of,
     state_of,
-    uid,
 )
+from tests.support.clock import HOUR, NOON
+from tests.support.entries import numbered, uid
 
 VECTOR = np.array([[1, 0]], dtype=np.float32)
 INSIDE = [
@@ -155,7 +153,7 @@ AGENT_READS = {
     "accessed_since": accessed,
 }
 AGENT_WRITES = {
-    "add": lambda store, agent: adding(store, agent, [entry(9, agent_id=agent)]),
+    "add": lambda store, agent: adding(store, agent, [numbered(9, agent_id=agent)]),
     "add_embeddings": lambda store, agent: store.add_embeddings(
         agent, "m", {rows_of(store).get(2, 1): "memory 2"}, [VECTOR]
     ),
@@ -192,7 +190,7 @@ def filled(store, agent="a"):
     """Store two linked memories of alice's, and one that is forgotten."""
     own = {"agent_id": agent, "user_id": "alice", "project_id": "p", "session_id": "s"}
     texts = {"content": f"of {agent}"} if agent != "a" else {}
-    made = [embedded(1, **own, **texts), entry(2, **own, **texts), entry(3, **own, **texts)]
+    made = [embedded(1, **own, **texts), numbered(2, **own, **texts), numbered(3, **own, **texts)]
     added(store, agent, made)
     alice = Scope(agent, "alice")
     linked(store, 1, 2, scope=alice)
@@ -208,7 +206,7 @@ def answered(call):
 
 
 def test_every_field_comes_back_as_it_was_stored(store):
-    full = entry(
+    full = numbered(
         1,
         user_id="alice",
         project_id="p",
@@ -242,19 +240,19 @@ def test_every_field_comes_back_as_it_was_stored(store):
 
 def test_times_keep_their_microseconds_from_year_1_to_year_9999(store):
     first, last = datetime(1, 1, 1, tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
-    added(store, "a", [entry(1, created_at=first), entry(2, created_at=last)])
+    added(store, "a", [numbered(1, created_at=first), numbered(2, created_at=last)])
     assert one(store, AGENT, 1).created_at == first
     assert one(store, AGENT, 2).created_at == last
 
 
 def test_ten_megabytes_of_content_come_back(store):
     content = "0123456789" * (1024 * 1024)
-    added(store, "a", [entry(1, content=content)])
+    added(store, "a", [numbered(1, content=content)])
     assert one(store, AGENT, 1).content == content
 
 
 def test_metadata_keep_the_difference_between_whole_numbers_and_others(store):
-    added(store, "a", [entry(1, metadata={"whole": 1, "broken": 1.0, "truth": True})])
+    added(store, "a", [numbered(1, metadata={"whole": 1, "broken": 1.0, "truth": True})])
     metadata = one(store, AGENT, 1).metadata
     kinds = {name: type(value) for name, value in metadata.items()}
     assert kinds == {"whole": int, "broken": float, "truth": bool}
@@ -317,7 +315,7 @@ def test_an_agent_changes_nothing_of_another(store, name, other_has_the_ids):
 
 
 def test_a_link_of_two_users_is_shown_only_where_both_are(store):
-    added(store, "a", [entry(1, user_id="alice"), entry(2, user_id="bob")])
+    added(store, "a", [numbered(1, user_id="alice"), numbered(2, user_id="bob")])
     linked(store, 1, 2, scope=EVERYONE)
     for scope, many in ((ALICE, 0), (BOB, 0), (AGENT, 0), (EVERYONE, 1)):
         assert len(run_sync(store.links(scope, uid(1), "both", None, now=NOON))) == many
@@ -339,7 +337,7 @@ def test_what_was_written_is_seen_by_another_opening_at_once(stores, name):
 
 def test_two_openings_take_turns_in_one_numbering(stores):
     for number in range(1, 7):
-        added(stores[number % 2], "a", [entry(number)])
+        added(stores[number % 2], "a", [numbered(number)])
     assert [seq_of(store) for store in stores] == [6, 6]
     assert run_sync(stores[0].touched_since("a", 3)) == run_sync(stores[1].touched_since("a", 3))
 
@@ -422,11 +420,11 @@ def test_a_backup_has_everything_and_goes_nowhere_else(opening):
 
 def test_a_backup_is_of_one_moment_while_others_write(opening):
     store, writer = opening(), opening()
-    added(store, "a", [entry(at, content="x" * 1000) for at in range(500)])
+    added(store, "a", [numbered(at, content="x" * 1000) for at in range(500)])
 
     def write():
         for at in range(500, 700):
-            added(writer, "a", [entry(at)])
+            added(writer, "a", [numbered(at)])
 
     thread = threading.Thread(target=write)
     thread.start()
@@ -474,7 +472,7 @@ def test_closing_again_is_harmless(store):
 def test_closing_finishes_the_writes_that_were_handed_in(opening):
     async def hand_in_and_close():
         store = opening()
-        adds = [asyncio.create_task(adding(store, "a", [entry(at)])) for at in range(20)]
+        adds = [asyncio.create_task(adding(store, "a", [numbered(at)])) for at in range(20)]
         await asyncio.sleep(0)
         store.touch("a", [1], NOON)
         await store.close()
@@ -490,12 +488,12 @@ def test_closing_one_opening_leaves_the_other_open(stores):
     filled(stores[0])
     run_sync(stores[0].close())
     assert counted(stores[1], ALICE) == 2
-    added(stores[1], "a", [entry(4)])
+    added(stores[1], "a", [numbered(4)])
 
 
 def test_event_loops_and_plain_threads_use_one_store_at_once(store):
     async def work(first):
-        await asyncio.gather(*(adding(store, "a", [entry(first + at)]) for at in range(25)))
+        await asyncio.gather(*(adding(store, "a", [numbered(first + at)]) for at in range(25)))
         return await store.count(AGENT, now=NOON)
 
     def loop(first):
@@ -503,7 +501,7 @@ def test_event_loops_and_plain_threads_use_one_store_at_once(store):
 
     def plain(first):
         for at in range(25):
-            added(store, "a", [entry(first + at)])
+            added(store, "a", [numbered(first + at)])
 
     threads = [
         threading.Thread(target=target, args=(1000 * at,))
@@ -519,7 +517,7 @@ def test_event_loops_and_plain_threads_use_one_store_at_once(store):
 
 def test_a_plain_call_inside_a_running_event_loop_works_too(store):
     async def inside():
-        added(store, "a", [entry(1)])
+        added(store, "a", [numbered(1)])
         return await store.count(AGENT, now=NOON)
 
     assert asyncio.run(inside()) == 1

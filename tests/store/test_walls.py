@@ -10,20 +10,18 @@ from tests.store.contract import (
     ALICE,
     BOB,
     EVERYONE,
-    HOUR,
-    NOON,
     added,
     changed,
     embedded,
-    entry,
     link_of,
     linked,
     links_added,
     numbers,
     one,
     seq_of,
-    uid,
 )
+from tests.support.clock import HOUR, NOON
+from tests.support.entries import numbered, uid
 
 NOBODY = Scope("a")
 
@@ -37,7 +35,7 @@ def revisions(store):
 
 
 def alices(number, **fields):
-    return entry(number, user_id="alice", **fields)
+    return numbered(number, user_id="alice", **fields)
 
 
 # Revisions
@@ -47,10 +45,10 @@ def test_the_revision_of_a_wall_is_raised_by_its_own_changes_alone(store):
     assert (*revisions(store), revision(store, EVERYONE)) == (0, 0, 0, 0)
     added(store, "a", [alices(1)])
     assert revisions(store) == (1, 0, 0)
-    added(store, "a", [entry(2, user_id="bob"), entry(3), alices(4)])
+    added(store, "a", [numbered(2, user_id="bob"), numbered(3), alices(4)])
     assert revisions(store) == (2, 1, 1)
     assert revision(store, EVERYONE) == seq_of(store) == 4
-    added(store, "b", [entry(1, agent_id="b", user_id="alice")])
+    added(store, "b", [numbered(1, agent_id="b", user_id="alice")])
     assert revisions(store) == (2, 1, 1)
     assert revision(store, Scope("a", "alice", "project", "session")) == 2
 
@@ -80,7 +78,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_every_kind_of_change_raises_its_own_walls_revision(change, store):
-    added(store, "a", [alices(1), alices(2), alices(3), entry(4, user_id="bob"), entry(5)])
+    added(store, "a", [alices(1), alices(2), alices(3), numbered(4, user_id="bob"), numbered(5)])
     run_sync(store.forget(ALICE, uid(2), NOON))
     linked(store, 3, 1, scope=ALICE)
     alice, bob, nobody = revisions(store)
@@ -94,7 +92,7 @@ def test_a_revision_is_kept_when_the_last_entry_goes_and_when_changes_are_pruned
     added(store, "a", [alices(1)])
     run_sync(store.delete_all(ALICE))
     for number in range(2, 22):
-        added(store, "a", [entry(number, user_id="bob", type=MemoryType.EVENT)])
+        added(store, "a", [numbered(number, user_id="bob", type=MemoryType.EVENT)])
     assert revisions(store) == (2, 20, 0)
 
 
@@ -107,13 +105,15 @@ def test_users_may_give_the_same_id(store):
     for scope in (ALICE, BOB, NOBODY):
         assert one(store, scope, 1).content == f"of {scope.user_id}"
         with pytest.raises(DuplicateEntryError, match="already stored"):
-            added(store, "a", [entry(1, user_id=scope.user_id)])
+            added(store, "a", [numbered(1, user_id=scope.user_id)])
     with pytest.raises(AmbiguousIdError, match="several users of agent 'a'"):
         one(store, EVERYONE, 1)
 
 
 def test_writes_by_an_id_touch_its_own_user_alone(store):
-    added(store, "a", [alices(1), alices(2), entry(1, user_id="bob"), entry(2, user_id="bob")])
+    added(
+        store, "a", [alices(1), alices(2), numbered(1, user_id="bob"), numbered(2, user_id="bob")]
+    )
     linked(store, 1, 2, scope=BOB)
     changed(store, 1, scope=ALICE, content="new")
     linked(store, 2, 1, scope=ALICE)
@@ -148,8 +148,8 @@ AMBIGUOUS = {
 
 @pytest.mark.parametrize("call", AMBIGUOUS)
 def test_an_id_of_several_users_is_ambiguous_for_all_users_and_nothing_changes(call, store):
-    added(store, "a", [alices(1), entry(1, user_id="bob"), alices(2)])
-    added(store, "a", [alices(3, forgotten_at=NOON), entry(3, forgotten_at=NOON)])
+    added(store, "a", [alices(1), numbered(1, user_id="bob"), alices(2)])
+    added(store, "a", [alices(3, forgotten_at=NOON), numbered(3, forgotten_at=NOON)])
     before = revisions(store)
     with pytest.raises(AmbiguousIdError, match="name the user_id"):
         AMBIGUOUS[call](store)

@@ -23,15 +23,11 @@ from tests.store.contract import (
     ALICE,
     BOB,
     EVERYONE,
-    HOUR,
-    MOMENT,
-    NOON,
     added,
     adding,
     changed,
     counted,
     embedded,
-    entry,
     exported,
     link_of,
     linked,
@@ -45,8 +41,9 @@ from tests.store.contract import (
     seq_of,
     shown,
     state_of,
-    uid,
 )
+from tests.support.clock import HOUR, MICROSECOND, NOON
+from tests.support.entries import numbered, uid
 
 NEW = np.array([[5, 6]], dtype=np.float32)
 
@@ -60,44 +57,44 @@ def forgotten(store, *entries_numbers, scope=AGENT, now=NOON):
 
 
 def test_adding_returns_the_ids_in_their_order_and_that_they_are_new(store):
-    stored = added(store, "a", [entry(3), entry(1), entry(2)])
+    stored = added(store, "a", [numbered(3), numbered(1), numbered(2)])
     assert stored.ids == [uid(3), uid(1), uid(2)]
     assert stored.is_new == [True, True, True]
     assert sorted(rows_of(store), key=rows_of(store).get) == [3, 1, 2]
 
 
 def test_an_id_stored_twice_is_refused_and_the_whole_call_with_it(store):
-    added(store, "a", [entry(1)])
+    added(store, "a", [numbered(1)])
     with pytest.raises(DuplicateEntryError, match=f"{uid(1)} is already stored for agent 'a'"):
-        added(store, "a", [entry(2), entry(1, content="else"), entry(3)])
+        added(store, "a", [numbered(2), numbered(1, content="else"), numbered(3)])
     with pytest.raises(DuplicateEntryError, match=str(uid(4))):
-        added(store, "a", [entry(4), entry(4)])
+        added(store, "a", [numbered(4), numbered(4)])
     with pytest.raises(DuplicateEntryError):
-        added(store, "a", [entry(1)])
+        added(store, "a", [numbered(1)])
     assert list(rows_of(store)) == [1]
     assert seq_of(store) == 1
 
 
 def test_two_agents_may_use_the_same_id(store):
-    added(store, "a", [entry(1)])
-    added(store, "b", [entry(1, agent_id="b", content="b's own")])
+    added(store, "a", [numbered(1)])
+    added(store, "b", [numbered(1, agent_id="b", content="b's own")])
     assert one(store, Scope("b"), 1).content == "b's own"
     assert one(store, AGENT, 1).content == "memory 1"
 
 
 def test_a_forgotten_id_stays_taken_and_a_deleted_one_is_free(store):
-    added(store, "a", [entry(1)])
+    added(store, "a", [numbered(1)])
     forgotten(store, 1)
     with pytest.raises(DuplicateEntryError):
-        added(store, "a", [entry(1)])
+        added(store, "a", [numbered(1)])
     row = rows_of(store)[1]
     run_sync(store.delete(AGENT, uid(1)))
-    assert added(store, "a", [entry(1)]).is_new == [True]
+    assert added(store, "a", [numbered(1)]).is_new == [True]
     assert rows_of(store)[1] > row
 
 
 def test_an_embedding_without_its_models_name_is_refused(store):
-    nameless = entry(1, embedding=[1.0, 2.0])
+    nameless = numbered(1, embedding=[1.0, 2.0])
     with pytest.raises(InvalidEntryError, match="without its embedding_model"):
         added(store, "a", [nameless])
     assert exported(store) == []
@@ -106,11 +103,11 @@ def test_an_embedding_without_its_models_name_is_refused(store):
 @pytest.mark.parametrize(
     "entries",
     [
-        [embedded(2, (3, 4), user_id="u"), entry(3), embedded(4)],
+        [embedded(2, (3, 4), user_id="u"), numbered(3), embedded(4)],
         [embedded(2, (3, 4))],
-        [entry(2)],
-        [embedded(2, status=MemoryStatus.ARCHIVED), entry(3, forgotten_at=NOON), embedded(4)],
-        [embedded(2, expires_at=NOON - HOUR), entry(3, project_id="p", session_id="s")],
+        [numbered(2)],
+        [embedded(2, status=MemoryStatus.ARCHIVED), numbered(3, forgotten_at=NOON), embedded(4)],
+        [embedded(2, expires_at=NOON - HOUR), numbered(3, project_id="p", session_id="s")],
     ],
 )
 def test_adding_returns_the_change_that_a_reader_would_be_given(store, entries):
@@ -136,15 +133,15 @@ def test_a_change_of_more_than_new_entries_is_to_be_read(store, entries, rules):
 
 
 def test_a_call_that_stores_nothing_new_is_no_change(store):
-    added(store, "a", [entry(1)], ["k"])
-    assert added(store, "a", [entry(2, content="memory 1")], ["k"]) == (
+    added(store, "a", [numbered(1)], ["k"])
+    assert added(store, "a", [numbered(2, content="memory 1")], ["k"]) == (
         [uid(1)],
         [1],
         [False],
         [],
         None,
     )
-    again = added(store, "a", [entry(3, content="memory 1")], on_duplicate="skip")
+    again = added(store, "a", [numbered(3, content="memory 1")], on_duplicate="skip")
     assert again == ([uid(1)], [1], [False], [], None)
     assert seq_of(store) == 1
 
@@ -153,60 +150,60 @@ def test_a_call_that_stores_nothing_new_is_no_change(store):
 
 
 def test_a_key_used_before_returns_what_it_stored_then(store):
-    added(store, "a", [entry(1)], ["k"])
-    again = added(store, "a", [entry(2, content="memory 1"), entry(3)], ["k", None])
+    added(store, "a", [numbered(1)], ["k"])
+    again = added(store, "a", [numbered(2, content="memory 1"), numbered(3)], ["k", None])
     assert (again.ids, again.is_new) == ([uid(1), uid(3)], [False, True])
     assert paged(store) == [1, 3]
 
 
 def test_a_key_is_known_within_one_call(store):
-    entries = [entry(at, content="same") for at in (1, 2, 3)]
+    entries = [numbered(at, content="same") for at in (1, 2, 3)]
     stored = added(store, "a", entries, ["k", "k", "other"])
     assert (stored.ids, stored.is_new) == ([uid(1), uid(1), uid(3)], [True, False, True])
 
 
 def test_a_key_belongs_to_one_content(store):
-    added(store, "a", [entry(1)], ["k"])
+    added(store, "a", [numbered(1)], ["k"])
     before = state_of(store)
     with pytest.raises(DuplicateEntryError, match="'k' was used for another content"):
-        added(store, "a", [entry(2), entry(3)], [None, "k"])
+        added(store, "a", [numbered(2), numbered(3)], [None, "k"])
     with pytest.raises(DuplicateEntryError, match="'l' was used for another content"):
-        added(store, "a", [entry(4), entry(5)], ["l", "l"])
+        added(store, "a", [numbered(4), numbered(5)], ["l", "l"])
     assert state_of(store) == before
 
 
 def test_a_key_belongs_to_one_agent_and_user(store):
     owners = [("a", None), ("a", "alice"), ("a", "bob"), ("b", None), ("b", "alice")]
     for at, (agent, user) in enumerate(owners):
-        made = entry(at, agent_id=agent, user_id=user)
+        made = numbered(at, agent_id=agent, user_id=user)
         assert added(store, agent, [made], ["k"]).is_new == [True]
 
 
 def test_a_key_is_compared_with_the_content_it_came_with(store):
-    added(store, "a", [entry(1)], ["k"])
+    added(store, "a", [numbered(1)], ["k"])
     changed(store, 1, content="changed since")
-    assert added(store, "a", [entry(2, content="memory 1")], ["k"]).ids == [uid(1)]
+    assert added(store, "a", [numbered(2, content="memory 1")], ["k"]).ids == [uid(1)]
     with pytest.raises(DuplicateEntryError):
-        added(store, "a", [entry(3, content="changed since")], ["k"])
+        added(store, "a", [numbered(3, content="changed since")], ["k"])
 
 
 def test_a_key_stays_used_while_its_entry_is_forgotten_and_no_longer(store):
-    added(store, "a", [entry(1)], ["k"])
+    added(store, "a", [numbered(1)], ["k"])
     forgotten(store, 1)
-    assert added(store, "a", [entry(2, content="memory 1")], ["k"]).ids == [uid(1)]
+    assert added(store, "a", [numbered(2, content="memory 1")], ["k"]).ids == [uid(1)]
     run_sync(store.delete(AGENT, uid(1)))
-    assert added(store, "a", [entry(2)], ["k"]).ids == [uid(2)]
+    assert added(store, "a", [numbered(2)], ["k"]).ids == [uid(2)]
 
 
 def test_keys_are_returned_with_the_entries_they_stored(store):
-    added(store, "a", [entry(1), entry(2)], ["k", None])
+    added(store, "a", [numbered(1), numbered(2)], ["k", None])
     assert [stored.key for stored in exported(store)] == ["k", None]
 
 
 def test_calls_with_one_key_at_once_store_one_entry(stores):
     async def all_at_once():
         calls = [
-            adding(stores[at % 2], "a", [entry(at, content="same")], ["k"]) for at in range(20)
+            adding(stores[at % 2], "a", [numbered(at, content="same")], ["k"]) for at in range(20)
         ]
         return await asyncio.gather(*calls)
 
@@ -221,22 +218,22 @@ def test_calls_with_one_key_at_once_store_one_entry(stores):
 
 @pytest.mark.parametrize("rule", ["skip", "merge"])
 def test_a_text_that_the_user_has_is_not_stored_again(store, rule):
-    added(store, "a", [entry(1, content="Likes  TEA")])
-    stored = added(store, "a", [entry(2, content="likes tea"), entry(3)], on_duplicate=rule)
+    added(store, "a", [numbered(1, content="Likes  TEA")])
+    stored = added(store, "a", [numbered(2, content="likes tea"), numbered(3)], on_duplicate=rule)
     assert (stored.ids, stored.is_new) == ([uid(1), uid(3)], [False, True])
     assert paged(store) == [1, 3]
 
 
 def test_a_text_is_stored_again_unless_told_otherwise(store):
-    added(store, "a", [entry(1, content="tea")])
-    assert added(store, "a", [entry(2, content="tea")]).is_new == [True]
+    added(store, "a", [numbered(1, content="tea")])
+    assert added(store, "a", [numbered(2, content="tea")]).is_new == [True]
 
 
 @pytest.mark.parametrize("rule", ["skip", "merge"])
 def test_a_text_of_another_user_or_agent_is_no_duplicate(store, rule):
     owners = [("a", None), ("a", "alice"), ("a", "bob"), ("b", None), ("b", "alice")]
     for at, (agent, user) in enumerate(owners):
-        made = entry(at, agent_id=agent, user_id=user, content="tea")
+        made = numbered(at, agent_id=agent, user_id=user, content="tea")
         assert added(store, agent, [made], on_duplicate=rule).is_new == [True]
 
 
@@ -248,14 +245,14 @@ def test_what_is_not_found_is_no_duplicate(store, rule):
         {"status": MemoryStatus.ARCHIVED},
         {"status": MemoryStatus.SUPERSEDED},
     ]
-    added(store, "a", [entry(at, content="tea", **state) for at, state in enumerate(states)])
-    assert added(store, "a", [entry(9, content="tea")], on_duplicate=rule).is_new == [True]
+    added(store, "a", [numbered(at, content="tea", **state) for at, state in enumerate(states)])
+    assert added(store, "a", [numbered(9, content="tea")], on_duplicate=rule).is_new == [True]
 
 
 def test_an_entry_is_a_duplicate_until_the_moment_it_expires(store):
-    added(store, "a", [entry(1, content="tea", expires_at=NOON)])
-    again = [entry(2, content="tea")]
-    assert added(store, "a", again, now=NOON - MOMENT, on_duplicate="skip").is_new == [False]
+    added(store, "a", [numbered(1, content="tea", expires_at=NOON)])
+    again = [numbered(2, content="tea")]
+    assert added(store, "a", again, now=NOON - MICROSECOND, on_duplicate="skip").is_new == [False]
     assert added(store, "a", again, now=NOON, on_duplicate="skip").is_new == [True]
 
 
@@ -263,21 +260,27 @@ def test_an_entry_is_a_duplicate_until_the_moment_it_expires(store):
 def test_of_several_duplicates_the_oldest_is_taken(store, rule):
     times = {1: NOON, 2: NOON - HOUR, 3: NOON + HOUR}
     for at, time in times.items():
-        added(store, "a", [entry(at, content="tea", created_at=time)])
-    assert added(store, "a", [entry(9, content="tea")], on_duplicate=rule).ids == [uid(2)]
+        added(store, "a", [numbered(at, content="tea", created_at=time)])
+    assert added(store, "a", [numbered(9, content="tea")], on_duplicate=rule).ids == [uid(2)]
 
 
 def test_duplicates_within_one_call_are_found(store):
-    batch = [entry(1, content="tea", tags=["a"]), entry(2, content="TEA", tags=["b"]), entry(3)]
+    batch = [
+        numbered(1, content="tea", tags=["a"]),
+        numbered(2, content="TEA", tags=["b"]),
+        numbered(3),
+    ]
     stored = added(store, "a", batch, on_duplicate="merge")
     assert (stored.ids, stored.is_new) == ([uid(1), uid(1), uid(3)], [True, False, True])
     assert one(store, AGENT, 1).tags == ("a", "b")
 
 
 def test_merging_joins_tags_metadata_and_importance_and_changes_nothing_else(store):
-    old = entry(1, content="Tea", tags=["a", "b"], metadata={"x": 1, "y": 1}, importance=0.7)
+    old = numbered(1, content="Tea", tags=["a", "b"], metadata={"x": 1, "y": 1}, importance=0.7)
     added(store, "a", [old])
-    new = entry(2, content="tea", tags=["b", "c"], metadata={"y": 2}, importance=0.2, role="user")
+    new = numbered(
+        2, content="tea", tags=["b", "c"], metadata={"y": 2}, importance=0.2, role="user"
+    )
     added(store, "a", [new], now=NOON + HOUR, on_duplicate="merge")
     merged = one(store, AGENT, 1)
     assert (merged.tags, merged.metadata) == (("a", "b", "c"), {"x": 1, "y": 2})
@@ -286,42 +289,42 @@ def test_merging_joins_tags_metadata_and_importance_and_changes_nothing_else(sto
 
 
 def test_merging_keeps_the_greater_importance(store):
-    added(store, "a", [entry(1, content="tea", importance=0.2)])
-    again = entry(2, content="tea", importance=0.9)
+    added(store, "a", [numbered(1, content="tea", importance=0.2)])
+    again = numbered(2, content="tea", importance=0.9)
     added(store, "a", [again], on_duplicate="merge")
     assert one(store, AGENT, 1).importance == 0.9
 
 
 def test_merging_or_skipping_what_brings_nothing_new_changes_nothing(store):
-    added(store, "a", [entry(1, content="tea", tags=["a"])])
+    added(store, "a", [numbered(1, content="tea", tags=["a"])])
     before = state_of(store)
-    less = entry(2, content="tea", importance=0.1)
+    less = numbered(2, content="tea", importance=0.1)
     added(store, "a", [less], now=NOON + HOUR, on_duplicate="merge")
-    more = entry(2, content="tea", tags=["b"])
+    more = numbered(2, content="tea", tags=["b"])
     added(store, "a", [more], now=NOON + HOUR, on_duplicate="skip")
     assert state_of(store) == before
 
 
 def test_a_skipped_entry_supersedes_nothing(store):
-    added(store, "a", [entry(1), entry(2)])
-    again = entry(3, content="memory 1", supersedes=uid(2))
+    added(store, "a", [numbered(1), numbered(2)])
+    again = numbered(3, content="memory 1", supersedes=uid(2))
     added(store, "a", [again], on_duplicate="skip")
     assert paged(store) == [1, 2]
 
 
 def test_after_an_update_a_text_is_no_longer_what_it_was(store):
-    added(store, "a", [entry(1, content="tea")])
+    added(store, "a", [numbered(1, content="tea")])
     changed(store, 1, content="coffee")
-    assert added(store, "a", [entry(2, content="tea")], on_duplicate="skip").is_new == [True]
-    assert added(store, "a", [entry(3, content="Coffee")], on_duplicate="skip").ids == [uid(1)]
+    assert added(store, "a", [numbered(2, content="tea")], on_duplicate="skip").is_new == [True]
+    assert added(store, "a", [numbered(3, content="Coffee")], on_duplicate="skip").ids == [uid(1)]
 
 
 # Superseding
 
 
 def test_what_an_entry_supersedes_gets_its_status_and_a_link_in_the_same_change(store):
-    added(store, "a", [entry(1)])
-    added(store, "a", [entry(2, supersedes=uid(1), created_at=NOON + HOUR)])
+    added(store, "a", [numbered(1)])
+    added(store, "a", [numbered(2, supersedes=uid(1), created_at=NOON + HOUR)])
     old = one(store, AGENT, 1, include_forgotten=True)
     assert (old.status, old.updated_at) == (MemoryStatus.SUPERSEDED, NOON + HOUR)
     assert links_of(store, 2) == [link_of(2, 1, LinkType.SUPERSEDES, 1, NOON + HOUR)]
@@ -330,13 +333,13 @@ def test_what_an_entry_supersedes_gets_its_status_and_a_link_in_the_same_change(
 
 
 def test_superseding_never_sets_a_time_back(store):
-    added(store, "a", [entry(1)])
-    added(store, "a", [entry(2, supersedes=uid(1), created_at=NOON - HOUR)])
+    added(store, "a", [numbered(1)])
+    added(store, "a", [numbered(2, supersedes=uid(1), created_at=NOON - HOUR)])
     assert one(store, AGENT, 1, include_forgotten=True).updated_at == NOON
 
 
 def test_a_chain_of_supersessions_in_one_call_leaves_the_last_alone(store):
-    chain = [entry(1), entry(2, supersedes=uid(1)), entry(3, supersedes=uid(2))]
+    chain = [numbered(1), numbered(2, supersedes=uid(1)), numbered(3, supersedes=uid(2))]
     added(store, "a", chain)
     assert paged(store) == [3]
 
@@ -345,24 +348,24 @@ def test_a_chain_of_supersessions_in_one_call_leaves_the_last_alone(store):
     ("agent", "user"), [("a", None), ("a", "bob"), ("b", "alice")], ids=["none", "user", "agent"]
 )
 def test_superseding_what_is_not_there_is_refused_and_the_whole_call_with_it(store, agent, user):
-    added(store, "a", [entry(1, user_id="alice")])
+    added(store, "a", [numbered(1, user_id="alice")])
     before = state_of(store)
-    new = entry(2, agent_id=agent, user_id=user, supersedes=uid(1))
+    new = numbered(2, agent_id=agent, user_id=user, supersedes=uid(1))
     with pytest.raises(EntryNotFoundError, match=str(uid(1))):
-        added(store, agent, [entry(3, agent_id=agent), new])
+        added(store, agent, [numbered(3, agent_id=agent), new])
     assert state_of(store) == before
     assert seq_of(store, "b") == 0
 
 
 def test_an_imported_entry_may_supersede_what_is_missing(store):
-    added(store, "a", [entry(2, supersedes=uid(1))], is_import=True)
+    added(store, "a", [numbered(2, supersedes=uid(1))], is_import=True)
     assert one(store, AGENT, 2).supersedes == uid(1)
     assert links_of(store, 2) == []
 
 
 def test_an_imported_entry_supersedes_what_is_there(store):
-    added(store, "a", [entry(1)])
-    added(store, "a", [entry(2, supersedes=uid(1))], is_import=True)
+    added(store, "a", [numbered(1)])
+    added(store, "a", [numbered(2, supersedes=uid(1))], is_import=True)
     assert paged(store) == [2]
 
 
@@ -370,16 +373,16 @@ def test_an_imported_entry_supersedes_what_is_there(store):
 
 
 def test_a_quota_is_full_at_its_last_byte(store):
-    added(store, "a", [entry(1, content="é" * 5)], quota=Quota(10, "Tiny"))
+    added(store, "a", [numbered(1, content="é" * 5)], quota=Quota(10, "Tiny"))
     with pytest.raises(StorageQuotaExceededError) as caught:
-        added(store, "a", [entry(2, content="x")], quota=Quota(10, "Tiny"))
+        added(store, "a", [numbered(2, content="x")], quota=Quota(10, "Tiny"))
     error = caught.value
     assert (error.current_usage, error.limit, error.license_tier) == (10, 10, "Tiny")
     assert paged(store) == [1]
 
 
 def test_a_call_that_would_pass_the_quota_stores_nothing(store):
-    entries = [entry(at, content="12345") for at in range(3)]
+    entries = [numbered(at, content="12345") for at in range(3)]
     with pytest.raises(StorageQuotaExceededError):
         added(store, "a", entries, quota=Quota(14, "Tiny"))
     assert (seq_of(store), run_sync(store.used_bytes("a"))) == (0, 0)
@@ -387,14 +390,14 @@ def test_a_call_that_would_pass_the_quota_stores_nothing(store):
 
 
 def test_a_quota_is_one_agents_alone(store):
-    added(store, "b", [entry(1, agent_id="b", content="x" * 10)])
-    added(store, "a", [entry(1, content="x" * 10)], quota=Quota(10, "Tiny"))
+    added(store, "b", [numbered(1, agent_id="b", content="x" * 10)])
+    added(store, "a", [numbered(1, content="x" * 10)], quota=Quota(10, "Tiny"))
 
 
 def test_what_is_not_stored_again_needs_no_room(store):
     full = Quota(8, "Tiny")
-    added(store, "a", [entry(1)], ["k"], quota=full)
-    again = [entry(2, content="memory 1", tags=["new"])]
+    added(store, "a", [numbered(1)], ["k"], quota=full)
+    again = [numbered(2, content="memory 1", tags=["new"])]
     assert added(store, "a", again, ["k"], quota=full).ids == [uid(1)]
     for rule in ("skip", "merge"):
         assert added(store, "a", again, on_duplicate=rule, quota=full).ids == [uid(1)]
@@ -406,7 +409,8 @@ def test_of_twenty_stores_at_once_one_that_is_refused_fails_alone(store):
 
     async def all_at_once():
         calls = [
-            adding(store, "a", [embedded(at, (at, 1)) if at % 3 else entry(at)]) for at in range(20)
+            adding(store, "a", [embedded(at, (at, 1)) if at % 3 else numbered(at)])
+            for at in range(20)
         ]
         return await asyncio.gather(*calls, return_exceptions=True)
 
@@ -443,7 +447,7 @@ def test_twenty_writers_at_once_never_pass_the_quota(stores):
 
     async def all_at_once():
         calls = [
-            adding(stores[at % 2], "a", [entry(at, content=f"{at:010}")], quota=quota)
+            adding(stores[at % 2], "a", [numbered(at, content=f"{at:010}")], quota=quota)
             for at in range(20)
         ]
         return await asyncio.gather(*calls, return_exceptions=True)
@@ -460,7 +464,7 @@ def test_twenty_threads_at_once_never_pass_the_quota(store):
 
     def work(at):
         try:
-            added(store, "a", [entry(at, content=f"{at:010}")], quota=Quota(100, "Tiny"))
+            added(store, "a", [numbered(at, content=f"{at:010}")], quota=Quota(100, "Tiny"))
         except StorageQuotaExceededError as error:
             refused.append(error)
 
@@ -475,7 +479,7 @@ def test_twenty_threads_at_once_never_pass_the_quota(store):
 
 def test_used_bytes_are_those_of_all_contents_that_are_stored(store):
     assert run_sync(store.used_bytes("a")) == 0
-    added(store, "a", [entry(1, content="é🙂", user_id="alice"), entry(2, content="abc")])
+    added(store, "a", [numbered(1, content="é🙂", user_id="alice"), numbered(2, content="abc")])
     assert run_sync(store.used_bytes("a")) == 9
     forgotten(store, 2)
     assert run_sync(store.used_bytes("a")) == 9
@@ -488,7 +492,7 @@ def test_used_bytes_are_those_of_all_contents_that_are_stored(store):
 
 
 def test_purged_contents_take_no_bytes(store):
-    added(store, "a", [entry(1), entry(2, forgotten_at=NOON - HOUR)])
+    added(store, "a", [numbered(1), numbered(2, forgotten_at=NOON - HOUR)])
     run_sync(store.purge(EVERYONE, NOON))
     assert run_sync(store.used_bytes("a")) == len("memory 1")
 
@@ -511,7 +515,7 @@ def test_an_update_returns_nothing_that_it_did_not_keep(store):
     def change(old):
         return msgspec.structs.replace(old, role="user", importance=0.9)
 
-    added(store, "a", [entry(1)])
+    added(store, "a", [numbered(1)])
     returned = run_sync(store.update(AGENT, uid(1), change, now=NOON))
     assert returned == one(store, AGENT, 1)
 
@@ -521,7 +525,7 @@ def test_an_update_changes_no_other_field(store):
         other = {"role": "user", "user_id": "bob", "created_at": NOON - HOUR, "version": 9}
         return msgspec.structs.replace(old, **other, importance=0.9)
 
-    added(store, "a", [entry(1)])
+    added(store, "a", [numbered(1)])
     run_sync(store.update(AGENT, uid(1), change, now=NOON))
     read = one(store, AGENT, 1)
     assert (read.role, read.created_at, read.version) == (None, NOON, 1)
@@ -529,7 +533,7 @@ def test_an_update_changes_no_other_field(store):
 
 
 def test_updates_at_once_are_made_from_each_others_results(stores):
-    added(stores[0], "a", [entry(1)])
+    added(stores[0], "a", [numbered(1)])
 
     def work(at):
         changed(stores[at % 2], 1, add_tags=[f"t{at}"])
@@ -552,15 +556,15 @@ def test_updates_at_once_are_made_from_each_others_results(stores):
     ],
 )
 def test_only_a_living_entry_is_updated(store, state):
-    added(store, "a", [entry(1, **state)])
+    added(store, "a", [numbered(1, **state)])
     before = state_of(store)
     assert changed(store, 1, importance=0.9) is None
     assert state_of(store) == before
 
 
 def test_an_entry_is_updated_until_the_moment_it_expires(store):
-    added(store, "a", [entry(1, expires_at=NOON)])
-    assert changed(store, 1, now=NOON - MOMENT, importance=0.9) is not None
+    added(store, "a", [numbered(1, expires_at=NOON)])
+    assert changed(store, 1, now=NOON - MICROSECOND, importance=0.9) is not None
     assert changed(store, 1, now=NOON, importance=0.8) is None
 
 
@@ -591,7 +595,7 @@ def test_an_update_with_a_vector_of_another_model_is_refused(store, other):
 
 
 def test_a_content_that_grows_past_the_quota_is_refused(store):
-    added(store, "a", [entry(1, content="x" * 8), entry(2, content="y" * 8)])
+    added(store, "a", [numbered(1, content="x" * 8), numbered(2, content="y" * 8)])
     before = state_of(store)
     with pytest.raises(StorageQuotaExceededError):
         changed(store, 1, content="z" * 9, quota=Quota(16, "Tiny"))
@@ -600,7 +604,7 @@ def test_a_content_that_grows_past_the_quota_is_refused(store):
 
 
 def test_what_does_not_grow_is_updated_past_the_quota(store):
-    added(store, "a", [entry(1, content="x" * 8)])
+    added(store, "a", [numbered(1, content="x" * 8)])
     assert changed(store, 1, content="y" * 7, quota=Quota(5, "Tiny")).content == "y" * 7
     assert changed(store, 1, importance=0.9, quota=Quota(5, "Tiny")).importance == 0.9
 
@@ -609,7 +613,7 @@ def test_what_does_not_grow_is_updated_past_the_quota(store):
 
 
 def test_a_forgotten_entry_says_when_it_was_forgotten_and_keeps_all_else(store):
-    stored = entry(1, tags=["t"], metadata={"x": 1})
+    stored = numbered(1, tags=["t"], metadata={"x": 1})
     added(store, "a", [stored])
     forgotten(store, 1, now=NOON + HOUR)
     read = one(store, AGENT, 1, include_forgotten=True)
@@ -618,7 +622,7 @@ def test_a_forgotten_entry_says_when_it_was_forgotten_and_keeps_all_else(store):
 
 
 def test_forgetting_again_is_false_and_changes_nothing(store):
-    added(store, "a", [entry(1)])
+    added(store, "a", [numbered(1)])
     forgotten(store, 1)
     before = state_of(store)
     assert run_sync(store.forget(AGENT, uid(1), NOON + HOUR)) is False
@@ -627,7 +631,7 @@ def test_forgetting_again_is_false_and_changes_nothing(store):
 
 
 def test_restoring_brings_back_the_entry_as_it_was(store):
-    added(store, "a", [embedded(1), entry(2)])
+    added(store, "a", [embedded(1), numbered(2)])
     linked(store, 1, 2)
     before = state_of(store)[:4]
     forgotten(store, 1)
@@ -637,7 +641,7 @@ def test_restoring_brings_back_the_entry_as_it_was(store):
 
 @pytest.mark.requirement("C160")
 def test_restoring_brings_back_the_old_status(store):
-    added(store, "a", [entry(1, status=MemoryStatus.ARCHIVED)])
+    added(store, "a", [numbered(1, status=MemoryStatus.ARCHIVED)])
     forgotten(store, 1)
     assert run_sync(store.restore(AGENT, uid(1), oldest=NOON, now=NOON)) is True
     assert counted(store, AGENT) == 0
@@ -645,22 +649,23 @@ def test_restoring_brings_back_the_old_status(store):
 
 
 def test_what_was_forgotten_too_long_ago_or_never_is_not_restored(store):
-    added(store, "a", [entry(1, forgotten_at=NOON), entry(2)])
+    added(store, "a", [numbered(1, forgotten_at=NOON), numbered(2)])
     before = state_of(store)
     for number in (1, 2, 3):
-        restoring = store.restore(AGENT, uid(number), oldest=NOON + MOMENT, now=NOON + HOUR)
+        restoring = store.restore(AGENT, uid(number), oldest=NOON + MICROSECOND, now=NOON + HOUR)
         assert run_sync(restoring) is False
     assert state_of(store) == before
 
 
 def test_what_has_expired_is_not_restored(store):
-    added(store, "a", [entry(1, forgotten_at=NOON, expires_at=NOON + HOUR)])
+    added(store, "a", [numbered(1, forgotten_at=NOON, expires_at=NOON + HOUR)])
     assert run_sync(store.restore(AGENT, uid(1), oldest=NOON, now=NOON + HOUR)) is False
-    assert run_sync(store.restore(AGENT, uid(1), oldest=NOON, now=NOON + HOUR - MOMENT)) is True
+    moment_before = NOON + HOUR - MICROSECOND
+    assert run_sync(store.restore(AGENT, uid(1), oldest=NOON, now=moment_before)) is True
 
 
 def test_deleting_takes_an_entry_away_with_its_vector_and_links(store):
-    added(store, "a", [embedded(1), embedded(2, (3, 4)), entry(3)])
+    added(store, "a", [embedded(1), embedded(2, (3, 4)), numbered(3)])
     linked(store, 1, 2)
     linked(store, 3, 1)
     assert run_sync(store.delete(AGENT, uid(1))) == [uid(1)]
@@ -671,15 +676,15 @@ def test_deleting_takes_an_entry_away_with_its_vector_and_links(store):
 
 
 def test_a_forgotten_or_expired_entry_can_be_deleted(store):
-    added(store, "a", [entry(1, forgotten_at=NOON), entry(2, expires_at=NOON)])
+    added(store, "a", [numbered(1, forgotten_at=NOON), numbered(2, expires_at=NOON)])
     assert [run_sync(store.delete(AGENT, uid(at))) for at in (1, 2)] == [[uid(1)], [uid(2)]]
 
 
 def owned(store):
     """Store entries of two users and of none; one is forgotten."""
-    added(store, "a", [entry(1, user_id="alice", forgotten_at=NOON - HOUR), entry(4)])
-    made = [entry(2, user_id="alice", project_id="p"), entry(3, user_id="alice")]
-    added(store, "a", [*made, entry(5, user_id="bob", expires_at=NOON)])
+    added(store, "a", [numbered(1, user_id="alice", forgotten_at=NOON - HOUR), numbered(4)])
+    made = [numbered(2, user_id="alice", project_id="p"), numbered(3, user_id="alice")]
+    added(store, "a", [*made, numbered(5, user_id="bob", expires_at=NOON)])
 
 
 @pytest.mark.parametrize(
@@ -724,7 +729,7 @@ def test_deleting_all_returns_the_ids_of_all_forgotten_or_not(store, scope, foun
 
 
 def test_purging_deletes_what_was_forgotten_or_expired_before_a_moment(store):
-    earlier = NOON - MOMENT
+    earlier = NOON - MICROSECOND
     states = {
         1: {"forgotten_at": earlier},
         2: {"expires_at": earlier, "user_id": "alice"},
@@ -735,7 +740,7 @@ def test_purging_deletes_what_was_forgotten_or_expired_before_a_moment(store):
         7: {"status": MemoryStatus.ARCHIVED},
         8: {},
     }
-    added(store, "a", [entry(at, **state) for at, state in states.items()])
+    added(store, "a", [numbered(at, **state) for at, state in states.items()])
     seq = seq_of(store)
     assert sorted(numbers(run_sync(store.purge(EVERYONE, NOON)))) == [1, 2, 3, 4]
     assert list(rows_of(store)) == [5, 6, 7, 8]
@@ -758,7 +763,7 @@ def touch(store, agent, numbers, now):
 
 
 def test_touches_are_counted_and_the_latest_time_is_kept(store):
-    added(store, "a", [entry(1), entry(2), entry(3)])
+    added(store, "a", [numbered(1), numbered(2), numbered(3)])
     touch(store, "a", [1, 2, 1], NOON + HOUR)
     touch(store, "a", [1], NOON)
     run_sync(store.write_accesses())
@@ -773,7 +778,7 @@ def test_touches_are_counted_and_the_latest_time_is_kept(store):
 
 @pytest.mark.requirement("C158")
 def test_accesses_are_no_change_and_are_numbered_apart(store):
-    added(store, "a", [entry(1)])
+    added(store, "a", [numbered(1)])
     before = run_sync(store.position("a"))
     touch(store, "a", [1], NOON + HOUR)
     run_sync(store.write_accesses())
@@ -786,11 +791,11 @@ def test_accesses_are_no_change_and_are_numbered_apart(store):
 
 
 def test_accesses_of_what_is_not_there_are_passed_over(store):
-    added(store, "a", [entry(1), entry(2)])
+    added(store, "a", [numbered(1), numbered(2)])
     touch(store, "a", [1, 2, 3], NOON)
     touch(store, "nobody", [1], NOON)
     run_sync(store.delete(AGENT, uid(1)))
-    added(store, "a", [entry(1)])
+    added(store, "a", [numbered(1)])
     run_sync(store.write_accesses())
     assert accesses(store, 1) == (0, None)
     assert accesses(store, 2) == (1, NOON)
@@ -799,7 +804,7 @@ def test_accesses_of_what_is_not_there_are_passed_over(store):
 
 def test_accesses_of_two_agents_with_equal_ids_are_kept_apart(store):
     for agent in ("a", "b"):
-        added(store, agent, [entry(1, agent_id=agent)])
+        added(store, agent, [numbered(1, agent_id=agent)])
     touch(store, "a", [1], NOON)
     touch(store, "b", [1], NOON + HOUR)
     touch(store, "b", [1], NOON)
@@ -808,7 +813,7 @@ def test_accesses_of_two_agents_with_equal_ids_are_kept_apart(store):
 
 
 def test_an_update_and_accesses_do_not_undo_each_other(store):
-    added(store, "a", [entry(1)])
+    added(store, "a", [numbered(1)])
     touch(store, "a", [1], NOON)
     run_sync(store.write_accesses())
     changed(store, 1, importance=0.9)
@@ -835,7 +840,7 @@ def accessed_since(store, accesses, agent="a"):
 
 
 def test_what_was_accessed_since_is_told_whatever_the_times(store):
-    added(store, "a", [entry(1), entry(2), entry(3)])
+    added(store, "a", [numbered(1), numbered(2), numbered(3)])
     moment = to_microseconds(NOON)
     first = written_accesses(store, {1: NOON, 2: NOON})
     assert accessed_since(store, 0) == {1: (moment, 1), 2: (moment, 1)}
@@ -850,14 +855,14 @@ def test_what_was_accessed_since_is_told_whatever_the_times(store):
 
 
 def test_accesses_that_were_never_written_so_often_are_all_told(store):
-    added(store, "a", [entry(1)])
+    added(store, "a", [numbered(1)])
     reached = written_accesses(store, {1: NOON})
     assert accessed_since(store, reached + 1) == accessed_since(store, 0) != {}
 
 
 def test_what_was_accessed_is_told_of_one_agent_alone(store):
     for agent in ("a", "b"):
-        added(store, agent, [entry(1, agent_id=agent)])
+        added(store, agent, [numbered(1, agent_id=agent)])
     written_accesses(store, {1: NOON}, "b")
     assert accessed_since(store, 0) == {}
     assert list(accessed_since(store, 0, "b")) == [1]
@@ -865,7 +870,7 @@ def test_what_was_accessed_is_told_of_one_agent_alone(store):
 
 
 def test_accesses_are_noted_until_they_are_on_disk(store):
-    added(store, "a", [entry(1), entry(2)])
+    added(store, "a", [numbered(1), numbered(2)])
     rows = list(rows_of(store).values())
     assert not store.has_noted("a", rows)
     touch(store, "a", [2], NOON)

@@ -5,3 +5,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "tests" / "fixtures"
 EXAMPLES = ROOT / "examples"
+
+
+def names_in(folder):
+    return sorted(path.name for path in Path(folder).iterdir())

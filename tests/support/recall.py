@@ -3,7 +3,6 @@
 import asyncio
 import math
 import re
-from datetime import timedelta
 from uuid import UUID
 
 import numpy as np
@@ -12,11 +11,10 @@ from mnemic.contradictions import Judgement
 from mnemic.memory import Memory
 from mnemic.model import MemoryRetrieverOptions
 from mnemic.recall import MemoryRetriever
-from tests.support.scenarios import NOON, Clock, entry
-from tests.support.scenarios import run as run_memory
+from tests.support.clock import DAY, NOON, Clock
+from tests.support.doors import run as run_memory
+from tests.support.entries import entry
 
-HOUR = timedelta(hours=1)
-DAY = timedelta(days=1)
 RECENCY, FREQUENCY, IMPORTANCE = 0.25 / 0.70, 0.20 / 0.70, 0.25 / 0.70
 """The documented weights of what does not depend on a query, scaled to add up to 1."""
 

@@ -1,9 +1,9 @@
 """A naive recall: what the real one is compared with."""
 
 import math
-from datetime import timedelta
 
-DAY = timedelta(days=1)
+from tests.support.clock import DAY
+
 KINDS = {"episodic": ("EVENT", "CONVERSATION"), "procedural": ("PROCEDURAL",)}
 """Every other type is semantic."""
 

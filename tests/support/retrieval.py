@@ -2,16 +2,13 @@
 
 import asyncio
 import math
-from datetime import timedelta
 from uuid import uuid4
 
 import numpy as np
 
 from mnemic import AsyncMemory, MemoryEntry
 from mnemic.retrieval import RetrievalService
-from tests.support.scenarios import NOON, Clock
-
-DAY = timedelta(days=1)
+from tests.support.clock import DAY, NOON, Clock
 
 
 class FixedEmbedder:

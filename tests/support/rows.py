@@ -1,6 +1,6 @@
 """What tests of the index share: records, batches of them, and what is wanted of them."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from uuid import UUID
 
 import numpy as np
@@ -8,8 +8,8 @@ import numpy as np
 from mnemic.index import RankRequest
 from mnemic.model import SEMANTIC, MemoryEntry, RowBatch
 from mnemic.store.sqlite.row_codec import to_row
+from tests.support.clock import EPOCH
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NOW = 1_000_000
 DIM = 2
 

@@ -2,22 +2,21 @@
 
 # ruff: noqa: RUF001, FBT003 - letters that look alike and bare booleans are the point
 
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import timedelta, timezone
 from uuid import UUID
 
 import pytest
 
-from mnemic.model import MemoryEntry, MemoryStatus, MemoryType
+from mnemic.model import MemoryStatus, MemoryType
+from tests.support import entries
+from tests.support.clock import MICROSECOND, NOON
 from tests.support.filter_twin import matches, ordered
 
-NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 ONE = UUID(int=1)
-MICROSECOND = timedelta(microseconds=1)
 
 
 def entry(**fields):
-    given = {"id": ONE, "agent_id": "a", "content": "Tea at noon", "created_at": NOON, **fields}
-    return MemoryEntry(**given)
+    return entries.numbered(1, **{"content": "Tea at noon", **fields})
 
 
 def holds(test, *values, key="m"):

@@ -12,6 +12,7 @@ from mnemic.errors import StoreError, StoreFileError, StoreFullError
 from mnemic.store import SqliteStore
 from mnemic.store.sqlite import backup
 from mnemic.sync_bridge import run_sync
+from tests.support.paths import names_in
 
 
 def put(store, agent, seq):
@@ -36,10 +37,6 @@ def seqs(path):
         assert connection.pragma("integrity_check") == "ok"
     run_sync(store.close())
     return found
-
-
-def names_in(folder):
-    return sorted(path.name for path in folder.iterdir())
 
 
 @pytest.fixture(params=["file", ":memory:"])

@@ -7,17 +7,13 @@ import apsw
 import numpy as np
 import pytest
 
-from mnemic import Memory
 from mnemic.errors import ReadOnlyError, StoreCorruptError
 from mnemic.store.sqlite.connections import downgrade
+from tests.support.doors import opened
 from tests.support.embedders import WordEmbedder
 from tests.support.paths import FIXTURES
 
 ALICE = {"user_id": "alice"}
-
-
-def opened(path, **options):
-    return Memory(path, **{"embedder": WordEmbedder(), **options})
 
 
 def run(path, sql, *values):

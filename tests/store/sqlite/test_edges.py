@@ -4,8 +4,7 @@ import io
 import signal
 import threading
 import time
-from datetime import UTC, datetime, timedelta
-from uuid import uuid4
+from datetime import timedelta
 
 import apsw
 import pytest
@@ -15,7 +14,7 @@ from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import EmbeddingError, StoreError
 from mnemic.index.native import MOST_PENDING, NativeIndex
 from mnemic.licensing import DocumentedLicenses
-from mnemic.model import MemoryEntry, NewEntry, Scope
+from mnemic.model import NewEntry, Scope
 from mnemic.repository.index_sync import IndexSync
 from mnemic.store import SqliteStore
 from mnemic.store.sqlite import wal
@@ -23,21 +22,12 @@ from mnemic.store.sqlite.connections import Connections, downgrade
 from mnemic.store.sqlite.group_commit import Writer
 from mnemic.store.sqlite.schema import MIGRATIONS
 from mnemic.sync_bridge import run_sync
+from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
+from tests.support.entries import entry
 from tests.support.rows import batch, record, rows_found
 
-NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 AGENT = Scope("aide", all_users=True)
-
-
-def entry(content, **fields):
-    return MemoryEntry(
-        id=fields.pop("id", None) or uuid4(),
-        agent_id="aide",
-        content=content,
-        created_at=NOON,
-        **fields,
-    )
 
 
 # A wall between users.

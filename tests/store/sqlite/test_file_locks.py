@@ -6,14 +6,13 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
-from pathlib import Path
 
 import apsw
 import pytest
 
 from mnemic._core import lock_calls
-from mnemic.memory import Memory
-from tests.support.embedders import WordEmbedder
+from tests.support.doors import opened
+from tests.support.paths import names_in
 from tests.support.processes import ENVIRONMENT
 
 pytestmark = [
@@ -23,14 +22,6 @@ pytestmark = [
         reason="needs a second SQLite library in the process",
     ),
 ]
-
-
-def names_in(folder):
-    return [path.name for path in Path(folder).iterdir()]
-
-
-def opened(path, **options):
-    return Memory(path, embedder=WordEmbedder(), **options)
 
 
 def run(program, *arguments, **options):

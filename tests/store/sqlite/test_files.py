@@ -20,14 +20,11 @@ from mnemic.model import Scope
 from mnemic.store import SqliteStore
 from mnemic.store.sqlite import connections
 from mnemic.sync_bridge import run_sync
+from tests.support.paths import names_in
 
 
 def opened_and_closed(path):
     run_sync(SqliteStore(path).close())
-
-
-def names_in(folder):
-    return [path.name for path in folder.iterdir()]
 
 
 def test_a_new_file_is_readable_by_its_owner_alone_and_so_is_its_log(tmp_path):

@@ -3,7 +3,7 @@
 # ruff: noqa: RUF001, S608 - texts in many scripts are the point; conditions are under test
 
 import unicodedata
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timezone
 from uuid import UUID
 
 import apsw
@@ -17,7 +17,6 @@ from mnemic.model import (
     All,
     AnyOf,
     Field,
-    MemoryEntry,
     MemoryFilter,
     MemorySortOrder,
     MemoryStatus,
@@ -31,9 +30,9 @@ from mnemic.model import (
 from mnemic.store import SqliteStore
 from mnemic.store.sqlite.filter_sql import compiled, order_by, register
 from mnemic.sync_bridge import run_sync
+from tests.support.clock import HOUR, NOON
+from tests.support.entries import numbered
 
-NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
-HOUR = timedelta(hours=1)
 ABSENT = "absent"
 """The entry without the value that a test looks at."""
 
@@ -47,7 +46,7 @@ def search(tmp_path):
     def stored(entries):
         path = str(tmp_path / f"{len(paths)}.db")
         store = SqliteStore(path)
-        keep(store, [entry(at, **fields) for at, fields in enumerate(entries.values())])
+        keep(store, [numbered(at, **fields) for at, fields in enumerate(entries.values())])
         run_sync(store.close())
         return path
 
@@ -63,18 +62,6 @@ def search(tmp_path):
 def keep(store, entries):
     new = [NewEntry(entry) for entry in entries]
     run_sync(store.add("a", new, now=NOON, is_import=True))
-
-
-def entry(number, **fields):
-    return MemoryEntry(
-        **{
-            "id": UUID(int=number),
-            "agent_id": "a",
-            "content": f"memory {number}",
-            "created_at": NOON,
-            **fields,
-        }
-    )
 
 
 def numbers_found(path, asked, order=MemorySortOrder.CREATED_DESCENDING):
@@ -554,7 +541,7 @@ def test_large_integers_and_floats_are_compared_exactly(search):
 def test_every_float_is_found_again(floats):
     store = SqliteStore(":memory:")
     try:
-        entries = [entry(at, metadata={"k": number}) for at, number in enumerate(floats)]
+        entries = [numbered(at, metadata={"k": number}) for at, number in enumerate(floats)]
         keep(store, entries)
         with store._connections.reading() as connection:
             for test in ({"eq": floats[0]}, {"in": [floats[0], 0.5]}):
@@ -819,11 +806,13 @@ def test_ties_go_to_the_newer_then_the_smaller_id_and_missing_values_come_last(
     tmp_path, order, numbers
 ):
     entries = [
-        entry(4, created_at=NOON - HOUR, access_count=2),
-        entry(5, created_at=NOON - HOUR, access_count=3, last_accessed_at=NOON),
-        entry(2, importance=0.9, access_count=2, last_accessed_at=datetime(1969, 1, 1, tzinfo=UTC)),
-        entry(1, importance=0.1, last_accessed_at=NOON),
-        entry(3, created_at=NOON + HOUR),
+        numbered(4, created_at=NOON - HOUR, access_count=2),
+        numbered(5, created_at=NOON - HOUR, access_count=3, last_accessed_at=NOON),
+        numbered(
+            2, importance=0.9, access_count=2, last_accessed_at=datetime(1969, 1, 1, tzinfo=UTC)
+        ),
+        numbered(1, importance=0.1, last_accessed_at=NOON),
+        numbered(3, created_at=NOON + HOUR),
     ]
     path = str(tmp_path / "a.db")
     store = SqliteStore(path)

@@ -11,18 +11,13 @@ import pytest
 
 from mnemic._core import lock_calls
 from mnemic.errors import StoreFullError
-from mnemic.memory import Memory
 from mnemic.store.sqlite import index_room
-from tests.support.embedders import WordEmbedder
+from tests.support.doors import opened
 from tests.support.processes import ENVIRONMENT
 
 KILO = 1024
 
 pytestmark = pytest.mark.skipif(not lock_calls(), reason="needs Linux")
-
-
-def opened(path, **options):
-    return Memory(path, embedder=WordEmbedder(), **options)
 
 
 def fill(path):

@@ -14,19 +14,14 @@ import pytest
 
 from mnemic._core import lock_calls
 from mnemic.errors import StoreFileError
-from mnemic.memory import Memory
 from mnemic.store.sqlite import log_mark, wal
 from mnemic.store.sqlite.connections import downgrade, open_writer
 from mnemic.store.sqlite.log_mark import LogState, Mark, read_mark
 from mnemic.store.sqlite.schema import MIGRATIONS
 from mnemic.store.sqlite.wal import Checkpoints
-from tests.support.embedders import WordEmbedder
+from tests.support.doors import opened
 
 pytestmark = pytest.mark.skipif(not lock_calls(), reason="needs locks that a check cannot drop")
-
-
-def opened(path, **options):
-    return Memory(path, embedder=WordEmbedder(), **options)
 
 
 def contents(path, **options):

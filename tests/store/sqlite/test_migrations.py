@@ -2,7 +2,7 @@
 
 import math
 import shutil
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from uuid import UUID
 
 import apsw
@@ -12,10 +12,9 @@ from mnemic.errors import SchemaVersionError
 from mnemic.memory import Memory
 from mnemic.store.sqlite.connections import downgrade
 from mnemic.store.sqlite.schema import MIGRATIONS
+from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
 from tests.support.paths import FIXTURES
-
-NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
 def opened(path):

@@ -9,6 +9,7 @@ from mnemic.errors import ReadOnlyError, SchemaVersionError, StoreFileError
 from mnemic.store import SqliteStore
 from mnemic.store.sqlite.connections import downgrade
 from mnemic.sync_bridge import run_sync
+from tests.support.paths import names_in
 
 is_root = hasattr(os, "geteuid") and os.geteuid() == 0
 
@@ -24,10 +25,6 @@ def put(store, seq):
 def seq(store):
     with store._reading() as connection:
         return connection.execute("SELECT seq FROM agent_memory_agents").get
-
-
-def names_in(folder):
-    return sorted(path.name for path in folder.iterdir())
 
 
 @pytest.fixture

@@ -1,23 +1,14 @@
 """Files that are moved, deleted or replaced while they are open."""
 
 import os
-from pathlib import Path
 
 import pytest
 
 from mnemic.errors import StoreReplacedError
-from mnemic.memory import Memory
-from tests.support.embedders import WordEmbedder
+from tests.support.doors import opened
+from tests.support.paths import names_in
 
 ADVICE = "put the file back together with its log"
-
-
-def names_in(folder):
-    return [path.name for path in Path(folder).iterdir()]
-
-
-def opened(path, **options):
-    return Memory(path, embedder=WordEmbedder(), **options)
 
 
 def deleted(path):

@@ -16,11 +16,10 @@ from tests.store.contract import (
     Taken,
     added,
     embedded,
-    entry,
     rows_since,
     seq_of,
-    uid,
 )
+from tests.support.entries import numbered, uid
 
 
 @pytest.fixture(params=["file", "memory"])
@@ -36,7 +35,7 @@ def test_everything_is_taken_in_parts_of_one_size(store, monkeypatch, agents):
     for number in range(agents):
         name = "a" if number == 0 else f"b{number}"
         entries = [embedded(at, (at + 1, number), agent_id=name) for at in range(5)]
-        added(store, name, [*entries, entry(5, agent_id=name)])
+        added(store, name, [*entries, numbered(5, agent_id=name)])
     taken = Taken()
     batch = rows_since(store, None, taker=taken)
     assert (batch.records, batch.vectors.shape) == ([], (0, 2))
@@ -71,7 +70,7 @@ def test_no_statement_reads_more_rows_than_it_needs(store):
             plans.append((sql, " | ".join(step[-1] for step in explained)))
         return True
 
-    added(store, "a", [embedded(1), entry(2)])
+    added(store, "a", [embedded(1), numbered(2)])
     with store._connections.reading() as connection:
         for call in (
             lambda: reads.entries_of_ids(connection, ALICE, [uid(1)], 0, include_forgotten=False),
