@@ -21,7 +21,7 @@ import numpy as np
 from benches import environment
 from benches.hostile_texts import FAMILIES
 from mnemic import ContextWindow, Memory, MemoryQuery, RetrievalService, _core
-from mnemic.context.compaction import _near_duplicates
+from mnemic.context.eviction_order import _near_duplicates
 from mnemic.context.items import ContextItem, ContextItemType
 from mnemic.contradictions import RuleJudge
 from mnemic.demo.reading import read, split_long

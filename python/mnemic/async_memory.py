@@ -104,7 +104,7 @@ class Services:
                 self._retrieval = RetrievalEngine(
                     self._repository,
                     expander=CorpusExpander(),
-                    log_queries=self._repository.tells_content,
+                    log_queries=self._repository.logs_content,
                 )
             return self._retrieval
 
@@ -120,7 +120,7 @@ class Services:
                     self._repository,
                     MemoryRetrieverOptions(),
                     judge=RuleJudge(),
-                    log_queries=self._repository.tells_content,
+                    log_queries=self._repository.logs_content,
                 )
             return self._recalling
 
@@ -706,7 +706,7 @@ class AsyncScopedMemory(ScopedBase):
         """
         from mnemic.context import packed  # noqa: PLC0415 - not every program uses it
 
-        whole("max_tokens", max_tokens, least=1)
+        whole("max_tokens", max_tokens, minimum=1)
         flag("include_sensitive", include_sensitive)
         where = _where(filters, since, until)
         if not include_sensitive:  # before the limit, so that they take no other's place

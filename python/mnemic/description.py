@@ -7,10 +7,10 @@ from datetime import date, time, timedelta
 from enum import Enum
 from uuid import UUID
 
-LONGEST_WORD = 40
+MAX_WORD_LENGTH = 40
 """Characters up to which a word that names an option, a field or an id is quoted."""
 
-MOST_BITS = 64
+MAX_BITS = 64
 """An int with more bits is told by their number."""
 
 _WORD = re.compile(r"[\w.:+$-]+")
@@ -23,7 +23,7 @@ def described(value: object) -> str:
         return repr(value)
     if isinstance(value, int):
         bits = value.bit_length()
-        return repr(value) if bits <= MOST_BITS else f"an int of {bits} bits"
+        return repr(value) if bits <= MAX_BITS else f"an int of {bits} bits"
     if isinstance(value, str):
         return _described_text(value)
     kind = type(value).__name__
@@ -53,7 +53,7 @@ def named(value: object) -> str:
 
 def is_word(value: object) -> bool:
     """Return whether a value is a text that may be quoted as a name: one short word."""
-    return isinstance(value, str) and len(value) <= LONGEST_WORD and bool(_WORD.fullmatch(value))
+    return isinstance(value, str) and len(value) <= MAX_WORD_LENGTH and bool(_WORD.fullmatch(value))
 
 
 def hidden(value: object) -> str:

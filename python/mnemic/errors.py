@@ -79,7 +79,11 @@ class ExportFormatError(InvalidArgumentError):
 
     def __init__(self, line: int, problem: str) -> None:
         readable = problem if problem.isprintable() else ascii(problem)
-        shown = readable if len(readable) <= _LONGEST_PROBLEM else f"{readable[:_LONGEST_PROBLEM]}…"
+        shown = (
+            readable
+            if len(readable) <= _MAX_PROBLEM_LENGTH
+            else f"{readable[:_MAX_PROBLEM_LENGTH]}…"
+        )
         super().__init__(f"line {line}: {shown}")
         self.line = line
         self._problem = problem
@@ -89,7 +93,7 @@ class ExportFormatError(InvalidArgumentError):
         return type(self), (self.line, self._problem)
 
 
-_LONGEST_PROBLEM = 500
+_MAX_PROBLEM_LENGTH = 500
 
 
 class EntryNotFoundError(MnemicError, KeyError):

@@ -274,16 +274,20 @@ class LongTermMemory:
             EmbeddingError: If the embedder fails.
         """
         check_limit(limit)
-        least = self._floor() if min_similarity is None else min_similarity
-        if isinstance(least, bool) or not isinstance(least, int | float) or not 0 <= least <= 1:
-            raise InvalidArgumentError(f"min_similarity must be from 0 to 1, got {quoted(least)}")
+        minimum = self._floor() if min_similarity is None else min_similarity
+        if (
+            isinstance(minimum, bool)
+            or not isinstance(minimum, int | float)
+            or not 0 <= minimum <= 1
+        ):
+            raise InvalidArgumentError(f"min_similarity must be from 0 to 1, got {quoted(minimum)}")
         scope = self._scope(user_id, all_users=all_users)
         if not isinstance(query, str) or not query.strip():
             raise InvalidArgumentError(
                 f"query must be a text that is not empty, got {described(query)}"
             )
         checked = bounded("query", text("query", query))
-        search = Search(text=checked, limit=limit, ranking=SEMANTIC, min_similarity=least)
+        search = Search(text=checked, limit=limit, ranking=SEMANTIC, min_similarity=minimum)
         found = await self._repository.search(scope, search)
         return [
             MemorySearchResult(hit.entry, hit.score, rank)

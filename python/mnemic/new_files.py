@@ -20,7 +20,7 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG})
 _NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
 _NO_ANONYMOUS = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOSYS})
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
-_MOST_TRIES = 10
+_MAX_TRIES = 10
 _PIECE = 1 << 20
 
 
@@ -194,7 +194,7 @@ def _name(part: str, target: str, *, overwrite: bool) -> None:
 
 def _locked(part: str) -> int:
     """Open a part, making it if there is none, and keep others from it until it is closed."""
-    for _ in range(_MOST_TRIES):
+    for _ in range(_MAX_TRIES):
         descriptor = os.open(part, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | _NO_FOLLOW, 0o600)
         is_locked = _lock(descriptor)
         if is_locked is not False and _is_at(descriptor, part):

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from mnemic.demo.__main__ import main
-from mnemic.demo.reading import LONGEST, UnreadableFileError, read, split_long
+from mnemic.demo.reading import MAX_PIECE_LENGTH, UnreadableFileError, read, split_long
 from mnemic.memory import Memory
 from tests.support.embedders import WordEmbedder
 from tests.support.paths import EXAMPLES
@@ -194,7 +194,7 @@ def test_lines_are_those_of_the_file(tmp_path):
 def test_long_texts_are_cut_between_sentences_and_lose_nothing():
     text = " ".join(f"Sentence number {at} ends here." for at in range(200)) + " " + "x" * 2000
     parts = list(split_long(text))
-    assert all(0 < len(part) <= LONGEST for part in parts)
+    assert all(0 < len(part) <= MAX_PIECE_LENGTH for part in parts)
     assert "".join("".join(parts).split()) == "".join(text.split())
     assert all(part.endswith(".") for part in parts[:5])
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic.embed import MiniLmEmbedder
-from mnemic.embed.chunking import MAX_PARTS, Chunker
+from mnemic.embed.chunking import MAX_CHUNKS, Chunker
 
 pytestmark = pytest.mark.requirement("C165")
 
@@ -101,11 +101,11 @@ def test_a_longer_text_is_seen_in_samples_from_its_first_word_to_its_last(caplog
     text = " ".join(f"word{number}" for number in range(5000))
     with caplog.at_level(logging.INFO, "mnemic.embed.chunking"):
         spans = by_words(20).spans(text)
-    assert len(spans) == MAX_PARTS
+    assert len(spans) == MAX_CHUNKS
     assert (spans[0][0], spans[-1][1]) == (0, len(text))
     gaps = [after[0] - before[1] for before, after in pairwise(spans)]
     assert min(gaps) > 0.9 * max(gaps) > 0
-    assert [record.args for record in caplog.records] == [(len(text), MAX_PARTS, sum(gaps))]
+    assert [record.args for record in caplog.records] == [(len(text), MAX_CHUNKS, sum(gaps))]
     assert "word" not in caplog.text
 
 
@@ -113,19 +113,19 @@ def test_up_to_the_limit_nothing_is_left_out_and_nothing_logged(caplog):
     caplog.set_level(logging.INFO, "mnemic.embed.chunking")
     text = "word " * (16 * 32)
     spans = by_words(20).spans(text)
-    assert len(spans) <= MAX_PARTS
+    assert len(spans) <= MAX_CHUNKS
     assert all(after[0] < before[1] for before, after in pairwise(spans))
     assert caplog.records == []
 
 
 def check(text, spans, is_seen):
     """Check what holds for the parts of any text."""
-    assert 1 <= len(spans) <= MAX_PARTS
+    assert 1 <= len(spans) <= MAX_CHUNKS
     assert (spans[0][0], spans[-1][1]) == (0, len(text))
     assert all(begin < end for begin, end in spans)
     assert all(before[0] < after[0] for before, after in pairwise(spans))
     assert all(is_seen(text[begin:end]) for begin, end in spans)
-    if len(spans) < MAX_PARTS:
+    if len(spans) < MAX_CHUNKS:
         assert all(after[0] <= before[1] for before, after in pairwise(spans))
 
 

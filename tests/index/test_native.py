@@ -7,7 +7,7 @@ import pytest
 
 from mnemic.errors import InvalidArgumentError, StoreCorruptError
 from mnemic.index import NativeIndex
-from mnemic.index.native import MOST_EARLY, MOST_PENDING
+from mnemic.index.native import MAX_DEFERRED, MAX_PENDING
 from mnemic.model import KEYWORD, MOST_IMPORTANT, Ranking, RowBatch, Scope, Weights
 from tests.support.rows import NOW, batch, record, rows_found, wanted
 
@@ -178,7 +178,9 @@ def test_batches_that_waited_are_dropped_when_the_store_was_read_beyond_them():
 
 def test_no_more_than_so_many_batches_wait():
     made = index(record(1))
-    assert all(made.apply(batch(since=since, seq=since + 1)) for since in range(2, 2 + MOST_EARLY))
+    assert all(
+        made.apply(batch(since=since, seq=since + 1)) for since in range(2, 2 + MAX_DEFERRED)
+    )
     assert not made.apply(batch(since=1000, seq=1001))
 
 
@@ -189,7 +191,7 @@ def test_what_comes_and_goes_between_two_searches_is_taken_in_as_it_ended():
     made.apply(batch([record(4, "alice"), record(2)], since=3, seq=4))
     assert rows_found(made, AGENT) == [2]
     assert rows_found(made, Scope("a", "alice")) == [1, 4]
-    many = [record(row) for row in range(10, 10 + 2 * MOST_PENDING)]
+    many = [record(row) for row in range(10, 10 + 2 * MAX_PENDING)]
     for at, one in enumerate(many):
         made.apply(batch([one], since=4 + at, seq=5 + at))
     assert len(made) == 3 + len(many)
@@ -313,9 +315,9 @@ def test_parts_that_a_loader_takes_are_the_same_as_one_batch():
     in_parts = NativeIndex(2)
     with in_parts.loader() as loader:
         for at in range(0, 199, 64):
-            loader.take_records(records[at : at + 64])
+            loader.add_records(records[at : at + 64])
         for at in range(0, len(vectors), 50):
-            loader.take_vectors(whole.embedded[at : at + 50], whole.vectors[at : at + 50])
+            loader.add_vectors(whole.embedded[at : at + 50], whole.vectors[at : at + 50])
         nothing = RowBatch(None, 1, [], whole.embedded[:0], whole.vectors[:0], [])
         assert in_parts.apply(nothing, loader)
     assert answers(in_parts) == answers(at_once)
@@ -332,7 +334,7 @@ def test_a_loader_that_took_nothing_makes_an_empty_index():
 def test_a_part_that_cannot_be_taken_fails_the_loading_and_changes_nothing():
     made = index(record(1))
     with made.loader() as loader:
-        loader.take_records([(1, "too", "short")])
+        loader.add_records([(1, "too", "short")])
         with pytest.raises(InvalidArgumentError, match="29 values"):
             made.apply(batch(seq=5), loader)
     assert (made.seq, rows_found(made, AGENT)) == (1, [1])

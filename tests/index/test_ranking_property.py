@@ -334,7 +334,7 @@ def test_rows_that_change_or_go_are_ranked_as_what_is_left(rows, seed, question)
         known, given = earlier[row.number - 1].entry, row.entry
         times = [time for time in (known.last_accessed_at, given.last_accessed_at) if time]
         count = max(known.access_count, given.access_count)
-        given.note_accesses(max(times, default=None), count)
+        given.record_accesses(max(times, default=None), count)
     check(index, RankingTwin(rows), wanted, where)
 
 

@@ -253,7 +253,7 @@ def test_an_agent_reaches_only_its_own_memory_by_whatever_method(tmp_path):
 
 @pytest.mark.requirement("R095")
 def test_embedding_is_slow_from_half_a_second_on(caplog):
-    sink, one = telemetry.Telemetry("aide", Events(), lambda: NOON, tells_content=False), entry()
+    sink, one = telemetry.Telemetry("aide", Events(), lambda: NOON, logs_content=False), entry()
     embedded = {(one.user_id, one.id)}
     asyncio.run(sink.stored([one], embedded, 499))
     assert caplog.messages == []

@@ -300,7 +300,7 @@ RIGHT = {
     "mode": lambda _: "relevant",
     "min_salience": lambda _: 0.0,
     "min_similarity": lambda _: 0.0,
-    "least_confidence": lambda _: 0.0,
+    "min_confidence": lambda _: 0.0,
     "half_open": lambda _: False,
     "strict": lambda _: True,
     "reason": lambda _: "repeated_access",

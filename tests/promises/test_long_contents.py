@@ -71,7 +71,7 @@ def stored_parts(memory):
 
 def expected(embedder, content, query=FACT):
     """Return the greatest cosine of a query and a part, computed apart from any index."""
-    (parts,) = ValidatedEmbedder(embedder).embed_whole([content])
+    (parts,) = ValidatedEmbedder(embedder).embed_chunked([content])
     return float((parts @ embedder.embed([query])[0]).max())
 
 
@@ -153,7 +153,7 @@ def test_a_vector_that_a_caller_brings_is_the_only_one():
 def test_the_embedding_of_an_entry_is_that_of_its_first_part():
     with opened() as memory:
         entry = memory.add(FILLER * 2 + FACT)
-        (parts,) = ValidatedEmbedder(memory.embedder).embed_whole([entry.content])
+        (parts,) = ValidatedEmbedder(memory.embedder).embed_chunked([entry.content])
         assert entry.embedding.tobytes() == parts[0].tobytes()
 
 
@@ -296,7 +296,7 @@ def test_parts_that_lie_apart_in_the_file_are_gathered(tmp_path, monkeypatch, ot
 
 
 def test_many_small_changes_taken_in_together_keep_all_parts(monkeypatch):
-    monkeypatch.setattr(native, "MOST_PENDING", 1000)
+    monkeypatch.setattr(native, "MAX_PENDING", 1000)
     with opened() as memory:
         long = [memory.add(FILLER * 2 + f"{FACT} {number}") for number in range(5)]
         memory.update(long[0].id, importance=0.9)

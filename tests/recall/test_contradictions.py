@@ -53,11 +53,11 @@ def test_what_the_judge_is_sure_of_is_returned_the_surest_first():
         ((statement, others),) = given["judge"].asked
         assert statement == "new"
         assert sorted(others) == ["a ~0.9", "b ~0.8", "c ~0.7"]
-        sure = await retriever.find_contradictions("new", "u", least_confidence=0.7)
+        sure = await retriever.find_contradictions("new", "u", min_confidence=0.7)
         assert texts(sure) == ["b ~0.8"]
         (most,) = await retriever.find_contradictions("new", "u", limit=1)
         assert most.memory.content == "b ~0.8"
-        every = await retriever.find_contradictions("new", "u", least_confidence=0)
+        every = await retriever.find_contradictions("new", "u", min_confidence=0)
         assert every.total_matches == 3
 
     run(scenario, **given)
@@ -96,7 +96,7 @@ def test_linked_pairs_are_always_among_them_whichever_way_they_are_linked(ends):
         await memory.store_batch(list(of.values()))
         await memory.link(of[ends[0]].id, of[ends[1]].id, "contradicts", 0.5, user_id="u")
         await memory.link(of["else ~0.9"].id, of["near ~0.8"].id, "related", 1.0, user_id="u")
-        found = await retriever.find_contradictions("new", "u", least_confidence=1.0)
+        found = await retriever.find_contradictions("new", "u", min_confidence=1.0)
         assert {each.memory.content: each.score for each in found} == pytest.approx(
             {"near ~0.8": 0.4, "other ~0.1": 0.4}, abs=1e-6
         )
@@ -170,7 +170,7 @@ def test_archived_and_superseded_memories_contradict_only_when_asked(flag):
         await memory.update(of["archived"].id, MemoryEntryUpdate(status="archived"), user_id="u")
         await memory.store(mine("newer ~0.1", supersedes=of["superseded"].id))
         asked_for = ["active", *(name.removeprefix("include_") for name in flag)]
-        found = await retriever.find_contradictions("new", "u", least_confidence=1.0, **flag)
+        found = await retriever.find_contradictions("new", "u", min_confidence=1.0, **flag)
         assert set(texts(found)) == {*asked_for, *(f"end of {name} ~0.1" for name in asked_for)}
 
     run(scenario, **contradicting({}))
@@ -222,8 +222,8 @@ def test_what_contradicts_nothing_at_all_cannot_be_asked():
             with pytest.raises(InvalidArgumentError, match="content"):
                 await retriever.find_contradictions(content, "u")
         for confidence in (-0.1, 1.1, math.nan):
-            with pytest.raises(InvalidArgumentError, match="least_confidence"):
-                await retriever.find_contradictions("new", "u", least_confidence=confidence)
+            with pytest.raises(InvalidArgumentError, match="min_confidence"):
+                await retriever.find_contradictions("new", "u", min_confidence=confidence)
 
     run(scenario)
 

@@ -20,7 +20,7 @@ from mnemic.model import (
     RecencyCurve,
     Weights,
 )
-from mnemic.repository.access_buffer import MOST_NOTED
+from mnemic.repository.access_buffer import MAX_BUFFERED
 from mnemic.sync_bridge import run_sync
 from tests.support.clock import HOUR, NOON, Clock
 from tests.support.doors import run
@@ -113,7 +113,7 @@ def test_accesses_are_no_changes_and_no_index_follows_them(tmp_path):
         kept = one.add("tea")
         two.get(kept.id)
         one.search("tea")
-        index = one._repository._follower.index
+        index = one._repository._sync.index
         seq = index.seq
         for _ in range(3):
             two.get(kept.id)
@@ -208,7 +208,7 @@ def test_a_search_that_does_not_rank_by_accesses_neither_writes_nor_reads_them(m
     calls = []
     with Memory(":memory:", embedder=WordEmbedder()) as memory:
         store = memory._repository._store
-        for name in ("write_accesses", "accessed_since"):
+        for name in ("write_accesses", "accesses_since"):
             method = getattr(store, name)
 
             def told(*values, name=name, method=method):
@@ -233,12 +233,12 @@ def test_a_search_that_does_not_rank_by_accesses_neither_writes_nor_reads_them(m
         for _ in range(2):
             assert counted(memory.search("tea", **BY_ACCESS)) == {"tea": 1}
             # Once for the index, once for the entries that are kept.
-            assert calls == ["write_accesses", "accessed_since", "accessed_since"]
+            assert calls == ["write_accesses", "accesses_since", "accesses_since"]
 
 
 def test_accesses_of_many_memories_are_known_however_many():
     with Memory(":memory:", embedder=WordEmbedder()) as memory:
-        ids = [new.id for new in memory.add_many([f"tea {at}" for at in range(MOST_NOTED + 10)])]
+        ids = [new.id for new in memory.add_many([f"tea {at}" for at in range(MAX_BUFFERED + 10)])]
         memory.search("tea")
         memory.touch(ids)
         memory.touch(ids[:3])
@@ -301,7 +301,7 @@ def test_a_search_by_access_sees_what_another_opening_wrote_whatever_its_clock(
                 assert counted(two.search("tea", **BY_ACCESS)) == {"tea": 5, "milk": 2}
 
 
-@pytest.mark.parametrize("reading", ["accessed_since", "rows_since"])
+@pytest.mark.parametrize("reading", ["accesses_since", "rows_since"])
 def test_what_is_read_and_written_down_while_an_index_catches_up_counts_once(reading, monkeypatch):
     with Memory(":memory:", embedder=WordEmbedder()) as memory:
         tea = memory.add("tea")
@@ -327,7 +327,7 @@ def test_what_is_read_and_written_down_while_an_index_catches_up_counts_once(rea
 def test_what_was_accessed_before_the_index_had_it_is_seen_after():
     with Memory(":memory:", embedder=WordEmbedder()) as memory:
         repository = memory._repository
-        store, follower = repository._store, repository._follower
+        store, follower = repository._store, repository._sync
         memory.search("tea")
         new = entry("tea", agent_id=memory.agent_id)
         embedding = repository._embedder.embed([new.content])[0]
@@ -335,7 +335,7 @@ def test_what_was_accessed_before_the_index_had_it_is_seen_after():
         stored = run_sync(store.add(memory.agent_id, [new], now=NOON))
         store.touch(memory.agent_id, stored.rows, NOON)
         run_sync(store.write_accesses())
-        follower._follow_accesses()
+        follower._pull_accesses()
         assert follower.index.apply(stored.batch)
         assert counted(memory.search("tea", **BY_ACCESS)) == {"tea": 1}
 
@@ -392,7 +392,7 @@ def test_what_comes_into_an_index_anew_brings_what_was_just_read(embedder):
         assert frequent(include_archived=True) == 6
 
 
-@pytest.mark.parametrize("reading", ["accessed_since", "rows_since"])
+@pytest.mark.parametrize("reading", ["accesses_since", "rows_since"])
 def test_an_access_that_comes_while_the_store_is_read_counts_once(monkeypatch, reading):
     with Memory(":memory:", embedder=WordEmbedder()) as memory:
         store = memory.repository._store

@@ -17,7 +17,7 @@ PATIENCE = 20.0  # seconds, for what takes milliseconds
 
 @pytest.fixture(autouse=True)
 def _small_indexes_are_made_anew_too(monkeypatch):
-    monkeypatch.setattr(native, "LEAST_VACANT", FEW)
+    monkeypatch.setattr(native, "MIN_VACANT", FEW)
     monkeypatch.setattr("mnemic.repository.index_sync.RETRY_SECONDS", 0.0)
 
 
@@ -36,9 +36,9 @@ def held(memory, monkeypatch):
     store = follower_of(memory)._store
     read = store.rows_since
 
-    async def reading(agent_id, model, seq, taker=None, **named):
-        batch = await read(agent_id, model, seq, taker, **named)
-        if seq is None and threading.current_thread().name == "mnemic-renewal":
+    async def reading(agent_id, model, seq, sink=None, **named):
+        batch = await read(agent_id, model, seq, sink, **named)
+        if seq is None and threading.current_thread().name == "mnemic-rebuild":
             waits.set()
             assert may_go.wait(PATIENCE)
         return batch
@@ -49,7 +49,7 @@ def held(memory, monkeypatch):
 
 
 def follower_of(memory):
-    return memory._repository._follower
+    return memory._repository._sync
 
 
 def core_of(memory):
@@ -89,7 +89,7 @@ def test_few_vacant_places_are_kept(memory):
     rewrite(memory, changed, FEW - 1)
     before = core_of(memory).slots
     memory.search("tea")
-    assert follower_of(memory)._renewing is None
+    assert follower_of(memory)._rebuilding is None
     assert core_of(memory).slots == before > len(core_of(memory))
 
 
@@ -160,7 +160,7 @@ def test_closing_does_not_wait_for_all_to_be_read(memory, monkeypatch):
     memory.search("tea")
     assert begun.wait(PATIENCE)
     memory.close()
-    assert follower._renewing is None
+    assert follower._rebuilding is None
 
 
 def test_an_index_that_cannot_be_made_anew_serves_on(memory, monkeypatch, caplog):
@@ -168,13 +168,13 @@ def test_an_index_that_cannot_be_made_anew_serves_on(memory, monkeypatch, caplog
     store = follower_of(memory)._store
     read = store.rows_since
 
-    async def reading(agent_id, model, seq, taker=None, **named):
+    async def reading(agent_id, model, seq, sink=None, **named):
         if seq is None:
             raise StoreError("the disk is gone")
-        return await read(agent_id, model, seq, taker, **named)
+        return await read(agent_id, model, seq, sink, **named)
 
     monkeypatch.setattr(store, "rows_since", reading)
     found = contents(memory.search("tea"))
     wait_until(lambda: "the disk is gone" in caplog.text)
-    wait_until(lambda: follower_of(memory)._renewing is None)
+    wait_until(lambda: follower_of(memory)._rebuilding is None)
     assert contents(memory.search("tea")) == found == {f"tea number {3 * FEW - 1}"}

@@ -13,13 +13,13 @@ from mnemic.model import RelevanceScores, Scope
 from mnemic.retrieval.cache import (
     ANSWER_SHARE,
     ROOM,
-    WALL_SHARE,
+    SCOPE_SHARE,
     AnswerCache,
     CachedAnswer,
     Hit,
     bytes_of,
 )
-from mnemic.retrieval.keys import Key, Wall, key_of
+from mnemic.retrieval.keys import Key, UserScope, key_of
 from mnemic.sync_bridge import run_sync
 from tests.support.clock import NOON
 from tests.support.retrieval import found, record, serve
@@ -241,8 +241,8 @@ def test_the_cache_is_bounded_and_the_least_recently_used_goes_first():
     serve(scenario, cache_size=2)
 
 
-def wall(name):
-    return Wall("aide", name, all_users=False)
+def scope(name):
+    return UserScope("aide", name, all_users=False)
 
 
 def answer_of(count, at=0, **fields):
@@ -277,7 +277,7 @@ def known(cache, key):
 
 def test_an_answer_cache_keeps_what_is_made_and_nothing_that_failed():
     cache, answer = AnswerCache(4), answer_of(1)
-    here = Key(wall("a"), 1, "a")
+    here = Key(scope("a"), 1, "a")
 
     async def main():
         async def make():
@@ -302,17 +302,17 @@ def test_an_answer_cache_keeps_what_is_made_and_nothing_that_failed():
 
 
 def test_an_answer_whose_expansion_failed_is_not_kept():
-    cache, here = AnswerCache(), Key(wall("a"), 1, "a")
+    cache, here = AnswerCache(), Key(scope("a"), 1, "a")
     keep(cache, here, answer_of(1, expansion_failed=True))
     assert known(cache, here) is None
 
 
 def test_a_change_of_a_wall_ends_what_was_kept_of_it_alone():
     cache = AnswerCache()
-    keys = {name: Key(wall(name), 5, "q") for name in "ab"}
+    keys = {name: Key(scope(name), 5, "q") for name in "ab"}
     for each in keys.values():
         keep(cache, each, answer_of(3))
-    newer = Key(wall("a"), 6, "q")
+    newer = Key(scope("a"), 6, "q")
     assert known(cache, newer) is None
     keep(cache, newer, answer_of(2))
     assert known(cache, newer) is not None
@@ -357,7 +357,7 @@ def test_large_answers_are_bounded_by_bytes():
     budget = 4 * 1024 * 1024
     cache = AnswerCache(size_bytes=budget)
     for at in range(300):
-        key = Key(wall(f"user {at % 20}"), 1, f"question {at}")
+        key = Key(scope(f"user {at % 20}"), 1, f"question {at}")
         keep(cache, key, answer_of(200, at))
         assert cache.bytes <= budget
     assert cache.bytes > budget // 2
@@ -370,11 +370,11 @@ def test_one_wall_keeps_a_part_of_all_bytes_and_too_large_an_answer_is_not_kept(
     budget = 8 * 1024 * 1024
     cache = AnswerCache(size_bytes=budget)
     for at in range(100):
-        keep(cache, Key(wall("a"), 1, at), answer_of(200, at))
-    assert budget // WALL_SHARE // 2 < cache.bytes <= budget // WALL_SHARE
-    most = budget // WALL_SHARE // ANSWER_SHARE
+        keep(cache, Key(scope("a"), 1, at), answer_of(200, at))
+    assert budget // SCOPE_SHARE // 2 < cache.bytes <= budget // SCOPE_SHARE
+    most = budget // SCOPE_SHARE // ANSWER_SHARE
     before, large = cache.bytes, answer_of(1000)
-    here = Key(wall("b"), 1, "large")
+    here = Key(scope("b"), 1, "large")
     assert bytes_of(here, large) > most
     assert keep(cache, here, large) == (large, True)
     assert known(cache, here) is None
@@ -402,7 +402,7 @@ def test_a_wall_within_its_fair_share_keeps_what_it_would_keep_alone(seed):
         number = choose.randrange(walls)
         question = choose.randrange(60 if number < 8 else 6)  # some ask more than others
         own = alone.setdefault(number, AnswerCache(size_bytes=budget))
-        key = Key(wall(str(number)), 1, question)
+        key = Key(scope(str(number)), 1, question)
         expected = known(own, key)
         if number not in over:
             assert known(shared, key) == expected

@@ -44,7 +44,7 @@ from mnemic.observability.events import (
 )
 from mnemic.retrieval import CorpusExpander, LanguageModelExpander, LanguageModelSuggester
 from mnemic.retrieval.expansion import terms_of
-from mnemic.retrieval.statistics import KEPT_TIMES, Statistics
+from mnemic.retrieval.statistics import WINDOW_SIZE, Statistics
 from mnemic.sync_bridge import run_sync
 from tests.support.clock import DAY, NOON, Clock
 from tests.support.embedders import WordEmbedder
@@ -193,10 +193,10 @@ def test_what_is_read_between_two_looks_is_in_the_order_of_accesses_once(monkeyp
             answer = answered(*given)
             monkeypatch.undo()
             row = repository.row_of(memory.scope, old.id)
-            repository.note_accesses([row])  # as another thread may
+            repository.record_accesses([row])  # as another thread may
             return answer
 
-        monkeypatch.setattr(repository, "answered", once)
+        monkeypatch.setattr(repository, "rank", once)
         by_access = MemoryQuery(filters={}, sort_by=MemorySortOrder.ACCESSED_DESCENDING)
         result = await service.retrieve(by_access)
         assert found(result) == ["old", "mid", "read", "new"]
@@ -825,8 +825,8 @@ def test_a_query_may_leave_the_cache_alone():
         {"cache_bytes": 1.5},
         {"similarity_floor": 1.1},
         {"similarity_floor": math.nan},
-        {"least_confidence": -0.1},
-        {"least_confidence": "high"},
+        {"min_confidence": -0.1},
+        {"min_confidence": "high"},
         {"log_queries": None},
         {"expander": 5},
         {"suggester": "phrases"},
@@ -1572,7 +1572,7 @@ def test_the_confidence_that_is_needed_can_be_set():
     async def scenario(memory, _):
         for least, terms in ((0.6, ("more",)), (0.61, ())):
             service = RetrievalService(
-                memory, expander=Adding("more", confidence=0.6), least_confidence=least
+                memory, expander=Adding("more", confidence=0.6), min_confidence=least
             )
             assert (await service.expand_query("query")).added_terms == terms
 
@@ -1696,7 +1696,7 @@ def test_p95_is_that_of_the_last_ten_thousand():
     for number in range(10_000):
         statistics.retrieved(float(number), 3, is_expanded=True)
     stats = statistics.read()
-    assert KEPT_TIMES == 10_000
+    assert WINDOW_SIZE == 10_000
     assert stats.p95_retrieval_time_ms == pytest.approx(9500, abs=2)
     assert stats.total_retrievals == 20_000
     assert stats.average_results_per_query == 2

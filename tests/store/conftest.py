@@ -66,5 +66,5 @@ def stores(opening):
 @pytest.fixture
 def few_changes_are_kept(monkeypatch):
     """Let the stores keep eight changes, where it would take long to make more than they keep."""
-    monkeypatch.setattr(change_log, "KEPT_CHANGES", 8)
+    monkeypatch.setattr(change_log, "MAX_CHANGES", 8)
     monkeypatch.setattr(change_log, "_PRUNE_EVERY", 1)

@@ -124,8 +124,8 @@ def linked(store, *ends, scope=AGENT, now=NOON, **fields):
 MODEL = ("m", 2)
 
 
-def rows_since(store, seq, agent="a", *, model=MODEL, taker=None):
-    return run_sync(store.rows_since(agent, model, seq, taker))
+def rows_since(store, seq, agent="a", *, model=MODEL, sink=None):
+    return run_sync(store.rows_since(agent, model, seq, sink))
 
 
 class Taken:
@@ -134,11 +134,11 @@ class Taken:
     def __init__(self):
         self.records, self.vectors, self.order = [], [], []
 
-    def take_records(self, records):
+    def add_records(self, records):
         self.records.append(records)
         self.order.append("records")
 
-    def take_vectors(self, rows, vectors):
+    def add_vectors(self, rows, vectors):
         self.vectors.append((rows, vectors))
         self.order.append("vectors")
 

@@ -35,8 +35,8 @@ from tests.support.entries import numbered, uid
 NEW = np.array([[5, 6]], dtype=np.float32)
 
 
-def touched_since(store, seq, agent="a"):
-    touched = run_sync(store.touched_since(agent, seq))
+def changed_rows_since(store, seq, agent="a"):
+    touched = run_sync(store.changed_rows_since(agent, seq))
     number_of = {row: number for number, row in rows_of(store, agent).items()}
     # What was deleted is known by its row, which is its number in these tests.
     return None if touched is None else sorted(number_of.get(row, row) for row in touched)
@@ -112,7 +112,7 @@ def test_every_write_adds_to_its_agents_changes(filled, name):
     seq = seq_of(filled)
     write(filled)
     assert seq_of(filled) == seq + len(touched)
-    assert touched_since(filled, seq) == touched
+    assert changed_rows_since(filled, seq) == touched
     assert seq_of(filled, "b") == 1
 
 
@@ -191,7 +191,7 @@ def test_without_a_model_records_come_without_vectors(store):
         assert batch.embedded.tolist() == []
         assert batch.vectors.shape == (0, 0)
     taken = Taken()
-    assert rows_since(store, None, model=None, taker=taken).records == []
+    assert rows_since(store, None, model=None, sink=taken).records == []
     assert (len(taken.records), taken.vectors) == (1, [])
 
 
@@ -242,8 +242,8 @@ def test_of_nobody_there_is_nothing_to_follow(store):
     assert shown(rows_since(store, 0)) == (0, 0, {}, {}, set())
     assert rows_since(store, None).vectors.shape == (0, 2)
     assert run_sync(store.position("a")) == (0, 0)
-    assert touched_since(store, 0) == []
-    assert touched_since(store, 1) is None
+    assert changed_rows_since(store, 0) == []
+    assert changed_rows_since(store, 1) is None
 
 
 def test_everything_may_be_taken_in_parts(store):
@@ -251,7 +251,7 @@ def test_everything_may_be_taken_in_parts(store):
     added(store, "b", [embedded(at, (at, 2), agent_id="b") for at in range(5)])
     added(store, "a", [numbered(9)])
     taken = Taken()
-    batch = rows_since(store, None, taker=taken)
+    batch = rows_since(store, None, sink=taken)
     assert (batch.since, batch.seq, batch.records, batch.gone) == (None, 6, [], [])
     assert (batch.embedded.shape, batch.vectors.shape) == ((0,), (0, 2))
     assert taken.order == sorted(taken.order)  # all records come before the first vector
@@ -270,7 +270,7 @@ def test_what_follows_a_change_is_not_taken_in_parts(store):
     added(store, "a", [embedded(1)])
     added(store, "a", [embedded(2, (3, 4))])
     taken = Taken()
-    batch = rows_since(store, 1, taker=taken)
+    batch = rows_since(store, 1, sink=taken)
     assert taken.order == []
     assert living_numbers(batch) == {2}
     assert batch.vectors.tolist() == [[3, 4]]
@@ -282,10 +282,10 @@ def test_a_reader_behind_the_kept_changes_gets_everything(store):
         added(store, "a", [embedded(at)])
     assert rows_since(store, 11).since is None
     assert embedded_numbers(rows_since(store, 11)) == set(range(20))
-    assert touched_since(store, 11) is None
+    assert changed_rows_since(store, 11) is None
     assert rows_since(store, 12).since == 12
     assert embedded_numbers(rows_since(store, 12)) == set(range(12, 20))
-    assert touched_since(store, 12) == list(range(12, 20))
+    assert changed_rows_since(store, 12) == list(range(12, 20))
 
 
 @pytest.mark.usefixtures("few_changes_are_kept")
@@ -293,13 +293,13 @@ def test_changes_of_one_agent_push_out_none_of_another(store):
     added(store, "b", [embedded(1, agent_id="b")])
     for at in range(20):
         added(store, "a", [embedded(at)])
-    assert touched_since(store, 0, "b") == [1]
+    assert changed_rows_since(store, 0, "b") == [1]
     assert rows_since(store, 0, "b").since == 0
 
 
 def test_a_reader_ahead_of_all_changes_gets_everything(store):
     added(store, "a", [embedded(1)])
-    assert touched_since(store, 2) is None
+    assert changed_rows_since(store, 2) is None
     batch = rows_since(store, 2)
     assert (batch.since, batch.seq) == (None, 1)
     assert embedded_numbers(batch) == {1}
@@ -309,15 +309,15 @@ def test_an_id_that_was_touched_twice_is_named_once(store):
     added(store, "a", [numbered(1), numbered(2)])
     changed(store, 1, importance=0.1)
     changed(store, 1, importance=0.2)
-    assert touched_since(store, 0) == [1, 2]
-    assert touched_since(store, 2) == [1]
-    assert touched_since(store, 4) == []
+    assert changed_rows_since(store, 0) == [1, 2]
+    assert changed_rows_since(store, 2) == [1]
+    assert changed_rows_since(store, 4) == []
 
 
 def test_a_deleted_id_is_among_those_that_were_touched(store):
     added(store, "a", [numbered(1)])
     run_sync(store.delete(AGENT, uid(1)))
-    assert touched_since(store, 1) == [1]
+    assert changed_rows_since(store, 1) == [1]
 
 
 # Vectors that come later
@@ -336,7 +336,7 @@ def test_vectors_of_rows_that_are_gone_or_of_another_content_are_passed_over(sto
     seq = seq_of(store)
     given_vectors(store, {1: "memory 1", 7: "memory 7", 2: "memory 2"}, [[1, 1], [2, 2], [3, 4]])
     assert vectors_of(store) == {2: [3, 4]}
-    assert touched_since(store, seq) == [2]
+    assert changed_rows_since(store, seq) == [2]
 
 
 def test_a_row_that_has_a_vector_keeps_it(store):

@@ -147,7 +147,7 @@ def test_each_link_that_changes_is_a_change_and_what_is_not_there_is_none(three)
     seq = seq_of(three)
     linked(three, 1, 2)
     assert seq_of(three) == seq + 1
-    assert run_sync(three.touched_since("a", seq)) == [rows_of(three)[1]]
+    assert run_sync(three.changed_rows_since("a", seq)) == [rows_of(three)[1]]
     unlinked(three, 1, 2)
     unlinked(three, 1, 2)
     assert seq_of(three) == seq + 2

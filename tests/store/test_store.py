@@ -121,7 +121,7 @@ async def feed(store, agent):
 
 
 async def accessed(store, agent):
-    return (await store.accessed_since(agent, 0)).position
+    return (await store.accesses_since(agent, 0)).position
 
 
 async def touching(store, agent):
@@ -130,11 +130,14 @@ async def touching(store, agent):
 
 
 async def noting(store, agent):
-    before = store.has_noted(agent, [1])
+    before = store.has_pending_accesses(agent, [1])
     store.touch(agent, [1], NOON)
-    has_noted = store.has_noted(agent, [1]), store.has_noted("none", [1])
+    has_pending_accesses = (
+        store.has_pending_accesses(agent, [1]),
+        store.has_pending_accesses("none", [1]),
+    )
     await store.write_accesses()
-    return before, has_noted, store.has_noted(agent, [1])
+    return before, has_pending_accesses, store.has_pending_accesses(agent, [1])
 
 
 async def vectors(store, agent):
@@ -143,14 +146,14 @@ async def vectors(store, agent):
 
 AGENT_READS = {
     "used_bytes": lambda store, agent: store.used_bytes(agent),
-    "agent_spelled": lambda store, agent: store.agent_spelled(agent),
+    "stored_agent_id": lambda store, agent: store.stored_agent_id(agent),
     "embedding_model": lambda store, agent: store.embedding_model(agent),
     "contents": lambda store, agent: store.contents(agent, list(rows_of(store).values())),
     "vectors": vectors,
     "position": lambda store, agent: store.position(agent),
-    "touched_since": lambda store, agent: store.touched_since(agent, 0),
+    "changed_rows_since": lambda store, agent: store.changed_rows_since(agent, 0),
     "rows_since": feed,
-    "accessed_since": accessed,
+    "accesses_since": accessed,
 }
 AGENT_WRITES = {
     "add": lambda store, agent: adding(store, agent, [numbered(9, agent_id=agent)]),
@@ -158,7 +161,7 @@ AGENT_WRITES = {
         agent, "m", {rows_of(store).get(2, 1): "memory 2"}, [VECTOR]
     ),
     "touch": touching,
-    "has_noted": noting,
+    "has_pending_accesses": noting,
     "add_links": lambda store, agent: store.add_links(
         Scope(agent, all_users=True), [StoredLink(link_of(2, 1), "alice")]
     ),
@@ -172,7 +175,7 @@ METHODS = {
     **{name: lambda store, call=call: call(store, "a") for name, call in AGENT_READS.items()},
     "get_rows": lambda store: store.get_rows(ALICE, [1], now=NOON),
     "revision": lambda store: store.revision(ALICE),
-    "standing": lambda store: store.standing(ALICE),
+    "position_and_revision": lambda store: store.position_and_revision(ALICE),
     "contents": lambda store: store.contents("a", [1]),
     "add_embeddings": lambda store: store.add_embeddings("a", "m", {1: "x"}, [VECTOR]),
     "add nothing": lambda store: store.add("a", [], now=NOON),
@@ -339,7 +342,9 @@ def test_two_openings_take_turns_in_one_numbering(stores):
     for number in range(1, 7):
         added(stores[number % 2], "a", [numbered(number)])
     assert [seq_of(store) for store in stores] == [6, 6]
-    assert run_sync(stores[0].touched_since("a", 3)) == run_sync(stores[1].touched_since("a", 3))
+    assert run_sync(stores[0].changed_rows_since("a", 3)) == run_sync(
+        stores[1].changed_rows_since("a", 3)
+    )
 
 
 def test_what_was_written_is_there_when_it_is_opened_again(opening):

@@ -329,7 +329,7 @@ def test_what_an_entry_supersedes_gets_its_status_and_a_link_in_the_same_change(
     assert (old.status, old.updated_at) == (MemoryStatus.SUPERSEDED, NOON + HOUR)
     assert links_of(store, 2) == [link_of(2, 1, LinkType.SUPERSEDES, 1, NOON + HOUR)]
     assert paged(store) == [2]
-    assert sorted(run_sync(store.touched_since("a", 1))) == sorted(rows_of(store).values())
+    assert sorted(run_sync(store.changed_rows_since("a", 1))) == sorted(rows_of(store).values())
 
 
 def test_superseding_never_sets_a_time_back(store):
@@ -784,7 +784,7 @@ def test_accesses_are_no_change_and_are_numbered_apart(store):
     run_sync(store.write_accesses())
     after = run_sync(store.position("a"))
     assert (after.seq, after.accesses) == (before.seq, before.accesses + 1)
-    assert run_sync(store.touched_since("a", before.seq)) == []
+    assert run_sync(store.changed_rows_since("a", before.seq)) == []
     assert one(store, AGENT, 1).updated_at == NOON
     run_sync(store.write_accesses())
     assert run_sync(store.position("a")) == after
@@ -831,9 +831,9 @@ def written_accesses(store, accesses, agent="a"):
     return run_sync(store.position(agent)).accesses
 
 
-def accessed_since(store, accesses, agent="a"):
+def accesses_since(store, accesses, agent="a"):
     """Return the last access and the count of each number, and check what they are as of."""
-    accessed = run_sync(store.accessed_since(agent, accesses))
+    accessed = run_sync(store.accesses_since(agent, accesses))
     assert accessed.position == run_sync(store.position(agent))
     number_of = {row: number for number, row in rows_of(store, agent).items()}
     return {number_of[row]: (last, count) for row, last, count in accessed.rows}
@@ -843,39 +843,39 @@ def test_what_was_accessed_since_is_told_whatever_the_times(store):
     added(store, "a", [numbered(1), numbered(2), numbered(3)])
     moment = to_microseconds(NOON)
     first = written_accesses(store, {1: NOON, 2: NOON})
-    assert accessed_since(store, 0) == {1: (moment, 1), 2: (moment, 1)}
-    assert accessed_since(store, first) == {}
+    assert accesses_since(store, 0) == {1: (moment, 1), 2: (moment, 1)}
+    assert accesses_since(store, first) == {}
     second = written_accesses(store, {2: NOON})
-    assert accessed_since(store, first) == {2: (moment, 2)}
+    assert accesses_since(store, first) == {2: (moment, 2)}
     earlier = to_microseconds(NOON - HOUR)
     third = written_accesses(store, {3: NOON - HOUR, 1: NOON - HOUR})
-    assert accessed_since(store, second) == {3: (earlier, 1), 1: (moment, 2)}
-    assert accessed_since(store, third) == {}
-    assert accessed_since(store, 0) == {1: (moment, 2), 2: (moment, 2), 3: (earlier, 1)}
+    assert accesses_since(store, second) == {3: (earlier, 1), 1: (moment, 2)}
+    assert accesses_since(store, third) == {}
+    assert accesses_since(store, 0) == {1: (moment, 2), 2: (moment, 2), 3: (earlier, 1)}
 
 
 def test_accesses_that_were_never_written_so_often_are_all_told(store):
     added(store, "a", [numbered(1)])
     reached = written_accesses(store, {1: NOON})
-    assert accessed_since(store, reached + 1) == accessed_since(store, 0) != {}
+    assert accesses_since(store, reached + 1) == accesses_since(store, 0) != {}
 
 
 def test_what_was_accessed_is_told_of_one_agent_alone(store):
     for agent in ("a", "b"):
         added(store, agent, [numbered(1, agent_id=agent)])
     written_accesses(store, {1: NOON}, "b")
-    assert accessed_since(store, 0) == {}
-    assert list(accessed_since(store, 0, "b")) == [1]
-    assert run_sync(store.accessed_since("nobody", 0)) == ((0, 0), [])
+    assert accesses_since(store, 0) == {}
+    assert list(accesses_since(store, 0, "b")) == [1]
+    assert run_sync(store.accesses_since("nobody", 0)) == ((0, 0), [])
 
 
 def test_accesses_are_noted_until_they_are_on_disk(store):
     added(store, "a", [numbered(1), numbered(2)])
     rows = list(rows_of(store).values())
-    assert not store.has_noted("a", rows)
+    assert not store.has_pending_accesses("a", rows)
     touch(store, "a", [2], NOON)
-    assert store.has_noted("a", rows)
-    assert not store.has_noted("a", rows[:1])
-    assert not store.has_noted("b", rows)
+    assert store.has_pending_accesses("a", rows)
+    assert not store.has_pending_accesses("a", rows[:1])
+    assert not store.has_pending_accesses("b", rows)
     run_sync(store.write_accesses())
-    assert not store.has_noted("a", rows)
+    assert not store.has_pending_accesses("a", rows)

@@ -101,11 +101,11 @@ class StoreTwin:
     def is_expired(self, entry):
         return entry.expires_at is not None and entry.expires_at <= self.clock()
 
-    def is_living(self, entry):
+    def is_active(self, entry):
         return self.is_present(entry) and entry.status == ACTIVE
 
     def living(self, who):
-        return [entry for entry in self.entries(who) if self.is_living(entry)]
+        return [entry for entry in self.entries(who) if self.is_active(entry)]
 
     def one(self, who, entry_id):
         return next((entry for entry in self.entries(who) if entry.id == entry_id), None)
@@ -202,14 +202,14 @@ class StoreTwin:
 
     def retrieve(self, who, entry_id, *, include_forgotten=False):
         entry = self.one(who, entry_id)
-        is_shown = entry is not None and (include_forgotten or self.is_living(entry))
+        is_shown = entry is not None and (include_forgotten or self.is_active(entry))
         return entry if is_shown else None
 
     def touch(self, who, entry_ids):
         """Count one access each of the living ones."""
         for entry_id in entry_ids:
             entry = self.one(who, entry_id)
-            if entry is not None and self.is_living(entry):
+            if entry is not None and self.is_active(entry):
                 last = max(entry.last_accessed_at or self.clock(), self.clock())
                 count = entry.access_count + 1
                 self._change(entry, access_count=count, last_accessed_at=last)
@@ -249,7 +249,7 @@ class StoreTwin:
     def update(self, who, entry_id, *, quota=None, can_embed=True, **fields):
         """Return whether there was something to update."""
         entry = self.one(who, entry_id)
-        if entry is None or not self.is_living(entry):
+        if entry is None or not self.is_active(entry):
             return False
         if not fields:
             return True
@@ -390,7 +390,7 @@ class StoreTwin:
 
     def stats(self, who, quota=None):
         everything = self.entries(who)
-        active = [entry for entry in everything if self.is_living(entry)]
+        active = [entry for entry in everything if self.is_active(entry)]
         statuses = [entry.status for entry in everything if self.is_present(entry)]
         in_bytes = sum(len(entry.content.encode()) for entry in everything)
         times = [entry.created_at for entry in active]

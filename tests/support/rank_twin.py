@@ -105,8 +105,8 @@ class _Asking:
         return [self._scored(row) for row in self.play.values()]
 
     def _is_in_play(self, row):
-        is_living = row.expires_at is None or row.expires_at > self.asked.now
-        return is_living and self.asked.in_play(row)
+        is_active = row.expires_at is None or row.expires_at > self.asked.now
+        return is_active and self.asked.in_play(row)
 
     def _scored(self, row):
         relevance, worth = self._relevance(row), self._worth(row)

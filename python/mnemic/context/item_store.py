@@ -9,14 +9,14 @@ from mnemic.context.items import ContextItem, ContextItemType
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
-class Room(NamedTuple):
+class Capacity(NamedTuple):
     """How much may be in a window at most."""
 
     tokens: int
     items: int
 
 
-class Held:
+class ItemStore:
     """Items by id in the order they were added, which is the last word on their order (C022).
 
     Replacing an item keeps its place, as a dict keeps that of its key.
@@ -67,12 +67,12 @@ class Held:
         """Return all items in the order they were added."""
         return list(self._items.values())
 
-    def protected(self) -> Room:
+    def protected(self) -> Capacity:
         """Return how much of it compaction must leave."""
         counts = [item.token_count for item in self._items.values() if item.is_protected]
-        return Room(sum(counts), len(counts))
+        return Capacity(sum(counts), len(counts))
 
-    def is_within(self, room: Room) -> bool:
+    def is_within(self, room: Capacity) -> bool:
         """Return whether nothing has to go for so much room."""
         return self.tokens <= room.tokens and len(self._items) <= room.items
 

@@ -78,11 +78,11 @@ class CompactionStrategy(IntEnum):
         return self >= CompactionStrategy.SUMMARIZE
 
 
-def percent(field: str, value: object, *, least: int = 0) -> int:
+def percent(field: str, value: object, *, minimum: int = 0) -> int:
     """Return `value` if it is an int from `least` to 100."""
-    checked = validation.whole(field, value, least=least)
+    checked = validation.whole(field, value, minimum=minimum)
     if checked > 100:  # noqa: PLR2004 - per cent
-        raise InvalidArgumentError(f"{field} must be from {least} to 100, got {checked}")
+        raise InvalidArgumentError(f"{field} must be from {minimum} to 100, got {checked}")
     return checked
 
 
@@ -105,7 +105,7 @@ class ContextItem(Redacted, frozen=True, kw_only=True):
         InvalidEntryError: If a field is missing, of the wrong type or out of range.
     """
 
-    _hides: ClassVar[frozenset[str]] = frozenset({"content", "metadata"})
+    _hidden: ClassVar[frozenset[str]] = frozenset({"content", "metadata"})
 
     content: str
     type: ContextItemType
@@ -255,7 +255,7 @@ class BuiltContext(Redacted, frozen=True, kw_only=True):
         budget: What it might have taken. Protected items alone may take more.
     """
 
-    _hides: ClassVar[frozenset[str]] = frozenset({"text"})
+    _hidden: ClassVar[frozenset[str]] = frozenset({"text"})
 
     text: str
     items: tuple[ContextItem, ...]
@@ -289,7 +289,7 @@ class ContextSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Check every field, so that one from a file can be trusted."""
         validation.name("agent_id", self.agent_id)
-        validation.whole("max_tokens", self.max_tokens, least=1)
+        validation.whole("max_tokens", self.max_tokens, minimum=1)
         force_setattr(self, "taken_at", validation.time("taken_at", self.taken_at))
         items = tuple(validation.items("items", self.items))
         force_setattr(self, "items", items)

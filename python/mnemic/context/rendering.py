@@ -9,7 +9,7 @@ from mnemic.context.tokens import counted
 from mnemic.protocols import TokenCounter
 
 
-def built(
+def render(
     items: list[ContextItem],
     options: BuildContextOptions,
     max_tokens: int,
@@ -26,7 +26,7 @@ def built(
     chosen = _fitting(_without_old_history(wanted, options.max_history), between, budget)
     while True:
         kept = {item.id for item in chosen}
-        read = _as_read(item for item in wanted if item.id in kept)
+        read = _reading_order(item for item in wanted if item.id in kept)
         text = options.separator.join(item.content for item in read)
         tokens = counted(counter, text)
         if tokens <= budget or not chosen or chosen[-1].is_protected:
@@ -68,7 +68,7 @@ def _weight(item: ContextItem) -> tuple[bool, bool, int]:
     return not item.is_protected, not is_instruction, -item.priority
 
 
-def _as_read(items: Iterable[ContextItem]) -> list[ContextItem]:
+def _reading_order(items: Iterable[ContextItem]) -> list[ContextItem]:
     """Return items in the window's order, but the conversation as it went."""
     return sorted(items, key=_reading_place)
 

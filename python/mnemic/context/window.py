@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Unpack
 
-from mnemic.context.compaction import to_summarise, victims
-from mnemic.context.item_store import Held, Room, in_order, time_of
+from mnemic.context.eviction_order import items_to_evict, to_summarise
+from mnemic.context.item_store import Capacity, ItemStore, in_order, time_of
 from mnemic.context.items import (
     MAX_ITEMS,
     AddOutcome,
@@ -22,7 +22,7 @@ from mnemic.context.items import (
     ItemFields,
     percent,
 )
-from mnemic.context.rendering import built, messages
+from mnemic.context.rendering import messages, render
 from mnemic.context.tokens import EstimatedTokens, counted
 from mnemic.description import described, named
 from mnemic.errors import ContextWindowFullError, InvalidArgumentError, UnknownIdError
@@ -79,14 +79,14 @@ class ContextWindow:
         id_factory: IdFactory | None = None,
         summarizer: Summarizer | None = None,
     ) -> None:
-        self._max_tokens = validation.whole("max_tokens", max_tokens, least=1)
+        self._max_tokens = validation.whole("max_tokens", max_tokens, minimum=1)
         self._agent_id = validation.name("agent_id", agent_id)
         self._counter = (
             EstimatedTokens()
             if counter is None
             else validation.capable("counter", counter, "count")
         )
-        self._threshold = percent("compaction_threshold", compaction_threshold, least=1)
+        self._threshold = percent("compaction_threshold", compaction_threshold, minimum=1)
         self._license = checked_policy(license)
         self._clock = clock
         self._id_factory = UuidFactory() if id_factory is None else id_factory
@@ -95,7 +95,7 @@ class ContextWindow:
         self._summarizer = summarizer
         self._strategy = self._allowed(compaction_strategy)
         self._lock = threading.Lock()
-        self._held = Held()
+        self._held = ItemStore()
         self._peak_tokens = 0
         self._compactions = 0
         self._compacted = 0
@@ -290,7 +290,7 @@ class ContextWindow:
             )
         with self._lock:
             items = self._held.as_added()
-        return built(items, options, self._max_tokens, self._counter)
+        return render(items, options, self._max_tokens, self._counter)
 
     def build_structured(self, options: BuildContextOptions | None = None) -> list[dict[str, str]]:
         """Return what `build` chooses as messages with `role` and `content`, in its order.
@@ -327,7 +327,7 @@ class ContextWindow:
         removed: list[ContextItem] = []
         while True:
             with self._lock:
-                room = Room(max(target, self._held.protected().tokens), MAX_ITEMS)
+                room = Capacity(max(target, self._held.protected().tokens), MAX_ITEMS)
                 if chosen is not CompactionStrategy.SUMMARIZE or self._held.is_within(room):
                     return removed + self._make(room, chosen)
             removed += self._summarise(room)
@@ -341,7 +341,7 @@ class ContextWindow:
         with self._lock:
             before = self._held.as_added()
             kept = [] if include_pinned else [item for item in before if item.pinned]
-            self._held = Held(kept)
+            self._held = ItemStore(kept)
         return len(before) - len(kept)
 
     def items(
@@ -389,7 +389,7 @@ class ContextWindow:
             raise InvalidArgumentError(
                 f"snapshot must hold at most {MAX_ITEMS} items, got {len(snapshot.items)}"
             )
-        held = Held(map(self._counted, snapshot.items))
+        held = ItemStore(map(self._counted, snapshot.items))
         if held.tokens > self._max_tokens:
             raise ContextWindowFullError(0, self._max_tokens, held.tokens)
         with self._lock:
@@ -481,7 +481,7 @@ class ContextWindow:
     def _summarises(self) -> bool:
         return self._strategy is CompactionStrategy.SUMMARIZE
 
-    def _room_beside(self, item: ContextItem) -> Room | None:
+    def _room_beside(self, item: ContextItem) -> Capacity | None:
         """Return how much may stay beside a new item; None if all may.
 
         Raises:
@@ -501,15 +501,15 @@ class ContextWindow:
             raise error
         target = self._share(max(0, self._threshold - COMPACTION_STEP))
         tokens = min(target, self._max_tokens - wanted)
-        return Room(max(tokens, protected.tokens), MAX_ITEMS - 1)
+        return Capacity(max(tokens, protected.tokens), MAX_ITEMS - 1)
 
     def _put(self, item: ContextItem) -> None:
         self._held.put(item)
         self._peak_tokens = max(self._peak_tokens, self._held.tokens)
 
-    def _make(self, room: Room, strategy: CompactionStrategy) -> list[ContextItem]:
+    def _make(self, room: Capacity, strategy: CompactionStrategy) -> list[ContextItem]:
         """Remove until the items are within a room, and return what was removed."""
-        return self._take(victims(strategy, self._held, room))
+        return self._take(items_to_evict(strategy, self._held, room))
 
     def _take(self, items: list[ContextItem]) -> list[ContextItem]:
         for item in items:
@@ -518,7 +518,7 @@ class ContextWindow:
         self._compacted += len(items)
         return items
 
-    def _summarise(self, room: Room) -> list[ContextItem]:
+    def _summarise(self, room: Capacity) -> list[ContextItem]:
         """Replace old items by one summary, so that all is within a room, and return them.
 
         The summariser runs without the lock. If another thread removed or pinned one of the items
@@ -534,7 +534,7 @@ class ContextWindow:
             if any(item is None or item.pinned for item in current):
                 return []
             self._take(replaced)
-            beside = Room(room.tokens - summary.token_count, room.items - 1)
+            beside = Capacity(room.tokens - summary.token_count, room.items - 1)
             protected = self._held.protected()
             if protected.tokens <= beside.tokens and protected.items <= beside.items:
                 replaced += self._make(beside, CompactionStrategy.REMOVE_OLDEST)

@@ -8,7 +8,7 @@ from mnemic.contradictions.vocabulary import LIGHT_VERBS
 _APART = frozenset({"label", "qualifier"})
 _FAMILIES = {"attribute": "value", "change": "value", "negation": "opposite"}
 _TIMES = frozenset({"number", "time"})
-_MOST_WORDS = 8  # more words of its own tell nothing further
+_MAX_WORDS = 8  # more words of its own tell nothing further
 _FEW = 2
 
 
@@ -106,7 +106,7 @@ def _own_words(older: Reading, newer: Reading, words: frozenset[str]) -> float:
         )
         for one, other in ((older, newer), (newer, older))
     )
-    return min(most, _MOST_WORDS) / _MOST_WORDS
+    return min(most, _MAX_WORDS) / _MAX_WORDS
 
 
 def _has_many_negations(older: Reading, newer: Reading) -> bool:

@@ -17,7 +17,7 @@ class Judgement(Redacted, frozen=True):
         reason: A few words for a reader; empty if nothing speaks for it.
     """
 
-    _hides: ClassVar[frozenset[str]] = frozenset({"reason"})
+    _hidden: ClassVar[frozenset[str]] = frozenset({"reason"})
 
     confidence: float
     reason: str = ""

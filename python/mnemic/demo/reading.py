@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from mnemic.errors import MnemicError
 from mnemic.model.new_entry import FIELDS
 
-LONGEST = 900  # characters; about what the local embedder sees of a text
+MAX_PIECE_LENGTH = 900  # characters; about what the local embedder sees of a text
 # A user would be a wall between the demo's questions and the memory; ids are the demo's own.
 _FIELDS = frozenset(FIELDS) - {"id", "user_id", "supersedes", "idempotency_key", "expires_at"}
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+")  # noqa: RUF001 - CJK marks
@@ -204,7 +204,7 @@ def split_long(text: str) -> Iterator[str]:
     part = ""
     for sentence in _SENTENCE_END.split(text):
         for piece in _cut(sentence):
-            if part and len(part) + 1 + len(piece) > LONGEST:
+            if part and len(part) + 1 + len(piece) > MAX_PIECE_LENGTH:
                 yield part
                 part = piece
             else:
@@ -215,9 +215,9 @@ def split_long(text: str) -> Iterator[str]:
 
 def _cut(sentence: str) -> Iterator[str]:
     begin = 0
-    while len(sentence) - begin > LONGEST:
-        space = sentence.rfind(" ", begin + 1, begin + LONGEST)
-        end = space if space > 0 else begin + LONGEST
+    while len(sentence) - begin > MAX_PIECE_LENGTH:
+        space = sentence.rfind(" ", begin + 1, begin + MAX_PIECE_LENGTH)
+        end = space if space > 0 else begin + MAX_PIECE_LENGTH
         yield sentence[begin:end]
         word = _WORD.search(sentence, end)
         begin = len(sentence) if word is None else word.start()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import TypeAlias
 
-MAX_PARTS = 32
+MAX_CHUNKS = 32
 """So that a text of 10 MB costs no more than a second; longer ones are seen in samples."""
 
 Span: TypeAlias = tuple[int, int]
@@ -51,13 +51,13 @@ class Chunker:
         """Return where the parts of a text lie.
 
         A part ends with a sentence, or else with a word, or else where it is full, and the next
-        begins about 15 % of its length before. Where that takes more than `MAX_PARTS`, so many
+        begins about 15 % of its length before. Where that takes more than `MAX_CHUNKS`, so many
         begin at equal distances, the first with the text, and the last ends with it: the longer the
         text, the less they overlap, and from some length on there is text between them.
         """
         spans: list[Span] = []
         begin = 0
-        while len(spans) < MAX_PARTS:
+        while len(spans) < MAX_CHUNKS:
             end = self._end(text, begin)
             spans.append((begin, end))
             if end == len(text):
@@ -104,7 +104,7 @@ class Chunker:
         last = _word_begin(text, len(text) - longest, near)
         while (unseen := len(text) - self._full(text, last)) > 0:
             last += unseen
-        begins = [last * number // (MAX_PARTS - 1) for number in range(MAX_PARTS)]
+        begins = [last * number // (MAX_CHUNKS - 1) for number in range(MAX_CHUNKS)]
         begins[1:-1] = [_word_begin(text, begin, near) for begin in begins[1:-1]]
         spans = [(begin, self._end(text, begin)) for begin in begins]
         between = sum(max(0, after[0] - before[1]) for before, after in pairwise(spans))
@@ -113,7 +113,7 @@ class Chunker:
                 "a text of %d characters is longer than %d parts: %d characters between them are "
                 "not in its vectors",
                 len(text),
-                MAX_PARTS,
+                MAX_CHUNKS,
                 between,
             )
         return spans
@@ -146,7 +146,7 @@ def _word_begin(text: str, begin: int, near: int) -> int:
     return found.end() if found and found.end() < len(text) else begin
 
 
-def _last_end(pattern: re.Pattern[str], text: str, least: int, most: int) -> int | None:
+def _last_end(pattern: re.Pattern[str], text: str, minimum: int, most: int) -> int | None:
     """Return where the last match that ends after `least` and up to `most` ends."""
-    ends = [found.end() for found in pattern.finditer(text, least, most)]
+    ends = [found.end() for found in pattern.finditer(text, minimum, most)]
     return ends[-1] if ends else None

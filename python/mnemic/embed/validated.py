@@ -78,7 +78,7 @@ class ValidatedEmbedder:
         if not texts:
             return np.empty((0, self.dimensions), dtype=np.float32)
         begun = time.perf_counter()
-        vectors = self._asked(lambda: _as_float32(self._embedded(texts)))
+        vectors = self._run(lambda: _as_float32(self._embedded(texts)))
         took = time.perf_counter() - begun
         with self._counting:  # several threads embed at once
             self.embedded += len(texts)
@@ -90,7 +90,7 @@ class ValidatedEmbedder:
             self.successes += 1
         return vectors
 
-    def embed_whole(self, texts: list[str]) -> list[NDArray[np.float32]]:
+    def embed_chunked(self, texts: list[str]) -> list[NDArray[np.float32]]:
         """Return for each text the vectors of its parts, shape (parts, dimensions) (C165).
 
         A text that the embedder sees whole is one part.
@@ -120,9 +120,9 @@ class ValidatedEmbedder:
         self._loop.close()
 
     def _split(self, texts: list[str]) -> list[list[str]]:
-        return self._asked(lambda: [self._splitter.parts(text) for text in texts])
+        return self._run(lambda: [self._splitter.parts(text) for text in texts])
 
-    def _asked(self, work: Callable[[], Result]) -> Result:
+    def _run(self, work: Callable[[], Result]) -> Result:
         """Return what the embedder gives, or raise an error that quotes nothing of its own."""
         try:
             return work()

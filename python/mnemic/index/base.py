@@ -36,7 +36,7 @@ class RankRequest(Redacted, frozen=True, kw_only=True, eq=False):
         explain: Whether all components are told, not only similarity and keyword.
     """
 
-    _hides: ClassVar[frozenset[str]] = frozenset({"text", "where"})
+    _hidden: ClassVar[frozenset[str]] = frozenset({"text", "where"})
 
     scope: Scope
     now: int
@@ -70,7 +70,7 @@ class LinkSearch(Redacted, frozen=True, kw_only=True):
         where: Only rows that match are found, and walked through; the first need not.
     """
 
-    _hides: ClassVar[frozenset[str]] = frozenset({"where"})
+    _hidden: ClassVar[frozenset[str]] = frozenset({"where"})
 
     scope: Scope
     now: int

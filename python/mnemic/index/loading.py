@@ -81,25 +81,25 @@ class Loader:
         made: Makes an empty index.
     """
 
-    def __init__(self, made: Callable[[], MemoryIndex]) -> None:
-        self._made = made
+    def __init__(self, make_index: Callable[[], MemoryIndex]) -> None:
+        self._make_index = make_index
         self._index: MemoryIndex | None = None
         self._thread: ThreadPoolExecutor | None = None
         self._part: Future[Any] | None = None
 
-    def take_records(self, records: list[Record]) -> None:
+    def add_records(self, records: list[Record]) -> None:
         """Put living rows into the index, soon."""
-        index = self._started()
+        index = self._core_index()
         self._submit(lambda: _load(index, records, _NOTHING, None))
 
-    def take_vectors(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
+    def add_vectors(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
         """Put vectors, shape (n, dim), of rows, shape (n,), into the index, soon."""
-        index = self._started()
+        index = self._core_index()
         self._submit(lambda: _load(index, [], rows, vectors))
 
-    def loaded(self) -> MemoryIndex:
+    def finish(self) -> MemoryIndex:
         """Return the index with all that was taken, ready for searches."""
-        index = self._started()
+        index = self._core_index()
         self._finish_part()
         index.apply([], _NOTHING, None, [])  # sees to what loading left for later
         return index
@@ -116,9 +116,9 @@ class Loader:
         if self._thread is not None:
             self._thread.shutdown()
 
-    def _started(self) -> MemoryIndex:
+    def _core_index(self) -> MemoryIndex:
         if self._index is None:
-            self._index = self._made()
+            self._index = self._make_index()
         return self._index
 
     def _submit(self, work: Callable[[], object]) -> None:

@@ -16,10 +16,10 @@ from mnemic.model import Access, Link, Record, RowBatch, Scope
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-MOST_PENDING = 256  # rows; from here on taking them in together gains nothing more
-LEAST_VACANT = 16_384  # places; fewer cost searches little
-MOST_EARLY = 256
-MOST_EARLY_ROWS = 4096
+MAX_PENDING = 256  # rows; from here on taking them in together gains nothing more
+MIN_VACANT = 16_384  # places; fewer cost searches little
+MAX_DEFERRED = 256
+MAX_DEFERRED_ROWS = 4096
 
 
 class NativeIndex:
@@ -36,7 +36,7 @@ class NativeIndex:
         self._seq: int | None = None
         self._pending: list[RowBatch] = []
         self._pending_rows = 0
-        self._early: dict[int, RowBatch] = {}
+        self._deferred: dict[int, RowBatch] = {}
 
     @property
     def seq(self) -> int | None:
@@ -62,10 +62,10 @@ class NativeIndex:
             elif self._seq is None or batch.since < self._seq:
                 return False
             elif batch.since > self._seq:
-                return self._wait_for_those_before(batch)
+                return self._defer(batch)
             else:
                 self._append(batch)
-            self._append_early()
+            self._append_deferred()
             return True
 
     @property
@@ -75,9 +75,9 @@ class NativeIndex:
         A row whose content changes leaves its place; places are not taken again.
         """
         rows = len(self._core)
-        return self._core.slots - rows > max(rows, LEAST_VACANT)
+        return self._core.slots - rows > max(rows, MIN_VACANT)
 
-    def give_way_to(self, fresh: "NativeIndex") -> bool:
+    def replace_with(self, fresh: "NativeIndex") -> bool:
         """Become what a fresh index holds; return False if this one has come further."""
         with self._lock:
             if fresh.seq is None or (self._seq is not None and fresh.seq < self._seq):
@@ -86,7 +86,7 @@ class NativeIndex:
             self._core = fresh._current()  # noqa: SLF001 - of the same class
             self._pending, self._pending_rows = [], 0
             self._seq = fresh.seq
-            self._append_early()
+            self._append_deferred()
             return True
 
     def raise_accesses(self, accesses: Sequence[Access]) -> None:
@@ -145,27 +145,27 @@ class NativeIndex:
         return self._core
 
     def _replace(self, batch: RowBatch, loader: Loader | None) -> None:
-        core = MemoryIndex(self._dim) if loader is None else loader.loaded()
+        core = MemoryIndex(self._dim) if loader is None else loader.finish()
         self._put(core, batch)
         self._core = core
         self._pending, self._pending_rows = [], 0
         self._seq = batch.seq
 
-    def _wait_for_those_before(self, batch: RowBatch) -> bool:
-        if batch.since is None or len(self._early) == MOST_EARLY:
+    def _defer(self, batch: RowBatch) -> bool:
+        if batch.since is None or len(self._deferred) == MAX_DEFERRED:
             return False
-        rows = sum(len(early.records) for early in self._early.values())
-        if rows + len(batch.records) > MOST_EARLY_ROWS:
+        rows = sum(len(early.records) for early in self._deferred.values())
+        if rows + len(batch.records) > MAX_DEFERRED_ROWS:
             return False
-        self._early[batch.since] = batch
+        self._deferred[batch.since] = batch
         return True
 
-    def _append_early(self) -> None:
-        while self._early:
-            since = min(self._early)
+    def _append_deferred(self) -> None:
+        while self._deferred:
+            since = min(self._deferred)
             if self._seq is None or since > self._seq:
                 return
-            batch = self._early.pop(since)
+            batch = self._deferred.pop(since)
             if since == self._seq:
                 self._append(batch)
 
@@ -174,13 +174,13 @@ class NativeIndex:
         self._pending.append(batch)
         self._pending_rows += len(batch.records)
         self._seq = batch.seq
-        if self._pending_rows >= MOST_PENDING or len(self._pending) >= MOST_PENDING:
+        if self._pending_rows >= MAX_PENDING or len(self._pending) >= MAX_PENDING:
             with suppress(MemoryError):  # it is written down; who reads next is told
                 self._drain()
 
     def _drain(self) -> None:
         if self._pending:
-            batch = self._pending[0] if len(self._pending) == 1 else _together(self._pending)
+            batch = self._pending[0] if len(self._pending) == 1 else _merged_batch(self._pending)
             self._put(self._core, batch)
         self._pending, self._pending_rows = [], 0
 
@@ -190,7 +190,7 @@ class NativeIndex:
         put(core, batch)
 
 
-def _together(batches: Sequence[RowBatch]) -> RowBatch:
+def _merged_batch(batches: Sequence[RowBatch]) -> RowBatch:
     """Return one batch that does what several do, in which a row may come and go several times."""
     gone: set[int] = set()
     records: dict[int, Record] = {}

@@ -12,9 +12,9 @@ from mnemic.model.filter import (
     Not,
     Op,
     Test,
-    looks_at,
     parse_filter,
     parse_times,
+    references,
 )
 from mnemic.model.ids import UuidFactory
 from mnemic.model.link import LinkType, MemoryLink
@@ -159,8 +159,8 @@ __all__ = [
     "VerifyReport",
     "Weights",
     "falls_back",
-    "looks_at",
     "parse_filter",
     "parse_times",
+    "references",
     "salience_of",
 ]

@@ -162,7 +162,7 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         """Whether it was deleted and can still be restored."""
         return self.forgotten_at is not None
 
-    def is_living(self, now: datetime) -> bool:
+    def is_active(self, now: datetime) -> bool:
         """Return whether it is to be found: neither forgotten, expired nor outdated."""
         return self.status is MemoryStatus.ACTIVE and self.is_present(now)
 
@@ -177,7 +177,7 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             force_setattr(entry, "metadata", _json_copy(self.metadata))
         return entry
 
-    def note_accesses(self, last: datetime | None, count: int) -> None:
+    def record_accesses(self, last: datetime | None, count: int) -> None:
         """Let it show when it was last read, and how often; only before anybody else has it."""
         force_setattr(self, "last_accessed_at", last)
         force_setattr(self, "access_count", count)
@@ -201,7 +201,7 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         shown = (f"{field}={value!r}" for field, value in self.__rich_repr__())
         return f"MemoryEntry({', '.join(shown)})"
 
-    def _is_telling(self, field: str) -> bool:
+    def _is_shown(self, field: str) -> bool:
         value: object = getattr(self, field)
         if field == "updated_at":
             return value != self.created_at
@@ -215,7 +215,7 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         """Return what `repr`, and the package rich, show of each field."""
         return [
-            (field, RedactedStr(self._shown(field))) for field in _SHOWN if self._is_telling(field)
+            (field, RedactedStr(self._shown(field))) for field in _SHOWN if self._is_shown(field)
         ]
 
 
@@ -271,7 +271,7 @@ _CHECKS: tuple[tuple[str, Callable[[object], object]], ...] = (
     ("expires_at", partial(validation.optional_time, "expires_at")),
     ("category", partial(validation.optional_name, "category")),
     ("scope", partial(validation.optional_name, "scope")),
-    ("version", partial(validation.whole, "version", least=1)),
+    ("version", partial(validation.whole, "version", minimum=1)),
     ("supersedes", partial(validation.optional_uuid, "supersedes")),
     ("sensitive", partial(validation.flag, "sensitive")),
     ("is_encrypted", partial(validation.flag, "is_encrypted")),

@@ -114,13 +114,13 @@ Expression: TypeAlias = All | AnyOf | Not | Test
 IS_NOT_SENSITIVE = Test(Field("sensitive"), Op.EQ, value=False)
 
 
-def looks_at(expression: Expression, *names: str) -> bool:
+def references(expression: Expression, *names: str) -> bool:
     """Return whether an expression tests one of these fields."""
     if isinstance(expression, Test):
         return expression.field.name in names
     if isinstance(expression, Not):
-        return looks_at(expression.part, *names)
-    return any(looks_at(part, *names) for part in expression.parts)
+        return references(expression.part, *names)
+    return any(references(part, *names) for part in expression.parts)
 
 
 _TAG_FIELD, _TAG = "record", "memory_filter"
@@ -151,7 +151,7 @@ class MemoryFilter(Redacted, frozen=True, kw_only=True, tag_field=_TAG_FIELD, ta
         FilterError: If a value cannot be used; the message names the place.
     """
 
-    _hides: ClassVar[frozenset[str]] = frozenset({"tags", "any_tags", "content_contains", "where"})
+    _hidden: ClassVar[frozenset[str]] = frozenset({"tags", "any_tags", "content_contains", "where"})
 
     types: tuple[MemoryType, ...] | None = None
     tags: tuple[str, ...] | None = None
@@ -400,7 +400,7 @@ def _moment(given: object) -> datetime:
 
 
 def _limit(given: object) -> int:
-    limit = validation.whole("", given, least=1)
+    limit = validation.whole("", given, minimum=1)
     if limit > MAX_LIMIT:
         raise ValueError
     return limit

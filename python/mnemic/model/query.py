@@ -80,7 +80,7 @@ class MemoryQuery(Redacted, frozen=True, kw_only=True, dict=True):
         FilterError: If the filter cannot be understood.
     """
 
-    _hides: ClassVar[frozenset[str]] = frozenset({"query", "context_boost", "filters"})
+    _hidden: ClassVar[frozenset[str]] = frozenset({"query", "context_boost", "filters"})
 
     query: str | None = None
     filters: Filters = None

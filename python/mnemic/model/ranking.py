@@ -10,7 +10,7 @@ import msgspec
 
 from mnemic.description import described, quoted
 from mnemic.errors import InvalidArgumentError
-from mnemic.model.filter import Expression, looks_at
+from mnemic.model.filter import Expression, references
 from mnemic.model.redacted import Redacted
 from mnemic.model.rows import State
 from mnemic.model.validation import flag
@@ -368,7 +368,7 @@ class Search(Redacted, frozen=True, kw_only=True):
         falls_back: Whether a hybrid search is answered by keywords where the embedder fails.
     """
 
-    _hides: ClassVar[frozenset[str]] = frozenset({"text", "also", "context", "where"})
+    _hidden: ClassVar[frozenset[str]] = frozenset({"text", "also", "context", "where"})
 
     text: str | None
     also: tuple[str, ...] = ()
@@ -419,7 +419,9 @@ class Search(Redacted, frozen=True, kw_only=True):
     def uses_accesses(self) -> bool:
         """Whether the answer depends on when or how often memories were read."""
         where = self.where
-        filters_by_them = where is not None and looks_at(where, "access_count", "last_accessed_at")
+        filters_by_them = where is not None and references(
+            where, "access_count", "last_accessed_at"
+        )
         orders_by_them = self.order is not None or self.min_salience is not None
         return filters_by_them or orders_by_them or self.ranking.uses_accesses
 

@@ -156,7 +156,7 @@ class MemoryRetrieverOptions(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidArgumentError("the weights add up to 0; at least one must be above it")
         if self.min_similarity is not None:
             validation.fraction("min_similarity", self.min_similarity)
-        validation.whole("candidate_multiplier", self.candidate_multiplier, least=2)
+        validation.whole("candidate_multiplier", self.candidate_multiplier, minimum=2)
         validation.flag("track_access", self.track_access)
         force_setattr(self, "access_interval", _interval(self.access_interval))
         if not isinstance(self.salience, Salience):
@@ -304,7 +304,7 @@ class SalienceOptions(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidArgumentError(
                 f"half_life_days must be a positive number, got {quoted(days)}"
             )
-        validation.whole("frequency_max_count", self.frequency_max_count, least=1)
+        validation.whole("frequency_max_count", self.frequency_max_count, minimum=1)
         validation.fraction("default_relevance", self.default_relevance)
         if not isinstance(self.boosts, dict):
             raise InvalidArgumentError(f"boosts must be a dict, got {described(self.boosts)}")
@@ -386,7 +386,7 @@ def salience_of(
     )
 
 
-def worth_of(entry: MemoryEntry, now: datetime, salience: Salience) -> float:
+def static_score_of(entry: MemoryEntry, now: datetime, salience: Salience) -> float:
     """Return the weighted mean of a memory's recency, frequency and importance (C060)."""
     return _parts(entry, now, salience).mean
 

@@ -11,13 +11,13 @@ class Redacted(msgspec.Struct, frozen=True):
     """A record whose repr hides fields, because reprs go into logs and error reports.
 
     Attributes:
-        _hides: The fields that may hold content, tags, metadata, queries or what was made of them.
+        _hidden: The fields that may hold content, tags, metadata, queries or what was made of them.
     """
 
-    _hides: ClassVar[frozenset[str]] = frozenset()
+    _hidden: ClassVar[frozenset[str]] = frozenset()
 
     def _hidden_fields(self) -> frozenset[str]:
-        return self._hides
+        return self._hidden
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={value!r}" for name, value in self.__rich_repr__())

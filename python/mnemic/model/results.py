@@ -45,7 +45,7 @@ class VerifyReport(NamedTuple):
     links: int
     without_sums: int
     problems: tuple[VerifyProblem, ...] = ()
-    sealed: int = 0
+    checksums_added: int = 0
     repaired_agents: tuple[str, ...] = ()
 
     @property
@@ -138,7 +138,7 @@ class MemorySearchResult(msgspec.Struct, frozen=True):
 class TagUsage(Redacted, frozen=True):
     """How many active memories carry a tag (R069)."""
 
-    _hides: ClassVar[frozenset[str]] = frozenset({"tag"})
+    _hidden: ClassVar[frozenset[str]] = frozenset({"tag"})
 
     tag: str
     count: int

@@ -46,7 +46,7 @@ class RowBatch(Redacted, frozen=True, eq=False):
         links: Theirs, also to rows of another state.
     """
 
-    _hides: ClassVar[frozenset[str]] = frozenset({"records", "vectors"})
+    _hidden: ClassVar[frozenset[str]] = frozenset({"records", "vectors"})
 
     since: int | None
     seq: int

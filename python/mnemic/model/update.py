@@ -31,7 +31,9 @@ class MemoryEntryUpdate(Redacted, frozen=True, kw_only=True):
         InvalidEntryError: If a value is of the wrong type or out of range.
     """
 
-    _hides: ClassVar[frozenset[str]] = frozenset({"content", "add_tags", "remove_tags", "metadata"})
+    _hidden: ClassVar[frozenset[str]] = frozenset(
+        {"content", "add_tags", "remove_tags", "metadata"}
+    )
 
     content: str | None = None
     importance: float | None = None

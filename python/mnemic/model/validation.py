@@ -124,13 +124,13 @@ def fraction(field: str, value: object) -> float:
     return float(value)
 
 
-def whole(field: str, value: object, *, least: int = 0) -> int:
+def whole(field: str, value: object, *, minimum: int = 0) -> int:
     """Return `value` if it is an int from `least` to the largest of 64 bits."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidEntryError(f"{field} must be an int, got {type(value).__name__}")
-    if not least <= value <= _MAX_INT64:
+    if not minimum <= value <= _MAX_INT64:
         raise InvalidEntryError(
-            f"{field} must be at least {least}, and at most 2**63 - 1, got {described(value)}"
+            f"{field} must be at least {minimum}, and at most 2**63 - 1, got {described(value)}"
         )
     return value
 

@@ -226,7 +226,7 @@ class Events:
 
         return unsubscribe
 
-    def is_heard(self, kind: type[msgspec.Struct]) -> bool:
+    def has_listeners(self, kind: type[msgspec.Struct]) -> bool:
         """Return whether anybody listens, so that events nobody hears need not be made."""
         return bool(self._listeners.get(kind))
 

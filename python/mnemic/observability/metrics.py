@@ -174,7 +174,7 @@ class Meter:
         try:
             instruments.histograms[name].record(value, {**self._attributes, **attributes})
         except Exception as error:  # noqa: BLE001 - the operation has happened, whoever measures it
-            _process.tell_failure(name, error)
+            _process.log_failure(name, error)
 
     def _count(self, name: str, **attributes: str) -> None:
         instruments = _process.instruments()
@@ -183,7 +183,7 @@ class Meter:
         try:
             instruments.counters[name].add(1, {**self._attributes, **attributes})
         except Exception as error:  # noqa: BLE001 - as above
-            _process.tell_failure(name, error)
+            _process.log_failure(name, error)
 
 
 class _Instruments(NamedTuple):
@@ -216,7 +216,7 @@ class _Process:
             self._make()
         return self._instruments
 
-    def tell_failure(self, what: str, error: Exception) -> None:
+    def log_failure(self, what: str, error: Exception) -> None:
         """Log the kind of an error, the first time one hits this instrument."""
         if what not in self._failed:
             self._failed.add(what)
@@ -230,7 +230,7 @@ class _Process:
             if not self._is_made:
                 self._instruments = self._made()
         except Exception as error:  # noqa: BLE001 - a program runs on without being measured
-            self.tell_failure("agents.memory.*", error)
+            self.log_failure("agents.memory.*", error)
         finally:
             self._is_made = True  # once, failed or not: a second try would register names twice
             self._making.release()
@@ -270,7 +270,7 @@ class _Process:
                 readings[known] = run_sync(read(store, meter.agent, meter.now()))
             except Exception as error:  # noqa: BLE001 - the others shall be measured still
                 if meter.store is not None:  # else it was closed meanwhile
-                    self.tell_failure(name, error)
+                    self.log_failure(name, error)
         totals: dict[str, int] = {}
         for (agent_id, _), reading in readings.items():
             totals[agent_id] = totals.get(agent_id, 0) + reading

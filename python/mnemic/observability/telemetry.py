@@ -38,17 +38,17 @@ class Telemetry:
         agent_id: Whose memories.
         events: Who listens.
         clock: Gives the events their times.
-        tells_content: Whether queries may be shown.
+        logs_content: Whether queries may be shown.
 
     Attributes:
         meter: What measures.
     """
 
-    def __init__(self, agent_id: str, events: Events, clock: Clock, *, tells_content: bool) -> None:
+    def __init__(self, agent_id: str, events: Events, clock: Clock, *, logs_content: bool) -> None:
         self._agent_id = agent_id
         self._events = events
         self._now = clock
-        self._tells_content = tells_content
+        self._logs_content = logs_content
         self._warned_percent = 0
         self.meter = Meter(agent_id, clock)
 
@@ -61,23 +61,23 @@ class Telemetry:
         """Let the gauges look no more. Harmless if repeated."""
         self.meter.closed()
 
-    def store_took(self, begun: float) -> None:
+    def record_store(self, begun: float) -> None:
         """Measure a call that stored; it began at this `time.perf_counter()`."""
         self.meter.stored(milliseconds_since(begun))
 
-    def retrieval_took(self, begun: float) -> None:
+    def record_retrieval(self, begun: float) -> None:
         """Measure a call that retrieved by ids; it began at this `time.perf_counter()`."""
         self.meter.retrieved(milliseconds_since(begun))
 
-    def embedding_took(self, milliseconds: float) -> None:
+    def record_embedding(self, milliseconds: float) -> None:
         """Measure one call of the embedder."""
         self.meter.embedded(milliseconds)
 
-    def failed_to_store(self, error: Exception) -> None:
+    def store_failed(self, error: Exception) -> None:
         """Tell that a write failed; the error itself goes to the caller."""
         _log.error("Failed to store memory entry: %s", str(error))
 
-    def will_embed_later(self, count: int, error: Exception) -> None:
+    def embedding_deferred(self, count: int, error: Exception) -> None:
         """Tell that memories are stored without vectors for now (C172)."""
         _log.warning("%d memory entries are stored without vectors for now: %s", count, str(error))
 
@@ -94,8 +94,8 @@ class Telemetry:
         """Tell what was stored; embedding those of these users and ids took so long together."""
         share = milliseconds / max(1, len(embedded))
         is_logged = _log.isEnabledFor(logging.DEBUG)
-        is_heard = self._events.is_heard(MemoryStoredEvent)
-        if not is_logged and not is_heard and share <= SLOW_EMBEDDING_MS:
+        has_listeners = self._events.has_listeners(MemoryStoredEvent)
+        if not is_logged and not has_listeners and share <= SLOW_EMBEDDING_MS:
             return
         for entry in entries:
             took = share if (entry.user_id, entry.id) in embedded else 0.0
@@ -103,7 +103,7 @@ class Telemetry:
                 _log.warning("Embedding generation slow: %.0fms for entry %s", took, entry.id)
             if is_logged:
                 self._log_stored(entry)
-            if is_heard:
+            if has_listeners:
                 await self._events.publish(self._stored_event(entry, took))
 
     def _log_stored(self, entry: MemoryEntry) -> None:
@@ -131,7 +131,7 @@ class Telemetry:
     async def retrieved(self, entry: MemoryEntry) -> None:
         """Tell that a memory was retrieved by its id."""
         _log.debug("Retrieved memory entry %s for agent %s", entry.id, self._agent_id)
-        if self._events.is_heard(MemoryRetrievedEvent):
+        if self._events.has_listeners(MemoryRetrievedEvent):
             event = MemoryRetrievedEvent(
                 agent_id=self._agent_id,
                 entry_id=entry.id,
@@ -160,7 +160,7 @@ class Telemetry:
             is_sensitive: Whether the query comes from a sensitive memory, and is never shown.
         """
         self.meter.searched(search_type, milliseconds, count)
-        shows = self._tells_content and not is_sensitive
+        shows = self._logs_content and not is_sensitive
         if _log.isEnabledFor(logging.DEBUG):
             _log.debug(
                 "%s search for agent %s: query='%s', results=%d, time=%.1fms",
@@ -170,7 +170,7 @@ class Telemetry:
                 count,
                 milliseconds,
             )
-        if self._events.is_heard(MemorySearchCompletedEvent):
+        if self._events.has_listeners(MemorySearchCompletedEvent):
             event = MemorySearchCompletedEvent(
                 agent_id=self._agent_id,
                 query=shortened(query) if shows else None,
@@ -183,7 +183,7 @@ class Telemetry:
 
     async def updated(self, entry: MemoryEntry, *, content_changed: bool) -> None:
         """Tell that a memory was changed."""
-        if self._events.is_heard(MemoryUpdatedEvent):
+        if self._events.has_listeners(MemoryUpdatedEvent):
             event = MemoryUpdatedEvent(
                 agent_id=self._agent_id,
                 entry_id=entry.id,
@@ -201,20 +201,20 @@ class Telemetry:
             self._agent_id,
             permanent,
         )
-        await self._publish_forgotten([entry_id], permanent=permanent)
+        await self._publish_deleted([entry_id], permanent=permanent)
 
     async def emptied(self, scope: Scope, ids: Sequence[UUID], *, permanent: bool) -> None:
         """Tell that all memories of a scope were forgotten, or deleted for good."""
         _log.info("%d memory entries forgotten for %s, permanent=%s", len(ids), scope, permanent)
-        await self._publish_forgotten(ids, permanent=permanent)
+        await self._publish_deleted(ids, permanent=permanent)
 
     async def purged(self, ids: Sequence[UUID]) -> None:
         """Tell that memories were deleted for good because their time was over."""
         _log.info("%d memory entries purged for agent %s", len(ids), self._agent_id)
-        await self._publish_forgotten(ids, permanent=True)
+        await self._publish_deleted(ids, permanent=True)
 
-    async def _publish_forgotten(self, ids: Sequence[UUID], *, permanent: bool) -> None:
-        if not self._events.is_heard(MemoryForgottenEvent):
+    async def _publish_deleted(self, ids: Sequence[UUID], *, permanent: bool) -> None:
+        if not self._events.has_listeners(MemoryForgottenEvent):
             return
         for entry_id in ids:
             event = MemoryForgottenEvent(

@@ -48,7 +48,7 @@ from mnemic.model import (
     Weights,
     salience_of,
 )
-from mnemic.model.recall import parse_types, worth_of
+from mnemic.model.recall import parse_types, static_score_of
 from mnemic.model.validation import MAX_QUERY_LENGTH, bounded, flag, fraction, items, text
 from mnemic.recall.telemetry import RecallTelemetry
 from mnemic.recall.traversal import Traversal
@@ -89,7 +89,7 @@ class Recall(NamedTuple):
     reason: Reason
 
 
-class _Near(NamedTuple):
+class _Candidate(NamedTuple):
     """A memory that a text may contradict, its row, and how near it is."""
 
     row: int
@@ -122,8 +122,8 @@ class RecallEngine:
         self.repository = repository
         self.options = options
         self._judge = judge
-        shows = flag("log_queries", log_queries) and repository.tells_content
-        self._telemetry = RecallTelemetry(repository.meter, tells_queries=shows)
+        shows = flag("log_queries", log_queries) and repository.logs_content
+        self._telemetry = RecallTelemetry(repository.meter, logs_queries=shows)
 
     async def recall(self, scope: Scope, query: str, options: RecallOptions) -> MemoryRecallResult:
         """Return the memories of a scope in the order of a mode."""
@@ -136,10 +136,10 @@ class RecallEngine:
                 "recall has no time range; call recall_temporal with one, or choose another mode"
             )
         if mode is RecallMode.RELEVANT:
-            wanted = self._relevant(query, options)
+            request = self._relevant(query, options)
         else:
-            wanted = Recall(_search(options, order=_ORDERS[mode]), _REASONS[mode])
-        result = await self._recalled(scope, wanted, begun)
+            request = Recall(_search(options, order=_ORDERS[mode]), _REASONS[mode])
+        result = await self._recalled(scope, request, begun)
         self._telemetry.recalled(mode.name.capitalize(), query, len(result), _milliseconds(begun))
         return result
 
@@ -169,13 +169,13 @@ class RecallEngine:
         if topic is not None:
             bounded("topic_filter", text("topic_filter", topic))
         if topic is None or not topic.strip():
-            wanted = Recall(search, _temporal_reason)
+            request = Recall(search, _temporal_reason)
         else:
             self.repository.check_embedder()
             floor = self._floor()
             topical = msgspec.structs.replace(search, text=topic, min_similarity=floor)
-            wanted = Recall(topical, _topical_reason)
-        result = await self._recalled(scope, wanted, begun)
+            request = Recall(topical, _topical_reason)
+        result = await self._recalled(scope, request, begun)
         self._telemetry.recalled_temporal(len(result), start, end, _milliseconds(begun))
         return result
 
@@ -194,26 +194,26 @@ class RecallEngine:
         self._check_license()
         _check_depth(depth)
 
-        def look() -> LinkedPage | None:
-            row = self.repository.row_of(scope, entry_id, include_outdated=_walks(options))
+        def find() -> LinkedPage | None:
+            row = self.repository.row_of(scope, entry_id, include_outdated=_uses_store(options))
             if row is None:
                 return None
             limit = options.max_results
-            return self._reached(scope, row, kinds, options, direction, depth=depth, limit=limit)
+            return self._linked(scope, row, kinds, options, direction, depth=depth, limit=limit)
 
-        found = await run_blocking(look)
+        found = await run_blocking(find)
         if found is None:
             raise EntryNotFoundError(f"no memory with id {entry_id} for {scope}")
         memories = tuple(
             ScoredMemory(found.entries[hit.row], hit.strength, _linked_reason(hit.kinds))
-            for hit in found.reached
+            for hit in found.hits
         )
-        self._count(memories, [hit.row for hit in found.reached])
+        self._count(memories, [hit.row for hit in found.hits])
         result = _result(memories, found.total, begun)
         self._telemetry.recalled("Linked", "", len(result), _milliseconds(begun))
         return result
 
-    def _reached(
+    def _linked(
         self,
         scope: Scope,
         row: int,
@@ -225,13 +225,13 @@ class RecallEngine:
         limit: int,
     ) -> LinkedPage | None:
         """Return what links lead to; the index knows it of living memories, the store of all."""
-        if _walks(options):
+        if _uses_store(options):
             statuses, allows = _statuses(options), self._allowed(options)
             run_sync(self._write_accesses())  # it reads the store alone
-            walk = Traversal(
+            traversal = Traversal(
                 self.repository, scope, kinds, direction, statuses=statuses, allows=allows
             )
-            return walk.reached(row, depth, limit)
+            return traversal.traverse(row, depth, limit)
         tests = _filters(options)
         return self.repository.linked(
             scope,
@@ -253,7 +253,7 @@ class RecallEngine:
             return (
                 (types is None or entry.type in types)
                 and (not asks_project or entry.project_id == options.project_id)
-                and worth_of(entry, now, self.options.salience) >= options.min_salience
+                and static_score_of(entry, now, self.options.salience) >= options.min_salience
             )
 
         return allows
@@ -264,7 +264,7 @@ class RecallEngine:
         content: str,
         options: RecallOptions,
         *,
-        least_confidence: float = CONTRADICTION_CONFIDENCE,
+        min_confidence: float = CONTRADICTION_CONFIDENCE,
         exclude: tuple[UUID, ...] = (),
         is_sensitive: bool = False,
     ) -> MemoryRecallResult:
@@ -274,23 +274,23 @@ class RecallEngine:
         """
         begun = time.perf_counter()
         self._check_license()
-        fraction("least_confidence", least_confidence)
-        near = await self._near(scope, content, options, exclude)
-        judged = await self._judged(content, near)
-        linked = await run_blocking(lambda: self._linked_pairs(scope, near, options))
+        fraction("min_confidence", min_confidence)
+        candidates = await self._candidates(scope, content, options, exclude)
+        judged = await self._judged(content, candidates)
+        linked = await run_blocking(lambda: self._linked_pairs(scope, candidates, options))
         # A judge's reasons may quote both texts.
         scored = {
             row: ScoredMemory(
                 entry, judgement.confidence, _POTENTIAL if is_sensitive else judgement.reason
             )
-            for (row, entry, _), judgement in zip(near, judged, strict=True)
-            if judgement.confidence >= least_confidence
+            for (row, entry, _), judgement in zip(candidates, judged, strict=True)
+            if judgement.confidence >= min_confidence
         }
         for row, memory in linked:
             known = scored.get(row)
             if memory.memory.id not in exclude and (known is None or known.score < memory.score):
                 scored[row] = memory
-        surest = sorted(scored.values(), key=_surest)
+        surest = sorted(scored.values(), key=_by_confidence)
         memories = tuple(surest[: options.max_results])
         result = _result(memories, len(scored), begun)
         self._telemetry.recalled(
@@ -302,9 +302,9 @@ class RecallEngine:
         )
         return result
 
-    async def _near(
+    async def _candidates(
         self, scope: Scope, content: str, options: RecallOptions, exclude: tuple[UUID, ...]
-    ) -> "list[_Near]":
+    ) -> "list[_Candidate]":
         """Return the memories that a text may contradict."""
         if not text("content", content).strip():
             raise InvalidArgumentError(
@@ -319,13 +319,15 @@ class RecallEngine:
             exclude=exclude,
             with_total=False,
         )
-        answered = await run_blocking(lambda: self.repository.answered(scope, search))
-        return [_Near(hit.row, answered.entries[hit.row], hit.score) for hit in answered.ranked]
+        page = await run_blocking(lambda: self.repository.rank(scope, search))
+        return [_Candidate(hit.row, page.entries[hit.row], hit.score) for hit in page.ranked]
 
-    async def _judged(self, content: str, near: "Sequence[_Near]") -> Sequence[Judgement]:
-        if not near:
+    async def _judged(
+        self, content: str, candidates: "Sequence[_Candidate]"
+    ) -> Sequence[Judgement]:
+        if not candidates:
             return []
-        others = [each.entry.content for each in near]
+        others = [each.entry.content for each in candidates]
         judging = self._judge.judge(content, others)
         if not isinstance(self._judge, RuleJudge):  # which needs no event loop, and no thread
             judging = awaited(judging)
@@ -347,13 +349,13 @@ class RecallEngine:
     def _linked_pairs(
         self,
         scope: Scope,
-        near: "Sequence[_Near]",
+        candidates: "Sequence[_Candidate]",
         options: RecallOptions,
     ) -> list[tuple[int, ScoredMemory]]:
         """Return both ends of the links of contradiction at memories that a text is near to."""
         found = []
-        for row, entry, nearness in near:
-            reached = self._reached(
+        for row, entry, score in candidates:
+            linked = self._linked(
                 scope,
                 row,
                 [LinkType.CONTRADICTS],
@@ -362,15 +364,15 @@ class RecallEngine:
                 depth=1,
                 limit=CONTRADICTION_CANDIDATES,
             )
-            if reached is None or not reached.reached:
+            if linked is None or not linked.hits:
                 continue
-            sure = min(1.0, max(0.0, nearness))
-            strongest = reached.reached[0].strength
-            found.append((row, ScoredMemory(entry, sure * strongest, _POTENTIAL)))
-            for hit in reached.reached:
+            similarity = min(1.0, max(0.0, score))
+            strongest = linked.hits[0].strength
+            found.append((row, ScoredMemory(entry, similarity * strongest, _POTENTIAL)))
+            for hit in linked.hits:
                 reason = _linked_reason(hit.kinds)
-                linked = ScoredMemory(reached.entries[hit.row], sure * hit.strength, reason)
-                found.append((hit.row, linked))
+                memory = ScoredMemory(linked.entries[hit.row], similarity * hit.strength, reason)
+                found.append((hit.row, memory))
         return found
 
     async def salience(
@@ -441,28 +443,26 @@ class RecallEngine:
         search = msgspec.structs.replace(recall.search, ranking=ranking)
         if not search.uses_accesses:
             await self._write_accesses()
-        return await self._told(
-            begun, lambda: self.repository.answered(scope, search), recall.reason
-        )
+        return await self._told(begun, lambda: self.repository.rank(scope, search), recall.reason)
 
     async def _told(
         self, begun: float, answer: Callable[[], FoundPage], reason: Reason
     ) -> MemoryRecallResult:
-        answered = await run_blocking(answer)
+        page = await run_blocking(answer)
         now = self.repository.now()
         memories = tuple(
             ScoredMemory(entry, *reason(self._explained(hit, entry, now)))
-            for hit in answered.ranked
-            for entry in (answered.entries[hit.row],)
+            for hit in page.ranked
+            for entry in (page.entries[hit.row],)
         )
-        self._count(memories, [hit.row for hit in answered.ranked])
-        return _result(memories, _total(answered), begun)
+        self._count(memories, [hit.row for hit in page.ranked])
+        return _result(memories, _total(page), begun)
 
     def _explained(self, hit: RankedRow, entry: MemoryEntry, now: datetime) -> RankedRow:
         """Return a hit with its salience, which the index leaves out where it weighs nothing."""
         if "salience" in hit.components:
             return hit
-        salience = worth_of(entry, now, self.options.salience)
+        salience = static_score_of(entry, now, self.options.salience)
         return hit._replace(components={**hit.components, "salience": salience})
 
     def _count(self, recalled: Sequence[ScoredMemory], rows: Sequence[int]) -> None:
@@ -473,9 +473,9 @@ class RecallEngine:
         if interval:
             accessed = [scored.memory.last_accessed_at for scored in recalled]
             last = dict(zip(rows, accessed, strict=True))
-            self.repository.note_spaced_accesses(last, interval)
+            self.repository.record_spaced_accesses(last, interval)
         else:
-            self.repository.note_accesses(rows)
+            self.repository.record_accesses(rows)
 
     @property
     def _spaces_accesses(self) -> bool:
@@ -542,7 +542,7 @@ def _statuses(options: RecallOptions) -> list[MemoryStatus]:
     return wanted
 
 
-def _walks(options: RecallOptions) -> bool:
+def _uses_store(options: RecallOptions) -> bool:
     """Return whether links are followed in the store: the index knows those of living memories."""
     return len(_statuses(options)) > 1 or bool(options.min_salience)
 
@@ -605,11 +605,11 @@ def _result(memories: tuple[ScoredMemory, ...], total: int, begun: float) -> Mem
     return MemoryRecallResult(memories, total, timedelta(milliseconds=_milliseconds(begun)))
 
 
-def _total(answered: FoundPage) -> int:
-    return len(answered.ranked) if answered.total is None else answered.total
+def _total(page: FoundPage) -> int:
+    return len(page.ranked) if page.total is None else page.total
 
 
-def _surest(scored: ScoredMemory) -> tuple[float, float, UUID, str]:
+def _by_confidence(scored: ScoredMemory) -> tuple[float, float, UUID, str]:
     memory = scored.memory
     return -scored.score, -memory.created_at.timestamp(), memory.id, memory.user_id or ""
 

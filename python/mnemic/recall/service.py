@@ -217,7 +217,7 @@ class MemoryRetriever:
         user_id: str | None,
         *,
         limit: int = 10,
-        least_confidence: float = CONTRADICTION_CONFIDENCE,
+        min_confidence: float = CONTRADICTION_CONFIDENCE,
         **fields: Any,
     ) -> MemoryRecallResult:
         """Return memories that a text contradicts, the surest first (R232, C072).
@@ -230,12 +230,12 @@ class MemoryRetriever:
             content: A statement, stored already or not.
             user_id: Whose memories; None is those stored without a user.
             limit: How many at most, 1 to 1,000.
-            least_confidence: Judgements below it are left out, 0 to 1.
+            min_confidence: Judgements below it are left out, 0 to 1.
             **fields: Others of `RecallOptions`.
         """
         given = checked_options(None, {"user_id": user_id, "max_results": limit, **fields})
         return await self._engine.contradictions(
-            self._part(given), content, given, least_confidence=least_confidence
+            self._part(given), content, given, min_confidence=min_confidence
         )
 
     async def salience(

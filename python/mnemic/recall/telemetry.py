@@ -15,12 +15,12 @@ class RecallTelemetry:
 
     Args:
         meter: What measures.
-        tells_queries: Whether queries may be shown.
+        logs_queries: Whether queries may be shown.
     """
 
-    def __init__(self, meter: Meter, *, tells_queries: bool) -> None:
+    def __init__(self, meter: Meter, *, logs_queries: bool) -> None:
         self._meter = meter
-        self._tells_queries = tells_queries
+        self._logs_queries = logs_queries
 
     def recalled(
         self,
@@ -34,7 +34,7 @@ class RecallTelemetry:
         """Tell of a recall by a query; one that comes from a sensitive memory is never shown."""
         self._meter.recalled(mode, milliseconds, count)
         if _log.isEnabledFor(logging.INFO):
-            shows = self._tells_queries and not is_sensitive
+            shows = self._logs_queries and not is_sensitive
             _log.info(
                 "[MEM:RETRIEVE] Recalled %d memories in %s mode for query '%s' in %.1fms",
                 count,

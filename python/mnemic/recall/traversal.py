@@ -47,7 +47,7 @@ class Traversal:
         self._allows = allows
         self._entries: dict[int, MemoryEntry] = {}
 
-    def reached(self, row: int, depth: int, limit: int) -> LinkedPage | None:
+    def traverse(self, row: int, depth: int, limit: int) -> LinkedPage | None:
         """Return the memories within some hops, the strongest first; None without the first."""
         if row not in self._present([row]):
             return None
@@ -56,13 +56,11 @@ class Traversal:
         for _ in range(depth):
             edge = self._hop(row, edge, found)
             found |= edge
-        reached = sorted(
+        hits = sorted(
             (LinkedRow(each, self._entries[each].id.bytes, *path) for each, path in found.items()),
-            key=self._place,
+            key=self._sort_key,
         )
-        return LinkedPage(
-            reached[:limit], {each: self._entries[each] for each in found}, len(reached)
-        )
+        return LinkedPage(hits[:limit], {each: self._entries[each] for each in found}, len(hits))
 
     def _hop(self, first: int, edge: dict[int, _Path], found: dict[int, _Path]) -> dict[int, _Path]:
         better: dict[int, _Path] = {}
@@ -83,7 +81,7 @@ class Traversal:
         present = self._repository.present(self._scope, rows)
         return {row: entry for row, entry in present.items() if entry.status in self._statuses}
 
-    def _place(self, reached: LinkedRow) -> tuple[float, int, float, bytes, str]:
-        entry = self._entries[reached.row]
+    def _sort_key(self, hit: LinkedRow) -> tuple[float, int, float, bytes, str]:
+        entry = self._entries[hit.row]
         created_at, user = entry.created_at.timestamp(), entry.user_id or ""
-        return -reached.strength, len(reached.kinds), -created_at, reached.id, user
+        return -hit.strength, len(hit.kinds), -created_at, hit.id, user

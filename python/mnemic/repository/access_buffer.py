@@ -4,10 +4,10 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-MOST_NOTED = 4096
+MAX_BUFFERED = 4096
 """From so many accesses on, writing all down takes less time than telling an index of each."""
 
-MOST_SPACED = 16_384
+MAX_SPACED = 16_384
 """Rows from which on those whose interval is over are forgotten."""
 
 Accesses: TypeAlias = tuple[int, int]
@@ -23,7 +23,7 @@ class AccessBuffer:
         self._number = 0
         self._were_dropped = False
 
-    def note(self, rows: Sequence[int], now: int) -> None:
+    def add(self, rows: Sequence[int], now: int) -> None:
         """Take note of accesses; where they become too many, all are dropped.
 
         Args:
@@ -33,7 +33,7 @@ class AccessBuffer:
         with self._lock:  # added up when they are taken: most searches do not ask for them
             self._rows.append((rows, now))
             self._number += len(rows)
-            if self._number > MOST_NOTED:
+            if self._number > MAX_BUFFERED:
                 self._drop()
 
     def take(self) -> dict[int, Accesses]:
@@ -83,7 +83,7 @@ class AccessSpacing:
             now: Microseconds since 1970 in UTC, like all times here.
             interval: Microseconds that must lie between two accesses that count.
         """
-        if len(self._counted) > MOST_SPACED:
+        if len(self._counted) > MAX_SPACED:
             lately = {row: at for row, at in self._counted.items() if now - at < interval}
             self._counted = lately
         rows = [

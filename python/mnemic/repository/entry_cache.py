@@ -49,14 +49,14 @@ class EntryCache:
             read = run_sync(self._store.located(scope, ids, now=now))
             return {key: Located(row, entry.detached()) for key, (row, entry) in read.items()}
         names = {entry_id: (scope.user_id, entry_id.bytes) for entry_id in ids}
-        position, rows, kept = self._kept_of(
+        position, rows, kept = self._cached_by_name(
             names.values(), run_sync(self._store.position(self._agent_id))
         )
         found = _detached(kept, scope, now)
         missing = [entry_id for entry_id, name in names.items() if name not in rows]
         if missing:
             read = run_sync(self._store.located(scope, missing, now=now))
-            found |= self._keep(position, dict(read.values()))
+            found |= self._insert(position, dict(read.values()))
             rows |= {names[key]: row for key, (row, _) in read.items()}
         located = ((key, rows.get(name)) for key, name in names.items())
         return {key: Located(row, found[row]) for key, row in located if row in found}
@@ -73,34 +73,34 @@ class EntryCache:
             position: That of the store, looked up a moment ago.
         """
         wanted = list(rows)
-        position, kept = self._kept(wanted, position)
+        position, kept = self._cached(wanted, position)
         found = _detached(kept, scope, now)
         missing = [row for row in wanted if row not in kept]
         if missing:
             read = run_sync(self._store.get_rows(scope, missing, now=now))
-            found |= self._keep(position, read)
+            found |= self._insert(position, read)
         return found
 
-    def _kept(
+    def _cached(
         self, rows: Iterable[int], position: LogPosition
     ) -> tuple[LogPosition, dict[int, MemoryEntry]]:
         """Return what is known of these rows, and as of when."""
         with self._lock:
             if position != self._position:
-                self._step_to(position)
-            return self._position, self._touched(rows)
+                self._advance(position)
+            return self._position, self._use(rows)
 
-    def _kept_of(
+    def _cached_by_name(
         self, names: Iterable[_Name], position: LogPosition
     ) -> tuple[LogPosition, dict[_Name, int], dict[int, MemoryEntry]]:
-        """Return the rows that are known of these names, and what `_kept` returns of them."""
+        """Return the rows that are known of these names, and what `_cached` returns of them."""
         with self._lock:
             if position != self._position:
-                self._step_to(position)
+                self._advance(position)
             rows = {name: self._rows[name] for name in names if name in self._rows}
-            return self._position, rows, self._touched(rows.values())
+            return self._position, rows, self._use(rows.values())
 
-    def _touched(self, rows: Iterable[int]) -> dict[int, MemoryEntry]:
+    def _use(self, rows: Iterable[int]) -> dict[int, MemoryEntry]:
         entries, found = self._entries, {}
         for row in rows:
             entry = entries.get(row)
@@ -109,13 +109,13 @@ class EntryCache:
                 entries.move_to_end(row)
         return found
 
-    def _step_to(self, position: LogPosition) -> None:
+    def _advance(self, position: LogPosition) -> None:
         entries, known = self._entries, self._position
         if entries and position.seq != known.seq:
-            touched = run_sync(self._store.touched_since(self._agent_id, known.seq))
+            touched = run_sync(self._store.changed_rows_since(self._agent_id, known.seq))
             self._drop(list(entries) if touched is None else touched)
         if entries and position.accesses != known.accesses:  # which are no changes (C158)
-            accessed = run_sync(self._store.accessed_since(self._agent_id, known.accesses))
+            accessed = run_sync(self._store.accesses_since(self._agent_id, known.accesses))
             self._drop(row for row, *_ in accessed.rows)
         self._position = position
 
@@ -125,7 +125,7 @@ class EntryCache:
             if entry is not None:
                 del self._rows[_name(entry)]
 
-    def _keep(
+    def _insert(
         self, position: LogPosition, read: Mapping[int, MemoryEntry]
     ) -> dict[int, MemoryEntry]:
         """Keep entries that were read after a position; not if others were dropped meanwhile.
@@ -158,5 +158,5 @@ def _detached(
     return {
         row: entry.detached()
         for row, entry in entries.items()
-        if scope.has(entry) and entry.is_living(now)
+        if scope.has(entry) and entry.is_active(now)
     }

@@ -32,7 +32,7 @@ EMBEDDED_AT_ONCE = 256
 RETRY_SECONDS = 10.0
 """How long a text that could not be embedded waits at most, while the embedder keeps failing."""
 
-MOST_FAILURES = 3
+MAX_FAILURES = 3
 """How many texts in a row may fail before the rest is left for later."""
 
 
@@ -40,7 +40,7 @@ class _StoppedError(Exception):
     """Work in the background is no longer wanted."""
 
 
-class _Stoppable:
+class _StoppableSink:
     """Hands on what is read as long as it is wanted.
 
     Args:
@@ -48,19 +48,19 @@ class _Stoppable:
         check: Raises when it is not.
     """
 
-    def __init__(self, taker: BatchSink, check: Callable[[], None]) -> None:
-        self._taker = taker
+    def __init__(self, sink: BatchSink, check: Callable[[], None]) -> None:
+        self._taker = sink
         self._check = check
 
-    def take_records(self, records: list[Record]) -> None:
+    def add_records(self, records: list[Record]) -> None:
         """Hand on records."""
         self._check()
-        self._taker.take_records(records)
+        self._taker.add_records(records)
 
-    def take_vectors(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
+    def add_vectors(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
         """Hand on vectors."""
         self._check()
-        self._taker.take_vectors(rows, vectors)
+        self._taker.add_vectors(rows, vectors)
 
 
 class _Retry(NamedTuple):
@@ -114,18 +114,18 @@ class IndexSync:
         self._can_write = can_write
         self._embeds = can_write and state is State.ACTIVE
         self._catching_up = threading.Lock()
-        self._renewing: threading.Thread | None = None
-        self._renew_at = 0.0
+        self._rebuilding: threading.Thread | None = None
+        self._rebuild_at = 0.0
         self._is_stopped = False
         self._accesses = 0  # as often written down as the index knows of, at least
-        self._noted = AccessBuffer()
-        self._telling = threading.Lock()
+        self._buffer = AccessBuffer()
+        self._access_lock = threading.Lock()
         self._retries: dict[int, _Retry] = {}
         self._check_model()
         if embedder is not None:  # otherwise memories may never be searched
             self.catch_up()
 
-    def note_accesses(self, rows: Sequence[int], now: int) -> None:
+    def record_accesses(self, rows: Sequence[int], now: int) -> None:
         """Note accesses before they are handed to the store: ranking by them begins at once.
 
         Args:
@@ -133,13 +133,13 @@ class IndexSync:
             now: Microseconds since 1970 in UTC.
         """
         if self.index.seq is not None:  # otherwise they are loaded with all the rest
-            self._noted.note(rows, now)
+            self._buffer.add(rows, now)
 
     def last_accesses(self, rows: Sequence[int]) -> list[int | None]:
         """Return when the index knows rows to have been read last, what was noted included."""
         if self.index.seq is None:
             return [None] * len(rows)
-        self._tell_accesses()
+        self._push_accesses()
         known = self.index.accesses(rows)
         return [None if access is None else access[0] for access in known]
 
@@ -167,37 +167,37 @@ class IndexSync:
         position = run_sync(self._store.position(self._agent_id))
         if position.seq != self.index.seq:
             self._apply_changes()
-        if self._embedder is not None and self._texts_to_embed():
+        if self._embedder is not None and self._rows_to_embed():
             with self._catching_up:
                 self._embed_missing(self._embedder)
             self._apply_changes()
         if with_accesses:  # after the changes, which may bring rows whose accesses are not known
             self._catch_up_with_accesses(position)
         if self.index.needs_rebuild:
-            self._begin_to_renew()
+            self._start_rebuild()
         return position
 
     def stop(self) -> None:
         """End what goes on in the background; nothing begins there again."""
         self._is_stopped = True
         with self._catching_up:
-            renewing = self._renewing
+            renewing = self._rebuilding
         if renewing is not None:
             renewing.join()
 
-    def _begin_to_renew(self) -> None:
+    def _start_rebuild(self) -> None:
         """Make the index anew beside the searches, unless that is being done."""
         with self._catching_up:
-            is_due = time.monotonic() >= self._renew_at
-            if self._renewing is None and is_due and not self._is_stopped:
-                self._renewing = threading.Thread(
-                    target=self._renew, name="mnemic-renewal", daemon=True
+            is_due = time.monotonic() >= self._rebuild_at
+            if self._rebuilding is None and is_due and not self._is_stopped:
+                self._rebuilding = threading.Thread(
+                    target=self._rebuild, name="mnemic-rebuild", daemon=True
                 )
-                self._renewing.start()
+                self._rebuilding.start()
 
-    def _renew(self) -> None:
+    def _rebuild(self) -> None:
         try:
-            self._renewed()
+            self._build()
         except _StoppedError:
             pass
         except MnemicError as error:
@@ -205,27 +205,27 @@ class IndexSync:
                 "The index of agent %s cannot be made anew: %s", self._agent_id, str(error)
             )
         finally:
-            self._renew_at = time.monotonic() + RETRY_SECONDS
-            self._renewing = None
+            self._rebuild_at = time.monotonic() + RETRY_SECONDS
+            self._rebuilding = None
 
-    def _renewed(self) -> None:
+    def _build(self) -> None:
         fresh = NativeIndex(None if self._model is None else self._model[1])
         accesses = run_sync(self._store.position(self._agent_id)).accesses
         with fresh.loader() as loader:
-            taker = _Stoppable(loader, self._check_not_stopped)
-            reading = self._rows_since(None, taker)
+            sink = _StoppableSink(loader, self._check_not_stopped)
+            reading = self._rows_since(None, sink)
             fresh.apply(run_sync(reading), loader)
-        while not self._replaced_by(fresh, accesses):
+        while not self._swap(fresh, accesses):
             self._check_not_stopped()
             reading = self._rows_since(fresh.seq)
             fresh.apply(run_sync(reading))
 
-    def _replaced_by(self, fresh: NativeIndex, accesses: int) -> bool:
-        with self._catching_up, self._telling:
-            is_replaced = self.index.give_way_to(fresh)
+    def _swap(self, fresh: NativeIndex, accesses: int) -> bool:
+        with self._catching_up, self._access_lock:
+            is_replaced = self.index.replace_with(fresh)
             if is_replaced:  # what was accessed while it was read is read again
                 self._accesses = min(self._accesses, accesses)
-                self._noted.drop()
+                self._buffer.drop()
             return is_replaced
 
     def _check_not_stopped(self) -> None:
@@ -233,17 +233,17 @@ class IndexSync:
             raise _StoppedError
 
     def _catch_up_with_accesses(self, position: LogPosition) -> None:
-        if self._noted.were_dropped():
+        if self._buffer.were_dropped():
             self._write_accesses()
             position = run_sync(self._store.position(self._agent_id))
-        self._tell_accesses()
+        self._push_accesses()
         if position.accesses != self._accesses:
-            self._follow_accesses()
+            self._pull_accesses()
 
-    def _tell_accesses(self) -> None:
+    def _push_accesses(self) -> None:
         """Tell the index of what was noted, so that it need not be on disk first."""
-        with self._telling:  # whoever comes meanwhile waits for those that were taken
-            rows = self._noted.take()
+        with self._access_lock:  # whoever comes meanwhile waits for those that were taken
+            rows = self._buffer.take()
             if rows:
                 self.index.add_accesses(
                     [(row, last, number) for row, (number, last) in rows.items()]
@@ -255,11 +255,11 @@ class IndexSync:
             with suppress(StoreError):  # what cannot be read either will say so itself (C068)
                 run_sync(self._store.write_accesses())
 
-    def _follow_accesses(self) -> None:
+    def _pull_accesses(self) -> None:
         with self._catching_up:
             seq = self.index.seq
-            accessed = run_sync(self._store.accessed_since(self._agent_id, self._accesses))
-            self._tell_accesses()  # what was read may know of them, and they count once
+            accessed = run_sync(self._store.accesses_since(self._agent_id, self._accesses))
+            self._push_accesses()  # what was read may know of them, and they count once
             self.index.raise_accesses(accessed.rows)
             # What the index does not have yet will come as it was stored: all is read again then.
             if seq is not None and seq >= accessed.position.seq:
@@ -289,30 +289,30 @@ class IndexSync:
             self._accesses = run_sync(self._store.position(self._agent_id)).accesses
         with self.index.loader() as loader:
             batch = run_sync(self._rows_since(seq, loader))
-            self._tell_accesses()  # as above
-            if batch.since is not None and self._brings_what_was_read(batch):
-                self._noted.drop()
+            self._push_accesses()  # as above
+            if batch.since is not None and self._restores_accessed_rows(batch):
+                self._buffer.drop()
             is_applied = self.index.apply(batch, loader)
         if batch.since is None:
-            self._noted.drop()
+            self._buffer.drop()
         return is_applied
 
-    def _brings_what_was_read(self, batch: RowBatch) -> bool:
+    def _restores_accessed_rows(self, batch: RowBatch) -> bool:
         """Return whether rows come, or come back, whose accesses are not on disk yet."""
         rows = [record[0] for record in batch.records]
         known = self.index.accesses(rows)
         new = [row for row, access in zip(rows, known, strict=True) if access is None]
-        return bool(new) and self._store.has_noted(self._agent_id, new)
+        return bool(new) and self._store.has_pending_accesses(self._agent_id, new)
 
     def _rows_since(
-        self, seq: int | None, taker: BatchSink | None = None
+        self, seq: int | None, sink: BatchSink | None = None
     ) -> Coroutine[None, None, RowBatch]:
-        return self._store.rows_since(self._agent_id, self._model, seq, taker, state=self._state)
+        return self._store.rows_since(self._agent_id, self._model, seq, sink, state=self._state)
 
     def _is_current(self) -> bool:
         return run_sync(self._store.position(self._agent_id)).seq == self.index.seq
 
-    def _texts_to_embed(self) -> list[int]:
+    def _rows_to_embed(self) -> list[int]:
         """Return the rows that lack a vector, without those that could not be embedded lately."""
         waiting = self.index.unembedded() if self._embeds else []
         if not waiting:
@@ -345,9 +345,9 @@ class IndexSync:
         Texts that fail together are tried apart, so that one does not keep the others out; where
         several fail in a row, the embedder is out of order, and all wait for the next search.
         """
-        waiting, failures = self._texts_to_embed(), 0
+        waiting, failures = self._rows_to_embed(), 0
         size = EMBEDDED_AT_ONCE
-        while waiting and failures < MOST_FAILURES:
+        while waiting and failures < MAX_FAILURES:
             some, waiting = waiting[:size], waiting[size:]
             try:
                 self._embed_rows(embedder, some)
@@ -368,7 +368,7 @@ class IndexSync:
 
     def _embed_rows(self, embedder: ValidatedEmbedder, rows: list[int]) -> None:
         contents = run_sync(self._store.contents(self._agent_id, rows))
-        vectors = embedder.embed_whole(list(contents.values()))
+        vectors = embedder.embed_chunked(list(contents.values()))
         run_sync(self._store.add_embeddings(self._agent_id, embedder.model, contents, vectors))
         for row in rows:
             self._retries.pop(row, None)

@@ -90,10 +90,10 @@ _ON_DUPLICATE: tuple[str, ...] = get_args(OnDuplicate)
 _ON_EMBED_ERROR: tuple[str, ...] = get_args(OnEmbedError)
 _DIRECTIONS: tuple[str, ...] = get_args(Direction)
 
-LEAST_LENGTH = 1e-10
+MIN_NORM = 1e-10
 """A vector shorter than this is like none (R261)."""
 
-MOST_LOOKS = 4
+MAX_ROUNDS = 4
 """How often memories of several states are looked at while others keep changing them."""
 
 # Reading an entry takes about 30 µs; more of them at once go to a thread.
@@ -130,7 +130,7 @@ class Options(TypedDict, total=False):
     read_only: bool
 
 
-class _Added(NamedTuple):
+class _AddResult(NamedTuple):
     """What was given, and what became of it."""
 
     given: Sequence[NewEntry]
@@ -188,7 +188,7 @@ class LinkedPage(NamedTuple):
         total: How many there are.
     """
 
-    reached: list[LinkedRow]
+    hits: list[LinkedRow]
     entries: dict[int, MemoryEntry]
     total: int
 
@@ -228,13 +228,13 @@ class Repository:
         validation.optional_function("id_factory", id_factory)
         self.license = checked_policy(license)
         self._own_quota = (
-            None if quota is None else Quota(validation.whole("quota", quota, least=0))
+            None if quota is None else Quota(validation.whole("quota", quota, minimum=0))
         )
         named = Scope(agent_id)
         self.now = clock
         self.id_factory = UuidFactory() if id_factory is None else id_factory
         self.events = Events()
-        self._tells_content = flag("log_content", log_content)
+        self._logs_content = flag("log_content", log_content)
         given = _local_embedder() if embedder == "minilm" else embedder
         self._embedder = None if given is None else ValidatedEmbedder(given)
         self._is_read_only = flag("read_only", read_only)
@@ -242,20 +242,20 @@ class Repository:
         self._store = SqliteStore(url, read_only=read_only)
         self.path = self._store.path
         try:
-            self.agent = Scope(run_sync(self._store.agent_spelled(named.agent_id)))
+            self.agent = Scope(run_sync(self._store.stored_agent_id(named.agent_id)))
             self._telemetry = Telemetry(
-                self.agent_id, self.events, clock, tells_content=self._tells_content
+                self.agent_id, self.events, clock, logs_content=self._logs_content
             )
             if self._embedder is not None:
-                self._embedder.told = self._telemetry.embedding_took
+                self._embedder.told = self._telemetry.record_embedding
             self._cache = EntryCache(self._store, self.agent_id)
-            self._follower = self._following(State.ACTIVE)
+            self._sync = self._new_sync(State.ACTIVE)
         except BaseException:
             self._close_embedder()
             run_sync(self._store.close())
             raise
-        self._followers = {State.ACTIVE: self._follower}
-        self._making_followers = threading.Lock()
+        self._syncs = {State.ACTIVE: self._sync}
+        self._syncs_lock = threading.Lock()
         self._spacing = AccessSpacing()
         self._telemetry.opened(self._store)
 
@@ -263,23 +263,23 @@ class Repository:
         if self._embedder is not None:
             self._embedder.close()
 
-    def _following(self, state: State) -> IndexSync:
+    def _new_sync(self, state: State) -> IndexSync:
         can_write = not self._is_read_only
         return IndexSync(
             self._store, self.agent_id, self._embedder, can_write=can_write, state=state
         )
 
-    def _follower_of(self, state: State) -> IndexSync:
+    def _sync_of(self, state: State) -> IndexSync:
         """Return the follower of a state; those of what is no more are made when they are asked."""
-        with self._making_followers:
-            if state not in self._followers:
-                self._followers[state] = self._following(state)
-            return self._followers[state]
+        with self._syncs_lock:
+            if state not in self._syncs:
+                self._syncs[state] = self._new_sync(state)
+            return self._syncs[state]
 
     @property
-    def tells_content(self) -> bool:
+    def logs_content(self) -> bool:
         """Whether logs and events may show queries."""
-        return self._tells_content
+        return self._logs_content
 
     @property
     def meter(self) -> Meter:
@@ -319,10 +319,10 @@ class Repository:
         _check_choice("on_embed_error", on_embed_error, _ON_EMBED_ERROR)
         if not entries:
             return []
-        added = await self._added(entries, on_duplicate, on_embed_error)
+        added = await self._add(entries, on_duplicate, on_embed_error)
         if len(added.fresh) == len(entries):
             return added.fresh
-        return await self._as_stored(added)
+        return await self._stored_entries(added)
 
     async def get(
         self, scope: Scope, ids: Sequence[UUID], *, include_forgotten: bool = False
@@ -339,9 +339,9 @@ class Repository:
             found = self._cache.get(scope, ids, now)
         else:
             found = await run_blocking(lambda: self._cache.get(scope, ids, now))
-        self._telemetry.retrieval_took(begun)
+        self._telemetry.record_retrieval(begun)
         if self._track_access:
-            self._count([row for row, entry in found.values() if entry.is_living(now)], now)
+            self._count([row for row, entry in found.values() if entry.is_active(now)], now)
         entries = {entry_id: entry for entry_id, (_, entry) in found.items()}
         for entry in entries.values():
             await self._telemetry.retrieved(entry)
@@ -354,7 +354,7 @@ class Repository:
             scope: Where to look.
             search: What to look for, and by what to rank.
         """
-        found, milliseconds = await self._timed(search, lambda: self._searched(scope, search))
+        found, milliseconds = await self._timed(search, lambda: self._search(scope, search))
         search_type = "keyword" if found.degraded else search.search_type
         await self._telemetry.searched(search_type, search.text or "", len(found), milliseconds)
         return found
@@ -374,7 +374,7 @@ class Repository:
             return None
         row, entry = located
         search = msgspec.structs.replace(search, text=entry.content, exclude=(entry_id,))
-        found, milliseconds = await self._timed(search, lambda: self._searched(scope, search, row))
+        found, milliseconds = await self._timed(search, lambda: self._search(scope, search, row))
         await self._telemetry.searched(
             "similar", entry.content, len(found), milliseconds, is_sensitive=entry.sensitive
         )
@@ -458,7 +458,7 @@ class Repository:
             return (await self._store.get(scope, [entry_id], now=now)).get(entry_id)
         content, embedder, embedded = update.content, self._embedder, None
         if content is not None and embedder is not None:
-            (parts,) = await run_blocking(lambda: embedder.embed_whole([content]))
+            (parts,) = await run_blocking(lambda: embedder.embed_chunked([content]))
             embedded = embedder.model, parts
         entry = await self._store.update(
             scope,
@@ -469,7 +469,7 @@ class Repository:
             quota=self.quota,
             include_archived=update.status is not None,
         )
-        await self._follower.refresh()
+        await self._sync.refresh()
         if entry is not None:
             await self._telemetry.updated(entry, content_changed=update.content is not None)
             if self.quota is not None:
@@ -486,10 +486,10 @@ class Repository:
             is_new = bool(await self._store.delete(scope, entry_id)) or None
         else:
             is_new = await self._store.forget(scope, entry_id, self.now())
-        await self._follower.refresh()
+        await self._sync.refresh()
         if is_new:
             await self._telemetry.forgotten(entry_id, permanent=permanent)
-        return await self._erased(int(is_new is not None), permanent=permanent)
+        return await self._delete_result(int(is_new is not None), permanent=permanent)
 
     async def forget_all(self, scope: Scope, *, permanent: bool) -> DeleteResult:
         """Forget all memories of a scope, or delete them for good; return how many."""
@@ -498,25 +498,25 @@ class Repository:
             ids = await self._store.delete_all(scope)
         else:
             ids = await self._store.forget_all(scope, self.now())
-        await self._follower.refresh()
+        await self._sync.refresh()
         await self._telemetry.emptied(scope, ids, permanent=permanent)
-        return await self._erased(len(ids), permanent=permanent)
+        return await self._delete_result(len(ids), permanent=permanent)
 
     async def restore(self, scope: Scope, entry_id: UUID) -> bool:
         """Take a memory of a scope back; return False if there is none to take back."""
         self._check_license()
         now = self.now()
         restored = await self._store.restore(scope, entry_id, oldest=now - RETENTION, now=now)
-        await self._follower.refresh()
+        await self._sync.refresh()
         return restored
 
     async def purge(self, scope: Scope) -> DeleteResult:
         """Delete for good what a scope forgot, or what expired, too long ago; return how many."""
         self._check_license()
         ids = await self._store.purge(scope, self.now() - RETENTION)
-        await self._follower.refresh()
+        await self._sync.refresh()
         await self._telemetry.purged(ids)
-        return await self._erased(len(ids), permanent=True)
+        return await self._delete_result(len(ids), permanent=True)
 
     async def raise_importance(self, scope: Scope, entry_id: UUID, by: float) -> MemoryEntry | None:
         """Add to a memory's importance, to 1 at most; return it as it is then."""
@@ -528,7 +528,7 @@ class Repository:
             return update.applied_to(stored, now)
 
         entry = await self._store.update(scope, entry_id, raised, now=now)
-        await self._follower.refresh()
+        await self._sync.refresh()
         if entry is not None:
             await self._telemetry.updated(entry, content_changed=False)
         return entry
@@ -542,7 +542,7 @@ class Repository:
         """Return a memory of a scope and its row without counting that as an access."""
         return (await self._store.located(scope, [entry_id], now=self.now())).get(entry_id)
 
-    def note_accesses(self, rows: Sequence[int]) -> None:
+    def record_accesses(self, rows: Sequence[int]) -> None:
         """Count accesses of memories that were found; nothing where they are not tracked.
 
         Args:
@@ -551,7 +551,7 @@ class Repository:
         if self._track_access and rows:
             self._count(rows, self.now())
 
-    def note_spaced_accesses(
+    def record_spaced_accesses(
         self, accessed: Mapping[int, datetime | None], interval: timedelta
     ) -> None:
         """Count accesses of memories, but none within an interval after the last that counted.
@@ -567,8 +567,8 @@ class Repository:
             return
         last = {row: None if at is None else to_microseconds(at) for row, at in accessed.items()}
         with self._spacing.lock:
-            for follower in list(self._followers.values()):
-                for row, at in zip(last, follower.last_accesses(list(last)), strict=True):
+            for sync in list(self._syncs.values()):
+                for row, at in zip(last, sync.last_accesses(list(last)), strict=True):
                     last[row] = _later(last[row], at)
             now = self.now()
             rows = self._spacing.due(last, to_microseconds(now), interval // _MICROSECOND)
@@ -576,8 +576,8 @@ class Repository:
                 self._count(rows, now)
 
     def _count(self, rows: Sequence[int], now: datetime) -> None:
-        for follower in list(self._followers.values()):  # before they may be on disk
-            follower.note_accesses(rows, to_microseconds(now))
+        for sync in list(self._syncs.values()):  # before they may be on disk
+            sync.record_accesses(rows, to_microseconds(now))
         self._store.touch(self.agent_id, rows, now)
 
     async def touch(self, scope: Scope, ids: Sequence[UUID]) -> None:
@@ -596,7 +596,7 @@ class Repository:
         self._check_license()
         wanted = MemoryLink(from_id, to_id, _own_type(kind), strength, self.now())
         written = await self._store.link(scope, wanted, now=wanted.created_at)
-        await self._follower.refresh()
+        await self._sync.refresh()
         return written
 
     async def unlink(
@@ -606,7 +606,7 @@ class Repository:
         self._check_license()
         own_type = None if kind is None else _own_type(kind)
         deleted = await self._store.unlink(scope, from_id, to_id, own_type)
-        await self._follower.refresh()
+        await self._sync.refresh()
         return deleted
 
     async def links(
@@ -665,7 +665,7 @@ class Repository:
         validation.optional_function("progress", progress)
 
         async def add(entries: Sequence[NewEntry]) -> int:
-            return len((await self._added(entries, "keep", "raise", is_import=True)).fresh)
+            return len((await self._add(entries, "keep", "raise", is_import=True)).fresh)
 
         importer = Importer(self._store, scope, add, self._is_model)
         return await importer.read(source, self.now(), progress)
@@ -699,10 +699,10 @@ class Repository:
         if self._embedder is not None and self._embedder.has_loop:
             await run_blocking(self._close_embedder)  # it waits for what is cancelled
         self._close_embedder()
-        with self._making_followers:
-            followers = list(self._followers.values())
-        for follower in followers:
-            follower.stop()
+        with self._syncs_lock:
+            syncs = list(self._syncs.values())
+        for sync in syncs:
+            sync.stop()
         await self._store.close()
 
     async def backup(self, target: str | os.PathLike[str]) -> None:
@@ -726,10 +726,10 @@ class Repository:
         if not self._is_read_only:
             await self._store.write_accesses()
 
-    async def _erased(self, count: int, *, permanent: bool) -> DeleteResult:
+    async def _delete_result(self, count: int, *, permanent: bool) -> DeleteResult:
         """Return a count of deleted memories, and whether their bytes are gone (C175)."""
         if permanent and count:
-            await self._note_freed()
+            await self._reset_quota_warnings()
         # Asked even if nothing was deleted now: an earlier deletion may have left its bytes.
         return DeleteResult(count, erased=permanent and await self._store.erase())
 
@@ -750,7 +750,7 @@ class Repository:
                 "open it with an embedder, or search by keywords"
             )
 
-    def answered(self, scope: Scope, search: Search, like: int | None = None) -> FoundPage:
+    def rank(self, scope: Scope, search: Search, like: int | None = None) -> FoundPage:
         """Return the best memories of a scope, told to nobody; runs in the caller's thread.
 
         Args:
@@ -758,47 +758,47 @@ class Repository:
             search: What to look for, and by what to rank.
             like: The row of a memory whose stored vectors are the query, in place of the text's.
         """
-        position = self._follower.catch_up(with_accesses=search.uses_accesses)
+        position = self._sync.catch_up(with_accesses=search.uses_accesses)
         now = self.now()
         try:
-            wanted = self._wanted(scope, search, to_microseconds(now), like)
+            wanted = self._request(scope, search, to_microseconds(now), like)
         except EmbeddingError as error:
             fallback = search.fallback
             if fallback is None:
                 raise
             self._telemetry.falls_back(error)
-            return self.answered(scope, fallback)._replace(degraded=True)
-        if wanted.vectors is not None and self._follower.has_retries:
+            return self.rank(scope, fallback)._replace(degraded=True)
+        if wanted.vectors is not None and self._sync.has_retries:
             # The embedder has just answered: memories that it failed on are found at once.
-            position = self._follower.catch_up(with_accesses=search.uses_accesses)
+            position = self._sync.catch_up(with_accesses=search.uses_accesses)
         others = [state for state in search.states if state is not State.ACTIVE]
         if not others:
-            return self._living(scope, wanted, now, position)
+            return self._rank_active(scope, wanted, now, position)
 
         def looked(wanted: RankRequest, position: LogPosition) -> FoundPage:
-            living = self._living(scope, wanted, now, position)
-            of_others = [self._of_state(scope, state, wanted, now) for state in others]
+            living = self._rank_active(scope, wanted, now, position)
+            of_others = [self._rank_state(scope, state, wanted, now) for state in others]
             return _merged([living, *of_others], wanted)
 
         if search.is_relative:  # no index knows the best match of all
-            found = looked(_match_alone(wanted), position).ranked
+            found = looked(_best_match_request(wanted), position).ranked
             best = found[0].score if found and found[0].score > 0 else None
             wanted = msgspec.structs.replace(wanted, best_match=best)
-        answered = looked(wanted, position)
-        for _ in range(MOST_LOOKS - 1):
+        page = looked(wanted, position)
+        for _ in range(MAX_ROUNDS - 1):
             if self.position().seq == position.seq:
                 break
             # What changed its state between two looks would be in neither answer.
-            position = self._follower.catch_up(with_accesses=search.uses_accesses)
-            answered = looked(wanted, position)
-        return answered
+            position = self._sync.catch_up(with_accesses=search.uses_accesses)
+            page = looked(wanted, position)
+        return page
 
-    def _living(
+    def _rank_active(
         self, scope: Scope, wanted: RankRequest, now: datetime, position: LogPosition
     ) -> FoundPage:
         limit = wanted.limit
         while True:
-            answer = self._follower.index.rank(wanted)
+            answer = self._sync.index.rank(wanted)
             ranked = answer.ranked
             entries = self._ranked_entries(scope, ranked, now, position)
             if len(entries) >= limit or len(ranked) < wanted.limit:
@@ -807,16 +807,16 @@ class Repository:
             # Some were deleted between the ranking and the reading: look further down.
             wanted = msgspec.structs.replace(wanted, limit=2 * wanted.limit + 8)
 
-    def _of_state(
+    def _rank_state(
         self, scope: Scope, state: State, wanted: RankRequest, now: datetime
     ) -> FoundPage:
         """Return the best memories of a state; of what is no more, nothing is kept in memory."""
-        follower = self._follower_of(state)
-        follower.catch_up(with_accesses=True)
-        answer = follower.index.rank(wanted)
+        sync = self._sync_of(state)
+        sync.catch_up(with_accesses=True)
+        answer = sync.index.rank(wanted)
         rows = [hit.row for hit in answer.ranked]
         found = run_sync(self._store.get_rows(scope, rows, now=now, include_forgotten=True))
-        entries = _accessed(found, follower.index)
+        entries = _with_accesses(found, sync.index)
         return FoundPage(
             [hit for hit in answer.ranked if hit.row in entries], entries, answer.total
         )
@@ -845,7 +845,7 @@ class Repository:
             where: Only memories that match are found, and walked through; the first need not.
             with_accesses: Whether they show accesses that are not written down yet (C158).
         """
-        position = self._follower.catch_up(with_accesses=with_accesses)
+        position = self._sync.catch_up(with_accesses=with_accesses)
         now = self.now()
         wanted = LinkSearch(
             scope=scope,
@@ -857,9 +857,9 @@ class Repository:
             limit=limit,
             where=where,
         )
-        reached, total = self._follower.index.linked(wanted)
-        entries = self._ranked_entries(scope, reached, now, position)
-        return LinkedPage([hit for hit in reached if hit.row in entries], entries, total)
+        hits, total = self._sync.index.linked(wanted)
+        entries = self._ranked_entries(scope, hits, now, position)
+        return LinkedPage([hit for hit in hits if hit.row in entries], entries, total)
 
     def row_of(self, scope: Scope, entry_id: UUID, *, include_outdated: bool = False) -> int | None:
         """Return the row of a living memory of a scope, of a present one if asked for."""
@@ -885,12 +885,12 @@ class Repository:
         self, scope: Scope, query: str, texts: list[tuple[str, float]], limit: int
     ) -> list[tuple[str, float]]:
         """Return words that belong to a query by what texts say, best first."""
-        return self._follower.index.related(query, texts, scope, limit)
+        return self._sync.index.related(query, texts, scope, limit)
 
     def key_phrases(self, scope: Scope, text: str, limit: int) -> list[tuple[str, float]]:
         """Return phrases of a text that the user's memories hold, best first."""
-        self._follower.catch_up()
-        return self._follower.index.key_phrases(text, scope, limit)
+        self._sync.catch_up()
+        return self._sync.index.key_phrases(text, scope, limit)
 
     def similarity(self, row: int, text: str) -> float | None:
         """Return the cosine of a memory with a text; None where it lacks a vector."""
@@ -898,27 +898,27 @@ class Repository:
         stored = None if embedder is None else self._stored_vectors(row, embedder)
         if embedder is None or stored is None:
             return None
-        given = embedder.embed_whole([text])[0]
+        given = embedder.embed_chunked([text])[0]
         mine, theirs = (np.linalg.norm(rows, axis=1) for rows in (stored, given))
         lengths = mine[:, None] * theirs
         cosines = (stored @ given.T) / np.where(lengths > 0, lengths, 1)
-        has_direction = (mine[:, None] >= LEAST_LENGTH) & (theirs >= LEAST_LENGTH)
+        has_direction = (mine[:, None] >= MIN_NORM) & (theirs >= MIN_NORM)
         return float(np.where(has_direction, cosines, 0.0).max())
 
     def position(self) -> LogPosition:
         """Return where the agent's contents and accesses stand."""
         return run_sync(self._store.position(self.agent_id))
 
-    def standing(self, scope: Scope) -> tuple[LogPosition, int]:
+    def position_and_revision(self, scope: Scope) -> tuple[LogPosition, int]:
         """Return the agent's position, and a number that changes within a scope's walls raise."""
-        return run_sync(self._store.standing(scope))
+        return run_sync(self._store.position_and_revision(scope))
 
     def next_expiry(
         self, scope: Scope, since: datetime, states: Sequence[State] = (State.ACTIVE,)
     ) -> datetime | None:
         """Return when the first of the user's memories of some states found last expires."""
         now = to_microseconds(since)
-        found = [self._follower_of(state).index.next_expiry(scope, now) for state in states]
+        found = [self._sync_of(state).index.next_expiry(scope, now) for state in states]
         first = min((time for time in found if time is not None), default=None)
         return None if first is None else from_microseconds(first)
 
@@ -940,18 +940,18 @@ class Repository:
     ) -> dict[int, MemoryEntry]:
         rows = [hit.row for hit in hits]
         entries = self._cache.get_rows(scope, rows, now, position)
-        return _accessed(entries, self._follower.index)
+        return _with_accesses(entries, self._sync.index)
 
-    def _searched(self, scope: Scope, search: Search, like: int | None = None) -> SearchResults:
-        answered = self.answered(scope, search, like)
+    def _search(self, scope: Scope, search: Search, like: int | None = None) -> SearchResults:
+        page = self.rank(scope, search, like)
         # Clamping is for display; the order was decided before (C156).
         hits = [
-            SearchHit(answered.entries[hit.row], min(1.0, max(0.0, hit.score)), hit.components)
-            for hit in answered.ranked
+            SearchHit(page.entries[hit.row], min(1.0, max(0.0, hit.score)), hit.components)
+            for hit in page.ranked
         ]
-        return SearchResults(hits, degraded=answered.degraded)
+        return SearchResults(hits, degraded=page.degraded)
 
-    def _wanted(self, scope: Scope, search: Search, now: int, like: int | None) -> RankRequest:
+    def _request(self, scope: Scope, search: Search, now: int, like: int | None) -> RankRequest:
         vectors, context = self._vectors_of(scope, search, now, like)
         return RankRequest(
             scope=scope,
@@ -982,9 +982,9 @@ class Repository:
         stored = None if like is None else self._stored_vectors(like, embedder)
         texts = self._query_texts(scope, search, now) if stored is None else []
         if search.context is None or search.ranking.weights.context == 0:
-            return _united(embedder.embed_whole(texts) if texts else [stored], search), None
-        *embedded, of_context = embedder.embed_whole([*texts, search.context])
-        return _united(embedded if texts else [stored], search), of_context
+            return _combined(embedder.embed_chunked(texts) if texts else [stored], search), None
+        *embedded, of_context = embedder.embed_chunked([*texts, search.context])
+        return _combined(embedded if texts else [stored], search), of_context
 
     def _stored_vectors(self, row: int, embedder: ValidatedEmbedder) -> NDArray[np.float32] | None:
         stored = run_sync(self._store.vectors(self.agent_id, row, embedder.model))
@@ -996,22 +996,22 @@ class Repository:
         if text is None or search.ranking.similarity == 0:
             return []
         if search.ranking.leaves_names_out:
-            text = self._follower.index.in_first_person(text, scope, now)
+            text = self._sync.index.in_first_person(text, scope, now)
         return [text, *search.also]
 
-    async def _added(
+    async def _add(
         self,
         entries: Sequence[NewEntry],
         on_duplicate: OnDuplicate,
         on_embed_error: OnEmbedError,
         *,
         is_import: bool = False,
-    ) -> _Added:
+    ) -> _AddResult:
         started = time.perf_counter()
         try:
             quota = self.quota
             if quota is not None and on_duplicate == "keep":
-                await self._refuse_what_cannot_fit(entries, quota)
+                await self._check_quota(entries, quota)
             begun = time.perf_counter()
             embedded = await self._with_embeddings(entries, on_embed_error)
             took = (time.perf_counter() - begun) * 1000
@@ -1024,20 +1024,20 @@ class Repository:
                 is_import=is_import,
             )
         except MnemicError as error:
-            self._telemetry.failed_to_store(error)
+            self._telemetry.store_failed(error)
             raise
-        await self._follower.apply(stored.batch)
-        self._telemetry.store_took(started)
+        await self._sync.apply(stored.batch)
+        self._telemetry.record_store(started)
         fresh = [new.entry for new, is_new in zip(embedded, stored.is_new, strict=True) if is_new]
         bare = {(new.entry.user_id, new.entry.id) for new in entries if new.entry.embedding is None}
         await self._telemetry.stored(fresh, bare, took)
         if stored.changed:
-            await self._tell_changed(stored.changed)
+            await self._publish_changed(stored.changed)
         if quota is not None:
             await self._warn_of_quota(quota)
-        return _Added(embedded, stored, fresh)
+        return _AddResult(embedded, stored, fresh)
 
-    async def _tell_changed(self, rows: Sequence[int]) -> None:
+    async def _publish_changed(self, rows: Sequence[int]) -> None:
         """Tell of memories that others were merged into, or that were superseded (C098)."""
         everyone = Scope(self.agent_id, all_users=True)
         changed = await self._store.get_rows(everyone, rows, now=self.now(), include_forgotten=True)
@@ -1061,11 +1061,11 @@ class Repository:
             return entries
         texts = [entries[at].entry.content for at in bare]
         try:
-            vectors = await run_blocking(lambda: embedder.embed_whole(texts))
+            vectors = await run_blocking(lambda: embedder.embed_chunked(texts))
         except EmbeddingError as error:
             if on_error == "raise":
                 raise
-            self._telemetry.will_embed_later(len(texts), error)
+            self._telemetry.embedding_deferred(len(texts), error)
             return entries
         embedded = list(entries)
         for at, (first, *more) in zip(bare, vectors, strict=True):
@@ -1075,7 +1075,7 @@ class Repository:
             embedded[at] = NewEntry(entry, new.key, tuple(vector.copy() for vector in more))
         return embedded
 
-    async def _as_stored(self, added: _Added) -> list[MemoryEntry]:
+    async def _stored_entries(self, added: _AddResult) -> list[MemoryEntry]:
         """Return each entry, or the one that was there already as it is now."""
         ids, rows, is_new, *_ = added.stored
         known = [row for row, was_new in zip(rows, is_new, strict=True) if not was_new]
@@ -1088,7 +1088,7 @@ class Repository:
             for new, entry_id, row, was_new in zip(added.given, ids, rows, is_new, strict=True)
         ]
 
-    async def _refuse_what_cannot_fit(self, entries: Sequence[NewEntry], quota: Quota) -> None:
+    async def _check_quota(self, entries: Sequence[NewEntry], quota: Quota) -> None:
         """Look at the quota before embedding (R076); the write itself looks again, for certain.
 
         What may be there already, by its key, takes no room then, and is left to the write.
@@ -1102,7 +1102,7 @@ class Repository:
     async def _warn_of_quota(self, quota: Quota) -> None:
         await self._telemetry.used(await self._store.used_bytes(self.agent_id), quota.limit)
 
-    async def _note_freed(self) -> None:
+    async def _reset_quota_warnings(self) -> None:
         """Let warnings of the quota come again after what took room was deleted."""
         quota = self.quota
         if quota is not None:
@@ -1126,13 +1126,13 @@ class Repository:
         self.require(STORING)
 
 
-def _accessed(entries: dict[int, MemoryEntry], index: Index) -> dict[int, MemoryEntry]:
+def _with_accesses(entries: dict[int, MemoryEntry], index: Index) -> dict[int, MemoryEntry]:
     """Let memories that nobody else has show the accesses that are not written down yet."""
     accesses = index.accesses(list(entries))
     for entry, access in zip(entries.values(), accesses, strict=True):
         if access is not None and access[1] > entry.access_count:
             last, count = access
-            entry.note_accesses(None if last is None else from_microseconds(last), count)
+            entry.record_accesses(None if last is None else from_microseconds(last), count)
     return entries
 
 
@@ -1142,7 +1142,7 @@ def _later(one: int | None, other: int | None) -> int | None:
     return max(one, other)
 
 
-def _match_alone(wanted: RankRequest) -> RankRequest:
+def _best_match_request(wanted: RankRequest) -> RankRequest:
     """Return what asks for the best match, whatever else counts."""
     ranking = msgspec.structs.replace(wanted.ranking, weights=Weights())
     return msgspec.structs.replace(
@@ -1173,7 +1173,7 @@ def _merged(parts: Sequence[FoundPage], wanted: RankRequest) -> FoundPage:
     return FoundPage(ranked[: wanted.limit], entries, total)
 
 
-def _united(
+def _combined(
     parts: Sequence[NDArray[np.float32] | None], search: Search
 ) -> NDArray[np.float32] | None:
     """Return the vectors of a query and of what means the same, (m, dim), or None without any."""

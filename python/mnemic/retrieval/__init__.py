@@ -2,26 +2,26 @@
 
 from mnemic.retrieval.engine import RetrievalEngine
 from mnemic.retrieval.expansion import (
-    AskMemories,
     CorpusExpander,
     Expander,
+    FindRelated,
     LanguageModelExpander,
     Related,
 )
 from mnemic.retrieval.service import RetrievalService
 from mnemic.retrieval.suggestions import (
-    AskForPhrases,
     CorpusSuggester,
+    FindPhrases,
     LanguageModelSuggester,
     Suggester,
 )
 
 __all__ = [
-    "AskForPhrases",
-    "AskMemories",
     "CorpusExpander",
     "CorpusSuggester",
     "Expander",
+    "FindPhrases",
+    "FindRelated",
     "LanguageModelExpander",
     "LanguageModelSuggester",
     "Related",

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from mnemic.description import hidden
 from mnemic.model import RelevanceScores
-from mnemic.retrieval.keys import Key, Wall
+from mnemic.retrieval.keys import Key, UserScope
 from mnemic.sync_bridge import arrived, runs_sync
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ CACHED_ANSWERS = 1024
 CACHED_BYTES = 64 * 1024 * 1024
 """Bytes of all kept answers together."""
 
-WALL_SHARE = 8
+SCOPE_SHARE = 8
 """One wall keeps at most this part of all bytes, so that so many full walls fit beside others."""
 
 ANSWER_SHARE = 4
@@ -100,7 +100,7 @@ class AnswerCache:
         self._size = size
         self._most_bytes = size_bytes
         self._lock = threading.Lock()
-        self._walls: dict[Wall, _CacheEntry] = {}
+        self._walls: dict[UserScope, _CacheEntry] = {}
         self._bytes = 0
         self._being_made: dict[Key, _Computation] = {}
 
@@ -123,11 +123,11 @@ class AnswerCache:
     def drop(self, key: Key) -> None:
         """Forget an answer. Harmless if repeated."""
         with self._lock:
-            kept = self._walls.get(key.wall)
+            kept = self._walls.get(key.scope)
             if kept is not None and kept.revision == key.revision:
                 self._bytes -= kept.drop(key.question)
                 if not kept.answers:
-                    del self._walls[key.wall]
+                    del self._walls[key.scope]
 
     async def made(
         self,
@@ -178,7 +178,7 @@ class AnswerCache:
         return answer
 
     def _served(self, key: Key, now: datetime, oldest: timedelta) -> CachedAnswer | None:
-        kept = self._walls.get(key.wall)
+        kept = self._walls.get(key.scope)
         if kept is None or kept.revision != key.revision:
             return None
         answer, _ = kept.answers.get(key.question, (None, 0))
@@ -189,15 +189,15 @@ class AnswerCache:
 
     def _keep(self, key: Key, answer: CachedAnswer) -> None:
         size = bytes_of(key, answer)
-        most = self._most_bytes // WALL_SHARE
+        most = self._most_bytes // SCOPE_SHARE
         if answer.expansion_failed or answer.degraded or size > most // ANSWER_SHARE:
             return
-        kept = self._walls.setdefault(key.wall, _CacheEntry(key.revision))
+        kept = self._walls.setdefault(key.scope, _CacheEntry(key.revision))
         if key.revision < kept.revision:  # the memories were changed while it was made
             return
         if key.revision > kept.revision:
             self._bytes -= kept.bytes
-            kept = self._walls[key.wall] = _CacheEntry(key.revision)
+            kept = self._walls[key.scope] = _CacheEntry(key.revision)
         self._bytes += kept.put(key.question, answer, size)
         while len(kept.answers) > self._size or kept.bytes > most:
             self._bytes -= kept.drop_oldest()
@@ -211,7 +211,7 @@ class AnswerCache:
         for kept in self._walls.values():
             while kept.bytes > level:
                 self._bytes -= kept.drop_oldest()
-        self._walls = {wall: kept for wall, kept in self._walls.items() if kept.answers}
+        self._walls = {scope: kept for scope, kept in self._walls.items() if kept.answers}
 
     def _end(self, key: Key) -> None:
         with self._lock:

@@ -60,7 +60,7 @@ DOCUMENTED_RELEVANCE = 0.5
 """The floors of a semantic query where the embedder has none of its own (R152, R183, C013)."""
 
 FEEDBACK_MEMORIES = 5
-MOST_RELATED = 16
+MAX_RELATED = 16
 HALF_SUPPORT = 0.05
 """Memories that an expansion is taken from, its most words, and the score of the best memory at
 which its confidence is a half; see docs/retrieval.md."""
@@ -68,10 +68,10 @@ which its confidence is a half; see docs/retrieval.md."""
 EXPANSION_BLEND = 0.15
 """How much of an expansion a hybrid query takes on; measured, see docs/retrieval.md."""
 
-LEAST_TOKENS = 4
+MIN_TOKENS = 4
 """With fewer tokens free no memory is of use (C019)."""
 
-LEAST_PRIORITY, PRIORITY_RANGE = 50, 40
+MIN_PRIORITY, PRIORITY_RANGE = 50, 40
 """A context item's priority is the first, and as much of the second as it is relevant (R192)."""
 
 
@@ -98,7 +98,7 @@ class RetrievalEngine:
         log_queries: Whether queries are shown in logs and events where the memory shows them.
         similarity_floor: The least cosine of a semantic answer; None is the embedder's own, and
             0.3 where it has none.
-        least_confidence: An expansion below it is not used.
+        min_confidence: An expansion below it is not used.
         cache_size: How many answers are kept at most for one user.
         cache_bytes: How many bytes all kept answers take at most.
         track_access: Whether being returned counts as an access, where the memory tracks them.
@@ -111,7 +111,7 @@ class RetrievalEngine:
         expander: Expander,
         log_queries: bool,
         similarity_floor: float | None = None,
-        least_confidence: float = CONFIDENT,
+        min_confidence: float = CONFIDENT,
         cache_size: int = CACHED_ANSWERS,
         cache_bytes: int = CACHED_BYTES,
         track_access: bool = True,
@@ -124,10 +124,10 @@ class RetrievalEngine:
             if similarity_floor is None
             else validation.fraction("similarity_floor", similarity_floor)
         )
-        self._least_confidence = validation.fraction("least_confidence", least_confidence)
+        self._min_confidence = validation.fraction("min_confidence", min_confidence)
         self._cache = AnswerCache(
-            validation.whole("cache_size", cache_size, least=1),
-            validation.whole("cache_bytes", cache_bytes, least=0),
+            validation.whole("cache_size", cache_size, minimum=1),
+            validation.whole("cache_bytes", cache_bytes, minimum=0),
         )
         self._statistics = Statistics()
         self._telemetry = RetrievalTelemetry(
@@ -135,7 +135,7 @@ class RetrievalEngine:
             repository.events,
             repository.meter,
             repository.now,
-            tells_queries=validation.flag("log_queries", log_queries) and repository.tells_content,
+            logs_queries=validation.flag("log_queries", log_queries) and repository.logs_content,
         )
         self._telemetry.opened()
 
@@ -186,7 +186,7 @@ class RetrievalEngine:
         expansion = await self._expanded(scope, query)
         if expansion.failed:
             return expansion
-        is_used = bool(expansion.added_terms) and expansion.confidence >= self._least_confidence
+        is_used = bool(expansion.added_terms) and expansion.confidence >= self._min_confidence
         await self._telemetry.expanded(expansion, is_used=is_used)
         if is_used:
             return expansion
@@ -203,7 +203,7 @@ class RetrievalEngine:
         except StoreError:  # whatever is asked next fails too
             raise
         except Exception as error:  # noqa: BLE001 - it may be anybody's code, or a network's fault
-            self._telemetry.failed_to_expand(error)
+            self._telemetry.expansion_failed(error)
             return ExpandedQuery(
                 original=query, expanded=query, added_terms=(), confidence=0.0, failed=True
             )
@@ -222,11 +222,11 @@ class RetrievalEngine:
         row, entry = located
         excluded = (entry_id, *exclude)
         search = Search(text=entry.content, limit=limit, ranking=SEMANTIC, exclude=excluded)
-        answered = await run_blocking(lambda: repository.answered(scope, search, row))
-        self._count([(hit.row, answered.entries[hit.row]) for hit in answered.ranked])
+        page = await run_blocking(lambda: repository.rank(scope, search, row))
+        self._count([(hit.row, page.entries[hit.row]) for hit in page.ranked])
         return [
-            MemorySearchResult(answered.entries[hit.row], min(1.0, max(0.0, hit.score)), rank)
-            for rank, hit in enumerate(answered.ranked, start=1)
+            MemorySearchResult(page.entries[hit.row], min(1.0, max(0.0, hit.score)), rank)
+            for rank, hit in enumerate(page.ranked, start=1)
         ]
 
     async def suggest(
@@ -255,14 +255,14 @@ class RetrievalEngine:
         except StoreError:
             raise
         except Exception as error:  # noqa: BLE001 - as above
-            self._telemetry.failed_to_suggest(error)
+            self._telemetry.suggestion_failed(error)
             return Suggestions(failed=True)
 
     def _count(self, found: Sequence[tuple[int, MemoryEntry]]) -> None:
         """Count accesses of what is returned (C090); what is forgotten is not accessed."""
         if self._track_access:
             living = [row for row, entry in found if entry.forgotten_at is None]
-            self.repository.note_accesses(living)
+            self.repository.record_accesses(living)
 
     def stats(self) -> RetrievalStats:
         """Return what was counted so far."""
@@ -292,20 +292,20 @@ class RetrievalEngine:
             where=IS_NOT_SENSITIVE,
             falls_back=True,
         )
-        answered = self.repository.answered(scope, search)
+        page = self.repository.rank(scope, search)
         texts = [
-            (answered.entries[hit.row].content[: validation.MAX_QUERY_LENGTH], 1 / rank)
-            for rank, hit in enumerate(answered.ranked, start=1)
+            (page.entries[hit.row].content[: validation.MAX_QUERY_LENGTH], 1 / rank)
+            for rank, hit in enumerate(page.ranked, start=1)
         ]
-        terms = self.repository.related(scope, text, texts, MOST_RELATED)
-        best = answered.ranked[0].score if answered.ranked else 0.0
+        terms = self.repository.related(scope, text, texts, MAX_RELATED)
+        best = page.ranked[0].score if page.ranked else 0.0
         return Related(terms, best / (best + HALF_SUPPORT) if best > 0 else 0.0)
 
     async def _given(self, scope: Scope, query: MemoryQuery) -> CacheLookup:
         where = query.where
         if not query.use_cache or depends_on_accesses(query, where):
             return await self._made(scope, query)
-        position, revision = self.repository.standing(scope)
+        position, revision = self.repository.position_and_revision(scope)
         key = key_of(scope, query, where, revision)
         answer = self._cache.get(key, self.repository.now(), query.cache_ttl)
         given = None if answer is None else self._known(scope, key, answer, position)
@@ -354,19 +354,19 @@ class RetrievalEngine:
             if expansion.added_terms:
                 also, expanded = (expansion.expanded,), expansion.expanded
         begun = self.repository.now()
-        answered = await run_blocking(lambda: self._answered(scope, query, also))
+        page = await run_blocking(lambda: self._answered(scope, query, also))
         answer = CachedAnswer(
-            hits=tuple(_hit(hit) for hit in answered.ranked),
-            total=len(answered.ranked) if answered.total is None else answered.total,
+            hits=tuple(_hit(hit) for hit in page.ranked),
+            total=len(page.ranked) if page.total is None else page.total,
             expanded=expanded,
             made_at=begun,
             lifetime=query.cache_ttl,
             # Only now the index knows all that was answered from.
             until=self._first_expiry(scope, query, begun) if query.use_cache else None,
             expansion_failed=expansion_failed,
-            degraded=answered.degraded,
+            degraded=page.degraded,
         )
-        return CacheLookup(answer, answered.entries, is_known=False)
+        return CacheLookup(answer, page.entries, is_known=False)
 
     def _first_expiry(self, scope: Scope, query: MemoryQuery, since: datetime) -> datetime | None:
         return self.repository.next_expiry(scope, since, _states(query))
@@ -374,13 +374,13 @@ class RetrievalEngine:
     def _answered(self, scope: Scope, query: MemoryQuery, also: tuple[str, ...]) -> FoundPage:
         search = _search(query, *self._floors(query), also)
         if query.order is MemorySortOrder.ACCESSED_DESCENDING:
-            answered = self._by_access(scope, search)
+            page = self._by_access(scope, search)
         else:
-            answered = self.repository.answered(scope, search)
-        ranked = answered.ranked
+            page = self.repository.rank(scope, search)
+        ranked = page.ranked
         if query.order is not None and ranked:
             ranked = self._scored(scope, query, ranked)
-        return answered._replace(ranked=ranked[query.offset :])
+        return page._replace(ranked=ranked[query.offset :])
 
     def _by_access(self, scope: Scope, search: Search) -> FoundPage:
         """Return memories by their last access; those without one come last, newest first."""
@@ -388,7 +388,7 @@ class RetrievalEngine:
         accessed = replace(search, where=_and(search.where, _WAS_ACCESSED))
         others = replace(search, where=_and(search.where, Not(_WAS_ACCESSED)), order=Order.NEWEST)
         # What is accessed between the two looks is in both this way; the other way, in neither.
-        last, first = (self.repository.answered(scope, each) for each in (others, accessed))
+        last, first = (self.repository.rank(scope, each) for each in (others, accessed))
         ranked = {hit.row: hit for hit in [*first.ranked, *last.ranked]}
         twice = len(first.ranked) + len(last.ranked) - len(ranked)
         return FoundPage(
@@ -410,7 +410,7 @@ class RetrievalEngine:
             where=All((query.where, among)),
         )
         while True:
-            ranked = self.repository.answered(scope, search).ranked
+            ranked = self.repository.rank(scope, search).ranked
             scored = {hit.row: hit for hit in ranked}
             has_all = all(hit.row in scored for hit in ordered)
             if has_all or len(ranked) < search.limit:
@@ -519,7 +519,7 @@ def _augment(
     present: set[str | None] | None = None
     for ranked in wanted:
         memory_id = _source(ranked.entry, contents)
-        if window.free_tokens < LEAST_TOKENS:
+        if window.free_tokens < MIN_TOKENS:
             if present is None:
                 present = {item.source_ref for item in window.items()}
             if memory_id not in present:  # what is there still gets the higher priority (C021)
@@ -528,7 +528,7 @@ def _augment(
             ranked.entry.content,
             ContextItemType.RETRIEVED_DOCUMENT,
             id=memory_id,
-            priority=int(LEAST_PRIORITY + PRIORITY_RANGE * ranked.relevance_score),
+            priority=int(MIN_PRIORITY + PRIORITY_RANGE * ranked.relevance_score),
             source_ref=memory_id,
             metadata={
                 "relevance": ranked.relevance_score,

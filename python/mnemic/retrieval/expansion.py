@@ -29,14 +29,14 @@ class Related(NamedTuple):
     support: float
 
 
-AskMemories: TypeAlias = Callable[[str], Awaitable[Related]]
+FindRelated: TypeAlias = Callable[[str], Awaitable[Related]]
 """Asks the memories that are searched."""
 
 
 class Expander(Protocol):
     """Adds related terms to a query."""
 
-    async def expand(self, query: str, ask: AskMemories) -> ExpandedQuery:
+    async def expand(self, query: str, ask: FindRelated) -> ExpandedQuery:
         """Return the query with terms added, and how likely they belong to it.
 
         Args:
@@ -63,7 +63,7 @@ class CorpusExpander:
         self._abbreviations = ABBREVIATIONS if abbreviations is None else dict(abbreviations)
         self._terms = validation.whole("terms", terms)
 
-    async def expand(self, query: str, ask: AskMemories) -> ExpandedQuery:
+    async def expand(self, query: str, ask: FindRelated) -> ExpandedQuery:
         """Return the query with terms added; see `Expander`."""
         words = {word.casefold().strip(".") for word in _WORDS.findall(query)}
         meanings = [self._abbreviations[word] for word in sorted(words & set(self._abbreviations))]
@@ -96,7 +96,7 @@ class LanguageModelExpander:
         self._terms = validation.whole("terms", terms)
         self._confidence = validation.fraction("confidence", confidence)
 
-    async def expand(self, query: str, ask: AskMemories) -> ExpandedQuery:
+    async def expand(self, query: str, ask: FindRelated) -> ExpandedQuery:
         """Return the query with terms added; as it is where the model says nothing of use."""
         related = await ask(query)
         hints = ", ".join(term for term, _ in related.terms) or "nothing that is like it"
@@ -117,10 +117,10 @@ def terms_of(answer: str, query: str) -> list[str]:
     A term is the query's own, or a repeat, if its words stand there in the same order.
     """
     known, found = _spaced_words(query), []
-    for line in answer[:LONGEST_ANSWER].replace(",", "\n").splitlines():
+    for line in answer[:MAX_ANSWER_LENGTH].replace(",", "\n").splitlines():
         term = without_marker(line).strip("\"'`.").strip()
         words = _spaced_words(term)
-        if words.strip() and len(term) <= LONGEST_TERM and words not in known:
+        if words.strip() and len(term) <= MAX_TERM_LENGTH and words not in known:
             found.append(term)
             known = f"{known}\n{words}"
     return found
@@ -140,8 +140,8 @@ def without_marker(line: str) -> str:
 MEANT = 0.9
 """The confidence that an abbreviation means what the table says."""
 
-LONGEST_TERM = 60
-LONGEST_ANSWER = 10_000
+MAX_TERM_LENGTH = 60
+MAX_ANSWER_LENGTH = 10_000
 """Characters of a model's answer that are read; each term is looked for in all before it."""
 
 _WORDS = re.compile(r"[\w.&/+#-]+")

@@ -13,13 +13,13 @@ from mnemic.model import (
     Not,
     Scope,
     Test,
-    looks_at,
+    references,
 )
 
 _BY_ACCESSES = (MemorySortOrder.ACCESSED_DESCENDING, MemorySortOrder.ACCESS_COUNT_DESCENDING)
 
 
-class Wall(NamedTuple):
+class UserScope(NamedTuple):
     """Whose memories answers are made of."""
 
     agent_id: str
@@ -36,7 +36,7 @@ class Key(NamedTuple):
         question: Everything else. Equal questions have equal answers.
     """
 
-    wall: Wall
+    scope: UserScope
     revision: int
     question: Hashable
 
@@ -53,7 +53,7 @@ def key_of(scope: Scope, query: MemoryQuery, where: Expression, revision: int) -
         query.order,
         query.includes_forgotten,
     )
-    return Key(Wall(scope.agent_id, scope.user_id, scope.all_users), revision, question)
+    return Key(UserScope(scope.agent_id, scope.user_id, scope.all_users), revision, question)
 
 
 def depends_on_accesses(query: MemoryQuery, where: Expression) -> bool:
@@ -62,7 +62,7 @@ def depends_on_accesses(query: MemoryQuery, where: Expression) -> bool:
     Accesses are no changes and in no revision. Where they only weigh in the score, an answer may be
     as old as its time to live.
     """
-    return query.order in _BY_ACCESSES or looks_at(where, "access_count", "last_accessed_at")
+    return query.order in _BY_ACCESSES or references(where, "access_count", "last_accessed_at")
 
 
 def canonical(expression: Expression) -> str:

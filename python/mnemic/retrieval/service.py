@@ -45,7 +45,7 @@ class RetrievalService:
             was opened with `log_content=True`; otherwise logs tell how long they are, events None.
         similarity_floor: The least cosine of a semantic answer; None is the embedder's own, and 0.3
             where it has none (C013, C151).
-        least_confidence: An expansion below it is not used (C023).
+        min_confidence: An expansion below it is not used (C023).
         cache_size: How many answers are kept at most for one user.
         cache_bytes: How many bytes all kept answers take at most, by estimate; those of one user an
             eighth of it. An answer that takes more than a quarter of that is not kept, so 0 keeps
@@ -62,7 +62,7 @@ class RetrievalService:
         suggester: Suggester | None = None,
         log_queries: bool = True,
         similarity_floor: float | None = None,
-        least_confidence: float = CONFIDENT,
+        min_confidence: float = CONFIDENT,
         cache_size: int = 1024,
         cache_bytes: int = 64 * 1024 * 1024,
         track_access: bool = True,
@@ -81,7 +81,7 @@ class RetrievalService:
             else validation.capable("expander", expander, "expand"),
             log_queries=log_queries,
             similarity_floor=similarity_floor,
-            least_confidence=least_confidence,
+            min_confidence=min_confidence,
             cache_size=cache_size,
             cache_bytes=cache_bytes,
             track_access=track_access,

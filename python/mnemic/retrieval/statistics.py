@@ -7,7 +7,7 @@ import numpy as np
 
 from mnemic.model import RetrievalStats
 
-KEPT_TIMES = 10_000
+WINDOW_SIZE = 10_000
 """Of so many last retrievals the times are kept (C025)."""
 
 
@@ -16,7 +16,7 @@ class Statistics:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._milliseconds = np.zeros(KEPT_TIMES)
+        self._milliseconds = np.zeros(WINDOW_SIZE)
         self._retrievals = 0
         self._results = 0
         self._total_milliseconds = 0.0
@@ -28,7 +28,7 @@ class Statistics:
     def retrieved(self, milliseconds: float, results: int, *, is_expanded: bool) -> None:
         """Count an answer."""
         with self._lock:
-            self._milliseconds[self._retrievals % KEPT_TIMES] = milliseconds
+            self._milliseconds[self._retrievals % WINDOW_SIZE] = milliseconds
             self._retrievals += 1
             self._results += results
             self._total_milliseconds += milliseconds
@@ -49,7 +49,7 @@ class Statistics:
         """Return the counts as they are now."""
         with self._lock:
             retrievals, looks = self._retrievals, self._hits + self._misses
-            last = self._milliseconds[: min(retrievals, KEPT_TIMES)].copy()
+            last = self._milliseconds[: min(retrievals, WINDOW_SIZE)].copy()
             each = max(1, retrievals)
             stats = RetrievalStats(
                 total_retrievals=retrievals,

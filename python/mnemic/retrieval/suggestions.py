@@ -8,14 +8,14 @@ from mnemic.model import validation
 from mnemic.retrieval.expansion import without_marker
 from mnemic.sync_bridge import awaited
 
-AskForPhrases: TypeAlias = Callable[[str, int], Awaitable[Sequence[tuple[str, float]]]]
+FindPhrases: TypeAlias = Callable[[str, int], Awaitable[Sequence[tuple[str, float]]]]
 """Gives the phrases of a text that the memories know of, with weights, the best first."""
 
 
 class Suggester(Protocol):
     """Suggests queries for a conversation."""
 
-    async def suggest(self, context: str, limit: int, ask: AskForPhrases) -> list[str]:
+    async def suggest(self, context: str, limit: int, ask: FindPhrases) -> list[str]:
         """Return queries, the most promising first.
 
         Args:
@@ -33,7 +33,7 @@ class CorpusSuggester:
     more. No network, no language model.
     """
 
-    async def suggest(self, context: str, limit: int, ask: AskForPhrases) -> list[str]:
+    async def suggest(self, context: str, limit: int, ask: FindPhrases) -> list[str]:
         """Return queries, the most promising first; see `Suggester`."""
         return [phrase for phrase, _ in await ask(context, limit)]
 
@@ -48,7 +48,7 @@ class LanguageModelSuggester:
     def __init__(self, llm: LanguageModel) -> None:
         self._llm = validation.capable("llm", llm, "complete")
 
-    async def suggest(self, context: str, limit: int, ask: AskForPhrases) -> list[str]:
+    async def suggest(self, context: str, limit: int, ask: FindPhrases) -> list[str]:
         """Return queries, the most promising first; see `Suggester`."""
         phrases = [phrase for phrase, _ in await ask(context, limit)]
         system = _INSTRUCTION.format(limit, "; ".join(phrases) or "nothing in particular")

@@ -28,17 +28,17 @@ class RetrievalTelemetry:
         events: Who listens.
         meter: What measures.
         clock: Gives the events their times.
-        tells_queries: Whether queries may be shown.
+        logs_queries: Whether queries may be shown.
     """
 
     def __init__(
-        self, agent_id: str, events: Events, meter: Meter, clock: Clock, *, tells_queries: bool
+        self, agent_id: str, events: Events, meter: Meter, clock: Clock, *, logs_queries: bool
     ) -> None:
         self._agent_id = agent_id
         self._events = events
         self._meter = meter
         self._now = clock
-        self._tells_queries = tells_queries
+        self._logs_queries = logs_queries
 
     def opened(self) -> None:
         """Tell that retrieval is ready."""
@@ -62,7 +62,7 @@ class RetrievalTelemetry:
                 self._line(result),
                 milliseconds,
             )
-        if self._events.is_heard(MemoryRetrievalCompletedEvent):
+        if self._events.has_listeners(MemoryRetrievalCompletedEvent):
             event = MemoryRetrievalCompletedEvent(
                 agent_id=self._agent_id,
                 query=self._told(result.original_query),
@@ -87,7 +87,7 @@ class RetrievalTelemetry:
                 self._shown(expansion.expanded),
                 len(expansion.added_terms),
             )
-        if self._events.is_heard(QueryExpandedEvent):
+        if self._events.has_listeners(QueryExpandedEvent):
             event = QueryExpandedEvent(
                 agent_id=self._agent_id,
                 original_query=self._told(expansion.original),
@@ -98,11 +98,11 @@ class RetrievalTelemetry:
             )
             await self._events.publish(event)
 
-    def failed_to_expand(self, error: Exception) -> None:
+    def expansion_failed(self, error: Exception) -> None:
         """Tell that an expander failed; the error's text may hold the query and is left out."""
         _log.warning("Query expansion failed (%s), using original query", type(error).__name__)
 
-    def failed_to_suggest(self, error: Exception) -> None:
+    def suggestion_failed(self, error: Exception) -> None:
         """Tell that a suggester failed; the error's text may hold the conversation."""
         _log.warning("Suggesting queries failed (%s), none is suggested", type(error).__name__)
 
@@ -110,7 +110,7 @@ class RetrievalTelemetry:
         """Tell that memories were added to a context window."""
         self._meter.augmented()
         _log.debug("Augmented context with %d retrieved memories (%d tokens)", items, tokens)
-        if self._events.is_heard(ContextAugmentedEvent):
+        if self._events.has_listeners(ContextAugmentedEvent):
             event = ContextAugmentedEvent(
                 agent_id=self._agent_id,
                 query=FILTER_ONLY if query is None else self._told(query),
@@ -124,7 +124,7 @@ class RetrievalTelemetry:
         return self._shown(result.original_query)
 
     def _shown(self, query: str) -> str:
-        return shortened(query) if self._tells_queries else hidden(query)
+        return shortened(query) if self._logs_queries else hidden(query)
 
     def _told(self, query: str) -> str | None:
-        return shortened(query) if self._tells_queries else None
+        return shortened(query) if self._logs_queries else None

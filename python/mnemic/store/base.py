@@ -39,11 +39,11 @@ Model: TypeAlias = tuple[str, int]
 class BatchSink(Protocol):
     """Takes everything an agent has in parts, while the next are read: first all its records."""
 
-    def take_records(self, records: list[Record]) -> None:
+    def add_records(self, records: list[Record]) -> None:
         """Take living rows."""
         ...
 
-    def take_vectors(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
+    def add_vectors(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
         """Take vectors, shape (n, dim), of rows, shape (n,), whose records were taken.
 
         Those of a row's parts come all in one call, one after the other (C165).
@@ -63,7 +63,7 @@ class LogPosition(NamedTuple):
     accesses: int
 
 
-class Accessed(NamedTuple):
+class AccessedRows(NamedTuple):
     """What was accessed, as of one moment.
 
     Attributes:
@@ -349,7 +349,7 @@ class Store(Protocol):
         """Take note that rows were read; it is written down later, and is no change (C158)."""
         ...
 
-    def has_noted(self, agent_id: str, rows: Sequence[int]) -> bool:
+    def has_pending_accesses(self, agent_id: str, rows: Sequence[int]) -> bool:
         """Return whether accesses of any of these rows may not be written down yet."""
         ...
 
@@ -443,7 +443,7 @@ class Store(Protocol):
         """
         ...
 
-    async def agent_spelled(self, agent_id: str) -> str:
+    async def stored_agent_id(self, agent_id: str) -> str:
         """Return an agent's id as it is stored; see `mnemic.model.agent_id.stored_spelling`."""
         ...
 
@@ -491,7 +491,7 @@ class Store(Protocol):
         """Return the number of the agent's last change, and how often accesses were written."""
         ...
 
-    async def standing(self, scope: Scope) -> tuple[LogPosition, int]:
+    async def position_and_revision(self, scope: Scope) -> tuple[LogPosition, int]:
         """Return the position of the scope's agent and the revision of its walls, in one look."""
         ...
 
@@ -504,11 +504,11 @@ class Store(Protocol):
         """
         ...
 
-    async def touched_since(self, agent_id: str, seq: int) -> list[int] | None:
+    async def changed_rows_since(self, agent_id: str, seq: int) -> list[int] | None:
         """Return the rows that were touched after a change; None if they are no longer kept."""
         ...
 
-    async def accessed_since(self, agent_id: str, accesses: int) -> Accessed:
+    async def accesses_since(self, agent_id: str, accesses: int) -> AccessedRows:
         """Return what was accessed since accesses had been written down so often.
 
         What is not written down yet is not among it. Entries may be that are not to be found. All
@@ -526,7 +526,7 @@ class Store(Protocol):
         agent_id: str,
         model: Model | None,
         seq: int | None,
-        taker: BatchSink | None = None,
+        sink: BatchSink | None = None,
         *,
         state: State = State.ACTIVE,
     ) -> RowBatch:
@@ -539,7 +539,7 @@ class Store(Protocol):
             agent_id: Whose rows.
             model: The model whose vectors are wanted; None wants none.
             seq: Where the index stands.
-            taker: If everything is returned, takes it in parts; the batch is empty then.
+            sink: If everything is returned, takes it in parts; the batch is empty then.
             state: Which rows.
 
         Raises:

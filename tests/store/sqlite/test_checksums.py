@@ -193,7 +193,7 @@ def test_memories_of_an_earlier_version_get_sums_when_they_are_repaired(tmp_path
         before = memory.verify()
         assert before.ok
         assert before.without_sums == before.memories == 3
-        assert memory.verify(repair=True).sealed == 3
+        assert memory.verify(repair=True).checksums_added == 3
         after = memory.verify()
         assert (after.ok, after.without_sums) == (True, 0)
     run(path, "UPDATE agent_memory_entries SET content = 'x' WHERE row = 1")

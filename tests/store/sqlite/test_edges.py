@@ -12,7 +12,7 @@ import pytest
 from mnemic import Memory
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import EmbeddingError, StoreError
-from mnemic.index.native import MOST_PENDING, NativeIndex
+from mnemic.index.native import MAX_PENDING, NativeIndex
 from mnemic.licensing import DocumentedLicenses
 from mnemic.model import NewEntry, Scope
 from mnemic.repository.index_sync import IndexSync
@@ -85,7 +85,7 @@ def test_accesses_that_are_being_written_are_seen_by_whoever_waits_for_them():
         taken.set()
         go_on.wait(10)
 
-    store._writer.submit_soon(wait)  # comes after the accesses, in the same transaction
+    store._writer.submit_delayed(wait)  # comes after the accesses, in the same transaction
     store._writer.submit(lambda _connection: None)
     assert taken.wait(10)
     threading.Timer(0.2, go_on.set).start()
@@ -134,7 +134,7 @@ def test_an_entry_that_is_changed_often_is_kept_once():
     for number in range(3000):
         one = record(1, content=f"state {number}", expires_at=100 + number)
         index.apply(batch([one], since=number, seq=number + 1))
-        assert index._pending_rows <= MOST_PENDING
+        assert index._pending_rows <= MAX_PENDING
     assert len(index) == 1
     scope = Scope("a")
     assert rows_found(index, scope, now=3098) == [1]
@@ -164,7 +164,7 @@ def test_texts_that_lack_a_vector_may_come_while_others_look_for_them():
     for content in ("one", "two", "three"):
         assert follower.index.apply(stored(content))
     follower._retries = Raced(none={})
-    assert len(follower._texts_to_embed()) == 3
+    assert len(follower._rows_to_embed()) == 3
     assert len(follower.index.unembedded()) == 6
     run_sync(store.close())
 
@@ -248,9 +248,9 @@ def test_two_threads_that_leave_jobs_at_one_moment_wake_the_writing_thread(tmp_p
                 thread.start()
                 thread.join()
 
-    thread = threading.Thread(target=writer.submit_soon, args=(lambda _on: None,))
+    thread = threading.Thread(target=writer.submit_delayed, args=(lambda _on: None,))
     writer._lock = Raced()
-    writer.submit_soon(lambda _on: done.set())
+    writer.submit_delayed(lambda _on: done.set())
     assert done.wait(5)
     writer.close()
     connections.close()

@@ -302,7 +302,7 @@ def test_an_error_reaches_the_task_that_awaits(writer):
 
 def test_a_job_nobody_waits_for_runs_with_the_next_group(writer, connections):
     release, _ = held(writer)
-    writer.submit_soon(insert(1))
+    writer.submit_delayed(insert(1))
     future = writer.submit(insert(2))
     release.set()
     future.result(10)
@@ -310,8 +310,8 @@ def test_a_job_nobody_waits_for_runs_with_the_next_group(writer, connections):
 
 
 def test_a_job_nobody_waits_for_runs_by_itself_after_a_while(writer, connections, monkeypatch):
-    monkeypatch.setattr("mnemic.store.sqlite.group_commit.LONGEST_DELAY", 0.05)
-    writer.submit_soon(insert(1))
+    monkeypatch.setattr("mnemic.store.sqlite.group_commit.MAX_DELAY", 0.05)
+    writer.submit_delayed(insert(1))
     assert stored(connections) == []
     deadline = time.monotonic() + 10
     while not stored(connections) and time.monotonic() < deadline:
@@ -322,9 +322,9 @@ def test_a_job_nobody_waits_for_runs_by_itself_after_a_while(writer, connections
 def test_a_job_nobody_waits_for_is_not_held_off_by_callers_that_write_without_a_pause(
     writer, monkeypatch
 ):
-    monkeypatch.setattr("mnemic.store.sqlite.group_commit.LONGEST_DELAY", 0.01)
+    monkeypatch.setattr("mnemic.store.sqlite.group_commit.MAX_DELAY", 0.01)
     ran = threading.Event()
-    writer.submit_soon(lambda _connection: ran.set())
+    writer.submit_delayed(lambda _connection: ran.set())
     number, deadline = 0, time.monotonic() + 10
     while not ran.is_set() and time.monotonic() < deadline:
         writer.run_here(insert(number))
@@ -334,11 +334,11 @@ def test_a_job_nobody_waits_for_is_not_held_off_by_callers_that_write_without_a_
 
 def test_closing_runs_the_jobs_that_nobody_waits_for(writer, connections):
     for number in range(600):
-        writer.submit_soon(insert(number))
+        writer.submit_delayed(insert(number))
     writer.close()
     assert len(stored(connections)) == 600
     with pytest.raises(StoreClosedError):
-        writer.submit_soon(insert(1))
+        writer.submit_delayed(insert(1))
 
 
 def test_a_failing_job_that_nobody_waits_for_is_logged_and_takes_nothing_along(
@@ -348,8 +348,8 @@ def test_a_failing_job_that_nobody_waits_for_is_logged_and_takes_nothing_along(
         raise ZeroDivisionError("nobody asked")
 
     release, _ = held(writer)
-    writer.submit_soon(fail)
-    writer.submit_soon(insert(1))
+    writer.submit_delayed(fail)
+    writer.submit_delayed(insert(1))
     future = writer.submit(insert(2))
     release.set()
     assert future.result(10) == 2
@@ -369,7 +369,7 @@ def test_a_job_outside_a_transaction_runs_between_the_groups_around_it(writer, c
 
     release, _ = held(writer)
     writer.submit(insert(1))
-    checkpoint = writer.submit_alone(alone)
+    checkpoint = writer.submit_outside(alone)
     after = writer.submit(insert(2))
     release.set()
     assert checkpoint.result(10) == (0, 0)
@@ -381,7 +381,7 @@ def test_a_failing_job_outside_a_transaction_tells_its_caller_alone(writer):
     def fail(_connection):
         raise ZeroDivisionError
 
-    failing, after = writer.submit_alone(fail), writer.submit(insert(1))
+    failing, after = writer.submit_outside(fail), writer.submit(insert(1))
     assert isinstance(failing.exception(10), ZeroDivisionError)
     assert after.result(10) == 1
 

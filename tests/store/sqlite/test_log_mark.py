@@ -140,7 +140,9 @@ def test_reading_alone_opens_a_file_that_was_killed_with_its_log(folder):
 
 def test_a_file_without_a_mark_opens_with_the_log_that_is_there(folder):
     data = bytearray((folder / "a.db").read_bytes())
-    data[log_mark.PLACE : log_mark.PLACE + log_mark.SIZE] = bytes(log_mark.SIZE)
+    data[log_mark.MARK_OFFSET : log_mark.MARK_OFFSET + log_mark.MARK_SIZE] = bytes(
+        log_mark.MARK_SIZE
+    )
     (folder / "a.db").write_bytes(data)
     assert read_mark(str(folder / "a.db")) is None
     assert contents(folder / "a.db") == ALL
@@ -245,7 +247,7 @@ def test_a_log_is_synced_before_a_mark_names_it(tmp_path, monkeypatch):
 
 def test_a_mark_is_changed_even_where_no_lock_is_to_be_had(tmp_path, monkeypatch):
     path = tmp_path / "a.db"
-    monkeypatch.setattr(log_mark, "_MOST_TRIES", 3)
+    monkeypatch.setattr(log_mark, "_MAX_TRIES", 3)
     with opened(path) as memory, log_mark.mark_locked(str(path)):
         memory.add("kept")
         assert read_mark(str(path)).state is LogState.USED
@@ -308,8 +310,8 @@ def test_a_mark_survives_checkpoints_and_an_integrity_check(tmp_path):
 def test_a_mark_is_what_was_written_and_nothing_else():
     mark = Mark(LogState.USED, b"12345678")
     assert Mark.decoded(mark.encoded()) == mark
-    assert len(mark.encoded()) == log_mark.SIZE
-    for at in range(log_mark.SIZE):
+    assert len(mark.encoded()) == log_mark.MARK_SIZE
+    for at in range(log_mark.MARK_SIZE):
         damaged = bytearray(mark.encoded())
         damaged[at] ^= 1
         assert Mark.decoded(bytes(damaged)) is None

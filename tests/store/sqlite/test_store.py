@@ -6,7 +6,7 @@ import pytest
 from mnemic.model import State
 from mnemic.store import SqliteStore
 from mnemic.store.sqlite import access_log, change_log, reads
-from mnemic.store.sqlite.change_log import KEPT_CHANGES
+from mnemic.store.sqlite.change_log import MAX_CHANGES
 from mnemic.sync_bridge import run_sync
 from tests.store.contract import (
     AGENT,
@@ -37,7 +37,7 @@ def test_everything_is_taken_in_parts_of_one_size(store, monkeypatch, agents):
         entries = [embedded(at, (at + 1, number), agent_id=name) for at in range(5)]
         added(store, name, [*entries, numbered(5, agent_id=name)])
     taken = Taken()
-    batch = rows_since(store, None, taker=taken)
+    batch = rows_since(store, None, sink=taken)
     assert (batch.records, batch.vectors.shape) == ([], (0, 2))
     assert [len(part) for part in taken.records] == [2, 2, 2]
     assert [record[0] for part in taken.records for record in part] == [1, 2, 3, 4, 5, 6]
@@ -48,7 +48,7 @@ def test_everything_is_taken_in_parts_of_one_size(store, monkeypatch, agents):
 
 
 def test_a_hundred_thousand_changes_are_kept(store):
-    end = -(-KEPT_CHANGES // 1024) * 1024
+    end = -(-MAX_CHANGES // 1024) * 1024
     with store._connections.writing() as connection:
         connection.execute(
             "INSERT INTO agent_memory_agents (agent_id, seq) VALUES ('a', ?)", (end - 2,)
@@ -56,8 +56,8 @@ def test_a_hundred_thousand_changes_are_kept(store):
     added(store, "a", [embedded(1)])
     added(store, "a", [embedded(2)])
     assert seq_of(store) == end
-    assert rows_since(store, end - KEPT_CHANGES - 1).since is None
-    assert rows_since(store, end - KEPT_CHANGES).since == end - KEPT_CHANGES
+    assert rows_since(store, end - MAX_CHANGES - 1).since is None
+    assert rows_since(store, end - MAX_CHANGES).since == end - MAX_CHANGES
     assert rows_since(store, end + 1).since is None
 
 
@@ -89,7 +89,7 @@ def test_no_statement_reads_more_rows_than_it_needs(store):
                 for since in (1, None)
                 for state in (State.INACTIVE, State.DELETED)
             ),
-            lambda: access_log.accessed_since(connection, "a", 0),
+            lambda: access_log.accesses_since(connection, "a", 0),
         ):
             connection.exec_trace = explain
             call()

@@ -6,9 +6,9 @@ from typing import TypeAlias
 
 import apsw
 
-from mnemic.store.base import Accessed
+from mnemic.store.base import AccessedRows
 from mnemic.store.sqlite.change_log import position
-from mnemic.store.sqlite.sql import fetched
+from mnemic.store.sqlite.sql import fetch
 
 _COUNT = (
     "UPDATE agent_memory_entries SET access_count = access_count + ?, "
@@ -22,7 +22,7 @@ _SINCE = (
     "INDEXED BY agent_memory_entries_by_access WHERE agent_id = ? AND access_seq > ?"
 )
 
-MOST_NOTED = 1024
+MAX_UNMERGED = 1024
 """How many calls may have noted accesses before these are added up."""
 
 _Accesses: TypeAlias = tuple[int, int]
@@ -34,68 +34,68 @@ class PendingAccesses:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._noted: list[tuple[str, tuple[int, ...], int]] = []
+        self._calls: list[tuple[str, tuple[int, ...], int]] = []
         self._pending: dict[tuple[str, int], _Accesses] = {}
-        self._is_asked_for = False  # whether a job is on its way that takes them
-        self._under_way: set[WritingAccesses] = set()  # have taken some, and have not ended
+        self._is_scheduled = False  # whether a job is on its way that takes them
+        self._in_flight: set[FlushAccesses] = set()  # have taken some, and have not ended
 
-    def note(self, agent_id: str, rows: Iterable[int], now: int) -> bool:
+    def add(self, agent_id: str, rows: Iterable[int], now: int) -> bool:
         """Take note of accesses; return whether a job must be handed in to write them down."""
         noted = tuple(rows)
         with self._lock:
             if noted:
-                self._noted.append((agent_id, noted, now))
-            if len(self._noted) >= MOST_NOTED:
-                self._add_up()
-            is_due = self._is_anything_noted() and not self._is_asked_for
-            self._is_asked_for = self._is_asked_for or is_due
+                self._calls.append((agent_id, noted, now))
+            if len(self._calls) >= MAX_UNMERGED:
+                self._merge_calls()
+            is_due = self._is_anything_pending() and not self._is_scheduled
+            self._is_scheduled = self._is_scheduled or is_due
             return is_due
 
-    def are_waiting(self) -> bool:
+    def is_pending(self) -> bool:
         """Return whether anything is not on disk yet; what is on its way is after the next job."""
-        return bool(self._is_anything_noted() or self._under_way)
+        return bool(self._is_anything_pending() or self._in_flight)
 
     def has(self, agent_id: str, rows: Iterable[int]) -> bool:
         """Return whether accesses of any of these entries may not be on disk yet."""
         with self._lock:
-            self._add_up()
-            return bool(self._under_way) or any((agent_id, row) in self._pending for row in rows)
+            self._merge_calls()
+            return bool(self._in_flight) or any((agent_id, row) in self._pending for row in rows)
 
-    def _is_anything_noted(self) -> bool:
-        return bool(self._noted or self._pending)
+    def _is_anything_pending(self) -> bool:
+        return bool(self._calls or self._pending)
 
-    def _add_up(self) -> None:
+    def _merge_calls(self) -> None:
         """Count by entry, which takes ten times as long as noting, and no caller waits for."""
-        pending, noted, self._noted = self._pending, self._noted, []
+        pending, noted, self._calls = self._pending, self._calls, []
         for agent_id, rows, now in noted:
             for row in rows:
                 key = agent_id, row
                 number, last = pending.get(key, (0, now))
                 pending[key] = number + 1, max(last, now)
 
-    def writing(self) -> "WritingAccesses":
+    def flush_job(self) -> "FlushAccesses":
         """Return a job that writes down what waits when it first runs."""
-        return WritingAccesses(self)
+        return FlushAccesses(self)
 
-    def take(self, job: "WritingAccesses") -> dict[tuple[str, int], _Accesses]:
+    def take(self, job: "FlushAccesses") -> dict[tuple[str, int], _Accesses]:
         """Return what waits, which a job is to write down from now on."""
         with self._lock:
-            self._add_up()
+            self._merge_calls()
             taken, self._pending = self._pending, {}
-            self._is_asked_for = False
+            self._is_scheduled = False
             if taken and not job.has_ended:  # a cancelled call ends before its job may run
-                self._under_way.add(job)
+                self._in_flight.add(job)
             return taken
 
-    def end(self, job: "WritingAccesses") -> None:
+    def end(self, job: "FlushAccesses") -> None:
         """Note that a job has ended; one that never ran is to be handed in once more."""
         with self._lock:
             job.has_ended = True
-            self._under_way.discard(job)
-            self._is_asked_for = False
+            self._in_flight.discard(job)
+            self._is_scheduled = False
 
 
-class WritingAccesses:
+class FlushAccesses:
     """A job that writes down what waits when it first runs; it may run twice.
 
     Args:
@@ -121,12 +121,12 @@ class WritingAccesses:
         self._accesses.end(self)
 
 
-def accessed_since(connection: apsw.Connection, agent_id: str, accesses: int) -> Accessed:
+def accesses_since(connection: apsw.Connection, agent_id: str, accesses: int) -> AccessedRows:
     """Return what was accessed since accesses were written so often, forgotten entries too."""
     now = position(connection, agent_id)
     since = accesses if accesses <= now.accesses else 0
-    rows = fetched(connection, _SINCE, (agent_id, since))
-    return Accessed(now, [(row, last, count) for row, last, count in rows])
+    rows = fetch(connection, _SINCE, (agent_id, since))
+    return AccessedRows(now, [(row, last, count) for row, last, count in rows])
 
 
 def _write(connection: apsw.Connection, accesses: dict[tuple[str, int], _Accesses]) -> None:

@@ -5,7 +5,7 @@ import os
 from mnemic.errors import StoreFileError
 from mnemic.new_files import file_errors, new_part
 from mnemic.store.sqlite.connections import MEMORY_PATH, Connections, typed_errors
-from mnemic.store.sqlite.log_mark import PLACE, LogState, Mark
+from mnemic.store.sqlite.log_mark import MARK_OFFSET, LogState, Mark
 
 
 def backup_to(connections: Connections, target: str) -> None:
@@ -30,7 +30,7 @@ def backup_to(connections: Connections, target: str) -> None:
         with new_part(target) as (descriptor, part):
             _copy(connections, part, target)
             with file_errors(target):
-                os.lseek(descriptor, PLACE, os.SEEK_SET)
+                os.lseek(descriptor, MARK_OFFSET, os.SEEK_SET)
                 os.write(descriptor, Mark(LogState.ENDED).encoded())
     except FileExistsError:
         raise _exists(target) from None

@@ -20,10 +20,10 @@ from mnemic.licensing import Quota
 from mnemic.model import Record, RowBatch, Scope, State
 from mnemic.store.base import BatchSink, LogPosition, Model
 from mnemic.store.sqlite.checksums import (
+    CHECKED_COLUMNS,
     MASK,
     NO_SUMS,
-    PLACED,
-    STORED,
+    SUM_COLUMNS,
     Sums,
     added,
     check,
@@ -37,12 +37,12 @@ from mnemic.store.sqlite.sql import (
     AMONG,
     BY_ROW,
     Columns,
-    fetched,
-    fetched_in_parts,
+    execute_all,
+    fetch,
+    fetch_batches,
+    integers,
     json_array,
-    run_all,
-    streamed,
-    whole_numbers,
+    stream,
 )
 
 
@@ -71,7 +71,7 @@ class Charge(NamedTuple):
 
 NO_CHARGE = Charge()
 
-KEPT_CHANGES = 100_000
+MAX_CHANGES = 100_000
 
 _PRUNE_EVERY = 1024
 _INSERT = (
@@ -91,7 +91,7 @@ _BEGIN = (
 )
 _ADVANCED = "SELECT seq, used_bytes, model, dimensions FROM agent_memory_agents WHERE agent_id = ?"
 # Expired rows are among them: whoever follows knows when they end.
-_RECORD = ", ".join(f"e.{name}" for name in STORED.split(", "))
+_RECORD = ", ".join(f"e.{name}" for name in CHECKED_COLUMNS.split(", "))
 _HAS_STATE = {
     State.ACTIVE: "e.forgotten_at IS NULL AND e.status = 0",
     State.INACTIVE: "e.forgotten_at IS NULL AND e.status <> 0",
@@ -124,7 +124,7 @@ _OWN_VECTORS = (
 _AGENT_SUMS = "SELECT summed_rows, rows_sum FROM agent_memory_agents WHERE agent_id = ?"
 # By indexes that hold few rows, or all that is asked of a row.
 _PLACED = {
-    state: f"SELECT {PLACED} FROM agent_memory_entries AS e "
+    state: f"SELECT {SUM_COLUMNS} FROM agent_memory_entries AS e "
     f"INDEXED BY agent_memory_entries_by_{index} WHERE e.agent_id = ? AND {_HAS_STATE[state]}"
     for state, index in (
         (State.ACTIVE, "agent"),
@@ -154,14 +154,15 @@ _ALL_LINKS = (
 _TOUCHED_LINKS = f"SELECT {_LINK} FROM agent_memory_links AS l WHERE l.from_row IN ({_TOUCHED})"
 _PART = 8192
 _AGENT = "SELECT seq, pruned, model, dimensions FROM agent_memory_agents WHERE agent_id = ?"
-_RAISE_WALL = (
+_RAISE_REVISION = (
     "UPDATE agent_memory_walls SET revision = revision + ? WHERE agent_id = ? AND user_key = ?"
 )
-_BEGIN_WALL = "INSERT INTO agent_memory_walls (revision, agent_id, user_key) VALUES (?, ?, ?)"
-_OF_WALL = "SELECT revision FROM agent_memory_walls WHERE agent_id = ? AND user_key = ?"
+_INSERT_REVISION = "INSERT INTO agent_memory_walls (revision, agent_id, user_key) VALUES (?, ?, ?)"
+_USER_REVISION = "SELECT revision FROM agent_memory_walls WHERE agent_id = ? AND user_key = ?"
 _POSITION = "SELECT seq, accesses FROM agent_memory_agents WHERE agent_id = ?"
-_STANDING = (
-    f"SELECT seq, accesses, ifnull(({_OF_WALL}), 0) FROM agent_memory_agents WHERE agent_id = ?"
+_POSITION_AND_REVISION = (
+    f"SELECT seq, accesses, ifnull(({_USER_REVISION}), 0) FROM agent_memory_agents "
+    "WHERE agent_id = ?"
 )
 
 
@@ -178,7 +179,7 @@ def position(connection: apsw.Connection, agent_id: str) -> LogPosition:
 
 def _agent(connection: apsw.Connection, agent_id: str) -> tuple[int, int, list[Any]]:
     """Return the last change, how many are no longer kept, and the model with its dimension."""
-    agent = fetched(connection, _AGENT, (agent_id,))
+    agent = fetch(connection, _AGENT, (agent_id,))
     if not agent:
         return 0, 0, [None, None]
     seq, pruned, *model = agent[0]
@@ -191,13 +192,13 @@ def _damaged_agent(agent_id: str) -> StoreCorruptError:
     return StoreCorruptError(f"what is stored of agent {agent_id!r} cannot be read; {DAMAGED}")
 
 
-def standing(connection: apsw.Connection, scope: Scope) -> tuple[LogPosition, int]:
+def position_and_revision(connection: apsw.Connection, scope: Scope) -> tuple[LogPosition, int]:
     """Return the numbers an agent's memory stands at, and the revision of a scope's walls."""
     if scope.all_users:
         stands = position(connection, scope.agent_id)
         return stands, stands.seq
     values = (scope.agent_id, scope.user_id or "", scope.agent_id)
-    found = connection.execute(_STANDING, values).fetchone()
+    found = connection.execute(_POSITION_AND_REVISION, values).fetchone()
     return (LogPosition(0, 0), 0) if found is None else (LogPosition(*found[:2]), found[2])
 
 
@@ -205,17 +206,17 @@ def revision(connection: apsw.Connection, scope: Scope) -> int:
     """Return the number of changes within the walls of a scope, 0 before any."""
     if scope.all_users:
         return position(connection, scope.agent_id).seq
-    found = connection.execute(_OF_WALL, (scope.agent_id, scope.user_id or "")).fetchone()
-    return 0 if found is None else whole_numbers(found)[0]
+    found = connection.execute(_USER_REVISION, (scope.agent_id, scope.user_id or "")).fetchone()
+    return 0 if found is None else integers(found)[0]
 
 
-def touched_since(connection: apsw.Connection, agent_id: str, since: int) -> list[int] | None:
+def changed_rows_since(connection: apsw.Connection, agent_id: str, since: int) -> list[int] | None:
     """Return the rows that were touched after a change, or None if that cannot be told."""
     last, pruned, _ = _agent(connection, agent_id)
     if not pruned <= since <= last:
         return None
     sql = "SELECT DISTINCT entry_row FROM agent_memory_changes WHERE agent_id = ? AND seq > ?"
-    return [row for (row,) in fetched(connection, sql, (agent_id, since))]
+    return [row for (row,) in fetch(connection, sql, (agent_id, since))]
 
 
 def embedding_model(connection: apsw.Connection, agent_id: str) -> Model | None:
@@ -223,7 +224,7 @@ def embedding_model(connection: apsw.Connection, agent_id: str) -> Model | None:
     sql = (
         "SELECT model, dimensions FROM agent_memory_agents WHERE agent_id = ? AND model IS NOT NULL"
     )
-    found = fetched(connection, sql, (agent_id,))
+    found = fetch(connection, sql, (agent_id,))
     if not found:
         return None
     model, dimensions = found[0]
@@ -237,7 +238,7 @@ def rows_since(
     agent_id: str,
     model: Model | None,
     since: int | None,
-    taker: BatchSink | None = None,
+    sink: BatchSink | None = None,
     *,
     state: State = State.ACTIVE,
 ) -> RowBatch:
@@ -246,18 +247,20 @@ def rows_since(
     if model is not None:
         _check_model(agent_id, known, model)
     if since is None or not pruned <= since <= last:
-        return _everything(connection, agent_id, model, last, taker or _Kept(), state=state)
-    rows = [row for (row,) in fetched(connection, _TOUCHED, (agent_id, since))]
-    touched = set(whole_numbers(rows))
+        return _full_batch(
+            connection, agent_id, model, last, sink or _CollectedBatch(), state=state
+        )
+    rows = [row for (row,) in fetch(connection, _TOUCHED, (agent_id, since))]
+    touched = set(integers(rows))
     name, dim = model or (None, 0)
-    records = fetched(connection, _TOUCHED_RECORDS[state], (agent_id, agent_id, since))
+    records = fetch(connection, _TOUCHED_RECORDS[state], (agent_id, agent_id, since))
     checked = check(records)
     values = (agent_id, agent_id, since, name)
-    embedded = fetched(connection, _TOUCHED_VECTORS[state], values) if records and model else []
+    embedded = fetch(connection, _TOUCHED_VECTORS[state], values) if records and model else []
     if model:
         check_vectors(model[0], embedded, checked.vectors, is_all=True)
     living = {columns[0] for columns in records}
-    links = fetched(connection, _TOUCHED_LINKS, (agent_id, since)) if records else []
+    links = fetch(connection, _TOUCHED_LINKS, (agent_id, since)) if records else []
     check_links(links, checked.links)
     return RowBatch(
         since=since,
@@ -271,7 +274,7 @@ def rows_since(
     )
 
 
-class _Kept:
+class _CollectedBatch:
     """Takes everything and keeps it."""
 
     def __init__(self) -> None:
@@ -279,67 +282,71 @@ class _Kept:
         self.rows: list[NDArray[np.int64]] = []
         self.vectors: list[NDArray[np.float32]] = []
 
-    def take_records(self, records: list[Record]) -> None:
+    def add_records(self, records: list[Record]) -> None:
         self.records += records
 
-    def take_vectors(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
+    def add_vectors(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
         self.rows.append(rows)
         self.vectors.append(vectors)
 
 
-def _everything(
+def _full_batch(
     connection: apsw.Connection,
     agent_id: str,
     model: Model | None,
     seq: int,
-    taker: BatchSink,
+    sink: BatchSink,
     *,
     state: State,
 ) -> RowBatch:
-    wanted: set[int] = set()
+    rows_read: set[int] = set()
     of_vectors = VectorSums()
     of_links: dict[int, int] = {}
-    sums = _sums_of_others(connection, agent_id, state)
-    for records in fetched_in_parts(connection, _ALL_RECORDS[state], (agent_id,), _PART):
+    sums = _sums_of_other_states(connection, agent_id, state)
+    for records in fetch_batches(connection, _ALL_RECORDS[state], (agent_id,), _PART):
         checked = check(records, of_vectors)
         sums = sums.plus(checked.sums)
         of_links |= checked.links
-        wanted.update(map(itemgetter(0), records))
-        taker.take_records(records)
+        rows_read.update(map(itemgetter(0), records))
+        sink.add_records(records)
     _check_sums(connection, agent_id, sums)
-    chunks = _chunks(connection, agent_id, model, wanted, of_vectors) if model and wanted else ()
-    for rows, vectors in chunks:
-        taker.take_vectors(rows, vectors)
-    links = fetched(connection, _ALL_LINKS, (agent_id,)) if state is State.ACTIVE else []
+    batches = (
+        _vector_batches(connection, agent_id, model, rows_read, of_vectors)
+        if model and rows_read
+        else ()
+    )
+    for rows, vectors in batches:
+        sink.add_vectors(rows, vectors)
+    links = fetch(connection, _ALL_LINKS, (agent_id,)) if state is State.ACTIVE else []
     if state is State.ACTIVE:
         check_links(links, of_links)
-    kept = taker if isinstance(taker, _Kept) else _Kept()
+    collected = sink if isinstance(sink, _CollectedBatch) else _CollectedBatch()
     return RowBatch(
         since=None,
         seq=seq,
-        records=kept.records,
-        embedded=np.concatenate([np.empty(0, dtype=np.int64), *kept.rows]),
+        records=collected.records,
+        embedded=np.concatenate([np.empty(0, dtype=np.int64), *collected.rows]),
         vectors=np.concatenate(
-            [np.empty((0, model[1] if model else 0), np.float32), *kept.vectors]
+            [np.empty((0, model[1] if model else 0), np.float32), *collected.vectors]
         ),
         gone=[],
         links=[link[:-1] for link in links],
     )
 
 
-def _sums_of_others(connection: apsw.Connection, agent_id: str, state: State) -> Sums:
+def _sums_of_other_states(connection: apsw.Connection, agent_id: str, state: State) -> Sums:
     """Return what rows of other states add to their agent."""
     sums = NO_SUMS
     for other in State:
         if other is not state:
-            sums = sums.plus(added(fetched(connection, _PLACED[other], (agent_id,))))
+            sums = sums.plus(added(fetch(connection, _PLACED[other], (agent_id,))))
     return sums
 
 
 def _check_sums(connection: apsw.Connection, agent_id: str, found: Sums) -> None:
     """Compare what all rows of an agent add up to with what was written with them."""
-    agent = fetched(connection, _AGENT_SUMS, (agent_id,))
-    wanted = Sums(*whole_numbers(agent[0])) if agent else NO_SUMS
+    agent = fetch(connection, _AGENT_SUMS, (agent_id,))
+    wanted = Sums(*integers(agent[0])) if agent else NO_SUMS
     if found != wanted:
         raise StoreCorruptError(
             f"agent {agent_id!r} should have {wanted.rows} memories with checksums, and has "
@@ -347,47 +354,47 @@ def _check_sums(connection: apsw.Connection, agent_id: str, found: Sums) -> None
         )
 
 
-def _chunks(
+def _vector_batches(
     connection: apsw.Connection,
     agent_id: str,
     model: Model,
-    wanted: set[int],
+    wanted_rows: set[int],
     sums: VectorSums,
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-    """Give the vectors of wanted rows, each copied once, straight to its place in its chunk."""
-    found = _stored_vectors(connection, agent_id, model[0], wanted)
+    """Give the vectors of wanted rows, each copied once, straight to its place in its batch."""
+    found = _stored_vectors(connection, agent_id, model[0], wanted_rows)
     checked = 0
-    chunk = list(islice(found, _PART))
-    while chunk:
+    batch = list(islice(found, _PART))
+    while batch:
         following = next(found, None)
-        while following is not None and following[0] == chunk[-1][0]:
-            chunk.append(following)
+        while following is not None and following[0] == batch[-1][0]:
+            batch.append(following)
             following = next(found, None)
-        rows, vectors, summed = read_vectors(model, chunk, sums)
+        rows, vectors, summed = read_vectors(model, batch, sums)
         checked += summed
         yield rows, vectors
-        chunk = [] if following is None else [following, *islice(found, _PART - 1)]
+        batch = [] if following is None else [following, *islice(found, _PART - 1)]
     check_no_vector_is_lost(sums, checked)
 
 
 def _stored_vectors(
-    connection: apsw.Connection, agent_id: str, model: str, wanted: set[int]
+    connection: apsw.Connection, agent_id: str, model: str, wanted_rows: set[int]
 ) -> Iterator[Columns]:
     """Give wanted rows and the vectors of their parts, those of a row one after the other."""
-    ((stored,),) = fetched(connection, _LAST_VECTOR, ())
-    if _SCAN_FROM * len(wanted) < (stored or 0):
-        for found in streamed(connection, _OWN_VECTORS, (agent_id, model)):
-            if found[0] in wanted:
+    ((stored,),) = fetch(connection, _LAST_VECTOR, ())
+    if _SCAN_FROM * len(wanted_rows) < (stored or 0):
+        for found in stream(connection, _OWN_VECTORS, (agent_id, model)):
+            if found[0] in wanted_rows:
                 yield found
         return
-    long = {row for (row,) in fetched(connection, _LONG, (model,)) if row in wanted}
-    short = wanted - long
-    for found in streamed(connection, _ALL_VECTORS, (model,)):
+    long = {row for (row,) in fetch(connection, _LONG, (model,)) if row in wanted_rows}
+    short = wanted_rows - long
+    for found in stream(connection, _ALL_VECTORS, (model,)):
         if found[0] in short:
             yield found
     if long:
         values = (agent_id, json_array(sorted(long)), model)
-        yield from streamed(connection, _LONG_VECTORS, values)
+        yield from stream(connection, _LONG_VECTORS, values)
 
 
 def _vectors(blobs: list[bytes], dim: int) -> NDArray[np.float32]:
@@ -414,13 +421,13 @@ def log_changes(
     """
     last = _advance(connection, agent_id, len(changes), model, charge)
     first = last - len(changes) + 1
-    run_all(
+    execute_all(
         connection,
         _INSERT,
         [(agent_id, seq, *change) for seq, change in enumerate(changes, start=first)],
     )
-    _raise_walls(connection, agent_id, changes)
-    mark = last - KEPT_CHANGES
+    _raise_revisions(connection, agent_id, changes)
+    mark = last - MAX_CHANGES
     if mark > 0 and last // _PRUNE_EVERY != (first - 1) // _PRUNE_EVERY:
         _prune(connection, agent_id, mark)
     return last
@@ -433,7 +440,7 @@ def _advance(
     connection.execute(_ADVANCE, values)
     if connection.changes() == 0:
         connection.execute(_BEGIN, values)
-    ((last, used, *known),) = fetched(connection, _ADVANCED, (agent_id,))
+    ((last, used, *known),) = fetch(connection, _ADVANCED, (agent_id,))
     if type(last) is not int or type(used) is not int:
         raise _damaged_agent(agent_id)
     if model is not None:
@@ -444,7 +451,7 @@ def _advance(
     return last
 
 
-def _raise_walls(connection: apsw.Connection, agent_id: str, changes: Sequence[Change]) -> None:
+def _raise_revisions(connection: apsw.Connection, agent_id: str, changes: Sequence[Change]) -> None:
     first, many = changes[0].user_id, len(changes)
     if many == 1 or all(change.user_id == first for change in changes):  # as nearly always
         walls: Iterable[tuple[str | None, int]] = [(first, many)]
@@ -452,9 +459,9 @@ def _raise_walls(connection: apsw.Connection, agent_id: str, changes: Sequence[C
         walls = Counter(change.user_id for change in changes).items()
     for user_id, steps in walls:
         values = (steps, agent_id, user_id or "")
-        connection.execute(_RAISE_WALL, values)
+        connection.execute(_RAISE_REVISION, values)
         if connection.changes() == 0:
-            connection.execute(_BEGIN_WALL, values)
+            connection.execute(_INSERT_REVISION, values)
 
 
 def _check_model(agent_id: str, known: list[Any], model: Model) -> None:

@@ -31,18 +31,18 @@ from mnemic.errors import StoreCorruptError
 from mnemic.model import MemoryEntry
 from mnemic.store.base import Model
 from mnemic.store.sqlite.row_codec import COLUMNS, DAMAGED, from_row, reading_stored
-from mnemic.store.sqlite.sql import BY_ROW, Columns, among, fetched
+from mnemic.store.sqlite.sql import BY_ROW, Columns, among, fetch
 
 MASK: Final = 2**62 - 1
 """Sums have 62 bits: two of them can be added in SQL."""
 
-STORED: Final = (
+CHECKED_COLUMNS: Final = (
     f"row, {COLUMNS}, fingerprint, idempotency_key, key_fingerprint, row_sum, vector_sum, link_sum"
 )
 """All that `check` needs of a row."""
 
 KEY: Final = 2 + len(COLUMNS.split(","))
-"""The place of the idempotency key among the columns of `STORED`."""
+"""The place of the idempotency key among the columns of `CHECKED_COLUMNS`."""
 
 _SUMMED = slice(1, 1 + len(SUMMED_COLUMNS))
 _RECORD = slice(1, len(RECORD_COLUMNS))
@@ -57,10 +57,10 @@ _ADD_TO_LINKS = (
 SET_VECTOR_SUM: Final = (
     "UPDATE agent_memory_entries SET vector_sum = ? WHERE row = ? AND row_sum IS NOT NULL"
 )
-PLACED: Final = "row, row_sum, vector_sum, link_sum, status, forgotten_at"
+SUM_COLUMNS: Final = "row, row_sum, vector_sum, link_sum, status, forgotten_at"
 """All that a row adds to its agent's sum."""
 
-_PLACED = f"SELECT {PLACED} FROM agent_memory_entries"
+_PLACED = f"SELECT {SUM_COLUMNS} FROM agent_memory_entries"
 _VECTORS = (
     "SELECT entry_row, model, embedding FROM agent_memory_embeddings WHERE {among} "
     "ORDER BY entry_row, model, part"
@@ -68,7 +68,7 @@ _VECTORS = (
 _LINKS = (
     "SELECT from_row, to_row, type, strength, created_at FROM agent_memory_links WHERE from_row = ?"
 )
-_SEAL = (
+_SET_SUMS = (
     "UPDATE agent_memory_entries SET row_sum = ?, vector_sum = ?, link_sum = ? "
     "WHERE row = ? AND row_sum IS NULL"
 )
@@ -103,7 +103,7 @@ class Checked(NamedTuple):
 
 
 def check(rows: list[Columns], vectors: VectorSums | None = None) -> Checked:
-    """Compare rows, each the columns of `STORED`, with their sums.
+    """Compare rows, each the columns of `CHECKED_COLUMNS`, with their sums.
 
     Args:
         rows: The rows.
@@ -133,7 +133,7 @@ def named(row: Columns) -> str:
 
 
 def entries_of(rows: list[Columns]) -> list[MemoryEntry]:
-    """Return the entries of rows, each the columns of `STORED`, whose sums are right.
+    """Return the entries of rows, each the columns of `CHECKED_COLUMNS`, whose sums are right.
 
     Raises:
         StoreCorruptError: If one is damaged.
@@ -155,17 +155,17 @@ def column_change(column: str, old: object, new: object) -> int:
     return (column_sum(column, new) - column_sum(column, old)) & MASK
 
 
-def placed(connection: apsw.Connection, rows: Sequence[int]) -> list[Columns]:
+def rows_with_sums(connection: apsw.Connection, rows: Sequence[int]) -> list[Columns]:
     """Return rows with their sums, as they are now."""
     where, values = among(rows)
-    return fetched(connection, f"{_PLACED} {BY_ROW} WHERE {where}", values)
+    return fetch(connection, f"{_PLACED} {BY_ROW} WHERE {where}", values)
 
 
-def placed_where(
+def rows_with_sums_where(
     connection: apsw.Connection, where: str, values: Sequence[object]
 ) -> list[Columns]:
     """Return rows with their sums that meet a condition."""
-    return fetched(connection, f"{_PLACED} WHERE {where}", values)
+    return fetch(connection, f"{_PLACED} WHERE {where}", values)
 
 
 def added(rows: Sequence[Columns]) -> Sums:
@@ -198,8 +198,8 @@ def check_links_of(connection: apsw.Connection, rows: Sequence[int]) -> None:
     Raises:
         StoreCorruptError: If one is damaged or lost.
     """
-    known = {row[0]: row[3] or 0 for row in placed(connection, rows) if row[1] is not None}
-    found = [link for row in known for link in fetched(connection, _LINKS, (row,))]
+    known = {row[0]: row[3] or 0 for row in rows_with_sums(connection, rows) if row[1] is not None}
+    found = [link for row in known for link in fetch(connection, _LINKS, (row,))]
     check_links(found, known)
 
 
@@ -289,25 +289,28 @@ def check_no_vector_is_lost(known: VectorSums, found: int) -> None:
         raise StoreCorruptError(f"{known.rows - found} memories have lost their vectors; {DAMAGED}")
 
 
-def seal(connection: apsw.Connection, rows: Sequence[int]) -> Sums:
+def add_missing_sums(connection: apsw.Connection, rows: Sequence[int]) -> Sums:
     """Give sums to those of these rows that have none; return what that adds to their agent."""
     where, values = among(rows)
-    sql = f"SELECT {STORED} FROM agent_memory_entries {BY_ROW} WHERE {where} AND row_sum IS NULL"
-    found = fetched(connection, sql, values)
+    sql = (
+        f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries {BY_ROW} "
+        f"WHERE {where} AND row_sum IS NULL"
+    )
+    found = fetch(connection, sql, values)
     if not found:
         return NO_SUMS
     with reading_stored("a memory"):
         of_columns = row_sums([row[_SUMMED] for row in found])
         for row, of_row in zip(found, of_columns, strict=True):
-            connection.execute(_SEAL, (of_row, *_sums_of_parts(connection, row[0]), row[0]))
-    return added(placed(connection, [row[0] for row in found]))
+            connection.execute(_SET_SUMS, (of_row, *_sums_of_parts(connection, row[0]), row[0]))
+    return added(rows_with_sums(connection, [row[0] for row in found]))
 
 
 def _sums_of_parts(connection: apsw.Connection, row: int) -> tuple[int | None, int | None]:
     """Return the sums of a row's vectors and of the links from it, None where there are none."""
-    vectors = fetched(connection, _VECTORS.format(among="entry_row = ?"), (row,))
+    vectors = fetch(connection, _VECTORS.format(among="entry_row = ?"), (row,))
     of_vectors = None
     if vectors:
         of_vectors = vector_sums(vectors[0][1], [[blob for *_, blob in vectors]])[0]
-    links = [link[1:] for link in fetched(connection, _LINKS, (row,))]
+    links = [link[1:] for link in fetch(connection, _LINKS, (row,))]
     return of_vectors, sum(link_sums(links)) & MASK if links else None

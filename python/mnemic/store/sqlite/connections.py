@@ -26,7 +26,7 @@ from mnemic.errors import (
 )
 from mnemic.new_files import remove_part
 from mnemic.store.sqlite import sql
-from mnemic.store.sqlite.file_locks import keep_locks
+from mnemic.store.sqlite.file_locks import install_file_locks
 from mnemic.store.sqlite.filesystem import refuse_shared
 from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.index_room import IndexRoom
@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
 MEMORY_PATH = ":memory:"
 BUSY_MILLISECONDS = 10_000
 
-_Lent: TypeAlias = tuple[GuardedConnection, bool]
+_Lease: TypeAlias = tuple[GuardedConnection, bool]
 """A connection, and whether it is kept for the next who reads."""
 
 _creating = threading.Lock()
@@ -136,7 +136,7 @@ def check_readable(path: str) -> None:
         )
 
 
-def _connect_reading(path: str) -> _Lent:
+def _connect_reading(path: str) -> _Lease:
     """Open a file that is not to be changed; return whether others' later writes are seen.
 
     Even a reader needs the log and its index, and makes them where there are none. If it may not,
@@ -179,8 +179,8 @@ def _prepare_file(path: str, *, read_only: bool = False) -> None:
         raise StoreFileError(f"{path}: it is not a regular file")
     try:
         if not read_only:
-            remove_part(_settled(path))
-        check_log(_settled(path), read_only=read_only)
+            remove_part(_resolved_path(path))
+        check_log(_resolved_path(path), read_only=read_only)
     except OSError as error:
         raise StoreFileError(f"{path}: it cannot be opened ({error.strerror})") from error
 
@@ -203,7 +203,7 @@ def _mode_of(path: str) -> int:
 
 
 def _connect(path: str, flags: int = apsw.SQLITE_OPEN_READWRITE) -> GuardedConnection:
-    keep_locks()
+    install_file_locks()
     # Without the flag that creates: a file that was taken away is an error, not an empty memory.
     connection = GuardedConnection(path, flags)
     connection.set_busy_timeout(BUSY_MILLISECONDS)
@@ -302,7 +302,7 @@ def downgrade(path: str, version: int) -> None:
             connection.execute("BEGIN IMMEDIATE")
             steps = MIGRATIONS[version : _version_if_ours(connection, path)]
             for step in reversed(steps):
-                _check_way_back(connection, path, step)
+                _check_downgrade(connection, path, step)
                 connection.execute(step.down)
             if steps:
                 connection.pragma("user_version", version)
@@ -312,7 +312,7 @@ def downgrade(path: str, version: int) -> None:
             remove_log(path)
 
 
-def _check_way_back(connection: apsw.Connection, path: str, step: Migration) -> None:
+def _check_downgrade(connection: apsw.Connection, path: str, step: Migration) -> None:
     found = connection.execute(step.obstacle).get if step.obstacle is not None else None
     if found is not None:
         raise SchemaVersionError(
@@ -321,7 +321,7 @@ def _check_way_back(connection: apsw.Connection, path: str, step: Migration) -> 
         )
 
 
-def _settled(path: str) -> str:
+def _resolved_path(path: str) -> str:
     """Return a path that stays the same file, and beside which SQLite's log lies.
 
     The process may change its directory while the file is open, and SQLite names the log after the
@@ -350,7 +350,7 @@ class Connections:
 
     def __init__(self, path: str, *, read_only: bool = False) -> None:
         self._given = path
-        self._path = _settled(path)
+        self._path = _resolved_path(path)
         self._writer: GuardedConnection | None = None
         self._checkpoints: Checkpoints | None = None
         self._same: SameFiles | None = None
@@ -407,7 +407,7 @@ class Connections:
         self.check_usable()  # before any lock, which a fork may have left locked for good
         if self._is_shared:
             return self._reading_in_turn()
-        return _Reading(self._take, self._give_back, self._given)
+        return _Reading(self._acquire, self._release, self._given)
 
     @contextmanager
     def _reading_in_turn(self) -> Generator[apsw.Connection, None, None]:
@@ -423,7 +423,7 @@ class Connections:
                 yield connection
             return
         self._check_file()
-        connection = self._open_another()[0]
+        connection = self._open_reader()[0]
         try:
             yield connection
         finally:
@@ -498,7 +498,7 @@ class Connections:
         if are_same:
             self._leave_no_log()
 
-    def _take(self) -> _Lent:
+    def _acquire(self) -> _Lease:
         self._check_file()
         with self._lock:
             self._check_open()
@@ -506,11 +506,11 @@ class Connections:
                 connection = self._idle.pop()
                 connection.renew()
                 return connection, True
-        connection, is_kept = self._open_another()
+        connection, is_kept = self._open_reader()
         connection.pragma("query_only", value=True)
         return connection, is_kept
 
-    def _open_another(self) -> _Lent:
+    def _open_reader(self) -> _Lease:
         if self._writer is None:
             connection, is_kept = _connect_reading(self._path)
         else:
@@ -527,7 +527,7 @@ class Connections:
         if self._same is not None:
             self._same.check_file()
 
-    def _give_back(self, lent: _Lent) -> None:
+    def _release(self, lent: _Lease) -> None:
         connection, is_kept = lent
         # One that an interrupt left in a transaction would show its state for good.
         is_kept = is_kept and not connection.in_transaction
@@ -557,19 +557,19 @@ class Connections:
 class _Reading:
     """Lends one connection; as a generator, as elsewhere, it would take twice as long."""
 
-    __slots__ = ("_give_back", "_lent", "_path", "_take")
+    __slots__ = ("_acquire", "_lent", "_path", "_release")
 
     def __init__(
-        self, take: Callable[[], _Lent], give_back: Callable[[_Lent], None], path: str
+        self, take: Callable[[], _Lease], give_back: Callable[[_Lease], None], path: str
     ) -> None:
-        self._take = take
-        self._give_back = give_back
+        self._acquire = take
+        self._release = give_back
         self._path = path
-        self._lent: _Lent | None = None
+        self._lent: _Lease | None = None
 
     def __enter__(self) -> apsw.Connection:
         try:
-            lent = self._lent = self._take()
+            lent = self._lent = self._acquire()
         except apsw.Error as error:
             raise typed(error, self._path) from error
         return lent[0]
@@ -581,6 +581,6 @@ class _Reading:
         trace: TracebackType | None,
     ) -> None:
         if self._lent is not None:
-            self._give_back(self._lent)
+            self._release(self._lent)
         if isinstance(error, apsw.Error):
             raise typed(error, self._path) from error

@@ -22,7 +22,7 @@ _replacing = threading.Lock()
 _is_done = False
 
 
-def keep_locks() -> None:
+def install_file_locks() -> None:
     """Replace SQLite's system calls for locks, once in a process.
 
     They are replaced for every file that apsw opens from now on, also those of other packages.

@@ -27,15 +27,15 @@ def check_not_inherited(path: str) -> None:
         )
 
 
-def note_open(path: str) -> int:
-    """Note that this process has opened a file; return a number for `note_closed`."""
+def register_open(path: str) -> int:
+    """Note that this process has opened a file; return a number for `register_closed`."""
     number, file = next(_numbers), _file(path)
     if file is not None:
         _open[number] = file
     return number
 
 
-def note_closed(number: int) -> None:
+def register_closed(number: int) -> None:
     """Note that this process has let go of what was noted under this number."""
     _open.pop(number, None)
 

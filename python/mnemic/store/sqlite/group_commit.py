@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 Job = Callable[[apsw.Connection], Any]
-_Asker: TypeAlias = "Future[Any] | asyncio.Future[Any]"
-_Outcome: TypeAlias = "tuple[_Asker, Any, BaseException | None]"
+_AnyFuture: TypeAlias = "Future[Any] | asyncio.Future[Any]"
+_Outcome: TypeAlias = "tuple[_AnyFuture, Any, BaseException | None]"
 
-LARGEST_GROUP = 512
+MAX_GROUP = 512
 
-LONGEST_DELAY = 1.0
+MAX_DELAY = 1.0
 """Seconds that a job nobody waits for may wait for company."""
 
 _log = logging.getLogger(__name__)
@@ -44,11 +44,11 @@ class _Item(NamedTuple):
     """
 
     job: Job
-    future: _Asker
-    is_alone: bool = False
+    future: _AnyFuture
+    is_outside: bool = False
 
 
-class _Lazy(NamedTuple):
+class _DelayedItem(NamedTuple):
     item: _Item
     deadline: float
 
@@ -74,15 +74,15 @@ class Writer:
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
         self._items: deque[_Item] = deque()
-        self._lazy: deque[_Lazy] = deque()
+        self._delayed: deque[_DelayedItem] = deque()
         self._lock = threading.Lock()
         self._is_closed = False
-        self._handed_in = 0  # changed under the lock
+        self._enqueued = 0  # changed under the lock
         self._finished = 0  # changed by the writing thread alone
         self._is_next = False  # whether the writing thread asks for the connection
-        self._bell: SimpleQueue[None] = SimpleQueue()
-        self._is_rung = False
-        self._rings_later: asyncio.AbstractEventLoop | None = None
+        self._wakeups: SimpleQueue[None] = SimpleQueue()
+        self._is_woken = False
+        self._waking_loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._work, name="mnemic-writer", daemon=True)
         self._thread.start()
 
@@ -98,11 +98,11 @@ class Writer:
 
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Result] = loop.create_future()
-        self._hand_in(_Item(job, future))
+        self._enqueue(_Item(job, future))
         # Rung once the loop has run what is ready, so that all its callers make one group.
-        if self._rings_later is not loop:
-            self._rings_later = loop
-            loop.call_soon(self._ring)
+        if self._waking_loop is not loop:
+            self._waking_loop = loop
+            loop.call_soon(self._wake)
         return await future
 
     def run_here(self, job: Callable[[apsw.Connection], Result]) -> Result:
@@ -113,7 +113,7 @@ class Writer:
             with turn:  # which a KeyboardInterrupt cannot leave locked
                 if self._is_idle():
                     self._check_open()
-                    return self._lent(lambda on: _committed(on, job))
+                    return self._use_connection(lambda on: _committed(on, job))
         if self._connections.holder == threading.get_ident():
             # A signal handler or a finalizer interrupted a write: waiting for it would never end.
             raise StoreError("this thread is in the midst of a write and cannot begin another")
@@ -122,18 +122,18 @@ class Writer:
     def submit(self, job: Callable[[apsw.Connection], Result]) -> "Future[Result]":
         """Hand in a job; its future is settled once its group is on disk, or has failed."""
         future: Future[Result] = Future()
-        self._hand_in(_Item(job, future))
-        self._ring()
+        self._enqueue(_Item(job, future))
+        self._wake()
         return future
 
-    def submit_alone(self, job: Callable[[apsw.Connection], Result]) -> "Future[Result]":
+    def submit_outside(self, job: Callable[[apsw.Connection], Result]) -> "Future[Result]":
         """Hand in a job that runs outside any transaction, between two groups."""
         future: Future[Result] = Future()
-        self._hand_in(_Item(job, future, is_alone=True))
-        self._ring()
+        self._enqueue(_Item(job, future, is_outside=True))
+        self._wake()
         return future
 
-    def submit_soon(self, job: Job, ended: Callable[[], None] | None = None) -> None:
+    def submit_delayed(self, job: Job, ended: Callable[[], None] | None = None) -> None:
         """Hand in a job that nobody waits for; if it fails, that is logged and it is dropped.
 
         It runs with the writing thread's next group, at the latest after about a second or at
@@ -157,10 +157,10 @@ class Writer:
         future.add_done_callback(tell)
         with self._lock:
             self._check_open()
-            self._lazy.append(_Lazy(_Item(job, future), time.monotonic() + LONGEST_DELAY))
-            is_first = len(self._lazy) == 1
+            self._delayed.append(_DelayedItem(_Item(job, future), time.monotonic() + MAX_DELAY))
+            is_first = len(self._delayed) == 1
         if is_first:
-            self._ring()
+            self._wake()
 
     def close(self) -> bool:
         """Finish what was handed in, and stop.
@@ -174,7 +174,7 @@ class Writer:
             return True
         with self._lock:
             self._is_closed = True
-        self._ring()
+        self._wake()
         if threading.get_ident() in (self._connections.holder, self._thread.ident):
             return False
         if self._thread.is_alive():
@@ -187,22 +187,22 @@ class Writer:
             raise StoreClosedError("the memory was closed")
 
     def _is_idle(self) -> bool:
-        return self._handed_in == self._finished and not self._is_next
+        return self._enqueued == self._finished and not self._is_next
 
-    def _hand_in(self, item: _Item) -> None:
+    def _enqueue(self, item: _Item) -> None:
         self._connections.check_usable()  # before the lock, which a fork may have left locked
         with self._lock:
             if self._is_closed:
                 raise StoreClosedError("the memory was closed")
-            self._handed_in += 1
+            self._enqueued += 1
             self._items.append(item)
 
-    def _ring(self) -> None:
+    def _wake(self) -> None:
         """Wake the writing thread, after what it is to find was left there."""
-        self._rings_later = None
-        if not self._is_rung:
-            self._is_rung = True
-            self._bell.put(None)
+        self._waking_loop = None
+        if not self._is_woken:
+            self._is_woken = True
+            self._wakeups.put(None)
 
     def _work(self) -> None:
         while not self._is_closed:
@@ -212,39 +212,41 @@ class Writer:
 
     def _wait(self) -> None:
         """Sleep until the bell rings, or until a job that nobody waits for is due."""
-        time_left = max(0.0, self._lazy[0].deadline - time.monotonic()) if self._lazy else None
+        time_left = (
+            max(0.0, self._delayed[0].deadline - time.monotonic()) if self._delayed else None
+        )
         with suppress(Empty):
-            self._bell.get(timeout=time_left)
-        self._is_rung = False  # before looking: what comes from now on rings again
+            self._wakeups.get(timeout=time_left)
+        self._is_woken = False  # before looking: what comes from now on rings again
 
     def _run_all(self) -> None:
         items = self._items
-        while items or self._is_lazy_due():
-            if items and items[0].is_alone:
-                self._run_alone(items.popleft())
+        while items or self._is_delayed_due():
+            if items and items[0].is_outside:
+                self._run_outside_group(items.popleft())
                 continue
             group: list[_Item] = []
-            while items and not items[0].is_alone and len(group) < LARGEST_GROUP:
+            while items and not items[0].is_outside and len(group) < MAX_GROUP:
                 group.append(items.popleft())
             self._run_group(group)
 
-    def _is_lazy_due(self) -> bool:
-        lazy = self._lazy
-        return bool(lazy) and (self._is_closed or lazy[0].deadline <= time.monotonic())
+    def _is_delayed_due(self) -> bool:
+        delayed = self._delayed
+        return bool(delayed) and (self._is_closed or delayed[0].deadline <= time.monotonic())
 
     def _run_group(self, group: list[_Item]) -> None:
-        company = min(len(self._lazy), LARGEST_GROUP)
-        items = group + [self._lazy.popleft().item for _ in range(company)]
+        company = min(len(self._delayed), MAX_GROUP)
+        items = group + [self._delayed.popleft().item for _ in range(company)]
         outcomes = self._with_connection(lambda on: _run_together(on, items))
         self._finished += len(group)
         _settle(outcomes)
 
-    def _run_alone(self, item: _Item) -> None:
+    def _run_outside_group(self, item: _Item) -> None:
         outcomes = self._with_connection(lambda on: _run_outside(on, item))
         self._finished += 1
         _settle(outcomes)
 
-    def _lent(self, work: Callable[[apsw.Connection], Result]) -> Result:
+    def _use_connection(self, work: Callable[[apsw.Connection], Result]) -> Result:
         self._connections.holder = threading.get_ident()
         try:
             connection = self._connections.writer
@@ -257,10 +259,10 @@ class Writer:
         self._is_next = True  # or callers who come one after the other could hold it off for long
         with self._connections.turn:
             self._is_next = False
-            return self._lent(work)
+            return self._use_connection(work)
 
 
-def _is_wanted(item: _Item) -> bool:
+def _starts(item: _Item) -> bool:
     """Return whether a job is to run; from now on a thread cannot cancel it any more."""
     if isinstance(item.future, Future):
         return item.future.set_running_or_notify_cancel()
@@ -268,21 +270,23 @@ def _is_wanted(item: _Item) -> bool:
 
 
 def _run_together(connection: apsw.Connection, items: list[_Item]) -> list[_Outcome]:
-    wanted = [item for item in items if _is_wanted(item)]
+    wanted = [item for item in items if _starts(item)]
     try:
         try:
-            return _committed(connection, lambda on: _run_plainly(on, wanted))
+            return _committed(connection, lambda on: _run_without_savepoints(on, wanted))
         except _JobError as failure:
             if len(wanted) == 1:
                 return [(wanted[0].future, None, failure.__cause__)]
             # Savepoints cost a third of a small job, so only a group that needs them has them.
-            return _committed(connection, lambda on: [_run_undoable(on, item) for item in wanted])
+            return _committed(
+                connection, lambda on: [_run_in_savepoint(on, item) for item in wanted]
+            )
     except BaseException as failure:  # noqa: BLE001 - everybody is told
         return [(item.future, None, failure) for item in wanted]
 
 
 def _run_outside(connection: apsw.Connection, item: _Item) -> list[_Outcome]:
-    if not _is_wanted(item):
+    if not _starts(item):
         return []
     try:
         return [(item.future, item.job(connection), None)]
@@ -304,7 +308,7 @@ def _committed(connection: apsw.Connection, work: Callable[[apsw.Connection], Re
     return result
 
 
-def _run_plainly(connection: apsw.Connection, items: list[_Item]) -> list[_Outcome]:
+def _run_without_savepoints(connection: apsw.Connection, items: list[_Item]) -> list[_Outcome]:
     outcomes: list[_Outcome] = []
     try:
         for kind, alike in groupby(items, _kind_of):
@@ -313,7 +317,7 @@ def _run_plainly(connection: apsw.Connection, items: list[_Item]) -> list[_Outco
                 results = [item.job(connection) for item in run]
             else:
                 jobs: list[Any] = [item.job for item in run]
-                results = jobs[0].together(connection, jobs)
+                results = jobs[0].run_together(connection, jobs)
             outcomes += [
                 (item.future, result, None) for item, result in zip(run, results, strict=True)
             ]
@@ -326,7 +330,7 @@ def _kind_of(item: _Item) -> object:
     return getattr(item.job, "kind", None)
 
 
-def _run_undoable(connection: apsw.Connection, item: _Item) -> _Outcome:
+def _run_in_savepoint(connection: apsw.Connection, item: _Item) -> _Outcome:
     connection.execute("SAVEPOINT job")
     try:
         result = item.job(connection)

@@ -4,7 +4,7 @@ import os
 
 import apsw
 
-EVERY_STEPS = 1_000_000
+STEPS_PER_CHECK = 1_000_000
 """After so many steps of one statement its work is looked at; some 10 ms."""
 
 FREE_STEPS = 200_000_000
@@ -13,7 +13,7 @@ FREE_STEPS = 200_000_000
 STEPS_PER_BYTE = 100
 """How many more it may take for each byte of the file: ten times what reading or deleting needs."""
 
-LONGEST_VALUE = 128 * 1024 * 1024
+MAX_VALUE_BYTES = 128 * 1024 * 1024
 """Bytes of one value or row. A memory has at most 10 MB; lists of rows are bound as one text."""
 
 _SWITCHES = (
@@ -39,10 +39,10 @@ class GuardedConnection(apsw.Connection):
         super().__init__(path, flags=flags)
         for switch, value in _SWITCHES:
             self.config(switch, value)
-        self.limit(apsw.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
+        self.limit(apsw.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
         self.execute("PRAGMA cell_size_check = ON")
         self._work = _Work(self.filename)
-        self.set_progress_handler(self._work, EVERY_STEPS)
+        self.set_progress_handler(self._work, STEPS_PER_CHECK)
 
     def renew(self) -> None:
         """Count the work of statements from 0 on."""
@@ -62,7 +62,7 @@ class _Work:
         self.steps = 0
 
     def __call__(self) -> bool:
-        self.steps += EVERY_STEPS
+        self.steps += STEPS_PER_CHECK
         return self.steps > FREE_STEPS and self.steps > FREE_STEPS + self._allowed()
 
     def _allowed(self) -> int:

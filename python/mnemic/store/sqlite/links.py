@@ -20,7 +20,7 @@ from mnemic.store.sqlite.checksums import (
     column_change,
     difference,
     link_sum,
-    placed,
+    rows_with_sums,
 )
 from mnemic.store.sqlite.row_codec import (
     from_microseconds,
@@ -29,14 +29,14 @@ from mnemic.store.sqlite.row_codec import (
     uuid_of,
 )
 from mnemic.store.sqlite.sql import (
-    PRESENT,
+    IS_PRESENT,
     Columns,
     Condition,
-    fetched,
-    inside,
-    of_id,
-    the_only,
-    whole_numbers,
+    fetch,
+    in_scope,
+    integers,
+    single,
+    with_id,
 )
 
 _WRITE = (
@@ -74,27 +74,27 @@ def supersede(
     if entry.supersedes is None:
         return None
     created_at = to_microseconds(entry.created_at)
-    where, values = of_id(Scope(entry.agent_id, entry.user_id), entry.supersedes)
+    where, values = with_id(Scope(entry.agent_id, entry.user_id), entry.supersedes)
     sql = f"SELECT row, status, updated_at FROM agent_memory_entries WHERE {where}"
-    found = fetched(connection, sql, values)
+    found = fetch(connection, sql, values)
     if not found:
         return None
-    replaced, status, updated_at = whole_numbers(found[0])
-    before = placed(connection, [row, replaced])
+    replaced, status, updated_at = integers(found[0])
+    before = rows_with_sums(connection, [row, replaced])
     new = int(MemoryStatus.SUPERSEDED), max(updated_at, created_at)
     change = column_change("status", status, new[0]) + column_change(
         "updated_at", updated_at, new[1]
     )
     connection.execute(_SUPERSEDE, (*new, change & MASK, replaced))
     _put(connection, (row, replaced, int(LinkType.SUPERSEDES), 1.0, created_at))
-    sums = difference(before, placed(connection, [row, replaced]))
+    sums = difference(before, rows_with_sums(connection, [row, replaced]))
     return Change(replaced, entry.supersedes.bytes, "supersede", entry.user_id), sums
 
 
 def _put(connection: apsw.Connection, link: Columns) -> Any:
     """Write a link, or its strength if it is there; return when it was made."""
-    known = fetched(connection, _KNOWN, link[:3])
-    ((created_at,),) = fetched(connection, _WRITE, link)
+    known = fetch(connection, _KNOWN, link[:3])
+    ((created_at,),) = fetch(connection, _WRITE, link)
     change = link_sum((*link[1:4], created_at)) - sum(map(link_sum, known))
     add_to_links(connection, [(link[0], change)])
     return created_at
@@ -114,7 +114,7 @@ def links_leading_to(
     Returns:
         What the agent's rows add up to more, the targets left out.
     """
-    found = fetched(
+    found = fetch(
         connection,
         "SELECT from_row, to_row, type, strength, created_at FROM agent_memory_links "
         f"WHERE to_row IN (SELECT row FROM agent_memory_entries WHERE {where})",
@@ -125,9 +125,9 @@ def links_leading_to(
     if not changes:
         return NO_SUMS
     staying = sorted({row for row, _ in changes})
-    before = placed(connection, staying)
+    before = rows_with_sums(connection, staying)
     add_to_links(connection, changes)
-    return difference(before, placed(connection, staying))
+    return difference(before, rows_with_sums(connection, staying))
 
 
 def link(connection: apsw.Connection, scope: Scope, wanted: MemoryLink, now: int) -> MemoryLink:
@@ -141,11 +141,11 @@ def link(connection: apsw.Connection, scope: Scope, wanted: MemoryLink, now: int
         for entry_id in (wanted.from_id, wanted.to_id)
     )
     time = to_microseconds(wanted.created_at)
-    before = placed(connection, [source.row])
+    before = rows_with_sums(connection, [source.row])
     link = (source.row, target.row, int(wanted.type), wanted.strength, time)
     with reading_stored("a link"):
         created_at = from_microseconds(_put(connection, link))
-    sums = difference(before, placed(connection, [source.row]))
+    sums = difference(before, rows_with_sums(connection, [source.row]))
     changed = Change(source.row, wanted.from_id.bytes, "link", source.user_id)
     log_changes(connection, scope.agent_id, [changed], charge=Charge(sums=sums))
     return MemoryLink(wanted.from_id, wanted.to_id, wanted.type, wanted.strength, created_at)
@@ -159,16 +159,16 @@ def unlink(
     if source is None or target is None:
         return 0
     types, bound = _among_types(None if kind is None else [kind])
-    deleted = fetched(
+    deleted = fetch(
         connection,
         "DELETE FROM agent_memory_links WHERE from_row = ? AND to_row = ? "
         f"AND type <> ? {types} RETURNING to_row, type, strength, created_at",
         (source.row, target.row, int(LinkType.SUPERSEDES), *bound),
     )
     if deleted:
-        before = placed(connection, [source.row])
+        before = rows_with_sums(connection, [source.row])
         add_to_links(connection, [(source.row, -link_sum(link)) for link in deleted])
-        sums = difference(before, placed(connection, [source.row]))
+        sums = difference(before, rows_with_sums(connection, [source.row]))
         changed = Change(source.row, from_id.bytes, "link", source.user_id)
         log_changes(connection, scope.agent_id, [changed], charge=Charge(sums=sums))
     return len(deleted)
@@ -219,8 +219,8 @@ def _links_at(
     *,
     now: int,
 ) -> "list[_Link]":
-    where, values = inside(scope)
-    present = f"SELECT row FROM agent_memory_entries WHERE {where} AND {PRESENT}"
+    where, values = in_scope(scope)
+    present = f"SELECT row FROM agent_memory_entries WHERE {where} AND {IS_PRESENT}"
     types, bound = _among_types(kinds)
     found: list[_Link] = []
     for side in ("from_row", "to_row"):
@@ -239,9 +239,9 @@ def links_within(
     connection: apsw.Connection, scope: Scope, present_at: int | None
 ) -> list[StoredLink]:
     """Return the links between entries of one user; between all states if no time is given."""
-    where, values = inside(scope)
+    where, values = in_scope(scope)
     if present_at is not None:
-        where, values = f"{where} AND {PRESENT}", [*values, present_at]
+        where, values = f"{where} AND {IS_PRESENT}", [*values, present_at]
     ends = [
         f"(SELECT row FROM agent_memory_entries WHERE {where} AND row = l.{end})"
         for end in ("from_row", "to_row")
@@ -279,12 +279,12 @@ def _add_link(
         return [], NO_SUMS
     time = to_microseconds(wanted.created_at)
     values = (source.row, target.row, int(wanted.type), wanted.strength, time)
-    before = placed(connection, [source.row])
+    before = rows_with_sums(connection, [source.row])
     connection.execute(_COPY, values)
     if connection.changes() == 0:
         return [], NO_SUMS
     add_to_links(connection, [(source.row, link_sum(values[1:]))])
-    sums = difference(before, placed(connection, [source.row]))
+    sums = difference(before, rows_with_sums(connection, [source.row]))
     return [Change(source.row, wanted.from_id.bytes, "link", source.user_id)], sums
 
 
@@ -298,7 +298,7 @@ class _Link(NamedTuple):
 
 
 def _links(connection: apsw.Connection, sql: str, parameters: Sequence[object]) -> list[_Link]:
-    found = fetched(connection, sql, parameters)
+    found = fetch(connection, sql, parameters)
     with reading_stored("a link"):
         return [_link(columns) for columns in found]
 
@@ -336,11 +336,11 @@ def _end(
     connection: apsw.Connection, scope: Scope, entry_id: UUID, present_at: int | None = None
 ) -> _End | None:
     """Return the entry of an id that a scope has, of any state if no time is given."""
-    where, values = of_id(scope, entry_id)
+    where, values = with_id(scope, entry_id)
     if present_at is not None:
-        where, values = f"{where} AND {PRESENT}", [*values, present_at]
+        where, values = f"{where} AND {IS_PRESENT}", [*values, present_at]
     sql = f"SELECT row, user_id, supersedes FROM agent_memory_entries WHERE {where}"
-    found = the_only(fetched(connection, sql, values), scope, entry_id)
+    found = single(fetch(connection, sql, values), scope, entry_id)
     return None if found is None else _End(*found)
 
 

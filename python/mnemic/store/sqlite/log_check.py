@@ -4,7 +4,7 @@ import os
 
 from mnemic._core import lost_in_log
 
-_LARGEST = 256 * 1024 * 1024
+_MAX_LOG_BYTES = 256 * 1024 * 1024
 _HEADER = 32
 
 
@@ -16,7 +16,7 @@ def log_problem(path: str) -> str | None:
     """
     try:
         with open(f"{path}-wal", "rb") as file:  # noqa: PTH123 - pathlib is slow to import
-            if os.fstat(file.fileno()).st_size > _LARGEST:
+            if os.fstat(file.fileno()).st_size > _MAX_LOG_BYTES:
                 return None
             log = file.read()
             file.seek(0)

@@ -32,24 +32,26 @@ from typing import NamedTuple, Self
 from mnemic._core import lock_calls
 from mnemic.errors import StoreFileError
 
-PLACE = 72
+MARK_OFFSET = 72
 """Where the mark lies in the file."""
 
-SIZE = 20
+MARK_SIZE = 20
 
 SALTS = range(16, 24)
 """Where the salts lie in a log."""
 
 _MARK = struct.Struct(">4sI8sI")
-_NAME = b"mnem"
+_MAGIC = b"mnem"
 _LOG_HEADER = struct.Struct(">8I")
 _LOG_NUMBERS = (0x377F0682, 0x377F0683)
 _FIRST_FRAME = 32 + 24
 _LOCK = struct.Struct("@hhqqi4x")
 _SHARED_BYTES = (0x40000002, 510)
-_MARK_BYTES = (PLACE, SIZE)
-_MOST_TRIES = 200
-_MOST_LATER = 1 << 16  # logs; another file's log is taken for one of these with a chance of 2**-16
+_MARK_BYTES = (MARK_OFFSET, MARK_SIZE)
+_MAX_TRIES = 200
+_MAX_SALT_STEPS = (
+    1 << 16
+)  # logs; another file's log is taken for one of these with a chance of 2**-16
 _WAIT = 0.005
 
 _log = logging.getLogger(__name__)
@@ -74,16 +76,16 @@ class Mark(NamedTuple):
 
     def encoded(self) -> bytes:
         """Return the mark as it is stored."""
-        fields = _MARK.pack(_NAME, self.state, self.salts, 0)[:-4]
+        fields = _MARK.pack(_MAGIC, self.state, self.salts, 0)[:-4]
         return fields + zlib.crc32(fields).to_bytes(4, "big")
 
     @classmethod
     def decoded(cls, stored: bytes) -> Self | None:
         """Return the mark that is stored; None if there is none."""
-        if len(stored) != SIZE:
+        if len(stored) != MARK_SIZE:
             return None
         name, state, salts, checksum = _MARK.unpack(stored)
-        if name != _NAME or checksum != zlib.crc32(stored[:-4]) or state not in _STATES:
+        if name != _MAGIC or checksum != zlib.crc32(stored[:-4]) or state not in _STATES:
             return None
         return cls(LogState(state), salts)
 
@@ -91,7 +93,7 @@ class Mark(NamedTuple):
 def read_mark(path: str) -> Mark | None:
     """Return the mark of a file; None if it has none."""
     with _opened(path, os.O_RDONLY) as file:
-        return Mark.decoded(os.pread(file, SIZE, PLACE))
+        return Mark.decoded(os.pread(file, MARK_SIZE, MARK_OFFSET))
 
 
 def needs_log(path: str) -> bool:
@@ -126,7 +128,7 @@ def mark_locked(path: str) -> Generator[None, None, None]:
 
 
 def _wait_for_lock(descriptor: int, start: int, length: int) -> None:
-    for _ in range(_MOST_TRIES):
+    for _ in range(_MAX_TRIES):
         if _try_to_lock(descriptor, start, length):
             return
         time.sleep(_WAIT)
@@ -144,11 +146,11 @@ def check_log(path: str, *, read_only: bool) -> None:
     """
     if not lock_calls():
         return
-    for _ in range(_MOST_TRIES):
+    for _ in range(_MAX_TRIES):
         is_doubtful = _is_foreign(path) or _is_incomplete(path)
         if not is_doubtful and (read_only or not _is_outdated(path)):
             return
-        with _alone(path, read_only=read_only) as is_alone:
+        with _exclusive(path, read_only=read_only) as is_alone:
             if is_alone:
                 _settle(path, read_only=read_only)
                 return
@@ -177,7 +179,7 @@ def _settle(path: str, *, read_only: bool) -> None:
 
 def _write_mark(path: str, mark: Mark) -> None:
     with _opened(path, os.O_RDWR) as file:
-        os.pwrite(file, mark.encoded(), PLACE)
+        os.pwrite(file, mark.encoded(), MARK_OFFSET)
         os.fsync(file)
 
 
@@ -226,7 +228,7 @@ def _follows(salts: bytes, marked: bytes) -> bool:
     no marks, leaves a later one.
     """
     first, first_marked = (int.from_bytes(part[:4], "big") for part in (salts, marked))
-    return salts == marked or 0 < (first - first_marked) % 2**32 <= _MOST_LATER
+    return salts == marked or 0 < (first - first_marked) % 2**32 <= _MAX_SALT_STEPS
 
 
 def _read_log(path: str) -> bytes | None:
@@ -266,7 +268,7 @@ def _set_aside(path: str) -> None:
 
 
 @contextmanager
-def _alone(path: str, *, read_only: bool) -> Generator[bool, None, None]:
+def _exclusive(path: str, *, read_only: bool) -> Generator[bool, None, None]:
     """Keep others from opening a file, and tell whether nobody has it open."""
     with _opened(path, os.O_RDONLY if read_only else os.O_RDWR) as file:
         if read_only:  # which must not be able to lock anything

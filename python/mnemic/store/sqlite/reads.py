@@ -19,11 +19,11 @@ from mnemic.model import (
     Scope,
     TagUsage,
 )
-from mnemic.model.filter import looks_at
+from mnemic.model.filter import references
 from mnemic.store.base import Located, PageCursor, StoredEntry
 from mnemic.store.sqlite import filter_sql
 from mnemic.store.sqlite.change_log import embedding_model
-from mnemic.store.sqlite.checksums import KEY, STORED, check, check_vectors, entries_of
+from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, KEY, check, check_vectors, entries_of
 from mnemic.store.sqlite.row_codec import (
     DAMAGED,
     from_microseconds,
@@ -35,18 +35,18 @@ from mnemic.store.sqlite.row_codec import (
 from mnemic.store.sqlite.sql import (
     AMONG,
     BY_ROW,
-    LIVING,
-    PRESENT,
+    IS_ACTIVE,
+    IS_PRESENT,
     USER_KEY,
     Columns,
     Condition,
     among,
-    fetched,
-    inside,
+    fetch,
+    in_scope,
+    integers,
     json_array,
-    of_id,
-    the_only,
-    whole_numbers,
+    single,
+    with_id,
 )
 
 _TOP_TAGS = 10
@@ -63,11 +63,11 @@ def entries_of_ids(
     """Return the entries of these ids in the scope, all that are stored if asked for."""
     found = {}
     for entry_id in ids:
-        where, values = of_id(scope, entry_id)
+        where, values = with_id(scope, entry_id)
         if not include_forgotten:
-            where, values = f"{where} AND {LIVING}", [*values, now]
-        sql = f"SELECT {STORED} FROM agent_memory_entries WHERE {where}"
-        columns = the_only(fetched(connection, sql, values), scope, entry_id)
+            where, values = f"{where} AND {IS_ACTIVE}", [*values, now]
+        sql = f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries WHERE {where}"
+        columns = single(fetch(connection, sql, values), scope, entry_id)
         if columns is not None:
             found[entry_id] = columns
     entries = _entries(scope, list(found.values()))
@@ -96,21 +96,23 @@ def entries_of_rows(
     include_forgotten: bool = False,
 ) -> dict[int, MemoryEntry]:
     """Return the entries of these rows in the scope, all that are stored if asked for."""
-    where, values = inside(scope)
+    where, values = in_scope(scope)
     if not include_forgotten:
-        where, values = f"{where} AND {LIVING}", [*values, now]
+        where, values = f"{where} AND {IS_ACTIVE}", [*values, now]
     is_wanted, wanted = among(rows)
-    sql = f"SELECT {STORED} FROM agent_memory_entries {BY_ROW} WHERE {where} AND {is_wanted}"
-    found = fetched(connection, sql, (*values, *wanted))
+    sql = (
+        f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries {BY_ROW} WHERE {where} AND {is_wanted}"
+    )
+    found = fetch(connection, sql, (*values, *wanted))
     entries = _entries(scope, found)
     return {columns[0]: entry for columns, entry in zip(found, entries, strict=True)}
 
 
 def row_of(connection: apsw.Connection, scope: Scope, entry_id: UUID, now: int) -> int | None:
     """Return the row of a living entry of a scope."""
-    where, values = of_id(scope, entry_id)
-    sql = f"SELECT row FROM agent_memory_entries WHERE {where} AND {LIVING}"
-    found = the_only(fetched(connection, sql, (*values, now)), scope, entry_id)
+    where, values = with_id(scope, entry_id)
+    sql = f"SELECT row FROM agent_memory_entries WHERE {where} AND {IS_ACTIVE}"
+    found = single(fetch(connection, sql, (*values, now)), scope, entry_id)
     return None if found is None else int(found[0])
 
 
@@ -118,12 +120,14 @@ def entries_matching(
     connection: apsw.Connection, scope: Scope, expression: Expression, page: MemoryFilter, now: int
 ) -> list[MemoryEntry]:
     """Return the entries of a scope for which a filter's tree is true, ordered and cut as asked."""
-    where, values = _listed(scope, expression, now, include_forgotten=page.include_forgotten)
+    where, values = _list_condition(
+        scope, expression, now, include_forgotten=page.include_forgotten
+    )
     sql = (
-        f"SELECT {STORED} FROM agent_memory_entries WHERE {where} "
+        f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries WHERE {where} "
         f"ORDER BY {filter_sql.order_by(page.list_order)}{_then_by_user(scope)} LIMIT ? OFFSET ?"
     )
-    return _entries(scope, fetched(connection, sql, (*values, page.limit, page.offset)))
+    return _entries(scope, fetch(connection, sql, (*values, page.limit, page.offset)))
 
 
 def entries_after(
@@ -137,15 +141,15 @@ def entries_after(
     include_forgotten: bool,
 ) -> list[MemoryEntry]:
     """Return the next entries of the list of the newest first."""
-    where, values = _listed(scope, expression, now, include_forgotten=include_forgotten)
+    where, values = _list_condition(scope, expression, now, include_forgotten=include_forgotten)
     if after is not None:
         is_after, bound = _after(scope, after)
         where, values = f"{where} AND {is_after}", [*values, *bound]
     sql = (
-        f"SELECT {STORED} FROM agent_memory_entries WHERE {where} "
+        f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries WHERE {where} "
         f"ORDER BY created_at DESC, id{_then_by_user(scope)} LIMIT ?"
     )
-    return _entries(scope, fetched(connection, sql, (*values, limit)))
+    return _entries(scope, fetch(connection, sql, (*values, limit)))
 
 
 def _then_by_user(scope: Scope) -> str:
@@ -176,14 +180,14 @@ def entries_stored_after(
     model: str | None,
 ) -> list[StoredEntry]:
     """Return entries by their rows, with their keys and vectors; all states if no time is given."""
-    where, values = inside(scope)
+    where, values = in_scope(scope)
     if present_at is not None:
-        where, values = f"{where} AND {PRESENT}", [*values, present_at]
+        where, values = f"{where} AND {IS_PRESENT}", [*values, present_at]
     sql = (
-        f"SELECT {STORED} FROM agent_memory_entries "
+        f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries "
         f"INDEXED BY agent_memory_entries_by_agent WHERE {where} AND row > ? ORDER BY row LIMIT ?"
     )
-    found = fetched(connection, sql, (*values, row, limit))
+    found = fetch(connection, sql, (*values, row, limit))
     entries = _entries(scope, found)
     vectors = {} if model is None else _vectors_of(connection, scope.agent_id, model, found)
     with reading_stored("a memory's key"):
@@ -215,7 +219,7 @@ def _vectors_of(
         f"WHERE agent_id = ? AND {AMONG} AND model = ? ORDER BY row, part"
     )
     rows = json_array([row for row, *_ in found])
-    blobs = fetched(connection, sql, (agent_id, rows, model))
+    blobs = fetch(connection, sql, (agent_id, rows, model))
     known = embedding_model(connection, agent_id)
     is_all = known is not None and known[0] == model
     check_vectors(model, blobs, check(found).vectors, is_all=is_all)
@@ -235,7 +239,7 @@ def vectors(
         f"{BY_ROW} CROSS JOIN agent_memory_embeddings "
         "ON entry_row = row WHERE agent_id = ? AND row = ? AND model = ? ORDER BY part"
     )
-    found = fetched(connection, sql, (agent_id, row, model))
+    found = fetch(connection, sql, (agent_id, row, model))
     with reading_stored("a vector's checksum"):
         known = VectorSums(
             [(row, of_vectors or 0) for row, of_row, of_vectors, _ in found if of_row is not None]
@@ -246,14 +250,14 @@ def vectors(
         return np.stack(parts) if parts else np.empty((0, 0), dtype=np.float32)
 
 
-def _listed(
+def _list_condition(
     scope: Scope, expression: Expression, now: int, *, include_forgotten: bool
 ) -> Condition:
     """Archived and superseded ones are left out unless the filter asks for a status (C161)."""
-    where, values = inside(scope)
+    where, values = in_scope(scope)
     if not include_forgotten:
-        where, values = f"{where} AND {PRESENT}", [*values, now]
-    if not looks_at(expression, "status"):
+        where, values = f"{where} AND {IS_PRESENT}", [*values, now]
+    if not references(expression, "status"):
         where = f"{where} AND status = 0"
     condition, bound = filter_sql.compiled(expression)
     return f"{where} AND ({condition})", [*values, *bound]
@@ -261,22 +265,22 @@ def _listed(
 
 def count(connection: apsw.Connection, scope: Scope, now: int) -> int:
     """Return how many entries of the scope a search can find."""
-    where, values = inside(scope)
-    sql = f"SELECT count(*) FROM agent_memory_entries WHERE {where} AND {LIVING}"
-    return int(fetched(connection, sql, (*values, now))[0][0])
+    where, values = in_scope(scope)
+    sql = f"SELECT count(*) FROM agent_memory_entries WHERE {where} AND {IS_ACTIVE}"
+    return int(fetch(connection, sql, (*values, now))[0][0])
 
 
 def agent_ids(connection: apsw.Connection) -> list[str]:
     """Return the ids of all agents that ever stored anything in this file."""
-    found = fetched(connection, "SELECT agent_id FROM agent_memory_agents", ())
+    found = fetch(connection, "SELECT agent_id FROM agent_memory_agents", ())
     return [agent_id for (agent_id,) in found if isinstance(agent_id, str)]
 
 
 def used_bytes(connection: apsw.Connection, agent_id: str) -> int:
     """Return how many bytes the agent's contents take, forgotten ones included (C085)."""
     sql = "SELECT used_bytes FROM agent_memory_agents WHERE agent_id = ?"
-    found = fetched(connection, sql, (agent_id,))
-    return whole_numbers(found[0])[0] if found else 0
+    found = fetch(connection, sql, (agent_id,))
+    return integers(found[0])[0] if found else 0
 
 
 # Every entry is in one state; the value to bind is the time now.
@@ -288,22 +292,22 @@ _STATE = (
 
 def stats(connection: apsw.Connection, scope: Scope, now: int) -> LongTermMemoryStats:
     """Return what a scope has; nothing of the embedder and of quota, which are not stored."""
-    where, values = inside(scope)
-    states = fetched(
+    where, values = in_scope(scope)
+    states = fetch(
         connection,
         f"SELECT {_STATE}, count(*), sum(octet_length(content)) FROM agent_memory_entries "
         f"WHERE {where} GROUP BY 1",
         (now, *values),
     )
     number = {state: count for state, count, _ in states}
-    entries = f"FROM agent_memory_entries AS e{{}} WHERE {where} AND {LIVING}"
+    entries = f"FROM agent_memory_entries AS e{{}} WHERE {where} AND {IS_ACTIVE}"
     found = *values, now
-    types = fetched(
+    types = fetch(
         connection,
         f"SELECT memory_type, count(*) {entries.format('')} GROUP BY memory_type",
         found,
     )
-    tags = fetched(
+    tags = fetch(
         connection,
         "SELECT tag.value, count(DISTINCT e.row) AS used "
         f"{entries.format(', json_each(e.tags) AS tag')} "
@@ -311,7 +315,7 @@ def stats(connection: apsw.Connection, scope: Scope, now: int) -> LongTermMemory
         (*found, _TOP_TAGS),
     )
     times = f"SELECT min(created_at), max(created_at) {entries.format('')}"
-    oldest, newest = fetched(connection, times, found)[0]
+    oldest, newest = fetch(connection, times, found)[0]
     with reading_stored("a memory's type or time"):
         return LongTermMemoryStats(
             active_entries=number.get(MemoryStatus.ACTIVE, 0),
@@ -333,7 +337,7 @@ def contents(connection: apsw.Connection, agent_id: str, rows: Sequence[int]) ->
         f"SELECT row, content FROM agent_memory_entries {BY_ROW} "
         f"WHERE agent_id = ? AND forgotten_at IS NULL AND status = 0 AND {AMONG}"
     )
-    found = fetched(connection, sql, (agent_id, json_array(rows)))
+    found = fetch(connection, sql, (agent_id, json_array(rows)))
     if not {str}.issuperset(type(content) for _, content in found):
         raise StoreCorruptError(f"a stored content is no text; {DAMAGED}")
     return {row: content for row, content in found}  # noqa: C416 - dict() loses the types

@@ -26,7 +26,7 @@ _OF_SQLITE = frozenset(
     }
 )
 _TOKEN = re.compile(r""""agent_memory_\w+"|"(?:[^"]|"")*"|'(?:[^']|'')*'|\w+|\S""")
-_LONGEST_SHOWN = 60
+_MAX_SHOWN = 60
 _SMALL = 8 * 1024 * 1024
 
 _Item: TypeAlias = tuple[Any, ...]
@@ -49,7 +49,7 @@ def check_schema(connection: apsw.Connection, path: str, version: int) -> None:
     Raises:
         StoreFileError: If anything differs; the message names it.
     """
-    found = sql.fetched(connection, _SCHEMA, ())
+    found = sql.fetch(connection, _SCHEMA, ())
     made = _made(version)
     items = frozenset(tuple(row[:4]) for row in found)
     problem = _shared_page(found)
@@ -75,7 +75,7 @@ def check_indexes(connection: apsw.Connection, path: str) -> None:
     if pages * size > _SMALL:
         return
     for table in ("agent_memory_entries", "agent_memory_links", "agent_memory_agents"):
-        found = sql.fetched(connection, f"PRAGMA integrity_check({table})", ())
+        found = sql.fetch(connection, f"PRAGMA integrity_check({table})", ())
         if found != [("ok",)]:
             raise StoreCorruptError(f"{path}: {found[0][0]}; {DAMAGED}")
 
@@ -140,4 +140,4 @@ def _shown(item: _Item) -> str:
 
 def _readable(name: object) -> str:
     shown = repr(name)
-    return shown if len(shown) <= _LONGEST_SHOWN else f"{shown[:_LONGEST_SHOWN]}…"
+    return shown if len(shown) <= _MAX_SHOWN else f"{shown[:_MAX_SHOWN]}…"

@@ -23,13 +23,13 @@ Condition: TypeAlias = tuple[str, list[Any]]
 
 Found = TypeVar("Found")
 
-LIVING = "forgotten_at IS NULL AND status = 0 AND (expires_at IS NULL OR expires_at > ?)"
+IS_ACTIVE = "forgotten_at IS NULL AND status = 0 AND (expires_at IS NULL OR expires_at > ?)"
 """What is found; the value to bind is the time now."""
 
-PRESENT = "forgotten_at IS NULL AND (expires_at IS NULL OR expires_at > ?)"
+IS_PRESENT = "forgotten_at IS NULL AND (expires_at IS NULL OR expires_at > ?)"
 """The same, but archived and superseded entries are too."""
 
-NOT_SUPERSEDED = f"{PRESENT} AND status <> 2"
+IS_NOT_SUPERSEDED = f"{IS_PRESENT} AND status <> 2"
 """The same, but only archived entries are too."""
 
 AMONG = "row IN (SELECT value FROM json_each(?))"
@@ -56,7 +56,7 @@ def _fingerprint_stored(content: object) -> bytes:
     return fingerprint(content)
 
 
-def inside(scope: Scope) -> Condition:
+def in_scope(scope: Scope) -> Condition:
     """Return the one WHERE that keeps a statement inside its walls."""
     where: str = "agent_id = ?"
     values: list[Any] = [scope.agent_id]
@@ -68,16 +68,16 @@ def inside(scope: Scope) -> Condition:
     return where, values
 
 
-def of_id(scope: Scope, entry_id: UUID) -> Condition:
+def with_id(scope: Scope, entry_id: UUID) -> Condition:
     """Return `inside` for the entries of one id: one at most, unless all users may have it."""
-    where, values = inside(scope)
+    where, values = in_scope(scope)
     where, values = f"{where} AND id = ?", [*values, entry_id.bytes]
     if scope.all_users:
         return where, values
     return f"{where} AND {USER_KEY} = ?", [*values, scope.user_id or ""]
 
 
-def the_only(found: Sequence[Found], scope: Scope, entry_id: UUID) -> Found | None:
+def single(found: Sequence[Found], scope: Scope, entry_id: UUID) -> Found | None:
     """Return the only thing that was found for an id, or None if there is none.
 
     Raises:
@@ -103,16 +103,16 @@ def json_array(rows: Sequence[int]) -> str:
     return msgspec.json.encode([int(row) for row in rows]).decode()
 
 
-def fetched(connection: apsw.Connection, sql: str, values: Sequence[Any]) -> list[Columns]:
+def fetch(connection: apsw.Connection, sql: str, values: Sequence[Any]) -> list[Columns]:
     """Run a statement; return all its rows."""
     try:
         return connection.execute(sql, tuple(values)).fetchall()
     except UnicodeDecodeError as error:
         problem = str(error)
-    raise _no_text(problem)
+    raise _not_utf8(problem)
 
 
-def fetched_in_parts(
+def fetch_batches(
     connection: apsw.Connection, sql: str, values: Sequence[Any], size: int
 ) -> Iterator[list[Columns]]:
     """Run a statement; give its rows so many at a time."""
@@ -124,10 +124,10 @@ def fetched_in_parts(
         problem = str(error)
     else:
         return
-    raise _no_text(problem)
+    raise _not_utf8(problem)
 
 
-def streamed(connection: apsw.Connection, sql: str, values: Sequence[Any]) -> Iterator[Columns]:
+def stream(connection: apsw.Connection, sql: str, values: Sequence[Any]) -> Iterator[Columns]:
     """Run a statement; give its rows one by one."""
     try:
         yield from connection.execute(sql, tuple(values))
@@ -135,10 +135,10 @@ def streamed(connection: apsw.Connection, sql: str, values: Sequence[Any]) -> It
         problem = str(error)
     else:
         return
-    raise _no_text(problem)
+    raise _not_utf8(problem)
 
 
-def whole_numbers(values: Sequence[Any]) -> list[int]:
+def integers(values: Sequence[Any]) -> list[int]:
     """Return stored numbers; in a damaged file they may be anything.
 
     Raises:
@@ -149,12 +149,12 @@ def whole_numbers(values: Sequence[Any]) -> list[int]:
     return list(values)
 
 
-def _no_text(problem: str) -> StoreCorruptError:
+def _not_utf8(problem: str) -> StoreCorruptError:
     """Return an error that is not chained to Python's own, which carries the whole text."""
     return StoreCorruptError(f"a stored text is not UTF-8 ({problem}); {DAMAGED}")
 
 
-def run_all(connection: apsw.Connection, sql: str, values: Sequence[Columns]) -> None:
+def execute_all(connection: apsw.Connection, sql: str, values: Sequence[Columns]) -> None:
     """Run a statement once for each of these values."""
     if len(values) == 1:  # preparing for many takes longer than one
         connection.execute(sql, values[0])

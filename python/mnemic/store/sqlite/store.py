@@ -35,7 +35,7 @@ from mnemic.model import (
 from mnemic.model.agent_id import canonical, stored_spelling
 from mnemic.protocols import Progress
 from mnemic.store.base import (
-    Accessed,
+    AccessedRows,
     BatchSink,
     Direction,
     LinkEnd,
@@ -48,7 +48,7 @@ from mnemic.store.base import (
     StoredLink,
 )
 from mnemic.store.sqlite import change_log, fork_guard, links, reads, verification, writes
-from mnemic.store.sqlite.access_log import PendingAccesses, accessed_since
+from mnemic.store.sqlite.access_log import PendingAccesses, accesses_since
 from mnemic.store.sqlite.backup import backup_to
 from mnemic.store.sqlite.connections import Connections, typed
 from mnemic.store.sqlite.group_commit import Writer
@@ -56,7 +56,7 @@ from mnemic.store.sqlite.row_codec import (
     to_microseconds,
     uuids_of,
 )
-from mnemic.store.sqlite.writes import Added, Adding, NewRow, Rules
+from mnemic.store.sqlite.writes import AddedRows, AddJob, AddOptions, NewRow
 from mnemic.store.url import path_of
 from mnemic.sync_bridge import run_blocking
 
@@ -87,7 +87,7 @@ class SqliteStore:
         self.path = path_of(path)
         fork_guard.check_not_inherited(self.path)
         self._connections = Connections(self.path, read_only=read_only)
-        number = fork_guard.note_open(self.path)
+        number = fork_guard.register_open(self.path)
         self._writer = Writer(self._connections)
         self._accesses = PendingAccesses()
         # Runs at `close`, or when the store is collected, or at exit, whichever comes first.
@@ -110,9 +110,9 @@ class SqliteStore:
                     f"memory {new.entry.id} is agent {new.entry.agent_id!r}'s, not {agent_id!r}'s"
                 )
         model = _model_of([new.entry for new in entries])
-        rows = writes.new_rows(entries, list(map(_as_stored, entries)), model and model[0])
-        rules = Rules(to_microseconds(now), model, quota, on_duplicate, is_import)
-        added = await self._write(Adding(agent_id, rows, rules))
+        rows = writes.new_rows(entries, list(map(_stored_vectors, entries)), model and model[0])
+        rules = AddOptions(to_microseconds(now), model, quota, on_duplicate, is_import)
+        added = await self._write(AddJob(agent_id, rows, rules))
         return Stored(
             ids=[
                 new.entry.id if outcome.is_new else uuids_of([outcome.entry_id])[0]
@@ -260,19 +260,19 @@ class SqliteStore:
     def touch(self, agent_id: str, rows: Sequence[int], now: datetime) -> None:
         """Take note that rows were read; it is written down later, with other writes."""
         self._connections.check_writable()
-        if self._accesses.note(agent_id, rows, to_microseconds(now)):
-            job = self._accesses.writing()
-            self._writer.submit_soon(job, job.ended)
+        if self._accesses.add(agent_id, rows, to_microseconds(now)):
+            job = self._accesses.flush_job()
+            self._writer.submit_delayed(job, job.ended)
 
-    def has_noted(self, agent_id: str, rows: Sequence[int]) -> bool:
+    def has_pending_accesses(self, agent_id: str, rows: Sequence[int]) -> bool:
         """Return whether accesses of any of these rows may not be written down yet."""
         return self._accesses.has(agent_id, rows)
 
     async def write_accesses(self) -> None:
         """Write down the accesses noted so far."""
         self._connections.check_writable()
-        if self._accesses.are_waiting():
-            job = self._accesses.writing()
+        if self._accesses.is_pending():
+            job = self._accesses.flush_job()
             try:
                 await self._write(job)
             finally:
@@ -344,7 +344,7 @@ class SqliteStore:
         """Write links of any type between entries of a scope; return how many are new."""
         return await self._write(lambda on: links.add_links(on, scope, new))
 
-    async def agent_spelled(self, agent_id: str) -> str:
+    async def stored_agent_id(self, agent_id: str) -> str:
         """Return an agent's id as it is stored."""
         with self._reading() as connection:
             stored = () if canonical(agent_id) is None else reads.agent_ids(connection)
@@ -356,17 +356,19 @@ class SqliteStore:
         """Walk through the whole file, all agents' memories, and compare it with its checksums."""
         if repair:
             self._connections.check_writable()
-        report = await run_blocking(lambda: self._walked(progress))
+        report = await run_blocking(lambda: self._verify(progress))
         if not repair:
             return report
-        sealed = after = 0
+        checksums_added = after = 0
         while rows := await run_blocking(partial(self._rows_without_sums, after)):
-            sealed += await self._write(partial(verification.seal_rows, rows=rows))
+            checksums_added += await self._write(
+                partial(verification.add_missing_checksums, rows=rows)
+            )
             after = rows[-1]
         agents = await self._write(verification.repair_agents)
-        return report._replace(sealed=sealed, repaired_agents=tuple(agents))
+        return report._replace(checksums_added=checksums_added, repaired_agents=tuple(agents))
 
-    def _walked(self, progress: Progress | None) -> VerifyReport:
+    def _verify(self, progress: Progress | None) -> VerifyReport:
         with self._reading() as connection, _one_moment(connection):
             walk = verification.Verification(connection, progress)
             return walk.report(self._connections.log_problem)
@@ -415,32 +417,32 @@ class SqliteStore:
         with self._reading() as connection:
             return change_log.position(connection, agent_id)
 
-    async def standing(self, scope: Scope) -> tuple[LogPosition, int]:
+    async def position_and_revision(self, scope: Scope) -> tuple[LogPosition, int]:
         """Return the position of the scope's agent and the revision of its walls."""
         with self._reading() as connection:
-            return change_log.standing(connection, scope)
+            return change_log.position_and_revision(connection, scope)
 
     async def revision(self, scope: Scope) -> int:
         """Return a number that every change within the walls of a scope raises, and no other."""
         with self._reading() as connection:
             return change_log.revision(connection, scope)
 
-    async def touched_since(self, agent_id: str, seq: int) -> list[int] | None:
+    async def changed_rows_since(self, agent_id: str, seq: int) -> list[int] | None:
         """Return the rows that were touched after a change; None if that cannot be told."""
         with self._reading() as connection, _one_moment(connection):
-            return change_log.touched_since(connection, agent_id, seq)
+            return change_log.changed_rows_since(connection, agent_id, seq)
 
-    async def accessed_since(self, agent_id: str, accesses: int) -> Accessed:
+    async def accesses_since(self, agent_id: str, accesses: int) -> AccessedRows:
         """Return what was accessed since accesses had been written down so often."""
         with self._reading() as connection, _one_moment(connection):
-            return accessed_since(connection, agent_id, accesses)
+            return accesses_since(connection, agent_id, accesses)
 
     async def rows_since(
         self,
         agent_id: str,
         model: Model | None,
         seq: int | None,
-        taker: BatchSink | None = None,
+        sink: BatchSink | None = None,
         *,
         state: State = State.ACTIVE,
     ) -> RowBatch:
@@ -450,7 +452,7 @@ class SqliteStore:
         gets it in parts, if one is given.
         """
         with self._reading() as connection, _one_moment(connection):
-            return change_log.rows_since(connection, agent_id, model, seq, taker, state=state)
+            return change_log.rows_since(connection, agent_id, model, seq, sink, state=state)
 
     async def erase(self) -> bool:
         """Remove what was deleted from the file and its log; return whether nothing is left (C175).
@@ -498,7 +500,7 @@ def _close(writer: Writer, connections: Connections, number: int) -> None:
         threading.Thread(target=_close, args=(writer, connections, number)).start()
         return
     connections.close()
-    fork_guard.note_closed(number)
+    fork_guard.register_closed(number)
 
 
 def _model_of(entries: Sequence[MemoryEntry]) -> tuple[str, int] | None:
@@ -520,7 +522,7 @@ def _model_of(entries: Sequence[MemoryEntry]) -> tuple[str, int] | None:
     return name, dimensions
 
 
-def _as_stored(new: NewEntry) -> Sequence[NDArray[np.float32]]:
+def _stored_vectors(new: NewEntry) -> Sequence[NDArray[np.float32]]:
     """Return vectors as SQLite copies them; an entry's own never change, so none is copied."""
     first = new.entry.embedding
     if first is None:
@@ -532,7 +534,7 @@ def _blobs(parts: NDArray[np.float32]) -> list[bytes]:
     return [vector.tobytes() for vector in parts.astype("<f4", copy=False)]
 
 
-def _batch(added: Added, rows: Sequence[NewRow]) -> RowBatch | None:
+def _batch(added: AddedRows, rows: Sequence[NewRow]) -> RowBatch | None:
     """Return the change as an index takes it in, if each entry was stored and nothing else."""
     if not added.steps or added.steps != sum([outcome.is_new for outcome in added.outcomes]):
         return None
@@ -541,8 +543,8 @@ def _batch(added: Added, rows: Sequence[NewRow]) -> RowBatch | None:
     vectors: list[NDArray[np.float32]] = []
     for outcome, new in zip(added.outcomes, rows, strict=True):
         entry = new.entry
-        is_living = entry.forgotten_at is None and entry.status is MemoryStatus.ACTIVE
-        if not outcome.is_new or not is_living:
+        is_active = entry.forgotten_at is None and entry.status is MemoryStatus.ACTIVE
+        if not outcome.is_new or not is_active:
             continue
         records.append((outcome.row, *new.columns))
         embedded += [outcome.row] * len(new.vectors)

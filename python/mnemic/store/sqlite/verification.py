@@ -14,28 +14,31 @@ from mnemic.errors import StoreCorruptError
 from mnemic.model import VerifyProblem, VerifyReport
 from mnemic.protocols import Progress
 from mnemic.store.sqlite.checksums import (
+    CHECKED_COLUMNS,
     MASK,
     NO_SUMS,
-    PLACED,
-    STORED,
+    SUM_COLUMNS,
     Sums,
+    add_missing_sums,
     added,
     check,
     check_links,
     check_vectors,
     entries_of,
-    seal,
 )
 from mnemic.store.sqlite.row_codec import reading_stored, uuid_of, vector_of
-from mnemic.store.sqlite.sql import BY_ROW, Columns, fetched
+from mnemic.store.sqlite.sql import BY_ROW, Columns, fetch
 
 PAGE = 1000
-MOST_PROBLEMS = 1000
+MAX_PROBLEMS = 1000
 """How many are told; a file with more is lost."""
 
 _STATUS = RECORD_COLUMNS.index("status")
 _FORGOTTEN_AT = RECORD_COLUMNS.index("forgotten_at")
-_ROWS = f"SELECT {STORED} FROM agent_memory_entries {BY_ROW} WHERE row > ? ORDER BY row LIMIT ?"
+_ROWS = (
+    f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries {BY_ROW} "
+    "WHERE row > ? ORDER BY row LIMIT ?"
+)
 _VECTORS = (
     "SELECT entry_row, embedding, model FROM agent_memory_embeddings "
     "WHERE entry_row BETWEEN ? AND ? ORDER BY entry_row, model, part"
@@ -53,7 +56,7 @@ _ADD = (
     f"UPDATE agent_memory_agents SET summed_rows = summed_rows + ?, "
     f"rows_sum = (rows_sum + ?) & {MASK} WHERE agent_id = ?"
 )
-_PLACED = f"SELECT {PLACED} FROM agent_memory_entries WHERE agent_id = ?"
+_PLACED = f"SELECT {SUM_COLUMNS} FROM agent_memory_entries WHERE agent_id = ?"
 _SET = "UPDATE agent_memory_agents SET summed_rows = ?, rows_sum = ? WHERE agent_id = ?"
 
 
@@ -86,7 +89,7 @@ class Verification:
             log_problem: What the log has lost, if anything.
         """
         if log_problem is not None:
-            self._note(log_problem)
+            self._add_problem(log_problem)
         self._check_with_sqlite()
         for page in self._pages():
             self._check_page(page)
@@ -99,15 +102,15 @@ class Verification:
             self._vectors,
             self._links,
             self._without_sums,
-            tuple(self._problems[:MOST_PROBLEMS]),
+            tuple(self._problems[:MAX_PROBLEMS]),
         )
 
     def _check_with_sqlite(self) -> None:
         for pragma in ("integrity_check", "foreign_key_check"):
-            found = fetched(self._connection, f"PRAGMA {pragma}", ())
-            for row in found[:MOST_PROBLEMS]:
+            found = fetch(self._connection, f"PRAGMA {pragma}", ())
+            for row in found[:MAX_PROBLEMS]:
                 if row != ("ok",):
-                    self._note(f"SQLite's {pragma}: {' '.join(map(str, row))}")
+                    self._add_problem(f"SQLite's {pragma}: {' '.join(map(str, row))}")
 
     def _pages(self) -> Iterator[list[Columns]]:
         row = 0
@@ -121,7 +124,7 @@ class Verification:
     def _read(self, sql: str, *values: int) -> list[Columns]:
         """Return the rows of a statement; none, and a problem, where they cannot be read."""
         found: list[Columns] = []
-        self._guarded(lambda: found.extend(fetched(self._connection, sql, values)))
+        self._guarded(lambda: found.extend(fetch(self._connection, sql, values)))
         return found
 
     def _check_page(self, page: list[Columns]) -> None:
@@ -129,7 +132,7 @@ class Verification:
         self._without_sums += sum(row[-3] is None for row in page)
         for row in page:
             self._guarded(partial(self._count, row), row)
-        known = self._whole(page)
+        known = self._intact_rows(page)
         vectors = self._read(_VECTORS, first, last)
         links = self._read(_LINKS, first, last)
         self._vectors += len(vectors)
@@ -144,7 +147,7 @@ class Verification:
         sums = known.sums.plus(added([(row[0], *row[-3:], row[_STATUS], row[_FORGOTTEN_AT])]))
         self._agents[agent_id] = _Agent(sums, known.size + size)
 
-    def _whole(self, page: list[Columns]) -> dict[int, Columns]:
+    def _intact_rows(self, page: list[Columns]) -> dict[int, Columns]:
         """Return the rows that are as they were stored, by their numbers."""
         try:
             entries_of(page)
@@ -171,7 +174,7 @@ class Verification:
                 self._guarded(partial(check_links, of_row, known), row)
 
     def _check_agents(self) -> None:
-        known = {row[0]: row[1:] for row in fetched(self._connection, _AGENTS, ())}
+        known = {row[0]: row[1:] for row in fetch(self._connection, _AGENTS, ())}
         for agent_id in sorted(known.keys() | self._agents.keys(), key=repr):
             size, *sums = known.get(agent_id, (0, 0, 0))
             found = self._agents.get(agent_id, _Agent())
@@ -180,9 +183,11 @@ class Verification:
                     f"should have {sums[0]} memories with checksums, and has {found.sums.rows}: "
                     "some were lost, changed or added"
                 )
-                self._note(what, agent_id)
+                self._add_problem(what, agent_id)
             if size != found.size:
-                self._note(f"has {found.size} bytes of content, and {size} were counted", agent_id)
+                self._add_problem(
+                    f"has {found.size} bytes of content, and {size} were counted", agent_id
+                )
 
     def _guarded(self, work: Callable[[], object], row: Columns | None = None) -> None:
         """Do a part of the walk; take what it raises for a problem."""
@@ -191,11 +196,11 @@ class Verification:
                 work()
         except (StoreCorruptError, apsw.Error) as error:
             if row is None:
-                self._note(str(error))
+                self._add_problem(str(error))
             else:
-                self._note(str(error), *_named(row))
+                self._add_problem(str(error), *_named(row))
 
-    def _note(
+    def _add_problem(
         self,
         what: str,
         agent_id: str | None = None,
@@ -203,7 +208,7 @@ class Verification:
         entry_id: UUID | None = None,
     ) -> None:
         problem = VerifyProblem(what, agent_id, row, entry_id)
-        if len(self._problems) < MOST_PROBLEMS and problem not in self._problems[-1:]:
+        if len(self._problems) < MAX_PROBLEMS and problem not in self._problems[-1:]:
             self._problems.append(problem)
 
 
@@ -227,31 +232,31 @@ def _check_vectors_of(row: Columns, vectors: list[Columns]) -> None:
 
 def rows_without_sums(connection: apsw.Connection, after: int) -> list[int]:
     """Return the next rows that have no checksums."""
-    return [row for (row,) in fetched(connection, _WITHOUT_SUMS, (after, PAGE))]
+    return [row for (row,) in fetch(connection, _WITHOUT_SUMS, (after, PAGE))]
 
 
-def seal_rows(connection: apsw.Connection, rows: list[int]) -> int:
+def add_missing_checksums(connection: apsw.Connection, rows: list[int]) -> int:
     """Give checksums to those of these rows that can be read; return to how many."""
-    sealed = 0
+    checksums_added = 0
     for row in rows:
-        where = f"SELECT {STORED} FROM agent_memory_entries {BY_ROW} WHERE row = ?"
-        found = fetched(connection, where, (row,))
+        where = f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries {BY_ROW} WHERE row = ?"
+        found = fetch(connection, where, (row,))
         try:
             entries_of(found)
-            sums = seal(connection, [row])
+            sums = add_missing_sums(connection, [row])
         except StoreCorruptError:  # which the report has named
             continue
         if found:
             connection.execute(_ADD, (*sums, found[0][1]))
-            sealed += sums.rows
-    return sealed
+            checksums_added += sums.rows
+    return checksums_added
 
 
 def repair_agents(connection: apsw.Connection) -> list[str]:
     """Write each agent's number and sum of memories anew where it is wrong; return whose."""
     repaired = []
-    for agent_id, _, *known in fetched(connection, _AGENTS, ()):
-        found = added(fetched(connection, _PLACED, (agent_id,)))
+    for agent_id, _, *known in fetch(connection, _AGENTS, ()):
+        found = added(fetch(connection, _PLACED, (agent_id,)))
         if tuple(known) != found:
             connection.execute(_SET, (*found, agent_id))
             repaired.append(agent_id)

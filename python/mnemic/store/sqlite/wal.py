@@ -28,10 +28,10 @@ ERASE_MILLISECONDS = 50
 RETRY_SECONDS = 1.0
 """How long after an attempt to empty the log that failed the next commit repeats it."""
 
-_LARGEST_WAITS = (0.001, 0.001, 0.001, 0.002, 0.002, 0.003, 0.003, 0.004)
+_MAX_WAITS = (0.001, 0.001, 0.001, 0.002, 0.002, 0.003, 0.003, 0.004)
 _CELL_LISTS = {2: 12, 5: 12, 10: 8, 13: 8}  # kind of tree page: size of its header
 _FILE_HEADER = 100
-_MOST_PAGES = 2**24  # below, a page that begins with another page's number begins with 0
+_MAX_PAGES = 2**24  # below, a page that begins with another page's number begins with 0
 _ENDED = Mark(LogState.ENDED)
 _BEGINNING = Mark(LogState.BEGINNING)
 _numbers = itertools.count()
@@ -162,7 +162,7 @@ class Checkpoints:
         # Only here may a page be taken for another: where its first byte is not what it seems.
         self._vfs.is_zeroing = (
             self._connection.pragma("auto_vacuum") == 0
-            and self._connection.pragma("page_count") < _MOST_PAGES
+            and self._connection.pragma("page_count") < _MAX_PAGES
         )
 
 
@@ -174,7 +174,7 @@ def remove_log(path: str, *, only_if_empty: bool = False, same: SameFiles | None
     still has the file open, that is in vain and takes some 15 ms. Nothing is touched if the file is
     not the same any more.
     """
-    for largest in _LARGEST_WAITS:
+    for largest in _MAX_WAITS:
         if same is not None and not same.are_same():
             return
         try:
@@ -306,18 +306,22 @@ class _File(apsw.VFSFile):
 
     def mark(self) -> Mark | None:
         """Return the file's mark; None if it has none."""
-        return Mark.decoded(self.xRead(log_mark.SIZE, log_mark.PLACE))
+        return Mark.decoded(self.xRead(log_mark.MARK_SIZE, log_mark.MARK_OFFSET))
 
     def write_mark(self, mark: Mark) -> None:
         """Write a mark, and sync it."""
-        super().xWrite(mark.encoded(), log_mark.PLACE)
+        super().xWrite(mark.encoded(), log_mark.MARK_OFFSET)
         self.xSync(apsw.SQLITE_SYNC_FULL)
 
     def _marked(self, page: bytes) -> bytes:
         """Return the first page with the mark that the file has; SQLite's is that of some time."""
-        end = log_mark.PLACE + log_mark.SIZE
-        mark = self.xRead(log_mark.SIZE, log_mark.PLACE)
-        return page[: log_mark.PLACE] + mark + page[end:] if len(mark) == log_mark.SIZE else page
+        end = log_mark.MARK_OFFSET + log_mark.MARK_SIZE
+        mark = self.xRead(log_mark.MARK_SIZE, log_mark.MARK_OFFSET)
+        return (
+            page[: log_mark.MARK_OFFSET] + mark + page[end:]
+            if len(mark) == log_mark.MARK_SIZE
+            else page
+        )
 
 
 class _Log(apsw.VFSFile):

@@ -17,18 +17,18 @@ from mnemic.store.base import Model
 from mnemic.store.sqlite.change_log import Change, Charge, log_changes
 from mnemic.store.sqlite.checksums import (
     ADD_TO_ROW,
+    CHECKED_COLUMNS,
     NO_SUMS,
     SET_VECTOR_SUM,
-    STORED,
     Sums,
+    add_missing_sums,
     added,
     column_change,
     difference,
     entries_of,
-    placed,
-    placed_where,
     rewritten,
-    seal,
+    rows_with_sums,
+    rows_with_sums_where,
 )
 from mnemic.store.sqlite.links import links_leading_to, supersede
 from mnemic.store.sqlite.row_codec import (
@@ -46,15 +46,15 @@ from mnemic.store.sqlite.row_codec import (
 from mnemic.store.sqlite.sql import (
     AMONG,
     BY_ROW,
-    LIVING,
-    NOT_SUPERSEDED,
+    IS_ACTIVE,
+    IS_NOT_SUPERSEDED,
     Columns,
-    fetched,
-    inside,
+    execute_all,
+    fetch,
+    in_scope,
     json_array,
-    of_id,
-    run_all,
-    the_only,
+    single,
+    with_id,
 )
 
 _PLACES = ", ".join("?" * (len(COLUMNS.split(",")) + 5))
@@ -77,9 +77,9 @@ _OF_KEY = (
     "WHERE agent_id = ? AND ifnull(user_id, '') = ? AND idempotency_key = ?"
 )
 _OF_FINGERPRINT = (
-    f"SELECT {STORED} FROM agent_memory_entries "
+    f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries "
     "INDEXED BY agent_memory_entries_by_fingerprint "
-    f"WHERE agent_id = ? AND fingerprint = ? AND user_id IS ? AND {LIVING} "
+    f"WHERE agent_id = ? AND fingerprint = ? AND user_id IS ? AND {IS_ACTIVE} "
     "ORDER BY created_at, row LIMIT 1"
 )
 
@@ -129,7 +129,7 @@ def new_rows(
     ]
 
 
-class Rules(NamedTuple):
+class AddOptions(NamedTuple):
     """How entries are stored.
 
     Attributes:
@@ -155,7 +155,7 @@ class Outcome(NamedTuple):
     is_new: bool
 
 
-class Added(NamedTuple):
+class AddedRows(NamedTuple):
     """What became of the entries of one call, in their order.
 
     Attributes:
@@ -171,7 +171,7 @@ class Added(NamedTuple):
     changed: list[int]
 
 
-class Adding:
+class AddJob:
     """The job of storing entries, all or none, with the vectors they carry.
 
     Attributes:
@@ -183,39 +183,41 @@ class Adding:
 
     __slots__ = ("agent_id", "kind", "rows", "rules")
 
-    def __init__(self, agent_id: str, rows: Sequence[NewRow], rules: Rules) -> None:
+    def __init__(self, agent_id: str, rows: Sequence[NewRow], rules: AddOptions) -> None:
         self.agent_id = agent_id
         self.rows = rows
         self.rules = rules
-        is_plain = _are_plain(rows, rules)
+        is_plain = _are_independent(rows, rules)
         self.kind = (agent_id, rules.model, rules.quota) if is_plain else None
 
-    def __call__(self, connection: apsw.Connection) -> Added:
+    def __call__(self, connection: apsw.Connection) -> AddedRows:
         """Store the entries."""
         return add(connection, self.agent_id, self.rows, self.rules)
 
     @staticmethod
-    def together(connection: apsw.Connection, jobs: "Sequence[Adding]") -> list[Added]:
+    def run_together(connection: apsw.Connection, jobs: "Sequence[AddJob]") -> list[AddedRows]:
         """Do jobs of one kind as if one after the other; half the work where each has one entry."""
         rows = [new for job in jobs for new in job.rows]
         added = add(connection, jobs[0].agent_id, rows, jobs[0].rules)
-        return _parted(added, [len(job.rows) for job in jobs])
+        return _split_result(added, [len(job.rows) for job in jobs])
 
 
-def _parted(added: Added, sizes: Sequence[int]) -> list[Added]:
+def _split_result(added: AddedRows, sizes: Sequence[int]) -> list[AddedRows]:
     """Return what became of each call's entries, where all of them were stored."""
-    parts: list[Added] = []
+    parts: list[AddedRows] = []
     end, before = 0, added.seq - added.steps
     for size in sizes:
         begin, end = end, end + size
-        parts.append(Added(before + end, size, added.outcomes[begin:end], []))
+        parts.append(AddedRows(before + end, size, added.outcomes[begin:end], []))
     return parts
 
 
-def add(connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rules: Rules) -> Added:
+def add(
+    connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rules: AddOptions
+) -> AddedRows:
     """Store entries with the vectors they carry."""
-    if _are_plain(rows, rules):
-        outcomes, changes, sums = _insert_all(connection, agent_id, rows)
+    if _are_independent(rows, rules):
+        outcomes, changes, sums = _insert_many(connection, agent_id, rows)
     else:
         outcomes, changes, sums = _insert_each(connection, agent_id, rows, rules)
     stored = [(new, outcome) for new, outcome in zip(rows, outcomes, strict=True) if outcome.is_new]
@@ -226,31 +228,31 @@ def add(connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rule
             for new, outcome in stored
             for part, vector in enumerate(new.vectors)
         ]
-        run_all(connection, _INSERT_VECTOR, vectors)
+        execute_all(connection, _INSERT_VECTOR, vectors)
     charge = Charge(sum([_size(new.entry.content) for new, _ in stored]), rules.quota, sums)
     seq = log_changes(connection, agent_id, changes, model, charge) if changes else 0
     changed = [change.row for change in changes if change.kind != "add"]
-    return Added(seq, len(changes), outcomes, changed)
+    return AddedRows(seq, len(changes), outcomes, changed)
 
 
-def _are_plain(rows: Sequence[NewRow], rules: Rules) -> bool:
+def _are_independent(rows: Sequence[NewRow], rules: AddOptions) -> bool:
     """Return whether storing these looks for no other entry."""
     if rules.on_duplicate != "keep":
         return False
-    return all(map(_is_plain, rows))
+    return all(map(_is_independent, rows))
 
 
-def _is_plain(new: NewRow) -> bool:
+def _is_independent(new: NewRow) -> bool:
     return new.more[1] is None and new.entry.supersedes is None
 
 
-def _insert_all(
+def _insert_many(
     connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow]
 ) -> tuple[list[Outcome], list[Change], Sums]:
     """Insert entries that touch no other; twice as fast as one by one."""
     before = connection.total_changes()
     try:
-        run_all(connection, _INSERT_ENTRY, [_inserted(new) for new in rows])
+        execute_all(connection, _INSERT_ENTRY, [_insert_values(new) for new in rows])
     except apsw.ConstraintError:
         stored = connection.total_changes() - before
         raise _already_stored(rows[stored].entry, agent_id) from None
@@ -262,22 +264,24 @@ def _insert_all(
         Change(outcome.row, outcome.entry_id, "add", new.entry.user_id)
         for outcome, new in zip(outcomes, rows, strict=True)
     ]
-    sums = added([_placed(outcome.row, new) for outcome, new in zip(outcomes, rows, strict=True)])
+    sums = added(
+        [_row_with_sums(outcome.row, new) for outcome, new in zip(outcomes, rows, strict=True)]
+    )
     return outcomes, changes, sums
 
 
-def _placed(row: int, new: NewRow) -> Columns:
+def _row_with_sums(row: int, new: NewRow) -> Columns:
     return (row, *new.sums, None, new.columns[_STATUS], new.columns[_FORGOTTEN_AT])
 
 
 def _insert_each(
-    connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rules: Rules
+    connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rules: AddOptions
 ) -> tuple[list[Outcome], list[Change], Sums]:
     outcomes: list[Outcome] = []
     changes: list[Change] = []
     sums = NO_SUMS
     for new in rows:
-        outcome, change, difference = _stored_before(connection, agent_id, new, rules)
+        outcome, change, difference = _find_duplicate(connection, agent_id, new, rules)
         if outcome is None:
             outcome, change, difference = _insert(connection, agent_id, new, rules)
         outcomes.append(outcome)
@@ -286,7 +290,7 @@ def _insert_each(
     return outcomes, changes, sums
 
 
-def _inserted(new: NewRow) -> Columns:
+def _insert_values(new: NewRow) -> Columns:
     return (*new.columns, *new.more, *new.sums)
 
 
@@ -298,15 +302,15 @@ def _already_stored(entry: MemoryEntry, agent_id: str) -> DuplicateEntryError:
 
 
 def _insert(
-    connection: apsw.Connection, agent_id: str, new: NewRow, rules: Rules
+    connection: apsw.Connection, agent_id: str, new: NewRow, rules: AddOptions
 ) -> tuple[Outcome, list[Change], Sums]:
     try:
-        connection.execute(_INSERT_ENTRY, _inserted(new))
+        connection.execute(_INSERT_ENTRY, _insert_values(new))
     except apsw.ConstraintError:
         raise _already_stored(new.entry, agent_id) from None
     row, entry_id = connection.last_insert_rowid(), new.columns[_ID]
     changes = [Change(row, entry_id, "add", new.entry.user_id)]
-    sums = added([_placed(row, new)])
+    sums = added([_row_with_sums(row, new)])
     if new.entry.supersedes is not None:
         superseded = supersede(connection, new.entry, row)
         if superseded is not None:
@@ -320,14 +324,14 @@ def _insert(
     return Outcome(row, entry_id, is_new=True), changes, sums
 
 
-def _stored_before(
-    connection: apsw.Connection, agent_id: str, new: NewRow, rules: Rules
+def _find_duplicate(
+    connection: apsw.Connection, agent_id: str, new: NewRow, rules: AddOptions
 ) -> tuple[Outcome | None, list[Change], Sums]:
     """Look for what an entry repeats: a call with its key, or a memory with its text."""
     user_id = new.entry.user_id
     fingerprint, key, _ = new.more
     if key is not None:
-        found = fetched(connection, _OF_KEY, (agent_id, user_id or "", key))
+        found = fetch(connection, _OF_KEY, (agent_id, user_id or "", key))
         if found:
             row, entry_id, known = found[0]
             if known != fingerprint:
@@ -338,7 +342,7 @@ def _stored_before(
             return Outcome(row, entry_id, is_new=False), [], NO_SUMS
     if rules.on_duplicate != "keep":
         values = (agent_id, fingerprint, user_id, rules.now)
-        found = fetched(connection, _OF_FINGERPRINT, values)
+        found = fetch(connection, _OF_FINGERPRINT, values)
         if found:
             (old,) = entries_of(found)
             outcome = Outcome(found[0][0], old.id.bytes, is_new=False)
@@ -377,13 +381,13 @@ def add_embeddings(
     values = (agent_id, json_array(list(vectors)), model[0])
     found = [
         columns
-        for columns in fetched(connection, sql, values)
+        for columns in fetch(connection, sql, values)
         if columns[-1] == vectors[columns[0]][0]
     ]
     if not found:
         return
     rows = [row for row, *_ in found]
-    before = placed(connection, rows)
+    before = rows_with_sums(connection, rows)
     of_vectors = vector_sums(model[0], [vectors[row][1] for row in rows])
     connection.executemany(SET_VECTOR_SUM, list(zip(of_vectors, rows, strict=True)))
     connection.executemany(
@@ -395,26 +399,26 @@ def add_embeddings(
         ],
     )
     changes = [Change(row, entry_id, "embed", user_id) for row, entry_id, _, user_id, _ in found]
-    sums = difference(before, placed(connection, rows))
+    sums = difference(before, rows_with_sums(connection, rows))
     log_changes(connection, agent_id, changes, model, Charge(sums=sums))
 
 
 def forget(connection: apsw.Connection, scope: Scope, entry_id: UUID, now: int) -> bool | None:
     """Mark an entry as forgotten unless it is (C097); return whether it was not, None for none."""
-    where, values = of_id(scope, entry_id)
+    where, values = with_id(scope, entry_id)
     sql = f"SELECT row, user_id, forgotten_at FROM agent_memory_entries WHERE {where}"
-    found = the_only(fetched(connection, sql, values), scope, entry_id)
+    found = single(fetch(connection, sql, values), scope, entry_id)
     if found is None:
         return None
     row, user_id, forgotten_at = found
     if forgotten_at is not None:
         return False
-    before = placed(connection, [row])
+    before = rows_with_sums(connection, [row])
     connection.execute(
         f"UPDATE agent_memory_entries SET forgotten_at = ?, {ADD_TO_ROW} WHERE {where} AND row = ?",
         (now, column_change("forgotten_at", None, now), *values, row),
     )
-    sums = difference(before, placed(connection, [row]))
+    sums = difference(before, rows_with_sums(connection, [row]))
     changes = [Change(row, entry_id.bytes, "forget", user_id)]
     log_changes(connection, scope.agent_id, changes, charge=Charge(sums=sums))
     return True
@@ -424,21 +428,21 @@ def restore(
     connection: apsw.Connection, scope: Scope, entry_id: UUID, oldest: int, now: int
 ) -> bool:
     """Take a forgotten entry back unless it was forgotten before `oldest` or has expired."""
-    where, values = of_id(scope, entry_id)
+    where, values = with_id(scope, entry_id)
     sql = (
         f"SELECT row, user_id, forgotten_at FROM agent_memory_entries WHERE {where} "
         "AND forgotten_at >= ? AND (expires_at IS NULL OR expires_at > ?)"
     )
-    found = the_only(fetched(connection, sql, (*values, oldest, now)), scope, entry_id)
+    found = single(fetch(connection, sql, (*values, oldest, now)), scope, entry_id)
     if found is None:
         return False
     row, user_id, forgotten_at = found
-    before = placed(connection, [row])
+    before = rows_with_sums(connection, [row])
     connection.execute(
         f"UPDATE agent_memory_entries SET forgotten_at = NULL, {ADD_TO_ROW} WHERE row = ?",
         (column_change("forgotten_at", forgotten_at, None), row),
     )
-    sums = difference(before, placed(connection, [row]))
+    sums = difference(before, rows_with_sums(connection, [row]))
     change = Change(row, entry_id.bytes, "restore", user_id)
     log_changes(connection, scope.agent_id, [change], charge=Charge(sums=sums))
     return True
@@ -446,25 +450,25 @@ def restore(
 
 def delete(connection: apsw.Connection, scope: Scope, entry_id: UUID) -> list[UUID]:
     """Delete an entry, forgotten or not, with its vectors and links; return its id if it was."""
-    where, values = of_id(scope, entry_id)
+    where, values = with_id(scope, entry_id)
     deleted = _delete(connection, scope.agent_id, where, values)
-    the_only(deleted, scope, entry_id)
+    single(deleted, scope, entry_id)
     return deleted
 
 
 def forget_all(connection: apsw.Connection, scope: Scope, now: int) -> list[UUID]:
     """Mark all entries of a scope as forgotten that are not; return their ids."""
-    where, values = inside(scope)
+    where, values = in_scope(scope)
     where = f"{where} AND forgotten_at IS NULL"
-    before = placed_where(connection, where, values)
-    forgotten = fetched(
+    before = rows_with_sums_where(connection, where, values)
+    forgotten = fetch(
         connection,
         f"UPDATE agent_memory_entries SET forgotten_at = ?, {ADD_TO_ROW} "
         f"WHERE {where} RETURNING row, id, user_id",
         (now, column_change("forgotten_at", None, now), *values),
     )
     if forgotten:
-        sums = difference(before, placed(connection, [row for row, *_ in forgotten]))
+        sums = difference(before, rows_with_sums(connection, [row for row, *_ in forgotten]))
         changes = [Change(row, entry_id, "forget", user_id) for row, entry_id, user_id in forgotten]
         log_changes(connection, scope.agent_id, changes, charge=Charge(sums=sums))
     return uuids_of(entry_id for _, entry_id, _ in forgotten)
@@ -472,13 +476,13 @@ def forget_all(connection: apsw.Connection, scope: Scope, now: int) -> list[UUID
 
 def delete_all(connection: apsw.Connection, scope: Scope) -> list[UUID]:
     """Delete all entries of a scope, forgotten or not; return their ids."""
-    where, values = inside(scope)
+    where, values = in_scope(scope)
     return _delete(connection, scope.agent_id, where, values)
 
 
 def purge(connection: apsw.Connection, scope: Scope, oldest: int) -> list[UUID]:
     """Delete what a scope forgot, or what expired, before `oldest`; return the ids."""
-    where, values = inside(scope)
+    where, values = in_scope(scope)
     return [
         entry_id
         for moment in ("forgotten_at", "expires_at")
@@ -495,9 +499,9 @@ def _delete(
         f"DELETE FROM agent_memory_entries WHERE {where} "
         "RETURNING row, id, user_id, octet_length(content)"
     )
-    before = placed_where(connection, where, values)
+    before = rows_with_sums_where(connection, where, values)
     sums = links_leading_to(connection, before, where, values)
-    deleted = fetched(connection, sql, values)
+    deleted = fetch(connection, sql, values)
     if deleted:
         changes = [
             Change(row, entry_id, "delete", user_id) for row, entry_id, user_id, _ in deleted
@@ -520,10 +524,10 @@ def update(
     include_archived: bool,
 ) -> MemoryEntry | None:
     """Change a living entry; a new content takes the old vectors away, and brings its own."""
-    where, values = of_id(scope, entry_id)
-    is_there = NOT_SUPERSEDED if include_archived else LIVING
-    sql = f"SELECT {STORED} FROM agent_memory_entries WHERE {where} AND {is_there}"
-    found = the_only(fetched(connection, sql, (*values, now)), scope, entry_id)
+    where, values = with_id(scope, entry_id)
+    is_there = IS_NOT_SUPERSEDED if include_archived else IS_ACTIVE
+    sql = f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries WHERE {where} AND {is_there}"
+    found = single(fetch(connection, sql, (*values, now)), scope, entry_id)
     if found is None:
         return None
     row, (before,) = found[0], entries_of([found])
@@ -531,17 +535,17 @@ def update(
     sums = _write_changed(connection, found, after)
     model = None
     if after.content != before.content:
-        old = placed(connection, [row])
+        old = rows_with_sums(connection, [row])
         connection.execute("DELETE FROM agent_memory_embeddings WHERE entry_row = ?", (row,))
         if vectors is not None:
             model, blobs = vectors
             changed_at = to_microseconds(after.updated_at)
             values = [(row, model[0], part, changed_at, blob) for part, blob in enumerate(blobs)]
-            run_all(connection, _INSERT_VECTOR, values)
+            execute_all(connection, _INSERT_VECTOR, values)
         of_vectors = None if vectors is None else vector_sums(vectors[0][0], [vectors[1]])[0]
         connection.execute(SET_VECTOR_SUM, (of_vectors, row))
-        sums = sums.plus(difference(old, placed(connection, [row])))
-    sums = sums.plus(seal(connection, [row]))  # where it comes from an earlier version
+        sums = sums.plus(difference(old, rows_with_sums(connection, [row])))
+    sums = sums.plus(add_missing_sums(connection, [row]))  # where it comes from an earlier version
     charge = Charge(_size(after.content) - _size(before.content), quota, sums)
     changes = [Change(row, entry_id.bytes, "update", after.user_id)]
     log_changes(connection, scope.agent_id, changes, model, charge)
@@ -550,14 +554,14 @@ def update(
 
 def _write_changed(connection: apsw.Connection, row: Columns, entry: MemoryEntry) -> Sums:
     """Write another state of a row that was read whole; return what that adds to the agent."""
-    before = placed(connection, [row[0]])
+    before = rows_with_sums(connection, [row[0]])
     changed = to_changed(entry)
     row_sum = rewritten(row, to_row(entry), fingerprint(entry.content))
     connection.execute(
         f"UPDATE agent_memory_entries SET {CHANGEABLE}, row_sum = ? WHERE agent_id = ? AND row = ?",
         (*changed, row_sum, entry.agent_id, row[0]),
     )
-    return difference(before, placed(connection, [row[0]]))
+    return difference(before, rows_with_sums(connection, [row[0]]))
 
 
 def _size(content: str) -> int:

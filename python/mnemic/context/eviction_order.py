@@ -7,7 +7,7 @@ from math import ceil
 from typing import NamedTuple
 
 from mnemic._core import fold
-from mnemic.context.item_store import Held, Room, newest_first, oldest_first
+from mnemic.context.item_store import Capacity, ItemStore, newest_first, oldest_first
 from mnemic.context.items import CompactionStrategy, ContextItem, ContextItemType
 
 SUMMARY_SHARE = 5
@@ -33,7 +33,9 @@ _FIRST_TO_GO = (
 """What can be had again goes first: a tool can be called again, a document retrieved again."""
 
 
-def victims(strategy: CompactionStrategy, held: Held, room: Room) -> list[ContextItem]:
+def items_to_evict(
+    strategy: CompactionStrategy, held: ItemStore, room: Capacity
+) -> list[ContextItem]:
     """Return the items that go so that what stays is within a room, in the order they go.
 
     Protected items are never among them. No more go than are needed, in the strategy's order;
@@ -42,7 +44,7 @@ def victims(strategy: CompactionStrategy, held: Held, room: Room) -> list[Contex
     tokens, items, chosen = held.tokens, len(held), list[ContextItem]()
     if held.is_within(room):
         return chosen
-    for item in _going(strategy, held.as_added()):
+    for item in _eviction_order(strategy, held.as_added()):
         chosen.append(item)
         tokens, items = tokens - item.token_count, items - 1
         if tokens <= room.tokens and items <= room.items:
@@ -50,26 +52,28 @@ def victims(strategy: CompactionStrategy, held: Held, room: Room) -> list[Contex
     return chosen
 
 
-def to_summarise(held: Held, room: Room) -> list[ContextItem]:
+def to_summarise(held: ItemStore, room: Capacity) -> list[ContextItem]:
     """Return the items that one summary is to replace, oldest first."""
     free = room.tokens - held.protected().tokens
-    smaller = Room(room.tokens - free // SUMMARY_SHARE, room.items - room.items // SUMMARY_SHARE)
-    return victims(CompactionStrategy.REMOVE_OLDEST, held, smaller)
+    smaller = Capacity(
+        room.tokens - free // SUMMARY_SHARE, room.items - room.items // SUMMARY_SHARE
+    )
+    return items_to_evict(CompactionStrategy.REMOVE_OLDEST, held, smaller)
 
 
-def _going(strategy: CompactionStrategy, items: list[ContextItem]) -> list[ContextItem]:
+def _eviction_order(strategy: CompactionStrategy, items: list[ContextItem]) -> list[ContextItem]:
     """Return all that may go, what goes first before the rest."""
     if strategy is CompactionStrategy.SELECTIVE:
-        return _selected(items)
+        return _selective_order(items)
     removable = oldest_first(item for item in items if not item.is_protected)
     if strategy is CompactionStrategy.REMOVE_LOW_PRIORITY:
         removable.sort(key=lambda item: item.priority)
     return removable
 
 
-def _selected(items: list[ContextItem]) -> list[ContextItem]:
+def _selective_order(items: list[ContextItem]) -> list[ContextItem]:
     """Return near duplicates, then the rest by type, then by priority for each token."""
-    best_first = sorted(newest_first(items), key=_standing)
+    best_first = sorted(newest_first(items), key=_sort_key)
     repeated = list(_near_duplicates(best_first))
     said_already = {item.id for item in repeated}
     rest = [
@@ -77,15 +81,15 @@ def _selected(items: list[ContextItem]) -> list[ContextItem]:
         for item in oldest_first(items)
         if not item.is_protected and item.id not in said_already
     ]
-    rest.sort(key=lambda item: (_FIRST_TO_GO.index(item.type), _worth(item)))
+    rest.sort(key=lambda item: (_FIRST_TO_GO.index(item.type), _retention_score(item)))
     return repeated[::-1] + rest
 
 
-def _standing(item: ContextItem) -> tuple[bool, int]:
+def _sort_key(item: ContextItem) -> tuple[bool, int]:
     return not item.is_protected, -item.priority
 
 
-def _worth(item: ContextItem) -> float:
+def _retention_score(item: ContextItem) -> float:
     return item.priority / max(1, item.token_count)
 
 
