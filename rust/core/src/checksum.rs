@@ -152,10 +152,18 @@ impl VectorSums {
 pub struct VectorCheck<'sums> {
     sums: &'sums mut VectorSums,
     of_model: u64,
-    /// The row whose vectors come, its sum so far, and how many there were.
-    current: Option<(i64, u64, u64)>,
+    current: Option<CurrentRow>,
     wrong: Option<i64>,
     rows: usize,
+}
+
+/// The row whose vectors come.
+struct CurrentRow {
+    row: i64,
+    /// Nothing where the row has no sums, and nothing is hashed.
+    stored: Option<u64>,
+    sum: u64,
+    part: u64,
 }
 
 impl<'sums> VectorCheck<'sums> {
@@ -166,15 +174,17 @@ impl<'sums> VectorCheck<'sums> {
 
     /// Take the next vector.
     pub fn push(&mut self, row: i64, components: &[u8]) {
-        let (sum, part) = match self.current {
-            Some((current, sum, part)) if current == row => (sum, part),
-            _ => {
-                self.finish_row();
-                (0, 0)
-            }
+        if self.current.as_ref().is_none_or(|current| current.row != row) {
+            self.finish_row();
+            let stored = self.sums.get(row);
+            self.current = Some(CurrentRow { row, stored, sum: 0, part: 0 });
+        }
+        let Some(current) = self.current.as_mut().filter(|row| row.stored.is_some()) else {
+            return;
         };
-        let hash = xxh3_64_with_seed(components, self.of_model.wrapping_add(part));
-        self.current = Some((row, sum.wrapping_add(hash), part + 1));
+        let hash = xxh3_64_with_seed(components, self.of_model.wrapping_add(current.part));
+        current.sum = current.sum.wrapping_add(hash);
+        current.part += 1;
     }
 
     /// The first row whose vectors do not have its sum, and how many rows before it have a sum;
@@ -185,8 +195,12 @@ impl<'sums> VectorCheck<'sums> {
     }
 
     fn finish_row(&mut self) {
-        let Some((row, sum, _)) = self.current.take() else { return };
-        let Some(stored) = self.sums.get(row).filter(|_| self.wrong.is_none()) else { return };
+        let Some(CurrentRow { row, stored: Some(stored), sum, .. }) = self.current.take() else {
+            return;
+        };
+        if self.wrong.is_some() {
+            return;
+        }
         if stored == sum & MASK {
             self.rows += 1;
         } else {
