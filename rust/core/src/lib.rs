@@ -22,7 +22,7 @@ mod vector_map;
 pub use error::Error;
 pub use memory_index::{Answer, Hit as MemoryHit, Linked, LinkedHit, Links, MemoryIndex, Request};
 pub use quantization::scalar::MAX_DIM;
-pub use rank::fused_score::Components;
+pub use rank::components::Components;
 pub use rank::scoring_config::{KeywordFields, Ranking, Session, Weights};
 pub use rank::signals::{Recency, Salience, SalienceParts};
 pub use search::prior::Prior;

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 use crate::errors::{InvalidArgumentError, raised};
-use crate::memory_index::RECORD_COLUMNS;
+use crate::records::RECORD_COLUMNS;
 
 /// Further columns that a row's sum covers, in their order after those of a record.
 const MORE_COLUMNS: [&str; 3] = ["fingerprint", "idempotency_key", "key_fingerprint"];

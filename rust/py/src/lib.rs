@@ -6,6 +6,8 @@ mod errors;
 mod file_locks;
 mod filter;
 mod memory_index;
+mod records;
+mod requests;
 mod text;
 mod vector_map;
 
@@ -36,7 +38,9 @@ mod _core {
     #[pymodule_export]
     use super::kernel;
     #[pymodule_export]
-    use super::memory_index::{PyMemoryIndex, salience_parts};
+    use super::memory_index::PyMemoryIndex;
+    #[pymodule_export]
+    use super::requests::salience_parts;
     #[pymodule_export]
     use super::text::{
         date_ranges, estimate_tokens, estimate_tokens_of, fingerprint, fingerprint_digests, fold,
@@ -46,7 +50,7 @@ mod _core {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        let columns = PyTuple::new(module.py(), super::memory_index::RECORD_COLUMNS)?;
+        let columns = PyTuple::new(module.py(), super::records::RECORD_COLUMNS)?;
         module.add("RECORD_COLUMNS", columns)?;
         let columns: Vec<&str> = super::checksum::columns().collect();
         module.add("SUMMED_COLUMNS", PyTuple::new(module.py(), columns)?)?;

@@ -2,7 +2,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::columns::{Scope, Users};
-use crate::rank::scoring_config::{KeywordFields, Session, Weights};
+use crate::rank::keyword_match::FirstLook;
+use crate::rank::scoring_config::{KeywordFields, Ranking, Session, Weights};
 use crate::rank::signals::{Recency, Salience};
 
 const DIM: usize = 3;

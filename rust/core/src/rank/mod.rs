@@ -1,8 +1,11 @@
 //! The score of a memory: similarity, keyword match, static score, and their fusion.
 
+pub(crate) mod bounded_ranking;
 pub(crate) mod candidates;
+pub(crate) mod components;
 pub(crate) mod fused_score;
 pub(crate) mod keyword_match;
+pub(crate) mod largest;
 pub(crate) mod scoring_config;
 pub(crate) mod signals;
 pub(crate) mod similarity;

@@ -1,6 +1,6 @@
 //! Memories in the order of one fact instead of a score (C059).
 
-use crate::rank::fused_score::{largest, reaching};
+use crate::rank::largest::{largest, reaching};
 use crate::rank::signals::{Facts, Salience, age_of_access, halved};
 
 /// What memories are sorted by, the largest first but for [`Order::Oldest`].

@@ -1,0 +1,89 @@
+//! Upper estimates of the memory that calls take.
+
+use std::collections::BTreeSet;
+
+use crate::Error;
+use crate::columns::Record;
+use crate::lexical::{self};
+use crate::system::memory_budget::{CALL, headroom};
+
+use super::MemoryIndex;
+use super::request::Links;
+
+impl MemoryIndex {
+    /// Make sure of the memory that a change may take: copies of the chunks that it changes, what
+    /// the records hold, their words, vectors and links. Long texts ask for theirs one by one.
+    pub(super) fn check_room(
+        &self,
+        gone: &[i64],
+        records: &[Record],
+        embedded: &[i64],
+        links: &Links<'_>,
+    ) -> Result<(), Error> {
+        let memories = &self.index.snapshot().memories;
+        let rows = gone.iter().copied().chain(records.iter().map(|record| record.row));
+        let slots = rows.filter_map(|row| memories.columns.slot_of(row));
+        let blocks: BTreeSet<usize> = slots.map(lexical::Lexical::block_of).collect();
+        let held: usize = records.iter().map(bytes_of).sum();
+        let words: usize = records.iter().map(|record| record.content.len().min(SHORT)).sum();
+        let tokens: usize = records.iter().map(|record| record.content.len()).sum::<usize>() / 2;
+        let new_terms = words / BYTES_PER_NEW_TERM;
+        let bytes = [
+            CALL,
+            blocks.len().saturating_add(2).saturating_mul(BYTES_PER_CHUNK),
+            memories.lexical.bytes_of_change(&blocks, records.len(), tokens, new_terms),
+            self.index.bytes_of_change(embedded.len(), gone.len().saturating_add(records.len())),
+            held.saturating_mul(2),
+            records.len().saturating_mul(BYTES_PER_RECORD),
+            words.saturating_mul(BYTES_PER_SHORT_BYTE),
+            links.links.len().saturating_add(links.from.len()).saturating_mul(BYTES_PER_LINK),
+        ];
+        headroom(bytes.into_iter().fold(0, usize::saturating_add))
+    }
+
+    /// Bytes that a call may take which reads the memories for so many hits, by a text of so many
+    /// bytes: scores and sets of all memories, weights of all terms, words of the text.
+    pub fn bytes_of_reading(&self, hits: usize, text: usize) -> usize {
+        let terms = self.index.snapshot().memories.lexical.vocabulary_size();
+        let slots = self.slots();
+        CALL.saturating_add(slots.saturating_mul(BYTES_PER_RANKED))
+            .saturating_add(terms.saturating_mul(BYTES_PER_WEIGHED_TERM))
+            .saturating_add(hits.min(slots).saturating_mul(BYTES_PER_HIT))
+            .saturating_add(text.saturating_mul(BYTES_PER_SHORT_BYTE))
+    }
+}
+
+/// Texts up to here are asked for together with all else that a change takes.
+pub(super) const SHORT: usize = 4096;
+
+/// Bytes, at most, for each byte of a short text: its words, and new terms with their grams.
+const BYTES_PER_SHORT_BYTE: usize = 192;
+
+/// A new term has at least two bytes and a space, but for the few of one.
+const BYTES_PER_NEW_TERM: usize = 3;
+
+/// Bytes for each record, beside its texts.
+const BYTES_PER_RECORD: usize = 2048;
+
+/// Bytes for each link, in both directions.
+const BYTES_PER_LINK: usize = 512;
+
+/// Bytes of a chunk of all columns.
+pub(super) const BYTES_PER_CHUNK: usize = 160 << 10;
+
+/// Bytes for each memory that may be ranked: similarities, matches, scores, and sets of slots.
+const BYTES_PER_RANKED: usize = 96;
+
+/// Bytes for each term of the vocabulary: its code, and what is spelled like a word.
+const BYTES_PER_WEIGHED_TERM: usize = 8;
+
+/// Bytes for each hit, with what its score is made of.
+const BYTES_PER_HIT: usize = 1024;
+
+/// Bytes of the texts of a record.
+fn bytes_of(record: &Record) -> usize {
+    let optional = [&record.user, &record.project, &record.session, &record.role, &record.speaker];
+    let others = [&record.category, &record.scope, &record.tags, &record.metadata];
+    let texts = optional.into_iter().chain(others).flatten();
+    record.content.len() + texts.map(String::len).sum::<usize>()
+}

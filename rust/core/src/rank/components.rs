@@ -1,0 +1,40 @@
+//! The parts of a score.
+
+/// The parts of one score, each from 0 to 1 but for the terms of the session.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Components {
+    /// Cosine with the nearest query; absent without a vector or a query.
+    pub similarity: Option<f64>,
+    /// Keyword match; absent where keywords have no share.
+    pub keyword: Option<f64>,
+    /// What neighbours in the session added.
+    pub neighbours: Option<f64>,
+    /// What being a question took.
+    pub question: Option<f64>,
+    /// What its time added.
+    pub date: Option<f64>,
+    /// What its speaker added.
+    pub speaker: Option<f64>,
+    /// What holding the kind of answer added.
+    pub kind: Option<f64>,
+    /// The match with all of these, divided by the most that they can add up to.
+    pub relevance: Option<f64>,
+    /// See [`Weights`].
+    pub recency: Option<f64>,
+    /// See [`Weights`].
+    pub importance: Option<f64>,
+    /// See [`Weights`].
+    pub access: Option<f64>,
+    /// See [`Weights`].
+    pub salience: Option<f64>,
+    /// See [`Weights`].
+    pub context: Option<f64>,
+}
+
+impl Components {
+    /// Those of a score that is a similarity and nothing else.
+    pub(crate) fn of_similarity(similarity: f64) -> Self {
+        let similarity = Some(similarity);
+        Self { similarity, relevance: similarity, ..Self::default() }
+    }
+}

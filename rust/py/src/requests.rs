@@ -1,0 +1,295 @@
+//! Requests and scoring options as Python passes them.
+
+use mnemic_core::columns::{Ask, Scope, Users};
+use mnemic_core::filter::Filter;
+use mnemic_core::memory::links::{Direction, Hops, MAX_DEPTH};
+use mnemic_core::rank::sort_key::Order;
+use mnemic_core::system::memory_budget::with_room;
+use mnemic_core::{KeywordFields, Ranking, Recency, Salience, Session, Weights};
+use pyo3::conversion::FromPyObjectOwned;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::errors::{InvalidArgumentError, raised, root};
+
+/// An argument taken apart, whose interruption stays one.
+pub(crate) struct Given<T>(pub(crate) T);
+
+impl<'a, 'py, T: FromPyObject<'a, 'py, Error = PyErr>> FromPyObject<'a, 'py> for Given<T> {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        given.extract().map(Self).map_err(|error| root(given.py(), error))
+    }
+}
+
+/// A list of any length, copied into memory that was asked for.
+pub(crate) struct Listed<T>(pub(crate) Vec<T>);
+
+impl<'py, T> FromPyObject<'_, 'py> for Listed<T>
+where
+    T: FromPyObjectOwned<'py, Error: Into<PyErr>>,
+{
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let given = given.to_owned();
+        let mut values = with_room(given.len()?).map_err(raised)?;
+        for value in given.try_iter()? {
+            values.push(value?.extract().map_err(Into::into)?);
+        }
+        Ok(Self(values))
+    }
+}
+
+/// What `mnemic.index.base.Wanted` holds.
+#[derive(FromPyObject)]
+pub(crate) struct Wanted<'py> {
+    pub(crate) scope: GivenScope,
+    pub(crate) now: i64,
+    pub(crate) limit: usize,
+    pub(crate) ranking: GivenRanking,
+    pub(crate) text: Option<String>,
+    pub(crate) vectors: Option<Bound<'py, PyAny>>,
+    pub(crate) context: Option<Bound<'py, PyAny>>,
+    #[pyo3(attribute("where"))]
+    pub(crate) filter: Option<Bound<'py, PyAny>>,
+    pub(crate) exclude: Listed<[u8; 16]>,
+    pub(crate) min_similarity: Option<f64>,
+    pub(crate) min_score: Option<f64>,
+    pub(crate) with_total: bool,
+    pub(crate) order: Option<GivenOrder>,
+    pub(crate) min_salience: Option<f64>,
+    pub(crate) best_match: Option<f64>,
+    pub(crate) explain: bool,
+}
+
+#[derive(FromPyObject)]
+pub(crate) struct GivenScope {
+    pub(crate) user_id: Option<String>,
+    pub(crate) project_id: Option<String>,
+    pub(crate) session_id: Option<String>,
+    pub(crate) all_users: bool,
+}
+
+impl GivenScope {
+    pub(crate) fn users(&self) -> Users<'_> {
+        match &self.user_id {
+            Some(name) => Users::One(name),
+            None if self.all_users => Users::All,
+            None => Users::Nobody,
+        }
+    }
+
+    pub(crate) fn scope(&self) -> Scope<'_> {
+        let user = self.users();
+        let (project, session) = (self.project_id.as_deref(), self.session_id.as_deref());
+        Scope { user, project, session }
+    }
+}
+
+impl Wanted<'_> {
+    pub(crate) fn ask<'a>(&'a self, filter: Option<&'a Filter>) -> Ask<'a> {
+        let (scope, exclude) = (self.scope.scope(), &self.exclude.0);
+        Ask { scope, filter, exclude, now: self.now, since: None, until: None }
+    }
+}
+
+/// What `mnemic.index.base.WantedLinks` holds.
+#[derive(FromPyObject)]
+pub(crate) struct WantedLinks<'py> {
+    pub(crate) scope: GivenScope,
+    pub(crate) now: i64,
+    pub(crate) row: i64,
+    pub(crate) direction: String,
+    pub(crate) kinds: u32,
+    pub(crate) depth: usize,
+    pub(crate) limit: usize,
+    #[pyo3(attribute("where"))]
+    pub(crate) filter: Option<Bound<'py, PyAny>>,
+}
+
+impl WantedLinks<'_> {
+    pub(crate) fn hops(&self) -> PyResult<Hops> {
+        let direction = match self.direction.as_str() {
+            "out" => Direction::Out,
+            "in" => Direction::In,
+            "both" => Direction::Both,
+            other => return Err(PyValueError::new_err(format!("there is no direction {other:?}"))),
+        };
+        if !(1..=MAX_DEPTH).contains(&self.depth) {
+            let message = format!("depth must be from 1 to {MAX_DEPTH}, got {}", self.depth);
+            return Err(InvalidArgumentError::new_err(message));
+        }
+        Ok(Hops { direction, kinds: self.kinds, depth: self.depth })
+    }
+}
+
+#[derive(FromPyObject)]
+pub(crate) struct GivenOrder {
+    pub(crate) value: String,
+}
+
+impl GivenOrder {
+    pub(crate) fn order(&self) -> PyResult<Order> {
+        match self.value.as_str() {
+            "newest" => Ok(Order::Newest),
+            "oldest" => Ok(Order::Oldest),
+            "accessed" => Ok(Order::Accessed),
+            "access_count" => Ok(Order::AccessCount),
+            "importance" => Ok(Order::Importance),
+            "salience" => Ok(Order::Salience),
+            other => Err(PyValueError::new_err(format!("there is no order {other:?}"))),
+        }
+    }
+}
+
+#[derive(FromPyObject)]
+pub(crate) struct GivenRanking {
+    pub(crate) similarity: f64,
+    pub(crate) keywords: GivenKeywords,
+    pub(crate) session: GivenSession,
+    pub(crate) leaves_names_out: bool,
+    pub(crate) weights: GivenWeights,
+    pub(crate) recency: GivenRecency,
+    pub(crate) salience: GivenSalience,
+}
+
+#[derive(FromPyObject)]
+pub(crate) struct GivenKeywords {
+    pub(crate) words: f64,
+    pub(crate) grams: f64,
+    pub(crate) pairs: f64,
+    pub(crate) previous: f64,
+    pub(crate) second: f64,
+    pub(crate) stop_words: f64,
+    pub(crate) common: f64,
+    pub(crate) near: f64,
+    pub(crate) sharpness: f64,
+}
+
+#[derive(FromPyObject)]
+pub(crate) struct GivenSession {
+    pub(crate) previous: f64,
+    pub(crate) next: f64,
+    pub(crate) answer: f64,
+    pub(crate) second: f64,
+    pub(crate) question: f64,
+    pub(crate) date: f64,
+    pub(crate) speaker: f64,
+    pub(crate) kind: f64,
+    pub(crate) alone: f64,
+}
+
+#[derive(FromPyObject)]
+pub(crate) struct GivenWeights {
+    pub(crate) relevance: f64,
+    pub(crate) recency: f64,
+    pub(crate) importance: f64,
+    pub(crate) access: f64,
+    pub(crate) salience: f64,
+    pub(crate) context: f64,
+}
+
+#[derive(FromPyObject)]
+pub(crate) struct GivenRecency {
+    pub(crate) curve: GivenCurve,
+    pub(crate) days: f64,
+}
+
+#[derive(FromPyObject)]
+pub(crate) struct GivenCurve {
+    pub(crate) value: String,
+}
+
+#[derive(FromPyObject)]
+pub(crate) struct GivenSalience {
+    pub(crate) recency: f64,
+    pub(crate) frequency: f64,
+    pub(crate) importance: f64,
+    pub(crate) half_life_days: f64,
+    pub(crate) frequency_max_count: f64,
+}
+
+impl GivenSalience {
+    pub(crate) fn salience(&self) -> Salience {
+        Salience {
+            recency: self.recency,
+            frequency: self.frequency,
+            importance: self.importance,
+            days: self.half_life_days,
+            most: self.frequency_max_count,
+        }
+    }
+}
+
+/// Recency, frequency and weighted mean of one memory's salience.
+#[pyfunction]
+#[pyo3(signature = (salience, /, *, created_at, last_accessed_at, access_count, importance, now))]
+#[expect(clippy::needless_pass_by_value, reason = "extracted from Python")]
+pub(crate) fn salience_parts(
+    salience: GivenSalience,
+    created_at: i64,
+    last_accessed_at: Option<i64>,
+    access_count: i64,
+    importance: f64,
+    now: i64,
+) -> (f64, f64, f64) {
+    let parts =
+        salience.salience().parts(created_at, last_accessed_at, access_count, importance, now);
+    (parts.recency, parts.frequency, parts.mean)
+}
+
+impl GivenRanking {
+    pub(crate) fn ranking(&self) -> PyResult<Ranking> {
+        let keywords = &self.keywords;
+        let session = &self.session;
+        let GivenWeights { relevance, recency, importance, access, salience, context } =
+            self.weights;
+        Ok(Ranking {
+            similarity: self.similarity,
+            keywords: KeywordFields {
+                words: keywords.words,
+                grams: keywords.grams,
+                pairs: keywords.pairs,
+                previous: keywords.previous,
+                second: keywords.second,
+                stop_words: keywords.stop_words,
+                common: keywords.common,
+                near: keywords.near,
+                sharpness: keywords.sharpness,
+            },
+            leaves_names_out: self.leaves_names_out,
+            session: Session {
+                previous: session.previous,
+                next: session.next,
+                answer: session.answer,
+                second: session.second,
+                question: session.question,
+                date: session.date,
+                speaker: session.speaker,
+                kind: session.kind,
+                alone: session.alone,
+            },
+            weights: Weights { relevance, recency, importance, access, salience, context },
+            recency: self.recency.recency()?,
+            salience: self.salience.salience(),
+        })
+    }
+}
+
+impl GivenRecency {
+    pub(crate) fn recency(&self) -> PyResult<Recency> {
+        let days = self.days;
+        match self.curve.value.as_str() {
+            "created_linear" => Ok(Recency::CreatedLinear { days }),
+            "created_half_life" => Ok(Recency::CreatedHalfLife { days }),
+            "accessed_half_life" => Ok(Recency::AccessedHalfLife { days }),
+            "newest_rank" => Ok(Recency::NewestRank),
+            other => {
+                let message = format!("there is no curve of recency {other:?}");
+                Err(InvalidArgumentError::new_err(message))
+            }
+        }
+    }
+}
