@@ -205,7 +205,7 @@ def measure_searches(folder, count):
     async def alternate():
         floor, searched, plain, changes = [], [], [], []
         memory = await LongTermMemory.open(path, embedder=embedder)
-        door = Memory(path, embedder=embedder)
+        blocking = Memory(path, embedder=embedder)
         async with memory:
             for number in queries:
                 query = embedder.vectors[number]
@@ -213,7 +213,7 @@ def measure_searches(folder, count):
                 text = f"query {number}"
                 plain.append(
                     microseconds(
-                        lambda what=text: door.search(what, limit=10, search_type="semantic")
+                        lambda text=text: blocking.search(text, limit=10, search_type="semantic")
                     )
                 )
                 start = time.perf_counter()
@@ -227,7 +227,7 @@ def measure_searches(folder, count):
                     exact = embedder.vectors.astype(np.float64) @ query
                     best = [f"memory {row}" for row in np.argsort(-exact)[:10]]
                     assert [hit.entry.content for hit in found] == best
-        door.close()
+        blocking.close()
         return floor, plain, searched, changes
 
     floor, plain, searched, changes = asyncio.run(alternate())
