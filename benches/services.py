@@ -129,20 +129,20 @@ def measure_whole(path, count, texts):
 
 def measure_telemetry(memory, count, texts):
     """Measure the overhead of events, metrics and log lines without subscribers."""
-    retrieval = memory._services.retrieval  # noqa: SLF001 - not public
+    retrieval = memory._services.retrieval_engine  # noqa: SLF001 - not public
     query = MemoryQuery(query=texts[0])
     memory.retrieve(query, user_id="user 1")
-    full, silent = retrieval._teller, _Silent()  # noqa: SLF001
+    full, silent = retrieval._telemetry, _Silent()  # noqa: SLF001
 
     def took(telemetry):
-        retrieval._teller = telemetry  # noqa: SLF001
+        retrieval._telemetry = telemetry  # noqa: SLF001
         return timed(lambda given: memory.retrieve(given, user_id="user 1"), query)[0]
 
     times = {name: [] for name in ("full", "silent")}
     for _ in range(20 * ROUNDS):
         times["full"].append(took(full))
         times["silent"].append(took(silent))
-    retrieval._teller = full  # noqa: SLF001
+    retrieval._telemetry = full  # noqa: SLF001
     spent = quartile(times["full"]) - quartile(times["silent"])
     print(f"overhead of telemetry of a retrieval of {count:,}: {spent:.1f} µs")
 

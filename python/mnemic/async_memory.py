@@ -90,39 +90,40 @@ class Services:
 
     def __init__(self, repository: Repository) -> None:
         self._repository = repository
-        self._making = threading.Lock()
-        self._retrieval: RetrievalEngine | None = None
-        self._recalling: RecallEngine | None = None
+        self._lock = threading.Lock()
+        self._retrieval_engine: RetrievalEngine | None = None
+        self._recall_engine: RecallEngine | None = None
 
     @property
-    def retrieval(self) -> "RetrievalEngine":
+    def retrieval_engine(self) -> "RetrievalEngine":
         """Answers queries."""
-        with self._making:
-            if self._retrieval is None:
-                from mnemic.retrieval import CorpusExpander, RetrievalEngine  # noqa: PLC0415 - as below
+        with self._lock:
+            if self._retrieval_engine is None:
+                from mnemic.retrieval import CorpusExpander, RetrievalEngine  # noqa: PLC0415 - loaded on first use
 
-                self._retrieval = RetrievalEngine(
+                self._retrieval_engine = RetrievalEngine(
                     self._repository,
                     expander=CorpusExpander(),
                     log_queries=self._repository.logs_content,
                 )
-            return self._retrieval
+            return self._retrieval_engine
 
     @property
-    def recalling(self) -> "RecallEngine":
+    def recall_engine(self) -> "RecallEngine":
         """Recalls."""
-        with self._making:
-            if self._recalling is None:  # most programs use neither, and importing them takes time
+        with self._lock:
+            if self._recall_engine is None:
+                # Imported on first use: most programs use neither engine.
                 from mnemic.contradictions import RuleJudge  # noqa: PLC0415
                 from mnemic.recall import RecallEngine  # noqa: PLC0415
 
-                self._recalling = RecallEngine(
+                self._recall_engine = RecallEngine(
                     self._repository,
                     MemoryRetrieverOptions(),
                     judge=RuleJudge(),
                     log_queries=self._repository.logs_content,
                 )
-            return self._recalling
+            return self._recall_engine
 
 
 class ScopedBase:
@@ -228,7 +229,7 @@ class ScopedBase:
         is_sensitive: bool = False,
     ) -> MemoryRecallResult:
         options = RecallOptions(user_id=scope.user_id, max_results=limit)
-        return await self._services.recalling.contradictions(
+        return await self._services.recall_engine.contradictions(
             scope, content, options, exclude=exclude, is_sensitive=is_sensitive
         )
 
@@ -515,7 +516,7 @@ class AsyncScopedMemory(ScopedBase):
         search = self._search(
             query,
             limit,
-            _where(filters, since, until),
+            _parsed_filters(filters, since, until),
             ranking=self._ranking(search_type, weights, ranking),
             explain=explain,
             on_embed_error=on_embed_error,
@@ -551,7 +552,7 @@ class AsyncScopedMemory(ScopedBase):
             EmbeddingError: If the embedder fails.
         """
         scope = self._part(user_id, project_id, session_id, all_users)
-        return await self._services.retrieval.retrieve(scope, query)
+        return await self._services.retrieval_engine.retrieve(scope, query)
 
     async def retrieve_to_context(
         self,
@@ -581,7 +582,7 @@ class AsyncScopedMemory(ScopedBase):
             How many items were added.
         """
         scope = self._part(user_id, project_id, session_id, all_users)
-        return await self._services.retrieval.to_context(
+        return await self._services.retrieval_engine.to_context(
             scope, query, window, include_sensitive=include_sensitive
         )
 
@@ -634,7 +635,7 @@ class AsyncScopedMemory(ScopedBase):
             include_archived=include_archived,
             include_superseded=include_superseded,
         )
-        return await self._services.recalling.recall(scope, query, options)
+        return await self._services.recall_engine.recall(scope, query, options)
 
     async def contradictions(
         self,
@@ -708,7 +709,7 @@ class AsyncScopedMemory(ScopedBase):
 
         whole("max_tokens", max_tokens, minimum=1)
         flag("include_sensitive", include_sensitive)
-        where = _where(filters, since, until)
+        where = _parsed_filters(filters, since, until)
         if not include_sensitive:  # before the limit, so that they take no other's place
             where = All((IS_NOT_SENSITIVE, *([] if where is None else [where])))
         search = self._search(query, limit, where, on_embed_error=on_embed_error)
@@ -756,7 +757,9 @@ class AsyncScopedMemory(ScopedBase):
         """
         scope, entry_id = self._part(user_id, project_id, session_id, all_users), required_uuid(id)
         chosen = KEYWORD if self._repository.embedder is None else SEMANTIC
-        search = _search(None, limit, chosen, _where(filters, since, until), explain=explain)
+        search = _search(
+            None, limit, chosen, _parsed_filters(filters, since, until), explain=explain
+        )
         found = await self._repository.similar(scope, entry_id, search)
         if found is None:
             raise _not_found(entry_id, scope)
@@ -778,7 +781,7 @@ class AsyncScopedMemory(ScopedBase):
 
         For the arguments see `search`. Order: creation, newest first, then smallest id.
         """
-        search = _search(None, limit, NEWEST, _where(filters, since, until), explain=True)
+        search = _search(None, limit, NEWEST, _parsed_filters(filters, since, until), explain=True)
         scope = self._part(user_id, project_id, session_id, all_users)
         return await self._repository.search(scope, search)
 
@@ -798,7 +801,7 @@ class AsyncScopedMemory(ScopedBase):
 
         For the arguments see `search`. Order: importance, then newest, then smallest id.
         """
-        where = _where(filters, since, until)
+        where = _parsed_filters(filters, since, until)
         search = _search(None, limit, MOST_IMPORTANT, where, explain=True)
         scope = self._part(user_id, project_id, session_id, all_users)
         return await self._repository.search(scope, search)
@@ -1339,7 +1342,7 @@ def _check_encodable(text: str) -> None:
         )
 
 
-def _where(
+def _parsed_filters(
     filters: MemoryFilter | Mapping[str, Any] | None,
     since: datetime | str | None,
     until: datetime | str | None,

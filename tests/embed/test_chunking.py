@@ -45,36 +45,36 @@ def test_a_short_text_is_one_part_and_is_not_looked_at(text):
     def refuses(_text):
         raise AssertionError
 
-    assert Chunker(16, refuses).parts(text) == [text]
+    assert Chunker(16, refuses).chunks(text) == [text]
 
 
 def test_an_embedder_that_sees_everything_gets_texts_whole():
-    assert Chunker(None).parts(SENTENCES * 10_000) == [SENTENCES * 10_000]
+    assert Chunker(None).chunks(SENTENCES * 10_000) == [SENTENCES * 10_000]
 
 
 def test_a_text_that_is_just_seen_whole_is_one_part():
-    assert by_words(100).parts("word " * 100) == ["word " * 100]
-    assert len(by_words(100).parts("word " * 101)) == 2
-    assert Chunker(12).parts("x" * 30) == ["x" * 30]
-    assert len(Chunker(12).parts("x" * 31)) == 2
-    assert Chunker(12).parts("日" * 10) == ["日" * 10]
-    assert len(Chunker(12).parts("日" * 11)) == 2
+    assert by_words(100).chunks("word " * 100) == ["word " * 100]
+    assert len(by_words(100).chunks("word " * 101)) == 2
+    assert Chunker(12).chunks("x" * 30) == ["x" * 30]
+    assert len(Chunker(12).chunks("x" * 31)) == 2
+    assert Chunker(12).chunks("日" * 10) == ["日" * 10]
+    assert len(Chunker(12).chunks("日" * 11)) == 2
 
 
 def test_a_text_of_many_blanks_is_seen_as_far_as_its_words_go():
     text = "\t" * 100_000 + "word " * 50
-    assert by_words(50).parts(text) == [text]
+    assert by_words(50).chunks(text) == [text]
 
 
 def test_parts_end_with_sentences_and_begin_with_them():
-    parts = by_words(40).parts(SENTENCES * 10)
+    parts = by_words(40).chunks(SENTENCES * 10)
     assert len(parts) > 2
     assert all(part.endswith((". ", "? ", "! ")) for part in parts)
     assert all(part.startswith(("The", "Is", "It", "Nobody")) for part in parts)
 
 
 def test_without_sentences_parts_end_and_begin_with_words():
-    parts = by_words(40).parts("plain words without an end " * 30)
+    parts = by_words(40).chunks("plain words without an end " * 30)
     assert len(parts) > 2
     words = {"plain", "words", "without", "an", "end"}
     assert all(set(part.split()) <= words for part in parts)
@@ -90,7 +90,7 @@ def test_parts_overlap_by_about_fifteen_percent():
 def test_blank_parts_are_left_out():
     text = "x" * 30 + " " * 300 + "y" * 30
     splitter = Chunker(12)
-    parts = splitter.parts(text)
+    parts = splitter.chunks(text)
     assert 2 <= len(parts) < len(splitter.spans(text))
     assert all(map(str.strip, parts))
     assert parts[0] == "x" * 30
@@ -161,7 +161,7 @@ def test_an_embedder_that_counts_oddly_still_ends(text, odd):
 )
 def test_the_local_model_sees_each_part_whole(minilm, text):
     splitter = Chunker(minilm.max_tokens, minilm.characters_seen)
-    parts = splitter.parts(text)
+    parts = splitter.chunks(text)
     assert len(parts) > 1
     assert not minilm.embed_batch(parts).truncated.any()
     check(text, splitter.spans(text), lambda part: minilm.characters_seen(part) == len(part))

@@ -12,7 +12,7 @@ from mnemic import MemoryFilter, MemoryQuery, MemorySortOrder
 from mnemic.model import RelevanceScores, Scope
 from mnemic.retrieval.cache import (
     ANSWER_SHARE,
-    ROOM,
+    FREED_SHARE,
     SCOPE_SHARE,
     AnswerCache,
     CachedAnswer,
@@ -236,7 +236,7 @@ def test_the_cache_is_bounded_and_the_least_recently_used_goes_first():
         for limit in range(1, 50):
             await is_known(limit)
         assert len(service._engine._cache) == 2
-        assert service._engine._cache._being_made == {}
+        assert service._engine._cache._computing == {}
 
     serve(scenario, cache_size=2)
 
@@ -260,7 +260,7 @@ def answer_of(count, at=0, **fields):
         hits=tuple(Hit(row, row / 7, part) for row, part in zip(rows, scores, strict=True)),
         total=10**6 + at,
         expanded=None,
-        **{"made_at": NOON, "lifetime": LONG, **fields},
+        **{"computed_at": NOON, "lifetime": LONG, **fields},
     )
 
 
@@ -268,7 +268,7 @@ def keep(cache, key, answer):
     async def make():
         return answer
 
-    return run_sync(cache.made(key, make, NOON, LONG))
+    return run_sync(cache.get_or_compute(key, make, NOON, LONG))
 
 
 def known(cache, key):
@@ -287,11 +287,11 @@ def test_an_answer_cache_keeps_what_is_made_and_nothing_that_failed():
             raise KeyError("x")
 
         with pytest.raises(KeyError):
-            await cache.made(here, fail, NOON, LONG)
+            await cache.get_or_compute(here, fail, NOON, LONG)
         assert known(cache, here) is None
-        assert await cache.made(here, make, NOON, LONG) == (answer, True)
+        assert await cache.get_or_compute(here, make, NOON, LONG) == (answer, True)
         # by one who looked before it was made
-        assert await cache.made(here, fail, NOON, LONG) == (answer, False)
+        assert await cache.get_or_compute(here, fail, NOON, LONG) == (answer, False)
         assert known(cache, here) is answer
         cache.drop(here)
         cache.drop(here)
@@ -345,7 +345,7 @@ def test_the_estimate_of_bytes_is_what_answers_take(hits):
         for at in range(answers):
             key = question(at)
             with cache._lock:
-                cache._keep(key, answer_of(hits, at))
+                cache._insert(key, answer_of(hits, at))
         taken = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()
@@ -361,8 +361,8 @@ def test_large_answers_are_bounded_by_bytes():
         keep(cache, key, answer_of(200, at))
         assert cache.bytes <= budget
     assert cache.bytes > budget // 2
-    assert cache.bytes == sum(kept.bytes for kept in cache._walls.values())
-    for kept in cache._walls.values():
+    assert cache.bytes == sum(kept.bytes for kept in cache._scopes.values())
+    for kept in cache._scopes.values():
         assert kept.bytes == sum(size for _, size in kept.answers.values())
 
 
@@ -395,7 +395,7 @@ def test_a_wall_within_its_fair_share_keeps_what_it_would_keep_alone(seed):
     """Walls ask and keep in turn; what each knows is compared with what it knows alone."""
     choose = random.Random(seed)  # noqa: S311 - repeatable
     budget, walls = 1 << 17, choose.randint(9, 12)
-    fair = (budget - budget // ROOM) // walls
+    fair = (budget - budget // FREED_SHARE) // walls
     shared, alone, over = AnswerCache(size_bytes=budget), {}, set()
     fullest = compared = 0
     for _ in range(1200):

@@ -86,7 +86,7 @@ def test_two_hundred_tasks_beside_writers_see_their_users_memories_alone(tmp_pat
             stats = await service.get_stats()
             assert stats.total_retrievals == 400
             assert stats.context_augmentations == 200
-            assert service._engine._cache._being_made == {}
+            assert service._engine._cache._computing == {}
 
     asyncio.run(asyncio.wait_for(main(), 120))
 
@@ -187,7 +187,7 @@ def test_cancelled_anywhere_a_retrieval_ends_and_spoils_nothing(tmp_path, seed):
             ]
             assert wrong == []
             assert any(isinstance(outcome, asyncio.CancelledError) for outcome in outcomes)
-            assert service._engine._cache._being_made == {}
+            assert service._engine._cache._computing == {}
             for number in range(len(QUERIES)):
                 check(await service.retrieve(QUERIES[number], user_id="alice"), "alice")
 
@@ -228,7 +228,7 @@ def test_cancelled_at_every_step_the_next_call_is_answered():
                 cancelled += await stepped.run(
                     service.retrieve_to_context(query, ContextWindow(1000), user_id="alice")
                 )
-                assert service._engine._cache._being_made == {}
+                assert service._engine._cache._computing == {}
                 check(await service.retrieve(query, user_id="alice"), "alice")
             assert 0 < cancelled <= 30
 

@@ -187,10 +187,10 @@ def test_what_is_read_between_two_looks_is_in_the_order_of_accesses_once(monkeyp
     async def scenario(memory, service):
         old, *_ = await memory.add_many(four_to_sort())
         repository = memory.repository
-        answered = repository.answered
+        rank = repository.rank
 
         def once(*given):
-            answer = answered(*given)
+            answer = rank(*given)
             monkeypatch.undo()
             row = repository.row_of(memory.scope, old.id)
             repository.record_accesses([row])  # as another thread may
@@ -716,7 +716,7 @@ def test_the_cache_holds_no_contents():
         await memory.add(memory.embedder.near("a secret text", 0.9), sensitive=True)
         await memory.add(memory.embedder.near("an open text", 0.9))
         assert len(await service.retrieve(QUERY)) == 2
-        kept = [list(each.answers.values()) for each in service._engine._cache._walls.values()]
+        kept = [list(each.answers.values()) for each in service._engine._cache._scopes.values()]
         assert len(kept[0]) == len(kept) == 1
         assert " text" not in repr(kept)
 
@@ -919,7 +919,7 @@ def test_where_the_first_is_cancelled_another_makes_the_answer():
         results = await asyncio.gather(*tasks[1:])
         assert {tuple(found(result)) for result in results} == {("near 0.9",)}
         assert embedder.queries == 2
-        assert service._engine._cache._being_made == {}
+        assert service._engine._cache._computing == {}
         assert (await service.retrieve(QUERY)).from_cache
 
     serve(scenario, memory={"embedder": Gated()})
@@ -961,7 +961,7 @@ def test_where_the_first_fails_all_fail_and_nothing_is_kept():
         embedder.gate.set()
         outcomes = await asyncio.gather(*tasks, return_exceptions=True)
         assert all(isinstance(outcome, EmbeddingError) for outcome in outcomes)
-        assert service._engine._cache._being_made == {}
+        assert service._engine._cache._computing == {}
         assert (await service.get_stats()).total_retrievals == 0
         embedder.error = None
         assert found(await service.retrieve(QUERY)) == ["near 0.9"]
@@ -980,7 +980,7 @@ def test_a_plain_call_in_the_loop_of_a_task_that_asks_the_same_does_not_wait_for
             await until(embedder.asked.is_set)
             threading.Timer(0.1, embedder.gate.set).start()
             plain = memory._services
-            plain._retrieval = service._engine  # the same cache at both doors
+            plain._retrieval_engine = service._engine  # the same cache at both doors
             assert found(memory.retrieve(QUERY)) == ["one"]
             assert found(await task) == ["one"]
             assert memory.retrieve(QUERY).from_cache
@@ -993,7 +993,7 @@ def test_a_plain_call_waits_for_one_of_another_thread_and_a_task_for_both():
     with Memory(":memory:", "aide", embedder=embedder, clock=Clock()) as memory:
         memory.add(embedder.near("one", 0.9))
         service = RetrievalService(memory)
-        memory._services._retrieval = service._engine
+        memory._services._retrieval_engine = service._engine
         with ThreadPoolExecutor(2) as pool:
 
             async def main():
@@ -1561,7 +1561,7 @@ def test_a_language_model_expands_a_retrieval_at_the_plain_door():
     with Memory(":memory:", "aide", embedder=WordEmbedder(512)) as memory:
         memory.add("couch")
         service = RetrievalService(memory, expander=LanguageModelExpander(llm))
-        memory._services._retrieval = service._engine
+        memory._services._retrieval_engine = service._engine
         result = memory.retrieve(MemoryQuery(query="sofa", expand_query=True, min_relevance=0))
         assert found(result) == ["couch"]
         assert result.expanded_query == "sofa couch"

@@ -20,7 +20,7 @@ NEAR_DUPLICATE = 0.9
 _GRAM = 3
 _NUMBER = re.compile(r"\d+")
 
-_FIRST_TO_GO = (
+_EVICTION_TYPES = (
     ContextItemType.TOOL_RESULT,
     ContextItemType.RETRIEVED_DOCUMENT,
     ContextItemType.OTHER,
@@ -34,31 +34,31 @@ _FIRST_TO_GO = (
 
 
 def items_to_evict(
-    strategy: CompactionStrategy, held: ItemStore, room: Capacity
+    strategy: CompactionStrategy, store: ItemStore, capacity: Capacity
 ) -> list[ContextItem]:
     """Return the items that go so that what stays is within a room, in the order they go.
 
     Protected items are never among them. No more go than are needed, in the strategy's order;
     if all that may go is not enough, all of it goes.
     """
-    tokens, items, chosen = held.tokens, len(held), list[ContextItem]()
-    if held.is_within(room):
+    tokens, items, chosen = store.tokens, len(store), list[ContextItem]()
+    if store.is_within(capacity):
         return chosen
-    for item in _eviction_order(strategy, held.as_added()):
+    for item in _eviction_order(strategy, store.in_insertion_order()):
         chosen.append(item)
         tokens, items = tokens - item.token_count, items - 1
-        if tokens <= room.tokens and items <= room.items:
+        if tokens <= capacity.tokens and items <= capacity.items:
             break
     return chosen
 
 
-def to_summarise(held: ItemStore, room: Capacity) -> list[ContextItem]:
+def to_summarise(store: ItemStore, capacity: Capacity) -> list[ContextItem]:
     """Return the items that one summary is to replace, oldest first."""
-    free = room.tokens - held.protected().tokens
+    free = capacity.tokens - store.protected().tokens
     smaller = Capacity(
-        room.tokens - free // SUMMARY_SHARE, room.items - room.items // SUMMARY_SHARE
+        capacity.tokens - free // SUMMARY_SHARE, capacity.items - capacity.items // SUMMARY_SHARE
     )
-    return items_to_evict(CompactionStrategy.REMOVE_OLDEST, held, smaller)
+    return items_to_evict(CompactionStrategy.REMOVE_OLDEST, store, smaller)
 
 
 def _eviction_order(strategy: CompactionStrategy, items: list[ContextItem]) -> list[ContextItem]:
@@ -75,13 +75,13 @@ def _selective_order(items: list[ContextItem]) -> list[ContextItem]:
     """Return near duplicates, then the rest by type, then by priority for each token."""
     best_first = sorted(newest_first(items), key=_sort_key)
     repeated = list(_near_duplicates(best_first))
-    said_already = {item.id for item in repeated}
+    duplicate_ids = {item.id for item in repeated}
     rest = [
         item
         for item in oldest_first(items)
-        if not item.is_protected and item.id not in said_already
+        if not item.is_protected and item.id not in duplicate_ids
     ]
-    rest.sort(key=lambda item: (_FIRST_TO_GO.index(item.type), _retention_score(item)))
+    rest.sort(key=lambda item: (_EVICTION_TYPES.index(item.type), _retention_score(item)))
     return repeated[::-1] + rest
 
 
@@ -93,24 +93,24 @@ def _retention_score(item: ContextItem) -> float:
     return item.priority / max(1, item.token_count)
 
 
-class _Gist(NamedTuple):
+class _Signature(NamedTuple):
     """What of a text is compared."""
 
     grams: frozenset[str]
     numbers: tuple[str, ...]
 
-    def is_like(self, other: "_Gist") -> bool:
+    def is_like(self, other: "_Signature") -> bool:
         """Return whether two texts with the same numbers in them say the same."""
         shared = len(self.grams & other.grams)
         union = len(self.grams) + len(other.grams) - shared
         return shared >= NEAR_DUPLICATE * union
 
 
-def _gist(item: ContextItem) -> _Gist:
+def _signature(item: ContextItem) -> _Signature:
     folded = " ".join(fold(item.content).split())
     starts = range(max(1, len(folded) - _GRAM + 1))
     grams = frozenset(folded[start : start + _GRAM] for start in starts)
-    return _Gist(grams, tuple(_NUMBER.findall(folded)))
+    return _Signature(grams, tuple(_NUMBER.findall(folded)))
 
 
 def _near_duplicates(items: list[ContextItem]) -> Iterator[ContextItem]:
@@ -119,17 +119,17 @@ def _near_duplicates(items: list[ContextItem]) -> Iterator[ContextItem]:
     Two sets that share nine tenths of their union share one of the rarest tenth of either, plus
     one (prefix filtering: Chaudhuri, Ganti, Kaushik, ICDE 2006), so few pairs are compared.
     """
-    gists = [_gist(item) for item in items]
-    frequency = Counter(gram for gist in gists for gram in gist.grams)
-    holding: dict[tuple[str, tuple[str, ...]], list[_Gist]] = {}
-    for item, gist in zip(items, gists, strict=True):
-        rarest = sorted(gist.grams)
+    signatures = [_signature(item) for item in items]
+    frequency = Counter(gram for signature in signatures for gram in signature.grams)
+    by_prefix: dict[tuple[str, tuple[str, ...]], list[_Signature]] = {}
+    for item, signature in zip(items, signatures, strict=True):
+        rarest = sorted(signature.grams)
         rarest.sort(key=frequency.__getitem__)
         share = len(rarest) - ceil(NEAR_DUPLICATE * len(rarest)) + 1
-        prefix = [(gram, gist.numbers) for gram in rarest[:share]]
-        near = {id(other): other for key in prefix for other in holding.get(key, ())}
-        if not item.is_protected and any(gist.is_like(other) for other in near.values()):
+        prefix = [(gram, signature.numbers) for gram in rarest[:share]]
+        near = {id(other): other for key in prefix for other in by_prefix.get(key, ())}
+        if not item.is_protected and any(signature.is_like(other) for other in near.values()):
             yield item
             continue
         for key in prefix:
-            holding.setdefault(key, []).append(gist)
+            by_prefix.setdefault(key, []).append(signature)

@@ -36,7 +36,7 @@ class ItemStore:
         """Return the item of an id."""
         return self._items.get(item_id)
 
-    def like(self, item: ContextItem) -> ContextItem | None:
+    def find_same(self, item: ContextItem) -> ContextItem | None:
         """Return the item of the same source, of several the first in order, or of the same id."""
         if item.source_ref is not None and item.source_ref in self._by_source:
             return in_order(self._items[each] for each in self._by_source[item.source_ref])[0]
@@ -50,7 +50,7 @@ class ItemStore:
         if item.source_ref is not None:
             self._by_source.setdefault(item.source_ref, {})[item.id] = None
 
-    def take(self, item_id: str) -> ContextItem | None:
+    def remove(self, item_id: str) -> ContextItem | None:
         """Remove the item of an id and return it."""
         item = self._items.pop(item_id, None)
         if item is None:
@@ -63,7 +63,7 @@ class ItemStore:
                 del self._by_source[item.source_ref]
         return item
 
-    def as_added(self) -> list[ContextItem]:
+    def in_insertion_order(self) -> list[ContextItem]:
         """Return all items in the order they were added."""
         return list(self._items.values())
 
@@ -72,9 +72,9 @@ class ItemStore:
         counts = [item.token_count for item in self._items.values() if item.is_protected]
         return Capacity(sum(counts), len(counts))
 
-    def is_within(self, room: Capacity) -> bool:
+    def is_within(self, capacity: Capacity) -> bool:
         """Return whether nothing has to go for so much room."""
-        return self.tokens <= room.tokens and len(self._items) <= room.items
+        return self.tokens <= capacity.tokens and len(self._items) <= capacity.items
 
 
 def in_order(items: Iterable[ContextItem]) -> list[ContextItem]:
@@ -82,7 +82,7 @@ def in_order(items: Iterable[ContextItem]) -> list[ContextItem]:
 
     Items that agree in all three stay as they came (C022).
     """
-    return sorted(items, key=_place)
+    return sorted(items, key=_sort_key)
 
 
 def oldest_first(items: Iterable[ContextItem]) -> list[ContextItem]:
@@ -100,5 +100,5 @@ def time_of(item: ContextItem) -> datetime:
     return item.added_at or _NEVER
 
 
-def _place(item: ContextItem) -> tuple[ContextItemType, int, datetime]:
+def _sort_key(item: ContextItem) -> tuple[ContextItemType, int, datetime]:
     return item.type, -item.priority, time_of(item)

@@ -95,7 +95,7 @@ class ContextWindow:
         self._summarizer = summarizer
         self._strategy = self._allowed(compaction_strategy)
         self._lock = threading.Lock()
-        self._held = ItemStore()
+        self._store = ItemStore()
         self._peak_tokens = 0
         self._compactions = 0
         self._compacted = 0
@@ -113,22 +113,22 @@ class ContextWindow:
     @property
     def current_tokens(self) -> int:
         """What it holds: the sum of its items' token counts."""
-        return self._held.tokens
+        return self._store.tokens
 
     @property
     def available_tokens(self) -> int:
         """What it could hold besides; some of it only after compaction."""
-        return self._max_tokens - self._held.tokens
+        return self._max_tokens - self._store.tokens
 
     @property
     def free_tokens(self) -> int:
         """What `try_add` may still use: up to the threshold of compaction (C020); never below 0."""
-        return max(0, self._share(self._threshold) - self._held.tokens)
+        return max(0, self._share(self._threshold) - self._store.tokens)
 
     @property
     def usage_percent(self) -> float:
         """Held ÷ possible · 100."""
-        return self._held.tokens / self._max_tokens * 100
+        return self._store.tokens / self._max_tokens * 100
 
     @property
     def compaction_threshold(self) -> int:
@@ -143,10 +143,10 @@ class ContextWindow:
     @property
     def item_count(self) -> int:
         """How many items it holds, at most 1000."""
-        return len(self._held)
+        return len(self._store)
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._store)
 
     def __bool__(self) -> bool:
         return True  # a window is there, even an empty one
@@ -191,9 +191,9 @@ class ContextWindow:
         given = [self._counted(self._timed(_item(item, None, {}))) for item in _listed(items)]
         ids = Counter(item.id for item in given)
         for item in given:
-            if ids[item.id] > 1 or self._held.get(item.id):
+            if ids[item.id] > 1 or self._store.get(item.id):
                 raise _known_id(item)
-        return sum(1 for item in given if self._is_added(item))
+        return sum(1 for item in given if self._try_add(item))
 
     def try_add(
         self,
@@ -229,7 +229,7 @@ class ContextWindow:
             present = self._refreshed(counted)
             if present is not None:
                 return present
-            if counted.token_count > self.free_tokens or len(self._held) >= MAX_ITEMS:
+            if counted.token_count > self.free_tokens or len(self._store) >= MAX_ITEMS:
                 return AddResult(AddOutcome.NO_ROOM, None, 0)
             self._put(counted)
         return AddResult(AddOutcome.ADDED, counted, counted.token_count)
@@ -238,11 +238,11 @@ class ContextWindow:
         """Remove an item, also a pinned one, and return whether it was there."""
         validation.text("item_id", item_id)
         with self._lock:
-            return self._held.take(item_id) is not None
+            return self._store.remove(item_id) is not None
 
     def get(self, item_id: str) -> ContextItem | None:
         """Return the item of an id, None if there is none."""
-        return self._held.get(validation.text("item_id", item_id))
+        return self._store.get(validation.text("item_id", item_id))
 
     def update_priority(self, item_id: str, priority: int) -> ContextItem:
         """Give an item another priority, from 0 to 100, and return it.
@@ -289,7 +289,7 @@ class ContextWindow:
                 f"options must be BuildContextOptions, got {described(options)}"
             )
         with self._lock:
-            items = self._held.as_added()
+            items = self._store.in_insertion_order()
         return render(items, options, self._max_tokens, self._counter)
 
     def build_structured(self, options: BuildContextOptions | None = None) -> list[dict[str, str]]:
@@ -327,10 +327,10 @@ class ContextWindow:
         removed: list[ContextItem] = []
         while True:
             with self._lock:
-                room = Capacity(max(target, self._held.protected().tokens), MAX_ITEMS)
-                if chosen is not CompactionStrategy.SUMMARIZE or self._held.is_within(room):
-                    return removed + self._make(room, chosen)
-            removed += self._summarise(room)
+                capacity = Capacity(max(target, self._store.protected().tokens), MAX_ITEMS)
+                if chosen is not CompactionStrategy.SUMMARIZE or self._store.is_within(capacity):
+                    return removed + self._evict(capacity, chosen)
+            removed += self._summarise(capacity)
 
     def clear(self, *, include_pinned: bool = False) -> int:
         """Remove all items, pinned ones only if asked to, and return how many.
@@ -339,9 +339,9 @@ class ContextWindow:
         """
         validation.flag("include_pinned", include_pinned)
         with self._lock:
-            before = self._held.as_added()
+            before = self._store.in_insertion_order()
             kept = [] if include_pinned else [item for item in before if item.pinned]
-            self._held = ItemStore(kept)
+            self._store = ItemStore(kept)
         return len(before) - len(kept)
 
     def items(
@@ -351,7 +351,7 @@ class ContextWindow:
         """Return all items, or those of a type, in order."""
         wanted = None if type is None else ContextItemType.parse(type)
         with self._lock:
-            items = self._held.as_added()
+            items = self._store.in_insertion_order()
         return in_order(item for item in items if wanted is None or item.type is wanted)
 
     def pinned_items(self) -> list[ContextItem]:
@@ -361,7 +361,7 @@ class ContextWindow:
     def snapshot(self) -> ContextSnapshot:
         """Return what the window holds now, for `restore`."""
         with self._lock:
-            items = self._held.as_added()
+            items = self._store.in_insertion_order()
         return ContextSnapshot(
             agent_id=self._agent_id,
             max_tokens=self._max_tokens,
@@ -389,17 +389,21 @@ class ContextWindow:
             raise InvalidArgumentError(
                 f"snapshot must hold at most {MAX_ITEMS} items, got {len(snapshot.items)}"
             )
-        held = ItemStore(map(self._counted, snapshot.items))
-        if held.tokens > self._max_tokens:
-            raise ContextWindowFullError(0, self._max_tokens, held.tokens)
+        store = ItemStore(map(self._counted, snapshot.items))
+        if store.tokens > self._max_tokens:
+            raise ContextWindowFullError(0, self._max_tokens, store.tokens)
         with self._lock:
-            self._held = held
-            self._peak_tokens = max(self._peak_tokens, held.tokens)
+            self._store = store
+            self._peak_tokens = max(self._peak_tokens, store.tokens)
 
     def stats(self) -> ContextWindowStats:
         """Return what the window holds and what became of its items."""
         with self._lock:
-            items, tokens, peak = self._held.as_added(), self._held.tokens, self._peak_tokens
+            items, tokens, peak = (
+                self._store.in_insertion_order(),
+                self._store.tokens,
+                self._peak_tokens,
+            )
             compactions, compacted = self._compactions, self._compacted
         items_by_type, tokens_by_type = Counter[ContextItemType](), Counter[ContextItemType]()
         for item in in_order(items):
@@ -449,7 +453,7 @@ class ContextWindow:
             return item
         return item.with_changes(token_count=counted(self._counter, item.content))
 
-    def _is_added(self, item: ContextItem) -> bool:
+    def _try_add(self, item: ContextItem) -> bool:
         try:
             self._add(item)
         except ContextWindowFullError:
@@ -460,13 +464,13 @@ class ContextWindow:
         try:
             while True:
                 with self._lock:
-                    room = self._room_beside(item)
-                    if room is None or self._held.is_within(room) or not self._summarises:
-                        if room is not None:
-                            self._make(room, self._strategy)
+                    capacity = self._capacity_without(item)
+                    if capacity is None or self._store.is_within(capacity) or not self._summarises:
+                        if capacity is not None:
+                            self._evict(capacity, self._strategy)
                         self._put(item)
                         return item
-                self._summarise(room)
+                self._summarise(capacity)
         except ContextWindowFullError as error:
             _log.warning(
                 "Context window full for agent %s: current=%d, max=%d, requested=%d",
@@ -481,21 +485,21 @@ class ContextWindow:
     def _summarises(self) -> bool:
         return self._strategy is CompactionStrategy.SUMMARIZE
 
-    def _room_beside(self, item: ContextItem) -> Capacity | None:
+    def _capacity_without(self, item: ContextItem) -> Capacity | None:
         """Return how much may stay beside a new item; None if all may.
 
         Raises:
             ContextWindowFullError: If what must stay is more than that.
             InvalidArgumentError: If the item's id is there already.
         """
-        held, wanted = self._held, item.token_count
-        if held.get(item.id):
+        store, wanted = self._store, item.token_count
+        if store.get(item.id):
             raise _known_id(item)
-        if wanted <= self.free_tokens and len(held) < MAX_ITEMS:
+        if wanted <= self.free_tokens and len(store) < MAX_ITEMS:
             return None
-        protected = held.protected()
+        protected = store.protected()
         if protected.tokens + wanted > self._max_tokens or protected.items >= MAX_ITEMS:
-            error = ContextWindowFullError(held.tokens, self._max_tokens, wanted)
+            error = ContextWindowFullError(store.tokens, self._max_tokens, wanted)
             if protected.items >= MAX_ITEMS:
                 error.add_note(f"it holds {MAX_ITEMS} items that must stay, the most it may")
             raise error
@@ -504,40 +508,40 @@ class ContextWindow:
         return Capacity(max(tokens, protected.tokens), MAX_ITEMS - 1)
 
     def _put(self, item: ContextItem) -> None:
-        self._held.put(item)
-        self._peak_tokens = max(self._peak_tokens, self._held.tokens)
+        self._store.put(item)
+        self._peak_tokens = max(self._peak_tokens, self._store.tokens)
 
-    def _make(self, room: Capacity, strategy: CompactionStrategy) -> list[ContextItem]:
+    def _evict(self, capacity: Capacity, strategy: CompactionStrategy) -> list[ContextItem]:
         """Remove until the items are within a room, and return what was removed."""
-        return self._take(items_to_evict(strategy, self._held, room))
+        return self._remove_all(items_to_evict(strategy, self._store, capacity))
 
-    def _take(self, items: list[ContextItem]) -> list[ContextItem]:
+    def _remove_all(self, items: list[ContextItem]) -> list[ContextItem]:
         for item in items:
-            self._held.take(item.id)
+            self._store.remove(item.id)
         self._compactions += bool(items)
         self._compacted += len(items)
         return items
 
-    def _summarise(self, room: Capacity) -> list[ContextItem]:
+    def _summarise(self, capacity: Capacity) -> list[ContextItem]:
         """Replace old items by one summary, so that all is within a room, and return them.
 
         The summariser runs without the lock. If another thread removed or pinned one of the items
         meanwhile, nothing is done: the summary would tell of what is not, or still is, there.
         """
         with self._lock:
-            replaced = to_summarise(self._held, room)
+            replaced = to_summarise(self._store, capacity)
         if not replaced:
             return []
         summary = self._summary(replaced)
         with self._lock:
-            current = [self._held.get(item.id) for item in replaced]
+            current = [self._store.get(item.id) for item in replaced]
             if any(item is None or item.pinned for item in current):
                 return []
-            self._take(replaced)
-            beside = Capacity(room.tokens - summary.token_count, room.items - 1)
-            protected = self._held.protected()
+            self._remove_all(replaced)
+            beside = Capacity(capacity.tokens - summary.token_count, capacity.items - 1)
+            protected = self._store.protected()
             if protected.tokens <= beside.tokens and protected.items <= beside.items:
-                replaced += self._make(beside, CompactionStrategy.REMOVE_OLDEST)
+                replaced += self._evict(beside, CompactionStrategy.REMOVE_OLDEST)
                 self._put(summary)
                 return replaced
         _log.warning(
@@ -567,24 +571,24 @@ class ContextWindow:
 
     def _refreshed(self, item: ContextItem) -> AddResult | None:
         """Return what became of an item that is there already; None if it is not."""
-        present = self._held.like(item)
+        present = self._store.find_same(item)
         if present is None:
             return None
         if item.priority <= present.priority:
             return AddResult(AddOutcome.PRESENT, present, 0)
         raised = present.with_changes(priority=item.priority)
-        self._held.put(raised)
+        self._store.put(raised)
         return AddResult(AddOutcome.REFRESHED, raised, 0)
 
     def _change(self, item_id: str, **changes: object) -> ContextItem:
         with self._lock:
-            item = self._held.get(validation.text("item_id", item_id))
+            item = self._store.get(validation.text("item_id", item_id))
             if item is None:
                 raise UnknownIdError(
                     f"no item {named(item_id)} is in the window of {self._agent_id!r}"
                 )
             changed = item.with_changes(**changes)
-            self._held.put(changed)
+            self._store.put(changed)
         return changed
 
 

@@ -34,10 +34,10 @@ class Chunker:
     """
 
     def __init__(self, max_tokens: int | None, seen: Callable[[str], int] | None = None) -> None:
-        self._room = None if max_tokens is None else max(1, max_tokens - _MARKS)
+        self._max_text_tokens = None if max_tokens is None else max(1, max_tokens - _MARKS)
         self._seen = self._estimated if seen is None else seen
 
-    def parts(self, text: str) -> list[str]:
+    def chunks(self, text: str) -> list[str]:
         """Return the parts of a text, in its order; the text itself if it is seen whole.
 
         Blank parts are left out, unless all are.
@@ -58,7 +58,7 @@ class Chunker:
         spans: list[Span] = []
         begin = 0
         while len(spans) < MAX_CHUNKS:
-            end = self._end(text, begin)
+            end = self._chunk_end(text, begin)
             spans.append((begin, end))
             if end == len(text):
                 return spans
@@ -67,21 +67,21 @@ class Chunker:
 
     def _is_short(self, text: str) -> bool:
         """Return whether a text is seen whole for certain: no token has less than a byte."""
-        if self._room is None:
+        if self._max_text_tokens is None:
             return True
-        if len(text) > self._room:
+        if len(text) > self._max_text_tokens:
             return False
-        return text.isascii() or len(text.encode()) <= self._room
+        return text.isascii() or len(text.encode()) <= self._max_text_tokens
 
-    def _end(self, text: str, begin: int) -> int:
+    def _chunk_end(self, text: str, begin: int) -> int:
         """Return where a part that begins here ends."""
-        full = self._full(text, begin)
+        full = self._seen_end(text, begin)
         if full == len(text):
             return full
         size = full - begin
         end = (
-            _last_end(_SENTENCE_END, text, full - size // 4, full)
-            or _last_end(_WORD_END, text, full - size // 2, full)
+            _last_match_end(_SENTENCE_END, text, full - size // 4, full)
+            or _last_match_end(_WORD_END, text, full - size // 2, full)
             or full
         )
         # Half of a word may have more tokens than it had as part of the whole one.
@@ -89,9 +89,9 @@ class Chunker:
             end = begin + seen
         return end
 
-    def _full(self, text: str, begin: int) -> int:
+    def _seen_end(self, text: str, begin: int) -> int:
         """Return where a vector that begins here stops seeing."""
-        room = len(text) if self._room is None else self._room
+        room = len(text) if self._max_text_tokens is None else self._max_text_tokens
         size = _CHARACTERS_IN_A_TOKEN * room
         while True:
             seen = self._seen(text[begin : begin + size])
@@ -102,11 +102,11 @@ class Chunker:
     def _spread(self, text: str, longest: int) -> list[Span]:
         near = longest // 8
         last = _word_begin(text, len(text) - longest, near)
-        while (unseen := len(text) - self._full(text, last)) > 0:
+        while (unseen := len(text) - self._seen_end(text, last)) > 0:
             last += unseen
         begins = [last * number // (MAX_CHUNKS - 1) for number in range(MAX_CHUNKS)]
         begins[1:-1] = [_word_begin(text, begin, near) for begin in begins[1:-1]]
-        spans = [(begin, self._end(text, begin)) for begin in begins]
+        spans = [(begin, self._chunk_end(text, begin)) for begin in begins]
         between = sum(max(0, after[0] - before[1]) for before, after in pairwise(spans))
         if between:
             _logger.info(
@@ -119,7 +119,11 @@ class Chunker:
         return spans
 
     def _estimated(self, text: str) -> int:
-        room = len(text) if self._room is None else _LATIN_IN_A_TOKEN * self._room
+        room = (
+            len(text)
+            if self._max_text_tokens is None
+            else _LATIN_IN_A_TOKEN * self._max_text_tokens
+        )
         if text.isascii():
             return min(len(text), room)
         for seen, character in enumerate(text):
@@ -146,7 +150,7 @@ def _word_begin(text: str, begin: int, near: int) -> int:
     return found.end() if found and found.end() < len(text) else begin
 
 
-def _last_end(pattern: re.Pattern[str], text: str, minimum: int, most: int) -> int | None:
+def _last_match_end(pattern: re.Pattern[str], text: str, earliest: int, latest: int) -> int | None:
     """Return where the last match that ends after `least` and up to `most` ends."""
-    ends = [found.end() for found in pattern.finditer(text, minimum, most)]
+    ends = [found.end() for found in pattern.finditer(text, earliest, latest)]
     return ends[-1] if ends else None

@@ -48,14 +48,16 @@ class ValidatedEmbedder:
         InvalidArgumentError: If it has not.
     """
 
-    def __init__(self, given: "Embedder", told: Callable[[float], object] | None = None) -> None:
+    def __init__(
+        self, given: "Embedder", on_embedded: Callable[[float], object] | None = None
+    ) -> None:
         _check(given)
-        self.told = told
-        self.given = given
+        self.on_embedded = on_embedded
+        self.embedder = given
         self.model = given.model
         self.dimensions = given.dimensions
         self._is_ours = type(given).__module__.partition(".")[0] == "mnemic"
-        self._splitter = Chunker(
+        self._chunker = Chunker(
             getattr(given, "max_tokens", None), getattr(given, "characters_seen", None)
         )
         self.embedded = 0
@@ -78,13 +80,13 @@ class ValidatedEmbedder:
         if not texts:
             return np.empty((0, self.dimensions), dtype=np.float32)
         begun = time.perf_counter()
-        vectors = self._run(lambda: _as_float32(self._embedded(texts)))
+        vectors = self._run(lambda: _as_float32(self._call_embedder(texts)))
         took = time.perf_counter() - begun
         with self._counting:  # several threads embed at once
             self.embedded += len(texts)
             self.seconds += took
-        if self.told is not None:
-            self.told(took * 1000)
+        if self.on_embedded is not None:
+            self.on_embedded(took * 1000)
         self._check_vectors(vectors, len(texts))
         with self._counting:
             self.successes += 1
@@ -103,9 +105,9 @@ class ValidatedEmbedder:
         ends = list(accumulate(len(parts) for parts in split))
         return [vectors[end - len(parts) : end] for end, parts in zip(ends, split, strict=True)]
 
-    def _embedded(self, texts: list[str]) -> object:
+    def _call_embedder(self, texts: list[str]) -> object:
         """Return what the embedder makes of texts, awaited where it is a coroutine function."""
-        made: object = self.given.embed(texts)
+        made: object = self.embedder.embed(texts)
         if type(made) is not np.ndarray and isinstance(made, Awaitable):
             return self._loop.run(made)
         return made
@@ -120,7 +122,7 @@ class ValidatedEmbedder:
         self._loop.close()
 
     def _split(self, texts: list[str]) -> list[list[str]]:
-        return self._run(lambda: [self._splitter.parts(text) for text in texts])
+        return self._run(lambda: [self._chunker.chunks(text) for text in texts])
 
     def _run(self, work: Callable[[], Result]) -> Result:
         """Return what the embedder gives, or raise an error that quotes nothing of its own."""
@@ -175,9 +177,10 @@ def _check(embedder: object) -> None:
             "embedder must have a model (a name), dimensions (an int of at least 1) and "
             f"embed(texts), or be 'minilm' or None; got {described(embedder)}"
         )
-    most = getattr(embedder, "max_tokens", None)
-    if most is not None and (not isinstance(most, int) or most < 1):
+    max_tokens = getattr(embedder, "max_tokens", None)
+    if max_tokens is not None and (not isinstance(max_tokens, int) or max_tokens < 1):
         raise InvalidArgumentError(
-            f"the embedder's max_tokens must be an int of at least 1 or None, got {described(most)}"
+            "the embedder's max_tokens must be an int of at least 1 or None, got "
+            f"{described(max_tokens)}"
         )
     name("the embedder's model", model)

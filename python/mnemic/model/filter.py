@@ -194,7 +194,7 @@ def parse_filter(given: MemoryFilter | Mapping[str, object] | None) -> Expressio
     return _Parser().filter({} if given is None else given, "", 1)
 
 
-def kept_filter(
+def copied_filter(
     given: MemoryFilter | Mapping[str, Any] | None,
 ) -> MemoryFilter | dict[str, Any] | None:
     """Return a filter as a record keeps it: checked, and with nothing of the caller's in it.

@@ -17,7 +17,7 @@ from mnemic.model.filter import (
     Expression,
     MemoryFilter,
     MemorySortOrder,
-    kept_filter,
+    copied_filter,
     parse_filter,
 )
 from mnemic.model.ranking import SEARCH_TYPES, OnQueryError, Recency, SearchType, falls_back
@@ -108,7 +108,7 @@ class MemoryQuery(Redacted, frozen=True, kw_only=True, dict=True):
             force_setattr(self, name, _optional_text(name, getattr(self, name)))
         if self.query is None and self.filters is None:
             raise InvalidArgumentError("Query must have either Query or Filters")
-        force_setattr(self, "filters", kept_filter(self.filters))
+        force_setattr(self, "filters", copied_filter(self.filters))
         validation.limit("limit", self.limit)
         if self.min_relevance is not None:
             validation.fraction("min_relevance", self.min_relevance)

@@ -247,7 +247,7 @@ class RecallEngine:
     def _allowed(self, options: RecallOptions) -> Callable[[MemoryEntry], bool]:
         """Return the test of what `_filters` and the least salience let through."""
         types = None if options.type_filter is None else parse_types(options.type_filter)
-        asks_project, now = _asks_project(options), self.repository.now()
+        asks_project, now = _has_project(options), self.repository.now()
 
         def allows(entry: MemoryEntry) -> bool:
             return (
@@ -418,7 +418,7 @@ class RecallEngine:
             raise EntryNotFoundError(f"no memory with id {entry_id} for {scope}")
         return entry
 
-    async def use(self, scope: Scope, ids: Sequence[UUID]) -> None:
+    async def record_use(self, scope: Scope, ids: Sequence[UUID]) -> None:
         """Count an access of memories that were really used (C067)."""
         self._check_license()
         await self.repository.touch(scope, ids)
@@ -443,9 +443,9 @@ class RecallEngine:
         search = msgspec.structs.replace(recall.search, ranking=ranking)
         if not search.uses_accesses:
             await self._write_accesses()
-        return await self._told(begun, lambda: self.repository.rank(scope, search), recall.reason)
+        return await self._ranked(begun, lambda: self.repository.rank(scope, search), recall.reason)
 
-    async def _told(
+    async def _ranked(
         self, begun: float, answer: Callable[[], FoundPage], reason: Reason
     ) -> MemoryRecallResult:
         page = await run_blocking(answer)
@@ -524,12 +524,12 @@ def _filters(options: RecallOptions) -> list[Expression]:
     if options.type_filter is not None:
         types = tuple(int(each) for each in parse_types(options.type_filter))
         tests.append(Test(Field("type"), Op.IN, types))
-    if _asks_project(options):
+    if _has_project(options):
         tests.append(Test(Field("project_id"), Op.EQ, options.project_id))
     return tests
 
 
-def _asks_project(options: RecallOptions) -> bool:
+def _has_project(options: RecallOptions) -> bool:
     return options.project_id is not None or options.project_scope == "strict"
 
 

@@ -304,7 +304,7 @@ class MemoryRetriever:
             user_id: Whose; None is those stored without a user.
         """
         ids = required_uuids("memory_ids", memory_ids)
-        await self._engine.use(self._scope.narrowed(user_id), ids)
+        await self._engine.record_use(self._scope.narrowed(user_id), ids)
 
     def _part(self, options: RecallOptions) -> Scope:
         return part_of(self._scope, options)

@@ -247,7 +247,7 @@ class Repository:
                 self.agent_id, self.events, clock, logs_content=self._logs_content
             )
             if self._embedder is not None:
-                self._embedder.told = self._telemetry.record_embedding
+                self._embedder.on_embedded = self._telemetry.record_embedding
             self._cache = EntryCache(self._store, self.agent_id)
             self._sync = self._new_sync(State.ACTIVE)
         except BaseException:
@@ -294,7 +294,7 @@ class Repository:
     @property
     def embedder(self) -> "Embedder | None":
         """What turns texts into vectors."""
-        return None if self._embedder is None else self._embedder.given
+        return None if self._embedder is None else self._embedder.embedder
 
     @property
     def similarity_floor(self) -> float | None:

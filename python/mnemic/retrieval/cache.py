@@ -33,7 +33,7 @@ SCOPE_SHARE = 8
 ANSWER_SHARE = 4
 """One answer takes at most this part of a wall's bytes; a larger one is not kept."""
 
-ROOM = 16
+FREED_SHARE = 16
 """This part of all bytes is made free at once: sorting the walls by size costs the more the more
 there are."""
 
@@ -59,7 +59,7 @@ class CachedAnswer(NamedTuple):
         hits: Best first.
         total: How many match in all.
         expanded: The query with the terms that were added; None if none were.
-        made_at: When, by the memory's clock.
+        computed_at: When, by the memory's clock.
         lifetime: How long it may be kept.
         until: When a memory of the wall expires, after which another may count; None is never.
         expansion_failed: Whether the expander failed; then it is not kept.
@@ -69,9 +69,9 @@ class CachedAnswer(NamedTuple):
     hits: tuple[Hit, ...]
     total: int
     expanded: str | None
-    made_at: datetime
+    computed_at: datetime
     lifetime: timedelta
-    until: datetime | None = None
+    expires_at: datetime | None = None
     expansion_failed: bool = False
     degraded: bool = False
 
@@ -79,11 +79,11 @@ class CachedAnswer(NamedTuple):
         expanded = "" if self.expanded is None else f", expanded={hidden(self.expanded)}"
         return f"Answer({len(self.hits)} hits, total={self.total}{expanded})"
 
-    def serves(self, now: datetime, oldest: timedelta) -> bool:
+    def is_valid(self, now: datetime, max_age: timedelta) -> bool:
         """Return whether it may be given at a time, being no older than that."""
-        age = now - self.made_at
-        is_young = timedelta() <= age < min(self.lifetime, oldest)
-        return is_young and (self.until is None or now < self.until)
+        age = now - self.computed_at
+        is_young = timedelta() <= age < min(self.lifetime, max_age)
+        return is_young and (self.expires_at is None or now < self.expires_at)
 
 
 class AnswerCache:
@@ -98,16 +98,16 @@ class AnswerCache:
 
     def __init__(self, size: int = CACHED_ANSWERS, size_bytes: int = CACHED_BYTES) -> None:
         self._size = size
-        self._most_bytes = size_bytes
+        self._max_bytes = size_bytes
         self._lock = threading.Lock()
-        self._walls: dict[UserScope, _CacheEntry] = {}
+        self._scopes: dict[UserScope, _CacheEntry] = {}
         self._bytes = 0
-        self._being_made: dict[Key, _Computation] = {}
+        self._computing: dict[Key, _Computation] = {}
 
     def __len__(self) -> int:
         """Return the number of kept answers, those whose time is over too."""
         with self._lock:
-            return sum(len(kept.answers) for kept in self._walls.values())
+            return sum(len(entry.answers) for entry in self._scopes.values())
 
     @property
     def bytes(self) -> int:
@@ -115,26 +115,26 @@ class AnswerCache:
         with self._lock:
             return self._bytes
 
-    def get(self, key: Key, now: datetime, oldest: timedelta) -> CachedAnswer | None:
+    def get(self, key: Key, now: datetime, max_age: timedelta) -> CachedAnswer | None:
         """Return a kept answer that serves at a time; see `Answer.serves`."""
         with self._lock:
-            return self._served(key, now, oldest)
+            return self._lookup(key, now, max_age)
 
     def drop(self, key: Key) -> None:
         """Forget an answer. Harmless if repeated."""
         with self._lock:
-            kept = self._walls.get(key.scope)
-            if kept is not None and kept.revision == key.revision:
-                self._bytes -= kept.drop(key.question)
-                if not kept.answers:
-                    del self._walls[key.scope]
+            entry = self._scopes.get(key.scope)
+            if entry is not None and entry.revision == key.revision:
+                self._bytes -= entry.drop(key.question)
+                if not entry.answers:
+                    del self._scopes[key.scope]
 
-    async def made(
+    async def get_or_compute(
         self,
         key: Key,
-        make: Callable[[], Awaitable[CachedAnswer]],
+        compute: Callable[[], Awaitable[CachedAnswer]],
         now: datetime,
-        oldest: timedelta,
+        max_age: timedelta,
     ) -> tuple[CachedAnswer, bool]:
         """Return an answer, and whether it was made here; otherwise another call just made it.
 
@@ -144,78 +144,78 @@ class AnswerCache:
         while True:
             mine = _Computation(Future(), threading.get_ident(), _running_loop())
             with self._lock:
-                known = self._served(key, now, oldest)
-                theirs = self._being_made.setdefault(key, mine) if known is None else mine
+                known = self._lookup(key, now, max_age)
+                theirs = self._computing.setdefault(key, mine) if known is None else mine
             if known is not None:  # it was made since the caller looked
                 return known, False
             if theirs is mine:
-                return await self._make(key, mine.future, make), True
-            if not theirs.goes_on_while_waited_for():
-                return await make(), True
+                return await self._compute(key, mine.future, compute), True
+            if not theirs.is_safe_to_await():
+                return await compute(), True
             try:
                 return await arrived(theirs.future), False
             except _AbandonedError:
                 continue
 
-    async def _make(
-        self, key: Key, mine: "Future[CachedAnswer]", make: Callable[[], Awaitable[CachedAnswer]]
+    async def _compute(
+        self, key: Key, mine: "Future[CachedAnswer]", compute: Callable[[], Awaitable[CachedAnswer]]
     ) -> CachedAnswer:
         mine.set_running_or_notify_cancel()  # those who wait and are cancelled do not cancel it
         try:
-            answer = await make()
+            answer = await compute()
         except Exception as error:
-            self._end(key)
+            self._finish(key)
             mine.set_exception(error)
             raise
         except BaseException:
-            self._end(key)
+            self._finish(key)
             mine.set_exception(_AbandonedError())
             raise
         with self._lock:
-            self._keep(key, answer)
-            del self._being_made[key]
+            self._insert(key, answer)
+            del self._computing[key]
         mine.set_result(answer)
         return answer
 
-    def _served(self, key: Key, now: datetime, oldest: timedelta) -> CachedAnswer | None:
-        kept = self._walls.get(key.scope)
-        if kept is None or kept.revision != key.revision:
+    def _lookup(self, key: Key, now: datetime, max_age: timedelta) -> CachedAnswer | None:
+        entry = self._scopes.get(key.scope)
+        if entry is None or entry.revision != key.revision:
             return None
-        answer, _ = kept.answers.get(key.question, (None, 0))
-        if answer is None or not answer.serves(now, oldest):
+        answer, _ = entry.answers.get(key.question, (None, 0))
+        if answer is None or not answer.is_valid(now, max_age):
             return None
-        kept.answers.move_to_end(key.question)
+        entry.answers.move_to_end(key.question)
         return answer
 
-    def _keep(self, key: Key, answer: CachedAnswer) -> None:
+    def _insert(self, key: Key, answer: CachedAnswer) -> None:
         size = bytes_of(key, answer)
-        most = self._most_bytes // SCOPE_SHARE
+        most = self._max_bytes // SCOPE_SHARE
         if answer.expansion_failed or answer.degraded or size > most // ANSWER_SHARE:
             return
-        kept = self._walls.setdefault(key.scope, _CacheEntry(key.revision))
-        if key.revision < kept.revision:  # the memories were changed while it was made
+        entry = self._scopes.setdefault(key.scope, _CacheEntry(key.revision))
+        if key.revision < entry.revision:  # the memories were changed while it was made
             return
-        if key.revision > kept.revision:
-            self._bytes -= kept.bytes
-            kept = self._walls[key.scope] = _CacheEntry(key.revision)
-        self._bytes += kept.put(key.question, answer, size)
-        while len(kept.answers) > self._size or kept.bytes > most:
-            self._bytes -= kept.drop_oldest()
-        if self._bytes > self._most_bytes:
-            self._make_room()
+        if key.revision > entry.revision:
+            self._bytes -= entry.bytes
+            entry = self._scopes[key.scope] = _CacheEntry(key.revision)
+        self._bytes += entry.put(key.question, answer, size)
+        while len(entry.answers) > self._size or entry.bytes > most:
+            self._bytes -= entry.drop_oldest()
+        if self._bytes > self._max_bytes:
+            self._evict()
 
-    def _make_room(self) -> None:
+    def _evict(self) -> None:
         """Bring the largest walls down to one level; those below it keep all they have."""
-        wanted = self._most_bytes - self._most_bytes // ROOM
-        level = _fair_level((kept.bytes for kept in self._walls.values()), wanted)
-        for kept in self._walls.values():
-            while kept.bytes > level:
-                self._bytes -= kept.drop_oldest()
-        self._walls = {scope: kept for scope, kept in self._walls.items() if kept.answers}
+        wanted = self._max_bytes - self._max_bytes // FREED_SHARE
+        level = _fair_level((entry.bytes for entry in self._scopes.values()), wanted)
+        for entry in self._scopes.values():
+            while entry.bytes > level:
+                self._bytes -= entry.drop_oldest()
+        self._scopes = {scope: entry for scope, entry in self._scopes.items() if entry.answers}
 
-    def _end(self, key: Key) -> None:
+    def _finish(self, key: Key) -> None:
         with self._lock:
-            del self._being_made[key]
+            del self._computing[key]
 
 
 class _CacheEntry:
@@ -265,7 +265,7 @@ class _Computation(NamedTuple):
     thread: int
     loop: "AbstractEventLoop | None"
 
-    def goes_on_while_waited_for(self) -> bool:
+    def is_safe_to_await(self) -> bool:
         """Return whether it is safe to wait here.
 
         A plain call may hold up the very event loop, and a loop that was stopped or closed with the
@@ -282,9 +282,9 @@ class _AbandonedError(Exception):
 
 def bytes_of(key: Key, answer: CachedAnswer) -> int:
     """Return about how many bytes a kept answer takes with its key."""
-    parts = (answer, answer.hits, answer.expanded, answer.made_at, answer.lifetime)
+    parts = (answer, answer.hits, answer.expanded, answer.computed_at, answer.lifetime)
     own = sum(map(getsizeof, parts)) + _HIT_BYTES * len(answer.hits)
-    return own + _bytes_of(key.question) + _PLACE_BYTES
+    return own + _bytes_of(key.question) + _NODE_BYTES
 
 
 def _bytes_of(value: object) -> int:
@@ -324,5 +324,5 @@ _HIT_BYTES = (
 )
 """Of a hit with all its components, and of its row's number."""
 
-_PLACE_BYTES = 256
+_NODE_BYTES = 256
 """Of an answer's place among those of its wall: a node of an ordered dict, and a pair."""

@@ -47,7 +47,7 @@ from mnemic.model import (
 )
 from mnemic.repository import FoundPage, Repository, check_limit
 from mnemic.retrieval.cache import CACHED_ANSWERS, CACHED_BYTES, AnswerCache, CachedAnswer, Hit
-from mnemic.retrieval.expansion import CONFIDENT, Expander, Related
+from mnemic.retrieval.expansion import MIN_CONFIDENCE, Expander, Related
 from mnemic.retrieval.keys import Key, depends_on_accesses, key_of
 from mnemic.retrieval.statistics import Statistics
 from mnemic.retrieval.suggestions import Suggester
@@ -86,7 +86,7 @@ class CacheLookup(NamedTuple):
 
     answer: CachedAnswer
     entries: Mapping[int, MemoryEntry]
-    is_known: bool
+    from_cache: bool
 
 
 class RetrievalEngine:
@@ -111,7 +111,7 @@ class RetrievalEngine:
         expander: Expander,
         log_queries: bool,
         similarity_floor: float | None = None,
-        min_confidence: float = CONFIDENT,
+        min_confidence: float = MIN_CONFIDENCE,
         cache_size: int = CACHED_ANSWERS,
         cache_bytes: int = CACHED_BYTES,
         track_access: bool = True,
@@ -145,7 +145,7 @@ class RetrievalEngine:
         if not isinstance(query, MemoryQuery):
             raise InvalidArgumentError(f"query must be a MemoryQuery, got {described(query)}")
         self._check_license(query)  # before the cache (C007)
-        given = await self._given(scope, query)
+        given = await self._lookup(scope, query)
         self._count([(hit.row, given.entries[hit.row]) for hit in given.answer.hits])
         milliseconds = (time.perf_counter() - begun) * 1000
         result = _result(query, given, milliseconds)
@@ -174,7 +174,7 @@ class RetrievalEngine:
             query = _without_sensitive(query)
         result = await self.retrieve(scope, query)
         items, tokens = await run_blocking(
-            lambda: _augment(window, result.results, _known_contents(scope, window))
+            lambda: _augment(window, result.results, _window_contents(scope, window))
         )
         self._statistics.augmented()
         await self._telemetry.augmented(query.query, items, tokens)
@@ -301,39 +301,39 @@ class RetrievalEngine:
         best = page.ranked[0].score if page.ranked else 0.0
         return Related(terms, best / (best + HALF_SUPPORT) if best > 0 else 0.0)
 
-    async def _given(self, scope: Scope, query: MemoryQuery) -> CacheLookup:
+    async def _lookup(self, scope: Scope, query: MemoryQuery) -> CacheLookup:
         where = query.where
         if not query.use_cache or depends_on_accesses(query, where):
-            return await self._made(scope, query)
+            return await self._compute(scope, query)
         position, revision = self.repository.position_and_revision(scope)
         key = key_of(scope, query, where, revision)
         answer = self._cache.get(key, self.repository.now(), query.cache_ttl)
-        given = None if answer is None else self._known(scope, key, answer, position)
+        given = None if answer is None else self._from_cache(scope, key, answer, position)
         if given is None:
-            given = await self._made_once(scope, query, key, position)
-        self._statistics.looked_up(was_known=given.is_known)
-        if given.is_known:
+            given = await self._compute_once(scope, query, key, position)
+        self._statistics.record_lookup(is_hit=given.from_cache)
+        if given.from_cache:
             self._telemetry.hit_cache()
         return given
 
-    async def _made_once(
+    async def _compute_once(
         self, scope: Scope, query: MemoryQuery, key: Key, position: LogPosition
     ) -> CacheLookup:
         """Make an answer, or wait for the call that makes it this very moment."""
         made: list[CacheLookup] = []
 
         async def make() -> CachedAnswer:
-            made.append(await self._made(scope, query))
+            made.append(await self._compute(scope, query))
             return made[0].answer
 
         now = self.repository.now()
-        answer, is_mine = await self._cache.made(key, make, now, query.cache_ttl)
+        answer, is_mine = await self._cache.get_or_compute(key, make, now, query.cache_ttl)
         if is_mine:
             return made[0]
         # Its memories are read as those of a kept one.
-        return self._known(scope, key, answer, position) or await self._made(scope, query)
+        return self._from_cache(scope, key, answer, position) or await self._compute(scope, query)
 
-    def _known(
+    def _from_cache(
         self, scope: Scope, key: Key, answer: CachedAnswer, position: LogPosition
     ) -> CacheLookup | None:
         """Return a kept answer with its memories; None if one of them is no longer there."""
@@ -343,9 +343,9 @@ class RetrievalEngine:
         if len(entries) < len(rows):
             self._cache.drop(key)
             return None
-        return CacheLookup(answer, entries, is_known=True)
+        return CacheLookup(answer, entries, from_cache=True)
 
-    async def _made(self, scope: Scope, query: MemoryQuery) -> CacheLookup:
+    async def _compute(self, scope: Scope, query: MemoryQuery) -> CacheLookup:
         also: tuple[str, ...] = ()
         expanded, expansion_failed = None, False
         if query.expand_query and query.query is not None:
@@ -354,24 +354,24 @@ class RetrievalEngine:
             if expansion.added_terms:
                 also, expanded = (expansion.expanded,), expansion.expanded
         begun = self.repository.now()
-        page = await run_blocking(lambda: self._answered(scope, query, also))
+        page = await run_blocking(lambda: self._rank(scope, query, also))
         answer = CachedAnswer(
             hits=tuple(_hit(hit) for hit in page.ranked),
             total=len(page.ranked) if page.total is None else page.total,
             expanded=expanded,
-            made_at=begun,
+            computed_at=begun,
             lifetime=query.cache_ttl,
             # Only now the index knows all that was answered from.
-            until=self._first_expiry(scope, query, begun) if query.use_cache else None,
+            expires_at=self._first_expiry(scope, query, begun) if query.use_cache else None,
             expansion_failed=expansion_failed,
             degraded=page.degraded,
         )
-        return CacheLookup(answer, page.entries, is_known=False)
+        return CacheLookup(answer, page.entries, from_cache=False)
 
     def _first_expiry(self, scope: Scope, query: MemoryQuery, since: datetime) -> datetime | None:
         return self.repository.next_expiry(scope, since, _states(query))
 
-    def _answered(self, scope: Scope, query: MemoryQuery, also: tuple[str, ...]) -> FoundPage:
+    def _rank(self, scope: Scope, query: MemoryQuery, also: tuple[str, ...]) -> FoundPage:
         search = _search(query, *self._floors(query), also)
         if query.order is MemorySortOrder.ACCESSED_DESCENDING:
             page = self._by_access(scope, search)
@@ -470,12 +470,12 @@ def _without_sensitive(query: MemoryQuery) -> MemoryQuery:
     """Leave them out before the limit, so that they take no other memory's place."""
     given = query.filters
     if isinstance(given, MemoryFilter):
-        filters = msgspec.structs.replace(given, where=_open_alone(given.where))
+        filters = msgspec.structs.replace(given, where=_not_sensitive(given.where))
         return msgspec.structs.replace(query, filters=filters)
-    return msgspec.structs.replace(query, filters=_open_alone(given))
+    return msgspec.structs.replace(query, filters=_not_sensitive(given))
 
 
-def _open_alone(where: Mapping[str, Any] | None) -> dict[str, Any]:
+def _not_sensitive(where: Mapping[str, Any] | None) -> dict[str, Any]:
     if where is not None and "sensitive" in where:
         return {"AND": [where, {"sensitive": False}]}
     return {**(where or {}), "sensitive": False}
@@ -494,7 +494,7 @@ def _states(query: MemoryQuery) -> tuple[State, ...]:
     return (State.ACTIVE, State.DELETED) if query.includes_forgotten else (State.ACTIVE,)
 
 
-def _known_contents(scope: Scope, window: ContextWindow) -> dict[str | None, str] | None:
+def _window_contents(scope: Scope, window: ContextWindow) -> dict[str | None, str] | None:
     """Return the contents of a window's items by their sources, where users may share ids."""
     if not scope.all_users:
         return None
@@ -578,7 +578,7 @@ def _result(query: MemoryQuery, given: CacheLookup, milliseconds: float) -> Memo
         expanded_query=answer.expanded,
         expansion_failed=answer.expansion_failed,
         degraded=answer.degraded,
-        from_cache=given.is_known,
+        from_cache=given.from_cache,
         retrieval_time=timedelta(milliseconds=milliseconds),
     )
 

@@ -10,7 +10,7 @@ from mnemic.model import ExpandedQuery, validation
 from mnemic.retrieval.abbreviations import ABBREVIATIONS
 from mnemic.sync_bridge import awaited
 
-CONFIDENT = 0.5
+MIN_CONFIDENCE = 0.5
 """Below this confidence a query stays as it was asked (R201, C023)."""
 
 ADDED_TERMS = 8
@@ -36,12 +36,12 @@ FindRelated: TypeAlias = Callable[[str], Awaitable[Related]]
 class Expander(Protocol):
     """Adds related terms to a query."""
 
-    async def expand(self, query: str, ask: FindRelated) -> ExpandedQuery:
+    async def expand(self, query: str, find_related: FindRelated) -> ExpandedQuery:
         """Return the query with terms added, and how likely they belong to it.
 
         Args:
             query: As it was asked.
-            ask: Asks the memories that are searched.
+            find_related: Asks the memories that are searched.
         """
         ...
 
@@ -63,15 +63,17 @@ class CorpusExpander:
         self._abbreviations = ABBREVIATIONS if abbreviations is None else dict(abbreviations)
         self._terms = validation.whole("terms", terms)
 
-    async def expand(self, query: str, ask: FindRelated) -> ExpandedQuery:
+    async def expand(self, query: str, find_related: FindRelated) -> ExpandedQuery:
         """Return the query with terms added; see `Expander`."""
         words = {word.casefold().strip(".") for word in _WORDS.findall(query)}
         meanings = [self._abbreviations[word] for word in sorted(words & set(self._abbreviations))]
         asked = " ".join([query, *meanings])
-        related = await ask(asked)
+        related = await find_related(asked)
         found = [term for term, _ in related.terms[: self._terms]]
         added = tuple(dict.fromkeys([*meanings, *found]))
-        confidence = max(related.support if found else 0.0, MEANT if meanings else 0.0)
+        confidence = max(
+            related.support if found else 0.0, ABBREVIATION_CONFIDENCE if meanings else 0.0
+        )
         return ExpandedQuery(
             original=query,
             expanded=" ".join([query, *added]),
@@ -96,9 +98,9 @@ class LanguageModelExpander:
         self._terms = validation.whole("terms", terms)
         self._confidence = validation.fraction("confidence", confidence)
 
-    async def expand(self, query: str, ask: FindRelated) -> ExpandedQuery:
+    async def expand(self, query: str, find_related: FindRelated) -> ExpandedQuery:
         """Return the query with terms added; as it is where the model says nothing of use."""
-        related = await ask(query)
+        related = await find_related(query)
         hints = ", ".join(term for term, _ in related.terms) or "nothing that is like it"
         system = _INSTRUCTION.format(self._terms, hints)
         answer = await awaited(self._llm.complete(query, system=system))
@@ -137,7 +139,7 @@ def without_marker(line: str) -> str:
     return _MARKER.sub("", line).strip()
 
 
-MEANT = 0.9
+ABBREVIATION_CONFIDENCE = 0.9
 """The confidence that an abbreviation means what the table says."""
 
 MAX_TERM_LENGTH = 60

@@ -18,7 +18,7 @@ from mnemic.model import (
 )
 from mnemic.repository import Searchable, checked_memory, required_uuid, required_uuids
 from mnemic.retrieval.engine import RetrievalEngine
-from mnemic.retrieval.expansion import CONFIDENT, CorpusExpander, Expander
+from mnemic.retrieval.expansion import MIN_CONFIDENCE, CorpusExpander, Expander
 from mnemic.retrieval.suggestions import CorpusSuggester, Suggester
 
 
@@ -62,7 +62,7 @@ class RetrievalService:
         suggester: Suggester | None = None,
         log_queries: bool = True,
         similarity_floor: float | None = None,
-        min_confidence: float = CONFIDENT,
+        min_confidence: float = MIN_CONFIDENCE,
         cache_size: int = 1024,
         cache_bytes: int = 64 * 1024 * 1024,
         track_access: bool = True,

@@ -34,11 +34,11 @@ class Statistics:
             self._total_milliseconds += milliseconds
             self._expansions += is_expanded
 
-    def looked_up(self, *, was_known: bool) -> None:
+    def record_lookup(self, *, is_hit: bool) -> None:
         """Count a look into the cache."""
         with self._lock:
-            self._hits += was_known
-            self._misses += not was_known
+            self._hits += is_hit
+            self._misses += not is_hit
 
     def augmented(self) -> None:
         """Count memories added to a context window."""

@@ -15,13 +15,13 @@ FindPhrases: TypeAlias = Callable[[str, int], Awaitable[Sequence[tuple[str, floa
 class Suggester(Protocol):
     """Suggests queries for a conversation."""
 
-    async def suggest(self, context: str, limit: int, ask: FindPhrases) -> list[str]:
+    async def suggest(self, context: str, limit: int, find_phrases: FindPhrases) -> list[str]:
         """Return queries, the most promising first.
 
         Args:
             context: The conversation's recent text.
             limit: How many at most.
-            ask: Asks the memories that are searched.
+            find_phrases: Returns key phrases of a text that the searched memories hold.
         """
         ...
 
@@ -33,9 +33,9 @@ class CorpusSuggester:
     more. No network, no language model.
     """
 
-    async def suggest(self, context: str, limit: int, ask: FindPhrases) -> list[str]:
+    async def suggest(self, context: str, limit: int, find_phrases: FindPhrases) -> list[str]:
         """Return queries, the most promising first; see `Suggester`."""
-        return [phrase for phrase, _ in await ask(context, limit)]
+        return [phrase for phrase, _ in await find_phrases(context, limit)]
 
 
 class LanguageModelSuggester:
@@ -48,9 +48,9 @@ class LanguageModelSuggester:
     def __init__(self, llm: LanguageModel) -> None:
         self._llm = validation.capable("llm", llm, "complete")
 
-    async def suggest(self, context: str, limit: int, ask: FindPhrases) -> list[str]:
+    async def suggest(self, context: str, limit: int, find_phrases: FindPhrases) -> list[str]:
         """Return queries, the most promising first; see `Suggester`."""
-        phrases = [phrase for phrase, _ in await ask(context, limit)]
+        phrases = [phrase for phrase, _ in await find_phrases(context, limit)]
         system = _INSTRUCTION.format(limit, "; ".join(phrases) or "nothing in particular")
         answer = await awaited(self._llm.complete(context, system=system))
         questions = [

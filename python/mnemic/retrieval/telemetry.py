@@ -65,7 +65,7 @@ class RetrievalTelemetry:
         if self._events.has_listeners(MemoryRetrievalCompletedEvent):
             event = MemoryRetrievalCompletedEvent(
                 agent_id=self._agent_id,
-                query=self._told(result.original_query),
+                query=self._event_query(result.original_query),
                 result_count=count,
                 total_matches=result.total_matches,
                 from_cache=result.from_cache,
@@ -90,8 +90,8 @@ class RetrievalTelemetry:
         if self._events.has_listeners(QueryExpandedEvent):
             event = QueryExpandedEvent(
                 agent_id=self._agent_id,
-                original_query=self._told(expansion.original),
-                expanded_query=self._told(expansion.expanded),
+                original_query=self._event_query(expansion.original),
+                expanded_query=self._event_query(expansion.expanded),
                 terms_added=len(expansion.added_terms),
                 confidence=expansion.confidence,
                 timestamp=self._now(),
@@ -113,7 +113,7 @@ class RetrievalTelemetry:
         if self._events.has_listeners(ContextAugmentedEvent):
             event = ContextAugmentedEvent(
                 agent_id=self._agent_id,
-                query=FILTER_ONLY if query is None else self._told(query),
+                query=FILTER_ONLY if query is None else self._event_query(query),
                 items_added=items,
                 tokens_added=tokens,
                 timestamp=self._now(),
@@ -126,5 +126,5 @@ class RetrievalTelemetry:
     def _shown(self, query: str) -> str:
         return shortened(query) if self._logs_queries else hidden(query)
 
-    def _told(self, query: str) -> str | None:
+    def _event_query(self, query: str) -> str | None:
         return shortened(query) if self._logs_queries else None
