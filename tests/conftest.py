@@ -14,3 +14,9 @@ def quiet_threads():
     threading.excepthook = lambda _: None
     yield
     threading.excepthook = hook
+
+
+@pytest.fixture
+def path(tmp_path):
+    """Return where a file may be made."""
+    return tmp_path / "a.db"

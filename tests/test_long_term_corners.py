@@ -1,4 +1,4 @@
-"""One example for each promise that is easily missed: keys, duplicates, expiry, links, lists."""
+"""One example for each promise that is easily missed: quotas, expiry, links, lists, moving."""
 
 import asyncio
 import io
@@ -8,11 +8,8 @@ import pytest
 
 import mnemic.errors
 from mnemic.errors import (
-    DuplicateEntryError,
-    EmbeddingError,
     EntryNotFoundError,
     InvalidArgumentError,
-    InvalidEntryError,
     StorageQuotaExceededError,
     StoreFileError,
 )
@@ -23,39 +20,9 @@ from mnemic.model import (
     MemoryFilter,
     MemoryStatus,
 )
-from mnemic.observability.events import MemoryStoredEvent
-from tests.support import doors, entries
 from tests.support.clock import DAY, MICROSECOND, NOON, SECOND, Clock
 from tests.support.embedders import WordEmbedder
-from tests.support.entries import uid
-
-RETENTION = 90 * DAY
-
-
-class Picky(WordEmbedder):
-    """Fails for texts that hold its bad word."""
-
-    bad_word = "poison"
-
-    def embed(self, texts):
-        if any(self.bad_word in text for text in texts):
-            raise RuntimeError("cannot embed this")
-        return super().embed(texts)
-
-
-def entry(number, content="tea at noon", **fields):
-    return entries.entry(content, id=uid(number), **fields)
-
-
-def run(scenario, path=":memory:", **options):
-    """Run a scenario with a memory and its clock."""
-
-    clock = Clock()
-    doors.run(lambda memory: scenario(memory, clock), path, clock=clock, **options)
-
-
-async def numbers_found(memory, query="tea", **scope):
-    return [hit.entry.id.int for hit in await memory.search_semantic(query, 10, 0, **scope)]
+from tests.support.long_term import RETENTION, entry, numbers_found, run
 
 
 def numbers(entries):
@@ -107,217 +74,6 @@ def test_the_quota_may_be_filled_to_its_last_byte_and_no_further():
         assert (await memory.get_stats()).storage_percent_used == 100
 
     run(scenario, quota=20)
-
-
-# Keys
-
-
-def test_a_used_key_answers_with_its_entry_whatever_became_of_it():
-    async def scenario(memory, clock):
-        events = []
-        for number, key in enumerate(["forgotten", "expired", "superseded", "changed"], start=1):
-            expires_at = NOON + SECOND if key == "expired" else None
-            one = entry(number, key, expires_at=expires_at)
-            assert await memory.store(one, idempotency_key=key) == one.id
-        await memory.forget(UUID(int=1))
-        clock.now += SECOND
-        await memory.store(entry(5, "newer", supersedes=UUID(int=3)))
-        await memory.update(UUID(int=4), MemoryEntryUpdate(content="another text"))
-        memory.events.subscribe(MemoryStoredEvent, events.append)
-        for number, key in enumerate(["forgotten", "expired", "superseded", "changed"], start=1):
-            again = await memory.store(entry(10 + number, key), idempotency_key=key)
-            assert again == UUID(int=number)
-        assert events == []
-        assert (await memory.get_stats()).forgotten_entries == 1
-        assert await memory.count() == 2
-
-    run(scenario)
-
-
-def test_a_used_key_with_another_content_is_refused_and_nothing_of_the_batch_is_stored():
-    async def scenario(memory, _clock):
-        await memory.store(entry(1), idempotency_key="k")
-        with pytest.raises(DuplicateEntryError):
-            await memory.store(entry(2, "ferry"), idempotency_key="k")
-        batch = [entry(3, "green"), entry(4, "ferry")]
-        with pytest.raises(DuplicateEntryError):
-            await memory.store_batch(batch, idempotency_keys=[None, "k"])
-        assert await memory.count() == 1
-
-    run(scenario)
-
-
-def test_a_key_belongs_to_one_user_and_goes_with_its_entry():
-    async def scenario(memory, _clock):
-        await memory.store(entry(1, user_id="alice"), idempotency_key="k")
-        assert await memory.store(entry(2, user_id="bob"), idempotency_key="k") == UUID(int=2)
-        assert await memory.store(entry(3), idempotency_key="k") == UUID(int=3)
-        await memory.forget(UUID(int=3), permanent=True)
-        assert await memory.store(entry(4, "ferry"), idempotency_key="k") == UUID(int=4)
-        again = await memory.store(entry(5, user_id="alice"), idempotency_key="k")
-        assert again == UUID(int=1)
-
-    run(scenario)
-
-
-def test_purging_and_deleting_all_let_go_of_keys_too():
-    async def scenario(memory, clock):
-        await memory.store(entry(1), idempotency_key="k")
-        await memory.store(entry(2, user_id="alice"), idempotency_key="k")
-        await memory.forget(UUID(int=1))
-        clock.now += RETENTION + MICROSECOND
-        assert await memory.purge_expired() == 1
-        assert await memory.delete_all(user_id="alice", permanent=True) == 1
-        assert await memory.store(entry(3, "ferry"), idempotency_key="k") == UUID(int=3)
-        alices = entry(4, "ferry", user_id="alice")
-        assert await memory.store(alices, idempotency_key="k") == UUID(int=4)
-
-    run(scenario)
-
-
-@pytest.mark.parametrize("key", ["", "a\0b", "a\nb", 7])
-def test_a_key_is_a_name(key):
-    async def scenario(memory, _clock):
-        with pytest.raises(InvalidArgumentError):
-            await memory.store(entry(1), idempotency_key=key)
-        assert await memory.count() == 0
-
-    run(scenario)
-
-
-def test_there_are_as_many_keys_as_entries():
-    async def scenario(memory, _clock):
-        with pytest.raises(InvalidArgumentError):
-            await memory.store_batch([entry(1), entry(2)], idempotency_keys=["k"])
-        assert await memory.count() == 0
-
-    run(scenario)
-
-
-# Duplicates
-
-
-@pytest.mark.parametrize(
-    ("fields", "is_duplicate"),
-    [
-        ({}, True),
-        ({"content": "TEA  at noon."}, True),
-        ({"content": "tea at one"}, False),
-        ({"project_id": "p", "session_id": "s"}, True),
-        ({"user_id": "alice"}, False),
-        ({"status": MemoryStatus.ARCHIVED}, False),
-    ],
-)
-def test_a_duplicate_says_the_same_to_the_same_user_in_any_project(fields, is_duplicate):
-    async def scenario(memory, _clock):
-        await memory.store(entry(1, **fields))
-        new = entry(2, "Tea at noon")
-        expected = UUID(int=1) if is_duplicate else UUID(int=2)
-        assert await memory.store(new, on_duplicate="skip") == expected
-        stats = await memory.get_stats(all_users=True)
-        stored = stats.active_entries + stats.archived_entries
-        assert stored == (1 if is_duplicate else 2)
-
-    run(scenario)
-
-
-def test_forgotten_expired_and_changed_entries_are_no_duplicates():
-    async def scenario(memory, clock):
-        lasting = entry(3, "green", expires_at=NOON + SECOND)
-        await memory.store_batch([entry(1), entry(2, "ferry"), lasting])
-        await memory.forget(UUID(int=1))
-        await memory.update(UUID(int=2), MemoryEntryUpdate(content="boat"))
-        clock.now += SECOND
-        batch = [entry(11), entry(12, "ferry"), entry(13, "green"), entry(14, "boat")]
-        ids = await memory.store_batch(batch, on_duplicate="skip")
-        assert [one.int for one in ids] == [11, 12, 13, 2]
-
-    run(scenario)
-
-
-def test_the_oldest_duplicate_answers_and_a_batch_sees_its_earlier_entries():
-    async def scenario(memory, _clock):
-        await memory.store(entry(1))
-        await memory.store(entry(2, created_at=NOON - DAY))
-        batch = [entry(3, "Tea at noon!"), entry(4, "ferry"), entry(5, "Ferry")]
-        ids = await memory.store_batch(batch, on_duplicate="skip")
-        assert [one.int for one in ids] == [2, 4, 4]
-        assert await memory.count() == 3
-
-    run(scenario)
-
-
-def test_storing_the_same_entry_again_with_skip_is_harmless():
-    async def scenario(memory, _clock):
-        for _ in range(2):
-            assert await memory.store(entry(1), on_duplicate="skip") == UUID(int=1)
-        assert await memory.count() == 1
-
-    run(scenario)
-
-
-def test_merging_adds_to_the_old_entry_and_stores_no_new_one():
-    async def scenario(memory, clock):
-        await memory.store(
-            entry(1, tags=["b", "a"], metadata={"x": 1, "y": 1}, importance=0.4, role="user")
-        )
-        clock.now += DAY
-        new = entry(2, tags=["c", "a", "c"], metadata={"y": 2, "z": 3}, importance=0.9, role="bot")
-        assert await memory.store(new, on_duplicate="merge") == UUID(int=1)
-        merged = await memory.retrieve(UUID(int=1))
-        assert merged.tags == ("b", "a", "c")
-        assert merged.metadata == {"x": 1, "y": 2, "z": 3}
-        assert (merged.importance, merged.role) == (0.9, "user")
-        assert (merged.created_at, merged.updated_at) == (NOON, NOON + DAY)
-        clock.now += DAY
-        lesser = entry(3, tags=["a"], metadata={"y": 2}, importance=0.1)
-        assert await memory.store(lesser, on_duplicate="merge") == UUID(int=1)
-        kept = await memory.retrieve(UUID(int=1))
-        assert (kept.updated_at, kept.importance) == (NOON + DAY, 0.9)
-        assert await memory.count() == 1
-
-    run(scenario)
-
-
-def test_an_unknown_way_with_duplicates_is_refused():
-    async def scenario(memory, _clock):
-        for given in ({"on_duplicate": "replace"}, {"on_embed_error": "ignore"}):
-            with pytest.raises(InvalidArgumentError):
-                await memory.store(entry(1), **given)
-        assert await memory.count() == 0
-
-    run(scenario)
-
-
-# Embedding later
-
-
-def test_what_could_not_be_embedded_waits_and_holds_up_no_search(monkeypatch):
-    monkeypatch.setattr("mnemic.repository.index_sync.RETRY_SECONDS", 0)
-    embedder = Picky()
-
-    async def scenario(memory, _clock):
-        await memory.store(entry(1))
-        with pytest.raises(EmbeddingError):
-            await memory.store(entry(2, "poison tea"))
-        await memory.store(entry(3, "poison tea"), on_embed_error="pending")
-        assert await memory.count() == 2
-        assert await numbers_found(memory) == [1]
-        assert (await memory.retrieve(UUID(int=3))).content == "poison tea"
-        embedder.bad_word = "nothing is bad"
-        assert sorted(await numbers_found(memory)) == [1, 3]
-
-    run(scenario, embedder=embedder)
-
-
-def test_one_text_that_never_embeds_does_not_keep_others_from_being_found():
-    async def scenario(memory, _clock):
-        batch = [entry(1, "poison"), entry(2, "tea"), entry(3, "ferry tea")]
-        await memory.store_batch(batch, on_embed_error="pending")
-        for _ in range(3):
-            assert await numbers_found(memory) == [2, 3]
-
-    run(scenario, embedder=Picky())
 
 
 # Expiry
@@ -399,78 +155,6 @@ def test_purging_takes_what_expired_more_than_ninety_days_ago():
         assert await memory.purge_expired() == 1
         kept = await memory.search_by_filter(MemoryFilter(include_forgotten=True))
         assert sorted(numbers(kept)) == [2, 3]
-
-    run(scenario)
-
-
-# Supersession
-
-
-def test_a_successor_marks_its_predecessor_and_links_to_it():
-    async def scenario(memory, clock):
-        await memory.store(entry(1))
-        clock.now += DAY
-        successor = entry(2, supersedes=UUID(int=1), created_at=clock.now)
-        await memory.store(successor)
-        old = await memory.retrieve(UUID(int=1), include_forgotten=True)
-        assert (old.status, old.updated_at) == (MemoryStatus.SUPERSEDED, NOON + DAY)
-        assert await memory.retrieve(UUID(int=1)) is None
-        assert await numbers_found(memory) == [2]
-        assert (await memory.retrieve(UUID(int=2))).supersedes == UUID(int=1)
-        [link] = await memory.links(UUID(int=1))
-        ends = (link.from_id.int, link.to_id.int)
-        assert (ends, link.type.name, link.strength) == ((2, 1), "SUPERSEDES", 1.0)
-        assert await memory.unlink(UUID(int=2), UUID(int=1)) == 0
-        assert len(await memory.links(UUID(int=2), direction="out")) == 1
-        await memory.forget(UUID(int=2), permanent=True)
-        assert await memory.retrieve(UUID(int=1)) is None
-        assert await memory.links(UUID(int=1)) == []
-
-    run(scenario)
-
-
-def test_a_predecessor_keeps_a_later_change_time():
-    async def scenario(memory, clock):
-        await memory.store(entry(1))
-        clock.now += DAY
-        await memory.update(UUID(int=1), MemoryEntryUpdate(importance=1.0))
-        await memory.store(entry(2, supersedes=UUID(int=1)))
-        old = await memory.retrieve(UUID(int=1), include_forgotten=True)
-        assert old.updated_at == NOON + DAY
-
-    run(scenario)
-
-
-def test_a_forgotten_predecessor_is_restored_as_superseded():
-    async def scenario(memory, _clock):
-        await memory.store(entry(1))
-        await memory.forget(UUID(int=1))
-        await memory.store(entry(2, "ferry", supersedes=UUID(int=1)))
-        assert await memory.restore(UUID(int=1))
-        assert await memory.retrieve(UUID(int=1)) is None
-        assert await memory.count() == 1
-
-    run(scenario)
-
-
-def test_a_predecessor_is_of_the_same_user_and_nothing_is_stored_without_it():
-    async def scenario(memory, _clock):
-        await memory.store(entry(1, user_id="alice"))
-        for predecessor in (1, 9):
-            new = entry(2, user_id="bob", supersedes=UUID(int=predecessor))
-            with pytest.raises(EntryNotFoundError):
-                await memory.store_batch([entry(3, user_id="bob"), new])
-        assert await memory.count(all_users=True) == 1
-        assert await memory.retrieve(UUID(int=1), user_id="alice") is not None
-
-    run(scenario)
-
-
-def test_nothing_supersedes_itself():
-    async def scenario(memory, _clock):
-        with pytest.raises(InvalidEntryError):
-            await memory.store(entry(1, supersedes=UUID(int=1)))
-        assert await memory.count() == 0
 
     run(scenario)
 

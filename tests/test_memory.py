@@ -1,9 +1,6 @@
-import asyncio
 import itertools
 import random
-import subprocess
 import sys
-import threading
 from datetime import timedelta
 from uuid import UUID, uuid4
 
@@ -19,7 +16,6 @@ from mnemic.errors import (
     EntryNotFoundError,
     InvalidArgumentError,
     InvalidEntryError,
-    StoreClosedError,
 )
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntry, MemoryStatus, MemoryType, Scope
@@ -27,7 +23,6 @@ from tests.support.clock import NOON
 from tests.support.doors import opened
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import contents
-from tests.support.processes import ENVIRONMENT
 
 
 @pytest.fixture(params=["file", "memory"])
@@ -35,11 +30,6 @@ def memory(request, tmp_path):
     path = ":memory:" if request.param == "memory" else tmp_path / "a.db"
     with Memory(path, embedder=WordEmbedder()) as opened:
         yield opened
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "a.db"
 
 
 # Adding and finding
@@ -382,234 +372,6 @@ def test_a_deleted_memory_is_not_found_and_deleting_it_again_is_harmless(memory)
     memory.delete(gone.id)
     memory.delete(str(kept.id))
     assert memory.count() == 0
-
-
-# Closing, opening, sharing
-
-
-def test_memories_are_still_there_after_closing_with_the_same_scores(path):
-    with opened(path) as memory:
-        added = memory.add_many([f"memory number {number}" for number in range(50)])
-        memory.delete(added[7].id)
-        before = memory.search("number 7 8 9", limit=50)
-    with opened(path) as memory:
-        assert memory.count() == 49
-        assert memory.search("number 7 8 9", limit=50) == before
-
-
-def test_after_closing_every_call_says_so_and_closing_again_is_harmless(memory):
-    memory.close()
-    memory.close()
-    for call in (
-        lambda: memory.add("x"),
-        lambda: memory.search("x"),
-        lambda: memory.get(uuid4()),
-        lambda: memory.delete(uuid4()),
-        memory.count,
-    ):
-        with pytest.raises(StoreClosedError, match="closed"):
-            call()
-
-
-def test_every_acknowledged_memory_survives_a_killed_process(path):
-    code = (
-        "import sys\n"
-        "from mnemic.memory import Memory\n"
-        "from tests.support.embedders import WordEmbedder\n"
-        "memory = Memory(sys.argv[1], embedder=WordEmbedder())\n"
-        "for number in range(10**6):\n"
-        "    print(memory.add(f'memory {number}').id, flush=True)\n"
-    )
-    command = [sys.executable, "-c", code, str(path)]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT,
-    )  # fmt: skip
-    acknowledged = [process.stdout.readline().strip() for _ in range(60)]
-    process.kill()
-    rest = process.stdout.read().split("\n")[:-1]
-    process.stdout.close()
-    assert process.wait(30) == -9
-    acknowledged += rest
-    with opened(path) as memory:
-        for number, entry_id in enumerate(acknowledged):
-            assert memory.get(entry_id).content == f"memory {number}"
-        assert len(acknowledged) <= memory.count() <= len(acknowledged) + 1
-        assert len(memory.search("memory 5", limit=10**6)) == memory.count()
-
-
-def test_two_memories_on_one_file_see_each_others_writes_and_deletions(path):
-    with opened(path) as one, opened(path) as two:
-        assert len(two.search("red")) == 0
-        first = one.add("red sofa")
-        assert contents(two.search("red")) == ["red sofa"]
-        two.add_many(["red chair", "red lamp"])
-        two.delete(first.id)
-        assert sorted(contents(one.search("red"))) == ["red chair", "red lamp"]
-        assert one.count() == two.count() == 2
-
-
-def test_another_process_is_seen_without_reopening(path):
-    code = (
-        "import sys\n"
-        "from mnemic.memory import Memory\n"
-        "from tests.support.embedders import WordEmbedder\n"
-        "with Memory(sys.argv[1], embedder=WordEmbedder()) as memory:\n"
-        "    memory.add('red from elsewhere')\n"
-    )
-    with opened(path) as memory:
-        memory.add("blue from here")
-        subprocess.run(
-            [sys.executable, "-c", code, str(path)], check=True, env=ENVIRONMENT,
-        )  # fmt: skip
-        assert contents(memory.search("red", limit=1)) == ["red from elsewhere"]
-
-
-def test_processes_that_write_at_once_lose_nothing(path):
-    code = (
-        "import sys\n"
-        "from mnemic.memory import Memory\n"
-        "from tests.support.embedders import WordEmbedder\n"
-        "with Memory(sys.argv[1], embedder=WordEmbedder()) as memory:\n"
-        "    for number in range(40):\n"
-        "        memory.add(f'note {number} of {sys.argv[2]}')\n"
-        "        found = memory.search(f'note {number} of {sys.argv[2]}', limit=1)\n"
-        "        assert found[0].content == f'note {number} of {sys.argv[2]}'\n"
-    )
-    with opened(path) as memory:
-        command = [sys.executable, "-c", code, str(path)]
-        started = [
-            subprocess.Popen([*command, name], env=ENVIRONMENT) for name in ("ann", "ben", "cat")
-        ]
-        while any(process.poll() is None for process in started):
-            assert len(memory.search("note", limit=1000)) <= memory.count()
-        assert [process.returncode for process in started] == [0, 0, 0]
-        found = memory.search("note", limit=1000)
-        assert len(found) == len({hit.content for hit in found}) == memory.count() == 120
-
-
-def test_a_memory_that_is_never_closed_lets_go_of_its_file_when_collected(path):
-    memory = opened(path)
-    memory.add("x")
-    before = threading.active_count()
-    del memory
-    assert threading.active_count() == before - 1
-    assert [found.name for found in path.parent.iterdir()] == ["a.db"]
-
-
-def test_two_memories_that_lack_vectors_embed_each_text_once(path):
-    with Memory(path, embedder=None) as bare, opened(path) as one, opened(path) as two:
-        bare.add("red sofa")
-        two.add("blue chair")  # it learns here that the sofa lacks a vector
-        assert contents(one.search("red", limit=1)) == ["red sofa"]
-        assert contents(two.search("red", limit=1)) == ["red sofa"]
-        assert one.embedder.texts == ["red sofa", "red"]
-        assert two.embedder.texts == ["blue chair", "red"]
-
-
-def test_a_search_does_not_wait_for_what_others_write_after_it_began(path):
-    with opened(path) as reader, opened(path) as other:
-        rows_since, calls = reader._repository._store.rows_since, []
-
-        async def overtaken(*wanted, **named):
-            batch = await rows_since(*wanted, **named)
-            calls.append(other.add(f"late {len(calls)}"))
-            return batch
-
-        reader._repository._store.rows_since = overtaken
-        other.add("early")
-        found = reader.search("early")
-        assert (found[0].content, len(calls)) == ("early", 1)
-
-
-# Threads
-
-
-def test_closing_while_threads_use_a_memory_gives_answers_or_says_closed(memory):
-    memory.add_many([f"note {number}" for number in range(100)])
-    errors, started = [], threading.Barrier(5)
-
-    def work(call):
-        started.wait()
-        try:
-            while True:
-                call()
-        except StoreClosedError:
-            pass
-        except BaseException as error:  # noqa: BLE001 - shown below
-            errors.append(error)
-
-    calls = (
-        lambda: memory.add("note"),
-        lambda: memory.search("note"),
-        lambda: memory.get(memory.add("note").id),
-        lambda: memory.delete(memory.add("note").id),
-    )
-    threads = [threading.Thread(target=work, args=(call,)) for call in calls]
-    for thread in threads:
-        thread.start()
-    started.wait()
-    memory.close()
-    for thread in threads:
-        thread.join(60)
-        assert not thread.is_alive()
-    assert errors == []
-
-
-def test_threads_add_and_search_at_once_and_see_their_own_writes(memory):
-    errors = []
-
-    def work(name):
-        try:
-            view = memory.scoped(user_id=name)
-            for number in range(30):
-                added = view.add(f"note {number} of {name}")
-                found = view.search(f"note {number} of {name}", limit=100)
-                assert len(found) == number + 1 - number // 10
-                assert added.id in {hit.id for hit in found}
-                assert {hit.user_id for hit in found} == {name}
-                if number % 10 == 9:
-                    view.delete(added.id)
-                    assert added.id not in {hit.id for hit in view.search("note", limit=100)}
-        except BaseException as error:  # noqa: BLE001 - shown below
-            errors.append(error)
-
-    names = [f"user{number}" for number in range(6)]
-    threads = [threading.Thread(target=work, args=(name,)) for name in names]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == []
-    assert [memory.count(user_id=name) for name in names] == [27] * 6
-
-
-def test_searches_beside_deletions_answer_with_living_memories_in_full(memory):
-    added = memory.add_many([f"note {number}" for number in range(300)])
-    done = threading.Event()
-    answers = []
-
-    def search():
-        while not done.is_set():
-            answers.append(memory.search("note", limit=5))
-
-    threads = [threading.Thread(target=search) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for entry in added[:200]:
-        memory.delete(entry.id)
-    done.set()
-    for thread in threads:
-        thread.join()
-    assert {len(answer) for answer in answers} <= {5}
-    assert memory.count() == 100
-
-
-def test_a_plain_memory_can_be_used_inside_an_event_loop(memory):
-    async def inside():
-        memory.add("red sofa")
-        return memory.search("red")
-
-    assert contents(asyncio.run(inside())) == ["red sofa"]
 
 
 # Embedders

@@ -11,11 +11,6 @@ from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "a.db"
-
-
 def opened(path, **options):
     return Memory(path, embedder=WordEmbedder(), track_access=False, **options)
 

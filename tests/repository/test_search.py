@@ -1,24 +1,18 @@
 """What `search`, `similar`, `recent` and `important` promise, with plain and with awaited calls."""
 
-import asyncio
-import inspect
 import math
 from datetime import timedelta
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import numpy as np
 import pytest
 
-from mnemic import AsyncMemory, Memory
 from mnemic.errors import (
     EmbedderRequiredError,
     EmbeddingError,
-    EntryNotFoundError,
     FilterError,
     InvalidArgumentError,
-    LicenseRestrictionError,
 )
-from mnemic.licensing import DocumentedLicenses, LicenseTier
 from mnemic.model import (
     KEYWORD,
     SEMANTIC,
@@ -31,67 +25,16 @@ from mnemic.model import (
     SessionTerms,
     Weights,
 )
-from tests.support.clock import DAY, NOON, Clock
+from tests.support.clock import DAY, NOON
 from tests.support.embedders import WordEmbedder
+from tests.support.searches import CALLS, SCOPED_CALLS, TEXTS, cosine, found, names, scores
 
 WORDS = KeywordFields(words=1.0)
-TEXTS = ["the cat sleeps on the red sofa", "ferries leave at noon", "a red sofa was bought"]
-
-
-class Awaited:
-    """A memory with awaited calls, each awaited at once in an event loop of its own."""
-
-    def __init__(self, memory):
-        self.awaited = memory
-
-    def __getattr__(self, name):
-        attribute = getattr(self.awaited, name)
-        if not inspect.iscoroutinefunction(attribute):
-            return attribute
-        return lambda *arguments, **options: asyncio.run(attribute(*arguments, **options))
-
-    def scoped(self, **names):
-        return Awaited(self.awaited.scoped(**names))
-
-
-@pytest.fixture(params=["plain", "awaited"])
-def open_memory(request):
-    """Return what opens a memory of each kind, with a clock that stands at noon."""
-    opened = []
-
-    def opens(**options):
-        given = {"embedder": WordEmbedder(), "clock": Clock(), **options}
-        kind = Memory if request.param == "plain" else AsyncMemory
-        made = kind(":memory:", **given)
-        opened.append(made if request.param == "plain" else Awaited(made))
-        return opened[-1]
-
-    yield opens
-    for one in opened:
-        one.close()
-
-
-@pytest.fixture
-def memory(open_memory):
-    return open_memory()
 
 
 @pytest.fixture
 def bare(open_memory):
     return open_memory(embedder=None)
-
-
-def found(results):
-    return [hit.content for hit in results]
-
-
-def scores(results):
-    return {hit.content: hit.score for hit in results}
-
-
-def cosine(one, other):
-    first, second = WordEmbedder().embed([one, other]).astype(np.float64)
-    return first @ second / np.sqrt((first @ first) * (second @ second))
 
 
 # Kinds of search
@@ -398,17 +341,6 @@ def week(memory):
     return memory
 
 
-CALLS = {
-    "hybrid": lambda memory, **options: memory.search("tea", **options),
-    "semantic": lambda memory, **options: memory.search("tea", search_type="semantic", **options),
-    "keyword": lambda memory, **options: memory.search("tea", search_type="keyword", **options),
-    "recent": lambda memory, **options: memory.recent(**options),
-    "important": lambda memory, **options: memory.important(**options),
-    "similar": lambda memory, **options: memory.similar(memory.list().entries[6].id, **options),
-}
-"""Each way to search; what is similar to the oldest of a week is sought without it."""
-
-
 def ages(results):
     return sorted(int(hit.content.split()[-1]) for hit in results)
 
@@ -449,23 +381,6 @@ def test_limit_offset_and_order_of_a_filter_are_not_used(week):
 # Users
 
 
-@pytest.fixture
-def shared(memory):
-    """Return a memory of several users, projects and sessions."""
-    memory.add("tea of nobody")
-    memory.add("tea of alice", user_id="alice", project_id="p", session_id="s")
-    memory.add("tea of alice at home", user_id="alice")
-    memory.add("tea of bob", user_id="bob", project_id="p")
-    return memory
-
-
-def names(results):
-    return sorted(hit.content.removeprefix("tea of ") for hit in results)
-
-
-SCOPED_CALLS = {name: call for name, call in CALLS.items() if name != "similar"}
-
-
 @pytest.mark.parametrize("call", SCOPED_CALLS)
 @pytest.mark.parametrize(
     ("scope", "expected"),
@@ -495,152 +410,6 @@ def test_only_a_view_without_a_user_is_widened_to_all_users(shared, call):
         search(shared, user_id="alice", all_users=True)
     with pytest.raises(InvalidArgumentError, match="all_users"):
         search(shared, all_users="yes")
-
-
-# Similar
-
-
-def test_similar_memories_are_the_nearest_without_itself(memory):
-    kept = memory.add("the red sofa")
-    memory.add_many(TEXTS)
-    results = memory.similar(kept.id)
-    cosines = {text: cosine(text, "the red sofa") for text in TEXTS}
-    assert found(results) == sorted(TEXTS, key=cosines.get, reverse=True)
-    assert scores(results) == pytest.approx(cosines, abs=1e-6)
-    assert memory.similar(str(kept.id), limit=2) == results[:2]
-    assert memory.similar(kept.id, limit=0) == results[:0]
-    assert results[0].components.keys() == {"similarity"}
-    explained = memory.similar(kept.id, explain=True)
-    assert explained[0].components.keys() == {"similarity", "relevance"}
-
-
-def test_similar_finds_other_memories_of_the_same_text(memory):
-    one, other = memory.add("tea"), memory.add("tea")
-    assert [hit.id for hit in memory.similar(one.id)] == [other.id]
-    assert [hit.id for hit in memory.similar(other.id)] == [one.id]
-
-
-def test_similar_neither_embeds_the_memory_again_nor_counts_as_reading_it(open_memory):
-    embedder = WordEmbedder()
-    memory = open_memory(embedder=embedder)
-    kept = memory.add("the red sofa")
-    memory.add_many(TEXTS)
-    expected = memory.search("the red sofa", search_type="semantic")[1:]
-    embedder.embed = None  # whoever calls it fails
-    assert memory.similar(kept.id) == expected
-    assert memory.get(kept.id).access_count == 0
-
-
-def test_similar_embeds_a_memory_that_lacks_its_vector_still(open_memory):
-    embedder = WordEmbedder()
-    memory = open_memory(embedder=embedder)
-    memory.add_many(TEXTS)
-    embed, embedder.embed = embedder.embed, None
-    kept = memory.add("the red sofa", on_embed_error="pending")
-    with pytest.raises(EmbeddingError):
-        memory.similar(kept.id)
-    embedder.embed = embed
-    assert scores(memory.similar(kept.id)) == {
-        text: pytest.approx(cosine(text, "the red sofa"), abs=1e-6) for text in TEXTS
-    }
-
-
-def test_similar_stays_inside_the_scope_of_the_memory(shared):
-    (kept,) = shared.list(user_id="bob").entries
-    assert names(shared.similar(kept.id, user_id="bob")) == []
-    others = ["alice", "alice at home", "nobody"]
-    assert names(shared.similar(kept.id, all_users=True)) == others
-    assert names(shared.similar(kept.id, all_users=True, project_id="p")) == ["alice"]
-    assert names(shared.scoped(user_id="bob").similar(kept.id)) == []
-
-
-def test_an_id_outside_the_scope_is_like_one_that_does_not_exist(shared):
-    (kept,) = shared.list(user_id="bob").entries
-    shared.delete(kept.id, user_id="bob")
-    (alive,) = shared.list(user_id="alice", project_id="p").entries
-    for given, scope in [
-        (uuid4(), {}),
-        (alive.id, {}),
-        (alive.id, {"user_id": "bob"}),
-        (alive.id, {"user_id": "alice", "project_id": "q"}),
-        (kept.id, {"user_id": "bob"}),
-        (kept.id, {"all_users": True}),
-    ]:
-        with pytest.raises(EntryNotFoundError, match=f"no memory with id {given}"):
-            shared.similar(given, **scope)
-
-
-# Newest and most important
-
-
-def test_recent_memories_come_newest_first_and_ties_by_id(memory):
-    for number, age in [(3, 1), (1, 2), (4, 0), (2, 1), (5, 3)]:
-        memory.add(f"{number}", id=UUID(int=number), created_at=NOON - age * DAY)
-    embedded = list(memory.embedder.texts)
-    results = memory.recent()
-    assert found(results) == ["4", "2", "3", "1", "5"]
-    assert results[0].score == 1
-    assert results[-1].score == 0
-    assert [hit.score for hit in results] == sorted([hit.score for hit in results], reverse=True)
-    assert [hit.components for hit in results] == [{"recency": hit.score} for hit in results]
-    for limit in range(6):
-        assert memory.recent(limit=limit) == results[:limit]
-    assert memory.embedder.texts == embedded
-
-
-def test_the_only_memory_is_the_most_recent_one(memory):
-    assert len(memory.recent()) == 0
-    memory.add("tea")
-    assert [hit.score for hit in memory.recent()] == [1]
-
-
-def test_important_memories_come_by_importance_then_newest_then_by_id(memory):
-    for number, importance, age in [
-        *((1, 0.5, 1), (2, 1.0, 5), (3, 0.5, 0), (4, 0.0, 0)),
-        *((6, 0.5, 1), (5, 0.5, 1)),
-    ]:
-        memory.add(
-            f"{number}",
-            id=UUID(int=number),
-            created_at=NOON - age * DAY,
-            importance=importance,
-        )
-    results = memory.important()
-    assert found(results) == ["2", "3", "1", "5", "6", "4"]
-    assert [hit.score for hit in results] == [1.0, 0.5, 0.5, 0.5, 0.5, 0.0]
-    assert [hit.components for hit in results] == [{"importance": hit.score} for hit in results]
-    for limit in range(7):
-        assert memory.important(limit=limit) == results[:limit]
-
-
-@pytest.mark.parametrize("call", SCOPED_CALLS)
-def test_what_was_deleted_or_has_expired_is_not_found(open_memory, call):
-    clock = Clock()
-    memory = open_memory(clock=clock)
-    gone = memory.add("tea that is deleted")
-    memory.add("tea that expires", expires_at=NOON + DAY)
-    memory.add("tea that stays")
-    memory.delete(gone.id)
-    search = SCOPED_CALLS[call]
-    assert sorted(found(search(memory))) == ["tea that expires", "tea that stays"]
-    clock.now = NOON + DAY
-    assert found(search(memory)) == ["tea that stays"]
-    clock.now = NOON
-    memory.restore(gone.id)
-    assert len(search(memory)) == 3
-
-
-def test_memories_of_a_tier_without_search_by_meaning_are_still_listed_by_worth(open_memory):
-    memory = open_memory(license=DocumentedLicenses(LicenseTier.WRITER_PRO))
-    memory.add("tea", importance=0.5)
-    for search in (
-        lambda: memory.search("tea"),
-        lambda: memory.search("tea", search_type="semantic"),
-    ):
-        with pytest.raises(LicenseRestrictionError, match="Teams tier"):
-            search()
-    assert found(memory.search("tea", search_type="keyword")) == ["tea"]
-    assert found(memory.recent()) == found(memory.important()) == ["tea"]
 
 
 # Arguments

@@ -183,3 +183,8 @@ def state_of(store, agent="a"):
         *([one[:3] for one in stored], vectors, counts, all_links(store, scope)),
         *(run_sync(store.position(agent)), run_sync(store.used_bytes(agent))),
     )
+
+
+def forgotten(store, *entries_numbers, scope=AGENT, now=NOON):
+    for number in entries_numbers:
+        assert run_sync(store.forget(scope, uid(number), now)) is True

@@ -2,13 +2,24 @@
 
 import asyncio
 import math
+import threading
 from uuid import uuid4
 
 import numpy as np
 
-from mnemic import AsyncMemory, MemoryEntry
+from mnemic import AsyncMemory, ExpandedQuery, MemoryEntry, MemoryQuery
+from mnemic.observability.events import (
+    ContextAugmentedEvent,
+    MemoryRetrievalCompletedEvent,
+    QueryExpandedEvent,
+)
 from mnemic.retrieval import RetrievalService
 from tests.support.clock import DAY, NOON, Clock
+from tests.support.embedders import WordEmbedder
+
+QUERY = MemoryQuery.semantic("query")
+EVERYTHING = MemoryQuery.filtered({})
+EVENTS = (MemoryRetrievalCompletedEvent, ContextAugmentedEvent, QueryExpandedEvent)
 
 
 class FixedEmbedder:
@@ -58,3 +69,84 @@ def serve(scenario, *, path=":memory:", memory=None, track_access=False, **optio
 def found(result):
     """Return the contents of an answer, in its order."""
     return [ranked.entry.content for ranked in result]
+
+
+def words(**options):
+    return {"embedder": WordEmbedder(dimensions=512), **options}
+
+
+async def store_near(memory, *similarities, **fields):
+    """Store memories named by their similarity with the query."""
+    near = memory.embedder.near
+    texts = [near(f"near {similarity}", similarity) for similarity in similarities]
+    return await memory.add_many([record(text, **fields) for text in texts])
+
+
+class Adding:
+    """An expander that always adds the same terms."""
+
+    def __init__(self, *terms, confidence=0.9):
+        self.terms, self.confidence = terms, confidence
+
+    async def expand(self, query, ask):  # noqa: ARG002 - the contract
+        return ExpandedQuery(
+            original=query,
+            expanded=" ".join([query, *self.terms]),
+            added_terms=self.terms,
+            confidence=self.confidence,
+        )
+
+
+class AskingFirst(Adding):
+    """Adds its terms after it has asked for related texts."""
+
+    async def expand(self, query, ask):
+        await ask(query)
+        return await super().expand(query, ask)
+
+
+async def counts(memory, stored):
+    """Return how often each was accessed."""
+    page = await memory.list(include_deleted=True)
+    count_of = {one.id: one.access_count for one in page}
+    return [count_of[one.id] for one in stored]
+
+
+class Gated(FixedEmbedder):
+    """An embedder that lets the query wait."""
+
+    def __init__(self):
+        super().__init__()
+        self.asked, self.gate = threading.Event(), threading.Event()
+        self.queries, self.error = 0, None
+
+    def embed(self, texts):
+        if "query" in texts:
+            self.queries += 1
+            self.asked.set()
+            assert self.gate.wait(30)
+            if self.error is not None:
+                raise self.error
+        return super().embed(texts)
+
+
+async def until(condition):
+    for _ in range(2000):
+        if condition():
+            return
+        await asyncio.sleep(0.005)
+    raise AssertionError("it never came about")
+
+
+def heard_by(memory):
+    heard = []
+    for kind in EVENTS:
+        memory.events.subscribe(kind, heard.append)
+    return heard
+
+
+async def three_near(memory, **fields):
+    """Store memories of similarity .9, .7 and .5 that are alike but for that."""
+    near = memory.embedder.near
+    texts = [near("middle", 0.7), near("nearest", 0.9), near("farthest", 0.5)]
+    return await memory.add_many([record(text, **fields) for text in texts])

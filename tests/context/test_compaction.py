@@ -1,0 +1,396 @@
+"""Compaction of a context window: eviction, summaries, and compaction by choice."""
+
+import logging
+import pickle
+from datetime import timedelta
+
+import pytest
+
+from mnemic.context import (
+    CompactionStrategy,
+    ContextItem,
+)
+from mnemic.errors import (
+    ContextWindowFullError,
+    ContextWindowFullException,
+    InvalidArgumentError,
+    LicenseRestrictionError,
+)
+from mnemic.licensing import DocumentedLicenses, LicenseTier
+from tests.support.clock import NOON
+from tests.support.windows import (
+    ASSISTANT,
+    DOCUMENT,
+    INSTRUCTION,
+    NOTE,
+    OTHER,
+    SYSTEM,
+    TOOL,
+    USER,
+    Words,
+    contents,
+    document,
+    opened,
+    words,
+)
+
+pytestmark = pytest.mark.requirement("C018", "C019", "C020", "C021", "C022", "C028", "C042", "C043")
+
+
+# Compaction
+
+
+def test_nothing_is_removed_up_to_the_threshold():
+    window = opened()
+    window.add(words(50), USER)
+    window.add(words(35), USER)
+    assert (window.item_count, window.current_tokens, window.usage_percent) == (2, 85, 85.0)
+    assert window.stats().compactions == 0
+
+
+def test_passing_the_threshold_compacts_to_fifteen_points_below_it():
+    window = opened()
+    for number in range(8):
+        window.add(words(10), USER, priority=number, id=str(number))
+    window.add(words(6), USER, priority=0, id="new")
+    assert [item.id for item in window.items()] == ["7", "6", "5", "4", "3", "2", "1", "new"]
+    assert window.current_tokens == 76
+    assert window.stats().compactions == 1
+    assert window.stats().items_compacted == 1
+
+
+def test_no_more_is_left_than_a_large_item_needs():
+    window = opened()
+    for number in range(8):
+        window.add(words(10), USER, id=str(number))
+    window.add(words(60), USER, id="large")
+    assert [item.id for item in window.items()] == ["4", "5", "6", "7", "large"]
+
+
+def test_low_priority_goes_first_and_of_that_the_oldest():
+    window = opened()
+    for name, priority in (("a", 90), ("b", 10), ("c", 50), ("d", 10), ("e", 50)):
+        window.add(words(10), USER, id=name, priority=priority)
+    removed = window.compact(target_percent=15)
+    assert [item.id for item in removed] == ["b", "d", "c", "e"]
+
+
+def test_the_oldest_goes_first_whatever_its_type_and_priority():
+    window = opened(compaction_strategy=CompactionStrategy.REMOVE_OLDEST)
+    for at, kind in enumerate((USER, DOCUMENT, INSTRUCTION, ASSISTANT)):
+        window.add(
+            words(10), kind, id=str(at), priority=100 - at, added_at=NOON - at * timedelta(1)
+        )
+    removed = window.compact(target_percent=15)
+    assert [item.id for item in removed] == ["3", "2", "1"]
+
+
+def test_pinned_items_and_the_system_prompt_are_never_compacted():
+    for strategy in ("remove_oldest", "remove_low_priority", "selective"):
+        window = opened(compaction_strategy=strategy)
+        window.add(words(20), SYSTEM, priority=0)
+        window.add(words(20), DOCUMENT, priority=0, pinned=True)
+        window.add(words(20), USER, priority=100)
+        assert len(window.compact(target_percent=0)) == 1
+        assert [item.type for item in window.items()] == [SYSTEM, DOCUMENT]
+
+
+def test_an_unpinned_item_may_go_again():
+    window = opened()
+    item = window.add("tea", USER, pinned=True)
+    assert window.pinned_items() == [item]
+    assert window.unpin(item.id).pinned is False
+    assert window.compact(target_percent=0) != []
+    assert window.pinned_items() == []
+
+
+def test_a_window_that_is_full_says_so_and_keeps_what_it_has(caplog):
+    window = opened(agent_id="aide")
+    window.add(words(60), SYSTEM)
+    window.add(words(20), USER)
+    with (
+        caplog.at_level(logging.WARNING, "mnemic.context"),
+        pytest.raises(ContextWindowFullError) as caught,
+    ):
+        window.add(words(41), USER)
+    error = caught.value
+    assert (error.current_tokens, error.max_tokens, error.requested_tokens) == (80, 100, 41)
+    assert caplog.messages == [
+        "Context window full for agent aide: current=80, max=100, requested=41"
+    ]
+    assert window.current_tokens == 80
+    assert pickle.loads(pickle.dumps(error)).requested_tokens == 41  # noqa: S301
+    assert ContextWindowFullException is ContextWindowFullError
+
+
+def test_what_fits_beside_what_must_stay_always_fits():
+    window = opened()
+    window.add(words(60), SYSTEM)
+    window.add(words(20), USER)
+    window.add(words(40), USER)
+    assert window.current_tokens == 100
+
+
+def test_the_thousand_and_first_item_makes_one_go():
+    window = opened(10**6)
+    for number in range(1000):
+        window.add("tea", USER, id=str(number))
+    window.add("tea", USER, id="last")
+    assert window.item_count == 1000
+    assert window.get("0") is None
+    assert not window.try_add(document("coffee"))
+    assert window.get("1") is not None
+
+
+def test_a_thousand_pinned_items_leave_no_room():
+    window = opened(10**6)
+    assert window.add_many(ContextItem(content="x", type=USER, pinned=True) for _ in range(1000))
+    with pytest.raises(ContextWindowFullError, match="1000 of 1000000 tokens") as caught:
+        window.add("tea", USER)
+    assert caught.value.__notes__ == ["it holds 1000 items that must stay, the most it may"]
+
+
+def test_compaction_takes_a_target_and_a_strategy():
+    window = opened()
+    for number in range(8):
+        window.add(words(10), USER, id=str(number), priority=100 - number)
+    assert [item.id for item in window.compact()] == ["7"]
+    assert [item.id for item in window.compact("remove_oldest", target_percent=60)] == ["0"]
+    assert window.compact() == []
+    for wrong in (-1, 101, 70.0):
+        with pytest.raises(InvalidArgumentError, match="target_percent must be"):
+            window.compact(target_percent=wrong)
+    with pytest.raises(InvalidArgumentError, match="strategy 'all' is unknown"):
+        window.compact("all")
+
+
+@pytest.mark.parametrize("strategy", [CompactionStrategy.SUMMARIZE, CompactionStrategy.SELECTIVE])
+def test_advanced_strategies_need_the_tier_teams(strategy):
+    options = {"license": DocumentedLicenses(LicenseTier.WRITER_PRO), "summarizer": " ".join}
+    with pytest.raises(LicenseRestrictionError, match="requires a Teams license") as caught:
+        opened(compaction_strategy=strategy, **options)
+    assert caught.value.feature_key == "Agents.Memory.ContextWindow.Advanced"
+    assert caught.value.required_tier == "Teams"
+    with pytest.raises(LicenseRestrictionError):
+        opened(**options).compact(strategy)
+    opened(
+        compaction_strategy=strategy,
+        license=DocumentedLicenses(LicenseTier.TEAMS),
+        summarizer=" ".join,
+    )
+
+
+def test_the_simple_strategies_are_in_every_tier():
+    window = opened(license=DocumentedLicenses(LicenseTier.CORE))
+    window.add("tea", USER)
+    assert len(window.compact("remove_oldest", target_percent=0)) == 1
+
+
+# Summaries
+
+
+def test_a_summary_stands_for_the_oldest_items():
+    told = []
+
+    def summarise(texts):
+        told.append(list(texts))
+        return "in short"
+
+    window = opened(compaction_strategy=CompactionStrategy.SUMMARIZE, summarizer=summarise)
+    window.add(words(10), SYSTEM)
+    for number in range(7):
+        window.add(words(10, f"w{number}"), USER, priority=40 + number)
+    window.add(words(10, "new"), USER)
+    assert told == [[words(10, f"w{number}") for number in range(3)]]
+    (summary,) = window.items(NOTE)
+    assert (summary.content, summary.priority) == ("in short", 42)
+    assert summary.metadata == {"summary_of": 3}
+    assert summary.added_at == NOON + timedelta(seconds=4)
+    assert window.current_tokens == 10 + 2 + 50
+
+
+def test_an_earlier_summary_goes_into_the_next():
+    window = opened(
+        compaction_strategy=CompactionStrategy.SUMMARIZE, summarizer=lambda texts: f"{len(texts)}!"
+    )
+    for number in range(30):
+        window.add(words(10, f"w{number}"), USER)
+        assert window.current_tokens <= 85
+    assert len(window.items(NOTE)) == 1
+
+
+def test_compact_returns_what_a_summary_replaced():
+    window = opened(summarizer=lambda _: "in short")
+    for number in range(6):
+        window.add(words(10), USER, id=str(number))
+    removed = window.compact(CompactionStrategy.SUMMARIZE, target_percent=50)
+    assert [item.id for item in removed] == ["0", "1"]
+    assert window.current_tokens == 42
+
+
+def test_summarising_without_a_summariser_is_an_error_at_once():
+    with pytest.raises(InvalidArgumentError, match="strategy summarize needs a summarizer"):
+        opened(compaction_strategy=CompactionStrategy.SUMMARIZE)
+    with pytest.raises(InvalidArgumentError, match="strategy summarize needs a summarizer"):
+        opened().compact("summarize")
+
+
+@pytest.mark.parametrize("answer", ["", " \n", None, 3])
+def test_a_summariser_that_says_nothing_changes_nothing(answer):
+    window = opened(summarizer=lambda _: answer)
+    window.add(words(50), USER)
+    with pytest.raises(InvalidArgumentError, match="summarizer must return a text"):
+        window.compact("summarize", target_percent=10)
+    assert window.current_tokens == 50
+
+
+def test_a_summariser_that_fails_changes_nothing():
+    def fail(texts):
+        raise RuntimeError(f"no answer to {len(texts)}")
+
+    window = opened(summarizer=fail, compaction_strategy="summarize")
+    window.add(words(80), USER)
+    with pytest.raises(RuntimeError, match="no answer to 1"):
+        window.add(words(10), USER)
+    assert window.current_tokens == 80
+
+
+def test_a_summary_too_long_for_its_room_makes_more_go_or_is_left_out(caplog):
+    window = opened(summarizer=lambda _: words(30, "long"))
+    for number in range(8):
+        window.add(words(10), USER, id=str(number))
+    window.compact("summarize", target_percent=50)
+    assert [item.id for item in window.items(USER)] == ["6", "7"]
+    assert window.current_tokens == 50
+    with caplog.at_level(logging.WARNING, "mnemic.context"):
+        window.compact("summarize", target_percent=20)
+    assert caplog.messages == ["Summary left out for agent default: 30 tokens do not fit"]
+    assert window.current_tokens <= 20
+
+
+def test_no_lock_is_held_while_the_summariser_or_the_counter_runs():
+    window = None
+
+    class Asking(Words):
+        def count(self, text, /):
+            assert window is None or window.items() is not None
+            return super().count(text)
+
+    def summarise(texts):
+        assert len(window.items()) == len(texts)
+        return "in short"
+
+    window = opened(counter=Asking(), summarizer=summarise)
+    window.add(words(50), USER)
+    window.compact("summarize", target_percent=10)
+    assert contents(window.items()) == ["in short"]
+
+
+def test_what_was_removed_while_it_was_summarised_is_in_no_summary():
+    told = []
+
+    def summarise(texts):
+        told.append(len(texts))
+        if len(told) == 1:
+            window.remove("secret")
+        return " ".join(text.split()[0] for text in texts)
+
+    window = opened(summarizer=summarise)
+    window.add(words(10, "secret"), USER, id="secret")
+    window.add(words(10, "one"), USER)
+    window.add(words(10, "two"), USER)
+    window.add(words(40), USER)
+    window.compact("summarize", target_percent=50)
+    assert told == [3, 2]
+    assert contents(window.items()) == ["one two", words(40)]
+
+
+# Selective compaction
+
+
+def selected(*items):
+    window = opened(10**6, compaction_strategy=CompactionStrategy.SELECTIVE)
+    for item in items:
+        window.add(item)
+    return [item.id for item in window.compact(target_percent=0)]
+
+
+def test_selective_compaction_begins_with_what_is_said_twice():
+    order = selected(
+        ContextItem(content="The ferry leaves at ten past every hour", type=USER, id="old"),
+        ContextItem(content="An unrelated remark", type=TOOL, id="tool", priority=0),
+        ContextItem(content="The ferry leaves  at ten past every hour!", type=USER, id="new"),
+    )
+    assert order == ["old", "tool", "new"]
+
+
+def test_of_two_that_say_the_same_the_weightier_and_pinned_one_stays():
+    said = "The ferry leaves at ten past every hour"
+    order = selected(
+        ContextItem(content=said, type=USER, id="high", priority=60),
+        ContextItem(content=said, type=USER, id="low", priority=40),
+        ContextItem(content="Tea is in the kitchen", type=USER, id="one", priority=99),
+        ContextItem(content="Tea is in the kitchen", type=NOTE, id="pinned", pinned=True),
+    )
+    assert sorted(order[:2]) == ["low", "one"]
+    assert order[2:] == ["high"]
+
+
+def test_of_several_that_say_the_same_the_least_goes_first_and_pinned_ones_never():
+    said = "The ferry leaves at ten past every hour"
+    for pinned, gone in ((False, ["10", "40", "else", "90"]), (True, ["else"])):
+        same = (
+            ContextItem(content=said, type=USER, id=str(at), priority=at, pinned=pinned)
+            for at in (40, 90, 10)
+        )
+        assert selected(*same, document("Something else", id="else")) == gone
+
+
+def test_texts_that_differ_in_a_number_do_not_say_the_same():
+    tool = ContextItem(content="An unrelated remark", type=TOOL, id="tool")
+    for second, order in (("10:45", ["tool", "first", "second"]), ("10:05", ["first", "tool"])):
+        said = "The ferry to the island leaves from the pier of the old harbour at"
+        first = document(f"{said} 10:05", id="first")
+        assert (
+            selected(first, tool, document(f"{said} {second}", id="second"))[: len(order)] == order
+        )
+
+
+def test_the_rest_goes_by_type_then_by_priority_for_each_token():
+    order = selected(
+        ContextItem(content="an instruction", type=INSTRUCTION, id="instruction"),
+        ContextItem(content="a question", type=USER, id="question"),
+        ContextItem(content="an answer", type=ASSISTANT, id="answer"),
+        ContextItem(content="some note", type=NOTE, id="note"),
+        ContextItem(content="whatever else", type=OTHER, id="other"),
+        document("four words of weight", id="heavy", priority=80),
+        document("two words", id="light", priority=50),
+        ContextItem(content="a tool says", type=TOOL, id="tool"),
+    )
+    assert order == [
+        "tool", "heavy", "light", "other", "note", "answer", "question", "instruction",
+    ]  # fmt: skip
+
+
+def test_near_duplicates_are_those_a_plain_comparison_of_all_pairs_finds():
+    from mnemic.context.eviction_order import NEAR_DUPLICATE, _near_duplicates  # noqa: PLC0415
+
+    base = "the quick brown fox jumps over the lazy dog while rain falls on the quiet harbour town"
+    texts = [base[:cut] + tail for cut in range(60, len(base), 2) for tail in ("", " x", " 4")]
+    items = [ContextItem(content=text, type=USER, id=str(at)) for at, text in enumerate(texts)]
+
+    def grams(text):
+        return {text[at : at + 3] for at in range(len(text) - 2)}
+
+    kept, expected = [], []
+    for item in items:
+        mine, digits = grams(item.content), "4" in item.content
+        is_near = any(
+            len(mine & grams(other)) >= NEAR_DUPLICATE * len(mine | grams(other))
+            and digits == ("4" in other)
+            for other in kept
+        )
+        (expected if is_near else kept).append(item.content)
+    assert contents(_near_duplicates(items)) == expected
+    assert len(kept) > 5
+    assert len(expected) > 5

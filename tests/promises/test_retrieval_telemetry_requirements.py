@@ -1,0 +1,227 @@
+"""The requirements of the retrieval service's events, logs and metrics."""
+
+import logging
+import re
+from datetime import timedelta
+
+import pytest
+
+from mnemic import (
+    ContextWindow,
+    MemoryQuery,
+)
+from mnemic.observability.events import (
+    ContextAugmentedEvent,
+    MemoryRetrievalCompletedEvent,
+    QueryExpandedEvent,
+)
+from tests.support.clock import NOON
+from tests.support.metrics import MNEMIC, OTEL
+from tests.support.metrics import run as run_program
+from tests.support.retrieval import QUERY, AskingFirst, found, heard_by, serve, three_near
+
+LOGGER = "mnemic.retrieval"
+
+
+def told(caplog, level):
+    """Return what retrieval logged at a level."""
+    return [
+        one.getMessage() for one in caplog.records if one.name == LOGGER and one.levelno == level
+    ]
+
+
+@pytest.mark.requirement("R177", "C006")
+def test_a_retrieval_tells_its_event():
+    async def scenario(memory, service):
+        heard = heard_by(memory)
+        await three_near(memory)
+        limited = MemoryQuery(query="query", limit=2)
+        first = await service.retrieve(limited)
+        memory.repository.now.now += timedelta(seconds=1)
+        second = await service.retrieve(limited)
+        assert heard == [
+            MemoryRetrievalCompletedEvent(
+                agent_id="aide",
+                query="query",
+                result_count=2,
+                total_matches=3,
+                from_cache=is_known,
+                retrieval_time=result.retrieval_time,
+                timestamp=NOON + timedelta(seconds=number),
+            )
+            for number, (is_known, result) in enumerate([(False, first), (True, second)])
+        ]
+        assert heard[0].retrieval_time != heard[1].retrieval_time
+
+    serve(scenario, memory={"log_content": True})
+
+
+@pytest.mark.requirement("R177")
+def test_a_retrieval_by_filters_tells_of_an_empty_query():
+    async def scenario(memory, service):
+        heard = heard_by(memory)
+        result = await service.retrieve(MemoryQuery.filtered({}))
+        assert [event.query for event in heard] == [""]
+        assert result.original_query == ""
+
+    serve(scenario, memory={"log_content": True})
+
+
+@pytest.mark.requirement("R178", "C018")
+def test_an_augmentation_tells_its_event():
+    async def scenario(memory, service):
+        heard = heard_by(memory)
+        await three_near(memory)
+        window = ContextWindow(1000)
+        assert await service.retrieve_to_context(QUERY, window) == 3
+        assert heard[1:] == [
+            ContextAugmentedEvent(
+                agent_id="aide",
+                query="query",
+                items_added=3,
+                tokens_added=window.current_tokens,
+                timestamp=NOON,
+            )
+        ]
+        assert window.current_tokens == sum(item.token_count for item in window.items()) > 0
+        await service.retrieve_to_context(MemoryQuery.filtered({}), ContextWindow(1000))
+        assert heard[-1].query == "[filter-only]"
+
+    serve(scenario, memory={"log_content": True})
+
+
+@pytest.mark.requirement("R179")
+def test_an_expansion_tells_its_event():
+    async def scenario(memory, service):
+        heard = heard_by(memory)
+        await service.expand_query("query")
+        assert heard == [
+            QueryExpandedEvent(
+                agent_id="aide",
+                original_query="query",
+                expanded_query="query more words",
+                terms_added=2,
+                confidence=0.75,
+                timestamp=NOON,
+            )
+        ]
+
+    serve(
+        scenario,
+        memory={"log_content": True},
+        expander=AskingFirst("more", "words", confidence=0.75),
+    )
+
+
+@pytest.mark.requirement("R195", "R196", "R197", "R198", "R199")
+def test_log_lines_are_those_of_the_document(caplog):
+    caplog.set_level(logging.DEBUG, LOGGER)
+
+    async def scenario(memory, service):
+        assert told(caplog, logging.INFO) == ["Memory retrieval service initialized for agent aide"]
+        await three_near(memory)
+        caplog.clear()
+        limited = MemoryQuery(query="query", limit=2)
+        await service.retrieve(limited)
+        await service.retrieve(limited)
+        first, hit, second = told(caplog, logging.DEBUG)
+        pattern = r"Retrieved 2/3 memories for query 'query' in \d+(\.\d+)?ms"
+        assert re.fullmatch(pattern, first)
+        assert hit == "Cache hit for retrieval query, returning cached results"
+        assert re.fullmatch(pattern, second)
+        caplog.clear()
+        window = ContextWindow(1000)
+        await service.retrieve_to_context(limited, window)
+        tokens = window.current_tokens
+        assert told(caplog, logging.DEBUG)[-1] == (
+            f"Augmented context with 2 retrieved memories ({tokens} tokens)"
+        )
+        caplog.clear()
+        await service.expand_query("query")
+        assert told(caplog, logging.DEBUG) == ["Expanded query 'query' to 'query a b' (+2 terms)"]
+        assert [one for one in caplog.records if one.levelno >= logging.WARNING] == []
+
+    serve(scenario, memory={"log_content": True}, expander=AskingFirst("a", "b"))
+
+
+@pytest.mark.requirement("R195")
+def test_a_long_query_is_cut_to_50_characters_in_log_lines(caplog):
+    caplog.set_level(logging.DEBUG, LOGGER)
+
+    async def scenario(_, service):
+        await service.retrieve(MemoryQuery(query="x" * 50))
+        await service.retrieve(MemoryQuery(query="y" * 51))
+        lines = caplog.text
+        assert f"'{'x' * 50}'" in lines
+        assert f"'{'y' * 50}...'" in lines
+        assert "y" * 51 not in lines
+
+    serve(scenario, memory={"log_content": True})
+
+
+@pytest.mark.requirement("R200")
+def test_an_answer_without_results_is_warned_of(caplog):
+    async def scenario(_, service):
+        await service.retrieve(QUERY)
+        assert told(caplog, logging.WARNING) == ["Retrieval returned no results for query 'query'"]
+
+    serve(scenario, memory={"log_content": True})
+
+
+@pytest.mark.requirement("R201", "C023")
+def test_an_unsure_expansion_is_warned_of_and_not_used(caplog):
+    async def scenario(memory, service):
+        await three_near(memory)
+        heard = heard_by(memory)
+        expansion = await service.expand_query("query")
+        assert (expansion.original, expansion.expanded) == ("query", "query")
+        assert expansion.added_terms == ()
+        assert expansion.confidence == 0.49
+        result = await service.retrieve(MemoryQuery(query="query", expand_query=True))
+        assert result.expanded_query is None
+        assert found(result) == ["nearest", "middle", "farthest"]
+        assert "query words" not in memory.embedder.texts
+        assert told(caplog, logging.WARNING) == 2 * [
+            "Query expansion confidence low (0.49), using original query"
+        ]
+        events = [event for event in heard if isinstance(event, QueryExpandedEvent)]
+        assert [event.confidence for event in events] == [0.49, 0.49]
+        assert (await service.get_stats()).expansion_usage_rate == 0
+
+    serve(scenario, expander=AskingFirst("words", confidence=0.49))
+
+
+MEASURED = """
+from mnemic import AsyncMemory, ContextWindow, MemoryQuery, RetrievalService
+async def use():
+    async with await AsyncMemory.open(":memory:", "aide", embedder=WordEmbedder()) as memory:
+        await memory.add_many(["dark mode", "light mode", "hot tea"])
+        service = RetrievalService(memory)
+        query = MemoryQuery(query="mode", min_relevance=0)
+        for _ in range(3):
+            await service.retrieve(query)
+        window = ContextWindow(1000)
+        await service.retrieve_to_context(query, window, include_sensitive=True)
+        return points()
+use_provider()
+show(asyncio.run(use()))
+"""
+
+
+@pytest.mark.requirement("R202", "R203", "R204", "R205", "R206")
+def test_metrics_have_their_names_and_count():
+    (measured,), logged = run_program(OTEL, MNEMIC, MEASURED)
+    assert logged == ""
+
+    def point(name):
+        (only,) = measured[f"agents.memory.retrieval.{name}"]["points"]
+        assert only["attributes"] == {"agent_id": "aide"}
+        return only
+
+    assert point("total")["value"] == 4
+    assert point("cache_hits")["value"] == 3
+    assert point("augmentations")["value"] == 1
+    latency, results = point("latency_ms"), point("results")
+    assert (latency["count"], results["count"], results["sum"]) == (4, 4, 8)
+    assert measured["agents.memory.retrieval.latency_ms"]["unit"] == "ms"
+    assert 0 < latency["sum"] < 60_000

@@ -1,0 +1,327 @@
+"""Accesses that recalls count."""
+
+import asyncio
+import threading
+from datetime import timedelta
+from functools import partial
+from uuid import uuid4
+
+import apsw
+import pytest
+
+from mnemic.errors import (
+    InvalidArgumentError,
+    StoreBusyError,
+    StoreError,
+    StoreFullError,
+)
+from mnemic.model import (
+    MemoryRetrieverOptions,
+    Scope,
+)
+from mnemic.recall import MemoryRetriever
+from tests.support.clock import DAY, HOUR, NOON, Clock
+from tests.support.entries import uid
+from tests.support.recall import (
+    MODES,
+    UNTRACKED,
+    asked,
+    by_every_method,
+    counts,
+    mine,
+    opened,
+    run,
+    texts,
+)
+
+START = uid(77)
+
+
+async def linked_from(retriever, _):
+    return await retriever.recall_linked(START, user_id="u")
+
+
+EVERY_WAY = {
+    "relevant": lambda retriever, _: retriever.recall("q", user_id="u"),
+    "recent": lambda retriever, _: retriever.recall("", user_id="u", mode="recent"),
+    "important": lambda retriever, _: retriever.recall("", user_id="u", mode="important"),
+    "frequent": lambda retriever, _: retriever.recall("", user_id="u", mode="frequent"),
+    "type": lambda retriever, _: retriever.recall_by_type("fact", "u"),
+    "temporal": lambda retriever, _: retriever.recall_temporal(NOON, NOON, user_id="u"),
+    "topic": lambda retriever, _: retriever.recall_temporal(NOON, NOON, "q", user_id="u"),
+    "linked": linked_from,
+}
+every_way = pytest.mark.parametrize("way", EVERY_WAY)
+
+
+async def store_two(memory):
+    start = mine("start", id=START, type="event", created_at=NOON - DAY)
+    one, two = mine("one", access_count=5), mine("two", last_accessed_at=NOON - HOUR)
+    await memory.store_batch([start, one, two])
+    for other in (one, two):
+        await memory.link(start.id, other.id, user_id="u")
+
+
+async def accesses(memory):
+    found = await memory.search_by_filter({"type": "fact"}, user_id="u")
+    return {each.content: each.access_count for each in found}
+
+
+@pytest.mark.requirement("C068")
+@every_way
+def test_every_recall_is_one_access_and_shows_what_was_before(way):
+    clock = Clock()
+
+    async def scenario(memory, retriever):
+        await store_two(memory)
+        clock.now += HOUR
+        found = await EVERY_WAY[way](retriever, memory)
+        shown = {
+            each.memory.content: (each.memory.access_count, each.memory.last_accessed_at)
+            for each in found
+            if each.memory.content != "start"
+        }
+        assert shown == {"one": (5, None), "two": (0, NOON - HOUR)}
+        assert await accesses(memory) == {"one": 6, "two": 1}
+        times = {
+            each.last_accessed_at
+            for each in await memory.search_by_filter({"type": "fact"}, user_id="u")
+        }
+        assert times == {clock.now}
+        await EVERY_WAY[way](retriever, memory)
+        assert await accesses(memory) == {"one": 7, "two": 2}
+
+    run(scenario, clock=clock)
+
+
+@pytest.mark.requirement("C068")
+@every_way
+def test_accesses_of_a_recall_are_noted_together_and_after_the_answer(way, monkeypatch):
+    async def scenario(memory, retriever):
+        await store_two(memory)
+        store = memory.repository._store
+        noted, touch = [], store.touch
+
+        def noting(agent_id, rows, now):
+            noted.append(list(rows))
+            touch(agent_id, rows, now)
+
+        monkeypatch.setattr(store, "touch", noting)
+        found = await EVERY_WAY[way](retriever, memory)
+        row_of = partial(memory.repository.row_of, Scope(memory.scope.agent_id, "u"))
+        assert noted == [[row_of(each.memory.id) for each in found]]
+
+    run(scenario)
+
+
+@pytest.mark.requirement("C067", "R249")
+@every_way
+def test_nothing_is_counted_where_accesses_are_not_tracked(way):
+    async def scenario(memory, retriever):
+        await store_two(memory)
+        await EVERY_WAY[way](retriever, memory)
+        assert await accesses(memory) == {"one": 5, "two": 0}
+
+    run(scenario, options=UNTRACKED)
+    run(scenario, track_access=False)
+
+
+@pytest.mark.requirement("C067")
+@every_way
+@pytest.mark.parametrize("salience_weight", [0.4, 0.0])
+def test_one_access_is_counted_in_an_interval(way, salience_weight):
+    clock = Clock()
+
+    async def scenario(memory, retriever):
+        await store_two(memory)  # two was accessed an hour ago
+        for _ in range(3):
+            await EVERY_WAY[way](retriever, memory)
+        assert await accesses(memory) == {"one": 6, "two": 0}
+        clock.now = NOON + HOUR - timedelta(microseconds=1)
+        await EVERY_WAY[way](retriever, memory)
+        assert await accesses(memory) == {"one": 6, "two": 0}
+        clock.now = NOON + HOUR
+        await EVERY_WAY[way](retriever, memory)
+        await EVERY_WAY[way](retriever, memory)
+        assert await accesses(memory) == {"one": 6, "two": 1}
+        clock.now = NOON + 2 * HOUR
+        await EVERY_WAY[way](retriever, memory)
+        assert await accesses(memory) == {"one": 7, "two": 1}
+
+    options = MemoryRetrieverOptions(
+        salience_weight=salience_weight, access_interval=timedelta(hours=2)
+    )
+    run(scenario, options=options, clock=clock)
+
+
+@pytest.mark.parametrize("mode", ["relevant", "important"])
+def test_of_recalls_at_once_one_is_counted_in_an_interval(mode):
+    clock = Clock()
+
+    async def scenario(memory, retriever):
+        await store_two(memory)
+        asked = {"user_id": "u", "mode": mode, "include_archived": True}
+        for hours in (0, 2, 4):
+            clock.now = NOON + hours * HOUR
+            others = [MemoryRetriever(memory, retriever.options) for _ in range(4)]
+            await asyncio.gather(*(each.recall("q", **asked) for each in [retriever, *others] * 3))
+            counted = await accesses(memory)
+            assert counted == {"one": 6 + hours // 2, "two": hours // 2}
+
+    options = MemoryRetrieverOptions(access_interval=timedelta(hours=2))
+    run(scenario, options=options, clock=clock)
+
+
+def test_of_recalls_in_threads_one_is_counted_in_an_interval(tmp_path):
+    with opened(tmp_path / "a.db") as memory:
+        kept = memory.add("one", user_id="u")
+        options = MemoryRetrieverOptions(access_interval=timedelta(days=1))
+        barrier = threading.Barrier(8)
+
+        def recall():
+            retriever = MemoryRetriever(memory, options)
+            barrier.wait(30)
+            for _ in range(5):
+                assert asyncio.run(retriever.recall("one", user_id="u"))
+
+        threads = [threading.Thread(target=recall) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        (entry,) = memory.list(user_id="u", filters={"access_count": {"gte": 0}})
+        assert (entry.id, entry.access_count) == (kept.id, 1)
+
+
+def test_a_memory_read_by_its_id_in_between_is_not_counted_again():
+    async def scenario(memory, retriever):
+        kept = mine("one")
+        await memory.store(kept)
+        await retriever.recall("one", user_id="u")
+        await memory.retrieve(kept.id, user_id="u")
+        for _ in range(3):
+            await retriever.recall("one", user_id="u")
+        assert await accesses(memory) == {"one": 2}
+
+    run(scenario, options=MemoryRetrieverOptions(access_interval=60))
+
+
+def test_an_interval_may_be_given_in_seconds():
+    assert MemoryRetrieverOptions(access_interval=90).access_interval == timedelta(seconds=90)
+
+
+@pytest.mark.requirement("C067")
+def test_only_what_is_returned_counts_as_accessed():
+    async def scenario(memory, retriever):
+        await memory.store_batch([mine(f"m ~{cosine}") for cosine in (0.9, 0.8, 0.2)])
+        await retriever.recall("q", user_id="u", max_results=1)
+        assert await counts(memory) == {"m ~0.9": 1, "m ~0.8": 0, "m ~0.2": 0}
+
+    run(scenario)
+
+
+@pytest.mark.requirement("C068")
+def test_archived_memories_count_too_when_they_are_recalled():
+    async def scenario(memory, retriever):
+        await memory.store(mine("old", status="archived"))
+        for count in range(3):
+            (hit,) = await retriever.recall("q", user_id="u", include_archived=True)
+            assert hit.memory.access_count == count
+
+    run(scenario)
+
+
+@pytest.mark.requirement("C068")
+@every_way
+def test_a_recall_does_not_fail_because_accesses_cannot_be_written(tmp_path, way):
+    path = tmp_path / "a.db"
+
+    async def scenario(memory, retriever):
+        await store_two(memory)
+        memory.repository._store._connections.writer.set_busy_timeout(1)
+        other = apsw.Connection(str(path))
+        other.execute("BEGIN IMMEDIATE")
+        for _ in range(2):
+            assert {"one", "two"} <= set(texts(await EVERY_WAY[way](retriever, memory)))
+        other.execute("ROLLBACK")
+        other.close()
+        assert await accesses(memory) == {"one": 7, "two": 2}
+
+    run(scenario, path)
+
+
+@pytest.mark.requirement("C068")
+@every_way
+@pytest.mark.parametrize("failure", [StoreBusyError, StoreFullError, StoreError])
+@pytest.mark.parametrize("interval", [0, 60])
+def test_no_failure_to_write_accesses_fails_a_recall(way, failure, interval, monkeypatch):
+    async def scenario(memory, retriever):
+        await store_two(memory)
+        await EVERY_WAY[way](retriever, memory)
+
+        async def fail():
+            raise failure("not now")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(memory.repository._store, "write_accesses", fail)
+            assert {"one", "two"} <= set(texts(await EVERY_WAY[way](retriever, memory)))
+
+    run(scenario, options=MemoryRetrieverOptions(access_interval=interval))
+
+
+def test_memories_that_may_only_be_read_are_recalled(tmp_path):
+    path = tmp_path / "a.db"
+    with opened(path) as memory:
+        one = memory.add("one", user_id="u")
+        two = memory.add("two", user_id="u")
+        memory.link(one.id, two.id, user_id="u")
+    with opened(path, read_only=True) as memory:
+        tracked = MemoryRetrieverOptions()
+        for mode in MODES:
+            found = asked(memory, "recall", "q", user_id="u", mode=mode, options=tracked)
+            assert len(found) == 2
+        found = asked(memory, "recall_linked", one.id, user_id="u", options=tracked)
+        assert texts(found) == ["two"]
+        assert memory.get(one.id, user_id="u").access_count == 0
+
+
+@pytest.mark.requirement("C067")
+def test_use_is_recorded_by_id():
+    async def scenario(memory, retriever):
+        one, two = mine("one"), mine("two")
+        await memory.store_batch([one, two])
+        await retriever.recall("q", user_id="u")
+        assert await counts(memory) == {"one": 0, "two": 0}
+        await retriever.record_use([one.id, str(one.id), uuid4()], "u")
+        await retriever.record_use([], "u")
+        assert await counts(memory) == {"one": 1, "two": 0}
+        with pytest.raises(InvalidArgumentError):
+            await retriever.record_use(str(one.id), "u")
+
+    run(scenario, options=UNTRACKED)
+
+
+@pytest.mark.requirement("C069")
+def test_the_total_is_what_matches_before_the_limit():
+    async def scenario(memory, retriever):
+        start = mine("start", type="event")
+        others = [mine(f"{at} ~0.5") for at in range(6)]
+        await memory.store_batch([start, *others, mine("far ~0.1", type="insight")])
+        for other in others:
+            await memory.link(start.id, other.id, user_id="u")
+        found = await by_every_method(retriever, type_filter="fact")
+        assert {len(result) for result in found.values()} == {6}
+        named = {"user_id": "u", "type_filter": "fact"}
+        cut = [await retriever.recall("q", **named, mode=mode, max_results=2) for mode in MODES]
+        cut += [
+            await retriever.recall_temporal(NOON, NOON, topic, limit=2, **named)
+            for topic in (None, "q")
+        ]
+        cut += [
+            await retriever.recall_by_type("fact", "u", 2),
+            await retriever.recall_linked(start.id, user_id="u", limit=2),
+            await retriever.recall_linked(start.id, user_id="u", limit=2, include_archived=True),
+        ]
+        assert [(len(result), result.total_matches) for result in cut] == [(2, 6)] * len(cut)
+
+    run(scenario)

@@ -1,0 +1,192 @@
+"""Recall by time, and the archiving of old memories."""
+
+import asyncio
+from datetime import timedelta, timezone
+
+import pytest
+
+from mnemic.errors import (
+    InvalidArgumentError,
+    InvalidEntryError,
+)
+from mnemic.model import (
+    MemoryEntryUpdate,
+    MemoryStatus,
+)
+from tests.support.clock import DAY, HOUR, MICROSECOND, NOON
+from tests.support.entries import uid
+from tests.support.recall import (
+    MODES,
+    by_every_method,
+    ids,
+    mine,
+    opened,
+    run,
+    salience,
+    scores,
+    texts,
+)
+
+# Temporal recall
+
+
+@pytest.mark.requirement("C070")
+def test_a_time_range_has_both_ends_unless_it_is_half_open():
+    async def scenario(memory, retriever):
+        start, end = NOON - DAY, NOON
+        times = {
+            "before": start - MICROSECOND,
+            "start": start,
+            "end": end,
+            "after": end + MICROSECOND,
+        }
+        await memory.store_batch([mine(name, created_at=at) for name, at in times.items()])
+        whole = await retriever.recall_temporal(start, end, user_id="u")
+        assert texts(whole) == ["end", "start"]
+        half = await retriever.recall_temporal(start, end, user_id="u", half_open=True)
+        assert texts(half) == ["start"]
+        moment = await retriever.recall_temporal(end, end, user_id="u")
+        assert texts(moment) == ["end"]
+        assert not await retriever.recall_temporal(end, end, user_id="u", half_open=True)
+
+    run(scenario)
+
+
+@pytest.mark.requirement("C070")
+def test_a_range_that_ends_before_it_begins_is_refused():
+    async def scenario(_, retriever):
+        with pytest.raises(InvalidArgumentError, match="ends before it begins"):
+            await retriever.recall_temporal(NOON, NOON - MICROSECOND, user_id="u")
+        for wrong in (None, "2026-05-01", 3):
+            with pytest.raises(InvalidArgumentError):
+                await retriever.recall_temporal(wrong, NOON, user_id="u")
+            with pytest.raises(InvalidArgumentError):
+                await retriever.recall_temporal(NOON, wrong, user_id="u")
+
+    run(scenario)
+
+
+@pytest.mark.requirement("C103")
+def test_times_of_any_zone_are_understood_and_naive_ones_are_utc():
+    async def scenario(memory, retriever):
+        await memory.store(mine("a"))
+        oslo = NOON.astimezone(timezone(timedelta(hours=2)))
+        naive = NOON.replace(tzinfo=None)
+        for moment in (oslo, naive):
+            assert len(await retriever.recall_temporal(moment, moment, user_id="u")) == 1
+
+    run(scenario)
+
+
+@pytest.mark.requirement("C070")
+def test_a_hundred_are_returned_unless_another_limit_is_given():
+    async def scenario(memory, retriever):
+        await memory.store_batch([mine(str(at), created_at=NOON - at * HOUR) for at in range(120)])
+        found = await retriever.recall_temporal(NOON - 10 * DAY, NOON, user_id="u")
+        assert texts(found) == [str(at) for at in range(100)]
+        assert found.total_matches == 120
+        found = await retriever.recall_temporal(NOON - 10 * DAY, NOON, user_id="u", limit=3)
+        assert texts(found) == ["0", "1", "2"]
+        for limit in (0, 1001):
+            with pytest.raises(InvalidArgumentError):
+                await retriever.recall_temporal(NOON, NOON, user_id="u", limit=limit)
+
+    run(scenario)
+
+
+@pytest.mark.requirement("C070")
+def test_a_topic_is_told_in_the_reason_and_does_not_change_the_order():
+    async def scenario(memory, retriever):
+        older = mine("older ~0.9", created_at=NOON - DAY, importance=1.0)
+        newer = mine("newer ~0.4", importance=0.0)
+        await memory.store_batch([older, newer, mine("far ~0.2")])
+        found = await retriever.recall_temporal(NOON - DAY, NOON, "tea", user_id="u")
+        assert texts(found) == ["newer ~0.4", "older ~0.9"]
+        assert scores(found) == pytest.approx([salience(newer), salience(older)], abs=1e-9)
+        assert [each.match_reason for each in found] == [
+            "Temporal match, Similarity: 0.40",
+            "Temporal match, Similarity: 0.90",
+        ]
+        assert found.total_matches == 2
+
+    run(scenario)
+
+
+@pytest.mark.requirement("C059", "C070")
+def test_memories_of_one_moment_come_by_salience_then_id():
+    async def scenario(memory, retriever):
+        await memory.store_batch(
+            [
+                mine("x", id=uid(3), importance=0.9),
+                mine("x", id=uid(2), importance=0.1),
+                mine("x", id=uid(1), importance=0.1),
+                mine("x", id=uid(4), importance=0.1, created_at=NOON + HOUR),
+            ]
+        )
+        found = await retriever.recall_temporal(NOON, NOON + HOUR, user_id="u")
+        assert ids(found) == [4, 3, 1, 2]
+
+    run(scenario)
+
+
+# Archiving
+
+
+@pytest.mark.requirement("C064", "C160")
+def test_archiving_leaves_a_memory_out_until_it_is_active_again():
+    async def scenario(memory, retriever):
+        one, two = mine("one"), mine("two")
+        await memory.store_batch([one, two])
+        for status, expected in (("archived", ["two"]), ("active", ["one", "two"])) * 2:
+            assert await memory.update(one.id, MemoryEntryUpdate(status=status), user_id="u")
+            for found in (await by_every_method(retriever)).values():
+                assert sorted(texts(found)) == expected
+            hits = await memory.search_semantic("q", min_similarity=0, user_id="u")
+            assert sorted(hit.entry.content for hit in hits) == expected
+            for found in (await by_every_method(retriever, include_archived=True)).values():
+                assert sorted(texts(found)) == ["one", "two"]
+
+    run(scenario)
+
+
+def test_another_memory_on_the_file_sees_what_was_archived(tmp_path):
+    path = tmp_path / "a.db"
+    with opened(path) as one, opened(path) as two:
+        kept = one.add("kept", user_id="u")
+        for status in ("archived", "active", "archived"):
+            update = MemoryEntryUpdate(status=status)
+            asyncio.run(one.repository.update(one.scope.narrowed("u"), kept.id, update))
+            for memory in (two, one):
+                for mode in MODES:
+                    found = memory.recall("q", mode=mode, user_id="u")
+                    assert texts(found) == ([] if status == "archived" else ["kept"])
+                    found = memory.recall("q", mode=mode, user_id="u", include_archived=True)
+                    assert [each.memory.status.name.lower() for each in found] == [status]
+
+
+@pytest.mark.parametrize("first", ["archived", "active"])
+def test_what_changes_its_state_between_two_looks_is_found_once(tmp_path, monkeypatch, first):
+    then = "active" if first == "archived" else "archived"
+    with opened(tmp_path / "a.db") as memory:
+        kept = memory.add("kept", user_id="u")
+        memory.update(kept.id, status=first, user_id="u")
+        repository, looks = memory.repository, []
+        look = repository._rank_state
+
+        def change_before_looking(*given):
+            looks.append(given)
+            if len(looks) == 1:
+                memory.update(kept.id, status=then, user_id="u")
+            return look(*given)
+
+        monkeypatch.setattr(repository, "_rank_state", change_before_looking)
+        found = memory.recall("q", mode="recent", user_id="u", include_archived=True)
+        assert [each.memory.status.name.lower() for each in found] == [then]
+        assert found.total_matches == 1
+
+
+@pytest.mark.requirement("C161")
+@pytest.mark.parametrize("status", ["superseded", MemoryStatus.SUPERSEDED, 2])
+def test_superseded_cannot_be_set_by_hand(status):
+    with pytest.raises(InvalidEntryError, match="supersedes="):
+        MemoryEntryUpdate(status=status)
