@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
-from mnemic.index import NativeIndex, RankRequest
+from mnemic.index import RankRequest
 from mnemic.model import (
     HYBRID,
     KEYWORD,
@@ -25,19 +25,18 @@ from mnemic.model import (
     Ranking,
     Recency,
     RecencyCurve,
-    RowBatch,
     Salience,
     Scope,
     SessionTerms,
     Weights,
 )
 from mnemic.model.filter import parse_filter
-from mnemic.store.sqlite.row_codec import to_microseconds, to_row
+from mnemic.store.sqlite.row_codec import to_microseconds
+from tests.support.ranking_index import batch, index_of
 from tests.support.ranking_twin import RankingTwin, Row
 
 NOON = datetime(2026, 5, 3, 12, tzinfo=UTC)
 NOW = to_microseconds(NOON)
-DIM = 3
 EVERYTHING = 1000
 CLOSE = 1e-6
 SAME = 1e-9
@@ -204,20 +203,6 @@ presets = st.sampled_from(PRESETS)
 
 def questions(rankings):
     return st.builds(question_of, rankings, seeds)
-
-
-def index_of(rows):
-    index = NativeIndex(DIM)
-    assert index.apply(batch(rows))
-    return index
-
-
-def batch(rows, *, since=None, seq=1, gone=()):
-    pairs = [(row.number, vector) for row in rows for vector in row.vectors]
-    embedded = np.array([number for number, _ in pairs], np.int64)
-    values = np.array([vector for _, vector in pairs], np.float32).reshape(len(pairs), DIM)
-    records = [(row.number, *to_row(row.entry)) for row in rows]
-    return RowBatch(since, seq, records, embedded, values, list(gone))
 
 
 def floors_are_clear(lines, wanted):

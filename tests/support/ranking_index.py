@@ -1,0 +1,23 @@
+"""An index of rows that the naive ranking twin has too."""
+
+import numpy as np
+
+from mnemic.index import NativeIndex
+from mnemic.model import RowBatch
+from mnemic.store.sqlite.row_codec import to_row
+
+DIM = 3
+
+
+def index_of(rows):
+    index = NativeIndex(DIM)
+    assert index.apply(batch(rows))
+    return index
+
+
+def batch(rows, *, since=None, seq=1, gone=()):
+    pairs = [(row.number, vector) for row in rows for vector in row.vectors]
+    embedded = np.array([number for number, _ in pairs], np.int64)
+    values = np.array([vector for _, vector in pairs], np.float32).reshape(len(pairs), DIM)
+    records = [(row.number, *to_row(row.entry)) for row in rows]
+    return RowBatch(since, seq, records, embedded, values, list(gone))
