@@ -206,6 +206,10 @@ class ContextWindowFullError(MnemicError, RuntimeError):
         return type(self), (self.current_tokens, self.max_tokens, self.requested_tokens)
 
 
+class DeadlineExceededError(MnemicError, TimeoutError):
+    """A call was not done by the deadline that its caller set."""
+
+
 class LicenseRestrictionError(MnemicError, PermissionError):
     """The license does not include what was asked for (C137).
 

@@ -118,7 +118,7 @@ class LongTermMemory:
     @property
     def license(self) -> LicensePolicy | None:
         """What the caller's user may do."""
-        return self._repository.license
+        return self._repository.limits.license
 
     @property
     def events(self) -> Events:

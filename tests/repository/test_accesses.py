@@ -113,7 +113,7 @@ def test_accesses_are_no_changes_and_no_index_follows_them(tmp_path):
         kept = one.add("tea")
         two.get(kept.id)
         one.search("tea")
-        index = one._repository._sync.index
+        index = one._repository._indexes.active.index
         seq = index.seq
         for _ in range(3):
             two.get(kept.id)
@@ -327,7 +327,7 @@ def test_what_is_read_and_written_down_while_an_index_catches_up_counts_once(rea
 def test_what_was_accessed_before_the_index_had_it_is_seen_after():
     with Memory(":memory:", embedder=WordEmbedder()) as memory:
         repository = memory._repository
-        store, follower = repository._store, repository._sync
+        store, follower = repository._store, repository._indexes.active
         memory.search("tea")
         new = entry("tea", agent_id=memory.agent_id)
         embedding = repository._embedder.embed([new.content])[0]

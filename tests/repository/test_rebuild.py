@@ -49,7 +49,7 @@ def held(memory, monkeypatch):
 
 
 def follower_of(memory):
-    return memory._repository._sync
+    return memory._repository._indexes.active
 
 
 def core_of(memory):

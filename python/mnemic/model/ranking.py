@@ -366,6 +366,8 @@ class Search(Redacted, frozen=True, kw_only=True):
         states: Which memories, by what became of them; living ones are always among them.
         explain: Whether every part of a score is told, not only similarity and keyword.
         falls_back: Whether a hybrid search is answered by keywords where the embedder fails.
+        like: The row of a memory whose stored vectors are the query, in place of the text's.
+        deadline: When to give up, in seconds of `time.monotonic()`; None is never.
     """
 
     _hidden: ClassVar[frozenset[str]] = frozenset({"text", "also", "context", "where"})
@@ -387,6 +389,8 @@ class Search(Redacted, frozen=True, kw_only=True):
     states: tuple[State, ...] = (State.ACTIVE,)
     explain: bool = False
     falls_back: bool = False
+    like: int | None = None
+    deadline: float | None = None
 
     @property
     def fallback(self) -> "Search | None":

@@ -52,7 +52,7 @@ from mnemic.model.recall import parse_types, static_score_of
 from mnemic.model.validation import MAX_QUERY_LENGTH, bounded, flag, fraction, items, text
 from mnemic.recall.telemetry import RecallTelemetry
 from mnemic.recall.traversal import Traversal
-from mnemic.repository import FoundPage, LinkedPage, Repository
+from mnemic.repository import Found, FoundLinked, Repository
 from mnemic.store import Direction
 from mnemic.sync_bridge import awaited, run_blocking, run_sync
 
@@ -194,8 +194,10 @@ class RecallEngine:
         self._check_license()
         _check_depth(depth)
 
-        def find() -> LinkedPage | None:
-            row = self.repository.row_of(scope, entry_id, include_outdated=_uses_store(options))
+        def find() -> FoundLinked | None:
+            row = self.repository.finder.row_of(
+                scope, entry_id, include_outdated=_uses_store(options)
+            )
             if row is None:
                 return None
             limit = options.max_results
@@ -223,7 +225,7 @@ class RecallEngine:
         *,
         depth: int,
         limit: int,
-    ) -> LinkedPage | None:
+    ) -> FoundLinked | None:
         """Return what links lead to; the index knows it of living memories, the store of all."""
         if _uses_store(options):
             statuses, allows = _statuses(options), self._allowed(options)
@@ -233,7 +235,7 @@ class RecallEngine:
             )
             return traversal.traverse(row, depth, limit)
         tests = _filters(options)
-        return self.repository.linked(
+        return self.repository.finder.find_linked(
             scope,
             row,
             kinds,
@@ -319,8 +321,8 @@ class RecallEngine:
             exclude=exclude,
             with_total=False,
         )
-        page = await run_blocking(lambda: self.repository.rank(scope, search))
-        return [_Candidate(hit.row, page.entries[hit.row], hit.score) for hit in page.ranked]
+        found = await run_blocking(lambda: self.repository.find(scope, search))
+        return [_Candidate(hit.row, found.entries[hit.row], hit.score) for hit in found.hits]
 
     async def _judged(
         self, content: str, candidates: "Sequence[_Candidate]"
@@ -397,7 +399,7 @@ class RecallEngine:
         relevance = None
         if query is not None and query.strip():
             repository.check_embedder()
-            relevance = await run_blocking(lambda: repository.similarity(row, query))
+            relevance = await run_blocking(lambda: repository.finder.similarity(row, query))
         return salience_of(
             entry,
             now,
@@ -443,20 +445,20 @@ class RecallEngine:
         search = msgspec.structs.replace(recall.search, ranking=ranking)
         if not search.uses_accesses:
             await self._write_accesses()
-        return await self._ranked(begun, lambda: self.repository.rank(scope, search), recall.reason)
+        return await self._ranked(begun, lambda: self.repository.find(scope, search), recall.reason)
 
     async def _ranked(
-        self, begun: float, answer: Callable[[], FoundPage], reason: Reason
+        self, begun: float, answer: Callable[[], Found], reason: Reason
     ) -> MemoryRecallResult:
-        page = await run_blocking(answer)
+        found = await run_blocking(answer)
         now = self.repository.now()
         memories = tuple(
             ScoredMemory(entry, *reason(self._explained(hit, entry, now)))
-            for hit in page.ranked
-            for entry in (page.entries[hit.row],)
+            for hit in found.hits
+            for entry in (found.entries[hit.row],)
         )
-        self._count(memories, [hit.row for hit in page.ranked])
-        return _result(memories, _total(page), begun)
+        self._count(memories, [hit.row for hit in found.hits])
+        return _result(memories, _total(found), begun)
 
     def _explained(self, hit: RankedRow, entry: MemoryEntry, now: datetime) -> RankedRow:
         """Return a hit with its salience, which the index leaves out where it weighs nothing."""
@@ -473,9 +475,9 @@ class RecallEngine:
         if interval:
             accessed = [scored.memory.last_accessed_at for scored in recalled]
             last = dict(zip(rows, accessed, strict=True))
-            self.repository.record_spaced_accesses(last, interval)
+            self.repository.accesses.record_spaced(last, interval)
         else:
-            self.repository.record_accesses(rows)
+            self.repository.accesses.record(rows)
 
     @property
     def _spaces_accesses(self) -> bool:
@@ -496,7 +498,7 @@ class RecallEngine:
         return DOCUMENTED_SIMILARITY if own is None else own
 
     def _check_license(self) -> None:
-        self.repository.require(RECALLING)
+        self.repository.limits.require(RECALLING)
 
 
 def _search(
@@ -605,8 +607,8 @@ def _result(memories: tuple[ScoredMemory, ...], total: int, begun: float) -> Mem
     return MemoryRecallResult(memories, total, timedelta(milliseconds=_milliseconds(begun)))
 
 
-def _total(page: FoundPage) -> int:
-    return len(page.ranked) if page.total is None else page.total
+def _total(found: Found) -> int:
+    return len(found.hits) if found.total is None else found.total
 
 
 def _by_confidence(scored: ScoredMemory) -> tuple[float, float, UUID, str]:

@@ -5,7 +5,7 @@ from typing import NamedTuple, TypeAlias
 
 from mnemic.index import LinkedRow
 from mnemic.model import LinkType, MemoryEntry, MemoryStatus, Scope
-from mnemic.repository import LinkedPage, Repository
+from mnemic.repository import FoundLinked, Repository
 from mnemic.store import Direction
 
 Allows: TypeAlias = Callable[[MemoryEntry], bool]
@@ -39,7 +39,7 @@ class Traversal:
         statuses: Collection[MemoryStatus],
         allows: Allows,
     ) -> None:
-        self._repository = repository
+        self._finder = repository.finder
         self._scope = scope
         self._kinds = kinds
         self._direction: Direction = direction
@@ -47,7 +47,7 @@ class Traversal:
         self._allows = allows
         self._entries: dict[int, MemoryEntry] = {}
 
-    def traverse(self, row: int, depth: int, limit: int) -> LinkedPage | None:
+    def traverse(self, row: int, depth: int, limit: int) -> FoundLinked | None:
         """Return the memories within some hops, the strongest first; None without the first."""
         if row not in self._present([row]):
             return None
@@ -60,12 +60,12 @@ class Traversal:
             (LinkedRow(each, self._entries[each].id.bytes, *path) for each, path in found.items()),
             key=self._sort_key,
         )
-        return LinkedPage(hits[:limit], {each: self._entries[each] for each in found}, len(hits))
+        return FoundLinked(hits[:limit], {each: self._entries[each] for each in found}, len(hits))
 
     def _hop(self, first: int, edge: dict[int, _Path], found: dict[int, _Path]) -> dict[int, _Path]:
         better: dict[int, _Path] = {}
         for row, path in sorted(edge.items()):
-            for end in self._repository.link_ends(self._scope, row, self._direction, self._kinds):
+            for end in self._finder.link_ends(self._scope, row, self._direction, self._kinds):
                 strength = path.strength * end.strength
                 known = better.get(end.row) or found.get(end.row)
                 if end.row != first and (known is None or strength > known.strength):
@@ -78,7 +78,7 @@ class Traversal:
         self._entries |= {row: entry for row, entry in present.items() if self._allows(entry)}
 
     def _present(self, rows: Sequence[int]) -> dict[int, MemoryEntry]:
-        present = self._repository.present(self._scope, rows)
+        present = self._finder.present(self._scope, rows)
         return {row: entry for row, entry in present.items() if entry.status in self._statuses}
 
     def _sort_key(self, hit: LinkedRow) -> tuple[float, int, float, bytes, str]:

@@ -1,22 +1,20 @@
 """The verbs of a memory over one store, one embedder and one index."""
 
+from mnemic.repository.arguments import required_uuid, required_uuids
+from mnemic.repository.find import Found, FoundLinked
+from mnemic.repository.options import Options
 from mnemic.repository.repository import (
     RETENTION,
-    FoundPage,
-    LinkedPage,
-    Options,
     Repository,
     Searchable,
     check_limit,
     checked_memory,
-    required_uuid,
-    required_uuids,
 )
 
 __all__ = [
     "RETENTION",
-    "FoundPage",
-    "LinkedPage",
+    "Found",
+    "FoundLinked",
     "Options",
     "Repository",
     "Searchable",

@@ -45,7 +45,7 @@ from mnemic.model import (
     Weights,
     validation,
 )
-from mnemic.repository import FoundPage, Repository, check_limit
+from mnemic.repository import Found, Repository, check_limit
 from mnemic.retrieval.cache import CACHED_ANSWERS, CACHED_BYTES, AnswerCache, CachedAnswer, Hit
 from mnemic.retrieval.expansion import MIN_CONFIDENCE, Expander, Related
 from mnemic.retrieval.keys import Key, depends_on_accesses, key_of
@@ -221,12 +221,14 @@ class RetrievalEngine:
             return None
         row, entry = located
         excluded = (entry_id, *exclude)
-        search = Search(text=entry.content, limit=limit, ranking=SEMANTIC, exclude=excluded)
-        page = await run_blocking(lambda: repository.rank(scope, search, row))
-        self._count([(hit.row, page.entries[hit.row]) for hit in page.ranked])
+        search = Search(
+            text=entry.content, limit=limit, ranking=SEMANTIC, exclude=excluded, like=row
+        )
+        found = await run_blocking(lambda: self._find(scope, search))
+        self._count([(hit.row, found.entries[hit.row]) for hit in found.hits])
         return [
-            MemorySearchResult(page.entries[hit.row], min(1.0, max(0.0, hit.score)), rank)
-            for rank, hit in enumerate(page.ranked, start=1)
+            MemorySearchResult(found.entries[hit.row], min(1.0, max(0.0, hit.score)), rank)
+            for rank, hit in enumerate(found.hits, start=1)
         ]
 
     async def suggest(
@@ -247,7 +249,7 @@ class RetrievalEngine:
             return Suggestions()
 
         async def ask(text: str, most: int) -> Sequence[tuple[str, float]]:
-            return await run_blocking(lambda: self.repository.key_phrases(scope, text, most))
+            return await run_blocking(lambda: self.repository.finder.key_phrases(scope, text, most))
 
         try:
             suggested = validation.items("suggestions", await suggester.suggest(recent, limit, ask))
@@ -262,7 +264,7 @@ class RetrievalEngine:
         """Count accesses of what is returned (C090); what is forgotten is not accessed."""
         if self._track_access:
             living = [row for row, entry in found if entry.forgotten_at is None]
-            self.repository.record_accesses(living)
+            self.repository.accesses.record(living)
 
     def stats(self) -> RetrievalStats:
         """Return what was counted so far."""
@@ -277,7 +279,10 @@ class RetrievalEngine:
 
     def _require(self, *, by_meaning: bool) -> None:
         needs = (STORING, RETRIEVING_BY_MEANING) if by_meaning else (STORING,)
-        self.repository.require(*needs)
+        self.repository.limits.require(*needs)
+
+    def _find(self, scope: Scope, search: Search) -> Found:
+        return self.repository.find(scope, search, RETRIEVING_BY_MEANING)
 
     def _related(self, scope: Scope, text: str) -> Related:
         """Return the words of the memories that match best: pseudo-relevance feedback.
@@ -292,20 +297,20 @@ class RetrievalEngine:
             where=IS_NOT_SENSITIVE,
             falls_back=True,
         )
-        page = self.repository.rank(scope, search)
+        found = self._find(scope, search)
         texts = [
-            (page.entries[hit.row].content[: validation.MAX_QUERY_LENGTH], 1 / rank)
-            for rank, hit in enumerate(page.ranked, start=1)
+            (found.entries[hit.row].content[: validation.MAX_QUERY_LENGTH], 1 / rank)
+            for rank, hit in enumerate(found.hits, start=1)
         ]
-        terms = self.repository.related(scope, text, texts, MAX_RELATED)
-        best = page.ranked[0].score if page.ranked else 0.0
+        terms = self.repository.finder.related(scope, text, texts, MAX_RELATED)
+        best = found.hits[0].score if found.hits else 0.0
         return Related(terms, best / (best + HALF_SUPPORT) if best > 0 else 0.0)
 
     async def _lookup(self, scope: Scope, query: MemoryQuery) -> CacheLookup:
         where = query.where
         if not query.use_cache or depends_on_accesses(query, where):
             return await self._compute(scope, query)
-        position, revision = self.repository.position_and_revision(scope)
+        position, revision = self.repository.finder.position_and_revision(scope)
         key = key_of(scope, query, where, revision)
         answer = self._cache.get(key, self.repository.now(), query.cache_ttl)
         given = None if answer is None else self._from_cache(scope, key, answer, position)
@@ -339,7 +344,7 @@ class RetrievalEngine:
         """Return a kept answer with its memories; None if one of them is no longer there."""
         now = self.repository.now()
         rows = [hit.row for hit in answer.hits]
-        entries = self.repository.entries(scope, rows, position, now)
+        entries = self.repository.finder.entries(scope, rows, position, now)
         if len(entries) < len(rows):
             self._cache.drop(key)
             return None
@@ -354,44 +359,44 @@ class RetrievalEngine:
             if expansion.added_terms:
                 also, expanded = (expansion.expanded,), expansion.expanded
         begun = self.repository.now()
-        page = await run_blocking(lambda: self._rank(scope, query, also))
+        found = await run_blocking(lambda: self._rank(scope, query, also))
         answer = CachedAnswer(
-            hits=tuple(_hit(hit) for hit in page.ranked),
-            total=len(page.ranked) if page.total is None else page.total,
+            hits=tuple(_hit(hit) for hit in found.hits),
+            total=len(found.hits) if found.total is None else found.total,
             expanded=expanded,
             computed_at=begun,
             lifetime=query.cache_ttl,
             # Only now the index knows all that was answered from.
             expires_at=self._first_expiry(scope, query, begun) if query.use_cache else None,
             expansion_failed=expansion_failed,
-            degraded=page.degraded,
+            degraded=found.degraded,
         )
-        return CacheLookup(answer, page.entries, from_cache=False)
+        return CacheLookup(answer, found.entries, from_cache=False)
 
     def _first_expiry(self, scope: Scope, query: MemoryQuery, since: datetime) -> datetime | None:
-        return self.repository.next_expiry(scope, since, _states(query))
+        return self.repository.finder.next_expiry(scope, since, _states(query))
 
-    def _rank(self, scope: Scope, query: MemoryQuery, also: tuple[str, ...]) -> FoundPage:
+    def _rank(self, scope: Scope, query: MemoryQuery, also: tuple[str, ...]) -> Found:
         search = _search(query, *self._floors(query), also)
         if query.order is MemorySortOrder.ACCESSED_DESCENDING:
-            page = self._by_access(scope, search)
+            found = self._by_access(scope, search)
         else:
-            page = self.repository.rank(scope, search)
-        ranked = page.ranked
+            found = self._find(scope, search)
+        ranked = found.hits
         if query.order is not None and ranked:
             ranked = self._scored(scope, query, ranked)
-        return page._replace(ranked=ranked[query.offset :])
+        return found._replace(hits=ranked[query.offset :])
 
-    def _by_access(self, scope: Scope, search: Search) -> FoundPage:
+    def _by_access(self, scope: Scope, search: Search) -> Found:
         """Return memories by their last access; those without one come last, newest first."""
         replace = msgspec.structs.replace
         accessed = replace(search, where=_and(search.where, _WAS_ACCESSED))
         others = replace(search, where=_and(search.where, Not(_WAS_ACCESSED)), order=Order.NEWEST)
         # What is accessed between the two looks is in both this way; the other way, in neither.
-        last, first = (self.repository.rank(scope, each) for each in (others, accessed))
-        ranked = {hit.row: hit for hit in [*first.ranked, *last.ranked]}
-        twice = len(first.ranked) + len(last.ranked) - len(ranked)
-        return FoundPage(
+        last, first = (self._find(scope, each) for each in (others, accessed))
+        ranked = {hit.row: hit for hit in [*first.hits, *last.hits]}
+        twice = len(first.hits) + len(last.hits) - len(ranked)
+        return Found(
             [*ranked.values()][: search.limit],
             {**last.entries, **first.entries},
             (first.total or 0) + (last.total or 0) - twice if search.with_total else None,
@@ -410,7 +415,7 @@ class RetrievalEngine:
             where=All((query.where, among)),
         )
         while True:
-            ranked = self.repository.rank(scope, search).ranked
+            ranked = self._find(scope, search).hits
             scored = {hit.row: hit for hit in ranked}
             has_all = all(hit.row in scored for hit in ordered)
             if has_all or len(ranked) < search.limit:

@@ -1,0 +1,73 @@
+"""Counts accesses: in the indexes at once, in the store a little later."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+
+from mnemic.protocols import Clock
+from mnemic.repository.access_buffer import AccessSpacing
+from mnemic.repository.index_set import IndexSet
+from mnemic.store import Store
+from mnemic.store.sqlite.row_codec import to_microseconds
+
+_MICROSECOND = timedelta(microseconds=1)
+
+
+class AccessCounter:
+    """Counts accesses of one agent's memories.
+
+    Args:
+        store: Where they are written to.
+        agent_id: Whose memories.
+        indexes: Rankings by accesses use a new one at once.
+        clock: Gives the time.
+        is_tracking: Whether accesses are counted at all.
+    """
+
+    def __init__(
+        self, store: Store, agent_id: str, indexes: IndexSet, clock: Clock, *, is_tracking: bool
+    ) -> None:
+        self._store = store
+        self._agent_id = agent_id
+        self._indexes = indexes
+        self._now = clock
+        self._is_tracking = is_tracking
+        self._spacing = AccessSpacing()
+
+    def record(self, rows: Sequence[int]) -> None:
+        """Count one access of each row; nothing where accesses are not tracked."""
+        if self._is_tracking and rows:
+            self.count(rows, self._now())
+
+    def record_spaced(self, accessed: Mapping[int, datetime | None], interval: timedelta) -> None:
+        """Count accesses, but none within an interval after the last one that counted.
+
+        Of concurrent calls one counts. Accesses through another opening of the file are known once
+        they are in the store.
+
+        Args:
+            accessed: The last access of each row, as the caller read it; None is never.
+            interval: How long no further access counts.
+        """
+        if not (self._is_tracking and accessed):
+            return
+        last = {row: None if at is None else to_microseconds(at) for row, at in accessed.items()}
+        with self._spacing.lock:
+            for sync in self._indexes.built():
+                for row, at in zip(last, sync.last_accesses(list(last)), strict=True):
+                    last[row] = _later(last[row], at)
+            now = self._now()
+            rows = self._spacing.due(last, to_microseconds(now), interval // _MICROSECOND)
+            if rows:
+                self.count(rows, now)
+
+    def count(self, rows: Sequence[int], now: datetime) -> None:
+        """Count one access of each row at a time, whether or not accesses are tracked."""
+        for sync in self._indexes.built():  # before they may be on disk
+            sync.record_accesses(rows, to_microseconds(now))
+        self._store.touch(self._agent_id, rows, now)
+
+
+def _later(one: int | None, other: int | None) -> int | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return max(one, other)

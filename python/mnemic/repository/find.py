@@ -1,0 +1,368 @@
+"""The one way to a ranking: refresh the index, embed the query, rank, read the memories.
+
+Every search, retrieval, recall, context and check for contradictions goes through `Finder.find`.
+"""
+
+import time
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from mnemic.errors import DeadlineExceededError, EmbeddingError
+from mnemic.index import Index, LinkedRow, LinkSearch, RankedRow, RankRequest
+from mnemic.model import (
+    Expression,
+    LinkType,
+    MemoryEntry,
+    Scope,
+    Search,
+    State,
+    Weights,
+)
+from mnemic.observability.telemetry import Telemetry
+from mnemic.protocols import Clock
+from mnemic.repository.entry_cache import EntryCache
+from mnemic.repository.index_set import IndexSet
+from mnemic.repository.query_vectors import QueryVectors
+from mnemic.store import Direction, LogPosition, Store
+from mnemic.store.base import LinkEnd
+from mnemic.store.sqlite.row_codec import from_microseconds, to_microseconds
+from mnemic.sync_bridge import run_sync
+
+MAX_ROUNDS = 4
+"""How often memories of several states are ranked while concurrent writes move them."""
+
+
+class Found(NamedTuple):
+    """The memories that a search found.
+
+    Attributes:
+        hits: Rows, best first, with the parts of their scores.
+        entries: The memories of these rows.
+        total: The number of all matches; None unless the search asks for it.
+        degraded: Whether the embedder failed, so that a hybrid search was answered by keywords.
+    """
+
+    hits: list[RankedRow]
+    entries: dict[int, MemoryEntry]
+    total: int | None
+    degraded: bool = False
+
+
+class FoundLinked(NamedTuple):
+    """The memories that links lead to.
+
+    Attributes:
+        hits: Rows, the strongest path first.
+        entries: The memories of these rows.
+        total: Their number.
+    """
+
+    hits: list[LinkedRow]
+    entries: dict[int, MemoryEntry]
+    total: int
+
+
+class _Moment(NamedTuple):
+    """What the parts of one search have in common.
+
+    Attributes:
+        now: Memories that expired before are left out.
+        position: Where the store stood when the index was refreshed.
+    """
+
+    now: datetime
+    position: LogPosition
+
+
+class Finder:
+    """Finds memories of one agent.
+
+    Args:
+        store: Where the memories are.
+        agent_id: Whose memories.
+        indexes: Rank them.
+        cache: Holds memories read lately.
+        vectors: Embeds queries.
+        clock: Gives the time.
+        telemetry: Logs a search that falls back to keywords.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        agent_id: str,
+        indexes: IndexSet,
+        *,
+        cache: EntryCache,
+        vectors: QueryVectors,
+        clock: Clock,
+        telemetry: Telemetry,
+    ) -> None:
+        self._store = store
+        self._agent_id = agent_id
+        self._indexes = indexes
+        self._active = indexes.active
+        self._cache = cache
+        self._vectors = vectors
+        self._now = clock
+        self._telemetry = telemetry
+
+    def find(self, scope: Scope, search: Search) -> Found:
+        """Return the best memories of a scope, best first, without events or metrics.
+
+        Args:
+            scope: Only its memories are ranked.
+            search: The query, the filters and the ranking.
+
+        Raises:
+            DeadlineExceededError: If the search's deadline passes.
+            EmbeddingError: If the embedder fails, and the search does not fall back to keywords.
+            StoreError: If the store cannot be read.
+        """
+        position = self._refresh(search)
+        now = self._now()
+        try:
+            request = self._request(scope, search, to_microseconds(now))
+        except EmbeddingError as error:
+            fallback = search.fallback
+            if fallback is None:
+                raise
+            self._telemetry.falls_back(error)
+            return self.find(scope, fallback)._replace(degraded=True)
+        if request.vectors is not None and self._active.has_retries:
+            # The embedder has just answered: memories that it failed on are found at once.
+            position = self._refresh(search)
+        check_deadline(search)
+        if search.states == (State.ACTIVE,):
+            return self._find_active(request, _Moment(now, position))
+        return self._find_in_states(search, request, _Moment(now, position))
+
+    def find_linked(
+        self,
+        scope: Scope,
+        row: int,
+        kinds: Collection[LinkType] | None,
+        direction: Direction,
+        *,
+        depth: int,
+        limit: int,
+        where: Expression | None,
+        with_accesses: bool,
+    ) -> FoundLinked:
+        """Return the active memories of a scope that links lead to.
+
+        Args:
+            scope: Only its memories are visited and found.
+            row: The row of the first memory, one of the scope.
+            kinds: Only links of these types; None follows all.
+            direction: Which way.
+            depth: Most links on a path, 1 to 3.
+            limit: How many memories at most.
+            where: Only memories that match are visited and found; the first need not match.
+            with_accesses: Whether entries show accesses that are not in the store yet.
+        """
+        position = self._active.catch_up(with_accesses=with_accesses)
+        now = self._now()
+        search = LinkSearch(
+            scope=scope,
+            now=to_microseconds(now),
+            row=row,
+            direction=direction,
+            kinds=sum(1 << kind for kind in (LinkType if kinds is None else set(kinds))),
+            depth=depth,
+            limit=limit,
+            where=where,
+        )
+        hits, total = self._active.index.linked(search)
+        entries = self._entries(scope, hits, _Moment(now, position))
+        return FoundLinked([hit for hit in hits if hit.row in entries], entries, total)
+
+    def row_of(self, scope: Scope, entry_id: UUID, *, include_outdated: bool = False) -> int | None:
+        """Return the row of a living memory of a scope, of a present one if asked for."""
+        now = self._now()
+        if not include_outdated:
+            return run_sync(self._store.row_of(scope, entry_id, now=now))
+        found = run_sync(self._store.located(scope, [entry_id], now=now, include_forgotten=True))
+        return next((row for row, entry in found.values() if entry.is_present(now)), None)
+
+    def present(self, scope: Scope, rows: Sequence[int]) -> dict[int, MemoryEntry]:
+        """Return the memories of these rows that a scope has, archived and superseded ones too."""
+        now = self._now()
+        found = run_sync(self._store.get_rows(scope, rows, now=now, include_forgotten=True))
+        return {row: entry for row, entry in found.items() if entry.is_present(now)}
+
+    def link_ends(
+        self, scope: Scope, row: int, direction: Direction, kinds: Collection[LinkType] | None
+    ) -> list[LinkEnd]:
+        """Return what the links of a memory lead to among present ones, the oldest link first."""
+        return run_sync(self._store.link_ends(scope, row, direction, kinds, now=self._now()))
+
+    def position(self) -> LogPosition:
+        """Return where the agent's contents and accesses stand."""
+        return run_sync(self._store.position(self._agent_id))
+
+    def position_and_revision(self, scope: Scope) -> tuple[LogPosition, int]:
+        """Return the agent's position, and a number that changes within a scope's walls raise."""
+        return run_sync(self._store.position_and_revision(scope))
+
+    def entries(
+        self, scope: Scope, rows: Iterable[int], position: LogPosition, now: datetime
+    ) -> dict[int, MemoryEntry]:
+        """Return the living memories of these rows that a scope has.
+
+        Accesses that are not written down yet are not shown (C158).
+        """
+        return self._cache.get_rows(scope, rows, now, position)
+
+    def related(
+        self, scope: Scope, query: str, texts: list[tuple[str, float]], limit: int
+    ) -> list[tuple[str, float]]:
+        """Return words of texts that belong to a query, best first."""
+        return self._active.index.related(query, texts, scope, limit)
+
+    def key_phrases(self, scope: Scope, text: str, limit: int) -> list[tuple[str, float]]:
+        """Return phrases of a text that the user's memories hold, best first."""
+        self._active.catch_up()
+        return self._active.index.key_phrases(text, scope, limit)
+
+    def similarity(self, row: int, text: str) -> float | None:
+        """Return the cosine of a memory with a text; None where it lacks a vector."""
+        return self._vectors.similarity(row, text)
+
+    def next_expiry(
+        self, scope: Scope, since: datetime, states: tuple[State, ...] = (State.ACTIVE,)
+    ) -> datetime | None:
+        """Return when the first memory of a scope's user and of some states expires."""
+        return self._indexes.next_expiry(scope, since, states)
+
+    def _refresh(self, search: Search) -> LogPosition:
+        check_deadline(search)
+        return self._active.catch_up(with_accesses=search.uses_accesses)
+
+    def _request(self, scope: Scope, search: Search, now: int) -> RankRequest:
+        vectors, context = self._vectors.of(scope, search, now)
+        return RankRequest(
+            scope=scope,
+            now=now,
+            limit=search.limit,
+            ranking=search.ranking,
+            text=search.text,
+            vectors=vectors,
+            context=context,
+            where=search.where,
+            exclude=[entry_id.bytes for entry_id in search.exclude],
+            min_similarity=search.min_similarity,
+            min_score=search.min_score,
+            with_total=search.with_total,
+            order=search.order,
+            min_salience=search.min_salience,
+            best_match=0.0 if search.is_relative else None,
+            explain=search.explain,
+        )
+
+    def _find_active(self, request: RankRequest, moment: _Moment) -> Found:
+        limit = request.limit
+        while True:
+            page = self._active.index.rank(request)
+            entries = self._entries(request.scope, page.ranked, moment)
+            if len(entries) >= limit or len(page.ranked) < request.limit:
+                hits = [hit for hit in page.ranked if hit.row in entries]
+                return Found(hits[:limit], entries, page.total)
+            # Some were deleted between the ranking and the reading: rank further down.
+            request = msgspec.structs.replace(request, limit=2 * request.limit + 8)
+
+    def _find_in_states(self, search: Search, request: RankRequest, moment: _Moment) -> Found:
+        """Find memories of several states, whose indexes do not change at one moment."""
+        if search.is_relative:  # no index alone knows the best match
+            best = self._find_in_each(search, _best_match_request(request), moment).hits
+            divisor = best[0].score if best and best[0].score > 0 else None
+            request = msgspec.structs.replace(request, best_match=divisor)
+        found = self._find_in_each(search, request, moment)
+        for _ in range(MAX_ROUNDS - 1):
+            if self.position().seq == moment.position.seq:
+                break
+            # A memory that changed its state between two rankings would be in neither.
+            moment = moment._replace(position=self._refresh(search))
+            found = self._find_in_each(search, request, moment)
+        return found
+
+    def _find_in_each(self, search: Search, request: RankRequest, moment: _Moment) -> Found:
+        active = self._find_active(request, moment)
+        others = [state for state in search.states if state is not State.ACTIVE]
+        inactive = [self._find_in(state, request, moment) for state in others]
+        return _merged([active, *inactive], request)
+
+    def _find_in(self, state: State, request: RankRequest, moment: _Moment) -> Found:
+        """Find inactive or deleted memories, which are not in the entry cache."""
+        sync = self._indexes.of(state)
+        sync.catch_up(with_accesses=True)
+        page = sync.index.rank(request)
+        rows = [hit.row for hit in page.ranked]
+        entries = with_accesses(
+            run_sync(
+                self._store.get_rows(request.scope, rows, now=moment.now, include_forgotten=True)
+            ),
+            sync.index,
+        )
+        return Found([hit for hit in page.ranked if hit.row in entries], entries, page.total)
+
+    def _entries(
+        self, scope: Scope, hits: Sequence[RankedRow | LinkedRow], moment: _Moment
+    ) -> dict[int, MemoryEntry]:
+        rows = [hit.row for hit in hits]
+        entries = self._cache.get_rows(scope, rows, moment.now, moment.position)
+        return with_accesses(entries, self._active.index)
+
+
+def check_deadline(search: Search) -> None:
+    """Raise DeadlineExceededError if a search's deadline has passed."""
+    if search.deadline is not None and time.monotonic() > search.deadline:
+        late = time.monotonic() - search.deadline
+        raise DeadlineExceededError(
+            f"the search was not done in time: its deadline passed {late * 1000:.1f} ms ago; allow "
+            "more time, or make the search smaller by filters or a limit"
+        )
+
+
+def with_accesses(entries: dict[int, MemoryEntry], index: Index) -> dict[int, MemoryEntry]:
+    """Show accesses that are not in the store yet, in memories that nobody else holds."""
+    accesses = index.accesses(list(entries))
+    for entry, access in zip(entries.values(), accesses, strict=True):
+        if access is not None and access[1] > entry.access_count:
+            last, count = access
+            entry.record_accesses(None if last is None else from_microseconds(last), count)
+    return entries
+
+
+def _best_match_request(request: RankRequest) -> RankRequest:
+    """Return a request for the best match alone."""
+    ranking = msgspec.structs.replace(request.ranking, weights=Weights())
+    return msgspec.structs.replace(
+        request,
+        ranking=ranking,
+        context=None,
+        limit=1,
+        min_score=None,
+        with_total=False,
+        best_match=None,
+    )
+
+
+def _merged(parts: Sequence[Found], request: RankRequest) -> Found:
+    """Return the best of several rankings; ties in a sort order are decided by salience first."""
+    entries = {row: entry for part in parts for row, entry in part.entries.items()}
+
+    def sort_key(hit: RankedRow) -> tuple[float, float, float, bytes, str]:
+        salience = 0.0 if request.order is None else hit.components["salience"]
+        entry = entries[hit.row]
+        created_at, user = to_microseconds(entry.created_at), entry.user_id or ""
+        return -hit.score, -salience, -created_at, hit.id, user
+
+    # A memory that changed its state between two rankings may be in both; it is one all the same.
+    hits = {hit.row: hit for part in parts for hit in part.hits}
+    total = sum(part.total or 0 for part in parts) if request.with_total else None
+    return Found(sorted(hits.values(), key=sort_key)[: request.limit], entries, total)

@@ -1,0 +1,70 @@
+"""The indexes of one agent's memories, one for each state."""
+
+import threading
+from datetime import datetime
+
+from mnemic.embed.validated import ValidatedEmbedder
+from mnemic.model import Scope, State
+from mnemic.repository.index_sync import IndexSync
+from mnemic.store import Store
+from mnemic.store.sqlite.row_codec import from_microseconds, to_microseconds
+
+
+class IndexSet:
+    """Indexes of active, inactive and deleted memories.
+
+    That of active memories is loaded at once where there is an embedder; the others are built on
+    first use.
+
+    Args:
+        store: Where the memories are.
+        agent_id: Whose memories.
+        embedder: Gives memories the vectors they lack; None indexes without vectors.
+        can_write: Whether such vectors may be stored.
+
+    Attributes:
+        active: The index of active memories.
+    """
+
+    def __init__(
+        self, store: Store, agent_id: str, embedder: ValidatedEmbedder | None, *, can_write: bool
+    ) -> None:
+        self._store = store
+        self._agent_id = agent_id
+        self._embedder = embedder
+        self._can_write = can_write
+        self._lock = threading.Lock()
+        self.active = self._new(State.ACTIVE)
+        self._syncs = {State.ACTIVE: self.active}
+
+    def _new(self, state: State) -> IndexSync:
+        return IndexSync(
+            self._store, self._agent_id, self._embedder, can_write=self._can_write, state=state
+        )
+
+    def of(self, state: State) -> IndexSync:
+        """Return the index of a state."""
+        with self._lock:
+            if state not in self._syncs:
+                self._syncs[state] = self._new(state)
+            return self._syncs[state]
+
+    def built(self) -> list[IndexSync]:
+        """Return the indexes built so far."""
+        return list(self._syncs.values())
+
+    def next_expiry(
+        self, scope: Scope, since: datetime, states: tuple[State, ...] = (State.ACTIVE,)
+    ) -> datetime | None:
+        """Return when the first memory of a scope's user and of some states expires."""
+        now = to_microseconds(since)
+        found = [self.of(state).index.next_expiry(scope, now) for state in states]
+        first = min((time for time in found if time is not None), default=None)
+        return None if first is None else from_microseconds(first)
+
+    def stop(self) -> None:
+        """End all work in the background."""
+        with self._lock:
+            syncs = self.built()
+        for sync in syncs:
+            sync.stop()

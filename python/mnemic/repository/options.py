@@ -1,0 +1,39 @@
+"""The options that a memory is opened with."""
+
+from typing import TYPE_CHECKING, Literal, TypedDict
+
+from mnemic.licensing import LicensePolicy
+from mnemic.protocols import Clock, IdFactory
+
+if TYPE_CHECKING:
+    from mnemic.embed.base import Embedder
+
+
+class Options(TypedDict, total=False):
+    """The options that a memory is opened with.
+
+    Attributes:
+        embedder: Anything with `model`, `dimensions` and `embed(texts)`; the local MiniLM unless
+            given. With None, memories are stored and read, and searching by meaning is refused.
+        license: The host's license policy, such as `DocumentedLicenses(tier)`. What it does not
+            include is refused with `LicenseRestrictionError`, and what its quota leaves no room
+            for with `StorageQuotaExceededError`. With None nothing is checked.
+        quota: How many bytes of content an agent may store; of two limits the smaller one holds.
+            None is no limit beside the license's.
+        clock: Gives the time, aware and in UTC.
+        id_factory: Makes an id for a time.
+        log_content: Show queries in logs and events, cut to 50 characters; otherwise only how long
+            they are. Nothing else of a memory is shown, and nothing at all of a sensitive one.
+        track_access: Count reading a memory by its id as an access. True unless given.
+        read_only: Change nothing of the file, which must be there: writes are refused with
+            `ReadOnlyError`, and accesses are not counted.
+    """
+
+    embedder: "Embedder | Literal['minilm'] | None"
+    license: LicensePolicy | None
+    quota: int | None
+    clock: Clock
+    id_factory: IdFactory | None
+    log_content: bool
+    track_access: bool
+    read_only: bool

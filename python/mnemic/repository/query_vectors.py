@@ -1,0 +1,97 @@
+"""The vectors of a query: of its text, of texts of the same meaning, or of a stored memory."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemic.embed.validated import ValidatedEmbedder
+from mnemic.model import Scope, Search
+from mnemic.repository.index_set import IndexSet
+from mnemic.store import Store
+from mnemic.sync_bridge import run_sync
+
+MIN_NORM = 1e-10
+"""A vector shorter than this has no direction."""
+
+
+class QueryVectors:
+    """Embeds queries over one agent's memories.
+
+    Args:
+        store: Holds the vectors of memories.
+        agent_id: Whose memories.
+        embedder: Gives the vectors; None gives none.
+        indexes: Know the names of speakers, which queries are embedded without.
+    """
+
+    def __init__(
+        self, store: Store, agent_id: str, embedder: ValidatedEmbedder | None, indexes: IndexSet
+    ) -> None:
+        self._store = store
+        self._agent_id = agent_id
+        self._embedder = embedder
+        self._indexes = indexes
+
+    def of(
+        self, scope: Scope, search: Search, now: int
+    ) -> tuple[NDArray[np.float32] | None, NDArray[np.float32] | None]:
+        """Return the vectors of a search's query and of its context.
+
+        Args:
+            scope: Whose speakers' names are replaced.
+            search: The query.
+            now: Microseconds since 1970 in UTC.
+
+        Returns:
+            float32, shape (m, dim), and float32, shape (k, dim), one for each chunk of a long text;
+            None where there is no query, no context, no embedder, or no weight.
+        """
+        embedder = self._embedder
+        if embedder is None or not search.uses_meaning:
+            return None, None
+        stored = None if search.like is None else self._stored(search.like, embedder)
+        texts = self._texts(scope, search, now) if stored is None else []
+        if search.context is None or search.ranking.weights.context == 0:
+            return _combined(embedder.embed_chunked(texts) if texts else [stored], search), None
+        *embedded, context = embedder.embed_chunked([*texts, search.context])
+        return _combined(embedded if texts else [stored], search), context
+
+    def similarity(self, row: int, text: str) -> float | None:
+        """Return the largest cosine of a memory's vectors with a text's; None without vectors."""
+        embedder = self._embedder
+        stored = None if embedder is None else self._stored(row, embedder)
+        if embedder is None or stored is None:
+            return None
+        given = embedder.embed_chunked([text])[0]
+        mine, theirs = (np.linalg.norm(rows, axis=1) for rows in (stored, given))
+        lengths = mine[:, None] * theirs
+        cosines = (stored @ given.T) / np.where(lengths > 0, lengths, 1)
+        has_direction = (mine[:, None] >= MIN_NORM) & (theirs >= MIN_NORM)
+        return float(np.where(has_direction, cosines, 0.0).max())
+
+    def _stored(self, row: int, embedder: ValidatedEmbedder) -> NDArray[np.float32] | None:
+        stored = run_sync(self._store.vectors(self._agent_id, row, embedder.model))
+        return stored if len(stored) else None  # it may still lack them
+
+    def _texts(self, scope: Scope, search: Search, now: int) -> list[str]:
+        text = search.text
+        if text is None or search.ranking.similarity == 0:
+            return []
+        if search.ranking.leaves_names_out:
+            text = self._indexes.active.index.in_first_person(text, scope, now)
+        return [text, *search.also]
+
+
+def _combined(
+    parts: Sequence[NDArray[np.float32] | None], search: Search
+) -> NDArray[np.float32] | None:
+    """Return the vectors of a query and of texts of its meaning; None without any."""
+    given = [vectors for vectors in parts if vectors is not None]
+    if len(given) < 2:  # noqa: PLR2004 - a query, and something beside it
+        return given[0] if given else None
+    if search.blend is None:
+        return np.concatenate(given)
+    query, others = given[0].mean(axis=0), np.concatenate(given[1:]).mean(axis=0)
+    blended: NDArray[np.float32] = (1 - search.blend) * query + search.blend * others
+    return blended[None]
