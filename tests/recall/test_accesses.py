@@ -108,7 +108,7 @@ def test_accesses_of_a_recall_are_noted_together_and_after_the_answer(way, monke
 
         monkeypatch.setattr(store, "touch", noting)
         found = await EVERY_WAY[way](retriever, memory)
-        row_of = partial(memory.repository.row_of, Scope(memory.scope.agent_id, "u"))
+        row_of = partial(memory.repository.finder.row_of, Scope(memory.scope.agent_id, "u"))
         assert noted == [[row_of(each.memory.id) for each in found]]
 
     run(scenario)

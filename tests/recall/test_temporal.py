@@ -170,8 +170,8 @@ def test_what_changes_its_state_between_two_looks_is_found_once(tmp_path, monkey
     with opened(tmp_path / "a.db") as memory:
         kept = memory.add("kept", user_id="u")
         memory.update(kept.id, status=first, user_id="u")
-        repository, looks = memory.repository, []
-        look = repository._rank_state
+        finder, looks = memory.repository.finder, []
+        look = finder._find_in
 
         def change_before_looking(*given):
             looks.append(given)
@@ -179,7 +179,7 @@ def test_what_changes_its_state_between_two_looks_is_found_once(tmp_path, monkey
                 memory.update(kept.id, status=then, user_id="u")
             return look(*given)
 
-        monkeypatch.setattr(repository, "_rank_state", change_before_looking)
+        monkeypatch.setattr(finder, "_find_in", change_before_looking)
         found = memory.recall("q", mode="recent", user_id="u", include_archived=True)
         assert [each.memory.status.name.lower() for each in found] == [then]
         assert found.total_matches == 1

@@ -135,16 +135,16 @@ def test_what_is_read_between_two_looks_is_in_the_order_of_accesses_once(monkeyp
     async def scenario(memory, service):
         old, *_ = await memory.add_many(four_to_sort())
         repository = memory.repository
-        rank = repository.rank
+        find = repository.find
 
         def once(*given):
-            answer = rank(*given)
+            answer = find(*given)
             monkeypatch.undo()
-            row = repository.row_of(memory.scope, old.id)
-            repository.record_accesses([row])  # as another thread may
+            row = repository.finder.row_of(memory.scope, old.id)
+            repository.accesses.record([row])  # as another thread may
             return answer
 
-        monkeypatch.setattr(repository, "rank", once)
+        monkeypatch.setattr(repository, "find", once)
         by_access = MemoryQuery(filters={}, sort_by=MemorySortOrder.ACCESSED_DESCENDING)
         result = await service.retrieve(by_access)
         assert found(result) == ["old", "mid", "read", "new"]

@@ -248,11 +248,11 @@ def test_the_license_is_looked_at_before_the_cache():
         (one,) = await store_near(memory, 0.9)
         await service.retrieve(QUERY)
         await service.retrieve(EVERYTHING)
-        memory.repository.license = DocumentedLicenses(LicenseTier.WRITER_PRO)
+        memory.repository.limits.license = DocumentedLicenses(LicenseTier.WRITER_PRO)
         with pytest.raises(LicenseRestrictionError):
             await service.retrieve(QUERY)
         assert found(await service.retrieve(EVERYTHING)) == ["near 0.9"]
-        memory.repository.license = DocumentedLicenses(LicenseTier.CORE)
+        memory.repository.limits.license = DocumentedLicenses(LicenseTier.CORE)
         for call in (service.retrieve(EVERYTHING), service.find_similar(one.id)):
             with pytest.raises(LicenseRestrictionError):
                 await call
