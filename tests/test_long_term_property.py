@@ -8,44 +8,65 @@ Left out, because more than one answer is right: whose accesses are shown by `re
 noted but not yet written when a memory is forgotten, and unlinking memories that are not there.
 """
 
-import asyncio
 import os
-import tempfile
-from contextlib import contextmanager
-from datetime import timedelta
-from pathlib import Path
-from uuid import UUID
 
-import msgspec
 import pytest
 from hypothesis import HealthCheck, Phase, assume, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
     invariant,
     precondition,
     rule,
     run_state_machine_as_test,
 )
 
-from mnemic.errors import EntryNotFoundError, LicenseRestrictionError, MnemicError
-from mnemic.licensing import DocumentedLicenses, LicenseTier
-from mnemic.long_term import LongTermMemory
-from mnemic.memory import Memory
+from mnemic.errors import EntryNotFoundError, LicenseRestrictionError
+from mnemic.licensing import LicenseTier
 from mnemic.model import (
     MemoryEntry,
     MemoryEntryUpdate,
     MemoryFilter,
     MemorySortOrder,
     MemoryStatus,
-    MemoryType,
 )
-from tests.support.clock import DAY, NOON, SECOND
 from tests.support.embedders import WordEmbedder
-from tests.support.long_term_twin import SUPERSEDES, RefusedError, StoreTwin, Who, Wish, digest
-
-# What is not built yet is not driven yet.
+from tests.support.long_term_machine import (
+    AGENTS,
+    ROOMS,
+    USERS,
+    DoorsMachine,
+    Listing,
+    link_facts,
+    named,
+    one_or_none,
+    own_id,
+    plain,
+    scope_arguments,
+    stats_facts,
+    without_open_time,
+)
+from tests.support.long_term_strategies import (
+    EVERYBODY,
+    OWN,
+    QUERIES,
+    aimed_scopes,
+    blueprints,
+    duplicate_ways,
+    entry_fields,
+    front_scopes,
+    indexes,
+    limits,
+    rooms,
+    scopes,
+    some_options,
+    steps,
+    tiers,
+    types,
+    update_fields,
+    users,
+    wheres,
+)
+from tests.support.long_term_twin import RefusedError, Who, Wish, digest
 
 IS_TORTURE = bool(os.environ.get("MNEMIC_TORTURE"))
 PROFILE = settings(
@@ -57,270 +78,9 @@ PROFILE = settings(
     suppress_health_check=[HealthCheck.too_slow],
 )
 
-AGENTS = {"first": "aide", "second": "aide", "other": "other", "front": "aide"}
-ROOMS = ("first", "second", "other")
-"""The doors that are LongTermMemory; "front" is Memory."""
 
-EVERYBODY = "everybody"
-OWN = "own"
-
-
-class SmallLicense(DocumentedLicenses, frozen=True):
-    """A license with a quota that a few short texts fill."""
-
-    bytes_allowed: int | None = None
-
-    @property
-    def storage_limit(self):
-        return self.bytes_allowed
-
-
-class Failing(WordEmbedder):
-    """Fails while it is told to."""
-
-    is_failing = False
-
-    def embed(self, texts):
-        if self.is_failing:
-            raise RuntimeError("no model today")
-        return super().embed(texts)
-
-
-# Few values, so that they meet.
-
-TEXTS = (
-    *("tea at noon", "Tea at noon!", "tea", "green tea", "ferry", "ferry at noon", "café"),
-    *("ferry ferry tea", "CAFE\u0301", "a green ferry carries tea and żółta herbata to the café"),
-)
-QUERIES = ("tea", "ferry noon", "green", "café tea", "nothing")
-# At most two words: a sum of two products is the same in any order, so ties are the same too.
-
-users = st.sampled_from([None, "alice", "bob"])
-scopes = st.sampled_from([None, "alice", "bob", EVERYBODY])
-"""Of calls that look for many."""
-aimed_scopes = st.sampled_from([OWN] * 6 + [None, "alice", EVERYBODY])
-"""Of calls that name a memory: mostly the one it is in."""
-front_scopes = st.sampled_from([OWN, OWN, OWN, None, "alice"])
-contents = st.sampled_from([*TEXTS, *TEXTS[:2] * 4])
-indexes = st.integers(0, 30)
-tag_lists = st.lists(st.sampled_from(["ui", "web", "Web", "red"]), max_size=3)
-importances = st.sampled_from([0.0, 0.3, 0.5, 1.0])
-types = st.sampled_from([MemoryType.FACT, MemoryType.EVENT, MemoryType.PREFERENCE])
-metadata = st.dictionaries(st.sampled_from(["a", "b"]), st.sampled_from([None, 1, 1.5, "x"]))
-tiers = st.sampled_from(
-    [LicenseTier.ENTERPRISE, LicenseTier.TEAMS, LicenseTier.TEAMS, LicenseTier.WRITER_PRO]
-)
-rooms = st.sampled_from([2, 3, 5, 8, 10, 11, 12, 22, 60])
-"""Bytes left when a limited door is opened; contents are of 3, 5, 9, 11, 12 and more."""
-limits = st.sampled_from([1, 2, 3, 10, 1000])
-ages = st.sampled_from([0 * DAY, 0 * DAY, timedelta(hours=1), DAY, 200 * DAY, -DAY])
-lifetimes = st.sampled_from([None] * 6 + [-SECOND, 0 * DAY, SECOND, DAY, 89 * DAY, 100 * DAY])
-steps = st.sampled_from(
-    [SECOND, SECOND, timedelta(hours=1), DAY, 89 * DAY, 90 * DAY, 90 * DAY + SECOND / 10**6]
-)
-update_fields = st.fixed_dictionaries(
-    {},
-    optional={
-        "content": contents,
-        "importance": importances,
-        "add_tags": tag_lists.map(tuple),
-        "remove_tags": tag_lists.map(tuple),
-        "type": types,
-        "metadata": metadata,
-    },
-)
-entry_fields = st.fixed_dictionaries(
-    {
-        "content": contents,
-        "user_id": users,
-        "type": types,
-        "tags": tag_lists,
-        "importance": importances,
-        "metadata": metadata,
-        "project_id": st.sampled_from([None, "p", "q"]),
-        "session_id": st.sampled_from([None, "s"]),
-        "status": st.sampled_from([MemoryStatus.ACTIVE] * 8 + [*MemoryStatus]),
-    },
-)
-blueprints = st.fixed_dictionaries(
-    {
-        "fields": entry_fields,
-        "index": st.none() | st.integers(0, 5),
-        "age": ages,
-        "lifetime": lifetimes,
-        "supersedes": st.none() | st.none() | indexes,
-        "key": st.sampled_from([None, None, "k", "l"]),
-        "vector_of": st.sampled_from([None, None, None, *TEXTS[:3]]),
-    }
-)
-duplicate_ways = st.sampled_from(["keep", "keep", "skip", "merge"])
-tests = st.sampled_from(
-    [
-        {},
-        {"type": "fact"},
-        {"tags": {"contains": "web"}},
-        {"tags": {"any": ["ui", "red"]}},
-        {"importance": {"gte": 0.5}},
-        {"metadata.a": 1},
-        {"metadata.a": {"exists": False}},
-        {"metadata.b": {"ne": "x"}},
-        {"content": {"contains": "TEA"}},
-        {"content": {"contains": "cafe\u0301"}},
-        {"created_at": {"lt": "2026-05-01T12:00:00Z"}},
-        {"updated_at": {"gt": "2026-05-01T12:00:00Z"}},
-        {"status": "superseded"},
-        {"status": {"nin": ["active"]}},
-        {"access_count": {"gt": 0}},
-        {"last_accessed_at": None},
-        {"expires_at": {"exists": True}},
-        {"project_id": "p", "session_id": "s"},
-    ]
-)
-wheres = (
-    tests
-    | st.lists(tests, max_size=3).map(lambda parts: {"OR": parts})
-    | st.lists(tests, max_size=3).map(lambda parts: {"AND": parts})
-    | tests.map(lambda part: {"NOT": part})
-)
-options = st.fixed_dictionaries(
-    {},
-    optional={
-        "types": st.lists(types, max_size=2),
-        "tags": tag_lists,
-        "any_tags": tag_lists,
-        "min_importance": importances,
-        "created_after": st.sampled_from([NOON, NOON - DAY, NOON + DAY]),
-        "created_before": st.sampled_from([NOON, NOON + SECOND, NOON + 100 * DAY]),
-        "content_contains": st.sampled_from(["tea", "ÉRRY", "CAFÉ", "żół"]),
-        "include_forgotten": st.sampled_from([True]),
-    },
-)
-some_options = st.none() | options
-
-
-class LongTermMachine(RuleBasedStateMachine):
+class LongTermMachine(DoorsMachine):
     """Drives the doors and the twin."""
-
-    @initialize(plans=st.lists(blueprints, min_size=3, max_size=6))
-    def start(self, plans):
-        self.now = NOON
-        self.directory = tempfile.TemporaryDirectory()
-        self.path = Path(self.directory.name, "memory.db")
-        self.runner = asyncio.Runner()
-        self.twin = StoreTwin(lambda: self.now, WordEmbedder().embed)
-        self.ids = [UUID(int=number) for number in range(1, 7)]
-        self.doors, self.embedders, self.tiers, self.quotas = {}, {}, {}, {}
-        self.listings = []
-        self.steps = 0
-        self.uncounted = set()
-        """Doors that may not have written all accesses yet."""
-        for door in AGENTS:
-            self.open(door, LicenseTier.ENTERPRISE)
-        for plan in plans:
-            self.store("first", plan, "keep")
-
-    def teardown(self):
-        if not hasattr(self, "doors"):
-            return
-        for door in list(self.doors):
-            self.close(door)
-        self.runner.close()
-        self.directory.cleanup()
-
-    # Doors
-
-    def open(self, door, tier, room=0):
-        embedder = Failing()
-        given = {"agent_id": AGENTS[door], "embedder": embedder, "clock": lambda: self.now}
-        limit = (
-            None if tier == LicenseTier.ENTERPRISE else self.twin.bytes_used(AGENTS[door]) + room
-        )
-        given["license"] = SmallLicense(tier, limit)
-        self.quotas[door] = limit
-        if door == "front":
-            memory = Memory(self.path, **given)
-        else:
-            memory = self.runner.run(LongTermMemory.open(self.path, **given))
-        self.doors[door], self.embedders[door], self.tiers[door] = memory, embedder, tier
-
-    def close(self, door):
-        memory = self.doors.pop(door)
-        self.uncounted.discard(door)
-        if door == "front":
-            memory.close()
-        else:
-            self.runner.run(memory.close())
-
-    def ask(self, door, verb, *args, **given):
-        answer = getattr(self.doors[door], verb)(*args, **given)
-        return answer if door == "front" else self.runner.run(answer)
-
-    def agree(self, real, expected):
-        """Call both, the real one first; return both answers, or None twice if both refuse."""
-        answer = error = None
-        try:
-            answer = real()
-        except MnemicError as raised:
-            error = raised
-        kinds = ()
-        try:
-            wanted = expected(answer)
-        except RefusedError as refused:
-            wanted, kinds = None, refused.kinds
-        if error is not None and not isinstance(error, kinds):
-            raise error
-        assert error is not None or not kinds, f"{answer!r} and none of {kinds}"
-        return answer, wanted
-
-    @contextmanager
-    def failing(self, door):
-        self.embedders[door].is_failing = True
-        yield
-        self.embedders[door].is_failing = False
-
-    def who(self, door, scope, project=None):
-        if scope == EVERYBODY:
-            return Who(AGENTS[door], all_users=True)
-        return Who(AGENTS[door], scope, project=project)
-
-    def everything(self):
-        return [row.entry for row in self.twin.rows.values()]
-
-    def quota(self, door):
-        return self.quotas[door]
-
-    def aim(self, door, index, scope, *, among=None):
-        """Return a scope and an id, mostly of a memory that is there."""
-        everything = self.twin.entries(Who(AGENTS[door], all_users=True))
-        chosen = [one.id for one in everything if among is None or among(one)]
-        ids = [*chosen, *self.ids[:2]]
-        entry_id = ids[index % len(ids)]
-        if scope == OWN:
-            entry = self.twin.one(Who(AGENTS[door], all_users=True), entry_id)
-            scope = None if entry is None else entry.user_id
-        return scope, entry_id
-
-    def pick(self, index):
-        return self.ids[index % len(self.ids)]
-
-    def new_id(self):
-        self.ids.append(UUID(int=1000 + len(self.ids) * 7919 % 1009))
-        return self.ids[-1]
-
-    # Accesses: counted at once by the door that saw them, later by the others
-
-    def count_accesses(self, *, but=None):
-        """Have the doors write what they know of accesses; `but` has to show them by itself."""
-        for door in sorted(self.uncounted - {but}):
-            if door == "front":
-                self.ask(door, "list", limit=1)
-            else:
-                self.ask(door, "search_by_filter", {}, all_users=True)
-        self.uncounted &= {but}
-
-    def touched(self, door, who, ids):
-        self.twin.touch(who, ids)
-        self.uncounted.add(door)
 
     # Storing
 
@@ -828,114 +588,7 @@ class LongTermMachine(RuleBasedStateMachine):
             listing.note_what_stays()
 
 
-USERS = (None, "alice", "bob")
 LINK_NAMES = ("related", "derived_from", "contradicts", "supersedes", "reinforces", "refines")
-
-
-class Listing:
-    """A list that is read page by page while other things happen."""
-
-    where, given, limit, include_forgotten = None, None, 100, False
-
-    def __init__(self, machine, door, scope):
-        self.machine, self.door, self.scope = machine, door, scope
-        self.who = machine.who(door, scope)
-        self.cursor, self.seen, self.last = None, [], None
-        self.stayed = set()
-
-    def matching(self):
-        given = self.given or {}
-        include = self.include_forgotten or given.get("include_forgotten", False)
-        return self.machine.twin.select(self.who, self.where, given, include_forgotten=include)
-
-    def left(self):
-        """Return what follows the last entry seen, in order."""
-        chosen = self.matching()
-        entries = sorted(chosen, key=place)
-        return [one for one in entries if self.last is None or place(one) > self.last]
-
-    def note_what_stays(self):
-        self.stayed &= {entry.id for entry in self.matching()}
-
-    def turn(self):
-        self.machine.count_accesses(but=self.door)
-        asked = self.where
-        if self.given is not None:
-            asked = MemoryFilter(where=self.where, limit=1, offset=5, **self.given)
-        page = self.machine.ask(
-            self.door,
-            "list",
-            limit=self.limit,
-            cursor=self.cursor,
-            filter=asked,
-            include_forgotten=self.include_forgotten,
-            **scope_arguments(self.scope),
-        )
-        assert list(page) == list(page.entries)
-        assert len(page) == len(page.entries) <= self.limit
-        expected = self.left()[: self.limit]
-        self.machine.check_entries(list(page), expected, with_accesses=True)
-        self.seen += [entry.id for entry in page]
-        self.last = place(page.entries[-1]) if page.entries else self.last
-        self.cursor = page.cursor
-        if self.cursor is None:
-            assert len(self.seen) == len(set(self.seen))
-            assert self.stayed <= set(self.seen)
-
-
-def own_id(entry_id, user):
-    """Return an id of this user alone; those of promises/test_walls_property.py are shared."""
-    return UUID(int=entry_id.int + 100_000 * USERS.index(user))
-
-
-def place(entry):
-    """Return where an entry stands in a list: newest first, then smallest id."""
-    return (NOON - entry.created_at, entry.id.bytes)
-
-
-def scope_arguments(scope):
-    return {"all_users": True} if scope == EVERYBODY else {"user_id": scope}
-
-
-def named(fields):
-    """Return the fields of an update that name something, as no tags are no change."""
-    tags = {"add_tags", "remove_tags"}
-    return {name: value for name, value in fields.items() if value or name not in tags}
-
-
-def one_or_none(entry):
-    return [] if entry is None else [entry]
-
-
-def plain(entries, with_accesses):
-    """Return entries to be compared; what one door knows of accesses another may not know yet."""
-    assert all(entry.embedding is None for entry in entries)
-    if with_accesses:
-        return entries
-    return [
-        msgspec.structs.replace(entry, access_count=0, last_accessed_at=None) for entry in entries
-    ]
-
-
-def link_facts(link):
-    return (link.from_id, link.to_id, int(link.type), link.strength, link.created_at)
-
-
-def without_open_time(link):
-    """Leave out when a memory was linked to the one it replaces: no document says."""
-    return (*link[:4], NOON) if link[2] == SUPERSEDES else link
-
-
-def stats_facts(stats):
-    facts = {
-        name: getattr(stats, name)
-        for name in (
-            *("active_entries", "forgotten_entries", "storage_bytes_used", "storage_bytes_limit"),
-            *("entries_by_type", "oldest_entry", "newest_entry"),
-            *("archived_entries", "superseded_entries", "expired_entries"),
-        )
-    }
-    return facts | {"top_tags": [(usage.tag, usage.count) for usage in stats.top_tags]}
 
 
 @pytest.mark.timeout(0 if IS_TORTURE else 300)

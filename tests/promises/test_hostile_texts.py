@@ -51,7 +51,7 @@ NATIVE = {
     "related": related,
     "key_phrases": lambda text: MemoryIndex(None).key_phrases(text, Scope("a"), 5),
     "in_first_person": lambda text: MemoryIndex(None).in_first_person(text, Scope("a"), 0),
-    "parts": Chunker(256).parts,
+    "chunks": Chunker(256).chunks,
     "expansion": lambda text: asyncio.run(CorpusExpander().expand(text, nothing)),
     "terms of an answer": lambda text: terms_of(text, "tea"),
 }
@@ -86,7 +86,7 @@ def read_as(name, folder):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_work_of_reading_grows_with_the_length_of_a_text_and_not_faster(family, tmp_path):
     calls = {
-        "parts": Chunker(64).parts,
+        "chunks": Chunker(64).chunks,
         "terms": lambda text: terms_of(text, "tea"),
         "long paragraph": lambda text: list(split_long(text)),
         **{name: read_as(name, tmp_path) for name in ("a.txt", "a.md", "a.jsonl")},
