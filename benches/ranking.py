@@ -203,7 +203,7 @@ def measure_selectivities(index, count, queries):
         for name, ranking in (("semantic", SEMANTIC), ("hybrid", HYBRID)):
             times = []
             for text in islice(cycle(queries.texts), ROUNDS // 3):
-                request = wanted(text, queries, ranking, where=where)
+                request = wanted(text, queries, ranking, filters=where)
                 took, answer = timed(index.rank, request)
                 assert len(answer.ranked) == min(10, matches)
                 times.append(took)

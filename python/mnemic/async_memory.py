@@ -205,7 +205,7 @@ class ScopedBase:
         self,
         query: object,
         limit: int,
-        where: Expression | None,
+        expression: Expression | None,
         *,
         ranking: Ranking | None = None,
         explain: bool = False,
@@ -216,7 +216,7 @@ class ScopedBase:
                 f"query must be a text that is not empty, got {described(query)}"
             )
         chosen = self._ranking("hybrid", None, None) if ranking is None else ranking
-        search = _search(query, limit, chosen, where, explain=explain)
+        search = _search(query, limit, chosen, expression, explain=explain)
         return msgspec.structs.replace(search, falls_back=falls_back(on_embed_error))
 
     async def _contradictions(
@@ -709,10 +709,10 @@ class AsyncScopedMemory(ScopedBase):
 
         whole("max_tokens", max_tokens, minimum=1)
         flag("include_sensitive", include_sensitive)
-        where = _parsed_filters(filters, since, until)
+        expression = _parsed_filters(filters, since, until)
         if not include_sensitive:  # before the limit, so that they take no other's place
-            where = All((IS_NOT_SENSITIVE, *([] if where is None else [where])))
-        search = self._search(query, limit, where, on_embed_error=on_embed_error)
+            expression = All((IS_NOT_SENSITIVE, *([] if expression is None else [expression])))
+        search = self._search(query, limit, expression, on_embed_error=on_embed_error)
         scope = self._part(user_id, project_id, session_id, all_users)
         found = await self._repository.search(scope, search)
         entries = [hit.entry for hit in found]
@@ -801,8 +801,8 @@ class AsyncScopedMemory(ScopedBase):
 
         For the arguments see `search`. Order: importance, then newest, then smallest id.
         """
-        where = _parsed_filters(filters, since, until)
-        search = _search(None, limit, MOST_IMPORTANT, where, explain=True)
+        expression = _parsed_filters(filters, since, until)
+        search = _search(None, limit, MOST_IMPORTANT, expression, explain=True)
         scope = self._part(user_id, project_id, session_id, all_users)
         return await self._repository.search(scope, search)
 
@@ -1318,7 +1318,7 @@ class AsyncMemory(MemoryHandle, AsyncScopedMemory):
 
 
 def _search(
-    text: str | None, limit: int, ranking: Ranking, where: Expression | None, *, explain: bool
+    text: str | None, limit: int, ranking: Ranking, expression: Expression | None, *, explain: bool
 ) -> Search:
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
         raise InvalidArgumentError(f"limit must be an int of at least 0, got {quoted(limit)}")
@@ -1328,7 +1328,7 @@ def _search(
         text=text,
         limit=min(limit, sys.maxsize),
         ranking=ranking,
-        where=where,
+        filters=expression,
         explain=flag("explain", explain),
     )
 

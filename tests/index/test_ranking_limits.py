@@ -138,7 +138,7 @@ def questions(draw):
         text=text,
         vectors=None if queries is None else np.array(queries, dtype=np.float32),
         context=None if context is None else np.array(context, dtype=np.float32),
-        where=parse_filter(where),
+        filters=parse_filter(where),
         exclude=[UUID(int=number).bytes for number in excluded],
         min_similarity=draw(floors),
         min_score=draw(floors),

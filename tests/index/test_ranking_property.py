@@ -191,7 +191,7 @@ def question_of(ranking, seed):
         options["text"] = " ".join(phrases) + chance.choice(ENDINGS) + chance.choice(DATES)
     condition = None if where is None else parse_filter(where)
     return where, RankRequest(
-        now=NOW, limit=EVERYTHING, ranking=ranking, where=condition, with_total=True, **options
+        now=NOW, limit=EVERYTHING, ranking=ranking, filters=condition, with_total=True, **options
     )
 
 

@@ -164,7 +164,7 @@ def test_a_total_counts_only_what_passes_filters_and_both_floors():
         *records, vectors={row: (near, (1 - near**2) ** 0.5) for row, near in cosines.items()}
     )
     ranking = Ranking(weights=Weights(relevance=0.5, importance=0.5))
-    with_filter = {"where": None, "ranking": ranking, "text": "ferry", "with_total": True}
+    with_filter = {"filters": None, "ranking": ranking, "text": "ferry", "with_total": True}
     for options, rows in [
         ({}, range(1, 11)),
         ({"min_similarity": 0.45}, range(5, 11)),
@@ -312,11 +312,11 @@ def test_only_neighbours_that_the_filter_lets_through_lift():
     assert rows_found(made, alice, **options) == [1, 2]
     with_first = made.rank(wanted(alice, **options)).ranked
     where = parse_filter({"metadata.n": {"gte": 2}})
-    assert rows_found(made, alice, where=where, **options) == []
+    assert rows_found(made, alice, filters=where, **options) == []
     assert rows_found(made, alice, exclude=[UUID(int=1).bytes], **options) == []
     assert rows_found(made, Scope("a", "alice", None, "t"), **options) == []
     where = parse_filter({"metadata.n": {"lte": 2}})
-    assert made.rank(wanted(alice, where=where, **options)).ranked == with_first
+    assert made.rank(wanted(alice, filters=where, **options)).ranked == with_first
 
 
 # Statistics of keywords
@@ -348,7 +348,7 @@ def test_a_filter_changes_no_score_of_what_it_lets_through():
     options = {"text": "tea", "query": None, "ranking": KEYWORD}
     scores = {hit.row: hit.score for hit in made.rank(wanted(AGENT, **options)).ranked}
     where = parse_filter({"importance": {"gte": 0.2}})
-    some = {hit.row: hit.score for hit in made.rank(wanted(AGENT, where=where, **options)).ranked}
+    some = {hit.row: hit.score for hit in made.rank(wanted(AGENT, filters=where, **options)).ranked}
     assert len(some) == 5
     assert some.items() <= scores.items()
 

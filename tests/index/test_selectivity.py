@@ -70,7 +70,7 @@ class Rows:
                 ranking=ranking,
                 text=QUERY,
                 vectors=None if ranking.similarity == 0 else self.query,
-                where=parse_filter(where),
+                filters=parse_filter(where),
                 **options,
             )
         )

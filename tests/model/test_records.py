@@ -64,10 +64,10 @@ CHOSEN = {
     "MemoryEntryUpdate": {"status": MemoryStatus.ARCHIVED},
     "MemoryQuery": {
         "query": None,
-        "filters": MemoryFilter(where=FILTERS, tags={"a"}, created_after=NOON),
+        "filters": MemoryFilter(filters=FILTERS, tags={"a"}, created_after=NOON),
         "cache_ttl": timedelta.max,
     },
-    "MemoryFilter": {"where": FILTERS},
+    "MemoryFilter": {"filters": FILTERS},
     "MemoryLink": {"to_id": UUID(int=8)},
     "RecallOptions": {"user_id": "u", "all_users": False, "type_filter": MemoryKind.EPISODIC},
     "Recency": {"days": 30.5},
@@ -171,7 +171,7 @@ def test_a_query_asks_the_same_after_a_round_trip(query, wire):
     arrived = wire.decode(wire.encode(query), type=MemoryQuery)
     assert arrived == query
     assert type(arrived.filters) is type(query.filters)
-    assert arrived.where == query.where
+    assert arrived.expression == query.expression
     assert (arrived.order, arrived.offset) == (query.order, query.offset)
 
 
@@ -179,7 +179,7 @@ def test_a_query_of_json_takes_a_filter_in_the_grammar():
     query = msgspec.json.decode(
         b'{"filters": {"importance": {"gte": 0.5}, "tags": {"any": ["a"]}}}', type=MemoryQuery
     )
-    assert query.where == parse_filter({"importance": {"gte": 0.5}, "tags": {"any": ["a"]}})
+    assert query.expression == parse_filter({"importance": {"gte": 0.5}, "tags": {"any": ["a"]}})
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_a_query_of_json_takes_a_filter_in_the_grammar():
     [
         {"record": "memory_filter", "limit": 0},
         {"record": "memory_filter", "tags": 3},
-        {"record": "memory_filter", "where": {"colour": 1}},
+        {"record": "memory_filter", "filters": {"colour": 1}},
         {"record": "something else"},
         {"include_forgotten": True},
         3,

@@ -392,7 +392,7 @@ def test_reprs_of_sensitive_memories_and_of_what_is_asked_hide_what_they_hold():
     entry = World(None, None, None).entry(content=HIDDEN, sensitive=True, **fields(HIDDEN_WORD))
     asked = [
         MemoryQuery(query=QUERY, context_boost=QUERY, filters={"speaker": TAIL}),
-        MemoryFilter(tags=[TAIL], any_tags=[TAIL], content_contains=TAIL, where={"role": TAIL}),
+        MemoryFilter(tags=[TAIL], any_tags=[TAIL], content_contains=TAIL, filters={"role": TAIL}),
         MemoryEntryUpdate(content=CONTENT, add_tags=[TAIL], metadata={TAIL: TAIL}),
         Judgement(1.0, CONTENT),
         ContextItem(content=CONTENT, type="user_message", metadata=fields()["metadata"]),

@@ -255,7 +255,7 @@ def semantic(random, _user):
 def filtered(random, _user):
     where = random.choice([{"type": "fact"}, {"access_count": 0}, {"tags": {"contains": "x"}}])
     order = random.choice([None, *MemorySortOrder])
-    return MemoryQuery(filters=MemoryFilter(where=where), sort_by=order)
+    return MemoryQuery(filters=MemoryFilter(filters=where), sort_by=order)
 
 
 QUERIES = [repeated, repeated, semantic, filtered]

@@ -47,7 +47,7 @@ async def store_near(memory, *similarities, **fields):
         {"access_count": 0},
         {"last_accessed_at": {"exists": False}},
         {"NOT": {"OR": [{"access_count": {"gt": 0}}, {"importance": 7}]}},
-        MemoryFilter(where={"access_count": {"lt": 1}}),
+        MemoryFilter(filters={"access_count": {"lt": 1}}),
     ],
     ids=str,
 )
@@ -177,7 +177,7 @@ OTHER_FILTERS = [
 
 def key(filters, **fields):
     query = MemoryQuery(query="query", filters=filters, **fields)
-    return key_of(Scope("aide"), query, query.where, 1)
+    return key_of(Scope("aide"), query, query.expression, 1)
 
 
 @pytest.mark.parametrize(("one", "other"), SAME_FILTERS, ids=str)
@@ -212,11 +212,11 @@ def test_a_filter_in_another_order_is_answered_from_the_cache():
 def test_what_becomes_of_the_callers_dict_changes_no_query():
     wanted = {"importance": {"gte": 0.4}, "tags": {"any": ["a"]}}
     query = MemoryQuery(filters=wanted)
-    before = query.where
+    before = query.expression
     wanted["importance"]["gte"] = 0.9
     wanted["tags"]["any"].append("b")
     wanted["type"] = "event"
-    assert query.where == before
+    assert query.expression == before
     assert query.filters == {"importance": {"gte": 0.4}, "tags": {"any": ["a"]}}
 
 
@@ -335,7 +335,7 @@ def test_the_estimate_of_bytes_is_what_answers_take(hits):
         asked = MemoryQuery(
             query=f"{query}{at}", filters={"metadata.number": {"in": [at, f"x{at}"]}}
         )
-        return key_of(Scope("aide", "a"), asked, asked.where, 1)
+        return key_of(Scope("aide", "a"), asked, asked.expression, 1)
 
     keep(cache, question(-1), answer_of(hits))
     first = cache.bytes

@@ -24,7 +24,7 @@ class RankRequest(Redacted, frozen=True, kw_only=True, eq=False):
             where similarity has no share.
         context: float32, shape (m, dim): what memories near to are raised, or None; of several
             vectors the nearest counts.
-        where: Only rows that match.
+        filters: Only rows that match.
         exclude: Not these, by the 16 bytes of their UUIDs.
         min_similarity: The least cosine, where negative ones count as 0; None is no floor.
         min_score: The least score; None is no floor.
@@ -36,7 +36,7 @@ class RankRequest(Redacted, frozen=True, kw_only=True, eq=False):
         explain: Whether all components are told, not only similarity and keyword.
     """
 
-    _hidden: ClassVar[frozenset[str]] = frozenset({"text", "where"})
+    _hidden: ClassVar[frozenset[str]] = frozenset({"text", "filters"})
 
     scope: Scope
     now: int
@@ -45,7 +45,7 @@ class RankRequest(Redacted, frozen=True, kw_only=True, eq=False):
     text: str | None = None
     vectors: NDArray[np.float32] | None = None
     context: NDArray[np.float32] | None = None
-    where: Expression | None = None
+    filters: Expression | None = None
     exclude: Collection[bytes] = ()
     min_similarity: float | None = None
     min_score: float | None = None
@@ -67,10 +67,10 @@ class LinkSearch(Redacted, frozen=True, kw_only=True):
         kinds: The bits of the types of links.
         depth: Most links on a path, 1 to 3.
         limit: How many at most.
-        where: Only rows that match are found, and walked through; the first need not.
+        filters: Only rows that match are found, and walked through; the first need not.
     """
 
-    _hidden: ClassVar[frozenset[str]] = frozenset({"where"})
+    _hidden: ClassVar[frozenset[str]] = frozenset({"filters"})
 
     scope: Scope
     now: int
@@ -79,7 +79,7 @@ class LinkSearch(Redacted, frozen=True, kw_only=True):
     kinds: int
     depth: int
     limit: int
-    where: Expression | None = None
+    filters: Expression | None = None
 
 
 class LinkedRow(NamedTuple):

@@ -144,14 +144,16 @@ class MemoryFilter(Redacted, frozen=True, kw_only=True, tag_field=_TAG_FIELD, ta
         limit: From 1 to 1000; applied last of all.
         offset: How many to leave out before the first.
         sort_by: The order. None is newest first in a list, and the ranking in a retrieval.
-        where: A filter in the grammar, for everything else. It is copied; times and ids are kept as
-            their texts.
+        filters: A filter in the grammar, for everything else. It is copied; times and ids are
+            stored as text.
 
     Raises:
         FilterError: If a value cannot be used; the message names the place.
     """
 
-    _hidden: ClassVar[frozenset[str]] = frozenset({"tags", "any_tags", "content_contains", "where"})
+    _hidden: ClassVar[frozenset[str]] = frozenset(
+        {"tags", "any_tags", "content_contains", "filters"}
+    )
 
     types: tuple[MemoryType, ...] | None = None
     tags: tuple[str, ...] | None = None
@@ -164,15 +166,15 @@ class MemoryFilter(Redacted, frozen=True, kw_only=True, tag_field=_TAG_FIELD, ta
     limit: int = 100
     offset: int = 0
     sort_by: MemorySortOrder | None = None
-    where: Mapping[str, Any] | None = None
+    filters: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         """Check every field and put it in its final form."""
         for name, read in _OPTIONS.items():
             force_setattr(self, name, read(name, getattr(self, name)))
         _tree(self)
-        if self.where is not None:
-            force_setattr(self, "where", _plain_filter(self.where))
+        if self.filters is not None:
+            force_setattr(self, "filters", _plain_filter(self.filters))
 
     @property
     def list_order(self) -> MemorySortOrder:
@@ -233,8 +235,8 @@ def _tree(given: MemoryFilter) -> Expression:
         for name, field, op in _OPTION_TESTS
         if getattr(given, name) is not None
     ]
-    if given.where is not None:
-        parts.append(parser.filter(given.where, "where", 1))
+    if given.filters is not None:
+        parts.append(parser.filter(given.filters, "filters", 1))
     return All(tuple(parts))
 
 

@@ -139,7 +139,7 @@ class MemoryQuery(Redacted, frozen=True, kw_only=True, dict=True):
         return cls(filters=filter, limit=limit)
 
     @cached_property
-    def where(self) -> Expression:
+    def expression(self) -> Expression:
         """The tree of the filter, read once."""
         return parse_filter(self.filters)
 

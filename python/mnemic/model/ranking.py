@@ -354,7 +354,7 @@ class Search(Redacted, frozen=True, kw_only=True):
         context: What memories near to are raised, where the weights say so.
         limit: How many at most.
         ranking: What a score is made of.
-        where: Only memories that match.
+        filters: Only memories that match.
         exclude: Not these.
         min_similarity: The least cosine, where negative ones count as 0; None is no floor.
         min_score: The least score; None is no floor.
@@ -370,7 +370,7 @@ class Search(Redacted, frozen=True, kw_only=True):
         deadline: When to give up, in seconds of `time.monotonic()`; None is never.
     """
 
-    _hidden: ClassVar[frozenset[str]] = frozenset({"text", "also", "context", "where"})
+    _hidden: ClassVar[frozenset[str]] = frozenset({"text", "also", "context", "filters"})
 
     text: str | None
     also: tuple[str, ...] = ()
@@ -378,7 +378,7 @@ class Search(Redacted, frozen=True, kw_only=True):
     context: str | None = None
     limit: int
     ranking: Ranking
-    where: Expression | None = None
+    filters: Expression | None = None
     exclude: tuple[UUID, ...] = ()
     min_similarity: float | None = None
     min_score: float | None = None
@@ -422,9 +422,9 @@ class Search(Redacted, frozen=True, kw_only=True):
     @property
     def uses_accesses(self) -> bool:
         """Whether the answer depends on when or how often memories were read."""
-        where = self.where
-        filters_by_them = where is not None and references(
-            where, "access_count", "last_accessed_at"
+        filters = self.filters
+        filters_by_them = filters is not None and references(
+            filters, "access_count", "last_accessed_at"
         )
         orders_by_them = self.order is not None or self.min_salience is not None
         return filters_by_them or orders_by_them or self.ranking.uses_accesses

@@ -242,7 +242,7 @@ class RecallEngine:
             direction,
             depth=depth,
             limit=limit,
-            where=All(tuple(tests)) if tests else None,
+            filters=All(tuple(tests)) if tests else None,
             with_accesses=self._spaces_accesses,
         )
 
@@ -512,7 +512,7 @@ def _search(
         text=None,
         limit=options.max_results,
         ranking=ranking,
-        where=All((statuses, *_filters(options), *tests)),
+        filters=All((statuses, *_filters(options), *tests)),
         with_total=options.with_total,
         order=order,
         min_salience=options.min_salience or None,

@@ -347,7 +347,7 @@ class Repository:
         self.limits.require_storing()
         if not isinstance(wanted, MemoryFilter | Mapping):
             raise FilterError(f"filter must be a MemoryFilter or a dict, got {described(wanted)}")
-        page = wanted if isinstance(wanted, MemoryFilter) else MemoryFilter(where=wanted)
+        page = wanted if isinstance(wanted, MemoryFilter) else MemoryFilter(filters=wanted)
         expression = parse_filter(page)
         now = self.now()
         await self.write_accesses()

@@ -294,7 +294,7 @@ class RetrievalEngine:
             text=text,
             limit=FEEDBACK_MEMORIES,
             ranking=chosen,
-            where=IS_NOT_SENSITIVE,
+            filters=IS_NOT_SENSITIVE,
             falls_back=True,
         )
         found = self._find(scope, search)
@@ -307,8 +307,8 @@ class RetrievalEngine:
         return Related(terms, best / (best + HALF_SUPPORT) if best > 0 else 0.0)
 
     async def _lookup(self, scope: Scope, query: MemoryQuery) -> CacheLookup:
-        where = query.where
-        if not query.use_cache or depends_on_accesses(query, where):
+        expression = query.expression
+        if not query.use_cache or depends_on_accesses(query, expression):
             return await self._compute(scope, query)
         position, revision = self.repository.finder.position_and_revision(scope)
         key = key_of(scope, query, where, revision)
@@ -390,8 +390,9 @@ class RetrievalEngine:
     def _by_access(self, scope: Scope, search: Search) -> Found:
         """Return memories by their last access; those without one come last, newest first."""
         replace = msgspec.structs.replace
-        accessed = replace(search, where=_and(search.where, _WAS_ACCESSED))
-        others = replace(search, where=_and(search.where, Not(_WAS_ACCESSED)), order=Order.NEWEST)
+        accessed = replace(search, filters=_and(search.filters, _WAS_ACCESSED))
+        never = _and(search.filters, Not(_WAS_ACCESSED))
+        others = replace(search, filters=never, order=Order.NEWEST)
         # What is accessed between the two looks is in both this way; the other way, in neither.
         last, first = (self._find(scope, each) for each in (others, accessed))
         ranked = {hit.row: hit for hit in [*first.hits, *last.hits]}
@@ -412,7 +413,7 @@ class RetrievalEngine:
             _search(query, None, None),
             order=None,
             with_total=False,
-            where=All((query.where, among)),
+            filters=All((query.expression, among)),
         )
         while True:
             ranked = self._find(scope, search).hits
@@ -456,7 +457,7 @@ def _search(
         context=query.context_boost,
         limit=query.limit + query.offset,
         ranking=_ranking(query),
-        where=query.where,
+        filters=query.expression,
         exclude=query.exclude_ids,
         min_similarity=min_similarity,
         min_score=min_score,
@@ -475,15 +476,15 @@ def _without_sensitive(query: MemoryQuery) -> MemoryQuery:
     """Leave them out before the limit, so that they take no other memory's place."""
     given = query.filters
     if isinstance(given, MemoryFilter):
-        filters = msgspec.structs.replace(given, where=_not_sensitive(given.where))
+        filters = msgspec.structs.replace(given, filters=_not_sensitive(given.filters))
         return msgspec.structs.replace(query, filters=filters)
     return msgspec.structs.replace(query, filters=_not_sensitive(given))
 
 
-def _not_sensitive(where: Mapping[str, Any] | None) -> dict[str, Any]:
-    if where is not None and "sensitive" in where:
-        return {"AND": [where, {"sensitive": False}]}
-    return {**(where or {}), "sensitive": False}
+def _not_sensitive(expression: Mapping[str, Any] | None) -> dict[str, Any]:
+    if expression is not None and "sensitive" in expression:
+        return {"AND": [expression, {"sensitive": False}]}
+    return {**(expression or {}), "sensitive": False}
 
 
 _ORDERS = {
@@ -560,8 +561,8 @@ def _ranking(query: MemoryQuery) -> Ranking:
     )
 
 
-def _and(where: Expression | None, also: Expression) -> Expression:
-    return also if where is None else All((where, also))
+def _and(expression: Expression | None, also: Expression) -> Expression:
+    return also if expression is None else All((expression, also))
 
 
 _WAS_ACCESSED = Test(Field("last_accessed_at"), Op.EXISTS, value=True)

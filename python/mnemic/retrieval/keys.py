@@ -41,12 +41,12 @@ class Key(NamedTuple):
     question: Hashable
 
 
-def key_of(scope: Scope, query: MemoryQuery, where: Expression, revision: int) -> Key:
+def key_of(scope: Scope, query: MemoryQuery, expression: Expression, revision: int) -> Key:
     """Return the key of a query's answer, given the tree of its filter."""
     question = (
         scope.project_id,
         scope.session_id,
-        canonical(where),
+        canonical(expression),
         frozenset(query.exclude_ids),
         *_deciding(query),
         query.offset,
@@ -56,13 +56,13 @@ def key_of(scope: Scope, query: MemoryQuery, where: Expression, revision: int) -
     return Key(UserScope(scope.agent_id, scope.user_id, scope.all_users), revision, question)
 
 
-def depends_on_accesses(query: MemoryQuery, where: Expression) -> bool:
+def depends_on_accesses(query: MemoryQuery, expression: Expression) -> bool:
     """Return whether accesses decide which memories an answer has, or their order.
 
     Accesses are no changes and in no revision. Where they only weigh in the score, an answer may be
     as old as its time to live.
     """
-    return query.order in _BY_ACCESSES or references(where, "access_count", "last_accessed_at")
+    return query.order in _BY_ACCESSES or references(expression, "access_count", "last_accessed_at")
 
 
 def canonical(expression: Expression) -> str:

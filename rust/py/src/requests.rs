@@ -52,7 +52,7 @@ pub(crate) struct Wanted<'py> {
     pub(crate) text: Option<String>,
     pub(crate) vectors: Option<Bound<'py, PyAny>>,
     pub(crate) context: Option<Bound<'py, PyAny>>,
-    #[pyo3(attribute("where"))]
+    #[pyo3(attribute("filters"))]
     pub(crate) filter: Option<Bound<'py, PyAny>>,
     pub(crate) exclude: Listed<[u8; 16]>,
     pub(crate) min_similarity: Option<f64>,
@@ -105,7 +105,7 @@ pub(crate) struct WantedLinks<'py> {
     pub(crate) kinds: u32,
     pub(crate) depth: usize,
     pub(crate) limit: usize,
-    #[pyo3(attribute("where"))]
+    #[pyo3(attribute("filters"))]
     pub(crate) filter: Option<Bound<'py, PyAny>>,
 }
 
