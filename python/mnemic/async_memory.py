@@ -908,7 +908,7 @@ class AsyncScopedMemory(ScopedBase):
             EntryNotFoundError: If the scope has no such memory; the message names the scope.
         """
         scope, entry_id = self._scope.narrowed(user_id, project_id, session_id), required_uuid(id)
-        deleted = await self._repository.forget(scope, entry_id, permanent=permanent)
+        deleted = await self._repository.delete(scope, entry_id, permanent=permanent)
         if not deleted:
             raise _not_found(entry_id, scope)
         return deleted
@@ -934,7 +934,7 @@ class AsyncScopedMemory(ScopedBase):
             How many memories that were.
         """
         scope = self._scope.narrowed(user_id, project_id, session_id)
-        return await self._repository.forget_all(scope, permanent=permanent)
+        return await self._repository.delete_all(scope, permanent=permanent)
 
     async def restore(
         self,
@@ -1151,7 +1151,7 @@ class AsyncScopedMemory(ScopedBase):
         return await self._repository.export(
             scope,
             target,
-            include_forgotten=flag("include_deleted", include_deleted),
+            include_deleted=flag("include_deleted", include_deleted),
             embeddings=embeddings,
             overwrite=overwrite,
             progress=progress,
@@ -1213,7 +1213,7 @@ class AsyncScopedMemory(ScopedBase):
             limit=limit,
             cursor=cursor,
             wanted=filters,
-            include_forgotten=flag("include_deleted", include_deleted),
+            include_deleted=flag("include_deleted", include_deleted),
         )
 
 

@@ -243,7 +243,7 @@ class LongTermMemory:
         return await self._repository.get(
             self._scope(user_id, all_users=all_users),
             required_uuids("entry_ids", entry_ids),
-            include_forgotten=include_forgotten,
+            include_deleted=include_forgotten,
         )
 
     async def search_semantic(
@@ -487,7 +487,7 @@ class LongTermMemory:
             1, or 0 if there is none of this id: true or false.
         """
         scope = self._scope(user_id, all_users=all_users)
-        return await self._repository.forget(scope, required_uuid(entry_id), permanent=permanent)
+        return await self._repository.delete(scope, required_uuid(entry_id), permanent=permanent)
 
     async def restore(
         self, entry_id: UUID | str, *, user_id: str | None = None, all_users: bool = False
@@ -511,7 +511,7 @@ class LongTermMemory:
             How many memories that were.
         """
         scope = self._scope(user_id, all_users=False)
-        return await self._repository.forget_all(scope, permanent=permanent)
+        return await self._repository.delete_all(scope, permanent=permanent)
 
     async def purge_expired(
         self, *, user_id: str | None = None, all_users: bool = False
@@ -587,7 +587,7 @@ class LongTermMemory:
         return await self._repository.export(
             self._scope(user_id, all_users=all_users),
             target,
-            include_forgotten=include_forgotten,
+            include_deleted=include_forgotten,
             embeddings=embeddings,
             overwrite=overwrite,
             progress=progress,
@@ -699,7 +699,7 @@ class LongTermMemory:
             limit=limit,
             cursor=cursor,
             wanted=filter,
-            include_forgotten=include_forgotten,
+            include_deleted=include_forgotten,
         )
 
     async def __aenter__(self) -> Self:

@@ -39,7 +39,7 @@ def filled(memory):
 
 def everything(memory):
     store, scope = memory._repository._store, Scope(memory.agent_id, all_users=True)
-    state = {"now": NOON, "include_forgotten": True}
+    state = {"now": NOON, "include_deleted": True}
     stored = run_sync(store.stored_after(scope, 0, 10_000, model="words", **state))
     links = run_sync(store.links_within(scope, **state))
     facts = [

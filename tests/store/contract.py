@@ -88,7 +88,7 @@ def matched(store, scope=EVERYONE, where=None, now=NOON, **page):
 def exported(store, scope=EVERYONE, *, row=0, limit=100, now=NOON, model=None, everything=True):
     """Return the stored entries, those that were forgotten included unless told otherwise."""
     return run_sync(
-        store.stored_after(scope, row, limit, now=now, include_forgotten=everything, model=model)
+        store.stored_after(scope, row, limit, now=now, include_deleted=everything, model=model)
     )
 
 
@@ -107,7 +107,7 @@ def links_of(store, number, direction="both", *, kinds=None, scope=AGENT, now=NO
 
 
 def all_links(store, scope=EVERYONE, now=NOON, *, everything=True):
-    found = run_sync(store.links_within(scope, now=now, include_forgotten=everything))
+    found = run_sync(store.links_within(scope, now=now, include_deleted=everything))
     return [each.link for each in found]
 
 

@@ -68,14 +68,14 @@ def test_the_vectors_of_an_entry_come_in_the_order_of_its_parts(store):
 
 
 WRITES = {
-    "forget": (lambda store: run_sync(store.forget(AGENT, uid(1), NOON)), [1]),
+    "soft_delete": (lambda store: run_sync(store.soft_delete(AGENT, uid(1), NOON)), [1]),
     "restore": (
         lambda store: run_sync(store.restore(AGENT, uid(4), oldest=NOON, now=NOON)),
         [4],
     ),
     "update": (lambda store: changed(store, 1, importance=0.9), [1]),
     "delete": (lambda store: run_sync(store.delete(AGENT, uid(1))), [1]),
-    "forget_all": (lambda store: run_sync(store.forget_all(AGENT, NOON)), [1, 2, 3]),
+    "soft_delete_all": (lambda store: run_sync(store.soft_delete_all(AGENT, NOON)), [1, 2, 3]),
     "delete_all": (lambda store: run_sync(store.delete_all(AGENT)), [1, 2, 3, 4]),
     "purge": (lambda store: run_sync(store.purge(EVERYONE, NOON + HOUR)), [4]),
     "link": (lambda store: linked(store, 1, 2), [1]),
@@ -175,7 +175,7 @@ def test_records_are_rows_with_the_columns_of_their_entries(store):
 def test_everything_is_what_lives_with_the_vectors_that_there_are(store):
     added(store, "a", [embedded(1, (1, 2), **FULL), embedded(2), numbered(3)])
     added(store, "b", [embedded(4, agent_id="b")])
-    run_sync(store.forget(AGENT, uid(2), NOON))
+    run_sync(store.soft_delete(AGENT, uid(2), NOON))
     rows = rows_of(store)
     since, seq, records, vectors, gone = shown(rows_since(store, None))
     assert (since, seq, gone) == (None, 4, set())
@@ -220,7 +220,7 @@ def test_changes_since_a_number_are_only_those_after_it(store):
     added(store, "a", [embedded(1), embedded(2)])
     added(store, "a", [embedded(3, (5, 6))])
     rows = rows_of(store)
-    run_sync(store.forget(AGENT, uid(1), NOON))
+    run_sync(store.soft_delete(AGENT, uid(1), NOON))
     batch = rows_since(store, 2)
     assert (batch.since, batch.seq) == (2, 4)
     assert living_numbers(batch) == embedded_numbers(batch) == {3}
@@ -374,7 +374,7 @@ def test_the_vector_of_an_entry_that_is_not_stored_names_no_model(store):
 
 def test_a_restored_row_has_its_vector_again(store):
     added(store, "a", [embedded(1, (1, 2))])
-    run_sync(store.forget(AGENT, uid(1), NOON))
+    run_sync(store.soft_delete(AGENT, uid(1), NOON))
     assert vectors_of(store) == {}
     run_sync(store.restore(AGENT, uid(1), oldest=NOON, now=NOON))
     assert vectors_of(store) == {1: [1, 2]}
@@ -436,6 +436,6 @@ def test_one_who_follows_sees_the_writes_of_another_opening(stores):
     added(writer, "a", [embedded(1), embedded(2)])
     seq = rows_since(reader, None).seq
     added(writer, "a", [embedded(3)])
-    run_sync(writer.forget(EVERYONE, uid(1), NOON))
+    run_sync(writer.soft_delete(EVERYONE, uid(1), NOON))
     batch = rows_since(reader, seq)
     assert (embedded_numbers(batch), batch.gone) == ({3}, [rows_of(reader)[1]])

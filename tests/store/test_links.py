@@ -119,7 +119,7 @@ def test_both_ends_of_a_link_must_be_in_the_scope(store):
 
 def test_links_of_what_was_forgotten_come_back_with_it(three):
     link = linked(three, 1, 2)
-    run_sync(three.forget(AGENT, uid(2), NOON))
+    run_sync(three.soft_delete(AGENT, uid(2), NOON))
     assert links_of(three, 1) == links_of(three, 2) == []
     run_sync(three.restore(AGENT, uid(2), oldest=NOON, now=NOON))
     assert links_of(three, 1) == [link]

@@ -90,7 +90,7 @@ def test_links_are_found_until_the_moment_an_end_expires(store):
 def test_every_state_is_returned_if_forgotten_ones_are_asked_for(store):
     in_every_state(store)
     asked = [uid(at) for at in range(6)]
-    found = run_sync(store.get(AGENT, asked, now=NOON, include_forgotten=True))
+    found = run_sync(store.get(AGENT, asked, now=NOON, include_deleted=True))
     assert {key.int: entry.id.int for key, entry in found.items()} == {at: at for at in range(5)}
 
 
@@ -208,7 +208,7 @@ def test_limit_and_offset_come_last(store):
 def test_forgotten_and_expired_ones_are_listed_if_asked_for_and_outdated_ones_are_not(store):
     in_every_state(store)
     assert matched(store, include_forgotten=True) == [0, 1, 4]
-    assert paged(store, include_forgotten=True) == [0, 1, 4]
+    assert paged(store, include_deleted=True) == [0, 1, 4]
 
 
 @pytest.mark.parametrize(
@@ -333,7 +333,7 @@ def test_figures_are_of_one_scope_whatever_others_store(store):
     assert [stats.active_entries for stats in before] == [4, 2]
     others = [numbered(at, user_id=("bob", None)[at % 2], tags=["t1"]) for at in range(10, 20)]
     added(store, "a", others)
-    run_sync(store.forget(BOB, uid(10), NOON))
+    run_sync(store.soft_delete(BOB, uid(10), NOON))
     assert [run_sync(store.stats(scope, now=NOON)) for scope in (ALICE, session)] == before
 
 
@@ -341,7 +341,7 @@ def test_figures_name_the_oldest_and_newest_that_are_there(store):
     times = [NOON - HOUR, NOON, NOON + HOUR, NOON + 2 * HOUR]
     made = [numbered(at, created_at=time) for at, time in enumerate(times)]
     added(store, "a", [*made, numbered(9, created_at=NOON - 9 * HOUR, expires_at=NOON)])
-    run_sync(store.forget(AGENT, uid(3), NOON))
+    run_sync(store.soft_delete(AGENT, uid(3), NOON))
     stats = run_sync(store.stats(EVERYONE, now=NOON))
     assert (stats.oldest_entry, stats.newest_entry) == (times[0], times[2])
 
@@ -349,7 +349,7 @@ def test_figures_name_the_oldest_and_newest_that_are_there(store):
 def test_figures_name_the_ten_tags_of_most_entries(store):
     made = [numbered(at, tags=[f"t{n:02}" for n in range(at, 12)]) for at in range(12)]
     added(store, "a", [*made, numbered(20, tags=["b", "b", "a"]), numbered(21, tags=["gone"])])
-    run_sync(store.forget(AGENT, uid(21), NOON))
+    run_sync(store.soft_delete(AGENT, uid(21), NOON))
     top = run_sync(store.stats(EVERYONE, now=NOON)).top_tags
     assert top == tuple(TagUsage(f"t{n:02}", n + 1) for n in range(11, 1, -1))
 

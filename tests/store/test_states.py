@@ -39,7 +39,7 @@ def filled(store):
     added(store, "a", [embedded(number) for number in (1, 3, 4)])
     added(store, "a", [embedded(2, status=MemoryStatus.ARCHIVED)])
     added(store, "a", [embedded(5, supersedes=uid(3))])
-    run_sync(store.forget(AGENT, uid(4), NOON))
+    run_sync(store.soft_delete(AGENT, uid(4), NOON))
 
 
 def test_each_state_has_its_own_rows_and_their_vectors(store):
@@ -58,7 +58,7 @@ def test_each_state_has_its_own_rows_and_their_vectors(store):
 def test_a_row_that_changes_its_state_goes_from_one_and_comes_to_the_other(store):
     filled(store)
     before, rows = seq_of(store), rows_of(store)
-    run_sync(store.forget(AGENT, uid(1), NOON))
+    run_sync(store.soft_delete(AGENT, uid(1), NOON))
     run_sync(store.restore(AGENT, uid(4), oldest=NOON - HOUR, now=NOON))
     living, forgotten = (batch_of(store, state, before) for state in (State.ACTIVE, State.DELETED))
     assert (numbers_of(store, living), living.gone) == ([4], [rows[1]])
@@ -89,7 +89,7 @@ def test_the_links_of_living_rows_come_with_everything(store):
     added(store, "b", [numbered(number, agent_id="b") for number in (7, 8)])
     linked(store, 1, 2)
     linked(store, 2, 3, kind=LinkType.CONTRADICTS)
-    run_sync(store.forget(AGENT, uid(2), NOON))
+    run_sync(store.soft_delete(AGENT, uid(2), NOON))
     batch = batch_of(store, State.ACTIVE)
     assert links_of(store, batch) == [(1, 2, int(link_of(1, 2).type))]
     assert batch_of(store, State.DELETED).links == []
@@ -116,7 +116,7 @@ def test_a_forgotten_row_brings_no_links_and_a_restored_one_brings_them_back(sto
     added(store, "a", [numbered(number) for number in (1, 2)])
     linked(store, 1, 2)
     before, rows = seq_of(store), rows_of(store)
-    run_sync(store.forget(AGENT, uid(1), NOON))
+    run_sync(store.soft_delete(AGENT, uid(1), NOON))
     batch = batch_of(store, State.ACTIVE, before)
     assert (batch.gone, batch.linked, batch.links) == ([rows[1]], [], [])
     before = seq_of(store)
@@ -130,5 +130,5 @@ def test_the_row_of_an_entry_is_told_to_its_scope_alone(store):
     rows = rows_of(store)
     assert run_sync(store.row_of(AGENT, uid(2), now=NOON)) == rows[2]
     assert run_sync(store.row_of(AGENT, uid(1), now=NOON)) is None
-    run_sync(store.forget(AGENT, uid(2), NOON))
+    run_sync(store.soft_delete(AGENT, uid(2), NOON))
     assert run_sync(store.row_of(AGENT, uid(2), now=NOON)) is None

@@ -69,7 +69,7 @@ READS = {
     "get": lambda store, scope: store.get(scope, [uid(1)], now=NOON),
     "located": lambda store, scope: store.located(scope, [uid(1)], now=NOON),
     "get forgotten": lambda store, scope: store.get(
-        scope, [uid(3)], now=NOON, include_forgotten=True
+        scope, [uid(3)], now=NOON, include_deleted=True
     ),
     "get_rows": lambda store, scope: store.get_rows(scope, list(rows_of(store).values()), now=NOON),
     "matching": lambda store, scope: store.matching(scope, EVERYTHING, MemoryFilter(), now=NOON),
@@ -79,7 +79,7 @@ READS = {
     "row_of": lambda store, scope: store.row_of(scope, uid(1), now=NOON),
     "page": lambda store, scope: store.page(scope, EVERYTHING, None, 9, now=NOON),
     "page forgotten": lambda store, scope: store.page(
-        scope, EVERYTHING, None, 9, now=NOON, include_forgotten=True
+        scope, EVERYTHING, None, 9, now=NOON, include_deleted=True
     ),
     "count": lambda store, scope: store.count(scope, now=NOON),
     "stats": figures,
@@ -88,17 +88,15 @@ READS = {
         scope, rows_of(store).get(1, 1), "both", None, now=NOON
     ),
     "stored_after": lambda store, scope: store.stored_after(
-        scope, 0, 9, now=NOON, include_forgotten=True, model="m"
+        scope, 0, 9, now=NOON, include_deleted=True, model="m"
     ),
-    "links_within": lambda store, scope: store.links_within(
-        scope, now=NOON, include_forgotten=True
-    ),
+    "links_within": lambda store, scope: store.links_within(scope, now=NOON, include_deleted=True),
 }
 WRITES = {
-    "forget": lambda store, scope: store.forget(scope, uid(1), NOON),
+    "soft_delete": lambda store, scope: store.soft_delete(scope, uid(1), NOON),
     "restore": lambda store, scope: store.restore(scope, uid(3), oldest=NOON, now=NOON),
     "delete": lambda store, scope: store.delete(scope, uid(1)),
-    "forget_all": lambda store, scope: store.forget_all(scope, NOON),
+    "soft_delete_all": lambda store, scope: store.soft_delete_all(scope, NOON),
     "delete_all": lambda store, scope: store.delete_all(scope),
     "purge": lambda store, scope: store.purge(scope, NOON + HOUR),
     "update": lambda store, scope: store.update(
@@ -197,7 +195,7 @@ def filled(store, agent="a"):
     added(store, agent, made)
     alice = Scope(agent, "alice")
     linked(store, 1, 2, scope=alice)
-    run_sync(store.forget(alice, uid(3), NOON))
+    run_sync(store.soft_delete(alice, uid(3), NOON))
 
 
 def answered(call):
@@ -322,7 +320,7 @@ def test_a_link_of_two_users_is_shown_only_where_both_are(store):
     linked(store, 1, 2, scope=EVERYONE)
     for scope, many in ((ALICE, 0), (BOB, 0), (AGENT, 0), (EVERYONE, 1)):
         assert len(run_sync(store.links(scope, uid(1), "both", None, now=NOON))) == many
-        assert run_sync(store.links_within(scope, now=NOON, include_forgotten=True)) == []
+        assert run_sync(store.links_within(scope, now=NOON, include_deleted=True)) == []
         assert run_sync(store.unlink(scope, uid(1), uid(2), None)) == many
 
 

@@ -61,10 +61,10 @@ CHANGES = {
     "supersede": lambda store: added(store, "a", [alices(9, supersedes=uid(1))]),
     "update": lambda store: changed(store, 1, scope=ALICE, importance=0.9),
     "update for all users": lambda store: changed(store, 1, scope=EVERYONE, importance=0.9),
-    "forget": lambda store: run_sync(store.forget(ALICE, uid(1), NOON)),
+    "forget": lambda store: run_sync(store.soft_delete(ALICE, uid(1), NOON)),
     "restore": lambda store: run_sync(store.restore(ALICE, uid(2), oldest=NOON - HOUR, now=NOON)),
     "delete": lambda store: run_sync(store.delete(ALICE, uid(1))),
-    "forget all": lambda store: run_sync(store.forget_all(ALICE, NOON)),
+    "forget all": lambda store: run_sync(store.soft_delete_all(ALICE, NOON)),
     "delete all": lambda store: run_sync(store.delete_all(ALICE)),
     "purge": lambda store: run_sync(store.purge(EVERYONE, NOON + HOUR)),
     "link": lambda store: linked(store, 1, 3, scope=ALICE),
@@ -79,7 +79,7 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES)
 def test_every_kind_of_change_raises_its_own_walls_revision(change, store):
     added(store, "a", [alices(1), alices(2), alices(3), numbered(4, user_id="bob"), numbered(5)])
-    run_sync(store.forget(ALICE, uid(2), NOON))
+    run_sync(store.soft_delete(ALICE, uid(2), NOON))
     linked(store, 3, 1, scope=ALICE)
     alice, bob, nobody = revisions(store)
     CHANGES[change](store)
@@ -118,7 +118,7 @@ def test_writes_by_an_id_touch_its_own_user_alone(store):
     changed(store, 1, scope=ALICE, content="new")
     linked(store, 2, 1, scope=ALICE)
     added(store, "a", [alices(3, supersedes=uid(2))])
-    run_sync(store.forget(ALICE, uid(1), NOON))
+    run_sync(store.soft_delete(ALICE, uid(1), NOON))
     run_sync(store.restore(ALICE, uid(1), oldest=NOON, now=NOON))
     run_sync(store.unlink(ALICE, uid(1), uid(2), None))
     assert numbers(run_sync(store.delete(ALICE, uid(1)))) == [1]
@@ -133,10 +133,10 @@ def test_writes_by_an_id_touch_its_own_user_alone(store):
 AMBIGUOUS = {
     "get": lambda store: one(store, EVERYONE, 1),
     "get several": lambda store: run_sync(store.get(EVERYONE, [uid(2), uid(1)], now=NOON)),
-    "get forgotten": lambda store: one(store, EVERYONE, 1, include_forgotten=True),
+    "get forgotten": lambda store: one(store, EVERYONE, 1, include_deleted=True),
     "row": lambda store: run_sync(store.row_of(EVERYONE, uid(1), now=NOON)),
     "update": lambda store: changed(store, 1, scope=EVERYONE, importance=0.9),
-    "forget": lambda store: run_sync(store.forget(EVERYONE, uid(1), NOON)),
+    "forget": lambda store: run_sync(store.soft_delete(EVERYONE, uid(1), NOON)),
     "restore": lambda store: run_sync(store.restore(EVERYONE, uid(3), oldest=NOON, now=NOON)),
     "delete": lambda store: run_sync(store.delete(EVERYONE, uid(1))),
     "link from": lambda store: linked(store, 1, 2, scope=EVERYONE),

@@ -37,13 +37,13 @@ class Part(NamedTuple):
     Attributes:
         scope: Whose memories.
         now: What is expired by now is like forgotten.
-        include_forgotten: Whether forgotten and expired ones are.
+        include_deleted: Whether forgotten and expired ones are.
         model: The model whose vectors are, or None for none.
     """
 
     scope: Scope
     now: datetime
-    include_forgotten: bool
+    include_deleted: bool
     model: str | None
 
 
@@ -65,7 +65,7 @@ def export(
                 row,
                 BATCH,
                 now=part.now,
-                include_forgotten=part.include_forgotten,
+                include_deleted=part.include_deleted,
                 model=part.model,
             )
         ):
@@ -74,9 +74,7 @@ def export(
             row = batch[-1].row
             if progress is not None:
                 progress(writer.written.memories)
-        links = store.links_within(
-            part.scope, now=part.now, include_forgotten=part.include_forgotten
-        )
+        links = store.links_within(part.scope, now=part.now, include_deleted=part.include_deleted)
         for link, user_id in run_sync(links):
             writer.write_link(link, user_id)
         return writer.written.memories
@@ -163,7 +161,7 @@ class Importer:
         """Return those of these ids that a user has; what others have is not asked."""
         own = Scope(self._scope.agent_id, user_id)
         found = await run_blocking(
-            lambda: run_sync(self._store.get(own, ids, now=now, include_forgotten=True))
+            lambda: run_sync(self._store.get(own, ids, now=now, include_deleted=True))
         )
         return found.keys()
 

@@ -254,15 +254,15 @@ class Repository:
         return await self._adder.entries_of(added)
 
     async def get(
-        self, scope: Scope, ids: Sequence[UUID], *, include_forgotten: bool = False
+        self, scope: Scope, ids: Sequence[UUID], *, include_deleted: bool = False
     ) -> dict[UUID, MemoryEntry]:
         """Return the memories of these ids that a scope has, and count that as an access."""
         self.limits.require_storing()
         begun, now = time.perf_counter(), self.now()
         # Coroutines of the store begin where they run: a call that is cancelled leaves none behind.
-        if flag("include_forgotten", include_forgotten):
+        if flag("include_forgotten", include_deleted):
             found = await run_blocking(
-                lambda: run_sync(self._store.located(scope, ids, now=now, include_forgotten=True))
+                lambda: run_sync(self._store.located(scope, ids, now=now, include_deleted=True))
             )
         elif len(ids) <= _FEW_IDS:
             found = self._cache.get(scope, ids, now)
@@ -363,7 +363,7 @@ class Repository:
         limit: int,
         cursor: str | None,
         wanted: MemoryFilter | Mapping[str, Any] | None,
-        include_forgotten: bool,
+        include_deleted: bool,
     ) -> MemoryPage:
         """Return the memories of a scope from a cursor on, newest first."""
         self.limits.require_storing()
@@ -372,7 +372,7 @@ class Repository:
         after = None if cursor is None else decoded_cursor(cursor)
         expression = parse_filter(wanted)
         if isinstance(wanted, MemoryFilter):
-            include_forgotten = include_forgotten or wanted.include_forgotten
+            include_deleted = include_deleted or wanted.include_forgotten
         now = self.now()
         await self.write_accesses()
         entries = await run_blocking(
@@ -383,7 +383,7 @@ class Repository:
                     after,
                     limit + 1,
                     now=now,
-                    include_forgotten=include_forgotten,
+                    include_deleted=include_deleted,
                 )
             )
         )
@@ -422,7 +422,7 @@ class Repository:
             await self.limits.warn()
         return entry
 
-    async def forget(
+    async def delete(
         self, scope: Scope, entry_id: UUID, *, permanent: bool = False
     ) -> DeleteResult:
         """Forget a memory of a scope, or delete it for good; return how many that were."""
@@ -437,7 +437,7 @@ class Repository:
             await self._telemetry.forgotten(entry_id, permanent=permanent)
         return await self._delete_result(int(is_new is not None), permanent=permanent)
 
-    async def forget_all(self, scope: Scope, *, permanent: bool) -> DeleteResult:
+    async def delete_all(self, scope: Scope, *, permanent: bool) -> DeleteResult:
         """Forget all memories of a scope, or delete them for good; return how many."""
         self.limits.require_storing()
         if flag("permanent", permanent):
@@ -535,7 +535,7 @@ class Repository:
         scope: Scope,
         target: Target,
         *,
-        include_forgotten: bool,
+        include_deleted: bool,
         embeddings: bool,
         overwrite: bool,
         progress: Progress | None,
@@ -558,7 +558,7 @@ class Repository:
             )
         await self.write_accesses()
         model = self._embedder.model if embeddings and self._embedder is not None else None
-        part = Part(scope, self.now(), include_forgotten, model)
+        part = Part(scope, self.now(), include_deleted, model)
         return await run_blocking(
             lambda: export(self._store, part, target, overwrite=overwrite, progress=progress)
         )

@@ -212,7 +212,7 @@ class Store(Protocol):
         ...
 
     async def get(
-        self, scope: Scope, ids: Sequence[UUID], *, now: datetime, include_forgotten: bool = False
+        self, scope: Scope, ids: Sequence[UUID], *, now: datetime, include_deleted: bool = False
     ) -> dict[UUID, MemoryEntry]:
         """Return the entries of these ids that the scope has, without their embeddings.
 
@@ -220,18 +220,18 @@ class Store(Protocol):
             scope: Where to look.
             ids: Unknown ones are left out of the answer.
             now: What has expired by now is left out.
-            include_forgotten: Return forgotten, expired, archived and superseded entries too.
+            include_deleted: Return forgotten, expired, archived and superseded entries too.
         """
         ...
 
     async def located(
-        self, scope: Scope, ids: Sequence[UUID], *, now: datetime, include_forgotten: bool = False
+        self, scope: Scope, ids: Sequence[UUID], *, now: datetime, include_deleted: bool = False
     ) -> dict[UUID, Located]:
         """Return what `get` does, and the rows."""
         ...
 
     async def get_rows(
-        self, scope: Scope, rows: Sequence[int], *, now: datetime, include_forgotten: bool = False
+        self, scope: Scope, rows: Sequence[int], *, now: datetime, include_deleted: bool = False
     ) -> dict[int, MemoryEntry]:
         """Return the entries of these rows that the scope has; otherwise as `get`."""
         ...
@@ -263,7 +263,7 @@ class Store(Protocol):
         limit: int,
         *,
         now: datetime,
-        include_forgotten: bool = False,
+        include_deleted: bool = False,
     ) -> list[MemoryEntry]:
         """Return the entries that follow a place in the list of those that `matching` would find.
 
@@ -273,7 +273,7 @@ class Store(Protocol):
         """
         ...
 
-    async def forget(self, scope: Scope, entry_id: UUID, now: datetime) -> bool | None:
+    async def soft_delete(self, scope: Scope, entry_id: UUID, now: datetime) -> bool | None:
         """Mark an entry as forgotten.
 
         Returns:
@@ -300,7 +300,7 @@ class Store(Protocol):
         """
         ...
 
-    async def forget_all(self, scope: Scope, now: datetime) -> list[UUID]:
+    async def soft_delete_all(self, scope: Scope, now: datetime) -> list[UUID]:
         """Mark all entries of a scope as forgotten that are not; return their ids."""
         ...
 
@@ -410,7 +410,7 @@ class Store(Protocol):
         limit: int,
         *,
         now: datetime,
-        include_forgotten: bool,
+        include_deleted: bool,
         model: str | None,
     ) -> list[StoredEntry]:
         """Return entries of a scope, whatever their status, in the order they were stored.
@@ -420,13 +420,13 @@ class Store(Protocol):
             row: That of the last entry of the call before; 0 begins.
             limit: How many at most.
             now: What has expired by now is like forgotten.
-            include_forgotten: Whether forgotten and expired ones are among them.
+            include_deleted: Whether forgotten and expired ones are among them.
             model: Entries come with their vectors of this model, if they have any.
         """
         ...
 
     async def links_within(
-        self, scope: Scope, *, now: datetime, include_forgotten: bool
+        self, scope: Scope, *, now: datetime, include_deleted: bool
     ) -> list[StoredLink]:
         """Return the links between entries of one user that `stored_after` returns.
 

@@ -73,9 +73,9 @@ def test_no_statement_reads_more_rows_than_it_needs(store):
     added(store, "a", [embedded(1), numbered(2)])
     with store._connections.reading() as connection:
         for call in (
-            lambda: reads.entries_of_ids(connection, ALICE, [uid(1)], 0, include_forgotten=False),
-            lambda: reads.entries_of_ids(connection, ALICE, [uid(1)], 0, include_forgotten=True),
-            lambda: reads.entries_of_ids(connection, EVERYONE, [uid(1)], 0, include_forgotten=True),
+            lambda: reads.entries_of_ids(connection, ALICE, [uid(1)], 0, include_deleted=False),
+            lambda: reads.entries_of_ids(connection, ALICE, [uid(1)], 0, include_deleted=True),
+            lambda: reads.entries_of_ids(connection, EVERYONE, [uid(1)], 0, include_deleted=True),
             lambda: reads.entries_of_rows(connection, AGENT, [1, 2], 0),
             lambda: reads.contents(connection, "a", [1, 2]),
             lambda: change_log.rows_since(connection, "a", MODEL, 1),

@@ -58,13 +58,13 @@ def entries_of_ids(
     ids: Sequence[UUID],
     now: int,
     *,
-    include_forgotten: bool,
+    include_deleted: bool,
 ) -> dict[UUID, Located]:
     """Return the entries of these ids in the scope, all that are stored if asked for."""
     found = {}
     for entry_id in ids:
         where, values = with_id(scope, entry_id)
-        if not include_forgotten:
+        if not include_deleted:
             where, values = f"{where} AND {IS_ACTIVE}", [*values, now]
         sql = f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries WHERE {where}"
         columns = single(fetch(connection, sql, values), scope, entry_id)
@@ -93,11 +93,11 @@ def entries_of_rows(
     rows: Sequence[int],
     now: int,
     *,
-    include_forgotten: bool = False,
+    include_deleted: bool = False,
 ) -> dict[int, MemoryEntry]:
     """Return the entries of these rows in the scope, all that are stored if asked for."""
     where, values = in_scope(scope)
-    if not include_forgotten:
+    if not include_deleted:
         where, values = f"{where} AND {IS_ACTIVE}", [*values, now]
     is_wanted, wanted = among(rows)
     sql = (
@@ -120,9 +120,7 @@ def entries_matching(
     connection: apsw.Connection, scope: Scope, expression: Expression, page: MemoryFilter, now: int
 ) -> list[MemoryEntry]:
     """Return the entries of a scope for which a filter's tree is true, ordered and cut as asked."""
-    where, values = _list_condition(
-        scope, expression, now, include_forgotten=page.include_forgotten
-    )
+    where, values = _list_condition(scope, expression, now, include_deleted=page.include_forgotten)
     sql = (
         f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries WHERE {where} "
         f"ORDER BY {filter_sql.order_by(page.list_order)}{_then_by_user(scope)} LIMIT ? OFFSET ?"
@@ -138,10 +136,10 @@ def entries_after(
     limit: int,
     *,
     now: int,
-    include_forgotten: bool,
+    include_deleted: bool,
 ) -> list[MemoryEntry]:
     """Return the next entries of the list of the newest first."""
-    where, values = _list_condition(scope, expression, now, include_forgotten=include_forgotten)
+    where, values = _list_condition(scope, expression, now, include_deleted=include_deleted)
     if after is not None:
         is_after, bound = _after(scope, after)
         where, values = f"{where} AND {is_after}", [*values, *bound]
@@ -251,11 +249,11 @@ def vectors(
 
 
 def _list_condition(
-    scope: Scope, expression: Expression, now: int, *, include_forgotten: bool
+    scope: Scope, expression: Expression, now: int, *, include_deleted: bool
 ) -> Condition:
     """Archived and superseded ones are left out unless the filter asks for a status (C161)."""
     where, values = in_scope(scope)
-    if not include_forgotten:
+    if not include_deleted:
         where, values = f"{where} AND {IS_PRESENT}", [*values, now]
     if not references(expression, "status"):
         where = f"{where} AND status = 0"

@@ -142,29 +142,29 @@ class SqliteStore:
             await self._write(lambda on: writes.add_embeddings(on, agent_id, blobs, known))
 
     async def get(
-        self, scope: Scope, ids: Sequence[UUID], *, now: datetime, include_forgotten: bool = False
+        self, scope: Scope, ids: Sequence[UUID], *, now: datetime, include_deleted: bool = False
     ) -> dict[UUID, MemoryEntry]:
         """Return the entries of these ids that the scope has, without their embeddings."""
-        found = await self.located(scope, ids, now=now, include_forgotten=include_forgotten)
+        found = await self.located(scope, ids, now=now, include_deleted=include_deleted)
         return {entry_id: entry for entry_id, (_, entry) in found.items()}
 
     async def located(
-        self, scope: Scope, ids: Sequence[UUID], *, now: datetime, include_forgotten: bool = False
+        self, scope: Scope, ids: Sequence[UUID], *, now: datetime, include_deleted: bool = False
     ) -> dict[UUID, Located]:
         """Return what `get` does, and the rows."""
         with self._reading() as connection:
             return reads.entries_of_ids(
-                connection, scope, ids, to_microseconds(now), include_forgotten=include_forgotten
+                connection, scope, ids, to_microseconds(now), include_deleted=include_deleted
             )
 
     async def get_rows(
-        self, scope: Scope, rows: Sequence[int], *, now: datetime, include_forgotten: bool = False
+        self, scope: Scope, rows: Sequence[int], *, now: datetime, include_deleted: bool = False
     ) -> dict[int, MemoryEntry]:
         """Return the entries of these rows that the scope has, without their embeddings."""
         with self._reading() as connection:
             time = to_microseconds(now)
             return reads.entries_of_rows(
-                connection, scope, rows, time, include_forgotten=include_forgotten
+                connection, scope, rows, time, include_deleted=include_deleted
             )
 
     async def matching(
@@ -183,7 +183,7 @@ class SqliteStore:
         limit: int,
         *,
         now: datetime,
-        include_forgotten: bool = False,
+        include_deleted: bool = False,
     ) -> list[MemoryEntry]:
         """Return the next entries of a scope for which a filter's tree is true, newest first."""
         with self._reading() as connection:
@@ -194,13 +194,13 @@ class SqliteStore:
                 after,
                 limit,
                 now=to_microseconds(now),
-                include_forgotten=include_forgotten,
+                include_deleted=include_deleted,
             )
 
-    async def forget(self, scope: Scope, entry_id: UUID, now: datetime) -> bool | None:
+    async def soft_delete(self, scope: Scope, entry_id: UUID, now: datetime) -> bool | None:
         """Mark an entry as forgotten; return whether it was not, None if there is none."""
         time = to_microseconds(now)
-        return await self._write(lambda on: writes.forget(on, scope, entry_id, time))
+        return await self._write(lambda on: writes.soft_delete(on, scope, entry_id, time))
 
     async def restore(
         self, scope: Scope, entry_id: UUID, *, oldest: datetime, now: datetime
@@ -213,10 +213,10 @@ class SqliteStore:
         """Delete an entry for good; return its id if the scope had it."""
         return await self._write(lambda on: writes.delete(on, scope, entry_id))
 
-    async def forget_all(self, scope: Scope, now: datetime) -> list[UUID]:
+    async def soft_delete_all(self, scope: Scope, now: datetime) -> list[UUID]:
         """Mark all entries of a scope as forgotten that are not; return their ids."""
         time = to_microseconds(now)
-        return await self._write(lambda on: writes.forget_all(on, scope, time))
+        return await self._write(lambda on: writes.soft_delete_all(on, scope, time))
 
     async def delete_all(self, scope: Scope) -> list[UUID]:
         """Delete all entries of a scope for good, forgotten or not; return their ids."""
@@ -322,21 +322,21 @@ class SqliteStore:
         limit: int,
         *,
         now: datetime,
-        include_forgotten: bool,
+        include_deleted: bool,
         model: str | None,
     ) -> list[StoredEntry]:
         """Return entries of a scope, whatever their status, in the order they were stored."""
-        moment = None if include_forgotten else to_microseconds(now)
+        moment = None if include_deleted else to_microseconds(now)
         with self._reading() as connection:
             return reads.entries_stored_after(
                 connection, scope, row, limit, present_at=moment, model=model
             )
 
     async def links_within(
-        self, scope: Scope, *, now: datetime, include_forgotten: bool
+        self, scope: Scope, *, now: datetime, include_deleted: bool
     ) -> list[StoredLink]:
         """Return the links between entries of one user that `stored_after` returns."""
-        moment = None if include_forgotten else to_microseconds(now)
+        moment = None if include_deleted else to_microseconds(now)
         with self._reading() as connection:
             return links.links_within(connection, scope, moment)
 

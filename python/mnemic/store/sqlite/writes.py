@@ -403,7 +403,7 @@ def add_embeddings(
     log_changes(connection, agent_id, changes, model, Charge(sums=sums))
 
 
-def forget(connection: apsw.Connection, scope: Scope, entry_id: UUID, now: int) -> bool | None:
+def soft_delete(connection: apsw.Connection, scope: Scope, entry_id: UUID, now: int) -> bool | None:
     """Mark an entry as forgotten unless it is (C097); return whether it was not, None for none."""
     where, values = with_id(scope, entry_id)
     sql = f"SELECT row, user_id, forgotten_at FROM agent_memory_entries WHERE {where}"
@@ -456,7 +456,7 @@ def delete(connection: apsw.Connection, scope: Scope, entry_id: UUID) -> list[UU
     return deleted
 
 
-def forget_all(connection: apsw.Connection, scope: Scope, now: int) -> list[UUID]:
+def soft_delete_all(connection: apsw.Connection, scope: Scope, now: int) -> list[UUID]:
     """Mark all entries of a scope as forgotten that are not; return their ids."""
     where, values = in_scope(scope)
     where = f"{where} AND forgotten_at IS NULL"
