@@ -1,4 +1,4 @@
-"""Where memories are kept."""
+"""Durable storage of memories."""
 
 from mnemic.store.base import Direction, LogPosition, PageCursor, Store
 from mnemic.store.sqlite.store import SqliteStore

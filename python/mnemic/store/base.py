@@ -29,7 +29,7 @@ from mnemic.model import (
 from mnemic.protocols import Progress
 
 Direction: TypeAlias = Literal["both", "out", "in"]
-"""Links from an entry, to it, or either."""
+"""Links from an entry, links to it, or both."""
 
 
 Model: TypeAlias = tuple[str, int]
@@ -37,26 +37,26 @@ Model: TypeAlias = tuple[str, int]
 
 
 class BatchSink(Protocol):
-    """Takes everything an agent has in parts, while the next are read: first all its records."""
+    """Receives a full load in batches: all records, then the vectors."""
 
     def add_records(self, records: list[Record]) -> None:
-        """Take living rows."""
+        """Add records of rows."""
         ...
 
     def add_vectors(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
-        """Take vectors, shape (n, dim), of rows, shape (n,), whose records were taken.
+        """Add vectors, shape (n, dim), of rows, shape (n,), whose records were added before.
 
-        Those of a row's parts come all in one call, one after the other (C165).
+        All chunks of one row arrive in one call, next to each other.
         """
         ...
 
 
 class LogPosition(NamedTuple):
-    """How far an agent's memory has come.
+    """Position in an agent's change log and access log.
 
     Attributes:
-        seq: The number of its last change.
-        accesses: How often accesses were written down; they are no changes (C158).
+        seq: Number of the last change.
+        accesses: Number of times that accesses were written. Accesses are not changes.
     """
 
     seq: int
@@ -64,12 +64,12 @@ class LogPosition(NamedTuple):
 
 
 class AccessedRows(NamedTuple):
-    """What was accessed, as of one moment.
+    """Accesses since a position, as of one moment.
 
     Attributes:
-        position: Where the agent's memory stood then.
-        rows: Row, last access in microseconds since 1970 in UTC, and number of accesses of each
-            entry, in no order.
+        position: Position of the agent at that moment.
+        rows: Row, last access in microseconds since 1970 in UTC, and access count of each entry,
+            unordered.
     """
 
     position: LogPosition
@@ -77,7 +77,7 @@ class AccessedRows(NamedTuple):
 
 
 class PageCursor(NamedTuple):
-    """A place in the list of the newest first: that of the entry after which a page begins."""
+    """Sort key of the last entry of a page, newest first; the next page begins after it."""
 
     created_at: datetime
     id: UUID
@@ -85,14 +85,14 @@ class PageCursor(NamedTuple):
 
 
 class Located(NamedTuple):
-    """An entry, and the row it is stored in."""
+    """An entry and its row."""
 
     row: int
     entry: MemoryEntry
 
 
 class StoredEntry(NamedTuple):
-    """An entry with what its record does not say; see `NewEntry`."""
+    """An entry with its idempotency key and the vectors of its further chunks; see `NewEntry`."""
 
     row: int
     entry: MemoryEntry
@@ -101,19 +101,19 @@ class StoredEntry(NamedTuple):
 
 
 class StoredLink(NamedTuple):
-    """A link between two entries of one user, with that user."""
+    """A link between two entries of one user, and the user."""
 
     link: MemoryLink
     user_id: str | None
 
 
 class LinkEnd(NamedTuple):
-    """What a link of an entry leads to.
+    """The other end of a link.
 
     Attributes:
-        row: That of the entry at the other end.
-        type: The link's.
-        strength: The link's.
+        row: Row of the entry at the other end.
+        type: Type of the link.
+        strength: Strength of the link.
     """
 
     row: int
@@ -122,14 +122,14 @@ class LinkEnd(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """What became of the entries of one call, in their order.
+    """Result of one `add`, in the order of its entries.
 
     Attributes:
-        ids: Theirs, or that of the entry that was there already.
-        rows: Their rows.
-        is_new: Whether each was stored.
-        changed: Rows that were there before and were merged into or superseded.
-        batch: The change as an index takes it in; None if it is to be read from the store.
+        ids: Id of each entry, or of the existing entry that it repeats.
+        rows: Row of each entry.
+        is_new: Whether each entry was stored.
+        changed: Existing rows that were merged into or superseded.
+        batch: The change for an index; None if the index must read it from the store.
     """
 
     ids: list[UUID]
@@ -140,22 +140,22 @@ class Stored(NamedTuple):
 
 
 class Store(Protocol):
-    """Keeps memories for good. The store is the truth; an index is a cache of it.
+    """Durable storage of memories. The store is the source of truth; an index is a cache of it.
 
-    Every method checks the scope it is given: an entry outside it is like one that does not exist.
-    Forgotten, expired, archived and superseded entries are not found. A write has happened, all of
-    it and durably, when its call returns, and not at all if the call raises. Every write adds to
-    the agent's numbered changes in the same transaction.
+    Every method applies its scope: an entry outside the scope does not exist for the call. Deleted,
+    expired, archived and superseded entries are not found unless a method says otherwise. A write
+    is complete and durable when its call returns, and has no effect if the call raises. Every write
+    appends to the agent's numbered changes in the same transaction.
 
-    Ids are unique within agent and user. A method that is asked for an id by a scope of all users
-    raises AmbiguousIdError where it finds entries of several.
+    Ids are unique within agent and user. A lookup by id with a scope of all users raises
+    AmbiguousIdError if several users have the id.
 
-    Methods that `mnemic.sync_bridge.drive` runs, with no event loop, wait in the caller's thread.
+    Under `mnemic.sync_bridge.run_sync`, without an event loop, methods wait in the caller's thread.
 
     Raises:
         StoreClosedError: By every method after `close`.
-        ReadOnlyError: By methods that write, if the store was opened for reading alone.
-        StoreError: By any method; its children say what is wrong with the file or the disk.
+        ReadOnlyError: By methods that write, if the store was opened read-only.
+        StoreError: By any method; its subclasses name the problem with the file or the disk.
     """
 
     async def add(
@@ -168,27 +168,26 @@ class Store(Protocol):
         on_duplicate: OnDuplicate = "keep",
         is_import: bool = False,
     ) -> Stored:
-        """Store entries of this agent, all or none, with the embeddings they carry.
+        """Store entries of an agent, all or none, with their embeddings.
 
-        An entry whose key was used before, in an earlier call or in this one, is not stored again.
-        What an entry supersedes gets its status and a link in the same transaction (C161). The
-        quota is checked in the transaction that writes, so that writers together never pass it
-        (C082).
+        An entry whose idempotency key was used before, in an earlier call or in this one, is not
+        stored again. A superseded entry gets its status and a link in the same transaction. The
+        quota is checked inside the transaction, so that concurrent writers never exceed it.
 
         Args:
-            agent_id: Whose they are.
-            entries: In any number.
-            now: What has expired by now is no duplicate; merged entries are updated now.
-            quota: How many bytes of content the agent may have.
-            on_duplicate: What becomes of an entry whose text the user has already.
-            is_import: Let the entry that one supersedes be missing.
+            agent_id: The agent.
+            entries: Any number of entries.
+            now: Entries expired by now are not duplicates; merged entries are updated now.
+            quota: Maximum bytes of content of the agent.
+            on_duplicate: Treatment of an entry whose text the user already has.
+            is_import: Allow a superseded entry to be missing.
 
         Raises:
-            DuplicateEntryError: If an id is already stored for this agent and user, forgotten or
-                not, or a key was used for another content.
-            EntryNotFoundError: If what an entry supersedes is not there.
+            DuplicateEntryError: If an id is already stored for this agent and user, deleted or not,
+                or if a key was used for another content.
+            EntryNotFoundError: If a superseded entry does not exist.
             EmbeddingModelMismatchError: If the agent's vectors come from another model.
-            StorageQuotaExceededError: If the contents would pass the quota.
+            StorageQuotaExceededError: If the contents would exceed the quota.
         """
         ...
 
@@ -199,59 +198,60 @@ class Store(Protocol):
         contents: Mapping[int, str],
         vectors: Sequence[NDArray[np.float32]],
     ) -> None:
-        """Give rows the vectors of their contents.
+        """Store the vectors of the contents of rows.
 
-        Rows that are gone, that have a vector or whose content is another by now are passed over.
+        Rows that no longer exist, already have a vector, or have another content by now are
+        skipped.
 
         Args:
-            agent_id: Whose rows.
-            model: The vectors' model.
-            contents: What was embedded, by row.
-            vectors: For each content those of its parts, shape (parts, dim).
+            agent_id: The agent.
+            model: Model of the vectors.
+            contents: Embedded content of each row.
+            vectors: For each content the vectors of its chunks, shape (chunks, dim).
         """
         ...
 
     async def get(
         self, scope: Scope, ids: Sequence[UUID], *, now: datetime, include_deleted: bool = False
     ) -> dict[UUID, MemoryEntry]:
-        """Return the entries of these ids that the scope has, without their embeddings.
+        """Return the entries with these ids in the scope, without their embeddings.
 
         Args:
-            scope: Where to look.
-            ids: Unknown ones are left out of the answer.
-            now: What has expired by now is left out.
-            include_deleted: Return forgotten, expired, archived and superseded entries too.
+            scope: The scope.
+            ids: Ids; unknown ids are omitted from the result.
+            now: Entries expired by now are omitted.
+            include_deleted: Also return deleted, expired, archived and superseded entries.
         """
         ...
 
     async def located(
         self, scope: Scope, ids: Sequence[UUID], *, now: datetime, include_deleted: bool = False
     ) -> dict[UUID, Located]:
-        """Return what `get` does, and the rows."""
+        """Return the entries of `get` with their rows."""
         ...
 
     async def get_rows(
         self, scope: Scope, rows: Sequence[int], *, now: datetime, include_deleted: bool = False
     ) -> dict[int, MemoryEntry]:
-        """Return the entries of these rows that the scope has; otherwise as `get`."""
+        """Return the entries of these rows in the scope; otherwise like `get`."""
         ...
 
     async def matching(
         self, scope: Scope, expression: Expression, page: MemoryFilter, *, now: datetime
     ) -> list[MemoryEntry]:
-        """Return the entries of a scope for which a filter's tree is true.
+        """Return the entries of a scope that match a filter.
 
         Args:
-            scope: Where to look.
-            expression: From `mnemic.model.parse_filter`.
-            page: Its order, limit, offset and `include_forgotten` are honoured; expired entries are
-                like forgotten ones. Archived and superseded entries are left out unless the filter
-                asks for a status.
+            scope: The scope.
+            expression: Parsed filter, from `mnemic.model.parse_filter`.
+            page: Gives order, limit, offset and `include_forgotten`; expired entries count as
+                deleted. Archived and superseded entries are omitted unless the filter tests the
+                status.
             now: The time.
 
         Returns:
-            Entries without their embeddings, in a total order: ties go to the newest, then to the
-            smallest id, then to the first user by name, nobody before all.
+            Entries without their embeddings, in a total order. Ties: newest first, then smallest
+            id, then user by name, no user before all others.
         """
         ...
 
@@ -265,51 +265,51 @@ class Store(Protocol):
         now: datetime,
         include_deleted: bool = False,
     ) -> list[MemoryEntry]:
-        """Return the entries that follow a place in the list of those that `matching` would find.
+        """Return the entries after a cursor in the list of all that `matching` would return.
 
         Returns:
-            At most `limit`, newest first, then smallest id, then first user; the first ones for
-            None.
+            At most `limit` entries, newest first, then smallest id, then user; from the beginning
+            if the cursor is None.
         """
         ...
 
     async def soft_delete(self, scope: Scope, entry_id: UUID, now: datetime) -> bool | None:
-        """Mark an entry as forgotten.
+        """Mark an entry as deleted; it can be restored.
 
         Returns:
-            True if it was not forgotten before, False if it was and nothing changed, None if the
-            scope has none of that id.
+            True if the entry was marked now, False if it was marked before and nothing changed,
+            None if the scope has no entry with this id.
         """
         ...
 
     async def restore(
         self, scope: Scope, entry_id: UUID, *, oldest: datetime, now: datetime
     ) -> bool:
-        """Take a forgotten entry back that has not expired.
+        """Restore a deleted entry that has not expired.
 
         Returns:
-            False if there is none that was forgotten at `oldest` or later.
+            False if there is no entry that was deleted at `oldest` or later.
         """
         ...
 
     async def delete(self, scope: Scope, entry_id: UUID) -> list[UUID]:
-        """Delete an entry for good, forgotten or not, with its vectors and links.
+        """Delete an entry permanently, marked as deleted or not, with its vectors and links.
 
         Returns:
-            Its id; nothing if the scope has none of that id.
+            Its id, or an empty list if the scope has no entry with this id.
         """
         ...
 
     async def soft_delete_all(self, scope: Scope, now: datetime) -> list[UUID]:
-        """Mark all entries of a scope as forgotten that are not; return their ids."""
+        """Mark all entries of a scope as deleted; return the ids of those marked now."""
         ...
 
     async def delete_all(self, scope: Scope) -> list[UUID]:
-        """Delete all entries of a scope for good, forgotten or not; return their ids."""
+        """Delete all entries of a scope permanently, marked as deleted or not; return their ids."""
         ...
 
     async def purge(self, scope: Scope, oldest: datetime) -> list[UUID]:
-        """Delete for good what a scope forgot, or what expired, before `oldest`; return the ids."""
+        """Delete permanently what was deleted or expired before `oldest`; return the ids."""
         ...
 
     async def update(
@@ -323,56 +323,56 @@ class Store(Protocol):
         quota: Quota | None = None,
         include_archived: bool = False,
     ) -> MemoryEntry | None:
-        """Change a living entry.
+        """Change an entry that is neither deleted nor expired.
 
         Args:
-            scope: Where it is.
-            entry_id: Which it is.
-            change: Makes the new state from the one that is stored at the moment of the write;
-                its content, importance, type, tags, metadata, status and `updated_at` are kept.
-            embedded: Model and vectors of the new content's parts, shape (parts, dim), if it
-                changes.
-            now: What has expired by now is not there.
+            scope: Scope of the entry.
+            entry_id: Id of the entry.
+            change: Computes the new state from the state stored at the time of the write. Its
+                content, importance, type, tags, metadata, status and `updated_at` are stored.
+            embedded: Model and vectors of the chunks of the new content, shape (chunks, dim), if
+                the content changes.
+            now: Entries expired by now do not exist.
             quota: Checked as in `add` if the content grows.
-            include_archived: Change an archived entry too.
+            include_archived: Also change an archived entry.
 
         Returns:
-            The entry as it is then, or None if the scope has none of that id.
+            The entry after the change, or None if the scope has no entry with this id.
 
         Raises:
             EmbeddingModelMismatchError: If the agent's vectors come from another model.
-            StorageQuotaExceededError: If the contents would pass the quota.
+            StorageQuotaExceededError: If the contents would exceed the quota.
         """
         ...
 
     def touch(self, agent_id: str, rows: Sequence[int], now: datetime) -> None:
-        """Take note that rows were read; it is written down later, and is no change (C158)."""
+        """Record accesses of rows. They are written later, and are not changes."""
         ...
 
     def has_pending_accesses(self, agent_id: str, rows: Sequence[int]) -> bool:
-        """Return whether accesses of any of these rows may not be written down yet."""
+        """Return whether accesses of any of these rows may not be written yet."""
         ...
 
     async def write_accesses(self) -> None:
-        """Write down the accesses noted so far."""
+        """Write the accesses recorded so far."""
         ...
 
     async def link(self, scope: Scope, wanted: MemoryLink, *, now: datetime) -> MemoryLink:
-        """Write a link between two entries of a scope that are neither forgotten nor expired.
+        """Write a link between two entries of a scope that are neither deleted nor expired.
 
         Returns:
-            The link; one of this type that was there already gets the strength and keeps its time.
+            The link. An existing link of the same type gets the new strength and keeps its time.
 
         Raises:
-            EntryNotFoundError: If one of them is not there.
+            EntryNotFoundError: If one of the entries does not exist.
         """
         ...
 
     async def unlink(self, scope: Scope, from_id: UUID, to_id: UUID, kind: LinkType | None) -> int:
-        """Delete the links of one type, or of all but SUPERSEDES, from one entry to another.
+        """Delete the links of one type, or of all types but SUPERSEDES, from one entry to another.
 
         Returns:
-            How many.
+            Number of deleted links.
         """
         ...
 
@@ -385,7 +385,7 @@ class Store(Protocol):
         *,
         now: datetime,
     ) -> list[MemoryLink]:
-        """Return the links of an entry; both ends in the scope, neither forgotten nor expired.
+        """Return the links of an entry; both ends are in the scope, neither deleted nor expired.
 
         Order: time, then ids, then type.
         """
@@ -400,7 +400,7 @@ class Store(Protocol):
         *,
         now: datetime,
     ) -> list[LinkEnd]:
-        """Return what the links of a row's entry lead to, in the order of `links`."""
+        """Return the other ends of the links of a row's entry, in the order of `links`."""
         ...
 
     async def stored_after(
@@ -413,15 +413,15 @@ class Store(Protocol):
         include_deleted: bool,
         model: str | None,
     ) -> list[StoredEntry]:
-        """Return entries of a scope, whatever their status, in the order they were stored.
+        """Return entries of a scope with any status, in the order they were stored.
 
         Args:
-            scope: Where to look.
-            row: That of the last entry of the call before; 0 begins.
-            limit: How many at most.
-            now: What has expired by now is like forgotten.
-            include_deleted: Whether forgotten and expired ones are among them.
-            model: Entries come with their vectors of this model, if they have any.
+            scope: The scope.
+            row: Row of the last entry of the previous call; 0 for the first call.
+            limit: Maximum number of entries.
+            now: Entries expired by now count as deleted.
+            include_deleted: Whether to return deleted and expired entries too.
+            model: Attach the vectors of this model to entries that have some.
         """
         ...
 
@@ -430,16 +430,15 @@ class Store(Protocol):
     ) -> list[StoredLink]:
         """Return the links between entries of one user that `stored_after` returns.
 
-        Order as `links`, then by user.
+        Order: as `links`, then by user.
         """
         ...
 
     async def add_links(self, scope: Scope, new: Sequence[StoredLink]) -> int:
-        """Write links of any type between entries of a scope; return how many are new.
+        """Write links of any type between entries of a scope; return the number of new links.
 
-        Those of type SUPERSEDES must say what the field of that name does (C161). Links whose ends
-        are not in the scope, or not their user's, are passed over, and so are those that are there
-        already.
+        A link of type SUPERSEDES must agree with the entry's field `supersedes`. Existing links are
+        skipped, and so are links with an end outside the scope or of another user.
         """
         ...
 
@@ -450,74 +449,74 @@ class Store(Protocol):
     async def verify(
         self, *, repair: bool = False, progress: Progress | None = None
     ) -> VerifyReport:
-        """Walk through the whole file, all agents' memories, and compare it with its checksums.
+        """Read the whole file, with the memories of all agents, and compare it with its checksums.
 
         Args:
-            repair: Give checksums to memories of earlier versions that have none, and write each
-                agent's number and sum of memories anew; what is damaged stays so and is reported.
-            progress: Called now and then with the number of memories so far.
+            repair: Add checksums to memories of earlier versions without them, and rewrite each
+                agent's number and sum of memories. Damaged data is left unchanged and reported.
+            progress: Called periodically with the number of memories read so far.
         """
         ...
 
     async def used_bytes(self, agent_id: str) -> int:
-        """Return how many bytes the agent's contents take, forgotten ones included (C085)."""
+        """Return the bytes of the agent's contents, including deleted entries."""
         ...
 
     async def stats(self, scope: Scope, *, now: datetime) -> LongTermMemoryStats:
-        """Return what a scope has, as of one moment; figures of quota and embedder are left out."""
+        """Return statistics of a scope as of one moment, without quota and embedder figures."""
         ...
 
     async def count(self, scope: Scope, *, now: datetime) -> int:
-        """Return how many entries of the scope a search can find."""
+        """Return the number of entries of the scope that a search can find."""
         ...
 
     async def embedding_model(self, agent_id: str) -> tuple[str, int] | None:
-        """Return name and dimension of the model of the agent's vectors, or None before any."""
+        """Return name and dimension of the agent's embedding model, None before any vector."""
         ...
 
     async def contents(self, agent_id: str, rows: Sequence[int]) -> dict[int, str]:
-        """Return the texts of those of these rows that are neither forgotten nor outdated."""
+        """Return the contents of those of these rows that are active."""
         ...
 
     async def vectors(self, agent_id: str, row: int, model: str) -> NDArray[np.float32]:
-        """Return the vectors of a row's parts, shape (parts, dimensions); (0, 0) for none."""
+        """Return the vectors of a row's chunks, shape (chunks, dimensions); (0, 0) for none."""
         ...
 
     async def row_of(self, scope: Scope, entry_id: UUID, *, now: datetime) -> int | None:
-        """Return the row of a living entry; None if the scope has none of that id."""
+        """Return the row of an active entry, or None if the scope has no such entry."""
         ...
 
     async def position(self, agent_id: str) -> LogPosition:
-        """Return the number of the agent's last change, and how often accesses were written."""
+        """Return the agent's position in its change log and access log."""
         ...
 
     async def position_and_revision(self, scope: Scope) -> tuple[LogPosition, int]:
-        """Return the position of the scope's agent and the revision of its walls, in one look."""
+        """Return the agent's position and the revision of the scope's user, read at one moment."""
         ...
 
     async def revision(self, scope: Scope) -> int:
-        """Return a number that every change within the walls of a scope raises, and no other.
+        """Return a number that rises with every change within a user, and with no other change.
 
-        The walls are agent and user, where no user is one too; project and session do not count.
-        For all users it is the number of the agent's last change. Accesses are no changes, and that
-        a memory expires is none. It never falls, and is 0 before anything.
+        A scope without a user has the revision of the entries without a user; project and session
+        are ignored. For all users it is the number of the agent's last change. Accesses and expiry
+        are not changes. The number never falls, and is 0 before the first change.
         """
         ...
 
     async def changed_rows_since(self, agent_id: str, seq: int) -> list[int] | None:
-        """Return the rows that were touched after a change; None if they are no longer kept."""
+        """Return the rows changed after a change, or None if the log has dropped some."""
         ...
 
     async def accesses_since(self, agent_id: str, accesses: int) -> AccessedRows:
-        """Return what was accessed since accesses had been written down so often.
+        """Return the accesses written after a number of access writes.
 
-        What is not written down yet is not among it. Entries may be that are not to be found. All
-        that was accessed since version 4 of the schema is returned for 0, and for a number that was
-        not reached yet.
+        Accesses that are not written yet are missing. Entries that cannot be found may be included.
+        All accesses since schema version 4 are returned for 0 and for a number that was not reached
+        yet.
 
         Args:
-            agent_id: Whose entries.
-            accesses: That of an earlier `LogPosition`.
+            agent_id: The agent.
+            accesses: From an earlier `LogPosition`.
         """
         ...
 
@@ -530,17 +529,18 @@ class Store(Protocol):
         *,
         state: State = State.ACTIVE,
     ) -> RowBatch:
-        """Return what an index needs to step from change `seq` to now.
+        """Return the changes that bring an index from change `seq` to the present.
 
-        Everything is returned for None, or if the changes since `seq` are no longer kept. Expired
-        rows are among them.
+        All rows are returned if `seq` is None, or if the log no longer reaches back to `seq`.
+        Expired rows are included.
 
         Args:
-            agent_id: Whose rows.
-            model: The model whose vectors are wanted; None wants none.
-            seq: Where the index stands.
-            sink: If everything is returned, takes it in parts; the batch is empty then.
-            state: Which rows.
+            agent_id: The agent.
+            model: Model of the wanted vectors; None for no vectors.
+            seq: Change number of the index.
+            sink: Receives all rows in batches if all are returned; the returned batch is empty
+                then.
+            state: State of the rows.
 
         Raises:
             EmbeddingModelMismatchError: If the agent's vectors come from another model.
@@ -548,20 +548,21 @@ class Store(Protocol):
         ...
 
     async def erase(self) -> bool:
-        """Remove what was deleted from the store's files; return whether nothing is left (C175).
+        """Remove deleted data from the store's files; return whether nothing is left of it.
 
-        If something is, it is tried again later, at the latest when the last process closes it.
+        If something is left, removal is repeated later, at the latest when the last process closes
+        the file.
         """
         ...
 
     async def backup(self, target: str | os.PathLike[str]) -> None:
-        """Copy everything, as of one moment, to a new place; others may write meanwhile.
+        """Copy everything, as of one moment, to a new place; writers may continue meanwhile.
 
         Raises:
-            StoreFileError: If there is something already, or it cannot be written.
+            StoreFileError: If the target exists or cannot be written.
         """
         ...
 
     async def close(self) -> None:
-        """Finish the writes that were handed in, then let go of the file. Harmless if repeated."""
+        """Finish submitted writes, then release the file. Repeated calls have no effect."""
         ...

@@ -1,4 +1,4 @@
-"""Which file a URL means."""
+"""Parses the URL of a store."""
 
 import os
 import re
@@ -16,12 +16,12 @@ def path_of(url: str | os.PathLike[str]) -> str:
     """Return the path that a URL names, or ":memory:".
 
     Args:
-        url: A path, taken as it is unless it begins with a scheme and "://"; or ":memory:"; or
-            `sqlite:///` with a path after it, relative to the working directory or absolute, or
-            with `:memory:`. In a URL, `%3F` stands for "?", and so on; it has no options.
+        url: A path, used unchanged unless it begins with a scheme and "://"; or ":memory:"; or
+            `sqlite:///` followed by a path, relative to the working directory or absolute, or by
+            `:memory:`. A URL is percent-decoded (`%3F` is "?") and has no options.
 
     Raises:
-        StoreFileError: If the URL is another one; the message names what is supported.
+        StoreFileError: If the URL is not supported; the message lists the supported forms.
     """
     text = os.fsdecode(url)
     scheme = _SCHEME.match(text)

@@ -1,4 +1,4 @@
-"""Accesses: gathered in memory, written down now and then (C090)."""
+"""Accesses: collected in memory, written to the file in groups."""
 
 import threading
 from collections.abc import Iterable
@@ -16,31 +16,31 @@ _COUNT = (
     "WHERE agent_id = ? AND row = ?"
 )
 _ADVANCE = "UPDATE agent_memory_agents SET accesses = accesses + 1 WHERE agent_id = ?"
-# Named, because the planner would read all rows of an agent.
+# The index is named, because the planner would read all rows of an agent.
 _SINCE = (
     "SELECT row, last_accessed_at, access_count FROM agent_memory_entries "
     "INDEXED BY agent_memory_entries_by_access WHERE agent_id = ? AND access_seq > ?"
 )
 
 MAX_UNMERGED = 1024
-"""How many calls may have noted accesses before these are added up."""
+"""Calls after which recorded accesses are merged by row."""
 
 _Accesses: TypeAlias = tuple[int, int]
-"""How many there were, and when the last was."""
+"""Number of accesses, and time of the last one."""
 
 
 class PendingAccesses:
-    """Accesses that are not written down yet. Safe to use from many threads."""
+    """Accesses that are not written yet. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._calls: list[tuple[str, tuple[int, ...], int]] = []
         self._pending: dict[tuple[str, int], _Accesses] = {}
-        self._is_scheduled = False  # whether a job is on its way that takes them
-        self._in_flight: set[FlushAccesses] = set()  # have taken some, and have not ended
+        self._is_scheduled = False  # whether a submitted job will take them
+        self._in_flight: set[FlushAccesses] = set()  # jobs that took accesses and have not ended
 
     def add(self, agent_id: str, rows: Iterable[int], now: int) -> bool:
-        """Take note of accesses; return whether a job must be handed in to write them down."""
+        """Record accesses; return whether a job must be submitted to write them."""
         noted = tuple(rows)
         with self._lock:
             if noted:
@@ -52,7 +52,7 @@ class PendingAccesses:
             return is_due
 
     def is_pending(self) -> bool:
-        """Return whether anything is not on disk yet; what is on its way is after the next job."""
+        """Return whether anything is not on disk; accesses in flight are, after the next job."""
         return bool(self._is_anything_pending() or self._in_flight)
 
     def has(self, agent_id: str, rows: Iterable[int]) -> bool:
@@ -65,7 +65,7 @@ class PendingAccesses:
         return bool(self._calls or self._pending)
 
     def _merge_calls(self) -> None:
-        """Count by entry, which takes ten times as long as noting, and no caller waits for."""
+        """Count accesses by row; ten times as slow as recording them, so no caller waits for it."""
         pending, noted, self._calls = self._pending, self._calls, []
         for agent_id, rows, now in noted:
             for row in rows:
@@ -74,11 +74,11 @@ class PendingAccesses:
                 pending[key] = number + 1, max(last, now)
 
     def flush_job(self) -> "FlushAccesses":
-        """Return a job that writes down what waits when it first runs."""
+        """Return a job that writes the accesses pending at its first run."""
         return FlushAccesses(self)
 
     def take(self, job: "FlushAccesses") -> dict[tuple[str, int], _Accesses]:
-        """Return what waits, which a job is to write down from now on."""
+        """Return the pending accesses, which the job writes from now on."""
         with self._lock:
             self._merge_calls()
             taken, self._pending = self._pending, {}
@@ -88,7 +88,7 @@ class PendingAccesses:
             return taken
 
     def end(self, job: "FlushAccesses") -> None:
-        """Note that a job has ended; one that never ran is to be handed in once more."""
+        """Record that a job has ended; a job that never ran must be submitted again."""
         with self._lock:
             job.has_ended = True
             self._in_flight.discard(job)
@@ -96,13 +96,13 @@ class PendingAccesses:
 
 
 class FlushAccesses:
-    """A job that writes down what waits when it first runs; it may run twice.
+    """A job that writes the accesses pending at its first run; it may run twice.
 
     Args:
-        accesses: Where it waits.
+        accesses: The pending accesses.
 
     Attributes:
-        has_ended: Whether nobody follows it any more.
+        has_ended: Whether the job has ended.
     """
 
     def __init__(self, accesses: PendingAccesses) -> None:
@@ -111,18 +111,18 @@ class FlushAccesses:
         self._taken: dict[tuple[str, int], _Accesses] = {}
 
     def __call__(self, connection: apsw.Connection) -> None:
-        """Write down what waits, or what the first run took."""
+        """Write the accesses taken in the first run."""
         if not self._taken:
             self._taken = self._accesses.take(self)
         _write(connection, self._taken)
 
     def ended(self) -> None:
-        """Take note, once, that the transaction is on disk or has failed."""
+        """Record, once, that the transaction is on disk or has failed."""
         self._accesses.end(self)
 
 
 def accesses_since(connection: apsw.Connection, agent_id: str, accesses: int) -> AccessedRows:
-    """Return what was accessed since accesses were written so often, forgotten entries too."""
+    """Return the accesses written after a number of access writes, also of deleted entries."""
     now = position(connection, agent_id)
     since = accesses if accesses <= now.accesses else 0
     rows = fetch(connection, _SINCE, (agent_id, since))
@@ -130,7 +130,7 @@ def accesses_since(connection: apsw.Connection, agent_id: str, accesses: int) ->
 
 
 def _write(connection: apsw.Connection, accesses: dict[tuple[str, int], _Accesses]) -> None:
-    """Write accesses down; entries that are gone are passed over."""
+    """Write accesses; entries that no longer exist are skipped."""
     agents = {agent_id for agent_id, _ in accesses}
     connection.executemany(_ADVANCE, [(agent_id,) for agent_id in agents])
     written = {agent_id: position(connection, agent_id).accesses for agent_id in agents}

@@ -11,17 +11,18 @@ from mnemic.store.sqlite.log_mark import MARK_OFFSET, LogState, Mark
 def backup_to(connections: Connections, target: str) -> None:
     """Copy everything, as of one moment, to a new file of mode 0600, and flush it to the disk.
 
-    Others read and write meanwhile, without waiting; the log grows by what they write, and cannot
-    be emptied until the copy is made. The file appears under its name when it is complete.
+    Other connections read and write meanwhile without waiting; the log grows by their writes and
+    cannot be emptied before the copy is complete. The file appears under its name when it is
+    complete.
 
     Args:
-        connections: Those of the memory to be copied.
-        target: Where to; nothing may be there, and its directory must exist.
+        connections: Connections of the memory to copy.
+        target: Path of the copy; it must not exist, and its directory must.
 
     Raises:
-        StoreFileError: If something is there already, or the path cannot be used.
+        StoreFileError: If the path exists or cannot be used.
         StoreFullError: If the disk is full or failing; nothing is left of the copy.
-        StoreBusyError: If another process makes a backup there at this moment.
+        StoreBusyError: If another process makes a backup to this path at the same time.
     """
     if target == MEMORY_PATH:
         raise StoreFileError(f"{target}: a backup needs a file to go to")

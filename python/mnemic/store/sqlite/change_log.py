@@ -1,4 +1,4 @@
-"""The numbered changes of an agent: written with every change, read by whoever follows (C163)."""
+"""The numbered changes of an agent: written with every change, read by index synchronisation."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -47,7 +47,7 @@ from mnemic.store.sqlite.sql import (
 
 
 class Change(NamedTuple):
-    """One entry that a write touched, and how."""
+    """A changed entry and the kind of change."""
 
     row: int
     entry_id: bytes
@@ -56,12 +56,12 @@ class Change(NamedTuple):
 
 
 class Charge(NamedTuple):
-    """What a write adds to an agent.
+    """Effect of a write on its agent's totals.
 
     Attributes:
-        size: Bytes of content.
-        quota: How many it may have then.
-        sums: What it adds to the sums of the agent's rows.
+        size: Bytes of content added.
+        quota: Maximum bytes of content after the write.
+        sums: Change of the sums of the agent's rows.
     """
 
     size: int = 0
@@ -90,7 +90,7 @@ _BEGIN = (
     "VALUES (?, ?, ?, ?, ?, ?, ?)"
 )
 _ADVANCED = "SELECT seq, used_bytes, model, dimensions FROM agent_memory_agents WHERE agent_id = ?"
-# Expired rows are among them: whoever follows knows when they end.
+# Expired rows are included: the reader knows their expiry.
 _RECORD = ", ".join(f"e.{name}" for name in CHECKED_COLUMNS.split(", "))
 _HAS_STATE = {
     State.ACTIVE: "e.forgotten_at IS NULL AND e.status = 0",
@@ -103,12 +103,12 @@ _ALL_RECORDS = {
     f"INDEXED BY agent_memory_entries_by_agent WHERE e.agent_id = ? AND {has_state} ORDER BY e.row"
     for state, has_state in _HAS_STATE.items()
 }
-# Reading all vectors in the order they lie takes a quarter of the time that looking up each takes.
+# Reading all vectors in file order takes a quarter of the time of looking up each of them.
 _SCAN_FROM = 4
 _ALL_VECTORS = (
     "SELECT entry_row, embedding FROM agent_memory_embeddings WHERE model = ? AND part = 0"
 )
-# Nothing keeps the parts of a row together in that order; those of long entries are looked up.
+# File order does not keep the chunks of a row together; those of long entries are looked up.
 _LONG = "SELECT entry_row FROM agent_memory_embeddings WHERE model = ? AND part = 1"
 _LONG_VECTORS = (
     f"SELECT row, embedding FROM agent_memory_entries {BY_ROW} "
@@ -122,7 +122,7 @@ _OWN_VECTORS = (
     "ON v.entry_row = e.row WHERE e.agent_id = ? AND v.model = ? ORDER BY e.row, v.part"
 )
 _AGENT_SUMS = "SELECT summed_rows, rows_sum FROM agent_memory_agents WHERE agent_id = ?"
-# By indexes that hold few rows, or all that is asked of a row.
+# By indexes that hold few rows, or all selected columns.
 _PLACED = {
     state: f"SELECT {SUM_COLUMNS} FROM agent_memory_entries AS e "
     f"INDEXED BY agent_memory_entries_by_{index} WHERE e.agent_id = ? AND {_HAS_STATE[state]}"
@@ -133,7 +133,7 @@ _PLACED = {
     )
 }
 _TOUCHED = "SELECT entry_row FROM agent_memory_changes WHERE agent_id = ? AND seq > ?"
-# Named, because the planner would read all rows of an agent to find a few.
+# The index is named, because the planner would read all rows of an agent to find a few.
 _TOUCHED_RECORDS = {
     state: f"SELECT {_RECORD} FROM agent_memory_entries AS e {BY_ROW} "
     f"WHERE e.agent_id = ? AND {has_state} AND e.row IN ({_TOUCHED})"
@@ -167,7 +167,7 @@ _POSITION_AND_REVISION = (
 
 
 def position(connection: apsw.Connection, agent_id: str) -> LogPosition:
-    """Return the numbers an agent's memory stands at, 0 before anything."""
+    """Return an agent's position in its logs, (0, 0) before anything is stored."""
     found = connection.execute(_POSITION, (agent_id,)).fetchone()
     if found is None:
         return LogPosition(0, 0)
@@ -178,7 +178,7 @@ def position(connection: apsw.Connection, agent_id: str) -> LogPosition:
 
 
 def _agent(connection: apsw.Connection, agent_id: str) -> tuple[int, int, list[Any]]:
-    """Return the last change, how many are no longer kept, and the model with its dimension."""
+    """Return the last change number, the last pruned one, and the model with its dimension."""
     agent = fetch(connection, _AGENT, (agent_id,))
     if not agent:
         return 0, 0, [None, None]
@@ -193,7 +193,7 @@ def _damaged_agent(agent_id: str) -> StoreCorruptError:
 
 
 def position_and_revision(connection: apsw.Connection, scope: Scope) -> tuple[LogPosition, int]:
-    """Return the numbers an agent's memory stands at, and the revision of a scope's walls."""
+    """Return an agent's position and the revision of a scope's user."""
     if scope.all_users:
         stands = position(connection, scope.agent_id)
         return stands, stands.seq
@@ -203,7 +203,7 @@ def position_and_revision(connection: apsw.Connection, scope: Scope) -> tuple[Lo
 
 
 def revision(connection: apsw.Connection, scope: Scope) -> int:
-    """Return the number of changes within the walls of a scope, 0 before any."""
+    """Return the number of changes within a scope's user, 0 before any."""
     if scope.all_users:
         return position(connection, scope.agent_id).seq
     found = connection.execute(_USER_REVISION, (scope.agent_id, scope.user_id or "")).fetchone()
@@ -211,7 +211,7 @@ def revision(connection: apsw.Connection, scope: Scope) -> int:
 
 
 def changed_rows_since(connection: apsw.Connection, agent_id: str, since: int) -> list[int] | None:
-    """Return the rows that were touched after a change, or None if that cannot be told."""
+    """Return the rows changed after a change number, or None if the log has dropped some."""
     last, pruned, _ = _agent(connection, agent_id)
     if not pruned <= since <= last:
         return None
@@ -220,7 +220,7 @@ def changed_rows_since(connection: apsw.Connection, agent_id: str, since: int) -
 
 
 def embedding_model(connection: apsw.Connection, agent_id: str) -> Model | None:
-    """Return the model of the agent's vectors, or None before any."""
+    """Return the model of the agent's vectors, or None if there are none."""
     sql = (
         "SELECT model, dimensions FROM agent_memory_agents WHERE agent_id = ? AND model IS NOT NULL"
     )
@@ -242,7 +242,7 @@ def rows_since(
     *,
     state: State = State.ACTIVE,
 ) -> RowBatch:
-    """Return what changed after `since`, or everything if that cannot be told."""
+    """Return the changes after `since`, or all rows if the log has dropped some of them."""
     last, pruned, known = _agent(connection, agent_id)
     if model is not None:
         _check_model(agent_id, known, model)
@@ -275,7 +275,7 @@ def rows_since(
 
 
 class _CollectedBatch:
-    """Takes everything and keeps it."""
+    """A sink that collects everything."""
 
     def __init__(self) -> None:
         self.records: list[Record] = []
@@ -335,7 +335,7 @@ def _full_batch(
 
 
 def _sums_of_other_states(connection: apsw.Connection, agent_id: str, state: State) -> Sums:
-    """Return what rows of other states add to their agent."""
+    """Return the sum of the agent's rows in other states."""
     sums = NO_SUMS
     for other in State:
         if other is not state:
@@ -344,7 +344,7 @@ def _sums_of_other_states(connection: apsw.Connection, agent_id: str, state: Sta
 
 
 def _check_sums(connection: apsw.Connection, agent_id: str, found: Sums) -> None:
-    """Compare what all rows of an agent add up to with what was written with them."""
+    """Compare the sum over all rows of an agent with the stored sum."""
     agent = fetch(connection, _AGENT_SUMS, (agent_id,))
     wanted = Sums(*integers(agent[0])) if agent else NO_SUMS
     if found != wanted:
@@ -361,7 +361,7 @@ def _vector_batches(
     wanted_rows: set[int],
     sums: VectorSums,
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-    """Give the vectors of wanted rows, each copied once, straight to its place in its batch."""
+    """Yield the vectors of wanted rows in batches; each vector is copied once, to its place."""
     found = _stored_vectors(connection, agent_id, model[0], wanted_rows)
     checked = 0
     batch = list(islice(found, _PART))
@@ -380,7 +380,7 @@ def _vector_batches(
 def _stored_vectors(
     connection: apsw.Connection, agent_id: str, model: str, wanted_rows: set[int]
 ) -> Iterator[Columns]:
-    """Give wanted rows and the vectors of their parts, those of a row one after the other."""
+    """Yield wanted rows with their chunks' vectors, those of a row next to each other."""
     ((stored,),) = fetch(connection, _LAST_VECTOR, ())
     if _SCAN_FROM * len(wanted_rows) < (stored or 0):
         for found in stream(connection, _OWN_VECTORS, (agent_id, model)):
@@ -410,14 +410,14 @@ def log_changes(
     model: Model | None = None,
     charge: Charge = NO_CHARGE,
 ) -> int:
-    """Number changes in the agent's own row and in those of its walls; prune old ones.
+    """Number changes in the agent's row and in those of its users; prune old changes.
 
     Returns:
-        The agent's last number.
+        The agent's last change number.
 
     Raises:
         EmbeddingModelMismatchError: If the agent's vectors come from another model.
-        StorageQuotaExceededError: If the charge takes the agent past its quota.
+        StorageQuotaExceededError: If the charge exceeds the agent's quota.
     """
     last = _advance(connection, agent_id, len(changes), model, charge)
     first = last - len(changes) + 1

@@ -1,9 +1,9 @@
-"""Checksums of rows and, for each agent, of all its rows; the core makes and compares them.
+"""Checksums of rows and, for each agent, of all its rows; the core computes and compares them.
 
-`row_sum` covers a row's columns but its number and its accesses, `vector_sum` its vectors and
+`row_sum` covers a row's columns except its number and its accesses, `vector_sum` its vectors and
 `link_sum` the links from it; the latter two are NULL where there are none. An agent's `rows_sum`
-adds up its rows' numbers, sums and states, so that a row that is lost shows. Rows of files of
-earlier versions have no sums until they are rewritten, and the agent's sum leaves them out.
+adds up its rows' numbers, sums and states, so that a lost row is detected. Rows written by earlier
+versions have no sums until they are rewritten, and the agent's sum leaves them out.
 """
 
 from collections.abc import Iterable, Sequence
@@ -39,10 +39,10 @@ MASK: Final = 2**62 - 1
 CHECKED_COLUMNS: Final = (
     f"row, {COLUMNS}, fingerprint, idempotency_key, key_fingerprint, row_sum, vector_sum, link_sum"
 )
-"""All that `check` needs of a row."""
+"""The columns of a row that `check` needs."""
 
 KEY: Final = 2 + len(COLUMNS.split(","))
-"""The place of the idempotency key among the columns of `CHECKED_COLUMNS`."""
+"""Index of the idempotency key among the columns of `CHECKED_COLUMNS`."""
 
 _SUMMED = slice(1, 1 + len(SUMMED_COLUMNS))
 _RECORD = slice(1, len(RECORD_COLUMNS))
@@ -58,7 +58,7 @@ SET_VECTOR_SUM: Final = (
     "UPDATE agent_memory_entries SET vector_sum = ? WHERE row = ? AND row_sum IS NOT NULL"
 )
 SUM_COLUMNS: Final = "row, row_sum, vector_sum, link_sum, status, forgotten_at"
-"""All that a row adds to its agent's sum."""
+"""The columns of a row that count in its agent's sum."""
 
 _PLACED = f"SELECT {SUM_COLUMNS} FROM agent_memory_entries"
 _VECTORS = (
@@ -75,13 +75,13 @@ _SET_SUMS = (
 
 
 class Sums(NamedTuple):
-    """What a write adds to an agent: rows with sums, and to the sum of them."""
+    """Number of rows with sums, and the sum over them."""
 
     rows: int
     total: int
 
     def plus(self, other: "Sums") -> "Sums":
-        """Return what both add."""
+        """Return the sum of two."""
         return Sums(self.rows + other.rows, (self.total + other.total) & MASK)
 
 
@@ -89,12 +89,12 @@ NO_SUMS: Final = Sums(0, 0)
 
 
 class Checked(NamedTuple):
-    """What rows say whose sums are right.
+    """Checked sums of rows.
 
     Attributes:
-        sums: What they add to their agent.
-        vectors: The sum of each row's vectors; rows without sums are not among them.
-        links: The sum of each row's links, where it has or had any.
+        sums: Their part of the agent's sum.
+        vectors: Sum of each row's vectors; rows without sums are missing.
+        links: Sum of each row's links, where it has or had any.
     """
 
     sums: Sums
@@ -107,10 +107,10 @@ def check(rows: list[Columns], vectors: VectorSums | None = None) -> Checked:
 
     Args:
         rows: The rows.
-        vectors: Sums of the vectors of rows that were checked before, to be added to.
+        vectors: Sums of the vectors of rows checked before; the new ones are added to it.
 
     Raises:
-        StoreCorruptError: If one is another than its sum says; the message names the memory.
+        StoreCorruptError: If a row differs from its sum; the message names the memory.
     """
     vectors = VectorSums() if vectors is None else vectors
     with reading_stored("a memory's checksum"):
@@ -121,7 +121,7 @@ def check(rows: list[Columns], vectors: VectorSums | None = None) -> Checked:
 
 
 def damaged(row: Columns) -> StoreCorruptError:
-    """Return the error for a row, as in `check`, whose sum is wrong."""
+    """Return the error for a row whose sum is wrong; columns as in `check`."""
     return StoreCorruptError(f"{named(row)} is not as it was stored; {DAMAGED}")
 
 
@@ -133,10 +133,10 @@ def named(row: Columns) -> str:
 
 
 def entries_of(rows: list[Columns]) -> list[MemoryEntry]:
-    """Return the entries of rows, each the columns of `CHECKED_COLUMNS`, whose sums are right.
+    """Return the entries of rows, each the columns of `CHECKED_COLUMNS`, after checking their sums.
 
     Raises:
-        StoreCorruptError: If one is damaged.
+        StoreCorruptError: If a row is damaged.
     """
     if rows:
         check(rows)
@@ -144,19 +144,19 @@ def entries_of(rows: list[Columns]) -> list[MemoryEntry]:
 
 
 def rewritten(row: Columns, columns: Columns, fingerprint: bytes) -> int | None:
-    """Return the sum of a row that gets other columns; None if it had none."""
+    """Return the sum of a row with other columns; None if the row had no sum."""
     if row[_ROW_SUM] is None:
         return None
     return row_sums([(*columns, fingerprint, *row[_KEYS])])[0]
 
 
 def column_change(column: str, old: object, new: object) -> int:
-    """Return what a row's sum rises by where a column changes."""
+    """Return the increase of a row's sum when a column changes."""
     return (column_sum(column, new) - column_sum(column, old)) & MASK
 
 
 def rows_with_sums(connection: apsw.Connection, rows: Sequence[int]) -> list[Columns]:
-    """Return rows with their sums, as they are now."""
+    """Return the `SUM_COLUMNS` of rows."""
     where, values = among(rows)
     return fetch(connection, f"{_PLACED} {BY_ROW} WHERE {where}", values)
 
@@ -164,18 +164,18 @@ def rows_with_sums(connection: apsw.Connection, rows: Sequence[int]) -> list[Col
 def rows_with_sums_where(
     connection: apsw.Connection, where: str, values: Sequence[object]
 ) -> list[Columns]:
-    """Return rows with their sums that meet a condition."""
+    """Return the `SUM_COLUMNS` of rows that meet a condition."""
     return fetch(connection, f"{_PLACED} WHERE {where}", values)
 
 
 def added(rows: Sequence[Columns]) -> Sums:
-    """Return what rows with their sums add to their agent."""
+    """Return the part of rows, each the `SUM_COLUMNS`, in their agent's sum."""
     with reading_stored("a memory's checksum"):
         return Sums(*placed_sums(list(rows)))
 
 
 def difference(before: Sequence[Columns], after: Sequence[Columns]) -> Sums:
-    """Return what rows add to their agent after a write that they did not before."""
+    """Return the change of the agent's sum by a write, from its rows before and after."""
     old, new = added(before), added(after)
     return Sums(new.rows - old.rows, (new.total - old.total) & MASK)
 
@@ -187,7 +187,7 @@ def link_sum(link: Columns) -> int:
 
 
 def add_to_links(connection: apsw.Connection, changes: Iterable[tuple[int, int]]) -> None:
-    """Raise the links' sums of rows, each row with by how much; rows without sums stay so."""
+    """Raise the link sums of rows, given as (row, increase); rows without sums are skipped."""
     for row, change in changes:
         connection.execute(_ADD_TO_LINKS, (change & MASK, row))
 
@@ -196,7 +196,7 @@ def check_links_of(connection: apsw.Connection, rows: Sequence[int]) -> None:
     """Compare the links from rows with their sums.
 
     Raises:
-        StoreCorruptError: If one is damaged or lost.
+        StoreCorruptError: If a link is damaged or lost.
     """
     known = {row[0]: row[3] or 0 for row in rows_with_sums(connection, rows) if row[1] is not None}
     found = [link for row in known for link in fetch(connection, _LINKS, (row,))]
@@ -204,10 +204,10 @@ def check_links_of(connection: apsw.Connection, rows: Sequence[int]) -> None:
 
 
 def check_links(links: list[Columns], known: dict[int, int]) -> None:
-    """Compare links, each from, to, type, strength and time, with the sums of rows.
+    """Compare links, each (from, to, type, strength, time), with the link sums of rows.
 
     Raises:
-        StoreCorruptError: If one is damaged or lost.
+        StoreCorruptError: If a link is damaged or lost.
     """
     with reading_stored("a link"):
         wrong = links_differing(links, known)
@@ -218,16 +218,16 @@ def check_links(links: list[Columns], known: dict[int, int]) -> None:
 def check_vectors(
     model: str, vectors: list[Columns], known: VectorSums, *, is_all: bool = False
 ) -> int:
-    """Compare rows and their vectors, those of a row together, with the sums of rows.
+    """Compare vectors, ordered by row, with the vector sums of rows.
 
     Args:
-        model: The vectors' model.
-        vectors: Each a row and its bytes.
-        known: The sum of the vectors of each row that has sums.
-        is_all: Whether all vectors of these rows are there.
+        model: Model of the vectors.
+        vectors: Each a row and the vector's bytes.
+        known: Sum of the vectors of each row that has sums.
+        is_all: Whether all vectors of these rows are given.
 
     Returns:
-        How many of the rows have sums.
+        Number of the rows that have sums.
 
     Raises:
         StoreCorruptError: If a vector is damaged or lost.
@@ -246,12 +246,12 @@ def _check_none_is_wrong(wrong: int | None) -> None:
 
 
 class ReadVectors(NamedTuple):
-    """Vectors that are as their sums say.
+    """Vectors that agree with their sums.
 
     Attributes:
-        rows: int64, shape (n,): whose they are.
+        rows: int64, shape (n,): row of each vector.
         vectors: float32, shape (n, dim).
-        summed: How many of the rows have sums.
+        summed: Number of the rows that have sums.
     """
 
     rows: NDArray[np.int64]
@@ -260,15 +260,15 @@ class ReadVectors(NamedTuple):
 
 
 def read_vectors(model: Model, vectors: list[Columns], known: VectorSums) -> ReadVectors:
-    """Read rows and their vectors, those of a row together, and compare them with the sums of rows.
+    """Read vectors, ordered by row, and compare them with the vector sums of rows.
 
     Args:
-        model: The vectors' model.
-        vectors: Each a row and its bytes.
-        known: The sum of the vectors of each row that has sums.
+        model: Model of the vectors.
+        vectors: Each a row and the vector's bytes.
+        known: Sum of the vectors of each row that has sums.
 
     Raises:
-        StoreCorruptError: If a vector is damaged, lost, or of another dimension.
+        StoreCorruptError: If a vector is damaged, lost, or has another dimension.
     """
     name, dim = model
     with reading_stored("a vector"):
@@ -280,17 +280,17 @@ def read_vectors(model: Model, vectors: list[Columns], known: VectorSums) -> Rea
 
 
 def check_no_vector_is_lost(known: VectorSums, found: int) -> None:
-    """Compare how many rows with sums have vectors with how many should.
+    """Compare the number of rows with vectors and sums with the expected number.
 
     Raises:
-        StoreCorruptError: If they are fewer.
+        StoreCorruptError: If there are fewer.
     """
     if found < known.rows:
         raise StoreCorruptError(f"{known.rows - found} memories have lost their vectors; {DAMAGED}")
 
 
 def add_missing_sums(connection: apsw.Connection, rows: Sequence[int]) -> Sums:
-    """Give sums to those of these rows that have none; return what that adds to their agent."""
+    """Add sums to those of these rows that have none; return the change of the agent's sum."""
     where, values = among(rows)
     sql = (
         f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries {BY_ROW} "
@@ -307,7 +307,7 @@ def add_missing_sums(connection: apsw.Connection, rows: Sequence[int]) -> Sums:
 
 
 def _sums_of_parts(connection: apsw.Connection, row: int) -> tuple[int | None, int | None]:
-    """Return the sums of a row's vectors and of the links from it, None where there are none."""
+    """Return the vector sum and the link sum of a row, None where it has no vectors or links."""
     vectors = fetch(connection, _VECTORS.format(among="entry_row = ?"), (row,))
     of_vectors = None
     if vectors:

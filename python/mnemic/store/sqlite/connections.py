@@ -1,4 +1,4 @@
-"""SQLite files: opened safely, checked to be ours, brought to the current version."""
+"""Connections to SQLite files: opened safely, checked, and migrated to the current version."""
 
 import logging
 import os
@@ -44,7 +44,7 @@ MEMORY_PATH = ":memory:"
 BUSY_MILLISECONDS = 10_000
 
 _Lease: TypeAlias = tuple[GuardedConnection, bool]
-"""A connection, and whether it is kept for the next who reads."""
+"""A connection, and whether it is reused for the next read."""
 
 _creating = threading.Lock()
 
@@ -73,7 +73,7 @@ _MESSAGES: tuple[tuple[type[apsw.Error], type[MnemicError], str], ...] = (
 
 @contextmanager
 def typed_errors(path: str) -> Generator[None, None, None]:
-    """Turn SQLite's errors into mnemic's, with the file's name and what to do about it."""
+    """Convert SQLite's errors to mnemic's, with the file's name and advice."""
     try:
         yield
     except apsw.Error as error:
@@ -81,7 +81,7 @@ def typed_errors(path: str) -> Generator[None, None, None]:
 
 
 def typed(error: apsw.Error, path: str) -> MnemicError:
-    """Return mnemic's error for one of SQLite's, with the file's name and what to do about it."""
+    """Return mnemic's error for an error of SQLite, with the file's name and advice."""
     for cause, kind, advice in _MESSAGES:
         if isinstance(error, cause):
             return kind(f"{path}: {advice} (SQLite: {error})")
@@ -89,10 +89,10 @@ def typed(error: apsw.Error, path: str) -> MnemicError:
 
 
 def open_writer(path: str) -> GuardedConnection:
-    """Open a file for writing; make it if there is none, readable by its owner alone.
+    """Open a file for writing; create it if it does not exist, readable by its owner alone.
 
     Raises:
-        StoreError: If the path or what lies there cannot be used; the file is left as it is.
+        StoreError: If the path or its file cannot be used; the file is left unchanged.
     """
     if path != MEMORY_PATH:
         _prepare_file(path)
@@ -113,10 +113,10 @@ def open_writer(path: str) -> GuardedConnection:
 
 
 def check_readable(path: str) -> None:
-    """Check that a file is one of ours and of this version; nothing of it changes.
+    """Check that a file is a memory of this version, without changing it.
 
     Raises:
-        StoreError: If it is not there, or cannot be read as it is.
+        StoreError: If it does not exist, or cannot be read in its current state.
     """
     if path == MEMORY_PATH:
         raise StoreFileError(f"{path}: a new memory has nothing to read; open it for writing")
@@ -137,11 +137,11 @@ def check_readable(path: str) -> None:
 
 
 def _connect_reading(path: str) -> _Lease:
-    """Open a file that is not to be changed; return whether others' later writes are seen.
+    """Open a file read-only; return whether later writes of others are visible.
 
-    Even a reader needs the log and its index, and makes them where there are none. If it may not,
-    then nobody has the file open at this moment, and it is read as if it never changed: for one
-    read that is so, unless a writer both comes and copies its log during it.
+    Even a reader needs the log and its index, and creates them if they are missing. If it may not,
+    then the file is open nowhere else at this moment, and it is read as if it never changed: for
+    one read this holds, unless a writer both comes and copies its log during it.
     """
     has_log = os.path.exists(f"{path}-wal")  # noqa: PTH110 - pathlib is slow to import
     if has_log or _may_write(path):
@@ -186,10 +186,10 @@ def _prepare_file(path: str, *, read_only: bool = False) -> None:
 
 
 def _mode_of(path: str) -> int:
-    """Return the file's mode; make it if there is none.
+    """Return the file's mode; create the file if it does not exist.
 
-    A file that exists is not opened: closing it again would drop every lock that this process holds
-    on it (POSIX), and with them SQLite's sign that somebody uses the file.
+    An existing file is not opened: closing it again would drop every lock that this process holds
+    on it (POSIX), and with them SQLite's sign that the file is in use.
     """
     with _creating:
         try:
@@ -204,7 +204,7 @@ def _mode_of(path: str) -> int:
 
 def _connect(path: str, flags: int = apsw.SQLITE_OPEN_READWRITE) -> GuardedConnection:
     install_file_locks()
-    # Without the flag that creates: a file that was taken away is an error, not an empty memory.
+    # Without the flag that creates: a deleted file is an error, not an empty memory.
     connection = GuardedConnection(path, flags)
     connection.set_busy_timeout(BUSY_MILLISECONDS)
     # Its log is copied into the file by `Checkpoints` alone, never as it closes or commits.
@@ -287,11 +287,11 @@ def _migrate(connection: apsw.Connection, path: str) -> None:
 
 
 def downgrade(path: str, version: int) -> None:
-    """Bring a file that nobody has open back to an earlier schema version.
+    """Bring a file that is open nowhere back to an earlier schema version.
 
     Raises:
-        SchemaVersionError: If the file holds what the earlier version cannot.
-        StoreError: If the path or what lies there cannot be used; the file is left as it is.
+        SchemaVersionError: If the file's contents do not fit the earlier version.
+        StoreError: If the path or its file cannot be used; the file is left unchanged.
     """
     with typed_errors(path):
         announce_log(path)
@@ -322,7 +322,7 @@ def _check_downgrade(connection: apsw.Connection, path: str, step: Migration) ->
 
 
 def _resolved_path(path: str) -> str:
-    """Return a path that stays the same file, and beside which SQLite's log lies.
+    """Return a path that remains the same file, and beside which SQLite's log lies.
 
     The process may change its directory while the file is open, and SQLite names the log after the
     file itself, not after a link to it.
@@ -333,19 +333,19 @@ def _resolved_path(path: str) -> str:
 
 
 class Connections:
-    """One writing connection and as many reading ones as threads read at once.
+    """One writing connection, and as many reading ones as threads read at once.
 
-    A memory-only database has a single connection, which readers and the writer take in turn.
+    A memory-only database has a single connection, which readers and the writer use in turn.
 
     Args:
         path: A file, or ":memory:".
-        read_only: Whether the file is not to be changed; then there is no writing connection.
+        read_only: Whether the file must not be changed; then there is no writing connection.
 
     Attributes:
-        turn: Held by whoever uses the writing connection.
-        log_problem: What the log had lost when it was opened, if anything.
-        holder: The thread that does so, by its number: a signal handler or a finalizer may
-            interrupt it, and must not wait for it.
+        turn: Lock of the writing connection.
+        log_problem: Damage that the log had when it was opened, or None.
+        holder: Id of the thread that holds `turn`: a signal handler or a finalizer may interrupt
+            it, and must not wait for it.
     """
 
     def __init__(self, path: str, *, read_only: bool = False) -> None:
@@ -391,13 +391,13 @@ class Connections:
 
     @contextmanager
     def writing(self) -> Generator[apsw.Connection, None, None]:
-        """Lend the writing connection to one at a time."""
+        """Lend the writing connection to one thread at a time."""
         with self.turn:
             yield self.writer
 
     @property
     def writer(self) -> GuardedConnection:
-        """The writing connection, for whoever holds `turn`."""
+        """The writing connection, for the thread that holds `turn`."""
         if self._writer is None:
             raise ReadOnlyError(f"{self._path}: opened for reading alone; open it for writing")
         return self._writer
@@ -555,7 +555,7 @@ class Connections:
 
 
 class _Reading:
-    """Lends one connection; as a generator, as elsewhere, it would take twice as long."""
+    """Lends one connection; a generator-based context manager takes twice as long."""
 
     __slots__ = ("_acquire", "_lent", "_path", "_release")
 

@@ -1,14 +1,14 @@
-"""SQLite's file locks, kept safe from other code of the process.
+"""Protects SQLite's file locks from other code in the process.
 
 SQLite locks files with POSIX locks. They belong to the process, so two copies of SQLite in one
-process, such as ours and that of Python's own `sqlite3`, do not see each other's locks; and as soon
-as anything in the process closes a descriptor of a file, all of the process's locks on it are gone
-(SQLite, "How To Corrupt An SQLite Database File", section 2.2). The other copy then takes the log
-away while it is in use, and acknowledged writes are lost with it.
+process, such as this one and Python's own `sqlite3`, do not see each other's locks; and as soon as
+any code in the process closes a descriptor of a file, all of the process's locks on it are gone
+(SQLite, "How To Corrupt An SQLite Database File", section 2.2). The other copy then deletes the log
+while it is in use, and acknowledged writes are lost with it.
 
-On Linux SQLite's calls are replaced here, so that its locks belong to descriptors of their own
-(`F_OFD_SETLK`) and nobody else in the process can pass over or drop them. Elsewhere they stay
-POSIX locks, and a log that was taken away is noticed at the next commit.
+On Linux this module replaces SQLite's system calls, so that its locks belong to their own
+descriptors (`F_OFD_SETLK`) and no other code in the process can override or drop them. Elsewhere
+they stay POSIX locks, and a deleted log is detected at the next commit.
 """
 
 import os
@@ -25,7 +25,7 @@ _is_done = False
 def install_file_locks() -> None:
     """Replace SQLite's system calls for locks, once in a process.
 
-    They are replaced for every file that apsw opens from now on, also those of other packages.
+    The replacement holds for every file that apsw opens from now on, also in other packages.
     """
     global _is_done  # noqa: PLW0603 - SQLite's table of system calls is the process's too
     if _is_done:

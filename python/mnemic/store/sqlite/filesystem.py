@@ -1,8 +1,8 @@
-"""File systems that several machines see at once, where SQLite's write-ahead log cannot be used.
+"""Detects file systems shared between machines, where SQLite's write-ahead log cannot be used.
 
-The log's index is memory that all processes share by mapping one file, so they must share one
-kernel (SQLite, "Write-Ahead Logging", section 1). Where the file lies on another machine, or on the
-host of a virtual one, each side has a copy of its own, and the file is damaged sooner or later.
+All processes share the log's index as memory by mapping one file, so they must share one kernel
+(SQLite, "Write-Ahead Logging", section 1). If the file lies on another machine, or on the host of a
+virtual machine, each side has its own copy, and the file is damaged sooner or later.
 """
 
 import os
@@ -23,12 +23,12 @@ _SHARED = frozenset(_NAMES.split())
 
 
 def shared_type(mountinfo: str, device: int) -> str | None:
-    """Return the type of a device's file system if several machines see it, else None.
+    """Return the type of a device's file system if several machines share it, else None.
 
     Args:
         mountinfo: The text of `/proc/self/mountinfo`.
-        device: `st_dev` of something on it. A device has one type, wherever it is mounted; one that
-            is not listed, such as a subvolume, is not known to be shared.
+        device: `st_dev` of a file on it. A device has one type, wherever it is mounted; an unlisted
+            device, such as a subvolume, counts as not shared.
     """
     numbers = f" {os.major(device)}:{os.minor(device)} "
     start = mountinfo.find(numbers)
@@ -41,13 +41,13 @@ def shared_type(mountinfo: str, device: int) -> str | None:
 
 
 def refuse_shared(path: str) -> None:
-    """Refuse a file on a file system that several machines see; elsewhere than Linux, nothing.
+    """Refuse a file on a file system shared between machines; only Linux is checked.
 
     Args:
         path: The file, which need not exist; its directory must.
 
     Raises:
-        StoreFileError: If it lies on one.
+        StoreFileError: If its file system is shared.
     """
     try:
         # The log lies beside the file itself, wherever links lead to it.

@@ -1,7 +1,7 @@
-"""A filter's tree as an SQL condition on `agent_memory_entries` (C159).
+"""Compiles a parsed filter to an SQL condition on `agent_memory_entries`.
 
-A condition is 0 or 1 and never NULL, so that NOT is plain negation. Keys and values are bound; the
-only texts put together are the constants of this module.
+A condition is 0 or 1 and never NULL, so that NOT is plain negation. Keys and values are bound; only
+constants of this module are concatenated.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,7 +28,7 @@ _MEMBERS = "(SELECT value FROM json_each(?))"
 
 
 def register(connection: apsw.Connection) -> None:
-    """Add the SQL functions that conditions call to a connection."""
+    """Register the SQL functions of conditions on a connection."""
     connection.create_scalar_function(_CONTAINS, _contains, 2, deterministic=True)
 
 
@@ -42,7 +42,7 @@ def _contains(*arguments: Any) -> bool:
 
 
 def order_by(sort_by: MemorySortOrder) -> str:
-    """Return the terms of an order that is total within one user: the key, the newest, the id."""
+    """Return the ORDER BY terms of an order: the key, newest first, then the id."""
     return _ORDERS[sort_by]
 
 
@@ -56,7 +56,7 @@ _ORDERS = {
 
 
 def compiled(expression: Expression) -> Condition:
-    """Return an SQL condition and its values; a condition that no row changes is "0" or "1".
+    """Return an SQL condition and its values; a condition independent of the row is "0" or "1".
 
     Column names stand alone, without a table's name before them.
     """
@@ -94,15 +94,15 @@ _OPPOSITES = {_NEVER: _ALWAYS, _ALWAYS: _NEVER}
 
 
 _Operand: TypeAlias = Any
-"""What a test looks at: a column, the tags or a key of the metadata.
+"""The operand of a test: a column, the tags or a key of the metadata.
 
-Each has a method for every operator that `parse_filter` lets through for it; no condition that they
-return is ever NULL.
+Each has a method for every operator that `parse_filter` allows on it; their conditions are never
+NULL.
 """
 
 
 class _Column(msgspec.Struct, frozen=True):
-    """A column of one type. SQLite would convert a value of another, so that is decided here."""
+    """A column of one type. Types are compared here, as SQLite would convert values."""
 
     name: str
     holds: type | UnionType
@@ -137,7 +137,7 @@ class _Column(msgspec.Struct, frozen=True):
 
 
 class _Tags(msgspec.Struct, frozen=True):
-    """The list of tags, which is never missing; NULL is how an empty one is stored."""
+    """The list of tags, which is never missing; an empty list is stored as NULL."""
 
     def missing(self) -> Condition:
         return _NEVER, []
@@ -153,7 +153,7 @@ class _Tags(msgspec.Struct, frozen=True):
 
 
 class _Metadata(msgspec.Struct, frozen=True):
-    """The value of one key of the metadata. Its JSON type is tested before the value is."""
+    """The value of one key of the metadata. Its JSON type is tested before its value."""
 
     path: str
 

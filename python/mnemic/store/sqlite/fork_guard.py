@@ -1,9 +1,9 @@
-"""Files that were open when this process was forked off: SQLite cannot open them again here.
+"""Refuses files that were open when this process was forked: SQLite cannot open them again here.
 
-SQLite keeps one note per file of the locks that the process holds, found by device and inode. A
-fork copies the notes and not the locks (POSIX), so a connection that is opened on such a file
-believes that the file is locked. The parent, closing last as far as it can see, then takes the log
-away, and with it what the child has written.
+SQLite keeps one record per file of the locks that the process holds, found by device and inode. A
+fork copies the records but not the locks (POSIX), so a connection opened on such a file believes
+that it holds locks. The parent, apparently the last to close the file, then deletes the log, and
+with it the child's writes.
 """
 
 import itertools
@@ -19,7 +19,7 @@ _inherited: set[_File] = set()
 
 
 def check_not_inherited(path: str) -> None:
-    """Raise a typed error if the file was open when this process was forked off."""
+    """Raise a typed error if the file was open when this process was forked."""
     if _inherited and _file(path) in _inherited:
         raise StoreError(
             f"{path}: it was open when this process was forked, and cannot be opened again here; "
@@ -28,7 +28,7 @@ def check_not_inherited(path: str) -> None:
 
 
 def register_open(path: str) -> int:
-    """Note that this process has opened a file; return a number for `register_closed`."""
+    """Record that this process has opened a file; return a number for `register_closed`."""
     number, file = next(_numbers), _file(path)
     if file is not None:
         _open[number] = file
@@ -36,7 +36,7 @@ def register_open(path: str) -> int:
 
 
 def register_closed(number: int) -> None:
-    """Note that this process has let go of what was noted under this number."""
+    """Record that this process has released the file registered under this number."""
     _open.pop(number, None)
 
 

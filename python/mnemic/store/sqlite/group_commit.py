@@ -1,4 +1,4 @@
-"""Writes, one after the other: jobs that wait together share a transaction."""
+"""Group commit: write jobs run one after the other, and waiting jobs share a transaction."""
 
 import logging
 import threading
@@ -29,18 +29,18 @@ _Outcome: TypeAlias = "tuple[_AnyFuture, Any, BaseException | None]"
 MAX_GROUP = 512
 
 MAX_DELAY = 1.0
-"""Seconds that a job nobody waits for may wait for company."""
+"""Maximum seconds that a delayed job waits for a group."""
 
 _log = logging.getLogger(__name__)
 
 
 class _Item(NamedTuple):
-    """A job on its way to the connection.
+    """A submitted job.
 
     Attributes:
-        job: What to do.
-        future: Who wants to know: a thread, or an event loop.
-        is_alone: Whether it runs outside any transaction.
+        job: The work.
+        future: Receives the result, for a thread or an event loop.
+        is_outside: Whether it runs outside any transaction.
     """
 
     job: Job
@@ -54,21 +54,21 @@ class _DelayedItem(NamedTuple):
 
 
 class _JobError(Exception):
-    """A job of a group failed, for the reason that is its cause."""
+    """A job of a group failed; the cause is its error."""
 
 
 class Writer:
-    """Runs write jobs one after the other, in the order they came.
+    """Runs write jobs one after the other, in the order of submission.
 
-    A thread that finds nobody writing runs its own job itself, and no other thread takes part.
-    Everything else goes to the writing thread (C176): what waits while a commit is on its way to
-    the disk is committed together by the next one, so durability costs one flush per group. A job
-    that fails is undone alone: its group is rolled back and run again, with a savepoint for each
-    job. So a job may run twice, and must leave no trace outside the connection. Jobs of one `kind`
-    that follow one another are done by their `together` in one; see `writes.Adding`.
+    A thread that finds the writer idle runs its own job; no other thread takes part. Other jobs are
+    queued to the writing thread: jobs that arrive during a commit share the next one (group
+    commit), so durability costs one flush per group. A failed job is undone alone: its group is
+    rolled back and run again, with a savepoint for each job. So a job may run twice, and must have
+    no effect outside the connection. Consecutive jobs of one `kind` are run by their `run_together`
+    at once; see `writes.AddJob`.
 
     Args:
-        connections: Where the writing connection comes from.
+        connections: Lends the writing connection.
     """
 
     def __init__(self, connections: Connections) -> None:
@@ -79,7 +79,7 @@ class Writer:
         self._is_closed = False
         self._enqueued = 0  # changed under the lock
         self._finished = 0  # changed by the writing thread alone
-        self._is_next = False  # whether the writing thread asks for the connection
+        self._is_next = False  # whether the writing thread waits for the connection
         self._wakeups: SimpleQueue[None] = SimpleQueue()
         self._is_woken = False
         self._waking_loop: asyncio.AbstractEventLoop | None = None
@@ -87,10 +87,10 @@ class Writer:
         self._thread.start()
 
     async def run(self, job: Callable[[apsw.Connection], Result]) -> Result:
-        """Run a job; when this returns it is on disk.
+        """Run a job; it is on disk when this returns.
 
-        Driven without an event loop, it may run in the caller's thread; an event loop is never held
-        up. A job whose task was cancelled before its turn does not run.
+        Under `run_sync` it may run in the caller's thread; an event loop is never blocked. A job
+        whose task was cancelled before its turn does not run.
         """
         if runs_sync():
             return self.run_here(job)
@@ -99,14 +99,14 @@ class Writer:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Result] = loop.create_future()
         self._enqueue(_Item(job, future))
-        # Rung once the loop has run what is ready, so that all its callers make one group.
+        # Woken once the loop has run what is ready, so that all its callers form one group.
         if self._waking_loop is not loop:
             self._waking_loop = loop
             loop.call_soon(self._wake)
         return await future
 
     def run_here(self, job: Callable[[apsw.Connection], Result]) -> Result:
-        """Run a job in this thread if nobody is writing, else wait until it was run."""
+        """Run a job in this thread if the writer is idle, else wait for the writing thread."""
         self._check_open()  # before any lock, which a fork may have left locked
         turn = self._connections.turn
         if self._is_idle() and not turn.locked():
@@ -120,41 +120,41 @@ class Writer:
         return self.submit(job).result()
 
     def submit(self, job: Callable[[apsw.Connection], Result]) -> "Future[Result]":
-        """Hand in a job; its future is settled once its group is on disk, or has failed."""
+        """Submit a job; its future is settled once its group is on disk, or has failed."""
         future: Future[Result] = Future()
         self._enqueue(_Item(job, future))
         self._wake()
         return future
 
     def submit_outside(self, job: Callable[[apsw.Connection], Result]) -> "Future[Result]":
-        """Hand in a job that runs outside any transaction, between two groups."""
+        """Submit a job that runs outside any transaction, between two groups."""
         future: Future[Result] = Future()
         self._enqueue(_Item(job, future, is_outside=True))
         self._wake()
         return future
 
     def submit_delayed(self, job: Job, ended: Callable[[], None] | None = None) -> None:
-        """Hand in a job that nobody waits for; if it fails, that is logged and it is dropped.
+        """Submit a job without a waiting caller; a failure is logged, and the job dropped.
 
         It runs with the writing thread's next group, at the latest after about a second or at
         `close`.
 
         Args:
-            job: What to do.
-            ended: Called in the writing thread when it is on disk, or was dropped.
+            job: The work.
+            ended: Called in the writing thread when the job is on disk or was dropped.
         """
 
-        def tell(future: Future[Any]) -> None:
+        def finish(future: Future[Any]) -> None:
             error = future.exception()
             if error is not None:
-                told = str(error) if isinstance(error, MnemicError) else failure(error)
-                _log.warning("A write that nobody waits for was dropped: %s", told)
+                reason = str(error) if isinstance(error, MnemicError) else failure(error)
+                _log.warning("A write that nobody waits for was dropped: %s", reason)
             if ended is not None:
                 ended()
 
         self._check_open()
         future: Future[Any] = Future()
-        future.add_done_callback(tell)
+        future.add_done_callback(finish)
         with self._lock:
             self._check_open()
             self._delayed.append(_DelayedItem(_Item(job, future), time.monotonic() + MAX_DELAY))
@@ -163,12 +163,12 @@ class Writer:
             self._wake()
 
     def close(self) -> bool:
-        """Finish what was handed in, and stop.
+        """Run the submitted jobs, and stop.
 
         Returns:
-            Whether it has stopped. It has not if the thread that asks is writing itself, which
-            happens when the garbage collector runs there; it stops as soon as it can. In a process
-            that was forked off there is nothing to stop.
+            Whether the writer has stopped. It has not if the calling thread is writing itself,
+            which happens when the garbage collector runs there; it stops as soon as it can. In a
+            forked process there is nothing to stop.
         """
         if self._connections.is_foreign:
             return True
@@ -198,7 +198,7 @@ class Writer:
             self._items.append(item)
 
     def _wake(self) -> None:
-        """Wake the writing thread, after what it is to find was left there."""
+        """Wake the writing thread, after its work was queued."""
         self._waking_loop = None
         if not self._is_woken:
             self._is_woken = True
@@ -211,13 +211,13 @@ class Writer:
         self._run_all()
 
     def _wait(self) -> None:
-        """Sleep until the bell rings, or until a job that nobody waits for is due."""
+        """Sleep until woken, or until a delayed job is due."""
         time_left = (
             max(0.0, self._delayed[0].deadline - time.monotonic()) if self._delayed else None
         )
         with suppress(Empty):
             self._wakeups.get(timeout=time_left)
-        self._is_woken = False  # before looking: what comes from now on rings again
+        self._is_woken = False  # before the queue is read: later jobs wake the thread again
 
     def _run_all(self) -> None:
         items = self._items
@@ -235,8 +235,8 @@ class Writer:
         return bool(delayed) and (self._is_closed or delayed[0].deadline <= time.monotonic())
 
     def _run_group(self, group: list[_Item]) -> None:
-        company = min(len(self._delayed), MAX_GROUP)
-        items = group + [self._delayed.popleft().item for _ in range(company)]
+        delayed = min(len(self._delayed), MAX_GROUP)
+        items = group + [self._delayed.popleft().item for _ in range(delayed)]
         outcomes = self._with_connection(lambda on: _run_together(on, items))
         self._finished += len(group)
         _settle(outcomes)
@@ -256,14 +256,14 @@ class Writer:
             self._connections.holder = None
 
     def _with_connection(self, work: Callable[[apsw.Connection], Result]) -> Result:
-        self._is_next = True  # or callers who come one after the other could hold it off for long
+        self._is_next = True  # or a series of callers could delay it for long
         with self._connections.turn:
             self._is_next = False
             return self._use_connection(work)
 
 
 def _starts(item: _Item) -> bool:
-    """Return whether a job is to run; from now on a thread cannot cancel it any more."""
+    """Return whether a job is to run; from now on a thread cannot cancel it."""
     if isinstance(item.future, Future):
         return item.future.set_running_or_notify_cancel()
     return not item.future.cancelled()
@@ -281,7 +281,7 @@ def _run_together(connection: apsw.Connection, items: list[_Item]) -> list[_Outc
             return _committed(
                 connection, lambda on: [_run_in_savepoint(on, item) for item in wanted]
             )
-    except BaseException as failure:  # noqa: BLE001 - everybody is told
+    except BaseException as failure:  # noqa: BLE001 - each future gets it
         return [(item.future, None, failure) for item in wanted]
 
 
@@ -290,7 +290,7 @@ def _run_outside(connection: apsw.Connection, item: _Item) -> list[_Outcome]:
         return []
     try:
         return [(item.future, item.job(connection), None)]
-    except BaseException as failure:  # noqa: BLE001 - its caller is told
+    except BaseException as failure:  # noqa: BLE001 - its future gets it
         return [(item.future, None, failure)]
 
 
@@ -346,7 +346,7 @@ def _run_in_savepoint(connection: apsw.Connection, item: _Item) -> _Outcome:
 
 
 def _settle(outcomes: Iterable[_Outcome]) -> None:
-    """Tell outcomes to those who wait, each event loop all of its own at once."""
+    """Settle the futures of a group, all those of one event loop in one call."""
     of_loops: dict[asyncio.AbstractEventLoop, list[_Outcome]] = {}
     for outcome in outcomes:
         future = outcome[0]
@@ -354,9 +354,9 @@ def _settle(outcomes: Iterable[_Outcome]) -> None:
             _settle_one(outcome)
         else:
             of_loops.setdefault(future.get_loop(), []).append(outcome)
-    for loop, told in of_loops.items():
-        with suppress(RuntimeError):  # its event loop was closed: nobody waits there any more
-            loop.call_soon_threadsafe(_settle_all, told)
+    for loop, of_loop in of_loops.items():
+        with suppress(RuntimeError):  # the event loop was closed: nobody waits there any more
+            loop.call_soon_threadsafe(_settle_all, of_loop)
 
 
 def _settle_all(outcomes: list[_Outcome]) -> None:

@@ -1,20 +1,21 @@
-"""Guards against files that somebody else made: nothing in a file runs, or runs without end."""
+"""Guards against hostile files: no code in a file runs, and no statement runs without end."""
 
 import os
 
 import apsw
 
 STEPS_PER_CHECK = 1_000_000
-"""After so many steps of one statement its work is looked at; some 10 ms."""
+"""Steps of a statement between two checks of its work; some 10 ms."""
 
 FREE_STEPS = 200_000_000
-"""How many steps any statement may take; some seconds."""
+"""Steps that any statement may take; some seconds."""
 
 STEPS_PER_BYTE = 100
-"""How many more it may take for each byte of the file: ten times what reading or deleting needs."""
+"""Further steps for each byte of the file: ten times the need of reading or deleting."""
 
 MAX_VALUE_BYTES = 128 * 1024 * 1024
-"""Bytes of one value or row. A memory has at most 10 MB; lists of rows are bound as one text."""
+"""Maximum bytes of one value or row. A memory has at most 10 MB; lists of rows are bound as one
+text."""
 
 _SWITCHES = (
     (apsw.SQLITE_DBCONFIG_DEFENSIVE, 1),
@@ -25,14 +26,14 @@ _SWITCHES = (
 
 
 class GuardedConnection(apsw.Connection):
-    """A connection that runs nothing a file brings along, checks what it reads, and ends.
+    """A connection that runs no code of the file, checks its reads, and bounds its work.
 
-    What its statements take together between two calls of `renew` is bounded by the size of the
-    file; statements of fewer than a million steps are not counted.
+    The steps of its statements between two calls of `renew` are bounded by the size of the file;
+    statements of fewer than a million steps are not counted.
 
     Args:
-        path: Of the file.
-        flags: SQLite's, for opening it.
+        path: Path of the file.
+        flags: SQLite's flags for opening it.
     """
 
     def __init__(self, path: str, flags: int) -> None:
@@ -45,14 +46,14 @@ class GuardedConnection(apsw.Connection):
         self.set_progress_handler(self._work, STEPS_PER_CHECK)
 
     def renew(self) -> None:
-        """Count the work of statements from 0 on."""
+        """Reset the count of steps."""
         self._work.steps = 0
 
 
 class _Work:
     """Counts steps; SQLite's progress handler, which ends a statement by returning True.
 
-    Steps are counted, not seconds: a slow disk or a busy machine ends nothing.
+    It counts steps, not seconds: a slow disk or a busy machine ends nothing.
     """
 
     __slots__ = ("_path", "steps")

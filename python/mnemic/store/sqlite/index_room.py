@@ -1,9 +1,9 @@
-"""Room on the disk for the log's index, which SQLite maps into memory.
+"""Reserves disk space for the log's index, which SQLite maps into memory.
 
-SQLite makes the index longer by writing the last byte of each of its pages of 4 KB. Where the file
-system's blocks are smaller, the rest of the page has no room on the disk yet. When the disk is full
-by the time something is written there, the system can tell nobody but by ending the process
-(SIGBUS). So on such file systems room is taken for the index before it is needed.
+SQLite extends the index by writing the last byte of each of its pages of 4 KB. Where the file
+system's blocks are smaller, the rest of the page has no disk space yet. If the disk is full when
+the page is written, the system can only terminate the process (SIGBUS). So on such file systems
+space for the index is reserved before it is needed.
 """
 
 import errno
@@ -17,18 +17,18 @@ _PAGE = 4096
 _REGION = 32 * 1024
 _PAGES_OF_REGION = 4096
 _REGIONS_AHEAD = 8
-"""How many of these parts of the index have room; 256 KB, the index of a log of 128 MB."""
+"""Regions of the index reserved ahead; 256 KB, the index of a log of 128 MB."""
 
 _UNSUPPORTED = frozenset({errno.EOPNOTSUPP, errno.ENOSYS})
 
 
 class IndexRoom:
-    """Keeps room for more of a log's index than is used.
+    """Reserves space for more of a log's index than is used.
 
-    Where closing a descriptor of the index would drop SQLite's locks on it, nothing is done.
+    Nothing is reserved where closing a descriptor of the index would drop SQLite's locks on it.
 
     Args:
-        path: The file that the log belongs to.
+        path: The database file.
     """
 
     def __init__(self, path: str) -> None:
@@ -38,7 +38,7 @@ class IndexRoom:
         self._missing: OSError | None = None
 
     def check_before_opening(self) -> None:
-        """Raise StoreFullError if not even the smallest index has room."""
+        """Raise StoreFullError if there is no space for the smallest index."""
         if not self._is_needed:
             return
         status = os.statvfs(os.path.dirname(self._path))  # noqa: PTH120 - pathlib is slow to import
@@ -46,7 +46,7 @@ class IndexRoom:
             raise StoreFullError(f"{self._path}: the disk is full; make room, and open it again")
 
     def check(self) -> None:
-        """Raise StoreFullError if the index of a longer log would have no room."""
+        """Raise StoreFullError if there is no space for the index of a longer log."""
         if self._missing is None:
             return
         error = self._taken(self._regions * _PAGES_OF_REGION)
@@ -55,11 +55,11 @@ class IndexRoom:
             raise typed(error, self._path) from error
 
     def take(self, pages: int) -> None:
-        """Take room for the index of a log of so many pages, and for some more."""
+        """Reserve space for the index of a log of so many pages, and some more."""
         self._missing = self._taken(pages)
 
     def _taken(self, pages: int) -> OSError | None:
-        """Take room if there is too little; return what kept it from that."""
+        """Reserve space if there is too little; return the error that prevented it."""
         regions = pages // _PAGES_OF_REGION + 1
         if not self._is_needed or regions + _REGIONS_AHEAD // 2 <= self._regions:
             return None

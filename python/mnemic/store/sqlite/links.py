@@ -1,4 +1,4 @@
-"""Statements on links; each runs on a connection it is lent."""
+"""SQL statements on links; each runs on a given connection."""
 
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
@@ -66,10 +66,10 @@ _KNOWN = (
 def supersede(
     connection: apsw.Connection, entry: MemoryEntry, row: int
 ) -> tuple[Change, Sums] | None:
-    """Mark what a new entry replaces, and link the two (C161).
+    """Mark the entry that a new entry supersedes, and link the two.
 
     Returns:
-        The change, and what the agent's rows add up to more; None if nothing is there.
+        The change and what it adds to the agent's sums; None if there is no such entry.
     """
     if entry.supersedes is None:
         return None
@@ -255,7 +255,7 @@ def links_within(
 
 
 def add_links(connection: apsw.Connection, scope: Scope, new: Sequence[StoredLink]) -> int:
-    """Write links whose ends are in a scope and their user's, unless they are; return how many."""
+    """Write missing links whose ends are in a scope and of one user; return how many are new."""
     changes: list[Change] = []
     sums = NO_SUMS
     for wanted, user_id in new:
@@ -289,7 +289,7 @@ def _add_link(
 
 
 class _Link(NamedTuple):
-    """A link as it was read, with the rows of its ends and the user it begins at."""
+    """A link with the rows of its ends and the user of its source."""
 
     from_row: int
     to_row: int
@@ -325,7 +325,7 @@ def _among_types(kinds: Collection[LinkType] | None) -> Condition:
 
 
 class _End(NamedTuple):
-    """One end of a link: the row of an entry, whose it is, and what it supersedes."""
+    """One end of a link: row and user of an entry, and the entry that it supersedes."""
 
     row: int
     user_id: str | None
@@ -335,7 +335,7 @@ class _End(NamedTuple):
 def _end(
     connection: apsw.Connection, scope: Scope, entry_id: UUID, present_at: int | None = None
 ) -> _End | None:
-    """Return the entry of an id that a scope has, of any state if no time is given."""
+    """Return the entry with an id in a scope, in any state if no time is given."""
     where, values = with_id(scope, entry_id)
     if present_at is not None:
         where, values = f"{where} AND {IS_PRESENT}", [*values, present_at]

@@ -1,4 +1,4 @@
-"""Tells whether a write-ahead log has lost commits to damage, which SQLite passes over."""
+"""Detects commits lost to a damaged write-ahead log, which SQLite skips silently."""
 
 import os
 
@@ -9,10 +9,10 @@ _HEADER = 32
 
 
 def log_problem(path: str) -> str | None:
-    """Return what a file's log has lost to damage, or None.
+    """Return a description of the commits that a file's log has lost to damage, or None.
 
-    SQLite reads a log up to the first frame that is not right, and drops the rest. A tail that was
-    being written when the power went out is no damage. A log of more than 256 MB is not looked at.
+    SQLite reads a log up to the first invalid frame and drops the rest. A tail that was being
+    written at a power cut is not damage. Logs larger than 256 MB are not checked.
     """
     try:
         with open(f"{path}-wal", "rb") as file:  # noqa: PTH123 - pathlib is slow to import
@@ -22,7 +22,7 @@ def log_problem(path: str) -> str | None:
             file.seek(0)
             if file.read(_HEADER) != log[:_HEADER]:  # another process has begun it anew
                 return None
-    except (OSError, ValueError):  # what is no path is told where it is opened
+    except (OSError, ValueError):  # an invalid path is reported when it is opened
         return None
     lost = lost_in_log(log)
     if lost is None:

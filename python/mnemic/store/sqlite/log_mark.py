@@ -1,22 +1,22 @@
-"""A mark in a file's header that says which log belongs to it.
+"""A mark in a file's header that names the log belonging to it.
 
-SQLite finds a log by its name alone. A backup that is copied over a file whose log is still there
-would be opened with a log of another time, and pages of both would be mixed; a file that is copied
-without its log would open without what was written last. So the file's header says which log the
-file was last used with, by the log's salts, which SQLite chooses anew whenever it begins a log; and
-it says that there is none, once the last who had the file open has copied the log into it.
+SQLite finds a log by its name alone. A backup copied over a file whose log is still there would be
+opened with a log of another time, and pages of both would be mixed; a file copied without its log
+would open without its last writes. So the file's header identifies the log that the file was last
+used with, by the log's salts, which SQLite chooses when it begins a log; and it records that there
+is no log, once the last connection has copied the log into the file.
 
-The salts are known only when the first transaction of a log has been committed. So before it the
-mark says that a log is about to begin, and any log or none will do; and it names the log before
-that transaction is acknowledged. A file without a mark, from before there were marks, opens with
-whatever log is there.
+The salts are known only when the first transaction of a log has been committed. So before that
+transaction the mark records that a log is about to begin, and any log or none is accepted; and it
+names the log before the transaction is acknowledged. A file without a mark, from before there were
+marks, opens with any log.
 
-The salts of a log follow on those of the log before it, except where the log was truncated: then a
-connection that has not yet begun a log itself chooses them anew. So whoever truncates a log first
-takes its name out of the mark, while SQLite keeps all others from writing.
+The salts of a log follow those of the log before it, except where the log was truncated: then a
+connection that has not yet begun a log itself chooses new ones. So a connection that truncates a
+log first removes its name from the mark, while SQLite's lock excludes other writers.
 
-The mark lies in the bytes 72 to 91 of SQLite's header, which SQLite keeps for later use and does
-not look at. Those bytes of the file are locked where the mark is changed.
+The mark lies in the bytes 72 to 91 of SQLite's header, which SQLite reserves and does not read.
+Those bytes of the file are locked while the mark is changed.
 """
 
 import enum
@@ -33,12 +33,12 @@ from mnemic._core import lock_calls
 from mnemic.errors import StoreFileError
 
 MARK_OFFSET = 72
-"""Where the mark lies in the file."""
+"""Offset of the mark in the file."""
 
 MARK_SIZE = 20
 
 SALTS = range(16, 24)
-"""Where the salts lie in a log."""
+"""Bytes of the salts in a log."""
 
 _MARK = struct.Struct(">4sI8sI")
 _MAGIC = b"mnem"
@@ -58,7 +58,7 @@ _log = logging.getLogger(__name__)
 
 
 class LogState(enum.IntEnum):
-    """What a file needs: no log, the log with the salts of its mark, or whatever log is there."""
+    """The log that a file needs: none, the log with the salts of its mark, or any."""
 
     ENDED = 0
     USED = 1
@@ -69,19 +69,19 @@ _STATES = frozenset(LogState)
 
 
 class Mark(NamedTuple):
-    """What a file's header says of its log."""
+    """The mark of a file."""
 
     state: LogState
     salts: bytes = bytes(8)
 
     def encoded(self) -> bytes:
-        """Return the mark as it is stored."""
+        """Return the mark in its stored form."""
         fields = _MARK.pack(_MAGIC, self.state, self.salts, 0)[:-4]
         return fields + zlib.crc32(fields).to_bytes(4, "big")
 
     @classmethod
     def decoded(cls, stored: bytes) -> Self | None:
-        """Return the mark that is stored; None if there is none."""
+        """Return a stored mark; None if the bytes are not a mark."""
         if len(stored) != MARK_SIZE:
             return None
         name, state, salts, checksum = _MARK.unpack(stored)
@@ -97,7 +97,7 @@ def read_mark(path: str) -> Mark | None:
 
 
 def needs_log(path: str) -> bool:
-    """Return whether a file is not whole without the log that its mark names."""
+    """Return whether a file is incomplete without the log that its mark names."""
     if not lock_calls():
         return False
     mark = read_mark(path)
@@ -105,7 +105,7 @@ def needs_log(path: str) -> bool:
 
 
 def announce_log(path: str) -> None:
-    """Note in a file that a log begins, if the file needs none so far."""
+    """Mark a file as beginning a log, if it needs none so far."""
     if lock_calls() and read_mark(path) == Mark(LogState.ENDED):
         with mark_locked(path):
             if read_mark(path) == Mark(LogState.ENDED):
@@ -114,10 +114,10 @@ def announce_log(path: str) -> None:
 
 @contextmanager
 def mark_locked(path: str) -> Generator[None, None, None]:
-    """Keep others, in this process too, from changing a file's mark between a look and a change.
+    """Exclude other threads and processes from a file's mark between a read and a change.
 
-    Where there is no lock to be had, the change is made all the same: too many files are open, or a
-    child was forked off by a process that was killed in the midst of a change.
+    If no lock can be had, the change is made all the same: too many files are open, or a forked
+    child of a process that was killed during a change still holds the lock.
     """
     with ExitStack() as stack:
         if lock_calls():
@@ -137,9 +137,9 @@ def _wait_for_lock(descriptor: int, start: int, length: int) -> None:
 def check_log(path: str, *, read_only: bool) -> None:
     """Make sure that a file is not opened with another file's log, or without its own.
 
-    A log that belongs to another file is renamed, so that its name ends in `.foreign-` and the
-    time. Nothing is done while anybody has the file open, and on systems without locks of open file
-    descriptions, where looking into the file would drop the process's locks.
+    A log that belongs to another file is renamed to a name with `.foreign-` and the time at its
+    end. Nothing is done while the file is open anywhere, and on systems without locks of open file
+    descriptions, where reading the file would drop the process's locks.
 
     Raises:
         StoreFileError: If the file's log is missing, or is another file's and `read_only`.
@@ -156,7 +156,9 @@ def check_log(path: str, *, read_only: bool) -> None:
                 return
         if not is_doubtful:
             return
-        time.sleep(_WAIT)  # somebody is between a commit and its mark, or just closes the file
+        time.sleep(
+            _WAIT
+        )  # another process is between a commit and its mark, or is closing the file
 
 
 def _settle(path: str, *, read_only: bool) -> None:
@@ -184,9 +186,9 @@ def _write_mark(path: str, mark: Mark) -> None:
 
 
 def _is_outdated(path: str) -> bool:
-    """Return whether a file's mark names a log of which nothing is left, as all of it was copied.
+    """Return whether a file's mark names a log that was copied completely and is empty.
 
-    The next log has salts that do not follow on those of the mark.
+    The next log has salts that do not follow those of the mark.
     """
     header = _read_log(path)
     if header is None or not needs_log(path):
@@ -199,7 +201,7 @@ def _is_incomplete(path: str) -> bool:
 
 
 def _is_foreign(path: str) -> bool:
-    """Return whether there is a readable log, and it is not the one that the file was used with."""
+    """Return whether there is a readable log that the file was not used with."""
     mark, header = read_mark(path), _read_log(path)
     if mark is None or header is None or len(header) < _FIRST_FRAME or not _is_whole(header):
         return False
@@ -209,10 +211,10 @@ def _is_foreign(path: str) -> bool:
 
 
 def _is_log_newer(path: str) -> bool:
-    """Return whether a log was written to after the file was last changed or put there.
+    """Return whether a log was written after the file was last changed or put there.
 
-    Then another program began it, which knows no marks; and a log that was there before a file was
-    copied over its own is older than that file.
+    Then a program without marks began it; a log that was there before a file was copied over its
+    own is older than that file.
     """
     with suppress(OSError):
         log, file = os.stat(f"{path}-wal"), os.stat(path)  # noqa: PTH116 - pathlib is slow to import
@@ -223,16 +225,16 @@ def _is_log_newer(path: str) -> bool:
 def _follows(salts: bytes, marked: bytes) -> bool:
     """Return whether a log is the marked one, or one that SQLite began after it.
 
-    SQLite counts the first salt up and takes the second one at random. A process that was killed
-    between the first commit of a log and its mark leaves the next log; another program, which knows
-    no marks, leaves a later one.
+    SQLite increments the first salt and chooses the second at random. A process killed between the
+    first commit of a log and its mark leaves the next log; a program without marks leaves a later
+    one.
     """
     first, first_marked = (int.from_bytes(part[:4], "big") for part in (salts, marked))
     return salts == marked or 0 < (first - first_marked) % 2**32 <= _MAX_SALT_STEPS
 
 
 def _read_log(path: str) -> bytes | None:
-    """Return the beginning of a file's log; None if it has no log."""
+    """Return the first bytes of a file's log; None if it has no log."""
     try:
         with _opened(f"{path}-wal", os.O_RDONLY) as file:
             return os.pread(file, _FIRST_FRAME, 0)
@@ -241,7 +243,7 @@ def _read_log(path: str) -> bytes | None:
 
 
 def _is_whole(header: bytes) -> bool:
-    """Return whether SQLite would read a log with this header; otherwise it takes it for empty."""
+    """Return whether SQLite would read a log with this header; otherwise it treats it as empty."""
     numbers = _LOG_HEADER.unpack(header[: _LOG_HEADER.size])
     if numbers[0] not in _LOG_NUMBERS:
         return False
@@ -269,7 +271,7 @@ def _set_aside(path: str) -> None:
 
 @contextmanager
 def _exclusive(path: str, *, read_only: bool) -> Generator[bool, None, None]:
-    """Keep others from opening a file, and tell whether nobody has it open."""
+    """Prevent others from opening a file, and yield whether it is open nowhere else."""
     with _opened(path, os.O_RDONLY if read_only else os.O_RDWR) as file:
         if read_only:  # which must not be able to lock anything
             yield _is_unlocked(file, *_SHARED_BYTES)

@@ -1,4 +1,4 @@
-"""Statements that read entries; each runs on a connection it is lent."""
+"""SQL statements that read entries; each runs on a given connection."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -60,7 +60,7 @@ def entries_of_ids(
     *,
     include_deleted: bool,
 ) -> dict[UUID, Located]:
-    """Return the entries of these ids in the scope, all that are stored if asked for."""
+    """Return the entries with these ids in the scope, in any state if requested."""
     found = {}
     for entry_id in ids:
         where, values = with_id(scope, entry_id)
@@ -80,7 +80,7 @@ def entries_of_ids(
 
 
 def _entries(scope: Scope, rows: list[Columns]) -> list[MemoryEntry]:
-    """Return entries of a scope, checked; an index that is damaged may lead to others."""
+    """Return entries, checked to be in the scope; a damaged index may lead to others."""
     entries = entries_of(rows)
     if not all(map(scope.has, entries)):
         raise StoreCorruptError(f"an index leads to a memory outside {scope}; {DAMAGED}")
@@ -95,7 +95,7 @@ def entries_of_rows(
     *,
     include_deleted: bool = False,
 ) -> dict[int, MemoryEntry]:
-    """Return the entries of these rows in the scope, all that are stored if asked for."""
+    """Return the entries of these rows in the scope, in any state if requested."""
     where, values = in_scope(scope)
     if not include_deleted:
         where, values = f"{where} AND {IS_ACTIVE}", [*values, now]
@@ -109,7 +109,7 @@ def entries_of_rows(
 
 
 def row_of(connection: apsw.Connection, scope: Scope, entry_id: UUID, now: int) -> int | None:
-    """Return the row of a living entry of a scope."""
+    """Return the row of an active entry of a scope."""
     where, values = with_id(scope, entry_id)
     sql = f"SELECT row FROM agent_memory_entries WHERE {where} AND {IS_ACTIVE}"
     found = single(fetch(connection, sql, (*values, now)), scope, entry_id)
@@ -119,7 +119,7 @@ def row_of(connection: apsw.Connection, scope: Scope, entry_id: UUID, now: int) 
 def entries_matching(
     connection: apsw.Connection, scope: Scope, expression: Expression, page: MemoryFilter, now: int
 ) -> list[MemoryEntry]:
-    """Return the entries of a scope for which a filter's tree is true, ordered and cut as asked."""
+    """Return the entries of a scope that match a filter, with its order, limit and offset."""
     where, values = _list_condition(scope, expression, now, include_deleted=page.include_forgotten)
     sql = (
         f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries WHERE {where} "
@@ -138,7 +138,7 @@ def entries_after(
     now: int,
     include_deleted: bool,
 ) -> list[MemoryEntry]:
-    """Return the next entries of the list of the newest first."""
+    """Return the next entries of the list, newest first."""
     where, values = _list_condition(scope, expression, now, include_deleted=include_deleted)
     if after is not None:
         is_after, bound = _after(scope, after)
@@ -156,7 +156,7 @@ def _then_by_user(scope: Scope) -> str:
 
 
 def _after(scope: Scope, place: PageCursor) -> Condition:
-    """Return what holds of the entries that follow a place in the list of the newest first."""
+    """Return the condition for entries after a cursor in the list, newest first."""
     time, entry_id = to_microseconds(place.created_at), place.id.bytes
     is_later, values = "id > ?", [time, time, entry_id]
     if scope.all_users:
@@ -177,7 +177,7 @@ def entries_stored_after(
     present_at: int | None,
     model: str | None,
 ) -> list[StoredEntry]:
-    """Return entries by their rows, with their keys and vectors; all states if no time is given."""
+    """Return entries by row, with keys and vectors; in any state if no time is given."""
     where, values = in_scope(scope)
     if present_at is not None:
         where, values = f"{where} AND {IS_PRESENT}", [*values, present_at]
@@ -210,7 +210,7 @@ def _with_vectors(
 def _vectors_of(
     connection: apsw.Connection, agent_id: str, model: str, found: list[Columns]
 ) -> dict[int, tuple[NDArray[np.float32], ...]]:
-    """Return the vectors of rows, checked, by row, of those that have any."""
+    """Return the checked vectors of rows by row; rows without vectors are missing."""
     sql = (
         f"SELECT row, embedding FROM agent_memory_entries {BY_ROW} "
         "CROSS JOIN agent_memory_embeddings ON entry_row = row "
@@ -231,7 +231,7 @@ def _vectors_of(
 def vectors(
     connection: apsw.Connection, agent_id: str, row: int, model: str
 ) -> NDArray[np.float32]:
-    """Return the vectors of the parts of a row's entry in their order, as rows."""
+    """Return the vectors of a row's chunks in their order."""
     sql = (
         "SELECT row, row_sum, vector_sum, embedding FROM agent_memory_entries "
         f"{BY_ROW} CROSS JOIN agent_memory_embeddings "
@@ -251,7 +251,7 @@ def vectors(
 def _list_condition(
     scope: Scope, expression: Expression, now: int, *, include_deleted: bool
 ) -> Condition:
-    """Archived and superseded ones are left out unless the filter asks for a status (C161)."""
+    """Return the condition of a list; without a test of the status only active entries match."""
     where, values = in_scope(scope)
     if not include_deleted:
         where, values = f"{where} AND {IS_PRESENT}", [*values, now]
@@ -262,20 +262,20 @@ def _list_condition(
 
 
 def count(connection: apsw.Connection, scope: Scope, now: int) -> int:
-    """Return how many entries of the scope a search can find."""
+    """Return the number of entries of the scope that a search can find."""
     where, values = in_scope(scope)
     sql = f"SELECT count(*) FROM agent_memory_entries WHERE {where} AND {IS_ACTIVE}"
     return int(fetch(connection, sql, (*values, now))[0][0])
 
 
 def agent_ids(connection: apsw.Connection) -> list[str]:
-    """Return the ids of all agents that ever stored anything in this file."""
+    """Return the ids of all agents that ever stored an entry in this file."""
     found = fetch(connection, "SELECT agent_id FROM agent_memory_agents", ())
     return [agent_id for (agent_id,) in found if isinstance(agent_id, str)]
 
 
 def used_bytes(connection: apsw.Connection, agent_id: str) -> int:
-    """Return how many bytes the agent's contents take, forgotten ones included (C085)."""
+    """Return the bytes of the agent's contents, deleted entries included."""
     sql = "SELECT used_bytes FROM agent_memory_agents WHERE agent_id = ?"
     found = fetch(connection, sql, (agent_id,))
     return integers(found[0])[0] if found else 0
@@ -289,7 +289,7 @@ _STATE = (
 
 
 def stats(connection: apsw.Connection, scope: Scope, now: int) -> LongTermMemoryStats:
-    """Return what a scope has; nothing of the embedder and of quota, which are not stored."""
+    """Return statistics of a scope, without figures of embedder and quota, which are not stored."""
     where, values = in_scope(scope)
     states = fetch(
         connection,
@@ -330,7 +330,7 @@ def stats(connection: apsw.Connection, scope: Scope, now: int) -> LongTermMemory
 
 
 def contents(connection: apsw.Connection, agent_id: str, rows: Sequence[int]) -> dict[int, str]:
-    """Return the texts of those of these rows that are not forgotten or outdated."""
+    """Return the contents of those of these rows that are active."""
     sql = (
         f"SELECT row, content FROM agent_memory_entries {BY_ROW} "
         f"WHERE agent_id = ? AND forgotten_at IS NULL AND status = 0 AND {AMONG}"

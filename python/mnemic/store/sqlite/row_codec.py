@@ -1,4 +1,4 @@
-"""MemoryEntry to the columns of `agent_memory_entries` and back."""
+"""Converts a MemoryEntry to the columns of `agent_memory_entries` and back."""
 
 import copy
 import re
@@ -21,7 +21,7 @@ from mnemic.model import MemoryEntry, MemoryStatus, MemoryType, validation
 from mnemic.model.validation import MAX_CONTENT_BYTES, MAX_METADATA_DEPTH
 
 RESTORE = "keep it, and restore a backup (its -wal and -shm are not the backup's: move them away)"
-"""What to do about a damaged file. A log that is left beside a backup would be mixed into it."""
+"""Advice for a damaged file. A log left beside a restored backup would be mixed into it."""
 
 DAMAGED = f"the file is damaged; {RESTORE}"
 
@@ -38,14 +38,15 @@ COLUMNS = (
     "message_id, position, category, scope, version, supersedes, is_sensitive, is_encrypted, "
     "type_name, tags, metadata"
 )
-"""In the order of `to_row` and `from_row`; the first five are each entry's own."""
+"""Columns in the order of `to_row` and `from_row`; each entry has its own values in the first five.
+"""
 
 
 CHANGEABLE = (
     "memory_type = ?, importance = ?, updated_at = ?, tags = ?, metadata = ?, content = ?, "
     "fingerprint = ?, status = ?"
 )
-"""In the order of `to_changed`."""
+"""Assignments in the order of `to_changed`."""
 
 
 _OWN = 5
@@ -53,16 +54,16 @@ _UUID_BYTES = 16
 _set_number = UUID.__dict__["int"].__set__
 _set_safety = UUID.__dict__["is_safe"].__set__
 
-_FINGERPRINT_BYTES = 16  # 128 bits: two of 2**32 texts are taken for one with a chance of 2**-65
+_FINGERPRINT_BYTES = 16  # 128 bits: two of 2**32 texts collide with probability 2**-65
 
 
 def fingerprint(content: str) -> bytes:
-    """Return what is equal for texts that count as the same; see `mnemic.fingerprint`."""
+    """Return the fingerprint of a content, equal for equivalent texts; see `mnemic.fingerprint`."""
     return fingerprints([content])[0]
 
 
 def fingerprints(contents: list[str]) -> list[bytes]:
-    """Return the fingerprint of each text."""
+    """Return the fingerprint of each content."""
     return [digest[:_FINGERPRINT_BYTES] for digest in fingerprint_digests(contents)]
 
 
@@ -79,7 +80,7 @@ def from_microseconds(microseconds: int) -> datetime:
 
 
 def to_row(entry: MemoryEntry) -> tuple[Any, ...]:
-    """Return the entry's columns; the embedding has a table of its own."""
+    """Return the entry's columns; embeddings have their own table."""
     created_at = to_microseconds(entry.created_at)
     is_unchanged = entry.updated_at is entry.created_at  # as most are
     tags, metadata = to_texts(entry)
@@ -129,10 +130,10 @@ def to_changed(entry: MemoryEntry) -> tuple[Any, ...]:
 
 
 def to_texts(entry: MemoryEntry) -> tuple[str | None, str | None]:
-    """Return tags and metadata as they are stored.
+    """Return tags and metadata in their stored form.
 
     Raises:
-        InvalidEntryError: If they and the content together are too large (R113).
+        InvalidEntryError: If they and the content together are larger than 10 MB.
     """
     if not entry.tags and not entry.metadata:  # and a content alone is never too large
         return None, None
@@ -147,7 +148,7 @@ def to_texts(entry: MemoryEntry) -> tuple[str | None, str | None]:
 
 
 def with_changed(entry: MemoryEntry, changed: MemoryEntry) -> MemoryEntry:
-    """Return the entry with what `to_changed` keeps of another state of it."""
+    """Return the entry with the columns of `to_changed` taken from another state."""
     kept = copy.copy(entry)
     for field in ("type", "importance", "updated_at", "tags", "metadata", "content", "status"):
         force_setattr(kept, field, getattr(changed, field))
@@ -162,15 +163,15 @@ UNREADABLE = (
     ValueError,
     msgspec.DecodeError,
 )
-"""What reading a value raises that cannot have been stored."""
+"""Errors raised by decoding a value that cannot have been stored."""
 
 
 @contextmanager
 def reading_stored(what: str) -> Generator[None, None, None]:
-    """Let values that cannot be read mean that the file is damaged.
+    """Convert errors of decoding stored values to StoreCorruptError.
 
     Args:
-        what: What is read, for the message: "a link".
+        what: Name of the value for the message, such as "a link".
     """
     try:
         yield
@@ -182,15 +183,15 @@ def reading_stored(what: str) -> Generator[None, None, None]:
 
 
 def from_row(columns: Sequence[Any]) -> MemoryEntry:
-    """Return the entry that `to_row` took apart, without its embedding.
+    """Return the entry of the columns of `to_row`, without its embedding.
 
     Raises:
-        StoreCorruptError: If no entry can have been stored so: the file is damaged. A content that
-            was changed into other text cannot be told.
+        StoreCorruptError: If no entry has these columns: the file is damaged. A content changed
+            into another text is not detected.
     """
     try:
         entry = _from_row(columns)
-        is_whole = "\0" not in entry.content  # what a lost sector reads as is never stored
+        is_whole = "\0" not in entry.content  # a lost sector reads as NULs, which are never stored
     except UNREADABLE as error:
         problem = type(error).__name__  # its message may quote what is stored
     else:
@@ -223,7 +224,7 @@ def vector_of(blob: bytes) -> NDArray[np.float32]:
     """Return a stored vector.
 
     Raises:
-        ValueError: If it is none, or has a component that is no number.
+        ValueError: If it is not a vector, or has a component that is not finite.
     """
     if type(blob) is not bytes or not blob:
         raise ValueError("a vector that is none")
@@ -234,7 +235,7 @@ def vector_of(blob: bytes) -> NDArray[np.float32]:
 
 
 def key_of(key: str | None) -> str | None:
-    """Return a stored idempotency key; raise ValueError if it is none."""
+    """Return a stored idempotency key; raise ValueError if it is not a text."""
     return None if key is None else _text(key)
 
 
@@ -242,7 +243,7 @@ def uuid_of(data: bytes) -> UUID:
     """Return UUID(bytes=data) in a quarter of the time, which is half that of reading an entry.
 
     Raises:
-        ValueError: If it is something else.
+        ValueError: If it does not have 16 bytes.
     """
     if type(data) is not bytes or len(data) != _UUID_BYTES:
         raise ValueError("an id that has not 16 bytes")
@@ -256,7 +257,7 @@ def uuids_of(ids: Iterable[bytes]) -> list[UUID]:
     """Return stored ids.
 
     Raises:
-        StoreCorruptError: If one is none.
+        StoreCorruptError: If one is invalid.
     """
     with reading_stored("a memory's id"):
         return [uuid_of(entry_id) for entry_id in ids]
@@ -294,7 +295,7 @@ def _metadata(text: str) -> dict[str, Any]:
 _to_tags = msgspec.json.Decoder(tuple[str, ...]).decode
 _to_object = msgspec.json.Decoder(dict[str, Any]).decode
 _ODD = re.compile(r"\d{16}|[eE]\+?\d{3}|\\u0000")
-"""What may be a number that is too large, or a NUL character."""
+"""May be a number that is too large, or a NUL character."""
 
 _READERS: dict[str, Callable[[Any], object]] = {
     "type": _TYPES.__getitem__,
@@ -320,4 +321,4 @@ _FIELDS = tuple(
 # Copying and filling it takes a third of the time that checking an entry again takes.
 _BLANK = MemoryEntry(id=UUID(int=0), agent_id="nobody", content="nothing", created_at=_EPOCH)
 _DEFAULTS = list(to_row(_BLANK)[_OWN:])
-"""What each further column holds where an entry's field is as it is in the blank one."""
+"""Value of each further column when the entry's field is that of the blank entry."""

@@ -1,4 +1,4 @@
-"""Notices that an open file, or its log, was moved, deleted or replaced by another."""
+"""Detects that an open file, or its log, was moved, deleted or replaced."""
 
 from copy import copy
 from typing import Self
@@ -8,10 +8,10 @@ from mnemic.errors import StoreReplacedError
 
 
 class SameFiles:
-    """Compares what lies under the names of an open file and its log with what was opened.
+    """Compares an open database and its log with the files that now have their names.
 
-    SQLite goes on with the files that it opened, whatever their names lead to by now, but finds the
-    log by its name: it would copy the log into another file, or take away another file's log.
+    SQLite keeps using the files that it opened, whatever their names refer to by now, but finds the
+    log by its name: it would copy the log into another file, or delete another file's log.
 
     Args:
         path: The file; it and its log are open.
@@ -25,24 +25,24 @@ class SameFiles:
         self._log_is = file_id(self._log) if is_log_used else None
 
     def without_log(self) -> Self:
-        """Return one that compares the file alone, for when nobody may have it open any more."""
+        """Return a copy that compares the database alone, for when it may not be open any more."""
         one = copy(self)
         one._log_is = None  # noqa: SLF001 - of the same class
         return one
 
     def check(self) -> None:
-        """Raise StoreReplacedError if the file or its log is another one by now."""
+        """Raise StoreReplacedError if the database or its log is another file by now."""
         self.check_file()
         if self._log_is is not None and file_id(self._log) != self._log_is:
             raise self._error(self._log)
 
     def check_file(self) -> None:
-        """Raise StoreReplacedError if the file is another one by now."""
+        """Raise StoreReplacedError if the database is another file by now."""
         if file_id(self._path) != self._file_is:
             raise self._error(self._path)
 
     def are_same(self) -> bool:
-        """Return whether file and log are still those that were opened."""
+        """Return whether database and log are still the files that were opened."""
         try:
             self.check()
         except StoreReplacedError:

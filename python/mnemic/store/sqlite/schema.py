@@ -88,7 +88,7 @@ DROP TABLE agent_memory_entries;
 DROP TABLE agent_memory_agents;
 """
 
-# What an agent's contents take, so that the transaction that writes can check a quota (C082).
+# What an agent's contents take, so that the transaction that writes can check a quota.
 _SECOND = """
 ALTER TABLE agent_memory_agents ADD COLUMN used_bytes INTEGER NOT NULL DEFAULT 0;
 UPDATE agent_memory_agents AS agent SET used_bytes = (
@@ -102,7 +102,7 @@ ALTER TABLE agent_memory_agents DROP COLUMN used_bytes;
 """
 
 # Fingerprints, and retry keys with that of the content they came with; accesses are numbered apart
-# from changes (C158); the user's index lists the newest first and counts without reading rows.
+# from changes; the user's index lists the newest first and counts without reading rows.
 _THIRD = """
 ALTER TABLE agent_memory_agents ADD COLUMN accesses INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE agent_memory_entries ADD COLUMN idempotency_key TEXT;
@@ -275,12 +275,12 @@ ALTER TABLE agent_memory_entries DROP COLUMN row_sum;
 
 
 class Migration(NamedTuple):
-    """The statements that lead from one schema version to the next, and back (R087).
+    """Statements that lead from one schema version to the next, and back.
 
     Attributes:
         up: To the next version; run while foreign keys are not enforced.
         down: Back from it, in the same way.
-        obstacle: A query whose first value says why there is no way back; without rows there is.
+        obstacle: A query whose first value names the obstacle to going back; no rows, no obstacle.
     """
 
     up: str

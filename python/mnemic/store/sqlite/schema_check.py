@@ -1,4 +1,4 @@
-"""Holds the schema of a file against what this package's migrations make."""
+"""Compares the schema of a file with the one that this package's migrations make."""
 
 import re
 from functools import cache

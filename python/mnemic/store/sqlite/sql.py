@@ -1,7 +1,7 @@
-"""What every statement on the store's tables is made of.
+"""Building blocks of all SQL statements of the store.
 
-Every statement that touches an agent's data names the agent. Values are always bound; the only
-texts put together are the constants of this package.
+Every statement that touches an agent's data names the agent. Values are always bound; only
+constants of this package are concatenated.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,22 +19,22 @@ from mnemic.store.sqlite.row_codec import DAMAGED, fingerprint
 
 Columns: TypeAlias = tuple[Any, ...]
 Condition: TypeAlias = tuple[str, list[Any]]
-"""SQL, and the values that are bound to its question marks."""
+"""SQL, and the values bound to its question marks."""
 
 Found = TypeVar("Found")
 
 IS_ACTIVE = "forgotten_at IS NULL AND status = 0 AND (expires_at IS NULL OR expires_at > ?)"
-"""What is found; the value to bind is the time now."""
+"""Condition of entries that can be found; the value to bind is the time now."""
 
 IS_PRESENT = "forgotten_at IS NULL AND (expires_at IS NULL OR expires_at > ?)"
-"""The same, but archived and superseded entries are too."""
+"""The same, archived and superseded entries included."""
 
 IS_NOT_SUPERSEDED = f"{IS_PRESENT} AND status <> 2"
-"""The same, but only archived entries are too."""
+"""The same, archived entries included."""
 
 AMONG = "row IN (SELECT value FROM json_each(?))"
 BY_ROW = "NOT INDEXED"
-"""Named, because the planner would read all rows of an agent to find a few."""
+"""Forces access by row, because the planner would read all rows of an agent to find a few."""
 
 
 USER_KEY = "ifnull(user_id, '')"
@@ -44,7 +44,7 @@ _FEW_ROWS = 16  # each number of rows is a statement of its own, and 100 are kep
 
 
 def register(connection: apsw.Connection) -> None:
-    """Add the SQL functions that statements call to a connection."""
+    """Register the SQL functions of all statements on a connection."""
     filter_sql.register(connection)
     made: Callable[..., bytes] = _fingerprint_stored
     connection.create_scalar_function("mnemic_fingerprint", made, 1, deterministic=True)
@@ -57,7 +57,7 @@ def _fingerprint_stored(content: object) -> bytes:
 
 
 def in_scope(scope: Scope) -> Condition:
-    """Return the one WHERE that keeps a statement inside its walls."""
+    """Return the condition that restricts a statement to a scope."""
     where: str = "agent_id = ?"
     values: list[Any] = [scope.agent_id]
     if not scope.all_users:
@@ -69,7 +69,7 @@ def in_scope(scope: Scope) -> Condition:
 
 
 def with_id(scope: Scope, entry_id: UUID) -> Condition:
-    """Return `inside` for the entries of one id: one at most, unless all users may have it."""
+    """Return `in_scope` for an id: at most one entry, unless the scope is of all users."""
     where, values = in_scope(scope)
     where, values = f"{where} AND id = ?", [*values, entry_id.bytes]
     if scope.all_users:
@@ -78,7 +78,7 @@ def with_id(scope: Scope, entry_id: UUID) -> Condition:
 
 
 def single(found: Sequence[Found], scope: Scope, entry_id: UUID) -> Found | None:
-    """Return the only thing that was found for an id, or None if there is none.
+    """Return the only row found for an id, or None.
 
     Raises:
         AmbiguousIdError: If several users have one.
@@ -92,7 +92,7 @@ def single(found: Sequence[Found], scope: Scope, entry_id: UUID) -> Found | None
 
 
 def among(rows: Sequence[int]) -> Condition:
-    """Return `AMONG`, or for a few rows what is a fifth faster."""
+    """Return `AMONG`, or a faster form for a few rows."""
     if len(rows) > _FEW_ROWS:
         return AMONG, [json_array(rows)]
     return f"row IN ({', '.join('?' * len(rows))})", [int(row) for row in rows]
@@ -115,7 +115,7 @@ def fetch(connection: apsw.Connection, sql: str, values: Sequence[Any]) -> list[
 def fetch_batches(
     connection: apsw.Connection, sql: str, values: Sequence[Any], size: int
 ) -> Iterator[list[Columns]]:
-    """Run a statement; give its rows so many at a time."""
+    """Run a statement; yield its rows in batches of `size`."""
     try:
         found = connection.execute(sql, tuple(values))
         while part := list(islice(found, size)):
@@ -128,7 +128,7 @@ def fetch_batches(
 
 
 def stream(connection: apsw.Connection, sql: str, values: Sequence[Any]) -> Iterator[Columns]:
-    """Run a statement; give its rows one by one."""
+    """Run a statement; yield its rows one by one."""
     try:
         yield from connection.execute(sql, tuple(values))
     except UnicodeDecodeError as error:
@@ -139,10 +139,10 @@ def stream(connection: apsw.Connection, sql: str, values: Sequence[Any]) -> Iter
 
 
 def integers(values: Sequence[Any]) -> list[int]:
-    """Return stored numbers; in a damaged file they may be anything.
+    """Return stored integers; in a damaged file they may be anything.
 
     Raises:
-        StoreCorruptError: If one is not whole.
+        StoreCorruptError: If one is not an integer.
     """
     if not {int}.issuperset(map(type, values)):
         raise StoreCorruptError(f"a stored number is not whole; {DAMAGED}")
@@ -150,13 +150,13 @@ def integers(values: Sequence[Any]) -> list[int]:
 
 
 def _not_utf8(problem: str) -> StoreCorruptError:
-    """Return an error that is not chained to Python's own, which carries the whole text."""
+    """Return an error that is not chained to Python's own, which contains the whole text."""
     return StoreCorruptError(f"a stored text is not UTF-8 ({problem}); {DAMAGED}")
 
 
 def execute_all(connection: apsw.Connection, sql: str, values: Sequence[Columns]) -> None:
     """Run a statement once for each of these values."""
-    if len(values) == 1:  # preparing for many takes longer than one
+    if len(values) == 1:  # the set-up for many takes longer than one
         connection.execute(sql, values[0])
     else:
         connection.executemany(sql, values)

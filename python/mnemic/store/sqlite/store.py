@@ -198,7 +198,7 @@ class SqliteStore:
             )
 
     async def soft_delete(self, scope: Scope, entry_id: UUID, now: datetime) -> bool | None:
-        """Mark an entry as forgotten; return whether it was not, None if there is none."""
+        """Mark an entry as deleted; see `Store.soft_delete`."""
         time = to_microseconds(now)
         return await self._write(lambda on: writes.soft_delete(on, scope, entry_id, time))
 
@@ -210,20 +210,20 @@ class SqliteStore:
         return await self._write(lambda on: writes.restore(on, scope, entry_id, *times))
 
     async def delete(self, scope: Scope, entry_id: UUID) -> list[UUID]:
-        """Delete an entry for good; return its id if the scope had it."""
+        """Delete an entry permanently, marked as deleted or not; return its id."""
         return await self._write(lambda on: writes.delete(on, scope, entry_id))
 
     async def soft_delete_all(self, scope: Scope, now: datetime) -> list[UUID]:
-        """Mark all entries of a scope as forgotten that are not; return their ids."""
+        """Mark all entries of a scope as deleted; return the ids of those marked now."""
         time = to_microseconds(now)
         return await self._write(lambda on: writes.soft_delete_all(on, scope, time))
 
     async def delete_all(self, scope: Scope) -> list[UUID]:
-        """Delete all entries of a scope for good, forgotten or not; return their ids."""
+        """Delete all entries of a scope permanently; return their ids."""
         return await self._write(lambda on: writes.delete_all(on, scope))
 
     async def purge(self, scope: Scope, oldest: datetime) -> list[UUID]:
-        """Delete for good what a scope forgot, or what expired, before `oldest`; return the ids."""
+        """Delete permanently what was deleted or expired before `oldest`; return the ids."""
         time = to_microseconds(oldest)
         return await self._write(lambda on: writes.purge(on, scope, time))
 
@@ -238,7 +238,7 @@ class SqliteStore:
         quota: Quota | None = None,
         include_archived: bool = False,
     ) -> MemoryEntry | None:
-        """Change a living entry; return it as it is then, or None if the scope has none."""
+        """Change an entry; return its new state, or None if the scope has no such entry."""
         vectors = None
         if embedded is not None:
             model, parts = embedded
@@ -258,18 +258,18 @@ class SqliteStore:
         )
 
     def touch(self, agent_id: str, rows: Sequence[int], now: datetime) -> None:
-        """Take note that rows were read; it is written down later, with other writes."""
+        """Record accesses of rows, written later together with other writes."""
         self._connections.check_writable()
         if self._accesses.add(agent_id, rows, to_microseconds(now)):
             job = self._accesses.flush_job()
             self._writer.submit_delayed(job, job.ended)
 
     def has_pending_accesses(self, agent_id: str, rows: Sequence[int]) -> bool:
-        """Return whether accesses of any of these rows may not be written down yet."""
+        """Return whether accesses of any of these rows may not be written yet."""
         return self._accesses.has(agent_id, rows)
 
     async def write_accesses(self) -> None:
-        """Write down the accesses noted so far."""
+        """Write the accesses recorded so far."""
         self._connections.check_writable()
         if self._accesses.is_pending():
             job = self._accesses.flush_job()
@@ -279,12 +279,12 @@ class SqliteStore:
                 job.ended()
 
     async def link(self, scope: Scope, wanted: MemoryLink, *, now: datetime) -> MemoryLink:
-        """Write a link between two entries of a scope; return it as it is then."""
+        """Write a link between two entries of a scope; return its new state."""
         time = to_microseconds(now)
         return await self._write(lambda on: links.link(on, scope, wanted, time))
 
     async def unlink(self, scope: Scope, from_id: UUID, to_id: UUID, kind: LinkType | None) -> int:
-        """Delete the links from one entry of a scope to another; return how many."""
+        """Delete the links from one entry of a scope to another; return their number."""
         return await self._write(lambda on: links.unlink(on, scope, from_id, to_id, kind))
 
     async def links(
@@ -296,7 +296,7 @@ class SqliteStore:
         *,
         now: datetime,
     ) -> list[MemoryLink]:
-        """Return the links of an entry whose ends are both there."""
+        """Return the links of an entry whose ends both exist."""
         with self._reading() as connection:
             time = to_microseconds(now)
             return links.links(connection, scope, entry_id, direction, kinds, now=time)
@@ -310,7 +310,7 @@ class SqliteStore:
         *,
         now: datetime,
     ) -> list[LinkEnd]:
-        """Return what the links of a row's entry lead to, in the order of `links`."""
+        """Return the other ends of the links of a row's entry, in the order of `links`."""
         with self._reading() as connection:
             time = to_microseconds(now)
             return links.link_ends(connection, scope, row, direction, kinds, now=time)
@@ -353,7 +353,7 @@ class SqliteStore:
     async def verify(
         self, *, repair: bool = False, progress: Progress | None = None
     ) -> VerifyReport:
-        """Walk through the whole file, all agents' memories, and compare it with its checksums."""
+        """Read the whole file and compare it with its checksums; see `Store.verify`."""
         if repair:
             self._connections.check_writable()
         report = await run_blocking(lambda: self._verify(progress))
@@ -378,62 +378,62 @@ class SqliteStore:
             return verification.rows_without_sums(connection, after)
 
     async def used_bytes(self, agent_id: str) -> int:
-        """Return how many bytes the agent's contents take, forgotten ones included."""
+        """Return the bytes of the agent's contents, deleted entries included."""
         with self._reading() as connection:
             return reads.used_bytes(connection, agent_id)
 
     async def stats(self, scope: Scope, *, now: datetime) -> LongTermMemoryStats:
-        """Return what a scope has, as of one moment."""
+        """Return statistics of a scope, as of one moment."""
         with self._reading() as connection, _one_moment(connection):
             return reads.stats(connection, scope, to_microseconds(now))
 
     async def count(self, scope: Scope, *, now: datetime) -> int:
-        """Return how many entries of the scope a search can find."""
+        """Return the number of entries of the scope that a search can find."""
         with self._reading() as connection:
             return reads.count(connection, scope, to_microseconds(now))
 
     async def embedding_model(self, agent_id: str) -> tuple[str, int] | None:
-        """Return name and dimension of the model of the agent's vectors, or None before any."""
+        """Return name and dimension of the agent's embedding model, None before any vector."""
         with self._reading() as connection:
             return change_log.embedding_model(connection, agent_id)
 
     async def contents(self, agent_id: str, rows: Sequence[int]) -> dict[int, str]:
-        """Return the texts of those of these rows that are neither forgotten nor outdated."""
+        """Return the contents of those of these rows that are active."""
         with self._reading() as connection:
             return reads.contents(connection, agent_id, rows)
 
     async def vectors(self, agent_id: str, row: int, model: str) -> NDArray[np.float32]:
-        """Return the vectors of a row's parts, shape (parts, dimensions); (0, 0) for none."""
+        """Return the vectors of a row's chunks, shape (chunks, dimensions); (0, 0) for none."""
         with self._reading() as connection:
             return reads.vectors(connection, agent_id, row, model)
 
     async def row_of(self, scope: Scope, entry_id: UUID, *, now: datetime) -> int | None:
-        """Return the row of a living entry; None if the scope has none of that id."""
+        """Return the row of an active entry, or None if the scope has no such entry."""
         with self._reading() as connection:
             return reads.row_of(connection, scope, entry_id, to_microseconds(now))
 
     async def position(self, agent_id: str) -> LogPosition:
-        """Return the number of the agent's last change, and how often accesses were written."""
+        """Return the agent's position in its change log and access log."""
         with self._reading() as connection:
             return change_log.position(connection, agent_id)
 
     async def position_and_revision(self, scope: Scope) -> tuple[LogPosition, int]:
-        """Return the position of the scope's agent and the revision of its walls."""
+        """Return the agent's position and the revision of the scope's user."""
         with self._reading() as connection:
             return change_log.position_and_revision(connection, scope)
 
     async def revision(self, scope: Scope) -> int:
-        """Return a number that every change within the walls of a scope raises, and no other."""
+        """Return a number that rises with every change within a user, and with no other change."""
         with self._reading() as connection:
             return change_log.revision(connection, scope)
 
     async def changed_rows_since(self, agent_id: str, seq: int) -> list[int] | None:
-        """Return the rows that were touched after a change; None if that cannot be told."""
+        """Return the rows changed after a change, or None if the log has dropped some."""
         with self._reading() as connection, _one_moment(connection):
             return change_log.changed_rows_since(connection, agent_id, seq)
 
     async def accesses_since(self, agent_id: str, accesses: int) -> AccessedRows:
-        """Return what was accessed since accesses had been written down so often."""
+        """Return the accesses written after a number of access writes."""
         with self._reading() as connection, _one_moment(connection):
             return accesses_since(connection, agent_id, accesses)
 
@@ -446,20 +446,20 @@ class SqliteStore:
         *,
         state: State = State.ACTIVE,
     ) -> RowBatch:
-        """Return what an index needs to step from change `seq` to now.
+        """Return the changes that bring an index from change `seq` to the present.
 
-        Everything is returned for None, or if the changes since `seq` are no longer kept; a taker
-        gets it in parts, if one is given.
+        All rows are returned if `seq` is None or the log has dropped some changes since; a sink, if
+        given, receives them in batches.
         """
         with self._reading() as connection, _one_moment(connection):
             return change_log.rows_since(connection, agent_id, model, seq, sink, state=state)
 
     async def erase(self) -> bool:
-        """Remove what was deleted from the file and its log; return whether nothing is left (C175).
+        """Remove deleted data from the file and its log; return whether nothing is left of it.
 
-        Somebody who reads at this moment may keep the log from being emptied, and so may a backup
-        that is being made. Then it is tried again after later writes, and by whoever closes the
-        file last. The change table keeps the ids of deleted entries, and nothing else of them.
+        A concurrent reader, or a running backup, may prevent the log from being emptied. Then
+        removal is repeated after later writes, and by the last process that closes the file. The
+        change table keeps the ids of deleted entries, and nothing else of them.
         """
         return await run_blocking(self._connections.erase)
 
@@ -469,7 +469,7 @@ class SqliteStore:
         await run_blocking(lambda: backup_to(self._connections, path))
 
     async def close(self) -> None:
-        """Finish the writes that were handed in, then let go of the file. Harmless if repeated."""
+        """Finish submitted writes, then release the file. Repeated calls have no effect."""
         self._close()
 
     def _reading(self) -> AbstractContextManager[apsw.Connection]:
@@ -485,7 +485,7 @@ class SqliteStore:
 
 @contextmanager
 def _one_moment(connection: apsw.Connection) -> Generator[None, None, None]:
-    """Let several statements read the same state."""
+    """Run several reads on one state."""
     try:
         connection.execute("BEGIN")
         yield
@@ -496,7 +496,7 @@ def _one_moment(connection: apsw.Connection) -> Generator[None, None, None]:
 
 def _close(writer: Writer, connections: Connections, number: int) -> None:
     if not writer.close():
-        # This thread is in the midst of a write, which must end before the rest can be closed.
+        # This thread is writing; the write must end before the rest can be closed.
         threading.Thread(target=_close, args=(writer, connections, number)).start()
         return
     connections.close()
@@ -523,7 +523,7 @@ def _model_of(entries: Sequence[MemoryEntry]) -> tuple[str, int] | None:
 
 
 def _stored_vectors(new: NewEntry) -> Sequence[NDArray[np.float32]]:
-    """Return vectors as SQLite copies them; an entry's own never change, so none is copied."""
+    """Return vectors in their stored type; an entry's own never change, so none is copied."""
     first = new.entry.embedding
     if first is None:
         return ()
@@ -535,7 +535,7 @@ def _blobs(parts: NDArray[np.float32]) -> list[bytes]:
 
 
 def _batch(added: AddedRows, rows: Sequence[NewRow]) -> RowBatch | None:
-    """Return the change as an index takes it in, if each entry was stored and nothing else."""
+    """Return the change for an index, if each entry was stored and nothing else changed."""
     if not added.steps or added.steps != sum([outcome.is_new for outcome in added.outcomes]):
         return None
     records: list[Record] = []

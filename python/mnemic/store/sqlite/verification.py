@@ -1,4 +1,4 @@
-"""Walks through a whole file and compares all there is with its checksums."""
+"""Reads a whole file and compares everything with its checksums."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -31,7 +31,7 @@ from mnemic.store.sqlite.sql import BY_ROW, Columns, fetch
 
 PAGE = 1000
 MAX_PROBLEMS = 1000
-"""How many are told; a file with more is lost."""
+"""Maximum number of reported problems; a file with more is lost."""
 
 _STATUS = RECORD_COLUMNS.index("status")
 _FORGOTTEN_AT = RECORD_COLUMNS.index("forgotten_at")
@@ -61,18 +61,18 @@ _SET = "UPDATE agent_memory_agents SET summed_rows = ?, rows_sum = ? WHERE agent
 
 
 class _Agent(NamedTuple):
-    """What an agent's memories add up to."""
+    """Totals of an agent's memories."""
 
     sums: Sums = NO_SUMS
     size: int = 0
 
 
 class Verification:
-    """One walk through a file, on a connection that is in one read transaction.
+    """One pass through a file, on a connection in one read transaction.
 
     Args:
-        connection: Where to read.
-        progress: Told now and then of the number of memories so far.
+        connection: The connection.
+        progress: Called periodically with the number of memories so far.
     """
 
     def __init__(self, connection: apsw.Connection, progress: Progress | None = None) -> None:
@@ -83,10 +83,10 @@ class Verification:
         self._memories = self._vectors = self._links = self._without_sums = 0
 
     def report(self, log_problem: str | None) -> VerifyReport:
-        """Walk; return what was found.
+        """Read the file; return the result.
 
         Args:
-            log_problem: What the log has lost, if anything.
+            log_problem: Description of damage to the log, or None.
         """
         if log_problem is not None:
             self._add_problem(log_problem)
@@ -122,7 +122,7 @@ class Verification:
             row = page[-1][0]
 
     def _read(self, sql: str, *values: int) -> list[Columns]:
-        """Return the rows of a statement; none, and a problem, where they cannot be read."""
+        """Return the rows of a statement; none, and a problem, if they cannot be read."""
         found: list[Columns] = []
         self._guarded(lambda: found.extend(fetch(self._connection, sql, values)))
         return found
@@ -148,7 +148,7 @@ class Verification:
         self._agents[agent_id] = _Agent(sums, known.size + size)
 
     def _intact_rows(self, page: list[Columns]) -> dict[int, Columns]:
-        """Return the rows that are as they were stored, by their numbers."""
+        """Return the rows of a page by number; report the damaged ones."""
         try:
             entries_of(page)
         except StoreCorruptError:
@@ -190,7 +190,7 @@ class Verification:
                 )
 
     def _guarded(self, work: Callable[[], object], row: Columns | None = None) -> None:
-        """Do a part of the walk; take what it raises for a problem."""
+        """Run a part of the pass; report its error as a problem."""
         try:
             with reading_stored("a memory"):
                 work()
@@ -231,12 +231,12 @@ def _check_vectors_of(row: Columns, vectors: list[Columns]) -> None:
 
 
 def rows_without_sums(connection: apsw.Connection, after: int) -> list[int]:
-    """Return the next rows that have no checksums."""
+    """Return the next rows without checksums."""
     return [row for (row,) in fetch(connection, _WITHOUT_SUMS, (after, PAGE))]
 
 
 def add_missing_checksums(connection: apsw.Connection, rows: list[int]) -> int:
-    """Give checksums to those of these rows that can be read; return to how many."""
+    """Add checksums to those of these rows that can be read; return to how many."""
     checksums_added = 0
     for row in rows:
         where = f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries {BY_ROW} WHERE row = ?"
@@ -253,7 +253,7 @@ def add_missing_checksums(connection: apsw.Connection, rows: list[int]) -> int:
 
 
 def repair_agents(connection: apsw.Connection) -> list[str]:
-    """Write each agent's number and sum of memories anew where it is wrong; return whose."""
+    """Correct wrong numbers and sums of memories of agents; return the agents' ids."""
     repaired = []
     for agent_id, _, *known in fetch(connection, _AGENTS, ()):
         found = added(fetch(connection, _PLACED, (agent_id,)))

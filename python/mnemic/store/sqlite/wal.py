@@ -20,16 +20,16 @@ from mnemic.store.sqlite.log_mark import SALTS, LogState, Mark, mark_locked, nee
 from mnemic.store.sqlite.same_files import SameFiles
 
 COPY_PAGES = 1000
-"""From how many pages in the log on they are copied after a commit; SQLite's own default."""
+"""Pages in the log from which on a commit copies them into the file; SQLite's default."""
 
 ERASE_MILLISECONDS = 50
-"""How long emptying the log waits for those who still read from it."""
+"""Milliseconds that emptying the log waits for readers."""
 
 RETRY_SECONDS = 1.0
-"""How long after an attempt to empty the log that failed the next commit repeats it."""
+"""Seconds after a failed attempt to empty the log until a commit repeats it."""
 
 _MAX_WAITS = (0.001, 0.001, 0.001, 0.002, 0.002, 0.003, 0.003, 0.004)
-_CELL_LISTS = {2: 12, 5: 12, 10: 8, 13: 8}  # kind of tree page: size of its header
+_CELL_LISTS = {2: 12, 5: 12, 10: 8, 13: 8}  # type of tree page: size of its header
 _FILE_HEADER = 100
 _MAX_PAGES = 2**24  # below, a page that begins with another page's number begins with 0
 _ENDED = Mark(LogState.ENDED)
@@ -38,15 +38,13 @@ _numbers = itertools.count()
 
 
 class Checkpoints:
-    """Copies a file's log into it, on a connection that does nothing else.
-
-    Not for several threads at once.
+    """Copies a file's log into it, on a connection of its own. Not thread-safe.
 
     Args:
         path: The file, in WAL mode.
-        wait: How many milliseconds to wait for others' locks.
-        same: Tells whether the file and its log are still those that were opened.
-        room: Keeps room on the disk for the log's index.
+        wait: Milliseconds to wait for others' locks.
+        same: Compares the file and its log with those that were opened.
+        room: Reserves disk space for the log's index.
     """
 
     def __init__(
@@ -77,11 +75,11 @@ class Checkpoints:
             raise
 
     def before_commit(self) -> bool:
-        """Look whether a transaction may be committed. SQLite's hook: an error undoes it.
+        """Check whether a transaction may be committed. SQLite's hook: an error undoes it.
 
         Raises:
-            StoreReplacedError: If the file or its log is another one by now.
-            StoreFullError: If there is no room for the index of a longer log.
+            StoreReplacedError: If the file or its log is another file by now.
+            StoreFullError: If there is no space for the index of a longer log.
         """
         if self._same is not None:
             self._same.check()
@@ -92,7 +90,7 @@ class Checkpoints:
         return False
 
     def after_commit(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
-        """Mark a new log, copy a long one, repeat an erasure that failed. SQLite's hook."""
+        """Mark a new log, copy a long one, repeat a failed erasure. SQLite's hook."""
         self._mark()
         if self._room is not None:
             self._room.take(pages)
@@ -106,11 +104,11 @@ class Checkpoints:
         """Copy the whole log into the file and empty it.
 
         Returns:
-            Whether nothing of what was deleted before is left in the file or its log. If not, it is
-            tried again with later commits and by whoever closes the file last.
+            Whether nothing of earlier deletions is left in the file or its log. If not, later
+            commits, and the last process to close the file, try again.
 
         Raises:
-            StoreReplacedError: If the file or its log is another one by now.
+            StoreReplacedError: If the file or its log is another file by now.
         """
         if self._same is not None:
             self._same.check()
@@ -123,7 +121,7 @@ class Checkpoints:
         return is_erased
 
     def close(self) -> None:
-        """Close the file; if nobody else has it open, its log is copied and taken away."""
+        """Close the file; if it is open nowhere else, copy and delete its log."""
         try:
             is_safe = self._are_same()
             self._look_at_pages()
@@ -141,7 +139,7 @@ class Checkpoints:
         return self._same is None or self._same.are_same()
 
     def _mark(self) -> None:
-        """Write into the file which log it is used with, if that is another one than before."""
+        """Write the name of the current log into the file's mark, if it changed."""
         # A failing disk: it is tried again after the next commit.
         with suppress(apsw.Error, OSError):
             salts = self._vfs.salts()
@@ -159,7 +157,7 @@ class Checkpoints:
         return not is_busy
 
     def _look_at_pages(self) -> None:
-        # Only here may a page be taken for another: where its first byte is not what it seems.
+        # Elsewhere the first byte of a page identifies its type; with auto_vacuum or 2²⁴ pages not.
         self._vfs.is_zeroing = (
             self._connection.pragma("auto_vacuum") == 0
             and self._connection.pragma("page_count") < _MAX_PAGES
@@ -167,12 +165,11 @@ class Checkpoints:
 
 
 def remove_log(path: str, *, only_if_empty: bool = False, same: SameFiles | None = None) -> None:
-    """Copy a log that nobody uses any more into its file, and take it away.
+    """Copy a log that is no longer used into its file, and delete it.
 
-    Where several processes close a file at one moment, each is kept from that by the others' locks
-    and leaves the log behind; so it is tried a few times, at moments that differ. Where somebody
-    still has the file open, that is in vain and takes some 15 ms. Nothing is touched if the file is
-    not the same any more.
+    If several processes close a file at once, their locks prevent each other, and the log is left
+    behind; so this is tried a few times, at random moments. If the file is still open somewhere, it
+    is in vain and takes some 15 ms. Nothing is touched if the file is another file by now.
     """
     for largest in _MAX_WAITS:
         if same is not None and not same.are_same():
@@ -190,11 +187,11 @@ def remove_log(path: str, *, only_if_empty: bool = False, same: SameFiles | None
 
 
 def zeroed(page: bytes, offset: int) -> bytes:
-    """Return a page with zeros between its list of cells and its cells.
+    """Return a page with zeros between its cell list and its cells.
 
     Args:
-        page: All of a page of a database without auto_vacuum and below 2²⁴ pages.
-        offset: Where it lies in the file.
+        page: A whole page of a database without auto_vacuum and below 2²⁴ pages.
+        offset: Offset of the page in the file.
     """
     start = _FILE_HEADER if offset == 0 else 0
     header = _CELL_LISTS.get(page[start])
@@ -226,21 +223,21 @@ class _Vfs(apsw.VFS):
         return apsw.VFSFile("", name, flags)
 
     def salts(self) -> bytes:
-        """Return the salts of the log; nothing if it is empty."""
+        """Return the salts of the log; empty if the log is empty."""
         return b"" if self._log is None else self._log.xRead(len(SALTS), SALTS.start)
 
     def announce_log(self) -> None:
-        """Note in the file that a log begins, if the file needs none so far."""
+        """Mark the file as beginning a log, if it needs none so far."""
         if self._file is not None and self._file.mark() == _ENDED:
             with mark_locked(self.path):
                 if self._file.mark() == _ENDED:
                     self._file.write_mark(_BEGINNING)
 
     def name_log(self) -> bytes:
-        """Write into the file which log it is used with; return the salts, nothing if it is empty.
+        """Write the log's salts into the file's mark; return them, empty if the log is empty.
 
         The log is synced before: another connection may just have begun it, and after a power cut
-        the mark would name a log that is not there.
+        the mark would name a log that does not exist.
         """
         with mark_locked(self.path):
             salts = self.salts()
@@ -250,24 +247,24 @@ class _Vfs(apsw.VFS):
             return salts
 
     def forget_log(self) -> None:
-        """Take the name of the log out of the file's mark, as it is about to be truncated."""
+        """Remove the log's name from the file's mark, before the log is truncated."""
         if self._file is not None and self._file.mark() is not None:
             self._mark(_BEGINNING)
 
     def _mark(self, wanted: Mark) -> None:
-        """Write a mark into the file and sync it, unless it is there."""
+        """Write a mark into the file and sync it, unless the file has it."""
         if self._file is not None and self._file.mark() != wanted:
             self._file.write_mark(wanted)
 
     def xSleep(self, microseconds: int) -> int:  # noqa: N802 - SQLite's name
-        """Wait for a lock; the inherited one keeps the interpreter's lock while it waits."""
+        """Wait for a lock; the inherited method holds the interpreter's lock while it waits."""
         time.sleep(microseconds / 1e6)
         return microseconds
 
     def xDelete(self, filename: str, syncdir: bool) -> None:  # noqa: FBT001, N802 - SQLite's
-        """Delete a file; empty a log before, as a power cut may bring back its name.
+        """Delete a file; empty a log before, as a power cut may restore its name.
 
-        SQLite deletes a log when it was copied and nobody else has the file open.
+        SQLite deletes a log when it was copied and the file is open nowhere else.
         """
         if filename.endswith("-wal"):
             self._end_log(filename)
@@ -280,7 +277,7 @@ class _Vfs(apsw.VFS):
             self._mark(_ENDED)
 
     def _empty(self, name: str) -> bool:
-        """Truncate a log; return whether there was anything in it."""
+        """Truncate a log; return whether it had any content."""
         log = _Log(self, name, [apsw.SQLITE_OPEN_WAL | apsw.SQLITE_OPEN_READWRITE, 0])
         try:
             size = log.xFileSize()
@@ -314,7 +311,7 @@ class _File(apsw.VFSFile):
         self.xSync(apsw.SQLITE_SYNC_FULL)
 
     def _marked(self, page: bytes) -> bytes:
-        """Return the first page with the mark that the file has; SQLite's is that of some time."""
+        """Return the first page with the file's current mark; SQLite's copy may be older."""
         end = log_mark.MARK_OFFSET + log_mark.MARK_SIZE
         mark = self.xRead(log_mark.MARK_SIZE, log_mark.MARK_OFFSET)
         return (
@@ -330,15 +327,16 @@ class _Log(apsw.VFSFile):
         super().__init__("", name, flags)
 
     def xTruncate(self, newsize: int) -> None:  # noqa: N802 - SQLite's name
-        """Truncate, and take the name of the log out of the file's mark before.
+        """Truncate the log, after removing its name from the file's mark.
 
-        SQLite holds the lock of writers meanwhile, so nobody begins the next log in between.
+        SQLite holds the writer lock meanwhile, so no other connection begins the next log in
+        between.
         """
         with mark_locked(self._vfs.path):
             self._vfs.forget_log()
             self.cut(newsize)
 
     def cut(self, size: int) -> None:
-        """Truncate and sync; SQLite does not, so a power cut would bring back what was erased."""
+        """Truncate and sync; SQLite does not, so a power cut would restore erased data."""
         super().xTruncate(size)
         self.xSync(apsw.SQLITE_SYNC_FULL)

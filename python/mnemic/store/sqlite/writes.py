@@ -1,4 +1,4 @@
-"""Statements that change entries; each runs on a connection it is lent, in a transaction."""
+"""SQL statements that change entries; each runs on a given connection, in a transaction."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -85,14 +85,14 @@ _OF_FINGERPRINT = (
 
 
 class NewRow(NamedTuple):
-    """An entry to be stored, in the form that statements take; it has a vector for each part.
+    """An entry to store, in the form of the statements.
 
     Attributes:
-        entry: What is stored.
-        columns: Its own, in the order of `COLUMNS`.
-        more: Its fingerprint, its idempotency key, and the fingerprint that this came with.
-        sums: That of its columns, and that of its vectors.
-        vectors: One for each part.
+        entry: The entry.
+        columns: Its columns, in the order of `COLUMNS`.
+        more: Its fingerprint, its idempotency key, and the fingerprint that the key came with.
+        sums: Sum of its columns, and sum of its vectors.
+        vectors: One for each chunk.
     """
 
     entry: MemoryEntry
@@ -105,7 +105,7 @@ class NewRow(NamedTuple):
 def new_rows(
     entries: Sequence[NewEntry], vectors: Sequence[Sequence[NDArray[np.float32]]], model: str | None
 ) -> list[NewRow]:
-    """Return entries, with the vectors of each, in the form that statements take."""
+    """Return entries, with the vectors of each, in the form of the statements."""
     columns = [to_row(new.entry) for new in entries]
     found = fingerprints([new.entry.content for new in entries])
     more = [
@@ -130,14 +130,14 @@ def new_rows(
 
 
 class AddOptions(NamedTuple):
-    """How entries are stored.
+    """Options of storing entries.
 
     Attributes:
         now: Microseconds since 1970 in UTC.
-        model: The model of the vectors that come along; None if there are none.
-        quota: How many bytes of content the agent may have; None is no limit.
-        on_duplicate: What becomes of a text that the user has already.
-        is_import: Whether the entry that one supersedes may be missing.
+        model: Model of the given vectors; None if there are none.
+        quota: Maximum bytes of content of the agent; None is no limit.
+        on_duplicate: Treatment of a text that the user already has.
+        is_import: Whether a superseded entry may be missing.
     """
 
     now: int
@@ -148,7 +148,7 @@ class AddOptions(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of one entry: its row and id, or those of the one that was there already."""
+    """Result for one entry: its row and id, or those of the existing entry it repeats."""
 
     row: int
     entry_id: bytes
@@ -156,13 +156,13 @@ class Outcome(NamedTuple):
 
 
 class AddedRows(NamedTuple):
-    """What became of the entries of one call, in their order.
+    """Results for the entries of one call, in their order.
 
     Attributes:
-        seq: The number of the agent's last change.
-        steps: How many changes this was.
+        seq: Number of the agent's last change.
+        steps: Number of changes.
         outcomes: One for each entry.
-        changed: Rows that were there before and were merged into or superseded.
+        changed: Existing rows that were merged into or superseded.
     """
 
     seq: int
@@ -172,13 +172,13 @@ class AddedRows(NamedTuple):
 
 
 class AddJob:
-    """The job of storing entries, all or none, with the vectors they carry.
+    """The job of storing entries, all or none, with their vectors.
 
     Attributes:
-        agent_id: Whose entries.
-        rows: What to store.
-        rules: How.
-        kind: Equal for jobs that `together` can do in one; None if it is to be done by itself.
+        agent_id: The agent.
+        rows: The entries.
+        rules: The options.
+        kind: Equal for jobs that `run_together` can join; None if the job must run alone.
     """
 
     __slots__ = ("agent_id", "kind", "rows", "rules")
@@ -196,14 +196,14 @@ class AddJob:
 
     @staticmethod
     def run_together(connection: apsw.Connection, jobs: "Sequence[AddJob]") -> list[AddedRows]:
-        """Do jobs of one kind as if one after the other; half the work where each has one entry."""
+        """Run jobs of one kind as one; half the work where each has one entry."""
         rows = [new for job in jobs for new in job.rows]
         added = add(connection, jobs[0].agent_id, rows, jobs[0].rules)
         return _split_result(added, [len(job.rows) for job in jobs])
 
 
 def _split_result(added: AddedRows, sizes: Sequence[int]) -> list[AddedRows]:
-    """Return what became of each call's entries, where all of them were stored."""
+    """Return the result of each call, if all entries were stored."""
     parts: list[AddedRows] = []
     end, before = 0, added.seq - added.steps
     for size in sizes:
@@ -215,7 +215,7 @@ def _split_result(added: AddedRows, sizes: Sequence[int]) -> list[AddedRows]:
 def add(
     connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rules: AddOptions
 ) -> AddedRows:
-    """Store entries with the vectors they carry."""
+    """Store entries with their vectors."""
     if _are_independent(rows, rules):
         outcomes, changes, sums = _insert_many(connection, agent_id, rows)
     else:
@@ -236,7 +236,7 @@ def add(
 
 
 def _are_independent(rows: Sequence[NewRow], rules: AddOptions) -> bool:
-    """Return whether storing these looks for no other entry."""
+    """Return whether storing these entries reads no other entry."""
     if rules.on_duplicate != "keep":
         return False
     return all(map(_is_independent, rows))
@@ -249,7 +249,7 @@ def _is_independent(new: NewRow) -> bool:
 def _insert_many(
     connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow]
 ) -> tuple[list[Outcome], list[Change], Sums]:
-    """Insert entries that touch no other; twice as fast as one by one."""
+    """Insert entries that depend on no other; twice as fast as one by one."""
     before = connection.total_changes()
     try:
         execute_all(connection, _INSERT_ENTRY, [_insert_values(new) for new in rows])
@@ -327,7 +327,7 @@ def _insert(
 def _find_duplicate(
     connection: apsw.Connection, agent_id: str, new: NewRow, rules: AddOptions
 ) -> tuple[Outcome | None, list[Change], Sums]:
-    """Look for what an entry repeats: a call with its key, or a memory with its text."""
+    """Find what an entry repeats: an earlier call with its key, or a memory with its text."""
     user_id = new.entry.user_id
     fingerprint, key, _ = new.more
     if key is not None:
@@ -372,7 +372,7 @@ def add_embeddings(
     vectors: Mapping[int, tuple[str, Sequence[bytes]]],
     model: Model,
 ) -> None:
-    """Insert all parts' vectors for those of these rows that lack any and kept their content."""
+    """Insert the vectors of those of these rows without any and with the same content."""
     sql = (
         f"SELECT row, id, created_at, user_id, content FROM agent_memory_entries {BY_ROW} "
         f"WHERE agent_id = ? AND {AMONG} AND NOT EXISTS (SELECT 1 FROM agent_memory_embeddings "
@@ -404,7 +404,7 @@ def add_embeddings(
 
 
 def soft_delete(connection: apsw.Connection, scope: Scope, entry_id: UUID, now: int) -> bool | None:
-    """Mark an entry as forgotten unless it is (C097); return whether it was not, None for none."""
+    """Mark an entry as deleted; return whether it was not marked before, None if there is none."""
     where, values = with_id(scope, entry_id)
     sql = f"SELECT row, user_id, forgotten_at FROM agent_memory_entries WHERE {where}"
     found = single(fetch(connection, sql, values), scope, entry_id)
