@@ -75,7 +75,7 @@ def test_filters_find_what_they_describe_in_the_order_they_name():
         assert await found(created_after=NOON, created_before=NOON + timedelta(hours=2)) == [1, 0]
         assert await found(content_contains="STRASSE", limit=1) == [8]
         assert await found(include_forgotten=True, limit=1) == [9]
-        assert await found(where={"NOT": {"metadata.number": {"gt": 1}}}) == [1, 0]
+        assert await found(filters={"NOT": {"metadata.number": {"gt": 1}}}) == [1, 0]
         dicts = await memory.search_by_filter({"metadata.number": {"in": [2, 9]}})
         assert numbers(dicts) == [2]
         assert numbers(await memory.get_by_type("fact", 2)) == [8, 6]

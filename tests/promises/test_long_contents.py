@@ -77,7 +77,7 @@ def expected(embedder, content, query=FACT):
 
 def exported_parts(memory):
     everyone = Scope(memory.agent_id, all_users=True)
-    state = {"now": NOON, "include_forgotten": True, "model": memory.embedder.model}
+    state = {"now": NOON, "include_deleted": True, "model": memory.embedder.model}
     found = run_sync(memory._repository._store.stored_after(everyone, 0, 100, **state))
     return {
         one.entry.id: [vector.tobytes() for vector in (one.entry.embedding, *one.more)]

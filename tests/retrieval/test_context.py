@@ -120,7 +120,7 @@ def test_sensitive_memories_are_added_only_if_asked_for():
         None,
         {"category": "x"},
         {"category": "x", "sensitive": {"in": [True, False]}},
-        MemoryFilter(where={"category": "x"}),
+        MemoryFilter(filters={"category": "x"}),
         MemoryFilter(),
     ],
     ids=str,

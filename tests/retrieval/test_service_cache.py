@@ -89,7 +89,9 @@ def test_equal_queries_share_an_answer_whatever_objects_they_are():
         def query():
             return MemoryQuery(
                 query="que" + "ry",
-                filters=MemoryFilter(tags=(), types=["fact"], where={"importance": {"in": [0.5]}}),
+                filters=MemoryFilter(
+                    tags=(), types=["fact"], filters={"importance": {"in": [0.5]}}
+                ),
                 exclude_ids=[UUID(int=5)],
                 cache_ttl=timedelta(minutes=9),
             )

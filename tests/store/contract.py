@@ -187,4 +187,4 @@ def state_of(store, agent="a"):
 
 def forgotten(store, *entries_numbers, scope=AGENT, now=NOON):
     for number in entries_numbers:
-        assert run_sync(store.forget(scope, uid(number), now)) is True
+        assert run_sync(store.soft_delete(scope, uid(number), now)) is True

@@ -312,7 +312,7 @@ def test_after_an_update_a_text_is_no_longer_what_it_was(store):
 def test_what_an_entry_supersedes_gets_its_status_and_a_link_in_the_same_change(store):
     added(store, "a", [numbered(1)])
     added(store, "a", [numbered(2, supersedes=uid(1), created_at=NOON + HOUR)])
-    old = one(store, AGENT, 1, include_forgotten=True)
+    old = one(store, AGENT, 1, include_deleted=True)
     assert (old.status, old.updated_at) == (MemoryStatus.SUPERSEDED, NOON + HOUR)
     assert links_of(store, 2) == [link_of(2, 1, LinkType.SUPERSEDES, 1, NOON + HOUR)]
     assert paged(store) == [2]
@@ -322,7 +322,7 @@ def test_what_an_entry_supersedes_gets_its_status_and_a_link_in_the_same_change(
 def test_superseding_never_sets_a_time_back(store):
     added(store, "a", [numbered(1)])
     added(store, "a", [numbered(2, supersedes=uid(1), created_at=NOON - HOUR)])
-    assert one(store, AGENT, 1, include_forgotten=True).updated_at == NOON
+    assert one(store, AGENT, 1, include_deleted=True).updated_at == NOON
 
 
 def test_a_chain_of_supersessions_in_one_call_leaves_the_last_alone(store):

@@ -158,7 +158,7 @@ def test_a_forgotten_entry_says_when_it_was_forgotten_and_keeps_all_else(store):
     stored = numbered(1, tags=["t"], metadata={"x": 1})
     added(store, "a", [stored])
     forgotten(store, 1, now=NOON + HOUR)
-    read = one(store, AGENT, 1, include_forgotten=True)
+    read = one(store, AGENT, 1, include_deleted=True)
     assert read.forgotten_at == NOON + HOUR
     assert (read.content, read.tags, read.metadata) == (stored.content, ("t",), {"x": 1})
 
@@ -167,9 +167,9 @@ def test_forgetting_again_is_false_and_changes_nothing(store):
     added(store, "a", [numbered(1)])
     forgotten(store, 1)
     before = state_of(store)
-    assert run_sync(store.forget(AGENT, uid(1), NOON + HOUR)) is False
+    assert run_sync(store.soft_delete(AGENT, uid(1), NOON + HOUR)) is False
     assert state_of(store) == before
-    assert run_sync(store.forget(AGENT, uid(2), NOON)) is None
+    assert run_sync(store.soft_delete(AGENT, uid(2), NOON)) is None
 
 
 def test_restoring_brings_back_the_entry_as_it_was(store):
@@ -187,7 +187,7 @@ def test_restoring_brings_back_the_old_status(store):
     forgotten(store, 1)
     assert run_sync(store.restore(AGENT, uid(1), oldest=NOON, now=NOON)) is True
     assert counted(store, AGENT) == 0
-    assert one(store, AGENT, 1, include_forgotten=True).status is MemoryStatus.ARCHIVED
+    assert one(store, AGENT, 1, include_deleted=True).status is MemoryStatus.ARCHIVED
 
 
 def test_what_was_forgotten_too_long_ago_or_never_is_not_restored(store):
@@ -243,12 +243,12 @@ def owned(store):
 def test_forgetting_all_returns_the_ids_of_what_was_not_forgotten(store, scope, found):
     owned(store)
     seq = seq_of(store)
-    assert sorted(numbers(run_sync(store.forget_all(scope, NOON)))) == found
+    assert sorted(numbers(run_sync(store.soft_delete_all(scope, NOON)))) == found
     times = {stored.entry.id.int: stored.entry.forgotten_at for stored in exported(store)}
     assert {at for at, time in times.items() if time == NOON} == set(found)
     assert times[1] == NOON - HOUR
     assert seq_of(store) == seq + len(found)
-    assert run_sync(store.forget_all(scope, NOON + HOUR)) == []
+    assert run_sync(store.soft_delete_all(scope, NOON + HOUR)) == []
     assert seq_of(store) == seq + len(found)
 
 
@@ -294,7 +294,7 @@ def test_purging_deletes_what_was_forgotten_or_expired_before_a_moment(store):
 
 
 def accesses(store, number, agent="a"):
-    read = one(store, Scope(agent, all_users=True), number, include_forgotten=True)
+    read = one(store, Scope(agent, all_users=True), number, include_deleted=True)
     return read.access_count, read.last_accessed_at
 
 

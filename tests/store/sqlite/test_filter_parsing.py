@@ -66,7 +66,7 @@ def test_the_fields_of_a_memory_filter_are_tests_of_the_same_tree():
             created_after="2026-05-01T12:00:00Z",
             created_before=datetime(2026, 5, 2),  # noqa: DTZ001 - naive is UTC
             content_contains="x",
-            where={"role": "user"},
+            filters={"role": "user"},
         )
     )
     assert tree == All(
@@ -98,12 +98,12 @@ def test_a_memory_filter_keeps_its_fields_in_their_final_form():
 
 def test_a_memory_filter_keeps_nothing_of_the_callers_dict():
     given = {"tags": {"any": ["a"]}, "created_at": {"gte": NOON}, "id": {"in": {UUID(int=1)}}}
-    kept = MemoryFilter(where=given)
+    kept = MemoryFilter(filters=given)
     tree = parse_filter(kept)
     given["tags"]["any"].append("b")
     given["importance"] = 1
     assert parse_filter(kept) == tree
-    assert kept.where == {
+    assert kept.filters == {
         "tags": {"any": ["a"]},
         "created_at": {"gte": NOON.isoformat()},
         "id": {"in": [str(UUID(int=1))]},
@@ -191,8 +191,8 @@ def test_a_filter_error_is_an_invalid_argument():
         ({"offset": -1}, "offset: found -1"),
         ({"offset": 1.0}, "offset: found 1.0"),
         ({"sort_by": "created_descending"}, "sort_by: found 'created_descending'"),
-        ({"where": []}, "where: found a list of 0 items"),
-        ({"where": {"OR": [{"x": 1}]}}, "where.OR[0].x: found field 'x'"),
+        ({"filters": []}, "filters: found a list of 0 items"),
+        ({"filters": {"OR": [{"x": 1}]}}, "filters.OR[0].x: found field 'x'"),
     ],
 )
 def test_a_memory_filter_refuses_wrong_values_when_it_is_made(fields, beginning):
@@ -235,9 +235,9 @@ def test_a_filter_may_have_256_tests_and_no_more(search):
 
 def test_the_fields_of_a_memory_filter_count_as_tests():
     where = {"OR": [{"role": f"{number}"} for number in range(256)]}
-    MemoryFilter(where=where)
+    MemoryFilter(filters=where)
     with pytest.raises(FilterError, match="test number 257"):
-        MemoryFilter(tags=[], where=where)
+        MemoryFilter(tags=[], filters=where)
 
 
 def test_256_tests_one_inside_the_other_and_side_by_side_stay_within_what_sqlite_can_parse(search):
