@@ -288,7 +288,7 @@ class LongTermMachine(DoorsMachine):
         if given is None:
             asked, expected = where, self.twin.filtered(who, where)
         else:
-            asked = MemoryFilter(where=where, limit=limit, offset=offset, sort_by=sort, **given)
+            asked = MemoryFilter(filters=where, limit=limit, offset=offset, sort_by=sort, **given)
             expected = self.twin.filtered(
                 who, where, given, limit=limit, offset=offset, sort=sort.name
             )

@@ -134,7 +134,7 @@ class Core:
     def rank(self, user, given_filter, ranking, limit, **options):
         scope = Scope("a", all_users=True) if user == EVERYONE else Scope("a", user)
         where = parse_filter(given_filter)
-        given = {"now": BEFORE_ALL, "limit": limit, "ranking": ranking, "where": where, **options}
+        given = {"now": BEFORE_ALL, "limit": limit, "ranking": ranking, "filters": where, **options}
         return self.index.rank(RankRequest(scope=scope, **given))
 
 
@@ -181,10 +181,10 @@ def test_every_memory_is_judged_as_by_the_twin_and_never_null(file, agents, case
     event(f"size {size}, different judgements: {len(set(judged.values()))}")
     assert disagreements(population(size), where, judged) == []
     assert len(judged) == size
-    assert file.judge(agents[size], MemoryFilter(where=where)) == judged
+    assert file.judge(agents[size], MemoryFilter(filters=where)) == judged
     negated = {entry_id: 1 - result for entry_id, result in judged.items()}
     assert file.judge(agents[size], {"NOT": where}) == negated
-    assert core(size).judge(where) == core(size).judge(MemoryFilter(where=where)) == judged
+    assert core(size).judge(where) == core(size).judge(MemoryFilter(filters=where)) == judged
     assert core(size).judge({"NOT": where}) == negated
 
 

@@ -288,7 +288,7 @@ FIELDS = {
     "content_contains": st.builds(
         part_of, st.sampled_from(WORDS + HARD_LETTERS), st.just(0), st.integers(1, 3)
     ),
-    "where": filters(SIZES[-1], depth=1),
+    "filters": filters(SIZES[-1], depth=1),
 }
 DICT_FORMS = {
     "types": lambda types: {"type": {"in": types}},
@@ -298,7 +298,7 @@ DICT_FORMS = {
     "created_after": lambda time: {"created_at": {"gte": time}},
     "created_before": lambda time: {"created_at": {"lt": time}},
     "content_contains": lambda text: {"content": {"contains": text}},
-    "where": lambda where: where,
+    "filters": lambda where: where,
 }
 """What each field of a `MemoryFilter` means."""
 

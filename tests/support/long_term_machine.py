@@ -210,7 +210,7 @@ class Listing:
         self.machine.count_accesses(but=self.door)
         asked = self.where
         if self.given is not None:
-            asked = MemoryFilter(where=self.where, limit=1, offset=5, **self.given)
+            asked = MemoryFilter(filters=self.where, limit=1, offset=5, **self.given)
         page = self.machine.ask(
             self.door,
             "list",

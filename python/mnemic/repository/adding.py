@@ -135,7 +135,7 @@ class Adder:
 
     async def _present(self, rows: Sequence[int]) -> dict[int, MemoryEntry]:
         return await self._store.get_rows(
-            self._everyone, rows, now=self._now(), include_forgotten=True
+            self._everyone, rows, now=self._now(), include_deleted=True
         )
 
     async def _with_embeddings(

@@ -150,7 +150,7 @@ class Finder:
         *,
         depth: int,
         limit: int,
-        where: Expression | None,
+        filters: Expression | None,
         with_accesses: bool,
     ) -> FoundLinked:
         """Return the active memories of a scope that links lead to.
@@ -162,7 +162,7 @@ class Finder:
             direction: Which way.
             depth: Most links on a path, 1 to 3.
             limit: How many memories at most.
-            where: Only memories that match are visited and found; the first need not match.
+            filters: Only memories that match are visited and found; the first need not match.
             with_accesses: Whether entries show accesses that are not in the store yet.
         """
         position = self._active.catch_up(with_accesses=with_accesses)
@@ -175,7 +175,7 @@ class Finder:
             kinds=sum(1 << kind for kind in (LinkType if kinds is None else set(kinds))),
             depth=depth,
             limit=limit,
-            where=where,
+            filters=filters,
         )
         hits, total = self._active.index.linked(search)
         entries = self._entries(scope, hits, _Moment(now, position))
@@ -186,13 +186,13 @@ class Finder:
         now = self._now()
         if not include_outdated:
             return run_sync(self._store.row_of(scope, entry_id, now=now))
-        found = run_sync(self._store.located(scope, [entry_id], now=now, include_forgotten=True))
+        found = run_sync(self._store.located(scope, [entry_id], now=now, include_deleted=True))
         return next((row for row, entry in found.values() if entry.is_present(now)), None)
 
     def present(self, scope: Scope, rows: Sequence[int]) -> dict[int, MemoryEntry]:
         """Return the memories of these rows that a scope has, archived and superseded ones too."""
         now = self._now()
-        found = run_sync(self._store.get_rows(scope, rows, now=now, include_forgotten=True))
+        found = run_sync(self._store.get_rows(scope, rows, now=now, include_deleted=True))
         return {row: entry for row, entry in found.items() if entry.is_present(now)}
 
     def link_ends(
@@ -253,7 +253,7 @@ class Finder:
             text=search.text,
             vectors=vectors,
             context=context,
-            where=search.where,
+            filters=search.filters,
             exclude=[entry_id.bytes for entry_id in search.exclude],
             min_similarity=search.min_similarity,
             min_score=search.min_score,
@@ -304,7 +304,7 @@ class Finder:
         rows = [hit.row for hit in page.ranked]
         entries = with_accesses(
             run_sync(
-                self._store.get_rows(request.scope, rows, now=moment.now, include_forgotten=True)
+                self._store.get_rows(request.scope, rows, now=moment.now, include_deleted=True)
             ),
             sync.index,
         )

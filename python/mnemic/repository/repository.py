@@ -368,7 +368,7 @@ class Repository:
         """Return the memories of a scope from a cursor on, newest first."""
         self.limits.require_storing()
         check_limit(limit)
-        flag("include_forgotten", include_forgotten)
+        flag("include_forgotten", include_deleted)
         after = None if cursor is None else decoded_cursor(cursor)
         expression = parse_filter(wanted)
         if isinstance(wanted, MemoryFilter):
@@ -431,7 +431,7 @@ class Repository:
         if flag("permanent", permanent):
             is_new = bool(await self._store.delete(scope, entry_id)) or None
         else:
-            is_new = await self._store.forget(scope, entry_id, self.now())
+            is_new = await self._store.soft_delete(scope, entry_id, self.now())
         await self._indexes.active.refresh()
         if is_new:
             await self._telemetry.forgotten(entry_id, permanent=permanent)
@@ -443,7 +443,7 @@ class Repository:
         if flag("permanent", permanent):
             ids = await self._store.delete_all(scope)
         else:
-            ids = await self._store.forget_all(scope, self.now())
+            ids = await self._store.soft_delete_all(scope, self.now())
         await self._indexes.active.refresh()
         await self._telemetry.emptied(scope, ids, permanent=permanent)
         return await self._delete_result(len(ids), permanent=permanent)
@@ -547,7 +547,7 @@ class Repository:
             raise typed(error, str(target)) from error
 
         self.limits.require_storing()
-        flag("include_forgotten", include_forgotten)
+        flag("include_forgotten", include_deleted)
         flag("embeddings", embeddings)
         flag("overwrite", overwrite)
         validation.optional_function("progress", progress)

@@ -311,7 +311,7 @@ class RetrievalEngine:
         if not query.use_cache or depends_on_accesses(query, expression):
             return await self._compute(scope, query)
         position, revision = self.repository.finder.position_and_revision(scope)
-        key = key_of(scope, query, where, revision)
+        key = key_of(scope, query, expression, revision)
         answer = self._cache.get(key, self.repository.now(), query.cache_ttl)
         given = None if answer is None else self._from_cache(scope, key, answer, position)
         if given is None:
