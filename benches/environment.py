@@ -43,14 +43,14 @@ def cpu_fact(name):
 
 def machine():
     """Describe the machine and the versions of a measurement."""
-    from mnemic import kernel  # noqa: PLC0415 - the programs that restart have not loaded it yet
+    from mnemic import simd_kernel  # noqa: PLC0415 - programs that restart have not loaded it yet
 
     return {
         "date": datetime.now(UTC).date().isoformat(),
         "command": f"python -m {module()} {' '.join(sys.argv[1:])}".strip(),
         "processor": cpu_fact("model name") or platform.machine(),
         "cores": os.cpu_count(),
-        "kernel": kernel(),
+        "kernel": simd_kernel(),
         "python": platform.python_version(),
         "versions": dict(filter(None, map(version, DISTRIBUTIONS))),
     }

@@ -21,7 +21,7 @@ from pathlib import Path
 import apsw
 import numpy as np
 
-from mnemic import Memory, MemoryEntry, VectorMap, kernel
+from mnemic import Memory, MemoryEntry, VectorMap, simd_kernel
 from mnemic.long_term import LongTermMemory
 from mnemic.model import UuidFactory
 
@@ -199,7 +199,7 @@ def measure_searches(folder, count):
     path = filled(folder, count, embedder)
     vectors = VectorMap(DIM, metric="cosine")
     vectors.replace(np.arange(count), embedder.vectors)
-    vectors.seal()
+    vectors.flush()
     queries = np.random.default_rng(2).permutation(count)[:ROUNDS]
 
     async def alternate():
@@ -341,7 +341,7 @@ def main():
         return
     with tempfile.TemporaryDirectory(dir=given.folder) as name:
         folder = Path(name)
-        print(f"{DIM} dimensions, kernel {kernel()}, {ROUNDS} rounds, in {folder}")
+        print(f"{DIM} dimensions, kernel {simd_kernel()}, {ROUNDS} rounds, in {folder}")
         measure_single_stores(folder)
         measure_concurrent_stores(folder)
         measure_batches(folder)

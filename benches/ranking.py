@@ -22,7 +22,7 @@ import numpy as np
 from benches import environment
 from benches.datasets import queries_of, real_texts, rows_of
 from benches.timing import timed
-from mnemic import Memory, MemoryEntry, VectorMap, kernel
+from mnemic import Memory, MemoryEntry, VectorMap, simd_kernel
 from mnemic.index import NativeIndex, RankRequest
 from mnemic.model import (
     HYBRID,
@@ -156,7 +156,7 @@ def measure_ranking(count, queries):
     index, vectors = loaded(count)
     plain = VectorMap(DIM)
     plain.replace(np.arange(count), vectors)
-    plain.seal()
+    plain.flush()
     codes = np.ones(count * DIM, dtype=np.uint8)
     rankings = {
         "semantic": SEMANTIC,
@@ -287,7 +287,9 @@ def main():
         return
     environment.restart_at_their_best()
     queries = StoredQueries()
-    print(f"{DIM} dimensions, kernel {kernel()}, {len(queries.texts)} queries, {ROUNDS} rounds")
+    print(
+        f"{DIM} dimensions, kernel {simd_kernel()}, {len(queries.texts)} queries, {ROUNDS} rounds"
+    )
     with tempfile.TemporaryDirectory(dir=given.folder) as name:
         folder = Path(name)
         for count in given.rows:

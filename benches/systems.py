@@ -38,7 +38,7 @@ class Mnemic(System):
     def __init__(self, rows):
         self.vectors = VectorMap(rows.shape[1], metric="inner_product")
         self.vectors.replace(np.arange(len(rows)), rows)
-        self.vectors.seal()
+        self.vectors.flush()
 
     def search(self, query):
         return self.vectors.search(query, k=K).ids

@@ -24,7 +24,7 @@ class Filled:
         self.upcoming = cycle(self.queries)
         self.vectors = VectorMap(DIM, metric="inner_product")
         self.vectors.replace(np.arange(count), self.rows)
-        self.vectors.seal()
+        self.vectors.flush()
         random = np.random.default_rng(2)
         self.selections = {
             share: self.vectors.select(random.choice(count, count // share, replace=False))

@@ -11,7 +11,7 @@ from mnemic._core import (
     __version__,
     fingerprint,
     fingerprint_digests,
-    kernel,
+    simd_kernel,
 )
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ __all__ = [
     "__version__",
     "fingerprint",
     "fingerprint_digests",
-    "kernel",
+    "simd_kernel",
 ]
 
 _LAZY = {

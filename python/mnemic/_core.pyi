@@ -27,12 +27,11 @@ __all__ = [
     "column_sum",
     "date_ranges",
     "estimate_tokens",
-    "estimate_tokens_of",
+    "estimate_tokens_batch",
     "file_id",
     "fingerprint",
     "fingerprint_digests",
     "fold",
-    "kernel",
     "link_sums",
     "lock_calls",
     "lost_in_log",
@@ -40,6 +39,7 @@ __all__ = [
     "read_vectors",
     "row_sums",
     "salience_parts",
+    "simd_kernel",
     "vector_sums",
 ]
 
@@ -201,7 +201,7 @@ def estimate_tokens(text: str, /) -> int:
         InvalidArgumentError: If `text` holds a lone surrogate, which UTF-8 cannot express.
     """
 
-def estimate_tokens_of(texts: Iterable[str], /) -> list[int]:
+def estimate_tokens_batch(texts: Iterable[str], /) -> list[int]:
     """Estimate the tokens of each text as `estimate_tokens` does, in the order of `texts`.
 
     The interpreter is detached while estimating 2 KB and more. Nothing is returned if one text
@@ -289,7 +289,7 @@ def after_fork_in_parent() -> None:
 def after_fork_in_child() -> None:
     """Let go of the parent's file locks in a process that was just forked off."""
 
-def kernel() -> str:
+def simd_kernel() -> str:
     """Name the kernel this process scans with: "avx512vnni", "avx2", "neondot", "neon" or
     "portable".
 
@@ -452,7 +452,7 @@ class VectorMap:
             NonFiniteVectorError: If a value is NaN or infinite.
         """
 
-    def seal(self) -> None:
+    def flush(self) -> None:
         """Finish now what otherwise happens in the background: compaction, and the sketches that
         make long searches faster. Answers are the same before and after."""
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from mnemic import Hits, Selection, VectorMap, errors, kernel
+from mnemic import Hits, Selection, VectorMap, errors, simd_kernel
 
 
 def lane_scores(rows, query):
@@ -313,7 +313,7 @@ def run_with_kernel(name, code):
 
 
 def test_a_kernel_can_be_forced_and_a_wrong_one_is_refused():
-    code = "import mnemic; print(mnemic.kernel())"
+    code = "import mnemic; print(mnemic.simd_kernel())"
     assert run_with_kernel("portable", code).stdout.strip() == "portable"
     refused = run_with_kernel("sse9", code)
     assert "KernelUnavailableError" in refused.stderr
@@ -332,7 +332,11 @@ def test_all_kernels_give_the_same_bytes():
         hits = vectors.search(rows[:20] + 0.1, k=15)
         print(hashlib.sha256(hits.ids.tobytes() + hits.scores.tobytes()).hexdigest())
     """
-    assert run_with_kernel("portable", code).stdout == run_with_kernel(kernel(), code).stdout != ""
+    assert (
+        run_with_kernel("portable", code).stdout
+        == run_with_kernel(simd_kernel(), code).stdout
+        != ""
+    )
 
 
 def test_sealing_sketches_rows_that_differ_in_few_directions_and_no_others():
@@ -344,6 +348,6 @@ def test_sealing_sketches_rows_that_differ_in_few_directions_and_no_others():
     for name, rows in (("few", few), ("many", many)):
         vectors = VectorMap(256)
         vectors.replace(np.arange(8000), rows)
-        vectors.seal()
+        vectors.flush()
         per_row[name] = vectors.nbytes / 8000
     assert 70 < per_row["few"] - per_row["many"] < 75

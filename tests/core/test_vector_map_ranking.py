@@ -204,7 +204,7 @@ def test_a_batch_gives_each_query_the_bits_it_gets_alone(  # noqa: PLR0917
 
 @settings(max_examples=100, deadline=None)
 @given(scenes(st.just(3)), weights, st.sampled_from(PRIOR_KINDS[1:]), st.booleans())
-def test_a_prior_and_a_selection_used_again_follow_the_map(scene, weight, prior_kind, seal):
+def test_a_prior_and_a_selection_used_again_follow_the_map(scene, weight, prior_kind, flush):
     prior = scene.prior(prior_kind, weight)
     made = scene.vectors.prior(*prior)
     assert len(made) == len(prior[0])
@@ -223,8 +223,8 @@ def test_a_prior_and_a_selection_used_again_follow_the_map(scene, weight, prior_
             counted = scene.vectors.count(scene.queries[0], min_score=least, **arguments)
             assert counted == scene.twin.kept(scores, least).sum()
         scene.change()
-        if seal:
-            scene.vectors.seal()
+        if flush:
+            scene.vectors.flush()
 
 
 def test_scores_that_are_minus_and_plus_zero_tie():

@@ -137,13 +137,13 @@ class Large:
             assert counted == self.twin.kept(self.similarities[1], least, allow).sum()
 
     def check(self):
-        """Compare all calls before sealing, beside it and after it."""
+        """Compare all calls before flushing, beside it and after it."""
         expected = list(self.expected())
         self.check_state(expected)
-        sealing = threading.Thread(target=self.vectors.seal)
-        sealing.start()
+        flushing = threading.Thread(target=self.vectors.flush)
+        flushing.start()
         self.check_state(expected)
-        sealing.join()
+        flushing.join()
         self.check_state(expected)
 
 
@@ -171,7 +171,7 @@ def test_batches_of_every_size_answer_as_each_query_does_in_a_sealed_map():
     rows = low_dimensional(np.random.default_rng(1), 8_500, 256).astype(np.float32)
     vectors = VectorMap(256)
     vectors.replace(np.arange(len(rows)), rows)
-    vectors.seal()
+    vectors.flush()
     queries = rows[:70] + np.float32(0.5)
     alone = [answer(vectors.search(query, k=10)) for query in queries]
     for count in (*range(1, 20), 31, 32, 33, 63, 64, 65, 70):
@@ -228,24 +228,24 @@ def test_a_sealed_map_stays_exact_while_it_changes():
     prior = ids[::3], (5 * numbers.standard_normal(len(ids[::3]))).astype(np.float32)
     queries = np.array([rows[3], rows[9_000] + 1, uniform(numbers, 1, 384)[0]], np.float32)
     parts = queries, prior, changing.vectors.select(ids[::9]), changing.vectors.prior(*prior)
-    changing.vectors.seal()
+    changing.vectors.flush()
     changing.check(*parts)
     best = changing.vectors.search(queries, k=100).ids
     changing.upsert(np.unique(best[:, 50:]), -rows[: len(np.unique(best[:, 50:]))])
     changing.remove(np.unique(best[:, :50]))
     changing.check(*parts)
-    changing.vectors.seal()
+    changing.vectors.flush()
     changing.check(*parts)
     # More than a quarter of the first segment goes, so that it is compacted beside the search.
     changing.remove(np.setdiff1d(ids[:3_000], best))
     changing.check(*parts)
-    changing.vectors.seal()
+    changing.vectors.flush()
     changing.check(*parts)
     changing.upsert(ids[4_000:8_000], uniform(numbers, 4_000, 384).astype(np.float32) * 8)
     changing.check(*parts)
     changing.replace(ids[:9_000], with_outliers(numbers, 9_000, 384).astype(np.float32))
     changing.check(*parts)
-    changing.vectors.seal()
+    changing.vectors.flush()
     changing.check(*parts)
 
 
@@ -262,9 +262,9 @@ def test_a_map_that_grows_row_by_row_into_long_scans_stays_exact():
         if size % 60 == 0 or size in {7_812, 7_813, 8_191, 8_192, 8_193}:
             check_prefix(vectors, ids[:size], queries, [one[:size] for one in similarities])
         if size == 7_900:
-            vectors.seal()
+            vectors.flush()
         vectors.upsert(ids[size], rows[size])
-    vectors.seal()
+    vectors.flush()
     check_prefix(vectors, ids, queries, similarities)
 
 

@@ -13,7 +13,7 @@ from tests.support.rows import record, wanted
 
 AGENT = Scope("a")
 WORDS = KeywordFields()
-ALL_FIELDS = KeywordFields(0.5, 0.3, 0.2, previous=0.8, second=0.5, stop_words=0.25, common=0.2)
+ALL_FIELDS = KeywordFields(0.5, 0.3, 0.2, previous=0.8, second=0.5, stop_words=0.25, max_df=0.2)
 
 # bm25s 0.3.16, method "lucene", k1 0.9, b 0.4, on these sentences and queries split at spaces, the
 # last without a token.
@@ -152,7 +152,7 @@ def test_stop_words_weigh_as_much_as_asked_for_and_fully_alone():
 
 def test_words_that_many_memories_have_are_passed_over_beside_others_only():
     made = index(["boat"] * 101 + ["boat lake"] + ["tea"] * 200)
-    rare = KeywordFields(common=0.2)
+    rare = KeywordFields(max_df=0.2)
     assert matches(made, "boat lake", fields=rare) == [101]
     assert len(keywords(made, "boat")) == 100  # as many as are asked for
     assert keywords(made, "boat", rare) == keywords(made, "boat")

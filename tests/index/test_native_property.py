@@ -24,7 +24,7 @@ SCOPES = [EVERYBODY, Scope("a"), Scope("a", "alice"), Scope("a", "alice", None, 
 FUSED = Ranking(
     similarity=0.4,
     keywords=KeywordFields(words=0.7),
-    session=SessionTerms(previous=0.3, next=0.2, answer=0.4, second=0.1, question=0.05),
+    session=SessionTerms(previous=0.3, next=0.2, answer=0.4, second_neighbour=0.1, question=0.05),
     weights=Weights(relevance=0.8, importance=0.2),
 )
 

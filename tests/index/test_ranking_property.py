@@ -120,9 +120,9 @@ def picked(chance, values):
 SHARES = (0.0, 0.0, 0.0, 0.1, 0.3, 0.5, 0.85, 1.0)
 OF_KEYWORDS = {
     "words": (1.0, 1.0, 0.7, 0.0),
-    **dict.fromkeys(("grams", "pairs", "previous", "second"), SHARES),
+    **dict.fromkeys(("char_ngrams", "bigrams", "previous", "second"), SHARES),
     "stop_words": (1.0, 0.25, 0.0),
-    "sharpness": (1.0, 1.0, 1.5, 0.5),
+    "exponent": (1.0, 1.0, 1.5, 0.5),
 }
 OF_RECENCY = {"curve": tuple(RecencyCurve), "days": (365.0, 7.0, 30.0, 0.5)}
 
@@ -142,14 +142,23 @@ def any_ranking(chance):
     )
 
 
-TERMS = ("previous", "next", "answer", "second", "question", "date", "speaker", "alone")
+TERMS = (
+    "previous",
+    "next",
+    "answer",
+    "second_neighbour",
+    "question",
+    "date",
+    "speaker",
+    "isolated",
+)
 # The twin knows neither kinds of answers, nor spellings, nor the first person.
 PRESETS = tuple(
     msgspec.structs.replace(
         preset,
-        leaves_names_out=False,
-        session=msgspec.structs.replace(preset.session, kind=0.0),
-        keywords=msgspec.structs.replace(preset.keywords, near=0.0),
+        strip_speaker_names=False,
+        session=msgspec.structs.replace(preset.session, answer_type=0.0),
+        keywords=msgspec.structs.replace(preset.keywords, fuzziness=0.0),
     )
     for preset in (HYBRID, KEYWORD, SEMANTIC, NEWEST, MOST_IMPORTANT, WEIGHTED_RELEVANCE, RECALL)
 )
@@ -368,7 +377,7 @@ def test_hundreds_of_rows_are_ranked_as_by_the_twin(seed, count, question):
 
 FUSED = Ranking(
     similarity=0.4,
-    keywords=KeywordFields(words=0.7, grams=0.2, pairs=0.1, previous=0.8, second=0.5),
+    keywords=KeywordFields(words=0.7, char_ngrams=0.2, bigrams=0.1, previous=0.8, second=0.5),
     session=SessionTerms(0.3, 0.4, 0.5, 0.2, 0.05, 0.2, 0.03),
     weights=Weights(0.6, 0.2, 0.1, 0.1, 0.2, 0.3),
 )
@@ -415,7 +424,7 @@ def test_words_that_more_than_a_hundred_rows_have_may_be_passed_over(count, shar
         made(number, {"content": contents[number % 5], "created_at": NOON})
         for number in range(1, count + 1)
     ]
-    ranking = Ranking(similarity=0.0, keywords=KeywordFields(common=share))
+    ranking = Ranking(similarity=0.0, keywords=KeywordFields(max_df=share))
     wanted = RankRequest(
         scope=EVERYBODY, now=NOW, limit=EVERYTHING, ranking=ranking, text="red tea", with_total=True
     )

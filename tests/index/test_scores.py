@@ -302,7 +302,9 @@ def test_scores_of_matches_without_negative_cosines_are_from_zero_to_one(name):
 @pytest.mark.requirement("C057", "C157")
 @pytest.mark.parametrize("text", ["ferry", "ferry ferry tea", "the the", "quay 日本 noon"])
 def test_keyword_matches_are_from_zero_to_one_and_do_not_depend_on_the_others(text):
-    ranking = Ranking(similarity=0.0, keywords=KeywordFields(words=0.6, grams=0.3, pairs=0.1))
+    ranking = Ranking(
+        similarity=0.0, keywords=KeywordFields(words=0.6, char_ngrams=0.3, bigrams=0.1)
+    )
     for hit in ranked(ranking, text=text, query=None):
         assert 0 < hit.components["keyword"] <= 1
 

@@ -106,9 +106,7 @@ def test_counting_does_not_change_what_is_found():
 
 
 @pytest.mark.requirement("C015")
-@pytest.mark.parametrize(
-    "make", [lambda: Recency(days=True), lambda: KeywordFields(sharpness=True)]
-)
+@pytest.mark.parametrize("make", [lambda: Recency(days=True), lambda: KeywordFields(exponent=True)])
 def test_a_truth_value_is_no_number_of_a_ranking(make):
     with pytest.raises(InvalidArgumentError, match="must be a"):
         make()

@@ -137,15 +137,15 @@ class Keywords:
             earlier: The previous turn and the one before that, None where there is none in play.
         """
         fields = self.fields
-        shares = fields.words + fields.grams + fields.pairs
+        shares = fields.words + fields.char_ngrams + fields.bigrams
         if not shares:
             return 0.0
         turns = [(number, 1.0), (earlier[0], fields.previous), (earlier[1], fields.second)]
         turns = [turn for turn in turns if turn[0] is not None]
-        total = fields.words * self.by_words(turns) + fields.pairs * self.by_pairs(number)
-        if fields.grams:
-            total += fields.grams * self.by_grams(turns)
-        return (total / shares) ** fields.sharpness
+        total = fields.words * self.by_words(turns) + fields.bigrams * self.by_pairs(number)
+        if fields.char_ngrams:
+            total += fields.char_ngrams * self.by_grams(turns)
+        return (total / shares) ** fields.exponent
 
     def by_words(self, turns):
         found = sum(self.weight(word) * self.heard(word, turns) for word in self.words)
@@ -183,7 +183,7 @@ class Keywords:
 
     def is_common(self, word):
         frequency = self.statistics.of_word[word]
-        return frequency > max(FEWEST_COMMON, self.fields.common * len(self.statistics.counts))
+        return frequency > max(FEWEST_COMMON, self.fields.max_df * len(self.statistics.counts))
 
 
 class RankingTwin:
@@ -309,12 +309,12 @@ class _Query:
         terms = self.terms
         before, after = self.beside(number, 0, 1), self.beside(number, 1, 1)
         if before is None and after is None:
-            return terms.alone * self.lifting(number) if self.most_lift() else 0.0
+            return terms.isolated * self.lifting(number) if self.most_lift() else 0.0
         first = [terms.previous * self.lifting(before), terms.next * self.lifting(after)]
         if before is not None and "?" in self.in_play[before].entry.content:
             first.append(terms.answer * self.lifting(before))
         second = [self.lifting(self.beside(number, side, 2)) for side in (0, 1)]
-        return max(first) + terms.second * max(second)
+        return max(first) + terms.second_neighbour * max(second)
 
     def most_lift(self):
         """Return the most that neighbours can add to the match of 1; 0 if nobody has any."""
@@ -322,8 +322,8 @@ class _Query:
         has_any = any(
             self.beside(number, side, 1) is not None for number in self.in_play for side in (0, 1)
         )
-        lifted = max(terms.previous, terms.next, terms.answer) + terms.second
-        return max(lifted, terms.alone) * has_any
+        lifted = max(terms.previous, terms.next, terms.answer) + terms.second_neighbour
+        return max(lifted, terms.isolated) * has_any
 
     def relevance(self, row):
         """Return what the query makes of a row; sessions, dates and speakers need its text."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import NAMESPACE_URL, UUID, uuid5
 
-from mnemic._core import __version__, kernel
+from mnemic._core import __version__, simd_kernel
 from mnemic.demo.reading import BadLine, Piece, UnreadableFileError, read, shortened
 from mnemic.errors import EntryNotFoundError, InvalidArgumentError, MnemicError
 from mnemic.memory import Memory
@@ -144,7 +144,7 @@ def _show(
     options: argparse.Namespace,
     embedder: "Embedder | None",
 ) -> int:
-    print(f"mnemic {__version__}, kernel {kernel()}")
+    print(f"mnemic {__version__}, kernel {simd_kernel()}")
     with _open(path, embedder) as memory:
         _store(memory, pieces, options.file or Path("the example conversation"))
         asked, before = list[Question](), list[SearchResults]()

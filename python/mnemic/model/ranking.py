@@ -126,74 +126,75 @@ class Order(enum.Enum):
 
 
 class KeywordFields(msgspec.Struct, frozen=True):
-    """What a keyword match is made of, from 0 to 1.
+    """Parts of a keyword match, each from 0 to 1.
 
     Attributes:
         words: Share of BM25 over stemmed words.
-        grams: Share of BM25 over words that share runs of four characters with those of the query.
-        pairs: Share of BM25 over pairs of adjacent words.
-        previous: What a word of the previous turn of the session counts, if it is not in this one.
-        second: What a word of the turn before that counts.
-        stop_words: How much a stop word weighs beside other words.
-        common: Words in more than this share of the memories, and in more than 100 of them, are
-            passed over unless there are no others.
-        near: How much a word that no memory has must be like the known one that stands for it, by
-            Dice's coefficient of character pairs; 0 lets none stand for it.
-        sharpness: The power that a match is raised to; above 1, weak matches count less.
+        char_ngrams: Share of BM25 over words that share runs of four characters with those of the
+            query.
+        bigrams: Share of BM25 over pairs of adjacent words.
+        previous: Weight of a word of the session's previous turn that is not in this one.
+        second: Weight of a word of the turn before that.
+        stop_words: Weight of a stop word beside other words.
+        max_df: Largest document frequency: words in more than this share of the memories, and in
+            more than 100 of them, are left out unless there are no others.
+        fuzziness: Smallest Dice coefficient of character pairs at which the most similar known word
+            stands for a word that no memory has; 0 turns that off.
+        exponent: The power that a match is raised to; above 1, weak matches count less.
 
     Raises:
-        InvalidArgumentError: If one is not a number from 0 to 1, or sharpness not from 0.1 to 10.
+        InvalidArgumentError: If a part is not a number from 0 to 1, or the exponent is not from 0.1
+            to 10.
     """
 
     words: float = 1.0
-    grams: float = 0.0
-    pairs: float = 0.0
+    char_ngrams: float = 0.0
+    bigrams: float = 0.0
     previous: float = 0.0
     second: float = 0.0
     stop_words: float = 1.0
-    common: float = 1.0
-    near: float = 0.0
-    sharpness: float = 1.0
+    max_df: float = 1.0
+    fuzziness: float = 0.0
+    exponent: float = 1.0
 
     def __post_init__(self) -> None:
         """Check the shares."""
         for name in self.__struct_fields__[:-1]:
             _check_fraction(name, getattr(self, name))
-        if not (_is_number(self.sharpness) and 0.1 <= self.sharpness <= 10):  # noqa: PLR2004
+        if not (_is_number(self.exponent) and 0.1 <= self.exponent <= 10):  # noqa: PLR2004
             raise InvalidArgumentError(
-                f"sharpness must be a number from 0.1 to 10, got {quoted(self.sharpness)}"
+                f"exponent must be a number from 0.1 to 10, got {quoted(self.exponent)}"
             )
 
 
 class SessionTerms(msgspec.Struct, frozen=True):
-    """What the turns of a session, their times and speakers add to a match, as shares of 1.
+    """Shares that the turns of a session, their times and speakers add to a match.
 
-    They act only where memories carry what they need: a session, a time, a speaker.
+    They count only where memories have what they need: a session, a time, a speaker.
 
     Attributes:
         previous: Share of the previous turn's match.
-        next: Share of the next turn's.
-        answer: Share of the previous turn's where that turn asks something. Of these three the
-            largest counts.
-        second: Share of the better match of the turns two before and two after.
-        question: Taken from a turn that ends in a question.
-        date: For a memory of the time that the query names, falling with e^(-days / 7).
-        speaker: For a turn of the one speaker that the query names.
-        kind: For a memory that holds what an English question asks for: a time for "when", a number
-            for "how many", a name for "who" and "where".
-        alone: Share of its own match, for a memory without neighbours where others have some: so it
-            keeps up with them.
+        next: Share of the next turn's match.
+        answer: Share of the previous turn's match where that turn is a question. The largest of
+            these three counts.
+        second_neighbour: Share of the better match of the turns two before and two after.
+        question: Subtracted from a turn that ends in a question.
+        date: For a memory near the time that the query names, falling with e^(-days / 7).
+        speaker: For a turn of the only speaker that the query names.
+        answer_type: For a memory that holds the type of answer to an English question: a time for
+            "when", a number for "how many", a name for "who" and "where".
+        isolated: Share of its own match for a memory without neighbours, where others have some.
     """
 
     previous: float = 0.0
     next: float = 0.0
     answer: float = 0.0
-    second: float = 0.0
+    second_neighbour: float = 0.0
     question: float = 0.0
     date: float = 0.0
     speaker: float = 0.0
-    kind: float = 0.0
-    alone: float = 0.0
+    answer_type: float = 0.0
+    isolated: float = 0.0
 
     def __post_init__(self) -> None:
         """Check the shares."""
@@ -253,7 +254,7 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
             search, 0 one by keywords.
         keywords: The parts of a keyword match.
         session: What sessions add to a match.
-        leaves_names_out: Whether names of speakers are passed over by keywords, and put into the
+        strip_speaker_names: Whether names of speakers are passed over by keywords, and put into the
             first person before the query is embedded: speakers do not call themselves by name.
         weights: Of the match and of what a memory is worth by itself.
         recency: The curve of age.
@@ -263,7 +264,7 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
     similarity: float = 1.0
     keywords: KeywordFields = KeywordFields()
     session: SessionTerms = SessionTerms()
-    leaves_names_out: bool = False
+    strip_speaker_names: bool = False
     weights: Weights = Weights()
     recency: Recency = Recency()
     salience: Salience = Salience()
@@ -271,7 +272,7 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Check every part."""
         _check_fraction("similarity", self.similarity)
-        flag("leaves_names_out", self.leaves_names_out)
+        flag("strip_speaker_names", self.strip_speaker_names)
         for name, kind in _PARTS.items():
             given = getattr(self, name)
             if not isinstance(given, kind):
@@ -297,20 +298,20 @@ _PARTS = {
 }
 
 _SPOKEN = KeywordFields(
-    previous=0.8, second=0.5, stop_words=0.25, common=0.2, near=0.5, sharpness=1.5
+    previous=0.8, second=0.5, stop_words=0.25, max_df=0.2, fuzziness=0.5, exponent=1.5
 )
 _SESSION = SessionTerms(
     next=0.4,
     answer=0.5,
-    second=0.2,
+    second_neighbour=0.2,
     question=0.05,
     date=0.2,
     speaker=0.03,
-    kind=0.05,
-    alone=0.5,
+    answer_type=0.05,
+    isolated=0.5,
 )
 
-HYBRID = Ranking(similarity=0.25, keywords=_SPOKEN, session=_SESSION, leaves_names_out=True)
+HYBRID = Ranking(similarity=0.25, keywords=_SPOKEN, session=_SESSION, strip_speaker_names=True)
 """The front door's default, chosen by measurement; see docs/quality.md."""
 
 SEMANTIC = Ranking()
@@ -318,9 +319,11 @@ SEMANTIC = Ranking()
 
 KEYWORD = Ranking(
     similarity=0.0,
-    keywords=msgspec.structs.replace(_SPOKEN, words=0.8, grams=0.2, sharpness=1.0),
-    session=msgspec.structs.replace(_SESSION, question=0.075, date=0.3, speaker=0.045, kind=0.075),
-    leaves_names_out=True,
+    keywords=msgspec.structs.replace(_SPOKEN, words=0.8, char_ngrams=0.2, exponent=1.0),
+    session=msgspec.structs.replace(
+        _SESSION, question=0.075, date=0.3, speaker=0.045, answer_type=0.075
+    ),
+    strip_speaker_names=True,
 )
 """Without vectors; see docs/quality.md."""
 

@@ -78,7 +78,7 @@ class QueryVectors:
         text = search.text
         if text is None or search.ranking.similarity == 0:
             return []
-        if search.ranking.leaves_names_out:
+        if search.ranking.strip_speaker_names:
             text = self._indexes.active.index.in_first_person(text, scope, now)
         return [text, *search.also]
 

@@ -113,9 +113,9 @@ fn selecting(criterion: &mut Criterion) {
     let everyone = Scope { user: Users::All, ..Scope::default() };
     let mut run = |name: &str, ask: Ask<'_>, passes: &dyn Fn(&Record) -> bool| {
         let wanted = records.iter().filter(|record| passes(record)).count();
-        assert_eq!(columns.select(&ask).slots().len(), wanted, "{name}");
+        assert_eq!(columns.select(&ask).docids().len(), wanted, "{name}");
         group.bench_function(BenchmarkId::from_parameter(name), |bench| {
-            bench.iter(|| black_box(columns.select(black_box(&ask)).slots()));
+            bench.iter(|| black_box(columns.select(black_box(&ask)).docids()));
         });
     };
     let is_theirs = |record: &Record| record.user.as_deref() == Some("user 3");

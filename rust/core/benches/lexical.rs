@@ -101,8 +101,8 @@ fn sessions(len: usize) -> Vec<u32> {
     next.map(|next| if next == len as u32 { u32::MAX } else { next }).collect()
 }
 
-fn options(words: bool, grams: bool, pairs: bool) -> Options {
-    Options { fields: Fields { words, grams, pairs }, ..Options::default() }
+fn options(words: bool, ngrams: bool, bigrams: bool) -> Options {
+    Options { fields: Fields { words, ngrams, bigrams }, ..Options::default() }
 }
 
 fn scoring(criterion: &mut Criterion) {
@@ -116,7 +116,7 @@ fn scoring(criterion: &mut Criterion) {
     let user: Vec<u32> = (40_000..45_000).collect();
     let mut group = criterion.benchmark_group("lexical");
     let keyword =
-        Options { stop_words: 0.25, common: 0.2, near: 0.5, ..options(true, false, false) };
+        Options { stop_words: 0.25, max_df: 0.2, fuzziness: 0.5, ..options(true, false, false) };
     for (fields, options) in [
         ("words", options(true, false, false)),
         ("words, common ones left out", keyword),
@@ -130,9 +130,9 @@ fn scoring(criterion: &mut Criterion) {
             bencher
                 .iter(|| lexical.query(turn.next().expect("endless"), Collection::All, &options));
         });
-        for (name, slots) in [("100,000", &all), ("5,000 spread", &few), ("5,000 together", &user)]
+        for (name, docids) in [("100,000", &all), ("5,000 spread", &few), ("5,000 together", &user)]
         {
-            let next = sessions(slots.len());
+            let next = sessions(docids.len());
             let carried = Carried { next: &next, first: 0.8, second: 0.5 };
             let mut scores = Scores::default();
             for (turns, carried) in [("", None), (" carried", Some(&carried))] {
@@ -140,10 +140,10 @@ fn scoring(criterion: &mut Criterion) {
                 group.bench_function(format!("{fields}: {name}{turns}"), |bencher| {
                     bencher.iter(|| {
                         let query = turn.next().expect("endless");
-                        lexical.scores(query, black_box(slots), carried, &mut scores);
+                        lexical.scores(query, black_box(docids), carried, &mut scores);
                     });
                 });
-                lexical.scores(&made[0], slots, carried, &mut scores);
+                lexical.scores(&made[0], docids, carried, &mut scores);
                 assert!(scores.words.iter().any(|&score| score > 0.0));
             }
         }
@@ -178,7 +178,7 @@ fn changing(criterion: &mut Criterion) {
             BatchSize::SmallInput,
         );
     });
-    assert_eq!(snapshot.slots(), lexical.slots());
+    assert_eq!(snapshot.docids(), lexical.docids());
 }
 
 criterion_group!(benches, scoring, changing);

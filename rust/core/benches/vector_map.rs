@@ -23,7 +23,7 @@ fn checked_map(dim: usize, rows: usize) -> (VectorMap, Vec<f32>) {
     let map = VectorMap::new(dim, Metric::Cosine).expect("a valid dimension");
     let ids: Vec<i64> = (0..rows as i64).collect();
     map.replace(&ids, &numbers(1, dim * rows)).expect("valid rows");
-    map.seal();
+    map.flush();
     let query = numbers(2, dim);
     let every =
         map.search(&query, &Search { k: rows, ..Search::default() }).expect("a valid query");
@@ -81,12 +81,12 @@ fn ranking(criterion: &mut Criterion) {
     }
     let query = &queries[..384];
     let cases = [
-        ("united 8", Search { united: true, ..Search::default() }),
+        ("united 8", Search { combined_by_max: true, ..Search::default() }),
         ("prior", Search { prior: Some(&prior), weight: 0.5, ..Search::default() }),
         ("two threads", Search { threads: 2, ..Search::default() }),
     ];
     for (name, search) in cases {
-        let queries = if search.united { &queries[..384 * 8] } else { query };
+        let queries = if search.combined_by_max { &queries[..384 * 8] } else { query };
         group.throughput(Throughput::Elements(1));
         group.bench_function(name, |bench| bench.iter(|| map.search(queries, &search)));
     }

@@ -6,12 +6,12 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Error {
     /// A map's dimension is outside what kernels sum without overflow.
-    #[error("dim must be between 1 and {most}, found {found}")]
+    #[error("dim must be between 1 and {max}, found {found}")]
     DimensionOutOfRange {
         /// The dimension asked for.
         found: usize,
         /// The largest dimension allowed.
-        most: usize,
+        max: usize,
     },
     /// A vector's length is not the map's dimension.
     #[error("the {what} have {found} components, this map holds vectors of {wanted}")]

@@ -1,12 +1,12 @@
 //! Ids of vectors, made of a slot and a part.
 
 /// A vector belongs to a slot, and to one part of a long memory: the part is the upper half.
-pub(crate) const fn vector_id(slot: u32, part: u32) -> i64 {
-    (part as i64) << 32 | slot as i64
+pub(crate) const fn vector_id(docid: u32, part: u32) -> i64 {
+    (part as i64) << 32 | docid as i64
 }
 
 /// The slot of a vector's id.
 #[expect(clippy::cast_sign_loss, reason = "the part above it is cut off")]
-pub(crate) const fn slot_of(id: i64) -> u32 {
+pub(crate) const fn docid_of(id: i64) -> u32 {
     id as u32
 }

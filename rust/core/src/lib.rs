@@ -23,7 +23,7 @@ pub use error::Error;
 pub use memory_index::{Answer, Hit as MemoryHit, Linked, LinkedHit, Links, MemoryIndex, Request};
 pub use quantization::scalar::MAX_DIM;
 pub use rank::components::Components;
-pub use rank::scoring_config::{KeywordFields, Ranking, Session, Weights};
+pub use rank::scoring_config::{KeywordFields, ScoringConfig, Session, Weights};
 pub use rank::signals::{Recency, Salience, SalienceParts};
 pub use search::prior::Prior;
 pub use search::selection::Selection;

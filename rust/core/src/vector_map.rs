@@ -1,13 +1,13 @@
 //! `VectorMap`: the vector part of the index, public alone. It checks what it is given.
 
-use crate::memory::state::Memories;
+use crate::memory::state::MemoryState;
 use crate::quantization::kernel::Kernel;
 use crate::quantization::scalar::{MAX_DIM, normalise};
 use crate::search::count;
-use crate::search::scan::{self, Scope, Wanted};
+use crate::search::scan::{self, ScanRequest, Scope};
 use crate::search::selection::Selection;
 use crate::search::top_k::Hit;
-use crate::storage::snapshot_store::Index;
+use crate::storage::snapshot_store::SnapshotStore;
 use crate::system::memory_budget::{CALL, filled, headroom, with_room};
 use crate::{Error, Prior, simd};
 
@@ -27,7 +27,7 @@ const BYTES_PER_SCANNED_ROW: usize = 32;
 const BYTES_PER_QUERY: usize = 16 << 10;
 
 /// Larger weights could make scores infinite.
-const MOST_WEIGHT: f64 = 1e30;
+const MAX_WEIGHT: f64 = 1e30;
 
 /// What limits a search.
 pub struct Search<'a> {
@@ -42,7 +42,7 @@ pub struct Search<'a> {
     /// What is added to it.
     pub prior: Option<&'a Prior>,
     /// One answer for all queries, where each row scores by the nearest of them.
-    pub united: bool,
+    pub combined_by_max: bool,
     /// Threads that scan, at least 1.
     pub threads: usize,
 }
@@ -50,7 +50,15 @@ pub struct Search<'a> {
 impl Default for Search<'_> {
     fn default() -> Self {
         let min_score = f64::NEG_INFINITY;
-        Self { k: 10, allow: None, min_score, weight: 1.0, prior: None, united: false, threads: 1 }
+        Self {
+            k: 10,
+            allow: None,
+            min_score,
+            weight: 1.0,
+            prior: None,
+            combined_by_max: false,
+            threads: 1,
+        }
     }
 }
 
@@ -59,7 +67,7 @@ pub struct VectorMap {
     dim: usize,
     metric: Metric,
     kernel: &'static dyn Kernel,
-    index: Index,
+    store: SnapshotStore,
 }
 
 impl VectorMap {
@@ -70,11 +78,11 @@ impl VectorMap {
     /// When `dim` is 0 or above [`MAX_DIM`], or `MNEMIC_KERNEL` cannot be had.
     pub fn new(dim: usize, metric: Metric) -> Result<Self, Error> {
         if !(1..=MAX_DIM).contains(&dim) {
-            return Err(Error::DimensionOutOfRange { found: dim, most: MAX_DIM });
+            return Err(Error::DimensionOutOfRange { found: dim, max: MAX_DIM });
         }
         let kernel = simd::kernel()?;
-        let index = Index::new(kernel, dim, Memories::default());
-        Ok(Self { dim, metric, kernel, index })
+        let store = SnapshotStore::new(kernel, dim, MemoryState::default());
+        Ok(Self { dim, metric, kernel, store })
     }
 
     /// Components of a vector.
@@ -89,7 +97,7 @@ impl VectorMap {
 
     /// Number of rows.
     pub fn len(&self) -> usize {
-        self.index.snapshot().vectors.places.len()
+        self.store.snapshot().vectors.places.len()
     }
 
     /// Whether there is no row.
@@ -99,12 +107,12 @@ impl VectorMap {
 
     /// Whether the id has a row.
     pub fn contains(&self, id: i64) -> bool {
-        self.index.snapshot().vectors.places.get(id).is_some()
+        self.store.snapshot().vectors.places.get(id).is_some()
     }
 
     /// Bytes held: rows with their coarse copies, dead and unused ones too, and ids (estimated).
     pub fn bytes(&self) -> usize {
-        self.index.bytes()
+        self.store.bytes()
     }
 
     /// Insert or overwrite rows. `vectors` has `dim` floats for each id, row after row.
@@ -115,15 +123,15 @@ impl VectorMap {
     pub fn upsert(&self, ids: &[i64], vectors: &[f32]) -> Result<(), Error> {
         self.check_rows(ids, vectors)?;
         if !ids.is_empty() {
-            headroom(CALL + self.index.bytes_of_change(ids.len(), ids.len()))?;
-            self.index.upsert(ids, |at, row| self.write(&vectors[at * self.dim..], row));
+            headroom(CALL + self.store.bytes_of_change(ids.len(), ids.len()))?;
+            self.store.upsert(ids, |at, row| self.write(&vectors[at * self.dim..], row));
         }
         Ok(())
     }
 
     /// Finish what otherwise happens in the background: compaction and sketches.
-    pub fn seal(&self) {
-        self.index.seal();
+    pub fn flush(&self) {
+        self.store.flush();
     }
 
     /// Replace the whole content by these rows in one swap.
@@ -133,8 +141,8 @@ impl VectorMap {
     /// As for [`VectorMap::upsert`].
     pub fn replace(&self, ids: &[i64], vectors: &[f32]) -> Result<(), Error> {
         self.check_rows(ids, vectors)?;
-        headroom(CALL + self.index.bytes_of_change(ids.len(), 0))?;
-        self.index.replace(ids, |at, row| self.write(&vectors[at * self.dim..], row));
+        headroom(CALL + self.store.bytes_of_change(ids.len(), 0))?;
+        self.store.replace(ids, |at, row| self.write(&vectors[at * self.dim..], row));
         Ok(())
     }
 
@@ -144,8 +152,8 @@ impl VectorMap {
     ///
     /// When there is no memory for it; nothing is changed then.
     pub fn remove(&self, ids: &[i64]) -> Result<usize, Error> {
-        headroom(CALL + self.index.bytes_of_change(0, ids.len()))?;
-        Ok(self.index.remove(ids))
+        headroom(CALL + self.store.bytes_of_change(0, ids.len()))?;
+        Ok(self.store.remove(ids))
     }
 
     /// The stored rows of `ids`, one after the other.
@@ -154,7 +162,7 @@ impl VectorMap {
     ///
     /// When an id has no row, or the rows do not fit memory.
     pub fn get(&self, ids: &[i64]) -> Result<Vec<f32>, Error> {
-        let snapshot = self.index.snapshot();
+        let snapshot = self.store.snapshot();
         let mut rows = with_room(ids.len().saturating_mul(self.dim))?;
         for id in ids {
             let len = snapshot.vectors.places.len();
@@ -182,10 +190,10 @@ impl VectorMap {
         for (query, row) in queries.chunks(self.dim).zip(prepared.chunks_mut(self.dim)) {
             self.write(query, row);
         }
-        let wanted = Wanted {
+        let wanted = ScanRequest {
             queries: &prepared,
             dim: self.dim,
-            united: search.united,
+            combined_by_max: search.combined_by_max,
             k: search.k,
             min_score: search.min_score,
             weight: search.weight,
@@ -216,7 +224,7 @@ impl VectorMap {
         if search.min_score.is_nan() {
             return Err(Error::ThresholdIsNan { what: "min_score" });
         }
-        if !(0.0..=MOST_WEIGHT).contains(&search.weight) {
+        if !(0.0..=MAX_WEIGHT).contains(&search.weight) {
             return Err(Error::WeightOutOfRange { found: search.weight.to_string() });
         }
         Ok(())
@@ -234,7 +242,7 @@ impl VectorMap {
     }
 
     fn scope(&self, search: &Search<'_>) -> Scope {
-        let snapshot = self.index.snapshot();
+        let snapshot = self.store.snapshot();
         let allowed = search.allow.map(|selection| selection.rows_in(&snapshot));
         let prior = search.prior.map(|prior| prior.rows_in(&snapshot));
         Scope { snapshot, allowed, prior }

@@ -105,7 +105,7 @@ impl Attack {
             for (number, (found, all)) in found.iter().zip(&wanted).enumerate() {
                 same(&format!("{name}, {state}, batch, query {number}"), found, all, 10);
             }
-            self.map.seal();
+            self.map.flush();
         }
     }
 
@@ -115,8 +115,8 @@ impl Attack {
         if k != 10 {
             return;
         }
-        let least = all[k - 1].score;
-        for min_score in [least, least.next_up(), least.next_down()] {
+        let min = all[k - 1].score;
+        for min_score in [min, min.next_up(), min.next_down()] {
             let reach = all.iter().take_while(|hit| hit.score >= min_score).count();
             let search = Search { k, min_score, ..Search::default() };
             assert_eq!(self.map.count(query, &search).expect("valid"), [reach], "{name}");
@@ -143,7 +143,7 @@ impl Attack {
                 let reach = all.iter().take_while(|hit| hit.score >= min_score).count();
                 assert_eq!(self.map.count(query, &search).expect("valid"), [reach], "{name}");
             }
-            self.map.seal();
+            self.map.flush();
         }
     }
 }
@@ -169,8 +169,8 @@ fn rows(count: usize, mut row: impl FnMut(usize) -> Vec<f32>) -> Vec<f32> {
 /// The middles of the steps that `row`'s components fall in: 256 steps over −m..m, or 16 steps
 /// over that or, where it leaves less, of .335 standard deviations each.
 fn reconstruction(row: &[f32], steps: i32) -> Vec<f32> {
-    let most = row.iter().fold(0.0_f32, |most, value| most.max(value.abs()));
-    let wide = middles(row, steps, 2.0 * f64::from(most) / f64::from(steps));
+    let max = row.iter().fold(0.0_f32, |max, value| max.max(value.abs()));
+    let wide = middles(row, steps, 2.0 * f64::from(max) / f64::from(steps));
     let narrow = middles(row, steps, 0.335 * (score(row, row) / row.len() as f64).sqrt());
     let left = |middles: &[f32]| {
         let left = minus(row, middles);
@@ -292,32 +292,32 @@ fn extremes_in_every_sign_pattern_do_not_saturate() {
 }
 
 /// A component on a border of the 256 or 16 steps of −m..m, or one unit beside it.
-fn border(numbers: &mut Numbers, most: f32) -> f32 {
+fn border(numbers: &mut Numbers, max: f32) -> f32 {
     let parts = if numbers.sign() > 0.0 { 128 } else { 8 };
     let part = numbers.below(2 * parts + 1) as f32 - parts as f32;
-    let value = most * (part / parts as f32);
+    let value = max * (part / parts as f32);
     let beside = [value, value.next_up(), value.next_down()][numbers.below(3)];
-    beside.clamp(-most, most)
+    beside.clamp(-max, max)
 }
 
-fn border_row(numbers: &mut Numbers, most: f32, dim: usize) -> Vec<f32> {
-    let mut row: Vec<f32> = (0..dim).map(|_| border(numbers, most)).collect();
-    row[numbers.below(dim)] = most * numbers.sign();
+fn border_row(numbers: &mut Numbers, max: f32, dim: usize) -> Vec<f32> {
+    let mut row: Vec<f32> = (0..dim).map(|_| border(numbers, max)).collect();
+    row[numbers.below(dim)] = max * numbers.sign();
     row
 }
 
 #[test]
 fn components_on_the_borders_of_steps_are_bounded() {
-    for (most, query_most) in [(1.0, 1.0), (0.7, 0.3), (3e-30, 5e20), (2.9e38, 0.9)] {
+    for (max, query_max) in [(1.0, 1.0), (0.7, 0.3), (3e-30, 5e20), (2.9e38, 0.9)] {
         for count in sizes(384) {
             let mut numbers = Numbers::new(5);
-            let all = rows(count, |_| border_row(&mut numbers, most, 384));
-            let mut queries = rows(4, |_| border_row(&mut numbers, query_most, 384));
+            let all = rows(count, |_| border_row(&mut numbers, max, 384));
+            let mut queries = rows(4, |_| border_row(&mut numbers, query_max, 384));
             queries.extend(numbers.normals(384));
             let one = queries[..384].to_vec();
             let attack = Attack::new(384, all);
-            attack.check(&format!("borders of {most}"), &queries);
-            if most <= 1.0 {
+            attack.check(&format!("borders of {max}"), &queries);
+            if max <= 1.0 {
                 attack.check_cancelled("borders", &one, 1.0);
             }
         }
@@ -559,11 +559,11 @@ fn rows_whose_bounds_leave_no_room_are_not_lost_to_rounding() {
             // rounding a length up adds the least.
             let query = tight_query(127.0 * (66_052 - numbers.below(6_000)) as f32 / 4_194_304.0);
             let scores = attack.scores(&query);
-            for least in &scores[..128] {
-                let reach = scores.iter().filter(|score| *score >= least).count();
-                let search = Search { min_score: *least, ..Search::default() };
+            for min in &scores[..128] {
+                let reach = scores.iter().filter(|score| *score >= min).count();
+                let search = Search { min_score: *min, ..Search::default() };
                 let found = attack.map.count(&query, &search).expect("valid");
-                assert_eq!(found, [reach], "{count} rows, least {least}");
+                assert_eq!(found, [reach], "{count} rows, least {min}");
             }
             for weight in [1.0, 0.3, 0.7] {
                 attack.check_cancelled("tight", &query, weight);

@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use mnemic_core::columns::{Ask, Columns, NO_SLOT, Record, Scope, Users};
+use mnemic_core::columns::{Ask, Columns, NO_DOCID, Record, Scope, Users};
 use mnemic_core::filter::{Field, Filter, Order, Scalar, Test};
 use mnemic_core::text::fold;
 use proptest::prelude::*;
@@ -461,7 +461,7 @@ struct Both {
 }
 
 impl Both {
-    fn some_slot(&self, which: Index) -> u32 {
+    fn some_docid(&self, which: Index) -> u32 {
         which.index(self.columns.len().max(1)) as u32
     }
 
@@ -472,9 +472,9 @@ impl Both {
             raise(&mut row.record, known.record.last_accessed_at, known.record.access_count);
         }
         self.rows.retain(|_, known| known.record.row != number);
-        let slot = self.columns.push(&row.record);
-        assert_eq!(slot as usize + 1, self.columns.len());
-        self.rows.insert(slot, row);
+        let docid = self.columns.push(&row.record);
+        assert_eq!(docid as usize + 1, self.columns.len());
+        self.rows.insert(docid, row);
     }
 
     fn take(&mut self, step: Step) {
@@ -484,17 +484,17 @@ impl Both {
                 self.push(*row, self.pushed);
             }
             Step::PushAgain(at, row) => {
-                if let Some(known) = self.rows.get(&self.some_slot(at)) {
+                if let Some(known) = self.rows.get(&self.some_docid(at)) {
                     self.push(*row, known.record.row);
                 }
             }
             Step::Replace(at, mut row) => {
-                let slot = self.some_slot(at);
-                match self.rows.get_mut(&slot) {
-                    None => assert!(!self.columns.replace(slot, &row.record)),
+                let docid = self.some_docid(at);
+                match self.rows.get_mut(&docid) {
+                    None => assert!(!self.columns.replace(docid, &row.record)),
                     Some(known) => {
                         row.record.row = known.record.row;
-                        assert!(self.columns.replace(slot, &row.record));
+                        assert!(self.columns.replace(docid, &row.record));
                         let Record { last_accessed_at, access_count, .. } = known.record;
                         raise(&mut row.record, last_accessed_at, access_count);
                         *known = *row;
@@ -502,16 +502,16 @@ impl Both {
                 }
             }
             Step::Access(at, time, count) => {
-                let slot = self.some_slot(at);
-                let known = self.rows.get_mut(&slot);
-                assert_eq!(self.columns.raise_access(slot, time, count), known.is_some());
+                let docid = self.some_docid(at);
+                let known = self.rows.get_mut(&docid);
+                assert_eq!(self.columns.raise_access(docid, time, count), known.is_some());
                 if let Some(known) = known {
                     raise(&mut known.record, time, count);
                 }
             }
             Step::Kill(at) => {
-                let slot = self.some_slot(at);
-                assert_eq!(self.columns.kill(slot), self.rows.remove(&slot).is_some());
+                let docid = self.some_docid(at);
+                assert_eq!(self.columns.remove(docid), self.rows.remove(&docid).is_some());
             }
             Step::Ask(filter) => self.check(&everyone(&filter)),
         }
@@ -523,22 +523,22 @@ impl Both {
             .rows
             .iter()
             .filter(|(_, row)| twin::is_inside(ask, row))
-            .map(|(slot, _)| *slot)
+            .map(|(docid, _)| *docid)
             .collect();
-        assert_eq!(found.slots(), wanted, "{ask:?}");
+        assert_eq!(found.docids(), wanted, "{ask:?}");
         assert_eq!(found.len(), wanted.len());
     }
 
     fn check_all(&self) {
         assert_eq!(self.columns.live(), self.rows.len());
-        for (slot, row) in &self.rows {
-            assert_eq!(self.columns.slot_of(row.record.row), Some(*slot));
-            assert_eq!(self.columns.row_of(*slot), Some(row.record.row));
-            assert_eq!(self.columns.content(*slot), Some(row.record.content.as_str()));
+        for (docid, row) in &self.rows {
+            assert_eq!(self.columns.docid_of(row.record.row), Some(*docid));
+            assert_eq!(self.columns.row_of(*docid), Some(row.record.row));
+            assert_eq!(self.columns.content(*docid), Some(row.record.content.as_str()));
         }
-        let slots = 0..self.columns.len() as u32;
-        for slot in slots.filter(|slot| !self.rows.contains_key(slot)) {
-            assert_eq!((self.columns.row_of(slot), self.columns.content(slot)), (None, None));
+        let docids = 0..self.columns.len() as u32;
+        for docid in docids.filter(|docid| !self.rows.contains_key(docid)) {
+            assert_eq!((self.columns.row_of(docid), self.columns.content(docid)), (None, None));
         }
         self.check_neighbours();
     }
@@ -546,11 +546,11 @@ impl Both {
     fn check_neighbours(&self) {
         let with_session = self.rows.iter().filter(|(_, row)| row.record.session.is_some());
         let mut sessions: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        for (slot, Row { record, .. }) in with_session {
+        for (docid, Row { record, .. }) in with_session {
             let key = (record.position.is_none(), record.position, record.created_at, record.row);
-            sessions.entry((&record.user, &record.session)).or_default().push((key, *slot));
+            sessions.entry((&record.user, &record.session)).or_default().push((key, *docid));
         }
-        let mut wanted = vec![(NO_SLOT, NO_SLOT); self.columns.len()];
+        let mut wanted = vec![(NO_DOCID, NO_DOCID); self.columns.len()];
         for session in sessions.values_mut() {
             session.sort_unstable();
             for pair in session.windows(2) {
@@ -559,9 +559,9 @@ impl Both {
             }
         }
         let mut found = Vec::new();
-        for chunk in 0..self.columns.chunk_count() {
-            let facts = self.columns.chunk(chunk).expect("it is there");
-            found.extend(facts.previous.iter().copied().zip(facts.next.iter().copied()));
+        for block in 0..self.columns.block_count() {
+            let attributes = self.columns.block(block).expect("it is there");
+            found.extend(attributes.previous.iter().copied().zip(attributes.next.iter().copied()));
         }
         assert_eq!(found, wanted);
     }
@@ -669,17 +669,17 @@ fn thousands_of_rows_come_and_go_in_many_chunks() {
     let filter = metadata_test(Test::Equal(Scalar::Int(3)));
     known.check(&everyone(&filter));
     let older = known.clone();
-    // All of the second chunk and every fifth of the others.
-    for slot in (0..2600).filter(|slot| slot / 512 == 1 || slot % 5 == 0) {
-        assert!(known.columns.kill(slot));
-        known.rows.remove(&slot);
+    // All of the second block and every fifth of the others.
+    for docid in (0..2600).filter(|docid| docid / 512 == 1 || docid % 5 == 0) {
+        assert!(known.columns.remove(docid));
+        known.rows.remove(&docid);
     }
     known.check(&everyone(&filter));
     known.check_all();
     older.check_all();
     older.check(&everyone(&filter));
-    assert!(known.columns.chunk(1).is_some_and(|facts| facts.row.is_empty()));
-    assert_eq!(older.columns.chunk(1).map(|facts| facts.row.len()), Some(Columns::CHUNK));
+    assert!(known.columns.block(1).is_some_and(|attributes| attributes.row.is_empty()));
+    assert_eq!(older.columns.block(1).map(|attributes| attributes.row.len()), Some(Columns::BLOCK));
 }
 
 #[test]
@@ -706,10 +706,10 @@ fn a_memory_may_have_a_thousand_tags() {
         (Test::Contains(Scalar::Text("tag 999".into())), vec![3]),
         (Test::Contains(Scalar::Text("tag".into())), vec![]),
     ];
-    for (test, slots) in tests {
+    for (test, docids) in tests {
         let filter = Filter::Test(Field::Tags, test);
         known.check(&everyone(&filter));
-        assert_eq!(known.columns.select(&everyone(&filter)).slots(), slots);
+        assert_eq!(known.columns.select(&everyone(&filter)).docids(), docids);
     }
 }
 
@@ -729,8 +729,8 @@ fn ten_thousand_values_are_as_good_as_one() {
         (Test::All([ints(0..100), ints(0..100)].concat()), vec![1]),
         (Test::All(ints(0..10_000)), vec![]),
     ];
-    for (test, slots) in tests {
-        assert_eq!(known.columns.select(&everyone(&metadata_test(test))).slots(), slots);
+    for (test, docids) in tests {
+        assert_eq!(known.columns.select(&everyone(&metadata_test(test))).docids(), docids);
     }
 }
 
@@ -743,7 +743,7 @@ fn deep_filters_and_deep_metadata_are_judged() {
     for _ in 0..200 {
         filter = Filter::All(vec![Filter::Not(Box::new(filter))]);
     }
-    assert_eq!(known.columns.select(&everyone(&filter)).slots(), [1]);
+    assert_eq!(known.columns.select(&everyone(&filter)).docids(), [1]);
 }
 
 #[test]
@@ -751,8 +751,8 @@ fn a_session_that_no_memory_has_selects_nothing() {
     let known = both(vec![plain(0), plain(1)]);
     let scope = Scope { user: Users::All, session: Some("nowhere"), ..Scope::default() };
     let found = known.columns.select(&Ask { scope, ..Ask::default() });
-    assert!(found.is_empty() && found.slots().is_empty());
-    assert_eq!(known.columns.select(&Ask::default()).slots(), [0, 1]);
+    assert!(found.is_empty() && found.docids().is_empty());
+    assert_eq!(known.columns.select(&Ask::default()).docids(), [0, 1]);
 }
 
 #[test]
@@ -761,8 +761,8 @@ fn codes_stand_for_the_texts_of_all_copies() {
     let copy = columns.clone();
     columns.push(&Record { speaker: Some("Ann".into()), ..Record::default() });
     let code = columns.code_of("Ann").expect("a row has it");
-    assert_eq!(columns.chunk(0).map(|facts| facts.speaker[0]), Some(code));
+    assert_eq!(columns.block(0).map(|attributes| attributes.speaker[0]), Some(code));
     assert_eq!(copy.text_of(code).as_deref(), Some("Ann"));
     assert_eq!((copy.code_of("Bob"), copy.text_of(0), copy.text_of(99)), (None, None, None));
-    assert!(copy.is_empty() && copy.chunk(0).is_none() && !columns.is_empty());
+    assert!(copy.is_empty() && copy.block(0).is_none() && !columns.is_empty());
 }

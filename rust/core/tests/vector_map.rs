@@ -20,12 +20,12 @@ fn score(row: &[f32], query: &[f32]) -> f64 {
 }
 
 impl Twin {
-    fn search(&self, query: &[f32], k: usize, allow: Option<&[i64]>, least: f64) -> Vec<Hit> {
+    fn search(&self, query: &[f32], k: usize, allow: Option<&[i64]>, min: f64) -> Vec<Hit> {
         let allowed = |id: &i64| allow.is_none_or(|ids| ids.contains(id));
         let rows = self.0.iter().filter(|(id, _)| allowed(id));
         let mut hits: Vec<Hit> = rows
             .map(|(id, row)| Hit { score: score(row, query), id: *id })
-            .filter(|hit| hit.score >= least)
+            .filter(|hit| hit.score >= min)
             .collect();
         hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.id.cmp(&b.id)));
         hits.truncate(k);
@@ -52,7 +52,7 @@ enum Step {
     Upsert(Vec<(i64, u64)>),
     Replace(Vec<(i64, u64)>),
     Remove(Vec<i64>),
-    Search { query: u64, k: usize, allow: Option<Vec<i64>>, least: Option<u64> },
+    Search { query: u64, k: usize, allow: Option<Vec<i64>>, min: Option<u64> },
 }
 
 fn distinct() -> impl Strategy<Value = Vec<(i64, u64)>> {
@@ -67,7 +67,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => distinct().prop_map(Step::Replace),
         2 => prop::collection::vec(-100_i64..100, 0..60).prop_map(Step::Remove),
         6 => (any::<u64>(), 0_usize..220, allow, prop::option::of(any::<u64>()))
-            .prop_map(|(query, k, allow, least)| Step::Search { query, k, allow, least }),
+            .prop_map(|(query, k, allow, min)| Step::Search { query, k, allow, min }),
     ]
 }
 
@@ -114,15 +114,15 @@ fn run(metric: Metric, pool: &[Vec<f32>], steps: Vec<Step>) -> Result<(), TestCa
                 twin.0.retain(|id, _| !ids.contains(id));
                 prop_assert_eq!(map.remove(&ids).expect("fits"), before - twin.0.len());
             }
-            Step::Search { query, k, allow, least } => {
+            Step::Search { query, k, allow, min } => {
                 let query = pick(pool, query);
                 let own = stored(query);
-                let least =
-                    least.map_or(f64::NEG_INFINITY, |seed| score(&stored(pick(pool, seed)), &own));
+                let min =
+                    min.map_or(f64::NEG_INFINITY, |seed| score(&stored(pick(pool, seed)), &own));
                 let selection = allow.as_deref().map(Selection::new);
                 let search =
-                    Search { k, allow: selection.as_ref(), min_score: least, ..Search::default() };
-                let wanted = twin.search(&own, k, allow.as_deref(), least);
+                    Search { k, allow: selection.as_ref(), min_score: min, ..Search::default() };
+                let wanted = twin.search(&own, k, allow.as_deref(), min);
                 for _ in 0..2 {
                     let found = map.search(query, &search).expect("valid").remove(0);
                     prop_assert_eq!(&found, &wanted);
@@ -174,10 +174,10 @@ fn check_large(dim: usize, rows: usize, vectors: &[f32]) {
     let twin =
         Twin(ids.iter().zip(vectors.chunks(dim)).map(|(id, row)| (*id, row.to_vec())).collect());
     let some: Vec<i64> = ids.iter().copied().step_by(37).collect();
-    let most: Vec<i64> = ids.iter().copied().filter(|id| id % 5 != 0).collect();
+    let max: Vec<i64> = ids.iter().copied().filter(|id| id % 5 != 0).collect();
     for (seed, k) in [(90, 1), (91, 10), (92, 100), (93, rows / 3), (94, rows + 5)] {
         let query = numbers(seed, dim);
-        for allow in [None, Some(&some), Some(&most)] {
+        for allow in [None, Some(&some), Some(&max)] {
             let selection = allow.map(|ids| Selection::new(ids));
             let search = Search { k, allow: selection.as_ref(), ..Search::default() };
             let found = map.search(&query, &search).expect("valid").remove(0);
@@ -273,14 +273,14 @@ fn every_way_of_a_long_scan_answers_as_brute_force_does() {
                     let wanted: Vec<_> =
                         products[..count].iter().map(|products| best(&[products])).collect();
                     assert_eq!(found, wanted, "{name}, {count} queries");
-                    let united = Search { united: true, ..search };
-                    let found = map.search(&asked[..count * dim], &united).expect("valid");
+                    let combined_by_max = Search { combined_by_max: true, ..search };
+                    let found = map.search(&asked[..count * dim], &combined_by_max).expect("valid");
                     let all: Vec<_> = products[..count].iter().collect();
                     assert_eq!(found, [best(&all)], "{name}, {count} united");
                 }
             }
         }
-        map.seal();
+        map.flush();
     }
 }
 
@@ -292,15 +292,15 @@ fn a_million_overwrites_of_a_thousand_ids_stay_small() {
     map.replace(&all, &numbers(1, dim * 1000)).expect("valid");
     let fresh = map.bytes();
     let row = numbers(2, dim);
-    let mut most = 0;
+    let mut max = 0;
     for turn in 0..1_000_000_i64 {
         map.upsert(&[turn * 7 % ids], &row).expect("valid");
         if turn % 1000 == 0 {
-            most = most.max(map.bytes());
+            max = max.max(map.bytes());
         }
     }
     assert_eq!(map.len(), 1000);
-    assert!(most as f64 <= fresh as f64 * 1.5, "{most} bytes, {fresh} when fresh");
+    assert!(max as f64 <= fresh as f64 * 1.5, "{max} bytes, {fresh} when fresh");
 }
 
 #[test]

@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 
 /// Name of the kernel this process scans with.
 #[pyfunction]
-fn kernel() -> PyResult<&'static str> {
+fn simd_kernel() -> PyResult<&'static str> {
     mnemic_core::kernel_name().map_err(errors::raised)
 }
 
@@ -36,14 +36,14 @@ mod _core {
         after_fork_in_child, after_fork_in_parent, allocate, before_fork, file_id, lock_calls,
     };
     #[pymodule_export]
-    use super::kernel;
-    #[pymodule_export]
     use super::memory_index::PyMemoryIndex;
     #[pymodule_export]
     use super::requests::salience_parts;
     #[pymodule_export]
+    use super::simd_kernel;
+    #[pymodule_export]
     use super::text::{
-        date_ranges, estimate_tokens, estimate_tokens_of, fingerprint, fingerprint_digests, fold,
+        date_ranges, estimate_tokens, estimate_tokens_batch, fingerprint, fingerprint_digests, fold,
     };
     #[pymodule_export]
     use super::vector_map::{PyHits, PyPrior, PySelection, PyVectorMap};

@@ -15,7 +15,7 @@ use crate::errors::{InvalidArgumentError, raised, room};
 use crate::filter;
 
 use crate::records::{GivenAccess, accesses_of, link_of, records_of};
-use crate::requests::{Given, GivenOrder, GivenScope, Listed, Wanted, WantedLinks};
+use crate::requests::{Given, GivenOrder, GivenScope, LinkSearch, Listed, RankRequest};
 
 /// So many of the components are told without being asked for: the first of them.
 const MAIN_COMPONENTS: usize = 2;
@@ -51,7 +51,7 @@ impl PyMemoryIndex {
 
     #[getter]
     fn slots(&self) -> usize {
-        self.0.slots()
+        self.0.docids()
     }
 
     fn __len__(&self) -> usize {
@@ -134,7 +134,7 @@ impl PyMemoryIndex {
     fn rank<'py>(
         &self,
         py: Python<'py>,
-        wanted: Given<Wanted<'py>>,
+        wanted: Given<RankRequest<'py>>,
     ) -> PyResult<(Bound<'py, PyList>, Option<usize>)> {
         let wanted = wanted.0;
         let dim = self.0.dim();
@@ -145,10 +145,10 @@ impl PyMemoryIndex {
         let (query, context) =
             (vectors(&wanted.vectors, "query")?, vectors(&wanted.context, "context")?);
         let filter = wanted.filter.as_ref().map(filter::read).transpose()?;
-        let ranking = wanted.ranking.ranking()?;
+        let scoring = wanted.ranking.ranking()?;
         let request = Request {
             ask: wanted.ask(filter.as_ref()),
-            ranking: &ranking,
+            scoring: &scoring,
             text: wanted.text.as_deref(),
             vectors: &query,
             context: &context,
@@ -156,7 +156,7 @@ impl PyMemoryIndex {
             min_similarity: wanted.min_similarity,
             min_score: wanted.min_score,
             with_total: wanted.with_total,
-            order: wanted.order.as_ref().map(GivenOrder::order).transpose()?,
+            sort_key: wanted.order.as_ref().map(GivenOrder::order).transpose()?,
             min_salience: wanted.min_salience,
             best_match: wanted.best_match,
         };
@@ -168,10 +168,10 @@ impl PyMemoryIndex {
     fn linked<'py>(
         &self,
         py: Python<'py>,
-        wanted: Given<WantedLinks<'py>>,
+        wanted: Given<LinkSearch<'py>>,
     ) -> PyResult<(Bound<'py, PyList>, usize)> {
         let wanted = wanted.0;
-        room(self.0.bytes_of_reading(self.0.slots() / 8, 0))?; // links lead to fewer, and tell less
+        room(self.0.bytes_of_reading(self.0.docids() / 8, 0))?; // links lead to fewer, and tell less
         let filter = wanted.filter.as_ref().map(filter::read).transpose()?;
         let hops = wanted.hops()?;
         let ask = Ask {
@@ -276,7 +276,7 @@ fn components_of<'py>(
         (intern!(py, "question"), components.question),
         (intern!(py, "date"), components.date),
         (intern!(py, "speaker"), components.speaker),
-        (intern!(py, "kind"), components.kind),
+        (intern!(py, "kind"), components.answer_type),
         (intern!(py, "relevance"), components.relevance.map(|sum| sum.clamp(0.0, 1.0))),
         (intern!(py, "recency"), components.recency),
         (intern!(py, "importance"), components.importance),

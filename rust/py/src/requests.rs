@@ -3,9 +3,9 @@
 use mnemic_core::columns::{Ask, Scope, Users};
 use mnemic_core::filter::Filter;
 use mnemic_core::memory::links::{Direction, Hops, MAX_DEPTH};
-use mnemic_core::rank::sort_key::Order;
+use mnemic_core::rank::sort_key::SortKey;
 use mnemic_core::system::memory_budget::with_room;
-use mnemic_core::{KeywordFields, Ranking, Recency, Salience, Session, Weights};
+use mnemic_core::{KeywordFields, Recency, Salience, ScoringConfig, Session, Weights};
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -42,9 +42,9 @@ where
     }
 }
 
-/// What `mnemic.index.base.Wanted` holds.
+/// What `mnemic.index.base.RankRequest` holds.
 #[derive(FromPyObject)]
-pub(crate) struct Wanted<'py> {
+pub(crate) struct RankRequest<'py> {
     pub(crate) scope: GivenScope,
     pub(crate) now: i64,
     pub(crate) limit: usize,
@@ -88,16 +88,16 @@ impl GivenScope {
     }
 }
 
-impl Wanted<'_> {
+impl RankRequest<'_> {
     pub(crate) fn ask<'a>(&'a self, filter: Option<&'a Filter>) -> Ask<'a> {
         let (scope, exclude) = (self.scope.scope(), &self.exclude.0);
         Ask { scope, filter, exclude, now: self.now, since: None, until: None }
     }
 }
 
-/// What `mnemic.index.base.WantedLinks` holds.
+/// What `mnemic.index.base.LinkSearch` holds.
 #[derive(FromPyObject)]
-pub(crate) struct WantedLinks<'py> {
+pub(crate) struct LinkSearch<'py> {
     pub(crate) scope: GivenScope,
     pub(crate) now: i64,
     pub(crate) row: i64,
@@ -109,7 +109,7 @@ pub(crate) struct WantedLinks<'py> {
     pub(crate) filter: Option<Bound<'py, PyAny>>,
 }
 
-impl WantedLinks<'_> {
+impl LinkSearch<'_> {
     pub(crate) fn hops(&self) -> PyResult<Hops> {
         let direction = match self.direction.as_str() {
             "out" => Direction::Out,
@@ -131,14 +131,14 @@ pub(crate) struct GivenOrder {
 }
 
 impl GivenOrder {
-    pub(crate) fn order(&self) -> PyResult<Order> {
+    pub(crate) fn order(&self) -> PyResult<SortKey> {
         match self.value.as_str() {
-            "newest" => Ok(Order::Newest),
-            "oldest" => Ok(Order::Oldest),
-            "accessed" => Ok(Order::Accessed),
-            "access_count" => Ok(Order::AccessCount),
-            "importance" => Ok(Order::Importance),
-            "salience" => Ok(Order::Salience),
+            "newest" => Ok(SortKey::Newest),
+            "oldest" => Ok(SortKey::Oldest),
+            "accessed" => Ok(SortKey::Accessed),
+            "access_count" => Ok(SortKey::AccessCount),
+            "importance" => Ok(SortKey::Importance),
+            "salience" => Ok(SortKey::Salience),
             other => Err(PyValueError::new_err(format!("there is no order {other:?}"))),
         }
     }
@@ -149,7 +149,7 @@ pub(crate) struct GivenRanking {
     pub(crate) similarity: f64,
     pub(crate) keywords: GivenKeywords,
     pub(crate) session: GivenSession,
-    pub(crate) leaves_names_out: bool,
+    pub(crate) strip_speaker_names: bool,
     pub(crate) weights: GivenWeights,
     pub(crate) recency: GivenRecency,
     pub(crate) salience: GivenSalience,
@@ -158,14 +158,14 @@ pub(crate) struct GivenRanking {
 #[derive(FromPyObject)]
 pub(crate) struct GivenKeywords {
     pub(crate) words: f64,
-    pub(crate) grams: f64,
-    pub(crate) pairs: f64,
+    pub(crate) char_ngrams: f64,
+    pub(crate) bigrams: f64,
     pub(crate) previous: f64,
     pub(crate) second: f64,
     pub(crate) stop_words: f64,
-    pub(crate) common: f64,
-    pub(crate) near: f64,
-    pub(crate) sharpness: f64,
+    pub(crate) max_df: f64,
+    pub(crate) fuzziness: f64,
+    pub(crate) exponent: f64,
 }
 
 #[derive(FromPyObject)]
@@ -173,12 +173,12 @@ pub(crate) struct GivenSession {
     pub(crate) previous: f64,
     pub(crate) next: f64,
     pub(crate) answer: f64,
-    pub(crate) second: f64,
+    pub(crate) second_neighbour: f64,
     pub(crate) question: f64,
     pub(crate) date: f64,
     pub(crate) speaker: f64,
-    pub(crate) kind: f64,
-    pub(crate) alone: f64,
+    pub(crate) answer_type: f64,
+    pub(crate) isolated: f64,
 }
 
 #[derive(FromPyObject)]
@@ -218,7 +218,7 @@ impl GivenSalience {
             frequency: self.frequency,
             importance: self.importance,
             days: self.half_life_days,
-            most: self.frequency_max_count,
+            max_count: self.frequency_max_count,
         }
     }
 }
@@ -241,35 +241,35 @@ pub(crate) fn salience_parts(
 }
 
 impl GivenRanking {
-    pub(crate) fn ranking(&self) -> PyResult<Ranking> {
+    pub(crate) fn ranking(&self) -> PyResult<ScoringConfig> {
         let keywords = &self.keywords;
         let session = &self.session;
         let GivenWeights { relevance, recency, importance, access, salience, context } =
             self.weights;
-        Ok(Ranking {
+        Ok(ScoringConfig {
             similarity: self.similarity,
             keywords: KeywordFields {
                 words: keywords.words,
-                grams: keywords.grams,
-                pairs: keywords.pairs,
+                char_ngrams: keywords.char_ngrams,
+                bigrams: keywords.bigrams,
                 previous: keywords.previous,
                 second: keywords.second,
                 stop_words: keywords.stop_words,
-                common: keywords.common,
-                near: keywords.near,
-                sharpness: keywords.sharpness,
+                max_df: keywords.max_df,
+                fuzziness: keywords.fuzziness,
+                exponent: keywords.exponent,
             },
-            leaves_names_out: self.leaves_names_out,
+            strip_speaker_names: self.strip_speaker_names,
             session: Session {
                 previous: session.previous,
                 next: session.next,
                 answer: session.answer,
-                second: session.second,
+                second_neighbour: session.second_neighbour,
                 question: session.question,
                 date: session.date,
                 speaker: session.speaker,
-                kind: session.kind,
-                alone: session.alone,
+                answer_type: session.answer_type,
+                isolated: session.isolated,
             },
             weights: Weights { relevance, recency, importance, access, salience, context },
             recency: self.recency.recency()?,

@@ -80,7 +80,7 @@ pub(crate) fn estimate_tokens(text: Bound<'_, PyString>) -> PyResult<usize> {
 
 #[pyfunction]
 #[pyo3(signature = (texts, /))]
-pub(crate) fn estimate_tokens_of(texts: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
+pub(crate) fn estimate_tokens_batch(texts: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
     let py = texts.py();
     let texts = collect(texts)?;
     let estimate = || texts.iter().map(|text| core_estimate_tokens(text)).collect();

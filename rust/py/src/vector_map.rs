@@ -171,8 +171,8 @@ impl PyVectorMap {
         Ok(counts.first().copied().unwrap_or(0).into_pyobject(py)?.into_any())
     }
 
-    fn seal(&self, py: Python<'_>) {
-        py.detach(|| self.0.seal());
+    fn flush(&self, py: Python<'_>) {
+        py.detach(|| self.0.flush());
     }
 
     #[pyo3(signature = (query, /, *, k = 10, allow = None, min_score = None, weight = 1.0,
@@ -192,7 +192,7 @@ impl PyVectorMap {
     ) -> PyResult<PyHits> {
         let k = not_below(k, 0, "k")?;
         let threads = not_below(threads, 1, "threads")?;
-        let united = is_united(combine)?;
+        let combined_by_max = is_combined_by_max(combine)?;
         let queries = arrays::vectors(query, self.dim(), "query")?;
         let allow = allow.map(selection).transpose()?;
         let prior = prior.map(|prior| Arc::clone(&prior.get().0));
@@ -202,11 +202,11 @@ impl PyVectorMap {
             min_score: min_score.unwrap_or(f64::NEG_INFINITY),
             weight,
             prior: prior.as_deref(),
-            united,
+            combined_by_max,
             threads,
         };
         let found = py.detach(|| self.0.search(&queries.values, &search)).map_err(raised)?;
-        let is_batch = queries.is_batch && !united;
+        let is_batch = queries.is_batch && !combined_by_max;
         if is_batch { batch_hits(py, &found, k) } else { single_hits(py, &found) }
     }
 }
@@ -278,7 +278,7 @@ fn not_below(number: i64, least: usize, what: &str) -> PyResult<usize> {
     })
 }
 
-fn is_united(combine: Option<&str>) -> PyResult<bool> {
+fn is_combined_by_max(combine: Option<&str>) -> PyResult<bool> {
     match combine {
         None => Ok(false),
         Some("max") => Ok(true),

@@ -7,24 +7,24 @@ use std::sync::Arc;
 /// the last.
 ///
 /// Memories come at the end, so that is where nearly all changes are.
-pub(crate) struct Parts<T> {
+pub(crate) struct CowVec<T> {
     before: Arc<Vec<Arc<T>>>,
     last: Option<Arc<T>>,
 }
 
-impl<T> Default for Parts<T> {
+impl<T> Default for CowVec<T> {
     fn default() -> Self {
         Self { before: Arc::default(), last: None }
     }
 }
 
-impl<T> Clone for Parts<T> {
+impl<T> Clone for CowVec<T> {
     fn clone(&self) -> Self {
         Self { before: Arc::clone(&self.before), last: self.last.clone() }
     }
 }
 
-impl<T> Parts<T> {
+impl<T> CowVec<T> {
     /// Number of parts.
     pub(crate) fn len(&self) -> usize {
         self.before.len() + usize::from(self.last.is_some())
@@ -57,17 +57,17 @@ impl<T> Parts<T> {
     }
 
     /// Append a part.
-    pub(crate) fn push(&mut self, part: T) {
+    pub(crate) fn push(&mut self, element: T) {
         self.settle();
-        self.last = Some(Arc::new(part));
+        self.last = Some(Arc::new(element));
     }
 
     /// Put a part in before the one at a position, or at the end.
-    pub(crate) fn insert(&mut self, at: usize, part: T) {
+    pub(crate) fn insert(&mut self, at: usize, element: T) {
         if at == self.len() {
-            self.push(part);
+            self.push(element);
         } else {
-            Arc::make_mut(&mut self.before).insert(at, Arc::new(part));
+            Arc::make_mut(&mut self.before).insert(at, Arc::new(element));
         }
     }
 
@@ -82,7 +82,7 @@ impl<T> Parts<T> {
 
     /// How many parts at the front pass a test that none passes after the first that does not.
     pub(crate) fn partition_point(&self, passes: impl Fn(&T) -> bool) -> usize {
-        let before = self.before.partition_point(|part| passes(part));
+        let before = self.before.partition_point(|element| passes(element));
         let all_before = before == self.before.len();
         before + usize::from(all_before && self.last.as_deref().is_some_and(passes))
     }
@@ -112,22 +112,22 @@ impl<T> Parts<T> {
 
 /// Values in a chunk. Changing one value copies its chunk, and a pointer for each chunk where that is
 /// not the last; this many keep both small.
-pub(crate) const CHUNK_VALUES: usize = 512;
+pub(crate) const BLOCK_VALUES: usize = 512;
 
 /// Values by position, for snapshots.
 #[derive(Clone)]
-pub(crate) struct Chunks<T> {
-    chunks: Parts<Vec<T>>,
+pub(crate) struct BlockVec<T> {
+    blocks: CowVec<Vec<T>>,
     len: usize,
 }
 
-impl<T> Default for Chunks<T> {
+impl<T> Default for BlockVec<T> {
     fn default() -> Self {
-        Self { chunks: Parts::default(), len: 0 }
+        Self { blocks: CowVec::default(), len: 0 }
     }
 }
 
-impl<T: Clone> Chunks<T> {
+impl<T: Clone> BlockVec<T> {
     /// Number of values.
     pub(crate) fn len(&self) -> usize {
         self.len
@@ -135,43 +135,43 @@ impl<T: Clone> Chunks<T> {
 
     /// The value at a position, where there is one.
     pub(crate) fn get(&self, at: usize) -> Option<&T> {
-        self.chunks.get(at / CHUNK_VALUES)?.get(at % CHUNK_VALUES)
+        self.blocks.get(at / BLOCK_VALUES)?.get(at % BLOCK_VALUES)
     }
 
     /// The value at a position, to be changed.
     pub(crate) fn get_mut(&mut self, at: usize) -> Option<&mut T> {
-        let chunk = self.chunks.get_mut(at / CHUNK_VALUES)?;
-        Arc::make_mut(chunk).get_mut(at % CHUNK_VALUES)
+        let block = self.blocks.get_mut(at / BLOCK_VALUES)?;
+        Arc::make_mut(block).get_mut(at % BLOCK_VALUES)
     }
 
     /// Append a value.
     pub(crate) fn push(&mut self, value: T) {
-        if self.len.is_multiple_of(CHUNK_VALUES) {
-            self.chunks.push(Vec::with_capacity(CHUNK_VALUES));
+        if self.len.is_multiple_of(BLOCK_VALUES) {
+            self.blocks.push(Vec::with_capacity(BLOCK_VALUES));
         }
-        let chunk = self.chunks.get_mut(self.len / CHUNK_VALUES);
-        let chunk = chunk.expect("a chunk with room was just made sure of");
-        Arc::make_mut(chunk).push(value);
+        let block = self.blocks.get_mut(self.len / BLOCK_VALUES);
+        let block = block.expect("a chunk with room was just made sure of");
+        Arc::make_mut(block).push(value);
         self.len += 1;
     }
 
     /// The values of one chunk; none where there is no such chunk.
-    pub(crate) fn chunk(&self, at: usize) -> &[T] {
-        self.chunks.get(at).map_or(&[], |chunk| chunk.as_slice())
+    pub(crate) fn block(&self, at: usize) -> &[T] {
+        self.blocks.get(at).map_or(&[], |block| block.as_slice())
     }
 
     /// Bytes of memory, without what the values themselves point to.
     pub(crate) fn bytes(&self) -> usize {
-        let values: usize = self.chunks.iter().map(|chunk| chunk.capacity() * size_of::<T>()).sum();
-        values + self.chunks.bytes()
+        let values: usize = self.blocks.iter().map(|block| block.capacity() * size_of::<T>()).sum();
+        values + self.blocks.bytes()
     }
 }
 
-impl<T: Clone> FromIterator<T> for Chunks<T> {
+impl<T: Clone> FromIterator<T> for BlockVec<T> {
     fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
-        let mut chunks = Self::default();
-        values.into_iter().for_each(|value| chunks.push(value));
-        chunks
+        let mut blocks = Self::default();
+        values.into_iter().for_each(|value| blocks.push(value));
+        blocks
     }
 }
 
@@ -183,24 +183,24 @@ mod tests {
 
     #[test]
     fn a_copy_keeps_its_values_when_the_original_changes() {
-        let mut values: Chunks<usize> = (0..=3 * CHUNK_VALUES).collect();
+        let mut values: BlockVec<usize> = (0..=3 * BLOCK_VALUES).collect();
         let copy = values.clone();
-        *values.get_mut(CHUNK_VALUES).expect("it is there") = 7;
+        *values.get_mut(BLOCK_VALUES).expect("it is there") = 7;
         values.push(9);
-        assert_eq!(copy.len, 3 * CHUNK_VALUES + 1);
-        assert_eq!(copy.get(CHUNK_VALUES), Some(&CHUNK_VALUES));
-        assert_eq!(copy.get(3 * CHUNK_VALUES + 1), None);
-        assert_eq!(values.get(CHUNK_VALUES), Some(&7));
-        assert_eq!(values.get(3 * CHUNK_VALUES + 1), Some(&9));
+        assert_eq!(copy.len, 3 * BLOCK_VALUES + 1);
+        assert_eq!(copy.get(BLOCK_VALUES), Some(&BLOCK_VALUES));
+        assert_eq!(copy.get(3 * BLOCK_VALUES + 1), None);
+        assert_eq!(values.get(BLOCK_VALUES), Some(&7));
+        assert_eq!(values.get(3 * BLOCK_VALUES + 1), Some(&9));
     }
 
     #[test]
-    fn copies_share_the_chunks_that_did_not_change() {
-        let mut values: Chunks<u8> = (0..2 * CHUNK_VALUES).map(|at| at as u8).collect();
+    fn copies_share_the_blocks_that_did_not_change() {
+        let mut values: BlockVec<u8> = (0..2 * BLOCK_VALUES).map(|at| at as u8).collect();
         let copy = values.clone();
         *values.get_mut(0).expect("it is there") = 7;
         let is_shared = |at| {
-            let of = |chunks: &Chunks<u8>| chunks.chunks.get(at).map(Arc::as_ptr);
+            let of = |blocks: &BlockVec<u8>| blocks.blocks.get(at).map(Arc::as_ptr);
             of(&values) == of(&copy)
         };
         assert!(!is_shared(0));
@@ -209,79 +209,79 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parts_are_those_of_a_plain_vector_and_copies_keep_theirs(
+        fn elements_are_those_of_a_plain_vector_and_copies_keep_theirs(
             steps in prop::collection::vec((0..6, any::<prop::sample::Index>()), 1..200),
         ) {
-            let (mut parts, mut twin) = (Parts::default(), Vec::new());
-            let mut older = (parts.clone(), twin.clone());
+            let (mut elements, mut twin) = (CowVec::default(), Vec::new());
+            let mut older = (elements.clone(), twin.clone());
             for (turn, (kind, which)) in steps.iter().enumerate() {
                 if turn == steps.len() / 2 {
-                    older = (parts.clone(), twin.clone());
+                    older = (elements.clone(), twin.clone());
                 }
                 let at = which.index(twin.len() + 1);
                 match kind {
-                    0 => parts.settle(),
+                    0 => elements.settle(),
                     1 if at < twin.len() => {
-                        parts.remove(at);
+                        elements.remove(at);
                         twin.remove(at);
                     }
                     2 if at < twin.len() => {
-                        *Arc::make_mut(parts.get_mut(at).expect("it is there")) = turn;
+                        *Arc::make_mut(elements.get_mut(at).expect("it is there")) = turn;
                         twin[at] = turn;
                     }
                     3 => {
-                        parts.insert(at, turn);
+                        elements.insert(at, turn);
                         twin.insert(at, turn);
                     }
                     _ => {
-                        parts.push(turn);
+                        elements.push(turn);
                         twin.push(turn);
                     }
                 }
             }
-            for (mut parts, mut twin) in [(parts, twin), older] {
-                prop_assert!(parts.iter().map(|part| **part).eq(twin.iter().copied()));
-                prop_assert_eq!((parts.len(), parts.is_empty()), (twin.len(), twin.is_empty()));
+            for (mut elements, mut twin) in [(elements, twin), older] {
+                prop_assert!(elements.iter().map(|element| **element).eq(twin.iter().copied()));
+                prop_assert_eq!((elements.len(), elements.is_empty()), (twin.len(), twin.is_empty()));
                 for (at, value) in twin.iter_mut().enumerate() {
-                    prop_assert_eq!(parts.get(at).map(|part| **part), Some(*value));
-                    *Arc::make_mut(parts.get_mut(at).expect("it is there")) = at;
+                    prop_assert_eq!(elements.get(at).map(|element| **element), Some(*value));
+                    *Arc::make_mut(elements.get_mut(at).expect("it is there")) = at;
                     *value = at;
                 }
-                prop_assert!(parts.get(twin.len()).is_none());
-                prop_assert!(parts.get_mut(twin.len()).is_none());
+                prop_assert!(elements.get(twin.len()).is_none());
+                prop_assert!(elements.get_mut(twin.len()).is_none());
                 for least in 0..=twin.len() {
-                    prop_assert_eq!(parts.partition_point(|part| *part < least), least);
+                    prop_assert_eq!(elements.partition_point(|element| *element < least), least);
                 }
-                parts.settle();
-                prop_assert!(parts.settled().iter().map(|part| **part).eq(twin));
+                elements.settle();
+                prop_assert!(elements.settled().iter().map(|element| **element).eq(twin));
             }
         }
     }
 
     #[test]
-    fn a_change_of_the_last_part_leaves_the_others_shared_as_one() {
-        let mut parts = Parts::default();
-        (0..9).for_each(|part| parts.push(part));
-        let copy = parts.clone();
-        *Arc::make_mut(parts.get_mut(8).expect("it is there")) = 7;
-        assert!(Arc::ptr_eq(&parts.before, &copy.before));
+    fn a_change_of_the_last_element_leaves_the_others_shared_as_one() {
+        let mut elements = CowVec::default();
+        (0..9).for_each(|element| elements.push(element));
+        let copy = elements.clone();
+        *Arc::make_mut(elements.get_mut(8).expect("it is there")) = 7;
+        assert!(Arc::ptr_eq(&elements.before, &copy.before));
         assert_eq!(
-            (parts.get(8).map(|part| **part), copy.get(8).map(|part| **part)),
+            (elements.get(8).map(|element| **element), copy.get(8).map(|element| **element)),
             (Some(7), Some(8))
         );
     }
 
     #[test]
-    fn chunks_come_in_order() {
-        let values: Chunks<usize> = (0..CHUNK_VALUES + 2).collect();
-        assert!(values.chunk(0).iter().copied().eq(0..CHUNK_VALUES));
-        assert_eq!(values.chunk(1), [CHUNK_VALUES, CHUNK_VALUES + 1]);
-        assert!(values.chunk(2).is_empty());
+    fn blocks_come_in_order() {
+        let values: BlockVec<usize> = (0..BLOCK_VALUES + 2).collect();
+        assert!(values.block(0).iter().copied().eq(0..BLOCK_VALUES));
+        assert_eq!(values.block(1), [BLOCK_VALUES, BLOCK_VALUES + 1]);
+        assert!(values.block(2).is_empty());
     }
 
     #[test]
     fn memory_is_counted() {
-        let values: Chunks<u64> = (0..600).collect();
-        assert!(values.bytes() >= 2 * CHUNK_VALUES * 8);
+        let values: BlockVec<u64> = (0..600).collect();
+        assert!(values.bytes() >= 2 * BLOCK_VALUES * 8);
     }
 }

@@ -5,27 +5,27 @@
 
 use std::sync::Arc;
 
-use crate::collections::cow_vec::Parts;
+use crate::collections::cow_vec::CowVec;
 
 /// Ids in a full chunk. Copying one takes about as long as copying the references to all chunks
 /// of a hundred thousand ids.
-const CHUNK_IDS: usize = 1024;
+const BLOCK_IDS: usize = 1024;
 
 #[derive(Clone)]
 pub(crate) struct IdMap<P> {
     /// The first id of each chunk, beside the chunks so that finding one reads few cache lines.
     firsts: Vec<i64>,
-    chunks: Parts<Chunk<P>>,
+    blocks: CowVec<Block<P>>,
     len: usize,
 }
 
 /// Ids in ascending order, each once, and their places.
-struct Chunk<P> {
+struct Block<P> {
     ids: Vec<i64>,
     places: Vec<P>,
 }
 
-impl<P: Copy> Clone for Chunk<P> {
+impl<P: Copy> Clone for Block<P> {
     /// Copy into vectors with room for a whole chunk: the copy is about to be changed.
     fn clone(&self) -> Self {
         let mut copy = Self::empty();
@@ -35,9 +35,9 @@ impl<P: Copy> Clone for Chunk<P> {
     }
 }
 
-impl<P: Copy> Chunk<P> {
+impl<P: Copy> Block<P> {
     fn empty() -> Self {
-        Self { ids: Vec::with_capacity(CHUNK_IDS), places: Vec::with_capacity(CHUNK_IDS) }
+        Self { ids: Vec::with_capacity(BLOCK_IDS), places: Vec::with_capacity(BLOCK_IDS) }
     }
 
     fn split_off(&mut self, at: usize) -> Self {
@@ -50,7 +50,7 @@ impl<P: Copy> Chunk<P> {
 
 impl<P> Default for IdMap<P> {
     fn default() -> Self {
-        Self { firsts: Vec::new(), chunks: Parts::default(), len: 0 }
+        Self { firsts: Vec::new(), blocks: CowVec::default(), len: 0 }
     }
 }
 
@@ -60,25 +60,25 @@ impl<P: Copy> IdMap<P> {
     }
 
     pub(crate) fn get(&self, id: i64) -> Option<P> {
-        let chunk = self.chunks.get(self.chunk_of(id))?;
-        chunk.ids.binary_search(&id).ok().map(|at| chunk.places[at])
+        let block = self.blocks.get(self.block_of(id))?;
+        block.ids.binary_search(&id).ok().map(|at| block.places[at])
     }
 
     /// Set the place of an id; returns the one it had.
     pub(crate) fn insert(&mut self, id: i64, place: P) -> Option<P> {
-        if self.chunks.is_empty() {
-            self.add_chunk(0, Chunk::empty(), id);
+        if self.blocks.is_empty() {
+            self.add_block(0, Block::empty(), id);
         }
-        let mut position = self.chunk_of(id);
-        if self.chunks.get(position).is_some_and(|chunk| chunk.ids.len() == CHUNK_IDS) {
+        let mut position = self.block_of(id);
+        if self.blocks.get(position).is_some_and(|block| block.ids.len() == BLOCK_IDS) {
             position = self.make_room(position, id);
         }
-        let chunk = self.chunk_mut(position);
-        match chunk.ids.binary_search(&id) {
-            Ok(at) => Some(std::mem::replace(&mut chunk.places[at], place)),
+        let block = self.block_mut(position);
+        match block.ids.binary_search(&id) {
+            Ok(at) => Some(std::mem::replace(&mut block.places[at], place)),
             Err(at) => {
-                chunk.ids.insert(at, id);
-                chunk.places.insert(at, place);
+                block.ids.insert(at, id);
+                block.places.insert(at, place);
                 self.firsts[position] = self.firsts[position].min(id);
                 self.len += 1;
                 None
@@ -87,60 +87,60 @@ impl<P: Copy> IdMap<P> {
     }
 
     pub(crate) fn remove(&mut self, id: i64) -> Option<P> {
-        let position = self.chunk_of(id);
-        let at = self.chunks.get(position)?.ids.binary_search(&id).ok()?;
-        let chunk = self.chunk_mut(position);
-        chunk.ids.remove(at);
-        let place = chunk.places.remove(at);
-        let first = chunk.ids.first().copied();
+        let position = self.block_of(id);
+        let at = self.blocks.get(position)?.ids.binary_search(&id).ok()?;
+        let block = self.block_mut(position);
+        block.ids.remove(at);
+        let place = block.places.remove(at);
+        let first = block.ids.first().copied();
         self.len -= 1;
         if let Some(first) = first {
             self.firsts[position] = first;
         } else {
             self.firsts.remove(position);
-            self.chunks.remove(position);
+            self.blocks.remove(position);
         }
         Some(place)
     }
 
     /// All ids, ascending.
     pub(crate) fn ids(&self) -> impl Iterator<Item = i64> {
-        self.chunks.iter().flat_map(|chunk| chunk.ids.iter().copied())
+        self.blocks.iter().flat_map(|block| block.ids.iter().copied())
     }
 
     pub(crate) fn bytes(&self) -> usize {
         let an_id = size_of::<i64>() + size_of::<P>();
-        let a_chunk = size_of::<i64>() + size_of::<Arc<Chunk<P>>>() + size_of::<Chunk<P>>();
-        self.chunks.len() * (CHUNK_IDS * an_id + a_chunk)
+        let a_block = size_of::<i64>() + size_of::<Arc<Block<P>>>() + size_of::<Block<P>>();
+        self.blocks.len() * (BLOCK_IDS * an_id + a_block)
     }
 
-    fn chunk_mut(&mut self, position: usize) -> &mut Chunk<P> {
-        Arc::make_mut(self.chunks.get_mut(position).expect("a chunk that was found is there"))
+    fn block_mut(&mut self, position: usize) -> &mut Block<P> {
+        Arc::make_mut(self.blocks.get_mut(position).expect("a chunk that was found is there"))
     }
 
     /// The chunk that holds `id` if any does.
-    fn chunk_of(&self, id: i64) -> usize {
+    fn block_of(&self, id: i64) -> usize {
         self.firsts.partition_point(|first| *first <= id).saturating_sub(1)
     }
 
     /// Split a full chunk in halves; or, where `id` comes after all others, start a new one, so
     /// that ascending ids fill their chunks. Returns the chunk that `id` belongs to.
     fn make_room(&mut self, position: usize, id: i64) -> usize {
-        let full = self.chunks.get(position);
+        let full = self.blocks.get(position);
         let is_past_all = full.and_then(|full| full.ids.last()).is_some_and(|last| *last < id);
-        if is_past_all && position + 1 == self.chunks.len() {
-            self.add_chunk(position + 1, Chunk::empty(), id);
+        if is_past_all && position + 1 == self.blocks.len() {
+            self.add_block(position + 1, Block::empty(), id);
         } else {
-            let back = self.chunk_mut(position).split_off(CHUNK_IDS / 2);
+            let back = self.block_mut(position).split_off(BLOCK_IDS / 2);
             let first = back.ids[0];
-            self.add_chunk(position + 1, back, first);
+            self.add_block(position + 1, back, first);
         }
-        self.chunk_of(id)
+        self.block_of(id)
     }
 
-    fn add_chunk(&mut self, position: usize, chunk: Chunk<P>, first: i64) {
+    fn add_block(&mut self, position: usize, block: Block<P>, first: i64) {
         self.firsts.insert(position, first);
-        self.chunks.insert(position, chunk);
+        self.blocks.insert(position, block);
     }
 }
 
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(map.len(), twin.len());
         assert!(twin.iter().all(|(id, place)| map.get(*id) == Some(*place)));
         assert!(map.ids().eq(twin.keys().copied()));
-        let firsts: Vec<i64> = map.chunks.iter().map(|chunk| chunk.ids[0]).collect();
+        let firsts: Vec<i64> = map.blocks.iter().map(|block| block.ids[0]).collect();
         assert_eq!(map.firsts, firsts);
     }
 
@@ -185,12 +185,12 @@ mod tests {
     }
 
     #[test]
-    fn ascending_ids_fill_their_chunks() {
+    fn ascending_ids_fill_their_blocks() {
         let mut map = IdMap::<u32>::default();
-        for id in 0..100 * CHUNK_IDS {
+        for id in 0..100 * BLOCK_IDS {
             map.insert(id as i64, id as u32);
         }
-        assert_eq!(map.chunks.len(), 100);
+        assert_eq!(map.blocks.len(), 100);
         assert!(map.bytes() < map.len() * 13);
     }
 

@@ -1,7 +1,7 @@
 //! The facts of one chunk of slots, one after the other for all its slots.
 
-use crate::collections::cow_vec::CHUNK_VALUES;
-use crate::text::{kinds_held, turn};
+use crate::collections::cow_vec::BLOCK_VALUES;
+use crate::text::{answer_types_held, turn};
 
 use super::Record;
 use super::interner::{Interner, NO_TEXT};
@@ -18,7 +18,7 @@ pub mod flags {
     /// The memory is sensitive.
     pub const SENSITIVE: u8 = 4;
     /// How far the bits of the kinds of answers that a text could hold are shifted.
-    pub(crate) const KINDS_SHIFT: u32 = 3;
+    pub(crate) const ANSWER_TYPES_SHIFT: u32 = 3;
 }
 
 /// Values of the slots of a chunk; a copy has room to grow, for it is about to.
@@ -33,7 +33,7 @@ impl<T> Default for Column<T> {
 
 impl<T: Copy> Clone for Column<T> {
     fn clone(&self) -> Self {
-        let room = (self.0.len() + 1).next_power_of_two().min(CHUNK_VALUES);
+        let room = (self.0.len() + 1).next_power_of_two().min(BLOCK_VALUES);
         let mut copy = Vec::with_capacity(room.max(self.0.len()));
         copy.extend_from_slice(&self.0);
         Self(copy)
@@ -76,7 +76,7 @@ macro_rules! columns {
 
 columns!(
     /// What stays as it is while a memory is only read.
-    Facts {
+    Attributes {
         row: i64,
         id: [u8; 16],
         created_at: i64,
@@ -107,7 +107,7 @@ columns!(
     }
 );
 
-impl Facts {
+impl Attributes {
     pub(crate) fn put(&mut self, at: usize, record: &Record, interner: &Interner) {
         let code =
             |text: &Option<String>| text.as_deref().map_or(NO_TEXT, |text| interner.code(text));
@@ -152,7 +152,7 @@ fn flags_of(record: &Record) -> u8 {
     if record.sensitive {
         flags |= flags::SENSITIVE;
     }
-    flags | kinds_held(turn.body) << flags::KINDS_SHIFT
+    flags | answer_types_held(turn.body) << flags::ANSWER_TYPES_SHIFT
 }
 
 #[cfg(test)]

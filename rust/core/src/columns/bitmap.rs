@@ -1,15 +1,15 @@
 //! Sets of slots inside one chunk, as bits.
 
-use crate::collections::cow_vec::CHUNK_VALUES;
+use crate::collections::cow_vec::BLOCK_VALUES;
 
 const WORD: usize = u64::BITS as usize;
-const WORDS: usize = CHUNK_VALUES / WORD;
+const WORDS: usize = BLOCK_VALUES / WORD;
 
 /// A bit for each slot of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Mask([u64; WORDS]);
+pub(crate) struct Bitmap([u64; WORDS]);
 
-impl Mask {
+impl Bitmap {
     pub(crate) const NONE: Self = Self([0; WORDS]);
 
     /// The first slots of a chunk.
@@ -59,7 +59,7 @@ impl Mask {
     }
 
     /// The slots in it, ascending.
-    pub(crate) fn slots(&self) -> impl Iterator<Item = usize> + use<> {
+    pub(crate) fn docids(&self) -> impl Iterator<Item = usize> + use<> {
         self.0
             .into_iter()
             .enumerate()
@@ -67,13 +67,13 @@ impl Mask {
     }
 
     /// Add `first` and the slots in it to a list; whole words at once.
-    pub(crate) fn list(&self, first: u32, slots: &mut Vec<u32>) {
+    pub(crate) fn list(&self, first: u32, docids: &mut Vec<u32>) {
         for (at, word) in self.0.into_iter().enumerate() {
             let start = first + (at * WORD) as u32;
             if word == u64::MAX {
-                slots.extend(start..start + WORD as u32);
+                docids.extend(start..start + WORD as u32);
             } else {
-                slots.extend(Bits(word).map(|bit| start + bit as u32));
+                docids.extend(Bits(word).map(|bit| start + bit as u32));
             }
         }
     }
@@ -93,9 +93,9 @@ impl Mask {
     }
 
     /// The slots among these that pass a test worth asking for each one alone.
-    pub(crate) fn keep_slots(&self, mut test: impl FnMut(usize) -> bool) -> Self {
+    pub(crate) fn keep_docids(&self, mut test: impl FnMut(usize) -> bool) -> Self {
         let mut kept = Self::NONE;
-        self.slots().filter(|at| test(*at)).for_each(|at| kept.set(at));
+        self.docids().filter(|at| test(*at)).for_each(|at| kept.set(at));
         kept
     }
 }
@@ -140,26 +140,26 @@ mod tests {
     proptest! {
         #[test]
         fn the_values_that_pass_are_kept(
-            values in prop::collection::vec(0_u32..4, 0..=CHUNK_VALUES),
-            among in prop::collection::vec(any::<bool>(), CHUNK_VALUES),
+            values in prop::collection::vec(0_u32..4, 0..=BLOCK_VALUES),
+            among in prop::collection::vec(any::<bool>(), BLOCK_VALUES),
         ) {
-            let mut mask = Mask::NONE;
-            (0..values.len()).filter(|at| among[*at]).for_each(|at| mask.set(at));
+            let mut bitmap = Bitmap::NONE;
+            (0..values.len()).filter(|at| among[*at]).for_each(|at| bitmap.set(at));
             let wanted: Vec<usize> =
                 (0..values.len()).filter(|at| among[*at] && values[*at] == 2).collect();
-            let kept = mask.keep(&values, |value| value == 2);
-            prop_assert_eq!(kept.slots().collect::<Vec<_>>(), &wanted[..]);
-            prop_assert_eq!(mask.keep_slots(|at| values[at] == 2), kept);
+            let kept = bitmap.keep(&values, |value| value == 2);
+            prop_assert_eq!(kept.docids().collect::<Vec<_>>(), &wanted[..]);
+            prop_assert_eq!(bitmap.keep_docids(|at| values[at] == 2), kept);
             prop_assert_eq!(kept.count(), wanted.len());
             let mut listed = Vec::new();
             kept.list(1000, &mut listed);
-            prop_assert!(listed.iter().map(|slot| *slot as usize - 1000).eq(wanted));
+            prop_assert!(listed.iter().map(|docid| *docid as usize - 1000).eq(wanted));
         }
 
         #[test]
-        fn the_first_slots_are_those_below_the_count(count in 0..=CHUNK_VALUES) {
-            let first = Mask::first(count);
-            prop_assert!(first.slots().eq(0..count));
+        fn the_first_docids_are_those_below_the_count(count in 0..=BLOCK_VALUES) {
+            let first = Bitmap::first(count);
+            prop_assert!(first.docids().eq(0..count));
             prop_assert_eq!(first.is_empty(), count == 0);
             let mut listed = Vec::new();
             first.list(0, &mut listed);
@@ -169,10 +169,10 @@ mod tests {
 
     #[test]
     fn sets_join_meet_and_differ() {
-        let (few, more) = (Mask::first(3), Mask::first(70));
+        let (few, more) = (Bitmap::first(3), Bitmap::first(70));
         assert_eq!((few.and(&more), few.or(&more)), (few, more));
         let mut between = more.without(&few);
-        assert!(between.slots().eq(3..70));
+        assert!(between.docids().eq(3..70));
         assert!(between.has(69) && !between.has(70) && !between.has(2));
         between.unset(69);
         assert!(!between.has(69));

@@ -5,10 +5,10 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
-use crate::collections::cow_vec::CHUNK_VALUES;
+use crate::collections::cow_vec::BLOCK_VALUES;
 use crate::filter::{Json, Number};
 
-use super::bitmap::Mask;
+use super::bitmap::Bitmap;
 
 /// Keys of the metadata that a chunk keeps read; filters name few.
 const KEPT_KEYS: usize = 16;
@@ -20,8 +20,8 @@ const MAX_VALUES: usize = u16::MAX as usize;
 ///
 /// A slot's text is set once and for good, so snapshots that only differ in how many slots they
 /// have share these. Where two of them set the same slot, the second makes its own copy.
-pub(crate) struct Texts {
-    slots: Box<[OnceLock<Arc<str>>]>,
+pub(crate) struct ContentColumn {
+    docids: Box<[OnceLock<Arc<str>>]>,
     read: Mutex<Vec<(Box<str>, Arc<KeyColumn>)>>,
 }
 
@@ -29,40 +29,40 @@ pub(crate) struct Texts {
 /// for: each distinct value once, so that a test looks at each once.
 #[derive(Clone)]
 pub(crate) struct KeyColumn {
-    known: Mask,
-    codes: Box<[u16; CHUNK_VALUES]>,
+    known: Bitmap,
+    codes: Box<[u16; BLOCK_VALUES]>,
     values: Vec<Json>,
 }
 
-impl Texts {
+impl ContentColumn {
     pub(crate) fn new() -> Self {
-        Self { slots: Box::default(), read: Mutex::default() }
+        Self { docids: Box::default(), read: Mutex::default() }
     }
 
     pub(crate) fn get(&self, at: usize) -> &str {
-        self.slots.get(at).and_then(OnceLock::get).map_or("", |text| text)
+        self.docids.get(at).and_then(OnceLock::get).map_or("", |text| text)
     }
 
     /// Set the text of the slot after the last, sharing what is there where that can be.
     pub(crate) fn push(this: &mut Arc<Self>, at: usize, text: &Arc<str>) {
-        if this.slots.get(at).is_none_or(|slot| slot.set(Arc::clone(text)).is_err()) {
-            *this = Arc::new(this.with(at, text, &Mask::first(at)));
+        if this.docids.get(at).is_none_or(|docid| docid.set(Arc::clone(text)).is_err()) {
+            *this = Arc::new(this.with(at, text, &Bitmap::first(at)));
         }
     }
 
     /// A copy that has a text in one slot and keeps those of others.
-    pub(crate) fn with(&self, at: usize, text: &Arc<str>, kept: &Mask) -> Self {
+    pub(crate) fn with(&self, at: usize, text: &Arc<str>, kept: &Bitmap) -> Self {
         let mut kept = *kept;
         kept.unset(at);
-        let room = (at + 1).next_power_of_two().max(16).max(self.slots.len());
-        let slots: Box<[OnceLock<Arc<str>>]> = (0..room).map(|_| OnceLock::new()).collect();
-        let own = kept.slots().filter_map(|at| Some((at, self.slots.get(at)?.get()?)));
+        let room = (at + 1).next_power_of_two().max(16).max(self.docids.len());
+        let docids: Box<[OnceLock<Arc<str>>]> = (0..room).map(|_| OnceLock::new()).collect();
+        let own = kept.docids().filter_map(|at| Some((at, self.docids.get(at)?.get()?)));
         for (at, text) in own.chain([(at, text)]) {
-            slots[at].get_or_init(|| Arc::clone(text));
+            docids[at].get_or_init(|| Arc::clone(text));
         }
         let read = self.read.lock();
         let read = read.iter().map(|(key, column)| (key.clone(), column.only(&kept))).collect();
-        Self { slots, read: Mutex::new(read) }
+        Self { docids, read: Mutex::new(read) }
     }
 
     /// The values under a key of at least the given slots; `metadata` is what to read of a slot's
@@ -70,7 +70,7 @@ impl Texts {
     pub(crate) fn under<'text>(
         &'text self,
         key: &str,
-        among: &Mask,
+        among: &Bitmap,
         metadata: impl Fn(usize, &'text str) -> &'text str,
     ) -> Arc<KeyColumn> {
         let known = self
@@ -104,8 +104,8 @@ impl Texts {
     pub(crate) fn bytes(&self) -> usize {
         let read = self.read.lock();
         let columns: usize = read.iter().map(|(key, column)| key.len() + column.bytes()).sum();
-        let texts = self.slots.iter().filter(|slot| slot.get().is_some()).count();
-        size_of_val(&*self.slots) + texts * COUNTS_OF_ARC + columns
+        let texts = self.docids.iter().filter(|docid| docid.get().is_some()).count();
+        size_of_val(&*self.docids) + texts * COUNTS_OF_ARC + columns
     }
 }
 
@@ -115,31 +115,31 @@ const COUNTS_OF_ARC: usize = 2 * size_of::<usize>();
 impl KeyColumn {
     /// Nothing is known; the first value is that of slots without one.
     fn new() -> Self {
-        Self { known: Mask::NONE, codes: Box::new([0; CHUNK_VALUES]), values: vec![Json::Null] }
+        Self { known: Bitmap::NONE, codes: Box::new([0; BLOCK_VALUES]), values: vec![Json::Null] }
     }
 
     /// The slots among these whose value passes; each distinct value is tested once.
-    pub(crate) fn keep(&self, among: &Mask, test: impl Fn(&Json) -> bool) -> Mask {
+    pub(crate) fn keep(&self, among: &Bitmap, test: impl Fn(&Json) -> bool) -> Bitmap {
         let passed: Vec<bool> = self.values.iter().map(test).collect();
         if !passed.contains(&true) {
-            return Mask::NONE;
+            return Bitmap::NONE;
         }
         among.keep(&self.codes[..], |code| passed[usize::from(code)])
     }
 
-    fn only(&self, kept: &Mask) -> Arc<Self> {
-        if self.values.len() > 2 * CHUNK_VALUES {
+    fn only(&self, kept: &Bitmap) -> Arc<Self> {
+        if self.values.len() > 2 * BLOCK_VALUES {
             return Arc::new(Self::new()); // mostly values of texts that are gone
         }
         Arc::new(Self { known: self.known.and(kept), ..self.clone() })
     }
 
-    fn read(&mut self, slots: &Mask, value: impl Fn(usize) -> Json) {
+    fn read(&mut self, docids: &Bitmap, value: impl Fn(usize) -> Json) {
         let mut codes: HashMap<Distinct, u16> = HashMap::new();
         for (code, value) in self.values.iter().enumerate().take(MAX_VALUES) {
             codes.extend(Distinct::of(value).map(|value| (value, code as u16)));
         }
-        for at in slots.slots() {
+        for at in docids.docids() {
             let value = value(at);
             let distinct = Distinct::of(&value);
             let known = distinct.as_ref().and_then(|value| codes.get(value)).copied();
@@ -150,7 +150,7 @@ impl KeyColumn {
             }
             self.codes[at] = code;
         }
-        self.known = self.known.or(slots);
+        self.known = self.known.or(docids);
     }
 
     fn bytes(&self) -> usize {
@@ -184,61 +184,61 @@ impl Distinct {
 mod tests {
     use super::*;
 
-    fn texts_of(count: usize) -> Arc<Texts> {
-        let mut texts = Arc::new(Texts::new());
+    fn texts_of(count: usize) -> Arc<ContentColumn> {
+        let mut texts = Arc::new(ContentColumn::new());
         for at in 0..count {
-            Texts::push(&mut texts, at, &format!("{{\"k\":{}}}", at % 3).into());
+            ContentColumn::push(&mut texts, at, &format!("{{\"k\":{}}}", at % 3).into());
         }
         texts
     }
 
-    fn equal_to_one(texts: &Texts, among: &Mask) -> Vec<usize> {
+    fn equal_to_one(texts: &ContentColumn, among: &Bitmap) -> Vec<usize> {
         let column = texts.under("k", among, |_, text| text);
-        column.keep(among, |value| *value == Json::Number(Number::Whole(1))).slots().collect()
+        column.keep(among, |value| *value == Json::Number(Number::Whole(1))).docids().collect()
     }
 
     #[test]
-    fn two_that_set_the_same_slot_do_not_see_each_other() {
+    fn two_that_set_the_same_docid_do_not_see_each_other() {
         let mut one = texts_of(20);
         let mut other = Arc::clone(&one);
-        Texts::push(&mut one, 20, &"{\"k\":1}".into());
+        ContentColumn::push(&mut one, 20, &"{\"k\":1}".into());
         assert!(Arc::ptr_eq(&one, &other), "there is room, so nothing is copied");
-        assert_eq!(equal_to_one(&one, &Mask::first(21)).last(), Some(&20));
-        Texts::push(&mut other, 20, &"{\"k\":2}".into());
+        assert_eq!(equal_to_one(&one, &Bitmap::first(21)).last(), Some(&20));
+        ContentColumn::push(&mut other, 20, &"{\"k\":2}".into());
         assert_eq!((one.get(20), other.get(20)), ("{\"k\":1}", "{\"k\":2}"));
-        assert_eq!(equal_to_one(&other, &Mask::first(21)).last(), Some(&19));
-        assert_eq!(equal_to_one(&one, &Mask::first(21)).last(), Some(&20));
+        assert_eq!(equal_to_one(&other, &Bitmap::first(21)).last(), Some(&19));
+        assert_eq!(equal_to_one(&one, &Bitmap::first(21)).last(), Some(&20));
     }
 
     #[test]
-    fn a_key_is_read_for_the_slots_that_are_asked_for() {
+    fn a_key_is_read_for_the_docids_that_are_asked_for() {
         let texts = texts_of(30);
-        assert_eq!(equal_to_one(&texts, &Mask::first(5)), [1, 4]);
-        let known = |texts: &Texts| texts.read.lock()[0].1.known;
-        assert_eq!(known(&texts), Mask::first(5));
-        assert_eq!(equal_to_one(&texts, &Mask::first(9)), [1, 4, 7]);
-        assert_eq!(known(&texts), Mask::first(9));
+        assert_eq!(equal_to_one(&texts, &Bitmap::first(5)), [1, 4]);
+        let known = |texts: &ContentColumn| texts.read.lock()[0].1.known;
+        assert_eq!(known(&texts), Bitmap::first(5));
+        assert_eq!(equal_to_one(&texts, &Bitmap::first(9)), [1, 4, 7]);
+        assert_eq!(known(&texts), Bitmap::first(9));
         assert_eq!(texts.read.lock()[0].1.values.len(), 4);
     }
 
     #[test]
-    fn a_copy_reads_the_changed_slot_again_and_nothing_else() {
+    fn a_copy_reads_the_changed_docid_again_and_nothing_else() {
         let texts = texts_of(30);
-        assert_eq!(equal_to_one(&texts, &Mask::first(8)), [1, 4, 7]);
-        let changed = texts.with(4, &"{}".into(), &Mask::first(30));
+        assert_eq!(equal_to_one(&texts, &Bitmap::first(8)), [1, 4, 7]);
+        let changed = texts.with(4, &"{}".into(), &Bitmap::first(30));
         assert_eq!(
-            changed.read.lock()[0].1.known.slots().collect::<Vec<_>>(),
+            changed.read.lock()[0].1.known.docids().collect::<Vec<_>>(),
             [0, 1, 2, 3, 5, 6, 7]
         );
-        assert_eq!(equal_to_one(&changed, &Mask::first(8)), [1, 7]);
-        assert_eq!(equal_to_one(&texts, &Mask::first(8)), [1, 4, 7]);
+        assert_eq!(equal_to_one(&changed, &Bitmap::first(8)), [1, 7]);
+        assert_eq!(equal_to_one(&texts, &Bitmap::first(8)), [1, 4, 7]);
     }
 
     #[test]
     fn no_more_than_some_keys_are_kept() {
         let texts = texts_of(3);
         for number in 0..2 * KEPT_KEYS {
-            texts.under(&number.to_string(), &Mask::first(3), |_, text| text);
+            texts.under(&number.to_string(), &Bitmap::first(3), |_, text| text);
         }
         assert_eq!(texts.read.lock().len(), KEPT_KEYS);
         assert_eq!(texts.read.lock()[0].0.as_ref(), KEPT_KEYS.to_string());

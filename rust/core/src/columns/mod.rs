@@ -16,7 +16,7 @@ mod tie;
 
 use std::sync::Arc;
 
-use crate::collections::cow_vec::{CHUNK_VALUES, Parts};
+use crate::collections::cow_vec::{BLOCK_VALUES, CowVec};
 use crate::collections::id_map::IdMap;
 use crate::filter::texts_of;
 use sessions::{SessionKey, Sessions};
@@ -24,11 +24,11 @@ use sessions::{SessionKey, Sessions};
 pub use attributes::{NONE, flags};
 pub(crate) use select::UserCode;
 pub use select::{Ask, Scope, Selected, Users};
-pub use sessions::NO_SLOT;
+pub use sessions::NO_DOCID;
 
-use attributes::{Accesses, Facts};
-pub(crate) use bitmap::Mask;
-use content::{KeyColumn, Texts};
+use attributes::{Accesses, Attributes};
+pub(crate) use bitmap::Bitmap;
+use content::{ContentColumn, KeyColumn};
 pub(crate) use interner::{Interner, NO_TEXT};
 use tags::Tags;
 pub(crate) use tie::Tie;
@@ -98,23 +98,23 @@ pub struct Access {
 /// The facts of all memories of an agent, as one reader or one writer holds them.
 #[derive(Clone, Default)]
 pub struct Columns {
-    chunks: Parts<Chunk>,
+    blocks: CowVec<ColumnBlock>,
     len: usize,
     live: usize,
-    slots: IdMap<u32>,
+    docids: IdMap<u32>,
     sessions: Sessions,
     texts: Arc<Interner>,
 }
 
 /// The facts of [`CHUNK_VALUES`] slots.
 #[derive(Clone)]
-pub(crate) struct Chunk {
-    live: Mask,
+pub(crate) struct ColumnBlock {
+    live: Bitmap,
     bounds: Bounds,
-    pub(crate) facts: Arc<Facts>,
+    pub(crate) attributes: Arc<Attributes>,
     pub(crate) accesses: Arc<Accesses>,
     pub(crate) tags: Arc<Tags>,
-    texts: Arc<Texts>,
+    texts: Arc<ContentColumn>,
 }
 
 /// What holds for all slots of a chunk; after a change it may say less than it could.
@@ -129,7 +129,7 @@ struct Bounds {
 /// empty where every memory of a full chunk has gone; only live slots mean anything.
 ///
 /// Times and positions that are not there are [`NONE`], texts 0, neighbours [`NO_SLOT`].
-pub struct ChunkFacts<'columns> {
+pub struct BlockAttributes<'columns> {
     /// The store's numbers.
     pub row: &'columns [i64],
     /// UUIDs.
@@ -162,7 +162,7 @@ pub struct ChunkFacts<'columns> {
 
 impl Columns {
     /// Slots that one of the chunks has.
-    pub const CHUNK: usize = CHUNK_VALUES;
+    pub const BLOCK: usize = BLOCK_VALUES;
 
     /// Columns without rows.
     pub fn new() -> Self {
@@ -186,149 +186,154 @@ impl Columns {
 
     /// Give a memory the next slot, which is returned. One that has the row already dies.
     pub fn push(&mut self, record: &Record) -> u32 {
-        let slot = self.len as u32;
-        let old = self.slots.insert(record.row, slot);
+        let docid = self.len as u32;
+        let old = self.docids.insert(record.row, docid);
         let accessed = old.and_then(|old| self.access_of(old));
         if let Some(old) = old {
-            self.bury(old);
+            self.mark_deleted(old);
         }
-        let at = self.len % CHUNK_VALUES;
+        let at = self.len % BLOCK_VALUES;
         if at == 0 {
-            self.chunks.push(Chunk::new());
+            self.blocks.push(ColumnBlock::new());
         }
         let interner = Arc::clone(&self.texts);
-        let (chunk, _) = self.chunk_mut(slot);
-        let chunk = Arc::make_mut(chunk);
-        chunk.put(at, record, &interner);
-        chunk.live.set(at);
-        Texts::push(&mut chunk.texts, at, &joined(record));
+        let (block, _) = self.block_mut(docid);
+        let block = Arc::make_mut(block);
+        block.put(at, record, &interner);
+        block.live.set(at);
+        ContentColumn::push(&mut block.texts, at, &joined(record));
         self.len += 1;
         self.live += 1;
         self.sessions.push();
-        self.enter_session(slot);
+        self.enter_session(docid);
         if let Some((last, count)) = accessed {
-            self.raise_access(slot, last, count);
+            self.raise_access(docid, last, count);
         }
-        slot
+        docid
     }
 
     /// Change everything but the row of the memory in a slot; false if no such one lives there.
-    pub fn replace(&mut self, slot: u32, record: &Record) -> bool {
-        if self.slot_of(record.row) != Some(slot) {
+    pub fn replace(&mut self, docid: u32, record: &Record) -> bool {
+        if self.docid_of(record.row) != Some(docid) {
             return false;
         }
-        self.leave_session(slot);
-        let (chunk, at) = self.chunk_mut(slot);
-        let chunk = Arc::make_mut(chunk);
+        self.leave_session(docid);
+        let (block, at) = self.block_mut(docid);
+        let block = Arc::make_mut(block);
         let text = joined(record);
-        if *chunk.texts.get(at) != *text {
-            chunk.texts = Arc::new(chunk.texts.with(at, &text, &chunk.live));
+        if *block.texts.get(at) != *text {
+            block.texts = Arc::new(block.texts.with(at, &text, &block.live));
         }
-        let accessed = self.access_of(slot);
+        let accessed = self.access_of(docid);
         let interner = Arc::clone(&self.texts);
-        let chunk = Arc::make_mut(self.chunk_mut(slot).0);
-        chunk.put(at, record, &interner);
+        let block = Arc::make_mut(self.block_mut(docid).0);
+        block.put(at, record, &interner);
         if let Some((last, count)) = accessed {
-            self.raise_access(slot, last, count);
+            self.raise_access(docid, last, count);
         }
-        self.enter_session(slot);
+        self.enter_session(docid);
         true
     }
 
     /// When a memory was last read, and how often; nothing where none lives in the slot.
-    pub fn access_of(&self, slot: u32) -> Option<(Option<i64>, i64)> {
-        let (chunk, at) = self.live_chunk(slot)?;
-        let Accesses { last_accessed_at, access_count } = &*chunk.accesses;
+    pub fn access_of(&self, docid: u32) -> Option<(Option<i64>, i64)> {
+        let (block, at) = self.live_block(docid)?;
+        let Accesses { last_accessed_at, access_count } = &*block.accesses;
         let last = last_accessed_at.values()[at];
         Some(((last != NONE).then_some(last), access_count.values()[at]))
     }
 
     /// Let a memory have been read as late and as often as given, or more where more was known:
     /// what was counted in memory may not be written down yet. False if none lives in the slot.
-    pub fn raise_access(&mut self, slot: u32, last: Option<i64>, count: i64) -> bool {
-        let Some((known_last, known_count)) = self.access_of(slot) else {
+    pub fn raise_access(&mut self, docid: u32, last: Option<i64>, count: i64) -> bool {
+        let Some((known_last, known_count)) = self.access_of(docid) else {
             return false;
         };
         let raised = (known_last.max(last), known_count.max(count));
         if raised != (known_last, known_count) {
-            let (chunk, at) = self.chunk_mut(slot);
-            Arc::make_mut(&mut Arc::make_mut(chunk).accesses).put(at, raised.0, raised.1);
+            let (block, at) = self.block_mut(docid);
+            Arc::make_mut(&mut Arc::make_mut(block).accesses).put(at, raised.0, raised.1);
         }
         true
     }
 
     /// Take a memory away; false if none lives in the slot.
-    pub fn kill(&mut self, slot: u32) -> bool {
-        let Some(row) = self.row_of(slot) else {
+    pub fn remove(&mut self, docid: u32) -> bool {
+        let Some(row) = self.row_of(docid) else {
             return false;
         };
-        self.slots.remove(row);
-        self.bury(slot);
+        self.docids.remove(row);
+        self.mark_deleted(docid);
         true
     }
 
     /// The slot of the memory with this row.
-    pub fn slot_of(&self, row: i64) -> Option<u32> {
-        self.slots.get(row)
+    pub fn docid_of(&self, row: i64) -> Option<u32> {
+        self.docids.get(row)
     }
 
     /// The row of the memory in a slot.
-    pub fn row_of(&self, slot: u32) -> Option<i64> {
-        let (chunk, at) = self.live_chunk(slot)?;
-        Some(chunk.facts.row.values()[at])
+    pub fn row_of(&self, docid: u32) -> Option<i64> {
+        let (block, at) = self.live_block(docid)?;
+        Some(block.attributes.row.values()[at])
     }
 
     /// What orders equal scores; nothing's where no memory lives in the slot.
-    pub(crate) fn tie_of(&self, slot: u32) -> Tie<'_> {
-        let known = self.live_chunk(slot);
+    pub(crate) fn tie_of(&self, docid: u32) -> Tie<'_> {
+        let known = self.live_block(docid);
         known.map_or_else(
             || Tie::of_nothing(&self.texts),
-            |(Chunk { facts, .. }, at)| {
-                let user = facts.user.values()[at];
-                Tie::new(facts.created_at.values()[at], facts.id.values()[at], user, &self.texts)
+            |(ColumnBlock { attributes, .. }, at)| {
+                let user = attributes.user.values()[at];
+                Tie::new(
+                    attributes.created_at.values()[at],
+                    attributes.id.values()[at],
+                    user,
+                    &self.texts,
+                )
             },
         )
     }
 
     /// The code of the user of the memory in a slot; 0 for nobody, and where no memory lives there.
-    pub(crate) fn user_of(&self, slot: u32) -> u32 {
-        self.live_chunk(slot).map_or(NO_TEXT, |(chunk, at)| chunk.facts.user.values()[at])
+    pub(crate) fn user_of(&self, docid: u32) -> u32 {
+        self.live_block(docid).map_or(NO_TEXT, |(block, at)| block.attributes.user.values()[at])
     }
 
     /// Whether the memory in a slot is this user's, or nobody's for none.
-    pub(crate) fn has_user(&self, slot: u32, user: Option<&str>) -> bool {
-        user.map_or(Some(NO_TEXT), |user| self.texts.find(user)) == Some(self.user_of(slot))
+    pub(crate) fn has_user(&self, docid: u32, user: Option<&str>) -> bool {
+        user.map_or(Some(NO_TEXT), |user| self.texts.find(user)) == Some(self.user_of(docid))
     }
 
     /// The text of the memory in a slot.
-    pub fn content(&self, slot: u32) -> Option<&str> {
-        let (chunk, at) = self.live_chunk(slot)?;
-        Some(chunk.content(at))
+    pub fn content(&self, docid: u32) -> Option<&str> {
+        let (block, at) = self.live_block(docid)?;
+        Some(block.content(at))
     }
 
     /// Number of chunks.
-    pub fn chunk_count(&self) -> usize {
-        self.chunks.len()
+    pub fn block_count(&self) -> usize {
+        self.blocks.len()
     }
 
     /// The facts of the slots from `chunk * CHUNK` on; none where there is no such chunk.
-    pub fn chunk(&self, chunk: usize) -> Option<ChunkFacts<'_>> {
-        let Chunk { facts, accesses, .. } = &**self.chunks.get(chunk)?;
-        Some(ChunkFacts {
-            row: facts.row.values(),
-            id: facts.id.values(),
-            created_at: facts.created_at.values(),
+    pub fn block(&self, block: usize) -> Option<BlockAttributes<'_>> {
+        let ColumnBlock { attributes, accesses, .. } = &**self.blocks.get(block)?;
+        Some(BlockAttributes {
+            row: attributes.row.values(),
+            id: attributes.id.values(),
+            created_at: attributes.created_at.values(),
             last_accessed_at: accesses.last_accessed_at.values(),
             access_count: accesses.access_count.values(),
-            importance: facts.importance.values(),
-            position: facts.position.values(),
-            user: facts.user.values(),
-            session: facts.session.values(),
-            speaker: facts.speaker.values(),
-            role: facts.role.values(),
-            flags: facts.flags.values(),
-            previous: self.sessions.previous(chunk),
-            next: self.sessions.next(chunk),
+            importance: attributes.importance.values(),
+            position: attributes.position.values(),
+            user: attributes.user.values(),
+            session: attributes.session.values(),
+            speaker: attributes.speaker.values(),
+            role: attributes.role.values(),
+            flags: attributes.flags.values(),
+            previous: self.sessions.previous(block),
+            next: self.sessions.next(block),
         })
     }
 
@@ -345,77 +350,77 @@ impl Columns {
     /// The first time after `now` at which a memory of these users expires.
     pub fn next_expiry(&self, users: Users<'_>, now: i64) -> Option<i64> {
         let user = self.user_code(users);
-        let expiring = self.chunks.iter().filter(|chunk| chunk.bounds.first_expiry < i64::MAX);
-        expiring.filter_map(|chunk| chunk.next_expiry(user, now)).min()
+        let expiring = self.blocks.iter().filter(|block| block.bounds.first_expiry < i64::MAX);
+        expiring.filter_map(|block| block.next_expiry(user, now)).min()
     }
 
     /// Bytes of memory, without contents and metadata.
     pub fn bytes(&self) -> usize {
-        let chunks: usize = self.chunks.iter().map(|chunk| chunk.bytes()).sum();
-        chunks
-            + self.chunks.bytes()
-            + self.slots.bytes()
+        let blocks: usize = self.blocks.iter().map(|block| block.bytes()).sum();
+        blocks
+            + self.blocks.bytes()
+            + self.docids.bytes()
             + self.sessions.bytes()
             + self.texts.bytes()
     }
 
-    fn live_chunk(&self, slot: u32) -> Option<(&Chunk, usize)> {
-        let (chunk, at) = place(slot);
-        let chunk = self.chunks.get(chunk)?;
-        chunk.live.has(at).then_some((chunk, at))
+    fn live_block(&self, docid: u32) -> Option<(&ColumnBlock, usize)> {
+        let (block, at) = place(docid);
+        let block = self.blocks.get(block)?;
+        block.live.has(at).then_some((block, at))
     }
 
     /// The chunk of a slot that is there.
-    fn chunk_mut(&mut self, slot: u32) -> (&mut Arc<Chunk>, usize) {
-        let (chunk, at) = place(slot);
-        (self.chunks.get_mut(chunk).expect("a slot's chunk is there"), at)
+    fn block_mut(&mut self, docid: u32) -> (&mut Arc<ColumnBlock>, usize) {
+        let (block, at) = place(docid);
+        (self.blocks.get_mut(block).expect("a slot's chunk is there"), at)
     }
 
     /// Mark a live slot as dead; where it was the last of a full chunk, nothing of that is kept.
-    fn bury(&mut self, slot: u32) {
-        self.leave_session(slot);
-        let is_full = (slot as usize / CHUNK_VALUES + 1) * CHUNK_VALUES <= self.len;
-        let (chunk, at) = self.chunk_mut(slot);
-        let known = Arc::make_mut(chunk);
+    fn mark_deleted(&mut self, docid: u32) {
+        self.leave_session(docid);
+        let is_full = (docid as usize / BLOCK_VALUES + 1) * BLOCK_VALUES <= self.len;
+        let (block, at) = self.block_mut(docid);
+        let known = Arc::make_mut(block);
         known.live.unset(at);
         if is_full && known.live.is_empty() {
-            *chunk = Arc::new(Chunk::new());
+            *block = Arc::new(ColumnBlock::new());
         }
         self.live -= 1;
     }
 
-    fn enter_session(&mut self, slot: u32) {
-        if session_key(&self.chunks, slot).session != NO_TEXT {
-            self.sessions.insert(slot, |slot| session_key(&self.chunks, slot));
+    fn enter_session(&mut self, docid: u32) {
+        if session_key(&self.blocks, docid).session != NO_TEXT {
+            self.sessions.insert(docid, |docid| session_key(&self.blocks, docid));
         }
     }
 
-    fn leave_session(&mut self, slot: u32) {
-        if session_key(&self.chunks, slot).session != NO_TEXT {
-            self.sessions.remove(slot, |slot| session_key(&self.chunks, slot));
+    fn leave_session(&mut self, docid: u32) {
+        if session_key(&self.blocks, docid).session != NO_TEXT {
+            self.sessions.remove(docid, |docid| session_key(&self.blocks, docid));
         }
     }
 }
 
-impl Chunk {
+impl ColumnBlock {
     fn new() -> Self {
         Self {
-            live: Mask::NONE,
+            live: Bitmap::NONE,
             bounds: Bounds {
                 first_created: i64::MAX,
                 last_created: i64::MIN,
                 first_expiry: i64::MAX,
             },
-            facts: Arc::default(),
+            attributes: Arc::default(),
             accesses: Arc::default(),
             tags: Arc::default(),
-            texts: Arc::new(Texts::new()),
+            texts: Arc::new(ContentColumn::new()),
         }
     }
 
     /// Write all of a record but its texts.
     fn put(&mut self, at: usize, record: &Record, interner: &Interner) {
-        Arc::make_mut(&mut self.facts).put(at, record, interner);
+        Arc::make_mut(&mut self.attributes).put(at, record, interner);
         let accesses = Arc::make_mut(&mut self.accesses);
         accesses.put(at, record.last_accessed_at, record.access_count);
         if self.live.has(at) && self.tags.has(at) {
@@ -432,32 +437,32 @@ impl Chunk {
     }
 
     fn next_expiry(&self, user: UserCode, now: i64) -> Option<i64> {
-        let times = self.facts.expires_at.values();
-        let mut left = user.keep(self.live, self.facts.user.values());
+        let times = self.attributes.expires_at.values();
+        let mut left = user.keep(self.live, self.attributes.user.values());
         left = left.keep(times, |time| time != NONE && time > now);
-        let mut slots = Vec::new();
-        left.list(0, &mut slots);
-        slots.into_iter().map(|slot| times[slot as usize]).min()
+        let mut docids = Vec::new();
+        left.list(0, &mut docids);
+        docids.into_iter().map(|docid| times[docid as usize]).min()
     }
 
     pub(crate) fn content(&self, at: usize) -> &str {
-        let bytes = self.facts.content_bytes.values()[at] as usize;
+        let bytes = self.attributes.content_bytes.values()[at] as usize;
         self.texts.get(at).get(..bytes).unwrap_or_default()
     }
 
     /// What of a slot's text is its metadata; empty for none.
     fn metadata<'text>(&self, at: usize, text: &'text str) -> &'text str {
-        let bytes = self.facts.content_bytes.values()[at] as usize;
+        let bytes = self.attributes.content_bytes.values()[at] as usize;
         text.get(bytes..).unwrap_or_default()
     }
 
     /// What some slots hold under a key of the metadata.
-    pub(crate) fn under(&self, key: &str, among: &Mask) -> Arc<KeyColumn> {
+    pub(crate) fn under(&self, key: &str, among: &Bitmap) -> Arc<KeyColumn> {
         self.texts.under(key, among, |at, text| self.metadata(at, text))
     }
 
     fn bytes(&self) -> usize {
-        let parts = self.facts.bytes() + self.accesses.bytes() + self.tags.bytes();
+        let parts = self.attributes.bytes() + self.accesses.bytes() + self.tags.bytes();
         size_of::<Self>() + parts + self.texts.bytes()
     }
 }
@@ -470,20 +475,20 @@ fn joined(record: &Record) -> Arc<str> {
     }
 }
 
-fn place(slot: u32) -> (usize, usize) {
-    (slot as usize / CHUNK_VALUES, slot as usize % CHUNK_VALUES)
+fn place(docid: u32) -> (usize, usize) {
+    (docid as usize / BLOCK_VALUES, docid as usize % BLOCK_VALUES)
 }
 
-fn session_key(chunks: &Parts<Chunk>, slot: u32) -> SessionKey {
-    let (chunk, at) = place(slot);
-    let facts = &chunks.get(chunk).expect("a slot's chunk is there").facts;
-    let position = facts.position.values()[at];
+fn session_key(blocks: &CowVec<ColumnBlock>, docid: u32) -> SessionKey {
+    let (block, at) = place(docid);
+    let attributes = &blocks.get(block).expect("a slot's chunk is there").attributes;
+    let position = attributes.position.values()[at];
     SessionKey {
-        user: facts.user.values()[at],
-        session: facts.session.values()[at],
+        user: attributes.user.values()[at],
+        session: attributes.session.values()[at],
         lacks_position: position == NONE,
         position,
-        created_at: facts.created_at.values()[at],
-        row: facts.row.values()[at],
+        created_at: attributes.created_at.values()[at],
+        row: attributes.row.values()[at],
     }
 }

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::ops::RangeInclusive;
 
-use super::{Chunk, Interner, Mask, NO_TEXT, NONE, flags};
+use super::{Bitmap, ColumnBlock, Interner, NO_TEXT, NONE, flags};
 use crate::filter::check::{Check, Set, number_of};
 use crate::filter::{Field, Filter, Json, Number, Scalar, Test};
 
@@ -153,17 +153,17 @@ impl<'texts> Plan<'texts> {
     }
 
     /// The slots among these that pass.
-    pub(crate) fn keep(&self, chunk: &Chunk, among: &Mask) -> Mask {
+    pub(crate) fn keep(&self, block: &ColumnBlock, among: &Bitmap) -> Bitmap {
         if among.is_empty() {
-            return Mask::NONE;
+            return Bitmap::NONE;
         }
         match self {
-            Self::All(parts) => parts.iter().fold(*among, |left, part| part.keep(chunk, &left)),
-            Self::AnyOf(parts) => parts.iter().fold(Mask::NONE, |found, part| {
-                found.or(&part.keep(chunk, &among.without(&found)))
+            Self::All(parts) => parts.iter().fold(*among, |left, part| part.keep(block, &left)),
+            Self::AnyOf(parts) => parts.iter().fold(Bitmap::NONE, |found, part| {
+                found.or(&part.keep(block, &among.without(&found)))
             }),
-            Self::Not(part) => among.without(&part.keep(chunk, among)),
-            Self::Step(step) => step.keep(chunk, among),
+            Self::Not(part) => among.without(&part.keep(block, among)),
+            Self::Step(step) => step.keep(block, among),
         }
     }
 }
@@ -282,8 +282,8 @@ fn one_of(column: Wholes, values: Vec<i64>) -> Step<'static> {
 
 /// A time that is not there is below all others, and in no range.
 fn within(column: Wholes, range: RangeInclusive<i64>) -> Step<'static> {
-    let least = if column.may_lack() { NONE + 1 } else { i64::MIN };
-    let range = *range.start().max(&least)..=*range.end();
+    let min = if column.may_lack() { NONE + 1 } else { i64::MIN };
+    let range = *range.start().max(&min)..=*range.end();
     if range.is_empty() { Step::Never } else { Step::Within(column, range) }
 }
 
@@ -348,49 +348,49 @@ impl Step<'_> {
         }
     }
 
-    fn keep(&self, chunk: &Chunk, among: &Mask) -> Mask {
-        let facts = &chunk.facts;
+    fn keep(&self, block: &ColumnBlock, among: &Bitmap) -> Bitmap {
+        let attributes = &block.attributes;
         match self {
             Self::Always => *among,
-            Self::Never => Mask::NONE,
-            Self::HasTime(column) => among.keep(column.of(chunk), |time| time != NONE),
+            Self::Never => Bitmap::NONE,
+            Self::HasTime(column) => among.keep(column.of(block), |time| time != NONE),
             Self::Within(column, range) => {
-                let (least, most) = (*range.start(), *range.end());
-                among.keep(column.of(chunk), |value| (least..=most).contains(&value))
+                let (min, max) = (*range.start(), *range.end());
+                among.keep(column.of(block), |value| (min..=max).contains(&value))
             }
             Self::OneOf(column, values) => {
-                let column = column.of(chunk);
-                among.keep_slots(|at| values.binary_search(&column[at]).is_ok())
+                let column = column.of(block);
+                among.keep_docids(|at| values.binary_search(&column[at]).is_ok())
             }
             Self::ImportanceWithin(range) => {
-                let (least, most) = (*range.start(), *range.end());
-                let values = facts.importance.values();
-                among.keep(values, |value| (least..=most).contains(&value))
+                let (min, max) = (*range.start(), *range.end());
+                let values = attributes.importance.values();
+                among.keep(values, |value| (min..=max).contains(&value))
             }
             Self::ImportanceOneOf(wanted) => {
-                let values = facts.importance.values();
+                let values = attributes.importance.values();
                 let order = |at: usize| move |known: &f64| known.total_cmp(&(values[at] + 0.0));
-                among.keep_slots(|at| wanted.binary_search_by(order(at)).is_ok())
+                among.keep_docids(|at| wanted.binary_search_by(order(at)).is_ok())
             }
             Self::Marked(column, marks) => {
-                among.keep(column.of(chunk), |value| marks[usize::from(value)])
+                among.keep(column.of(block), |value| marks[usize::from(value)])
             }
-            Self::Code(column, code) => among.keep(column.of(chunk), |known| known == *code),
+            Self::Code(column, code) => among.keep(column.of(block), |known| known == *code),
             Self::Text(column, check, texts, known) => {
-                let (codes, mut known) = (column.of(chunk), known.borrow_mut());
-                among.keep_slots(|at| passes(codes[at], check, texts, &mut known))
+                let (codes, mut known) = (column.of(block), known.borrow_mut());
+                among.keep_docids(|at| passes(codes[at], check, texts, &mut known))
             }
             Self::Id(wanted) => {
-                let ids = facts.id.values();
-                among.keep_slots(|at| wanted.binary_search(&ids[at]).is_ok())
+                let ids = attributes.id.values();
+                among.keep_docids(|at| wanted.binary_search(&ids[at]).is_ok())
             }
-            Self::Content(check) => among.keep_slots(|at| check.holds_text(chunk.content(at))),
-            Self::Tag(code) => among.and(&chunk.tags.having(*code)),
-            Self::AnyTag(codes) => among.and(&chunk.tags.having_any(codes)),
-            Self::HasKey(key) => chunk.under(key, among).keep(among, |value| *value != Json::Null),
+            Self::Content(check) => among.keep_docids(|at| check.holds_text(block.content(at))),
+            Self::Tag(code) => among.and(&block.tags.having(*code)),
+            Self::AnyTag(codes) => among.and(&block.tags.having_any(codes)),
+            Self::HasKey(key) => block.under(key, among).keep(among, |value| *value != Json::Null),
             Self::Key(key, check) => {
                 let check = |value: &Json| *value != Json::Null && check.holds(value);
-                chunk.under(key, among).keep(among, check)
+                block.under(key, among).keep(among, check)
             }
         }
     }
@@ -410,38 +410,38 @@ impl Wholes {
         matches!(self, Self::LastAccessedAt | Self::ExpiresAt)
     }
 
-    fn of(self, chunk: &Chunk) -> &[i64] {
+    fn of(self, block: &ColumnBlock) -> &[i64] {
         let column = match self {
-            Self::Version => &chunk.facts.version,
-            Self::AccessCount => &chunk.accesses.access_count,
-            Self::CreatedAt => &chunk.facts.created_at,
-            Self::UpdatedAt => &chunk.facts.updated_at,
-            Self::LastAccessedAt => &chunk.accesses.last_accessed_at,
-            Self::ExpiresAt => &chunk.facts.expires_at,
+            Self::Version => &block.attributes.version,
+            Self::AccessCount => &block.accesses.access_count,
+            Self::CreatedAt => &block.attributes.created_at,
+            Self::UpdatedAt => &block.attributes.updated_at,
+            Self::LastAccessedAt => &block.accesses.last_accessed_at,
+            Self::ExpiresAt => &block.attributes.expires_at,
         };
         column.values()
     }
 }
 
 impl Bytes {
-    fn of(self, chunk: &Chunk) -> &[u8] {
+    fn of(self, block: &ColumnBlock) -> &[u8] {
         match self {
-            Self::Kind => chunk.facts.kind.values(),
-            Self::Status => chunk.facts.status.values(),
-            Self::Flags => chunk.facts.flags.values(),
+            Self::Kind => block.attributes.kind.values(),
+            Self::Status => block.attributes.status.values(),
+            Self::Flags => block.attributes.flags.values(),
         }
     }
 }
 
 impl Codes {
-    fn of(self, chunk: &Chunk) -> &[u32] {
+    fn of(self, block: &ColumnBlock) -> &[u32] {
         let column = match self {
-            Self::Role => &chunk.facts.role,
-            Self::Speaker => &chunk.facts.speaker,
-            Self::Session => &chunk.facts.session,
-            Self::Project => &chunk.facts.project,
-            Self::Category => &chunk.facts.category,
-            Self::Scope => &chunk.facts.scope,
+            Self::Role => &block.attributes.role,
+            Self::Speaker => &block.attributes.speaker,
+            Self::Session => &block.attributes.session,
+            Self::Project => &block.attributes.project,
+            Self::Category => &block.attributes.category,
+            Self::Scope => &block.attributes.scope,
         };
         column.values()
     }

@@ -2,12 +2,12 @@
 
 use std::cell::OnceCell;
 
-use crate::collections::cow_vec::CHUNK_VALUES;
+use crate::collections::cow_vec::BLOCK_VALUES;
 use crate::filter::Filter;
 
 use super::interner::NO_TEXT;
 use super::plan::Plan;
-use super::{Chunk, Columns, Mask, NONE};
+use super::{Bitmap, ColumnBlock, Columns, NONE};
 
 /// Whose memories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -52,7 +52,7 @@ pub struct Ask<'text> {
 /// Live slots, ascending.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selected {
-    pub(crate) masks: Vec<Mask>,
+    pub(crate) bitmaps: Vec<Bitmap>,
     count: usize,
 }
 
@@ -69,16 +69,16 @@ impl Selected {
 
     /// A bit for each slot, 64 a word.
     pub(crate) fn words(&self) -> Vec<u64> {
-        self.masks.iter().flat_map(Mask::words).copied().collect()
+        self.bitmaps.iter().flat_map(Bitmap::words).copied().collect()
     }
 
     /// The slots, ascending.
-    pub fn slots(&self) -> Vec<u32> {
-        let mut slots = Vec::with_capacity(self.count);
-        for (chunk, mask) in self.masks.iter().enumerate() {
-            mask.list((chunk * CHUNK_VALUES) as u32, &mut slots);
+    pub fn docids(&self) -> Vec<u32> {
+        let mut docids = Vec::with_capacity(self.count);
+        for (block, bitmap) in self.bitmaps.iter().enumerate() {
+            bitmap.list((block * BLOCK_VALUES) as u32, &mut docids);
         }
-        slots
+        docids
     }
 }
 
@@ -95,11 +95,11 @@ pub(crate) enum UserCode {
 
 impl UserCode {
     /// The slots of a mask that these users have, given a chunk's codes of users.
-    pub(crate) fn keep(self, mask: Mask, users: &[u32]) -> Mask {
+    pub(crate) fn keep(self, bitmap: Bitmap, users: &[u32]) -> Bitmap {
         match self {
-            Self::Any => mask,
-            Self::One(user) => mask.keep(users, |known| known == user),
-            Self::Unknown => Mask::NONE,
+            Self::Any => bitmap,
+            Self::One(user) => bitmap.keep(users, |known| known == user),
+            Self::Unknown => Bitmap::NONE,
         }
     }
 }
@@ -120,17 +120,17 @@ impl Columns {
     /// Select the memories inside the scope, not expired, between the times and through the filter.
     pub fn select(&self, ask: &Ask<'_>) -> Selected {
         let Some(prepared) = self.prepare(ask) else {
-            return Selected { masks: vec![Mask::NONE; self.chunks.len()], count: 0 };
+            return Selected { bitmaps: vec![Bitmap::NONE; self.blocks.len()], count: 0 };
         };
-        let masks: Vec<Mask> = self.chunks.iter().map(|chunk| prepared.select(chunk)).collect();
-        let count = masks.iter().map(Mask::count).sum();
-        Selected { masks, count }
+        let bitmaps: Vec<Bitmap> = self.blocks.iter().map(|block| prepared.select(block)).collect();
+        let count = bitmaps.iter().map(Bitmap::count).sum();
+        Selected { bitmaps, count }
     }
 
     /// What tells of single memories whether [`select`](Self::select) would have them.
     pub(crate) fn inside<'ask>(&'ask self, ask: &'ask Ask<'_>) -> Inside<'ask> {
-        let masks = vec![OnceCell::new(); self.chunks.len()];
-        Inside { columns: self, prepared: self.prepare(ask), masks }
+        let bitmaps = vec![OnceCell::new(); self.blocks.len()];
+        Inside { columns: self, prepared: self.prepare(ask), bitmaps }
     }
 
     /// The code of users.
@@ -167,55 +167,57 @@ impl Columns {
 pub(crate) struct Inside<'ask> {
     columns: &'ask Columns,
     prepared: Option<Prepared<'ask>>,
-    masks: Vec<OnceCell<Mask>>,
+    bitmaps: Vec<OnceCell<Bitmap>>,
 }
 
 impl Inside<'_> {
     /// Whether a slot is among them.
-    pub(crate) fn has(&self, slot: u32) -> bool {
-        let (at, place) = (slot as usize / CHUNK_VALUES, slot as usize % CHUNK_VALUES);
-        let known = self.prepared.as_ref().zip(self.masks.get(at));
-        known.zip(self.columns.chunks.get(at)).is_some_and(|((prepared, mask), chunk)| {
-            mask.get_or_init(|| prepared.select(chunk)).has(place)
+    pub(crate) fn has(&self, docid: u32) -> bool {
+        let (at, place) = (docid as usize / BLOCK_VALUES, docid as usize % BLOCK_VALUES);
+        let known = self.prepared.as_ref().zip(self.bitmaps.get(at));
+        known.zip(self.columns.blocks.get(at)).is_some_and(|((prepared, bitmap), block)| {
+            bitmap.get_or_init(|| prepared.select(block)).has(place)
         })
     }
 }
 
 impl Prepared<'_> {
     /// Cheap tests first; each looks only at what the ones before have left.
-    fn select(&self, chunk: &Chunk) -> Mask {
-        let facts = &chunk.facts;
-        let mut left = self.user.keep(chunk.live, facts.user.values());
-        for (code, column) in [(self.project, &facts.project), (self.session, &facts.session)] {
+    fn select(&self, block: &ColumnBlock) -> Bitmap {
+        let attributes = &block.attributes;
+        let mut left = self.user.keep(block.live, attributes.user.values());
+        for (code, column) in
+            [(self.project, &attributes.project), (self.session, &attributes.session)]
+        {
             if let Some(code) = code {
                 left = left.keep(column.values(), |known| known == code);
             }
         }
-        left = self.in_time(chunk, left);
+        left = self.in_time(block, left);
         if let Some(plan) = &self.plan
             && !left.is_empty()
         {
-            left = plan.keep(chunk, &left);
+            left = plan.keep(block, &left);
         }
         if !self.excluded.is_empty() {
-            let ids = facts.id.values();
-            left = left.keep_slots(|at| self.excluded.binary_search(&ids[at]).is_err());
+            let ids = attributes.id.values();
+            left = left.keep_docids(|at| self.excluded.binary_search(&ids[at]).is_err());
         }
         left
     }
 
-    fn in_time(&self, chunk: &Chunk, mut left: Mask) -> Mask {
-        let (facts, bounds) = (&chunk.facts, &chunk.bounds);
+    fn in_time(&self, block: &ColumnBlock, mut left: Bitmap) -> Bitmap {
+        let (attributes, bounds) = (&block.attributes, &block.bounds);
         if bounds.first_expiry <= self.now {
             let now = self.now;
-            left = left.keep(facts.expires_at.values(), |time| time == NONE || time > now);
+            left = left.keep(attributes.expires_at.values(), |time| time == NONE || time > now);
         }
         if bounds.first_created < self.since {
             let since = self.since;
-            left = left.keep(facts.created_at.values(), |time| time >= since);
+            left = left.keep(attributes.created_at.values(), |time| time >= since);
         }
         if let Some(until) = self.until.filter(|until| bounds.last_created >= *until) {
-            left = left.keep(facts.created_at.values(), |time| time < until);
+            left = left.keep(attributes.created_at.values(), |time| time < until);
         }
         left
     }

@@ -6,13 +6,13 @@
 
 use std::sync::Arc;
 
-use crate::collections::cow_vec::{Chunks, Parts};
+use crate::collections::cow_vec::{BlockVec, CowVec};
 
 /// The neighbour of a slot that has none.
-pub const NO_SLOT: u32 = u32::MAX;
+pub const NO_DOCID: u32 = u32::MAX;
 
 /// Slots in a full chunk; see `id_map`.
-const CHUNK_SLOTS: usize = 1024;
+const BLOCK_DOCIDS: usize = 1024;
 
 /// Where a slot stands: in its session, those with a position come first, by position; then and
 /// among equals by time, then by row.
@@ -39,120 +39,120 @@ impl SessionKey {
 /// that are in.
 #[derive(Clone, Default)]
 pub(crate) struct Sessions {
-    order: Parts<Vec<u32>>,
-    previous: Chunks<u32>,
-    next: Chunks<u32>,
+    order: CowVec<Vec<u32>>,
+    previous: BlockVec<u32>,
+    next: BlockVec<u32>,
 }
 
 impl Sessions {
     /// Make room for one more slot, which has no neighbours yet.
     pub(crate) fn push(&mut self) {
-        self.previous.push(NO_SLOT);
-        self.next.push(NO_SLOT);
+        self.previous.push(NO_DOCID);
+        self.next.push(NO_DOCID);
     }
 
     /// The slots before those of a chunk, [`NO_SLOT`] for none.
-    pub(crate) fn previous(&self, chunk: usize) -> &[u32] {
-        self.previous.chunk(chunk)
+    pub(crate) fn previous(&self, block: usize) -> &[u32] {
+        self.previous.block(block)
     }
 
     /// The slots after those of a chunk, [`NO_SLOT`] for none.
-    pub(crate) fn next(&self, chunk: usize) -> &[u32] {
-        self.next.chunk(chunk)
+    pub(crate) fn next(&self, block: usize) -> &[u32] {
+        self.next.block(block)
     }
 
     /// Put a slot that has a session in its place.
-    pub(crate) fn insert(&mut self, slot: u32, key_of: impl Fn(u32) -> SessionKey) {
-        let key = key_of(slot);
-        let (chunk, at) = self.place_of(&key, &key_of);
-        let near = |found: Option<u32>| found.filter(|slot| key_of(*slot).is_beside(&key));
-        let before = near(self.before(chunk, at)).unwrap_or(NO_SLOT);
-        let after = near(self.at_or_after(chunk, at)).unwrap_or(NO_SLOT);
-        self.put(chunk, at, slot);
-        self.join(before, slot);
-        self.join(slot, after);
+    pub(crate) fn insert(&mut self, docid: u32, key_of: impl Fn(u32) -> SessionKey) {
+        let key = key_of(docid);
+        let (block, at) = self.place_of(&key, &key_of);
+        let near = |found: Option<u32>| found.filter(|docid| key_of(*docid).is_beside(&key));
+        let before = near(self.before(block, at)).unwrap_or(NO_DOCID);
+        let after = near(self.at_or_after(block, at)).unwrap_or(NO_DOCID);
+        self.put(block, at, docid);
+        self.join(before, docid);
+        self.join(docid, after);
     }
 
     /// Take a slot that was inserted out. Its key must still be what it was then.
-    pub(crate) fn remove(&mut self, slot: u32, key_of: impl Fn(u32) -> SessionKey) {
-        let (position, at) = self.place_of(&key_of(slot), &key_of);
-        if self.at_or_after(position, at) != Some(slot) {
+    pub(crate) fn remove(&mut self, docid: u32, key_of: impl Fn(u32) -> SessionKey) {
+        let (position, at) = self.place_of(&key_of(docid), &key_of);
+        if self.at_or_after(position, at) != Some(docid) {
             return;
         }
-        let chunk = self.chunk_mut(position);
-        chunk.remove(at);
-        if chunk.is_empty() {
+        let block = self.block_mut(position);
+        block.remove(at);
+        if block.is_empty() {
             self.order.remove(position);
         }
-        let neighbours = (self.previous.get(slot as usize), self.next.get(slot as usize));
+        let neighbours = (self.previous.get(docid as usize), self.next.get(docid as usize));
         let (Some(&before), Some(&after)) = neighbours else {
             return;
         };
         self.join(before, after);
-        self.join(NO_SLOT, slot);
-        self.join(slot, NO_SLOT);
+        self.join(NO_DOCID, docid);
+        self.join(docid, NO_DOCID);
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        let order: usize = self.order.iter().map(|chunk| chunk.capacity() * size_of::<u32>()).sum();
+        let order: usize = self.order.iter().map(|block| block.capacity() * size_of::<u32>()).sum();
         order + self.order.bytes() + self.previous.bytes() + self.next.bytes()
     }
 
     /// The chunk and the place in it where a key belongs: before the first that is not smaller.
     fn place_of(&self, key: &SessionKey, key_of: impl Fn(u32) -> SessionKey) -> (usize, usize) {
-        let is_smaller = |slot: &u32| key_of(*slot) < *key;
-        let firsts = self.order.partition_point(|chunk| chunk.first().is_some_and(is_smaller));
+        let is_smaller = |docid: &u32| key_of(*docid) < *key;
+        let firsts = self.order.partition_point(|block| block.first().is_some_and(is_smaller));
         let position = firsts.saturating_sub(1);
-        let at = self.order.get(position).map_or(0, |chunk| chunk.partition_point(is_smaller));
-        let is_past_chunk = self.order.get(position).is_some_and(|chunk| at == chunk.len());
+        let at = self.order.get(position).map_or(0, |block| block.partition_point(is_smaller));
+        let is_past_block = self.order.get(position).is_some_and(|block| at == block.len());
         let is_last = position + 1 >= self.order.len();
-        if is_past_chunk && !is_last { (position + 1, 0) } else { (position, at) }
+        if is_past_block && !is_last { (position + 1, 0) } else { (position, at) }
     }
 
-    fn before(&self, chunk: usize, at: usize) -> Option<u32> {
+    fn before(&self, block: usize, at: usize) -> Option<u32> {
         match at.checked_sub(1) {
-            Some(before) => self.order.get(chunk)?.get(before).copied(),
-            None => self.order.get(chunk.checked_sub(1)?)?.last().copied(),
+            Some(before) => self.order.get(block)?.get(before).copied(),
+            None => self.order.get(block.checked_sub(1)?)?.last().copied(),
         }
     }
 
-    fn at_or_after(&self, chunk: usize, at: usize) -> Option<u32> {
-        self.order.get(chunk)?.get(at).copied()
+    fn at_or_after(&self, block: usize, at: usize) -> Option<u32> {
+        self.order.get(block)?.get(at).copied()
     }
 
-    fn put(&mut self, position: usize, at: usize, slot: u32) {
+    fn put(&mut self, position: usize, at: usize, docid: u32) {
         // Before the first of a chunk is after the last of the one before, which may have room.
         let has_room =
-            |position| self.order.get(position).is_some_and(|chunk| chunk.len() < CHUNK_SLOTS);
+            |position| self.order.get(position).is_some_and(|block| block.len() < BLOCK_DOCIDS);
         let fits_before = at == 0 && position > 0 && has_room(position - 1);
         if fits_before {
-            self.chunk_mut(position - 1).push(slot);
+            self.block_mut(position - 1).push(docid);
         } else if !has_room(position) {
-            self.put_where_full(position, at, slot);
+            self.put_where_full(position, at, docid);
         } else {
-            self.chunk_mut(position).insert(at, slot);
+            self.block_mut(position).insert(at, docid);
         }
     }
 
-    fn chunk_mut(&mut self, position: usize) -> &mut Vec<u32> {
+    fn block_mut(&mut self, position: usize) -> &mut Vec<u32> {
         Arc::make_mut(self.order.get_mut(position).expect("a chunk that was found is there"))
     }
 
     /// Split a full chunk; or, at its end, start a new one, so that a growing end fills chunks.
-    fn put_where_full(&mut self, position: usize, at: usize, slot: u32) {
+    fn put_where_full(&mut self, position: usize, at: usize, docid: u32) {
         if self.order.get(position).is_none() {
-            self.order.push(vec![slot]);
+            self.order.push(vec![docid]);
             return;
         }
-        if at == CHUNK_SLOTS {
-            self.order.insert(position + 1, vec![slot]);
+        if at == BLOCK_DOCIDS {
+            self.order.insert(position + 1, vec![docid]);
             return;
         }
-        let front = self.chunk_mut(position);
-        let mut back = front.split_off(CHUNK_SLOTS / 2);
-        match at.checked_sub(CHUNK_SLOTS / 2) {
-            Some(at) => back.insert(at, slot),
-            None => front.insert(at, slot),
+        let front = self.block_mut(position);
+        let mut back = front.split_off(BLOCK_DOCIDS / 2);
+        match at.checked_sub(BLOCK_DOCIDS / 2) {
+            Some(at) => back.insert(at, docid),
+            None => front.insert(at, docid),
         }
         self.order.insert(position + 1, back);
     }
@@ -165,8 +165,8 @@ impl Sessions {
 }
 
 /// Write only what differs: writing copies a chunk that others share.
-fn set(neighbours: &mut Chunks<u32>, slot: u32, neighbour: u32) {
-    let at = slot as usize;
+fn set(neighbours: &mut BlockVec<u32>, docid: u32, neighbour: u32) {
+    let at = docid as usize;
     if neighbours.get(at).is_some_and(|known| *known != neighbour)
         && let Some(known) = neighbours.get_mut(at)
     {
@@ -201,9 +201,9 @@ mod tests {
 
     /// The neighbours of every slot, from sorting all that are in.
     fn naive(keys: &[SessionKey], is_in: &[bool]) -> Vec<(u32, u32)> {
-        let mut sorted: Vec<usize> = (0..keys.len()).filter(|slot| is_in[*slot]).collect();
-        sorted.sort_by_key(|slot| keys[*slot]);
-        let mut found = vec![(NO_SLOT, NO_SLOT); keys.len()];
+        let mut sorted: Vec<usize> = (0..keys.len()).filter(|docid| is_in[*docid]).collect();
+        sorted.sort_by_key(|docid| keys[*docid]);
+        let mut found = vec![(NO_DOCID, NO_DOCID); keys.len()];
         for pair in sorted.windows(2).filter(|pair| keys[pair[0]].is_beside(&keys[pair[1]])) {
             found[pair[0]].1 = pair[1] as u32;
             found[pair[1]].0 = pair[0] as u32;
@@ -212,8 +212,8 @@ mod tests {
     }
 
     fn neighbours(sessions: &Sessions, count: usize) -> Vec<(u32, u32)> {
-        let of = |chunks: &Chunks<u32>, slot| *chunks.get(slot).expect("every slot has one");
-        (0..count).map(|slot| (of(&sessions.previous, slot), of(&sessions.next, slot))).collect()
+        let of = |blocks: &BlockVec<u32>, docid| *blocks.get(docid).expect("every slot has one");
+        (0..count).map(|docid| (of(&sessions.previous, docid), of(&sessions.next, docid))).collect()
     }
 
     proptest! {
@@ -227,16 +227,16 @@ mod tests {
             let mut is_in = vec![false; keys.len()];
             let mut older = (sessions.clone(), is_in.clone());
             for (turn, (which, inserts)) in steps.iter().enumerate() {
-                let slot = which.index(keys.len());
+                let docid = which.index(keys.len());
                 if turn == steps.len() / 2 {
                     older = (sessions.clone(), is_in.clone());
                 }
-                if is_in[slot] && !inserts {
-                    sessions.remove(slot as u32, |slot| keys[slot as usize]);
-                } else if !is_in[slot] {
-                    sessions.insert(slot as u32, |slot| keys[slot as usize]);
+                if is_in[docid] && !inserts {
+                    sessions.remove(docid as u32, |docid| keys[docid as usize]);
+                } else if !is_in[docid] {
+                    sessions.insert(docid as u32, |docid| keys[docid as usize]);
                 }
-                is_in[slot] = !is_in[slot] || *inserts;
+                is_in[docid] = !is_in[docid] || *inserts;
             }
             prop_assert_eq!(neighbours(&sessions, keys.len()), naive(&keys, &is_in));
             prop_assert_eq!(neighbours(&older.0, keys.len()), naive(&keys, &older.1));
@@ -250,25 +250,25 @@ mod tests {
             .collect();
         let mut sessions = Sessions::default();
         (0..keys.len()).for_each(|_| sessions.push());
-        let key_of = |slot: u32| keys[slot as usize];
-        (0..5000).for_each(|slot| sessions.insert(slot, key_of));
+        let key_of = |docid: u32| keys[docid as usize];
+        (0..5000).for_each(|docid| sessions.insert(docid, key_of));
         assert_eq!(neighbours(&sessions, 5000), naive(&keys, &[true; 5000]));
-        (0..5000).step_by(2).for_each(|slot| sessions.remove(slot, key_of));
-        let odd: Vec<bool> = (0..5000).map(|slot| slot % 2 == 1).collect();
+        (0..5000).step_by(2).for_each(|docid| sessions.remove(docid, key_of));
+        let odd: Vec<bool> = (0..5000).map(|docid| docid % 2 == 1).collect();
         assert_eq!(neighbours(&sessions, 5000), naive(&keys, &odd));
-        (1..5000).step_by(2).for_each(|slot| sessions.remove(slot, key_of));
+        (1..5000).step_by(2).for_each(|docid| sessions.remove(docid, key_of));
         assert!(sessions.order.is_empty());
     }
 
     #[test]
-    fn a_growing_session_fills_its_chunks() {
+    fn a_growing_session_fills_its_blocks() {
         let mut sessions = Sessions::default();
-        for slot in 0..10 * CHUNK_SLOTS as u32 {
+        for docid in 0..10 * BLOCK_DOCIDS as u32 {
             sessions.push();
-            sessions.insert(slot, |slot| key(slot as usize, 1, 1, None, i64::from(slot)));
+            sessions.insert(docid, |docid| key(docid as usize, 1, 1, None, i64::from(docid)));
         }
         assert_eq!(sessions.order.len(), 10);
-        assert!(sessions.bytes() < 10 * CHUNK_SLOTS * 13);
+        assert!(sessions.bytes() < 10 * BLOCK_DOCIDS * 13);
     }
 
     #[test]
@@ -282,8 +282,8 @@ mod tests {
         ];
         let mut sessions = Sessions::default();
         (0..keys.len()).for_each(|_| sessions.push());
-        (0..5).for_each(|slot| sessions.insert(slot, |slot| keys[slot as usize]));
-        assert_eq!(sessions.next(0), [1, 3, 0, NO_SLOT, NO_SLOT]);
-        assert_eq!(sessions.previous(0), [2, 0, NO_SLOT, 1, NO_SLOT]);
+        (0..5).for_each(|docid| sessions.insert(docid, |docid| keys[docid as usize]));
+        assert_eq!(sessions.next(0), [1, 3, 0, NO_DOCID, NO_DOCID]);
+        assert_eq!(sessions.previous(0), [2, 0, NO_DOCID, 1, NO_DOCID]);
     }
 }

@@ -1,13 +1,13 @@
 //! The tags of a chunk's slots.
 
-use super::bitmap::{Bits, Mask, bits_where};
+use super::bitmap::{Bitmap, Bits, bits_where};
 
 /// Pairs of a tag's code and a slot, in two lists so that codes are compared many at once. A slot's
 /// pairs stand together.
 #[derive(Clone, Default)]
 pub(crate) struct Tags {
     codes: Vec<u32>,
-    slots: Vec<u16>,
+    docids: Vec<u16>,
 }
 
 const BLOCK: usize = u64::BITS as usize;
@@ -16,45 +16,45 @@ impl Tags {
     /// Set the tags of a slot.
     pub(crate) fn put(&mut self, at: usize, codes: &[u32]) {
         self.codes.extend_from_slice(codes);
-        self.slots.resize(self.codes.len(), at as u16);
+        self.docids.resize(self.codes.len(), at as u16);
     }
 
     /// Take a slot's tags away.
     pub(crate) fn clear(&mut self, at: usize) {
-        let mut kept = self.slots.iter().map(|slot| usize::from(*slot) != at);
+        let mut kept = self.docids.iter().map(|docid| usize::from(*docid) != at);
         self.codes.retain(|_| kept.next().unwrap_or(true));
-        self.slots.retain(|slot| usize::from(*slot) != at);
+        self.docids.retain(|docid| usize::from(*docid) != at);
     }
 
     /// Whether a slot has any tags.
     pub(crate) fn has(&self, at: usize) -> bool {
-        self.slots.contains(&(at as u16))
+        self.docids.contains(&(at as u16))
     }
 
     /// The slots that have a tag.
-    pub(crate) fn having(&self, code: u32) -> Mask {
-        let mut found = Mask::NONE;
-        for (codes, slots) in self.codes.chunks(BLOCK).zip(self.slots.chunks(BLOCK)) {
+    pub(crate) fn having(&self, code: u32) -> Bitmap {
+        let mut found = Bitmap::NONE;
+        for (codes, docids) in self.codes.chunks(BLOCK).zip(self.docids.chunks(BLOCK)) {
             for at in Bits(bits_where(codes, |known| known == code)) {
-                found.set(usize::from(slots[at]));
+                found.set(usize::from(docids[at]));
             }
         }
         found
     }
 
     /// The slots that have one of many tags; the codes ascend.
-    pub(crate) fn having_any(&self, codes: &[u32]) -> Mask {
-        let mut found = Mask::NONE;
-        for (code, slot) in self.codes.iter().zip(&self.slots) {
+    pub(crate) fn having_any(&self, codes: &[u32]) -> Bitmap {
+        let mut found = Bitmap::NONE;
+        for (code, docid) in self.codes.iter().zip(&self.docids) {
             if codes.binary_search(code).is_ok() {
-                found.set(usize::from(*slot));
+                found.set(usize::from(*docid));
             }
         }
         found
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.codes.capacity() * size_of::<u32>() + self.slots.capacity() * size_of::<u16>()
+        self.codes.capacity() * size_of::<u32>() + self.docids.capacity() * size_of::<u16>()
     }
 }
 
@@ -66,7 +66,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn slots_are_found_by_the_tags_they_were_given_last(
+        fn docids_are_found_by_the_tags_they_were_given_last(
             given in prop::collection::vec((0_usize..90, prop::collection::vec(1_u32..9, 0..5)), 0..200),
             wanted in prop::collection::btree_set(1_u32..9, 0..5),
         ) {
@@ -79,11 +79,11 @@ mod tests {
             }
             for code in 1..9 {
                 let having = (0..90).filter(|at| twin[*at].contains(&code));
-                prop_assert!(tags.having(code).slots().eq(having));
+                prop_assert!(tags.having(code).docids().eq(having));
             }
             let wanted: Vec<u32> = wanted.into_iter().collect();
             let any = (0..90).filter(|at| twin[*at].iter().any(|code| wanted.contains(code)));
-            prop_assert!(tags.having_any(&wanted).slots().eq(any));
+            prop_assert!(tags.having_any(&wanted).docids().eq(any));
             prop_assert!((0..90).all(|at| tags.has(at) != twin[at].is_empty()));
         }
     }

@@ -7,9 +7,9 @@
 use std::sync::Arc;
 
 use super::Lexical;
-use super::forward_index::{BLOCK_SLOTS, Block};
-use super::postings::{GROUP_BLOCKS, GROUP_SLOTS, Postings};
-use super::query::{Fields, Light, Query, Worth, share};
+use super::forward_index::{BLOCK_DOCIDS, Block};
+use super::postings::{GROUP_BLOCKS, GROUP_DOCIDS, Postings};
+use super::query::{Fields, NonEssential, Query, TermWeight, share};
 use super::sum::Sum;
 
 /// No memory.
@@ -40,21 +40,21 @@ pub struct Scores {
     /// BM25 of the query's words.
     pub words: Vec<f32>,
     /// BM25 of the terms that share grams with the query's words, weighted by those grams.
-    pub grams: Vec<f32>,
+    pub ngrams: Vec<f32>,
     /// BM25 of adjacent pairs of words.
-    pub pairs: Vec<f32>,
-    terms: Findings,
-    adjacent: Findings,
+    pub bigrams: Vec<f32>,
+    terms: Matches,
+    adjacent: Matches,
     /// The largest share of the term at hand by place, and which places have any.
     best: Vec<f32>,
     touched: Vec<u32>,
     word_sums: Vec<Sum>,
-    gram_sums: Vec<Sum>,
+    ngram_sums: Vec<Sum>,
 }
 
 /// Where terms, or pairs of them, occur among the memories in play.
 #[derive(Default)]
-struct Findings {
+struct Matches {
     found: Vec<Found>,
     sorted: Vec<Found>,
     ends: Vec<u32>,
@@ -68,7 +68,7 @@ struct Found {
     share: f32,
 }
 
-impl Findings {
+impl Matches {
     fn clear(&mut self) {
         self.found.clear();
     }
@@ -101,37 +101,37 @@ impl Findings {
 #[derive(Debug, Clone, Copy)]
 pub struct Turn {
     /// Its slot.
-    pub slot: u32,
+    pub docid: u32,
     /// From 0 to 1.
     pub counts: f32,
 }
 
 /// The words of a query that are looked for: those of weights from the first to below the second.
 #[derive(Clone, Copy)]
-struct Looked<'a> {
+struct TermSelection<'a> {
     query: &'a Query,
     weights: [f32; 2],
 }
 
-impl<'a> Looked<'a> {
-    fn for_heavy(query: &'a Query, light: Light) -> Self {
-        Self { query, weights: [light.below, f32::INFINITY] }
+impl<'a> TermSelection<'a> {
+    fn for_essential(query: &'a Query, non_essential: NonEssential) -> Self {
+        Self { query, weights: [non_essential.below, f32::INFINITY] }
     }
 
-    fn for_light(query: &'a Query, light: Light) -> Self {
-        Self { query, weights: [0.0, light.below] }
+    fn for_non_essential(query: &'a Query, non_essential: NonEssential) -> Self {
+        Self { query, weights: [0.0, non_essential.below] }
     }
 
     fn is_for(self, code: u32) -> bool {
-        let weight = self.query.worths[code as usize].word;
+        let weight = self.query.term_weights[code as usize].word;
         self.weights[0] <= weight && weight < self.weights[1]
     }
 }
 
 /// Memories in play of one group, and the place of the first among all of them.
 #[derive(Clone, Copy)]
-struct InPlay<'a> {
-    slots: &'a [u32],
+struct GroupCandidates<'a> {
+    docids: &'a [u32],
     first_place: u32,
 }
 
@@ -140,22 +140,22 @@ struct Group<'a> {
     blocks: &'a [Arc<Block>],
     postings: &'a Postings,
     /// Which slots are in play.
-    bits: [u64; GROUP_SLOTS / 64],
+    bits: [u64; GROUP_DOCIDS / 64],
     /// The place of the first memory in play of each of these words.
-    first_places: [u32; GROUP_SLOTS / 64],
+    first_places: [u32; GROUP_DOCIDS / 64],
     /// For each word of the query its place among the terms of the group, if it is there.
     words: Vec<Option<usize>>,
 }
 
 impl<'a> Group<'a> {
-    fn new(blocks: &'a [Arc<Block>], postings: &'a Postings, looked: Looked<'_>) -> Self {
-        let terms = (1..).zip(&looked.query.terms);
+    fn new(blocks: &'a [Arc<Block>], postings: &'a Postings, selection: TermSelection<'_>) -> Self {
+        let terms = (1..).zip(&selection.query.terms);
         let find = |(code, term): (u32, &u32)| {
-            let is_looked_for = looked.is_for(code);
+            let is_looked_for = selection.is_for(code);
             is_looked_for.then(|| postings.find(*term)).flatten()
         };
         let words = terms.map(find).collect();
-        let (bits, first_places) = ([0; GROUP_SLOTS / 64], [0; GROUP_SLOTS / 64]);
+        let (bits, first_places) = ([0; GROUP_DOCIDS / 64], [0; GROUP_DOCIDS / 64]);
         Self { blocks, postings, bits, first_places, words }
     }
 
@@ -165,16 +165,16 @@ impl<'a> Group<'a> {
     }
 
     /// Take memories into play; false if one of the slots is vacant.
-    fn bring_into_play(&mut self, play: InPlay<'_>) -> bool {
-        if play.slots.len() == GROUP_SLOTS {
-            self.bits = [u64::MAX; GROUP_SLOTS / 64];
+    fn set_candidates(&mut self, candidates: GroupCandidates<'_>) -> bool {
+        if candidates.docids.len() == GROUP_DOCIDS {
+            self.bits = [u64::MAX; GROUP_DOCIDS / 64];
         } else {
-            for slot in play.slots {
-                let slot = *slot as usize % GROUP_SLOTS;
-                self.bits[slot / 64] |= 1 << (slot % 64);
+            for docid in candidates.docids {
+                let docid = *docid as usize % GROUP_DOCIDS;
+                self.bits[docid / 64] |= 1 << (docid % 64);
             }
         }
-        let mut place = play.first_place;
+        let mut place = candidates.first_place;
         for (first, bits) in self.first_places.iter_mut().zip(&self.bits) {
             *first = place;
             place += bits.count_ones();
@@ -184,8 +184,8 @@ impl<'a> Group<'a> {
     }
 
     /// The place of a slot, if it is in play.
-    fn place(&self, slot: u16) -> Option<u32> {
-        let (word, bit) = (usize::from(slot) / 64, slot % 64);
+    fn place(&self, docid: u16) -> Option<u32> {
+        let (word, bit) = (usize::from(docid) / 64, docid % 64);
         let from_here = self.bits[word] >> bit;
         let before = || (self.bits[word] ^ from_here << bit).count_ones();
         (from_here & 1 == 1).then(|| self.first_places[word] + before())
@@ -195,8 +195,8 @@ impl<'a> Group<'a> {
     /// and with the share of it.
     fn each(&self, query: &Query, at: usize, mut visit: impl FnMut(u32, f32)) {
         for posting in self.postings.list(at, self.blocks) {
-            let Some(place) = self.place(posting.slot) else { continue };
-            let length = self.postings.length(posting.slot, self.blocks);
+            let Some(place) = self.place(posting.docid) else { continue };
+            let length = self.postings.length(posting.docid, self.blocks);
             visit(place, share(posting.times, query.saturation.norm(length)));
         }
     }
@@ -211,11 +211,11 @@ impl Lexical {
     pub fn scores(
         &self,
         query: &Query,
-        slots: &[u32],
+        docids: &[u32],
         carried: Option<&Carried<'_>>,
         scores: &mut Scores,
     ) {
-        self.bounds(query, Light::NONE, slots, carried, scores);
+        self.bounds(query, NonEssential::NONE, docids, carried, scores);
     }
 
     /// Upper bounds of [`scores`](Self::scores): as if every memory had all the light words, as much
@@ -223,35 +223,35 @@ impl Lexical {
     pub fn bounds(
         &self,
         query: &Query,
-        light: Light,
-        slots: &[u32],
+        non_essential: NonEssential,
+        docids: &[u32],
         carried: Option<&Carried<'_>>,
         scores: &mut Scores,
     ) {
-        scores.clear(query.fields, slots.len());
-        self.add(Looked::for_heavy(query, light), slots, carried, scores);
-        scores.write(light.most);
-        scores.add_pairs(query, slots.len());
+        scores.clear(query.fields, docids.len());
+        self.add(TermSelection::for_essential(query, non_essential), docids, carried, scores);
+        scores.write(non_essential.max);
+        scores.add_bigrams(query, docids.len());
     }
 
     /// Make [`bounds`](Self::bounds) the scores; all else must be what it was for them.
     pub fn complete(
         &self,
         query: &Query,
-        light: Light,
-        slots: &[u32],
+        non_essential: NonEssential,
+        docids: &[u32],
         carried: Option<&Carried<'_>>,
         scores: &mut Scores,
     ) {
-        self.add(Looked::for_light(query, light), slots, carried, scores);
+        self.add(TermSelection::for_non_essential(query, non_essential), docids, carried, scores);
         scores.write(Sum::ZERO);
     }
 
     /// Find the words that are looked for and add them up; pairs are only found.
     fn add(
         &self,
-        looked: Looked<'_>,
-        slots: &[u32],
+        selection: TermSelection<'_>,
+        docids: &[u32],
         carried: Option<&Carried<'_>>,
         scores: &mut Scores,
     ) {
@@ -259,18 +259,18 @@ impl Lexical {
         scores.adjacent.clear();
         let mut groups = Vec::new();
         let mut first_place = 0;
-        for slots in by_group(slots) {
-            let play = InPlay { slots, first_place };
-            match self.group(looked, play) {
+        for docids in by_group(docids) {
+            let candidates = GroupCandidates { docids, first_place };
+            match self.group(selection, candidates) {
                 Some(group) => groups.push(group),
-                None => scores.find_in_texts(self, looked, play),
+                None => scores.find_in_texts(self, selection, candidates),
             }
-            first_place += slots.len() as u32;
+            first_place += docids.len() as u32;
         }
         for group in &groups {
-            scores.find_in_group(looked.query, group);
+            scores.find_in_group(selection.query, group);
         }
-        scores.add_terms(looked.query, &groups, carried);
+        scores.add_terms(selection.query, &groups, carried);
     }
 
     /// The words' score of one memory, from the texts of its turns: its own, and those before that
@@ -279,7 +279,7 @@ impl Lexical {
         // How often each word is in the turn at hand, and the largest share of it.
         let mut words = vec![(0_u32, 0.0_f32); query.terms.len() + 1];
         for turn in turns {
-            let terms = self.terms(turn.slot);
+            let terms = self.terms(turn.docid);
             for code in terms.iter().map(|term| query.code(*term)).filter(|code| *code != 0) {
                 if let Some((times, _)) = words.get_mut(code as usize) {
                     *times += 1;
@@ -291,45 +291,49 @@ impl Lexical {
             }
         }
         let mut sum = Sum::default();
-        for (worth, (_, share)) in query.worths.iter().zip(words) {
-            sum.add(worth.word * share);
+        for (term_weight, (_, share)) in query.term_weights.iter().zip(words) {
+            sum.add(term_weight.word * share);
         }
         sum.value()
     }
 
     /// The group of these slots, if its postings are sooner read than the texts.
-    fn group(&self, looked: Looked<'_>, play: InPlay<'_>) -> Option<Group<'_>> {
-        let fields = looked.query.fields;
-        let number = group_of(play.slots[0]);
+    fn group(
+        &self,
+        selection: TermSelection<'_>,
+        candidates: GroupCandidates<'_>,
+    ) -> Option<Group<'_>> {
+        let fields = selection.query.fields;
+        let number = group_of(candidates.docids[0]);
         let postings = self.postings.get(number)?.as_deref()?;
         let blocks = &self.blocks.settled()[number * GROUP_BLOCKS..][..GROUP_BLOCKS];
-        if fields.grams && play.slots.len() * DENSE < GROUP_SLOTS {
+        if fields.ngrams && candidates.docids.len() * DENSE < GROUP_DOCIDS {
             return None;
         }
-        let mut group = Group::new(blocks, postings, looked);
-        if !fields.grams && group.len() > play.slots.len() * POSTINGS_OF_A_TEXT {
+        let mut group = Group::new(blocks, postings, selection);
+        if !fields.ngrams && group.len() > candidates.docids.len() * POSTINGS_OF_A_TEXT {
             return None;
         }
         // What is removed stays in the postings, so vacant slots are for the texts to tell.
-        group.bring_into_play(play).then_some(group)
+        group.set_candidates(candidates).then_some(group)
     }
 
-    fn terms(&self, slot: u32) -> &[u32] {
-        let block = self.blocks.get(slot as usize / BLOCK_SLOTS);
-        block.map_or(&[], |block| block.terms(slot as usize % BLOCK_SLOTS))
+    fn terms(&self, docid: u32) -> &[u32] {
+        let block = self.blocks.get(docid as usize / BLOCK_DOCIDS);
+        block.map_or(&[], |block| block.terms(docid as usize % BLOCK_DOCIDS))
     }
 }
 
-fn group_of(slot: u32) -> usize {
-    slot as usize / GROUP_SLOTS
+fn group_of(docid: u32) -> usize {
+    docid as usize / GROUP_DOCIDS
 }
 
 /// Ascending slots, group by group.
-fn by_group(slots: &[u32]) -> impl Iterator<Item = &[u32]> {
-    let mut rest = slots;
+fn by_group(docids: &[u32]) -> impl Iterator<Item = &[u32]> {
+    let mut rest = docids;
     std::iter::from_fn(move || {
         let group = group_of(*rest.first()?);
-        let end = rest.partition_point(|slot| group_of(*slot) == group);
+        let end = rest.partition_point(|docid| group_of(*docid) == group);
         let (of_group, others) = rest.split_at(end);
         rest = others;
         Some(of_group)
@@ -338,13 +342,13 @@ fn by_group(slots: &[u32]) -> impl Iterator<Item = &[u32]> {
 
 /// The term at hand on its way into the sums.
 struct Adding<'a> {
-    worth: Worth,
+    term_weight: TermWeight,
     carried: Option<&'a Carried<'a>>,
     /// The largest share of it by place, and the places that have any.
     best: &'a mut [f32],
     touched: &'a mut Vec<u32>,
     words: &'a mut [Sum],
-    grams: &'a mut [Sum],
+    ngrams: &'a mut [Sum],
 }
 
 impl Adding<'_> {
@@ -384,15 +388,15 @@ impl Adding<'_> {
     }
 
     fn add(&mut self, place: u32, share: f32) {
-        if self.worth.word > 0.0
+        if self.term_weight.word > 0.0
             && let Some(sum) = self.words.get_mut(place as usize)
         {
-            sum.add(self.worth.word * share);
+            sum.add(self.term_weight.word * share);
         }
-        if self.worth.gram > 0.0
-            && let Some(sum) = self.grams.get_mut(place as usize)
+        if self.term_weight.ngram > 0.0
+            && let Some(sum) = self.ngrams.get_mut(place as usize)
         {
-            sum.add(self.worth.gram * share);
+            sum.add(self.term_weight.ngram * share);
         }
     }
 }
@@ -401,19 +405,19 @@ impl Scores {
     /// Begin anew for so many memories.
     fn clear(&mut self, fields: Fields, len: usize) {
         zero(&mut self.word_sums, fields.words, len);
-        zero(&mut self.gram_sums, fields.grams, len);
+        zero(&mut self.ngram_sums, fields.ngrams, len);
         self.best.resize(self.best.len().max(len), 0.0);
     }
 
     /// Write the sums down, the words' with this much more.
     fn write(&mut self, more: Sum) {
         write(&self.word_sums, more, &mut self.words);
-        write(&self.gram_sums, Sum::ZERO, &mut self.grams);
+        write(&self.ngram_sums, Sum::ZERO, &mut self.ngrams);
     }
 
     /// Find what is not found word by word: terms that share grams, and pairs.
     fn find_in_group(&mut self, query: &Query, group: &Group<'_>) {
-        if query.fields.grams {
+        if query.fields.ngrams {
             for (at, term) in group.postings.terms().iter().enumerate() {
                 let code = query.code(*term);
                 if code != 0 {
@@ -422,37 +426,42 @@ impl Scores {
                 }
             }
         }
-        if query.fields.pairs {
-            self.find_pairs_in_group(query, group);
+        if query.fields.bigrams {
+            self.find_bigrams_in_group(query, group);
         }
     }
 
     /// Pairs are looked for in the texts that hold the first word.
-    fn find_pairs_in_group(&mut self, query: &Query, group: &Group<'_>) {
-        let mut slots: Vec<u16> = Vec::new();
-        for pair in &query.pairs {
+    fn find_bigrams_in_group(&mut self, query: &Query, group: &Group<'_>) {
+        let mut docids: Vec<u16> = Vec::new();
+        for pair in &query.bigrams {
             if let Some(at) = group.words[pair.words[0] as usize - 1] {
-                slots.extend(group.postings.list(at, group.blocks).map(|posting| posting.slot));
+                docids.extend(group.postings.list(at, group.blocks).map(|posting| posting.docid));
             }
         }
-        slots.sort_unstable();
-        slots.dedup();
-        for slot in slots {
-            if let Some(place) = group.place(slot) {
-                self.find_pairs(query, terms_at(group.blocks, slot), place);
+        docids.sort_unstable();
+        docids.dedup();
+        for docid in docids {
+            if let Some(place) = group.place(docid) {
+                self.find_bigrams(query, terms_at(group.blocks, docid), place);
             }
         }
     }
 
-    fn find_in_texts(&mut self, lexical: &Lexical, looked: Looked<'_>, play: InPlay<'_>) {
-        let query = looked.query;
-        for (place, slot) in (play.first_place..).zip(play.slots) {
-            let terms = lexical.terms(*slot);
+    fn find_in_texts(
+        &mut self,
+        lexical: &Lexical,
+        selection: TermSelection<'_>,
+        candidates: GroupCandidates<'_>,
+    ) {
+        let query = selection.query;
+        for (place, docid) in (candidates.first_place..).zip(candidates.docids) {
+            let terms = lexical.terms(*docid);
             let first = self.terms.found.len();
             let mut words = 0;
             for term in terms {
                 let code = query.code(*term);
-                if code != 0 && looked.is_for(code) {
+                if code != 0 && selection.is_for(code) {
                     words += usize::from(code as usize <= query.terms.len());
                     self.count(first, code, place);
                 }
@@ -461,8 +470,8 @@ impl Scores {
             for found in &mut self.terms.found[first..] {
                 found.share /= found.share + norm;
             }
-            if words > 1 && query.fields.pairs {
-                self.find_pairs(query, terms, place);
+            if words > 1 && query.fields.bigrams {
+                self.find_bigrams(query, terms, place);
             }
         }
     }
@@ -476,7 +485,7 @@ impl Scores {
         }
     }
 
-    fn find_pairs(&mut self, query: &Query, terms: &[u32], place: u32) {
+    fn find_bigrams(&mut self, query: &Query, terms: &[u32], place: u32) {
         let norm = query.saturation.norm(terms.len() as u32);
         let first = self.adjacent.found.len();
         for both in terms.windows(2) {
@@ -495,13 +504,14 @@ impl Scores {
     }
 
     fn add_terms(&mut self, query: &Query, groups: &[Group<'_>], carried: Option<&Carried<'_>>) {
-        let Self { terms, best, touched, word_sums, gram_sums, .. } = self;
-        terms.sort(query.worths.len());
-        for (code, worth) in query.worths.iter().enumerate().skip(1) {
-            let (words, grams) = (&mut word_sums[..], &mut gram_sums[..]);
-            let mut adding = Adding { worth: *worth, carried, best, touched, words, grams };
+        let Self { terms, best, touched, word_sums, ngram_sums, .. } = self;
+        terms.sort(query.term_weights.len());
+        for (code, term_weight) in query.term_weights.iter().enumerate().skip(1) {
+            let (words, ngrams) = (&mut word_sums[..], &mut ngram_sums[..]);
+            let mut adding =
+                Adding { term_weight: *term_weight, carried, best, touched, words, ngrams };
             terms.of(code).iter().for_each(|found| adding.take(found.place, found.share));
-            if !query.fields.grams {
+            if !query.fields.ngrams {
                 for group in groups {
                     let Some(at) = group.words[code - 1] else { continue };
                     group.each(query, at, |place, share| adding.take(place, share));
@@ -511,23 +521,23 @@ impl Scores {
         }
     }
 
-    fn add_pairs(&mut self, query: &Query, len: usize) {
-        self.pairs.clear();
-        if !query.fields.pairs {
+    fn add_bigrams(&mut self, query: &Query, len: usize) {
+        self.bigrams.clear();
+        if !query.fields.bigrams {
             return;
         }
         let mut sums = vec![Sum::default(); len];
         for found in &self.adjacent.found {
-            let weight = query.pairs[found.code as usize].weight;
+            let weight = query.bigrams[found.code as usize].weight;
             sums[found.place as usize].add(weight * found.share);
         }
-        write(&sums, Sum::ZERO, &mut self.pairs);
+        write(&sums, Sum::ZERO, &mut self.bigrams);
     }
 }
 
-fn terms_at(blocks: &[Arc<Block>], slot: u16) -> &[u32] {
-    let slot = usize::from(slot);
-    blocks[slot / BLOCK_SLOTS].terms(slot % BLOCK_SLOTS)
+fn terms_at(blocks: &[Arc<Block>], docid: u16) -> &[u32] {
+    let docid = usize::from(docid);
+    blocks[docid / BLOCK_DOCIDS].terms(docid % BLOCK_DOCIDS)
 }
 
 fn zero(sums: &mut Vec<Sum>, is_asked: bool, len: usize) {

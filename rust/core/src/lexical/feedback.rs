@@ -17,10 +17,10 @@ pub struct Weighed {
 }
 
 /// Shorter words and numbers stand for too many things.
-const LEAST_CHARACTERS: usize = 3;
+const MIN_CHARACTERS: usize = 3;
 
 /// Most words of a phrase.
-const MOST_WORDS: usize = 3;
+const MAX_WORDS: usize = 3;
 
 /// How a word's occurrences in one text saturate; the second is a share of its length over that of
 /// a common turn. Those of BM25 for short texts.
@@ -117,7 +117,7 @@ impl Lexical {
                 run.push((word.text.to_owned(), rarity));
             }
         });
-        runs.iter().flat_map(|run| run.chunks(MOST_WORDS)).map(<[_]>::to_vec).collect()
+        runs.iter().flat_map(|run| run.chunks(MAX_WORDS)).map(<[_]>::to_vec).collect()
     }
 
     /// Each word of a text that has a meaning of its own, by its token: how it is written, how often.
@@ -154,7 +154,7 @@ fn rarity(statistics: &dyn CollectionStatistics, frequency: u32) -> f64 {
 fn is_empty_of_meaning(word: Word<'_>) -> bool {
     let is_stop_word = word.language.is_some_and(|language| language.is_stop_word(word.text));
     let is_number = word.text.chars().all(char::is_numeric);
-    let is_short = word.language.is_some() && word.text.chars().count() < LEAST_CHARACTERS;
+    let is_short = word.language.is_some() && word.text.chars().count() < MIN_CHARACTERS;
     is_stop_word || is_number || is_short
 }
 
@@ -165,8 +165,8 @@ fn ends_phrase(character: char) -> bool {
 }
 
 fn most_written(written: &BTreeMap<String, u32>) -> String {
-    let most = written.values().max();
-    let found = written.iter().find(|(_, times)| Some(*times) == most);
+    let max = written.values().max();
+    let found = written.iter().find(|(_, times)| Some(*times) == max);
     found.map(|(text, _)| text.clone()).unwrap_or_default()
 }
 
@@ -177,9 +177,9 @@ fn best(mut weighed: Vec<Weighed>, k: usize) -> Vec<Weighed> {
         other.weight.total_cmp(&one.weight).then_with(|| one.text.cmp(&other.text))
     });
     weighed.truncate(k);
-    let most = weighed.first().map_or(1.0, |first| first.weight);
+    let max = weighed.first().map_or(1.0, |first| first.weight);
     for one in &mut weighed {
-        one.weight /= most;
+        one.weight /= max;
     }
     weighed
 }

@@ -2,7 +2,7 @@
 
 /// Slots of a block. The first change after a snapshot copies the last block, about 25 KB of
 /// twelve-word memories.
-pub(super) const BLOCK_SLOTS: usize = 512;
+pub(super) const BLOCK_DOCIDS: usize = 512;
 
 /// Up to [`BLOCK_SLOTS`] slots.
 #[derive(Clone, Default)]
@@ -10,7 +10,7 @@ pub(super) struct Block {
     terms: Vec<u32>,
     /// Where each slot's terms end; they begin where those of the slot before end.
     ends: Vec<u32>,
-    live: [u64; BLOCK_SLOTS / 64],
+    live: [u64; BLOCK_DOCIDS / 64],
 }
 
 impl Block {
@@ -53,7 +53,7 @@ impl Block {
     }
 
     /// Whether a memory is in each slot, 64 a word.
-    pub(super) fn live_words(&self) -> &[u64; BLOCK_SLOTS / 64] {
+    pub(super) fn live_words(&self) -> &[u64; BLOCK_DOCIDS / 64] {
         &self.live
     }
 

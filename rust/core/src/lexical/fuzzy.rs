@@ -6,14 +6,14 @@
 
 use std::cmp::Ordering;
 
-use super::ngrams::each_gram;
+use super::ngrams::each_ngram;
 
 /// Two neighbouring characters of a bounded term.
 type Bigram = [char; 2];
 
 /// The bigrams of all terms as signatures, and their texts.
 #[derive(Default)]
-pub(super) struct Spelling {
+pub(super) struct FuzzyIndex {
     signatures: Vec<Signature>,
     /// Distinct bigrams of each term.
     sizes: Vec<u16>,
@@ -46,15 +46,15 @@ pub(super) struct Alike {
 }
 
 /// A text that is compared with known terms.
-struct Asked {
+struct FuzzyQuery {
     bigrams: Vec<Bigram>,
     signature: Signature,
 }
 
-impl Asked {
+impl FuzzyQuery {
     fn new(text: &str) -> Self {
         let (mut bigrams, mut signature) = (Vec::new(), Signature::default());
-        each_gram(text, |bigram: Bigram| {
+        each_ngram(text, |bigram: Bigram| {
             bigrams.push(bigram);
             signature.insert(bigram);
         });
@@ -66,14 +66,14 @@ impl Asked {
     }
 
     /// At least as many bigrams as a term with this signature has in common with the text.
-    fn most_in_common(&self, signature: Signature) -> u16 {
+    fn max_in_common(&self, signature: Signature) -> u16 {
         let shared = Signature(self.signature.0 & signature.0).bits();
         shared + (self.size() - self.signature.bits()) // bigrams that share a bit with others
     }
 
     fn in_common(&self, text: &str) -> u16 {
         let mut common = 0;
-        each_gram(text, |bigram: Bigram| common += u16::from(self.bigrams.contains(&bigram)));
+        each_ngram(text, |bigram: Bigram| common += u16::from(self.bigrams.contains(&bigram)));
         common
     }
 
@@ -82,12 +82,12 @@ impl Asked {
     }
 }
 
-impl Spelling {
+impl FuzzyIndex {
     /// Take in the term with the next number.
     pub(super) fn learn(&mut self, text: &str) {
-        let asked = Asked::new(text);
-        self.signatures.push(asked.signature);
-        self.sizes.push(asked.size());
+        let query = FuzzyQuery::new(text);
+        self.signatures.push(query.signature);
+        self.sizes.push(query.size());
         self.texts.push_str(text);
         self.ends.push(u32::try_from(self.texts.len()).expect("terms of less than 4 GiB"));
     }
@@ -97,21 +97,21 @@ impl Spelling {
     pub(super) fn nearest(
         &self,
         text: &str,
-        least: f32,
+        min: f32,
         each_term: impl FnOnce(&mut dyn FnMut(u32)),
     ) -> Option<Alike> {
-        let asked = Asked::new(text);
+        let query = FuzzyQuery::new(text);
         let mut best: Option<Alike> = None;
         each_term(&mut |term| {
             let (signature, size) = (self.signatures[term as usize], self.sizes[term as usize]);
-            let dice = asked.dice(asked.most_in_common(signature).min(size), size);
-            if dice < best.map_or(least, |best| best.dice) {
+            let dice = query.dice(query.max_in_common(signature).min(size), size);
+            if dice < best.map_or(min, |best| best.dice) {
                 return;
             }
-            let common = asked.in_common(self.text(term));
-            let alike = Alike { term, dice: asked.dice(common, size) };
+            let common = query.in_common(self.text(term));
+            let alike = Alike { term, dice: query.dice(common, size) };
             let is_better = best.is_none_or(|best| self.order(alike, best).is_gt());
-            if common > 0 && alike.dice >= least && is_better {
+            if common > 0 && alike.dice >= min && is_better {
                 best = Some(alike);
             }
         });
@@ -151,16 +151,16 @@ mod tests {
 
     use super::*;
 
-    fn spelling(terms: &[&str]) -> Spelling {
-        let mut spelling = Spelling::default();
+    fn fuzzy_index(terms: &[&str]) -> FuzzyIndex {
+        let mut fuzzy_index = FuzzyIndex::default();
         for term in terms {
-            spelling.learn(term);
+            fuzzy_index.learn(term);
         }
-        spelling
+        fuzzy_index
     }
 
     fn nearest<'a>(terms: &[&'a str], text: &str) -> Option<&'a str> {
-        spelling(terms)
+        fuzzy_index(terms)
             .nearest(text, 0.5, |visit| (0..terms.len() as u32).for_each(visit))
             .map(|alike| terms[alike.term as usize])
     }
@@ -183,8 +183,11 @@ mod tests {
 
     #[test]
     fn terms_that_are_not_meant_are_passed_over() {
-        let spelling = spelling(&["harbour", "harbours"]);
-        assert_eq!(spelling.nearest("harbour", 0.5, |visit| visit(1)).expect("is alike").term, 1);
+        let fuzzy_index = fuzzy_index(&["harbour", "harbours"]);
+        assert_eq!(
+            fuzzy_index.nearest("harbour", 0.5, |visit| visit(1)).expect("is alike").term,
+            1
+        );
     }
 
     fn bigrams(term: &str) -> HashSet<Vec<char>> {
@@ -200,14 +203,14 @@ mod tests {
             #[test]
             fn the_nearest_is_the_one_that_comparing_with_every_term_finds(
                 terms in prop::collection::hash_set(any_term(), 0..60), text in any_term(),
-                least in prop::sample::select(vec![0.1_f32, 0.4, 0.5, 0.75, 1.0]), step in 1_u32..4,
+                min in prop::sample::select(vec![0.1_f32, 0.4, 0.5, 0.75, 1.0]), step in 1_u32..4,
             ) {
                 let mut terms: Vec<String> = terms.into_iter().collect();
-                let mut spelling = Spelling::default();
+                let mut fuzzy_index = FuzzyIndex::default();
                 for term in &terms {
-     spelling.learn(term);
+     fuzzy_index.learn(term);
     }
-                let found = spelling.nearest(&text, least, |visit| {
+                let found = fuzzy_index.nearest(&text, min, |visit| {
                     (0..terms.len() as u32).step_by(step as usize).for_each(visit);
                 });
                 let found = found.map(|alike| (terms[alike.term as usize].clone(), alike.dice));
@@ -218,7 +221,7 @@ mod tests {
                     let (one, other) = (bigrams(&text), bigrams(&term));
                     let common = one.intersection(&other).count();
                     let dice = (2 * common) as f32 / (one.len() + other.len()) as f32;
-                    if dice >= least && wanted.as_ref().is_none_or(|(_, best)| dice > *best) {
+                    if dice >= min && wanted.as_ref().is_none_or(|(_, best)| dice > *best) {
                         wanted = Some((term, dice));
                     }
                 }

@@ -23,16 +23,16 @@ use std::sync::Arc;
 
 pub use bm25::{Carried, Scores, Turn};
 pub use feedback::Weighed;
-use forward_index::{BLOCK_SLOTS, Block};
-use postings::{GROUP_BLOCKS, GROUP_SLOTS, Postings};
-pub use query::{Fields, Light, Most, Options, Query};
+use forward_index::{BLOCK_DOCIDS, Block};
+use postings::{GROUP_BLOCKS, GROUP_DOCIDS, Postings};
+pub use query::{Fields, MaxScores, NonEssential, Options, Query};
 pub use statistics::Collection;
-use statistics::{CollectionStatistics, Nothing, Statistics, Walls};
+use statistics::{CollectionStatistics, Nothing, Statistics, UserStatistics};
 pub use vocabulary::Analysed;
 use vocabulary::{Known, Vocabulary};
 
 use crate::Error;
-use crate::collections::cow_vec::{Chunks, Parts};
+use crate::collections::cow_vec::{BlockVec, CowVec};
 use crate::text::Analysis;
 
 /// The tokens of all memories by slot, with their statistics.
@@ -55,14 +55,14 @@ use crate::text::Analysis;
 #[derive(Clone)]
 pub struct Lexical {
     vocabulary: Arc<Vocabulary>,
-    blocks: Parts<Block>,
+    blocks: CowVec<Block>,
     /// By group of blocks, as long as enough of its slots are live to be worth it.
     postings: Arc<Vec<Option<Arc<Postings>>>>,
-    slots: usize,
+    docids: usize,
     /// Of all live memories.
-    statistics: Statistics<Chunks<u32>>,
+    statistics: Statistics<BlockVec<u32>>,
     /// Of the live memories of each wall.
-    walls: Walls,
+    users: UserStatistics,
 }
 
 impl Lexical {
@@ -70,11 +70,11 @@ impl Lexical {
     pub fn new(analysis: Analysis) -> Self {
         Self {
             vocabulary: Arc::new(Vocabulary::new(analysis)),
-            blocks: Parts::default(),
+            blocks: CowVec::default(),
             postings: Arc::default(),
-            slots: 0,
+            docids: 0,
             statistics: Statistics::default(),
-            walls: Walls::default(),
+            users: UserStatistics::default(),
         }
     }
 
@@ -110,7 +110,7 @@ impl Lexical {
         let copies = blocks.iter().filter(|at| **at != last).chain([&last]).map(|at| bytes(*at));
         let new = tokens.saturating_mul(2 * size_of::<u32>());
         let group = self.blocks.len().saturating_sub(GROUP_BLOCKS)..self.blocks.len();
-        let closes_group = self.slots % GROUP_SLOTS + added >= GROUP_SLOTS;
+        let closes_group = self.docids % GROUP_DOCIDS + added >= GROUP_DOCIDS;
         let held: usize = if closes_group { group.map(bytes).sum::<usize>() } else { 0 };
         let postings = if closes_group { held.saturating_add(new).saturating_mul(2) } else { 0 };
         copies
@@ -121,8 +121,8 @@ impl Lexical {
     }
 
     /// The block of a slot.
-    pub(crate) fn block_of(slot: u32) -> usize {
-        slot as usize / BLOCK_SLOTS
+    pub(crate) fn block_of(docid: u32) -> usize {
+        docid as usize / BLOCK_DOCIDS
     }
 
     /// Number of distinct terms ever seen.
@@ -133,10 +133,10 @@ impl Lexical {
     /// Append a memory of a wall and return its slot, the number of slots before.
     ///
     /// Walls are small whole numbers: room is taken for all up to the greatest.
-    pub fn push(&mut self, analysed: &Analysed, wall: u32) -> u32 {
+    pub fn push(&mut self, analysed: &Analysed, user: u32) -> u32 {
         let (terms, distinct) = (analysed.terms(), analysed.distinct_terms());
         self.statistics.add(terms.len(), distinct);
-        self.walls.add(wall, terms.len(), distinct);
+        self.users.add(user, terms.len(), distinct);
         self.place(|block| block.push(terms))
     }
 
@@ -147,19 +147,19 @@ impl Lexical {
 
     /// Take the memory out of a slot and out of the statistics; false if there is none. `wall` is
     /// the one it was pushed with.
-    pub fn remove(&mut self, slot: u32, wall: u32) -> bool {
-        let Some((block, place)) = self.find_mut(slot) else { return false };
+    pub fn remove(&mut self, docid: u32, user: u32) -> bool {
+        let Some((block, place)) = self.find_mut(docid) else { return false };
         let Some(terms) = block.remove(place) else { return false };
-        self.drop_postings_of_few(slot as usize / GROUP_SLOTS);
+        self.drop_postings_of_few(docid as usize / GROUP_DOCIDS);
         let distinct = distinct(&terms);
         self.statistics.remove(terms.len(), &distinct);
-        self.walls.remove(wall, terms.len(), &distinct);
+        self.users.remove(user, terms.len(), &distinct);
         true
     }
 
     /// Number of slots, vacant ones too.
-    pub fn slots(&self) -> usize {
-        self.slots
+    pub fn docids(&self) -> usize {
+        self.docids
     }
 
     /// Number of memories.
@@ -176,22 +176,22 @@ impl Lexical {
             + self.postings.capacity() * size_of::<Option<Arc<Postings>>>()
             + self.blocks.bytes()
             + self.statistics.frequencies.bytes()
-            + self.walls.bytes()
+            + self.users.bytes()
             + self.vocabulary.bytes()
     }
 
     fn place(&mut self, push: impl FnOnce(&mut Block)) -> u32 {
-        if self.slots.is_multiple_of(BLOCK_SLOTS) {
+        if self.docids.is_multiple_of(BLOCK_DOCIDS) {
             self.blocks.push(Block::default());
         }
-        let last = self.blocks.get_mut(self.slots / BLOCK_SLOTS);
+        let last = self.blocks.get_mut(self.docids / BLOCK_DOCIDS);
         let last = last.expect("a block with room was just made sure of");
         push(Arc::make_mut(last));
-        self.slots += 1;
-        if self.slots.is_multiple_of(GROUP_SLOTS) {
+        self.docids += 1;
+        if self.docids.is_multiple_of(GROUP_DOCIDS) {
             self.close_group();
         }
-        u32::try_from(self.slots - 1).expect("fewer than 2^32 slots")
+        u32::try_from(self.docids - 1).expect("fewer than 2^32 slots")
     }
 
     /// Make postings for the last blocks, which are full now.
@@ -214,13 +214,13 @@ impl Lexical {
         }
         let blocks = &self.blocks.settled()[group * GROUP_BLOCKS..][..GROUP_BLOCKS];
         let live: usize = blocks.iter().map(|block| block.live()).sum();
-        if live * bm25::DENSE < GROUP_SLOTS {
+        if live * bm25::DENSE < GROUP_DOCIDS {
             Arc::make_mut(&mut self.postings)[group] = None;
         }
     }
 
-    fn find_mut(&mut self, slot: u32) -> Option<(&mut Block, usize)> {
-        let (block, place) = (slot as usize / BLOCK_SLOTS, slot as usize % BLOCK_SLOTS);
+    fn find_mut(&mut self, docid: u32) -> Option<(&mut Block, usize)> {
+        let (block, place) = (docid as usize / BLOCK_DOCIDS, docid as usize % BLOCK_DOCIDS);
         let is_live = self.blocks.get(block)?.is_live(place);
         is_live.then_some((Arc::make_mut(self.blocks.get_mut(block)?), place))
     }
@@ -229,7 +229,7 @@ impl Lexical {
     fn statistics_of(&self, collection: Collection) -> &dyn CollectionStatistics {
         match collection {
             Collection::All => &self.statistics,
-            Collection::Wall(wall) => match self.walls.get(wall) {
+            Collection::User(user) => match self.users.get(user) {
                 Some(statistics) => statistics,
                 None => &Nothing,
             },

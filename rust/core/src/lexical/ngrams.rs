@@ -1,17 +1,17 @@
 //! The character n-grams of a term.
 
 /// Characters of a gram (F2 of the quality study: 4).
-pub(super) const GRAM_CHARACTERS: usize = 4;
+pub(super) const NGRAM_CHARACTERS: usize = 4;
 
 /// Stands before and after a term; no term holds it.
 const BOUNDARY: char = '\0';
 
 /// Consecutive characters of a bounded term; what is shorter is filled up with boundaries.
-pub(super) type Gram = [char; GRAM_CHARACTERS];
+pub(super) type Ngram = [char; NGRAM_CHARACTERS];
 
 /// Call `visit` with each run of `LENGTH` characters of a bounded term once, in order of first
 /// appearance.
-pub(super) fn each_gram<const LENGTH: usize>(term: &str, mut visit: impl FnMut([char; LENGTH])) {
+pub(super) fn each_ngram<const LENGTH: usize>(term: &str, mut visit: impl FnMut([char; LENGTH])) {
     let mut bounded: Vec<char> = Vec::with_capacity(term.len() + LENGTH);
     bounded.push(BOUNDARY);
     bounded.extend(term.chars());
@@ -19,11 +19,11 @@ pub(super) fn each_gram<const LENGTH: usize>(term: &str, mut visit: impl FnMut([
     while bounded.len() < LENGTH {
         bounded.push(BOUNDARY);
     }
-    let gram =
+    let ngram =
         |place: usize| -> [char; LENGTH] { std::array::from_fn(|offset| bounded[place + offset]) };
     for place in 0..=bounded.len() - LENGTH {
-        let this = gram(place);
-        if (0..place).all(|before| gram(before) != this) {
+        let this = ngram(place);
+        if (0..place).all(|before| ngram(before) != this) {
             visit(this);
         }
     }
@@ -33,28 +33,28 @@ pub(super) fn each_gram<const LENGTH: usize>(term: &str, mut visit: impl FnMut([
 mod tests {
     use super::*;
 
-    fn grams(term: &str) -> Vec<String> {
-        let mut grams = Vec::new();
-        each_gram(term, |gram: Gram| {
-            grams.push(gram.iter().collect::<String>().replace('\0', "|"));
+    fn ngrams(term: &str) -> Vec<String> {
+        let mut ngrams = Vec::new();
+        each_ngram(term, |ngram: Ngram| {
+            ngrams.push(ngram.iter().collect::<String>().replace('\0', "|"));
         });
-        grams
+        ngrams
     }
 
     #[test]
-    fn grams_overlap_and_know_where_the_term_begins_and_ends() {
-        assert_eq!(grams("train"), ["|tra", "trai", "rain", "ain|"]);
+    fn ngrams_overlap_and_mark_both_ends_of_the_term() {
+        assert_eq!(ngrams("train"), ["|tra", "trai", "rain", "ain|"]);
     }
 
     #[test]
-    fn a_short_term_is_one_gram() {
-        assert_eq!(grams("a"), ["|a||"]);
-        assert_eq!(grams("ab"), ["|ab|"]);
-        assert_eq!(grams("猫犬"), ["|猫犬|"]);
+    fn a_short_term_is_one_ngram() {
+        assert_eq!(ngrams("a"), ["|a||"]);
+        assert_eq!(ngrams("ab"), ["|ab|"]);
+        assert_eq!(ngrams("猫犬"), ["|猫犬|"]);
     }
 
     #[test]
-    fn a_gram_that_comes_again_counts_once() {
-        assert_eq!(grams("aaaaaaa"), ["|aaa", "aaaa", "aaa|"]);
+    fn a_repeated_ngram_counts_once() {
+        assert_eq!(ngrams("aaaaaaa"), ["|aaa", "aaaa", "aaa|"]);
     }
 }

@@ -1,15 +1,15 @@
 //! Where each term of a group of full blocks occurs.
 
-use super::forward_index::{BLOCK_SLOTS, Block};
+use super::forward_index::{BLOCK_DOCIDS, Block};
 
 /// Blocks that share postings.
 pub(super) const GROUP_BLOCKS: usize = 4;
 
 /// Slots that share postings: few enough that sums over all of them stay in the first cache.
-pub(super) const GROUP_SLOTS: usize = GROUP_BLOCKS * BLOCK_SLOTS;
+pub(super) const GROUP_DOCIDS: usize = GROUP_BLOCKS * BLOCK_DOCIDS;
 
 /// Bits of an entry that say how often; the others say where.
-const TIMES_BITS: u32 = u16::BITS - GROUP_SLOTS.ilog2();
+const TIMES_BITS: u32 = u16::BITS - GROUP_DOCIDS.ilog2();
 
 /// Stands for this often or more: the text itself has to be asked.
 const MANY: u16 = (1 << TIMES_BITS) - 1;
@@ -20,7 +20,7 @@ const LONG: u16 = u16::MAX;
 /// Slot of a group and how often the term is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Posting {
-    pub(super) slot: u16,
+    pub(super) docid: u16,
     pub(super) times: u32,
 }
 
@@ -40,17 +40,17 @@ impl Postings {
     pub(super) fn of(blocks: &[impl AsRef<Block>]) -> Self {
         let occurrences = sorted_occurrences(blocks);
         let (terms, starts, entries) = (Vec::new(), Vec::new(), Vec::new());
-        let length = |slot| u16::try_from(terms_at(blocks, slot).len()).unwrap_or(LONG);
-        let lengths = (0..GROUP_SLOTS as u16).map(length).collect();
+        let length = |docid| u16::try_from(terms_at(blocks, docid).len()).unwrap_or(LONG);
+        let lengths = (0..GROUP_DOCIDS as u16).map(length).collect();
         let mut postings = Self { terms, starts, entries, lengths };
         for alike in occurrences.chunk_by(|one, other| one == other) {
-            let (term, slot) = alike[0];
+            let (term, docid) = alike[0];
             if postings.terms.last() != Some(&term) {
                 postings.terms.push(term);
                 postings.starts.push(postings.entries.len() as u32);
             }
             let times = alike.len().min(usize::from(MANY)) as u16;
-            postings.entries.push(slot << TIMES_BITS | times);
+            postings.entries.push(docid << TIMES_BITS | times);
         }
         postings.starts.push(postings.entries.len() as u32);
         postings.terms.shrink_to_fit();
@@ -75,9 +75,9 @@ impl Postings {
     }
 
     /// Number of terms of a slot, if none were removed from it since.
-    pub(super) fn length(&self, slot: u16, blocks: &[impl AsRef<Block>]) -> u32 {
-        match self.lengths[usize::from(slot)] {
-            LONG => terms_at(blocks, slot).len() as u32,
+    pub(super) fn length(&self, docid: u16, blocks: &[impl AsRef<Block>]) -> u32 {
+        match self.lengths[usize::from(docid)] {
+            LONG => terms_at(blocks, docid).len() as u32,
             length => u32::from(length),
         }
     }
@@ -90,12 +90,12 @@ impl Postings {
     ) -> impl Iterator<Item = Posting> + 'a {
         let range = self.starts[place] as usize..self.starts[place + 1] as usize;
         self.entries[range].iter().map(move |&entry| {
-            let (slot, times) = (entry >> TIMES_BITS, entry & MANY);
+            let (docid, times) = (entry >> TIMES_BITS, entry & MANY);
             let times = match times {
-                MANY => count(blocks, slot, self.terms[place]),
+                MANY => count(blocks, docid, self.terms[place]),
                 times => u32::from(times),
             };
-            Posting { slot, times }
+            Posting { docid, times }
         })
     }
 
@@ -108,20 +108,20 @@ impl Postings {
 
 fn sorted_occurrences(blocks: &[impl AsRef<Block>]) -> Vec<(u32, u16)> {
     let mut occurrences = Vec::new();
-    for slot in 0..GROUP_SLOTS as u16 {
-        occurrences.extend(terms_at(blocks, slot).iter().map(|&term| (term, slot)));
+    for docid in 0..GROUP_DOCIDS as u16 {
+        occurrences.extend(terms_at(blocks, docid).iter().map(|&term| (term, docid)));
     }
     occurrences.sort_unstable();
     occurrences
 }
 
 /// The terms of a slot of a group, in text order.
-pub(super) fn terms_at(blocks: &[impl AsRef<Block>], slot: u16) -> &[u32] {
-    let slot = usize::from(slot);
-    blocks[slot / BLOCK_SLOTS].as_ref().terms(slot % BLOCK_SLOTS)
+pub(super) fn terms_at(blocks: &[impl AsRef<Block>], docid: u16) -> &[u32] {
+    let docid = usize::from(docid);
+    blocks[docid / BLOCK_DOCIDS].as_ref().terms(docid % BLOCK_DOCIDS)
 }
 
 #[cold]
-fn count(blocks: &[impl AsRef<Block>], slot: u16, term: u32) -> u32 {
-    terms_at(blocks, slot).iter().filter(|&&other| other == term).count() as u32
+fn count(blocks: &[impl AsRef<Block>], docid: u16, term: u32) -> u32 {
+    terms_at(blocks, docid).iter().filter(|&&other| other == term).count() as u32
 }

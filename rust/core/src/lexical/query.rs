@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Lexical;
-use super::ngrams::{Gram, each_gram};
+use super::ngrams::{Ngram, each_ngram};
 use super::statistics::{Collection, CollectionStatistics};
 use super::sum::Sum;
 use super::vocabulary::Known;
@@ -15,9 +15,9 @@ pub struct Fields {
     /// The query's words.
     pub words: bool,
     /// Terms that share character n-grams with the query's words.
-    pub grams: bool,
+    pub ngrams: bool,
     /// Neighbouring words of the query that are neighbours in the memory too.
-    pub pairs: bool,
+    pub bigrams: bool,
 }
 
 /// How to score.
@@ -33,37 +33,37 @@ pub struct Options {
     pub stop_words: f32,
     /// Words and grams in more than this share of the memories, and in more than a hundred, are
     /// passed over; 1 keeps them all. Where no other word would be left, all words stay.
-    pub common: f32,
+    pub max_df: f32,
     /// A word that no memory has stands for the one most like it, where that is at least so like:
     /// the Dice coefficient of their pairs of characters, ends included. 0 is never. Stop words and
     /// those of less than four characters stand for themselves.
-    pub near: f32,
+    pub fuzziness: f32,
 }
 
 /// What is in so few memories is never common.
 const FEW_DOCUMENTS: u64 = 100;
 
 /// Words of fewer characters are like too many others.
-const NEAR_CHARACTERS: usize = 4;
+const MIN_FUZZY_CHARACTERS: usize = 4;
 
 impl Default for Options {
     /// All fields, k1 0.9 and b 0.4, every word like every other and for itself.
     fn default() -> Self {
-        let fields = Fields { words: true, grams: true, pairs: true };
-        Self { fields, k1: 0.9, b: 0.4, stop_words: 1.0, common: 1.0, near: 0.0 }
+        let fields = Fields { words: true, ngrams: true, bigrams: true };
+        Self { fields, k1: 0.9, b: 0.4, stop_words: 1.0, max_df: 1.0, fuzziness: 0.0 }
     }
 }
 
 /// What a term is worth where it is found.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Worth {
+pub(super) struct TermWeight {
     pub(super) word: f32,
-    pub(super) gram: f32,
+    pub(super) ngram: f32,
 }
 
 /// A pair of neighbouring query words.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pair {
+pub(super) struct Bigram {
     /// Codes of the two words.
     pub(super) words: [u32; 2],
     pub(super) weight: f32,
@@ -76,27 +76,27 @@ pub struct Query {
     /// in order, then for those that merely share grams.
     codes: Vec<u32>,
     /// By code; the first is no term.
-    pub(super) worths: Vec<Worth>,
+    pub(super) term_weights: Vec<TermWeight>,
     /// The terms that are words, in order of their codes.
     pub(super) terms: Vec<u32>,
     /// In order of their words.
-    pub(super) pairs: Vec<Pair>,
+    pub(super) bigrams: Vec<Bigram>,
     pub(super) saturation: Saturation,
-    most: Most,
+    max_scores: MaxScores,
 }
 
 /// Words that weigh little, which a first look at all memories may pass over.
 #[derive(Debug, Clone, Copy)]
-pub struct Light {
+pub struct NonEssential {
     /// Words of a smaller weight are light.
     pub(super) below: f32,
     /// What they add up to at most.
-    pub(super) most: Sum,
+    pub(super) max: Sum,
 }
 
-impl Light {
+impl NonEssential {
     /// No word is light.
-    pub const NONE: Self = Self { below: 0.0, most: Sum::ZERO };
+    pub const NONE: Self = Self { below: 0.0, max: Sum::ZERO };
 
     /// Whether there is a light word.
     pub fn is_any(&self) -> bool {
@@ -106,51 +106,52 @@ impl Light {
 
 /// What no memory's score reaches, by field.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Most {
+pub struct MaxScores {
     /// Σ idf over the query's words, those never seen too (C157).
     pub words: f32,
     /// Σ idf over the query's grams. Several words of a memory may share the same ones, so a score
     /// may pass it.
-    pub grams: f32,
+    pub ngrams: f32,
     /// Σ of the weights of pairs.
-    pub pairs: f32,
+    pub bigrams: f32,
 }
 
 impl Query {
     /// What scores are divided by to lie between 0 and 1.
-    pub fn most(&self) -> Most {
-        self.most
+    pub fn max_scores(&self) -> MaxScores {
+        self.max_scores
     }
 
     /// The words that weigh least, as many as add up to at most `share` of what all words do; none
     /// where other fields are asked for, as these bear on every word.
-    pub fn light(&self, share: f32) -> Light {
-        if !self.fields.words || self.fields.grams || self.fields.pairs {
-            return Light::NONE;
+    pub fn non_essential(&self, share: f32) -> NonEssential {
+        if !self.fields.words || self.fields.ngrams || self.fields.bigrams {
+            return NonEssential::NONE;
         }
-        let mut weights: Vec<f32> = self.worths[1..].iter().map(|worth| worth.word).collect();
+        let mut weights: Vec<f32> =
+            self.term_weights[1..].iter().map(|term_weight| term_weight.word).collect();
         weights.sort_unstable_by(f32::total_cmp);
         let mut sum = Sum::default();
         for weight in &weights {
             sum.add(*weight);
-            if sum.value() > share * self.most.words {
-                return self.light_below(*weight);
+            if sum.value() > share * self.max_scores.words {
+                return self.non_essential_below(*weight);
             }
         }
-        Light::NONE
+        NonEssential::NONE
     }
 
-    fn light_below(&self, below: f32) -> Light {
-        let words = self.worths[1..].iter().map(|worth| worth.word);
-        let light: Vec<f32> = words.filter(|weight| *weight < below).collect();
-        if light.is_empty() {
-            return Light::NONE;
+    fn non_essential_below(&self, below: f32) -> NonEssential {
+        let words = self.term_weights[1..].iter().map(|term_weight| term_weight.word);
+        let non_essential: Vec<f32> = words.filter(|weight| *weight < below).collect();
+        if non_essential.is_empty() {
+            return NonEssential::NONE;
         }
-        let mut most = Sum::default();
-        for weight in light {
-            most.add(weight); // a share is never above 1
+        let mut max = Sum::default();
+        for weight in non_essential {
+            max.add(weight); // a share is never above 1
         }
-        Light { below, most }
+        NonEssential { below, max }
     }
 
     /// The code of a term; 0 is of no worth.
@@ -160,7 +161,7 @@ impl Query {
 
     /// The place of a pair of words, if the query has it.
     pub(super) fn pair(&self, words: [u32; 2]) -> Option<u32> {
-        self.pairs.binary_search_by_key(&words, |pair| pair.words).ok().map(|place| place as u32)
+        self.bigrams.binary_search_by_key(&words, |pair| pair.words).ok().map(|place| place as u32)
     }
 }
 
@@ -237,11 +238,11 @@ impl<'state> Building<'state> {
         let query = Query {
             fields: options.fields,
             codes: vec![0; terms],
-            worths: vec![Worth::default()],
+            term_weights: vec![TermWeight::default()],
             terms: Vec::new(),
-            pairs: Vec::new(),
+            bigrams: Vec::new(),
             saturation: saturation(statistics, options),
-            most: Most::default(),
+            max_scores: MaxScores::default(),
         };
         Self { statistics, known, options, query }
     }
@@ -258,21 +259,22 @@ impl<'state> Building<'state> {
             if code > self.query.terms.len() {
                 self.query.terms.push(word.term);
             }
-            self.query.worths[code].word += word.weight;
+            self.query.term_weights[code].word += word.weight;
         }
-        if self.options.fields.pairs {
-            self.add_pairs(&words);
+        if self.options.fields.bigrams {
+            self.add_bigrams(&words);
         }
-        if self.options.fields.grams {
-            self.add_grams(&telling(tokens));
+        if self.options.fields.ngrams {
+            self.add_ngrams(&without_stop_words(tokens));
         }
         self.query
     }
 
     /// What each token weighs: nothing if it is common, unless all are.
     fn weights(&self, tokens: &[(String, bool)]) -> Vec<f32> {
-        let light = if are_stop_words(tokens) { 1.0 } else { self.options.stop_words };
-        let weight = |(_, is_stop_word): &(String, bool)| if *is_stop_word { light } else { 1.0 };
+        let stop_word_weight = if are_stop_words(tokens) { 1.0 } else { self.options.stop_words };
+        let weight =
+            |(_, is_stop_word): &(String, bool)| if *is_stop_word { stop_word_weight } else { 1.0 };
         let all: Vec<f32> = tokens.iter().map(weight).collect();
         let is_common = |token: &str| {
             self.known.id(token).is_some_and(|term| self.is_common(self.frequency(term)))
@@ -294,21 +296,22 @@ impl<'state> Building<'state> {
         let known = self.known.id(token).map(|term| (term, self.frequency(term)));
         let frequency = known.map_or(0, |(_, frequency)| frequency);
         let weight = weight * self.idf(frequency);
-        self.query.most.words += weight;
+        self.query.max_scores.words += weight;
         match known {
             Some((term, 1..)) => Some(Word { term, weight }),
             _ if is_stop_word => None,
-            _ => self.near(token),
+            _ => self.fuzziness(token),
         }
     }
 
     /// The word most like one that no memory has.
-    fn near(&self, token: &str) -> Option<Word> {
-        let near = self.options.near;
-        if near <= 0.0 || token.chars().count() < NEAR_CHARACTERS {
+    fn fuzziness(&self, token: &str) -> Option<Word> {
+        let fuzziness = self.options.fuzziness;
+        if fuzziness <= 0.0 || token.chars().count() < MIN_FUZZY_CHARACTERS {
             return None;
         }
-        let alike = self.known.nearest(token, near, |visit| self.statistics.each_term(visit))?;
+        let alike =
+            self.known.nearest(token, fuzziness, |visit| self.statistics.each_term(visit))?;
         Some(Word { term: alike.term, weight: alike.dice * self.idf(self.frequency(alike.term)) })
     }
 
@@ -317,7 +320,7 @@ impl<'state> Building<'state> {
     }
 
     fn is_common(&self, frequency: u64) -> bool {
-        let share = f64::from(self.options.common) * self.statistics.documents() as f64;
+        let share = f64::from(self.options.max_df) * self.statistics.documents() as f64;
         frequency > FEW_DOCUMENTS && frequency as f64 > share
     }
 
@@ -325,32 +328,32 @@ impl<'state> Building<'state> {
     fn code(&mut self, term: u32) -> u32 {
         let code = &mut self.query.codes[term as usize];
         if *code == 0 {
-            *code = self.query.worths.len() as u32;
-            self.query.worths.push(Worth::default());
+            *code = self.query.term_weights.len() as u32;
+            self.query.term_weights.push(TermWeight::default());
         }
         *code
     }
 
-    fn add_pairs(&mut self, words: &[Option<Word>]) {
+    fn add_bigrams(&mut self, words: &[Option<Word>]) {
         let mut weights: BTreeMap<[u32; 2], f32> = BTreeMap::new();
         for pair in words.windows(2) {
             let [Some(first), Some(second)] = pair else { continue };
             let words = [self.code(first.term), self.code(second.term)];
             *weights.entry(words).or_default() += f32::midpoint(first.weight, second.weight);
         }
-        self.query.most.pairs = weights.values().sum();
-        self.query.pairs =
-            weights.into_iter().map(|(words, weight)| Pair { words, weight }).collect();
+        self.query.max_scores.bigrams = weights.values().sum();
+        self.query.bigrams =
+            weights.into_iter().map(|(words, weight)| Bigram { words, weight }).collect();
     }
 
     /// Give every live term that shares a gram with a query word the idf of each such gram.
-    fn add_grams(&mut self, tokens: &[&str]) {
+    fn add_ngrams(&mut self, tokens: &[&str]) {
         let documents = self.statistics.documents();
         let mut live: Vec<u32> = Vec::new();
-        for gram in distinct_grams(tokens) {
+        for ngram in distinct_ngrams(tokens) {
             live.clear();
             let mut sum = 0;
-            for &term in self.known.holders(&gram) {
+            for &term in self.known.holders(&ngram) {
                 let frequency = self.frequency(term);
                 sum += frequency;
                 live.extend((frequency > 0).then_some(term));
@@ -360,10 +363,10 @@ impl<'state> Building<'state> {
                 continue;
             }
             let idf = self.idf(frequency);
-            self.query.most.grams += idf;
+            self.query.max_scores.ngrams += idf;
             for &term in &live {
                 let code = self.code(term);
-                self.query.worths[code as usize].gram += idf;
+                self.query.term_weights[code as usize].ngram += idf;
             }
         }
     }
@@ -378,18 +381,19 @@ fn are_stop_words(tokens: &[(String, bool)]) -> bool {
 }
 
 /// The tokens without stop words, unless there are no others.
-fn telling(tokens: &[(String, bool)]) -> Vec<&str> {
+fn without_stop_words(tokens: &[(String, bool)]) -> Vec<&str> {
     let with_stop_words = are_stop_words(tokens);
-    let telling = tokens.iter().filter(|(_, is_stop_word)| with_stop_words || !is_stop_word);
-    telling.map(|(token, _)| token.as_str()).collect()
+    let without_stop_words =
+        tokens.iter().filter(|(_, is_stop_word)| with_stop_words || !is_stop_word);
+    without_stop_words.map(|(token, _)| token.as_str()).collect()
 }
 
-fn distinct_grams(tokens: &[&str]) -> Vec<Gram> {
-    let mut grams: Vec<Gram> = Vec::new();
+fn distinct_ngrams(tokens: &[&str]) -> Vec<Ngram> {
+    let mut ngrams: Vec<Ngram> = Vec::new();
     for token in tokens {
-        each_gram(token, |gram| grams.push(gram));
+        each_ngram(token, |ngram| ngrams.push(ngram));
     }
-    grams.sort_unstable();
-    grams.dedup();
-    grams
+    ngrams.sort_unstable();
+    ngrams.dedup();
+    ngrams
 }

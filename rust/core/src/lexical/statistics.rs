@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::collections::cow_vec::{CHUNK_VALUES, Chunks};
+use crate::collections::cow_vec::{BLOCK_VALUES, BlockVec};
 
 /// Whose statistics weigh the words of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub enum Collection {
     /// All memories.
     All,
     /// The memories of one wall; an unknown one has none.
-    Wall(u32),
+    User(u32),
 }
 
 /// What the weight of a term is made of.
@@ -83,15 +83,15 @@ impl<F: Frequencies> CollectionStatistics for Statistics<F> {
 }
 
 /// A counter for every term.
-impl Frequencies for Chunks<u32> {
+impl Frequencies for BlockVec<u32> {
     fn get(&self, term: u32) -> u32 {
         Self::get(self, term as usize).copied().unwrap_or(0)
     }
 
     fn each_term(&self, visit: &mut dyn FnMut(u32)) {
-        for chunk in 0..self.len().div_ceil(CHUNK_VALUES) {
-            let counts = (chunk * CHUNK_VALUES) as u32..;
-            let counted = counts.zip(self.chunk(chunk)).filter(|(_, count)| **count > 0);
+        for block in 0..self.len().div_ceil(BLOCK_VALUES) {
+            let counts = (block * BLOCK_VALUES) as u32..;
+            let counted = counts.zip(self.block(block)).filter(|(_, count)| **count > 0);
             counted.for_each(|(term, _)| visit(term));
         }
     }
@@ -200,26 +200,26 @@ impl Frequencies for SparseFrequencies {
 
 /// Statistics by wall; those of a wall without memories take no room.
 #[derive(Clone, Default)]
-pub(super) struct Walls(Chunks<Option<Arc<Statistics<SparseFrequencies>>>>);
+pub(super) struct UserStatistics(BlockVec<Option<Arc<Statistics<SparseFrequencies>>>>);
 
-impl Walls {
+impl UserStatistics {
     /// The statistics of a wall, where it has memories.
-    pub(super) fn get(&self, wall: u32) -> Option<&Statistics<SparseFrequencies>> {
-        self.0.get(wall as usize)?.as_deref()
+    pub(super) fn get(&self, user: u32) -> Option<&Statistics<SparseFrequencies>> {
+        self.0.get(user as usize)?.as_deref()
     }
 
     /// Count a memory of a wall; see [`Statistics::add`].
-    pub(super) fn add(&mut self, wall: u32, tokens: usize, distinct_terms: &[u32]) {
-        while self.0.len() <= wall as usize {
+    pub(super) fn add(&mut self, user: u32, tokens: usize, distinct_terms: &[u32]) {
+        while self.0.len() <= user as usize {
             self.0.push(None);
         }
-        let statistics = self.0.get_mut(wall as usize).expect("a place was just made sure of");
+        let statistics = self.0.get_mut(user as usize).expect("a place was just made sure of");
         Arc::make_mut(statistics.get_or_insert_default()).add(tokens, distinct_terms);
     }
 
     /// Undo [`add`](Self::add).
-    pub(super) fn remove(&mut self, wall: u32, tokens: usize, distinct_terms: &[u32]) {
-        let place = self.0.get_mut(wall as usize).expect("the wall has the memory");
+    pub(super) fn remove(&mut self, user: u32, tokens: usize, distinct_terms: &[u32]) {
+        let place = self.0.get_mut(user as usize).expect("the wall has the memory");
         let statistics = place.as_mut().expect("the wall has the memory");
         if statistics.documents == 1 {
             *place = None;
@@ -229,9 +229,9 @@ impl Walls {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        let all = (0..self.0.len()).filter_map(|wall| self.get(wall as u32));
-        let a_wall = size_of::<Statistics<SparseFrequencies>>() + 16;
-        self.0.bytes() + all.map(|wall| a_wall + wall.frequencies.bytes()).sum::<usize>()
+        let all = (0..self.0.len()).filter_map(|user| self.get(user as u32));
+        let a_user = size_of::<Statistics<SparseFrequencies>>() + 16;
+        self.0.bytes() + all.map(|user| a_user + user.frequencies.bytes()).sum::<usize>()
     }
 }
 
@@ -301,19 +301,19 @@ mod tests {
     }
 
     #[test]
-    fn a_wall_without_memories_is_forgotten() {
-        let mut walls = Walls::default();
-        walls.add(3, 2, &[7, 9]);
-        walls.add(3, 1, &[7]);
-        let copy = walls.clone();
-        let of = |walls: &Walls| {
-            let wall = walls.get(3)?;
-            Some((wall.documents(), wall.tokens(), wall.frequency(7), wall.frequency(9)))
+    fn a_user_without_memories_takes_no_room() {
+        let mut users = UserStatistics::default();
+        users.add(3, 2, &[7, 9]);
+        users.add(3, 1, &[7]);
+        let copy = users.clone();
+        let of = |users: &UserStatistics| {
+            let user = users.get(3)?;
+            Some((user.documents(), user.tokens(), user.frequency(7), user.frequency(9)))
         };
-        walls.remove(3, 2, &[7, 9]);
-        assert_eq!((of(&copy), of(&walls)), (Some((2, 3, 2, 1)), Some((1, 1, 1, 0))));
-        walls.remove(3, 1, &[7]);
-        assert_eq!((of(&walls), of(&copy)), (None, Some((2, 3, 2, 1))));
-        assert!(walls.get(2).is_none() && walls.get(4000).is_none());
+        users.remove(3, 2, &[7, 9]);
+        assert_eq!((of(&copy), of(&users)), (Some((2, 3, 2, 1)), Some((1, 1, 1, 0))));
+        users.remove(3, 1, &[7]);
+        assert_eq!((of(&users), of(&copy)), (None, Some((2, 3, 2, 1))));
+        assert!(users.get(2).is_none() && users.get(4000).is_none());
     }
 }

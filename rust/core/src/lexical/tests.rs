@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use proptest::prelude::*;
 
-use super::postings::GROUP_SLOTS;
+use super::postings::GROUP_DOCIDS;
 use super::*;
 use crate::text::{Language, query_tokens, tokens};
 
@@ -64,7 +64,7 @@ impl Twin<'_> {
         query.iter().map(|(_, is_stop_word)| if *is_stop_word { light } else { 1.0 }).collect()
     }
 
-    fn most(&self, query: &[(String, bool)]) -> f64 {
+    fn max(&self, query: &[(String, bool)]) -> f64 {
         let idfs = query.iter().map(|(token, _)| self.idf(self.frequency(token)));
         idfs.zip(self.weights(query)).map(|(idf, weight)| idf * weight).sum()
     }
@@ -78,12 +78,12 @@ impl Twin<'_> {
             if self.frequency(token) > 0.0 {
                 return Some((token.clone(), weight * self.idf(self.frequency(token))));
             }
-            if *is_stop_word || token.chars().count() < 4 || self.options.near == 0.0 {
+            if *is_stop_word || token.chars().count() < 4 || self.options.fuzziness == 0.0 {
                 return None;
             }
-            let (dice, near) = self.nearest(token)?;
-            let weight = dice * self.idf(self.frequency(&near));
-            (dice as f32 >= self.options.near).then_some((near, weight))
+            let (dice, fuzziness) = self.nearest(token)?;
+            let weight = dice * self.idf(self.frequency(&fuzziness));
+            (dice as f32 >= self.options.fuzziness).then_some((fuzziness, weight))
         };
         query.iter().zip(self.weights(query)).map(wanted).collect()
     }
@@ -91,7 +91,7 @@ impl Twin<'_> {
     fn nearest(&self, token: &str) -> Option<(f64, String)> {
         let live: BTreeSet<&String> = self.live().flatten().collect();
         let dice = |term: &String| {
-            let (one, other) = (grams::<2>(token), grams::<2>(term));
+            let (one, other) = (ngrams::<2>(token), ngrams::<2>(term));
             2.0 * one.intersection(&other).count() as f64 / (one.len() + other.len()) as f64
         };
         let ordered = live.into_iter().map(|term| (dice(term), term.clone()));
@@ -104,39 +104,39 @@ impl Twin<'_> {
         let words = wanted.iter().flatten();
         let words = words.map(|(token, weight)| weight * self.carried_share(token, turns)).sum();
         let distinct: HashSet<&String> = turns.iter().flat_map(|(_, text)| *text).collect();
-        let weights = self.gram_weights(query);
+        let weights = self.ngram_weights(query);
         let weight = |token: &str| {
-            grams::<4>(token).iter().filter_map(|gram| weights.get(gram)).sum::<f64>()
+            ngrams::<4>(token).iter().filter_map(|ngram| weights.get(ngram)).sum::<f64>()
         };
-        let grams =
+        let ngrams =
             distinct.iter().map(|token| weight(token) * self.carried_share(token, turns)).sum();
         let own = turns[0].1;
-        let pairs = wanted.windows(2).map(|pair| {
+        let bigrams = wanted.windows(2).map(|pair| {
             let [Some((first, one)), Some((second, other))] = pair else { return 0.0 };
             let is_pair = |both: &&[String]| both[0] == *first && both[1] == *second;
             let times = own.windows(2).filter(is_pair).count();
             f64::midpoint(*one, *other) * self.share(times, own.len())
         });
-        [words, grams, pairs.sum()]
+        [words, ngrams, bigrams.sum()]
     }
 
-    fn gram_weights(&self, query: &[(String, bool)]) -> HashMap<String, f64> {
+    fn ngram_weights(&self, query: &[(String, bool)]) -> HashMap<String, f64> {
         let alone = query.iter().all(|(_, is_stop_word)| *is_stop_word);
-        let telling = query.iter().filter(|(_, is_stop_word)| alone || !is_stop_word);
+        let without_stop_words = query.iter().filter(|(_, is_stop_word)| alone || !is_stop_word);
         let vocabulary: HashSet<&String> = self.live().flatten().collect();
         let mut weights = HashMap::new();
-        for gram in telling.flat_map(|(token, _)| grams::<4>(token)) {
-            let holders = vocabulary.iter().filter(|term| grams::<4>(term).contains(&gram));
+        for ngram in without_stop_words.flat_map(|(token, _)| ngrams::<4>(token)) {
+            let holders = vocabulary.iter().filter(|term| ngrams::<4>(term).contains(&ngram));
             let sum: f64 = holders.map(|term| self.frequency(term)).sum();
-            weights.insert(gram, self.idf(sum.min(self.documents())));
+            weights.insert(ngram, self.idf(sum.min(self.documents())));
         }
         weights
     }
 }
 
-fn grams<const LENGTH: usize>(token: &str) -> HashSet<String> {
+fn ngrams<const LENGTH: usize>(token: &str) -> HashSet<String> {
     let bounded: Vec<char> = format!("|{token}|").chars().collect();
-    bounded.windows(LENGTH.min(bounded.len())).map(|gram| gram.iter().collect()).collect()
+    bounded.windows(LENGTH.min(bounded.len())).map(|ngram| ngram.iter().collect()).collect()
 }
 
 fn assert_near(found: f32, wanted: f64, what: &str) {
@@ -146,16 +146,16 @@ fn assert_near(found: f32, wanted: f64, what: &str) {
     );
 }
 
-fn scored(lexical: &Lexical, query: &Query, slots: &[u32], next: Option<&[u32]>) -> Scores {
+fn scored(lexical: &Lexical, query: &Query, docids: &[u32], next: Option<&[u32]>) -> Scores {
     let mut scores = Scores::default();
     let carried = next.map(|next| Carried { next, first: FIRST, second: SECOND });
-    lexical.scores(query, slots, carried.as_ref(), &mut scores);
+    lexical.scores(query, docids, carried.as_ref(), &mut scores);
     scores
 }
 
 /// The bits of one memory's scores.
 fn bits_at(scores: &Scores, place: usize) -> [u32; 3] {
-    [&scores.words, &scores.grams, &scores.pairs].map(|field| field[place].to_bits())
+    [&scores.words, &scores.ngrams, &scores.bigrams].map(|field| field[place].to_bits())
 }
 
 fn bits(scores: &Scores) -> Vec<[u32; 3]> {
@@ -172,9 +172,9 @@ fn filled(texts: &[&str]) -> Lexical {
 }
 
 fn words(lexical: &Lexical, query: &str) -> Vec<f32> {
-    let slots: Vec<u32> = (0..lexical.slots() as u32).collect();
+    let docids: Vec<u32> = (0..lexical.docids() as u32).collect();
     let query = lexical.query(query, Collection::All, &Options::default());
-    scored(lexical, &query, &slots, None).words
+    scored(lexical, &query, &docids, None).words
 }
 
 /// Words that repeat and share grams, some in other scripts.
@@ -236,9 +236,9 @@ fn changed(analysis: Analysis, changes: &[Change]) -> (Lexical, Vec<Option<Strin
                 memories.push(None);
             }
             Change::Remove(index) if !memories.is_empty() => {
-                let slot = index.index(memories.len());
-                let removed = memories[slot].take().is_some();
-                assert_eq!(lexical.remove(slot as u32, 0), removed);
+                let docid = index.index(memories.len());
+                let removed = memories[docid].take().is_some();
+                assert_eq!(lexical.remove(docid as u32, 0), removed);
             }
             Change::Remove(_) => assert!(!lexical.remove(0, 0)),
         }
@@ -248,36 +248,36 @@ fn changed(analysis: Analysis, changes: &[Change]) -> (Lexical, Vec<Option<Strin
 
 /// Memories of four walls, some of them removed again.
 #[derive(Debug, Clone)]
-struct OfWall {
-    wall: u32,
+struct OfUser {
+    user: u32,
     text: String,
     is_removed: bool,
 }
 
-fn any_of_walls() -> impl Strategy<Value = Vec<OfWall>> {
+fn any_of_users() -> impl Strategy<Value = Vec<OfUser>> {
     let memory = (0_u32..4, any_text(), prop::bool::weighted(0.2))
-        .prop_map(|(wall, text, is_removed)| OfWall { wall, text, is_removed });
+        .prop_map(|(user, text, is_removed)| OfUser { user, text, is_removed });
     prop::collection::vec(memory, 1..60)
 }
 
 /// The state of some memories, and the slots of those of `wall` that are left.
-fn of_walls<'a>(
-    memories: impl Iterator<Item = &'a OfWall>,
+fn of_users<'a>(
+    memories: impl Iterator<Item = &'a OfUser>,
     analysis: Analysis,
-    wall: u32,
+    user: u32,
 ) -> (Lexical, Vec<u32>) {
     let mut lexical = Lexical::new(analysis);
-    let mut slots = Vec::new();
+    let mut docids = Vec::new();
     for memory in memories {
         let analysed = lexical.analyse(&memory.text);
-        let slot = lexical.push(&analysed, memory.wall);
+        let docid = lexical.push(&analysed, memory.user);
         if memory.is_removed {
-            assert!(lexical.remove(slot, memory.wall));
-        } else if memory.wall == wall {
-            slots.push(slot);
+            assert!(lexical.remove(docid, memory.user));
+        } else if memory.user == user {
+            docids.push(docid);
         }
     }
-    (lexical, slots)
+    (lexical, docids)
 }
 
 fn rebuilt(analysis: Analysis, memories: &[Option<String>]) -> Lexical {
@@ -296,13 +296,9 @@ fn rebuilt(analysis: Analysis, memories: &[Option<String>]) -> Lexical {
 
 fn any_options() -> impl Strategy<Value = Options> {
     let light = prop::sample::select(vec![0.0_f32, 0.25, 1.0]);
-    let near = prop::sample::select(vec![0.0_f32, 0.4, 0.5]);
-    (0.0_f32..2.0, 0.0_f32..=1.0, light, near).prop_map(|(k1, b, stop_words, near)| Options {
-        k1,
-        b,
-        stop_words,
-        near,
-        ..Options::default()
+    let fuzziness = prop::sample::select(vec![0.0_f32, 0.4, 0.5]);
+    (0.0_f32..2.0, 0.0_f32..=1.0, light, fuzziness).prop_map(|(k1, b, stop_words, fuzziness)| {
+        Options { k1, b, stop_words, fuzziness, ..Options::default() }
     })
 }
 
@@ -320,7 +316,7 @@ fn any_seed() -> impl Strategy<Value = Seed> {
 
 /// Slots in play and for each the place of its next turn; sessions are interleaved, and what is of
 /// the first is of none.
-fn in_play(len: usize, seed: &Seed) -> (Vec<u32>, Vec<u32>) {
+fn candidates(len: usize, seed: &Seed) -> (Vec<u32>, Vec<u32>) {
     let chosen: BTreeMap<u32, u8> =
         seed.iter().map(|(index, session)| (index.index(len) as u32, *session)).collect();
     let mut next = vec![NONE; chosen.len()];
@@ -343,29 +339,29 @@ fn earlier(next: &[u32], place: usize) -> Vec<usize> {
 
 proptest! {
     #[test]
-    fn what_other_walls_hold_changes_no_bit_of_a_score_a_phrase_or_a_related_word(
-        memories in any_of_walls(), text in any_text(), options in any_options(),
+    fn memories_of_other_users_change_no_bit_of_a_score_a_phrase_or_a_related_word(
+        memories in any_of_users(), text in any_text(), options in any_options(),
         analysis in any_analysis(),
     ) {
-        let (together, slots) = of_walls(memories.iter(), analysis, 0);
-        let own = memories.iter().filter(|memory| memory.wall == 0);
-        let (alone, own_slots) = of_walls(own, analysis, 0);
-        let wall = Collection::Wall(0);
+        let (together, docids) = of_users(memories.iter(), analysis, 0);
+        let own = memories.iter().filter(|memory| memory.user == 0);
+        let (alone, own_docids) = of_users(own, analysis, 0);
+        let user = Collection::User(0);
         let (query, own_query) =
-            (together.query(&text, wall, &options), alone.query(&text, Collection::All, &options));
-        prop_assert_eq!(query.most(), own_query.most());
+            (together.query(&text, user, &options), alone.query(&text, Collection::All, &options));
+        prop_assert_eq!(query.max_scores(), own_query.max_scores());
         let (found, wanted) = (
-            scored(&together, &query, &slots, None),
-            scored(&alone, &own_query, &own_slots, None),
+            scored(&together, &query, &docids, None),
+            scored(&alone, &own_query, &own_docids, None),
         );
-        for place in 0..slots.len() {
+        for place in 0..docids.len() {
             prop_assert_eq!(bits_at(&found, place), bits_at(&wanted, place));
         }
         let phrases = |lexical: &Lexical, collection| lexical.key_phrases(&text, collection, 9);
-        prop_assert_eq!(phrases(&together, wall), phrases(&alone, Collection::All));
+        prop_assert_eq!(phrases(&together, user), phrases(&alone, Collection::All));
         let said = [("cats in the winter harbour".to_owned(), 1.0), (text.clone(), 0.5)];
         let related = |lexical: &Lexical, collection| lexical.related("ice", &said, collection, 9);
-        prop_assert_eq!(related(&together, wall), related(&alone, Collection::All));
+        prop_assert_eq!(related(&together, user), related(&alone, Collection::All));
     }
 
     #[test]
@@ -377,26 +373,26 @@ proptest! {
         let memories: Vec<Option<Vec<String>>> = memories
             .iter().map(|memory| memory.as_ref().map(|text| tokens(text, &analysis))).collect();
         prop_assume!(!memories.is_empty());
-        let (slots, next) = in_play(memories.len(), &seed);
+        let (docids, next) = candidates(memories.len(), &seed);
         let twin = Twin { analysis, options, memories: &memories };
         let words = query_tokens(&text, &twin.analysis);
         let query = lexical.query(&text, Collection::All, &options);
-        assert_near(query.most().words, twin.most(&words), "most");
-        let text_of = |place: usize| memories[slots[place] as usize].as_deref().unwrap_or(&[]);
-        let alone = scored(&lexical, &query, &slots, None);
-        let carried = scored(&lexical, &query, &slots, Some(&next));
-        for place in 0..slots.len() {
+        assert_near(query.max_scores().words, twin.max(&words), "most");
+        let text_of = |place: usize| memories[docids[place] as usize].as_deref().unwrap_or(&[]);
+        let alone = scored(&lexical, &query, &docids, None);
+        let carried = scored(&lexical, &query, &docids, Some(&next));
+        for place in 0..docids.len() {
             let counts = [1.0, f64::from(FIRST), f64::from(SECOND)];
             let turns = earlier(&next, place).into_iter().map(text_of);
             let turns: Vec<(f64, &[String])> = counts.into_iter().zip(turns).collect();
             for (scores, turns) in [(&alone, &turns[..1]), (&carried, &turns[..])] {
                 let wanted = twin.scores(&words, turns);
                 assert_near(scores.words[place], wanted[0], "words");
-                assert_near(scores.grams[place], wanted[1], "grams");
-                assert_near(scores.pairs[place], wanted[2], "pairs");
-                let most = query.most();
-                prop_assert!(scores.words[place] <= most.words * (1.0 + f32::EPSILON));
-                prop_assert!(scores.pairs[place] <= most.pairs * (1.0 + f32::EPSILON));
+                assert_near(scores.ngrams[place], wanted[1], "grams");
+                assert_near(scores.bigrams[place], wanted[2], "pairs");
+                let max = query.max_scores();
+                prop_assert!(scores.words[place] <= max.words * (1.0 + f32::EPSILON));
+                prop_assert!(scores.bigrams[place] <= max.bigrams * (1.0 + f32::EPSILON));
                 prop_assert!(bits_at(scores, place).map(f32::from_bits).iter().all(|x| x.is_finite()));
             }
         }
@@ -410,28 +406,28 @@ proptest! {
         let (lexical, memories) = changed(analysis, &changes);
         let fresh = rebuilt(analysis, &memories);
         prop_assume!(!memories.is_empty());
-        let (slots, next) = in_play(memories.len(), &seed);
+        let (docids, next) = candidates(memories.len(), &seed);
         let scores = [&lexical, &fresh].map(|state| {
             let query = state.query(&text, Collection::All, &options);
-            let most = query.most();
-            let most = [most.words, most.grams, most.pairs].map(f32::to_bits);
-            (most, bits(&scored(state, &query, &slots, Some(&next))))
+            let max = query.max_scores();
+            let max = [max.words, max.ngrams, max.bigrams].map(f32::to_bits);
+            (max, bits(&scored(state, &query, &docids, Some(&next))))
         });
         prop_assert_eq!(&scores[0], &scores[1]);
         prop_assert_eq!(lexical.documents(), fresh.documents());
     }
 
     #[test]
-    fn a_score_depends_on_earlier_turns_and_on_nothing_else_in_play(
+    fn a_score_depends_on_earlier_turns_and_on_no_other_candidate(
         changes in any_changes(), text in any_text(), seed in any_seed(),
     ) {
         let (lexical, memories) = changed(Analysis::default(), &changes);
         prop_assume!(!memories.is_empty());
         let query = lexical.query(&text, Collection::All, &Options::default());
-        let (slots, next) = in_play(memories.len(), &seed);
-        let scores = scored(&lexical, &query, &slots, Some(&next));
-        for place in 0..slots.len() {
-            let (few, chain) = with_earlier(&slots, &next, place);
+        let (docids, next) = candidates(memories.len(), &seed);
+        let scores = scored(&lexical, &query, &docids, Some(&next));
+        for place in 0..docids.len() {
+            let (few, chain) = with_earlier(&docids, &next, place);
             let one = scored(&lexical, &query, &few, Some(&chain));
             prop_assert_eq!(bits_at(&one, few.len() - 1), bits_at(&scores, place));
         }
@@ -443,9 +439,9 @@ proptest! {
     ) {
         let (mut lexical, memories) = changed(Analysis::default(), &before);
         let copy = lexical.clone();
-        let slots: Vec<u32> = (0..memories.len() as u32 + 20).collect();
+        let docids: Vec<u32> = (0..memories.len() as u32 + 20).collect();
         let look = |state: &Lexical| {
-            bits(&scored(state, &state.query(&text, Collection::All, &Options::default()), &slots, None))
+            bits(&scored(state, &state.query(&text, Collection::All, &Options::default()), &docids, None))
         };
         let then = look(&copy);
         for change in after {
@@ -454,14 +450,14 @@ proptest! {
                 lexical.push(&analysed, 0);
             }
         }
-        (0..memories.len() as u32).for_each(|slot| { lexical.remove(slot, 0); });
+        (0..memories.len() as u32).for_each(|docid| { lexical.remove(docid, 0); });
         prop_assert_eq!(look(&copy), then);
     }
 }
 
 /// A turn and the two before it alone, oldest first, and how they follow each other.
-fn with_earlier(slots: &[u32], next: &[u32], place: usize) -> (Vec<u32>, Vec<u32>) {
-    let few: Vec<u32> = earlier(next, place).into_iter().rev().map(|place| slots[place]).collect();
+fn with_earlier(docids: &[u32], next: &[u32], place: usize) -> (Vec<u32>, Vec<u32>) {
+    let few: Vec<u32> = earlier(next, place).into_iter().rev().map(|place| docids[place]).collect();
     let chain = (1..few.len() as u32).chain([NONE]).collect();
     (few, chain)
 }
@@ -479,30 +475,33 @@ fn many(len: usize, sessions: u32) -> (Lexical, Vec<u32>, Vec<u32>) {
         let analysed = lexical.analyse(&text.join(" "));
         lexical.push(&analysed, 0);
     }
-    let mut slots: Vec<u32> = (0..len as u32).collect();
-    slots.retain(|slot| slot % 17 != 3 || !lexical.remove(*slot, 0));
-    let last = slots.len() as u32;
+    let mut docids: Vec<u32> = (0..len as u32).collect();
+    docids.retain(|docid| docid % 17 != 3 || !lexical.remove(*docid, 0));
+    let last = docids.len() as u32;
     // Now and then a session ends.
     let next = (0..last).map(|place| place + sessions);
     let next = next.map(|next| if next < last && next % 31 != 5 { next } else { NONE }).collect();
-    (lexical, slots, next)
+    (lexical, docids, next)
 }
 
 #[test]
 fn a_group_scored_term_by_term_gives_the_bits_of_its_memories_looked_at_alone() {
     for (len, sessions) in
-        [(2 * GROUP_SLOTS + 100, 1), (GROUP_SLOTS + 1, 7), (3 * GROUP_SLOTS, 900)]
+        [(2 * GROUP_DOCIDS + 100, 1), (GROUP_DOCIDS + 1, 7), (3 * GROUP_DOCIDS, 900)]
     {
-        let (lexical, slots, next) = many(len, sessions);
+        let (lexical, docids, next) = many(len, sessions);
         for text in ["harbour cats carved ice", "ice of winter ice winter harbour harbour", "wint"]
         {
-            let query =
-                lexical.query(text, Collection::All, &Options { near: 0.5, ..Options::default() });
-            let all = scored(&lexical, &query, &slots, Some(&next));
-            assert!(all.grams.iter().any(|&score| score > 0.0));
+            let query = lexical.query(
+                text,
+                Collection::All,
+                &Options { fuzziness: 0.5, ..Options::default() },
+            );
+            let all = scored(&lexical, &query, &docids, Some(&next));
+            assert!(all.ngrams.iter().any(|&score| score > 0.0));
             assert!(all.words.iter().any(|&score| score > 0.0));
-            for place in 0..slots.len() {
-                let (few, chain) = with_earlier(&slots, &next, place);
+            for place in 0..docids.len() {
+                let (few, chain) = with_earlier(&docids, &next, place);
                 let one = scored(&lexical, &query, &few, Some(&chain));
                 assert_eq!(bits_at(&all, place), bits_at(&one, few.len() - 1));
             }
@@ -511,12 +510,12 @@ fn a_group_scored_term_by_term_gives_the_bits_of_its_memories_looked_at_alone() 
 }
 
 #[test]
-fn a_group_of_which_some_are_in_play_has_the_bits_of_all_in_play() {
-    let (lexical, slots, _) = many(2 * GROUP_SLOTS, 1);
+fn a_group_of_which_some_are_candidates_has_the_bits_of_all_as_candidates() {
+    let (lexical, docids, _) = many(2 * GROUP_DOCIDS, 1);
     let query = lexical.query("harbour cats carved ice", Collection::All, &Options::default());
-    let all = scored(&lexical, &query, &slots, None);
+    let all = scored(&lexical, &query, &docids, None);
     for step in [2, 3, 5, 50] {
-        let few: Vec<u32> = slots.iter().copied().step_by(step).collect();
+        let few: Vec<u32> = docids.iter().copied().step_by(step).collect();
         let scores = scored(&lexical, &query, &few, None);
         for place in 0..few.len() {
             assert_eq!(bits_at(&scores, place), bits_at(&all, place * step));
@@ -526,31 +525,31 @@ fn a_group_of_which_some_are_in_play_has_the_bits_of_all_in_play() {
 
 #[test]
 fn each_field_has_the_same_bits_whether_or_not_others_are_asked_for() {
-    let (lexical, slots, next) = many(GROUP_SLOTS + 300, 1);
+    let (lexical, docids, next) = many(GROUP_DOCIDS + 300, 1);
     let text = "ice of winter, harbour cats";
-    let scores_of = |words, grams, pairs| {
-        let options = Options { fields: Fields { words, grams, pairs }, ..Options::default() };
-        scored(&lexical, &lexical.query(text, Collection::All, &options), &slots, Some(&next))
+    let scores_of = |words, ngrams, bigrams| {
+        let options = Options { fields: Fields { words, ngrams, bigrams }, ..Options::default() };
+        scored(&lexical, &lexical.query(text, Collection::All, &options), &docids, Some(&next))
     };
     let all = scores_of(true, true, true);
     assert_eq!(scores_of(true, false, false).words, all.words);
-    assert_eq!(scores_of(false, true, false).grams, all.grams);
-    assert_eq!(scores_of(false, false, true).pairs, all.pairs);
-    assert_eq!(scores_of(true, false, true).pairs, all.pairs);
+    assert_eq!(scores_of(false, true, false).ngrams, all.ngrams);
+    assert_eq!(scores_of(false, false, true).bigrams, all.bigrams);
+    assert_eq!(scores_of(true, false, true).bigrams, all.bigrams);
     assert!(scores_of(false, false, true).words.is_empty());
-    assert!(scores_of(true, false, false).grams.is_empty());
-    assert!(all.pairs.iter().any(|&score| score > 0.0));
+    assert!(scores_of(true, false, false).ngrams.is_empty());
+    assert!(all.bigrams.iter().any(|&score| score > 0.0));
 }
 
 #[test]
 fn room_that_was_worked_in_before_changes_no_bit() {
-    let (lexical, slots, next) = many(GROUP_SLOTS + 300, 2);
+    let (lexical, docids, next) = many(GROUP_DOCIDS + 300, 2);
     let carried = Carried { next: &next, first: FIRST, second: SECOND };
     let texts = ["ice of winter, harbour cats", "carving", "", "wintry harvest"];
     let mut scores = Scores::default();
     for (text, step) in texts.into_iter().cycle().zip([1, 7, 1, 2, 1, 1, 400, 3]) {
         let query = lexical.query(text, Collection::All, &Options::default());
-        let some: Vec<u32> = slots.iter().copied().step_by(step).collect();
+        let some: Vec<u32> = docids.iter().copied().step_by(step).collect();
         let carried = (step == 1).then_some(&carried);
         lexical.scores(&query, &some, carried, &mut scores);
         let fresh = scored(&lexical, &query, &some, carried.map(|carried| carried.next));
@@ -560,27 +559,27 @@ fn room_that_was_worked_in_before_changes_no_bit() {
 }
 
 #[test]
-fn vacant_and_unknown_slots_score_nothing_in_a_full_group_too() {
-    let (mut lexical, _, _) = many(GROUP_SLOTS, 1);
-    let slots: Vec<u32> = (0..GROUP_SLOTS as u32 + 9).collect();
+fn vacant_and_unknown_docids_score_nothing_in_a_full_group_too() {
+    let (mut lexical, _, _) = many(GROUP_DOCIDS, 1);
+    let docids: Vec<u32> = (0..GROUP_DOCIDS as u32 + 9).collect();
     lexical.remove(700, 0);
     let query = lexical.query("harbour ice winter carve", Collection::All, &Options::default());
-    let scores = scored(&lexical, &query, &slots, None);
-    for vacant in [3, 700, GROUP_SLOTS + 8] {
+    let scores = scored(&lexical, &query, &docids, None);
+    for vacant in [3, 700, GROUP_DOCIDS + 8] {
         assert!(bits_at(&scores, vacant) == [0; 3]);
     }
 }
 
 #[test]
 fn a_group_with_few_memories_left_gives_its_postings_back() {
-    let (mut lexical, slots, _) = many(GROUP_SLOTS, 1);
+    let (mut lexical, docids, _) = many(GROUP_DOCIDS, 1);
     assert!(lexical.postings[0].is_some());
-    slots[..slots.len() - 9].iter().for_each(|&slot| assert!(lexical.remove(slot, 0)));
+    docids[..docids.len() - 9].iter().for_each(|&docid| assert!(lexical.remove(docid, 0)));
     assert!(lexical.postings[0].is_none());
     let query = lexical.query("harbour ice winter carve", Collection::All, &Options::default());
-    let scores = scored(&lexical, &query, &slots, None);
+    let scores = scored(&lexical, &query, &docids, None);
     let first = scores.words.iter().position(|&score| score > 0.0);
-    assert_eq!(first.expect("of nine, some have a word") / 9, slots.len() / 9 - 1);
+    assert_eq!(first.expect("of nine, some have a word") / 9, docids.len() / 9 - 1);
 }
 
 #[test]
@@ -620,63 +619,68 @@ fn repeated(texts: &[(&str, usize)]) -> Lexical {
     filled(&each.collect::<Vec<_>>())
 }
 
-fn most(lexical: &Lexical, query: &str, options: Options) -> f32 {
-    lexical.query(query, Collection::All, &options).most().words
+fn max(lexical: &Lexical, query: &str, options: Options) -> f32 {
+    lexical.query(query, Collection::All, &options).max_scores().words
 }
 
 #[test]
 fn stop_words_weigh_less_beside_other_words_and_fully_alone() {
     let lexical = repeated(&[("the cat", 3), ("a dog", 5), ("to be or not", 1)]);
     let light = Options { stop_words: 0.25, ..Options::default() };
-    let full = |query| most(&lexical, query, Options::default());
-    assert_near(most(&lexical, "the cat", light), f64::from(0.25 * full("the") + full("cat")), "");
-    assert_near(most(&lexical, "to be or not", light), f64::from(full("to be or not")), "alone");
+    let full = |query| max(&lexical, query, Options::default());
+    assert_near(max(&lexical, "the cat", light), f64::from(0.25 * full("the") + full("cat")), "");
+    assert_near(max(&lexical, "to be or not", light), f64::from(full("to be or not")), "alone");
     let none = Options { stop_words: 0.0, ..Options::default() };
-    assert_near(most(&lexical, "the cat", none), f64::from(full("cat")), "left out");
+    assert_near(max(&lexical, "the cat", none), f64::from(full("cat")), "left out");
     let found = scored(&lexical, &lexical.query("the dog", Collection::All, &none), &[0, 3], None);
     assert!(found.words[0].to_bits() == 0 && found.words[1] > 0.0);
 }
 
 #[test]
 fn common_words_are_left_out_beside_others_only() {
-    let share = Options { common: 0.2, ..Options::default() };
+    let share = Options { max_df: 0.2, ..Options::default() };
     let lexical = repeated(&[("harbour", 101), ("winter", 100), ("ice", 250), ("ferry", 1)]);
-    let of = |query| most(&lexical, query, share);
-    let full = |query| most(&lexical, query, Options::default());
+    let of = |query| max(&lexical, query, share);
+    let full = |query| max(&lexical, query, Options::default());
     assert_near(of("harbour ferry"), f64::from(full("ferry")), "more than a fifth, more than 100");
     assert_near(of("winter ferry"), f64::from(full("winter ferry")), "not in more than 100");
     assert_near(of("harbour ice"), f64::from(full("harbour ice")), "all are common");
     assert_near(of("harbour zeppelin"), f64::from(full("zeppelin")), "an unknown word is left");
     let few = repeated(&[("harbour", 90), ("ferry", 1)]);
-    let both = most(&few, "harbour ferry", share);
-    assert_near(both, f64::from(most(&few, "harbour ferry", Options::default())), "few memories");
+    let both = max(&few, "harbour ferry", share);
+    assert_near(both, f64::from(max(&few, "harbour ferry", Options::default())), "few memories");
 }
 
 #[test]
 fn an_unknown_word_counts_as_the_known_one_most_like_it() {
     let mut lexical = filled(&["a harbour at night", "the harvest", "harbours"]);
-    let near = Options { near: 0.5, ..Options::default() };
+    let fuzziness = Options { fuzziness: 0.5, ..Options::default() };
     let look = |lexical: &Lexical, text: &str, options: Options| {
         scored(lexical, &lexical.query(text, Collection::All, &options), &[0, 1, 2], None).words
     };
-    let (typo, right) = (look(&lexical, "harbuor", near), look(&lexical, "harbour", near));
+    let (typo, right) =
+        (look(&lexical, "harbuor", fuzziness), look(&lexical, "harbour", fuzziness));
     // |h ha ar rb bo ou ur r| and |h ha ar rb bu uo or r|: five of eight.
     for (typo, right) in typo.iter().zip(&right) {
         assert_near(*typo, f64::from(right * 0.625), "dice");
     }
-    let unknown = most(&lexical, "harbuor", Options::default());
+    let unknown = max(&lexical, "harbuor", Options::default());
     assert_near(
-        most(&lexical, "harbuor", near),
+        max(&lexical, "harbuor", fuzziness),
         f64::from(unknown),
         "the divisor knows no nearness",
     );
     assert_eq!(look(&lexical, "harbuor", Options::default()), [0.0; 3], "off");
-    assert_eq!(look(&lexical, "harbuor", Options { near: 0.7, ..near }), [0.0; 3], "too unlike");
-    assert_eq!(look(&lexical, "nig", near), [0.0; 3], "too short");
-    assert_eq!(look(&lexical, "they", near), [0.0; 3], "a stop word");
+    assert_eq!(
+        look(&lexical, "harbuor", Options { fuzziness: 0.7, ..fuzziness }),
+        [0.0; 3],
+        "too unlike"
+    );
+    assert_eq!(look(&lexical, "nig", fuzziness), [0.0; 3], "too short");
+    assert_eq!(look(&lexical, "they", fuzziness), [0.0; 3], "a stop word");
     lexical.remove(0, 0);
     lexical.remove(2, 0);
-    let now = look(&lexical, "harbuor", Options { near: 0.3, ..near });
+    let now = look(&lexical, "harbuor", Options { fuzziness: 0.3, ..fuzziness });
     assert!(now[1] > 0.0 && now[0].to_bits() == 0, "what is gone is not known");
 }
 
@@ -688,10 +692,10 @@ fn without_memories_and_for_empty_queries_all_is_nothing() {
     assert_eq!(words(&lexical, "pizza 🍕")[..3], [0.0; 3]);
     assert!(words(&lexical, "pizza")[3] > 0.0);
     for text in ["", " ?! ", "🍕", "…", "\0", "'"] {
-        let all = Options { near: 0.5, common: 0.2, stop_words: 0.25, ..Options::default() };
+        let all = Options { fuzziness: 0.5, max_df: 0.2, stop_words: 0.25, ..Options::default() };
         for options in [Options::default(), all] {
             let query = lexical.query(text, Collection::All, &options);
-            assert_eq!(query.most(), Most::default(), "{text:?}");
+            assert_eq!(query.max_scores(), MaxScores::default(), "{text:?}");
             assert_eq!(bits(&scored(&lexical, &query, &[0, 1, 2, 3], None)), [[0; 3]; 4]);
         }
     }
@@ -704,11 +708,11 @@ fn all_is_finite_where_nothing_has_a_length_and_saturation_is_off() {
     for (lexical, documents) in [(&lexical, 2), (&filled(&[]), 0), (&filled(&["ice"]), 1)] {
         for options in [off, Options::default()] {
             let query = lexical.query("ice ice winter", Collection::All, &options);
-            let most = query.most();
-            assert!([most.words, most.grams, most.pairs].iter().all(|most| most.is_finite()));
-            let slots: Vec<u32> = (0..documents).collect();
-            let scores = scored(lexical, &query, &slots, None);
-            assert!(scores.words.iter().chain(&scores.grams).all(|score| score.is_finite()));
+            let max = query.max_scores();
+            assert!([max.words, max.ngrams, max.bigrams].iter().all(|max| max.is_finite()));
+            let docids: Vec<u32> = (0..documents).collect();
+            let scores = scored(lexical, &query, &docids, None);
+            assert!(scores.words.iter().chain(&scores.ngrams).all(|score| score.is_finite()));
         }
     }
 }
@@ -717,11 +721,11 @@ fn all_is_finite_where_nothing_has_a_length_and_saturation_is_off() {
 fn readers_see_whole_states_while_a_writer_goes_on() {
     let texts = ["harbour ice", "winter harbour", "carved ice in winter"];
     let published = parking_lot::RwLock::new(filled(&texts));
-    let slots: Vec<u32> = (0..4_000).collect();
+    let docids: Vec<u32> = (0..4_000).collect();
     let fresh = |text: &str| {
         let state = published.read().clone();
         let query = state.query(text, Collection::All, &Options::default());
-        let scores = [(); 2].map(|()| bits(&scored(&state, &query, &slots, None)));
+        let scores = [(); 2].map(|()| bits(&scored(&state, &query, &docids, None)));
         assert_eq!(scores[0], scores[1]);
         let times = scores[0].iter().filter(|fields| fields[0] != 0).count();
         assert!(times >= state.documents() as usize, "every memory has something of the query");
@@ -743,37 +747,37 @@ fn readers_see_whole_states_while_a_writer_goes_on() {
 }
 
 #[test]
-fn a_first_look_bounds_each_score_and_completing_it_gives_its_bits() {
-    let (lexical, slots, next) = many(2 * GROUP_SLOTS + 100, 7);
+fn a_first_pass_bounds_each_score_and_completing_it_gives_its_bits() {
+    let (lexical, docids, next) = many(2 * GROUP_DOCIDS + 100, 7);
     let options = Options {
-        fields: Fields { words: true, grams: false, pairs: false },
+        fields: Fields { words: true, ngrams: false, bigrams: false },
         stop_words: 0.25,
-        near: 0.5,
+        fuzziness: 0.5,
         ..Options::default()
     };
     let query = lexical.query("cats of winter carved harbour ice ice", Collection::All, &options);
     let carried = Carried { next: &next, first: FIRST, second: SECOND };
     let words = |scores: &Scores| scores.words.iter().map(|score| score.to_bits()).collect();
     for (step, is_carried) in [(1, true), (1, false), (3, false)] {
-        let slots: Vec<u32> = slots.iter().copied().step_by(step).collect();
+        let docids: Vec<u32> = docids.iter().copied().step_by(step).collect();
         let carried = is_carried.then_some(&carried);
         let mut exact = Scores::default();
-        lexical.scores(&query, &slots, carried, &mut exact);
+        lexical.scores(&query, &docids, carried, &mut exact);
         let exact_bits: Vec<u32> = words(&exact);
         for share in [0.2, 0.4, 0.6] {
-            let light = query.light(share);
-            assert!(light.is_any());
+            let non_essential = query.non_essential(share);
+            assert!(non_essential.is_any());
             let mut scores = Scores::default();
-            lexical.bounds(&query, light, &slots, carried, &mut scores);
+            lexical.bounds(&query, non_essential, &docids, carried, &mut scores);
             assert!(scores.words.iter().zip(&exact.words).all(|(bound, score)| bound >= score));
             assert_ne!(words(&scores), exact_bits);
-            lexical.complete(&query, light, &slots, carried, &mut scores);
+            lexical.complete(&query, non_essential, &docids, carried, &mut scores);
             assert_eq!(words(&scores), exact_bits);
         }
         for (place, exact_bits) in exact_bits.into_iter().enumerate() {
             let turns = if is_carried { earlier(&next, place) } else { vec![place] };
             let turns = turns.into_iter().zip([1.0, FIRST, SECOND]);
-            let turns = turns.map(|(place, counts)| Turn { slot: slots[place], counts });
+            let turns = turns.map(|(place, counts)| Turn { docid: docids[place], counts });
             let score = lexical.score_of(&query, turns);
             assert_eq!(score.to_bits(), exact_bits);
         }
@@ -784,13 +788,13 @@ fn a_first_look_bounds_each_score_and_completing_it_gives_its_bits() {
 fn a_text_too_long_for_its_length_to_be_kept_beside_postings_scores_as_alone() {
     let mut lexical = Lexical::new(Analysis::default());
     let long = "ice ".repeat(70_000) + "harbour";
-    for row in 0..GROUP_SLOTS {
+    for row in 0..GROUP_DOCIDS {
         let text = if row == 5 { &long } else { "harbour of ice" };
         let analysed = lexical.analyse(text);
         lexical.push(&analysed, 0);
     }
     let query = lexical.query("ice harbour", Collection::All, &Options::default());
-    let slots: Vec<u32> = (0..GROUP_SLOTS as u32).collect();
-    let all = scored(&lexical, &query, &slots, None);
+    let docids: Vec<u32> = (0..GROUP_DOCIDS as u32).collect();
+    let all = scored(&lexical, &query, &docids, None);
     assert_eq!(bits_at(&all, 5), bits_at(&scored(&lexical, &query, &[5], None), 0));
 }

@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use parking_lot::RwLock;
 
 use super::distinct;
-use super::fuzzy::{Alike, Spelling};
-use super::ngrams::{Gram, each_gram};
+use super::fuzzy::{Alike, FuzzyIndex};
+use super::ngrams::{Ngram, each_ngram};
 use crate::Error;
 use crate::system::memory_budget::{PER_WORD, headroom, of_folding};
 use crate::text::tokenizer::{Word, each_word};
@@ -50,7 +50,7 @@ const MOST_WRITTEN: usize = (1 << 15) / 8 * 7;
 const PER_TERM: usize = 1024;
 
 /// Grams of a term, in what is asked for before it is known.
-const GRAMS_PER_TERM: usize = 8;
+const NGRAMS_PER_TERM: usize = 8;
 
 #[derive(Default)]
 pub(super) struct Known {
@@ -58,8 +58,8 @@ pub(super) struct Known {
     /// The terms of words as they are written: stemming takes longer than looking here.
     written: HashMap<Box<str>, u32>,
     /// The terms that hold a gram, in order of their numbers.
-    holders: HashMap<Gram, Vec<u32>>,
-    spelling: Spelling,
+    holders: HashMap<Ngram, Vec<u32>>,
+    fuzzy_index: FuzzyIndex,
 }
 
 impl Vocabulary {
@@ -103,8 +103,9 @@ impl Vocabulary {
             let len = len.saturating_add(more);
             if len <= capacity { 0 } else { len.max(capacity).saturating_mul(4 * entry) }
         };
-        let (terms, grams) = (size_of::<(Box<str>, u32)>() + 1, size_of::<(Gram, Vec<u32>)>() + 1);
-        let new_grams = new_terms.saturating_mul(GRAMS_PER_TERM);
+        let (terms, ngrams) =
+            (size_of::<(Box<str>, u32)>() + 1, size_of::<(Ngram, Vec<u32>)>() + 1);
+        let new_ngrams = new_terms.saturating_mul(NGRAMS_PER_TERM);
         grown(known.ids.len(), new_terms, known.ids.capacity(), terms)
             .saturating_add(grown(
                 known.written.len(),
@@ -112,8 +113,13 @@ impl Vocabulary {
                 known.written.capacity(),
                 terms,
             ))
-            .saturating_add(grown(known.holders.len(), new_grams, known.holders.capacity(), grams))
-            .saturating_add(known.spelling.bytes_of_growth(new_terms))
+            .saturating_add(grown(
+                known.holders.len(),
+                new_ngrams,
+                known.holders.capacity(),
+                ngrams,
+            ))
+            .saturating_add(known.fuzzy_index.bytes_of_growth(new_terms))
     }
 
     /// Call `read` with what is known now.
@@ -142,12 +148,12 @@ impl Vocabulary {
         let texts: usize = texts.map(|text| text.len().next_multiple_of(16)).sum();
         let lists: usize = known.holders.values().map(|list| list.capacity() * 4).sum();
         let term = size_of::<(Box<str>, u32)>() + 1;
-        let gram = size_of::<(Gram, Vec<u32>)>() + 1;
+        let ngram = size_of::<(Ngram, Vec<u32>)>() + 1;
         texts
             + lists
             + (known.ids.capacity() + known.written.capacity()) * term * 8 / 7
-            + known.holders.capacity() * gram * 8 / 7
-            + known.spelling.bytes()
+            + known.holders.capacity() * ngram * 8 / 7
+            + known.fuzzy_index.bytes()
     }
 }
 
@@ -163,8 +169,8 @@ impl Known {
     }
 
     /// The terms that hold a gram.
-    pub(super) fn holders(&self, gram: &Gram) -> &[u32] {
-        self.holders.get(gram).map_or(&[], Vec::as_slice)
+    pub(super) fn holders(&self, ngram: &Ngram) -> &[u32] {
+        self.holders.get(ngram).map_or(&[], Vec::as_slice)
     }
 
     /// The term, among those that `each_term` visits, that is spelled most like `text`; see
@@ -172,10 +178,10 @@ impl Known {
     pub(super) fn nearest(
         &self,
         text: &str,
-        least: f32,
+        min: f32,
         each_term: impl FnOnce(&mut dyn FnMut(u32)),
     ) -> Option<Alike> {
-        self.spelling.nearest(text, least, each_term)
+        self.fuzzy_index.nearest(text, min, each_term)
     }
 
     /// The term of a word, if it is known without stemming.
@@ -199,8 +205,8 @@ impl Known {
     fn number(&mut self, term: &str) -> u32 {
         let id = u32::try_from(self.ids.len()).expect("fewer than 2^32 terms");
         self.ids.insert(term.into(), id);
-        each_gram(term, |gram: Gram| self.holders.entry(gram).or_default().push(id));
-        self.spelling.learn(term);
+        each_ngram(term, |ngram: Ngram| self.holders.entry(ngram).or_default().push(id));
+        self.fuzzy_index.learn(term);
         id
     }
 }

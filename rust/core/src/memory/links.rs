@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-use crate::collections::cow_vec::Chunks;
+use crate::collections::cow_vec::BlockVec;
 use crate::collections::id_map::IdMap;
 
 /// Most links on a path.
 pub const MAX_DEPTH: usize = 3;
 
 /// Of lists that were replaced, so many links may be left lying, and as many as are in use.
-const LEAST_VACANT: usize = 1024;
+const MIN_VACANT: usize = 1024;
 
 /// A link from one memory to another.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -182,7 +182,7 @@ struct Span {
 #[derive(Clone, Default)]
 struct Lists {
     spans: IdMap<Span>,
-    ends: Chunks<End>,
+    ends: BlockVec<End>,
     vacant: usize,
 }
 
@@ -217,7 +217,7 @@ impl Lists {
             self.ends.push(end);
         }
         self.vacant += replaced.map_or(0, |span| span.len);
-        if self.vacant > LEAST_VACANT.max(self.ends.len() - self.vacant) {
+        if self.vacant > MIN_VACANT.max(self.ends.len() - self.vacant) {
             self.rewrite();
         }
     }
@@ -349,7 +349,7 @@ mod tests {
             let strength = f64::from(turn % 7) / 7.0;
             graph.set(&[1], &[Link { from: 1, to: 2, kind: 0, strength }]);
         }
-        assert!(graph.outgoing.ends.len() < 2 * LEAST_VACANT + 2);
-        assert!(graph.incoming.ends.len() < 2 * LEAST_VACANT + 2);
+        assert!(graph.outgoing.ends.len() < 2 * MIN_VACANT + 2);
+        assert!(graph.incoming.ends.len() < 2 * MIN_VACANT + 2);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 
-use crate::collections::cow_vec::Chunks;
+use crate::collections::cow_vec::BlockVec;
 use crate::columns::Record;
 use crate::text::{self, names};
 
@@ -16,10 +16,10 @@ const NOBODY: u32 = 0;
 const LABELLED: u32 = 1 << 31;
 
 /// A label is a speaker's where at least one turn in so many has it; "Note: …" recurs more seldom.
-const LEAST_SHARE: usize = 20;
+const MIN_SHARE: usize = 20;
 
 /// From so many memories in play on, a name is taken for a speaker's.
-const LEAST_TURNS: usize = 2;
+const MIN_TURNS: usize = 2;
 
 /// Roles, which are no one's name.
 const ROLES: [&str; 8] = ["user", "assistant", "system", "tool", "human", "ai", "agent", "bot"];
@@ -27,7 +27,7 @@ const ROLES: [&str; 8] = ["user", "assistant", "system", "tool", "human", "ai", 
 /// Speakers by slot. Copies are cheap; the names are shared by all of them.
 #[derive(Clone, Default)]
 pub(crate) struct Speakers {
-    of_slot: Chunks<u32>,
+    of_docid: BlockVec<u32>,
     known: Arc<RwLock<Known>>,
 }
 
@@ -66,13 +66,13 @@ impl Speakers {
     /// Give the next slot its speaker.
     pub(crate) fn push(&mut self, record: &Record) {
         let code = self.code_of(record);
-        self.of_slot.push(code);
+        self.of_docid.push(code);
     }
 
     /// Give a slot another speaker.
-    pub(crate) fn replace(&mut self, slot: u32, record: &Record) {
+    pub(crate) fn replace(&mut self, docid: u32, record: &Record) {
         let code = self.code_of(record);
-        if let Some(known) = self.of_slot.get_mut(slot as usize) {
+        if let Some(known) = self.of_docid.get_mut(docid as usize) {
             *known = code;
         }
     }
@@ -99,12 +99,12 @@ impl Speakers {
     }
 
     /// The speaker of a slot.
-    pub(crate) fn of(&self, slot: u32) -> u32 {
-        self.marked(slot) & !LABELLED
+    pub(crate) fn of(&self, docid: u32) -> u32 {
+        self.marked(docid) & !LABELLED
     }
 
-    fn marked(&self, slot: u32) -> u32 {
-        self.of_slot.get(slot as usize).copied().unwrap_or(NOBODY)
+    fn marked(&self, docid: u32) -> u32 {
+        self.of_docid.get(docid as usize).copied().unwrap_or(NOBODY)
     }
 
     /// Whether a text names a speaker of any memory.
@@ -114,15 +114,15 @@ impl Speakers {
 
     /// The speakers of the memories in play that a text names. Those of others decide nothing: a
     /// name may begin one that only others have.
-    pub(crate) fn named(&self, text: &str, slots: &[u32]) -> Vec<Named> {
+    pub(crate) fn named(&self, text: &str, docids: &[u32]) -> Vec<Named> {
         let mut named = self.candidates(text);
         if named.is_empty() {
             return named;
         }
         let mut turns = vec![[0; 2]; named.len()];
         let mut all = 0;
-        for slot in slots {
-            let marked = self.marked(*slot);
+        for docid in docids {
+            let marked = self.marked(*docid);
             all += usize::from(marked != NOBODY);
             if let Some(at) = named.iter().position(|named| named.code == marked & !LABELLED) {
                 turns[at][usize::from(marked & LABELLED != 0)] += 1;
@@ -131,8 +131,8 @@ impl Speakers {
         let mut turns = turns.into_iter();
         named.retain(|_| {
             turns.next().is_some_and(|[given, labelled]| {
-                let counted = if labelled * LEAST_SHARE >= all { labelled } else { 0 };
-                given + counted >= LEAST_TURNS
+                let counted = if labelled * MIN_SHARE >= all { labelled } else { 0 };
+                given + counted >= MIN_TURNS
             })
         });
         let names: Vec<&str> = named.iter().map(|named| &*named.name).collect();
@@ -160,7 +160,7 @@ impl Speakers {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.of_slot.bytes()
+        self.of_docid.bytes()
     }
 }
 
@@ -189,8 +189,8 @@ mod tests {
         speakers
     }
 
-    fn named(speakers: &Speakers, text: &str, slots: &[u32]) -> Vec<String> {
-        speakers.named(text, slots).iter().map(|named| named.name.to_string()).collect()
+    fn named(speakers: &Speakers, text: &str, docids: &[u32]) -> Vec<String> {
+        speakers.named(text, docids).iter().map(|named| named.name.to_string()).collect()
     }
 
     #[test]
@@ -214,7 +214,7 @@ mod tests {
         ]);
         assert_eq!(named(&speakers, "Ana's Note", &[0, 1, 2]), ["Ana"]);
         let ana = speakers.of(0);
-        assert_eq!([2, 1, 0].map(|slot| speakers.of(slot) == ana), [false, true, true]);
+        assert_eq!([2, 1, 0].map(|docid| speakers.of(docid) == ana), [false, true, true]);
     }
 
     #[test]
@@ -222,15 +222,15 @@ mod tests {
         let few = |others: usize| {
             let mut records = vec![said("Note: buy milk"), said("Note: buy tea")];
             records.extend((0..others).map(|_| said("it rains")));
-            let slots: Vec<u32> = (0..records.len() as u32).collect();
-            !named(&speakers(&records), "Note the rain", &slots).is_empty()
+            let docids: Vec<u32> = (0..records.len() as u32).collect();
+            !named(&speakers(&records), "Note the rain", &docids).is_empty()
         };
         assert!(few(38));
         assert!(!few(39));
     }
 
     #[test]
-    fn a_name_of_one_turn_in_play_is_no_speakers() {
+    fn a_name_of_one_candidate_turn_is_no_speakers() {
         let speakers = speakers(&[by("Ana", "a"), by("Ana", "b"), by("Bo", "c")]);
         assert!(speakers.may_name("bo"));
         assert!(named(&speakers, "Did Bo meet Ana?", &[0, 2]).is_empty());
@@ -245,7 +245,7 @@ mod tests {
             assert!(!speakers.may_name(&format!("What did the {role} say?")));
         }
         let labelled = speakers(&[said("User: hello"), said("user: hi"), said("Agent: well")]);
-        assert_eq!([0, 1, 2].map(|slot| labelled.of(slot)), [NOBODY; 3]);
+        assert_eq!([0, 1, 2].map(|docid| labelled.of(docid)), [NOBODY; 3]);
         let both = Record { speaker: Some("user".into()), ..said("Ana: hi") };
         let both = speakers(&[both.clone(), both]);
         assert_eq!(named(&both, "ana", &[0, 1]), ["Ana"], "a label says more than a role");

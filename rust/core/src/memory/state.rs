@@ -11,7 +11,7 @@ use crate::text::Analysis;
 
 /// Cheap to copy; a copy never changes with the original.
 #[derive(Clone)]
-pub(crate) struct Memories {
+pub(crate) struct MemoryState {
     pub(crate) columns: Columns,
     pub(crate) lexical: Lexical,
     pub(crate) speakers: Speakers,
@@ -23,13 +23,13 @@ pub(crate) struct Memories {
     has_vectors: bool,
 }
 
-impl Default for Memories {
+impl Default for MemoryState {
     fn default() -> Self {
         Self::new(Analysis::default(), true)
     }
 }
 
-impl Memories {
+impl MemoryState {
     pub(crate) fn new(analysis: Analysis, has_vectors: bool) -> Self {
         let lexical = Lexical::new(analysis);
         Self {
@@ -45,22 +45,22 @@ impl Memories {
 
     /// Take in a memory; returns the slot it left if it got a new one, because its text changed.
     pub(crate) fn put(&mut self, record: &Record, analysed: &Analysed) -> Option<u32> {
-        let known = self.columns.slot_of(record.row);
-        if let Some(slot) = known
-            && self.columns.content(slot) == Some(record.content.as_str())
-            && self.columns.has_user(slot, record.user.as_deref())
+        let known = self.columns.docid_of(record.row);
+        if let Some(docid) = known
+            && self.columns.content(docid) == Some(record.content.as_str())
+            && self.columns.has_user(docid, record.user.as_deref())
         {
-            self.columns.replace(slot, record);
-            self.speakers.replace(slot, record);
+            self.columns.replace(docid, record);
+            self.speakers.replace(docid, record);
             return None;
         }
-        if let Some(slot) = known {
-            self.lexical.remove(slot, self.columns.user_of(slot));
+        if let Some(docid) = known {
+            self.lexical.remove(docid, self.columns.user_of(docid));
         }
-        let slot = self.columns.push(record);
-        let pushed = self.lexical.push(analysed, self.columns.user_of(slot));
+        let docid = self.columns.push(record);
+        let pushed = self.lexical.push(analysed, self.columns.user_of(docid));
         self.speakers.push(record);
-        debug_assert_eq!(slot, pushed, "slots of facts and of keywords are the same");
+        debug_assert_eq!(docid, pushed, "slots of facts and of keywords are the same");
         if self.has_vectors {
             self.unembedded.insert(record.row, ());
         }
@@ -69,28 +69,28 @@ impl Memories {
 
     /// Take a memory out; returns the slot it had.
     pub(crate) fn remove(&mut self, row: i64) -> Option<u32> {
-        let slot = self.columns.slot_of(row)?;
-        self.lexical.remove(slot, self.columns.user_of(slot));
-        self.columns.kill(slot);
+        let docid = self.columns.docid_of(row)?;
+        self.lexical.remove(docid, self.columns.user_of(docid));
+        self.columns.remove(docid);
         self.unembedded.remove(row);
         self.graph.set(&[row], &[]);
-        Some(slot)
+        Some(docid)
     }
 
     /// Note when and how often a memory was read; one that is not there is passed over.
     pub(crate) fn raise_access(&mut self, access: &Access) {
-        if let Some(slot) = self.columns.slot_of(access.row) {
-            self.columns.raise_access(slot, access.last, access.count);
+        if let Some(docid) = self.columns.docid_of(access.row) {
+            self.columns.raise_access(docid, access.last, access.count);
         }
     }
 
     /// Count a memory as read so many times more; one that is not there is passed over.
     pub(crate) fn add_access(&mut self, access: &Access) {
-        let slot = self.columns.slot_of(access.row);
-        if let Some((slot, (_, count))) =
-            slot.zip(slot.and_then(|slot| self.columns.access_of(slot)))
+        let docid = self.columns.docid_of(access.row);
+        if let Some((docid, (_, count))) =
+            docid.zip(docid.and_then(|docid| self.columns.access_of(docid)))
         {
-            self.columns.raise_access(slot, access.last, count.saturating_add(access.count));
+            self.columns.raise_access(docid, access.last, count.saturating_add(access.count));
         }
     }
 
@@ -102,9 +102,9 @@ impl Memories {
         for (at, row) in rows.iter().enumerate() {
             part = if at > 0 && rows[at - 1] == *row { part + 1 } else { 0 };
             let len = self.columns.live();
-            let slot = self.columns.slot_of(*row).ok_or(Error::UnknownId { id: *row, len })?;
+            let docid = self.columns.docid_of(*row).ok_or(Error::UnknownId { id: *row, len })?;
             if self.unembedded.get(*row).is_some() {
-                ids.push(vector_id(slot, part));
+                ids.push(vector_id(docid, part));
                 places.push(at);
                 self.parts = self.parts.max(part + 1);
             }
@@ -119,8 +119,8 @@ impl Memories {
     pub(crate) fn collection(&self, users: Users<'_>) -> Collection {
         match self.columns.user_code(users) {
             UserCode::Any => Collection::All,
-            UserCode::One(user) => Collection::Wall(user),
-            UserCode::Unknown => Collection::Wall(u32::MAX),
+            UserCode::One(user) => Collection::User(user),
+            UserCode::Unknown => Collection::User(u32::MAX),
         }
     }
 

@@ -20,19 +20,19 @@ impl MemoryIndex {
         embedded: &[i64],
         links: &Links<'_>,
     ) -> Result<(), Error> {
-        let memories = &self.index.snapshot().memories;
+        let memories = &self.store.snapshot().memories;
         let rows = gone.iter().copied().chain(records.iter().map(|record| record.row));
-        let slots = rows.filter_map(|row| memories.columns.slot_of(row));
-        let blocks: BTreeSet<usize> = slots.map(lexical::Lexical::block_of).collect();
+        let docids = rows.filter_map(|row| memories.columns.docid_of(row));
+        let blocks: BTreeSet<usize> = docids.map(lexical::Lexical::block_of).collect();
         let held: usize = records.iter().map(bytes_of).sum();
         let words: usize = records.iter().map(|record| record.content.len().min(SHORT)).sum();
         let tokens: usize = records.iter().map(|record| record.content.len()).sum::<usize>() / 2;
         let new_terms = words / BYTES_PER_NEW_TERM;
         let bytes = [
             CALL,
-            blocks.len().saturating_add(2).saturating_mul(BYTES_PER_CHUNK),
+            blocks.len().saturating_add(2).saturating_mul(BYTES_PER_BLOCK),
             memories.lexical.bytes_of_change(&blocks, records.len(), tokens, new_terms),
-            self.index.bytes_of_change(embedded.len(), gone.len().saturating_add(records.len())),
+            self.store.bytes_of_change(embedded.len(), gone.len().saturating_add(records.len())),
             held.saturating_mul(2),
             records.len().saturating_mul(BYTES_PER_RECORD),
             words.saturating_mul(BYTES_PER_SHORT_BYTE),
@@ -44,11 +44,11 @@ impl MemoryIndex {
     /// Bytes that a call may take which reads the memories for so many hits, by a text of so many
     /// bytes: scores and sets of all memories, weights of all terms, words of the text.
     pub fn bytes_of_reading(&self, hits: usize, text: usize) -> usize {
-        let terms = self.index.snapshot().memories.lexical.vocabulary_size();
-        let slots = self.slots();
-        CALL.saturating_add(slots.saturating_mul(BYTES_PER_RANKED))
+        let terms = self.store.snapshot().memories.lexical.vocabulary_size();
+        let docids = self.docids();
+        CALL.saturating_add(docids.saturating_mul(BYTES_PER_RANKED))
             .saturating_add(terms.saturating_mul(BYTES_PER_WEIGHED_TERM))
-            .saturating_add(hits.min(slots).saturating_mul(BYTES_PER_HIT))
+            .saturating_add(hits.min(docids).saturating_mul(BYTES_PER_HIT))
             .saturating_add(text.saturating_mul(BYTES_PER_SHORT_BYTE))
     }
 }
@@ -69,7 +69,7 @@ const BYTES_PER_RECORD: usize = 2048;
 const BYTES_PER_LINK: usize = 512;
 
 /// Bytes of a chunk of all columns.
-pub(super) const BYTES_PER_CHUNK: usize = 160 << 10;
+pub(super) const BYTES_PER_BLOCK: usize = 160 << 10;
 
 /// Bytes for each memory that may be ranked: similarities, matches, scores, and sets of slots.
 const BYTES_PER_RANKED: usize = 96;

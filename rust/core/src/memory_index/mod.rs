@@ -8,23 +8,23 @@ mod tests;
 
 use std::cell::RefCell;
 
-use crate::collections::cow_vec::CHUNK_VALUES;
+use crate::collections::cow_vec::BLOCK_VALUES;
 use crate::columns::{Access, Ask, Record, Users};
 use crate::ids::vector_id;
 use crate::lexical::{self, Weighed};
 use crate::memory::links::{Hops, Reached};
-use crate::memory::state::Memories;
+use crate::memory::state::MemoryState;
 use crate::quantization::kernel::Kernel;
 use crate::quantization::scalar::normalise;
 use crate::quantization::scalar::{MAX_DIM, norm};
-use crate::rank::keyword_match::FirstLook;
-use crate::storage::snapshot_store::{Change, Index, Upkeep};
+use crate::rank::keyword_match::FirstPass;
+use crate::storage::snapshot_store::{Change, Maintenance, SnapshotStore};
 use crate::system::memory_budget::{CALL, headroom};
 use crate::text::Analysis;
 use crate::text::names::in_first_person;
 use crate::{Error, simd};
 
-use budget::{BYTES_PER_CHUNK, SHORT};
+use budget::{BYTES_PER_BLOCK, SHORT};
 use query::Query;
 pub use request::{Answer, Hit, Linked, LinkedHit, Links, Request};
 
@@ -33,7 +33,7 @@ pub struct MemoryIndex {
     /// 0 where there are no vectors.
     dim: usize,
     kernel: &'static dyn Kernel,
-    index: Index,
+    store: SnapshotStore,
 }
 
 impl MemoryIndex {
@@ -45,11 +45,12 @@ impl MemoryIndex {
     /// When `dim` is 0 or above [`MAX_DIM`], or `MNEMIC_KERNEL` cannot be had.
     pub fn new(dim: Option<usize>, analysis: Analysis) -> Result<Self, Error> {
         if let Some(found) = dim.filter(|dim| !(1..=MAX_DIM).contains(dim)) {
-            return Err(Error::DimensionOutOfRange { found, most: MAX_DIM });
+            return Err(Error::DimensionOutOfRange { found, max: MAX_DIM });
         }
         let kernel = simd::kernel()?;
-        let index = Index::new(kernel, dim.unwrap_or(1), Memories::new(analysis, dim.is_some()));
-        Ok(Self { dim: dim.unwrap_or(0), kernel, index })
+        let store =
+            SnapshotStore::new(kernel, dim.unwrap_or(1), MemoryState::new(analysis, dim.is_some()));
+        Ok(Self { dim: dim.unwrap_or(0), kernel, store })
     }
 
     /// Components of a vector; 0 where there are none.
@@ -59,7 +60,7 @@ impl MemoryIndex {
 
     /// Number of memories, expired ones too.
     pub fn len(&self) -> usize {
-        self.index.snapshot().memories.columns.live()
+        self.store.snapshot().memories.columns.live()
     }
 
     /// Whether there is no memory.
@@ -68,23 +69,23 @@ impl MemoryIndex {
     }
 
     /// Number of places: those of memories, and those that memories left and nothing takes again.
-    pub fn slots(&self) -> usize {
-        self.index.snapshot().memories.lexical.slots()
+    pub fn docids(&self) -> usize {
+        self.store.snapshot().memories.lexical.docids()
     }
 
     /// The first time after `now` at which a memory of these users expires.
     pub fn next_expiry(&self, users: Users<'_>, now: i64) -> Option<i64> {
-        self.index.snapshot().memories.columns.next_expiry(users, now)
+        self.store.snapshot().memories.columns.next_expiry(users, now)
     }
 
     /// Bytes held, contents left out.
     pub fn bytes(&self) -> usize {
-        self.index.bytes() + self.index.snapshot().memories.bytes()
+        self.store.bytes() + self.store.snapshot().memories.bytes()
     }
 
     /// Rows that lack a vector, ascending.
     pub fn unembedded(&self) -> Vec<i64> {
-        self.index.snapshot().memories.unembedded.ids().collect()
+        self.store.snapshot().memories.unembedded.ids().collect()
     }
 
     /// Take memories out and in, all in one step.
@@ -121,26 +122,26 @@ impl MemoryIndex {
         vectors: &[f32],
         links: &Links<'_>,
     ) -> Result<(), Error> {
-        self.take(gone, records, embedded, vectors, links, Upkeep::Now)
+        self.take(gone, records, embedded, vectors, links, Maintenance::Now)
     }
 
     /// The memories in play that links lead to from a row of the scope, which the filter need not
     /// select: the largest product of strengths first, then the fewest hops, then the newest, then
     /// the smallest id, then the first user. Only memories in play are walked through.
     pub fn linked(&self, ask: &Ask<'_>, row: i64, hops: &Hops, k: usize) -> Linked {
-        let memories = &self.index.snapshot().memories;
+        let memories = &self.store.snapshot().memories;
         let columns = &memories.columns;
         let inside = columns.inside(ask);
-        let slot_of = |row| columns.slot_of(row).filter(|slot| inside.has(*slot));
+        let docid_of = |row| columns.docid_of(row).filter(|docid| inside.has(*docid));
         let of_scope = Ask { scope: ask.scope, now: ask.now, ..Ask::default() };
         let within_scope = columns.inside(&of_scope);
-        if !columns.slot_of(row).is_some_and(|slot| within_scope.has(slot)) {
+        if !columns.docid_of(row).is_some_and(|docid| within_scope.has(docid)) {
             return Linked::default();
         }
-        let reached = memories.graph.reached(row, hops, |row| slot_of(row).is_some());
+        let reached = memories.graph.reached(row, hops, |row| docid_of(row).is_some());
         let total = reached.len();
         let place = |(row, reached): (i64, Reached)| {
-            let tie = columns.tie_of(slot_of(row)?);
+            let tie = columns.tie_of(docid_of(row)?);
             Some((
                 LinkedHit { row, id: tie.id, strength: reached.strength, path: reached.path },
                 tie,
@@ -165,14 +166,14 @@ impl MemoryIndex {
         users: Users<'_>,
         k: usize,
     ) -> Vec<Weighed> {
-        let memories = &self.index.snapshot().memories;
+        let memories = &self.store.snapshot().memories;
         memories.lexical.related(query, texts, memories.collection(users), k)
     }
 
     /// Phrases of a text that memories of these users have; see
     /// [`lexical::Lexical::key_phrases`].
     pub fn key_phrases(&self, text: &str, users: Users<'_>, k: usize) -> Vec<Weighed> {
-        let memories = &self.index.snapshot().memories;
+        let memories = &self.store.snapshot().memories;
         memories.lexical.key_phrases(text, memories.collection(users), k)
     }
 
@@ -186,7 +187,7 @@ impl MemoryIndex {
     ///
     /// Those of [`apply`](Self::apply).
     pub fn load(&self, records: &[Record], embedded: &[i64], vectors: &[f32]) -> Result<(), Error> {
-        self.take(&[], records, embedded, vectors, &Links::default(), Upkeep::Later)
+        self.take(&[], records, embedded, vectors, &Links::default(), Maintenance::Later)
     }
 
     fn take(
@@ -196,16 +197,16 @@ impl MemoryIndex {
         embedded: &[i64],
         vectors: &[f32],
         links: &Links<'_>,
-        upkeep: Upkeep,
+        maintenance: Maintenance,
     ) -> Result<(), Error> {
         self.check(embedded, vectors)?;
         self.check_room(gone, records, embedded, links)?;
-        let lexical = self.index.snapshot().memories.lexical.clone();
+        let lexical = self.store.snapshot().memories.lexical.clone();
         let analysed = analysed(&lexical, records)?;
         let places = RefCell::new(Vec::new());
-        self.index.change(
+        self.store.change(
             |snapshot| {
-                let mut memories = Memories::clone(&snapshot.memories);
+                let mut memories = MemoryState::clone(&snapshot.memories);
                 let mut removed: Vec<u32> =
                     gone.iter().filter_map(|row| memories.remove(*row)).collect();
                 let puts = records.iter().zip(&analysed);
@@ -214,12 +215,12 @@ impl MemoryIndex {
                 memories.graph.set(links.from, links.links);
                 *places.borrow_mut() = found;
                 let parts = memories.parts;
-                let ids = |slot| (0..parts).map(move |part| vector_id(slot, part));
+                let ids = |docid| (0..parts).map(move |part| vector_id(docid, part));
                 let removed = removed.into_iter().flat_map(ids).collect();
                 Ok(Change { memories, removed, added })
             },
             |at, row| self.write(&vectors[places.borrow()[at] * self.dim..], row),
-            upkeep,
+            maintenance,
         )
     }
 
@@ -230,7 +231,7 @@ impl MemoryIndex {
     ///
     /// When there is no memory for it; nothing is changed then.
     pub fn raise_accesses(&self, accesses: &[Access]) -> Result<(), Error> {
-        self.change_accesses(accesses, Memories::raise_access)
+        self.change_accesses(accesses, MemoryState::raise_access)
     }
 
     /// Count memories as read so many times more, all in one step; rows that are not there are
@@ -240,18 +241,18 @@ impl MemoryIndex {
     ///
     /// Those of [`raise_accesses`](Self::raise_accesses).
     pub fn add_accesses(&self, accesses: &[Access]) -> Result<(), Error> {
-        self.change_accesses(accesses, Memories::add_access)
+        self.change_accesses(accesses, MemoryState::add_access)
     }
 
     fn change_accesses(
         &self,
         accesses: &[Access],
-        change: impl Fn(&mut Memories, &Access),
+        change: impl Fn(&mut MemoryState, &Access),
     ) -> Result<(), Error> {
         if !accesses.is_empty() {
-            let chunks = accesses.len().min(self.slots() / CHUNK_VALUES + 1);
-            headroom(CALL.saturating_add(chunks.saturating_mul(BYTES_PER_CHUNK)))?;
-            self.index.change_memories(|memories| {
+            let blocks = accesses.len().min(self.docids() / BLOCK_VALUES + 1);
+            headroom(CALL.saturating_add(blocks.saturating_mul(BYTES_PER_BLOCK)))?;
+            self.store.change_memories(|memories| {
                 for access in accesses {
                     change(memories, access);
                 }
@@ -262,9 +263,9 @@ impl MemoryIndex {
 
     /// When these rows were last read, and how often; nothing of rows that are not there.
     pub fn accesses(&self, rows: &[i64]) -> Vec<Option<Access>> {
-        let columns = &self.index.snapshot().memories.columns;
+        let columns = &self.store.snapshot().memories.columns;
         let access = |row: &i64| {
-            let (last, count) = columns.access_of(columns.slot_of(*row)?)?;
+            let (last, count) = columns.access_of(columns.docid_of(*row)?)?;
             Some(Access { row: *row, last, count })
         };
         rows.iter().map(access).collect()
@@ -288,25 +289,25 @@ impl MemoryIndex {
             self.bytes_of_reading(request.k, request.text.unwrap_or("").len())
                 .saturating_add((request.vectors.len() + request.context.len()).saturating_mul(16)),
         )?;
-        let snapshot = self.index.snapshot();
-        Ok(Query { index: self, snapshot: &snapshot, request, look: &FirstLook::at }.answer())
+        let snapshot = self.store.snapshot();
+        Ok(Query { index: self, snapshot: &snapshot, request, first_pass: &FirstPass::at }.answer())
     }
 
     /// The text of a query as a speaker of the memories in play would say it: "I" and "my" in place
     /// of the names of speakers.
     pub fn in_first_person(&self, text: &str, ask: &Ask<'_>) -> String {
-        let memories = &self.index.snapshot().memories;
+        let memories = &self.store.snapshot().memories;
         if !memories.speakers.may_name(text) {
             return text.to_owned();
         }
-        let named = memories.speakers.named(text, &memories.columns.select(ask).slots());
+        let named = memories.speakers.named(text, &memories.columns.select(ask).docids());
         let names: Vec<&str> = named.iter().map(|named| &*named.name).collect();
         in_first_person(text, &names)
     }
 
     #[cfg(test)]
-    pub(crate) fn shared(&self) -> &crate::storage::snapshot_store::Shared {
-        &self.index.shared
+    pub(crate) fn shared(&self) -> &crate::storage::snapshot_store::StoreState {
+        &self.store.shared
     }
 
     fn check(&self, embedded: &[i64], vectors: &[f32]) -> Result<(), Error> {
@@ -336,7 +337,7 @@ impl MemoryIndex {
     fn write(&self, vector: &[f32], row: &mut [f32]) {
         let row = &mut row[..self.dim];
         row.copy_from_slice(&vector[..self.dim]);
-        if norm(row) < LEAST_LENGTH {
+        if norm(row) < MIN_LENGTH {
             row.fill(0.0);
         }
         normalise(row);
@@ -353,7 +354,7 @@ impl MemoryIndex {
 }
 
 /// A vector shorter than this has no direction (R261).
-const LEAST_LENGTH: f64 = 1e-10;
+const MIN_LENGTH: f64 = 1e-10;
 
 /// From so many records on, a second thread helps to cut their texts into words.
 const MANY_RECORDS: usize = 1024;
@@ -373,8 +374,8 @@ fn analysed(
     }
     let (first, second) = records.split_at(records.len() / 2);
     std::thread::scope(|scope| {
-        let helper = std::thread::Builder::new().name("mnemic-words".to_owned());
-        let others = helper.spawn_scoped(scope, || cut(second));
+        let worker = std::thread::Builder::new().name("mnemic-words".to_owned());
+        let others = worker.spawn_scoped(scope, || cut(second));
         let words = cut(first);
         let others = match others {
             Ok(others) => others.join().expect("cutting texts does not panic"),

@@ -3,24 +3,24 @@
 use std::sync::Arc;
 
 use crate::columns::Columns;
-use crate::ids::slot_of;
+use crate::ids::docid_of;
 use crate::memory::speakers::Named;
-use crate::rank::bounded_ranking::{self, Least, Uppers};
-use crate::rank::candidates::{Asked, Play};
+use crate::rank::bounded_ranking::{self, Floors, Uppers};
+use crate::rank::candidates::{CandidateSet, QueryFeatures};
 use crate::rank::components::Components;
 use crate::rank::fused_score::{Fused, Scored};
-use crate::rank::keyword_match::{FirstLook, Keywords};
-use crate::rank::signals::{self, Facts};
+use crate::rank::keyword_match::{FirstPass, Keywords};
+use crate::rank::signals::{self, Signals};
 use crate::rank::similarity::Similarity;
-use crate::rank::sort_key::{self, Order, Ordered};
-use crate::rank::static_score::{Worths, facts};
-use crate::search::docid_set::SlotSet;
+use crate::rank::sort_key::{self, SortKey, SortedHit};
+use crate::rank::static_score::{StaticScores, signals};
+use crate::search::docid_set::DocidSet;
 use crate::search::scan;
 use crate::search::selection::SelectedRows;
 use crate::search::top_k::Hit as NearHit;
 use crate::storage::snapshot_store::Snapshot;
 use crate::text::names::without;
-use crate::text::{answer_kind, date_ranges};
+use crate::text::{answer_type, date_ranges};
 
 use super::MemoryIndex;
 use super::request::{Answer, Hit, Request};
@@ -31,101 +31,107 @@ pub(super) struct Query<'a> {
     pub(super) snapshot: &'a Arc<Snapshot>,
     pub(super) request: &'a Request<'a>,
     /// The first look for so many memories in play, of which some are scored in any case.
-    pub(super) look: &'a dyn Fn(usize, usize) -> FirstLook,
+    pub(super) first_pass: &'a dyn Fn(usize, usize) -> FirstPass,
 }
 
 impl Query<'_> {
     pub(super) fn answer(&self) -> Answer {
-        let (request, ranking) = (self.request, self.request.ranking);
+        let (request, scoring) = (self.request, self.request.scoring);
         let selected = self.columns().select(&request.ask);
-        let mut play = self.play(selected.words());
-        if let Some(least) = request.min_salience {
-            play = self.salient(&play, least);
+        let mut candidates = self.candidates(selected.words());
+        if let Some(floors) = request.min_salience {
+            candidates = self.salient(&candidates, floors);
         }
-        if play.slots.is_empty() || request.k == 0 && !request.with_total {
+        if candidates.docids.is_empty() || request.k == 0 && !request.with_total {
             return Answer { hits: Vec::new(), total: request.with_total.then_some(0) };
         }
-        let vectors = if ranking.similarity > 0.0 { request.vectors } else { &[] };
+        let vectors = if scoring.similarity > 0.0 { request.vectors } else { &[] };
         let vectors = self.index.normalised(vectors);
-        let is_near_alone = ranking.is_similarity_alone() && !vectors.is_empty();
+        let is_near_alone = scoring.is_similarity_alone() && !vectors.is_empty();
         let is_plain = !request.with_total && request.best_match.is_none();
         if is_near_alone && is_plain && self.parts() == 1 {
-            return self.nearest(&vectors, &play);
+            return self.nearest(&vectors, &candidates);
         }
-        let context = if ranking.weights.context > 0.0 { request.context } else { &[] };
+        let context = if scoring.weights.context > 0.0 { request.context } else { &[] };
         let context = self.index.normalised(context);
-        let [query, context] = [&vectors, &context].map(|vectors| self.similarity(vectors, &play));
+        let [query, context] =
+            [&vectors, &context].map(|vectors| self.similarity(vectors, &candidates));
         let uppers = |similarity: &Option<Similarity<'_>>| {
-            similarity.as_ref().map_or_else(Vec::new, |similarity| similarity.uppers(&play.set))
+            similarity
+                .as_ref()
+                .map_or_else(Vec::new, |similarity| similarity.uppers(&candidates.set))
         };
         let uppers = Uppers { query: uppers(&query), context: uppers(&context) };
         let has_query = request.text.is_some() || query.is_some();
         let similarities = [query.as_ref(), context.as_ref()];
-        let fused = Fused::new(&play, ranking, has_query, similarities);
+        let fused = Fused::new(&candidates, scoring, has_query, similarities);
         let mut fused = self.informed(fused).scaled();
-        if let Some(order) = request.order {
-            return self.in_order(order, &fused, &uppers);
+        if let Some(sort_key) = request.sort_key {
+            return self.by_sort_key(sort_key, &fused, &uppers);
         }
         match request.best_match {
             Some(best) if best > 0.0 => fused.divide_matches(best),
-            Some(_) => bounded_ranking::divide_by_best(&mut fused, &uppers, self.least()),
+            Some(_) => bounded_ranking::divide_by_best(&mut fused, &uppers, self.floors()),
             None => {}
         }
         self.ranked(&fused, &uppers)
     }
 
-    fn play(&self, words: Vec<u64>) -> Play<'_> {
-        let set = SlotSet::of_words(words, self.columns().len());
-        Play::new(self.columns(), &self.snapshot.memories.speakers, set)
+    fn candidates(&self, words: Vec<u64>) -> CandidateSet<'_> {
+        let set = DocidSet::of_words(words, self.columns().len());
+        CandidateSet::new(self.columns(), &self.snapshot.memories.speakers, set)
     }
 
-    fn salience(&self, facts: &Facts) -> f64 {
-        self.request.ranking.salience.of(facts, self.request.ask.now)
+    fn salience(&self, signals: &Signals) -> f64 {
+        self.request.scoring.salience.of(signals, self.request.ask.now)
     }
 
     /// The memories in play whose salience is large enough.
-    fn salient(&self, play: &Play<'_>, least: f64) -> Play<'_> {
-        let is_enough = play.of_each(|chunk, at| self.salience(&facts(chunk, at)) >= least);
+    fn salient(&self, candidates: &CandidateSet<'_>, floors: f64) -> CandidateSet<'_> {
+        let is_enough =
+            candidates.of_each(|block, at| self.salience(&signals(block, at)) >= floors);
         let mut words = vec![0_u64; self.columns().len().div_ceil(64)];
-        for (slot, _) in play.slots.iter().zip(is_enough).filter(|(_, is_enough)| *is_enough) {
-            words[*slot as usize / 64] |= 1 << (slot % 64);
+        for (docid, _) in
+            candidates.docids.iter().zip(is_enough).filter(|(_, is_enough)| *is_enough)
+        {
+            words[*docid as usize / 64] |= 1 << (docid % 64);
         }
-        self.play(words)
+        self.candidates(words)
     }
 
-    fn in_order(&self, order: Order, fused: &Fused<'_>, uppers: &Uppers) -> Answer {
-        let (request, play) = (self.request, fused.play);
-        let matching = bounded_ranking::matching(fused, uppers, self.least());
-        let key = |facts: &Facts| order.key(facts, |facts| self.salience(facts));
-        let mut keys = play.of_each(|chunk, at| key(&facts(chunk, at)));
+    fn by_sort_key(&self, sort_key: SortKey, fused: &Fused<'_>, uppers: &Uppers) -> Answer {
+        let (request, candidates) = (self.request, fused.candidates);
+        let matching = bounded_ranking::matching(fused, uppers, self.floors());
+        let key = |signals: &Signals| sort_key.key(signals, |signals| self.salience(signals));
+        let mut keys = candidates.of_each(|block, at| key(&signals(block, at)));
         if matching.len() < keys.len() {
             keys = matching.iter().map(|at| keys[*at as usize]).collect();
         }
-        let facts_of = |at: u32| {
-            let found = play.fact(play.slots[at as usize], facts);
+        let signals_of = |at: u32| {
+            let found = candidates.attribute(candidates.docids[at as usize], signals);
             found.expect("a memory in play has facts")
         };
-        let salience_of = |at: u32| self.salience(&facts_of(at));
-        let tie_of = |at: u32| self.columns().tie_of(play.slots[at as usize]);
-        let best = sort_key::ordered(&matching, &keys, request.k, salience_of, tie_of);
-        let hit = |best: &Ordered| self.hit_in_order(fused, best, &facts_of(best.ordinal));
+        let salience_of = |at: u32| self.salience(&signals_of(at));
+        let tie_of = |at: u32| self.columns().tie_of(candidates.docids[at as usize]);
+        let best = sort_key::sorted(&matching, &keys, request.k, salience_of, tie_of);
+        let hit = |best: &SortedHit| self.hit_by_sort_key(fused, best, &signals_of(best.ordinal));
         let total = request.with_total.then_some(matching.len());
         Answer { hits: best.iter().map(hit).collect(), total }
     }
 
-    fn hit_in_order(&self, fused: &Fused<'_>, best: &Ordered, facts: &Facts) -> Hit {
-        let slot = fused.play.slots[best.ordinal as usize];
-        let salience = &self.request.ranking.salience;
-        let (recency, frequency) = sort_key::scaled(salience, facts, self.request.ask.now);
+    fn hit_by_sort_key(&self, fused: &Fused<'_>, best: &SortedHit, signals: &Signals) -> Hit {
+        let docid = fused.candidates.docids[best.ordinal as usize];
+        let salience = &self.request.scoring.salience;
+        let (recency, frequency) = sort_key::scaled(salience, signals, self.request.ask.now);
         let components = Components {
             similarity: bounded_ranking::similarity(fused, best.ordinal),
             recency: Some(recency),
             access: Some(frequency),
-            importance: Some(facts.importance),
+            importance: Some(signals.importance),
             salience: Some(best.salience),
             ..Components::default()
         };
-        let (row, id) = (self.columns().row_of(slot), self.columns().tie_of(slot).id);
+        let (row, id) = (self.columns().row_of(docid), self.columns().tie_of(docid).id);
         Hit { row: row.unwrap_or_default(), id, score: best.key, components }
     }
 
@@ -137,48 +143,48 @@ impl Query<'_> {
         self.snapshot.memories.parts
     }
 
-    fn similarity(&self, vectors: &[f32], play: &Play<'_>) -> Option<Similarity<'_>> {
+    fn similarity(&self, vectors: &[f32], candidates: &CandidateSet<'_>) -> Option<Similarity<'_>> {
         if vectors.is_empty() {
             return None;
         }
         let MemoryIndex { dim, kernel, .. } = self.index;
         let rows = &self.snapshot.vectors;
-        Some(Similarity::new(*kernel, rows, self.parts(), vectors, *dim, play.slots.len()))
+        Some(Similarity::new(*kernel, rows, self.parts(), vectors, *dim, candidates.docids.len()))
     }
 
     /// What must hold of a hit; negative cosines count as 0, so a floor of 0 lets them all through.
-    fn least(&self) -> Least {
-        let similarity = self.request.min_similarity.filter(|least| *least > 0.0);
-        Least {
+    fn floors(&self) -> Floors {
+        let similarity = self.request.min_similarity.filter(|floors| *floors > 0.0);
+        Floors {
             similarity: similarity.unwrap_or(f64::NEG_INFINITY),
             score: self.request.min_score.unwrap_or(f64::NEG_INFINITY),
         }
     }
 
     fn ranked(&self, fused: &Fused<'_>, uppers: &Uppers) -> Answer {
-        let (request, least) = (self.request, self.least());
-        let best = bounded_ranking::rank(fused, uppers, request.k, least);
+        let (request, floors) = (self.request, self.floors());
+        let best = bounded_ranking::rank(fused, uppers, request.k, floors);
         let hit = |(scored, components): (&Scored<'_>, &Components)| {
-            self.hit(fused.play.slots[scored.ordinal as usize], scored, *components)
+            self.hit(fused.candidates.docids[scored.ordinal as usize], scored, *components)
         };
         let hits = best.scored.iter().zip(&best.components).map(hit).collect();
         let total =
-            request.with_total.then(|| bounded_ranking::matching(fused, uppers, least).len());
+            request.with_total.then(|| bounded_ranking::matching(fused, uppers, floors).len());
         Answer { hits, total }
     }
 
-    fn hit(&self, slot: u32, scored: &Scored<'_>, components: Components) -> Hit {
-        let row = self.columns().row_of(slot).unwrap_or_default();
+    fn hit(&self, docid: u32, scored: &Scored<'_>, components: Components) -> Hit {
+        let row = self.columns().row_of(docid).unwrap_or_default();
         Hit { row, id: scored.tie.id, score: scored.score, components }
     }
 
     /// The answer where the score is the similarity alone: a scan of vectors that prunes far more.
-    fn nearest(&self, vectors: &[f32], play: &Play<'_>) -> Answer {
+    fn nearest(&self, vectors: &[f32], candidates: &CandidateSet<'_>) -> Answer {
         let scored = |hit: NearHit| {
-            let tie = self.columns().tie_of(slot_of(hit.id));
-            Scored { score: hit.score, tie, ordinal: slot_of(hit.id) }
+            let tie = self.columns().tie_of(docid_of(hit.id));
+            Scored { score: hit.score, tie, ordinal: docid_of(hit.id) }
         };
-        let near = self.scanned(vectors, play).into_iter();
+        let near = self.scanned(vectors, candidates).into_iter();
         let mut near: Vec<Scored<'_>> = near.map(scored).collect();
         near.sort_unstable();
         near.truncate(self.request.k);
@@ -188,16 +194,16 @@ impl Query<'_> {
     }
 
     /// The k nearest, and all that tie with the last of them.
-    fn scanned(&self, vectors: &[f32], play: &Play<'_>) -> Vec<NearHit> {
+    fn scanned(&self, vectors: &[f32], candidates: &CandidateSet<'_>) -> Vec<NearHit> {
         let (k, rows) = (self.request.k, &self.snapshot.vectors);
-        let allowed =
-            (!play.set.is_everything()).then(|| Arc::new(SelectedRows::in_play(rows, &play.set)));
+        let allowed = (!candidates.set.is_everything())
+            .then(|| Arc::new(SelectedRows::of_docids(rows, &candidates.set)));
         let scope = scan::Scope { snapshot: Arc::clone(self.snapshot), allowed, prior: None };
         let search = |k, min_score| {
-            let wanted = scan::Wanted {
+            let wanted = scan::ScanRequest {
                 queries: vectors,
                 dim: self.index.dim,
-                united: true,
+                combined_by_max: true,
                 k,
                 min_score,
                 weight: 1.0,
@@ -206,8 +212,8 @@ impl Query<'_> {
             let answers = scan::search(self.index.kernel, &scope, &wanted);
             answers.into_iter().next().unwrap_or_default()
         };
-        let least = self.least();
-        let hits = search(k.saturating_add(1), least.similarity.max(least.score));
+        let floors = self.floors();
+        let hits = search(k.saturating_add(1), floors.similarity.max(floors.score));
         match (hits.get(k - 1), hits.get(k)) {
             (Some(last), Some(next)) if last.score <= next.score => {
                 search(rows.places.len(), last.score)
@@ -218,55 +224,63 @@ impl Query<'_> {
 
     /// The expression with all that is known beside similarities.
     fn informed<'p>(&'p self, mut fused: Fused<'p>) -> Fused<'p> {
-        let (play, ranking) = (fused.play, fused.ranking);
-        if ranking.weights.of_worth() > 0.0 {
-            fused.worths = Some(Worths::new(play, ranking, self.request.ask.now));
+        let (candidates, scoring) = (fused.candidates, fused.scoring);
+        if scoring.weights.of_static_score() > 0.0 {
+            fused.static_scores =
+                Some(StaticScores::new(candidates, scoring, self.request.ask.now));
         }
         let Some(text) = self.request.text else { return fused };
-        let (session, keywords) = (&ranking.session, &ranking.keywords);
-        let carries = ranking.similarity < 1.0 && keywords.previous + keywords.second > 0.0;
-        let has_neighbours = (session.has_neighbours() || carries) && play.has_neighbours();
+        let (session, keywords) = (&scoring.session, &scoring.keywords);
+        let carries = scoring.similarity < 1.0 && keywords.previous + keywords.second > 0.0;
+        let has_neighbours = (session.has_neighbours() || carries) && candidates.has_neighbours();
         fused.has_lift = session.has_neighbours() && has_neighbours;
-        let named = self.named(text, &play.slots);
-        fused.asked = Asked {
-            dates: if session.date > 0.0 { self.dates(text, play) } else { Vec::new() },
+        let named = self.named(text, &candidates.docids);
+        fused.query_features = QueryFeatures {
+            dates: if session.date > 0.0 { self.dates(text, candidates) } else { Vec::new() },
             speaker: match &named[..] {
                 [named] if session.speaker > 0.0 => Some(named.code),
                 _ => None,
             },
-            kind: answer_kind(text).filter(|_| session.kind > 0.0).map(|kind| kind as u8),
+            answer_type: answer_type(text)
+                .filter(|_| session.answer_type > 0.0)
+                .map(|answer_type| answer_type as u8),
             has_text: true,
         };
-        if ranking.similarity < 1.0 {
+        if scoring.similarity < 1.0 {
             let names: Vec<&str> = named.iter().map(|named| &*named.name).collect();
-            let text = if ranking.leaves_names_out { without(text, &names) } else { text.into() };
-            let next = if carries && has_neighbours { play.all_next() } else { Vec::new() };
+            let text =
+                if scoring.strip_speaker_names { without(text, &names) } else { text.into() };
+            let next = if carries && has_neighbours { candidates.all_next() } else { Vec::new() };
             let memories = &self.snapshot.memories;
             let collection = memories.collection(self.request.ask.scope.user);
             let lexical = (&memories.lexical, collection);
-            let look = (self.look)(play.slots.len(), bounded_ranking::promising_of(self.request.k));
-            fused.keywords = Some(Keywords::new(play, lexical, keywords, &text, next, look));
+            let first_pass = (self.first_pass)(
+                candidates.docids.len(),
+                bounded_ranking::frontier_size(self.request.k),
+            );
+            fused.keywords =
+                Some(Keywords::new(candidates, lexical, keywords, &text, next, first_pass));
         }
         fused
     }
 
     /// How near memories are in time to the dates that the text names; nothing where it names none.
-    fn dates(&self, text: &str, play: &Play<'_>) -> Vec<f32> {
+    fn dates(&self, text: &str, candidates: &CandidateSet<'_>) -> Vec<f32> {
         let ranges = date_ranges(text, self.request.ask.now);
         if ranges.is_empty() {
             return Vec::new();
         }
-        play.of_each(|chunk, at| {
-            let nearness = |range| signals::nearness(range, chunk.created_at[at]);
+        candidates.of_each(|block, at| {
+            let nearness = |range| signals::nearness(range, block.created_at[at]);
             ranges.iter().map(|range| (range.start, range.end)).map(nearness).fold(0.0, f32::max)
         })
     }
 
     /// The speakers that the text names, where names matter.
-    fn named(&self, text: &str, slots: &[u32]) -> Vec<Named> {
-        let ranking = self.request.ranking;
-        if ranking.session.speaker > 0.0 || ranking.leaves_names_out {
-            return self.snapshot.memories.speakers.named(text, slots);
+    fn named(&self, text: &str, docids: &[u32]) -> Vec<Named> {
+        let scoring = self.request.scoring;
+        if scoring.session.speaker > 0.0 || scoring.strip_speaker_names {
+            return self.snapshot.memories.speakers.named(text, docids);
         }
         Vec::new()
     }

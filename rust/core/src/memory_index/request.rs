@@ -3,15 +3,15 @@
 use crate::columns::Ask;
 use crate::memory::links::{Link, Path};
 use crate::rank::components::Components;
-use crate::rank::scoring_config::Ranking;
-use crate::rank::sort_key::Order;
+use crate::rank::scoring_config::ScoringConfig;
+use crate::rank::sort_key::SortKey;
 
 /// What to rank, and by what.
 pub struct Request<'a> {
     /// Which memories are in play.
     pub ask: Ask<'a>,
     /// What a score is made of.
-    pub ranking: &'a Ranking,
+    pub scoring: &'a ScoringConfig,
     /// What keywords are looked for; nothing where there is no query.
     pub text: Option<&'a str>,
     /// Vectors of the query, one after the other: the nearest counts.
@@ -27,7 +27,7 @@ pub struct Request<'a> {
     /// Whether to count all that match.
     pub with_total: bool,
     /// In what order, where it is not that of the score.
-    pub order: Option<Order>,
+    pub sort_key: Option<SortKey>,
     /// Least salience of a hit.
     pub min_salience: Option<f64>,
     /// What matches are divided by before other parts of the score are added; 0 is the best match

@@ -2,8 +2,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::columns::{Scope, Users};
-use crate::rank::keyword_match::FirstLook;
-use crate::rank::scoring_config::{KeywordFields, Ranking, Session, Weights};
+use crate::rank::keyword_match::FirstPass;
+use crate::rank::scoring_config::{KeywordFields, ScoringConfig, Session, Weights};
 use crate::rank::signals::{Recency, Salience};
 
 const DIM: usize = 3;
@@ -59,41 +59,41 @@ fn index_of(said: &[Said]) -> MemoryIndex {
 
 fn any_keywords() -> impl Strategy<Value = KeywordFields> {
     let share = || prop::sample::select(vec![0.0, 0.5, 0.8, 1.0]);
-    let sharpness = prop::sample::select(vec![1.0, 1.5]);
-    (share(), share(), 0.0..=1.0, prop::sample::select(vec![0.0, 0.5]), sharpness).prop_map(
-        |(previous, second, stop_words, near, sharpness)| KeywordFields {
+    let exponent = prop::sample::select(vec![1.0, 1.5]);
+    (share(), share(), 0.0..=1.0, prop::sample::select(vec![0.0, 0.5]), exponent).prop_map(
+        |(previous, second, stop_words, fuzziness, exponent)| KeywordFields {
             words: 1.0,
-            grams: 0.0,
-            pairs: 0.0,
+            char_ngrams: 0.0,
+            bigrams: 0.0,
             previous,
             second,
             stop_words,
-            common: 1.0,
-            near,
-            sharpness,
+            max_df: 1.0,
+            fuzziness,
+            exponent,
         },
     )
 }
 
-fn any_ranking() -> impl Strategy<Value = Ranking> {
+fn any_scoring() -> impl Strategy<Value = ScoringConfig> {
     let share = || prop::sample::select(vec![0.0, 0.2, 0.5]);
     let session = (share(), share(), share(), share(), share()).prop_map(
-        |(previous, next, answer, second, alone)| Session {
+        |(previous, next, answer, second_neighbour, isolated)| Session {
             previous,
             next,
             answer,
-            second,
-            alone,
+            second_neighbour,
+            isolated,
             question: 0.05,
             ..Session::default()
         },
     );
     (any_keywords(), session, share(), share()).prop_map(
-        |(keywords, session, similarity, importance)| Ranking {
+        |(keywords, session, similarity, importance)| ScoringConfig {
             similarity,
             keywords,
             session,
-            leaves_names_out: false,
+            strip_speaker_names: false,
             weights: Weights { relevance: 1.0, importance, ..Weights::default() },
             recency: Recency::NewestRank,
             salience: Salience {
@@ -101,7 +101,7 @@ fn any_ranking() -> impl Strategy<Value = Ranking> {
                 frequency: 0.0,
                 importance: 0.0,
                 days: 7.0,
-                most: 100.0,
+                max_count: 100.0,
             },
         },
     )
@@ -110,17 +110,17 @@ fn any_ranking() -> impl Strategy<Value = Ranking> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
     #[test]
-    fn a_first_look_that_passes_words_over_changes_no_answer(
+    fn a_first_pass_without_non_essential_terms_changes_no_answer(
         said in prop::collection::vec(any_said(), 1..120),
         asked in prop::collection::vec(0..WORDS.len(), 1..7),
-        ranking in any_ranking(),
+        scoring in any_scoring(),
         vector in prop::option::of(prop::array::uniform3(1_i8..4)),
         one_user in any::<bool>(),
         (k, with_total) in (0_usize..12, any::<bool>()),
-        least in prop::option::of(0.0..0.6),
+        min in prop::option::of(0.0..0.6),
         min_similarity in prop::option::of(0.0..1.0),
         best_match in prop::option::of(Just(0.0)),
-        light_share in 0.1_f32..0.9,
+        non_essential_share in 0.1_f32..0.9,
     ) {
         let index = index_of(&said);
         let text = text_of(&asked);
@@ -128,25 +128,25 @@ proptest! {
         let user = if one_user { Users::One("user 1") } else { Users::All };
         let request = Request {
             ask: Ask { scope: Scope { user, ..Scope::default() }, ..Ask::default() },
-            ranking: &ranking,
+            scoring: &scoring,
             text: Some(&text),
             vectors: &vector,
             context: &[],
             k,
             min_similarity,
-            min_score: least,
+            min_score: min,
             with_total,
-            order: None,
+            sort_key: None,
             min_salience: None,
             best_match,
         };
-        let snapshot = index.index.snapshot();
-        let answer = |look: &dyn Fn(usize, usize) -> FirstLook| {
-            Query { index: &index, snapshot: &snapshot, request: &request, look }.answer()
+        let snapshot = index.store.snapshot();
+        let answer = |first_pass: &dyn Fn(usize, usize) -> FirstPass| {
+            Query { index: &index, snapshot: &snapshot, request: &request, first_pass }.answer()
         };
-        let wanted = answer(&|_, _| FirstLook::WHOLE);
+        let wanted = answer(&|_, _| FirstPass::WHOLE);
         for few in [0, 3, usize::MAX] {
-            prop_assert_eq!(&answer(&|_, _| FirstLook { light_share, few }), &wanted);
+            prop_assert_eq!(&answer(&|_, _| FirstPass { non_essential_share, few }), &wanted);
         }
     }
 }

@@ -36,11 +36,11 @@ pub(crate) const LINE_COMPONENTS: usize = 2 * size_of::<Line>();
 pub const MAX_DIM: usize = 32_768;
 
 /// Largest magnitude in the nibbles' plane.
-const NIBBLE_PLANE_MOST: f64 = 127.0;
+const NIBBLE_PLANE_MAX: f64 = 127.0;
 
 /// Largest two-plane code, so that high planes end at ±64: 255·64·2 stays below 2¹⁵, and AVX2's
 /// 16-bit pair sums (`vpmaddubsw`) never saturate.
-const BYTE_PLANES_MOST: f64 = 8128.0;
+const BYTE_PLANES_MAX: f64 = 8128.0;
 
 /// Relative slack that covers the rounding of bounds computed in f32 (at most five roundings of
 /// 2⁻²⁴ each) and of the float64 score itself, several times over.
@@ -48,14 +48,14 @@ const SLACK: f64 = 2e-6;
 
 /// Residual norms are never smaller, so that products in f32 stay normal numbers and the relative
 /// slack above covers them.
-const LEAST_RESIDUAL: f32 = 7.523_164e-37; // 2⁻¹²⁰
+const MIN_RESIDUAL: f32 = 7.523_164e-37; // 2⁻¹²⁰
 
 /// Adding 1.5·2²³ (or 1.5·2⁵² in float64) leaves the nearest whole number in the last bits.
 const ROUNDER_F32: f32 = 12_582_912.0;
 const ROUNDER_F64: f64 = 6_755_399_441_055_744.0;
 
 /// Scales below this are not used: the row's codes are all zero and its residual is its norm.
-const LEAST_SCALE: f32 = 1e-33;
+const MIN_SCALE: f32 = 1e-33;
 
 /// The 16 equal steps that leave the least squared error of normal components, in standard
 /// deviations (J. Max, Quantizing for minimum distortion, 1960, table II).
@@ -99,7 +99,7 @@ impl RowBound {
         Self { scale: Upper(0), residual: Upper(0x7f80), norm: Upper(0), tail: Upper(0) };
 
     fn new(scale: Upper, residual: f64, norm: f64) -> Self {
-        let residual = Upper::at_least(rounded_up(residual).max(LEAST_RESIDUAL));
+        let residual = Upper::at_least(rounded_up(residual).max(MIN_RESIDUAL));
         Self { scale, residual, norm: Upper::at_least(rounded_up(norm)), tail: Upper(0) }
     }
 
@@ -137,9 +137,9 @@ pub(crate) const fn row_stride(dim: usize) -> usize {
 /// Inlined, so that each kernel compiles it for its own instructions.
 #[inline]
 pub(crate) fn encode(row: &[f32], bytes: &mut [u8], nibbles: &mut [u8]) -> RowBounds {
-    let most = row.iter().fold(0.0_f32, |most, value| most.max(value.abs()));
-    let scale = Upper::at_least(most / HALF_STEPS);
-    if scale.value() < LEAST_SCALE {
+    let max = row.iter().fold(0.0_f32, |max, value| max.max(value.abs()));
+    let scale = Upper::at_least(max / HALF_STEPS);
+    if scale.value() < MIN_SCALE {
         bytes.fill(0);
         nibbles.fill(0);
         let bound = RowBound::new(Upper(0), norm(row), 0.0);
@@ -323,8 +323,7 @@ impl Plane {
     #[inline]
     pub(crate) fn signed_bytes(values: &[f32], power: f64) -> Self {
         let length = norm(values) * power;
-        let mut plane =
-            Self::zero(values.len(), most_of(values, power) / NIBBLE_PLANE_MOST, length);
+        let mut plane = Self::zero(values.len(), max_of(values, power) / NIBBLE_PLANE_MAX, length);
         let inverse = inverse_of(plane.step, power);
         let mut left = [0.0_f64; LANES];
         let step = f64::from(plane.step);
@@ -368,8 +367,8 @@ fn error_with_slack(left: [f64; LANES], length: f64) -> f32 {
 }
 
 #[inline]
-fn most_of(values: &[f32], power: f64) -> f64 {
-    f64::from(values.iter().fold(0.0_f32, |most, value| most.max(value.abs()))) * power
+fn max_of(values: &[f32], power: f64) -> f64 {
+    f64::from(values.iter().fold(0.0_f32, |max, value| max.max(value.abs()))) * power
 }
 
 fn inverse_of(step: f32, power: f64) -> f64 {
@@ -386,7 +385,7 @@ impl QueryCodes {
     #[inline]
     pub(crate) fn new(query: &[f32], power: f64) -> Self {
         let length = norm(query) * power;
-        let step = most_of(query, power) / BYTE_PLANES_MOST;
+        let step = max_of(query, power) / BYTE_PLANES_MAX;
         let mut codes = Self {
             high: Plane::zero(query.len(), 128.0 * f64::from(step as f32), length),
             low: Plane::zero(query.len(), step, length),
@@ -510,9 +509,9 @@ mod tests {
             let (high, low) = (&planes.high.values, &planes.low.values);
             let part = |at: usize| 128 * i64::from(high[at]) + i64::from(low[at]);
             let sum = (0..row.len()).map(|at| codes[at].1 * part(at)).sum();
-            let (least, most) = planes.range(bounds.bytes, sum);
+            let (min, max) = planes.range(bounds.bytes, sum);
             let exact = score(&row, &query) * planes.power;
-            prop_assert!((least..=most).contains(&exact), "{least} {exact} {most}");
+            prop_assert!((min..=max).contains(&exact), "{min} {exact} {max}");
             let within = |plane: &Plane, twice: &dyn Fn(usize) -> i64, bound: RowBound| {
                 let sum: i64 = (0..row.len()).map(|at| twice(at) * i64::from(plane.values[at])).sum();
                 let [scale, residual, norm] =
@@ -542,7 +541,7 @@ mod tests {
                 [bounds.nibbles, bounds.bytes].map(|bound| f64::from(bound.residual.value()));
             prop_assert!(left(bounds.bytes, |code| code.1) <= bytes);
             prop_assert!(left(bounds.nibbles, |code| code.0) <= nibbles);
-            let largest = row.iter().fold(0.0_f32, |most, value| most.max(value.abs()));
+            let largest = row.iter().fold(0.0_f32, |max, value| max.max(value.abs()));
             let half_steps = f64::from(largest) / 128.0 * (row.len() as f64).sqrt();
             // Rounding to eight bits raises the step and then the residual by 2⁻⁷ at most.
             prop_assert!(bytes <= 0.51 * half_steps + 1e-30);
@@ -566,8 +565,8 @@ mod tests {
     #[test]
     fn the_zero_row_and_the_zero_query_have_bounds_around_zero() {
         let (bounds, _) = encoded(&[0.0; 3]);
-        let (least, most) = QueryCodes::new(&[0.0; 3], 1.0).range(bounds.bytes, 0);
-        assert!(least <= 0.0 && (0.0..1e-30).contains(&most));
+        let (min, max) = QueryCodes::new(&[0.0; 3], 1.0).range(bounds.bytes, 0);
+        assert!(min <= 0.0 && (0.0..1e-30).contains(&max));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::quantization::scalar::{LINE_COMPONENTS, Plane, RowBound, norm, row_st
 const DIRECTIONS: usize = LINE_COMPONENTS;
 
 /// Rows with fewer components have no shorter sketch worth reading.
-const LEAST_DIM: usize = 2 * DIRECTIONS;
+const MIN_DIM: usize = 2 * DIRECTIONS;
 
 /// Rows that a basis is learned from.
 const SAMPLE_ROWS: usize = 2048;
@@ -27,14 +27,14 @@ const ROUNDS: usize = 3;
 const ATTEMPTS: usize = 4;
 
 /// Squared length that must be left of a unit vector for it to count as a direction of its own.
-const LEAST_LEFT: f64 = 1e-12;
+const MIN_LEFT: f64 = 1e-12;
 
 /// A basis is used where the directions it leaves out have at most this share of the squared
 /// length; above, bounds rule out too little (`docs/kernel.md`).
-const MOST_LEFT_OUT: f64 = 0.35;
+const MAX_LEFT_OUT: f64 = 0.35;
 
 /// `‖I − P·Pᵀ‖` of a basis that is used is at most this.
-const MOST_DEFECT: f64 = 1e-6;
+const MAX_DEFECT: f64 = 1e-6;
 
 /// Covers `3·MOST_DEFECT` and the rounding of `y` and `g` to float32, relative to `‖q‖·‖x‖`.
 const RELATIVE_ERROR: f64 = 5e-6;
@@ -61,7 +61,7 @@ pub(crate) struct Sketch {
 impl Basis {
     /// Whether rows of this many components have sketches worth reading.
     pub(crate) const fn suits(dim: usize) -> bool {
-        dim >= LEAST_DIM
+        dim >= MIN_DIM
     }
 
     /// Learn a basis from a sample of padded rows, `rows` in all; `None` where it would not pay.
@@ -83,7 +83,7 @@ impl Basis {
             orthonormalise(&mut directions, dim);
         }
         let basis = Self { dim, directions: mixed(directions), learned_from: rows };
-        (basis.defect(kernel) <= MOST_DEFECT && basis.left_out(kernel, &sample) <= MOST_LEFT_OUT)
+        (basis.defect(kernel) <= MAX_DEFECT && basis.left_out(kernel, &sample) <= MAX_LEFT_OUT)
             .then_some(basis)
     }
 
@@ -244,7 +244,7 @@ fn reduce(direction: &mut [f64], others: &[Vec<f64>]) -> bool {
             let share = dot(direction, other);
             direction.iter_mut().zip(other).for_each(|(value, other)| *value -= share * other);
         }
-        if dot(direction, direction) < LEAST_LEFT {
+        if dot(direction, direction) < MIN_LEFT {
             return false;
         }
     }
@@ -408,7 +408,7 @@ mod tests {
         let dim = 300;
         let few = learned(dim, &low_rows(dim, 3, 200, 0.0)).expect("three matter");
         let kernel = simd::kernel().expect("a kernel");
-        assert!(few.defect(kernel) < MOST_DEFECT, "{}", few.defect(kernel));
+        assert!(few.defect(kernel) < MAX_DEFECT, "{}", few.defect(kernel));
         let rows = padded(dim, &low_rows(dim, 3, 200, 0.0));
         let stored: Vec<&[f32]> = rows.iter().map(Vec::as_slice).collect();
         assert!(few.left_out(kernel, &stored) < 1e-5);

@@ -9,11 +9,11 @@ use super::fused_score::{Exact, Fused, Scored, value};
 use super::largest::{largest, reaching};
 
 /// Memories that are scored first: twice as many as are wanted, and at least so many.
-const LEAST_PROMISING: usize = 32;
+const MIN_FRONTIER: usize = 32;
 
 /// How many memories are scored first.
-pub(crate) fn promising_of(k: usize) -> usize {
-    LEAST_PROMISING.max(k.saturating_mul(2))
+pub(crate) fn frontier_size(k: usize) -> usize {
+    MIN_FRONTIER.max(k.saturating_mul(2))
 }
 
 /// A bound that a row stays below by this much is below in any order of rounding.
@@ -21,36 +21,36 @@ const ROUNDING: f64 = 1e-9;
 
 /// What must hold of a memory that is answered.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Least {
+pub(crate) struct Floors {
     pub(crate) similarity: f64,
     pub(crate) score: f64,
 }
 
 /// The best of the memories in play.
-pub(crate) struct Best<'play> {
+pub(crate) struct Best<'candidates> {
     /// Best first.
-    pub(crate) scored: Vec<Scored<'play>>,
+    pub(crate) scored: Vec<Scored<'candidates>>,
     pub(crate) components: Vec<Components>,
 }
 
 /// Rank the memories in play.
-pub(crate) fn rank<'play>(
-    fused: &'play Fused<'play>,
-    uppers: &'play Uppers,
+pub(crate) fn rank<'candidates>(
+    fused: &'candidates Fused<'candidates>,
+    uppers: &'candidates Uppers,
     k: usize,
-    least: Least,
-) -> Best<'play> {
-    let mut ranking = Ranked::new(fused, uppers, k, least);
+    floors: Floors,
+) -> Best<'candidates> {
+    let mut ranking = Ranked::new(fused, uppers, k, floors);
     if fused.is_relevance_alone() {
-        let promising = ranking.promising(&ranking.matched);
-        ranking.take_all(&promising);
-        let seed = ranking.least_seed();
+        let frontier = ranking.frontier(&ranking.matched);
+        ranking.take_all(&frontier);
+        let seed = ranking.min_seed();
         ranking.complete_if_many(|ranking, at| ranking.matched[at as usize] >= seed);
         ranking.take_near_seeds();
     } else {
         let mut bounds = ranking.bounds();
-        let promising = ranking.promising(&bounds);
-        ranking.take_all(&promising);
+        let frontier = ranking.frontier(&bounds);
+        ranking.take_all(&frontier);
         let floor = ranking.best.floor();
         if ranking.complete_if_many(|_, at| bounds[at as usize] >= floor) {
             bounds = ranking.bounds();
@@ -67,41 +67,41 @@ pub(crate) fn rank<'play>(
 }
 
 /// Divide all matches by the best of those that are near enough, if that is one.
-pub(crate) fn divide_by_best(fused: &mut Fused<'_>, uppers: &Uppers, least: Least) {
-    if !fused.has_query || fused.ranking.weights.relevance == 0.0 {
+pub(crate) fn divide_by_best(fused: &mut Fused<'_>, uppers: &Uppers, floors: Floors) {
+    if !fused.has_query || fused.scoring.weights.relevance == 0.0 {
         return;
     }
-    let (worths, context) = (fused.worths.take(), fused.context.take());
-    let best = rank(fused, uppers, 1, Least { score: f64::NEG_INFINITY, ..least });
+    let (static_scores, context) = (fused.static_scores.take(), fused.context.take());
+    let best = rank(fused, uppers, 1, Floors { score: f64::NEG_INFINITY, ..floors });
     let relevance = best.components.first().and_then(|components| components.relevance);
-    (fused.worths, fused.context) = (worths, context);
+    (fused.static_scores, fused.context) = (static_scores, context);
     if let Some(relevance) = relevance.filter(|relevance| *relevance > 0.0) {
         fused.divide_matches(relevance);
     }
 }
 
 /// The ordinals of all memories that match, of which `rank` would answer the best k.
-pub(crate) fn matching(fused: &Fused<'_>, uppers: &Uppers, least: Least) -> Vec<u32> {
-    let has_floors = least.score.max(least.similarity) > f64::NEG_INFINITY;
+pub(crate) fn matching(fused: &Fused<'_>, uppers: &Uppers, floors: Floors) -> Vec<u32> {
+    let has_floors = floors.score.max(floors.similarity) > f64::NEG_INFINITY;
     // Whatever has a vector is a match.
     let all_have_vectors =
         || !uppers.query.is_empty() && !uppers.query.contains(&f32::NEG_INFINITY);
     if !has_floors && (!fused.has_query || all_have_vectors()) {
-        return (0..fused.play.slots.len() as u32).collect();
+        return (0..fused.candidates.docids.len() as u32).collect();
     }
     if let Some(keywords) = &fused.keywords {
         keywords.complete();
     }
-    let ranking = Ranked::new(fused, uppers, 0, least);
+    let ranking = Ranked::new(fused, uppers, 0, floors);
     let may_match = |at: &u32| ranking.may_match(*at);
     let Some(query) = fused.query.filter(|_| has_floors) else {
-        let matches = |at: &u32| !has_floors || ranking.exact.score(*at) >= least.score;
+        let matches = |at: &u32| !has_floors || ranking.exact.score(*at) >= floors.score;
         return (0..ranking.len()).filter(may_match).filter(matches).collect();
     };
     let mut found = Vec::new();
     query.each_bounds(
-        &fused.play.set,
-        least.similarity,
+        &fused.candidates.set,
+        floors.similarity,
         |at| ranking.may_match(at),
         |at, bounds, exact| {
             if ranking.reaches_floors(at, bounds, exact) {
@@ -109,10 +109,10 @@ pub(crate) fn matching(fused: &Fused<'_>, uppers: &Uppers, least: Least) -> Vec<
             }
         },
     );
-    if least.similarity == f64::NEG_INFINITY {
+    if floors.similarity == f64::NEG_INFINITY {
         // Those without a vector are not among the bounds.
         let lacks = |at: &u32| value(&uppers.query, *at) == f32::NEG_INFINITY;
-        let matches = |at: &u32| ranking.may_match(*at) && ranking.exact.score(*at) >= least.score;
+        let matches = |at: &u32| ranking.may_match(*at) && ranking.exact.score(*at) >= floors.score;
         found.extend((0..ranking.len()).filter(lacks).filter(matches));
     }
     found.sort_unstable();
@@ -121,7 +121,7 @@ pub(crate) fn matching(fused: &Fused<'_>, uppers: &Uppers, least: Least) -> Vec<
 
 /// The similarity of an ordinal, where it has a vector and there is a query.
 pub(crate) fn similarity(fused: &Fused<'_>, at: u32) -> Option<f64> {
-    let exact = fused.query?.exact(fused.play.slots[at as usize]);
+    let exact = fused.query?.exact(fused.candidates.docids[at as usize]);
     (exact > f64::NEG_INFINITY).then_some(exact)
 }
 
@@ -134,8 +134,8 @@ pub(crate) struct Uppers {
 
 /// Upper bounds of the matches of memories by themselves.
 fn matched_uppers(fused: &Fused<'_>, uppers: &Uppers) -> Vec<f64> {
-    let mut matched = vec![0.0; fused.play.slots.len()];
-    let share = fused.ranking.similarity;
+    let mut matched = vec![0.0; fused.candidates.docids.len()];
+    let share = fused.scoring.similarity;
     for (matched, upper) in matched.iter_mut().zip(&uppers.query) {
         *matched = if *upper == f32::NEG_INFINITY { 0.0 } else { share * f64::from(*upper) };
     }
@@ -155,16 +155,16 @@ struct Ranked<'a> {
     matched: Vec<f64>,
     /// Which memories were scored or ruled out.
     is_done: Vec<bool>,
-    least: Least,
+    floors: Floors,
     best: Kept<'a>,
 }
 
 impl<'a> Ranked<'a> {
-    fn new(fused: &'a Fused<'a>, uppers: &'a Uppers, k: usize, least: Least) -> Self {
-        let is_done = vec![false; fused.play.slots.len()];
+    fn new(fused: &'a Fused<'a>, uppers: &'a Uppers, k: usize, floors: Floors) -> Self {
+        let is_done = vec![false; fused.candidates.docids.len()];
         let matched = matched_uppers(fused, uppers);
-        let best = Kept { k, least: least.score, scored: BinaryHeap::new() };
-        Self { exact: Exact::new(fused), uppers, matched, is_done, least, best }
+        let best = Kept { k, floors: floors.score, scored: BinaryHeap::new() };
+        Self { exact: Exact::new(fused), uppers, matched, is_done, floors, best }
     }
 
     fn len(&self) -> u32 {
@@ -180,23 +180,24 @@ impl<'a> Ranked<'a> {
         let relevance = self.fused().relevance(at, |at| self.matched[at as usize]);
         let context = self.uppers.context.get(at as usize);
         let context = context.map_or(f64::NEG_INFINITY, |upper| f64::from(*upper));
-        self.fused().sum(relevance, context, self.fused().worth_upper(at))
+        self.fused().sum(relevance, context, self.fused().static_score_upper(at))
     }
 
     fn bounds(&self) -> Vec<f64> {
         let fused = self.fused();
-        let Some(worths) = fused.worths.as_ref().filter(|_| fused.is_plain()) else {
-            fused.play.look_up_turns();
+        let Some(static_scores) = fused.static_scores.as_ref().filter(|_| fused.is_plain()) else {
+            fused.candidates.look_up_turns();
             return (0..self.len()).map(|at| self.bound(at)).collect();
         };
         // What `bound` does, in a loop that vector instructions can do.
-        let (weight, most, total) = (fused.ranking.weights.relevance, fused.most, fused.total);
-        let bound = |(matched, worth): (&f64, &f64)| {
-            let relevance = matched / most;
+        let (weight, max_relevance, total) =
+            (fused.scoring.weights.relevance, fused.max_relevance, fused.total);
+        let bound = |(matched, static_score): (&f64, &f64)| {
+            let relevance = matched / max_relevance;
             let relevance = if relevance > 0.0 { relevance } else { 0.0 };
-            (weight * relevance + 0.0 + worth) / total
+            (weight * relevance + 0.0 + static_score) / total
         };
-        self.matched.iter().zip(&worths.uppers).map(bound).collect()
+        self.matched.iter().zip(&static_scores.uppers).map(bound).collect()
     }
 
     /// Compute all keyword matches where so many memories may be looked at that this is sooner
@@ -213,12 +214,12 @@ impl<'a> Ranked<'a> {
     }
 
     /// The memories with the largest of these values, the largest first.
-    fn promising(&self, values: &[f64]) -> Vec<u32> {
-        largest(values, promising_of(self.best.k))
+    fn frontier(&self, values: &[f64]) -> Vec<u32> {
+        largest(values, frontier_size(self.best.k))
     }
 
-    fn take_all(&mut self, promising: &[u32]) {
-        for at in promising {
+    fn take_all(&mut self, frontier: &[u32]) {
+        for at in frontier {
             self.take(*at);
         }
     }
@@ -229,11 +230,11 @@ impl<'a> Ranked<'a> {
     /// extras, it stays below the floor; so it is enough to look at seeds, at their neighbours, and
     /// at memories near to a date.
     fn take_near_seeds(&mut self) {
-        let seed = self.least_seed();
+        let seed = self.min_seed();
         for at in reaching(&self.matched, seed) {
             self.take_around(at);
         }
-        for (at, near) in (0..).zip(&self.fused().asked.dates) {
+        for (at, near) in (0..).zip(&self.fused().query_features.dates) {
             if *near > 0.0 {
                 self.take_closer(at);
             }
@@ -241,15 +242,15 @@ impl<'a> Ranked<'a> {
     }
 
     /// A match below which no memory can lift another or itself to the floor.
-    fn least_seed(&self) -> f64 {
+    fn min_seed(&self) -> f64 {
         let (fused, floor) = (self.fused(), self.best.floor());
         if floor == f64::NEG_INFINITY {
             return floor;
         }
-        let weight = fused.ranking.weights.relevance;
+        let weight = fused.scoring.weights.relevance;
         let relevance = if weight > 0.0 { floor * fused.total / weight } else { f64::NEG_INFINITY };
-        let sum = relevance * fused.most - fused.most_of_small_extras();
-        let lifted = if fused.has_lift { fused.ranking.session.most_of_neighbours() } else { 0.0 };
+        let sum = relevance * fused.max_relevance - fused.max_of_small_extras();
+        let lifted = if fused.has_lift { fused.scoring.session.max_of_neighbours() } else { 0.0 };
         // Where nothing is needed, negative matches, which lift nothing, are enough.
         let seed = if sum > 0.0 { sum / (1.0 + lifted) } else { f64::NEG_INFINITY };
         seed - ROUNDING * seed.abs()
@@ -261,9 +262,9 @@ impl<'a> Ranked<'a> {
         if !self.fused().has_lift {
             return;
         }
-        let play = self.fused().play;
-        let (previous, next) = (play.previous(at), play.next(at));
-        for neighbour in [previous, play.previous(previous), next, play.next(next)] {
+        let candidates = self.fused().candidates;
+        let (previous, next) = (candidates.previous(at), candidates.next(at));
+        for neighbour in [previous, candidates.previous(previous), next, candidates.next(next)] {
             if neighbour != NONE {
                 self.take_closer(neighbour);
             }
@@ -294,24 +295,24 @@ impl<'a> Ranked<'a> {
 
     /// Whether a memory is a match that may reach the floors, by its first bounds.
     fn may_match(&self, at: u32) -> bool {
-        let least = self.least;
-        if f64::from(value(&self.uppers.query, at)) < least.similarity {
+        let floors = self.floors;
+        if f64::from(value(&self.uppers.query, at)) < floors.similarity {
             return false;
         }
-        let may_reach = least.score == f64::NEG_INFINITY || self.bound(at) >= least.score;
+        let may_reach = floors.score == f64::NEG_INFINITY || self.bound(at) >= floors.score;
         may_reach && self.is_a_match(at)
     }
 
     /// Whether a memory reaches the floors; its similarity is looked up where bounds do not tell.
     fn reaches_floors(&self, at: u32, (lower, upper): (f64, f64), exact: impl Fn() -> f64) -> bool {
-        let least = self.least;
-        let is_near = || lower >= least.similarity || exact() >= least.similarity;
+        let floors = self.floors;
+        let is_near = || lower >= floors.similarity || exact() >= floors.similarity;
         let is_enough = || {
-            least.score == f64::NEG_INFINITY
-                || self.is_sure(at, lower, least.score)
-                || self.exact.score(at) >= least.score
+            floors.score == f64::NEG_INFINITY
+                || self.is_sure(at, lower, floors.score)
+                || self.exact.score(at) >= floors.score
         };
-        upper >= least.similarity && is_near() && is_enough()
+        upper >= floors.similarity && is_near() && is_enough()
     }
 
     /// Whether a lower bound of its similarity is enough for a memory to reach a score.
@@ -328,11 +329,11 @@ impl<'a> Ranked<'a> {
 
     /// Whether the similarity reaches the least one; where bounds tell, nothing else is asked.
     fn is_near_enough(&self, at: u32) -> bool {
-        let least = self.least.similarity;
-        least == f64::NEG_INFINITY
-            || f64::from(value(&self.uppers.query, at)) >= least
-                && self.exact.upper(at) >= least
-                && self.exact.similarity(at) >= least
+        let floors = self.floors.similarity;
+        floors == f64::NEG_INFINITY
+            || f64::from(value(&self.uppers.query, at)) >= floors
+                && self.exact.upper(at) >= floors
+                && self.exact.similarity(at) >= floors
     }
 
     fn take(&mut self, at: u32) {
@@ -340,32 +341,32 @@ impl<'a> Ranked<'a> {
             return;
         }
         if self.is_near_enough(at) && self.is_a_match(at) {
-            let play = self.fused().play;
-            let tie = play.columns.tie_of(play.slots[at as usize]);
+            let candidates = self.fused().candidates;
+            let tie = candidates.columns.tie_of(candidates.docids[at as usize]);
             self.best.offer(Scored { score: self.exact.score(at), tie, ordinal: at });
         }
     }
 }
 
 /// The k best so far.
-struct Kept<'play> {
+struct Kept<'candidates> {
     k: usize,
-    least: f64,
+    floors: f64,
     /// The worst of them on top.
-    scored: BinaryHeap<Scored<'play>>,
+    scored: BinaryHeap<Scored<'candidates>>,
 }
 
-impl<'play> Kept<'play> {
+impl<'candidates> Kept<'candidates> {
     /// What a memory must score to be among them.
     fn floor(&self) -> f64 {
         match self.scored.peek() {
-            Some(worst) if self.scored.len() == self.k => worst.score.max(self.least),
-            _ => self.least,
+            Some(worst) if self.scored.len() == self.k => worst.score.max(self.floors),
+            _ => self.floors,
         }
     }
 
-    fn offer(&mut self, scored: Scored<'play>) {
-        if self.k == 0 || scored.score < self.least {
+    fn offer(&mut self, scored: Scored<'candidates>) {
+        if self.k == 0 || scored.score < self.floors {
             return;
         }
         if self.scored.len() < self.k {
@@ -384,10 +385,10 @@ mod tests {
     use crate::columns::Columns;
 
     #[test]
-    fn nothing_is_kept_below_the_least_score() {
+    fn nothing_is_kept_below_the_min_score() {
         let columns = Columns::default();
         let scored = |score, ordinal| Scored { score, tie: columns.tie_of(ordinal), ordinal };
-        let mut kept = Kept { k: 2, least: 0.5, scored: BinaryHeap::new() };
+        let mut kept = Kept { k: 2, floors: 0.5, scored: BinaryHeap::new() };
         for scored in [scored(0.4, 1), scored(0.5, 2), scored(0.7, 3), scored(0.7, 4)] {
             kept.offer(scored);
         }

@@ -16,7 +16,7 @@ pub struct Components {
     /// What its speaker added.
     pub speaker: Option<f64>,
     /// What holding the kind of answer added.
-    pub kind: Option<f64>,
+    pub answer_type: Option<f64>,
     /// The match with all of these, divided by the most that they can add up to.
     pub relevance: Option<f64>,
     /// See [`Weights`].

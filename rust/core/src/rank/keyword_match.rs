@@ -3,14 +3,16 @@
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 
-use crate::lexical::{Carried, Collection, Fields, Lexical, Light, Options, Query, Scores, Turn};
-use crate::rank::candidates::{NONE, Play};
+use crate::lexical::{
+    Carried, Collection, Fields, Lexical, NonEssential, Options, Query, Scores, Turn,
+};
+use crate::rank::candidates::{CandidateSet, NONE};
 use crate::rank::scoring_config::KeywordFields;
 
 /// A first look passes over the words that weigh least, up to this share of the weight of all: the
 /// stop words. Their lists are the longest by far. With .05 to .1, six of ten queries over 100,000
 /// memories were done with the first look, with .2 three: bounds were too loose.
-const LIGHT_SHARE: f32 = 0.08;
+const NON_ESSENTIAL_SHARE: f32 = 0.08;
 
 /// Where one memory in so many may be looked at, all are completed at once: a list of theirs is
 /// read in the time of so many single memories.
@@ -21,36 +23,36 @@ const MANY_FOR_ONE: usize = 512;
 
 /// How the first look at keywords is taken.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct FirstLook {
+pub(crate) struct FirstPass {
     /// Words that weigh least are passed over up to this share of the weight of all.
-    pub(crate) light_share: f32,
+    pub(crate) non_essential_share: f32,
     /// Matches of up to so many memories are computed one by one.
     pub(crate) few: usize,
 }
 
-impl FirstLook {
+impl FirstPass {
     /// No word is passed over.
-    pub(crate) const WHOLE: Self = Self { light_share: 0.0, few: 0 };
+    pub(crate) const WHOLE: Self = Self { non_essential_share: 0.0, few: 0 };
 
     /// That for so many memories in play, of which some are scored in any case.
-    pub(crate) fn at(in_play: usize, scored: usize) -> Self {
-        if in_play < scored.saturating_mul(MANY_FOR_ONE) {
+    pub(crate) fn at(candidates: usize, scored: usize) -> Self {
+        if candidates < scored.saturating_mul(MANY_FOR_ONE) {
             return Self::WHOLE;
         }
-        Self { light_share: LIGHT_SHARE, few: in_play / FEW_SHARE }
+        Self { non_essential_share: NON_ESSENTIAL_SHARE, few: candidates / FEW_SHARE }
     }
 }
 
 /// Keyword matches from 0 to 1, by ordinal.
 pub(crate) struct Keywords<'a> {
-    play: &'a Play<'a>,
+    candidates: &'a CandidateSet<'a>,
     lexical: &'a Lexical,
     fields: &'a KeywordFields,
     query: Query,
     /// The next turns of the memories in play; empty where nothing is carried over.
     next: Vec<u32>,
     /// What the first look passed over, and up to how many memories are computed one by one.
-    light: Light,
+    non_essential: NonEssential,
     few: usize,
     scores: RefCell<Scores>,
     uppers: Vec<f32>,
@@ -63,30 +65,30 @@ impl<'a> Keywords<'a> {
     /// Look for the words of a text, weighed by the statistics of a collection; `next` are the next
     /// turns of the memories in play, or nothing.
     pub(crate) fn new(
-        play: &'a Play<'a>,
+        candidates: &'a CandidateSet<'a>,
         (lexical, collection): (&'a Lexical, Collection),
         fields: &'a KeywordFields,
         text: &str,
         next: Vec<u32>,
-        look: FirstLook,
+        first_pass: FirstPass,
     ) -> Self {
         let query = lexical.query(text, collection, &options(fields));
-        let light = light(&query, fields, look.light_share);
+        let non_essential = non_essential(&query, fields, first_pass.non_essential_share);
         let mut keywords = Self {
-            play,
+            candidates,
             lexical,
             fields,
             query,
             next,
-            light,
-            few: look.few,
+            non_essential,
+            few: first_pass.few,
             scores: RefCell::default(),
             uppers: Vec::new(),
             all: OnceCell::new(),
             some: RefCell::default(),
         };
         let uppers = keywords.computed(Lexical::bounds);
-        if light.is_any() {
+        if non_essential.is_any() {
             keywords.uppers = uppers;
         } else {
             keywords.all = uppers.into();
@@ -124,14 +126,21 @@ impl<'a> Keywords<'a> {
 
     fn computed(
         &self,
-        score: impl Fn(&Lexical, &Query, Light, &[u32], Option<&Carried<'_>>, &mut Scores),
+        score: impl Fn(&Lexical, &Query, NonEssential, &[u32], Option<&Carried<'_>>, &mut Scores),
     ) -> Vec<f32> {
         let (first, second) = self.counts();
         let carried = Carried { next: &self.next, first, second };
         let carried = self.carries().then_some(&carried);
         let scores = &mut *self.scores.borrow_mut();
-        score(self.lexical, &self.query, self.light, &self.play.slots, carried, scores);
-        self.matches([&scores.words, &scores.grams, &scores.pairs], self.play.slots.len())
+        score(
+            self.lexical,
+            &self.query,
+            self.non_essential,
+            &self.candidates.docids,
+            carried,
+            scores,
+        );
+        self.matches([&scores.words, &scores.ngrams, &scores.bigrams], self.candidates.docids.len())
     }
 
     /// What a word counts in the next turn, and in the one after.
@@ -149,11 +158,12 @@ impl<'a> Keywords<'a> {
         let mut turns = [(at, 1.0), (NONE, 0.0), (NONE, 0.0)];
         if self.carries() {
             let (first, second) = self.counts();
-            let before = self.play.previous(at);
-            turns[1..].copy_from_slice(&[(before, first), (self.play.previous(before), second)]);
+            let before = self.candidates.previous(at);
+            turns[1..]
+                .copy_from_slice(&[(before, first), (self.candidates.previous(before), second)]);
         }
         let turn = |(at, counts): (u32, f32)| {
-            self.play.slots.get(at as usize).map(|slot| Turn { slot: *slot, counts })
+            self.candidates.docids.get(at as usize).map(|docid| Turn { docid: *docid, counts })
         };
         let score = self.lexical.score_of(&self.query, turns.into_iter().filter_map(turn));
         self.matches([&[score], &[], &[]], 1)[0]
@@ -161,59 +171,63 @@ impl<'a> Keywords<'a> {
 
     /// The mean of fields by their shares, each divided by the most that it can be, and sharpened.
     fn matches(&self, scores: [&[f32]; 3], len: usize) -> Vec<f32> {
-        let (fields, most) = (self.fields, self.query.most());
-        let shares = [fields.words as f32, fields.grams as f32, fields.pairs as f32];
+        let (fields, max) = (self.fields, self.query.max_scores());
+        let shares = [fields.words as f32, fields.char_ngrams as f32, fields.bigrams as f32];
         let total: f32 = shares.iter().sum();
         let mut matches = vec![0.0; len];
-        for ((share, scores), most) in
-            shares.into_iter().zip(scores).zip([most.words, most.grams, most.pairs])
+        for ((share, scores), max) in
+            shares.into_iter().zip(scores).zip([max.words, max.ngrams, max.bigrams])
         {
-            if share > 0.0 && most > 0.0 {
+            if share > 0.0 && max > 0.0 {
                 for (sum, score) in matches.iter_mut().zip(scores) {
-                    *sum += share / total * (score / most).min(1.0);
+                    *sum += share / total * (score / max).min(1.0);
                 }
             }
         }
-        sharpen(&mut matches, fields.sharpness as f32);
+        raise(&mut matches, fields.exponent as f32);
         matches
     }
 }
 
 /// Words that a first look may pass over. A match must grow with its score for that; roots and
 /// products are rounded so that they do, any other power may not be.
-fn light(query: &Query, fields: &KeywordFields, share: f32) -> Light {
-    if is_monotone(fields.sharpness as f32) { query.light(share) } else { Light::NONE }
+fn non_essential(query: &Query, fields: &KeywordFields, share: f32) -> NonEssential {
+    if is_monotone(fields.exponent as f32) {
+        query.non_essential(share)
+    } else {
+        NonEssential::NONE
+    }
 }
 
 fn options(fields: &KeywordFields) -> Options {
     Options {
         fields: Fields {
             words: fields.words > 0.0,
-            grams: fields.grams > 0.0,
-            pairs: fields.pairs > 0.0,
+            ngrams: fields.char_ngrams > 0.0,
+            bigrams: fields.bigrams > 0.0,
         },
         stop_words: fields.stop_words as f32,
-        common: fields.common as f32,
-        near: fields.near as f32,
+        max_df: fields.max_df as f32,
+        fuzziness: fields.fuzziness as f32,
         ..Options::default()
     }
 }
 
 /// Raise to a power; that of the presets by a square root, which every machine rounds alike.
 #[expect(clippy::float_cmp, reason = "only exactly these powers have a shorter way")]
-fn sharpen(matches: &mut [f32], sharpness: f32) {
-    if sharpness == 1.5 {
+fn raise(matches: &mut [f32], exponent: f32) {
+    if exponent == 1.5 {
         for sum in matches {
             *sum *= sum.sqrt();
         }
-    } else if sharpness != 1.0 {
+    } else if exponent != 1.0 {
         for sum in matches {
-            *sum = sum.powf(sharpness);
+            *sum = sum.powf(exponent);
         }
     }
 }
 
 #[expect(clippy::float_cmp, reason = "only exactly these powers have a shorter way")]
-fn is_monotone(sharpness: f32) -> bool {
-    sharpness == 1.5 || sharpness == 1.0
+fn is_monotone(exponent: f32) -> bool {
+    exponent == 1.5 || exponent == 1.0
 }

@@ -7,7 +7,7 @@ use std::collections::BinaryHeap;
 const BATCH: usize = 16;
 
 /// In fewer steps than with `max`, which heeds NaN.
-fn most_of(values: &[f64]) -> f64 {
+fn max_of(values: &[f64]) -> f64 {
     let larger = |one: f64, other: &f64| if *other > one { *other } else { one };
     values.iter().fold(f64::NEG_INFINITY, larger)
 }
@@ -16,7 +16,7 @@ fn most_of(values: &[f64]) -> f64 {
 pub(crate) fn reaching(values: &[f64], floor: f64) -> Vec<u32> {
     let mut found = Vec::new();
     for (first, batch) in (0..).step_by(BATCH).zip(values.chunks(BATCH)) {
-        if most_of(batch) >= floor {
+        if max_of(batch) >= floor {
             let reaches = |(at, value): (u32, &f64)| (*value >= floor).then_some(at);
             found.extend((first..).zip(batch).filter_map(reaches));
         }
@@ -32,15 +32,15 @@ pub(crate) fn largest(values: &[f64], wanted: usize) -> Vec<u32> {
     let mut heap: BinaryHeap<Reverse<Bound>> =
         (0..).zip(first).map(|(at, value)| bound(at, value)).collect();
     for (first, batch) in (wanted as u32..).step_by(BATCH).zip(rest.chunks(BATCH)) {
-        let Some(floor) = heap.peek().map(|Reverse(least)| least.0) else { break };
-        if most_of(batch) <= floor {
+        let Some(floor) = heap.peek().map(|Reverse(smallest)| smallest.0) else { break };
+        if max_of(batch) <= floor {
             continue;
         }
         for (at, value) in (first..).zip(batch) {
-            if let Some(mut least) = heap.peek_mut()
-                && *value > least.0.0
+            if let Some(mut smallest) = heap.peek_mut()
+                && *value > smallest.0.0
             {
-                *least = bound(at, value);
+                *smallest = bound(at, value);
             }
         }
     }

@@ -4,7 +4,7 @@ use crate::rank::signals::{Recency, Salience};
 
 /// All that a score is made of.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Ranking {
+pub struct ScoringConfig {
     /// Share of the similarity in a match; the rest is the keywords'. From 0 to 1.
     pub similarity: f64,
     /// What a keyword match is made of.
@@ -13,7 +13,7 @@ pub struct Ranking {
     pub session: Session,
     /// Whether names of speakers are taken for the first person by similarity, and passed over by
     /// keywords.
-    pub leaves_names_out: bool,
+    pub strip_speaker_names: bool,
     /// How much each part of the score weighs.
     pub weights: Weights,
     /// How age counts.
@@ -28,9 +28,9 @@ pub struct KeywordFields {
     /// Of words.
     pub words: f64,
     /// Of words that share character n-grams.
-    pub grams: f64,
+    pub char_ngrams: f64,
     /// Of adjacent pairs of words.
-    pub pairs: f64,
+    pub bigrams: f64,
     /// What a word of the previous turn of the session counts, if it is not in this one.
     pub previous: f64,
     /// What a word of the turn before that counts.
@@ -38,11 +38,11 @@ pub struct KeywordFields {
     /// How much a stop word weighs beside other words.
     pub stop_words: f64,
     /// Words in more than this share of many memories are passed over.
-    pub common: f64,
+    pub max_df: f64,
     /// How much a word that no memory has must be like one that stands for it; 0 takes none.
-    pub near: f64,
+    pub fuzziness: f64,
     /// The power that a match is raised to: above 1, weak matches count less.
-    pub sharpness: f64,
+    pub exponent: f64,
 }
 
 /// What is added to the match of a turn for its session, as shares of matches.
@@ -57,7 +57,7 @@ pub struct Session {
     /// Of the previous turn's match, where that turn asks: this one may answer.
     pub answer: f64,
     /// Of the better match of the turns two before and two after.
-    pub second: f64,
+    pub second_neighbour: f64,
     /// Taken from a turn that ends in a question.
     pub question: f64,
     /// For a memory of the time that the query names; falls with the days between them.
@@ -65,9 +65,9 @@ pub struct Session {
     /// For a turn of the one speaker that the query names.
     pub speaker: f64,
     /// For a memory that holds the kind of answer that the query asks for.
-    pub kind: f64,
+    pub answer_type: f64,
     /// Of its own match, for a memory without neighbours where others have some.
-    pub alone: f64,
+    pub isolated: f64,
 }
 
 /// How much each part of the score weighs.
@@ -89,14 +89,14 @@ pub struct Weights {
 
 /// What a memory is worth by itself, each from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(crate) struct Worth {
+pub(crate) struct StaticScore {
     pub(crate) recency: f64,
     pub(crate) importance: f64,
     pub(crate) access: f64,
     pub(crate) salience: f64,
 }
 
-impl Ranking {
+impl ScoringConfig {
     /// Whether the score is the similarity and nothing else.
     #[expect(clippy::float_cmp, reason = "these are values that were given, not computed")]
     pub(crate) fn is_similarity_alone(&self) -> bool {
@@ -104,34 +104,34 @@ impl Ranking {
         self.similarity == 1.0
             && self.session == Session::default()
             && weights.relevance == 1.0
-            && weights.of_worth() + weights.context == 0.0
+            && weights.of_static_score() + weights.context == 0.0
     }
 }
 
 impl Session {
     /// Whether neighbours add anything.
     pub(crate) fn has_neighbours(&self) -> bool {
-        self.most_of_neighbours() > 0.0
+        self.max_of_neighbours() > 0.0
     }
 
     /// The most that neighbours add to matches of 1.
-    pub(crate) fn most_of_neighbours(&self) -> f64 {
-        let lifted = self.previous.max(self.next).max(self.answer) + self.second;
-        lifted.max(self.alone)
+    pub(crate) fn max_of_neighbours(&self) -> f64 {
+        let lifted = self.previous.max(self.next).max(self.answer) + self.second_neighbour;
+        lifted.max(self.isolated)
     }
 }
 
 impl Weights {
     /// What all that memories are worth by themselves weighs.
-    pub(crate) fn of_worth(&self) -> f64 {
+    pub(crate) fn of_static_score(&self) -> f64 {
         self.recency + self.importance + self.access + self.salience
     }
 
     /// The weighted sum of what a memory is worth by itself.
-    pub(crate) fn of(&self, worth: Worth) -> f64 {
-        self.recency * worth.recency
-            + self.importance * worth.importance
-            + self.access * worth.access
-            + self.salience * worth.salience
+    pub(crate) fn of(&self, static_score: StaticScore) -> f64 {
+        self.recency * static_score.recency
+            + self.importance * static_score.importance
+            + self.access * static_score.access
+            + self.salience * static_score.salience
     }
 }

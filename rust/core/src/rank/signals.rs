@@ -41,7 +41,7 @@ pub struct Salience {
     /// Days in which recency halves.
     pub days: f64,
     /// How many accesses count as a frequency of 1.
-    pub most: f64,
+    pub max_count: f64,
 }
 
 /// A memory's salience and what it is made of, each from 0 to 1.
@@ -57,7 +57,7 @@ pub struct SalienceParts {
 
 /// The times and counts of one memory that its worth is derived from, times in microseconds.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Facts {
+pub(crate) struct Signals {
     pub(crate) created_at: i64,
     pub(crate) last_accessed_at: Option<i64>,
     pub(crate) access_count: i64,
@@ -66,12 +66,12 @@ pub(crate) struct Facts {
 
 impl Recency {
     /// The recency of one memory; [`Recency::NewestRank`] takes all of them, see [`newest_ranks`].
-    pub(crate) fn of(self, facts: &Facts, now: i64) -> f64 {
+    pub(crate) fn of(self, signals: &Signals, now: i64) -> f64 {
         match self {
             Self::NewestRank => 0.0,
-            Self::CreatedLinear { days } => (1.0 - age(facts.created_at, now) / days).max(0.0),
-            Self::CreatedHalfLife { days } => halved(age(facts.created_at, now), days),
-            Self::AccessedHalfLife { days } => halved(age_of_access(facts, now), days),
+            Self::CreatedLinear { days } => (1.0 - age(signals.created_at, now) / days).max(0.0),
+            Self::CreatedHalfLife { days } => halved(age(signals.created_at, now), days),
+            Self::AccessedHalfLife { days } => halved(age_of_access(signals, now), days),
         }
     }
 }
@@ -96,26 +96,26 @@ impl RecencyUpper {
     }
 
     /// At least the recency of one memory.
-    pub(crate) fn of(&self, facts: &Facts, now: i64) -> f64 {
+    pub(crate) fn of(&self, signals: &Signals, now: i64) -> f64 {
         let Recency::CreatedLinear { .. } = self.recency else {
-            return self.recency.of(facts, now);
+            return self.recency.of(signals, now);
         };
-        let age = now as f64 - facts.created_at as f64;
+        let age = now as f64 - signals.created_at as f64;
         (1.0 - age * self.slope).clamp(0.0, 1.0) + OFF_THE_LINE
     }
 }
 
 impl Salience {
     /// The weighted mean of recency, frequency and importance, 0 where all weights are.
-    pub(crate) fn of(self, facts: &Facts, now: i64) -> f64 {
+    pub(crate) fn of(self, signals: &Signals, now: i64) -> f64 {
         let total = self.recency + self.frequency + self.importance;
         if total == 0.0 {
             return 0.0;
         }
-        let recency = halved(age_of_access(facts, now), self.days);
+        let recency = halved(age_of_access(signals, now), self.days);
         let sum = self.recency * recency
-            + self.frequency * self.frequency_of(facts.access_count)
-            + self.importance * facts.importance;
+            + self.frequency * self.frequency_of(signals.access_count)
+            + self.importance * signals.importance;
         sum / total
     }
 
@@ -129,30 +129,30 @@ impl Salience {
         importance: f64,
         now: i64,
     ) -> SalienceParts {
-        let facts = Facts { created_at, last_accessed_at, access_count, importance };
+        let signals = Signals { created_at, last_accessed_at, access_count, importance };
         SalienceParts {
-            recency: halved(age_of_access(&facts, now), self.days),
+            recency: halved(age_of_access(&signals, now), self.days),
             frequency: self.frequency_of(access_count),
-            mean: self.of(&facts, now),
+            mean: self.of(&signals, now),
         }
     }
 
     /// An upper bound of the salience, sooner worked out.
-    pub(crate) fn upper(&self, facts: &Facts, now: i64, halving: &Halving) -> f64 {
+    pub(crate) fn upper(&self, signals: &Signals, now: i64, halving: &Halving) -> f64 {
         let total = self.recency + self.frequency + self.importance;
         if total == 0.0 {
             return 0.0;
         }
-        let last = facts.last_accessed_at.unwrap_or(facts.created_at);
+        let last = signals.last_accessed_at.unwrap_or(signals.created_at);
         let sum = self.recency * halving.upper(now.saturating_sub(last))
-            + self.frequency * self.frequency_of(facts.access_count)
-            + self.importance * facts.importance;
+            + self.frequency * self.frequency_of(signals.access_count)
+            + self.importance * signals.importance;
         sum / total * ABOVE
     }
 
     /// ln(n + 1) / ln(most + 1), at most 1 (definitions 2.4).
     pub(crate) fn frequency_of(&self, count: i64) -> f64 {
-        logarithmic(count, self.most + 1.0)
+        logarithmic(count, self.max_count + 1.0)
     }
 }
 
@@ -227,8 +227,8 @@ fn logarithmic(count: i64, at_one: f64) -> f64 {
     ((count as f64).ln_1p() / at_one.ln()).min(1.0)
 }
 
-pub(crate) fn age_of_access(facts: &Facts, now: i64) -> f64 {
-    age(facts.last_accessed_at.unwrap_or(facts.created_at), now)
+pub(crate) fn age_of_access(signals: &Signals, now: i64) -> f64 {
+    age(signals.last_accessed_at.unwrap_or(signals.created_at), now)
 }
 
 /// Days from a moment to now; what is to come is as new as now (C016).
@@ -245,18 +245,18 @@ pub(crate) fn halved(age: f64, days: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn facts(days_old: f64) -> Facts {
+    fn signals(days_old: f64) -> Signals {
         let created_at = -(days_old * DAY) as i64;
-        Facts { created_at, last_accessed_at: None, access_count: 0, importance: 0.5 }
+        Signals { created_at, last_accessed_at: None, access_count: 0, importance: 0.5 }
     }
 
     #[test]
     fn a_line_over_a_year_ends_at_zero_and_starts_at_one() {
         let curve = Recency::CreatedLinear { days: 365.0 };
-        assert_eq!(curve.of(&facts(0.0), 0), 1.0);
-        assert!((curve.of(&facts(73.0), 0) - 0.8).abs() < 1e-12);
-        assert_eq!(curve.of(&facts(366.0), 0), 0.0);
-        assert_eq!(curve.of(&facts(-30.0), 0), 1.0, "the future is as new as now");
+        assert_eq!(curve.of(&signals(0.0), 0), 1.0);
+        assert!((curve.of(&signals(73.0), 0) - 0.8).abs() < 1e-12);
+        assert_eq!(curve.of(&signals(366.0), 0), 0.0);
+        assert_eq!(curve.of(&signals(-30.0), 0), 1.0, "the future is as new as now");
     }
 
     proptest::proptest! {
@@ -268,10 +268,10 @@ mod tests {
             importance in 0.0..=1.0_f64,
         ) {
             let salience = Salience {
-                recency: 0.25, frequency: 0.2, importance: 0.25, days, most: 100.0
+                recency: 0.25, frequency: 0.2, importance: 0.25, days, max_count: 100.0
             };
-            let facts = Facts { access_count: count, importance, ..facts(age) };
-            let (of, upper) = (salience.of(&facts, 0), salience.upper(&facts, 0, &Halving::new(days)));
+            let signals = Signals { access_count: count, importance, ..signals(age) };
+            let (of, upper) = (salience.of(&signals, 0), salience.upper(&signals, 0, &Halving::new(days)));
             proptest::prop_assert!(upper >= of && upper <= of + 0.02, "{upper} {of}");
         }
     }
@@ -286,9 +286,9 @@ mod tests {
             days in 0.01..1e6_f64,
         ) {
             let created_at = if near { moment - (age * DAY) as i64 } else { created_at };
-            let facts = Facts { created_at, ..facts(0.0) };
+            let signals = Signals { created_at, ..signals(0.0) };
             let line = Recency::CreatedLinear { days };
-            let (of, upper) = (line.of(&facts, moment), RecencyUpper::new(line).of(&facts, moment));
+            let (of, upper) = (line.of(&signals, moment), RecencyUpper::new(line).of(&signals, moment));
             proptest::prop_assert!(upper >= of && upper <= of + 1e-8, "{upper} {of}");
         }
     }
@@ -296,16 +296,16 @@ mod tests {
     #[test]
     fn a_half_life_halves() {
         let curve = Recency::CreatedHalfLife { days: 7.0 };
-        assert_eq!(curve.of(&facts(7.0), 0), 0.5);
-        assert_eq!(curve.of(&facts(14.0), 0), 0.25);
+        assert_eq!(curve.of(&signals(7.0), 0), 0.5);
+        assert_eq!(curve.of(&signals(14.0), 0), 0.25);
     }
 
     #[test]
     fn the_last_access_counts_where_there_was_one() {
         let curve = Recency::AccessedHalfLife { days: 7.0 };
-        let read = Facts { last_accessed_at: Some(0), ..facts(100.0) };
+        let read = Signals { last_accessed_at: Some(0), ..signals(100.0) };
         assert_eq!(curve.of(&read, 0), 1.0);
-        assert!(curve.of(&facts(100.0), 0) < 1e-4);
+        assert!(curve.of(&signals(100.0), 0) < 1e-4);
     }
 
     #[test]
@@ -342,9 +342,9 @@ mod tests {
             frequency,
             importance,
             days: 7.0,
-            most: 100.0,
+            max_count: 100.0,
         };
-        let worn = Facts { access_count: 100, importance: 0.8, ..facts(7.0) };
+        let worn = Signals { access_count: 100, importance: 0.8, ..signals(7.0) };
         assert_eq!(only(1.0, 0.0, 0.0).of(&worn, 0), 0.5);
         assert!((only(0.0, 1.0, 0.0).of(&worn, 0) - 1.0).abs() < 1e-12);
         assert_eq!(only(0.0, 0.0, 2.0).of(&worn, 0), 0.8);
@@ -355,9 +355,14 @@ mod tests {
 
     #[test]
     fn the_parts_of_a_salience_are_those_it_is_made_of() {
-        let salience =
-            Salience { recency: 0.25, frequency: 0.2, importance: 0.25, days: 7.0, most: 100.0 };
-        let worn = Facts { access_count: 100, importance: 0.8, ..facts(7.0) };
+        let salience = Salience {
+            recency: 0.25,
+            frequency: 0.2,
+            importance: 0.25,
+            days: 7.0,
+            max_count: 100.0,
+        };
+        let worn = Signals { access_count: 100, importance: 0.8, ..signals(7.0) };
         let parts = salience.parts(worn.created_at, worn.last_accessed_at, 100, 0.8, 0);
         assert_eq!(parts.recency, 0.5);
         assert!((parts.frequency - 1.0).abs() < 1e-12);

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use crate::bits::set_bits;
-use crate::ids::{slot_of, vector_id};
+use crate::ids::{docid_of, vector_id};
 use crate::quantization::kernel::{CHUNK, Chunk, Kernel, Limit};
 use crate::quantization::row_blocks::LONG_COMPONENTS;
 use crate::quantization::scalar::{norm, power_of_two_for, rounded_down};
-use crate::search::docid_set::SlotSet;
-use crate::search::prepared_query::{Probe, Stage};
+use crate::search::docid_set::DocidSet;
+use crate::search::prepared_query::{PreparedQuery, Stage};
 use crate::storage::segment::SegmentView;
 use crate::storage::snapshot_store::{Place, VectorRows};
 
@@ -20,7 +20,7 @@ const FEW_SHARE: usize = 64;
 
 /// Queries of one answer are bounded in one unit; ones this much shorter than the longest would
 /// come near the smallest numbers.
-const LEAST_LENGTH: f64 = 1.0 / 16.0;
+const MIN_LENGTH: f64 = 1.0 / 16.0;
 
 /// Queries of one answer; a memory is as similar as the nearest of its parts to the nearest query.
 pub(crate) struct Similarity<'a> {
@@ -28,7 +28,7 @@ pub(crate) struct Similarity<'a> {
     vectors: &'a VectorRows,
     /// Most parts of any memory.
     parts: u32,
-    probes: Vec<Probe>,
+    prepared_queries: Vec<PreparedQuery>,
     is_long: bool,
     /// Whether the queries suit bounds; otherwise every row is scored.
     is_boundable: bool,
@@ -43,62 +43,64 @@ impl<'a> Similarity<'a> {
         parts: u32,
         queries: &[f32],
         dim: usize,
-        in_play: usize,
+        candidates: usize,
     ) -> Self {
         let queries: Vec<&[f32]> = queries.chunks_exact(dim).collect();
         let lengths: Vec<f64> = queries.iter().map(|query| norm(query)).collect();
         let power = power_of_two_for(lengths.iter().copied().fold(0.0, f64::max));
-        let is_near = |length: &f64| queries.len() == 1 || length * power >= LEAST_LENGTH;
+        let is_near = |length: &f64| queries.len() == 1 || length * power >= MIN_LENGTH;
         let is_boundable = lengths.iter().all(is_near);
-        let is_sparse = is_sparse(in_play, vectors.places.len());
+        let is_sparse = is_sparse(candidates, vectors.places.len());
         let is_long = !is_sparse && vectors.places.len() * dim >= LONG_COMPONENTS;
         let prepare = |query: &&[f32]| match (is_boundable, is_long) {
-            (false, _) => Probe::for_scores(query),
-            (true, false) => Probe::new(kernel, query, power),
-            (true, true) => Probe::for_long_scan(kernel, query, power, vectors.basis.as_deref()),
+            (false, _) => PreparedQuery::for_scores(query),
+            (true, false) => PreparedQuery::new(kernel, query, power),
+            (true, true) => {
+                PreparedQuery::for_long_scan(kernel, query, power, vectors.basis.as_deref())
+            }
         };
-        let probes = queries.iter().map(prepare).collect();
-        Self { kernel, vectors, parts, probes, is_long, is_boundable }
+        let prepared_queries = queries.iter().map(prepare).collect();
+        Self { kernel, vectors, parts, prepared_queries, is_long, is_boundable }
     }
 
     /// An upper bound for each memory in play; minus infinity for one without a vector.
-    pub(crate) fn uppers(&self, in_play: &SlotSet) -> Vec<f32> {
-        let mut uppers = vec![f32::NEG_INFINITY; in_play.len()];
+    pub(crate) fn uppers(&self, candidates: &DocidSet) -> Vec<f32> {
+        let mut uppers = vec![f32::NEG_INFINITY; candidates.len()];
         let rows = self.vectors.places.len();
-        if in_play.len() * FEW_SHARE < rows {
-            self.look_up(in_play, &mut uppers);
-        } else if is_sparse(in_play.len(), rows) {
-            self.list(in_play, &mut uppers);
+        if candidates.len() * FEW_SHARE < rows {
+            self.look_up(candidates, &mut uppers);
+        } else if is_sparse(candidates.len(), rows) {
+            self.list(candidates, &mut uppers);
         } else {
-            self.scan(in_play, &mut uppers);
+            self.scan(candidates, &mut uppers);
         }
         uppers
     }
 
     /// A closer upper bound of one memory's similarity.
-    pub(crate) fn upper(&self, slot: u32) -> f64 {
+    pub(crate) fn upper(&self, docid: u32) -> f64 {
         if !self.is_boundable {
             return f64::INFINITY;
         }
-        self.best(slot, |view, row, probe| {
+        self.best(docid, |view, row, prepared| {
             let rows = &view.segment.bytes;
-            let sum = self.kernel.code_sum(rows.row(row), probe.codes());
-            probe.codes().range(rows.bounds()[row], sum).1 / probe.codes().power
+            let sum = self.kernel.code_sum(rows.row(row), prepared.codes());
+            prepared.codes().range(rows.bounds()[row], sum).1 / prepared.codes().power
         })
     }
 
     /// Bounds of one memory's similarity from below and above, as close as the second is.
-    pub(crate) fn bounds(&self, slot: u32) -> (f64, f64) {
+    pub(crate) fn bounds(&self, docid: u32) -> (f64, f64) {
         if !self.is_boundable {
             return (f64::NEG_INFINITY, f64::INFINITY);
         }
         let (mut lower, mut upper) = (f64::NEG_INFINITY, f64::NEG_INFINITY);
-        self.each(slot, |view, row, probe| {
+        self.each(docid, |view, row, prepared| {
             let rows = &view.segment.bytes;
-            let sum = self.kernel.code_sum(rows.row(row), probe.codes());
-            let range = probe.codes().range(rows.bounds()[row], sum);
-            lower = lower.max(range.0 / probe.codes().power);
-            upper = upper.max(range.1 / probe.codes().power);
+            let sum = self.kernel.code_sum(rows.row(row), prepared.codes());
+            let range = prepared.codes().range(rows.bounds()[row], sum);
+            lower = lower.max(range.0 / prepared.codes().power);
+            upper = upper.max(range.1 / prepared.codes().power);
         });
         (lower, upper)
     }
@@ -108,27 +110,29 @@ impl<'a> Similarity<'a> {
     /// below `floor`.
     pub(crate) fn each_bounds(
         &self,
-        in_play: &SlotSet,
+        candidates: &DocidSet,
         floor: f64,
         is_wanted: impl Fn(u32) -> bool,
         mut visit: impl FnMut(u32, (f64, f64), &dyn Fn() -> f64),
     ) {
-        let are_few = in_play.len() * FEW_SHARE < self.vectors.places.len();
+        let are_few = candidates.len() * FEW_SHARE < self.vectors.places.len();
         if !self.is_boundable || are_few {
-            for (at, slot) in (0..).zip(in_play.iter()).filter(|(at, _)| is_wanted(*at)) {
-                visit(at, self.bounds(slot), &|| self.exact(slot));
+            for (at, docid) in (0..).zip(candidates.iter()).filter(|(at, _)| is_wanted(*at)) {
+                visit(at, self.bounds(docid), &|| self.exact(docid));
             }
         } else if self.parts == 1 {
-            self.each_row(in_play, floor, is_wanted, |at, bounds, exact| visit(at, bounds, &exact));
+            self.each_row(candidates, floor, is_wanted, |at, bounds, exact| {
+                visit(at, bounds, &exact);
+            });
         } else {
-            let mut found = vec![(f64::NEG_INFINITY, f64::NEG_INFINITY); in_play.len()];
-            self.each_row(in_play, floor, is_wanted, |at, (lower, upper), _| {
+            let mut found = vec![(f64::NEG_INFINITY, f64::NEG_INFINITY); candidates.len()];
+            self.each_row(candidates, floor, is_wanted, |at, (lower, upper), _| {
                 let known = &mut found[at as usize];
                 *known = (known.0.max(lower), known.1.max(upper));
             });
-            for ((at, slot), bounds) in (0..).zip(in_play.iter()).zip(found) {
+            for ((at, docid), bounds) in (0..).zip(candidates.iter()).zip(found) {
                 if bounds.1 > f64::NEG_INFINITY {
-                    visit(at, bounds, &|| self.exact(slot));
+                    visit(at, bounds, &|| self.exact(docid));
                 }
             }
         }
@@ -138,13 +142,13 @@ impl<'a> Similarity<'a> {
     /// are certainly below `floor`.
     fn each_row(
         &self,
-        in_play: &SlotSet,
+        candidates: &DocidSet,
         floor: f64,
         is_wanted: impl Fn(u32) -> bool,
         mut visit: impl FnMut(u32, (f64, f64), &dyn Fn() -> f64),
     ) {
         for view in &self.vectors.segments {
-            let (rows, ordinals) = listed(view, in_play, &is_wanted);
+            let (rows, ordinals) = listed(view, candidates, &is_wanted);
             for first in (0..rows.len()).step_by(CHUNK) {
                 let reaching = self.reaching(view, &rows[first..], floor);
                 let bounded = reaching.map(|at| {
@@ -156,8 +160,9 @@ impl<'a> Similarity<'a> {
                     Bounded { ordinal: ordinals[first + at], lower, upper, row }
                 });
                 for bounded in bounded.collect::<Vec<_>>() {
-                    let dot = |probe| self.dot(view, bounded.row, probe);
-                    let exact = || self.probes.iter().map(dot).fold(f64::NEG_INFINITY, f64::max);
+                    let dot = |prepared| self.dot(view, bounded.row, prepared);
+                    let exact =
+                        || self.prepared_queries.iter().map(dot).fold(f64::NEG_INFINITY, f64::max);
                     visit(bounded.ordinal, (bounded.lower, bounded.upper), &exact);
                 }
             }
@@ -175,56 +180,56 @@ impl<'a> Similarity<'a> {
             return set_bits(u64::MAX >> (CHUNK - listed.len().min(CHUNK)));
         }
         let bytes = &view.segment.bytes;
-        let mask = |probe: &Probe| {
-            let least = rounded_down(floor * probe.codes().power);
-            let limit = Limit::new(bytes.packing, probe.plane(Stage::Bytes), least, None);
+        let mask = |prepared: &PreparedQuery| {
+            let min = rounded_down(floor * prepared.codes().power);
+            let limit = Limit::new(bytes.packing, prepared.plane(Stage::Bytes), min, None);
             self.kernel.bound_listed(bytes, listed, &limit, &mut [0.0; CHUNK])
         };
-        set_bits(self.probes.iter().map(mask).fold(0, |all, mask| all | mask))
+        set_bits(self.prepared_queries.iter().map(mask).fold(0, |all, mask| all | mask))
     }
 
     /// Bounds of one row's similarity from below and above.
     fn row_bounds(&self, view: &SegmentView, row: usize) -> (f64, f64) {
         let bytes = &view.segment.bytes;
-        let of_probe = |probe: &Probe| {
-            let sum = self.kernel.code_sum(bytes.row(row), probe.codes());
-            let (lower, upper) = probe.codes().range(bytes.bounds()[row], sum);
-            (lower / probe.codes().power, upper / probe.codes().power)
+        let of_prepared = |prepared: &PreparedQuery| {
+            let sum = self.kernel.code_sum(bytes.row(row), prepared.codes());
+            let (lower, upper) = prepared.codes().range(bytes.bounds()[row], sum);
+            (lower / prepared.codes().power, upper / prepared.codes().power)
         };
         let nothing = (f64::NEG_INFINITY, f64::NEG_INFINITY);
         let larger =
             |(lower, upper): (f64, f64), next: (f64, f64)| (lower.max(next.0), upper.max(next.1));
-        self.probes.iter().map(of_probe).fold(nothing, larger)
+        self.prepared_queries.iter().map(of_prepared).fold(nothing, larger)
     }
 
     /// The similarity of one memory, in float64; minus infinity if it has no vector.
-    pub(crate) fn exact(&self, slot: u32) -> f64 {
-        self.best(slot, |view, row, probe| self.dot(view, row, probe))
+    pub(crate) fn exact(&self, docid: u32) -> f64 {
+        self.best(docid, |view, row, prepared| self.dot(view, row, prepared))
     }
 
-    fn dot(&self, view: &SegmentView, row: usize, probe: &Probe) -> f64 {
+    fn dot(&self, view: &SegmentView, row: usize, prepared: &PreparedQuery) -> f64 {
         // Adding zero turns minus zero into zero, with which it ties.
-        self.kernel.dot(view.segment.vector(row), &probe.query) + 0.0
+        self.kernel.dot(view.segment.vector(row), &prepared.query) + 0.0
     }
 
-    fn best(&self, slot: u32, of: impl Fn(&SegmentView, usize, &Probe) -> f64) -> f64 {
+    fn best(&self, docid: u32, of: impl Fn(&SegmentView, usize, &PreparedQuery) -> f64) -> f64 {
         let mut best = f64::NEG_INFINITY;
-        self.each(slot, |view, row, probe| best = best.max(of(view, row, probe)));
+        self.each(docid, |view, row, prepared| best = best.max(of(view, row, prepared)));
         best
     }
 
-    fn each(&self, slot: u32, mut visit: impl FnMut(&SegmentView, usize, &Probe)) {
-        for place in self.places(slot) {
+    fn each(&self, docid: u32, mut visit: impl FnMut(&SegmentView, usize, &PreparedQuery)) {
+        for place in self.places(docid) {
             let Some(position) = self.vectors.position(place.number()) else { continue };
             let view = &self.vectors.segments[position];
-            for probe in &self.probes {
-                visit(view, place.row(), probe);
+            for prepared in &self.prepared_queries {
+                visit(view, place.row(), prepared);
             }
         }
     }
 
-    fn places(&self, slot: u32) -> impl Iterator<Item = Place> {
-        (0..self.parts).filter_map(move |part| self.vectors.places.get(vector_id(slot, part)))
+    fn places(&self, docid: u32) -> impl Iterator<Item = Place> {
+        (0..self.parts).filter_map(move |part| self.vectors.places.get(vector_id(docid, part)))
     }
 
     fn stage(&self, view: &SegmentView) -> Stage {
@@ -232,26 +237,26 @@ impl<'a> Similarity<'a> {
         if self.is_long { Stage::Nibbles } else { Stage::Bytes }
     }
 
-    fn limit<'b>(&self, view: &SegmentView, probe: &'b Probe) -> Limit<'b> {
+    fn limit<'b>(&self, view: &SegmentView, prepared: &'b PreparedQuery) -> Limit<'b> {
         let stage = self.stage(view);
         let rows = stage.rows(view);
-        Limit::new(rows.packing, probe.plane(stage), f32::NEG_INFINITY, None)
+        Limit::new(rows.packing, prepared.plane(stage), f32::NEG_INFINITY, None)
     }
 
-    fn unscaled(probe: &Probe, upper: f32) -> f32 {
+    fn unscaled(prepared: &PreparedQuery, upper: f32) -> f32 {
         // A power of two: dividing by it loses nothing.
-        upper / probe.codes().power as f32
+        upper / prepared.codes().power as f32
     }
 
     /// Bound the rows of all segments in their order.
-    fn scan(&self, in_play: &SlotSet, uppers: &mut [f32]) {
+    fn scan(&self, candidates: &DocidSet, uppers: &mut [f32]) {
         for view in &self.vectors.segments {
             let ids = view.segment.ids();
             for (number, (count, live)) in view.live_words().enumerate() {
                 let ids = &ids[number * CHUNK..][..count];
-                let wanted = wanted_of(ids, live, in_play);
+                let wanted = wanted_of(ids, live, candidates);
                 if wanted != 0 {
-                    self.bound(view, Chunk { number, wanted }, ids, in_play, uppers);
+                    self.bound(view, Chunk { number, wanted }, ids, candidates, uppers);
                 }
             }
         }
@@ -262,18 +267,18 @@ impl<'a> Similarity<'a> {
         view: &SegmentView,
         chunk: Chunk,
         ids: &[i64],
-        in_play: &SlotSet,
+        candidates: &DocidSet,
         uppers: &mut [f32],
     ) {
         let mut bounds = [f32::INFINITY; CHUNK];
-        for probe in &self.probes {
+        for prepared in &self.prepared_queries {
             if self.is_boundable {
-                let limit = self.limit(view, probe);
+                let limit = self.limit(view, prepared);
                 self.kernel.bound(self.stage(view).rows(view), chunk, &limit, &mut bounds);
-                bounds = bounds.map(|upper| Self::unscaled(probe, upper));
+                bounds = bounds.map(|upper| Self::unscaled(prepared, upper));
             }
             for bit in set_bits(chunk.wanted) {
-                let at = in_play.ordinal(slot_of(ids[bit])) as usize;
+                let at = candidates.ordinal(docid_of(ids[bit])) as usize;
                 if bounds[bit] > uppers[at] {
                     uppers[at] = bounds[bit]; // in fewer steps than `max`, which heeds NaN
                 }
@@ -282,18 +287,18 @@ impl<'a> Similarity<'a> {
     }
 
     /// Bound the rows in play one by one, found by going through all of them.
-    fn list(&self, in_play: &SlotSet, uppers: &mut [f32]) {
+    fn list(&self, candidates: &DocidSet, uppers: &mut [f32]) {
         for view in &self.vectors.segments {
-            let (rows, ordinals) = listed(view, in_play, |_| true);
+            let (rows, ordinals) = listed(view, candidates, |_| true);
             self.bound_listed(view, &rows, &ordinals, uppers);
         }
     }
 
     /// Bound the rows in play one by one, found by their ids.
-    fn look_up(&self, in_play: &SlotSet, uppers: &mut [f32]) {
+    fn look_up(&self, candidates: &DocidSet, uppers: &mut [f32]) {
         let mut of_segments: HashMap<usize, (Vec<u32>, Vec<u32>)> = HashMap::new();
-        for (at, slot) in in_play.iter().enumerate() {
-            for place in self.places(slot) {
+        for (at, docid) in candidates.iter().enumerate() {
+            for place in self.places(docid) {
                 if let Some(position) = self.vectors.position(place.number()) {
                     let (rows, ordinals) = of_segments.entry(position).or_default();
                     rows.push(place.row() as u32);
@@ -310,12 +315,12 @@ impl<'a> Similarity<'a> {
         for first in (0..rows.len()).step_by(CHUNK) {
             let ordinals = &ordinals[first..rows.len().min(first + CHUNK)];
             let mut bounds = [f32::INFINITY; CHUNK];
-            for probe in &self.probes {
+            for prepared in &self.prepared_queries {
                 if self.is_boundable {
-                    let limit = self.limit(view, probe);
+                    let limit = self.limit(view, prepared);
                     let coded = self.stage(view).rows(view);
                     self.kernel.bound_listed(coded, &rows[first..], &limit, &mut bounds);
-                    bounds = bounds.map(|upper| Self::unscaled(probe, upper));
+                    bounds = bounds.map(|upper| Self::unscaled(prepared, upper));
                 }
                 for (at, upper) in ordinals.iter().zip(bounds) {
                     let known = &mut uppers[*at as usize];
@@ -337,7 +342,7 @@ struct Bounded {
 /// The rows of a segment whose memories are in play and wanted by their ordinals, and these.
 fn listed(
     view: &SegmentView,
-    in_play: &SlotSet,
+    candidates: &DocidSet,
     is_wanted: impl Fn(u32) -> bool,
 ) -> (Vec<u32>, Vec<u32>) {
     let (mut rows, mut ordinals) = (Vec::new(), Vec::new());
@@ -345,7 +350,7 @@ fn listed(
     for (number, (_, live)) in view.live_words().enumerate() {
         for bit in set_bits(live) {
             let row = number * CHUNK + bit;
-            if let Some(at) = in_play.find(slot_of(ids[row])).filter(|at| is_wanted(*at)) {
+            if let Some(at) = candidates.find(docid_of(ids[row])).filter(|at| is_wanted(*at)) {
                 rows.push(row as u32);
                 ordinals.push(at);
             }
@@ -354,17 +359,17 @@ fn listed(
     (rows, ordinals)
 }
 
-fn is_sparse(in_play: usize, rows: usize) -> bool {
-    in_play * SPARSE_SHARE < rows
+fn is_sparse(candidates: usize, rows: usize) -> bool {
+    candidates * SPARSE_SHARE < rows
 }
 
 /// Which of the live rows of a chunk belong to slots in play.
-fn wanted_of(ids: &[i64], live: u64, in_play: &SlotSet) -> u64 {
-    if in_play.is_everything() {
+fn wanted_of(ids: &[i64], live: u64, candidates: &DocidSet) -> u64 {
+    if candidates.is_everything() {
         return live;
     }
     set_bits(live)
-        .filter(|bit| in_play.contains(slot_of(ids[*bit])))
+        .filter(|bit| candidates.contains(docid_of(ids[*bit])))
         .fold(0, |wanted, bit| wanted | 1 << bit)
 }
 
@@ -374,9 +379,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::memory::state::Memories;
+    use crate::memory::state::MemoryState;
     use crate::simd;
-    use crate::storage::snapshot_store::Index;
+    use crate::storage::snapshot_store::SnapshotStore;
 
     const DIM: usize = 24;
 
@@ -392,11 +397,13 @@ mod tests {
     }
 
     /// An index whose slot numbers are the ids of its vectors, of `parts` parts each.
-    fn index_of(rows: &[f32], parts: u32) -> Index {
-        let index = Index::new(simd::kernel().expect("a kernel"), DIM, Memories::default());
-        let slots = (rows.len() / DIM) as u32 / parts;
-        let ids: Vec<i64> =
-            (0..slots).flat_map(|slot| (0..parts).map(move |part| vector_id(slot, part))).collect();
+    fn index_of(rows: &[f32], parts: u32) -> SnapshotStore {
+        let index =
+            SnapshotStore::new(simd::kernel().expect("a kernel"), DIM, MemoryState::default());
+        let docids = (rows.len() / DIM) as u32 / parts;
+        let ids: Vec<i64> = (0..docids)
+            .flat_map(|docid| (0..parts).map(move |part| vector_id(docid, part)))
+            .collect();
         index.upsert(&ids, |at, row| row[..DIM].copy_from_slice(&rows[at * DIM..][..DIM]));
         index
     }
@@ -409,52 +416,52 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(40))]
         #[test]
         fn bounds_are_above_and_exact_values_are_exact(
-            slots in 1_usize..300,
+            docids in 1_usize..300,
             parts in 1_u32..4,
             queries in 1_usize..4,
             every in 1_u32..20,
             seed in any::<u64>(),
         ) {
-            let rows = vectors(slots * parts as usize, seed);
+            let rows = vectors(docids * parts as usize, seed);
             let asked = vectors(queries, seed.rotate_left(7));
             let index = index_of(&rows, parts);
             let snapshot = index.snapshot();
-            let mut words = vec![0_u64; slots.div_ceil(64)];
-            (0..slots as u32).step_by(every as usize).for_each(|slot| {
-                words[slot as usize / 64] |= 1 << (slot % 64);
+            let mut words = vec![0_u64; docids.div_ceil(64)];
+            (0..docids as u32).step_by(every as usize).for_each(|docid| {
+                words[docid as usize / 64] |= 1 << (docid % 64);
             });
-            let in_play = SlotSet::of_words(words, slots);
+            let candidates = DocidSet::of_words(words, docids);
             let kernel = simd::kernel().expect("a kernel");
             let similarity =
-                Similarity::new(kernel, &snapshot.vectors, parts, &asked, DIM, in_play.len());
-            let uppers = similarity.uppers(&in_play);
-            prop_assert_eq!(uppers.len(), in_play.len());
-            for (slot, upper) in in_play.iter().zip(uppers) {
-                let of_slot = &rows[slot as usize * parts as usize * DIM..][..parts as usize * DIM];
-                let products = of_slot.chunks(DIM).flat_map(|row| {
+                Similarity::new(kernel, &snapshot.vectors, parts, &asked, DIM, candidates.len());
+            let uppers = similarity.uppers(&candidates);
+            prop_assert_eq!(uppers.len(), candidates.len());
+            for (docid, upper) in candidates.iter().zip(uppers) {
+                let of_docid = &rows[docid as usize * parts as usize * DIM..][..parts as usize * DIM];
+                let products = of_docid.chunks(DIM).flat_map(|row| {
                     asked.chunks(DIM).map(move |query| dot(row, query))
                 });
                 let largest = products.fold(f64::NEG_INFINITY, f64::max);
-                let exact = similarity.exact(slot);
+                let exact = similarity.exact(docid);
                 prop_assert!((exact - largest).abs() < 1e-12, "{exact} {largest}");
-                prop_assert!(similarity.upper(slot) >= exact);
-                prop_assert_eq!(similarity.bounds(slot).1, similarity.upper(slot));
-                prop_assert!(similarity.bounds(slot).0 <= exact);
-                prop_assert!(f64::from(upper) >= similarity.upper(slot).min(exact));
+                prop_assert!(similarity.upper(docid) >= exact);
+                prop_assert_eq!(similarity.bounds(docid).1, similarity.upper(docid));
+                prop_assert!(similarity.bounds(docid).0 <= exact);
+                prop_assert!(f64::from(upper) >= similarity.upper(docid).min(exact));
                 prop_assert!(f64::from(upper) >= exact);
             }
-            prop_assert_eq!(similarity.exact(slots as u32), f64::NEG_INFINITY);
+            prop_assert_eq!(similarity.exact(docids as u32), f64::NEG_INFINITY);
         }
     }
 
     #[test]
-    fn a_slot_without_a_vector_has_no_similarity() {
+    fn a_docid_without_a_vector_has_no_similarity() {
         let index = index_of(&vectors(3, 5), 1);
         let snapshot = index.snapshot();
         let asked = vectors(1, 9);
         let kernel = simd::kernel().expect("a kernel");
         let similarity = Similarity::new(kernel, &snapshot.vectors, 1, &asked, DIM, 5);
-        let uppers = similarity.uppers(&SlotSet::of_words(vec![0b11111], 5));
+        let uppers = similarity.uppers(&DocidSet::of_words(vec![0b11111], 5));
         assert!(uppers[2] > f32::NEG_INFINITY);
         assert_eq!(uppers[3..], [f32::NEG_INFINITY; 2]);
     }

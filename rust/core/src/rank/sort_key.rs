@@ -1,11 +1,11 @@
 //! Memories in the order of one fact instead of a score (C059).
 
 use crate::rank::largest::{largest, reaching};
-use crate::rank::signals::{Facts, Salience, age_of_access, halved};
+use crate::rank::signals::{Salience, Signals, age_of_access, halved};
 
 /// What memories are sorted by, the largest first but for [`Order::Oldest`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub enum SortKey {
     /// Creation.
     Newest,
     /// Creation, the oldest first.
@@ -20,17 +20,17 @@ pub enum Order {
     Salience,
 }
 
-impl Order {
+impl SortKey {
     /// What decides the order, larger first: whole for the microseconds of all years that there
     /// are. `salience` is asked only where it is the key.
-    pub(crate) fn key(self, facts: &Facts, salience: impl Fn(&Facts) -> f64) -> f64 {
+    pub(crate) fn key(self, signals: &Signals, salience: impl Fn(&Signals) -> f64) -> f64 {
         let key = match self {
-            Self::Newest => facts.created_at as f64,
-            Self::Oldest => -(facts.created_at as f64),
-            Self::Accessed => facts.last_accessed_at.unwrap_or(facts.created_at) as f64,
-            Self::AccessCount => facts.access_count as f64,
-            Self::Importance => facts.importance,
-            Self::Salience => salience(facts),
+            Self::Newest => signals.created_at as f64,
+            Self::Oldest => -(signals.created_at as f64),
+            Self::Accessed => signals.last_accessed_at.unwrap_or(signals.created_at) as f64,
+            Self::AccessCount => signals.access_count as f64,
+            Self::Importance => signals.importance,
+            Self::Salience => salience(signals),
         };
         key + 0.0 // minus zero is zero
     }
@@ -38,7 +38,7 @@ impl Order {
 
 /// A memory's place in an order.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Ordered {
+pub(crate) struct SortedHit {
     pub(crate) ordinal: u32,
     pub(crate) key: f64,
     pub(crate) salience: f64,
@@ -46,21 +46,21 @@ pub(crate) struct Ordered {
 
 /// The best k of some ordinals with their keys; ties go to the more salient, then to the memory
 /// whose tie is the least.
-pub(crate) fn ordered<Tie: Ord>(
+pub(crate) fn sorted<Tie: Ord>(
     ordinals: &[u32],
     keys: &[f64],
     k: usize,
     salience_of: impl Fn(u32) -> f64,
     tie_of: impl Fn(u32) -> Tie,
-) -> Vec<Ordered> {
+) -> Vec<SortedHit> {
     let Some(last) = largest(keys, k).last().map(|at| keys[*at as usize]) else {
         return Vec::new();
     };
     let place = |at: u32| {
         let (ordinal, key) = (ordinals[at as usize], keys[at as usize]);
-        Ordered { ordinal, key, salience: salience_of(ordinal) }
+        SortedHit { ordinal, key, salience: salience_of(ordinal) }
     };
-    let mut places: Vec<Ordered> = reaching(keys, last).into_iter().map(place).collect();
+    let mut places: Vec<SortedHit> = reaching(keys, last).into_iter().map(place).collect();
     places.sort_unstable_by(|one, other| {
         let by_key = other.key.total_cmp(&one.key);
         by_key
@@ -72,9 +72,9 @@ pub(crate) fn ordered<Tie: Ord>(
 }
 
 /// The parts of an order's answer from 0 to 1: how lately and how often a memory was read.
-pub(crate) fn scaled(salience: &Salience, facts: &Facts, now: i64) -> (f64, f64) {
-    let recency = halved(age_of_access(facts, now), salience.days);
-    (recency, salience.frequency_of(facts.access_count))
+pub(crate) fn scaled(salience: &Salience, signals: &Signals, now: i64) -> (f64, f64) {
+    let recency = halved(age_of_access(signals, now), salience.days);
+    (recency, salience.frequency_of(signals.access_count))
 }
 
 #[cfg(test)]
@@ -92,47 +92,47 @@ mod tests {
             kind in 0_usize..6,
             k in 0_usize..50,
         ) {
-            let order = [
-                Order::Newest,
-                Order::Oldest,
-                Order::Accessed,
-                Order::AccessCount,
-                Order::Importance,
-                Order::Salience,
+            let sort_key = [
+                SortKey::Newest,
+                SortKey::Oldest,
+                SortKey::Accessed,
+                SortKey::AccessCount,
+                SortKey::Importance,
+                SortKey::Salience,
             ][kind];
-            let facts: Vec<Facts> = drawn
+            let signals: Vec<Signals> = drawn
                 .iter()
-                .map(|(created_at, last, count, importance)| Facts {
+                .map(|(created_at, last, count, importance)| Signals {
                     created_at: *created_at,
                     last_accessed_at: *last,
                     access_count: *count,
                     importance: f64::from(*importance) / 2.0,
                 })
                 .collect();
-            let saliences: Vec<f64> = facts.iter().map(|facts| facts.importance / 2.0).collect();
-            let all: Vec<u32> = (0..facts.len() as u32).filter(|at| at % 5 != 3).collect();
+            let saliences: Vec<f64> = signals.iter().map(|signals| signals.importance / 2.0).collect();
+            let all: Vec<u32> = (0..signals.len() as u32).filter(|at| at % 5 != 3).collect();
             let id_of = |ordinal: u32| ordinal.wrapping_mul(7919) % 101;
-            let salience = |facts: &Facts| facts.importance / 2.0;
-            let key = |at: &u32| order.key(&facts[*at as usize], salience);
+            let salience = |signals: &Signals| signals.importance / 2.0;
+            let key = |at: &u32| sort_key.key(&signals[*at as usize], salience);
             let keys: Vec<f64> = all.iter().map(key).collect();
             let salience_of = |at: u32| saliences[at as usize];
-            let tie_of = |at: u32| (Reverse(facts[at as usize].created_at), id_of(at));
-            let found = ordered(&all, &keys, k, salience_of, tie_of);
+            let tie_of = |at: u32| (Reverse(signals[at as usize].created_at), id_of(at));
+            let found = sorted(&all, &keys, k, salience_of, tie_of);
             let mut whole = all;
             whole.sort_by(|one, other| {
                 let key = |at: &u32| {
-                    let facts = &facts[*at as usize];
-                    match order {
-                        Order::Newest => facts.created_at as f64,
-                        Order::Oldest => -facts.created_at as f64,
-                        Order::Accessed => facts.last_accessed_at.unwrap_or(facts.created_at) as f64,
-                        Order::AccessCount => facts.access_count as f64,
-                        Order::Importance => facts.importance,
-                        Order::Salience => saliences[*at as usize],
+                    let signals = &signals[*at as usize];
+                    match sort_key {
+                        SortKey::Newest => signals.created_at as f64,
+                        SortKey::Oldest => -signals.created_at as f64,
+                        SortKey::Accessed => signals.last_accessed_at.unwrap_or(signals.created_at) as f64,
+                        SortKey::AccessCount => signals.access_count as f64,
+                        SortKey::Importance => signals.importance,
+                        SortKey::Salience => saliences[*at as usize],
                     }
                 };
                 let rest = |at: &u32| {
-                    (-saliences[*at as usize], -facts[*at as usize].created_at as f64)
+                    (-saliences[*at as usize], -signals[*at as usize].created_at as f64)
                 };
                 (-key(one), rest(one), id_of(*one))
                     .partial_cmp(&(-key(other), rest(other), id_of(*other)))

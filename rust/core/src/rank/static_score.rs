@@ -1,17 +1,17 @@
 //! What memories are worth by themselves: an upper bound of each, and the value where it is asked.
 
-use crate::columns::{ChunkFacts, NONE as MISSING};
-use crate::rank::candidates::Play;
-use crate::rank::scoring_config::{Ranking, Worth};
-use crate::rank::signals::{self, Facts, Halving, Recency, RecencyUpper};
+use crate::columns::{BlockAttributes, NONE as MISSING};
+use crate::rank::candidates::CandidateSet;
+use crate::rank::scoring_config::{ScoringConfig, StaticScore};
+use crate::rank::signals::{self, Halving, Recency, RecencyUpper, Signals};
 
 /// More than roundings of a few operations on numbers from 0 to 1 can take away.
 const ABOVE: f64 = 1.0 + 1e-12;
 
 /// The worths of the memories in play.
-pub(crate) struct Worths<'a> {
-    play: &'a Play<'a>,
-    ranking: &'a Ranking,
+pub(crate) struct StaticScores<'a> {
+    candidates: &'a CandidateSet<'a>,
+    scoring: &'a ScoringConfig,
     now: i64,
     /// By ordinal, where recency is a rank among all.
     ranks: Vec<f64>,
@@ -19,72 +19,81 @@ pub(crate) struct Worths<'a> {
     pub(crate) uppers: Vec<f64>,
 }
 
-impl<'a> Worths<'a> {
+impl<'a> StaticScores<'a> {
     /// The worths by a ranking that weighs them.
-    pub(crate) fn new(play: &'a Play<'a>, ranking: &'a Ranking, now: i64) -> Self {
-        let weights = &ranking.weights;
-        let mut worths = Self { play, ranking, now, ranks: Vec::new(), uppers: Vec::new() };
-        if weights.recency > 0.0 && ranking.recency == Recency::NewestRank {
-            let created_at = play.of_each(|chunk, at| chunk.created_at[at]);
-            worths.ranks = signals::newest_ranks(&created_at);
-            worths.uppers = (0..play.slots.len() as u32).map(|at| worths.sum(at)).collect();
+    pub(crate) fn new(
+        candidates: &'a CandidateSet<'a>,
+        scoring: &'a ScoringConfig,
+        now: i64,
+    ) -> Self {
+        let weights = &scoring.weights;
+        let mut static_scores =
+            Self { candidates, scoring, now, ranks: Vec::new(), uppers: Vec::new() };
+        if weights.recency > 0.0 && scoring.recency == Recency::NewestRank {
+            let created_at = candidates.of_each(|block, at| block.created_at[at]);
+            static_scores.ranks = signals::newest_ranks(&created_at);
+            static_scores.uppers =
+                (0..candidates.docids.len() as u32).map(|at| static_scores.sum(at)).collect();
         } else if weights.salience > 0.0 {
-            let halving = Halving::new(ranking.salience.days);
-            let upper = |facts: &Facts| {
-                let salience = ranking.salience.upper(facts, now, &halving);
-                let others = Worth { salience: 0.0, ..worths.worth(0, facts, false) };
+            let halving = Halving::new(scoring.salience.days);
+            let upper = |signals: &Signals| {
+                let salience = scoring.salience.upper(signals, now, &halving);
+                let others =
+                    StaticScore { salience: 0.0, ..static_scores.static_score(0, signals, false) };
                 weights.of(others) + weights.salience * salience
             };
-            worths.uppers = play.of_each(|chunk, at| upper(&facts(chunk, at)) * ABOVE);
+            static_scores.uppers =
+                candidates.of_each(|block, at| upper(&signals(block, at)) * ABOVE);
         } else {
-            let recency = RecencyUpper::new(ranking.recency);
-            let upper = |facts: &Facts| {
-                weights.recency * recency.of(facts, now)
-                    + weights.importance * facts.importance
-                    + weights.access * signals::access(facts.access_count)
+            let recency = RecencyUpper::new(scoring.recency);
+            let upper = |signals: &Signals| {
+                weights.recency * recency.of(signals, now)
+                    + weights.importance * signals.importance
+                    + weights.access * signals::access(signals.access_count)
             };
-            worths.uppers = play.of_each(|chunk, at| upper(&facts(chunk, at)) * ABOVE);
+            static_scores.uppers =
+                candidates.of_each(|block, at| upper(&signals(block, at)) * ABOVE);
         }
-        worths
+        static_scores
     }
 
     /// The weighted sum of one memory's worth.
     pub(crate) fn sum(&self, at: u32) -> f64 {
-        self.ranking.weights.of(self.of(at))
+        self.scoring.weights.of(self.of(at))
     }
 
     /// The parts of one memory's worth.
-    pub(crate) fn of(&self, at: u32) -> Worth {
-        let slot = self.play.slots[at as usize];
-        let facts = self.play.fact(slot, facts);
-        facts.map_or_else(Worth::default, |facts| self.worth(at, &facts, true))
+    pub(crate) fn of(&self, at: u32) -> StaticScore {
+        let docid = self.candidates.docids[at as usize];
+        let signals = self.candidates.attribute(docid, signals);
+        signals.map_or_else(StaticScore::default, |signals| self.static_score(at, &signals, true))
     }
 
-    fn worth(&self, at: u32, facts: &Facts, with_salience: bool) -> Worth {
-        let weights = &self.ranking.weights;
+    fn static_score(&self, at: u32, signals: &Signals, with_salience: bool) -> StaticScore {
+        let weights = &self.scoring.weights;
         let weighed =
             |weight: f64, value: &dyn Fn() -> f64| if weight > 0.0 { value() } else { 0.0 };
         let recency = || match self.ranks.get(at as usize) {
             Some(rank) => *rank,
-            None => self.ranking.recency.of(facts, self.now),
+            None => self.scoring.recency.of(signals, self.now),
         };
-        Worth {
+        StaticScore {
             recency: weighed(weights.recency, &recency),
-            importance: weighed(weights.importance, &|| facts.importance),
-            access: weighed(weights.access, &|| signals::access(facts.access_count)),
+            importance: weighed(weights.importance, &|| signals.importance),
+            access: weighed(weights.access, &|| signals::access(signals.access_count)),
             salience: weighed(if with_salience { weights.salience } else { 0.0 }, &|| {
-                self.ranking.salience.of(facts, self.now)
+                self.scoring.salience.of(signals, self.now)
             }),
         }
     }
 }
 
 /// What a memory's worth is derived from.
-pub(crate) fn facts(chunk: &ChunkFacts<'_>, at: usize) -> Facts {
-    Facts {
-        created_at: chunk.created_at[at],
-        last_accessed_at: Some(chunk.last_accessed_at[at]).filter(|time| *time != MISSING),
-        access_count: chunk.access_count[at],
-        importance: chunk.importance[at],
+pub(crate) fn signals(block: &BlockAttributes<'_>, at: usize) -> Signals {
+    Signals {
+        created_at: block.created_at[at],
+        last_accessed_at: Some(block.last_accessed_at[at]).filter(|time| *time != MISSING),
+        access_count: block.access_count[at],
+        importance: block.importance[at],
     }
 }

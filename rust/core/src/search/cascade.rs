@@ -5,21 +5,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::bits::set_bits;
 use crate::quantization::kernel::{CHUNK, Chunk, EIGHT, Kernel, Limit, Prior, Uppers};
 use crate::quantization::scalar::rounded_down;
-use crate::search::prepared_query::{Probe, Stage};
+use crate::search::prepared_query::{PreparedQuery, Stage};
 use crate::search::prior::PriorRows;
 use crate::search::top_k::{Hit, KthLargest, TopK};
 use crate::storage::segment::SegmentView;
 use crate::storage::snapshot_store::VectorRows;
 
 /// From this many probes on, bounding one row for eight of them at once pays.
-pub(crate) const LEAST_MANY: usize = 4;
+pub(crate) const MIN_MANY: usize = 4;
 
 /// Rows of a list that are fetched before the first of them is bounded.
 const FIRST_FETCHED: usize = 16;
 
 /// Where more than one row in this many goes on from a stage, the next one reads blocks of rows
 /// in order instead of the rows one by one.
-const fn most_going_on(stage: Stage) -> usize {
+const fn max_going_on(stage: Stage) -> usize {
     match stage {
         Stage::Sketch => 8,
         Stage::Nibbles => 3,
@@ -34,13 +34,13 @@ const SCORE_AHEAD: usize = 3;
 const PRIOR_SLACK: f64 = 1e-6;
 
 /// With smaller weights the units of the bounds would leave the range of float64.
-const LEAST_WEIGHT: f64 = 1e-30;
+const MIN_WEIGHT: f64 = 1e-30;
 
 /// With smaller units priors would lose digits in float32, whose least normal number is 1.2e-38.
-const LEAST_UNITS: f64 = 1e-30;
+const MIN_UNITS: f64 = 1e-30;
 
 /// Where a prior in the units of the bounds would pass this, bounds are not used.
-const MOST_PRIOR: f64 = 1e30;
+const MAX_PRIOR: f64 = 1e30;
 
 /// How inner products become scores: `weight·product + prior`, in float64.
 #[derive(Clone, Copy)]
@@ -62,67 +62,67 @@ impl<'a> Formula<'a> {
     }
 
     /// Whether bounds in float32 can carry this formula for a query.
-    pub(crate) fn is_boundable(&self, probe: &Probe) -> bool {
+    pub(crate) fn is_boundable(&self, prepared: &PreparedQuery) -> bool {
         let carries = |prior: &PriorRows| {
-            let units = self.units(probe);
-            units > LEAST_UNITS && f64::from(prior.most).max(1.0) * units < MOST_PRIOR
+            let units = self.units(prepared);
+            units > MIN_UNITS && f64::from(prior.max).max(1.0) * units < MAX_PRIOR
         };
-        self.weight >= LEAST_WEIGHT && self.prior.is_none_or(carries)
+        self.weight >= MIN_WEIGHT && self.prior.is_none_or(carries)
     }
 
     /// What the bounds of a score of at least `threshold` reach at `stage`.
     pub(crate) fn limit<'b>(
         &self,
-        probe: &'b Probe,
+        prepared: &'b PreparedQuery,
         stage: Stage,
-        here: &Here<'b>,
+        scanned: &ScannedSegment<'b>,
         threshold: f64,
     ) -> Limit<'b> {
-        self.signed_limit(probe, stage, here, threshold, 1.0)
+        self.signed_limit(prepared, stage, scanned, threshold, 1.0)
     }
 
     /// What the bounds of a score of at most `threshold` reach at `stage`, where `probe` is the
     /// negated query.
     pub(crate) fn negated_limit<'b>(
         &self,
-        probe: &'b Probe,
+        prepared: &'b PreparedQuery,
         stage: Stage,
-        here: &Here<'b>,
+        scanned: &ScannedSegment<'b>,
         threshold: f64,
     ) -> Limit<'b> {
-        self.signed_limit(probe, stage, here, -threshold, -1.0)
+        self.signed_limit(prepared, stage, scanned, -threshold, -1.0)
     }
 
     fn signed_limit<'b>(
         &self,
-        probe: &'b Probe,
+        prepared: &'b PreparedQuery,
         stage: Stage,
-        here: &Here<'b>,
+        scanned: &ScannedSegment<'b>,
         threshold: f64,
         sign: f64,
     ) -> Limit<'b> {
-        let units = self.units(probe);
+        let units = self.units(prepared);
         let mut scaled = threshold * units;
-        let prior = here.priors.map(|values| {
-            let most = self.prior.map_or(0.0, |prior| f64::from(prior.most));
+        let prior = scanned.priors.map(|values| {
+            let max = self.prior.map_or(0.0, |prior| f64::from(prior.max));
             if threshold.is_finite() {
-                scaled -= PRIOR_SLACK * (threshold.abs() + most) * units;
+                scaled -= PRIOR_SLACK * (threshold.abs() + max) * units;
             }
             Prior { values, factor: (sign * units) as f32 }
         });
-        let rows = stage.rows(here.view);
-        Limit::new(rows.packing, probe.plane(stage), rounded_down(scaled), prior)
+        let rows = stage.rows(scanned.view);
+        Limit::new(rows.packing, prepared.plane(stage), rounded_down(scaled), prior)
     }
 
     /// Scores times this are in the units of the probe's bounds.
-    fn units(&self, probe: &Probe) -> f64 {
-        probe.codes().power / self.weight
+    fn units(&self, prepared: &PreparedQuery) -> f64 {
+        prepared.codes().power / self.weight
     }
 }
 
 /// The segment at hand.
 #[derive(Clone, Copy)]
-pub(crate) struct Here<'a> {
+pub(crate) struct ScannedSegment<'a> {
     pub(crate) position: usize,
     pub(crate) view: &'a SegmentView,
     pub(crate) priors: Option<&'a [f32]>,
@@ -158,7 +158,7 @@ struct Candidate {
 }
 
 /// What a scan of some of the segments has found.
-pub(crate) struct Findings {
+pub(crate) struct ScanResult {
     threshold: f64,
     candidates: Vec<Candidate>,
 }
@@ -166,7 +166,7 @@ pub(crate) struct Findings {
 /// The rows that may be the answer to some probes, of which the best counts.
 pub(crate) struct Cascade<'a> {
     kernel: &'a dyn Kernel,
-    pub(crate) probes: &'a [Probe],
+    pub(crate) prepared_queries: &'a [PreparedQuery],
     formula: Formula<'a>,
     /// The k-th largest lower bound: k rows certainly score at least this.
     floor: KthLargest,
@@ -178,7 +178,7 @@ pub(crate) struct Cascade<'a> {
 impl<'a> Cascade<'a> {
     pub(crate) fn new(
         kernel: &'a dyn Kernel,
-        probes: &'a [Probe],
+        prepared_queries: &'a [PreparedQuery],
         formula: Formula<'a>,
         k: usize,
         min_score: f64,
@@ -186,7 +186,7 @@ impl<'a> Cascade<'a> {
     ) -> Self {
         Self {
             kernel,
-            probes,
+            prepared_queries,
             formula,
             floor: KthLargest::new(k),
             threshold: min_score,
@@ -196,41 +196,47 @@ impl<'a> Cascade<'a> {
     }
 
     /// What a row must reach at `stage` to be as near to a probe as it has to be.
-    pub(crate) fn limit<'b>(&self, probe: &'b Probe, stage: Stage, here: &Here<'b>) -> Limit<'b>
+    pub(crate) fn limit<'b>(
+        &self,
+        prepared: &'b PreparedQuery,
+        stage: Stage,
+        scanned: &ScannedSegment<'b>,
+    ) -> Limit<'b>
     where
         'a: 'b,
     {
-        self.formula.limit(probe, stage, here, self.threshold)
+        self.formula.limit(prepared, stage, scanned, self.threshold)
     }
 
     /// The least upper bound at `stage` of a row that may be among the best, the same for every
     /// probe of an answer.
-    pub(crate) fn least_upper(&self, stage: Stage, here: &Here<'_>) -> f32 {
-        self.limit(&self.probes[0], stage, here).threshold()
+    pub(crate) fn min_upper(&self, stage: Stage, scanned: &ScannedSegment<'_>) -> f32 {
+        self.limit(&self.prepared_queries[0], stage, scanned).threshold()
     }
 
     /// Bound the rows of a chunk for each probe; the largest bound counts. The bits tell which rows
     /// reach the threshold and `floor`.
     pub(crate) fn bound(
         &self,
-        here: &Here<'_>,
+        scanned: &ScannedSegment<'_>,
         stage: Stage,
         chunk: Chunk,
         floor: f32,
         uppers: &mut Uppers,
     ) -> u64 {
-        let rows = stage.rows(here.view);
-        let limit = |probe| self.limit(probe, stage, here).raised_to(floor);
-        if let [probe] = self.probes {
-            return self.kernel.bound(rows, chunk, &limit(probe), uppers);
+        let rows = stage.rows(scanned.view);
+        let limit = |prepared| self.limit(prepared, stage, scanned).raised_to(floor);
+        if let [prepared] = self.prepared_queries {
+            return self.kernel.bound(rows, chunk, &limit(prepared), uppers);
         }
         uppers.fill(f32::NEG_INFINITY);
-        self.probes.chunks(EIGHT).fold(0, |mask, probes| {
-            let limits: [_; EIGHT] =
-                std::array::from_fn(|at| limit(&probes[at.min(probes.len() - 1)]));
-            let limits = &limits[..probes.len()];
+        self.prepared_queries.chunks(EIGHT).fold(0, |mask, prepared_queries| {
+            let limits: [_; EIGHT] = std::array::from_fn(|at| {
+                limit(&prepared_queries[at.min(prepared_queries.len() - 1)])
+            });
+            let limits = &limits[..prepared_queries.len()];
             let mut of_each = [[0.0; CHUNK]; EIGHT];
-            let masks = if limits.len() < LEAST_MANY {
+            let masks = if limits.len() < MIN_MANY {
                 let alone = limits.iter().zip(&mut of_each);
                 alone.fold(0, |mask, (limit, uppers)| {
                     mask | self.kernel.bound(rows, chunk, limit, uppers)
@@ -247,17 +253,17 @@ impl<'a> Cascade<'a> {
     /// As [`Cascade::bound`] for the first rows of a list.
     pub(crate) fn bound_listed(
         &self,
-        here: &Here<'_>,
+        scanned: &ScannedSegment<'_>,
         stage: Stage,
         listed: &[u32],
         floor: f32,
         uppers: &mut Uppers,
     ) -> u64 {
         uppers.fill(f32::NEG_INFINITY);
-        self.probes.iter().fold(0, |mask, probe| {
-            let limit = self.limit(probe, stage, here).raised_to(floor);
+        self.prepared_queries.iter().fold(0, |mask, prepared| {
+            let limit = self.limit(prepared, stage, scanned).raised_to(floor);
             let mut next = [f32::NEG_INFINITY; CHUNK];
-            let rows = stage.rows(here.view);
+            let rows = stage.rows(scanned.view);
             let reaching = self.kernel.bound_listed(rows, listed, &limit, &mut next);
             raise(uppers, &next);
             mask | reaching
@@ -265,48 +271,53 @@ impl<'a> Cascade<'a> {
     }
 
     /// Take rows that reach the threshold at `stage` on to the end, as far as they go on reaching it.
-    pub(crate) fn take(&mut self, here: &Here<'_>, stage: Stage, mut rows: Vec<u32>) {
+    pub(crate) fn take(&mut self, scanned: &ScannedSegment<'_>, stage: Stage, mut rows: Vec<u32>) {
         let mut at = stage;
         while let Some(next) = at.next() {
             self.look_at_others();
-            let is_dense = rows.len().saturating_mul(most_going_on(at)) > here.view.len;
+            let is_dense = rows.len().saturating_mul(max_going_on(at)) > scanned.view.len;
             rows = if is_dense {
-                self.reaching_in_order(here, next, &rows)
+                self.reaching_in_order(scanned, next, &rows)
             } else {
-                self.reaching(here, next, &rows)
+                self.reaching(scanned, next, &rows)
             };
             at = next;
         }
         for row in rows {
-            self.consider(here, row);
+            self.consider(scanned, row);
         }
     }
 
     /// Which of the listed rows reach the threshold at a stage.
-    fn reaching(&self, here: &Here<'_>, stage: Stage, listed: &[u32]) -> Vec<u32> {
+    fn reaching(&self, scanned: &ScannedSegment<'_>, stage: Stage, listed: &[u32]) -> Vec<u32> {
         for row in listed.iter().take(FIRST_FETCHED) {
-            self.kernel.prefetch_row(stage.rows(here.view), *row as usize);
+            self.kernel.prefetch_row(stage.rows(scanned.view), *row as usize);
         }
         let mut reaching = Vec::new();
         for first in (0..listed.len()).step_by(CHUNK) {
             let listed = &listed[first..];
             let mut uppers = [0.0; CHUNK];
-            let mask = self.bound_listed(here, stage, listed, f32::NEG_INFINITY, &mut uppers);
+            let mask = self.bound_listed(scanned, stage, listed, f32::NEG_INFINITY, &mut uppers);
             reaching.extend(set_bits(mask).map(|bit| listed[bit]));
         }
         reaching
     }
 
     /// As [`Cascade::reaching`], reading whole blocks in their order.
-    fn reaching_in_order(&self, here: &Here<'_>, stage: Stage, rows: &[u32]) -> Vec<u32> {
-        let mut words = vec![0_u64; here.view.len.div_ceil(CHUNK)];
+    fn reaching_in_order(
+        &self,
+        scanned: &ScannedSegment<'_>,
+        stage: Stage,
+        rows: &[u32],
+    ) -> Vec<u32> {
+        let mut words = vec![0_u64; scanned.view.len.div_ceil(CHUNK)];
         for row in rows {
             words[*row as usize / CHUNK] |= 1 << (*row as usize % CHUNK);
         }
         let mut reaching = Vec::new();
         for chunk in chunks_of(&words) {
             let mut uppers = [0.0; CHUNK];
-            let mask = self.bound(here, stage, chunk, f32::NEG_INFINITY, &mut uppers);
+            let mask = self.bound(scanned, stage, chunk, f32::NEG_INFINITY, &mut uppers);
             reaching.extend(set_bits(mask).map(|bit| (chunk.number * CHUNK + bit) as u32));
         }
         reaching
@@ -320,29 +331,34 @@ impl<'a> Cascade<'a> {
     }
 
     /// Bound a row by everything but its float32 values.
-    fn consider(&mut self, here: &Here<'_>, row: u32) {
+    fn consider(&mut self, scanned: &ScannedSegment<'_>, row: u32) {
         let (mut lower, mut upper) = (f64::NEG_INFINITY, f64::NEG_INFINITY);
-        for probe in self.probes {
-            let range = self.product_range(here, probe, row as usize);
+        for prepared in self.prepared_queries {
+            let range = self.product_range(scanned, prepared, row as usize);
             lower = lower.max(range.0);
             upper = upper.max(range.1);
         }
-        let score = |product| self.formula.score(product, here.priors, row as usize);
+        let score = |product| self.formula.score(product, scanned.priors, row as usize);
         let (lower, upper) = (score(lower), score(upper));
         if upper < self.threshold {
             return;
         }
-        self.candidates.push(Candidate { upper, segment: here.position as u32, row });
+        self.candidates.push(Candidate { upper, segment: scanned.position as u32, row });
         if let Some(floor) = self.floor.offer(lower) {
             self.raise(floor);
         }
     }
 
-    fn product_range(&self, here: &Here<'_>, probe: &Probe, row: usize) -> (f64, f64) {
-        let rows = &here.view.segment.bytes;
-        let sum = self.kernel.code_sum(rows.row(row), probe.codes());
-        let (lower, upper) = probe.codes().range(rows.bounds()[row], sum);
-        (lower / probe.codes().power, upper / probe.codes().power)
+    fn product_range(
+        &self,
+        scanned: &ScannedSegment<'_>,
+        prepared: &PreparedQuery,
+        row: usize,
+    ) -> (f64, f64) {
+        let rows = &scanned.view.segment.bytes;
+        let sum = self.kernel.code_sum(rows.row(row), prepared.codes());
+        let (lower, upper) = prepared.codes().range(rows.bounds()[row], sum);
+        (lower / prepared.codes().power, upper / prepared.codes().power)
     }
 
     fn raise(&mut self, floor: f64) {
@@ -355,12 +371,12 @@ impl<'a> Cascade<'a> {
     }
 
     /// What other scans need to know of this one.
-    pub(crate) fn findings(self) -> Findings {
-        Findings { threshold: self.threshold, candidates: self.candidates }
+    pub(crate) fn scan_result(self) -> ScanResult {
+        ScanResult { threshold: self.threshold, candidates: self.candidates }
     }
 
     /// Take over what another scan of the same search has found.
-    pub(crate) fn absorb(&mut self, other: Findings) {
+    pub(crate) fn absorb(&mut self, other: ScanResult) {
         self.threshold = self.threshold.max(other.threshold);
         self.candidates.extend(other.candidates);
     }
@@ -382,7 +398,7 @@ impl<'a> Cascade<'a> {
             let position = candidate.segment as usize;
             let priors = self.formula.priors(position);
             let view = &vectors.segments[position];
-            scorer.offer(&Here { position, view, priors }, candidate.row as usize);
+            scorer.offer(&ScannedSegment { position, view, priors }, candidate.row as usize);
         }
         scorer.best.into_sorted()
     }
@@ -402,7 +418,7 @@ pub(crate) fn chunks_of(words: &[u64]) -> impl Iterator<Item = Chunk> {
 /// Scores rows in float64 and keeps the best.
 pub(crate) struct Scorer<'a> {
     kernel: &'a dyn Kernel,
-    probes: &'a [Probe],
+    prepared_queries: &'a [PreparedQuery],
     formula: Formula<'a>,
     min_score: f64,
     best: TopK,
@@ -411,27 +427,28 @@ pub(crate) struct Scorer<'a> {
 impl<'a> Scorer<'a> {
     pub(crate) fn new(
         kernel: &'a dyn Kernel,
-        probes: &'a [Probe],
+        prepared_queries: &'a [PreparedQuery],
         formula: Formula<'a>,
         k: usize,
         min_score: f64,
     ) -> Self {
-        Self { kernel, probes, formula, min_score, best: TopK::new(k) }
+        Self { kernel, prepared_queries, formula, min_score, best: TopK::new(k) }
     }
 
-    pub(crate) fn offer(&mut self, here: &Here<'_>, row: usize) {
-        let score = self.score(here, row);
+    pub(crate) fn offer(&mut self, scanned: &ScannedSegment<'_>, row: usize) {
+        let score = self.score(scanned, row);
         if score >= self.min_score {
-            self.best.offer(Hit { score, id: here.view.segment.ids()[row] });
+            self.best.offer(Hit { score, id: scanned.view.segment.ids()[row] });
         }
     }
 
     /// The score of the nearest of the queries.
-    pub(crate) fn score(&self, here: &Here<'_>, row: usize) -> f64 {
-        let vector = here.view.segment.vector(row);
-        let products = self.probes.iter().map(|probe| self.kernel.dot(vector, &probe.query));
+    pub(crate) fn score(&self, scanned: &ScannedSegment<'_>, row: usize) -> f64 {
+        let vector = scanned.view.segment.vector(row);
+        let products =
+            self.prepared_queries.iter().map(|prepared| self.kernel.dot(vector, &prepared.query));
         let product = products.fold(f64::NEG_INFINITY, f64::max);
-        self.formula.score(product, here.priors, row)
+        self.formula.score(product, scanned.priors, row)
     }
 
     pub(crate) fn into_sorted(self) -> Vec<Hit> {

@@ -10,15 +10,15 @@ use std::collections::BinaryHeap;
 
 use crate::bits::set_bits;
 use crate::quantization::kernel::{CHUNK, EIGHT, Kernel, Limit, Uppers};
-use crate::search::cascade::{Cascade, Here, LEAST_MANY, chunks_of};
-use crate::search::prepared_query::{Probe, Stage};
+use crate::search::cascade::{Cascade, MIN_MANY, ScannedSegment, chunks_of};
+use crate::search::prepared_query::{PreparedQuery, Stage};
 use crate::search::selection::SegmentRows;
 use crate::storage::segment::{SEGMENT_ROWS, SegmentView};
 
 /// Rows that are taken first: twice as many as are wanted, and at least so many in a short scan,
 /// whose bounds are close, and in a long one (`docs/kernel.md`).
-const LEAST_PROMISING: usize = 32;
-const LEAST_PROMISING_OF_LONG: usize = 64;
+const MIN_FRONTIER: usize = 32;
+const MIN_FRONTIER_OF_LONG: usize = 64;
 
 /// Bounds of all answers after which the most promising rows so far go on: what stays in the cache.
 const GROUP_BOUNDS: usize = 1 << 18;
@@ -28,7 +28,7 @@ const GROUP_BOUNDS: usize = 1 << 18;
 const DONE: f32 = f32::NAN;
 
 /// The scan of some segments for some answers.
-pub(crate) struct Survey<'a> {
+pub(crate) struct CoarseScan<'a> {
     kernel: &'a dyn Kernel,
     answers: Vec<Answer<'a>>,
     pieces: Vec<Piece<'a>>,
@@ -43,7 +43,7 @@ pub(crate) struct Survey<'a> {
 /// One answer: its cascade, and the rows that may belong to it.
 struct Answer<'a> {
     cascade: Cascade<'a>,
-    promising: Promising,
+    frontier: Frontier,
     /// The bounds of the group of pieces at hand, and room for positions among them.
     uppers: Vec<f32>,
     positions: Vec<u32>,
@@ -60,7 +60,7 @@ struct Kept {
 
 /// A segment's rows in play.
 struct Piece<'a> {
-    here: Here<'a>,
+    scanned: ScannedSegment<'a>,
     stage: Stage,
     /// How many places come before it, and how many of its group.
     first: usize,
@@ -96,7 +96,7 @@ impl Rows<'_> {
 }
 
 /// The rows with the largest bounds so far.
-struct Promising {
+struct Frontier {
     wanted: usize,
     /// A bound in the upper half, as a number of the same order, and its place in the lower.
     heap: BinaryHeap<Reverse<u64>>,
@@ -104,10 +104,10 @@ struct Promising {
     floor: f32,
 }
 
-impl Promising {
+impl Frontier {
     fn of(k: usize, is_long: bool) -> Self {
-        let least = if is_long { LEAST_PROMISING_OF_LONG } else { LEAST_PROMISING };
-        let wanted = least.max(2 * k);
+        let min = if is_long { MIN_FRONTIER_OF_LONG } else { MIN_FRONTIER };
+        let wanted = min.max(2 * k);
         let heap = BinaryHeap::with_capacity(wanted.min(4096));
         Self { wanted, heap, floor: f32::NEG_INFINITY }
     }
@@ -118,15 +118,15 @@ impl Promising {
         let entry = Reverse(u64::from(ordered) << 32 | place as u64);
         if self.heap.len() < self.wanted {
             self.heap.push(entry);
-        } else if let Some(mut least) = self.heap.peek_mut()
-            && entry < *least
+        } else if let Some(mut min) = self.heap.peek_mut()
+            && entry < *min
         {
-            *least = entry;
+            *min = entry;
         }
         if self.heap.len() == self.wanted
-            && let Some(Reverse(least)) = self.heap.peek()
+            && let Some(Reverse(min)) = self.heap.peek()
         {
-            let ordered = (least >> 32) as u32;
+            let ordered = (min >> 32) as u32;
             let bits = if ordered >> 31 == 1 { ordered & !(1 << 31) } else { !ordered };
             self.floor = f32::from_bits(bits);
         }
@@ -162,7 +162,7 @@ fn leave_room(room: Vec<f32>) {
     });
 }
 
-impl<'a> Survey<'a> {
+impl<'a> CoarseScan<'a> {
     pub(crate) fn new(
         kernel: &'a dyn Kernel,
         cascades: Vec<Cascade<'a>>,
@@ -175,32 +175,32 @@ impl<'a> Survey<'a> {
     }
 
     /// Bound a segment's rows in play by their shortest codes.
-    pub(crate) fn look_over(&mut self, here: Here<'a>, allowed: Option<&'a SegmentRows>) {
-        let count = allowed.map_or(here.view.live_count(), |rows| rows.count);
+    pub(crate) fn scan(&mut self, scanned: ScannedSegment<'a>, allowed: Option<&'a SegmentRows>) {
+        let count = allowed.map_or(scanned.view.live_count(), |rows| rows.count);
         if count == 0 {
             return;
         }
         let rows = match allowed {
             Some(SegmentRows { listed: Some(listed), .. }) => Rows::Listed(listed),
-            _ => Rows::InOrder(words_in_play(here.view, allowed).collect()),
+            _ => Rows::InOrder(candidate_words(scanned.view, allowed).collect()),
         };
-        let stage = self.first_stage(here.view);
+        let stage = self.first_stage(scanned.view);
         let at = self.places - self.grouped;
-        let piece = Piece { here, stage, first: self.places, at, rows };
+        let piece = Piece { scanned, stage, first: self.places, at, rows };
         self.places += piece.rows.bounds();
         for answer in &mut self.answers {
             answer.make_room(self.places - self.grouped);
         }
         match &piece.rows {
-            Rows::InOrder(words) if self.is_many() => self.look_over_for_many(&piece, words),
+            Rows::InOrder(words) if self.is_many() => self.scan_for_many(&piece, words),
             Rows::InOrder(words) => {
                 for answer in &mut self.answers {
-                    answer.look_over(&piece, words);
+                    answer.scan(&piece, words);
                 }
             }
             Rows::Listed(rows) => {
                 for answer in &mut self.answers {
-                    answer.look_over_listed(&piece, rows);
+                    answer.scan_listed(&piece, rows);
                 }
             }
         }
@@ -214,7 +214,7 @@ impl<'a> Survey<'a> {
     /// others that may still be among the best.
     fn end_group(&mut self) {
         for answer in &mut self.answers {
-            answer.take_promising(&self.pieces, self.grouped);
+            answer.take_frontier(&self.pieces, self.grouped);
             answer.keep_others(self.kernel, &self.pieces, self.grouped);
         }
         self.grouped = self.places;
@@ -229,16 +229,16 @@ impl<'a> Survey<'a> {
     }
 
     fn is_many(&self) -> bool {
-        (LEAST_MANY..=EIGHT).contains(&self.answers.len())
-            && self.answers.iter().all(|answer| answer.cascade.probes.len() == 1)
+        (MIN_MANY..=EIGHT).contains(&self.answers.len())
+            && self.answers.iter().all(|answer| answer.cascade.prepared_queries.len() == 1)
     }
 
     /// Bound each row for up to eight answers at once.
-    fn look_over_for_many(&mut self, piece: &Piece<'a>, words: &[u64]) {
-        let rows = piece.stage.rows(piece.here.view);
+    fn scan_for_many(&mut self, piece: &Piece<'a>, words: &[u64]) {
+        let rows = piece.stage.rows(piece.scanned.view);
         for chunk in chunks_of(words) {
             let limit = |answer: &Answer<'a>| {
-                answer.limit(&answer.cascade.probes[0], piece.stage, &piece.here)
+                answer.limit(&answer.cascade.prepared_queries[0], piece.stage, &piece.scanned)
             };
             let count = self.answers.len();
             let limits: [_; EIGHT] =
@@ -269,8 +269,8 @@ impl<'a> Survey<'a> {
 
 impl<'a> Answer<'a> {
     fn new(cascade: Cascade<'a>, k: usize, is_long: bool) -> Self {
-        let promising = Promising::of(k, is_long);
-        Self { cascade, promising, uppers: take_room(), positions: Vec::new(), kept: Vec::new() }
+        let frontier = Frontier::of(k, is_long);
+        Self { cascade, frontier, uppers: take_room(), positions: Vec::new(), kept: Vec::new() }
     }
 
     /// Make room for so many bounds. What an earlier group left there is never read: only rows in
@@ -282,28 +282,33 @@ impl<'a> Answer<'a> {
     }
 
     /// What a row's bound must reach to be among the most promising; its bits decide nothing else.
-    fn limit<'b>(&self, probe: &'b Probe, stage: Stage, here: &Here<'b>) -> Limit<'b>
+    fn limit<'b>(
+        &self,
+        prepared: &'b PreparedQuery,
+        stage: Stage,
+        scanned: &ScannedSegment<'b>,
+    ) -> Limit<'b>
     where
         'a: 'b,
     {
-        self.cascade.limit(probe, stage, here).raised_to(self.promising.floor)
+        self.cascade.limit(prepared, stage, scanned).raised_to(self.frontier.floor)
     }
 
-    fn look_over(&mut self, piece: &Piece<'a>, words: &[u64]) {
+    fn scan(&mut self, piece: &Piece<'a>, words: &[u64]) {
         for chunk in chunks_of(words) {
             let mut uppers = [0.0; CHUNK];
-            let floor = self.promising.floor;
-            let mask = self.cascade.bound(&piece.here, piece.stage, chunk, floor, &mut uppers);
+            let floor = self.frontier.floor;
+            let mask = self.cascade.bound(&piece.scanned, piece.stage, chunk, floor, &mut uppers);
             self.note(piece, chunk.number * CHUNK, &uppers, mask);
         }
     }
 
-    fn look_over_listed(&mut self, piece: &Piece<'a>, listed: &[u32]) {
+    fn scan_listed(&mut self, piece: &Piece<'a>, listed: &[u32]) {
         for first in (0..listed.len()).step_by(CHUNK) {
             let mut uppers = [0.0; CHUNK];
-            let (listed, floor) = (&listed[first..], self.promising.floor);
-            let (here, stage) = (&piece.here, piece.stage);
-            let mask = self.cascade.bound_listed(here, stage, listed, floor, &mut uppers);
+            let (listed, floor) = (&listed[first..], self.frontier.floor);
+            let (scanned, stage) = (&piece.scanned, piece.stage);
+            let mask = self.cascade.bound_listed(scanned, stage, listed, floor, &mut uppers);
             self.note(piece, first, &uppers, mask);
         }
     }
@@ -314,13 +319,13 @@ impl<'a> Answer<'a> {
         let count = room.len().min(CHUNK);
         room[..count].copy_from_slice(&uppers[..count]);
         for bit in set_bits(mask) {
-            self.promising.offer(uppers[bit], piece.first + first + bit);
+            self.frontier.offer(uppers[bit], piece.first + first + bit);
         }
     }
 
     /// Take the most promising rows of a group on to the end; it begins at place `first`.
-    fn take_promising(&mut self, pieces: &[Piece<'a>], first: usize) {
-        self.promising.since(first, &mut self.positions);
+    fn take_frontier(&mut self, pieces: &[Piece<'a>], first: usize) {
+        self.frontier.since(first, &mut self.positions);
         let mut rest = self.positions.as_slice();
         for piece in pieces.iter().filter(|piece| piece.first >= first) {
             let end = piece.at + piece.rows.bounds();
@@ -331,7 +336,7 @@ impl<'a> Answer<'a> {
                 piece.rows.row(*place - piece.at as u32)
             };
             let rows = of_piece.iter().filter_map(row).collect();
-            self.cascade.take(&piece.here, piece.stage, rows);
+            self.cascade.take(&piece.scanned, piece.stage, rows);
             rest = others;
         }
     }
@@ -340,10 +345,10 @@ impl<'a> Answer<'a> {
     fn keep_others(&mut self, kernel: &dyn Kernel, pieces: &[Piece<'a>], first: usize) {
         self.cascade.look_at_others();
         for piece in pieces.iter().filter(|piece| piece.first >= first) {
-            let least = self.cascade.least_upper(piece.stage, &piece.here);
+            let min = self.cascade.min_upper(piece.stage, &piece.scanned);
             let uppers = &self.uppers[piece.at..][..piece.rows.bounds()];
             self.positions.clear();
-            kernel.positions_reaching(uppers, least, &mut self.positions);
+            kernel.positions_reaching(uppers, min, &mut self.positions);
             let kept = |position: &u32| {
                 let row = piece.rows.row(*position)?;
                 Some(Kept { upper: uppers[*position as usize], row })
@@ -355,15 +360,15 @@ impl<'a> Answer<'a> {
     /// Take on the rows of piece number `at` that may still be among the best.
     fn resolve(&mut self, piece: &Piece<'a>, at: usize) {
         self.cascade.look_at_others();
-        let least = self.cascade.least_upper(piece.stage, &piece.here);
-        let reaching = self.kept[at].iter().filter(|kept| kept.upper >= least);
+        let min = self.cascade.min_upper(piece.stage, &piece.scanned);
+        let reaching = self.kept[at].iter().filter(|kept| kept.upper >= min);
         let rows = reaching.map(|kept| kept.row).collect();
-        self.cascade.take(&piece.here, piece.stage, rows);
+        self.cascade.take(&piece.scanned, piece.stage, rows);
     }
 }
 
 /// The masks of rows in play, one for every 64 rows.
-pub(crate) fn words_in_play(
+pub(crate) fn candidate_words(
     view: &SegmentView,
     allowed: Option<&SegmentRows>,
 ) -> impl Iterator<Item = u64> {
@@ -372,11 +377,11 @@ pub(crate) fn words_in_play(
         .map(move |(at, (_, live))| allowed.map_or(live, |rows| live & rows.words[at]))
 }
 
-pub(crate) fn rows_in_play(
+pub(crate) fn candidate_rows(
     view: &SegmentView,
     allowed: Option<&SegmentRows>,
 ) -> impl Iterator<Item = usize> {
-    words_in_play(view, allowed)
+    candidate_words(view, allowed)
         .enumerate()
         .flat_map(|(at, word)| set_bits(word).map(move |bit| at * CHUNK + bit))
 }

@@ -4,9 +4,9 @@ use crate::bits::set_bits;
 use crate::quantization::kernel::{CHUNK, Chunk, Kernel, Limit};
 use crate::quantization::row_blocks::{CodedRows, LONG_COMPONENTS};
 use crate::quantization::scalar::{norm, power_of_two_for};
-use crate::search::cascade::{Formula, Here, Scorer};
-use crate::search::coarse_scan::words_in_play;
-use crate::search::prepared_query::{Probe, Stage};
+use crate::search::cascade::{Formula, ScannedSegment, Scorer};
+use crate::search::coarse_scan::candidate_words;
+use crate::search::prepared_query::{PreparedQuery, Stage};
 use crate::search::scan::Scope;
 
 /// Up to so many wanted rows of a chunk of 64 are read one by one instead of in whole blocks.
@@ -25,33 +25,33 @@ pub(crate) fn count(
     let power = power_of_two_for(norm(query));
     let vectors = &scope.snapshot.vectors;
     let is_long = vectors.places.len() * query.len() >= LONG_COMPONENTS;
-    let (probe, stages): (_, &[Stage]) = if is_long {
-        let probe = Probe::for_long_scan(kernel, query, power, None);
-        (probe, &[Stage::Nibbles, Stage::Bytes])
+    let (prepared, stages): (_, &[Stage]) = if is_long {
+        let prepared = PreparedQuery::for_long_scan(kernel, query, power, None);
+        (prepared, &[Stage::Nibbles, Stage::Bytes])
     } else {
-        (Probe::new(kernel, query, power), &[Stage::Bytes])
+        (PreparedQuery::new(kernel, query, power), &[Stage::Bytes])
     };
-    let probes = [probe];
-    let negated = Probe::new(kernel, &negated, power);
+    let prepared_queries = [prepared];
+    let negated = PreparedQuery::new(kernel, &negated, power);
     let counting = Counting {
         kernel,
         formula,
-        scorer: Scorer::new(kernel, &probes, formula, 1, min_score),
-        probe: &probes[0],
+        scorer: Scorer::new(kernel, &prepared_queries, formula, 1, min_score),
+        prepared: &prepared_queries[0],
         negated: &negated,
         min_score,
-        is_boundable: formula.is_boundable(&probes[0]),
+        is_boundable: formula.is_boundable(&prepared_queries[0]),
         stages,
     };
     let views = vectors.segments.iter().enumerate();
     let counts = views.map(|(position, view)| {
-        let here = Here { position, view, priors: formula.priors(position) };
+        let scanned = ScannedSegment { position, view, priors: formula.priors(position) };
         let allowed = scope.allowed.as_ref().map(|rows| rows.segment(position));
         if allowed.is_some_and(|rows| rows.count == 0) {
             return 0;
         }
-        let words = words_in_play(view, allowed).enumerate();
-        words.map(|(at, word)| counting.in_chunk(&here, at, word)).sum()
+        let words = candidate_words(view, allowed).enumerate();
+        words.map(|(at, word)| counting.in_chunk(&scanned, at, word)).sum()
     });
     counts.sum()
 }
@@ -60,8 +60,8 @@ struct Counting<'a> {
     kernel: &'a dyn Kernel,
     formula: Formula<'a>,
     scorer: Scorer<'a>,
-    probe: &'a Probe,
-    negated: &'a Probe,
+    prepared: &'a PreparedQuery,
+    negated: &'a PreparedQuery,
     min_score: f64,
     is_boundable: bool,
     /// What bounds the rows from above, one after the other.
@@ -70,27 +70,31 @@ struct Counting<'a> {
 
 impl Counting<'_> {
     /// Count among the rows of one chunk that are in play.
-    fn in_chunk(&self, here: &Here<'_>, chunk: usize, in_play: u64) -> usize {
-        if in_play == 0 {
+    fn in_chunk(&self, scanned: &ScannedSegment<'_>, chunk: usize, candidates: u64) -> usize {
+        if candidates == 0 {
             return 0;
         }
-        let (may_reach, may_miss) =
-            if self.is_boundable { self.masks(here, chunk, in_play) } else { (in_play, in_play) };
+        let (may_reach, may_miss) = if self.is_boundable {
+            self.masks(scanned, chunk, candidates)
+        } else {
+            (candidates, candidates)
+        };
         let certain = (may_reach & !may_miss).count_ones() as usize;
-        let reaches = |bit: &usize| self.scorer.score(here, chunk * CHUNK + bit) >= self.min_score;
+        let reaches =
+            |bit: &usize| self.scorer.score(scanned, chunk * CHUNK + bit) >= self.min_score;
         certain + set_bits(may_miss).filter(reaches).count()
     }
 
     /// The rows that may reach the least score, and those of them that may miss it.
-    fn masks(&self, here: &Here<'_>, number: usize, in_play: u64) -> (u64, u64) {
-        let may_reach = self.stages.iter().fold(in_play, |wanted, stage| {
-            let limit = self.formula.limit(self.probe, *stage, here, self.min_score);
-            self.reaching(stage.rows(here.view), Chunk { number, wanted }, &limit)
+    fn masks(&self, scanned: &ScannedSegment<'_>, number: usize, candidates: u64) -> (u64, u64) {
+        let may_reach = self.stages.iter().fold(candidates, |wanted, stage| {
+            let limit = self.formula.limit(self.prepared, *stage, scanned, self.min_score);
+            self.reaching(stage.rows(scanned.view), Chunk { number, wanted }, &limit)
         });
-        let (last, least) = (Stage::Bytes, self.min_score);
-        let limit = self.formula.negated_limit(self.negated, last, here, least);
+        let (last, min) = (Stage::Bytes, self.min_score);
+        let limit = self.formula.negated_limit(self.negated, last, scanned, min);
         let chunk = Chunk { number, wanted: may_reach };
-        (may_reach, self.reaching(last.rows(here.view), chunk, &limit))
+        (may_reach, self.reaching(last.rows(scanned.view), chunk, &limit))
     }
 
     /// Which of the wanted rows reach a limit; few of them are read one by one.

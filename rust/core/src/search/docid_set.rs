@@ -6,7 +6,7 @@ const WORD: usize = u64::BITS as usize;
 
 /// Slots in ascending order. The place of a slot among them is its ordinal, by which everything
 /// that is computed for one query is kept.
-pub(crate) struct SlotSet {
+pub(crate) struct DocidSet {
     words: Vec<u64>,
     /// How many come before each word.
     before: Vec<u32>,
@@ -15,9 +15,9 @@ pub(crate) struct SlotSet {
     is_everything: bool,
 }
 
-impl SlotSet {
+impl DocidSet {
     /// The slots whose bits are set, of `slots` slots in all.
-    pub(crate) fn of_words(words: Vec<u64>, slots: usize) -> Self {
+    pub(crate) fn of_words(words: Vec<u64>, docids: usize) -> Self {
         let mut len = 0;
         let mut before = Vec::with_capacity(words.len());
         for word in &words {
@@ -25,7 +25,7 @@ impl SlotSet {
             len += word.count_ones();
         }
         let len = len as usize;
-        Self { words, before, len, is_everything: len == slots }
+        Self { words, before, len, is_everything: len == docids }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -37,24 +37,24 @@ impl SlotSet {
         self.is_everything
     }
 
-    pub(crate) fn contains(&self, slot: u32) -> bool {
-        let (word, bit) = (slot as usize / WORD, slot as usize % WORD);
+    pub(crate) fn contains(&self, docid: u32) -> bool {
+        let (word, bit) = (docid as usize / WORD, docid as usize % WORD);
         self.words.get(word).is_some_and(|word| word >> bit & 1 == 1)
     }
 
     /// The place of a slot that is in play.
-    pub(crate) fn ordinal(&self, slot: u32) -> u32 {
+    pub(crate) fn ordinal(&self, docid: u32) -> u32 {
         if self.is_everything {
-            return slot;
+            return docid;
         }
-        let (word, bit) = (slot as usize / WORD, slot as usize % WORD);
+        let (word, bit) = (docid as usize / WORD, docid as usize % WORD);
         let below = self.words[word] & ((1 << bit) - 1);
         self.before[word] + below.count_ones()
     }
 
     /// The place of a slot, where it is in play.
-    pub(crate) fn find(&self, slot: u32) -> Option<u32> {
-        self.contains(slot).then(|| self.ordinal(slot))
+    pub(crate) fn find(&self, docid: u32) -> Option<u32> {
+        self.contains(docid).then(|| self.ordinal(docid))
     }
 
     /// The slots, ascending.
@@ -71,21 +71,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ordinals_count_the_slots_before(chosen in prop::collection::vec(any::<bool>(), 0..400)) {
+        fn ordinals_count_the_docids_before(chosen in prop::collection::vec(any::<bool>(), 0..400)) {
             let mut words = vec![0_u64; chosen.len().div_ceil(WORD)];
-            for (slot, _) in chosen.iter().enumerate().filter(|(_, chosen)| **chosen) {
-                words[slot / WORD] |= 1 << (slot % WORD);
+            for (docid, _) in chosen.iter().enumerate().filter(|(_, chosen)| **chosen) {
+                words[docid / WORD] |= 1 << (docid % WORD);
             }
-            let set = SlotSet::of_words(words, chosen.len());
-            let slots: Vec<u32> =
-                (0..).zip(&chosen).filter(|(_, chosen)| **chosen).map(|(slot, _)| slot).collect();
-            prop_assert_eq!(set.iter().collect::<Vec<_>>(), slots.clone());
-            prop_assert_eq!(set.len(), slots.len());
-            prop_assert_eq!(set.is_everything(), slots.len() == chosen.len());
-            for (slot, is_chosen) in (0..).zip(&chosen) {
-                prop_assert_eq!(set.contains(slot), *is_chosen);
-                let place = slots.iter().position(|one| *one == slot).map(|at| at as u32);
-                prop_assert_eq!(set.find(slot), place);
+            let set = DocidSet::of_words(words, chosen.len());
+            let docids: Vec<u32> =
+                (0..).zip(&chosen).filter(|(_, chosen)| **chosen).map(|(docid, _)| docid).collect();
+            prop_assert_eq!(set.iter().collect::<Vec<_>>(), docids.clone());
+            prop_assert_eq!(set.len(), docids.len());
+            prop_assert_eq!(set.is_everything(), docids.len() == chosen.len());
+            for (docid, is_chosen) in (0..).zip(&chosen) {
+                prop_assert_eq!(set.contains(docid), *is_chosen);
+                let place = docids.iter().position(|one| *one == docid).map(|at| at as u32);
+                prop_assert_eq!(set.find(docid), place);
             }
             prop_assert_eq!(set.find(chosen.len() as u32 + 64), None);
         }

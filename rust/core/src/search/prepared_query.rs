@@ -38,7 +38,7 @@ impl Stage {
 }
 
 /// What a scan needs of a query.
-pub(crate) struct Probe {
+pub(crate) struct PreparedQuery {
     /// Padded, for float64 scores.
     pub(crate) query: Box<[f64]>,
     codes: Option<QueryCodes>,
@@ -46,7 +46,7 @@ pub(crate) struct Probe {
     sketch: Option<Plane>,
 }
 
-impl Probe {
+impl PreparedQuery {
     /// Prepare for float64 scores only.
     pub(crate) fn for_scores(query: &[f32]) -> Self {
         Self { query: padded(query), codes: None, nibbles: None, sketch: None }
@@ -64,10 +64,10 @@ impl Probe {
         power: f64,
         basis: Option<&Basis>,
     ) -> Self {
-        let probe = Self::new(kernel, query, power);
+        let prepared = Self::new(kernel, query, power);
         let nibbles = Some(kernel.signed_bytes(query, power));
-        let sketch = basis.map(|basis| basis.plane(kernel, query, &probe.query, power));
-        Self { nibbles, sketch, ..probe }
+        let sketch = basis.map(|basis| basis.plane(kernel, query, &prepared.query, power));
+        Self { nibbles, sketch, ..prepared }
     }
 
     pub(crate) fn codes(&self) -> &QueryCodes {

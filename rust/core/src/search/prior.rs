@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::Error;
 use crate::quantization::kernel::EIGHT;
-use crate::storage::id_cache::Resolved;
+use crate::storage::id_cache::IdCache;
 use crate::storage::snapshot_store::{Snapshot, VectorRows};
 use crate::system::memory_budget::headroom;
 
@@ -14,14 +14,14 @@ use crate::system::memory_budget::headroom;
 pub struct Prior {
     /// Ascending by id, each once.
     entries: Box<[(i64, f32)]>,
-    resolved: Resolved<PriorRows>,
+    cache: IdCache<PriorRows>,
 }
 
 /// The priors of one snapshot's rows.
 pub(crate) struct PriorRows {
     segments: Vec<Box<[f32]>>,
     /// The largest magnitude.
-    pub(crate) most: f32,
+    pub(crate) max: f32,
 }
 
 impl Prior {
@@ -43,7 +43,7 @@ impl Prior {
         entries.sort_unstable_by_key(|(id, _)| *id);
         match entries.windows(2).find(|pair| pair[0].0 == pair[1].0) {
             Some(pair) => Err(Error::DuplicateId { id: pair[0].0 }),
-            None => Ok(Self { entries: entries.into(), resolved: Resolved::default() }),
+            None => Ok(Self { entries: entries.into(), cache: IdCache::default() }),
         }
     }
 
@@ -58,7 +58,7 @@ impl Prior {
     }
 
     pub(crate) fn rows_in(&self, snapshot: &Snapshot) -> Arc<PriorRows> {
-        self.resolved.in_snapshot(snapshot, |vectors| resolve(&self.entries, vectors))
+        self.cache.in_snapshot(snapshot, |vectors| resolve(&self.entries, vectors))
     }
 }
 
@@ -74,13 +74,13 @@ fn resolve(entries: &[(i64, f32)], vectors: &VectorRows) -> PriorRows {
     let empty = |rows: usize| vec![0.0; rows.next_multiple_of(EIGHT)].into();
     let capacities = vectors.segments.iter().map(|view| view.segment.capacity());
     let mut segments: Vec<Box<[f32]>> = capacities.map(empty).collect();
-    let mut most = 0.0_f32;
+    let mut max = 0.0_f32;
     for (id, value) in entries {
         let Some(place) = vectors.places.get(*id) else { continue };
         if let Some(position) = vectors.position(place.number()) {
             segments[position][place.row()] = *value;
-            most = most.max(value.abs());
+            max = max.max(value.abs());
         }
     }
-    PriorRows { segments, most }
+    PriorRows { segments, max }
 }

@@ -12,9 +12,11 @@ use std::sync::mpsc;
 use crate::quantization::kernel::{EIGHT, Kernel};
 use crate::quantization::row_blocks::LONG_COMPONENTS;
 use crate::quantization::scalar::{norm, power_of_two_for};
-use crate::search::cascade::{Cascade, Findings, Formula, Here, Scorer, SharedThreshold};
-use crate::search::coarse_scan::{Survey, rows_in_play};
-use crate::search::prepared_query::Probe;
+use crate::search::cascade::{
+    Cascade, Formula, ScanResult, ScannedSegment, Scorer, SharedThreshold,
+};
+use crate::search::coarse_scan::{CoarseScan, candidate_rows};
+use crate::search::prepared_query::PreparedQuery;
 use crate::search::prior::PriorRows;
 use crate::search::selection::{SegmentRows, SelectedRows};
 use crate::search::top_k::Hit;
@@ -35,15 +37,15 @@ const PASS_QUERIES: usize = EIGHT;
 
 /// Queries of one answer are bounded in one unit; ones this much shorter than the longest would
 /// come near the smallest numbers.
-const LEAST_LENGTH: f64 = 1.0 / 16.0;
+const MIN_LENGTH: f64 = 1.0 / 16.0;
 
 /// What to look for.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct ScanRequest<'a> {
     /// One query after the other, `dim` floats each; at least one.
     pub(crate) queries: &'a [f32],
     pub(crate) dim: usize,
     /// One answer for all queries, where the best of them counts, instead of one for each.
-    pub(crate) united: bool,
+    pub(crate) combined_by_max: bool,
     pub(crate) k: usize,
     pub(crate) min_score: f64,
     pub(crate) weight: f64,
@@ -62,55 +64,69 @@ pub(crate) struct Scope {
 pub(crate) fn search(
     kernel: &'static dyn Kernel,
     scope: &Scope,
-    wanted: &Wanted<'_>,
+    request: &ScanRequest<'_>,
 ) -> Vec<Vec<Hit>> {
-    let queries: Vec<&[f32]> = wanted.queries.chunks_exact(wanted.dim).collect();
-    if wanted.united {
-        return answers(kernel, scope, wanted, &queries, queries.len());
+    let queries: Vec<&[f32]> = request.queries.chunks_exact(request.dim).collect();
+    if request.combined_by_max {
+        return answers(kernel, scope, request, &queries, queries.len());
     }
     let passes = queries.chunks(PASS_QUERIES);
-    passes.flat_map(|queries| answers(kernel, scope, wanted, queries, 1)).collect()
+    passes.flat_map(|queries| answers(kernel, scope, request, queries, 1)).collect()
 }
 
 /// One answer for every `united` queries.
 fn answers(
     kernel: &'static dyn Kernel,
     scope: &Scope,
-    wanted: &Wanted<'_>,
+    request: &ScanRequest<'_>,
     queries: &[&[f32]],
-    united: usize,
+    combined_by_max: usize,
 ) -> Vec<Vec<Hit>> {
     let vectors = &scope.snapshot.vectors;
     let rows = scope.allowed.as_ref().map_or(vectors.places.len(), |rows| rows.count());
-    let k = wanted.k.min(rows);
-    let is_long = vectors.places.len() * wanted.dim >= LONG_COMPONENTS && rows > FEW_ROWS;
+    let k = request.k.min(rows);
+    let is_long = vectors.places.len() * request.dim >= LONG_COMPONENTS && rows > FEW_ROWS;
     let few = rows <= SCORE_ALL_ROWS || k >= rows / SCORE_ALL_SHARE;
-    let powers = queries.chunks(united).map(common_power);
-    let powers: Vec<Option<f64>> = powers.flat_map(|power| vec![power; united]).collect();
+    let powers = queries.chunks(combined_by_max).map(common_power);
+    let powers: Vec<Option<f64>> = powers.flat_map(|power| vec![power; combined_by_max]).collect();
     let few = few || powers.contains(&None);
     let prepare = |(query, power): (&&[f32], &Option<f64>)| match (few, is_long, power) {
-        (false, false, Some(power)) => Probe::new(kernel, query, *power),
+        (false, false, Some(power)) => PreparedQuery::new(kernel, query, *power),
         (false, true, Some(power)) => {
-            Probe::for_long_scan(kernel, query, *power, vectors.basis.as_deref())
+            PreparedQuery::for_long_scan(kernel, query, *power, vectors.basis.as_deref())
         }
-        _ => Probe::for_scores(query),
+        _ => PreparedQuery::for_scores(query),
     };
-    let probes = queries.iter().zip(&powers).map(prepare).collect();
-    let (min_score, weight) = (wanted.min_score, wanted.weight);
-    let search =
-        Search { kernel, scope: scope.clone(), probes, united, k, min_score, weight, is_long };
-    if few || !search.probes.iter().all(|probe| search.formula().is_boundable(probe)) {
-        return search.probes.chunks(united).map(|probes| search.score_all(probes)).collect();
+    let prepared_queries = queries.iter().zip(&powers).map(prepare).collect();
+    let (min_score, weight) = (request.min_score, request.weight);
+    let search = Search {
+        kernel,
+        scope: scope.clone(),
+        prepared_queries,
+        combined_by_max,
+        k,
+        min_score,
+        weight,
+        is_long,
+    };
+    if few
+        || !search.prepared_queries.iter().all(|prepared| search.formula().is_boundable(prepared))
+    {
+        return search
+            .prepared_queries
+            .chunks(combined_by_max)
+            .map(|prepared_queries| search.score_all(prepared_queries))
+            .collect();
     }
-    search.bound(wanted.threads.min(vectors.segments.len()))
+    search.bound(request.threads.min(vectors.segments.len()))
 }
 
 /// The power of two by which the queries of one answer are scaled; none where their lengths are
 /// too far apart.
 fn common_power(queries: &[&[f32]]) -> Option<f64> {
     let lengths: Vec<f64> = queries.iter().map(|query| norm(query)).collect();
-    let power = power_of_two_for(lengths.iter().fold(0.0, |most, length| most.max(*length)));
-    let is_near = |length: &f64| queries.len() == 1 || length * power >= LEAST_LENGTH;
+    let power = power_of_two_for(lengths.iter().fold(0.0, |max, length| max.max(*length)));
+    let is_near = |length: &f64| queries.len() == 1 || length * power >= MIN_LENGTH;
     lengths.iter().all(is_near).then_some(power)
 }
 
@@ -118,9 +134,9 @@ fn common_power(queries: &[&[f32]]) -> Option<f64> {
 struct Search {
     kernel: &'static dyn Kernel,
     scope: Scope,
-    probes: Vec<Probe>,
+    prepared_queries: Vec<PreparedQuery>,
     /// Queries for each answer.
-    united: usize,
+    combined_by_max: usize,
     k: usize,
     min_score: f64,
     weight: f64,
@@ -136,29 +152,29 @@ impl Search {
         Formula { weight: self.weight, prior: self.scope.prior.as_deref() }
     }
 
-    fn scorer<'a>(&'a self, probes: &'a [Probe]) -> Scorer<'a> {
-        Scorer::new(self.kernel, probes, self.formula(), self.k, self.min_score)
+    fn scorer<'a>(&'a self, prepared_queries: &'a [PreparedQuery]) -> Scorer<'a> {
+        Scorer::new(self.kernel, prepared_queries, self.formula(), self.k, self.min_score)
     }
 
-    fn here(&self, position: usize) -> Here<'_> {
+    fn scanned(&self, position: usize) -> ScannedSegment<'_> {
         let view = &self.vectors().segments[position];
-        Here { position, view, priors: self.formula().priors(position) }
+        ScannedSegment { position, view, priors: self.formula().priors(position) }
     }
 
     fn allowed(&self, position: usize) -> Option<&SegmentRows> {
         self.scope.allowed.as_ref().map(|rows| rows.segment(position))
     }
 
-    fn score_all(&self, probes: &[Probe]) -> Vec<Hit> {
-        let mut scorer = self.scorer(probes);
+    fn score_all(&self, prepared_queries: &[PreparedQuery]) -> Vec<Hit> {
+        let mut scorer = self.scorer(prepared_queries);
         for position in 0..self.vectors().segments.len() {
             let allowed = self.allowed(position);
             if self.k == 0 || allowed.is_some_and(|rows| rows.count == 0) {
                 continue;
             }
-            let here = self.here(position);
-            for row in rows_in_play(here.view, allowed) {
-                scorer.offer(&here, row);
+            let scanned = self.scanned(position);
+            for row in candidate_rows(scanned.view, allowed) {
+                scorer.offer(&scanned, row);
             }
         }
         scorer.into_sorted()
@@ -170,10 +186,10 @@ impl Search {
             return cascades.into_iter().map(|cascade| self.finish(cascade)).collect();
         }
         let shared = Arc::new(SharedSearch::of(self));
-        let others: Vec<_> = (1..threads).filter_map(|_| Helper::start(&shared)).collect();
+        let others: Vec<_> = (1..threads).filter_map(|_| ScanWorker::start(&shared)).collect();
         let mut cascades = shared.walk();
-        for findings in others.into_iter().filter_map(Helper::findings) {
-            cascades.iter_mut().zip(findings).for_each(|(one, other)| one.absorb(other));
+        for scan_result in others.into_iter().filter_map(ScanWorker::scan_result) {
+            cascades.iter_mut().zip(scan_result).for_each(|(one, other)| one.absorb(other));
         }
         cascades.into_iter().map(|cascade| shared.search.finish(cascade)).collect()
     }
@@ -184,24 +200,25 @@ impl Search {
         next: &AtomicUsize,
         thresholds: Option<&'a [SharedThreshold]>,
     ) -> Vec<Cascade<'a>> {
-        let cascade = |(at, probes)| {
+        let cascade = |(at, prepared_queries)| {
             let threshold = thresholds.map(|all: &[SharedThreshold]| &all[at]);
             let formula = self.formula();
-            Cascade::new(self.kernel, probes, formula, self.k, self.min_score, threshold)
+            Cascade::new(self.kernel, prepared_queries, formula, self.k, self.min_score, threshold)
         };
-        let cascades = self.probes.chunks(self.united).enumerate().map(cascade).collect();
-        let mut survey = Survey::new(self.kernel, cascades, self.k, self.is_long);
+        let cascades =
+            self.prepared_queries.chunks(self.combined_by_max).enumerate().map(cascade).collect();
+        let mut coarse_scan = CoarseScan::new(self.kernel, cascades, self.k, self.is_long);
         loop {
             let position = next.fetch_add(1, Ordering::Relaxed);
             if position >= self.vectors().segments.len() {
-                return survey.resolve();
+                return coarse_scan.resolve();
             }
-            survey.look_over(self.here(position), self.allowed(position));
+            coarse_scan.scan(self.scanned(position), self.allowed(position));
         }
     }
 
     fn finish(&self, cascade: Cascade<'_>) -> Vec<Hit> {
-        let scorer = self.scorer(cascade.probes);
+        let scorer = self.scorer(cascade.prepared_queries);
         cascade.finish(self.vectors(), scorer)
     }
 }
@@ -216,8 +233,11 @@ struct SharedSearch {
 
 impl SharedSearch {
     fn of(search: Search) -> Self {
-        let thresholds =
-            search.probes.chunks(search.united).map(|_| SharedThreshold::default()).collect();
+        let thresholds = search
+            .prepared_queries
+            .chunks(search.combined_by_max)
+            .map(|_| SharedThreshold::default())
+            .collect();
         Self { search, next: AtomicUsize::new(0), thresholds }
     }
 
@@ -227,52 +247,60 @@ impl SharedSearch {
 }
 
 /// Another thread that takes segments of a search.
-struct Helper {
+struct ScanWorker {
     is_claimed: Arc<AtomicBool>,
-    findings: mpsc::Receiver<Vec<Findings>>,
+    scan_result: mpsc::Receiver<Vec<ScanResult>>,
 }
 
-impl Helper {
+impl ScanWorker {
     /// Nothing where the system gives no thread: the search goes on without.
     fn start(shared: &Arc<SharedSearch>) -> Option<Self> {
-        let (sender, findings) = mpsc::channel();
+        let (sender, scan_result) = mpsc::channel();
         let is_claimed = Arc::new(AtomicBool::new(false));
         let (shared, claim) = (Arc::clone(shared), Arc::clone(&is_claimed));
         let work = move || {
             if !claim.swap(true, Ordering::AcqRel) {
                 // The searching thread may have given up only by a panic; then nobody listens.
-                let _ = sender.send(shared.walk().into_iter().map(Cascade::findings).collect());
+                let _ = sender.send(shared.walk().into_iter().map(Cascade::scan_result).collect());
             }
         };
         std::thread::Builder::new().name("mnemic-scan".to_owned()).spawn(work).ok()?;
-        Some(Self { is_claimed, findings })
+        Some(Self { is_claimed, scan_result })
     }
 
     /// What the thread found; a thread that has not begun yet is not waited for.
-    fn findings(self) -> Option<Vec<Findings>> {
+    fn scan_result(self) -> Option<Vec<ScanResult>> {
         if !self.is_claimed.swap(true, Ordering::AcqRel) {
             return None;
         }
-        Some(self.findings.recv().expect("a scanning thread panicked"))
+        Some(self.scan_result.recv().expect("a scanning thread panicked"))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::storage::snapshot_store::Index;
+    use crate::storage::snapshot_store::SnapshotStore;
 
     /// A map of three segments and a search of it whose best rows are in the last one.
     fn shared_search() -> Arc<SharedSearch> {
         let kernel = crate::simd::kernel().expect("a kernel");
-        let index = Index::new(kernel, 1, crate::memory::state::Memories::default());
+        let index = SnapshotStore::new(kernel, 1, crate::memory::state::MemoryState::default());
         let ids: Vec<i64> = (0..20_000).collect();
         index.replace(&ids, |at, row| row[0] = at as f32);
         let scope = Scope { snapshot: index.snapshot(), allowed: None, prior: None };
-        let probes = vec![Probe::new(kernel, &[0.5], 1.0)];
+        let prepared_queries = vec![PreparedQuery::new(kernel, &[0.5], 1.0)];
         let (min_score, weight) = (f64::NEG_INFINITY, 1.0);
-        let search =
-            Search { kernel, scope, probes, united: 1, k: 5, min_score, weight, is_long: false };
+        let search = Search {
+            kernel,
+            scope,
+            prepared_queries,
+            combined_by_max: 1,
+            k: 5,
+            min_score,
+            weight,
+            is_long: false,
+        };
         Arc::new(SharedSearch::of(search))
     }
 
@@ -284,21 +312,21 @@ mod tests {
     #[test]
     fn what_another_thread_found_is_taken_over() {
         let shared = shared_search();
-        let helper = Helper::start(&shared).expect("a thread");
+        let worker = ScanWorker::start(&shared).expect("a thread");
         while shared.next.load(Ordering::Relaxed) <= 3 {
             std::thread::yield_now();
         }
         let mut cascades = shared.walk();
         assert_eq!(ids_of(&shared, shared.walk()), [0_i64; 0], "all segments were taken");
-        let findings = helper.findings().expect("it has begun");
-        cascades.iter_mut().zip(findings).for_each(|(one, other)| one.absorb(other));
+        let scan_result = worker.scan_result().expect("it has begun");
+        cascades.iter_mut().zip(scan_result).for_each(|(one, other)| one.absorb(other));
         assert_eq!(ids_of(&shared, cascades), [19_999, 19_998, 19_997, 19_996, 19_995]);
     }
 
     #[test]
     fn a_thread_that_has_not_begun_is_not_waited_for() {
-        let (_sender, findings) = mpsc::channel();
-        let helper = Helper { is_claimed: Arc::new(AtomicBool::new(false)), findings };
-        assert!(helper.findings().is_none());
+        let (_sender, scan_result) = mpsc::channel();
+        let worker = ScanWorker { is_claimed: Arc::new(AtomicBool::new(false)), scan_result };
+        assert!(worker.scan_result().is_none());
     }
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crate::bits::{rows_of, set_bits};
-use crate::ids::slot_of;
+use crate::ids::docid_of;
 use crate::quantization::kernel::CHUNK;
-use crate::search::docid_set::SlotSet;
-use crate::storage::id_cache::Resolved;
+use crate::search::docid_set::DocidSet;
+use crate::storage::id_cache::IdCache;
 use crate::storage::segment::SegmentView;
 use crate::storage::snapshot_store::{Snapshot, VectorRows};
 
@@ -15,7 +15,7 @@ use crate::storage::snapshot_store::{Snapshot, VectorRows};
 /// Reusing a selection saves looking its ids up again until the map changes.
 pub struct Selection {
     ids: Box<[i64]>,
-    resolved: Resolved<SelectedRows>,
+    cache: IdCache<SelectedRows>,
 }
 
 /// The selected rows of one snapshot: a mask for each segment that has any.
@@ -53,7 +53,7 @@ impl Selection {
         let mut ids = ids.to_vec();
         ids.sort_unstable();
         ids.dedup();
-        Self { ids: ids.into(), resolved: Resolved::default() }
+        Self { ids: ids.into(), cache: IdCache::default() }
     }
 
     /// The selected ids, ascending, each once.
@@ -63,23 +63,24 @@ impl Selection {
 
     /// The rows these ids have in `snapshot`, from the last call where nothing has changed.
     pub(crate) fn rows_in(&self, snapshot: &Snapshot) -> Arc<SelectedRows> {
-        self.resolved
+        self.cache
             .in_snapshot(snapshot, |vectors| SelectedRows { segments: resolve(&self.ids, vectors) })
     }
 }
 
 impl SelectedRows {
     /// The rows of the vectors whose slots are in play; a vector's id is its slot.
-    pub(crate) fn in_play(vectors: &VectorRows, in_play: &SlotSet) -> Self {
-        if in_play.len() * FEW_SHARE < vectors.places.len() {
-            let ids: Vec<i64> = in_play.iter().map(i64::from).collect();
+    pub(crate) fn of_docids(vectors: &VectorRows, candidates: &DocidSet) -> Self {
+        if candidates.len() * FEW_SHARE < vectors.places.len() {
+            let ids: Vec<i64> = candidates.iter().map(i64::from).collect();
             return Self { segments: resolve(&ids, vectors) };
         }
         let of_view = |view: &SegmentView| {
             let ids = view.segment.ids();
             let selected = |(word, (_, live)): (usize, (usize, u64))| {
-                let is_in_play = |bit: &usize| in_play.contains(slot_of(ids[word * CHUNK + bit]));
-                set_bits(live).filter(is_in_play).fold(0, |word, bit| word | 1 << bit)
+                let is_candidate =
+                    |bit: &usize| candidates.contains(docid_of(ids[word * CHUNK + bit]));
+                set_bits(live).filter(is_candidate).fold(0, |word, bit| word | 1 << bit)
             };
             let words: Box<[u64]> = view.live_words().enumerate().map(selected).collect();
             let count = words.iter().map(|word| word.count_ones() as usize).sum();

@@ -108,7 +108,7 @@ impl KthLargest {
             }
             smallest.0 = TotalF64(value);
         }
-        (self.heap.len() == self.k).then(|| self.heap.peek().map(|least| least.0.0))?
+        (self.heap.len() == self.k).then(|| self.heap.peek().map(|min| min.0.0))?
     }
 }
 

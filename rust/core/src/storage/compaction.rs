@@ -8,7 +8,7 @@ use crate::bits::set_bits;
 use crate::collections::append_buffer::Filling;
 use crate::quantization::kernel::CHUNK;
 use crate::storage::segment::{SEGMENT_ROWS, SegmentView, SegmentWriter};
-use crate::storage::snapshot_store::{Place, Shared, VectorRows, Writer};
+use crate::storage::snapshot_store::{Place, StoreState, VectorRows, Writer};
 use crate::system::memory_budget::{CALL, headroom};
 
 /// Copies up to this size cost the writer about a millisecond and are made at once.
@@ -24,7 +24,7 @@ pub(crate) enum Compaction {
     TooLarge,
 }
 
-impl Shared {
+impl StoreState {
     /// Compact what the last change made due, unless that would hold the writer up.
     pub(crate) fn compact_inline(&self, writer: &Writer) -> Compaction {
         let current = self.snapshot();
@@ -34,7 +34,7 @@ impl Shared {
         let row_bytes = first.segment.size() / first.segment.capacity();
         // Where dead rows outnumber live ones the copying thread has fallen behind, or was lost
         // in a fork; the writer then does the work itself rather than wait.
-        let behind = current.vectors.dead_count() > current.vectors.places.len();
+        let behind = current.vectors.deleted_count() > current.vectors.places.len();
         if rows * row_bytes > INLINE_BYTES && !behind {
             return Compaction::TooLarge;
         }
@@ -94,7 +94,7 @@ impl Shared {
             }
         }
         if let Some(position) = draft.position(number).filter(|_| !died.is_empty()) {
-            draft.segments[position].bury(died);
+            draft.segments[position].mark_deleted(died);
         }
         draft.segments.retain(|view| victims.iter().all(|victim| victim.number != view.number));
         self.publish(draft);
@@ -110,16 +110,16 @@ fn still_there(vectors: &VectorRows, victim: &SegmentView) -> bool {
 /// The sealed segments to copy now: at least one is more than a quarter dead, and small ones go
 /// along, as far as one new segment can take their rows.
 fn due(vectors: &VectorRows, tail: Option<u32>) -> Vec<SegmentView> {
-    let sealed = || vectors.segments.iter().filter(|view| Some(view.number) != tail);
-    let decayed = |view: &&SegmentView| view.dead_count() * 4 > view.len;
-    if !sealed().any(|view| decayed(&view)) {
+    let complete = || vectors.segments.iter().filter(|view| Some(view.number) != tail);
+    let decayed = |view: &&SegmentView| view.deleted_count() * 4 > view.len;
+    if !complete().any(|view| decayed(&view)) {
         return Vec::new();
     }
     let small = vectors.places.len() / SMALL_SHARE;
     let mut room = SEGMENT_ROWS;
     let mut victims = Vec::new();
-    let rest = sealed().filter(|view| !decayed(view) && view.live_count() < small);
-    for view in sealed().filter(decayed).chain(rest) {
+    let rest = complete().filter(|view| !decayed(view) && view.live_count() < small);
+    for view in complete().filter(decayed).chain(rest) {
         if view.live_count() <= room {
             room -= view.live_count();
             victims.push(view.clone());

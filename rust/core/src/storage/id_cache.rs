@@ -7,15 +7,15 @@ use parking_lot::Mutex;
 use crate::storage::snapshot_store::{Snapshot, VectorRows};
 
 /// The rows that were last found, and the revision they were found in.
-pub(crate) struct Resolved<T>(Mutex<Option<(u64, Arc<T>)>>);
+pub(crate) struct IdCache<T>(Mutex<Option<(u64, Arc<T>)>>);
 
-impl<T> Default for Resolved<T> {
+impl<T> Default for IdCache<T> {
     fn default() -> Self {
         Self(Mutex::new(None))
     }
 }
 
-impl<T> Resolved<T> {
+impl<T> IdCache<T> {
     /// What was found before where nothing has changed since, else what `find` finds.
     pub(crate) fn in_snapshot(
         &self,

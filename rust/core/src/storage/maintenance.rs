@@ -14,63 +14,63 @@ use crate::quantization::row_blocks::LONG_COMPONENTS;
 use crate::quantization::sketch::{Basis, Sketch};
 use crate::storage::compaction::Compaction;
 use crate::storage::segment::SegmentView;
-use crate::storage::snapshot_store::{Index, Shared, VectorRows, Writer};
+use crate::storage::snapshot_store::{SnapshotStore, StoreState, VectorRows, Writer};
 use crate::system::memory_budget::{CALL, headroom};
 
 /// A basis is learned again when there are this many times the rows it was learned from.
 const RELEARNING_GROWTH: usize = 4;
 
 /// Gives the upkeep back, also when its work panics.
-struct Claim<'a>(&'a Shared);
+struct MaintenanceGuard<'a>(&'a StoreState);
 
-impl Drop for Claim<'_> {
+impl Drop for MaintenanceGuard<'_> {
     fn drop(&mut self) {
-        self.0.kept_up_by.store(0, Ordering::Release);
+        self.0.maintained_by.store(0, Ordering::Release);
     }
 }
 
-impl Index {
+impl SnapshotStore {
     /// Do what a change made due, or start a thread that does.
-    pub(crate) fn keep_up(&self, writer: MutexGuard<'_, Writer>) {
+    pub(crate) fn maintain(&self, writer: MutexGuard<'_, Writer>) {
         let compaction = self.shared.compact_inline(&writer);
         let tail = writer.tail_number();
         drop(writer);
         let is_due = compaction == Compaction::TooLarge || self.shared.is_sketch_due(tail);
-        if is_due && self.shared.claim_upkeep() {
-            keep_up_in_background(&self.shared);
+        if is_due && self.shared.acquire_maintenance() {
+            maintain_in_background(&self.shared);
         }
     }
 
     /// Do all that is due, now and here; work that a thread has begun is waited for.
-    pub(crate) fn seal(&self) {
-        while !self.shared.claim_upkeep() {
+    pub(crate) fn flush(&self) {
+        while !self.shared.acquire_maintenance() {
             std::thread::sleep(Duration::from_millis(1));
         }
-        self.shared.keep_up();
+        self.shared.maintain();
     }
 }
 
-fn keep_up_in_background(shared: &Arc<Shared>) {
+fn maintain_in_background(shared: &Arc<StoreState>) {
     let worker = Arc::clone(shared);
-    let work = move || worker.keep_up();
+    let work = move || worker.maintain();
     let started = std::thread::Builder::new().name("mnemic-seal".to_owned()).spawn(work);
     if started.is_err() {
         // No thread to be had: the next change tries again, and compaction bounds its wait.
-        shared.kept_up_by.store(0, Ordering::Release);
+        shared.maintained_by.store(0, Ordering::Release);
     }
 }
 
-impl Shared {
+impl StoreState {
     /// Become the one that keeps up, unless another thread of this process is.
-    fn claim_upkeep(&self) -> bool {
+    fn acquire_maintenance(&self) -> bool {
         let own = std::process::id();
-        let claim = |by| (by != own).then_some(own);
-        self.kept_up_by.fetch_update(Ordering::AcqRel, Ordering::Acquire, claim).is_ok()
+        let acquire = |by| (by != own).then_some(own);
+        self.maintained_by.fetch_update(Ordering::AcqRel, Ordering::Acquire, acquire).is_ok()
     }
 
     /// Do all that is due, and let others.
-    fn keep_up(&self) {
-        let _claim = Claim(self);
+    fn maintain(&self) {
+        let _guard = MaintenanceGuard(self);
         while self.compact_once() || self.sketch_once() {}
     }
 
@@ -121,7 +121,7 @@ impl Shared {
             self.rows_without_basis.store(rows, Ordering::Relaxed);
             return false;
         };
-        let views: Vec<&SegmentView> = sealed(vectors, tail).collect();
+        let views: Vec<&SegmentView> = complete(vectors, tail).collect();
         self.install_sketches(&basis, self.sketched(&basis, &views), true);
         true
     }
@@ -165,14 +165,14 @@ impl Shared {
 }
 
 /// The segments that no longer grow.
-fn sealed(vectors: &VectorRows, tail: Option<u32>) -> impl Iterator<Item = &SegmentView> {
-    let is_sealed =
+fn complete(vectors: &VectorRows, tail: Option<u32>) -> impl Iterator<Item = &SegmentView> {
+    let is_complete =
         move |view: &&SegmentView| Some(view.number) != tail || view.len == view.segment.capacity();
-    vectors.segments.iter().filter(is_sealed)
+    vectors.segments.iter().filter(is_complete)
 }
 
 fn unsketched(vectors: &VectorRows, tail: Option<u32>) -> impl Iterator<Item = &SegmentView> {
-    sealed(vectors, tail).filter(|view| view.sketch.is_none())
+    complete(vectors, tail).filter(|view| view.sketch.is_none())
 }
 
 #[cfg(test)]
@@ -204,7 +204,7 @@ mod tests {
         let shared = index.shared();
         let has_basis = || shared.snapshot().vectors.basis.is_some();
         assert!(shared.is_sketch_due(None) && !has_basis());
-        assert_eq!(shared.kept_up_by.load(Ordering::Acquire), 0, "nobody is at work");
+        assert_eq!(shared.maintained_by.load(Ordering::Acquire), 0, "nobody is at work");
         index.apply(&[], &[], &[], &[]).expect("valid");
         let begun = Instant::now();
         while shared.is_sketch_due(None) && begun.elapsed() < Duration::from_secs(60) {

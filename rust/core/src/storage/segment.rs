@@ -168,26 +168,26 @@ pub(crate) struct SegmentView {
     pub(crate) len: usize,
     /// Made in the background once the segment no longer grows.
     pub(crate) sketch: Option<Arc<Sketch>>,
-    dead: Option<Arc<DeadRows>>,
+    deleted: Option<Arc<DeletedRows>>,
 }
 
 #[derive(Clone)]
-struct DeadRows {
+struct DeletedRows {
     words: Box<[u64]>,
     count: usize,
 }
 
 impl SegmentView {
     pub(crate) fn new(number: u32, segment: Arc<Segment>, len: usize) -> Self {
-        Self { number, segment, len, sketch: None, dead: None }
+        Self { number, segment, len, sketch: None, deleted: None }
     }
 
-    pub(crate) fn dead_count(&self) -> usize {
-        self.dead.as_ref().map_or(0, |dead| dead.count)
+    pub(crate) fn deleted_count(&self) -> usize {
+        self.deleted.as_ref().map_or(0, |deleted| deleted.count)
     }
 
     pub(crate) fn live_count(&self) -> usize {
-        self.len - self.dead_count()
+        self.len - self.deleted_count()
     }
 
     /// The padded float32 rows, dead ones too.
@@ -199,28 +199,28 @@ impl SegmentView {
     pub(crate) fn live_words(&self) -> impl Iterator<Item = (usize, u64)> {
         (0..self.len.div_ceil(CHUNK)).map(|word| {
             let count = CHUNK.min(self.len - word * CHUNK);
-            let dead = self.dead.as_ref().map_or(0, |dead| dead.words[word]);
-            (count, (u64::MAX >> (CHUNK - count)) & !dead)
+            let deleted = self.deleted.as_ref().map_or(0, |deleted| deleted.words[word]);
+            (count, (u64::MAX >> (CHUNK - count)) & !deleted)
         })
     }
 
     /// Mark rows dead in a copy of the bitmap; other views keep theirs.
-    pub(crate) fn bury(&mut self, rows: impl IntoIterator<Item = usize>) {
+    pub(crate) fn mark_deleted(&mut self, rows: impl IntoIterator<Item = usize>) {
         let words = self.segment.capacity().div_ceil(CHUNK);
-        let dead = self
-            .dead
-            .get_or_insert_with(|| Arc::new(DeadRows { words: vec![0; words].into(), count: 0 }));
-        let dead = Arc::make_mut(dead);
+        let deleted = self.deleted.get_or_insert_with(|| {
+            Arc::new(DeletedRows { words: vec![0; words].into(), count: 0 })
+        });
+        let deleted = Arc::make_mut(deleted);
         for row in rows {
             let bit = 1 << (row % CHUNK);
-            dead.count += usize::from(dead.words[row / CHUNK] & bit == 0);
-            dead.words[row / CHUNK] |= bit;
+            deleted.count += usize::from(deleted.words[row / CHUNK] & bit == 0);
+            deleted.words[row / CHUNK] |= bit;
         }
     }
 
     pub(crate) fn bytes(&self) -> usize {
         let sketch = self.sketch.as_ref().map_or(0, |sketch| sketch.codes.bytes());
-        let dead = self.dead.as_ref().map_or(0, |dead| size_of_val(&*dead.words));
-        self.segment.size() + sketch + dead
+        let deleted = self.deleted.as_ref().map_or(0, |deleted| size_of_val(&*deleted.words));
+        self.segment.size() + sketch + deleted
     }
 }

@@ -10,13 +10,13 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::collections::append_buffer::Filling;
 use crate::collections::id_map::IdMap;
-use crate::memory::state::Memories;
+use crate::memory::state::MemoryState;
 use crate::quantization::kernel::Kernel;
 use crate::quantization::sketch::Basis;
 use crate::storage::segment::{SEGMENT_ROWS, Segment, SegmentView, SegmentWriter};
 
 /// Smallest capacity of a segment that grows row by row.
-const LEAST_CAPACITY: usize = 16;
+const MIN_CAPACITY: usize = 16;
 
 /// From this many rows in one call on, a segment gets no room beyond them.
 const BULK_ROWS: usize = 256;
@@ -49,12 +49,12 @@ pub(crate) struct Snapshot {
     pub(crate) revision: u64,
     pub(crate) vectors: VectorRows,
     /// Facts and keywords of the memories that the vectors belong to; none in a bare map.
-    pub(crate) memories: Arc<Memories>,
+    pub(crate) memories: Arc<MemoryState>,
 }
 
 /// What a change makes of the memories, and which vectors go and come.
 pub(crate) struct Change {
-    pub(crate) memories: Memories,
+    pub(crate) memories: MemoryState,
     pub(crate) removed: Vec<i64>,
     /// Ids of new vectors.
     pub(crate) added: Vec<i64>,
@@ -62,7 +62,7 @@ pub(crate) struct Change {
 
 /// When compaction and sketches that a change made due are seen to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Upkeep {
+pub(crate) enum Maintenance {
     /// With the change.
     Now,
     /// With a later one: more changes follow, and nobody searches before.
@@ -110,18 +110,18 @@ impl VectorRows {
     }
 
     /// Mark rows dead, and drop segments that have no live row and no writer.
-    fn bury(&mut self, mut places: Vec<Place>, tail: Option<u32>) {
+    fn mark_deleted(&mut self, mut places: Vec<Place>, tail: Option<u32>) {
         places.sort_unstable();
         for rows in places.chunk_by(|one, next| one.number() == next.number()) {
             if let Some(position) = self.position(rows[0].number()) {
-                self.segments[position].bury(rows.iter().map(|place| place.row()));
+                self.segments[position].mark_deleted(rows.iter().map(|place| place.row()));
             }
         }
         self.segments.retain(|view| view.live_count() > 0 || Some(view.number) == tail);
     }
 
-    pub(crate) fn dead_count(&self) -> usize {
-        self.segments.iter().map(SegmentView::dead_count).sum()
+    pub(crate) fn deleted_count(&self) -> usize {
+        self.segments.iter().map(SegmentView::deleted_count).sum()
     }
 
     fn bytes(&self) -> usize {
@@ -142,26 +142,26 @@ impl Writer {
 }
 
 /// What readers, writers and the compacting thread share.
-pub(crate) struct Shared {
+pub(crate) struct StoreState {
     pub(crate) kernel: &'static dyn Kernel,
     pub(crate) dim: usize,
     published: RwLock<Arc<Snapshot>>,
     pub(crate) writer: Mutex<Writer>,
     /// The process whose thread is at work on compaction and sketches, or 0: after a fork the
     /// thread of the parent is not there.
-    pub(crate) kept_up_by: AtomicU32,
+    pub(crate) maintained_by: AtomicU32,
     /// Rows there were when no basis could be learned that pays.
     pub(crate) rows_without_basis: AtomicUsize,
 }
 
 /// Rows in memory, changed by whole calls.
-pub(crate) struct Index {
-    pub(crate) shared: Arc<Shared>,
+pub(crate) struct SnapshotStore {
+    pub(crate) shared: Arc<StoreState>,
 }
 
-impl Index {
-    pub(crate) fn new(kernel: &'static dyn Kernel, dim: usize, memories: Memories) -> Self {
-        let shared = Shared {
+impl SnapshotStore {
+    pub(crate) fn new(kernel: &'static dyn Kernel, dim: usize, memories: MemoryState) -> Self {
+        let shared = StoreState {
             kernel,
             dim,
             published: RwLock::new(Arc::new(snapshot_of(
@@ -169,7 +169,7 @@ impl Index {
                 Arc::new(memories),
             ))),
             writer: Mutex::new(Writer { tail: None }),
-            kept_up_by: AtomicU32::new(0),
+            maintained_by: AtomicU32::new(0),
             rows_without_basis: AtomicUsize::new(0),
         };
         Self { shared: Arc::new(shared) }
@@ -184,9 +184,9 @@ impl Index {
         let mut writer = self.shared.writer.lock();
         let mut draft = self.snapshot().vectors.clone();
         let replaced = self.shared.append(&mut writer, &mut draft, ids, write);
-        draft.bury(replaced, writer.tail_number());
+        draft.mark_deleted(replaced, writer.tail_number());
         self.shared.publish(draft);
-        self.keep_up(writer);
+        self.maintain(writer);
     }
 
     /// Replace the whole content in one swap.
@@ -197,7 +197,7 @@ impl Index {
         self.shared.rows_without_basis.store(0, Ordering::Relaxed);
         self.shared.append(&mut writer, &mut draft, ids, write);
         self.shared.publish(draft);
-        self.keep_up(writer);
+        self.maintain(writer);
     }
 
     /// Remove ids; returns how many were there.
@@ -207,9 +207,9 @@ impl Index {
         let removed: Vec<Place> = ids.iter().filter_map(|id| draft.places.remove(*id)).collect();
         let count = removed.len();
         if count > 0 {
-            draft.bury(removed, writer.tail_number());
+            draft.mark_deleted(removed, writer.tail_number());
             self.shared.publish(draft);
-            self.keep_up(writer);
+            self.maintain(writer);
         }
         count
     }
@@ -220,28 +220,28 @@ impl Index {
         &self,
         decide: impl FnOnce(&Snapshot) -> Result<Change, E>,
         write: impl FnMut(usize, &mut [f32]),
-        upkeep: Upkeep,
+        maintenance: Maintenance,
     ) -> Result<(), E> {
         let mut writer = self.shared.writer.lock();
         let snapshot = self.snapshot();
         let Change { memories, removed, added } = decide(&snapshot)?;
         let mut draft = snapshot.vectors.clone();
-        let mut buried: Vec<Place> =
+        let mut deleted: Vec<Place> =
             removed.iter().filter_map(|id| draft.places.remove(*id)).collect();
-        buried.extend(self.shared.append(&mut writer, &mut draft, &added, write));
-        draft.bury(buried, writer.tail_number());
+        deleted.extend(self.shared.append(&mut writer, &mut draft, &added, write));
+        draft.mark_deleted(deleted, writer.tail_number());
         self.shared.publish_with(draft, Arc::new(memories));
-        if upkeep == Upkeep::Now {
-            self.keep_up(writer);
+        if maintenance == Maintenance::Now {
+            self.maintain(writer);
         }
         Ok(())
     }
 
     /// Change memories whose vectors stay.
-    pub(crate) fn change_memories(&self, change: impl FnOnce(&mut Memories)) {
+    pub(crate) fn change_memories(&self, change: impl FnOnce(&mut MemoryState)) {
         let _writer = self.shared.writer.lock();
         let snapshot = self.snapshot();
-        let mut memories = Memories::clone(&snapshot.memories);
+        let mut memories = MemoryState::clone(&snapshot.memories);
         change(&mut memories);
         self.shared.publish_with(snapshot.vectors.clone(), Arc::new(memories));
     }
@@ -254,7 +254,7 @@ impl Index {
     pub(crate) fn bytes_of_change(&self, added: usize, removed: usize) -> usize {
         let vectors = &self.snapshot().vectors;
         let changed = added.saturating_add(removed);
-        let growth = (vectors.places.len() / GROWTH_SHARE).clamp(LEAST_CAPACITY, SEGMENT_ROWS);
+        let growth = (vectors.places.len() / GROWTH_SHARE).clamp(MIN_CAPACITY, SEGMENT_ROWS);
         let rows = added.max(growth).saturating_mul(self.shared.row_bytes());
         let ids = changed.saturating_mul(BYTES_PER_CHANGED_ID);
         let views = vectors.segments.len() * BYTES_PER_VIEW;
@@ -271,7 +271,7 @@ const BYTES_PER_VIEW: usize = 4096;
 /// Regions begin where huge pages do.
 const ALIGNMENT: usize = 4 << 20;
 
-impl Shared {
+impl StoreState {
     /// Bytes of a row: floats, two coarse copies and an id, each padded.
     pub(crate) fn row_bytes(&self) -> usize {
         self.dim * 6 + 512
@@ -286,7 +286,7 @@ impl Shared {
         self.publish_with(vectors, Arc::clone(&self.snapshot().memories));
     }
 
-    fn publish_with(&self, vectors: VectorRows, memories: Arc<Memories>) {
+    fn publish_with(&self, vectors: VectorRows, memories: Arc<MemoryState>) {
         let next = Arc::new(snapshot_of(vectors, memories));
         let previous = std::mem::replace(&mut *self.published.write(), next);
         // Freed here, after the lock, where no reader holds it any more.
@@ -329,7 +329,7 @@ impl Shared {
         wanted: usize,
     ) -> (u32, &'a mut SegmentWriter) {
         if writer.tail.as_ref().is_none_or(|(_, tail)| tail.room() == 0) {
-            let growth = (draft.places.len() / GROWTH_SHARE).max(LEAST_CAPACITY);
+            let growth = (draft.places.len() / GROWTH_SHARE).max(MIN_CAPACITY);
             let (capacity, filling) = if wanted >= BULK_ROWS {
                 (wanted, Filling::AtOnce)
             } else {
@@ -345,7 +345,7 @@ impl Shared {
     }
 }
 
-fn snapshot_of(vectors: VectorRows, memories: Arc<Memories>) -> Snapshot {
+fn snapshot_of(vectors: VectorRows, memories: Arc<MemoryState>) -> Snapshot {
     static REVISION: AtomicU64 = AtomicU64::new(0);
     Snapshot { revision: REVISION.fetch_add(1, Ordering::Relaxed), vectors, memories }
 }

@@ -70,9 +70,9 @@ mod tests {
 
     #[test]
     fn what_no_memory_holds_is_refused_and_not_an_abort() {
-        let most = isize::MAX as usize;
-        assert_eq!(headroom(most), Err(Error::OutOfMemory { bytes: most }));
-        assert_eq!(filled(0_u8, most), Err(Error::OutOfMemory { bytes: most }));
+        let max = isize::MAX as usize;
+        assert_eq!(headroom(max), Err(Error::OutOfMemory { bytes: max }));
+        assert_eq!(filled(0_u8, max), Err(Error::OutOfMemory { bytes: max }));
         assert_eq!(with_room::<u64>(usize::MAX), Err(Error::OutOfMemory { bytes: usize::MAX }));
         assert_eq!(headroom(1 << 20), Ok(()));
         assert_eq!(filled(7, 3), Ok(vec![7; 3]));

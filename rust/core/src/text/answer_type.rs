@@ -4,7 +4,7 @@ use super::names::words;
 
 /// A kind of answer; a bit, so that a text's kinds fit a few bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AnswerKind {
+pub enum AnswerType {
     /// When something was: "When did …", "What year …".
     Time = 1,
     /// How much or how many.
@@ -77,24 +77,24 @@ const NUMBER_ASKED: [&str; 5] = ["many", "much", "often", "long", "old"];
 /// assert_eq!(answer_kind("How many cats are there?"), Some(AnswerKind::Number));
 /// assert_eq!(answer_kind("Tell me of her cats."), None);
 /// ```
-pub fn answer_kind(question: &str) -> Option<AnswerKind> {
+pub fn answer_type(question: &str) -> Option<AnswerType> {
     let words = words(question);
     let mut first = words.iter().take(3).map(|(_, word)| word.to_lowercase());
     let [one, two, three] =
         [first.next(), first.next(), first.next()].map(Option::unwrap_or_default);
     match (one.as_str(), two.as_str()) {
-        ("when", _) => Some(AnswerKind::Time),
-        ("what" | "which", asked) if TIME_ASKED.contains(&asked) => Some(AnswerKind::Time),
-        ("how", "long") if three == "ago" => Some(AnswerKind::Time),
-        ("how", asked) if NUMBER_ASKED.contains(&asked) => Some(AnswerKind::Number),
-        ("who" | "whom" | "whose" | "where", _) => Some(AnswerKind::Name),
+        ("when", _) => Some(AnswerType::Time),
+        ("what" | "which", asked) if TIME_ASKED.contains(&asked) => Some(AnswerType::Time),
+        ("how", "long") if three == "ago" => Some(AnswerType::Time),
+        ("how", asked) if NUMBER_ASKED.contains(&asked) => Some(AnswerType::Number),
+        ("who" | "whom" | "whose" | "where", _) => Some(AnswerType::Name),
         _ => None,
     }
 }
 
 /// The kinds of answers that a text could hold, as bits of [`AnswerKind`]: words of time and years,
 /// numbers, and capitalised words inside a sentence.
-pub(crate) fn kinds_held(text: &str) -> u8 {
+pub(crate) fn answer_types_held(text: &str) -> u8 {
     let mut kinds = 0;
     let mut lower = String::new();
     for (place, word) in words(text) {
@@ -102,13 +102,13 @@ pub(crate) fn kinds_held(text: &str) -> u8 {
         lower.extend(word.chars().flat_map(char::to_lowercase));
         let word_lower = lower.as_str();
         if is_of_time(word_lower) {
-            kinds |= AnswerKind::Time as u8;
+            kinds |= AnswerType::Time as u8;
         }
         if is_number(word_lower) {
-            kinds |= AnswerKind::Number as u8;
+            kinds |= AnswerType::Number as u8;
         }
         if is_inner_name(&text[..place.start], word) {
-            kinds |= AnswerKind::Name as u8;
+            kinds |= AnswerType::Name as u8;
         }
     }
     kinds
@@ -138,37 +138,37 @@ fn is_inner_name(before: &str, word: &str) -> bool {
 mod tests {
     use super::*;
 
-    const TIME: u8 = AnswerKind::Time as u8;
-    const NUMBER: u8 = AnswerKind::Number as u8;
-    const NAME: u8 = AnswerKind::Name as u8;
+    const TIME: u8 = AnswerType::Time as u8;
+    const NUMBER: u8 = AnswerType::Number as u8;
+    const NAME: u8 = AnswerType::Name as u8;
 
     #[test]
     fn the_first_words_tell_what_is_asked_for() {
         for question in
             ["when was it?", "What time is it", "Which year did it open?", "How long ago?"]
         {
-            assert_eq!(answer_kind(question), Some(AnswerKind::Time), "{question}");
+            assert_eq!(answer_type(question), Some(AnswerType::Time), "{question}");
         }
         for question in ["How many were there?", "How long is it?", "how old is she"] {
-            assert_eq!(answer_kind(question), Some(AnswerKind::Number), "{question}");
+            assert_eq!(answer_type(question), Some(AnswerType::Number), "{question}");
         }
         for question in ["Who came?", "Whose is it?", "where"] {
-            assert_eq!(answer_kind(question), Some(AnswerKind::Name), "{question}");
+            assert_eq!(answer_type(question), Some(AnswerType::Name), "{question}");
         }
         for question in ["", "?", "What is it?", "How are you?", "Since when?", "how"] {
-            assert_eq!(answer_kind(question), None, "{question}");
+            assert_eq!(answer_type(question), None, "{question}");
         }
     }
 
     #[test]
     fn texts_hold_times_numbers_and_names() {
-        assert_eq!(kinds_held("We met last week."), TIME);
-        assert_eq!(kinds_held("Built in 1987"), TIME | NUMBER);
-        assert_eq!(kinds_held("She has two cats and 3 dogs"), NUMBER);
-        assert_eq!(kinds_held("They moved to Oslo"), NAME);
-        assert_eq!(kinds_held("Oslo is cold. Very cold. I, too"), 0);
-        assert_eq!(kinds_held("hello, Ann"), NAME);
-        assert_eq!(kinds_held("plan B was it"), 0);
-        assert_eq!(kinds_held(""), 0);
+        assert_eq!(answer_types_held("We met last week."), TIME);
+        assert_eq!(answer_types_held("Built in 1987"), TIME | NUMBER);
+        assert_eq!(answer_types_held("She has two cats and 3 dogs"), NUMBER);
+        assert_eq!(answer_types_held("They moved to Oslo"), NAME);
+        assert_eq!(answer_types_held("Oslo is cold. Very cold. I, too"), 0);
+        assert_eq!(answer_types_held("hello, Ann"), NAME);
+        assert_eq!(answer_types_held("plan B was it"), 0);
+        assert_eq!(answer_types_held(""), 0);
     }
 }

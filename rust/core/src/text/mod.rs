@@ -13,8 +13,8 @@ pub(crate) mod tokenizer;
 mod turn;
 mod unicode;
 
-pub(crate) use answer_type::kinds_held;
-pub use answer_type::{AnswerKind, answer_kind};
+pub(crate) use answer_type::answer_types_held;
+pub use answer_type::{AnswerType, answer_type};
 pub use dates::{DateRange, Granularity, date_ranges};
 pub use fingerprint::{Digest, FINGERPRINT_VERSION, display_id, fingerprint, fingerprints};
 pub use language::Language;

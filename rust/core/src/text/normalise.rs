@@ -45,11 +45,11 @@ pub(super) fn normalise_in<'buffer>(buffer: &'buffer mut String, text: &str) -> 
     if text.is_ascii() {
         collapse_ascii(buffer, text);
         buffer.make_ascii_lowercase();
-    } else if !map_independent(buffer, text) {
+    } else if !map_by_fast_path(buffer, text) {
         buffer.clear();
         collapse_words(buffer, &fold_compatibly(text));
     }
-    strip_boundary(buffer)
+    strip_ends(buffer)
 }
 
 /// NFKC, then full case folding, then NFKC.
@@ -73,7 +73,7 @@ fn fold_compatibly(text: &str) -> Cow<'_, str> {
 /// depends on its neighbours; otherwise return false and leave anything in `buffer`.
 ///
 /// About three times as fast as [`fold_compatibly`], and most texts without combining marks qualify.
-fn map_independent(buffer: &mut String, text: &str) -> bool {
+fn map_by_fast_path(buffer: &mut String, text: &str) -> bool {
     let mut space_is_due = false;
     for character in text.chars() {
         let folded = fast_path::folded(character);
@@ -118,7 +118,7 @@ fn collapse_words(buffer: &mut String, text: &str) {
     }
 }
 
-fn strip_boundary(text: &str) -> &str {
+fn strip_ends(text: &str) -> &str {
     match text.trim_matches(is_boundary) {
         "" => text,
         stripped => stripped,
@@ -135,7 +135,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{
-        CASES, NFKC, collapse_words, fast_path, fold, fold_compatibly, map_independent, normalise,
+        CASES, NFKC, collapse_words, fast_path, fold, fold_compatibly, map_by_fast_path, normalise,
     };
 
     fn all_characters() -> impl Iterator<Item = char> {
@@ -204,7 +204,7 @@ mod tests {
             let is_independent = |one: &char| fast_path::expanded(*one).is_some_and(|text| text.len() == 1 || !text.contains(' '));
             let text: String = text.chars().filter(is_independent).collect();
             let (mut mapped, mut general) = (String::new(), String::new());
-            prop_assert!(map_independent(&mut mapped, &text));
+            prop_assert!(map_by_fast_path(&mut mapped, &text));
             collapse_words(&mut general, &fold_compatibly(&text));
             prop_assert_eq!(mapped, general);
         }

@@ -11,7 +11,7 @@ use super::Language;
 use super::normalise::fold;
 
 /// Characters of a word that count; the rest is cut off, so that no token is long.
-const MOST_CHARACTERS: usize = 64;
+const MAX_CHARACTERS: usize = 64;
 
 /// How text becomes tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,7 +126,7 @@ impl<Visit: FnMut(Word<'_>)> Run<'_, Visit> {
     }
 
     fn take_spaced(&mut self, word: &str) {
-        let word = match word.char_indices().nth(MOST_CHARACTERS) {
+        let word = match word.char_indices().nth(MAX_CHARACTERS) {
             Some((end, _)) => &word[..end],
             None => word,
         };
@@ -140,7 +140,7 @@ impl<Visit: FnMut(Word<'_>)> Run<'_, Visit> {
             self.finish();
         }
         match self.units.last_mut() {
-            Some(last) if is_mark(character) && last.len() < MOST_CHARACTERS => {
+            Some(last) if is_mark(character) && last.len() < MAX_CHARACTERS => {
                 last.end = place.end;
             }
             _ if is_mark(character) || character.is_alphanumeric() => self.units.push(place),
@@ -251,7 +251,7 @@ mod tests {
         let long = "ab".repeat(5_000);
         assert_eq!(tokens(&long, &PLAIN), ["ab".repeat(32)]);
         let marks = format!("ก{}", "\u{e34}".repeat(1_000));
-        assert!(tokens(&marks, &PLAIN).iter().all(|token| token.len() <= 2 * 2 * MOST_CHARACTERS));
+        assert!(tokens(&marks, &PLAIN).iter().all(|token| token.len() <= 2 * 2 * MAX_CHARACTERS));
     }
 
     #[test]
@@ -287,7 +287,7 @@ mod tests {
         ) {
             for language in Language::all().map(Some).chain([None]) {
                 for token in tokens(&text, &Analysis { language }) {
-                    prop_assert!(!token.is_empty() && token.len() <= 8 * MOST_CHARACTERS);
+                    prop_assert!(!token.is_empty() && token.len() <= 8 * MAX_CHARACTERS);
                 }
             }
         }

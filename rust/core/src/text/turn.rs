@@ -13,8 +13,8 @@ pub struct Turn<'content> {
     pub mentions_question: bool,
 }
 
-const MOST_LABEL_CHARACTERS: usize = 40;
-const MOST_LABEL_WORDS: usize = 4;
+const MAX_LABEL_CHARACTERS: usize = 40;
+const MAX_LABEL_WORDS: usize = 4;
 const LONGEST_CHARACTER: usize = 4;
 
 /// Roles of chat interfaces, which are written in lower case.
@@ -50,7 +50,7 @@ pub fn turn(content: &str) -> Turn<'_> {
 }
 
 fn split_label(content: &str) -> Option<(&str, &str)> {
-    let reach = content.len().min(MOST_LABEL_CHARACTERS * LONGEST_CHARACTER + 1);
+    let reach = content.len().min(MAX_LABEL_CHARACTERS * LONGEST_CHARACTER + 1);
     let colon = content.as_bytes()[..reach].iter().position(|byte| *byte == b':')?;
     let (label, rest) = (content[..colon].trim_end(), &content[colon + 1..]);
     let is_followed = rest.is_empty() || rest.starts_with(char::is_whitespace);
@@ -61,9 +61,9 @@ fn is_label(label: &str) -> bool {
     let mut count = 0;
     let is_name = label.split(char::is_whitespace).filter(|word| !word.is_empty()).all(|word| {
         count += 1;
-        count <= MOST_LABEL_WORDS && is_name_or_role(word)
+        count <= MAX_LABEL_WORDS && is_name_or_role(word)
     });
-    is_name && count > 0 && label.chars().nth(MOST_LABEL_CHARACTERS).is_none()
+    is_name && count > 0 && label.chars().nth(MAX_LABEL_CHARACTERS).is_none()
 }
 
 fn is_name_or_role(word: &str) -> bool {
