@@ -18,7 +18,7 @@ from mnemic.model import MemoryQuery
 from tests.support.embedders import WordEmbedder
 
 SEED = 20260502
-CELLS = 500 + 500 * int(os.environ.get("MNEMIC_TORTURE_ROUNDS", "0"))
+CELLS = 500 + 50 * int(os.environ.get("MNEMIC_TORTURE_ROUNDS", "0"))
 USER = "alice"
 
 VALUES = (

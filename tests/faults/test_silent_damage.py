@@ -11,7 +11,7 @@ from tests.faults.damage import make, tally
 from tests.support.embedders import WordEmbedder
 
 SEED = 20260503
-DAMAGES = 219 + 200 * int(os.environ.get("MNEMIC_TORTURE_ROUNDS", "0"))
+DAMAGES = 219 + 20 * int(os.environ.get("MNEMIC_TORTURE_ROUNDS", "0"))
 
 
 @pytest.fixture(scope="module")
