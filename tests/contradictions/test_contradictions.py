@@ -158,8 +158,11 @@ def test_there_is_one_judgement_for_each_memory_in_their_order():
     assert asyncio.run(JUDGE.judge("The shed has no lock.", [])) == []
 
 
-def test_another_judge_judges_the_same():
-    again = asyncio.run(RuleJudge().judge("Irma is 40.", ["Irma is 30.", "Otto is 30."]))
+def test_another_judge_judges_the_same_by_the_same_tables():
+    another = RuleJudge()
+    assert another._lexicon is JUDGE._lexicon  # building it takes as long as many judgements
+    another._lexicon = Lexicon()
+    again = asyncio.run(another.judge("Irma is 40.", ["Irma is 30.", "Otto is 30."]))
     assert again == asyncio.run(JUDGE.judge("Irma is 40.", ["Irma is 30.", "Otto is 30."]))
 
 
