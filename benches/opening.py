@@ -1,10 +1,10 @@
-"""What opening a file costs: `python -m benches.opening [FOLDER] [--rows N] [--rounds N]`.
+"""The cost of opening a file: `python -m benches.opening [FOLDER] [--rows N] [--rounds N]`.
 
 This build opens a file of its own and a copy of it without checksums, whose rows are loaded
 unchecked. FOLDER holds the package of another build (its `python/`, with the extension in it), and
 opens a file of its own. All hold the same real sentences of ten users, with random vectors. The
-openings take turns, each in a fresh process that loads the index and answers one search. Printed
-are medians: seconds of processor time and of the clock, with the median ratios of neighbouring
+openings take turns, each in a fresh process that loads the index and answers one search. Prints
+medians: seconds of processor time and of the clock, with the median ratios of neighbouring
 openings.
 """
 

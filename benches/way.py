@@ -5,7 +5,7 @@
     python -m benches.way add        the way of `Memory.add` to the INSERT
 
 A function counts once, however often it is called; comprehensions and lambdas do not count. Memory
-and embedder are warm: what a first call makes is made before.
+and embedder are warm: earlier calls have built their caches.
 """
 
 import argparse
@@ -25,7 +25,7 @@ TABLE = "INSERT INTO agent_memory_entries"
 
 
 class Embedder:
-    """Gives every text the same vector: what an embedder does is not looked at."""
+    """Gives every text the same vector; the work of an embedder is left out."""
 
     model, dimensions = "one vector", 8
 
