@@ -106,7 +106,7 @@ def states(door):
         ids = [str(UUID(bytes=key)) for (key,) in connection.execute(_ALL_IDS)]
     scope = door.view.scope
     keys = [UUID(key) for key in ids]
-    found = run_sync(door.store.get(scope, keys, now=datetime.now(UTC), include_forgotten=True))
+    found = run_sync(door.store.get(scope, keys, now=datetime.now(UTC), include_deleted=True))
     return {
         str(key): (entry.content, FORGOTTEN if entry.is_forgotten else LIVING)
         for key, entry in found.items()
