@@ -74,7 +74,7 @@ fn text(text: &str) -> Scalar {
 
 type Passes = fn(&Record) -> bool;
 
-/// Name, filter, and the same asked of a record.
+/// Name, filter, and the same test of a record.
 fn filters() -> Vec<(&'static str, Filter, Passes)> {
     let tagged = |tag| Filter::Test(Field::Tags, Test::Contains(text(tag)));
     vec![
@@ -207,7 +207,7 @@ fn changing(criterion: &mut Criterion) {
     bytes(criterion, &columns, &records);
 }
 
-/// Bytes a record, as a benchmark's name: there is nothing to time.
+/// Bytes of a record, as the name of a benchmark without a time.
 fn bytes(criterion: &mut Criterion, columns: &Columns, records: &[Record]) {
     let a_record = columns.bytes() as f64 / records.len() as f64;
     assert!(a_record < 250.0, "{a_record} bytes a record");

@@ -72,8 +72,8 @@ pub fn link(to: i64, kind: i64, strength: f64, created_at: i64) -> u64 {
     xxh3_64_with_seed(&bytes, LINK)
 }
 
-/// What a row adds to its agent's sum: its number, its three sums, and what decides its state, by
-/// which it may be passed over unread.
+/// A row's part of its agent's sum: its number, its three sums, and the columns of its state, by
+/// which a reader may skip it.
 pub fn place(row: i64, sums: [u64; 3], status: i64, forgotten_at: Option<i64>) -> u64 {
     let mut bytes = [0; 48];
     let [of_columns, of_vectors, of_links] = sums;
@@ -94,13 +94,13 @@ pub fn place(row: i64, sums: [u64; 3], status: i64, forgotten_at: Option<i64>) -
 
 /// The sums of the vectors of rows, 0 where a row has none.
 ///
-/// Rows come and are looked up in ascending order nearly always, so the next place is tried first;
-/// a hash map of 100,000 rows costs a wait for memory at each of them.
+/// Rows nearly always arrive and are looked up in ascending order, so the next place is tried
+/// first; a hash map of 100,000 rows costs a wait for memory at each of them.
 #[derive(Debug, Clone, Default)]
 pub struct VectorSums {
     /// Ascending by row, each once.
     sums: Vec<(i64, u64)>,
-    /// Where the row stands that is looked up next, if rows come in order.
+    /// Position of the next row, if rows come in order.
     next: usize,
 }
 
@@ -127,7 +127,7 @@ impl VectorSums {
         }
     }
 
-    /// The sum of a row, where it is known.
+    /// The sum of a row, if there is one.
     pub fn get(&mut self, row: i64) -> Option<u64> {
         let at = match self.sums.get(self.next) {
             Some((known, _)) if *known == row => self.next,
@@ -157,7 +157,7 @@ pub struct VectorCheck<'sums> {
     rows: usize,
 }
 
-/// The row whose vectors come.
+/// The row of the current vectors.
 struct CurrentRow {
     row: i64,
     /// Nothing where the row has no sums, and nothing is hashed.
@@ -188,7 +188,7 @@ impl<'sums> VectorCheck<'sums> {
     }
 
     /// The first row whose vectors do not have its sum, and how many rows before it have a sum;
-    /// rows without sums are passed over.
+    /// rows without sums are skipped.
     pub fn finish(mut self) -> (Option<i64>, usize) {
         self.finish_row();
         (self.wrong, self.rows)

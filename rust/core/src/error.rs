@@ -1,14 +1,14 @@
-//! What can go wrong, with what was found and what was wanted.
+//! Errors, with the found and the expected values.
 
 use thiserror::Error;
 
-/// Everything the core refuses. Nothing has changed when one of these comes back.
+/// All errors of the core. A call that returns one has changed nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Error {
-    /// A map's dimension is outside what kernels sum without overflow.
+    /// A map's dimension is outside the range that kernels sum without overflow.
     #[error("dim must be between 1 and {max}, found {found}")]
     DimensionOutOfRange {
-        /// The dimension asked for.
+        /// The requested dimension.
         found: usize,
         /// The largest dimension allowed.
         max: usize,
@@ -23,12 +23,12 @@ pub enum Error {
         /// The map's dimension.
         wanted: usize,
     },
-    /// Ids differ in number from what they are given with.
+    /// The number of ids differs from the number of the values beside them.
     #[error("{ids} ids were given with {found} {what}; each needs one id")]
     CountMismatch {
         /// Number of ids.
         ids: usize,
-        /// What they are given with.
+        /// The values beside them.
         what: &'static str,
         /// Number of those.
         found: usize,
@@ -70,7 +70,7 @@ pub enum Error {
     /// Memory that a call needs cannot be had.
     #[error("{bytes} bytes of memory cannot be had; nothing was changed")]
     OutOfMemory {
-        /// How many were asked for.
+        /// The number requested.
         bytes: usize,
     },
     /// `MNEMIC_KERNEL` names something that is not a kernel.

@@ -1,4 +1,4 @@
-//! `VectorMap`: the vector part of the index, public alone. It checks what it is given.
+//! `VectorMap`: vector search without memories. It checks all arguments.
 
 use crate::memory::state::MemoryState;
 use crate::quantization::kernel::Kernel;
@@ -20,7 +20,7 @@ pub enum Metric {
     InnerProduct,
 }
 
-/// Of memory, at most, for each row that a search may look at.
+/// Largest memory for each row that a search may read.
 const BYTES_PER_SCANNED_ROW: usize = 32;
 
 /// Of memory, at most, for each query, beside its vector and its hits.
@@ -29,7 +29,7 @@ const BYTES_PER_QUERY: usize = 16 << 10;
 /// Larger weights could make scores infinite.
 const MAX_WEIGHT: f64 = 1e30;
 
-/// What limits a search.
+/// Limits of a search.
 pub struct Search<'a> {
     /// Number of hits wanted.
     pub k: usize,
@@ -37,9 +37,9 @@ pub struct Search<'a> {
     pub allow: Option<&'a Selection>,
     /// Least score of a hit, inclusive; minus infinity allows all.
     pub min_score: f64,
-    /// What the inner product is multiplied by, 0 to 1e30.
+    /// Factor of the inner product, 0 to 1e30.
     pub weight: f64,
-    /// What is added to it.
+    /// Summands of the scores.
     pub prior: Option<&'a Prior>,
     /// One answer for all queries, where each row scores by the nearest of them.
     pub combined_by_max: bool,
@@ -110,7 +110,7 @@ impl VectorMap {
         self.store.snapshot().vectors.places.get(id).is_some()
     }
 
-    /// Bytes held: rows with their coarse copies, dead and unused ones too, and ids (estimated).
+    /// Bytes held: rows with their coarse copies, deleted and unused ones too, and ids (estimated).
     pub fn bytes(&self) -> usize {
         self.store.bytes()
     }
@@ -129,7 +129,7 @@ impl VectorMap {
         Ok(())
     }
 
-    /// Finish what otherwise happens in the background: compaction and sketches.
+    /// Finish background maintenance: compaction and sketches.
     pub fn flush(&self) {
         self.store.flush();
     }
@@ -150,7 +150,7 @@ impl VectorMap {
     ///
     /// # Errors
     ///
-    /// When there is no memory for it; nothing is changed then.
+    /// When memory runs out; nothing is changed then.
     pub fn remove(&self, ids: &[i64]) -> Result<usize, Error> {
         headroom(CALL + self.store.bytes_of_change(0, ids.len()))?;
         Ok(self.store.remove(ids))
@@ -202,7 +202,8 @@ impl VectorMap {
         Ok(scan::search(self.kernel, &self.scope(search), &wanted))
     }
 
-    /// How many rows score at least `search.min_score`, for each query; `search.k` does not matter.
+    /// Number of rows that score at least `search.min_score`, for each query; `search.k` is
+    /// ignored.
     ///
     /// # Errors
     ///
@@ -230,8 +231,8 @@ impl VectorMap {
         Ok(())
     }
 
-    /// Make sure of the memory that a search may take: for each query its hits and what is known
-    /// of each segment, and for each row what its priors and selections say.
+    /// Check that the memory is available that a search may need: for each query its hits and the
+    /// state of each segment, and for each row its priors and selection.
     fn check_room(&self, queries: &[f32], search: &Search<'_>) -> Result<(), Error> {
         let rows = self.len();
         let searches = queries.len() / self.dim;
@@ -248,7 +249,7 @@ impl VectorMap {
         Scope { snapshot, allowed, prior }
     }
 
-    /// Copy one vector to `row`, normalised where the metric asks for it.
+    /// Copy one vector to `row`, normalised if the metric requires it.
     fn write(&self, vector: &[f32], row: &mut [f32]) {
         let vector = &vector[..self.dim];
         row[..self.dim].copy_from_slice(vector);

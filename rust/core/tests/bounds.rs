@@ -1,8 +1,8 @@
 //! Attacks on the bounds that let a search leave rows out: rows and queries made to sit on them.
 //!
 //! The reconstructions below follow docs/kernel.md, "Codes"; every answer is compared with float64
-//! brute force in the documented order, in maps on both sides of the long scan, before and after
-//! sealing.
+//! brute force in the documented order, in maps on both sides of the long scan, before and after a
+//! flush.
 
 use mnemic_core::{Hit, Metric, Prior, Search, VectorMap};
 
@@ -89,7 +89,7 @@ impl Attack {
         self.rows.chunks(self.dim).map(|row| score(row, query)).collect()
     }
 
-    /// Compare the answers to `queries` (`dim` floats each), alone and together, then seal and
+    /// Compare the answers to `queries` (`dim` floats each), alone and together, then flush and
     /// compare again.
     fn check(&self, name: &str, queries: &[f32]) {
         let wanted: Vec<Vec<Hit>> =

@@ -24,7 +24,7 @@ enum Value {
     Moment(i64),
 }
 
-/// A record beside what its JSON texts were written from.
+/// A record beside the values of its JSON texts.
 #[derive(Debug, Clone)]
 struct Row {
     record: Record,
@@ -202,7 +202,7 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", text.chars().map(letter).collect::<String>())
 }
 
-// What rows and filters are made of: few values, so that they meet.
+// Values of rows and filters: few, so that they meet.
 
 const WORDS: [&str; 22] = [
     "tea",
@@ -423,7 +423,7 @@ fn filter() -> impl Strategy<Value = Filter> {
     })
 }
 
-/// What is done to the columns; a slot is one of those there are.
+/// A change of the columns, of an existing docid.
 #[derive(Debug, Clone)]
 enum Step {
     Push(Box<Row>),
@@ -446,13 +446,13 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Accesses only ever grow: what was counted in memory may not be in a record yet.
+/// Access counts only grow: accesses counted here may not be in a record yet.
 fn raise(record: &mut Record, last: Option<i64>, count: i64) {
     record.last_accessed_at = record.last_accessed_at.max(last);
     record.access_count = record.access_count.max(count);
 }
 
-/// Columns and what they should hold: the rows of live slots.
+/// Columns and their expected content: the rows of live docids.
 #[derive(Clone, Default)]
 struct Both {
     columns: Columns,

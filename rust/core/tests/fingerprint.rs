@@ -1,4 +1,4 @@
-//! What makes two texts the same memory, and what must keep them apart (C030 to C032).
+//! Texts that are the same memory, and texts that are not.
 
 use std::collections::HashSet;
 use std::fmt::Write;

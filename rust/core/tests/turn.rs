@@ -1,4 +1,4 @@
-//! Who speaks in a turn, and whether the turn asks.
+//! Speakers of turns, and turns that ask.
 
 use mnemic_core::text::turn;
 use proptest::prelude::*;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use mnemic_core::{Hit, Metric, Prior, Search, Selection, VectorMap};
 use proptest::prelude::*;
 
-/// What a map should be: rows by id, scored one by one.
+/// A naive map: rows by id, scored one by one.
 #[derive(Default, Clone)]
 struct Twin(BTreeMap<i64, Vec<f32>>);
 
@@ -208,7 +208,7 @@ fn outlier_dimensions_and_duplicates_change_nothing() {
     check_large(dim, rows, &norms);
 }
 
-/// Rows that differ mostly in a few directions, so that sealed segments get sketches.
+/// Rows that differ mostly in a few directions, so that complete segments get sketches.
 fn alike(dim: usize, rows: usize) -> Vec<f32> {
     const DIRECTIONS: usize = 20;
     let directions = numbers(31, DIRECTIONS * dim);
@@ -223,7 +223,7 @@ fn alike(dim: usize, rows: usize) -> Vec<f32> {
 }
 
 /// A long scan by every way that leads through it: several groups of segments, gathered rows,
-/// blocks that are skipped, one query, passes of several, more united ones than a pass holds.
+/// blocks that are skipped, one query, passes of several, more combined ones than a pass holds.
 #[test]
 fn every_way_of_a_long_scan_answers_as_brute_force_does() {
     let (dim, rows, queries) = (256, 42_000, 11);

@@ -147,7 +147,7 @@ fn copied<T: numpy::Element + Copy>(
     copied_from(converted.cast::<PyArrayDyn<T>>()?)
 }
 
-/// The elements of a contiguous array, if there is memory for them.
+/// The elements of a contiguous array, copied after a check of the memory.
 fn copied_from<T: numpy::Element + Copy, D: Dimension>(
     array: &Bound<'_, PyArray<T, D>>,
 ) -> PyResult<Vec<T>> {

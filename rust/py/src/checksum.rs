@@ -271,7 +271,7 @@ fn hashed(number: usize, value: &Bound<'_, PyAny>) -> PyResult<u64> {
     if value.is_none() {
         return Ok(0);
     }
-    // Exact types first, as SQLite gives them: comparing pointers is cheaper than asking for flags.
+    // Exact types first, as SQLite returns them: comparing pointers is cheaper than reading flags.
     if let Ok(text) = value.cast_exact::<PyString>() {
         return Ok(checksum::column(number, Value::Text(text.to_str()?)));
     }

@@ -40,8 +40,8 @@ pub(crate) fn room(bytes: usize) -> PyResult<()> {
     headroom(bytes).map_err(raised)
 }
 
-/// What a conversion failed of: where it was interrupted, or memory ended, that and not the
-/// `TypeError` that `PyO3` makes of whatever a field raises.
+/// The cause of a failed conversion: an interruption or a lack of memory instead of the `TypeError`
+/// that `PyO3` raises for every error of a field.
 pub(crate) fn root(py: Python<'_>, error: PyErr) -> PyErr {
     let mut cause = error.cause(py);
     while let Some(found) = cause {
@@ -53,7 +53,7 @@ pub(crate) fn root(py: Python<'_>, error: PyErr) -> PyErr {
     error
 }
 
-/// Whether an error says nothing of the value that was converted.
+/// Whether an error is free of the converted value.
 pub(crate) fn passes(py: Python<'_>, error: &PyErr) -> bool {
     !error.is_instance_of::<PyException>(py) || error.is_instance_of::<PyMemoryError>(py)
 }

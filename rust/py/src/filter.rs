@@ -1,6 +1,6 @@
 //! Filters: the expression tree of `mnemic.model.filter` to the core's.
 //!
-//! Parsing has checked the tree; what no parsed tree holds is a `TypeError` here.
+//! Parsing has checked the tree; everything else is a `TypeError` here.
 
 use mnemic_core::filter::{Field, Filter, Order, Scalar, Test};
 use pyo3::exceptions::PyTypeError;

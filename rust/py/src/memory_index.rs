@@ -17,7 +17,7 @@ use crate::filter;
 use crate::records::{GivenAccess, accesses_of, link_of, records_of};
 use crate::requests::{Given, GivenOrder, GivenScope, LinkSearch, Listed, RankRequest};
 
-/// So many of the components are told without being asked for: the first of them.
+/// Number of components returned without `explain`: the first ones.
 const MAIN_COMPONENTS: usize = 2;
 
 #[pyclass(frozen, name = "MemoryIndex", module = "mnemic._core")]

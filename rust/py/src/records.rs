@@ -120,7 +120,7 @@ pub(crate) fn copied(text: &str) -> PyResult<String> {
     Ok(copy)
 }
 
-/// Refuses what no memory can have been stored with.
+/// Checks the range of a stored importance.
 pub(crate) fn importance_of(given: f64) -> PyResult<f64> {
     if (0.0..=1.0).contains(&given) {
         return Ok(given);
@@ -141,7 +141,7 @@ pub(crate) fn time_of(given: i64) -> PyResult<i64> {
 /// As in `mnemic.model.checks`.
 const MAX_CONTENT_BYTES: usize = 10 * 1024 * 1024;
 
-/// The length is looked at before the text is copied.
+/// The length is checked before the text is copied.
 pub(crate) fn content_of(given: Borrowed<'_, '_, PyAny>) -> PyResult<String> {
     let given = given.cast::<PyString>()?;
     let text = given.to_cow()?;

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 
 use crate::errors::{InvalidArgumentError, raised, root};
 
-/// An argument taken apart, whose interruption stays one.
+/// A converted argument; an interruption of the conversion is raised as such.
 pub(crate) struct Given<T>(pub(crate) T);
 
 impl<'a, 'py, T: FromPyObject<'a, 'py, Error = PyErr>> FromPyObject<'a, 'py> for Given<T> {
@@ -23,7 +23,7 @@ impl<'a, 'py, T: FromPyObject<'a, 'py, Error = PyErr>> FromPyObject<'a, 'py> for
     }
 }
 
-/// A list of any length, copied into memory that was asked for.
+/// A list of any length, copied after a check of the memory.
 pub(crate) struct Listed<T>(pub(crate) Vec<T>);
 
 impl<'py, T> FromPyObject<'_, 'py> for Listed<T>
@@ -42,7 +42,7 @@ where
     }
 }
 
-/// What `mnemic.index.base.RankRequest` holds.
+/// The fields of `mnemic.index.base.RankRequest`.
 #[derive(FromPyObject)]
 pub(crate) struct RankRequest<'py> {
     pub(crate) scope: GivenScope,
@@ -95,7 +95,7 @@ impl RankRequest<'_> {
     }
 }
 
-/// What `mnemic.index.base.LinkSearch` holds.
+/// The fields of `mnemic.index.base.LinkSearch`.
 #[derive(FromPyObject)]
 pub(crate) struct LinkSearch<'py> {
     pub(crate) scope: GivenScope,

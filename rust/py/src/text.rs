@@ -1,4 +1,4 @@
-//! Folding and fingerprints of texts, the dates they name, and how many tokens they take.
+//! Folding, fingerprints, dates and token estimates of texts.
 
 use mnemic_core::system::memory_budget::of_folding;
 use mnemic_core::text::{
@@ -13,7 +13,7 @@ use pyo3::types::{PyBytes, PyList, PyString};
 
 use crate::errors::{InvalidArgumentError, room};
 
-/// A digest, and a reference to what is digested.
+/// A digest, and a reference to the digested text.
 const BYTES_PER_TEXT: usize = 256;
 
 /// From this many bytes on, the work takes longer than detaching from the interpreter.

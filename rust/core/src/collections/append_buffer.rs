@@ -1,7 +1,7 @@
-//! A fixed-capacity buffer that one writer fills while any number of readers use what is filled.
+//! A fixed-capacity buffer that one writer fills while any number of readers use the filled part.
 //!
-//! This and `row_blocks` are the places outside `simd` with unsafe code: appending in place is what keeps a
-//! write from copying the map, and safe Rust has no slice that grows while it is shared.
+//! This file and `row_blocks` hold the unsafe code outside `simd`: appending in place saves a write
+//! from copying the map, and safe Rust has no slice that grows while it is shared.
 #![expect(unsafe_code, reason = "readers share the filled part while the writer extends it")]
 
 use std::alloc::Layout;
@@ -34,12 +34,12 @@ pub(crate) struct Region {
     layout: Layout,
 }
 
-// SAFETY: a region is plain memory; who may touch which part is the buffers' business.
+// SAFETY: a region is plain memory; the buffers decide which thread touches which part.
 unsafe impl Send for Region {}
 // SAFETY: as above.
 unsafe impl Sync for Region {}
 
-/// Size of a huge page, and from where on a region asks for them.
+/// Size of a huge page; regions of at least this size request them.
 const HUGE: usize = 2 << 20;
 
 impl Region {
@@ -108,8 +108,8 @@ impl<T> Deref for Slots<T> {
 
     #[inline]
     fn deref(&self) -> &Self::Target {
-        // SAFETY: `RegionParts::slots` gave these slots to nobody else, they are aligned and in
-        // bounds, the region lives as long as `self`, and they need no initial value.
+        // SAFETY: `RegionParts::slots` gave these slots out once, they are aligned and in bounds,
+        // the region lives as long as `self`, and they need no initial value.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.count) }
     }
 }
@@ -141,7 +141,7 @@ impl<T: Pod> AppendBuffer<T> {
         let filled = self.filled.load(Ordering::Acquire);
         let start: *const T = UnsafeCell::raw_get(self.slots.as_ptr()).cast();
         // SAFETY: `filled` never exceeds the capacity, the slots below it were written before the
-        // release store that published them, and nobody writes them again.
+        // release store that published them, and none is written again.
         unsafe { std::slice::from_raw_parts(start, filled) }
     }
 
@@ -151,8 +151,8 @@ impl<T: Pod> AppendBuffer<T> {
     }
 }
 
-/// Ask for huge pages: fewer translations to look up in long and in random reads. Refusal changes
-/// nothing but speed.
+/// Request huge pages, which save address translations in long and in random reads. A refusal costs
+/// speed alone.
 #[cfg(target_os = "linux")]
 fn prefer_huge_pages(start: NonNull<u8>, bytes: usize) {
     if bytes > 0 {
@@ -170,8 +170,8 @@ impl<T: Pod> Appender<T> {
         let filled = self.buffer.filled.load(Ordering::Relaxed);
         let slots = &self.buffer.slots[filled..filled + values.len()];
         let target: *mut T = UnsafeCell::raw_get(slots.as_ptr()).cast();
-        // SAFETY: `slots` is in bounds and above `filled`, so no reader looks at it, and
-        // `&mut self` of the only appender means nobody else writes it.
+        // SAFETY: `slots` is in bounds and above `filled`, so no reader sees it, and `&mut self` of
+        // the only appender excludes another writer.
         unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), target, values.len()) };
         self.buffer.filled.store(filled + values.len(), Ordering::Release);
     }

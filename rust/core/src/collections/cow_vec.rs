@@ -1,12 +1,12 @@
-//! Sequences that are cheap to copy: copies share what they hold until one of them changes.
+//! Copy-on-write sequences: copies share their elements until one of them changes.
 
 use std::sync::Arc;
 
-/// Shared parts in order, the last apart from those before: `clone` costs two pointers however many
-/// there are. The first change of a copy copies the part, and a pointer for each part unless that is
-/// the last.
+/// Shared elements in order, the last one apart from the others: `clone` copies two pointers
+/// whatever the length. The first change of a copy copies the element, and a pointer for each
+/// element unless it is the last.
 ///
-/// Memories come at the end, so that is where nearly all changes are.
+/// New memories are appended, so nearly all changes are at the end.
 pub(crate) struct CowVec<T> {
     before: Arc<Vec<Arc<T>>>,
     last: Option<Arc<T>>,
@@ -25,17 +25,17 @@ impl<T> Clone for CowVec<T> {
 }
 
 impl<T> CowVec<T> {
-    /// Number of parts.
+    /// Number of elements.
     pub(crate) fn len(&self) -> usize {
         self.before.len() + usize::from(self.last.is_some())
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The part at a position, where there is one.
+    /// The element at a position, if there is one.
     pub(crate) fn get(&self, at: usize) -> Option<&Arc<T>> {
         match self.before.get(at) {
             None if at == self.before.len() => self.last.as_ref(),
@@ -43,7 +43,7 @@ impl<T> CowVec<T> {
         }
     }
 
-    /// The part at a position, to be changed or replaced.
+    /// The element at a position, to be changed or replaced.
     pub(crate) fn get_mut(&mut self, at: usize) -> Option<&mut Arc<T>> {
         if at < self.before.len() {
             return Arc::make_mut(&mut self.before).get_mut(at);
@@ -51,18 +51,18 @@ impl<T> CowVec<T> {
         self.last.as_mut().filter(|_| at == self.before.len())
     }
 
-    /// All parts in order.
+    /// All elements in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<T>> {
         self.before.iter().chain(&self.last)
     }
 
-    /// Append a part.
+    /// Append an element.
     pub(crate) fn push(&mut self, element: T) {
         self.settle();
         self.last = Some(Arc::new(element));
     }
 
-    /// Put a part in before the one at a position, or at the end.
+    /// Insert an element before the one at a position, or at the end.
     pub(crate) fn insert(&mut self, at: usize, element: T) {
         if at == self.len() {
             self.push(element);
@@ -71,7 +71,7 @@ impl<T> CowVec<T> {
         }
     }
 
-    /// Take out the part at a position that is there.
+    /// Remove the element at an existing position.
     pub(crate) fn remove(&mut self, at: usize) {
         if at == self.before.len() {
             self.last = None;
@@ -80,26 +80,26 @@ impl<T> CowVec<T> {
         }
     }
 
-    /// How many parts at the front pass a test that none passes after the first that does not.
+    /// Length of the prefix that passes a test; after the first failure no element may pass.
     pub(crate) fn partition_point(&self, passes: impl Fn(&T) -> bool) -> usize {
         let before = self.before.partition_point(|element| passes(element));
         let all_before = before == self.before.len();
         before + usize::from(all_before && self.last.as_deref().is_some_and(passes))
     }
 
-    /// Put the last part to those before: it will be changed no more often than they.
+    /// Move the last element to the others, once it changes no more often than they do.
     pub(crate) fn settle(&mut self) {
         if let Some(last) = self.last.take() {
             Arc::make_mut(&mut self.before).push(last);
         }
     }
 
-    /// The parts that are settled.
+    /// The settled elements.
     pub(crate) fn settled(&self) -> &[Arc<T>] {
         &self.before
     }
 
-    /// The parts that are settled, to be changed or replaced.
+    /// The settled elements, to be changed or replaced.
     pub(crate) fn settled_mut(&mut self) -> &mut [Arc<T>] {
         Arc::make_mut(&mut self.before).as_mut_slice()
     }
@@ -110,8 +110,8 @@ impl<T> CowVec<T> {
     }
 }
 
-/// Values in a chunk. Changing one value copies its chunk, and a pointer for each chunk where that is
-/// not the last; this many keep both small.
+/// Values in a block. Changing one value copies its block, and a pointer for each block where that
+/// is not the last; this many keep both small.
 pub(crate) const BLOCK_VALUES: usize = 512;
 
 /// Values by position, for snapshots.
@@ -133,7 +133,7 @@ impl<T: Clone> BlockVec<T> {
         self.len
     }
 
-    /// The value at a position, where there is one.
+    /// The value at a position, if there is one.
     pub(crate) fn get(&self, at: usize) -> Option<&T> {
         self.blocks.get(at / BLOCK_VALUES)?.get(at % BLOCK_VALUES)
     }
@@ -155,12 +155,12 @@ impl<T: Clone> BlockVec<T> {
         self.len += 1;
     }
 
-    /// The values of one chunk; none where there is no such chunk.
+    /// The values of one block; empty if there is no such block.
     pub(crate) fn block(&self, at: usize) -> &[T] {
         self.blocks.get(at).map_or(&[], |block| block.as_slice())
     }
 
-    /// Bytes of memory, without what the values themselves point to.
+    /// Bytes of memory, without the heap memory of the values.
     pub(crate) fn bytes(&self) -> usize {
         let values: usize = self.blocks.iter().map(|block| block.capacity() * size_of::<T>()).sum();
         values + self.blocks.bytes()

@@ -1,19 +1,19 @@
-//! Where each id's row is: sorted chunks that snapshots share until one of them is changed.
+//! Map from ids to values: sorted blocks that snapshots share until one of them changes.
 //!
-//! A persistent B-tree of pairs takes 32 to 41 bytes an id (measured with `imbl::OrdMap`); this takes
-//! 12, plus what is unfilled, and copies one chunk and one reference a chunk for each change.
+//! A persistent B-tree of pairs takes 32 to 41 bytes an id (measured with `imbl::OrdMap`); this
+//! takes 12 and the unfilled room of blocks. A change copies one block and one reference a block.
 
 use std::sync::Arc;
 
 use crate::collections::cow_vec::CowVec;
 
-/// Ids in a full chunk. Copying one takes about as long as copying the references to all chunks
-/// of a hundred thousand ids.
+/// Ids in a full block. Copying one takes about as long as copying the references to all blocks of
+/// a hundred thousand ids.
 const BLOCK_IDS: usize = 1024;
 
 #[derive(Clone)]
 pub(crate) struct IdMap<P> {
-    /// The first id of each chunk, beside the chunks so that finding one reads few cache lines.
+    /// The first id of each block, beside the blocks so that finding one reads few cache lines.
     firsts: Vec<i64>,
     blocks: CowVec<Block<P>>,
     len: usize,
@@ -26,7 +26,7 @@ struct Block<P> {
 }
 
 impl<P: Copy> Clone for Block<P> {
-    /// Copy into vectors with room for a whole chunk: the copy is about to be changed.
+    /// Copy into vectors with room for a whole block: the copy is about to be changed.
     fn clone(&self) -> Self {
         let mut copy = Self::empty();
         copy.ids.extend_from_slice(&self.ids);
@@ -118,13 +118,13 @@ impl<P: Copy> IdMap<P> {
         Arc::make_mut(self.blocks.get_mut(position).expect("a chunk that was found is there"))
     }
 
-    /// The chunk that holds `id` if any does.
+    /// The block that holds `id` if any does.
     fn block_of(&self, id: i64) -> usize {
         self.firsts.partition_point(|first| *first <= id).saturating_sub(1)
     }
 
-    /// Split a full chunk in halves; or, where `id` comes after all others, start a new one, so
-    /// that ascending ids fill their chunks. Returns the chunk that `id` belongs to.
+    /// Split a full block in halves; or, where `id` comes after all others, start a new one, so
+    /// that ascending ids fill their blocks. Returns the block that `id` belongs to.
     fn make_room(&mut self, position: usize, id: i64) -> usize {
         let full = self.blocks.get(position);
         let is_past_all = full.and_then(|full| full.ids.last()).is_some_and(|last| *last < id);

@@ -1,4 +1,4 @@
-//! The facts of one chunk of slots, one after the other for all its slots.
+//! Attribute columns of one block of docids.
 
 use crate::collections::cow_vec::BLOCK_VALUES;
 use crate::text::{answer_types_held, turn};
@@ -6,22 +6,22 @@ use crate::text::{answer_types_held, turn};
 use super::Record;
 use super::interner::{Interner, NO_TEXT};
 
-/// A time or a position that is not there: before every time there is.
+/// A missing time or position, which is before all others.
 pub const NONE: i64 = i64::MIN;
 
-/// Bits of a slot's flags.
+/// Flag bits.
 pub mod flags {
-    /// The text ends with a question mark; brackets at its end, as of a shared photo, aside.
+    /// The text ends with a question mark, apart from brackets at its end, as of a shared photo.
     pub const ENDS_AS_QUESTION: u8 = 1;
     /// The text has a question mark.
     pub const HAS_QUESTION_MARK: u8 = 2;
     /// The memory is sensitive.
     pub const SENSITIVE: u8 = 4;
-    /// How far the bits of the kinds of answers that a text could hold are shifted.
+    /// Shift of the bits of the answer types that a text could hold.
     pub(crate) const ANSWER_TYPES_SHIFT: u32 = 3;
 }
 
-/// Values of the slots of a chunk; a copy has room to grow, for it is about to.
+/// The values of a block, by docid; a copy has room to grow, because it is made for an append.
 #[derive(Debug)]
 pub(crate) struct Column<T>(Vec<T>);
 
@@ -41,7 +41,7 @@ impl<T: Copy> Clone for Column<T> {
 }
 
 impl<T: Copy> Column<T> {
-    /// Set the value of a slot, or of the one after the last.
+    /// Set the value of a docid, or of the one after the last.
     fn put(&mut self, at: usize, value: T) {
         match self.0.get_mut(at) {
             Some(known) => *known = value,
@@ -75,7 +75,7 @@ macro_rules! columns {
 }
 
 columns!(
-    /// What stays as it is while a memory is only read.
+    /// Attributes that reading a memory does not change.
     Attributes {
         row: i64,
         id: [u8; 16],
@@ -100,7 +100,7 @@ columns!(
 );
 
 columns!(
-    /// What reading a memory changes.
+    /// Attributes that reading a memory changes.
     Accesses {
         last_accessed_at: i64,
         access_count: i64,

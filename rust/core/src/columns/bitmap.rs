@@ -1,18 +1,18 @@
-//! Sets of slots inside one chunk, as bits.
+//! Bitmaps of docids inside one block.
 
 use crate::collections::cow_vec::BLOCK_VALUES;
 
 const WORD: usize = u64::BITS as usize;
 const WORDS: usize = BLOCK_VALUES / WORD;
 
-/// A bit for each slot of a chunk.
+/// A bit for each docid of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Bitmap([u64; WORDS]);
 
 impl Bitmap {
     pub(crate) const NONE: Self = Self([0; WORDS]);
 
-    /// The first slots of a chunk.
+    /// The first docids of a block.
     pub(crate) fn first(count: usize) -> Self {
         Self(std::array::from_fn(|word| match count.saturating_sub(word * WORD) {
             0 => 0,
@@ -21,7 +21,7 @@ impl Bitmap {
         }))
     }
 
-    /// The bits, 64 slots a word.
+    /// The bits, 64 docids a word.
     pub(crate) fn words(&self) -> &[u64] {
         &self.0
     }
@@ -58,7 +58,7 @@ impl Bitmap {
         Self(std::array::from_fn(|word| self.0[word] & !other.0[word]))
     }
 
-    /// The slots in it, ascending.
+    /// The docids in it, ascending.
     pub(crate) fn docids(&self) -> impl Iterator<Item = usize> + use<> {
         self.0
             .into_iter()
@@ -66,7 +66,7 @@ impl Bitmap {
             .flat_map(|(at, word)| Bits(word).map(move |bit| at * WORD + bit))
     }
 
-    /// Add `first` and the slots in it to a list; whole words at once.
+    /// Add `first` and the docids in it to a list; whole words at once.
     pub(crate) fn list(&self, first: u32, docids: &mut Vec<u32>) {
         for (at, word) in self.0.into_iter().enumerate() {
             let start = first + (at * WORD) as u32;
@@ -78,10 +78,10 @@ impl Bitmap {
         }
     }
 
-    /// The slots among these whose value passes a cheap test.
+    /// Keep the docids whose value passes a cheap test.
     ///
-    /// All 64 values of a word are tested where one of its slots is among these: that takes less
-    /// time than to look for the slots.
+    /// All 64 values of a word are tested if one of its docids is set, which takes less time than
+    /// visiting the docids.
     pub(crate) fn keep<T: Copy>(&self, values: &[T], test: impl Fn(T) -> bool) -> Self {
         let mut kept = Self::NONE;
         for ((word, block), among) in kept.0.iter_mut().zip(values.chunks(WORD)).zip(self.0) {
@@ -92,7 +92,7 @@ impl Bitmap {
         kept
     }
 
-    /// The slots among these that pass a test worth asking for each one alone.
+    /// Keep the docids that pass a test too expensive for unset docids.
     pub(crate) fn keep_docids(&self, mut test: impl FnMut(usize) -> bool) -> Self {
         let mut kept = Self::NONE;
         self.docids().filter(|at| test(*at)).for_each(|at| kept.set(at));

@@ -1,4 +1,4 @@
-//! The texts of one chunk of slots, and what was read out of them.
+//! The texts of one block of docids, and the metadata values read from them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -10,23 +10,23 @@ use crate::filter::{Json, Number};
 
 use super::bitmap::Bitmap;
 
-/// Keys of the metadata that a chunk keeps read; filters name few.
+/// Metadata keys whose values a block caches; filters name few.
 const KEPT_KEYS: usize = 16;
 
-/// Distinct values that a slot's code can name.
+/// Distinct values that codes can name.
 const MAX_VALUES: usize = u16::MAX as usize;
 
-/// Content and metadata of each slot, in one text.
+/// Content and metadata of each docid, joined in one text.
 ///
-/// A slot's text is set once and for good, so snapshots that only differ in how many slots they
-/// have share these. Where two of them set the same slot, the second makes its own copy.
+/// A text is set once, so snapshots that differ only in length share these. If two of them set the
+/// same docid, the second makes a copy.
 pub(crate) struct ContentColumn {
     docids: Box<[OnceLock<Arc<str>>]>,
     read: Mutex<Vec<(Box<str>, Arc<KeyColumn>)>>,
 }
 
-/// The values that a chunk's slots have under one key of the metadata, as far as they were asked
-/// for: each distinct value once, so that a test looks at each once.
+/// Values under one metadata key, for the docids read so far: each distinct value is held once, so
+/// that a test evaluates it once.
 #[derive(Clone)]
 pub(crate) struct KeyColumn {
     known: Bitmap,
@@ -43,14 +43,14 @@ impl ContentColumn {
         self.docids.get(at).and_then(OnceLock::get).map_or("", |text| text)
     }
 
-    /// Set the text of the slot after the last, sharing what is there where that can be.
+    /// Set the text of the next docid, in place where possible.
     pub(crate) fn push(this: &mut Arc<Self>, at: usize, text: &Arc<str>) {
         if this.docids.get(at).is_none_or(|docid| docid.set(Arc::clone(text)).is_err()) {
             *this = Arc::new(this.with(at, text, &Bitmap::first(at)));
         }
     }
 
-    /// A copy that has a text in one slot and keeps those of others.
+    /// A copy with another text for one docid, and the given others.
     pub(crate) fn with(&self, at: usize, text: &Arc<str>, kept: &Bitmap) -> Self {
         let mut kept = *kept;
         kept.unset(at);
@@ -65,7 +65,7 @@ impl ContentColumn {
         Self { docids, read: Mutex::new(read) }
     }
 
-    /// The values under a key of at least the given slots; `metadata` is what to read of a slot's
+    /// The values under a key of at least the given docids; `metadata` cuts the metadata out of a
     /// text.
     pub(crate) fn under<'text>(
         &'text self,
@@ -113,12 +113,12 @@ impl ContentColumn {
 const COUNTS_OF_ARC: usize = 2 * size_of::<usize>();
 
 impl KeyColumn {
-    /// Nothing is known; the first value is that of slots without one.
+    /// An empty column; the first value belongs to docids without the key.
     fn new() -> Self {
         Self { known: Bitmap::NONE, codes: Box::new([0; BLOCK_VALUES]), values: vec![Json::Null] }
     }
 
-    /// The slots among these whose value passes; each distinct value is tested once.
+    /// Keep the docids whose value passes; each distinct value is tested once.
     pub(crate) fn keep(&self, among: &Bitmap, test: impl Fn(&Json) -> bool) -> Bitmap {
         let passed: Vec<bool> = self.values.iter().map(test).collect();
         if !passed.contains(&true) {

@@ -41,7 +41,7 @@ impl Interner {
         self.0.read().codes.get(text).copied()
     }
 
-    /// The text of a code, where there is one.
+    /// The text of a code, if there is one.
     pub(crate) fn text(&self, code: u32) -> Option<Arc<str>> {
         let at = code.checked_sub(1)? as usize;
         self.0.read().texts.get(at).cloned()

@@ -1,8 +1,8 @@
-//! Per-row facts: what rankings read and filters test, one column for each fact.
+//! Attribute columns: the values that rankings read and filters test, by docid.
 //!
-//! A memory has a slot, numbered in order of arrival and never used again; one that goes is dead.
-//! Slots stand in chunks that snapshots share until one of them is changed, so a copy of all columns
-//! costs a pointer a chunk, and nothing changes under a reader.
+//! Docids number memories in order of arrival and are never used again; a removed memory's docid is
+//! marked deleted. Columns are cut into blocks that snapshots share until one of them changes, so a
+//! copy of all columns copies a pointer for each block, and nothing changes under a reader.
 
 mod attributes;
 mod bitmap;
@@ -33,22 +33,22 @@ pub(crate) use interner::{Interner, NO_TEXT};
 use tags::Tags;
 pub(crate) use tie::Tie;
 
-/// What the columns keep of one memory. Times are microseconds since 1970 in UTC.
+/// One memory as the columns take it. Times are microseconds since 1970 in UTC.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Record {
     /// The store's number.
     pub row: i64,
     /// The bytes of the UUID.
     pub id: [u8; 16],
-    /// Whose it is; nobody's if none.
+    /// The user; `None` for a memory without one.
     pub user: Option<String>,
     /// The project.
     pub project: Option<String>,
     /// The session.
     pub session: Option<String>,
-    /// The role of who said it.
+    /// The speaker's role.
     pub role: Option<String>,
-    /// Who said it.
+    /// The speaker.
     pub speaker: Option<String>,
     /// The category.
     pub category: Option<String>,
@@ -64,7 +64,7 @@ pub struct Record {
     pub updated_at: i64,
     /// When it was last read.
     pub last_accessed_at: Option<i64>,
-    /// From when on it is gone.
+    /// When it expires.
     pub expires_at: Option<i64>,
     /// Times it was read.
     pub access_count: i64,
@@ -95,7 +95,7 @@ pub struct Access {
     pub count: i64,
 }
 
-/// The facts of all memories of an agent, as one reader or one writer holds them.
+/// The columns of all memories of an agent, as one reader or one writer holds them.
 #[derive(Clone, Default)]
 pub struct Columns {
     blocks: CowVec<ColumnBlock>,
@@ -106,7 +106,7 @@ pub struct Columns {
     texts: Arc<Interner>,
 }
 
-/// The facts of [`CHUNK_VALUES`] slots.
+/// The columns of [`BLOCK_VALUES`] docids.
 #[derive(Clone)]
 pub(crate) struct ColumnBlock {
     live: Bitmap,
@@ -117,7 +117,7 @@ pub(crate) struct ColumnBlock {
     texts: Arc<ContentColumn>,
 }
 
-/// What holds for all slots of a chunk; after a change it may say less than it could.
+/// Bounds of the values of a block, which a change may leave wider than necessary.
 #[derive(Clone, Copy)]
 struct Bounds {
     first_created: i64,
@@ -125,10 +125,10 @@ struct Bounds {
     first_expiry: i64,
 }
 
-/// Facts of a chunk of slots, by slot inside the chunk. All slices are of one length, or all are
-/// empty where every memory of a full chunk has gone; only live slots mean anything.
+/// Attributes of a block of docids, by position in the block. All slices have one length, or all
+/// are empty if every memory of a full block is deleted; values of deleted docids are undefined.
 ///
-/// Times and positions that are not there are [`NONE`], texts 0, neighbours [`NO_SLOT`].
+/// Missing times and positions are [`NONE`], missing texts 0, missing neighbours [`NO_DOCID`].
 pub struct BlockAttributes<'columns> {
     /// The store's numbers.
     pub row: &'columns [i64],
@@ -154,14 +154,14 @@ pub struct BlockAttributes<'columns> {
     pub role: &'columns [u32],
     /// Bits of [`flags`].
     pub flags: &'columns [u8],
-    /// Slots that come before in their sessions; they may lie in other chunks.
+    /// Previous docids of the sessions, which may be in other blocks.
     pub previous: &'columns [u32],
-    /// Slots that come after.
+    /// Next docids of the sessions.
     pub next: &'columns [u32],
 }
 
 impl Columns {
-    /// Slots that one of the chunks has.
+    /// Docids of a block.
     pub const BLOCK: usize = BLOCK_VALUES;
 
     /// Columns without rows.
@@ -169,12 +169,12 @@ impl Columns {
         Self::default()
     }
 
-    /// Number of slots, dead ones too.
+    /// Number of docids, deleted ones too.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are no slots.
+    /// Whether there is no docid.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -184,7 +184,7 @@ impl Columns {
         self.live
     }
 
-    /// Give a memory the next slot, which is returned. One that has the row already dies.
+    /// Append a memory and return its docid; the memory that had the row is marked deleted.
     pub fn push(&mut self, record: &Record) -> u32 {
         let docid = self.len as u32;
         let old = self.docids.insert(record.row, docid);
@@ -212,7 +212,7 @@ impl Columns {
         docid
     }
 
-    /// Change everything but the row of the memory in a slot; false if no such one lives there.
+    /// Replace all attributes of a memory but its row; false if the docid is deleted.
     pub fn replace(&mut self, docid: u32, record: &Record) -> bool {
         if self.docid_of(record.row) != Some(docid) {
             return false;
@@ -235,7 +235,7 @@ impl Columns {
         true
     }
 
-    /// When a memory was last read, and how often; nothing where none lives in the slot.
+    /// Last access and access count; `None` if the docid is deleted.
     pub fn access_of(&self, docid: u32) -> Option<(Option<i64>, i64)> {
         let (block, at) = self.live_block(docid)?;
         let Accesses { last_accessed_at, access_count } = &*block.accesses;
@@ -243,8 +243,8 @@ impl Columns {
         Some(((last != NONE).then_some(last), access_count.values()[at]))
     }
 
-    /// Let a memory have been read as late and as often as given, or more where more was known:
-    /// what was counted in memory may not be written down yet. False if none lives in the slot.
+    /// Raise last access and access count to at least these values: accesses counted here may not
+    /// be stored yet. False if the docid is deleted.
     pub fn raise_access(&mut self, docid: u32, last: Option<i64>, count: i64) -> bool {
         let Some((known_last, known_count)) = self.access_of(docid) else {
             return false;
@@ -257,7 +257,7 @@ impl Columns {
         true
     }
 
-    /// Take a memory away; false if none lives in the slot.
+    /// Remove a memory; false if the docid is deleted.
     pub fn remove(&mut self, docid: u32) -> bool {
         let Some(row) = self.row_of(docid) else {
             return false;
@@ -267,18 +267,18 @@ impl Columns {
         true
     }
 
-    /// The slot of the memory with this row.
+    /// The docid of the memory with this row.
     pub fn docid_of(&self, row: i64) -> Option<u32> {
         self.docids.get(row)
     }
 
-    /// The row of the memory in a slot.
+    /// The row of a docid.
     pub fn row_of(&self, docid: u32) -> Option<i64> {
         let (block, at) = self.live_block(docid)?;
         Some(block.attributes.row.values()[at])
     }
 
-    /// What orders equal scores; nothing's where no memory lives in the slot.
+    /// The tie-breaker of a docid; a neutral one if it is deleted.
     pub(crate) fn tie_of(&self, docid: u32) -> Tie<'_> {
         let known = self.live_block(docid);
         known.map_or_else(
@@ -295,28 +295,28 @@ impl Columns {
         )
     }
 
-    /// The code of the user of the memory in a slot; 0 for nobody, and where no memory lives there.
+    /// The user's code; 0 for none, and for deleted docids.
     pub(crate) fn user_of(&self, docid: u32) -> u32 {
         self.live_block(docid).map_or(NO_TEXT, |(block, at)| block.attributes.user.values()[at])
     }
 
-    /// Whether the memory in a slot is this user's, or nobody's for none.
+    /// Whether the memory belongs to this user, or to no user for `None`.
     pub(crate) fn has_user(&self, docid: u32, user: Option<&str>) -> bool {
         user.map_or(Some(NO_TEXT), |user| self.texts.find(user)) == Some(self.user_of(docid))
     }
 
-    /// The text of the memory in a slot.
+    /// The content of a memory.
     pub fn content(&self, docid: u32) -> Option<&str> {
         let (block, at) = self.live_block(docid)?;
         Some(block.content(at))
     }
 
-    /// Number of chunks.
+    /// Number of blocks.
     pub fn block_count(&self) -> usize {
         self.blocks.len()
     }
 
-    /// The facts of the slots from `chunk * CHUNK` on; none where there is no such chunk.
+    /// The attributes of the docids from `block * BLOCK` on; `None` if there is no such block.
     pub fn block(&self, block: usize) -> Option<BlockAttributes<'_>> {
         let ColumnBlock { attributes, accesses, .. } = &**self.blocks.get(block)?;
         Some(BlockAttributes {
@@ -370,13 +370,13 @@ impl Columns {
         block.live.has(at).then_some((block, at))
     }
 
-    /// The chunk of a slot that is there.
+    /// The block of an existing docid.
     fn block_mut(&mut self, docid: u32) -> (&mut Arc<ColumnBlock>, usize) {
         let (block, at) = place(docid);
         (self.blocks.get_mut(block).expect("a slot's chunk is there"), at)
     }
 
-    /// Mark a live slot as dead; where it was the last of a full chunk, nothing of that is kept.
+    /// Mark a live docid as deleted; a full block without live docids is emptied.
     fn mark_deleted(&mut self, docid: u32) {
         self.leave_session(docid);
         let is_full = (docid as usize / BLOCK_VALUES + 1) * BLOCK_VALUES <= self.len;
@@ -450,13 +450,13 @@ impl ColumnBlock {
         self.texts.get(at).get(..bytes).unwrap_or_default()
     }
 
-    /// What of a slot's text is its metadata; empty for none.
+    /// The metadata in a docid's text; empty for none.
     fn metadata<'text>(&self, at: usize, text: &'text str) -> &'text str {
         let bytes = self.attributes.content_bytes.values()[at] as usize;
         text.get(bytes..).unwrap_or_default()
     }
 
-    /// What some slots hold under a key of the metadata.
+    /// The values of some docids under a metadata key.
     pub(crate) fn under(&self, key: &str, among: &Bitmap) -> Arc<KeyColumn> {
         self.texts.under(key, among, |at, text| self.metadata(at, text))
     }

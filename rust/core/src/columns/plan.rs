@@ -1,4 +1,4 @@
-//! A filter made ready for the columns: texts as codes, numbers as ranges, cheap tests first.
+//! A filter compiled for the columns: texts as codes, numbers as ranges, cheap tests first.
 
 use std::cell::RefCell;
 use std::ops::RangeInclusive;
@@ -7,7 +7,7 @@ use super::{Bitmap, ColumnBlock, Interner, NO_TEXT, NONE, flags};
 use crate::filter::check::{Check, Set, number_of};
 use crate::filter::{Field, Filter, Json, Number, Scalar, Test};
 
-/// What is left of a filter. Each step answers which slots among given ones pass.
+/// A compiled filter. Each step narrows a set of docids.
 pub(crate) enum Plan<'texts> {
     All(Vec<Plan<'texts>>),
     AnyOf(Vec<Plan<'texts>>),
@@ -32,7 +32,7 @@ pub(crate) enum Step<'texts> {
     Marked(Bytes, Box<[bool; 256]>),
     /// The code is this one.
     Code(Codes, u32),
-    /// The text of the code passes; what is known of the codes so far.
+    /// The text of the code passes; with the results for codes tested so far.
     Text(Codes, Check, &'texts Interner, RefCell<Vec<Option<bool>>>),
     /// These ascend.
     Id(Vec<[u8; 16]>),
@@ -74,7 +74,7 @@ pub(crate) enum Codes {
     Scope,
 }
 
-/// Tags up to which each is looked for on its own.
+/// Up to this many tags, each is searched for separately.
 const FEW_TAGS: usize = 8;
 
 impl<'texts> Plan<'texts> {
@@ -91,7 +91,7 @@ impl<'texts> Plan<'texts> {
         }
     }
 
-    /// Take a test apart into what holds of a value that is there, whether it is there, and `Not`.
+    /// Split a test into a check of an existing value, a test of existence, and `Not`.
     fn of_test(field: &Field, test: &Test, texts: &'texts Interner) -> Self {
         let present = || Self::present(field);
         let passing = |check| Self::passing(field, check, texts);
@@ -143,7 +143,7 @@ impl<'texts> Plan<'texts> {
         Self::Step(step)
     }
 
-    /// How long it takes a slot, in about nanoseconds.
+    /// Approximate cost a docid, in nanoseconds.
     fn cost(&self) -> u32 {
         match self {
             Self::All(parts) | Self::AnyOf(parts) => parts.iter().map(Self::cost).sum(),
@@ -152,7 +152,7 @@ impl<'texts> Plan<'texts> {
         }
     }
 
-    /// The slots among these that pass.
+    /// Keep the docids that pass.
     pub(crate) fn keep(&self, block: &ColumnBlock, among: &Bitmap) -> Bitmap {
         if among.is_empty() {
             return Bitmap::NONE;
@@ -280,7 +280,7 @@ fn one_of(column: Wholes, values: Vec<i64>) -> Step<'static> {
     }
 }
 
-/// A time that is not there is below all others, and in no range.
+/// A missing time is below all others, and in no range.
 fn within(column: Wholes, range: RangeInclusive<i64>) -> Step<'static> {
     let min = if column.may_lack() { NONE + 1 } else { i64::MIN };
     let range = *range.start().max(&min)..=*range.end();

@@ -1,4 +1,4 @@
-//! The memories that a question is about: its scope, its times, its filter.
+//! Selection of memories by scope, times and filter.
 
 use std::cell::OnceCell;
 
@@ -9,10 +9,10 @@ use super::interner::NO_TEXT;
 use super::plan::Plan;
 use super::{Bitmap, ColumnBlock, Columns, NONE};
 
-/// Whose memories.
+/// Users of the memories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Users<'text> {
-    /// Everybody's and nobody's.
+    /// All memories, with or without a user.
     All,
     /// Those stored without a user.
     #[default]
@@ -21,10 +21,10 @@ pub enum Users<'text> {
     One(&'text str),
 }
 
-/// The walls and filters of one call.
+/// Scope, times and filter of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Scope<'text> {
-    /// Whose.
+    /// The user.
     pub user: Users<'text>,
     /// Of this project alone, if named.
     pub project: Option<&'text str>,
@@ -35,13 +35,13 @@ pub struct Scope<'text> {
 /// Which memories. Times are microseconds since 1970 in UTC.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Ask<'text> {
-    /// Whose, and of what.
+    /// User, project and session.
     pub scope: Scope<'text>,
-    /// What must hold.
+    /// The filter.
     pub filter: Option<&'text Filter>,
     /// UUIDs to leave out.
     pub exclude: &'text [[u8; 16]],
-    /// Now: what has expired by then is left out.
+    /// Now; expired memories are left out.
     pub now: i64,
     /// Created at this time or later.
     pub since: Option<i64>,
@@ -49,7 +49,7 @@ pub struct Ask<'text> {
     pub until: Option<i64>,
 }
 
-/// Live slots, ascending.
+/// Live docids, ascending.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selected {
     pub(crate) bitmaps: Vec<Bitmap>,
@@ -57,22 +57,22 @@ pub struct Selected {
 }
 
 impl Selected {
-    /// Number of slots.
+    /// Number of docids.
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// A bit for each slot, 64 a word.
+    /// A bit for each docid, 64 a word.
     pub(crate) fn words(&self) -> Vec<u64> {
         self.bitmaps.iter().flat_map(Bitmap::words).copied().collect()
     }
 
-    /// The slots, ascending.
+    /// The docids, ascending.
     pub fn docids(&self) -> Vec<u32> {
         let mut docids = Vec::with_capacity(self.count);
         for (block, bitmap) in self.bitmaps.iter().enumerate() {
@@ -85,16 +85,16 @@ impl Selected {
 /// [`Users`] with a code in place of the name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UserCode {
-    /// Everybody's and nobody's.
+    /// All memories, with or without a user.
     Any,
-    /// Of the user, or of nobody, with this code.
+    /// The user with this code, or memories without one.
     One(u32),
-    /// Of a user whose name no memory has.
+    /// A user without memories.
     Unknown,
 }
 
 impl UserCode {
-    /// The slots of a mask that these users have, given a chunk's codes of users.
+    /// The docids of a bitmap that belong to these users, by the codes of users of a block.
     pub(crate) fn keep(self, bitmap: Bitmap, users: &[u32]) -> Bitmap {
         match self {
             Self::Any => bitmap,
@@ -127,7 +127,7 @@ impl Columns {
         Selected { bitmaps, count }
     }
 
-    /// What tells of single memories whether [`select`](Self::select) would have them.
+    /// A test of single memories with the result of [`select`](Self::select).
     pub(crate) fn inside<'ask>(&'ask self, ask: &'ask Ask<'_>) -> Inside<'ask> {
         let bitmaps = vec![OnceCell::new(); self.blocks.len()];
         Inside { columns: self, prepared: self.prepare(ask), bitmaps }
@@ -163,7 +163,7 @@ impl Columns {
     }
 }
 
-/// The memories that a question is about, told by the chunk where one of them is asked for.
+/// The selected memories, evaluated by block on demand.
 pub(crate) struct Inside<'ask> {
     columns: &'ask Columns,
     prepared: Option<Prepared<'ask>>,
@@ -171,7 +171,7 @@ pub(crate) struct Inside<'ask> {
 }
 
 impl Inside<'_> {
-    /// Whether a slot is among them.
+    /// Whether a docid is selected.
     pub(crate) fn has(&self, docid: u32) -> bool {
         let (at, place) = (docid as usize / BLOCK_VALUES, docid as usize % BLOCK_VALUES);
         let known = self.prepared.as_ref().zip(self.bitmaps.get(at));
@@ -182,7 +182,7 @@ impl Inside<'_> {
 }
 
 impl Prepared<'_> {
-    /// Cheap tests first; each looks only at what the ones before have left.
+    /// Cheap tests first; each tests only the docids that passed those before.
     fn select(&self, block: &ColumnBlock) -> Bitmap {
         let attributes = &block.attributes;
         let mut left = self.user.keep(block.live, attributes.user.values());

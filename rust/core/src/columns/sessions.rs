@@ -1,21 +1,21 @@
-//! Which memory comes before and after each one in its session.
+//! The previous and next memory of each memory in its session.
 //!
-//! All slots with a session stand in one sorted list, cut into chunks that snapshots share until
-//! one of them is changed; neighbours in the list are neighbours in the session. Every slot's
-//! neighbours are kept beside it, so that a ranking reads them in order of slots.
+//! All docids with a session are in one sorted list, cut into blocks that snapshots share until one
+//! of them changes; neighbours in the list are neighbours in the session. The neighbours of each
+//! docid are stored by docid, so that a ranking reads them in order.
 
 use std::sync::Arc;
 
 use crate::collections::cow_vec::{BlockVec, CowVec};
 
-/// The neighbour of a slot that has none.
+/// The neighbour of a docid that has none.
 pub const NO_DOCID: u32 = u32::MAX;
 
-/// Slots in a full chunk; see `id_map`.
+/// Docids in a full block; see `id_map`.
 const BLOCK_DOCIDS: usize = 1024;
 
-/// Where a slot stands: in its session, those with a position come first, by position; then and
-/// among equals by time, then by row.
+/// The order of docids: by session; in a session those with a position first, by position; then,
+/// and among equals, by time, then by row.
 ///
 /// A position and a time cannot both decide between any two: rows 1 (position 2, noon), 2 (no
 /// position, one o'clock) and 3 (position 1, two o'clock) would each come before the next.
@@ -35,7 +35,7 @@ impl SessionKey {
     }
 }
 
-/// The order of every session. Keys are not kept: each call is given where to read those of slots
+/// The order of every session. Keys are not stored: each call passes a reader of the keys of docids
 /// that are in.
 #[derive(Clone, Default)]
 pub(crate) struct Sessions {
@@ -45,23 +45,23 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    /// Make room for one more slot, which has no neighbours yet.
+    /// Make room for one more docid, which has no neighbours yet.
     pub(crate) fn push(&mut self) {
         self.previous.push(NO_DOCID);
         self.next.push(NO_DOCID);
     }
 
-    /// The slots before those of a chunk, [`NO_SLOT`] for none.
+    /// The docids before those of a block, [`NO_DOCID`] for none.
     pub(crate) fn previous(&self, block: usize) -> &[u32] {
         self.previous.block(block)
     }
 
-    /// The slots after those of a chunk, [`NO_SLOT`] for none.
+    /// The docids after those of a block, [`NO_DOCID`] for none.
     pub(crate) fn next(&self, block: usize) -> &[u32] {
         self.next.block(block)
     }
 
-    /// Put a slot that has a session in its place.
+    /// Insert a docid that has a session.
     pub(crate) fn insert(&mut self, docid: u32, key_of: impl Fn(u32) -> SessionKey) {
         let key = key_of(docid);
         let (block, at) = self.place_of(&key, &key_of);
@@ -73,7 +73,7 @@ impl Sessions {
         self.join(docid, after);
     }
 
-    /// Take a slot that was inserted out. Its key must still be what it was then.
+    /// Remove an inserted docid. Its key must be unchanged.
     pub(crate) fn remove(&mut self, docid: u32, key_of: impl Fn(u32) -> SessionKey) {
         let (position, at) = self.place_of(&key_of(docid), &key_of);
         if self.at_or_after(position, at) != Some(docid) {
@@ -98,7 +98,7 @@ impl Sessions {
         order + self.order.bytes() + self.previous.bytes() + self.next.bytes()
     }
 
-    /// The chunk and the place in it where a key belongs: before the first that is not smaller.
+    /// The block and the place in it where a key belongs: before the first that is not smaller.
     fn place_of(&self, key: &SessionKey, key_of: impl Fn(u32) -> SessionKey) -> (usize, usize) {
         let is_smaller = |docid: &u32| key_of(*docid) < *key;
         let firsts = self.order.partition_point(|block| block.first().is_some_and(is_smaller));
@@ -121,7 +121,7 @@ impl Sessions {
     }
 
     fn put(&mut self, position: usize, at: usize, docid: u32) {
-        // Before the first of a chunk is after the last of the one before, which may have room.
+        // Before the first of a block is after the last of the one before, which may have room.
         let has_room =
             |position| self.order.get(position).is_some_and(|block| block.len() < BLOCK_DOCIDS);
         let fits_before = at == 0 && position > 0 && has_room(position - 1);
@@ -138,7 +138,7 @@ impl Sessions {
         Arc::make_mut(self.order.get_mut(position).expect("a chunk that was found is there"))
     }
 
-    /// Split a full chunk; or, at its end, start a new one, so that a growing end fills chunks.
+    /// Split a full block; or, at its end, start a new one, so that a growing end fills blocks.
     fn put_where_full(&mut self, position: usize, at: usize, docid: u32) {
         if self.order.get(position).is_none() {
             self.order.push(vec![docid]);
@@ -157,14 +157,14 @@ impl Sessions {
         self.order.insert(position + 1, back);
     }
 
-    /// Make two slots neighbours; [`NO_SLOT`] for an end of the session.
+    /// Make two docids neighbours; [`NO_DOCID`] for an end of the session.
     fn join(&mut self, before: u32, after: u32) {
         set(&mut self.next, before, after);
         set(&mut self.previous, after, before);
     }
 }
 
-/// Write only what differs: writing copies a chunk that others share.
+/// Write only differences: a write copies a shared block.
 fn set(neighbours: &mut BlockVec<u32>, docid: u32, neighbour: u32) {
     let at = docid as usize;
     if neighbours.get(at).is_some_and(|known| *known != neighbour)
@@ -199,7 +199,7 @@ mod tests {
         })
     }
 
-    /// The neighbours of every slot, from sorting all that are in.
+    /// The neighbours of every docid, from sorting all that are in.
     fn naive(keys: &[SessionKey], is_in: &[bool]) -> Vec<(u32, u32)> {
         let mut sorted: Vec<usize> = (0..keys.len()).filter(|docid| is_in[*docid]).collect();
         sorted.sort_by_key(|docid| keys[*docid]);

@@ -1,9 +1,9 @@
-//! The tags of a chunk's slots.
+//! The tags of a block's docids.
 
 use super::bitmap::{Bitmap, Bits, bits_where};
 
-/// Pairs of a tag's code and a slot, in two lists so that codes are compared many at once. A slot's
-/// pairs stand together.
+/// Pairs of a tag's code and a docid, in two lists so that codes are compared many at once. A
+/// docid's pairs stand together.
 #[derive(Clone, Default)]
 pub(crate) struct Tags {
     codes: Vec<u32>,
@@ -13,25 +13,25 @@ pub(crate) struct Tags {
 const BLOCK: usize = u64::BITS as usize;
 
 impl Tags {
-    /// Set the tags of a slot.
+    /// Set the tags of a docid.
     pub(crate) fn put(&mut self, at: usize, codes: &[u32]) {
         self.codes.extend_from_slice(codes);
         self.docids.resize(self.codes.len(), at as u16);
     }
 
-    /// Take a slot's tags away.
+    /// Take a docid's tags away.
     pub(crate) fn clear(&mut self, at: usize) {
         let mut kept = self.docids.iter().map(|docid| usize::from(*docid) != at);
         self.codes.retain(|_| kept.next().unwrap_or(true));
         self.docids.retain(|docid| usize::from(*docid) != at);
     }
 
-    /// Whether a slot has any tags.
+    /// Whether a docid has any tags.
     pub(crate) fn has(&self, at: usize) -> bool {
         self.docids.contains(&(at as u16))
     }
 
-    /// The slots that have a tag.
+    /// The docids that have a tag.
     pub(crate) fn having(&self, code: u32) -> Bitmap {
         let mut found = Bitmap::NONE;
         for (codes, docids) in self.codes.chunks(BLOCK).zip(self.docids.chunks(BLOCK)) {
@@ -42,7 +42,7 @@ impl Tags {
         found
     }
 
-    /// The slots that have one of many tags; the codes ascend.
+    /// The docids that have one of many tags; the codes ascend.
     pub(crate) fn having_any(&self, codes: &[u32]) -> Bitmap {
         let mut found = Bitmap::NONE;
         for (code, docid) in self.codes.iter().zip(&self.docids) {

@@ -1,13 +1,13 @@
-//! What decides the order of memories whose scores are equal.
+//! The order of memories with equal scores.
 
 use std::cmp::Ordering;
 
 use super::attributes::NONE;
 use super::{Interner, NO_TEXT};
 
-/// Creation, id and user of a memory. The best is the least: the newest, then the smallest id, then
-/// the first user by name, nobody before all. Users may have given one id, so no less is a total
-/// order; codes of users would not do, for they follow the order in which memories were loaded.
+/// Creation, id and user of a memory. The smallest is the best: the newest, then the smallest id,
+/// then the first user by name, no user before all. Two users may use the same id, so only all
+/// three make a total order; codes of users depend on the order in which memories were loaded.
 #[derive(Clone, Copy)]
 pub(crate) struct Tie<'columns> {
     pub(crate) created_at: i64,

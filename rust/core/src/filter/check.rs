@@ -1,4 +1,4 @@
-//! What a test asks of a value that is there.
+//! Checks of existing values.
 
 use crate::text::fold;
 
@@ -137,7 +137,7 @@ impl Set {
         self
     }
 
-    /// The number of texts, if there is nothing else in it.
+    /// The number of texts, if all elements are texts.
     pub(crate) fn texts_alone(&self) -> Option<&[Box<str>]> {
         let has_others = self.has_null
             || self.nowhere
@@ -151,7 +151,7 @@ impl Set {
         self.has_null
     }
 
-    /// Without null, which no value that is there is equal to.
+    /// Without null, which equals no existing value.
     pub(crate) fn without_null(mut self) -> Self {
         self.has_null = false;
         self

@@ -1,4 +1,4 @@
-//! Filters: the expression tree that every store evaluates to the same rows (C159).
+//! Filters: the expression tree that every store evaluates to the same rows.
 
 pub(crate) mod check;
 mod number;
@@ -7,8 +7,8 @@ mod value;
 pub(crate) use number::Number;
 pub(crate) use value::{Json, texts_of};
 
-/// Which memories. Never an error and never a third value: what does not fit is not equal and not
-/// in order.
+/// A condition on memories. It is never an error and never a third value: a value of another type
+/// is not equal and not in order.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Filter {
     /// True if every part is; without parts it is true.
@@ -21,7 +21,7 @@ pub enum Filter {
     Test(Field, Test),
 }
 
-/// What a test looks at.
+/// A field to test.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Field {
     /// The UUID.
@@ -30,9 +30,9 @@ pub enum Field {
     Type,
     /// The number of the status.
     Status,
-    /// The role of who said it, or nothing.
+    /// The speaker's role, or nothing.
     Role,
-    /// Who said it, or nothing.
+    /// The speaker, or nothing.
     Speaker,
     /// The session, or nothing.
     Session,
@@ -54,7 +54,7 @@ pub enum Field {
     UpdatedAt,
     /// The time it was last read, or nothing.
     LastAccessedAt,
-    /// The time from which on it is gone, or nothing.
+    /// The time at which it expires, or nothing.
     ExpiresAt,
     /// The text.
     Content,
@@ -66,9 +66,8 @@ pub enum Field {
     Metadata(Box<str>),
 }
 
-/// What a test does. A missing value, and null, passes [`Test::Exists`] with false,
-/// [`Test::Equal`] with null, and [`Test::NotEqual`] and [`Test::NotIn`] without null; nothing
-/// else.
+/// A test. A missing value, and null, passes [`Test::Exists`] with false, [`Test::Equal`] with
+/// null, and [`Test::NotEqual`] and [`Test::NotIn`] without null; nothing else.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Test {
     /// Whether there is a value.

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use super::Order;
 
-/// 2⁶³: the first float above every `i64`; its negative is the least `i64`.
+/// 2⁶³: the first float above every `i64`; its negative is the smallest `i64`.
 const BEYOND: f64 = 9_223_372_036_854_775_808.0;
 
 /// A number in the one form it has: whole where it is a whole number of 64 bits.
@@ -66,13 +66,13 @@ impl Number {
         }
     }
 
-    /// The float that is equal, where there is one.
+    /// The equal float, if there is one.
     pub(crate) fn float(self) -> Option<f64> {
         let (below, above) = self.around();
         below.total_cmp(&above).is_eq().then_some(below)
     }
 
-    /// The greatest float that is not above, and the least that is not below.
+    /// The largest float that is not above, and the smallest that is not below.
     fn around(self) -> (f64, f64) {
         let whole = match self {
             Self::Other(float) => return (float, float),

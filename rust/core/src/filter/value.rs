@@ -8,7 +8,7 @@ use serde_core::de::{
 
 use super::Number;
 
-/// A value as a filter sees it. What an object holds no filter asks for.
+/// A value as filters test it; the content of objects is never tested.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Json {
     Null,
@@ -20,7 +20,7 @@ pub(crate) enum Json {
 }
 
 impl Json {
-    /// The value of a key of an object, null where there is none.
+    /// The value of a key of an object; null if it is missing.
     ///
     /// `serde_json` reads it: among the parsers of JSON it is the one with the most users, it can
     /// leave out all values but one without building them, refuses nesting that would exhaust the
@@ -125,7 +125,7 @@ impl<'de> Visitor<'de> for AnyValue {
     }
 
     fn visit_u64<E>(self, value: u64) -> Result<Json, E> {
-        // What is stored stays within ±2⁵³.
+        // Stored values stay within ±2⁵³.
         Ok(i64::try_from(value).map_or_else(|_| of_float(value as f64), of_whole))
     }
 

@@ -1,8 +1,8 @@
-//! Scores of the memories in play.
+//! BM25 scores of the candidates.
 //!
-//! Where the terms of the query occur is read from the postings of a group of memories, or in their
-//! texts where few of the group are in play. The terms are added up one after the other, so that of
-//! each the most counts that a memory or its earlier turns have.
+//! Occurrences of the query's terms are read from the postings of a group of memories, or from
+//! their texts if few of the group are candidates. Terms are added one after the other, so that of
+//! each term the largest share counts among a memory and its earlier turns.
 
 use std::sync::Arc;
 
@@ -15,31 +15,31 @@ use super::sum::Sum;
 /// No memory.
 const NONE: u32 = u32::MAX;
 
-/// Groups keep postings where at least one of so many slots is live; all of a group's terms are
-/// gone through where at least one of so many is in play.
+/// A group keeps postings while at least one of so many docids is live; all its terms are read if
+/// at least one of so many is a candidate.
 pub(super) const DENSE: usize = 4;
 
-/// A memory's text takes as long to read as so many postings.
+/// Reading a memory's text takes as long as reading this many postings.
 const POSTINGS_OF_A_TEXT: usize = 16;
 
-/// What is said in one turn counts for the next two of its session too.
+/// Words of a turn count for the next two turns of its session too.
 #[derive(Debug, Clone, Copy)]
 pub struct Carried<'a> {
-    /// For each memory in play the place of its next turn among them, or [`u32::MAX`].
+    /// For each candidate the ordinal of its next turn, or [`u32::MAX`].
     pub next: &'a [u32],
-    /// What a word counts in the next turn, from 0 to 1.
+    /// Weight of a word in the next turn, from 0 to 1.
     pub first: f32,
-    /// What it counts in the turn after that.
+    /// Weight in the turn after that.
     pub second: f32,
 }
 
-/// Scores by field, each as long as the memories in play, or empty if the field was not asked for;
-/// and room to work in: use it again to save the allocations.
+/// Scores by field, each as long as the candidates, or empty if the field was not requested; and
+/// working memory, whose reuse saves allocations.
 #[derive(Default)]
 pub struct Scores {
     /// BM25 of the query's words.
     pub words: Vec<f32>,
-    /// BM25 of the terms that share grams with the query's words, weighted by those grams.
+    /// BM25 of the terms that share n-grams with the query's words, weighted by those n-grams.
     pub ngrams: Vec<f32>,
     /// BM25 of adjacent pairs of words.
     pub bigrams: Vec<f32>,
@@ -52,7 +52,7 @@ pub struct Scores {
     ngram_sums: Vec<Sum>,
 }
 
-/// Where terms, or pairs of them, occur among the memories in play.
+/// Occurrences of terms or bigrams in the candidates.
 #[derive(Default)]
 struct Matches {
     found: Vec<Found>,
@@ -73,7 +73,7 @@ impl Matches {
         self.found.clear();
     }
 
-    /// Bring what was found in the order of codes; `codes` is above all of them.
+    /// Sort occurrences by code; `codes` is above all of them.
     fn sort(&mut self, codes: usize) {
         self.ends.clear();
         self.ends.resize(codes + 1, 0);
@@ -91,22 +91,22 @@ impl Matches {
         }
     }
 
-    /// What was found of a code, once sorted; codes begin with 1.
+    /// The occurrences of a code, once sorted; codes begin with 1.
     fn of(&self, code: usize) -> &[Found] {
         &self.sorted[self.ends[code - 1] as usize..self.ends[code] as usize]
     }
 }
 
-/// A memory, and what a word of it counts.
+/// A memory, and the weight of its words.
 #[derive(Debug, Clone, Copy)]
 pub struct Turn {
-    /// Its slot.
+    /// Its docid.
     pub docid: u32,
     /// From 0 to 1.
     pub counts: f32,
 }
 
-/// The words of a query that are looked for: those of weights from the first to below the second.
+/// The query's words with weights from the first to below the second.
 #[derive(Clone, Copy)]
 struct TermSelection<'a> {
     query: &'a Query,
@@ -128,20 +128,20 @@ impl<'a> TermSelection<'a> {
     }
 }
 
-/// Memories in play of one group, and the place of the first among all of them.
+/// The candidates of one group, and the ordinal of the first.
 #[derive(Clone, Copy)]
 struct GroupCandidates<'a> {
     docids: &'a [u32],
     first_place: u32,
 }
 
-/// A group of full blocks of which some memories are in play.
+/// A group of full blocks with some candidates.
 struct Group<'a> {
     blocks: &'a [Arc<Block>],
     postings: &'a Postings,
-    /// Which slots are in play.
+    /// The candidate docids.
     bits: [u64; GROUP_DOCIDS / 64],
-    /// The place of the first memory in play of each of these words.
+    /// The ordinal of the first candidate of each of these words.
     first_places: [u32; GROUP_DOCIDS / 64],
     /// For each word of the query its place among the terms of the group, if it is there.
     words: Vec<Option<usize>>,
@@ -164,7 +164,7 @@ impl<'a> Group<'a> {
         self.words.iter().flatten().map(|at| self.postings.len(*at)).sum()
     }
 
-    /// Take memories into play; false if one of the slots is vacant.
+    /// Set the candidates; false if one of the docids is vacant.
     fn set_candidates(&mut self, candidates: GroupCandidates<'_>) -> bool {
         if candidates.docids.len() == GROUP_DOCIDS {
             self.bits = [u64::MAX; GROUP_DOCIDS / 64];
@@ -183,7 +183,7 @@ impl<'a> Group<'a> {
         self.bits.iter().zip(live).all(|(bits, live)| bits & !live == 0)
     }
 
-    /// The place of a slot, if it is in play.
+    /// The ordinal of a docid, if it is a candidate.
     fn place(&self, docid: u16) -> Option<u32> {
         let (word, bit) = (usize::from(docid) / 64, docid % 64);
         let from_here = self.bits[word] >> bit;
@@ -191,8 +191,8 @@ impl<'a> Group<'a> {
         (from_here & 1 == 1).then(|| self.first_places[word] + before())
     }
 
-    /// Call `visit` with each memory in play that has the term at a place among those of the group,
-    /// and with the share of it.
+    /// Call `visit` with each candidate that has the term at a place among those of the group, and
+    /// with the share of it.
     fn each(&self, query: &Query, at: usize, mut visit: impl FnMut(u32, f32)) {
         for posting in self.postings.list(at, self.blocks) {
             let Some(place) = self.place(posting.docid) else { continue };
@@ -203,11 +203,11 @@ impl<'a> Group<'a> {
 }
 
 impl Lexical {
-    /// Score the memories in `slots`, ascending, by every field of `query`, made by this state.
+    /// Score the memories in `docids`, ascending, by every field of `query`, made by this state.
     ///
-    /// Of each term counts the most that the memory itself or, discounted, one of the two turns
-    /// before has of it. A vacant or unknown slot scores 0. The scores of a memory do not depend on
-    /// which others are in play, but for its earlier turns.
+    /// Of each term the largest share counts that the memory or, discounted, one of the two turns
+    /// before has. A vacant or unknown docid scores 0. The scores of a memory do not depend on
+    /// other candidates but its earlier turns.
     pub fn scores(
         &self,
         query: &Query,
@@ -218,8 +218,8 @@ impl Lexical {
         self.bounds(query, NonEssential::NONE, docids, carried, scores);
     }
 
-    /// Upper bounds of [`scores`](Self::scores): as if every memory had all the light words, as much
-    /// as can be.
+    /// Upper bounds of [`scores`](Self::scores): as if every memory had all the non-essential
+    /// words, as much as can be.
     pub fn bounds(
         &self,
         query: &Query,
@@ -234,7 +234,7 @@ impl Lexical {
         scores.add_bigrams(query, docids.len());
     }
 
-    /// Make [`bounds`](Self::bounds) the scores; all else must be what it was for them.
+    /// Turn [`bounds`](Self::bounds) into scores; all other arguments must be unchanged.
     pub fn complete(
         &self,
         query: &Query,
@@ -247,7 +247,7 @@ impl Lexical {
         scores.write(Sum::ZERO);
     }
 
-    /// Find the words that are looked for and add them up; pairs are only found.
+    /// Find and add the selected words; bigrams are only found.
     fn add(
         &self,
         selection: TermSelection<'_>,
@@ -297,7 +297,7 @@ impl Lexical {
         sum.value()
     }
 
-    /// The group of these slots, if its postings are sooner read than the texts.
+    /// The group of these docids, if its postings are faster to read than the texts.
     fn group(
         &self,
         selection: TermSelection<'_>,
@@ -314,7 +314,8 @@ impl Lexical {
         if !fields.ngrams && group.len() > candidates.docids.len() * POSTINGS_OF_A_TEXT {
             return None;
         }
-        // What is removed stays in the postings, so vacant slots are for the texts to tell.
+        // Removed memories stay in the postings, so groups with vacant docids are read from the
+        // texts.
         group.set_candidates(candidates).then_some(group)
     }
 
@@ -328,7 +329,7 @@ fn group_of(docid: u32) -> usize {
     docid as usize / GROUP_DOCIDS
 }
 
-/// Ascending slots, group by group.
+/// Ascending docids, group by group.
 fn by_group(docids: &[u32]) -> impl Iterator<Item = &[u32]> {
     let mut rest = docids;
     std::iter::from_fn(move || {
@@ -415,7 +416,7 @@ impl Scores {
         write(&self.ngram_sums, Sum::ZERO, &mut self.ngrams);
     }
 
-    /// Find what is not found word by word: terms that share grams, and pairs.
+    /// Find terms that share n-grams, and bigrams.
     fn find_in_group(&mut self, query: &Query, group: &Group<'_>) {
         if query.fields.ngrams {
             for (at, term) in group.postings.terms().iter().enumerate() {
@@ -431,7 +432,7 @@ impl Scores {
         }
     }
 
-    /// Pairs are looked for in the texts that hold the first word.
+    /// Bigrams are searched in the texts that have the first word.
     fn find_bigrams_in_group(&mut self, query: &Query, group: &Group<'_>) {
         let mut docids: Vec<u16> = Vec::new();
         for pair in &query.bigrams {
@@ -476,7 +477,8 @@ impl Scores {
         }
     }
 
-    /// Count a term of a memory whose findings begin at `first`; shares are counts until all are.
+    /// Count a term of a memory whose matches begin at `first`; shares are counts until all are
+    /// counted.
     fn count(&mut self, first: usize, code: u32, place: u32) {
         let known = self.terms.found[first..].iter_mut().find(|found| found.code == code);
         match known {

@@ -1,4 +1,5 @@
-//! Words that belong to a query by what memories say, and the phrases of a text worth asking for.
+//! Pseudo-relevance feedback: words of found texts that belong to a query, and key phrases of a
+//! text.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -7,7 +8,7 @@ use super::query::idf;
 use super::statistics::{Collection, CollectionStatistics};
 use crate::text::tokenizer::{Word, each_word};
 
-/// A word or phrase, and what it weighs from 0 to 1 beside the weightiest.
+/// A word or phrase, and its weight relative to the heaviest, from 0 to 1.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Weighed {
     /// Folded, as it is written most often.
@@ -27,7 +28,7 @@ const MAX_WORDS: usize = 3;
 const SATURATION: f64 = 0.5;
 const COMMON_LENGTH: f64 = 15.0;
 
-/// What is known of a word over some texts.
+/// Statistics of a word over some texts.
 #[derive(Default)]
 struct Found {
     weight: f64,
@@ -73,11 +74,10 @@ impl Lexical {
         best(weighed.collect(), k)
     }
 
-    /// The phrases of a text that the memories of a collection have something to say of.
+    /// The phrases of a text whose words the memories of a collection have.
     ///
-    /// A phrase weighs what its words do by their rarity among memories that have them; those said
-    /// last weigh up to twice what those said first do. Best first; ties go to the first in the
-    /// alphabet.
+    /// The weight of a phrase is that of its words by their rarity; later phrases weigh up to twice
+    /// as much as earlier ones. Best first; ties go to the alphabetically first.
     pub fn key_phrases(&self, text: &str, collection: Collection, k: usize) -> Vec<Weighed> {
         let statistics = self.statistics_of(collection);
         let parts: Vec<&str> = text.split(ends_phrase).collect();
@@ -184,7 +184,7 @@ fn best(mut weighed: Vec<Weighed>, k: usize) -> Vec<Weighed> {
     weighed
 }
 
-/// Phrases without those whose words all stand in a weightier one.
+/// Phrases without those whose words are all part of a heavier one.
 fn apart(weighed: Vec<Weighed>, k: usize) -> Vec<Weighed> {
     let mut kept: Vec<Weighed> = Vec::new();
     for phrase in weighed {

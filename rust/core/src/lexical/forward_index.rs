@@ -1,14 +1,14 @@
-//! Tokens of consecutive slots, one after another.
+//! Forward index: tokens of consecutive docids, one after another.
 
-/// Slots of a block. The first change after a snapshot copies the last block, about 25 KB of
+/// Docids of a block. The first change after a snapshot copies the last block, about 25 KB of
 /// twelve-word memories.
 pub(super) const BLOCK_DOCIDS: usize = 512;
 
-/// Up to [`BLOCK_SLOTS`] slots.
+/// Up to [`BLOCK_DOCIDS`] docids.
 #[derive(Clone, Default)]
 pub(super) struct Block {
     terms: Vec<u32>,
-    /// Where each slot's terms end; they begin where those of the slot before end.
+    /// The end of each docid's terms, which is the start of the next docid's.
     ends: Vec<u32>,
     live: [u64; BLOCK_DOCIDS / 64],
 }
@@ -29,7 +29,7 @@ impl Block {
         self.ends.push(u32::try_from(self.terms.len()).expect("512 texts of under 2^23 words"));
     }
 
-    /// Take out the terms of a slot, if a memory is there.
+    /// Remove and return the terms of a docid, unless it is vacant.
     pub(super) fn remove(&mut self, place: usize) -> Option<Vec<u32>> {
         if !self.is_live(place) {
             return None;
@@ -46,13 +46,13 @@ impl Block {
         self.live.iter().map(|bits| bits.count_ones() as usize).sum()
     }
 
-    /// Give back what was reserved for slots to come.
+    /// Release the memory reserved for future docids.
     pub(super) fn shrink(&mut self) {
         self.terms.shrink_to_fit();
         self.ends.shrink_to_fit();
     }
 
-    /// Whether a memory is in each slot, 64 a word.
+    /// The live docids, 64 a word.
     pub(super) fn live_words(&self) -> &[u64; BLOCK_DOCIDS / 64] {
         &self.live
     }
@@ -61,7 +61,7 @@ impl Block {
         self.live[place / 64] >> (place % 64) & 1 == 1
     }
 
-    /// The terms of a slot in text order, none where no memory is.
+    /// The terms of a docid in text order; none if it is vacant.
     pub(super) fn terms(&self, place: usize) -> &[u32] {
         if place >= self.ends.len() {
             return &[];

@@ -1,4 +1,4 @@
-//! Which known term is spelled most like an unknown one.
+//! Fuzzy search: the known term with the most similar spelling.
 //!
 //! Terms are compared one by one, and nearly all of them by a signature alone. Lists of the terms
 //! that hold each bigram took ten times as long over 60,000 terms, as frequent bigrams have long
@@ -38,14 +38,14 @@ impl Signature {
     }
 }
 
-/// A known term, and the Dice coefficient of its bigrams and another's.
+/// A known term, and the Dice coefficient of its character bigrams with the query's.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Alike {
     pub(super) term: u32,
     pub(super) dice: f32,
 }
 
-/// A text that is compared with known terms.
+/// A text to compare with known terms.
 struct FuzzyQuery {
     bigrams: Vec<Bigram>,
     signature: Signature,
@@ -93,7 +93,7 @@ impl FuzzyIndex {
     }
 
     /// The term, among those that `each_term` visits, whose bigrams have the greatest Dice
-    /// coefficient with those of `text`, if it is `least` or more; ties go to the smaller text.
+    /// coefficient with those of `text`, if it is at least `min`; ties go to the smaller text.
     pub(super) fn nearest(
         &self,
         text: &str,
@@ -129,7 +129,7 @@ impl FuzzyIndex {
         &self.texts[start as usize..self.ends[term] as usize]
     }
 
-    /// Bytes that vectors take anew where so many more terms make them grow.
+    /// Bytes of the larger vectors after so many more terms.
     pub(super) fn bytes_of_growth(&self, new_terms: usize) -> usize {
         let is_full = self.sizes.len().saturating_add(new_terms) > self.sizes.capacity();
         let text = 2 * self.texts.capacity();

@@ -1,8 +1,8 @@
 //! Keyword scoring: BM25 over words, over character n-grams and over adjacent pairs of words.
 //!
 //! [`Lexical`] is a part of a snapshot: copies are cheap and never change under a reader. Only the
-//! vocabulary is shared, and it only grows. Statistics are whole numbers over the live memories of a
-//! wall, so that scores depend neither on what was there before (C182) nor on other users' words.
+//! vocabulary is shared, and it only grows. Statistics are whole numbers over the live memories of
+//! a user, so that scores depend neither on removed memories nor on other users' words.
 
 mod bm25;
 mod feedback;
@@ -35,7 +35,7 @@ use crate::Error;
 use crate::collections::cow_vec::{BlockVec, CowVec};
 use crate::text::Analysis;
 
-/// The tokens of all memories by slot, with their statistics.
+/// The tokens of all memories by docid, with their statistics.
 ///
 /// # Examples
 /// ```
@@ -56,12 +56,12 @@ use crate::text::Analysis;
 pub struct Lexical {
     vocabulary: Arc<Vocabulary>,
     blocks: CowVec<Block>,
-    /// By group of blocks, as long as enough of its slots are live to be worth it.
+    /// By group of blocks, while enough of its docids are live.
     postings: Arc<Vec<Option<Arc<Postings>>>>,
     docids: usize,
     /// Of all live memories.
     statistics: Statistics<BlockVec<u32>>,
-    /// Of the live memories of each wall.
+    /// Of the live memories of each user.
     users: UserStatistics,
 }
 
@@ -78,7 +78,7 @@ impl Lexical {
         }
     }
 
-    /// Cut a text into tokens and learn those that are new; what [`push`](Self::push) wants.
+    /// Cut a text into tokens and add new terms to the vocabulary, for [`push`](Self::push).
     ///
     /// Nothing of this state changes, so it needs no writer's lock: several threads may do it at
     /// once. The result fits this state and all its copies, earlier and later ones.
@@ -86,7 +86,7 @@ impl Lexical {
         self.vocabulary.analyse(text)
     }
 
-    /// [`analyse`](Self::analyse), asking for the memory that it takes.
+    /// [`analyse`](Self::analyse) with a check of the memory that it needs.
     ///
     /// # Errors
     ///
@@ -120,7 +120,7 @@ impl Lexical {
             .saturating_add(self.vocabulary.bytes_of_growth(new_terms))
     }
 
-    /// The block of a slot.
+    /// The block of a docid.
     pub(crate) fn block_of(docid: u32) -> usize {
         docid as usize / BLOCK_DOCIDS
     }
@@ -130,7 +130,7 @@ impl Lexical {
         self.vocabulary.read(Known::len)
     }
 
-    /// Append a memory of a wall and return its slot, the number of slots before.
+    /// Append a user's memory and return its docid, the number of docids before.
     ///
     /// Walls are small whole numbers: room is taken for all up to the greatest.
     pub fn push(&mut self, analysed: &Analysed, user: u32) -> u32 {
@@ -140,12 +140,12 @@ impl Lexical {
         self.place(|block| block.push(terms))
     }
 
-    /// Append a slot that no memory has, and return it.
+    /// Append a vacant docid, and return it.
     pub fn push_vacant(&mut self) -> u32 {
         self.place(Block::push_vacant)
     }
 
-    /// Take the memory out of a slot and out of the statistics; false if there is none. `wall` is
+    /// Remove a memory from its docid and from the statistics; false if there is none. `user` is
     /// the one it was pushed with.
     pub fn remove(&mut self, docid: u32, user: u32) -> bool {
         let Some((block, place)) = self.find_mut(docid) else { return false };
@@ -157,7 +157,7 @@ impl Lexical {
         true
     }
 
-    /// Number of slots, vacant ones too.
+    /// Number of docids, vacant ones too.
     pub fn docids(&self) -> usize {
         self.docids
     }
@@ -207,7 +207,8 @@ impl Lexical {
         self.drop_postings_of_few(self.postings.len() - 1);
     }
 
-    /// Postings serve only when a quarter of a group is in play; with fewer memories they go.
+    /// Postings are read only if a quarter of a group are candidates; with fewer live memories they
+    /// are dropped.
     fn drop_postings_of_few(&mut self, group: usize) {
         if self.postings.get(group).is_none_or(Option::is_none) {
             return;

@@ -1,12 +1,12 @@
 //! The character n-grams of a term.
 
-/// Characters of a gram (F2 of the quality study: 4).
+/// Characters of an n-gram (docs/quality.md).
 pub(super) const NGRAM_CHARACTERS: usize = 4;
 
 /// Stands before and after a term; no term holds it.
 const BOUNDARY: char = '\0';
 
-/// Consecutive characters of a bounded term; what is shorter is filled up with boundaries.
+/// Consecutive characters of a bounded term; shorter terms are padded with boundaries.
 pub(super) type Ngram = [char; NGRAM_CHARACTERS];
 
 /// Call `visit` with each run of `LENGTH` characters of a bounded term once, in order of first

@@ -5,33 +5,33 @@ use super::forward_index::{BLOCK_DOCIDS, Block};
 /// Blocks that share postings.
 pub(super) const GROUP_BLOCKS: usize = 4;
 
-/// Slots that share postings: few enough that sums over all of them stay in the first cache.
+/// Docids that share postings: few enough that sums over all of them stay in the first cache.
 pub(super) const GROUP_DOCIDS: usize = GROUP_BLOCKS * BLOCK_DOCIDS;
 
-/// Bits of an entry that say how often; the others say where.
+/// Bits of an entry that hold the frequency; the others hold the docid.
 const TIMES_BITS: u32 = u16::BITS - GROUP_DOCIDS.ilog2();
 
-/// Stands for this often or more: the text itself has to be asked.
+/// This frequency or more; the text has the exact number.
 const MANY: u16 = (1 << TIMES_BITS) - 1;
 
-/// Stands for so many terms or more: the text itself has to be asked.
+/// This many terms or more; the text has the exact number.
 const LONG: u16 = u16::MAX;
 
-/// Slot of a group and how often the term is there.
+/// Docid of a group and how often the term is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Posting {
     pub(super) docid: u16,
     pub(super) times: u32,
 }
 
-/// The terms of a group as they were when it became full; what is removed later stays in here.
+/// The terms of a group when it became full; memories removed later stay in it.
 pub(super) struct Postings {
     /// All terms of the group, ascending.
     terms: Vec<u32>,
     /// Where the entries of each term begin, and at last where they end.
     starts: Vec<u32>,
     entries: Vec<u16>,
-    /// Terms of each slot: beside one another they are read sooner than in the blocks.
+    /// Number of terms of each docid, which is faster to read here than in the blocks.
     lengths: Box<[u16]>,
 }
 
@@ -69,12 +69,12 @@ impl Postings {
         self.terms.binary_search(&term).ok()
     }
 
-    /// In how many slots the term at a place among the terms occurs.
+    /// In how many docids the term at a place among the terms occurs.
     pub(super) fn len(&self, place: usize) -> usize {
         (self.starts[place + 1] - self.starts[place]) as usize
     }
 
-    /// Number of terms of a slot, if none were removed from it since.
+    /// Number of terms of a docid, if none were removed from it since.
     pub(super) fn length(&self, docid: u16, blocks: &[impl AsRef<Block>]) -> u32 {
         match self.lengths[usize::from(docid)] {
             LONG => terms_at(blocks, docid).len() as u32,
@@ -82,7 +82,7 @@ impl Postings {
         }
     }
 
-    /// Where the term at a place among the terms occurs, by slot.
+    /// Where the term at a place among the terms occurs, by docid.
     pub(super) fn list<'a>(
         &'a self,
         place: usize,
@@ -115,7 +115,7 @@ fn sorted_occurrences(blocks: &[impl AsRef<Block>]) -> Vec<(u32, u16)> {
     occurrences
 }
 
-/// The terms of a slot of a group, in text order.
+/// The terms of a docid of a group, in text order.
 pub(super) fn terms_at(blocks: &[impl AsRef<Block>], docid: u16) -> &[u32] {
     let docid = usize::from(docid);
     blocks[docid / BLOCK_DOCIDS].as_ref().terms(docid % BLOCK_DOCIDS)

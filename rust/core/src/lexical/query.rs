@@ -1,4 +1,4 @@
-//! A query against one state: its words, grams and pairs with their weights.
+//! A query against one state: its words, n-grams and pairs with their weights.
 
 use std::collections::BTreeMap;
 
@@ -31,16 +31,16 @@ pub struct Options {
     pub b: f32,
     /// How much a stop word weighs beside other words; alone they weigh 1.
     pub stop_words: f32,
-    /// Words and grams in more than this share of the memories, and in more than a hundred, are
+    /// Words and n-grams in more than this share of the memories, and in more than a hundred, are
     /// passed over; 1 keeps them all. Where no other word would be left, all words stay.
     pub max_df: f32,
-    /// A word that no memory has stands for the one most like it, where that is at least so like:
-    /// the Dice coefficient of their pairs of characters, ends included. 0 is never. Stop words and
-    /// those of less than four characters stand for themselves.
+    /// Smallest Dice coefficient of character bigrams, ends included, at which the most similar
+    /// known word replaces a word that no memory has. 0 is never. Stop words and words of less than
+    /// four characters are not replaced.
     pub fuzziness: f32,
 }
 
-/// What is in so few memories is never common.
+/// Terms in so few memories are never too common.
 const FEW_DOCUMENTS: u64 = 100;
 
 /// Words of fewer characters are like too many others.
@@ -54,7 +54,7 @@ impl Default for Options {
     }
 }
 
-/// What a term is worth where it is found.
+/// The weight of a term.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct TermWeight {
     pub(super) word: f32,
@@ -69,11 +69,11 @@ pub(super) struct Bigram {
     pub(super) weight: f32,
 }
 
-/// A query made ready for one state of [`Lexical`].
+/// A query prepared for one state of [`Lexical`].
 pub struct Query {
     pub(super) fields: Fields,
-    /// Code of each term: 0 for one that is worth nothing, 1 and on for the query's distinct words
-    /// in order, then for those that merely share grams.
+    /// Code of each term: 0 for terms without weight, from 1 on for the query's distinct words in
+    /// order, then for terms that only share n-grams.
     codes: Vec<u32>,
     /// By code; the first is no term.
     pub(super) term_weights: Vec<TermWeight>,
@@ -85,45 +85,45 @@ pub struct Query {
     max_scores: MaxScores,
 }
 
-/// Words that weigh little, which a first look at all memories may pass over.
+/// The non-essential terms: words of small weights, which a first pass over all memories may skip.
 #[derive(Debug, Clone, Copy)]
 pub struct NonEssential {
-    /// Words of a smaller weight are light.
+    /// Words of a smaller weight are non-essential.
     pub(super) below: f32,
-    /// What they add up to at most.
+    /// Largest sum of their scores.
     pub(super) max: Sum,
 }
 
 impl NonEssential {
-    /// No word is light.
+    /// No non-essential term.
     pub const NONE: Self = Self { below: 0.0, max: Sum::ZERO };
 
-    /// Whether there is a light word.
+    /// Whether there is a non-essential term.
     pub fn is_any(&self) -> bool {
         self.below > 0.0
     }
 }
 
-/// What no memory's score reaches, by field.
+/// Largest possible scores, by field.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct MaxScores {
-    /// Σ idf over the query's words, those never seen too (C157).
+    /// Σ idf over the query's words, unknown ones included.
     pub words: f32,
-    /// Σ idf over the query's grams. Several words of a memory may share the same ones, so a score
-    /// may pass it.
+    /// Σ idf over the query's n-grams. Several words of a memory may share an n-gram, so a score
+    /// may exceed it.
     pub ngrams: f32,
     /// Σ of the weights of pairs.
     pub bigrams: f32,
 }
 
 impl Query {
-    /// What scores are divided by to lie between 0 and 1.
+    /// The divisors that bring scores between 0 and 1.
     pub fn max_scores(&self) -> MaxScores {
         self.max_scores
     }
 
-    /// The words that weigh least, as many as add up to at most `share` of what all words do; none
-    /// where other fields are asked for, as these bear on every word.
+    /// The words of the smallest weights, up to `share` of the sum of all weights; none if other
+    /// fields are requested, which need every word.
     pub fn non_essential(&self, share: f32) -> NonEssential {
         if !self.fields.words || self.fields.ngrams || self.fields.bigrams {
             return NonEssential::NONE;
@@ -154,12 +154,12 @@ impl Query {
         NonEssential { below, max }
     }
 
-    /// The code of a term; 0 is of no worth.
+    /// The code of a term; 0 has no weight.
     pub(super) fn code(&self, term: u32) -> u32 {
         self.codes.get(term as usize).copied().unwrap_or(0)
     }
 
-    /// The place of a pair of words, if the query has it.
+    /// The position of a bigram, if the query has it.
     pub(super) fn pair(&self, words: [u32; 2]) -> Option<u32> {
         self.bigrams.binary_search_by_key(&words, |pair| pair.words).ok().map(|place| place as u32)
     }
@@ -173,7 +173,7 @@ pub(super) struct Saturation {
 }
 
 impl Saturation {
-    /// The least tf that is worth half, for a memory of so many tokens.
+    /// The tf that saturates to a half, for a memory of so many tokens.
     pub(super) fn norm(self, tokens: u32) -> f32 {
         self.fixed + self.per_token * tokens as f32
     }
@@ -192,10 +192,9 @@ pub(super) fn idf(documents: u64, frequency: u64) -> f32 {
 }
 
 impl Lexical {
-    /// Make a query ready for this state; a score with any other state means nothing.
+    /// Prepare a query for this state; scores with other states are meaningless.
     ///
-    /// Its words weigh by the statistics of `collection`, and no word counts as known that this has
-    /// not.
+    /// Words weigh by the statistics of `collection`; words outside it are unknown.
     pub fn query(&self, text: &str, collection: Collection, options: &Options) -> Query {
         let tokens = query_tokens(text, &self.vocabulary.analysis);
         let statistics = self.statistics_of(collection);
@@ -270,7 +269,7 @@ impl<'state> Building<'state> {
         self.query
     }
 
-    /// What each token weighs: nothing if it is common, unless all are.
+    /// The weight of each token: 0 if it is too common, unless all are.
     fn weights(&self, tokens: &[(String, bool)]) -> Vec<f32> {
         let stop_word_weight = if are_stop_words(tokens) { 1.0 } else { self.options.stop_words };
         let weight =
@@ -288,7 +287,7 @@ impl<'state> Building<'state> {
         if rare.iter().any(|weight| *weight > 0.0) { rare } else { all }
     }
 
-    /// The word to be looked for in place of a token, if any memory has one.
+    /// The word to search for in place of a token, if any memory has one.
     fn word(&mut self, token: &str, is_stop_word: bool, weight: f32) -> Option<Word> {
         if weight == 0.0 {
             return None;
@@ -346,7 +345,7 @@ impl<'state> Building<'state> {
             weights.into_iter().map(|(words, weight)| Bigram { words, weight }).collect();
     }
 
-    /// Give every live term that shares a gram with a query word the idf of each such gram.
+    /// Give every live term that shares an n-gram with a query word the idf of each such n-gram.
     fn add_ngrams(&mut self, tokens: &[&str]) {
         let documents = self.statistics.documents();
         let mut live: Vec<u32> = Vec::new();

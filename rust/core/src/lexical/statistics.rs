@@ -1,21 +1,21 @@
 //! Collection statistics: how many memories and tokens there are, and how many memories hold each
-//! term. They are kept of all memories and, beside that, of each wall, so that what one user stores
-//! never shows in the scores of another.
+//! term. They are kept for all memories and for each user, so that scores of one user never depend
+//! on memories of another.
 
 use std::sync::Arc;
 
 use crate::collections::cow_vec::{BLOCK_VALUES, BlockVec};
 
-/// Whose statistics weigh the words of a query.
+/// The memories whose statistics weigh the words of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Collection {
     /// All memories.
     All,
-    /// The memories of one wall; an unknown one has none.
+    /// The memories of one user; none for an unknown one.
     User(u32),
 }
 
-/// What the weight of a term is made of.
+/// The statistics behind the weight of a term.
 pub(super) trait CollectionStatistics {
     /// Number of memories.
     fn documents(&self) -> u64;
@@ -108,8 +108,8 @@ impl Frequencies for BlockVec<u32> {
     }
 }
 
-/// Entries of a full leaf: 2 KB. A change of a snapshot copies a leaf for each term and a reference
-/// for each leaf; with 20,000 terms both take about as long.
+/// Entries of a full leaf: 2 KB. A change copies a leaf for each term and a reference for each
+/// leaf; with 20,000 terms both take equally long.
 const LEAF_ENTRIES: usize = 256;
 
 /// A term and its count.
@@ -198,17 +198,17 @@ impl Frequencies for SparseFrequencies {
     }
 }
 
-/// Statistics by wall; those of a wall without memories take no room.
+/// Statistics by user; none are stored for a user without memories.
 #[derive(Clone, Default)]
 pub(super) struct UserStatistics(BlockVec<Option<Arc<Statistics<SparseFrequencies>>>>);
 
 impl UserStatistics {
-    /// The statistics of a wall, where it has memories.
+    /// The statistics of a user with memories.
     pub(super) fn get(&self, user: u32) -> Option<&Statistics<SparseFrequencies>> {
         self.0.get(user as usize)?.as_deref()
     }
 
-    /// Count a memory of a wall; see [`Statistics::add`].
+    /// Count a memory of a user; see [`Statistics::add`].
     pub(super) fn add(&mut self, user: u32, tokens: usize, distinct_terms: &[u32]) {
         while self.0.len() <= user as usize {
             self.0.push(None);

@@ -1,7 +1,7 @@
-//! Sums that do not depend on the order of what is added.
+//! Sums that do not depend on the order of addition.
 
-/// A sum that is the same in every order: what is added is rounded to a multiple of 2⁻²⁴ first, and
-/// float64 adds such numbers without error as long as their sum stays under 2²⁸.
+/// A sum that is the same in every order: summands are rounded to a multiple of 2⁻²⁴, and float64
+/// adds such numbers without error while their sum stays under 2²⁸.
 ///
 /// So scores are the same to the byte whichever way they are computed, memory by memory or term by
 /// term, and whatever numbers the terms were given.

@@ -1,4 +1,4 @@
-//! Keyword scores beside a naive twin that knows nothing of terms, blocks or snapshots.
+//! Keyword scores beside a naive twin without terms, blocks or snapshots.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -10,18 +10,18 @@ use crate::text::{Language, query_tokens, tokens};
 
 const NONE: u32 = u32::MAX;
 
-/// What a word counts in the next turn, and in the one after.
+/// Weights of a word in the next turn, and in the one after.
 const FIRST: f32 = 0.8;
 const SECOND: f32 = 0.5;
 
-/// BM25 and its kin, written down as the definitions say.
+/// BM25 and its variants, written as defined.
 struct Twin<'memories> {
     analysis: Analysis,
     options: Options,
     memories: &'memories [Option<Vec<String>>],
 }
 
-/// A memory and the turns before it, each with what a word of theirs counts in it.
+/// A memory and the turns before it, each with the weight of its words.
 type Turns<'memories> = [(f64, &'memories [String])];
 
 impl Twin<'_> {
@@ -57,7 +57,7 @@ impl Twin<'_> {
         turns.iter().map(share).fold(0.0, f64::max)
     }
 
-    /// What each query word weighs, before its idf.
+    /// The weight of each query word, before its idf.
     fn weights(&self, query: &[(String, bool)]) -> Vec<f64> {
         let alone = query.iter().all(|(_, is_stop_word)| *is_stop_word);
         let light = if alone { 1.0 } else { f64::from(self.options.stop_words) };
@@ -69,7 +69,7 @@ impl Twin<'_> {
         idfs.zip(self.weights(query)).map(|(idf, weight)| idf * weight).sum()
     }
 
-    /// The words that are looked for, each with its weight.
+    /// The searched words, each with its weight.
     fn wanted(&self, query: &[(String, bool)]) -> Vec<Option<(String, f64)>> {
         let wanted = |((token, is_stop_word), weight): (&(String, bool), f64)| {
             if weight == 0.0 {
@@ -98,7 +98,7 @@ impl Twin<'_> {
         ordered.reduce(|best, next| if next.0 > best.0 { next } else { best })
     }
 
-    /// Words, grams and pairs; pairs are the memory's own.
+    /// Words, n-grams and pairs; pairs are the memory's own.
     fn scores(&self, query: &[(String, bool)], turns: &Turns<'_>) -> [f64; 3] {
         let wanted = self.wanted(query);
         let words = wanted.iter().flatten();
@@ -177,7 +177,7 @@ fn words(lexical: &Lexical, query: &str) -> Vec<f32> {
     scored(lexical, &query, &docids, None).words
 }
 
-/// Words that repeat and share grams, some in other scripts.
+/// Words that repeat and share n-grams, some in other scripts.
 fn any_text() -> impl Strategy<Value = String> {
     const WORDS: [&str; 20] = [
         "the",
@@ -220,7 +220,7 @@ fn any_changes() -> impl Strategy<Value = Vec<Change>> {
     prop::collection::vec(change, 1..40)
 }
 
-/// A state after changes, and what it should hold.
+/// A state after changes, and its expected content.
 fn changed(analysis: Analysis, changes: &[Change]) -> (Lexical, Vec<Option<String>>) {
     let mut lexical = Lexical::new(analysis);
     let mut memories: Vec<Option<String>> = Vec::new();
@@ -246,7 +246,7 @@ fn changed(analysis: Analysis, changes: &[Change]) -> (Lexical, Vec<Option<Strin
     (lexical, memories)
 }
 
-/// Memories of four walls, some of them removed again.
+/// Memories of four users, some of them removed again.
 #[derive(Debug, Clone)]
 struct OfUser {
     user: u32,
@@ -260,7 +260,7 @@ fn any_of_users() -> impl Strategy<Value = Vec<OfUser>> {
     prop::collection::vec(memory, 1..60)
 }
 
-/// The state of some memories, and the slots of those of `wall` that are left.
+/// The state of some memories, and the docids of those of `user` that are left.
 fn of_users<'a>(
     memories: impl Iterator<Item = &'a OfUser>,
     analysis: Analysis,
@@ -309,13 +309,13 @@ fn any_analysis() -> impl Strategy<Value = Analysis> {
 
 type Seed = Vec<(prop::sample::Index, u8)>;
 
-/// Which slots are in play, and in which session each is.
+/// The candidate docids, and the session of each.
 fn any_seed() -> impl Strategy<Value = Seed> {
     prop::collection::vec((any::<prop::sample::Index>(), 0_u8..4), 1..30)
 }
 
-/// Slots in play and for each the place of its next turn; sessions are interleaved, and what is of
-/// the first is of none.
+/// Candidate docids, and for each the ordinal of its next turn; sessions are interleaved, and
+/// docids of the first have none.
 fn candidates(len: usize, seed: &Seed) -> (Vec<u32>, Vec<u32>) {
     let chosen: BTreeMap<u32, u8> =
         seed.iter().map(|(index, session)| (index.index(len) as u32, *session)).collect();
@@ -462,7 +462,7 @@ fn with_earlier(docids: &[u32], next: &[u32], place: usize) -> (Vec<u32>, Vec<u3
     (few, chain)
 }
 
-/// More memories than a group has slots, some of them gone, with `sessions` interleaved.
+/// More memories than a group has docids, some of them gone, with `sessions` interleaved.
 fn many(len: usize, sessions: u32) -> (Lexical, Vec<u32>, Vec<u32>) {
     let words = ["harbour", "harvest", "carve", "carving", "cat", "of", "winter", "wintry", "ice"];
     let word = |number: usize| words[(number * number / 7 + number / 3) % words.len()];

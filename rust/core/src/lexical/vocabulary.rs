@@ -1,4 +1,4 @@
-//! All terms ever seen, by number and by the grams they are made of. It only grows.
+//! All terms ever seen, by number and by n-gram. It only grows.
 
 use std::collections::{HashMap, HashSet};
 
@@ -42,22 +42,22 @@ pub(super) struct Vocabulary {
     known: RwLock<Known>,
 }
 
-/// Most words as written whose terms are kept: what fills a table of 2^15 places. Of English, so
-/// many are nearly all that ever come again.
+/// Largest number of written words with cached terms: a full table of 2^15 places, which holds
+/// nearly all English words that recur.
 const MOST_WRITTEN: usize = (1 << 15) / 8 * 7;
 
-/// Bytes that a new term may take by itself: its text, its grams and its places in lists.
+/// Bytes of a new term: its text, its n-grams and its places in lists.
 const PER_TERM: usize = 1024;
 
-/// Grams of a term, in what is asked for before it is known.
+/// Assumed n-grams of a term, in estimates made before it is read.
 const NGRAMS_PER_TERM: usize = 8;
 
 #[derive(Default)]
 pub(super) struct Known {
     ids: HashMap<Box<str>, u32>,
-    /// The terms of words as they are written: stemming takes longer than looking here.
+    /// The terms of words as written, because stemming is slower than a look-up.
     written: HashMap<Box<str>, u32>,
-    /// The terms that hold a gram, in order of their numbers.
+    /// The terms that hold an n-gram, in order of their numbers.
     holders: HashMap<Ngram, Vec<u32>>,
     fuzzy_index: FuzzyIndex,
 }
@@ -74,7 +74,7 @@ impl Vocabulary {
         Analysed::new(self.ids(&words))
     }
 
-    /// [`analyse`](Self::analyse), asking for the memory that it takes as soon as that is known.
+    /// [`analyse`](Self::analyse) with a check of the memory that it needs.
     pub(super) fn try_analyse(&self, text: &str) -> Result<Analysed, Error> {
         headroom(of_folding(text).saturating_add(text.len().saturating_mul(PER_WORD / 8)))?;
         let mut words = Words::default();
@@ -95,8 +95,7 @@ impl Vocabulary {
         })
     }
 
-    /// Bytes that tables take anew where so many more terms make them grow: twice their size,
-    /// beside what they have.
+    /// Bytes of the larger tables after so many more terms: twice their size, beside the old ones.
     pub(super) fn bytes_of_growth(&self, new_terms: usize) -> usize {
         let known = self.known.read();
         let grown = |len: usize, more: usize, capacity: usize, entry: usize| {
@@ -122,7 +121,7 @@ impl Vocabulary {
             .saturating_add(known.fuzzy_index.bytes_of_growth(new_terms))
     }
 
-    /// Call `read` with what is known now.
+    /// Call `read` with the current terms.
     pub(super) fn read<T>(&self, read: impl FnOnce(&Known) -> T) -> T {
         read(&self.known.read())
     }
@@ -131,7 +130,7 @@ impl Vocabulary {
         let find = |known: &Known| words.iter().map(|word| known.find(word)).collect();
         let found: Vec<Option<u32>> = self.read(find);
         let unknown = words.iter().zip(&found).filter(|(_, id)| id.is_none());
-        // Stemmed before the lock is taken: it takes longer than all else.
+        // Stemming is the longest part, so it comes before the lock.
         let unknown: Vec<_> = unknown.map(|(word, _)| (word, word.token())).collect();
         if unknown.is_empty() {
             return found.into_iter().flatten().collect();
@@ -168,13 +167,13 @@ impl Known {
         self.ids.get(term).copied()
     }
 
-    /// The terms that hold a gram.
+    /// The terms that hold an n-gram.
     pub(super) fn holders(&self, ngram: &Ngram) -> &[u32] {
         self.holders.get(ngram).map_or(&[], Vec::as_slice)
     }
 
-    /// The term, among those that `each_term` visits, that is spelled most like `text`; see
-    /// [`Spelling::nearest`].
+    /// The term, among those that `each_term` visits, with the spelling most similar to `text`; see
+    /// [`FuzzyIndex::nearest`].
     pub(super) fn nearest(
         &self,
         text: &str,
@@ -184,7 +183,7 @@ impl Known {
         self.fuzzy_index.nearest(text, min, each_term)
     }
 
-    /// The term of a word, if it is known without stemming.
+    /// The cached term of a written word.
     fn find(&self, word: Word<'_>) -> Option<u32> {
         let known = if word.language.is_some() { &self.written } else { &self.ids };
         known.get(word.text).copied()
@@ -215,7 +214,7 @@ impl Known {
 #[derive(Default)]
 struct Words {
     text: String,
-    /// Where each word ends, and whose stem it has.
+    /// End of each word, and the word with its stem.
     ends: Vec<(usize, Option<Language>)>,
 }
 

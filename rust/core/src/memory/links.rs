@@ -1,4 +1,4 @@
-//! The links between memories, by rows: who leads where, and what a few hops reach.
+//! The links between memories, by row, and the memories within a few hops.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ pub struct Link {
     pub from: i64,
     /// The row it leads to.
     pub to: i64,
-    /// What it says; below 32.
+    /// The type of link; below 32.
     pub kind: u8,
     /// From 0 to 1.
     pub strength: f64,
@@ -27,7 +27,7 @@ pub struct Link {
 /// Which way links are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// From a memory to those it says something of.
+    /// From the linking memory to the linked ones.
     Out,
     /// Against that.
     In,
@@ -63,7 +63,7 @@ pub(crate) struct Reached {
     pub(crate) path: Path,
 }
 
-/// What a hop follows.
+/// The links that a hop follows.
 #[derive(Debug, Clone, Copy)]
 pub struct Hops {
     /// Which way.

@@ -1,4 +1,4 @@
-//! Who speaks: the speaker of each memory, and which of them a query names.
+//! The speaker of each memory, and the speakers that a query names.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,19 +12,19 @@ use crate::text::{self, names};
 /// Nobody, and no session.
 const NOBODY: u32 = 0;
 
-/// Marks a turn of a session whose speaker was not given: beside it the code of its label, if any.
+/// Flag of a session's turn without a given speaker, combined with the code of its label, if any.
 const LABELLED: u32 = 1 << 31;
 
-/// A label is a speaker's where at least one turn in so many has it; "Note: …" recurs more seldom.
+/// A label names a speaker if at least one turn in so many has it; "Note: …" is rarer.
 const MIN_SHARE: usize = 20;
 
-/// From so many memories in play on, a name is taken for a speaker's.
+/// From this many candidates on, a name counts as a speaker's.
 const MIN_TURNS: usize = 2;
 
 /// Roles, which are no one's name.
 const ROLES: [&str; 8] = ["user", "assistant", "system", "tool", "human", "ai", "agent", "bot"];
 
-/// Speakers by slot. Copies are cheap; the names are shared by all of them.
+/// Speakers by docid. Copies are cheap; the names are shared by all of them.
 #[derive(Clone, Default)]
 pub(crate) struct Speakers {
     of_docid: BlockVec<u32>,
@@ -63,13 +63,13 @@ impl Known {
 }
 
 impl Speakers {
-    /// Give the next slot its speaker.
+    /// Append the next docid's speaker.
     pub(crate) fn push(&mut self, record: &Record) {
         let code = self.code_of(record);
         self.of_docid.push(code);
     }
 
-    /// Give a slot another speaker.
+    /// Replace a docid's speaker.
     pub(crate) fn replace(&mut self, docid: u32, record: &Record) {
         let code = self.code_of(record);
         if let Some(known) = self.of_docid.get_mut(docid as usize) {
@@ -98,7 +98,7 @@ impl Speakers {
         self.known.write().code(name)
     }
 
-    /// The speaker of a slot.
+    /// The speaker of a docid.
     pub(crate) fn of(&self, docid: u32) -> u32 {
         self.marked(docid) & !LABELLED
     }
@@ -112,8 +112,8 @@ impl Speakers {
         !self.candidates(text).is_empty()
     }
 
-    /// The speakers of the memories in play that a text names. Those of others decide nothing: a
-    /// name may begin one that only others have.
+    /// The speakers of the candidates that a text names. Other memories have no influence: a name
+    /// may begin one that only others have.
     pub(crate) fn named(&self, text: &str, docids: &[u32]) -> Vec<Named> {
         let mut named = self.candidates(text);
         if named.is_empty() {

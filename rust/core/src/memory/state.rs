@@ -1,4 +1,5 @@
-//! The memories of a snapshot: their facts and keywords by slot, and which lack a vector.
+//! The state of all memories in a snapshot: attributes and keywords by docid, and the rows without
+//! a vector.
 
 use crate::Error;
 use crate::collections::id_map::IdMap;
@@ -18,7 +19,7 @@ pub(crate) struct MemoryState {
     pub(crate) graph: Graph,
     /// Most vectors of any memory.
     pub(crate) parts: u32,
-    /// Rows without a vector, where memories are to have one.
+    /// Rows whose vector is missing.
     pub(crate) unembedded: IdMap<()>,
     has_vectors: bool,
 }
@@ -43,7 +44,8 @@ impl MemoryState {
         }
     }
 
-    /// Take in a memory; returns the slot it left if it got a new one, because its text changed.
+    /// Add or replace a memory; returns its old docid if it got a new one, because its text
+    /// changed.
     pub(crate) fn put(&mut self, record: &Record, analysed: &Analysed) -> Option<u32> {
         let known = self.columns.docid_of(record.row);
         if let Some(docid) = known
@@ -67,7 +69,7 @@ impl MemoryState {
         known
     }
 
-    /// Take a memory out; returns the slot it had.
+    /// Remove a memory; returns the docid it had.
     pub(crate) fn remove(&mut self, row: i64) -> Option<u32> {
         let docid = self.columns.docid_of(row)?;
         self.lexical.remove(docid, self.columns.user_of(docid));
@@ -77,14 +79,14 @@ impl MemoryState {
         Some(docid)
     }
 
-    /// Note when and how often a memory was read; one that is not there is passed over.
+    /// Raise a memory's last access and access count; missing rows are ignored.
     pub(crate) fn raise_access(&mut self, access: &Access) {
         if let Some(docid) = self.columns.docid_of(access.row) {
             self.columns.raise_access(docid, access.last, access.count);
         }
     }
 
-    /// Count a memory as read so many times more; one that is not there is passed over.
+    /// Add to a memory's access count; missing rows are ignored.
     pub(crate) fn add_access(&mut self, access: &Access) {
         let docid = self.columns.docid_of(access.row);
         if let Some((docid, (_, count))) =
@@ -94,8 +96,8 @@ impl MemoryState {
         }
     }
 
-    /// The ids of the vectors that memories lack, and the places of these vectors among those given
-    /// for `rows`; a row that comes several times has several parts.
+    /// The ids of missing vectors, and the positions of these vectors among those given for `rows`;
+    /// a repeated row has several chunks.
     pub(crate) fn lacking(&mut self, rows: &[i64]) -> Result<(Vec<i64>, Vec<usize>), Error> {
         let (mut ids, mut places) = (Vec::new(), Vec::new());
         let mut part = 0;
@@ -115,7 +117,7 @@ impl MemoryState {
         Ok((ids, places))
     }
 
-    /// The memories whose statistics the words of a call are weighed by: those of its walls.
+    /// The memories whose statistics weigh the words of a call: those of its user.
     pub(crate) fn collection(&self, users: Users<'_>) -> Collection {
         match self.columns.user_code(users) {
             UserCode::Any => Collection::All,

@@ -1,4 +1,4 @@
-//! Upper estimates of the memory that calls take.
+//! Upper estimates of the memory that calls need.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +11,8 @@ use super::MemoryIndex;
 use super::request::Links;
 
 impl MemoryIndex {
-    /// Make sure of the memory that a change may take: copies of the chunks that it changes, what
-    /// the records hold, their words, vectors and links. Long texts ask for theirs one by one.
+    /// Check that the memory is available that a change may need: copies of changed blocks, the
+    /// records' texts, words, vectors and links. Long texts are checked one by one.
     pub(super) fn check_room(
         &self,
         gone: &[i64],
@@ -41,8 +41,8 @@ impl MemoryIndex {
         headroom(bytes.into_iter().fold(0, usize::saturating_add))
     }
 
-    /// Bytes that a call may take which reads the memories for so many hits, by a text of so many
-    /// bytes: scores and sets of all memories, weights of all terms, words of the text.
+    /// Largest memory of a call that ranks for so many hits, by a text of so many bytes: scores and
+    /// sets of all memories, weights of all terms, words of the text.
     pub fn bytes_of_reading(&self, hits: usize, text: usize) -> usize {
         let terms = self.store.snapshot().memories.lexical.vocabulary_size();
         let docids = self.docids();
@@ -53,13 +53,13 @@ impl MemoryIndex {
     }
 }
 
-/// Texts up to here are asked for together with all else that a change takes.
+/// Texts up to this length are checked together with the rest of a change.
 pub(super) const SHORT: usize = 4096;
 
-/// Bytes, at most, for each byte of a short text: its words, and new terms with their grams.
+/// Bytes, at most, for each byte of a short text: its words, and new terms with their n-grams.
 const BYTES_PER_SHORT_BYTE: usize = 192;
 
-/// A new term has at least two bytes and a space, but for the few of one.
+/// A new term has at least two bytes and a space, but for the few of one byte.
 const BYTES_PER_NEW_TERM: usize = 3;
 
 /// Bytes for each record, beside its texts.
@@ -68,16 +68,16 @@ const BYTES_PER_RECORD: usize = 2048;
 /// Bytes for each link, in both directions.
 const BYTES_PER_LINK: usize = 512;
 
-/// Bytes of a chunk of all columns.
+/// Bytes of a block of all columns.
 pub(super) const BYTES_PER_BLOCK: usize = 160 << 10;
 
-/// Bytes for each memory that may be ranked: similarities, matches, scores, and sets of slots.
+/// Bytes for each memory that may be ranked: similarities, matches, scores, and sets of docids.
 const BYTES_PER_RANKED: usize = 96;
 
-/// Bytes for each term of the vocabulary: its code, and what is spelled like a word.
+/// Bytes for each term of the vocabulary: its code, and fuzzy matches.
 const BYTES_PER_WEIGHED_TERM: usize = 8;
 
-/// Bytes for each hit, with what its score is made of.
+/// Bytes for each hit with its components.
 const BYTES_PER_HIT: usize = 1024;
 
 /// Bytes of the texts of a record.

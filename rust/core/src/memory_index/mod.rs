@@ -1,4 +1,4 @@
-//! `MemoryIndex`: an agent's memories, ranked exactly by all that is known of them.
+//! `MemoryIndex`: an agent's memories, ranked exactly by similarity, keywords and attributes.
 
 mod budget;
 mod query;
@@ -30,15 +30,15 @@ pub use request::{Answer, Hit, Linked, LinkedHit, Links, Request};
 
 /// Memories by row, ranked exactly. Every change is one whole call to readers.
 pub struct MemoryIndex {
-    /// 0 where there are no vectors.
+    /// 0 without vectors.
     dim: usize,
     kernel: &'static dyn Kernel,
     store: SnapshotStore,
 }
 
 impl MemoryIndex {
-    /// Make an empty index of memories whose vectors have `dim` components; none have vectors where
-    /// that is `None`.
+    /// Make an empty index of memories whose vectors have `dim` components; no vectors if it is
+    /// `None`.
     ///
     /// # Errors
     ///
@@ -53,7 +53,7 @@ impl MemoryIndex {
         Ok(Self { dim: dim.unwrap_or(0), kernel, store })
     }
 
-    /// Components of a vector; 0 where there are none.
+    /// Components of a vector; 0 without vectors.
     pub fn dim(&self) -> usize {
         self.dim
     }
@@ -63,12 +63,12 @@ impl MemoryIndex {
         self.store.snapshot().memories.columns.live()
     }
 
-    /// Whether there is no memory.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Number of places: those of memories, and those that memories left and nothing takes again.
+    /// Number of docids, those of removed memories included.
     pub fn docids(&self) -> usize {
         self.store.snapshot().memories.lexical.docids()
     }
@@ -88,11 +88,10 @@ impl MemoryIndex {
         self.store.snapshot().memories.unembedded.ids().collect()
     }
 
-    /// Take memories out and in, all in one step.
+    /// Remove and add memories in one step.
     ///
-    /// A record whose row is known replaces it; a vector stays where the content does. `embedded`
-    /// names the rows that `vectors` belong to, `dim` floats for each; a row that comes several
-    /// times in a row has several parts.
+    /// A record of an existing row replaces it; its vector stays if the content does. `embedded`
+    /// has the rows of `vectors`, `dim` floats each; a repeated row has several chunks.
     ///
     /// # Errors
     ///
@@ -125,9 +124,9 @@ impl MemoryIndex {
         self.take(gone, records, embedded, vectors, links, Maintenance::Now)
     }
 
-    /// The memories in play that links lead to from a row of the scope, which the filter need not
-    /// select: the largest product of strengths first, then the fewest hops, then the newest, then
-    /// the smallest id, then the first user. Only memories in play are walked through.
+    /// The candidates that links lead to from a row of the scope, which the filter need not select:
+    /// the largest product of strengths first, then the fewest hops, then the newest, then the
+    /// smallest id, then the first user. Only candidates are traversed.
     pub fn linked(&self, ask: &Ask<'_>, row: i64, hops: &Hops, k: usize) -> Linked {
         let memories = &self.store.snapshot().memories;
         let columns = &memories.columns;
@@ -157,8 +156,8 @@ impl MemoryIndex {
         Linked { hits: hits.into_iter().map(|(hit, _)| hit).collect(), total }
     }
 
-    /// Words that belong to a query by what these texts say, weighed by the memories of these
-    /// users; see [`lexical::Lexical::related`].
+    /// Words of these texts that belong to a query, weighed by the memories of these users; see
+    /// [`lexical::Lexical::related`].
     pub fn related(
         &self,
         query: &str,
@@ -177,11 +176,10 @@ impl MemoryIndex {
         memories.lexical.key_phrases(text, memories.collection(users), k)
     }
 
-    /// Take memories in as [`apply`](Self::apply) does, where more follow and nobody searches
-    /// before.
+    /// Add memories as [`apply`](Self::apply) does, when more follow before the next search.
     ///
-    /// Compaction and sketches, which never change an answer, are left for the next `apply`, be it
-    /// of nothing.
+    /// Compaction and sketches, which never change an answer, are left for the next `apply`, even
+    /// of no change.
     ///
     /// # Errors
     ///
@@ -224,18 +222,17 @@ impl MemoryIndex {
         )
     }
 
-    /// Note when and how often memories were read, all in one step; rows that are not there are
-    /// passed over, and so is what is less than known.
+    /// Raise last access and access count to at least these values, in one step; missing rows are
+    /// ignored.
     ///
     /// # Errors
     ///
-    /// When there is no memory for it; nothing is changed then.
+    /// When memory runs out; nothing is changed then.
     pub fn raise_accesses(&self, accesses: &[Access]) -> Result<(), Error> {
         self.change_accesses(accesses, MemoryState::raise_access)
     }
 
-    /// Count memories as read so many times more, all in one step; rows that are not there are
-    /// passed over.
+    /// Add to access counts in one step; missing rows are ignored.
     ///
     /// # Errors
     ///
@@ -261,7 +258,7 @@ impl MemoryIndex {
         Ok(())
     }
 
-    /// When these rows were last read, and how often; nothing of rows that are not there.
+    /// Last access and access count of these rows; `None` for missing rows.
     pub fn accesses(&self, rows: &[i64]) -> Vec<Option<Access>> {
         let columns = &self.store.snapshot().memories.columns;
         let access = |row: &i64| {
@@ -271,7 +268,7 @@ impl MemoryIndex {
         rows.iter().map(access).collect()
     }
 
-    /// Rank the memories in play.
+    /// Rank the candidates.
     ///
     /// # Errors
     ///
@@ -293,8 +290,8 @@ impl MemoryIndex {
         Ok(Query { index: self, snapshot: &snapshot, request, first_pass: &FirstPass::at }.answer())
     }
 
-    /// The text of a query as a speaker of the memories in play would say it: "I" and "my" in place
-    /// of the names of speakers.
+    /// A query in the first person of the candidates' speakers: "I" and "my" in place of their
+    /// names.
     pub fn in_first_person(&self, text: &str, ask: &Ask<'_>) -> String {
         let memories = &self.store.snapshot().memories;
         if !memories.speakers.may_name(text) {
@@ -353,13 +350,13 @@ impl MemoryIndex {
     }
 }
 
-/// A vector shorter than this has no direction (R261).
+/// A vector shorter than this has no direction.
 const MIN_LENGTH: f64 = 1e-10;
 
-/// From so many records on, a second thread helps to cut their texts into words.
+/// From this many records on, a second thread cuts half of the texts into words.
 const MANY_RECORDS: usize = 1024;
 
-/// The words of records, in their order.
+/// The analysed texts of records, in their order.
 fn analysed(
     lexical: &lexical::Lexical,
     records: &[Record],

@@ -30,7 +30,7 @@ pub(super) struct Query<'a> {
     pub(super) index: &'a MemoryIndex,
     pub(super) snapshot: &'a Arc<Snapshot>,
     pub(super) request: &'a Request<'a>,
-    /// The first look for so many memories in play, of which some are scored in any case.
+    /// The first pass for a number of candidates, of which some are always scored.
     pub(super) first_pass: &'a dyn Fn(usize, usize) -> FirstPass,
 }
 
@@ -86,7 +86,7 @@ impl Query<'_> {
         self.request.scoring.salience.of(signals, self.request.ask.now)
     }
 
-    /// The memories in play whose salience is large enough.
+    /// The candidates whose salience is large enough.
     fn salient(&self, candidates: &CandidateSet<'_>, floors: f64) -> CandidateSet<'_> {
         let is_enough =
             candidates.of_each(|block, at| self.salience(&signals(block, at)) >= floors);
@@ -152,7 +152,7 @@ impl Query<'_> {
         Some(Similarity::new(*kernel, rows, self.parts(), vectors, *dim, candidates.docids.len()))
     }
 
-    /// What must hold of a hit; negative cosines count as 0, so a floor of 0 lets them all through.
+    /// The floors of a hit; negative cosines count as 0, so a floor of 0 excludes nothing.
     fn floors(&self) -> Floors {
         let similarity = self.request.min_similarity.filter(|floors| *floors > 0.0);
         Floors {
@@ -222,7 +222,7 @@ impl Query<'_> {
         }
     }
 
-    /// The expression with all that is known beside similarities.
+    /// The expression with all parts beside similarities.
     fn informed<'p>(&'p self, mut fused: Fused<'p>) -> Fused<'p> {
         let (candidates, scoring) = (fused.candidates, fused.scoring);
         if scoring.weights.of_static_score() > 0.0 {

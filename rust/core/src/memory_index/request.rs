@@ -6,13 +6,13 @@ use crate::rank::components::Components;
 use crate::rank::scoring_config::ScoringConfig;
 use crate::rank::sort_key::SortKey;
 
-/// What to rank, and by what.
+/// A ranking request.
 pub struct Request<'a> {
-    /// Which memories are in play.
+    /// The selection of candidates.
     pub ask: Ask<'a>,
-    /// What a score is made of.
+    /// The scoring.
     pub scoring: &'a ScoringConfig,
-    /// What keywords are looked for; nothing where there is no query.
+    /// The query for keywords; `None` without one.
     pub text: Option<&'a str>,
     /// Vectors of the query, one after the other: the nearest counts.
     pub vectors: &'a [f32],
@@ -26,12 +26,12 @@ pub struct Request<'a> {
     pub min_score: Option<f64>,
     /// Whether to count all that match.
     pub with_total: bool,
-    /// In what order, where it is not that of the score.
+    /// The sort key; `None` sorts by score.
     pub sort_key: Option<SortKey>,
     /// Least salience of a hit.
     pub min_salience: Option<f64>,
-    /// What matches are divided by before other parts of the score are added; 0 is the best match
-    /// in play. Not in an order that was asked for.
+    /// Divisor of matches before other parts of the score are added; 0 is the best match of the
+    /// candidates. Ignored with a sort key.
     pub best_match: Option<f64>,
 }
 
@@ -42,27 +42,27 @@ pub struct Hit {
     pub row: i64,
     /// The bytes of the UUID.
     pub id: [u8; 16],
-    /// What the order is by: the score, or the key of the order that was asked for.
+    /// The score, or the value of the sort key.
     pub score: f64,
     /// The parts of the score.
     pub components: Components,
 }
 
-/// What was found.
+/// The result of a request.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Answer {
-    /// Best first: score, then newest, then smallest id (C164).
+    /// Best first: score, then newest, then smallest id.
     pub hits: Vec<Hit>,
-    /// How many match, where it was asked for.
+    /// The number of matches, if requested.
     pub total: Option<usize>,
 }
 
-/// Links that take the place of all that led from some rows.
+/// New links of some rows, which replace all their outgoing links.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Links<'a> {
-    /// The rows whose links these are.
+    /// The rows to be changed.
     pub from: &'a [i64],
-    /// All that lead from them.
+    /// All outgoing links.
     pub links: &'a [Link],
 }
 
@@ -79,11 +79,11 @@ pub struct LinkedHit {
     pub path: Path,
 }
 
-/// What links lead to.
+/// Linked memories.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Linked {
     /// Strongest first.
     pub hits: Vec<LinkedHit>,
-    /// How many there are in all.
+    /// The total number.
     pub total: usize,
 }

@@ -5,7 +5,7 @@ use super::row_blocks::{CodedRows, Packing, RowLines};
 use super::scalar::{BYTE_MIDDLE, NIBBLE_MIDDLE, Plane, QueryCodes, RowBounds};
 use crate::collections::append_buffer::Line;
 
-/// Rows are looked at in chunks of this many, the bits of one mask.
+/// Rows are bounded in chunks of this many, the bits of one mask.
 pub(crate) const CHUNK: usize = 64;
 
 /// Float64 sums go over this many lanes and then through a fixed tree, in every kernel.
@@ -14,20 +14,20 @@ pub(crate) const LANES: usize = 8;
 /// Rows bounded side by side, and queries bounded against one row side by side.
 pub(crate) const EIGHT: usize = 8;
 
-/// What a row must reach, by one approximation of it and one plane of the query.
+/// The bound that a row must reach, by one approximation of it and one plane of the query.
 #[derive(Clone, Copy)]
 pub(crate) struct Limit<'a> {
     pub(crate) plane: &'a Plane,
     /// Scores times the query's power of two, for a weight of 1 and a prior of 0.
     pub(crate) threshold: f32,
-    /// What twice a sum is at the middle of a row's range.
+    /// Twice the sum at the middle of a row's range.
     pub(crate) middle: i32,
     /// `q̂·x̂` is `scale·factor·(twice a sum − middle)`.
     pub(crate) factor: f32,
     pub(crate) prior: Option<Prior<'a>>,
 }
 
-/// What is added to each row's bound, in the units of the threshold.
+/// A summand of each row's bound, in the units of the threshold.
 #[derive(Clone, Copy)]
 pub(crate) struct Prior<'a> {
     /// One value for each row of the segment.
@@ -40,7 +40,7 @@ impl<'a> Limit<'a> {
         self.threshold
     }
 
-    /// The same with a threshold that is at least this.
+    /// The same with at least this threshold.
     pub(crate) fn raised_to(self, threshold: f32) -> Self {
         Self { threshold: self.threshold.max(threshold), ..self }
     }
@@ -83,8 +83,8 @@ impl Chunk {
     }
 }
 
-/// The inner loops. Every kernel gives the same float64 sums and integer sums to the bit, and
-/// bounds that promise the same.
+/// The inner loops. Every kernel computes the same float64 sums and integer sums to the bit, and
+/// bounds with the same guarantee.
 pub(crate) trait Kernel: Sync {
     fn name(&self) -> &'static str;
 

@@ -1,6 +1,6 @@
 //! Rows of cache lines, eight rows side by side: line `n` of row `8·b + r` is line `8·n + r` of
-//! block `b`. Eight rows are bounded together, so a scan reads memory in order, which is what
-//! prefetchers are fast at (`docs/kernel.md`).
+//! block `b`. Eight rows are bounded together, so a scan reads memory in order, as prefetchers
+//! expect (`docs/kernel.md`).
 //!
 //! As in `append_buffer`, one writer fills rows that readers do not see yet.
 #![expect(unsafe_code, reason = "readers share the filled rows while the writer adds others")]
@@ -187,7 +187,7 @@ impl<'a> Iterator for EightRows<'a> {
         }
         let [a, b, c, d, e, f, g, h] = self.starts;
         // SAFETY: `RowBlocks::eight` checked that the eight rows are filled, so their lines were
-        // written before they were published and never change; `end` is what a row spans.
+        // written before they were published and never change; `end` is the span of a row.
         let line = |start: *const Line| unsafe { &*start.wrapping_add(self.at) };
         let lines = [line(a), line(b), line(c), line(d), line(e), line(f), line(g), line(h)];
         self.at += self.step;
@@ -196,7 +196,7 @@ impl<'a> Iterator for EightRows<'a> {
 }
 
 impl RowAppender {
-    /// Append one row; panics where its length is wrong or there is no room, which callers rule out.
+    /// Append one row; panics if its length is wrong or the buffer is full, which callers rule out.
     pub(crate) fn append(&mut self, row: &[Line]) {
         let blocks = &*self.blocks;
         assert_eq!(row.len(), blocks.lines);
@@ -205,8 +205,8 @@ impl RowAppender {
         for (at, line) in row.iter().enumerate() {
             let slot: *mut Line =
                 UnsafeCell::raw_get(&raw const blocks.slots[first + at * blocks.step()]).cast();
-            // SAFETY: the slot belongs to a row above `filled`, so no reader looks at it, and
-            // `&mut self` of the only appender means nobody else writes it.
+            // SAFETY: the slot belongs to a row above `filled`, so no reader sees it, and `&mut
+            // self` of the only appender excludes another writer.
             unsafe { slot.write(*line) };
         }
         blocks.filled.store(filled + 1, Ordering::Release);
@@ -222,7 +222,7 @@ pub(crate) enum Packing {
     Bytes,
 }
 
-/// One of the approximations of a segment's rows: codes, and what bounds them.
+/// One approximation of a segment's rows: codes and their bounds.
 pub(crate) struct CodedRows {
     pub(crate) packing: Packing,
     blocks: Arc<RowBlocks>,
@@ -236,7 +236,7 @@ pub(crate) struct CodedRowsAppender {
 }
 
 impl CodedRows {
-    /// Bytes of a region that `rows` rows of `lines` lines take: codes, and bounds.
+    /// Bytes of a region for `rows` rows of `lines` lines: codes, and bounds.
     pub(crate) fn sizes(rows: usize, lines: usize) -> [usize; 2] {
         [RowBlocks::lines_for(rows, lines) * size_of::<Line>(), rows * size_of::<RowBound>()]
     }

@@ -57,8 +57,8 @@ const ROUNDER_F64: f64 = 6_755_399_441_055_744.0;
 /// Scales below this are not used: the row's codes are all zero and its residual is its norm.
 const MIN_SCALE: f32 = 1e-33;
 
-/// The 16 equal steps that leave the least squared error of normal components, in standard
-/// deviations (J. Max, Quantizing for minimum distortion, 1960, table II).
+/// The 16 equal steps with the smallest squared error for normal components, in standard deviations
+/// (J. Max, Quantizing for minimum distortion, 1960, table II).
 const NORMAL_STEP: f32 = 0.335;
 
 /// The upper half of a float32 (bfloat16), rounded up: an eighth of a row's cache line holds all
@@ -68,7 +68,7 @@ const NORMAL_STEP: f32 = 0.335;
 pub(crate) struct Upper(u16);
 
 impl Upper {
-    /// The least number of this kind that is not below `value`, which is at least 0.
+    /// The smallest number of this kind that is not below `value`, which is at least 0.
     #[inline]
     fn at_least(value: f32) -> Self {
         Self((value.to_bits().saturating_add(0xffff) >> 16) as u16)
@@ -80,7 +80,7 @@ impl Upper {
     }
 }
 
-/// What the bounds of one row need beside one of its approximations `x̂`.
+/// The numbers that bound one row beside one of its approximations `x̂`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct RowBound {
@@ -89,7 +89,7 @@ pub(crate) struct RowBound {
     pub(crate) residual: Upper,
     /// `ν ≥ ‖x̂‖`.
     pub(crate) norm: Upper,
-    /// Length of what lies outside the space that is approximated; 0 where that is all of it.
+    /// Length of the part outside the approximated space; 0 if that is the whole space.
     pub(crate) tail: Upper,
 }
 
@@ -117,17 +117,17 @@ pub(crate) struct RowBounds {
     pub(crate) bytes: RowBound,
 }
 
-/// Number of bytes that one row's nibbles take: whole cache lines.
+/// Number of bytes of one row's nibbles: whole cache lines.
 pub(crate) const fn nibble_stride(dim: usize) -> usize {
     dim.next_multiple_of(LINE_COMPONENTS) / 2
 }
 
-/// Number of bytes that one row's byte codes take: whole cache lines.
+/// Number of bytes of one row's byte codes: whole cache lines.
 pub(crate) const fn byte_stride(dim: usize) -> usize {
     dim.next_multiple_of(size_of::<Line>())
 }
 
-/// Number of floats that one stored row takes: whole cache lines.
+/// Number of floats of one stored row: whole cache lines.
 pub(crate) const fn row_stride(dim: usize) -> usize {
     dim.next_multiple_of(size_of::<Line>() / size_of::<f32>())
 }
@@ -259,8 +259,8 @@ pub(crate) fn norm(values: &[f32]) -> f64 {
     (lanes.iter().sum::<f64>() + rest).sqrt()
 }
 
-/// A row or query whose length is 1 to within float32 rounding is kept as it is, so that storing
-/// what `get` returned changes nothing.
+/// A row or query whose length is 1 to within float32 rounding is kept as it is, so that storing a
+/// result of `get` changes nothing.
 const UNIT_TOLERANCE: f64 = 1.0 / (1 << 22) as f64;
 
 /// Scale to unit length; the zero vector stays zero.
@@ -273,7 +273,7 @@ pub(crate) fn normalise(vector: &mut [f32]) {
     }
 }
 
-/// An f32 not below `length`, whose own float64 rounding is covered too.
+/// An f32 not below `length`, with its float64 rounding.
 pub(crate) fn rounded_up(length: f64) -> f32 {
     let raised = length * (1.0 + 1e-11);
     let nearest = raised as f32;
@@ -307,7 +307,7 @@ pub(crate) struct Plane {
     pub(crate) error: f32,
     /// `‖q‖`, or the length of the part that is approximated, with slack.
     pub(crate) norm: f32,
-    /// With slack, the length of what lies outside that part; 0 where there is nothing.
+    /// With slack, the length of the rest; 0 without a rest.
     pub(crate) tail: f32,
 }
 
@@ -344,8 +344,8 @@ impl Plane {
         plane
     }
 
-    /// The same for a query of which these are only a part: of the unscaled query, its length, and
-    /// the length of what lies outside the part.
+    /// The same for codes of a part of a query: the length of the unscaled query, and the length of
+    /// the rest.
     pub(crate) fn of_part(self, norm: f64, tail: f64, relative_error: f64) -> Self {
         let error = rounded_up(f64::from(self.error) + norm * relative_error);
         Self { error, tail: with_slack(tail), ..self }
@@ -428,8 +428,8 @@ impl QueryCodes {
         self.low.close(left[1], length);
     }
 
-    /// Bounds below and above the float64 score times `power`, from the row's code sum. Where
-    /// they overflow the row stays in play: minus and plus infinity, never NaN.
+    /// Bounds below and above the float64 score times `power`, from the row's code sum. If they
+    /// overflow, the row stays a candidate: minus and plus infinity, never NaN.
     pub(crate) fn range(&self, row: RowBound, sum: i64) -> (f64, f64) {
         let [scale, residual, norm] =
             [row.scale, row.residual, row.norm].map(|upper| f64::from(upper.value()));

@@ -1,10 +1,10 @@
-//! Sketches: what rows look like in the few directions in which they differ most.
+//! Sketches: projections of rows on the few directions in which they differ most.
 //!
 //! A basis `P` has orthonormal rows that span nearly the directions of the largest second moments
-//! of a sample (block power iteration). A row's sketch is `y = P·x` in four bits a direction, half a
-//! byte for each of 128 instead of 384, and `τ ≥ ‖x − Pᵀy‖`, the length of what it leaves out. With
-//! the same of the query, `g` and `t`, `|q·x − g·y| ≤ t·τ` and what rounding adds: `docs/kernel.md`
-//! has the proof.
+//! of a sample (block power iteration). A row's sketch is `y = P·x` in four bits a direction, half
+//! a byte for each of 128 instead of 384, and `τ ≥ ‖x − Pᵀy‖`, the length of the rest. With the
+//! same of the query, `g` and `t`, `|q·x − g·y| ≤ t·τ` plus rounding: `docs/kernel.md` has the
+//! proof.
 
 use crate::collections::append_buffer::{Filling, Line, RegionParts};
 use crate::quantization::kernel::Kernel;
@@ -114,7 +114,7 @@ impl Basis {
         kernel.signed_bytes(&projection, 1.0).of_part(length, tail, RELATIVE_ERROR)
     }
 
-    /// Frobenius norm of `I − P·Pᵀ`, and what rounding may hide of it.
+    /// Frobenius norm of `I − P·Pᵀ`, plus its rounding.
     fn defect(&self, kernel: &dyn Kernel) -> f64 {
         let mut squares = 0.0;
         for (at, direction) in self.rows().enumerate() {
@@ -173,7 +173,7 @@ fn append(kernel: &dyn Kernel, basis: &Basis, row: &[f32], appender: &mut CodedR
     appender.append(&[line], bounds.nibbles.of_part(length, tail_of(length, &projection)));
 }
 
-/// Not below the length of what a projection leaves out of a vector of this length.
+/// An upper bound of the length that a projection leaves out of a vector of this length.
 fn tail_of(length: f64, projection: &[f32]) -> f64 {
     let left = length.powi(2) - norm(projection).powi(2);
     (left.max(0.0) + TAIL_ERROR * length.powi(2)).sqrt()
@@ -264,7 +264,7 @@ fn dot(one: &[f64], other: &[f64]) -> f64 {
 }
 
 /// The same space with its directions mixed by a Walsh–Hadamard transform: a row's components
-/// become alike in size, which is what four bits suit best.
+/// become alike in size, as four bits need.
 fn mixed(mut directions: Vec<Vec<f64>>) -> Box<[f32]> {
     let count = directions.len();
     let mut step = 1;

@@ -1,4 +1,4 @@
-//! An exact ranking of all memories in play by bounds: few memories are scored.
+//! Exact ranking of all candidates by bounds: few memories are scored.
 
 use std::collections::BinaryHeap;
 
@@ -8,7 +8,7 @@ use super::components::Components;
 use super::fused_score::{Exact, Fused, Scored, value};
 use super::largest::{largest, reaching};
 
-/// Memories that are scored first: twice as many as are wanted, and at least so many.
+/// Memories that are scored first: twice the limit, and at least this many.
 const MIN_FRONTIER: usize = 32;
 
 /// How many memories are scored first.
@@ -19,21 +19,21 @@ pub(crate) fn frontier_size(k: usize) -> usize {
 /// A bound that a row stays below by this much is below in any order of rounding.
 const ROUNDING: f64 = 1e-9;
 
-/// What must hold of a memory that is answered.
+/// The floors that a hit must reach.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Floors {
     pub(crate) similarity: f64,
     pub(crate) score: f64,
 }
 
-/// The best of the memories in play.
+/// The best of the candidates.
 pub(crate) struct Best<'candidates> {
     /// Best first.
     pub(crate) scored: Vec<Scored<'candidates>>,
     pub(crate) components: Vec<Components>,
 }
 
-/// Rank the memories in play.
+/// Rank the candidates.
 pub(crate) fn rank<'candidates>(
     fused: &'candidates Fused<'candidates>,
     uppers: &'candidates Uppers,
@@ -119,13 +119,13 @@ pub(crate) fn matching(fused: &Fused<'_>, uppers: &Uppers, floors: Floors) -> Ve
     found
 }
 
-/// The similarity of an ordinal, where it has a vector and there is a query.
+/// The similarity of an ordinal, if it has a vector and there is a query.
 pub(crate) fn similarity(fused: &Fused<'_>, at: u32) -> Option<f64> {
     let exact = fused.query?.exact(fused.candidates.docids[at as usize]);
     (exact > f64::NEG_INFINITY).then_some(exact)
 }
 
-/// Upper bounds of similarities, by ordinal; empty where there is nothing to compare with.
+/// Upper bounds of similarities, by ordinal; empty without a query or context.
 #[derive(Default)]
 pub(crate) struct Uppers {
     pub(crate) query: Vec<f32>,
@@ -189,7 +189,7 @@ impl<'a> Ranked<'a> {
             fused.candidates.look_up_turns();
             return (0..self.len()).map(|at| self.bound(at)).collect();
         };
-        // What `bound` does, in a loop that vector instructions can do.
+        // As `bound`, in a loop that compiles to vector instructions.
         let (weight, max_relevance, total) =
             (fused.scoring.weights.relevance, fused.max_relevance, fused.total);
         let bound = |(matched, static_score): (&f64, &f64)| {
@@ -200,8 +200,8 @@ impl<'a> Ranked<'a> {
         self.matched.iter().zip(&static_scores.uppers).map(bound).collect()
     }
 
-    /// Compute all keyword matches where so many memories may be looked at that this is sooner
-    /// done than one by one; returns whether bounds are closer now.
+    /// Compute all keyword matches if so many memories may be scored that this is faster than one
+    /// by one; returns whether bounds are tighter now.
     fn complete_if_many(&mut self, may_be_looked_at: impl Fn(&Self, u32) -> bool) -> bool {
         let Some(keywords) = &self.fused().keywords else { return false };
         let looks = || (0..self.len()).filter(|at| may_be_looked_at(self, *at)).count();
@@ -213,7 +213,7 @@ impl<'a> Ranked<'a> {
         true
     }
 
-    /// The memories with the largest of these values, the largest first.
+    /// The frontier: the memories with the largest of these values, the largest first.
     fn frontier(&self, values: &[f64]) -> Vec<u32> {
         largest(values, frontier_size(self.best.k))
     }
@@ -226,9 +226,9 @@ impl<'a> Ranked<'a> {
 
     /// Score all that may be among the best where the score is the relevance alone.
     ///
-    /// With every match of a memory and of its neighbours below a seed's, and no more than the small
-    /// extras, it stays below the floor; so it is enough to look at seeds, at their neighbours, and
-    /// at memories near to a date.
+    /// A memory whose match and whose neighbours' matches are below the smallest seed stays below
+    /// the floor, even with the small extras; so only seeds, their neighbours, and memories near a
+    /// date are scored.
     fn take_near_seeds(&mut self) {
         let seed = self.min_seed();
         for at in reaching(&self.matched, seed) {
@@ -241,7 +241,7 @@ impl<'a> Ranked<'a> {
         }
     }
 
-    /// A match below which no memory can lift another or itself to the floor.
+    /// Smallest match that could still reach the k-th score, its own or a neighbour's.
     fn min_seed(&self) -> f64 {
         let (fused, floor) = (self.fused(), self.best.floor());
         if floor == f64::NEG_INFINITY {
@@ -251,12 +251,12 @@ impl<'a> Ranked<'a> {
         let relevance = if weight > 0.0 { floor * fused.total / weight } else { f64::NEG_INFINITY };
         let sum = relevance * fused.max_relevance - fused.max_of_small_extras();
         let lifted = if fused.has_lift { fused.scoring.session.max_of_neighbours() } else { 0.0 };
-        // Where nothing is needed, negative matches, which lift nothing, are enough.
+        // If no match is needed, negative matches, which lift nothing, suffice.
         let seed = if sum > 0.0 { sum / (1.0 + lifted) } else { f64::NEG_INFINITY };
         seed - ROUNDING * seed.abs()
     }
 
-    /// Look at a memory and at those that it may lift.
+    /// Score a memory and its neighbours, if their bounds reach the floor.
     fn take_around(&mut self, at: u32) {
         self.take_closer(at);
         if !self.fused().has_lift {
@@ -283,7 +283,7 @@ impl<'a> Ranked<'a> {
         self.is_done[at as usize] = true;
     }
 
-    /// Whether a memory has anything to do with the query; one with a vector always has.
+    /// Whether a memory matches the query at all; one with a vector always does.
     fn is_a_match(&self, at: u32) -> bool {
         let fused = self.fused();
         let upper = self.uppers.query.get(at as usize);
@@ -303,7 +303,8 @@ impl<'a> Ranked<'a> {
         may_reach && self.is_a_match(at)
     }
 
-    /// Whether a memory reaches the floors; its similarity is looked up where bounds do not tell.
+    /// Whether a memory reaches the floors; its exact similarity is computed if bounds do not
+    /// decide.
     fn reaches_floors(&self, at: u32, (lower, upper): (f64, f64), exact: impl Fn() -> f64) -> bool {
         let floors = self.floors;
         let is_near = || lower >= floors.similarity || exact() >= floors.similarity;
@@ -327,7 +328,7 @@ impl<'a> Ranked<'a> {
             ) >= score
     }
 
-    /// Whether the similarity reaches the least one; where bounds tell, nothing else is asked.
+    /// Whether the similarity reaches its floor; it is computed only if bounds do not decide.
     fn is_near_enough(&self, at: u32) -> bool {
         let floors = self.floors.similarity;
         floors == f64::NEG_INFINITY
@@ -357,7 +358,7 @@ struct Kept<'candidates> {
 }
 
 impl<'candidates> Kept<'candidates> {
-    /// What a memory must score to be among them.
+    /// The score that a memory must reach to be among them.
     fn floor(&self) -> f64 {
         match self.scored.peek() {
             Some(worst) if self.scored.len() == self.k => worst.score.max(self.floors),

@@ -1,4 +1,4 @@
-//! The memories in play for one query, and what is known of each, looked up when it is asked for.
+//! The candidates of one query, with their attributes, read on demand.
 
 use std::cell::OnceCell;
 
@@ -10,7 +10,7 @@ use crate::search::docid_set::DocidSet;
 /// No neighbour.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Memories in ascending order of their slots; the place of one is its ordinal.
+/// Memories in ascending order of docids; the position of one is its ordinal.
 pub(crate) struct CandidateSet<'a> {
     pub(crate) columns: &'a Columns,
     pub(crate) speakers: &'a Speakers,
@@ -19,25 +19,25 @@ pub(crate) struct CandidateSet<'a> {
     turns: OnceCell<Turns>,
 }
 
-/// What is known of each memory as a turn of its session, by ordinal: looked up at once in an
-/// eighth of the time that looking up each takes.
+/// Neighbours and flags of each memory as a turn of its session, by ordinal: reading all at once
+/// takes an eighth of the time of reading each.
 struct Turns {
     previous: Vec<u32>,
     next: Vec<u32>,
-    /// Without that of a question where there is no session.
+    /// Without the flag of a question if there is no session.
     flags: Vec<u8>,
 }
 
-/// What a query asks beside words and meaning.
+/// Features of a query beside words and vectors.
 #[derive(Default)]
 pub(crate) struct QueryFeatures {
-    /// How near each memory's time is to the one that the query names; empty where it names none.
+    /// Nearness of each memory's time to the time that the query names; empty if it names none.
     pub(crate) dates: Vec<f32>,
-    /// The one speaker that it names.
+    /// The only speaker that it names.
     pub(crate) speaker: Option<u32>,
-    /// The bit of the kind of answer that it asks for.
+    /// The bit of its answer type.
     pub(crate) answer_type: Option<u8>,
-    /// Whether there is a text at all, which a question cannot answer.
+    /// Whether there is a query text, which a question cannot answer.
     pub(crate) has_text: bool,
 }
 
@@ -53,7 +53,7 @@ impl<'a> CandidateSet<'a> {
         Self { columns, speakers, docids, set, turns: OnceCell::new() }
     }
 
-    /// Look up all turns at once, because each of them will be asked for.
+    /// Read all turns at once, because each will be needed.
     pub(crate) fn look_up_turns(&self) {
         self.turns.get_or_init(|| Turns {
             previous: self.all_neighbours(|block| block.previous),
@@ -62,7 +62,7 @@ impl<'a> CandidateSet<'a> {
         });
     }
 
-    /// The turn before in the session, where it is in play.
+    /// The previous turn of the session, if it is a candidate.
     pub(crate) fn previous(&self, at: u32) -> u32 {
         match self.turns.get() {
             Some(turns) => turns.previous.get(at as usize).copied().unwrap_or(NONE),
@@ -70,7 +70,7 @@ impl<'a> CandidateSet<'a> {
         }
     }
 
-    /// The turn after in the session, where it is in play.
+    /// The next turn of the session, if it is a candidate.
     pub(crate) fn next(&self, at: u32) -> u32 {
         match self.turns.get() {
             Some(turns) => turns.next.get(at as usize).copied().unwrap_or(NONE),
@@ -103,17 +103,17 @@ impl<'a> CandidateSet<'a> {
             .is_some_and(|flags| flags & bit != 0)
     }
 
-    /// Whether a turn asks something.
+    /// Whether a turn has a question mark.
     pub(crate) fn asks(&self, at: u32) -> bool {
         self.has_flag(at, flags::HAS_QUESTION_MARK)
     }
 
-    /// Whether a turn of a session ends in a question; outside a session nobody answers.
+    /// Whether a turn ends in a question; outside a session questions do not count.
     pub(crate) fn is_question(&self, at: u32) -> bool {
         self.has_flag(at, flags::ENDS_AS_QUESTION)
     }
 
-    /// Whether a memory could hold the kind of answer with this bit.
+    /// Whether a memory could hold the answer type with this bit.
     pub(crate) fn holds(&self, at: u32, answer_type: u8) -> bool {
         self.has_flag(at, answer_type << flags::ANSWER_TYPES_SHIFT)
     }
@@ -122,7 +122,7 @@ impl<'a> CandidateSet<'a> {
         self.speakers.of(self.docids[at as usize])
     }
 
-    /// Whether any memory in play has a neighbour in play.
+    /// Whether any candidate has a candidate as neighbour.
     pub(crate) fn has_neighbours(&self) -> bool {
         let has_next = |of_block: &[u32]| {
             let block = self.columns.block(block_of(of_block[0]));
@@ -134,7 +134,7 @@ impl<'a> CandidateSet<'a> {
         by_block(&self.docids).any(has_next)
     }
 
-    /// The next turns of all memories in play.
+    /// The next turns of all candidates.
     pub(crate) fn all_next(&self) -> Vec<u32> {
         self.all_neighbours(|block| block.next)
     }
@@ -156,7 +156,7 @@ impl<'a> CandidateSet<'a> {
         found
     }
 
-    /// A fact of each memory in play.
+    /// An attribute of each candidate.
     pub(crate) fn of_each<T>(
         &self,
         attribute: impl Fn(&BlockAttributes<'_>, usize) -> T,
@@ -171,7 +171,7 @@ impl<'a> CandidateSet<'a> {
         attributes
     }
 
-    /// What neighbours add to a match; `positive` gives that of an ordinal, at least 0.
+    /// The lift of a match by neighbours; `positive` computes the match of an ordinal, at least 0.
     pub(crate) fn lift(&self, session: &Session, at: u32, positive: impl Fn(u32) -> f64) -> f64 {
         let (previous, next) = (self.previous(at), self.next(at));
         if previous == NONE && next == NONE {
@@ -189,7 +189,7 @@ impl<'a> CandidateSet<'a> {
         first + session.second_neighbour * second_neighbour
     }
 
-    /// What date, speaker and kind add, and what being a question takes.
+    /// The terms of date, speaker and answer type, less that of a question.
     pub(crate) fn extra(&self, session: &Session, query_features: &QueryFeatures, at: u32) -> f64 {
         let parts = [
             query_features.of_date(session, at),
@@ -232,7 +232,7 @@ impl<'a> CandidateSet<'a> {
     }
 }
 
-/// The flags of a turn; outside a session nobody answers a question.
+/// The flags of a turn; outside a session questions do not count.
 fn turn_flags(block: &BlockAttributes<'_>, at: usize) -> u8 {
     let outside = if block.session[at] == 0 { flags::ENDS_AS_QUESTION } else { 0 };
     block.flags[at] & !outside
@@ -242,7 +242,7 @@ fn block_of(docid: u32) -> usize {
     docid as usize / Columns::BLOCK
 }
 
-/// Ascending slots, chunk by chunk.
+/// Ascending docids, block by block.
 fn by_block(docids: &[u32]) -> impl Iterator<Item = &[u32]> {
     let mut rest = docids;
     std::iter::from_fn(move || {

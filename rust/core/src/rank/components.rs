@@ -7,17 +7,17 @@ pub struct Components {
     pub similarity: Option<f64>,
     /// Keyword match; absent where keywords have no share.
     pub keyword: Option<f64>,
-    /// What neighbours in the session added.
+    /// The lift by neighbours in the session.
     pub neighbours: Option<f64>,
-    /// What being a question took.
+    /// The term of a question, negative.
     pub question: Option<f64>,
-    /// What its time added.
+    /// The term of its time.
     pub date: Option<f64>,
-    /// What its speaker added.
+    /// The term of its speaker.
     pub speaker: Option<f64>,
-    /// What holding the kind of answer added.
+    /// The term of the answer type.
     pub answer_type: Option<f64>,
-    /// The match with all of these, divided by the most that they can add up to.
+    /// The match with all of these, divided by their largest sum.
     pub relevance: Option<f64>,
     /// See [`Weights`].
     pub recency: Option<f64>,

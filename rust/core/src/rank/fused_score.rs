@@ -1,9 +1,9 @@
-//! One fused, exact ranking of every memory in play.
+//! One fused, exact ranking of every candidate.
 //!
-//! What a memory scores is one expression in float64, [`Fused::score`] over [`Fused::relevance`].
-//! Every operation in it rounds monotonically and no similarity in it has a negative weight, so over
-//! upper bounds of similarities it gives an upper bound of the score. Bounds of all memories come
-//! from short codes; the most promising are scored exactly, and others only where their bound
+//! The score of a memory is one expression in float64, [`Fused::score`] over [`Fused::relevance`].
+//! Every operation in it rounds monotonically and no similarity in it has a negative weight, so
+//! over upper bounds of similarities it gives an upper bound of the score. Bounds of all memories
+//! come from short codes; the leading memories are scored exactly, others only if their bound
 //! reaches the k-th best score found so far.
 
 use std::cell::RefCell;
@@ -18,7 +18,7 @@ use crate::rank::scoring_config::{ScoringConfig, StaticScore};
 use crate::rank::similarity::Similarity;
 use crate::rank::static_score::StaticScores;
 
-/// The expression that every memory in play is scored by.
+/// The score expression of every candidate.
 pub(crate) struct Fused<'a> {
     pub(crate) candidates: &'a CandidateSet<'a>,
     pub(crate) scoring: &'a ScoringConfig,
@@ -26,21 +26,21 @@ pub(crate) struct Fused<'a> {
     pub(crate) has_query: bool,
     pub(crate) query: Option<&'a Similarity<'a>>,
     pub(crate) context: Option<&'a Similarity<'a>>,
-    /// Keyword matches, where keywords have a share.
+    /// Keyword matches, if keywords have a share.
     pub(crate) keywords: Option<Keywords<'a>>,
     pub(crate) query_features: QueryFeatures,
-    /// What memories are worth by themselves, where that weighs anything.
+    /// Static scores, if they have a weight.
     pub(crate) static_scores: Option<StaticScores<'a>>,
-    /// Whether neighbours add anything.
+    /// Whether neighbours lift matches.
     pub(crate) has_lift: bool,
-    /// Whether dates, speakers, kinds or questions add or take anything.
+    /// Whether dates, speakers, answer types or questions change scores.
     pub(super) has_extras: bool,
-    /// The most that a relevance can add up to, and the sum of the weights in play.
+    /// The largest relevance, and the sum of the weights in use.
     pub(super) max_relevance: f64,
     pub(super) total: f64,
 }
 
-/// The value of an ordinal; nothing where the vector is empty.
+/// The value of an ordinal; the default if the vector is empty.
 pub(super) fn value<T: Copy + Default>(values: &[T], at: u32) -> T {
     values.get(at as usize).copied().unwrap_or_default()
 }
@@ -68,7 +68,7 @@ impl<'a> Fused<'a> {
         }
     }
 
-    /// Work out what relevances and scores are divided by, once all else is known.
+    /// Compute the divisors of relevances and scores, once all else is set.
     pub(crate) fn scaled(mut self) -> Self {
         let (session, weights) = (&self.scoring.session, &self.scoring.weights);
         let weight_if = |is_present: bool, weight: f64| if is_present { weight } else { 0.0 };
@@ -89,12 +89,12 @@ impl<'a> Fused<'a> {
         self
     }
 
-    /// Divide all matches by one.
+    /// Divide all matches by a match.
     pub(crate) fn divide_matches(&mut self, best: f64) {
         self.max_relevance *= best;
     }
 
-    /// The most that speaker and kind of answer add.
+    /// The largest sum of the terms of speaker and answer type.
     pub(super) fn max_of_small_extras(&self) -> f64 {
         let session = &self.scoring.session;
         let speaker = if self.query_features.speaker.is_some() { session.speaker } else { 0.0 };
@@ -103,7 +103,7 @@ impl<'a> Fused<'a> {
         speaker + answer_type
     }
 
-    /// The keyword match of a memory; 0 where keywords have no share.
+    /// The keyword match of a memory; 0 if keywords have no share.
     pub(super) fn keyword(&self, at: u32) -> f64 {
         self.keywords.as_ref().map_or(0.0, |keywords| f64::from(keywords.of(at)))
     }
@@ -111,12 +111,12 @@ impl<'a> Fused<'a> {
     /// The match of a memory by itself, from its similarity.
     pub(super) fn matched(&self, at: u32, similarity: f64) -> f64 {
         let share = self.scoring.similarity;
-        // Without a vector a memory is like one at right angles to the query.
+        // A memory without a vector counts as orthogonal to the query.
         let near = if similarity == f64::NEG_INFINITY { 0.0 } else { share * similarity };
         near + (1.0 - share) * self.keyword(at)
     }
 
-    /// What neighbours add to a match; `matched` gives that of an ordinal.
+    /// The lift of a match by neighbours; `matched` computes the match of an ordinal.
     pub(super) fn lift(&self, at: u32, matched: impl Fn(u32) -> f64) -> f64 {
         if !self.has_lift {
             return 0.0;
@@ -124,7 +124,7 @@ impl<'a> Fused<'a> {
         self.candidates.lift(&self.scoring.session, at, |at| matched(at).max(0.0))
     }
 
-    /// The match with all that the session tells, from 0 to 1 but where similarities are negative.
+    /// The match with the terms of the session, from 0 to 1 unless similarities are negative.
     pub(super) fn relevance(&self, at: u32, matched: impl Fn(u32) -> f64) -> f64 {
         if !self.has_extras && !self.has_lift {
             return matched(at) / self.max_relevance;
@@ -141,17 +141,16 @@ impl<'a> Fused<'a> {
     /// The score, from its parts; it grows with each.
     pub(super) fn sum(&self, relevance: f64, context: f64, static_score: f64) -> f64 {
         let weights = &self.scoring.weights;
-        // A bound may be infinite, and no weight of nothing makes that a number.
+        // A bound may be infinite, and 0 times infinity is NaN.
         let is_weighed = self.has_query && weights.relevance > 0.0;
-        // Beside other parts a negative similarity counts as none; alone it decides the order
-        // (C073, C156).
+        // Beside other parts a negative similarity counts as none; alone it decides the order.
         let relevance = if self.is_relevance_alone() { relevance } else { relevance.max(0.0) };
         let relevance = if is_weighed { weights.relevance * relevance } else { 0.0 };
         let near = weights.context * context.max(0.0);
         (relevance + near + static_score) / self.total
     }
 
-    /// The weighted sum of what a memory is worth by itself.
+    /// The static score of a memory.
     pub(super) fn static_score(&self, at: u32) -> f64 {
         self.static_scores.as_ref().map_or(0.0, |static_scores| static_scores.sum(at))
     }
@@ -161,7 +160,7 @@ impl<'a> Fused<'a> {
         self.static_scores.as_ref().map_or(0.0, |static_scores| static_scores.uppers[at as usize])
     }
 
-    /// Whether a score is a match, and what the memory is worth by itself, and nothing else.
+    /// Whether the score is a match and a static score alone.
     pub(super) fn is_plain(&self) -> bool {
         let matches = self.has_query && self.scoring.weights.relevance > 0.0;
         matches && !self.has_lift && !self.has_extras && self.context.is_none()

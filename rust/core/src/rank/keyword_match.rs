@@ -1,4 +1,4 @@
-//! The keyword match of every memory in play: bounded at once, exact where it matters.
+//! The keyword match of every candidate: bounded at once, exact where it matters.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -9,32 +9,32 @@ use crate::lexical::{
 use crate::rank::candidates::{CandidateSet, NONE};
 use crate::rank::scoring_config::KeywordFields;
 
-/// A first look passes over the words that weigh least, up to this share of the weight of all: the
-/// stop words. Their lists are the longest by far. With .05 to .1, six of ten queries over 100,000
-/// memories were done with the first look, with .2 three: bounds were too loose.
+/// A first pass skips the terms of the smallest weights, up to this share of the weight of all: the
+/// stop words, whose lists are the longest by far. With .05 to .1, the first pass was enough for
+/// six of ten queries over 100,000 memories, with .2 for three: bounds were too loose.
 const NON_ESSENTIAL_SHARE: f32 = 0.08;
 
-/// Where one memory in so many may be looked at, all are completed at once: a list of theirs is
-/// read in the time of so many single memories.
+/// If one memory in so many may be scored, all are completed at once: reading the lists takes the
+/// time of so many single memories.
 const FEW_SHARE: usize = 100;
 
-/// A first look is worth it with so many memories in play for each that is scored in any case.
+/// A first pass pays with this many candidates for each that is always scored.
 const MANY_FOR_ONE: usize = 512;
 
-/// How the first look at keywords is taken.
+/// Options of the first pass over keywords.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FirstPass {
-    /// Words that weigh least are passed over up to this share of the weight of all.
+    /// Terms of the smallest weights are skipped up to this share of the weight of all.
     pub(crate) non_essential_share: f32,
     /// Matches of up to so many memories are computed one by one.
     pub(crate) few: usize,
 }
 
 impl FirstPass {
-    /// No word is passed over.
+    /// No term is skipped.
     pub(crate) const WHOLE: Self = Self { non_essential_share: 0.0, few: 0 };
 
-    /// That for so many memories in play, of which some are scored in any case.
+    /// The options for a number of candidates, of which some are always scored.
     pub(crate) fn at(candidates: usize, scored: usize) -> Self {
         if candidates < scored.saturating_mul(MANY_FOR_ONE) {
             return Self::WHOLE;
@@ -49,9 +49,9 @@ pub(crate) struct Keywords<'a> {
     lexical: &'a Lexical,
     fields: &'a KeywordFields,
     query: Query,
-    /// The next turns of the memories in play; empty where nothing is carried over.
+    /// The next turns of the candidates; empty if nothing is carried over.
     next: Vec<u32>,
-    /// What the first look passed over, and up to how many memories are computed one by one.
+    /// The terms that the first pass skipped, and up to how many memories are computed one by one.
     non_essential: NonEssential,
     few: usize,
     scores: RefCell<Scores>,
@@ -62,8 +62,8 @@ pub(crate) struct Keywords<'a> {
 }
 
 impl<'a> Keywords<'a> {
-    /// Look for the words of a text, weighed by the statistics of a collection; `next` are the next
-    /// turns of the memories in play, or nothing.
+    /// Match the words of a text, weighed by the statistics of a collection; `next` are the next
+    /// turns of the candidates, or nothing.
     pub(crate) fn new(
         candidates: &'a CandidateSet<'a>,
         (lexical, collection): (&'a Lexical, Collection),
@@ -106,7 +106,7 @@ impl<'a> Keywords<'a> {
         self.all.get().is_none()
     }
 
-    /// Whether so many matches are sooner computed with all others than one by one.
+    /// Whether so many matches are faster to compute with all others than one by one.
     pub(crate) fn are_many(&self, looks: usize) -> bool {
         looks > self.few
     }
@@ -143,7 +143,7 @@ impl<'a> Keywords<'a> {
         self.matches([&scores.words, &scores.ngrams, &scores.bigrams], self.candidates.docids.len())
     }
 
-    /// What a word counts in the next turn, and in the one after.
+    /// Weights of a word in the next turn, and in the one after.
     fn counts(&self) -> (f32, f32) {
         (self.fields.previous as f32, self.fields.second as f32)
     }
@@ -169,7 +169,8 @@ impl<'a> Keywords<'a> {
         self.matches([&[score], &[], &[]], 1)[0]
     }
 
-    /// The mean of fields by their shares, each divided by the most that it can be, and sharpened.
+    /// The mean of fields by their shares, each divided by its largest value, raised to the
+    /// exponent.
     fn matches(&self, scores: [&[f32]; 3], len: usize) -> Vec<f32> {
         let (fields, max) = (self.fields, self.query.max_scores());
         let shares = [fields.words as f32, fields.char_ngrams as f32, fields.bigrams as f32];
@@ -189,7 +190,7 @@ impl<'a> Keywords<'a> {
     }
 }
 
-/// Words that a first look may pass over. A match must grow with its score for that; roots and
+/// Terms that a first pass may skip. The match must grow with the score for that; roots and
 /// products are rounded so that they do, any other power may not be.
 fn non_essential(query: &Query, fields: &KeywordFields, share: f32) -> NonEssential {
     if is_monotone(fields.exponent as f32) {

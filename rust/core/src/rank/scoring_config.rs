@@ -1,4 +1,4 @@
-//! What a score is made of: the shares, terms and weights that a caller chooses.
+//! Scoring options: the shares, terms and weights that a caller chooses.
 
 use crate::rank::signals::{Recency, Salience};
 
@@ -7,9 +7,9 @@ use crate::rank::signals::{Recency, Salience};
 pub struct ScoringConfig {
     /// Share of the similarity in a match; the rest is the keywords'. From 0 to 1.
     pub similarity: f64,
-    /// What a keyword match is made of.
+    /// The parts of a keyword match.
     pub keywords: KeywordFields,
-    /// What the turns of a session tell of one another.
+    /// The terms of a session.
     pub session: Session,
     /// Whether names of speakers are taken for the first person by similarity, and passed over by
     /// keywords.
@@ -18,7 +18,7 @@ pub struct ScoringConfig {
     pub weights: Weights,
     /// How age counts.
     pub recency: Recency,
-    /// What salience is made of.
+    /// The weights of salience.
     pub salience: Salience,
 }
 
@@ -31,30 +31,30 @@ pub struct KeywordFields {
     pub char_ngrams: f64,
     /// Of adjacent pairs of words.
     pub bigrams: f64,
-    /// What a word of the previous turn of the session counts, if it is not in this one.
+    /// Weight of a word of the session's previous turn that is not in this one.
     pub previous: f64,
-    /// What a word of the turn before that counts.
+    /// Weight of a word of the turn before that.
     pub second: f64,
     /// How much a stop word weighs beside other words.
     pub stop_words: f64,
     /// Words in more than this share of many memories are passed over.
     pub max_df: f64,
-    /// How much a word that no memory has must be like one that stands for it; 0 takes none.
+    /// Smallest similarity of a known word that replaces an unknown one; 0 replaces none.
     pub fuzziness: f64,
     /// The power that a match is raised to: above 1, weak matches count less.
     pub exponent: f64,
 }
 
-/// What is added to the match of a turn for its session, as shares of matches.
+/// Summands of a turn's match for its session, as shares of matches.
 ///
-/// Terms act only where memories carry what they need: a session, a time, a speaker.
+/// Terms count only for memories with a session, a time, a speaker.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Session {
     /// Of the previous turn's match.
     pub previous: f64,
     /// Of the next turn's match.
     pub next: f64,
-    /// Of the previous turn's match, where that turn asks: this one may answer.
+    /// Of the previous turn's match if that turn is a question, which this one may answer.
     pub answer: f64,
     /// Of the better match of the turns two before and two after.
     pub second_neighbour: f64,
@@ -64,7 +64,7 @@ pub struct Session {
     pub date: f64,
     /// For a turn of the one speaker that the query names.
     pub speaker: f64,
-    /// For a memory that holds the kind of answer that the query asks for.
+    /// For a memory that holds the query's answer type.
     pub answer_type: f64,
     /// Of its own match, for a memory without neighbours where others have some.
     pub isolated: f64,
@@ -81,13 +81,13 @@ pub struct Weights {
     pub importance: f64,
     /// Of how often it was read.
     pub access: f64,
-    /// Of what it is worth whatever is asked.
+    /// Of salience.
     pub salience: f64,
     /// Of its similarity with a context.
     pub context: f64,
 }
 
-/// What a memory is worth by itself, each from 0 to 1.
+/// The parts of a static score, each from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct StaticScore {
     pub(crate) recency: f64,
@@ -109,7 +109,7 @@ impl ScoringConfig {
 }
 
 impl Session {
-    /// Whether neighbours add anything.
+    /// Whether neighbours lift matches.
     pub(crate) fn has_neighbours(&self) -> bool {
         self.max_of_neighbours() > 0.0
     }
@@ -122,12 +122,12 @@ impl Session {
 }
 
 impl Weights {
-    /// What all that memories are worth by themselves weighs.
+    /// The weight of the static score.
     pub(crate) fn of_static_score(&self) -> f64 {
         self.recency + self.importance + self.access + self.salience
     }
 
-    /// The weighted sum of what a memory is worth by itself.
+    /// The static score of a memory.
     pub(crate) fn of(&self, static_score: StaticScore) -> f64 {
         self.recency * static_score.recency
             + self.importance * static_score.importance

@@ -1,15 +1,15 @@
-//! What a memory is worth by itself: the curves of time, access and importance (C139, C140).
+//! Static signals of a memory: the curves of time, access and importance.
 
 /// Microseconds in a day.
 pub(crate) const DAY: f64 = 86_400e6;
 
-/// Document 000 counts an access score of 1 at 999 accesses (C017).
+/// The access score is 1 at 999 accesses.
 const ACCESSES_AT_ONE: f64 = 1000.0;
 
 /// How a memory's age becomes a number from 0 to 1, 1 for the newest.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Recency {
-    /// Falls in a straight line from its creation to zero after so many days (R185, C016).
+    /// Falls in a straight line from its creation to zero after so many days.
     CreatedLinear {
         /// Days until zero.
         days: f64,
@@ -19,17 +19,16 @@ pub enum Recency {
         /// Days until a half.
         days: f64,
     },
-    /// Halves every so many days after its last access, or its creation if there was none
-    /// (definitions 2.4).
+    /// Halves every so many days after its last access, or its creation if there was none.
     AccessedHalfLife {
         /// Days until a half.
         days: f64,
     },
-    /// 1 for the newest of the memories in play, 0 for the oldest, with even steps between (C140).
+    /// 1 for the newest of the candidates, 0 for the oldest, with even steps between.
     NewestRank,
 }
 
-/// Weights of what a memory is worth whatever is asked (C060).
+/// Weights of salience, a query-independent score.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Salience {
     /// Of the last access.
@@ -44,7 +43,7 @@ pub struct Salience {
     pub max_count: f64,
 }
 
-/// A memory's salience and what it is made of, each from 0 to 1.
+/// A memory's salience and its parts, each from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SalienceParts {
     /// Halves every half-life after the last access, or after the creation where there was none.
@@ -55,7 +54,7 @@ pub struct SalienceParts {
     pub mean: f64,
 }
 
-/// The times and counts of one memory that its worth is derived from, times in microseconds.
+/// The attributes of one memory behind its static score, times in microseconds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Signals {
     pub(crate) created_at: i64,
@@ -65,7 +64,7 @@ pub(crate) struct Signals {
 }
 
 impl Recency {
-    /// The recency of one memory; [`Recency::NewestRank`] takes all of them, see [`newest_ranks`].
+    /// The recency of one memory; for [`Recency::NewestRank`] see [`newest_ranks`].
     pub(crate) fn of(self, signals: &Signals, now: i64) -> f64 {
         match self {
             Self::NewestRank => 0.0,
@@ -76,14 +75,14 @@ impl Recency {
     }
 }
 
-/// Upper bounds of recencies; those of a straight line take a quarter of the time of its values.
+/// Upper bounds of recencies; those of a straight line need a quarter of the time of its values.
 pub(crate) struct RecencyUpper {
     recency: Recency,
-    /// What is lost in a microsecond, where it is a line.
+    /// The loss in a microsecond, if it is a line.
     slope: f64,
 }
 
-/// More than times in float64 and a product can be off by.
+/// More than the error of times in float64 and of a product.
 const OFF_THE_LINE: f64 = 1e-9;
 
 impl RecencyUpper {
@@ -95,7 +94,7 @@ impl RecencyUpper {
         Self { recency, slope }
     }
 
-    /// At least the recency of one memory.
+    /// An upper bound of the recency of one memory.
     pub(crate) fn of(&self, signals: &Signals, now: i64) -> f64 {
         let Recency::CreatedLinear { .. } = self.recency else {
             return self.recency.of(signals, now);
@@ -137,7 +136,7 @@ impl Salience {
         }
     }
 
-    /// An upper bound of the salience, sooner worked out.
+    /// An upper bound of the salience, faster to compute.
     pub(crate) fn upper(&self, signals: &Signals, now: i64, halving: &Halving) -> f64 {
         let total = self.recency + self.frequency + self.importance;
         if total == 0.0 {
@@ -150,27 +149,28 @@ impl Salience {
         sum / total * ABOVE
     }
 
-    /// ln(n + 1) / ln(most + 1), at most 1 (definitions 2.4).
+    /// ln(n + 1) / ln(max_count + 1), at most 1.
     pub(crate) fn frequency_of(&self, count: i64) -> f64 {
         logarithmic(count, self.max_count + 1.0)
     }
 }
 
-/// More than roundings of a few operations on numbers from 0 to 1 can take away.
+/// More than the rounding of a few operations on numbers from 0 to 1.
 const ABOVE: f64 = 1.0 + 1e-12;
 
 /// Steps of a [`Halving`] in each half-life, and half-lives until all ages count alike.
 const STEPS: usize = 16;
 const HALF_LIVES: usize = 64;
 
-/// Upper bounds of what halves with age, by steps of age: a power takes as long as all else.
+/// Upper bounds of exponential decay, by steps of age: a power takes as long as the rest of a
+/// score.
 pub(crate) struct Halving {
     steps_a_microsecond: f64,
     at_step: Vec<f64>,
 }
 
 impl Halving {
-    /// What halves in so many days.
+    /// Decay with this half-life in days.
     pub(crate) fn new(days: f64) -> Self {
         let at = |step: usize| (-(step as f64) / STEPS as f64).exp2() * ABOVE;
         Self {
@@ -179,7 +179,7 @@ impl Halving {
         }
     }
 
-    /// At least what is left after so many microseconds.
+    /// An upper bound of the rest after so many microseconds.
     #[expect(clippy::cast_sign_loss, reason = "no age is negative here")]
     fn upper(&self, age: i64) -> f64 {
         let step = (age.max(0) as f64 * self.steps_a_microsecond) as usize;
@@ -215,7 +215,7 @@ pub(crate) fn newest_ranks(times: &[i64]) -> Vec<f64> {
     ranks
 }
 
-/// min(1, log₁₀(n + 1) / 3) (C017).
+/// min(1, log₁₀(n + 1) / 3).
 pub(crate) fn access(count: i64) -> f64 {
     logarithmic(count, ACCESSES_AT_ONE)
 }
@@ -231,7 +231,7 @@ pub(crate) fn age_of_access(signals: &Signals, now: i64) -> f64 {
     age(signals.last_accessed_at.unwrap_or(signals.created_at), now)
 }
 
-/// Days from a moment to now; what is to come is as new as now (C016).
+/// Days from a moment to now; future timestamps count as age 0.
 fn age(moment: i64, now: i64) -> f64 {
     (now.saturating_sub(moment) as f64 / DAY).max(0.0)
 }

@@ -1,4 +1,4 @@
-//! The similarity of every memory in play to a query: bounded at once, exact where it matters.
+//! The similarity of every candidate to a query: bounded at once, exact where it matters.
 
 use std::collections::HashMap;
 
@@ -12,14 +12,14 @@ use crate::search::prepared_query::{PreparedQuery, Stage};
 use crate::storage::segment::SegmentView;
 use crate::storage::snapshot_store::{Place, VectorRows};
 
-/// Where fewer than one row in this many is in play, rows are looked up one by one.
+/// If fewer than one row in this many is a candidate, rows are looked up one by one.
 const SPARSE_SHARE: usize = 6;
 
-/// Where fewer than one row in this many is in play, they are found by their ids.
+/// If fewer than one row in this many is a candidate, they are found by their ids.
 const FEW_SHARE: usize = 64;
 
-/// Queries of one answer are bounded in one unit; ones this much shorter than the longest would
-/// come near the smallest numbers.
+/// Queries of one answer are bounded in one unit; queries this much shorter than the longest would
+/// approach the smallest floats.
 const MIN_LENGTH: f64 = 1.0 / 16.0;
 
 /// Queries of one answer; a memory is as similar as the nearest of its parts to the nearest query.
@@ -35,8 +35,8 @@ pub(crate) struct Similarity<'a> {
 }
 
 impl<'a> Similarity<'a> {
-    /// Prepare queries of `dim` components each, one after the other, for rows of which `in_play`
-    /// are in play.
+    /// Prepare queries of `dim` components each, one after the other, for rows of which
+    /// `candidates` are candidates.
     pub(crate) fn new(
         kernel: &'static dyn Kernel,
         vectors: &'a VectorRows,
@@ -63,7 +63,7 @@ impl<'a> Similarity<'a> {
         Self { kernel, vectors, parts, prepared_queries, is_long, is_boundable }
     }
 
-    /// An upper bound for each memory in play; minus infinity for one without a vector.
+    /// An upper bound for each candidate; minus infinity for one without a vector.
     pub(crate) fn uppers(&self, candidates: &DocidSet) -> Vec<f32> {
         let mut uppers = vec![f32::NEG_INFINITY; candidates.len()];
         let rows = self.vectors.places.len();
@@ -106,7 +106,7 @@ impl<'a> Similarity<'a> {
     }
 
     /// Bounds of the similarity of all memories that `is_wanted` by their ordinals; each is visited
-    /// at most once, in no order, with what gives the similarity itself, and not if it is certainly
+    /// at most once, in no order, with a function of the exact similarity, unless it is certainly
     /// below `floor`.
     pub(crate) fn each_bounds(
         &self,
@@ -286,7 +286,7 @@ impl<'a> Similarity<'a> {
         }
     }
 
-    /// Bound the rows in play one by one, found by going through all of them.
+    /// Bound the candidate rows one by one, found by going through all of them.
     fn list(&self, candidates: &DocidSet, uppers: &mut [f32]) {
         for view in &self.vectors.segments {
             let (rows, ordinals) = listed(view, candidates, |_| true);
@@ -294,7 +294,7 @@ impl<'a> Similarity<'a> {
         }
     }
 
-    /// Bound the rows in play one by one, found by their ids.
+    /// Bound the candidate rows one by one, found by their ids.
     fn look_up(&self, candidates: &DocidSet, uppers: &mut [f32]) {
         let mut of_segments: HashMap<usize, (Vec<u32>, Vec<u32>)> = HashMap::new();
         for (at, docid) in candidates.iter().enumerate() {
@@ -331,7 +331,7 @@ impl<'a> Similarity<'a> {
     }
 }
 
-/// A row whose similarity is bounded.
+/// A row with bounds of its similarity.
 struct Bounded {
     ordinal: u32,
     lower: f64,
@@ -339,7 +339,7 @@ struct Bounded {
     row: usize,
 }
 
-/// The rows of a segment whose memories are in play and wanted by their ordinals, and these.
+/// The candidate rows of a segment that are wanted by ordinal, with their ordinals.
 fn listed(
     view: &SegmentView,
     candidates: &DocidSet,
@@ -363,7 +363,7 @@ fn is_sparse(candidates: usize, rows: usize) -> bool {
     candidates * SPARSE_SHARE < rows
 }
 
-/// Which of the live rows of a chunk belong to slots in play.
+/// The live rows of a chunk that belong to candidate docids.
 fn wanted_of(ids: &[i64], live: u64, candidates: &DocidSet) -> u64 {
     if candidates.is_everything() {
         return live;
@@ -396,7 +396,7 @@ mod tests {
         (0..count * DIM).map(|_| next()).collect()
     }
 
-    /// An index whose slot numbers are the ids of its vectors, of `parts` parts each.
+    /// A store whose docids are the ids of its vectors, of `parts` chunks each.
     fn index_of(rows: &[f32], parts: u32) -> SnapshotStore {
         let index =
             SnapshotStore::new(simd::kernel().expect("a kernel"), DIM, MemoryState::default());

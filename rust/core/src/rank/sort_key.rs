@@ -1,9 +1,9 @@
-//! Memories in the order of one fact instead of a score (C059).
+//! Memories in the order of one attribute instead of a score.
 
 use crate::rank::largest::{largest, reaching};
 use crate::rank::signals::{Salience, Signals, age_of_access, halved};
 
-/// What memories are sorted by, the largest first but for [`Order::Oldest`].
+/// The sort key of memories, the largest first but for [`SortKey::Oldest`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SortKey {
     /// Creation.
@@ -12,7 +12,7 @@ pub enum SortKey {
     Oldest,
     /// The last access, or creation where there was none.
     Accessed,
-    /// How often it was read.
+    /// Access count.
     AccessCount,
     /// Importance.
     Importance,
@@ -21,8 +21,8 @@ pub enum SortKey {
 }
 
 impl SortKey {
-    /// What decides the order, larger first: whole for the microseconds of all years that there
-    /// are. `salience` is asked only where it is the key.
+    /// The value of the key, larger first: exact for the microseconds of all valid years.
+    /// `salience` is computed only for its own key.
     pub(crate) fn key(self, signals: &Signals, salience: impl Fn(&Signals) -> f64) -> f64 {
         let key = match self {
             Self::Newest => signals.created_at as f64,
@@ -36,7 +36,7 @@ impl SortKey {
     }
 }
 
-/// A memory's place in an order.
+/// A memory with the value of its sort key.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct SortedHit {
     pub(crate) ordinal: u32,
@@ -45,7 +45,7 @@ pub(crate) struct SortedHit {
 }
 
 /// The best k of some ordinals with their keys; ties go to the more salient, then to the memory
-/// whose tie is the least.
+/// with the smallest tie-breaker.
 pub(crate) fn sorted<Tie: Ord>(
     ordinals: &[u32],
     keys: &[f64],
@@ -71,7 +71,7 @@ pub(crate) fn sorted<Tie: Ord>(
     places
 }
 
-/// The parts of an order's answer from 0 to 1: how lately and how often a memory was read.
+/// Recency and frequency of accesses, from 0 to 1.
 pub(crate) fn scaled(salience: &Salience, signals: &Signals, now: i64) -> (f64, f64) {
     let recency = halved(age_of_access(signals, now), salience.days);
     (recency, salience.frequency_of(signals.access_count))

@@ -1,14 +1,14 @@
-//! What memories are worth by themselves: an upper bound of each, and the value where it is asked.
+//! Static scores: an upper bound of each, and the exact value on demand.
 
 use crate::columns::{BlockAttributes, NONE as MISSING};
 use crate::rank::candidates::CandidateSet;
 use crate::rank::scoring_config::{ScoringConfig, StaticScore};
 use crate::rank::signals::{self, Halving, Recency, RecencyUpper, Signals};
 
-/// More than roundings of a few operations on numbers from 0 to 1 can take away.
+/// More than the rounding of a few operations on numbers from 0 to 1.
 const ABOVE: f64 = 1.0 + 1e-12;
 
-/// The worths of the memories in play.
+/// The static scores of the candidates.
 pub(crate) struct StaticScores<'a> {
     candidates: &'a CandidateSet<'a>,
     scoring: &'a ScoringConfig,
@@ -20,7 +20,7 @@ pub(crate) struct StaticScores<'a> {
 }
 
 impl<'a> StaticScores<'a> {
-    /// The worths by a ranking that weighs them.
+    /// The static scores by a scoring that weighs them.
     pub(crate) fn new(
         candidates: &'a CandidateSet<'a>,
         scoring: &'a ScoringConfig,
@@ -57,12 +57,12 @@ impl<'a> StaticScores<'a> {
         static_scores
     }
 
-    /// The weighted sum of one memory's worth.
+    /// The static score of one memory.
     pub(crate) fn sum(&self, at: u32) -> f64 {
         self.scoring.weights.of(self.of(at))
     }
 
-    /// The parts of one memory's worth.
+    /// The parts of one memory's static score.
     pub(crate) fn of(&self, at: u32) -> StaticScore {
         let docid = self.candidates.docids[at as usize];
         let signals = self.candidates.attribute(docid, signals);
@@ -88,7 +88,7 @@ impl<'a> StaticScores<'a> {
     }
 }
 
-/// What a memory's worth is derived from.
+/// The attributes behind a memory's static score.
 pub(crate) fn signals(block: &BlockAttributes<'_>, at: usize) -> Signals {
     Signals {
         created_at: block.created_at[at],

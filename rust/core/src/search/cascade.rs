@@ -1,4 +1,4 @@
-//! One answer in the making: rows go from stage to stage of bounds until few are left to score.
+//! The cascade of bounds of one answer: rows pass from stage to stage until few are left to score.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,14 +11,14 @@ use crate::search::top_k::{Hit, KthLargest, TopK};
 use crate::storage::segment::SegmentView;
 use crate::storage::snapshot_store::VectorRows;
 
-/// From this many probes on, bounding one row for eight of them at once pays.
+/// From this many queries on, bounding one row for eight of them at once pays.
 pub(crate) const MIN_MANY: usize = 4;
 
 /// Rows of a list that are fetched before the first of them is bounded.
 const FIRST_FETCHED: usize = 16;
 
-/// Where more than one row in this many goes on from a stage, the next one reads blocks of rows
-/// in order instead of the rows one by one.
+/// If more than one row in this many passes a stage, the next one reads blocks of rows in order
+/// instead of single rows.
 const fn max_going_on(stage: Stage) -> usize {
     match stage {
         Stage::Sketch => 8,
@@ -36,7 +36,7 @@ const PRIOR_SLACK: f64 = 1e-6;
 /// With smaller weights the units of the bounds would leave the range of float64.
 const MIN_WEIGHT: f64 = 1e-30;
 
-/// With smaller units priors would lose digits in float32, whose least normal number is 1.2e-38.
+/// With smaller units priors would lose digits in float32, whose smallest normal number is 1.2e-38.
 const MIN_UNITS: f64 = 1e-30;
 
 /// Where a prior in the units of the bounds would pass this, bounds are not used.
@@ -50,7 +50,7 @@ pub(crate) struct Formula<'a> {
 }
 
 impl<'a> Formula<'a> {
-    /// Rounding keeps order, so bounds of the product give bounds of the score.
+    /// Rounding is monotone, so bounds of the product are bounds of the score.
     fn score(&self, product: f64, prior: Option<&[f32]>, row: usize) -> f64 {
         let weighted = self.weight * product;
         // Adding zero turns minus zero into zero, with which it ties.
@@ -70,7 +70,7 @@ impl<'a> Formula<'a> {
         self.weight >= MIN_WEIGHT && self.prior.is_none_or(carries)
     }
 
-    /// What the bounds of a score of at least `threshold` reach at `stage`.
+    /// The limit at `stage` of scores of at least `threshold`.
     pub(crate) fn limit<'b>(
         &self,
         prepared: &'b PreparedQuery,
@@ -81,8 +81,7 @@ impl<'a> Formula<'a> {
         self.signed_limit(prepared, stage, scanned, threshold, 1.0)
     }
 
-    /// What the bounds of a score of at most `threshold` reach at `stage`, where `probe` is the
-    /// negated query.
+    /// The limit at `stage` of scores of at most `threshold`; `prepared` is the negated query.
     pub(crate) fn negated_limit<'b>(
         &self,
         prepared: &'b PreparedQuery,
@@ -114,7 +113,7 @@ impl<'a> Formula<'a> {
         Limit::new(rows.packing, prepared.plane(stage), rounded_down(scaled), prior)
     }
 
-    /// Scores times this are in the units of the probe's bounds.
+    /// Scores times this are in the units of the query's bounds.
     fn units(&self, prepared: &PreparedQuery) -> f64 {
         prepared.codes().power / self.weight
     }
@@ -157,13 +156,13 @@ struct Candidate {
     row: u32,
 }
 
-/// What a scan of some of the segments has found.
+/// The result of a scan of some segments.
 pub(crate) struct ScanResult {
     threshold: f64,
     candidates: Vec<Candidate>,
 }
 
-/// The rows that may be the answer to some probes, of which the best counts.
+/// The rows that may be an answer to some queries, of which the best counts.
 pub(crate) struct Cascade<'a> {
     kernel: &'a dyn Kernel,
     pub(crate) prepared_queries: &'a [PreparedQuery],
@@ -195,7 +194,7 @@ impl<'a> Cascade<'a> {
         }
     }
 
-    /// What a row must reach at `stage` to be as near to a probe as it has to be.
+    /// The limit at `stage` of rows that are near enough to a query.
     pub(crate) fn limit<'b>(
         &self,
         prepared: &'b PreparedQuery,
@@ -208,14 +207,14 @@ impl<'a> Cascade<'a> {
         self.formula.limit(prepared, stage, scanned, self.threshold)
     }
 
-    /// The least upper bound at `stage` of a row that may be among the best, the same for every
-    /// probe of an answer.
+    /// The smallest upper bound at `stage` of a row that may be among the best, for every query of
+    /// an answer.
     pub(crate) fn min_upper(&self, stage: Stage, scanned: &ScannedSegment<'_>) -> f32 {
         self.limit(&self.prepared_queries[0], stage, scanned).threshold()
     }
 
-    /// Bound the rows of a chunk for each probe; the largest bound counts. The bits tell which rows
-    /// reach the threshold and `floor`.
+    /// Bound the rows of a chunk for each query; the largest bound counts. Bits are set for rows
+    /// that reach the threshold and `floor`.
     pub(crate) fn bound(
         &self,
         scanned: &ScannedSegment<'_>,
@@ -370,18 +369,18 @@ impl<'a> Cascade<'a> {
         }
     }
 
-    /// What other scans need to know of this one.
+    /// The threshold for other scans of the same search.
     pub(crate) fn scan_result(self) -> ScanResult {
         ScanResult { threshold: self.threshold, candidates: self.candidates }
     }
 
-    /// Take over what another scan of the same search has found.
+    /// Merge the result of another scan of the same search.
     pub(crate) fn absorb(&mut self, other: ScanResult) {
         self.threshold = self.threshold.max(other.threshold);
         self.candidates.extend(other.candidates);
     }
 
-    /// Score what may be among the best, the most promising first, until nothing else can be.
+    /// Score rows that may be among the best, by descending bound, until no other can be.
     pub(crate) fn finish(mut self, vectors: &VectorRows, mut scorer: Scorer<'_>) -> Vec<Hit> {
         self.look_at_others();
         let threshold = self.threshold;

@@ -1,8 +1,9 @@
-//! A scan: every row in play is bounded by its shortest codes, then rows go on, best first.
+//! Coarse scan: every candidate row is bounded by its shortest codes, then rows pass on, best
+//! first.
 //!
-//! The most promising rows so far go on through all stages after each group of segments, so that at
-//! the end the threshold is nearly final before any other row is looked at
-//! again: taken in the order of the scan, more than twice as many rows go on (`docs/kernel.md`).
+//! After each group of segments the frontier, the rows with the largest bounds so far, passes
+//! through all stages, so that the threshold is nearly final before any other row is bounded again:
+//! in the order of the scan more than twice as many rows would pass (`docs/kernel.md`).
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -15,12 +16,12 @@ use crate::search::prepared_query::{PreparedQuery, Stage};
 use crate::search::selection::SegmentRows;
 use crate::storage::segment::{SEGMENT_ROWS, SegmentView};
 
-/// Rows that are taken first: twice as many as are wanted, and at least so many in a short scan,
-/// whose bounds are close, and in a long one (`docs/kernel.md`).
+/// Size of the frontier: twice the limit, and at least this many rows in a short scan, whose bounds
+/// are tight, and in a long one (`docs/kernel.md`).
 const MIN_FRONTIER: usize = 32;
 const MIN_FRONTIER_OF_LONG: usize = 64;
 
-/// Bounds of all answers after which the most promising rows so far go on: what stays in the cache.
+/// Bounds of all answers after which the frontier passes on: as many as stay in the cache.
 const GROUP_BOUNDS: usize = 1 << 18;
 
 /// In place of the bound of a row that has been taken: it reaches no threshold, not even minus
@@ -34,7 +35,7 @@ pub(crate) struct CoarseScan<'a> {
     pieces: Vec<Piece<'a>>,
     /// Whether the scan is long enough for nibbles and sketches.
     is_long: bool,
-    /// Rows looked over so far, those between the rows in play included.
+    /// Rows scanned so far, those between the candidate rows included.
     places: usize,
     /// How many of them were in earlier groups.
     grouped: usize,
@@ -51,18 +52,18 @@ struct Answer<'a> {
     kept: Vec<Vec<Kept>>,
 }
 
-/// A row that goes on if its bound reaches the threshold.
+/// A row that passes on if its bound reaches the threshold.
 #[derive(Clone, Copy)]
 struct Kept {
     upper: f32,
     row: u32,
 }
 
-/// A segment's rows in play.
+/// The candidate rows of a segment.
 struct Piece<'a> {
     scanned: ScannedSegment<'a>,
     stage: Stage,
-    /// How many places come before it, and how many of its group.
+    /// Number of positions before it, in all and in its group.
     first: usize,
     at: usize,
     rows: Rows<'a>,
@@ -83,7 +84,7 @@ impl Rows<'_> {
         }
     }
 
-    /// The row of a bound, where it is in play.
+    /// The row of a bound, if it is a candidate.
     fn row(&self, position: u32) -> Option<u32> {
         match self {
             Self::InOrder(words) => {
@@ -95,12 +96,12 @@ impl Rows<'_> {
     }
 }
 
-/// The rows with the largest bounds so far.
+/// The frontier: rows with the largest bounds so far.
 struct Frontier {
     wanted: usize,
     /// A bound in the upper half, as a number of the same order, and its place in the lower.
     heap: BinaryHeap<Reverse<u64>>,
-    /// What a row's bound must reach to be among them.
+    /// The bound that a row must reach to be among them.
     floor: f32,
 }
 
@@ -174,7 +175,7 @@ impl<'a> CoarseScan<'a> {
         Self { kernel, answers, pieces: Vec::new(), is_long, places: 0, grouped: 0 }
     }
 
-    /// Bound a segment's rows in play by their shortest codes.
+    /// Bound a segment's candidate rows by their shortest codes.
     pub(crate) fn scan(&mut self, scanned: ScannedSegment<'a>, allowed: Option<&'a SegmentRows>) {
         let count = allowed.map_or(scanned.view.live_count(), |rows| rows.count);
         if count == 0 {
@@ -210,8 +211,8 @@ impl<'a> CoarseScan<'a> {
         }
     }
 
-    /// Take the most promising rows of the pieces since the last group on, and keep those of the
-    /// others that may still be among the best.
+    /// Take the leading rows of the pieces since the last group on, and keep those of the others
+    /// that may still be among the best.
     fn end_group(&mut self) {
         for answer in &mut self.answers {
             answer.take_frontier(&self.pieces, self.grouped);
@@ -273,15 +274,15 @@ impl<'a> Answer<'a> {
         Self { cascade, frontier, uppers: take_room(), positions: Vec::new(), kept: Vec::new() }
     }
 
-    /// Make room for so many bounds. What an earlier group left there is never read: only rows in
-    /// play are.
+    /// Make room for so many bounds. Bounds of an earlier group are never read: only those of
+    /// candidate rows are.
     fn make_room(&mut self, bounds: usize) {
         if self.uppers.len() < bounds {
             self.uppers.resize(bounds, 0.0);
         }
     }
 
-    /// What a row's bound must reach to be among the most promising; its bits decide nothing else.
+    /// The bound that a row must reach to join the frontier.
     fn limit<'b>(
         &self,
         prepared: &'b PreparedQuery,
@@ -313,7 +314,7 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// Keep the bounds of rows from position `first` on, and the most promising of them.
+    /// Keep the bounds of rows from position `first` on, and the leading of them.
     fn note(&mut self, piece: &Piece<'a>, first: usize, uppers: &Uppers, mask: u64) {
         let room = &mut self.uppers[piece.at + first..];
         let count = room.len().min(CHUNK);
@@ -323,7 +324,7 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// Take the most promising rows of a group on to the end; it begins at place `first`.
+    /// Take the leading rows of a group on to the end; it begins at place `first`.
     fn take_frontier(&mut self, pieces: &[Piece<'a>], first: usize) {
         self.frontier.since(first, &mut self.positions);
         let mut rest = self.positions.as_slice();
@@ -367,7 +368,7 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// The masks of rows in play, one for every 64 rows.
+/// The masks of candidate rows, one for every 64 rows.
 pub(crate) fn candidate_words(
     view: &SegmentView,
     allowed: Option<&SegmentRows>,

@@ -1,4 +1,4 @@
-//! How many rows score at least so much, exactly: bounds settle nearly all of them (C155).
+//! Exact number of rows that reach a score: bounds decide nearly all of them.
 
 use crate::bits::set_bits;
 use crate::quantization::kernel::{CHUNK, Chunk, Kernel, Limit};
@@ -64,12 +64,12 @@ struct Counting<'a> {
     negated: &'a PreparedQuery,
     min_score: f64,
     is_boundable: bool,
-    /// What bounds the rows from above, one after the other.
+    /// The stages of upper bounds, one after the other.
     stages: &'static [Stage],
 }
 
 impl Counting<'_> {
-    /// Count among the rows of one chunk that are in play.
+    /// Count among the candidate rows of one chunk.
     fn in_chunk(&self, scanned: &ScannedSegment<'_>, chunk: usize, candidates: u64) -> usize {
         if candidates == 0 {
             return 0;
@@ -85,7 +85,7 @@ impl Counting<'_> {
         certain + set_bits(may_miss).filter(reaches).count()
     }
 
-    /// The rows that may reach the least score, and those of them that may miss it.
+    /// The rows that may reach the smallest score, and those of them that may miss it.
     fn masks(&self, scanned: &ScannedSegment<'_>, number: usize, candidates: u64) -> (u64, u64) {
         let may_reach = self.stages.iter().fold(candidates, |wanted, stage| {
             let limit = self.formula.limit(self.prepared, *stage, scanned, self.min_score);

@@ -1,22 +1,22 @@
-//! The memories in play: a set of slots, and the place of each in ascending order.
+//! A set of docids, and the ordinal of each in ascending order.
 
 use crate::bits::rows_of;
 
 const WORD: usize = u64::BITS as usize;
 
-/// Slots in ascending order. The place of a slot among them is its ordinal, by which everything
-/// that is computed for one query is kept.
+/// Docids in ascending order. The position of a docid among them is its ordinal, the index of all
+/// values computed for one query.
 pub(crate) struct DocidSet {
     words: Vec<u64>,
-    /// How many come before each word.
+    /// Number of docids before each word.
     before: Vec<u32>,
     len: usize,
-    /// Whether ordinals are the slots themselves.
+    /// Whether ordinals are the docids themselves.
     is_everything: bool,
 }
 
 impl DocidSet {
-    /// The slots whose bits are set, of `slots` slots in all.
+    /// The docids whose bits are set, among the first `docids`.
     pub(crate) fn of_words(words: Vec<u64>, docids: usize) -> Self {
         let mut len = 0;
         let mut before = Vec::with_capacity(words.len());
@@ -32,7 +32,7 @@ impl DocidSet {
         self.len
     }
 
-    /// Whether every slot there is, dead ones too, is in play.
+    /// Whether it holds every docid, deleted ones too.
     pub(crate) fn is_everything(&self) -> bool {
         self.is_everything
     }
@@ -42,7 +42,7 @@ impl DocidSet {
         self.words.get(word).is_some_and(|word| word >> bit & 1 == 1)
     }
 
-    /// The place of a slot that is in play.
+    /// The ordinal of a docid of the set.
     pub(crate) fn ordinal(&self, docid: u32) -> u32 {
         if self.is_everything {
             return docid;
@@ -52,12 +52,12 @@ impl DocidSet {
         self.before[word] + below.count_ones()
     }
 
-    /// The place of a slot, where it is in play.
+    /// The ordinal of a docid, if it is in the set.
     pub(crate) fn find(&self, docid: u32) -> Option<u32> {
         self.contains(docid).then(|| self.ordinal(docid))
     }
 
-    /// The slots, ascending.
+    /// The docids, ascending.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u32> {
         rows_of(&self.words)
     }

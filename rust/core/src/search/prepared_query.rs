@@ -18,7 +18,7 @@ pub(crate) enum Stage {
 }
 
 impl Stage {
-    /// The stage that looks at more of a row.
+    /// The next stage, with more bits of a row.
     pub(crate) fn next(self) -> Option<Self> {
         match self {
             Self::Sketch => Some(Self::Nibbles),
@@ -27,7 +27,7 @@ impl Stage {
         }
     }
 
-    /// The codes of a segment that this stage looks at.
+    /// The codes of a segment that this stage reads.
     pub(crate) fn rows(self, view: &SegmentView) -> &CodedRows {
         match self {
             Self::Sketch => &view.sketch.as_ref().expect("asked for only where there is one").codes,
@@ -37,7 +37,7 @@ impl Stage {
     }
 }
 
-/// What a scan needs of a query.
+/// A query prepared for a scan.
 pub(crate) struct PreparedQuery {
     /// Padded, for float64 scores.
     pub(crate) query: Box<[f64]>,

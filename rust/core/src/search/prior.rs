@@ -1,4 +1,4 @@
-//! What rows score before they are compared with a query.
+//! Priors: scores of rows before a query.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ impl Prior {
         self.entries.len()
     }
 
-    /// Whether it says nothing.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -70,7 +70,7 @@ impl PriorRows {
 }
 
 fn resolve(entries: &[(i64, f32)], vectors: &VectorRows) -> PriorRows {
-    // Rows are bounded eight at a time, so those are looked at too that a writer adds meanwhile.
+    // Rows are bounded eight at a time, so rows that a writer adds meanwhile are bounded too.
     let empty = |rows: usize| vec![0.0; rows.next_multiple_of(EIGHT)].into();
     let capacities = vectors.segments.iter().map(|view| view.segment.capacity());
     let mut segments: Vec<Box<[f32]>> = capacities.map(empty).collect();

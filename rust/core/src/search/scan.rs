@@ -29,17 +29,17 @@ const SCORE_ALL_ROWS: usize = 48;
 /// second one for its bytes costs more than the shorter codes save (`docs/kernel.md`).
 const FEW_ROWS: usize = 6_000;
 
-/// Where k takes more than this share of the rows, bounds rule out too little to pay.
+/// If k is more than this share of the rows, bounds exclude too little to pay.
 const SCORE_ALL_SHARE: usize = 4;
 
 /// Queries in one pass over the rows.
 const PASS_QUERIES: usize = EIGHT;
 
-/// Queries of one answer are bounded in one unit; ones this much shorter than the longest would
-/// come near the smallest numbers.
+/// Queries of one answer are bounded in one unit; queries this much shorter than the longest would
+/// approach the smallest floats.
 const MIN_LENGTH: f64 = 1.0 / 16.0;
 
-/// What to look for.
+/// Queries and limits of a scan.
 pub(crate) struct ScanRequest<'a> {
     /// One query after the other, `dim` floats each; at least one.
     pub(crate) queries: &'a [f32],
@@ -52,7 +52,7 @@ pub(crate) struct ScanRequest<'a> {
     pub(crate) threads: usize,
 }
 
-/// Where to look, and what rows score by themselves.
+/// The rows to scan, and their priors.
 #[derive(Clone)]
 pub(crate) struct Scope {
     pub(crate) snapshot: Arc<Snapshot>,
@@ -74,7 +74,7 @@ pub(crate) fn search(
     passes.flat_map(|queries| answers(kernel, scope, request, queries, 1)).collect()
 }
 
-/// One answer for every `united` queries.
+/// One answer for every `combined_by_max` queries.
 fn answers(
     kernel: &'static dyn Kernel,
     scope: &Scope,
@@ -194,7 +194,7 @@ impl Search {
         cascades.into_iter().map(|cascade| shared.search.finish(cascade)).collect()
     }
 
-    /// Scan segments that nobody else has taken, until there is none.
+    /// Scan segments that no other thread has claimed, until none is left.
     fn walk<'a>(
         &'a self,
         next: &AtomicUsize,
@@ -226,7 +226,7 @@ impl Search {
 /// A search that several threads scan for.
 struct SharedSearch {
     search: Search,
-    /// The next segment that nobody has taken.
+    /// The next unclaimed segment.
     next: AtomicUsize,
     thresholds: Vec<SharedThreshold>,
 }
@@ -246,21 +246,21 @@ impl SharedSearch {
     }
 }
 
-/// Another thread that takes segments of a search.
+/// A thread that scans segments of a search.
 struct ScanWorker {
     is_claimed: Arc<AtomicBool>,
     scan_result: mpsc::Receiver<Vec<ScanResult>>,
 }
 
 impl ScanWorker {
-    /// Nothing where the system gives no thread: the search goes on without.
+    /// `None` if the system has no thread: the search goes on without.
     fn start(shared: &Arc<SharedSearch>) -> Option<Self> {
         let (sender, scan_result) = mpsc::channel();
         let is_claimed = Arc::new(AtomicBool::new(false));
         let (shared, claim) = (Arc::clone(shared), Arc::clone(&is_claimed));
         let work = move || {
             if !claim.swap(true, Ordering::AcqRel) {
-                // The searching thread may have given up only by a panic; then nobody listens.
+                // The receiver is gone only if the searching thread panicked.
                 let _ = sender.send(shared.walk().into_iter().map(Cascade::scan_result).collect());
             }
         };
@@ -268,7 +268,7 @@ impl ScanWorker {
         Some(Self { is_claimed, scan_result })
     }
 
-    /// What the thread found; a thread that has not begun yet is not waited for.
+    /// The thread's result; a thread that has not begun is not waited for.
     fn scan_result(self) -> Option<Vec<ScanResult>> {
         if !self.is_claimed.swap(true, Ordering::AcqRel) {
             return None;
@@ -282,7 +282,7 @@ mod tests {
     use super::*;
     use crate::storage::snapshot_store::SnapshotStore;
 
-    /// A map of three segments and a search of it whose best rows are in the last one.
+    /// A map of three segments and a search with its best rows in the last one.
     fn shared_search() -> Arc<SharedSearch> {
         let kernel = crate::simd::kernel().expect("a kernel");
         let index = SnapshotStore::new(kernel, 1, crate::memory::state::MemoryState::default());

@@ -43,8 +43,8 @@ impl SegmentRows {
 /// Segments with fewer than one selected row in this many are read row by row.
 const SPARSE_SHARE: usize = 6;
 
-/// Where fewer than one row in this many is in play, they are looked up by their ids; to go through
-/// all rows takes less time than to look up more.
+/// If fewer than one row in this many is selected, rows are looked up by id; otherwise a pass over
+/// all rows is faster.
 const FEW_SHARE: usize = 64;
 
 impl Selection {
@@ -69,7 +69,7 @@ impl Selection {
 }
 
 impl SelectedRows {
-    /// The rows of the vectors whose slots are in play; a vector's id is its slot.
+    /// The rows of the vectors of these docids; a vector's id is its docid.
     pub(crate) fn of_docids(vectors: &VectorRows, candidates: &DocidSet) -> Self {
         if candidates.len() * FEW_SHARE < vectors.places.len() {
             let ids: Vec<i64> = candidates.iter().map(i64::from).collect();

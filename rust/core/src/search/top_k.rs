@@ -1,4 +1,4 @@
-//! The k best of a stream, in a total order: higher score first, then the smaller id.
+//! Top k of a stream, in a total order: higher score first, then the smaller id.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -52,7 +52,7 @@ impl TopK {
         }
     }
 
-    /// The score that a new hit must reach, or minus infinity while there is room.
+    /// The score that a new hit must reach; minus infinity until the heap is full.
     pub(crate) fn floor(&self) -> f64 {
         match self.heap.peek() {
             Some(worst) if self.heap.len() == self.k => worst.score,

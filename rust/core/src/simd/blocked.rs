@@ -12,14 +12,14 @@ use crate::collections::append_buffer::Line;
 use crate::quantization::row_blocks::{CodedRows, Packing, RowLines};
 use crate::quantization::scalar::{LINE_COMPONENTS, RowBound};
 
-/// How many cache lines ahead a scan fetches, of codes as well as of what bounds them.
+/// Number of cache lines that a scan prefetches, of codes and of bounds.
 const LINES_AHEAD: usize = 48;
 
 /// How many rows ahead listed rows are fetched: enough to hide memory, few enough to stay in L1.
 const ROWS_AHEAD: usize = 16;
 
-/// What one instruction set does with a line of codes and with eight bounds. A value exists only
-/// where the CPU has the instructions.
+/// The operations of one instruction set on a line of codes and on eight bounds. A value exists
+/// only on CPUs with the instructions.
 pub(super) trait Instructions: Copy {
     /// Partial sums of one row's products.
     type Sum: Copy;
@@ -28,7 +28,7 @@ pub(super) trait Instructions: Copy {
     type ByteParts: Copy;
     /// Eight sums.
     type Sums: Copy;
-    /// What bounds eight rows, side by side.
+    /// The bounds of eight rows, side by side.
     type Bounds;
 
     fn zero(self) -> Self::Sum;
@@ -38,7 +38,7 @@ pub(super) trait Instructions: Copy {
     fn add_bytes(self, sum: Self::Sum, line: &Line, parts: Self::ByteParts) -> Self::Sum;
     /// Lane `i` of the result is the total of `sums[i]`.
     fn totals(self, sums: [Self::Sum; EIGHT]) -> Self::Sums;
-    /// The matrix whose rows are these with rows and columns exchanged.
+    /// The transposed matrix.
     fn exchanged(self, totals: [Self::Sums; EIGHT]) -> [Self::Sums; EIGHT];
     fn bounds(self, bounds: &[RowBound; EIGHT]) -> Self::Bounds;
     /// Upper bounds of eight rows, and which of them reach the limit.
@@ -158,7 +158,7 @@ fn totals_of_row<I: Instructions>(
     }
 }
 
-/// Fetch what follows a block, as the loops over one limit do line by line.
+/// Prefetch the lines after a block, as the loops over one limit do line by line.
 #[inline(always)]
 fn fetch_ahead<I: Instructions>(cpu: I, block: &[Line], bound: &RowBound) {
     fetch_bounds_ahead(cpu, block, bound);
@@ -225,8 +225,8 @@ fn bound_block<I: Instructions>(
     cpu.rows_reaching(totals, &cpu.bounds(bounds), limit, priors, uppers)
 }
 
-/// Bound the first `count` of eight rows named by number; with `AHEAD` what follows them is
-/// fetched.
+/// Bound the first `count` of eight rows named by number; with `AHEAD` the rows after them are
+/// prefetched.
 #[inline(always)]
 fn bound_picked<const AHEAD: bool, I: Instructions>(
     cpu: I,

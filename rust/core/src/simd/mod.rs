@@ -1,6 +1,6 @@
 //! Kernels: one file for each instruction set, and the choice among them by CPU.
 //!
-//! A kernel value exists only where its instructions do, which is what makes calling it sound.
+//! A kernel value exists only on CPUs with its instructions, so calling it is sound.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;

@@ -281,7 +281,7 @@ fn zero() -> int32x4_t {
     vdupq_n_s32(0)
 }
 
-/// What the bounds of four rows, or of one row four times over, are made of.
+/// The terms of the bounds of four rows, or of one row four times over.
 pub(super) struct Rows {
     scale: float32x4_t,
     residual: float32x4_t,
@@ -289,7 +289,7 @@ pub(super) struct Rows {
     tail: float32x4_t,
 }
 
-/// What four limits, or one limit four times over, add to them.
+/// The terms of four limits, or of one limit four times over.
 struct Limits {
     middle: int32x4_t,
     factor: float32x4_t,
@@ -560,7 +560,7 @@ fn four_exchanged([a, b, c, d]: [int32x4_t; 4]) -> [int32x4_t; 4] {
     ]
 }
 
-/// [`Kernel::code_sum`]; what [`ByteParts`] calls the second part is 128 times a plane's sum.
+/// [`Kernel::code_sum`]; the second part of [`ByteParts`] is 128 times a plane's sum.
 #[inline(always)]
 fn code_sum<const DOT: bool>(cpu: Neon<DOT>, bytes: RowLines<'_>, query: &QueryCodes) -> i64 {
     let (high, low) = (query.high.values.as_chunks().0, query.low.values.as_chunks().0);

@@ -1,4 +1,4 @@
-//! Plain Rust: the reference for the other kernels, and what runs where none of them can.
+//! Plain Rust: the reference for the other kernels, and the kernel of CPUs without any of them.
 
 use super::{CHUNK, Chunk, CodedRows, EIGHT, Kernel, LANES, Limit, Uppers, add_lanes};
 use crate::bits::set_bits;

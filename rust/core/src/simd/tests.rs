@@ -44,7 +44,7 @@ fn codes_of(query: &[f32]) -> QueryCodes {
     QueryCodes::new(query, power_of(query))
 }
 
-/// The rows that reach the limit; and that bounds and bits say the same.
+/// The rows that reach the limit; checks that bounds and bits agree.
 fn reaching(kernel: &dyn Kernel, rows: &CodedRows, chunk: Chunk, limit: &Limit<'_>) -> u64 {
     let mut uppers = [f32::NEG_INFINITY; CHUNK];
     let mask = kernel.bound(rows, chunk, limit, &mut uppers);

@@ -1,6 +1,6 @@
-//! Getting rid of dead rows: segments more than a quarter dead are copied without them.
+//! Compaction: segments with more than a quarter of deleted rows are copied without them.
 //!
-//! Small copies are made by the writer itself, larger ones by the thread of `sealing`.
+//! The writer makes small copies itself, the maintenance thread larger ones.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::system::memory_budget::{CALL, headroom};
 /// Copies up to this size cost the writer about a millisecond and are made at once.
 const INLINE_BYTES: usize = 2 << 20;
 
-/// Sealed segments with less than this share of the rows are merged along.
+/// Complete segments with less than this share of the rows are merged along.
 const SMALL_SHARE: usize = 32;
 
-/// Whether there is nothing to compact, or it has been done, or it is too much for a writer.
+/// Whether compaction is done or not due, or is too long for a writer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Compaction {
     Done,
@@ -25,14 +25,14 @@ pub(crate) enum Compaction {
 }
 
 impl StoreState {
-    /// Compact what the last change made due, unless that would hold the writer up.
+    /// Do the compaction that the last change made due, unless it would delay the writer.
     pub(crate) fn compact_inline(&self, writer: &Writer) -> Compaction {
         let current = self.snapshot();
         let victims = due(&current.vectors, writer.tail_number());
         let Some(first) = victims.first() else { return Compaction::Done };
         let rows: usize = victims.iter().map(SegmentView::live_count).sum();
         let row_bytes = first.segment.size() / first.segment.capacity();
-        // Where dead rows outnumber live ones the copying thread has fallen behind, or was lost
+        // Where deleted rows outnumber live ones the copying thread has fallen behind, or was lost
         // in a fork; the writer then does the work itself rather than wait.
         let behind = current.vectors.deleted_count() > current.vectors.places.len();
         if rows * row_bytes > INLINE_BYTES && !behind {
@@ -107,8 +107,8 @@ fn still_there(vectors: &VectorRows, victim: &SegmentView) -> bool {
     found.is_some_and(|view| Arc::ptr_eq(&view.segment, &victim.segment))
 }
 
-/// The sealed segments to copy now: at least one is more than a quarter dead, and small ones go
-/// along, as far as one new segment can take their rows.
+/// The complete segments to copy now: those with more than a quarter of deleted rows, and small
+/// ones, as far as one new segment has room for their rows.
 fn due(vectors: &VectorRows, tail: Option<u32>) -> Vec<SegmentView> {
     let complete = || vectors.segments.iter().filter(|view| Some(view.number) != tail);
     let decayed = |view: &&SegmentView| view.deleted_count() * 4 > view.len;

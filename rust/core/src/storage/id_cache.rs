@@ -1,4 +1,4 @@
-//! What ids mean in one state of a map, looked up once for each state.
+//! Cache of looked-up ids, one entry for the last snapshot.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use crate::storage::snapshot_store::{Snapshot, VectorRows};
 
-/// The rows that were last found, and the revision they were found in.
+/// The last result, and the revision of its snapshot.
 pub(crate) struct IdCache<T>(Mutex<Option<(u64, Arc<T>)>>);
 
 impl<T> Default for IdCache<T> {
@@ -16,7 +16,7 @@ impl<T> Default for IdCache<T> {
 }
 
 impl<T> IdCache<T> {
-    /// What was found before where nothing has changed since, else what `find` finds.
+    /// The cached result if the snapshot is unchanged, else the result of `find`.
     pub(crate) fn in_snapshot(
         &self,
         snapshot: &Snapshot,

@@ -1,8 +1,8 @@
-//! Keeping up with changes beside the writers: compaction, and sketches of segments that no longer
-//! grow. Searches are exact with or without.
+//! Maintenance beside the writers: compaction, and sketches of segments that no longer grow.
+//! Searches are exact with or without.
 //!
-//! The work runs in a thread of its own, started when there is some, so that a fork never inherits
-//! a worker that is not there.
+//! The work runs in a thread of its own, started on demand, so that a fork never inherits the
+//! handle of a missing thread.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,10 +17,10 @@ use crate::storage::segment::SegmentView;
 use crate::storage::snapshot_store::{SnapshotStore, StoreState, VectorRows, Writer};
 use crate::system::memory_budget::{CALL, headroom};
 
-/// A basis is learned again when there are this many times the rows it was learned from.
+/// A basis is learned again when the number of rows has grown by this factor.
 const RELEARNING_GROWTH: usize = 4;
 
-/// Gives the upkeep back, also when its work panics.
+/// Releases maintenance, also after a panic.
 struct MaintenanceGuard<'a>(&'a StoreState);
 
 impl Drop for MaintenanceGuard<'_> {
@@ -30,7 +30,7 @@ impl Drop for MaintenanceGuard<'_> {
 }
 
 impl SnapshotStore {
-    /// Do what a change made due, or start a thread that does.
+    /// Do the maintenance that a change made due, or start a thread for it.
     pub(crate) fn maintain(&self, writer: MutexGuard<'_, Writer>) {
         let compaction = self.shared.compact_inline(&writer);
         let tail = writer.tail_number();
@@ -41,7 +41,7 @@ impl SnapshotStore {
         }
     }
 
-    /// Do all that is due, now and here; work that a thread has begun is waited for.
+    /// Do all due maintenance in this thread; wait for a running thread first.
     pub(crate) fn flush(&self) {
         while !self.shared.acquire_maintenance() {
             std::thread::sleep(Duration::from_millis(1));
@@ -55,20 +55,20 @@ fn maintain_in_background(shared: &Arc<StoreState>) {
     let work = move || worker.maintain();
     let started = std::thread::Builder::new().name("mnemic-seal".to_owned()).spawn(work);
     if started.is_err() {
-        // No thread to be had: the next change tries again, and compaction bounds its wait.
+        // Without a thread the next change tries again, and compaction bounds its wait.
         shared.maintained_by.store(0, Ordering::Release);
     }
 }
 
 impl StoreState {
-    /// Become the one that keeps up, unless another thread of this process is.
+    /// Acquire maintenance, unless another thread of this process has it.
     fn acquire_maintenance(&self) -> bool {
         let own = std::process::id();
         let acquire = |by| (by != own).then_some(own);
         self.maintained_by.fetch_update(Ordering::AcqRel, Ordering::Acquire, acquire).is_ok()
     }
 
-    /// Do all that is due, and let others.
+    /// Do all due maintenance, then release it.
     fn maintain(&self) {
         let _guard = MaintenanceGuard(self);
         while self.compact_once() || self.sketch_once() {}
@@ -95,7 +95,7 @@ impl StoreState {
         let tail = self.writer.lock().tail_number();
         let snapshot = self.snapshot();
         let vectors = &snapshot.vectors;
-        // A sketch of a row takes 64 bytes; what is learned, some matrices of the dimension.
+        // A sketch of a row takes 64 bytes, a basis some matrices of the dimension.
         let bytes = vectors.places.len() * 128 + self.dim * self.dim * 64;
         if headroom(bytes + CALL * 4).is_err() {
             return false; // answers are the same without; the next change tries again

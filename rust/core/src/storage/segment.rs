@@ -1,6 +1,6 @@
 //! Fixed-capacity rows: float32 vectors, their codes and bounds, and their ids.
 //!
-//! One writer appends; readers hold views, each with the length and the dead rows it was
+//! One writer appends; readers hold views, each with the length and the deleted rows it was
 //! published with.
 
 use std::sync::Arc;
@@ -81,7 +81,7 @@ impl SegmentWriter {
             &CodedRows::sizes(capacity, byte_lines),
             &[capacity * size_of::<i64>(), capacity * row_lines * size_of::<Line>()],
         ];
-        // What a scan reads first lies first, where huge pages are whole.
+        // The parts that a scan reads first come first, where huge pages are whole.
         let mut parts = RegionParts::of(&sizes.concat(), filling);
         let (nibbles, nibbles_appender) =
             CodedRows::new(&mut parts, Packing::Nibbles, capacity, nibble_lines);
@@ -190,7 +190,7 @@ impl SegmentView {
         self.len - self.deleted_count()
     }
 
-    /// The padded float32 rows, dead ones too.
+    /// The padded float32 rows, deleted ones too.
     pub(crate) fn vectors(&self) -> impl ExactSizeIterator<Item = &[f32]> {
         (0..self.len).map(|row| self.segment.vector(row))
     }
@@ -204,7 +204,7 @@ impl SegmentView {
         })
     }
 
-    /// Mark rows dead in a copy of the bitmap; other views keep theirs.
+    /// Mark rows deleted in a copy of the bitmap; other views keep theirs.
     pub(crate) fn mark_deleted(&mut self, rows: impl IntoIterator<Item = usize>) {
         let words = self.segment.capacity().div_ceil(CHUNK);
         let deleted = self.deleted.get_or_insert_with(|| {

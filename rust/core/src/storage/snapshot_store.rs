@@ -1,7 +1,7 @@
-//! `Index`: the owner of the rows. One writer at a time prepares the next state beside the
-//! published one and swaps it in; readers hold the state they took.
+//! `SnapshotStore`: one writer at a time prepares the next snapshot beside the published one and
+//! swaps it in; readers keep the snapshot that they began with.
 //!
-//! Vectors are its only part so far; columns, keywords and links join the same snapshot.
+//! A snapshot holds vectors and the state of all memories.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -21,15 +21,15 @@ const MIN_CAPACITY: usize = 16;
 /// From this many rows in one call on, a segment gets no room beyond them.
 const BULK_ROWS: usize = 256;
 
-/// Such a segment has room for this share of the rows there are, which bounds unused memory.
+/// Such a segment has room for this share of all rows, which bounds unused memory.
 const GROWTH_SHARE: usize = 16;
 
-/// Where a row is: the segment's number in its snapshot, and the row inside it.
+/// The place of a row: the segment's number in its snapshot, and the row inside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place(u32);
 
 impl Place {
-    /// `number` stays far below 2¹⁹: growing segments hold a sixteenth of the rows there are.
+    /// `number` stays far below 2¹⁹: growing segments hold a sixteenth of all rows.
     pub(crate) fn new(number: u32, row: usize) -> Self {
         Self(number * SEGMENT_ROWS as u32 + row as u32)
     }
@@ -48,11 +48,11 @@ pub(crate) struct Snapshot {
     /// Unique over all indexes of the process.
     pub(crate) revision: u64,
     pub(crate) vectors: VectorRows,
-    /// Facts and keywords of the memories that the vectors belong to; none in a bare map.
+    /// Attributes and keywords of the memories of the vectors; empty in a vector map.
     pub(crate) memories: Arc<MemoryState>,
 }
 
-/// What a change makes of the memories, and which vectors go and come.
+/// The next state of the memories, with the removed and added vectors.
 pub(crate) struct Change {
     pub(crate) memories: MemoryState,
     pub(crate) removed: Vec<i64>,
@@ -60,16 +60,16 @@ pub(crate) struct Change {
     pub(crate) added: Vec<i64>,
 }
 
-/// When compaction and sketches that a change made due are seen to.
+/// When to do the maintenance that a change made due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Maintenance {
     /// With the change.
     Now,
-    /// With a later one: more changes follow, and nobody searches before.
+    /// With a later one: more changes follow before the next search.
     Later,
 }
 
-/// The vectors of a snapshot, and where each id's row is.
+/// The vectors of a snapshot, and the place of each id's row.
 #[derive(Clone, Default)]
 pub(crate) struct VectorRows {
     /// In the order of their numbers.
@@ -84,7 +84,7 @@ impl VectorRows {
         self.segments.binary_search_by_key(&number, |view| view.number).ok()
     }
 
-    /// Take a segment in under the smallest free number, which it returns.
+    /// Add a segment under the smallest free number; returns it.
     pub(crate) fn add(&mut self, segment: &Arc<Segment>, len: usize) -> u32 {
         let used = self.segments.iter().zip(0..);
         let number = used.take_while(|(view, number)| view.number == *number).count();
@@ -109,7 +109,7 @@ impl VectorRows {
         replaced
     }
 
-    /// Mark rows dead, and drop segments that have no live row and no writer.
+    /// Mark rows as deleted, and drop segments without live rows and without a writer.
     fn mark_deleted(&mut self, mut places: Vec<Place>, tail: Option<u32>) {
         places.sort_unstable();
         for rows in places.chunk_by(|one, next| one.number() == next.number()) {
@@ -130,7 +130,7 @@ impl VectorRows {
     }
 }
 
-/// What only the writer needs: the segment that grows, and its number.
+/// State of the writer: the growing segment, and its number.
 pub(crate) struct Writer {
     tail: Option<(u32, SegmentWriter)>,
 }
@@ -141,16 +141,16 @@ impl Writer {
     }
 }
 
-/// What readers, writers and the compacting thread share.
+/// State shared by readers, writers and the maintenance thread.
 pub(crate) struct StoreState {
     pub(crate) kernel: &'static dyn Kernel,
     pub(crate) dim: usize,
     published: RwLock<Arc<Snapshot>>,
     pub(crate) writer: Mutex<Writer>,
-    /// The process whose thread is at work on compaction and sketches, or 0: after a fork the
-    /// thread of the parent is not there.
+    /// The process whose thread does maintenance, or 0: after a fork the parent's thread does not
+    /// exist.
     pub(crate) maintained_by: AtomicU32,
-    /// Rows there were when no basis could be learned that pays.
+    /// Number of rows when learning a basis last failed to pay.
     pub(crate) rows_without_basis: AtomicUsize,
 }
 
@@ -250,7 +250,7 @@ impl SnapshotStore {
         self.snapshot().vectors.bytes()
     }
 
-    /// Bytes that a change may take which adds so many vectors and takes so many out.
+    /// Largest memory of a change that adds and removes so many vectors.
     pub(crate) fn bytes_of_change(&self, added: usize, removed: usize) -> usize {
         let vectors = &self.snapshot().vectors;
         let changed = added.saturating_add(removed);
@@ -262,10 +262,10 @@ impl SnapshotStore {
     }
 }
 
-/// A copied chunk of the places of ids holds 1,024 of them; ids that come together share it.
+/// A copied block of the id map holds 1,024 ids; neighbouring ids share it.
 const BYTES_PER_CHANGED_ID: usize = 64;
 
-/// A view, its dead rows, and the places of its ids.
+/// A view, its deleted rows, and the places of its ids.
 const BYTES_PER_VIEW: usize = 4096;
 
 /// Regions begin where huge pages do.
@@ -289,7 +289,7 @@ impl StoreState {
     fn publish_with(&self, vectors: VectorRows, memories: Arc<MemoryState>) {
         let next = Arc::new(snapshot_of(vectors, memories));
         let previous = std::mem::replace(&mut *self.published.write(), next);
-        // Freed here, after the lock, where no reader holds it any more.
+        // Freed here, after the lock, unless a reader holds it.
         drop(previous);
     }
 

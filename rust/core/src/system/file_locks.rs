@@ -1,11 +1,11 @@
 //! File locks of `SQLite`, held in a way that no other code of the process can drop.
 //!
 //! `SQLite` locks files with POSIX locks, which belong to the process: when any code of it, such as
-//! another copy of `SQLite`, closes any descriptor of the file, all of them are gone without a
-//! word, and two copies of `SQLite` in one process do not see each other's locks at all. Locks of
-//! an open file description (Linux, `F_OFD_SETLK`) belong to a descriptor and exclude everybody
-//! else, other copies in the process too. The functions here take the places of `fcntl` and `close`
-//! in the table of system calls that `SQLite` makes.
+//! another copy of `SQLite`, closes any descriptor of the file, all of them are released silently,
+//! and two copies of `SQLite` in one process do not see each other's locks at all. Locks of an open
+//! file description (Linux, `F_OFD_SETLK`) belong to a descriptor and exclude every other one, also
+//! in the same process. The functions here replace `fcntl` and `close` in `SQLite`'s table of
+//! system calls.
 //!
 //! `SQLite` keeps one account of locks for all its descriptors of a database, and locks through any
 //! of them, so all of these locks go to one descriptor of our own, as long as any is held. The
@@ -165,8 +165,8 @@ mod linux {
             }
             return answer;
         }
-        // SQLite's way from no lock at all begins so. Anything else without a note of ours goes on
-        // with what was locked before these functions were in place.
+        // SQLite's first lock begins so. Other calls on descriptors that are not recorded continue
+        // with locks from before these functions were in place.
         let is_first = c_int::from(lock.l_type) == F_RDLCK && lock.l_start == PENDING;
         if command == F_GETLK || !is_first {
             return call_posix(descriptor, command, lock);
@@ -243,8 +243,8 @@ mod linux {
     }
 }
 
-/// Names of system calls of `SQLite` and addresses of the functions that take their places; `None`
-/// where the system has no locks of open file descriptions.
+/// Names of system calls of `SQLite` and addresses of their replacements; `None` if the system has
+/// no locks of open file descriptions.
 pub fn calls() -> Option<[(&'static str, usize); 2]> {
     #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
     return linux::calls();
@@ -252,8 +252,8 @@ pub fn calls() -> Option<[(&'static str, usize); 2]> {
     None
 }
 
-/// Take room on the disk for the first bytes of an open file, which a mapping of it will write to:
-/// where there is no room later, such a write ends the process. Contents stay as they are.
+/// Allocate disk space for the first bytes of an open file before a mapping writes to them: without
+/// space such a write ends the process. Contents are unchanged.
 ///
 /// # Errors
 ///
@@ -272,7 +272,7 @@ pub fn allocate(descriptor: i32, length: i64) -> std::io::Result<()> {
     }
 }
 
-/// Device and inode of what a path leads to; `None` if there is nothing, or no such numbers.
+/// Device and inode of a path; `None` if it does not exist, or the system has no such numbers.
 pub fn file_id(path: &str) -> Option<(u64, u64)> {
     #[cfg(unix)]
     {

@@ -1,17 +1,16 @@
-//! Memory asked for before work begins: a failed allocation ends the process, a failed question
-//! does not.
+//! Memory checks before work begins: a failed allocation ends the process, a failed check does not.
 //!
-//! Sizes that a caller or a file gives are reserved or asked for here, in one piece, at the door of
-//! each call; what the call then takes in small pieces stays within the estimate. All estimates are
-//! generous, since address space that is never touched costs nothing.
+//! Sizes from a caller or a file are reserved or checked here, in one piece, at the start of each
+//! call; later small allocations stay within the estimate. All estimates are generous, because
+//! untouched address space costs nothing.
 
 use crate::Error;
 
-/// What any call may take beside what its arguments make it take.
+/// Memory that any call may need, whatever its arguments.
 pub(crate) const CALL: usize = 1 << 20;
 
-/// Bytes that folding a text takes for each of its own: some characters become eighteen, and there
-/// are three copies.
+/// Bytes that folding needs for each byte of a text: some characters become eighteen, and there are
+/// three copies.
 const PER_TEXT_BYTE: usize = 48;
 
 /// The same of a text in ASCII.
@@ -22,8 +21,8 @@ pub(crate) const PER_WORD: usize = 128;
 
 /// Make sure that so many bytes can be had.
 ///
-/// They are given back at once: another thread may take them first, so this is no promise where
-/// several threads are at the limit at the same time.
+/// They are released at once, so another thread may take them: near the limit this is no guarantee
+/// among several threads.
 ///
 /// # Errors
 ///
@@ -36,12 +35,12 @@ pub fn headroom(bytes: usize) -> Result<(), Error> {
     Ok(())
 }
 
-/// Bytes that folding a text may take, whatever is in it.
+/// Largest memory for folding a text.
 pub fn of_folding(text: &str) -> usize {
     text.len().saturating_mul(if text.is_ascii() { PER_ASCII_BYTE } else { PER_TEXT_BYTE })
 }
 
-/// A vector of one value, however many times a caller asks for.
+/// A vector of one repeated value, of any length.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! The write-ahead log of `SQLite`: tells commits that were lost to damage from a tail cut off.
+//! The write-ahead log of `SQLite`: distinguishes commits lost to damage from a tail cut off.
 //!
 //! A log is read up to the first frame that is not right. After a power cut that is where the last
 //! transaction was being written. But a transaction is on the disk before the next one begins
@@ -10,17 +10,16 @@ const FRAME_HEADER: usize = 24;
 const MAGIC: u32 = 0x377f_0682;
 const FIRST_VERSION: u32 = 3_007_000;
 
-/// What a damaged log has lost.
+/// The loss of a damaged log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lost {
     /// The first frame that is not right, from 1.
     pub frame: usize,
-    /// How many commits end at it or after it, at least.
+    /// Smallest number of commits that end at it or after it.
     pub commits: usize,
 }
 
-/// What was committed and can no longer be read; nothing where the log is whole, or cut off at its
-/// end.
+/// Committed frames that can no longer be read; `None` if the log is whole, or cut off at its end.
 pub fn lost(log: &[u8]) -> Option<Lost> {
     let log = Log::read(log)?;
     let frames = log.frames.len() / log.frame_size;
@@ -66,7 +65,7 @@ impl<'log> Log<'log> {
         word(self.frame(at), 4) != 0
     }
 
-    /// Whether a frame follows from what the one before it says of itself.
+    /// Whether a frame's checksum follows from that of the frame before it.
     fn is_right(&self, at: usize) -> bool {
         let frame = self.frame(at);
         let before = match at {

@@ -1,15 +1,15 @@
-//! What kind of answer a question asks for, and which kinds a text could hold. English only.
+//! Answer types of English questions, and the types that a text could hold.
 
 use super::names::words;
 
 /// A kind of answer; a bit, so that a text's kinds fit a few bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnswerType {
-    /// When something was: "When did …", "What year …".
+    /// A time: "When did …", "What year …".
     Time = 1,
     /// How much or how many.
     Number = 2,
-    /// Who or where.
+    /// A name: "Who …", "Where …".
     Name = 4,
 }
 
@@ -67,7 +67,7 @@ const NUMBER_WORDS: [&str; 18] = [
 const TIME_ASKED: [&str; 5] = ["date", "day", "time", "month", "year"];
 const NUMBER_ASKED: [&str; 5] = ["many", "much", "often", "long", "old"];
 
-/// The kind of answer that a question's first words ask for.
+/// The answer type of a question, from its first words.
 ///
 /// # Examples
 /// ```
@@ -125,7 +125,7 @@ fn is_number(word: &str) -> bool {
     word.starts_with(|first: char| first.is_numeric()) || NUMBER_WORDS.contains(&word)
 }
 
-/// Whether a word of two letters or more is capitalised where a sentence goes on.
+/// Whether a word of two letters or more is capitalised inside a sentence.
 fn is_inner_name(before: &str, word: &str) -> bool {
     let Some(before) = before.strip_suffix(' ') else { return false };
     let goes_on = |last: char| last.is_lowercase() || last == ',' || last == ';';

@@ -14,7 +14,7 @@ type Page = [Option<char>; PAGE_LENGTH];
 static PAGES: [OnceLock<Box<Page>>; 0x2_0000 / PAGE_LENGTH] =
     [const { OnceLock::new() }; 0x2_0000 / PAGE_LENGTH];
 
-/// Return what [`expanded`] returns if it is one character.
+/// Return the result of [`expanded`] if it is one character.
 pub(super) fn folded(character: char) -> Option<char> {
     let number = character as usize;
     match PAGES.get(number / PAGE_LENGTH) {
@@ -46,11 +46,11 @@ pub(super) fn expanded(character: char) -> Option<String> {
     (begins_alone(&composed) && begins_alone(&folded)).then(|| NFKC.normalize(&folded).into_owned())
 }
 
-/// Whether a character in NFKC neither composes nor changes place with what is before it.
+/// Whether a character in NFKC neither composes nor changes place with the character before it.
 ///
-/// Whatever does is a mark, a conjoining Hangul jamo or a Kirat Rai letter (U+16D67 to U+16D6A);
-/// variation selectors are marks that never do.
-/// White space outside ASCII is kept out as well, so that the caller need not know it.
+/// Those that do are a mark, a conjoining Hangul jamo or a Kirat Rai letter (U+16D67 to U+16D6A);
+/// variation selectors are marks that never do. White space outside ASCII is excluded too, so that
+/// callers need no case for it.
 pub(super) fn stands_alone(character: char) -> bool {
     let is_composing_letter =
         matches!(character, '\u{1100}'..='\u{11ff}' | '\u{16d67}'..='\u{16d6a}');

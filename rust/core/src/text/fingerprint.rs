@@ -1,4 +1,4 @@
-//! Fingerprints: SHA-256 of the normal form (C032).
+//! Fingerprints: SHA-256 of the normal form.
 
 use std::fmt::Write;
 
@@ -35,7 +35,7 @@ pub fn fingerprints<T: AsRef<str>>(texts: &[T]) -> Vec<Digest> {
 
 /// Return the first 16 hexadecimal characters of `digest`, in lower case.
 ///
-/// They hold 64 bits: enough to show and to tell apart, too few to resist forgery.
+/// They hold 64 bits: enough to display and to distinguish, too few to resist forgery.
 pub fn display_id(digest: &Digest) -> String {
     digest[..8].iter().fold(String::with_capacity(16), |mut hex, byte| {
         write!(hex, "{byte:02x}").expect("writing to a String cannot fail");

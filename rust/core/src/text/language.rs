@@ -70,7 +70,7 @@ impl Language {
         NAMES.iter().map(|&(language, _, _)| language)
     }
 
-    /// The language of an English name or an ISO 639-1 code, in any case, where it is known.
+    /// The language of an English name or an ISO 639-1 code, in any case, if it is supported.
     ///
     /// # Examples
     /// ```

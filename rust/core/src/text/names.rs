@@ -26,7 +26,7 @@ pub(crate) fn words(text: &str) -> Vec<(Range<usize>, &str)> {
     words
 }
 
-/// What the words of a text are looked up by, whatever their case and their form in Unicode.
+/// Look-up keys of the words of a text, without differences of case and Unicode form.
 pub(crate) fn keys(text: &str) -> Vec<String> {
     words(text).into_iter().map(|(_, word)| spelled(word, true)).collect()
 }
@@ -39,7 +39,7 @@ fn spelled(word: &str, in_lower_case: bool) -> String {
 /// A name taken apart.
 struct Name {
     words: Vec<String>,
-    /// What is between them.
+    /// The separator between them.
     gaps: Vec<String>,
 }
 
@@ -63,7 +63,7 @@ impl Name {
     }
 }
 
-/// What is between two words of a text, spelled in one way.
+/// The separator between two words of a text, normalised.
 fn gap(text: &str, pair: &[(Range<usize>, &str)]) -> String {
     let mut gap = String::new();
     for character in text[pair[0].0.end..pair[1].0.start].chars() {
@@ -91,7 +91,7 @@ fn is_hyphen(character: char) -> bool {
 struct Mention {
     place: Range<usize>,
     is_possessive: bool,
-    /// Which names they are; several may be spelled alike.
+    /// The names; several may have one spelling.
     names: Vec<usize>,
 }
 
@@ -171,7 +171,7 @@ pub(crate) fn without(text: &str, names: &[&str]) -> String {
     if words(&rest).is_empty() { text.to_owned() } else { rest }
 }
 
-/// The text as one of the named would say it of themselves: "I" and "my" in place of names.
+/// The text in the first person of the named: "I" and "my" in place of names.
 pub(crate) fn in_first_person(text: &str, names: &[&str]) -> String {
     replaced(text, names, |mention| if mention.is_possessive { "my" } else { "I" })
 }

@@ -1,4 +1,4 @@
-//! The normal form in which two texts count as the same memory (C030, C031).
+//! The normal form in which two texts count as the same memory.
 
 use std::borrow::Cow;
 
@@ -39,7 +39,7 @@ pub fn normalise(text: &str) -> String {
     normalise_in(&mut buffer, text).to_owned()
 }
 
-/// Write the normal form of `text` somewhere into `buffer`, whose old content is lost.
+/// Write the normal form of `text` into a part of `buffer`, which loses its old content.
 pub(super) fn normalise_in<'buffer>(buffer: &'buffer mut String, text: &str) -> &'buffer str {
     buffer.clear();
     if text.is_ascii() {
@@ -55,9 +55,9 @@ pub(super) fn normalise_in<'buffer>(buffer: &'buffer mut String, text: &str) -> 
 /// NFKC, then full case folding, then NFKC.
 ///
 /// Folding comes after the first NFKC, or "𝐀pple" and "℃" would keep their capitals, and the second
-/// NFKC puts together again what folding took apart (ΐ, ǰ). That is a fixed point: folding a
+/// NFKC recomposes characters that folding decomposed (ΐ, ǰ). That is a fixed point: folding a
 /// character in NFKC gives characters in NFKC and never U+0345, the one mark whose folding does not
-/// respect canonical equivalence; both facts are tested over all of Unicode.
+/// respect canonical equivalence; both are tested over all of Unicode.
 fn fold_compatibly(text: &str) -> Cow<'_, str> {
     let composed = NFKC.normalize(text);
     match CASES.fold_string(&composed) {

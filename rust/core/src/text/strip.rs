@@ -1,4 +1,4 @@
-//! Which characters are stripped from both ends of a text before it is fingerprinted (C030).
+//! The characters stripped from both ends of a text before it is fingerprinted.
 
 /// Whether `character` is stripped from the ends of a text.
 ///
@@ -38,8 +38,8 @@ fn is_ascii_boundary(character: char) -> bool {
 /// Quotes, brackets and sentence punctuation outside ASCII as an inversion list: a code point is in
 /// the set when an odd number of entries is at or below it.
 ///
-/// Written out instead of asked of a Unicode library, because Unicode moves characters in and out of
-/// these properties between versions, and a fingerprint must not move with them.
+/// Written out instead of read from a Unicode library, because Unicode moves characters in and out
+/// of these properties between versions, and fingerprints must be stable.
 const PUNCTUATION: [u32; 296] = [
     0x00a1, 0x00a2, 0x00ab, 0x00ac, 0x00bb, 0x00bc, 0x00bf, 0x00c0, 0x037e, 0x037f, 0x0387, 0x0388,
     0x0589, 0x058a, 0x05c3, 0x05c4, 0x060c, 0x060d, 0x061b, 0x061c, 0x061d, 0x0620, 0x06d4, 0x06d5,

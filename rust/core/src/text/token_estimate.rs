@@ -1,4 +1,4 @@
-//! How many tokens of a language model a text takes, estimated from its scripts (C042).
+//! Estimated number of a language model's tokens in a text, from its scripts.
 
 use icu_properties::props::{
     EastAsianWidth, EmojiPresentation, GeneralCategory, GeneralCategoryGroup, Script,
@@ -13,12 +13,12 @@ const ALPHABET: usize = 2;
 const WHOLE: usize = QUARTERS;
 const EMOJI: usize = 2 * QUARTERS;
 
-/// Where the second plane begins: no vocabulary has its characters, they are spelled in bytes.
+/// Start of the second plane, whose characters no vocabulary has: they are encoded in bytes.
 const RARE: char = '\u{10000}';
 /// Where the full-width copies of ASCII begin.
 const FULL_WIDTH: char = '\u{ff00}';
 
-/// Estimate how many tokens a language model takes for `text`, rounded up.
+/// Estimate the number of a language model's tokens in `text`, rounded up.
 ///
 /// A token is 4 characters of Latin script or ASCII, 2 of another alphabet (Cyrillic, Greek,
 /// Arabic, Hebrew, Devanagari, Thai and their like, and punctuation outside ASCII), or 1 of Han,
@@ -59,7 +59,7 @@ fn quarters(character: char) -> usize {
     }
 }
 
-/// What punctuation, symbols, marks and invisible characters cost, which many scripts share.
+/// Costs of punctuation, symbols, marks and invisible characters, which many scripts share.
 fn quarters_without_script(character: char) -> usize {
     if CodePointSetData::new::<EmojiPresentation>().contains(character) {
         EMOJI

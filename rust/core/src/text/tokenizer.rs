@@ -16,7 +16,7 @@ const MAX_CHARACTERS: usize = 64;
 /// How text becomes tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Analysis {
-    /// Whose stemmer and stop words; without one, words stay as they are written.
+    /// Language of the stemmer and stop words; without one, words stay as written.
     pub language: Option<Language>,
 }
 
@@ -29,10 +29,10 @@ impl Default for Analysis {
 
 /// Return the tokens of `text`, a memory, in order; stop words are among them.
 ///
-/// Words are those of UAX #29 in the folded text that hold a letter or a digit; what is past 64
-/// characters is cut off, then the word is stemmed. Scripts that put no space between words (Han,
-/// Hiragana, Katakana, Thai, Lao, Khmer, Myanmar and their like) give overlapping pairs of
-/// characters instead; a combining mark belongs to the character before it.
+/// Words are those of UAX #29 in the folded text that hold a letter or a digit; a word is cut after
+/// 64 characters, then stemmed. Scripts that put no space between words (Han, Hiragana, Katakana,
+/// Thai, Lao, Khmer, Myanmar and their like) give overlapping pairs of characters instead; a
+/// combining mark belongs to the character before it.
 ///
 /// # Examples
 /// ```
@@ -72,12 +72,12 @@ pub fn query_tokens(text: &str, analysis: &Analysis) -> Vec<(String, bool)> {
 pub(crate) struct Word<'text> {
     /// As it is written, but folded and of bounded length.
     pub(crate) text: &'text str,
-    /// Whose stem it has; pairs have none.
+    /// The word with its stem; pairs have none.
     pub(crate) language: Option<Language>,
 }
 
 impl<'text> Word<'text> {
-    /// What the word is known by.
+    /// The token of the word.
     pub(crate) fn token(self) -> Cow<'text, str> {
         let stem = self.language.map(|language| language.stemmer().stem(self.text));
         // A stemmer may leave nothing of a word that is all ending.
@@ -96,7 +96,7 @@ pub(crate) fn each_word(text: &str, analysis: Analysis, visit: impl FnMut(Word<'
     run.finish();
 }
 
-/// Stemmers know one apostrophe; texts have three more, whose width and case folding left alone.
+/// Stemmers handle one apostrophe; texts have three more, which folding leaves unchanged.
 fn straighten_apostrophes(folded: String) -> String {
     let is_apostrophe = |one: char| matches!(one, '‘' | '’' | '‛');
     if folded.is_ascii() || !folded.contains(is_apostrophe) {

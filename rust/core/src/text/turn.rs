@@ -1,4 +1,4 @@
-//! What the text of a turn in a dialogue shows: who speaks, and whether it asks.
+//! Label and question marks of a turn in a dialogue.
 
 /// A turn taken apart; everything borrows from its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ const ROLES: [&str; 6] = ["user", "assistant", "system", "human", "ai", "bot"];
 ///
 /// A label is at most 4 words and 40 characters, each word with an upper-case letter or one of a
 /// script without case in front, or one of user, assistant, system, human, ai and bot. "Note: buy
-/// milk" has a label as well: only those that recur are speakers, which one turn cannot tell.
+/// milk" has a label as well: only recurring labels are speakers, which one turn does not show.
 ///
 /// The body asks if it ends with `?`, `？`, `؟`, `;` (Greek) or another question mark; quotes,
 /// brackets, emoji, further punctuation `!` and a note in brackets such as "[shares a photo: …]" may
@@ -118,7 +118,7 @@ fn without_note(body: &str) -> Option<&str> {
     Some(&inner[..opening])
 }
 
-/// What may stand behind the mark that ends a sentence: no letter, digit or other punctuation.
+/// Characters that may follow the mark that ends a sentence: no letter, digit or other punctuation.
 fn is_trailing(character: char) -> bool {
     if character.is_ascii() {
         return character.is_ascii_whitespace() || b"\"'`)}*_~!".contains(&(character as u8));
@@ -130,7 +130,7 @@ fn is_closing_quote(character: char) -> bool {
     "”’“»›」』）】！".contains(character)
 }
 
-/// Symbols and pictographs with what joins, colours and tags them; question marks are none here.
+/// Symbols and pictographs with their joiners, colours and tags, but no question marks.
 fn is_emoji(character: char) -> bool {
     !is_question_mark(character)
         && matches!(

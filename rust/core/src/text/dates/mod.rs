@@ -32,7 +32,7 @@ pub struct DateRange {
     pub granularity: Granularity,
 }
 
-/// What kind of date was named.
+/// The granularity of a date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Granularity {

@@ -101,7 +101,7 @@ impl Scanner<'_> {
         look_up(&self.text[start..self.place]).map_or(Kind::Other, Kind::Known)
     }
 
-    /// Whether one of `marks` joins what was read to a letter or digit.
+    /// Whether one of `marks` joins the token to a letter or digit.
     fn is_glued(&self, marks: &[u8]) -> bool {
         marks.contains(&self.byte(0)) && self.byte(1).is_ascii_alphanumeric()
     }
@@ -146,7 +146,7 @@ impl Scanner<'_> {
             && !self.byte(4).is_ascii_digit()
     }
 
-    /// Read what may follow the digits of a date; `None` if letters make it something else.
+    /// Read the suffix of the digits of a date; `None` if other letters follow.
     fn suffix(&mut self, groups: &Groups) -> Option<Suffix> {
         let start = self.place;
         self.skip(is_word);
@@ -167,7 +167,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Whether what follows turns the number into a price, a share, a time or a part of an id.
+    /// Whether the next characters make the number a price, a share, a time or a part of an id.
     fn continues(&self) -> bool {
         match self.peek() {
             Some('%' | '°' | '€' | '$' | '£' | '¥' | '@' | '/' | '\\' | '+' | '=' | '#') => {

@@ -1,9 +1,9 @@
 //! The words that make or surround a date.
 
-/// What a word says about dates.
+/// The meaning of a word in dates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Word {
-    /// 1 to 12, and what else the word may be.
+    /// 1 to 12, and other meanings of the word.
     Month(i64, Reading),
     /// 0 for Monday to 6, and whether the word needs its capital to be a day.
     Weekday(i64, Reading),
@@ -41,7 +41,7 @@ pub(super) enum Word {
     The,
     /// A measure that "of" joins to a number: "a budget of 2000".
     Quantity,
-    /// What gives a number another meaning than a date: "version 2.1.2023".
+    /// A word that makes a number something else than a date: "version 2.1.2023".
     Numbered,
     /// Any other word that may follow a date but is never counted.
     Function,

@@ -58,7 +58,7 @@ impl Grammar<'_> {
         }
     }
 
-    /// `reach` days before or after a day, and that day, on which it was perhaps told.
+    /// `reach` days before or after a day, and that day, on which the memory may have been stored.
     pub(super) fn beside(&self, at_unit: usize, reach: i64) -> Step<Found> {
         let side = self.side(at_unit + 1)?;
         let (date, next) = self.full_day(at_unit + 2)?;

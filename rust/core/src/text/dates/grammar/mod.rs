@@ -12,7 +12,8 @@ use super::calendar::{
 use super::tokens::{Kind, Suffix, Token, full_year, is_year};
 use super::vocabulary::{Reading, Unit, Word};
 
-/// A year without its month is looked for in this many tokens behind it: "3 May and 8 June 2023".
+/// The year of a date without one is searched in this many tokens after it: "3 May and 8 June
+/// 2023".
 const LOOK_AHEAD: usize = 12;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,18 +23,18 @@ pub(super) struct Found {
     pub(super) basis: Basis,
 }
 
-/// What a date is counted from.
+/// The reference of a date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Basis {
     /// Named with its year.
     Calendar,
-    /// Named without its year, which today gives.
+    /// Named without its year, which follows from today.
     Yearless,
     /// Counted from today: yesterday, last week.
     Today,
 }
 
-/// A date as it was named; what is missing is `None`.
+/// A date as it was named; missing parts are `None`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Named {
     year: Option<i64>,
@@ -207,7 +208,7 @@ fn part(whole: Found, index: i64, count: i64) -> Option<Found> {
             };
             day_number(begin.year, begin.month + length * numerator / count, 1)
         }
-        // Thirds of ten days, halves of fifteen; the last one has what is left.
+        // Thirds of ten days, halves of fifteen; the last one has the rest.
         Granularity::Month if numerator < count => start + 30 / count * numerator,
         _ if numerator == count => end,
         _ => start + (end - start) * numerator / count,

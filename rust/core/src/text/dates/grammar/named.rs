@@ -151,7 +151,7 @@ impl Grammar<'_> {
 
     // Spans ------------------------------------------------------------------------------------
 
-    /// "between" or "from" and what they begin; a single date behind "from" counts by itself.
+    /// A span after "between" or "from"; a single date after "from" counts by itself.
     pub(super) fn between(&self, place: usize) -> Step<Option<Found>> {
         self.span(place + 1, true)
     }
@@ -182,7 +182,7 @@ impl Grammar<'_> {
         Some((self.resolve_span(first, last), end))
     }
 
-    /// Whether two ends go together: both years, or a month with what is said of the other.
+    /// Whether two ends form a span: both years, or a month with a part of the other.
     pub(super) fn is_span(
         &self,
         begin: usize,
@@ -274,7 +274,7 @@ impl Grammar<'_> {
         self.resolve_span(named(first), named(last))
     }
 
-    /// Each end takes from the other what it does not name itself.
+    /// Each end inherits missing parts from the other.
     pub(super) fn resolve_span(&self, first: Named, last: Named) -> Option<Found> {
         let own_years = (first.year, last.year);
         let year = first.year.or(last.year);

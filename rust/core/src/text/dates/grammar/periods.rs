@@ -62,7 +62,7 @@ impl Grammar<'_> {
         self.tokens.get(place).is_some_and(|token| token.kind == Kind::Other && token.is_capital)
     }
 
-    /// A year, if the word before it is one that stands before years, or it is all there is.
+    /// A year, if the word before it announces one, or the text has no other word.
     pub(super) fn lone_year(&self, place: usize, listed: Option<Granularity>) -> Step<Found> {
         let Some(Kind::Number { value, digits: 4, suffix: Suffix::None }) = self.kind(place) else {
             return None;
