@@ -171,7 +171,7 @@ impl PyMemoryIndex {
         wanted: Given<LinkSearch<'py>>,
     ) -> PyResult<(Bound<'py, PyList>, usize)> {
         let wanted = wanted.0;
-        room(self.0.bytes_of_reading(self.0.docids() / 8, 0))?; // links lead to fewer, and tell less
+        room(self.0.bytes_of_reading(self.0.docids() / 8, 0))?; // links lead to fewer rows with less data
         let filter = wanted.filter.as_ref().map(filter::read).transpose()?;
         let hops = wanted.hops()?;
         let ask = Ask {
@@ -284,8 +284,8 @@ fn components_of<'py>(
         (intern!(py, "salience"), components.salience),
         (intern!(py, "context"), components.context.map(|cosine| cosine.clamp(0.0, 1.0))),
     ];
-    let told = if explain { all.len() } else { MAIN_COMPONENTS };
-    for (name, value) in all.into_iter().take(told) {
+    let returned = if explain { all.len() } else { MAIN_COMPONENTS };
+    for (name, value) in all.into_iter().take(returned) {
         if let Some(value) = value {
             named.set_item(name, value)?;
         }

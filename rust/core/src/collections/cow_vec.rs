@@ -249,8 +249,8 @@ mod tests {
                 }
                 prop_assert!(elements.get(twin.len()).is_none());
                 prop_assert!(elements.get_mut(twin.len()).is_none());
-                for least in 0..=twin.len() {
-                    prop_assert_eq!(elements.partition_point(|element| *element < least), least);
+                for min in 0..=twin.len() {
+                    prop_assert_eq!(elements.partition_point(|element| *element < min), min);
                 }
                 elements.settle();
                 prop_assert!(elements.settled().iter().map(|element| **element).eq(twin));

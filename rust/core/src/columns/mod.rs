@@ -373,7 +373,7 @@ impl Columns {
     /// The block of an existing docid.
     fn block_mut(&mut self, docid: u32) -> (&mut Arc<ColumnBlock>, usize) {
         let (block, at) = place(docid);
-        (self.blocks.get_mut(block).expect("a slot's chunk is there"), at)
+        (self.blocks.get_mut(block).expect("a docid's block is there"), at)
     }
 
     /// Mark a live docid as deleted; a full block without live docids is emptied.
@@ -481,7 +481,7 @@ fn place(docid: u32) -> (usize, usize) {
 
 fn session_key(blocks: &CowVec<ColumnBlock>, docid: u32) -> SessionKey {
     let (block, at) = place(docid);
-    let attributes = &blocks.get(block).expect("a slot's chunk is there").attributes;
+    let attributes = &blocks.get(block).expect("a docid's block is there").attributes;
     let position = attributes.position.values()[at];
     SessionKey {
         user: attributes.user.values()[at],

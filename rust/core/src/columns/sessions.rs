@@ -212,7 +212,7 @@ mod tests {
     }
 
     fn neighbours(sessions: &Sessions, count: usize) -> Vec<(u32, u32)> {
-        let of = |blocks: &BlockVec<u32>, docid| *blocks.get(docid).expect("every slot has one");
+        let of = |blocks: &BlockVec<u32>, docid| *blocks.get(docid).expect("every docid has one");
         (0..count).map(|docid| (of(&sessions.previous, docid), of(&sessions.next, docid))).collect()
     }
 

@@ -30,7 +30,7 @@ impl Number {
     /// The `i64`s that stand in this order to the number.
     pub(crate) fn wholes(self, order: Order) -> RangeInclusive<i64> {
         let none = RangeInclusive::new(1, 0);
-        let (least, most) = match self {
+        let (min, max) = match self {
             Self::Whole(whole) => match order {
                 Order::Above => (whole.checked_add(1), Some(i64::MAX)),
                 Order::AtLeast => (Some(whole), Some(i64::MAX)),
@@ -48,7 +48,7 @@ impl Number {
                 _ => return none,
             },
         };
-        least.zip(most).map_or(none, |(least, most)| least..=most)
+        min.zip(max).map_or(none, |(min, max)| min..=max)
     }
 
     /// The floats that stand in this order to the number, infinities included.

@@ -151,8 +151,8 @@ impl<'a> Group<'a> {
     fn new(blocks: &'a [Arc<Block>], postings: &'a Postings, selection: TermSelection<'_>) -> Self {
         let terms = (1..).zip(&selection.query.terms);
         let find = |(code, term): (u32, &u32)| {
-            let is_looked_for = selection.is_for(code);
-            is_looked_for.then(|| postings.find(*term)).flatten()
+            let is_selected = selection.is_for(code);
+            is_selected.then(|| postings.find(*term)).flatten()
         };
         let words = terms.map(find).collect();
         let (bits, first_places) = ([0; GROUP_DOCIDS / 64], [0; GROUP_DOCIDS / 64]);

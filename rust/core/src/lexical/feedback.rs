@@ -68,7 +68,7 @@ impl Lexical {
             }
         }
         let weighed = found.into_iter().map(|(token, found)| Weighed {
-            text: most_written(&found.written),
+            text: most_frequent(&found.written),
             weight: found.weight * self.rarity(statistics, &token),
         });
         best(weighed.collect(), k)
@@ -164,7 +164,7 @@ fn ends_phrase(character: char) -> bool {
         || matches!(character, '.' | ',' | ';' | ':' | '!' | '?' | '。' | '、' | '，' | '！' | '？')
 }
 
-fn most_written(written: &BTreeMap<String, u32>) -> String {
+fn most_frequent(written: &BTreeMap<String, u32>) -> String {
     let max = written.values().max();
     let found = written.iter().find(|(_, times)| Some(*times) == max);
     found.map(|(text, _)| text.clone()).unwrap_or_default()

@@ -219,8 +219,8 @@ impl UserStatistics {
 
     /// Undo [`add`](Self::add).
     pub(super) fn remove(&mut self, user: u32, tokens: usize, distinct_terms: &[u32]) {
-        let place = self.0.get_mut(user as usize).expect("the wall has the memory");
-        let statistics = place.as_mut().expect("the wall has the memory");
+        let place = self.0.get_mut(user as usize).expect("the user has the memory");
+        let statistics = place.as_mut().expect("the user has the memory");
         if statistics.documents == 1 {
             *place = None;
         } else {

@@ -60,8 +60,11 @@ impl Twin<'_> {
     /// The weight of each query word, before its idf.
     fn weights(&self, query: &[(String, bool)]) -> Vec<f64> {
         let alone = query.iter().all(|(_, is_stop_word)| *is_stop_word);
-        let light = if alone { 1.0 } else { f64::from(self.options.stop_words) };
-        query.iter().map(|(_, is_stop_word)| if *is_stop_word { light } else { 1.0 }).collect()
+        let stop_word_weight = if alone { 1.0 } else { f64::from(self.options.stop_words) };
+        query
+            .iter()
+            .map(|(_, is_stop_word)| if *is_stop_word { stop_word_weight } else { 1.0 })
+            .collect()
     }
 
     fn max(&self, query: &[(String, bool)]) -> f64 {
@@ -295,11 +298,17 @@ fn rebuilt(analysis: Analysis, memories: &[Option<String>]) -> Lexical {
 }
 
 fn any_options() -> impl Strategy<Value = Options> {
-    let light = prop::sample::select(vec![0.0_f32, 0.25, 1.0]);
+    let stop_word_weight = prop::sample::select(vec![0.0_f32, 0.25, 1.0]);
     let fuzziness = prop::sample::select(vec![0.0_f32, 0.4, 0.5]);
-    (0.0_f32..2.0, 0.0_f32..=1.0, light, fuzziness).prop_map(|(k1, b, stop_words, fuzziness)| {
-        Options { k1, b, stop_words, fuzziness, ..Options::default() }
-    })
+    (0.0_f32..2.0, 0.0_f32..=1.0, stop_word_weight, fuzziness).prop_map(
+        |(k1, b, stop_words, fuzziness)| Options {
+            k1,
+            b,
+            stop_words,
+            fuzziness,
+            ..Options::default()
+        },
+    )
 }
 
 fn any_analysis() -> impl Strategy<Value = Analysis> {
@@ -440,10 +449,10 @@ proptest! {
         let (mut lexical, memories) = changed(Analysis::default(), &before);
         let copy = lexical.clone();
         let docids: Vec<u32> = (0..memories.len() as u32 + 20).collect();
-        let look = |state: &Lexical| {
+        let scores_of = |state: &Lexical| {
             bits(&scored(state, &state.query(&text, Collection::All, &Options::default()), &docids, None))
         };
-        let then = look(&copy);
+        let then = scores_of(&copy);
         for change in after {
             if let Change::Push(text) = change {
                 let analysed = lexical.analyse(&text);
@@ -451,7 +460,7 @@ proptest! {
             }
         }
         (0..memories.len() as u32).for_each(|docid| { lexical.remove(docid, 0); });
-        prop_assert_eq!(look(&copy), then);
+        prop_assert_eq!(scores_of(&copy), then);
     }
 }
 
@@ -485,7 +494,7 @@ fn many(len: usize, sessions: u32) -> (Lexical, Vec<u32>, Vec<u32>) {
 }
 
 #[test]
-fn a_group_scored_term_by_term_gives_the_bits_of_its_memories_looked_at_alone() {
+fn a_group_scored_term_by_term_gives_the_bits_of_its_memories_scored_alone() {
     for (len, sessions) in
         [(2 * GROUP_DOCIDS + 100, 1), (GROUP_DOCIDS + 1, 7), (3 * GROUP_DOCIDS, 900)]
     {
@@ -626,10 +635,18 @@ fn max(lexical: &Lexical, query: &str, options: Options) -> f32 {
 #[test]
 fn stop_words_weigh_less_beside_other_words_and_fully_alone() {
     let lexical = repeated(&[("the cat", 3), ("a dog", 5), ("to be or not", 1)]);
-    let light = Options { stop_words: 0.25, ..Options::default() };
+    let stop_word_weight = Options { stop_words: 0.25, ..Options::default() };
     let full = |query| max(&lexical, query, Options::default());
-    assert_near(max(&lexical, "the cat", light), f64::from(0.25 * full("the") + full("cat")), "");
-    assert_near(max(&lexical, "to be or not", light), f64::from(full("to be or not")), "alone");
+    assert_near(
+        max(&lexical, "the cat", stop_word_weight),
+        f64::from(0.25 * full("the") + full("cat")),
+        "",
+    );
+    assert_near(
+        max(&lexical, "to be or not", stop_word_weight),
+        f64::from(full("to be or not")),
+        "alone",
+    );
     let none = Options { stop_words: 0.0, ..Options::default() };
     assert_near(max(&lexical, "the cat", none), f64::from(full("cat")), "left out");
     let found = scored(&lexical, &lexical.query("the dog", Collection::All, &none), &[0, 3], None);
@@ -655,11 +672,11 @@ fn common_words_are_left_out_beside_others_only() {
 fn an_unknown_word_counts_as_the_known_one_most_like_it() {
     let mut lexical = filled(&["a harbour at night", "the harvest", "harbours"]);
     let fuzziness = Options { fuzziness: 0.5, ..Options::default() };
-    let look = |lexical: &Lexical, text: &str, options: Options| {
+    let scores_of = |lexical: &Lexical, text: &str, options: Options| {
         scored(lexical, &lexical.query(text, Collection::All, &options), &[0, 1, 2], None).words
     };
     let (typo, right) =
-        (look(&lexical, "harbuor", fuzziness), look(&lexical, "harbour", fuzziness));
+        (scores_of(&lexical, "harbuor", fuzziness), scores_of(&lexical, "harbour", fuzziness));
     // |h ha ar rb bo ou ur r| and |h ha ar rb bu uo or r|: five of eight.
     for (typo, right) in typo.iter().zip(&right) {
         assert_near(*typo, f64::from(right * 0.625), "dice");
@@ -670,17 +687,17 @@ fn an_unknown_word_counts_as_the_known_one_most_like_it() {
         f64::from(unknown),
         "the divisor knows no nearness",
     );
-    assert_eq!(look(&lexical, "harbuor", Options::default()), [0.0; 3], "off");
+    assert_eq!(scores_of(&lexical, "harbuor", Options::default()), [0.0; 3], "off");
     assert_eq!(
-        look(&lexical, "harbuor", Options { fuzziness: 0.7, ..fuzziness }),
+        scores_of(&lexical, "harbuor", Options { fuzziness: 0.7, ..fuzziness }),
         [0.0; 3],
         "too unlike"
     );
-    assert_eq!(look(&lexical, "nig", fuzziness), [0.0; 3], "too short");
-    assert_eq!(look(&lexical, "they", fuzziness), [0.0; 3], "a stop word");
+    assert_eq!(scores_of(&lexical, "nig", fuzziness), [0.0; 3], "too short");
+    assert_eq!(scores_of(&lexical, "they", fuzziness), [0.0; 3], "a stop word");
     lexical.remove(0, 0);
     lexical.remove(2, 0);
-    let now = look(&lexical, "harbuor", Options { fuzziness: 0.3, ..fuzziness });
+    let now = scores_of(&lexical, "harbuor", Options { fuzziness: 0.3, ..fuzziness });
     assert!(now[1] > 0.0 && now[0].to_bits() == 0, "what is gone is not known");
 }
 

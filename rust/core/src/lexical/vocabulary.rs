@@ -44,7 +44,7 @@ pub(super) struct Vocabulary {
 
 /// Largest number of written words with cached terms: a full table of 2^15 places, which holds
 /// nearly all English words that recur.
-const MOST_WRITTEN: usize = (1 << 15) / 8 * 7;
+const MAX_WRITTEN: usize = (1 << 15) / 8 * 7;
 
 /// Bytes of a new term: its text, its n-grams and its places in lists.
 const PER_TERM: usize = 1024;
@@ -108,7 +108,7 @@ impl Vocabulary {
         grown(known.ids.len(), new_terms, known.ids.capacity(), terms)
             .saturating_add(grown(
                 known.written.len(),
-                new_terms.min(MOST_WRITTEN),
+                new_terms.min(MAX_WRITTEN),
                 known.written.capacity(),
                 terms,
             ))
@@ -193,7 +193,7 @@ impl Known {
     fn learn(&mut self, word: Word<'_>, term: &str) -> u32 {
         let id = self.id(term).unwrap_or_else(|| self.number(term));
         if word.language.is_some() {
-            if self.written.len() == MOST_WRITTEN {
+            if self.written.len() == MAX_WRITTEN {
                 self.written.clear(); // those that come often are soon back
             }
             self.written.insert(word.text.into(), id);
@@ -245,9 +245,9 @@ mod tests {
         let vocabulary = Vocabulary::new(Analysis::default());
         let cats = vocabulary.analyse("Cats, a cat");
         assert_eq!((cats.terms()[0], cats.distinct_terms().len()), (cats.terms()[2], 2));
-        let many = vocabulary.analyse(&numbers(0, 3 * MOST_WRITTEN));
-        assert_eq!(many.distinct_terms().len(), 3 * MOST_WRITTEN);
-        assert_eq!(vocabulary.analyse(&numbers(0, 3 * MOST_WRITTEN)), many);
+        let many = vocabulary.analyse(&numbers(0, 3 * MAX_WRITTEN));
+        assert_eq!(many.distinct_terms().len(), 3 * MAX_WRITTEN);
+        assert_eq!(vocabulary.analyse(&numbers(0, 3 * MAX_WRITTEN)), many);
         assert_eq!(vocabulary.analyse("Cats, a cat"), cats);
     }
 
@@ -255,10 +255,10 @@ mod tests {
     fn few_words_are_kept_as_they_are_written() {
         let vocabulary = Vocabulary::new(Analysis::default());
         let kept = || vocabulary.read(|known| (known.written.len(), known.written.capacity()));
-        vocabulary.analyse(&numbers(0, MOST_WRITTEN));
-        assert_eq!(kept(), (MOST_WRITTEN, MOST_WRITTEN));
-        vocabulary.analyse(&numbers(MOST_WRITTEN, 2 * MOST_WRITTEN + 7));
-        assert_eq!(kept(), (7, MOST_WRITTEN));
+        vocabulary.analyse(&numbers(0, MAX_WRITTEN));
+        assert_eq!(kept(), (MAX_WRITTEN, MAX_WRITTEN));
+        vocabulary.analyse(&numbers(MAX_WRITTEN, 2 * MAX_WRITTEN + 7));
+        assert_eq!(kept(), (7, MAX_WRITTEN));
     }
 
     #[test]

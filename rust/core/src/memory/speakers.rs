@@ -256,7 +256,7 @@ mod tests {
         let mut speakers = speakers(&[by("Ana", "a"), by("Ana", "b")]);
         let copy = speakers.clone();
         speakers.replace(1, &by("Bo", "b"));
-        speakers.replace(7, &by("Bo", "of no slot"));
+        speakers.replace(7, &by("Bo", "of no docid"));
         assert!(named(&speakers, "Ana and Bo", &[0, 1]).is_empty());
         speakers.replace(0, &by("Bo", "a"));
         assert_eq!(named(&speakers, "Ana and Bo", &[0, 1]), ["Bo"]);

@@ -62,7 +62,7 @@ impl MemoryState {
         let docid = self.columns.push(record);
         let pushed = self.lexical.push(analysed, self.columns.user_of(docid));
         self.speakers.push(record);
-        debug_assert_eq!(docid, pushed, "slots of facts and of keywords are the same");
+        debug_assert_eq!(docid, pushed, "docids of attributes and of keywords are the same");
         if self.has_vectors {
             self.unembedded.insert(record.row, ());
         }

@@ -109,7 +109,7 @@ impl Query<'_> {
         }
         let signals_of = |at: u32| {
             let found = candidates.attribute(candidates.docids[at as usize], signals);
-            found.expect("a memory in play has facts")
+            found.expect("a candidate has attributes")
         };
         let salience_of = |at: u32| self.salience(&signals_of(at));
         let tie_of = |at: u32| self.columns().tie_of(candidates.docids[at as usize]);

@@ -202,9 +202,9 @@ impl<'a> Ranked<'a> {
 
     /// Compute all keyword matches if so many memories may be scored that this is faster than one
     /// by one; returns whether bounds are tighter now.
-    fn complete_if_many(&mut self, may_be_looked_at: impl Fn(&Self, u32) -> bool) -> bool {
+    fn complete_if_many(&mut self, may_be_scored: impl Fn(&Self, u32) -> bool) -> bool {
         let Some(keywords) = &self.fused().keywords else { return false };
-        let looks = || (0..self.len()).filter(|at| may_be_looked_at(self, *at)).count();
+        let looks = || (0..self.len()).filter(|at| may_be_scored(self, *at)).count();
         if !keywords.are_bounds() || !keywords.are_many(looks()) {
             return false;
         }

@@ -19,15 +19,15 @@ pub struct Components {
     pub answer_type: Option<f64>,
     /// The match with all of these, divided by their largest sum.
     pub relevance: Option<f64>,
-    /// See [`Weights`].
+    /// See [`Weights`](super::scoring_config::Weights).
     pub recency: Option<f64>,
-    /// See [`Weights`].
+    /// See [`Weights`](super::scoring_config::Weights).
     pub importance: Option<f64>,
-    /// See [`Weights`].
+    /// See [`Weights`](super::scoring_config::Weights).
     pub access: Option<f64>,
-    /// See [`Weights`].
+    /// See [`Weights`](super::scoring_config::Weights).
     pub salience: Option<f64>,
-    /// See [`Weights`].
+    /// See [`Weights`](super::scoring_config::Weights).
     pub context: Option<f64>,
 }
 

@@ -149,7 +149,7 @@ impl Salience {
         sum / total * ABOVE
     }
 
-    /// ln(n + 1) / ln(max_count + 1), at most 1.
+    /// `ln(n + 1) / ln(max_count + 1)`, at most 1.
     pub(crate) fn frequency_of(&self, count: i64) -> f64 {
         logarithmic(count, self.max_count + 1.0)
     }

@@ -273,7 +273,7 @@ impl<'a> Cascade<'a> {
     pub(crate) fn take(&mut self, scanned: &ScannedSegment<'_>, stage: Stage, mut rows: Vec<u32>) {
         let mut at = stage;
         while let Some(next) = at.next() {
-            self.look_at_others();
+            self.adopt_threshold();
             let is_dense = rows.len().saturating_mul(max_going_on(at)) > scanned.view.len;
             rows = if is_dense {
                 self.reaching_in_order(scanned, next, &rows)
@@ -323,7 +323,7 @@ impl<'a> Cascade<'a> {
     }
 
     /// Take over a higher threshold that another scan has found.
-    pub(crate) fn look_at_others(&mut self) {
+    pub(crate) fn adopt_threshold(&mut self) {
         if let Some(shared) = self.shared {
             self.threshold = self.threshold.max(shared.get());
         }
@@ -382,7 +382,7 @@ impl<'a> Cascade<'a> {
 
     /// Score rows that may be among the best, by descending bound, until no other can be.
     pub(crate) fn finish(mut self, vectors: &VectorRows, mut scorer: Scorer<'_>) -> Vec<Hit> {
-        self.look_at_others();
+        self.adopt_threshold();
         let threshold = self.threshold;
         self.candidates.retain(|candidate| candidate.upper >= threshold);
         self.candidates.sort_unstable_by(|one, other| other.upper.total_cmp(&one.upper));

@@ -344,7 +344,7 @@ impl<'a> Answer<'a> {
 
     /// Keep the other rows of a group that may be among the best for later.
     fn keep_others(&mut self, kernel: &dyn Kernel, pieces: &[Piece<'a>], first: usize) {
-        self.cascade.look_at_others();
+        self.cascade.adopt_threshold();
         for piece in pieces.iter().filter(|piece| piece.first >= first) {
             let min = self.cascade.min_upper(piece.stage, &piece.scanned);
             let uppers = &self.uppers[piece.at..][..piece.rows.bounds()];
@@ -360,7 +360,7 @@ impl<'a> Answer<'a> {
 
     /// Take on the rows of piece number `at` that may still be among the best.
     fn resolve(&mut self, piece: &Piece<'a>, at: usize) {
-        self.cascade.look_at_others();
+        self.cascade.adopt_threshold();
         let min = self.cascade.min_upper(piece.stage, &piece.scanned);
         let reaching = self.kept[at].iter().filter(|kept| kept.upper >= min);
         let rows = reaching.map(|kept| kept.row).collect();

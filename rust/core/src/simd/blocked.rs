@@ -95,8 +95,8 @@ pub(super) fn bound_listed<I: Instructions>(
     uppers: &mut Uppers,
 ) -> u64 {
     let mut mask = 0;
-    let eights = uppers.as_chunks_mut().0;
-    for (part, (here, uppers)) in listed.chunks(EIGHT).zip(eights).enumerate() {
+    let blocks = uppers.as_chunks_mut().0;
+    for (part, (here, uppers)) in listed.chunks(EIGHT).zip(blocks).enumerate() {
         let ahead = listed.get(part * EIGHT + ROWS_AHEAD..).unwrap_or(&[]);
         for row in ahead.iter().take(EIGHT) {
             prefetch_row(cpu, rows, *row as usize);

@@ -53,7 +53,7 @@ impl SnapshotStore {
 fn maintain_in_background(shared: &Arc<StoreState>) {
     let worker = Arc::clone(shared);
     let work = move || worker.maintain();
-    let started = std::thread::Builder::new().name("mnemic-seal".to_owned()).spawn(work);
+    let started = std::thread::Builder::new().name("mnemic-maintain".to_owned()).spawn(work);
     if started.is_err() {
         // Without a thread the next change tries again, and compaction bounds its wait.
         shared.maintained_by.store(0, Ordering::Release);

@@ -71,11 +71,11 @@ const NUMBER_ASKED: [&str; 5] = ["many", "much", "often", "long", "old"];
 ///
 /// # Examples
 /// ```
-/// use mnemic_core::text::{AnswerKind, answer_kind};
+/// use mnemic_core::text::{AnswerType, answer_type};
 ///
-/// assert_eq!(answer_kind("When did she move?"), Some(AnswerKind::Time));
-/// assert_eq!(answer_kind("How many cats are there?"), Some(AnswerKind::Number));
-/// assert_eq!(answer_kind("Tell me of her cats."), None);
+/// assert_eq!(answer_type("When did she move?"), Some(AnswerType::Time));
+/// assert_eq!(answer_type("How many cats are there?"), Some(AnswerType::Number));
+/// assert_eq!(answer_type("Tell me of her cats."), None);
 /// ```
 pub fn answer_type(question: &str) -> Option<AnswerType> {
     let words = words(question);
@@ -92,7 +92,7 @@ pub fn answer_type(question: &str) -> Option<AnswerType> {
     }
 }
 
-/// The kinds of answers that a text could hold, as bits of [`AnswerKind`]: words of time and years,
+/// The kinds of answers that a text could hold, as bits of [`AnswerType`]: words of time and years,
 /// numbers, and capitalised words inside a sentence.
 pub(crate) fn answer_types_held(text: &str) -> u8 {
     let mut kinds = 0;

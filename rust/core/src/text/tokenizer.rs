@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn tokens_of_a_query_are_those_of_a_text_and_tell_which_are_stop_words() {
-        let told = |text, language| {
+        let stop_words = |text, language| {
             let found = query_tokens(text, &Analysis { language });
             assert_eq!(
                 tokens(text, &Analysis { language }),
@@ -265,15 +265,15 @@ mod tests {
             found.into_iter().map(|(_, is_stop_word)| is_stop_word).collect::<Vec<_>>()
         };
         let english = Some(Language::English);
-        assert_eq!(told("the cat doesn’t", english), [true, false, true]);
-        assert_eq!(told("To BE or not", english), [true; 4]);
+        assert_eq!(stop_words("the cat doesn’t", english), [true, false, true]);
+        assert_eq!(stop_words("To BE or not", english), [true; 4]);
         assert_eq!(
-            told("the Katze und der Hund", Some(Language::German)),
+            stop_words("the Katze und der Hund", Some(Language::German)),
             [false, false, true, true, false]
         );
-        assert_eq!(told("the cat", None), [false; 2]);
-        assert_eq!(told("猫が好き", english), [false; 3]);
-        assert_eq!(told("?!", english), [false; 0]);
+        assert_eq!(stop_words("the cat", None), [false; 2]);
+        assert_eq!(stop_words("猫が好き", english), [false; 3]);
+        assert_eq!(stop_words("?!", english), [false; 0]);
     }
 
     proptest! {
