@@ -1,4 +1,4 @@
-"""The records every part shares, and the rules for their fields."""
+"""Records shared by all parts of the package, and the rules for their fields."""
 
 from mnemic.model.entry import MemoryEntry, MemoryStatus, MemoryType
 from mnemic.model.filter import (

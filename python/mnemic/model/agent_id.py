@@ -1,4 +1,4 @@
-"""Agents that are named by a GUID, which has many spellings and is one agent in all of them."""
+"""Agent ids: a GUID names one agent in each of its many spellings."""
 
 import re
 from collections.abc import Collection
@@ -9,7 +9,7 @@ _GUID = re.compile(rf"agent:(?:urn:uuid:)?([{{(]?){_PARTS}([)}}]?)", flags=re.IG
 
 
 def canonical(agent_id: str) -> str | None:
-    """Return `agent:` and 32 lower-case hexadecimal digits; None for an id of any other form.
+    """Return `agent:` and 32 lower-case hexadecimal digits; None if the id is not a GUID.
 
     Case, hyphens, braces, parentheses and `urn:uuid:` make no difference.
     """
@@ -26,15 +26,15 @@ def is_same_agent(one: str, other: str) -> bool:
 
 
 def stored_spelling(agent_id: str, stored: Collection[str]) -> str:
-    """Return the spelling under which an agent's memories are stored, or are to be from now on.
+    """Return the spelling under which an agent's memories are stored from now on.
 
-    Files that were written when each spelling was an agent of its own keep theirs: what was stored
-    under the given spelling is found by it, and what was stored under another one by every spelling
-    that is not stored itself.
+    Files written when each spelling was an agent of its own keep the spellings: memories stored
+    under the given spelling are found by it, and memories stored under another one by every
+    spelling that is not stored itself.
 
     Args:
-        agent_id: As a caller spells it.
-        stored: The ids of all agents of a file.
+        agent_id: The caller's spelling.
+        stored: Ids of all agents of a file.
     """
     wanted = canonical(agent_id)
     if wanted is None or agent_id in stored:

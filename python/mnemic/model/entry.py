@@ -1,4 +1,4 @@
-"""MemoryEntry, the one memory record."""
+"""MemoryEntry, the record of one memory."""
 
 import copy
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from mnemic.model.redacted import RedactedStr
 
 
 class MemoryType(IntEnum):
-    """What sort of thing a memory states. The numbers are stored (R084, C138)."""
+    """Sort of statement a memory makes. The numbers are stored."""
 
     FACT = 0
     EVENT = 1
@@ -31,17 +31,17 @@ class MemoryType(IntEnum):
 
     @classmethod
     def parse(cls, value: object) -> Self:
-        """Return the type that `value` is, numbers or names; case does not matter."""
+        """Return the type of a number or a name; case is ignored."""
         return validation.member("type", cls, value)
 
     @property
     def kind(self) -> str:
-        """Its name among SEMANTIC, EPISODIC and PROCEDURAL."""
+        """The kind of the type: SEMANTIC, EPISODIC or PROCEDURAL."""
         return _KINDS.get(self, "SEMANTIC")
 
     @property
     def payload_type(self) -> str:
-        """Its name among message, fact and summary."""
+        """The payload type: message, fact or summary."""
         return _PAYLOAD_TYPES.get(self, "fact")
 
 
@@ -54,7 +54,7 @@ _PAYLOAD_TYPES = {MemoryType.EVENT: "summary", MemoryType.CONVERSATION: "message
 
 
 class MemoryStatus(IntEnum):
-    """Whether a memory still holds. The numbers are stored; forgetting is separate (C160)."""
+    """Validity of a memory. The numbers are stored; deletion is separate."""
 
     ACTIVE = 0
     ARCHIVED = 1
@@ -62,7 +62,7 @@ class MemoryStatus(IntEnum):
 
     @classmethod
     def parse(cls, value: object) -> Self:
-        """Return the status that `value` is, numbers or names; case does not matter."""
+        """Return the status of a number or a name; case is ignored."""
         return validation.member("status", cls, value)
 
 
@@ -72,44 +72,44 @@ _AS_CREATED = datetime.min.replace(tzinfo=UTC)
 
 
 class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """One memory, as it is stored. Every field is checked when an entry is made.
+    """One memory, as it is stored. Construction checks every field.
 
-    Times are aware and in UTC; a naive one is taken to be UTC. Sequences are kept as tuples and
-    metadata as a copy of its own. Two entries are equal if all fields are but the embedding, its
-    model, and the accesses, which lag behind what was read.
+    Times are aware and in UTC; a naive time is taken as UTC. Sequences are stored as tuples, and
+    metadata as a copy. Two entries are equal if all fields are, except the embedding, its model,
+    and the accesses, which are written with a delay.
 
     Attributes:
-        id: Version 7 unless the caller brought one.
-        agent_id: Whose memory it is: a wall.
+        id: Version 7 unless the caller gave one.
+        agent_id: The agent; agents never see each other's memories.
         content: The text, not empty, at most 10 MB of UTF-8.
-        created_at: When it came to be; never changes.
-        user_id: Whom it is about: a wall. None is a scope of its own, not "everyone".
+        created_at: Time of creation; never changes.
+        user_id: The user whom the memory is about. None is a scope of its own, not "everyone".
         project_id: Filter.
         session_id: Filter.
-        type: What sort of thing it states.
-        type_name: Name of the type the content was made from.
-        role: Who spoke, such as "user" or "assistant".
-        speaker: The speaker's name.
-        message_id: The message's id where it came from.
+        type: Sort of statement.
+        type_name: Name of the type that the content was made from.
+        role: Role of the speaker, such as "user" or "assistant".
+        speaker: Name of the speaker.
+        message_id: Id of the source message.
         position: Order inside the session.
         importance: From 0 to 1.
         tags: Without control characters, in the given order.
-        metadata: What JSON can hold; ints within ±2⁵³.
-        embedding: float32, shape (d,), read-only; None where it was not asked for.
-        embedding_model: Which model made the embedding.
-        updated_at: When it last changed; `created_at` unless given.
-        last_accessed_at: When it was last read; None if never.
-        access_count: How often it was read.
-        status: Whether it still holds.
-        forgotten_at: When it was deleted; None if it was not.
-        expires_at: When it stops being found; None is never.
-        category: Free.
-        scope: Free.
+        metadata: JSON values; ints within ±2⁵³.
+        embedding: float32, shape (d,), read-only; None if it was not requested.
+        embedding_model: Model of the embedding.
+        updated_at: Time of the last change; `created_at` unless given.
+        last_accessed_at: Time of the last access; None without any.
+        access_count: Number of accesses.
+        status: Validity.
+        forgotten_at: Time of deletion; None if not deleted.
+        expires_at: Time from which on searches do not find it; None is never.
+        category: Free text.
+        scope: Free text.
         version: From 1.
-        supersedes: The entry that this one replaces.
+        supersedes: Id of the entry that this one replaces.
         sensitive: `repr` hides content, tags, metadata, speaker, role, category and scope; no log
-            line, event or error holds them either.
-        is_encrypted: Whether the stored content is sealed; this flag alone decides (C080).
+            line, event or error contains them either.
+        is_encrypted: Whether the stored content is encrypted; this flag alone decides.
 
     Raises:
         InvalidEntryError: If a field is missing, of the wrong type or out of range.
@@ -147,7 +147,7 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     is_encrypted: bool = False
 
     def __post_init__(self) -> None:
-        """Check every field and put it in its stored form (C178)."""
+        """Check every field and convert it to its stored form."""
         if self.updated_at is _AS_CREATED:
             force_setattr(self, "updated_at", self.created_at)
         for field, default, check in _RULES:
@@ -159,31 +159,31 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def is_forgotten(self) -> bool:
-        """Whether it was deleted and can still be restored."""
+        """Whether the memory was deleted and can still be restored."""
         return self.forgotten_at is not None
 
     def is_active(self, now: datetime) -> bool:
-        """Return whether it is to be found: neither forgotten, expired nor outdated."""
+        """Return whether searches find it: not deleted, not expired, status ACTIVE."""
         return self.status is MemoryStatus.ACTIVE and self.is_present(now)
 
     def is_present(self, now: datetime) -> bool:
-        """Return whether it is neither forgotten nor expired; it may be outdated."""
+        """Return whether it is neither deleted nor expired, whatever its status."""
         return self.forgotten_at is None and (self.expires_at is None or self.expires_at > now)
 
     def detached(self) -> Self:
-        """Return an entry whose metadata the caller may change without changing this one's."""
+        """Return a copy with its own metadata, which the caller may change."""
         entry = _copied(self)
         if self.metadata:
             force_setattr(entry, "metadata", _json_copy(self.metadata))
         return entry
 
     def record_accesses(self, last: datetime | None, count: int) -> None:
-        """Let it show when it was last read, and how often; only before anybody else has it."""
+        """Set last access and access count; only before the entry is shared."""
         force_setattr(self, "last_accessed_at", last)
         force_setattr(self, "access_count", count)
 
     def with_embedding(self, embedding: NDArray[np.float32], model: str) -> Self:
-        """Return a copy that carries this vector of this model."""
+        """Return a copy with this vector of this model."""
         entry = copy.copy(self)
         force_setattr(entry, "embedding", validation.embedding(embedding))
         force_setattr(entry, "embedding_model", validation.name("embedding_model", model))
@@ -213,7 +213,7 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return repr(getattr(self, field))
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
-        """Return what `repr`, and the package rich, show of each field."""
+        """Return the fields for `repr` and the package rich."""
         return [
             (field, RedactedStr(self._shown(field))) for field in _SHOWN if self._is_shown(field)
         ]
@@ -223,7 +223,7 @@ _copy = methodcaller("__copy__")  # copy.copy() takes twice as long to find it
 
 
 def _copied(entry: Entry) -> Entry:
-    """Return a copy without metadata, which otherwise both would share."""
+    """Return a shallow copy with its own metadata."""
     copied: Entry = _copy(entry)
     force_setattr(copied, "metadata", {})
     return copied

@@ -1,4 +1,4 @@
-"""Filters: what a caller may ask for, and the one expression tree that stores evaluate (C159)."""
+"""Filters: the grammar for callers, and the expression tree that stores and the core evaluate."""
 
 import enum
 import math
@@ -19,23 +19,23 @@ from mnemic.model.entry import MemoryStatus, MemoryType
 from mnemic.model.redacted import Redacted
 
 MAX_DEPTH = 16
-"""Filters inside filters; the outermost is the first."""
+"""Maximum nesting of filters; the outermost has depth 1."""
 MAX_TESTS = 256
 MAX_LIST = 10_000
 MAX_LIMIT = validation.MAX_LIMIT
-"""Memories that one call returns (C102)."""
+"""Maximum number of memories of one call."""
 
 Scalar: TypeAlias = bool | int | float | str | datetime | UUID | None
 Value: TypeAlias = Scalar | tuple[Scalar, ...]
 Read = TypeVar("Read")
 Reader: TypeAlias = Callable[[str, object], Read]
-"""Takes a place and what was found there; returns it in its final form or raises FilterError."""
+"""Converts a value at a place to its final form, or raises FilterError."""
 
 
 class MemorySortOrder(enum.Enum):
-    """What a list of memories is sorted by (R056).
+    """Sort order of a list of memories.
 
-    Ties go to the newer memory, then to the smaller id. A memory without the value comes last.
+    Ties: newest first, then smallest id. Memories without the value come last.
     """
 
     CREATED_DESCENDING = "created_descending"
@@ -46,7 +46,7 @@ class MemorySortOrder(enum.Enum):
 
 
 class Op(enum.Enum):
-    """What a test does; the values are the names in a filter."""
+    """Operator of a test; the values are the names in the grammar."""
 
     EQ = "eq"
     NE = "ne"
@@ -63,11 +63,11 @@ class Op(enum.Enum):
 
 
 class Field(msgspec.Struct, frozen=True):
-    """What a test looks at.
+    """The field of a test.
 
     Attributes:
         name: A field of the grammar, or "metadata".
-        path: For metadata its one key, dots and all; otherwise None.
+        path: For metadata its one key, dots included; otherwise None.
     """
 
     name: str
@@ -75,13 +75,13 @@ class Field(msgspec.Struct, frozen=True):
 
 
 class All(msgspec.Struct, frozen=True):
-    """True if every part is; without parts it is true."""
+    """True if every part is; true without parts."""
 
     parts: tuple["Expression", ...]
 
 
 class AnyOf(msgspec.Struct, frozen=True):
-    """True if at least one part is; without parts it is false."""
+    """True if at least one part is; false without parts."""
 
     parts: tuple["Expression", ...]
 
@@ -96,10 +96,10 @@ class Test(msgspec.Struct, frozen=True):
     """One test of one field.
 
     Attributes:
-        field: What is tested.
-        op: How.
-        value: Against what: a tuple for IN, NIN, ANY and ALL, a bool for EXISTS. Times are aware
-            and in UTC, types and statuses are their numbers, ids are UUIDs.
+        field: The field.
+        op: The operator.
+        value: The value to compare with: a tuple for IN, NIN, ANY and ALL, a bool for EXISTS. Times
+            are aware and in UTC, types and statuses are numbers, ids are UUIDs.
     """
 
     __test__: ClassVar[bool] = False  # or pytest takes it for a class of tests
@@ -124,31 +124,31 @@ def references(expression: Expression, *names: str) -> bool:
 
 
 _TAG_FIELD, _TAG = "record", "memory_filter"
-"""What tells an encoded `MemoryFilter` from a filter in the grammar, which has no such field."""
+"""Distinguishes an encoded `MemoryFilter` from a filter in the grammar, which has no such field."""
 
 
 class MemoryFilter(Redacted, frozen=True, kw_only=True, tag_field=_TAG_FIELD, tag=_TAG):
-    """Which memories, how many, in which order. All that is given must hold (R045-R055).
+    """Conditions on memories, with number and order. All given conditions must hold.
 
-    Lists are kept as tuples, names of types as types, times in UTC (a naive one is UTC already).
+    Lists are stored as tuples, names of types as types, times in UTC (a naive one is taken as UTC).
 
     Attributes:
-        types: Any of these types; none if empty.
+        types: Any of these types; no memory matches if empty.
         tags: All of these tags.
-        any_tags: At least one of these tags; none if empty.
+        any_tags: At least one of these tags; no memory matches if empty.
         min_importance: From 0 to 1, inclusive.
-        created_after: This moment or later (C103).
-        created_before: Earlier than this moment (C103).
-        content_contains: Part of the content, whatever case and width either has.
-        include_forgotten: Whether memories that were forgotten are among them.
-        limit: From 1 to 1000; applied last of all.
-        offset: How many to leave out before the first.
+        created_after: This time or later.
+        created_before: Earlier than this time.
+        content_contains: Part of the content; case and width are ignored.
+        include_forgotten: Whether to include deleted memories.
+        limit: From 1 to 1000; applied last.
+        offset: Number of first memories to skip.
         sort_by: The order. None is newest first in a list, and the ranking in a retrieval.
-        filters: A filter in the grammar, for everything else. It is copied; times and ids are
+        filters: A filter in the grammar, for all other conditions. It is copied; times and ids are
             stored as text.
 
     Raises:
-        FilterError: If a value cannot be used; the message names the place.
+        FilterError: If a value is invalid; the message names the place.
     """
 
     _hidden: ClassVar[frozenset[str]] = frozenset(
@@ -169,7 +169,7 @@ class MemoryFilter(Redacted, frozen=True, kw_only=True, tag_field=_TAG_FIELD, ta
     filters: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        """Check every field and put it in its final form."""
+        """Check every field and convert it to its final form."""
         for name, read in _OPTIONS.items():
             force_setattr(self, name, read(name, getattr(self, name)))
         _tree(self)
@@ -178,14 +178,14 @@ class MemoryFilter(Redacted, frozen=True, kw_only=True, tag_field=_TAG_FIELD, ta
 
     @property
     def list_order(self) -> MemorySortOrder:
-        """The order of a list: newest first unless another was asked for."""
+        """Order of a list: newest first unless another was given."""
         return MemorySortOrder.CREATED_DESCENDING if self.sort_by is None else self.sort_by
 
 
 def parse_filter(given: MemoryFilter | Mapping[str, object] | None) -> Expression:
-    """Return the tree of a filter; None lets everything through.
+    """Return the expression of a filter; None matches everything.
 
-    Limit, offset, order and `include_forgotten` are no part of it.
+    Limit, offset, order and `include_forgotten` are not part of it.
 
     Raises:
         FilterError: If a field or an operator is unknown, an operator or a value does not fit its
@@ -199,12 +199,12 @@ def parse_filter(given: MemoryFilter | Mapping[str, object] | None) -> Expressio
 def copied_filter(
     given: MemoryFilter | Mapping[str, Any] | None,
 ) -> MemoryFilter | dict[str, Any] | None:
-    """Return a filter as a record keeps it: checked, and with nothing of the caller's in it.
+    """Return a checked copy of a filter, without references to the caller's objects.
 
-    A dict that an encoded `MemoryFilter` was decoded to is one again.
+    A dict decoded from an encoded `MemoryFilter` becomes one again.
 
     Raises:
-        FilterError: If it cannot be used; the message names the place.
+        FilterError: If the filter is invalid; the message names the place.
     """
     if given is None or isinstance(given, MemoryFilter):
         return given
@@ -218,10 +218,10 @@ def copied_filter(
 
 
 def parse_times(since: object, until: object) -> list[Expression]:
-    """Return the tests of the times of creation that a search takes as arguments.
+    """Return the tests of the creation times given to a search.
 
     Raises:
-        FilterError: If one is no time; the message names it.
+        FilterError: If a value is not a time; the message names it.
     """
     parser, created_at = _Parser(), Field("created_at")
     given = (("since", Op.GTE, since), ("until", Op.LT, until))
@@ -241,7 +241,7 @@ def _tree(given: MemoryFilter) -> Expression:
 
 
 def _plain_filter(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a deep copy of a checked filter that JSON and MessagePack keep as it is."""
+    """Return a deep copy of a checked filter that JSON and MessagePack preserve."""
     return {str(name): _plain(item) for name, item in given.items()}
 
 
@@ -258,7 +258,7 @@ def _plain(given: Any) -> Any:
 
 
 class _Parser:
-    """Reads one filter, and counts its tests."""
+    """Parses one filter, and counts its tests."""
 
     def __init__(self) -> None:
         self._tests = 0
@@ -324,7 +324,8 @@ def _wrong(place: str, found: str, allowed: str) -> FilterError:
 
 
 def _step(name: object) -> str:
-    """Return a name as a part of a place; one that is no word may be content."""
+    """Return a name as a part of a place; a name that is not a word may be content, so it is
+    hidden."""
     if not isinstance(name, str):
         return described(name)
     if is_word(name):
@@ -484,4 +485,4 @@ _OPTION_TESTS = (
     ("created_before", "created_at", Op.LT),
     ("content_contains", "content", Op.CONTAINS),
 )
-"""Which test each option of a MemoryFilter is."""
+"""The test of each option of a MemoryFilter."""

@@ -15,14 +15,14 @@ _LOW_BITS = 62
 
 
 class UuidFactory:
-    """Make ids that sort by the time they were made, even within a millisecond (C183).
+    """Makes ids that sort by creation time, even within a millisecond.
 
-    The 74 free bits hold a counter that starts at random and grows by random steps
-    (RFC 9562, section 6.2, method 2). A clock that stands still or goes back does not break the
-    order: the last time seen is kept. Safe to call from several threads.
+    The 74 free bits hold a counter that starts at random and grows by random steps (RFC 9562,
+    section 6.2, method 2). A clock that stands still or goes back does not break the order: the
+    last time seen is kept. Thread-safe.
 
     Args:
-        random_bytes: Source of randomness; `os.urandom` unless a test wants repeatable ids.
+        random_bytes: Source of randomness; `os.urandom` unless given.
     """
 
     def __init__(self, random_bytes: Callable[[int], bytes] = os.urandom) -> None:

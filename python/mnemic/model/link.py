@@ -1,4 +1,4 @@
-"""MemoryLink, a typed edge from one memory to another."""
+"""MemoryLink, a typed edge between two memories."""
 
 from datetime import datetime
 from enum import IntEnum
@@ -14,7 +14,7 @@ from mnemic.model import validation
 
 
 class LinkType(IntEnum):
-    """What one memory is to another. The numbers are stored."""
+    """Relation of one memory to another. The numbers are stored."""
 
     RELATED = 0
     DERIVED_FROM = 1
@@ -25,22 +25,22 @@ class LinkType(IntEnum):
 
     @classmethod
     def parse(cls, value: object) -> Self:
-        """Return the link type that `value` is, numbers or names; case does not matter."""
+        """Return the link type of a number or a name; case is ignored."""
         return validation.member("link type", cls, value)
 
 
 class MemoryLink(msgspec.Struct, frozen=True):
-    """An edge between two memories of one agent, from the newer to the older (C147).
+    """An edge between two memories of one agent, from the newer to the older.
 
-    There is at most one link of each type from one memory to another. Every field is checked when
-    a link is made.
+    There is at most one link of each type from one memory to another. Construction checks every
+    field.
 
     Attributes:
-        from_id: The memory that says something of the other.
-        to_id: The other memory.
-        type: What it says.
+        from_id: Source of the edge, the memory that relates to the other.
+        to_id: Target of the edge.
+        type: The relation.
         strength: From 0 to 1.
-        created_at: Aware and in UTC; a naive time is taken to be UTC.
+        created_at: Aware and in UTC; a naive time is taken as UTC.
 
     Raises:
         InvalidEntryError: If a field is of the wrong type or out of range, or both ids are equal.
@@ -53,7 +53,7 @@ class MemoryLink(msgspec.Struct, frozen=True):
     created_at: datetime
 
     def __post_init__(self) -> None:
-        """Check every field and put it in its stored form (C178)."""
+        """Check every field and convert it to its stored form."""
         for field, check in _CHECKS:
             given = getattr(self, field)
             checked = check(given)

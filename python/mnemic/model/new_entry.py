@@ -1,4 +1,4 @@
-"""What a write is given, and how a caller's fields become a record."""
+"""NewEntry, a memory to store, and its construction from a caller's fields."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -19,12 +19,11 @@ from mnemic.model.entry import MemoryEntry, MemoryType
 from mnemic.model.scope import Scope
 
 OnDuplicate: TypeAlias = Literal["keep", "skip", "merge"]
-"""What becomes of a memory whose text the same user has already: stored, not stored, or not stored
-but its tags, metadata and importance joined to the older one's. Texts are the same if their
-fingerprints are."""
+"""Treatment of a memory whose text the same user already has: stored, not stored, or its tags,
+metadata and importance merged into the existing one. Texts are equal if their fingerprints are."""
 
 OnEmbedError: TypeAlias = Literal["raise", "pending"]
-"""Whether an embedder that fails fails the write, or the memory gets its vector later (C172)."""
+"""Whether a failing embedder fails the write, or the memory is stored and embedded later."""
 
 FIELDS = (
     "content",
@@ -47,17 +46,17 @@ FIELDS = (
     "id",
     "idempotency_key",
 )
-"""The fields that a caller may give a new memory."""
+"""Fields that a caller may give a new memory."""
 
 
 class NewEntry(NamedTuple):
-    """A memory to be stored, and the key by which a repeated call is known.
+    """A memory to store, with its idempotency key.
 
     Attributes:
         entry: The memory.
         key: Unique for its agent and user; None for no key.
-        more: Vectors of the parts after the first of a long content (C165); the first one's is the
-            entry's own.
+        more: Vectors of the chunks after the first of a long content; the first chunk's vector is
+            the entry's own.
     """
 
     entry: MemoryEntry
@@ -72,7 +71,7 @@ class NewEntry(NamedTuple):
         now: datetime,
         id_factory: Callable[[datetime], UUID],
     ) -> "NewEntry":
-        """Make one of a caller's fields, where None says nothing.
+        """Make an entry of a caller's fields; fields that are None are omitted.
 
         Raises:
             InvalidEntryError: If there is no content, or a field is unknown, of the wrong type, out
@@ -100,7 +99,7 @@ class NewEntry(NamedTuple):
 
 
 def checked_record(entry: MemoryEntry, scope: Scope) -> MemoryEntry:
-    """Return a record that may be stored from within a scope."""
+    """Return a record that may be stored within a scope."""
     if entry.agent_id != scope.agent_id:
         if not is_same_agent(entry.agent_id, scope.agent_id):
             raise InvalidEntryError(f"its agent is {entry.agent_id!r}, not {scope.agent_id!r}")
@@ -118,11 +117,11 @@ def checked_record(entry: MemoryEntry, scope: Scope) -> MemoryEntry:
 
 
 checked_key = partial(validation.optional_name, "idempotency_key")
-"""Returns an idempotency key that may be stored, or None."""
+"""Return a valid idempotency key, or None."""
 
 
 def _known_fields(fields: object) -> dict[str, Any]:
-    """Return the fields that say something; None says nothing."""
+    """Return the fields that are not None; raise for unknown ones."""
     if not isinstance(fields, Mapping):
         raise InvalidEntryError(
             f"a memory is a str, a dict or a MemoryEntry, got {type(fields).__name__}"

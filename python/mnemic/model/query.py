@@ -1,4 +1,4 @@
-"""MemoryQuery, what the retrieval service is asked, and what it answers (document 000)."""
+"""MemoryQuery, the request of the retrieval service, and its results."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
@@ -40,44 +40,43 @@ else:
 
 
 class MemoryQuery(Redacted, frozen=True, kw_only=True, dict=True):
-    """What to retrieve, and by what to rank it (R148 to R163). Every field is checked.
+    """A structured query and its ranking. Every field is checked.
 
-    The score is the weighted mean of the parts in play: without a query there is no similarity,
-    without a context no boost (C008, C009).
+    The score is the weighted mean of the parts in play: without a query the similarity is left out,
+    without a context the boost is.
 
     Attributes:
-        query: What to look for; None or white space retrieves by the filters alone.
-        filters: Only memories that match; in the grammar of docs/filters.md, or a `MemoryFilter`,
-            whose offset is applied to the ranked answer and whose limit is not used. A dict is
-            copied; times and ids in it are kept as their texts.
-        limit: How many at most, 1 to 1,000.
-        min_relevance: The least score, 0 to 1. None is 0.5 for a semantic query where the embedder
-            has no floor of its own; otherwise the embedder's floor decides, and without a query
-            nothing does (C009, C151).
-        similarity_weight: Of the match with the query.
-        recency_weight: Of how new a memory is.
-        importance_weight: Of its importance.
-        access_weight: Of how often it was read.
-        expand_query: Whether related terms are looked for too.
-        use_cache: Whether an answer given before will do, and this one be kept.
-        cache_ttl: How long it is kept, and how old a kept one may be, by the memory's clock; a
-            number is seconds.
-        context_boost: Recent conversation or task; memories near to it are raised.
-        context_weight: Of that nearness, where there is a context.
-        exclude_ids: Never these.
-        search_type: What the match is made of: "semantic" as documented, "hybrid" or "keyword".
-        sort_by: The order without a query, in place of the ranking; that of a `MemoryFilter` serves
-            as well.
-        recency: The curve of age: a straight line over a year unless given (C016).
-        on_embed_error: "keywords" answers a hybrid query by keywords where the embedder fails, and
-            marks the answer as `degraded`; "raise" does not. A semantic query always raises.
-        with_total: Whether all matches are counted; otherwise `total_matches` is how many are
-            returned, and flagged as a lower bound, which is sooner done (C155).
+        query: The query; None or white space retrieves by the filters alone.
+        filters: Conditions on memories; in the grammar of docs/filters.md, or a `MemoryFilter`,
+            whose offset is applied to the ranked result and whose limit is ignored. A dict is
+            copied; times and ids in it are stored as text.
+        limit: Maximum number of results, 1 to 1,000.
+        min_relevance: Minimum score, 0 to 1. None is 0.5 for a semantic query if the embedder has
+            no floor of its own; otherwise the embedder's floor decides, and without a query there
+            is no floor.
+        similarity_weight: Weight of the match with the query.
+        recency_weight: Weight of recency.
+        importance_weight: Weight of importance.
+        access_weight: Weight of the number of accesses.
+        expand_query: Whether to search for related terms too.
+        use_cache: Whether the result may come from the cache, and be stored there.
+        cache_ttl: Maximum age of a cached result, by the memory's clock; a number is seconds.
+        context_boost: Recent conversation or task; memories similar to it get a higher score.
+        context_weight: Weight of that similarity, if there is a context.
+        exclude_ids: Ids of memories to exclude.
+        search_type: Parts of the match: "semantic" (the documented one), "hybrid" or "keyword".
+        sort_by: Order without a query, in place of the ranking; that of a `MemoryFilter` is used as
+            well.
+        recency: Curve of age: linear over a year unless given.
+        on_embed_error: "keywords" answers a hybrid query by keywords if the embedder fails, and
+            marks the result as `degraded`; "raise" raises. A semantic query always raises.
+        with_total: Whether to count all matches; otherwise `total_matches` is the number of
+            results, marked as a lower bound, which is faster.
 
     Raises:
-        InvalidArgumentError: If a field is outside its range, if all weights in play are 0, or if
-            there is neither a query nor a filter.
-        FilterError: If the filter cannot be understood.
+        InvalidArgumentError: If a field is out of range, if all weights in play are 0, or if there
+            is neither a query nor a filter.
+        FilterError: If the filter is invalid.
     """
 
     _hidden: ClassVar[frozenset[str]] = frozenset({"query", "context_boost", "filters"})
@@ -103,7 +102,7 @@ class MemoryQuery(Redacted, frozen=True, kw_only=True, dict=True):
     on_embed_error: OnQueryError = "keywords"
 
     def __post_init__(self) -> None:
-        """Check every field and put it in its final form (C015)."""
+        """Check every field and convert it to its final form."""
         for name in ("query", "context_boost"):
             force_setattr(self, name, _optional_text(name, getattr(self, name)))
         if self.query is None and self.filters is None:
@@ -126,7 +125,7 @@ class MemoryQuery(Redacted, frozen=True, kw_only=True, dict=True):
 
     @classmethod
     def semantic(cls, query: str, limit: int = 10) -> Self:
-        """Return a query by meaning (R162)."""
+        """Return a query by meaning."""
         return cls(query=query, limit=limit)
 
     @classmethod
@@ -135,27 +134,27 @@ class MemoryQuery(Redacted, frozen=True, kw_only=True, dict=True):
         filter: MemoryFilter | Mapping[str, Any],  # noqa: A002 - the document's name
         limit: int = 100,
     ) -> Self:
-        """Return a query by filters alone (R163)."""
+        """Return a query by filters alone."""
         return cls(filters=filter, limit=limit)
 
     @cached_property
     def expression(self) -> Expression:
-        """The tree of the filter, read once."""
+        """The parsed filter, computed once."""
         return parse_filter(self.filters)
 
     @property
     def offset(self) -> int:
-        """How many of the best to leave out: the filter's."""
+        """Number of best results to skip, from the filter."""
         return self.filters.offset if isinstance(self.filters, MemoryFilter) else 0
 
     @property
     def includes_forgotten(self) -> bool:
-        """Whether the filter asks for forgotten memories too."""
+        """Whether the filter includes deleted memories."""
         return isinstance(self.filters, MemoryFilter) and self.filters.include_forgotten
 
     @property
     def order(self) -> MemorySortOrder | None:
-        """The order that was asked for in place of the ranking, where there is no query (C009)."""
+        """The given order in place of the ranking, if there is no query."""
         if self.query is not None:
             return None
         if self.sort_by is None and isinstance(self.filters, MemoryFilter):
@@ -188,14 +187,14 @@ class MemoryQuery(Redacted, frozen=True, kw_only=True, dict=True):
 
 
 class RelevanceScores(msgspec.Struct, frozen=True, kw_only=True):
-    """What a score is made of, each from 0 to 1; None for a part without a weight.
+    """Parts of a score, each from 0 to 1; None for a part without a weight.
 
     Attributes:
-        similarity: Cosine with the query; known for every semantic and hybrid query, whatever it
-            weighs.
-        recency: How new.
-        importance: Its importance.
-        access_frequency: How often it was read.
+        similarity: Cosine with the query; given for every semantic and hybrid query, whatever its
+            weight.
+        recency: Recency.
+        importance: Importance.
+        access_frequency: Frequency of accesses.
         context_boost: Cosine with the context.
         keyword: Match of the words, in hybrid and keyword searches.
     """
@@ -209,13 +208,13 @@ class RelevanceScores(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RankedMemory(msgspec.Struct, frozen=True, kw_only=True):
-    """A memory of an answer (R168).
+    """A memory of a retrieval result.
 
     Attributes:
         entry: The memory, without its embedding.
-        rank: From 1; with an offset the first has a later one.
+        rank: From 1; higher at the beginning if there is an offset.
         relevance_score: From 0 to 1.
-        scores: What that is made of.
+        scores: Parts of the score.
     """
 
     entry: MemoryEntry
@@ -225,18 +224,19 @@ class RankedMemory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemoryRetrievalResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to a `MemoryQuery` (R164 to R167). It iterates over its results.
+    """The result of a `MemoryQuery`. Iterating gives its results.
 
     Attributes:
-        results: Best first; ties go to the newest, then to the smallest id.
-        total_matches: How many memories pass the filters and the floors, whatever the limit (C011).
-        original_query: As it was asked; "" without a query.
-        expanded_query: With the terms that were added; None if none were.
-        from_cache: Whether the answer was known.
-        retrieval_time: What this call took.
-        total_is_lower_bound: Whether there may be more matches than that.
-        expansion_failed: Whether the query was to be expanded and the expander failed; it was
-            answered as it was asked then.
+        results: Best first. Ties: newest first, then smallest id.
+        total_matches: Number of memories that pass the filters and the floors, regardless of the
+            limit.
+        original_query: The given query; "" without a query.
+        expanded_query: The query with added terms; None if none were added.
+        from_cache: Whether the result comes from the cache.
+        retrieval_time: Duration of this call.
+        total_is_lower_bound: Whether there may be more matches than `total_matches`.
+        expansion_failed: Whether an expansion was requested and the expander failed; the original
+            query was answered then.
         degraded: Whether the embedder failed, so that a hybrid query was answered by keywords.
     """
 
@@ -261,17 +261,17 @@ class MemoryRetrievalResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExpandedQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """A query and what was added to it (R170).
+    """A query and the terms added to it.
 
     Attributes:
-        original: As it was asked.
-        expanded: With the terms added; the original where nothing was.
-        added_terms: What was added, the weightiest first.
-        confidence: How likely they belong to what was meant, from 0 to 1.
-        failed: Whether the expander failed; nothing was added then.
+        original: The given query.
+        expanded: With the added terms; the original if none were added.
+        added_terms: Added terms, highest weight first.
+        confidence: Probability that the terms belong to the query, from 0 to 1.
+        failed: Whether the expander failed; no terms were added then.
 
     Raises:
-        InvalidArgumentError: If a text is no text, or the confidence is not from 0 to 1.
+        InvalidArgumentError: If a text is invalid, or the confidence is not from 0 to 1.
     """
 
     original: str
@@ -281,7 +281,7 @@ class ExpandedQuery(msgspec.Struct, frozen=True, kw_only=True):
     failed: bool = False
 
     def __post_init__(self) -> None:
-        """Check every field and put it in its final form."""
+        """Check every field and convert it to its final form."""
         for name in ("original", "expanded"):
             validation.text(name, getattr(self, name))
         terms = validation.items("added_terms", self.added_terms)
@@ -291,7 +291,7 @@ class ExpandedQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Suggestions(list[str]):
-    """Queries that a conversation makes worth asking, the most promising first.
+    """Suggested queries for a conversation, most promising first.
 
     Attributes:
         failed: Whether the suggester failed; there are no suggestions then.
@@ -305,16 +305,16 @@ class Suggestions(list[str]):
 
 
 class RetrievalStats(msgspec.Struct, frozen=True, kw_only=True):
-    """What a retrieval service did since it was made (R171 to R176).
+    """Statistics of a retrieval service since its construction.
 
     Attributes:
-        total_retrievals: Queries answered, from the cache or not (C006).
-        cache_hit_rate: Percent of look-ups in the cache that found an answer.
-        average_retrieval_time_ms: Over all.
-        p95_retrieval_time_ms: Over the last 10,000 (C025).
-        average_results_per_query: Memories returned.
+        total_retrievals: Queries answered, from the cache or not.
+        cache_hit_rate: Percent of cache lookups that hit.
+        average_retrieval_time_ms: Mean over all retrievals.
+        p95_retrieval_time_ms: 95th percentile of the last 10,000.
+        average_results_per_query: Mean number of returned memories.
         expansion_usage_rate: Percent of queries whose expansion was used.
-        context_augmentations: Times that memories were added to a context window.
+        context_augmentations: Number of times that memories were added to a context window.
     """
 
     total_retrievals: int = 0

@@ -1,4 +1,4 @@
-"""How memories are ranked: the shares and weights of every part of a score, and named presets."""
+"""Rankings: shares and weights of the parts of a score, and named presets."""
 
 import enum
 import math
@@ -19,12 +19,12 @@ SearchType: TypeAlias = Literal["hybrid", "semantic", "keyword"]
 SEARCH_TYPES: tuple[str, ...] = get_args(SearchType)
 
 OnQueryError: TypeAlias = Literal["keywords", "raise"]
-"""What a hybrid search does where its query cannot be embedded."""
+"""Treatment of a hybrid search whose query cannot be embedded."""
 _ON_QUERY_ERROR: tuple[str, ...] = get_args(OnQueryError)
 
 
 def falls_back(on_embed_error: object) -> bool:
-    """Return whether a hybrid search is to be answered by keywords where the embedder fails."""
+    """Return whether a hybrid search is answered by keywords if the embedder fails."""
     if on_embed_error not in _ON_QUERY_ERROR:
         raise InvalidArgumentError(
             f"on_embed_error must be one of {', '.join(_ON_QUERY_ERROR)}, "
@@ -48,16 +48,16 @@ def _check_fraction(name: str, given: Any) -> None:
 
 
 class RecencyCurve(enum.Enum):
-    """How age becomes a number from 0 to 1 (C140). What is to come is as new as now."""
+    """Function of age with values from 0 to 1. Future timestamps count as age 0."""
 
     CREATED_LINEAR = "created_linear"
-    """Falls in a straight line from creation to 0 after `days` (365 in document 000)."""
+    """Falls linearly from creation to 0 after `days` (365 by default in retrieval)."""
     CREATED_HALF_LIFE = "created_half_life"
     """Halves every `days` after creation."""
     ACCESSED_HALF_LIFE = "accessed_half_life"
-    """Halves every `days` after the last access, or creation (7 in document 002)."""
+    """Halves every `days` after the last access, or creation (7 by default in recall)."""
     NEWEST_RANK = "newest_rank"
-    """1 for the newest memory in play, 0 for the oldest, even steps between (document 001)."""
+    """1 for the newest memory in play, 0 for the oldest, even steps between."""
 
 
 class Recency(msgspec.Struct, frozen=True):
@@ -79,16 +79,16 @@ class Recency(msgspec.Struct, frozen=True):
 
 
 class Salience(msgspec.Struct, frozen=True):
-    """Weights of what a memory is worth whatever is asked (C060, definitions 2.4).
+    """Weights of the static score of a memory, which does not depend on the query.
 
-    Their weighted mean is taken, so the weights need not add up to anything.
+    The score is the weighted mean, so the weights need not have a particular sum.
 
     Attributes:
-        recency: Of the last access, or the creation where there was none.
-        frequency: Of how often it was read: ln(n + 1) / ln(most + 1), at most 1.
-        importance: Of its importance.
-        half_life_days: In which recency halves.
-        frequency_max_count: How many accesses are the most that counts.
+        recency: Weight of recency since the last access, or since creation without any.
+        frequency: Weight of the number of accesses n: min(1, ln(n + 1) / ln(max + 1)).
+        importance: Weight of the importance.
+        half_life_days: Half-life of recency.
+        frequency_max_count: The `max` of frequency: more accesses do not count.
 
     Raises:
         InvalidArgumentError: If a weight is not from 0 to 1, or a scale is not positive.
@@ -202,18 +202,18 @@ class SessionTerms(msgspec.Struct, frozen=True):
 
 
 class Weights(msgspec.Struct, frozen=True):
-    """How much each part of a score weighs, from 0 to 1; the score is their weighted mean.
+    """Weights of the parts of a score, from 0 to 1; the score is their weighted mean.
 
     Attributes:
         relevance: The match with the query.
-        recency: How new a memory is.
-        importance: Its importance.
-        access: How often it was read: min(1, log10(n + 1) / 3) (C017).
-        salience: What it is worth whatever is asked.
-        context: Its similarity with a context, where one is given.
+        recency: Recency.
+        importance: Importance.
+        access: Number of accesses n: min(1, log10(n + 1) / 3).
+        salience: The static score; see `Salience`.
+        context: Similarity with a context, if one is given.
 
     Raises:
-        InvalidArgumentError: If one is not a number from 0 to 1, or all are 0 (C014).
+        InvalidArgumentError: If a weight is not a number from 0 to 1, or all are 0.
     """
 
     relevance: float = 1.0
@@ -231,7 +231,7 @@ class Weights(msgspec.Struct, frozen=True):
 
     @classmethod
     def parse(cls, given: object) -> Self:
-        """Return the weights that a caller gave by name; what is not named weighs nothing."""
+        """Return the weights given by name; missing ones are 0."""
         if isinstance(given, cls):
             return given
         if not isinstance(given, Mapping):
@@ -338,39 +338,39 @@ MOST_IMPORTANT = Ranking(weights=Weights(relevance=0.0, importance=1.0))
 WEIGHTED_RELEVANCE = Ranking(
     weights=Weights(relevance=0.6, recency=0.2, importance=0.15, access=0.05)
 )
-"""The documented defaults of the retrieval service (document 000, C139)."""
+"""Default weights of the retrieval service."""
 
 RECALL = Ranking(weights=Weights(relevance=0.6, salience=0.4))
-"""The documented defaults of recall (document 002, C060)."""
+"""Default weights of recall."""
 
 BY_SEARCH_TYPE: dict[str, Ranking] = {"hybrid": HYBRID, "semantic": SEMANTIC, "keyword": KEYWORD}
 
 
 class Search(Redacted, frozen=True, kw_only=True):
-    """What to look for, and by what to rank; checked already.
+    """A checked search request.
 
     Attributes:
-        text: The query; None ranks by what memories are worth by themselves.
-        also: Other texts of the same meaning (C024).
-        blend: How much of their meaning is mixed into the query's, 0 to 1; None asks for each by
-            itself, and the nearest counts.
-        context: What memories near to are raised, where the weights say so.
-        limit: How many at most.
-        ranking: What a score is made of.
+        text: The query; None ranks without one.
+        also: Other texts of the same meaning.
+        blend: Share of their vectors in the query's, 0 to 1; with None each vector is compared by
+            itself, and the best match counts.
+        context: Text whose similar memories get a higher score, by the weight of the context.
+        limit: Maximum number of results.
+        ranking: Parts of the score.
         filters: Only memories that match.
-        exclude: Not these.
-        min_similarity: The least cosine, where negative ones count as 0; None is no floor.
-        min_score: The least score; None is no floor.
-        with_total: Whether to count all that match.
-        order: In what order, where it is not that of the score.
-        min_salience: The least salience; None is no floor.
-        is_relative: Whether matches are divided by the best of the scope before other parts of the
-            score are added (C157); not where there is an order.
-        states: Which memories, by what became of them; living ones are always among them.
-        explain: Whether every part of a score is told, not only similarity and keyword.
-        falls_back: Whether a hybrid search is answered by keywords where the embedder fails.
-        like: The row of a memory whose stored vectors are the query, in place of the text's.
-        deadline: When to give up, in seconds of `time.monotonic()`; None is never.
+        exclude: Ids of memories to exclude.
+        min_similarity: Minimum cosine, where negative ones count as 0; None is no floor.
+        min_score: Minimum score; None is no floor.
+        with_total: Whether to count all matches.
+        order: Order in place of the score's.
+        min_salience: Minimum static score; None is no floor.
+        is_relative: Whether matches are divided by the best match of the scope before other parts
+            of the score are added; ignored if there is an order.
+        states: States of the memories; ACTIVE is always included.
+        explain: Whether to return every part of a score, not only similarity and keyword.
+        falls_back: Whether a hybrid search is answered by keywords if the embedder fails.
+        like: Row of a memory whose stored vectors are the query, in place of the text's.
+        deadline: Time limit, in seconds of `time.monotonic()`; None is no limit.
     """
 
     _hidden: ClassVar[frozenset[str]] = frozenset({"text", "also", "context", "filters"})
@@ -397,7 +397,7 @@ class Search(Redacted, frozen=True, kw_only=True):
 
     @property
     def fallback(self) -> "Search | None":
-        """The same search by keywords alone; None where it is not hybrid or must not fall back."""
+        """The same search by keywords alone; None if it is not hybrid or must not fall back."""
         ranking, weights = self.ranking, self.ranking.weights
         is_hybrid = self.text is not None and 0 < ranking.similarity < 1 and weights.relevance > 0
         if not (is_hybrid and self.falls_back):
@@ -416,7 +416,7 @@ class Search(Redacted, frozen=True, kw_only=True):
 
     @property
     def search_type(self) -> str:
-        """What events, log lines and metrics call it."""
+        """Name of the search type in events, log lines and metrics."""
         if self.text is None:
             return "recent" if self.ranking.weights.recency > 0 else "important"
         by_share = {0.0: "keyword", 1.0: "semantic"}
@@ -424,7 +424,7 @@ class Search(Redacted, frozen=True, kw_only=True):
 
     @property
     def uses_accesses(self) -> bool:
-        """Whether the answer depends on when or how often memories were read."""
+        """Whether the result depends on accesses."""
         filters = self.filters
         filters_by_them = filters is not None and references(
             filters, "access_count", "last_accessed_at"
@@ -434,6 +434,6 @@ class Search(Redacted, frozen=True, kw_only=True):
 
     @property
     def uses_meaning(self) -> bool:
-        """Whether anything has to be embedded for it."""
+        """Whether the search needs an embedding."""
         compares_query = self.text is not None and self.ranking.similarity > 0
         return compares_query or (self.context is not None and self.ranking.weights.context > 0)

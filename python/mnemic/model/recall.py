@@ -1,4 +1,4 @@
-"""What the memory retriever is asked, and what it answers (document 002, definitions 2.3, 2.4)."""
+"""Requests and results of the memory retriever, and salience."""
 
 import enum
 import math
@@ -19,27 +19,27 @@ from mnemic.model.redacted import Redacted
 
 
 class RecallMode(enum.Enum):
-    """Which memories come first (R240 to R244)."""
+    """Order of recalled memories."""
 
     RELEVANT = "relevant"
     """By similarity and salience."""
     RECENT = "recent"
-    """The most recently accessed; one that never was counts from its creation."""
+    """Last accessed first; a memory without accesses counts from its creation."""
     IMPORTANT = "important"
     """The most salient."""
     TEMPORAL = "temporal"
-    """Those of a time range; `recall_temporal` takes it (C063)."""
+    """Memories of a time range, for `recall_temporal`."""
     FREQUENT = "frequent"
-    """The most often accessed."""
+    """Most accesses first."""
 
     @classmethod
     def parse(cls, given: object) -> "RecallMode":
-        """Return the mode that a caller gave by itself or by name."""
+        """Return a mode given as itself or by name."""
         return validation.choice("mode", cls, given)
 
 
 class MemoryKind(enum.Enum):
-    """What kind of memory, in the words of document 002; each stands for types (C138)."""
+    """Kind of memory; each stands for several types."""
 
     SEMANTIC = "SEMANTIC"
     EPISODIC = "EPISODIC"
@@ -52,7 +52,7 @@ class MemoryKind(enum.Enum):
 
 
 def parse_types(given: object) -> tuple[MemoryType, ...]:
-    """Return the types that a caller named: by a kind, a type, or the name of either."""
+    """Return the types named by a kind, a type, or the name of either."""
     named = _kind_or_type(given)
     return named.types if isinstance(named, MemoryKind) else (named,)
 
@@ -74,24 +74,24 @@ _PROJECT_SCOPES: tuple[str, ...] = get_args(ProjectScope)
 
 
 class RecallOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How to recall (R233 to R239).
+    """Options of a recall.
 
     Attributes:
-        user_id: Whose memories; None is those stored without a user (C062).
-        all_users: Everybody's, on purpose; then no user can be named.
-        max_results: How many at most, 1 to 1,000.
-        type_filter: Only of this type or kind; the name of either becomes it.
-        min_salience: The least salience, 0 to 1, in every mode.
-        mode: Which come first.
-        project_id: Only of this project; None is those of all projects and of none (C074).
-        with_total: Whether all matches are counted; otherwise `total_matches` is how many are
-            returned, which is sooner done (C155).
-        project_scope: "strict" takes no project for what it says: those of none alone.
-        include_archived: Archived ones too.
-        include_superseded: Superseded ones too (C064).
+        user_id: The user; None is the memories without a user.
+        all_users: All users; then no user can be named.
+        max_results: Maximum number of results, 1 to 1,000.
+        type_filter: Only this type or kind; a name is converted.
+        min_salience: Minimum static score, 0 to 1, in every mode.
+        mode: The order.
+        project_id: Only this project; None is all projects and none.
+        with_total: Whether to count all matches; otherwise `total_matches` is the number of
+            results, which is faster.
+        project_scope: With "strict", project_id None means memories without a project only.
+        include_archived: Whether to include archived memories.
+        include_superseded: Whether to include superseded memories.
 
     Raises:
-        InvalidArgumentError: If a field is outside its range.
+        InvalidArgumentError: If a field is out of range.
     """
 
     user_id: str | None
@@ -107,7 +107,7 @@ class RecallOptions(msgspec.Struct, frozen=True, kw_only=True):
     include_superseded: bool = False
 
     def __post_init__(self) -> None:
-        """Check every field and put it in its final form (C178)."""
+        """Check every field and convert it to its final form."""
         for name in ("user_id", "project_id"):
             validation.optional_name(name, getattr(self, name))
         for name in ("all_users", "include_archived", "include_superseded", "with_total"):
@@ -125,19 +125,19 @@ class RecallOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemoryRetrieverOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a retriever ranks (R245 to R249).
+    """Ranking options of a retriever.
 
     Attributes:
-        similarity_weight: Of the similarity in relevant recall, 0 to 1.
-        salience_weight: Of the salience that does not depend on the query (C060).
-        min_similarity: The least cosine in relevant recall and of a topic; None is the embedder's
-            own floor, and 0.3 where it has none (C151).
-        candidate_multiplier: How many candidates an approximate index is asked for, as a multiple
-            of what is wanted; exact ones rank every memory and need none (C012).
-        track_access: Whether what is recalled counts as accessed.
-        access_interval: Of a memory that was accessed so lately no further access is counted; of
-            recalls that come at once one counts. A number is seconds.
-        salience: What salience is made of.
+        similarity_weight: Weight of the similarity in relevant recall, 0 to 1.
+        salience_weight: Weight of the static score.
+        min_similarity: Minimum cosine in relevant recall and for a topic; None is the embedder's
+            own floor, and 0.3 if it has none.
+        candidate_multiplier: Number of candidates of an approximate index, as a multiple of the
+            limit; an exact index ranks every memory and ignores it.
+        track_access: Whether recalled memories count as accessed.
+        access_interval: After an access that counts, further accesses of the memory within this
+            interval do not count; of concurrent recalls one counts. A number is seconds.
+        salience: Weights of the static score.
     """
 
     similarity_weight: float = 0.6
@@ -149,7 +149,7 @@ class MemoryRetrieverOptions(msgspec.Struct, frozen=True, kw_only=True):
     salience: Salience = Salience()
 
     def __post_init__(self) -> None:
-        """Check every field (C178)."""
+        """Check every field."""
         for name in ("similarity_weight", "salience_weight"):
             validation.fraction(name, getattr(self, name))
         if not self.similarity_weight + self.salience_weight:
@@ -166,12 +166,12 @@ class MemoryRetrieverOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ScoredMemory(Redacted, frozen=True):
-    """A memory that was recalled.
+    """A recalled memory.
 
     Attributes:
-        memory: As it was before this recall, without its embedding (C068).
-        score: From 0 to 1; what it is depends on the mode (C059).
-        match_reason: What that is made of, in words; `repr` hides it for a sensitive memory, for a
+        memory: Its state before this recall, without its embedding.
+        score: From 0 to 1; its meaning depends on the mode.
+        match_reason: The parts of the score, in words; `repr` hides it for a sensitive memory, as a
             judge of contradictions may quote.
     """
 
@@ -184,12 +184,12 @@ class ScoredMemory(Redacted, frozen=True):
 
 
 class MemoryRecallResult(msgspec.Struct, frozen=True):
-    """What was recalled (R262). It iterates over its memories.
+    """The result of a recall. Iterating gives its memories.
 
     Attributes:
         memories: In the order of the mode.
-        total_matches: How many match, whatever the limit (C069).
-        query_time: What the recall took.
+        total_matches: Number of matches, regardless of the limit.
+        query_time: Duration of the recall.
     """
 
     memories: tuple[ScoredMemory, ...]
@@ -227,7 +227,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class SalienceWeights(msgspec.Struct, frozen=True):
-    """How much each part of a salience weighs; they must add up to 1 (definitions 2.4)."""
+    """Weights of the parts of a salience; their sum must be 1."""
 
     recency: float = 0.25
     frequency: float = 0.20
@@ -244,7 +244,7 @@ class SalienceWeights(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, salience: Salience) -> Self:
-        """Return the weights of a salience beside the documented share of the relevance."""
+        """Return the weights of a `Salience` together with the default share of the relevance."""
         total = salience.recency + salience.frequency + salience.importance
         if not total:
             return cls(0.0, 0.0, 0.0, 1.0)
@@ -259,7 +259,7 @@ RELEVANCE_FOCUSED = SalienceWeights(0.15, 0.15, 0.20, 0.50)
 
 
 class ReinforcementReason(enum.Enum):
-    """Why a memory is worth more than before."""
+    """Reason to raise a memory's importance."""
 
     EXPLICIT_USER_CONFIRMATION = "explicit_user_confirmation"
     SUCCESSFUL_APPLICATION = "successful_application"
@@ -268,7 +268,7 @@ class ReinforcementReason(enum.Enum):
 
     @classmethod
     def parse(cls, given: object) -> "ReinforcementReason":
-        """Return the reason that a caller gave by itself or by name."""
+        """Return a reason given as itself or by name."""
         return validation.choice("reason", cls, given)
 
 
@@ -281,13 +281,13 @@ _BOOSTS = {
 
 
 class SalienceOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The scales of salience.
+    """Scales of salience.
 
     Attributes:
-        half_life_days: In which recency halves after the last access.
-        frequency_max_count: Accesses that count as 1.
-        default_relevance: What counts as the relevance where there is no query.
-        boosts: What each reason of reinforcement adds to the importance, by its name.
+        half_life_days: Half-life of recency after the last access.
+        frequency_max_count: Number of accesses with frequency 1.
+        default_relevance: Relevance without a query.
+        boosts: Increase of the importance for each reason of reinforcement, by name.
     """
 
     half_life_days: float = 7.0
@@ -315,18 +315,18 @@ class SalienceOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SalienceBreakdown(msgspec.Struct, frozen=True, kw_only=True):
-    """What a memory's salience is made of, each part from 0 to 1.
+    """Parts of a memory's salience, each from 0 to 1.
 
     Attributes:
         recency: Halves every half-life after the last access.
-        frequency: ln(n + 1) / ln(most + 1) of its n accesses, at most 1.
-        importance: Its importance.
+        frequency: min(1, ln(n + 1) / ln(max + 1)) for n accesses.
+        importance: The importance.
         relevance: Cosine with the query, or the default without one.
-        final_score: Their weighted sum, from 0 to 1.
-        weights: Theirs.
-        static_score: What recall ranks the memory by whatever the query: the weighted mean of
-            recency, frequency and importance by the retriever's own `Salience`, even where other
-            weights or scales were given.
+        final_score: Weighted sum of the parts, from 0 to 1.
+        weights: The weights.
+        static_score: The score that recall uses whatever the query: the weighted mean of recency,
+            frequency and importance by the retriever's own `Salience`, even if other weights or
+            scales were given.
     """
 
     recency: float
@@ -353,15 +353,15 @@ def salience_of(
     options: SalienceOptions | None = None,
     salience: Salience | None = None,
 ) -> SalienceBreakdown:
-    """Return a memory's salience at a time (definitions 2.4); it is never stored (C065).
+    """Return a memory's salience at a time; it is never stored.
 
     Args:
-        entry: Whose.
-        now: When.
-        relevance: Cosine with a query, negative ones count as 0; None is no query.
-        weights: Of the parts; those of `salience` beside the relevance unless given.
+        entry: The memory.
+        now: The time.
+        relevance: Cosine with a query, negative ones count as 0; None without a query.
+        weights: Weights of the parts; those of `salience` and the relevance unless given.
         options: The scales; those of `salience` unless given.
-        salience: What memories are ranked by; the documented one unless given.
+        salience: Weights of the static score; the default ones unless given.
     """
     own = Salience() if salience is None else salience
     shares = SalienceWeights.of(own) if weights is None else weights
@@ -387,12 +387,12 @@ def salience_of(
 
 
 def static_score_of(entry: MemoryEntry, now: datetime, salience: Salience) -> float:
-    """Return the weighted mean of a memory's recency, frequency and importance (C060)."""
+    """Return the weighted mean of a memory's recency, frequency and importance."""
     return _parts(entry, now, salience).mean
 
 
 def _parts(entry: MemoryEntry, now: datetime, salience: Salience) -> _Parts:
-    """Return what the index would make of a memory, to the last bit."""
+    """Return the parts of a memory's static score as the index computes them, to the last bit."""
     last = entry.last_accessed_at
     return _Parts(
         *salience_parts(

@@ -1,4 +1,4 @@
-"""Records whose repr shows how long their content is, and not what it says."""
+"""Records whose repr shows the length of their content in place of the content."""
 
 from typing import Any, ClassVar
 
@@ -11,7 +11,7 @@ class Redacted(msgspec.Struct, frozen=True):
     """A record whose repr hides fields, because reprs go into logs and error reports.
 
     Attributes:
-        _hidden: The fields that may hold content, tags, metadata, queries or what was made of them.
+        _hidden: Fields that may hold content, tags, metadata, queries or text derived from them.
     """
 
     _hidden: ClassVar[frozenset[str]] = frozenset()
@@ -24,7 +24,7 @@ class Redacted(msgspec.Struct, frozen=True):
         return f"{type(self).__name__}({shown})"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
-        """Return what `repr`, and the package rich, show of each field."""
+        """Return the fields for `repr` and the package rich."""
         hides = self._hidden_fields()
         given = ((name, getattr(self, name)) for name in self.__struct_fields__)
         return [

@@ -1,4 +1,4 @@
-"""What a search returns."""
+"""Results of searches, lists, deletions, imports and verification."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -12,13 +12,13 @@ from mnemic.model.redacted import Redacted
 
 
 class VerifyProblem(NamedTuple):
-    """One thing that is not as it was stored.
+    """A difference between a file and its checksums.
 
     Attributes:
-        what: In words, without anything of a memory's content.
-        agent_id: Whose, if it is one agent's.
-        row: The row of the memory in the file, if it is one memory's.
-        id: The memory's id, if it can be read.
+        what: Description, without any content of a memory.
+        agent_id: The agent, if it concerns one.
+        row: Row of the memory in the file, if it concerns one.
+        id: Id of the memory, if it can be read.
     """
 
     what: str
@@ -28,16 +28,16 @@ class VerifyProblem(NamedTuple):
 
 
 class VerifyReport(NamedTuple):
-    """What walking through a whole file has found.
+    """Result of verifying a whole file.
 
     Attributes:
-        memories: How many there are, all agents' together, whatever their state.
-        vectors: How many vectors.
-        links: How many links.
-        without_sums: Memories of earlier versions that have no checksums, before any repair.
-        problems: What is not as it was stored, in the order it was found.
-        sealed: How many memories got checksums.
-        repaired_agents: Whose number and sum of memories was written anew.
+        memories: Number of memories of all agents, in any state.
+        vectors: Number of vectors.
+        links: Number of links.
+        without_sums: Number of memories of earlier versions without checksums, before any repair.
+        problems: The problems, in the order they were found.
+        checksums_added: Number of memories that got checksums.
+        repaired_agents: Agents whose number and sum of memories was rewritten.
     """
 
     memories: int
@@ -50,18 +50,18 @@ class VerifyReport(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether everything is as it was stored, as far as there are checksums."""
+        """Whether the file has no problem that checksums detect."""
         return not self.problems
 
 
 class SearchHit(msgspec.Struct, frozen=True):
-    """One memory found, and why.
+    """A found memory with its score.
 
     Attributes:
         entry: The memory, without its embedding.
-        score: What it was ranked by, shown from 0 to 1; higher is better.
-        components: The named parts of the score, each from 0 to 1, but for `question`, which is
-            taken away and so at most 0.
+        score: Score of the ranking, clamped to 0 to 1; higher is better.
+        components: Named parts of the score, each from 0 to 1, except `question`, which is
+            subtracted and so at most 0.
     """
 
     entry: MemoryEntry
@@ -80,22 +80,22 @@ class SearchHit(msgspec.Struct, frozen=True):
 
     @property
     def user_id(self) -> str | None:
-        """Whom the memory is about."""
+        """The user whom the memory is about."""
         return self.entry.user_id
 
     @property
     def session_id(self) -> str | None:
-        """The session it comes from."""
+        """The memory's session."""
         return self.entry.session_id
 
     @property
     def type(self) -> MemoryType:
-        """What sort of thing it states."""
+        """The memory's type."""
         return self.entry.type
 
     @property
     def created_at(self) -> datetime:
-        """When the memory came to be."""
+        """The memory's time of creation."""
         return self.entry.created_at
 
     @property
@@ -122,11 +122,11 @@ class Found(NamedTuple):
 
 
 class MemorySearchResult(msgspec.Struct, frozen=True):
-    """One memory found by meaning (R042 to R044).
+    """A memory found by meaning.
 
     Attributes:
         entry: The memory, without its embedding.
-        similarity: Cosine of query and memory, 0 where it is negative (C102).
+        similarity: Cosine of query and memory; negative ones are 0.
         rank: From 1.
     """
 
@@ -136,7 +136,7 @@ class MemorySearchResult(msgspec.Struct, frozen=True):
 
 
 class TagUsage(Redacted, frozen=True):
-    """How many active memories carry a tag (R069)."""
+    """Number of active memories with a tag."""
 
     _hidden: ClassVar[frozenset[str]] = frozenset({"tag"})
 
@@ -145,26 +145,26 @@ class TagUsage(Redacted, frozen=True):
 
 
 class LongTermMemoryStats(msgspec.Struct, frozen=True, kw_only=True):
-    """What the memories of one call's scope amount to.
+    """Statistics of the memories of a scope.
 
-    Each memory is counted once: as active, archived, superseded, forgotten or expired.
+    Each memory is counted once: as active, archived, superseded, deleted or expired.
 
     Attributes:
-        active_entries: Memories that a search can find, as many as `count` says.
-        archived_entries: Memories that were archived.
-        superseded_entries: Memories that another one replaced.
-        forgotten_entries: Forgotten memories that were not deleted for good yet.
-        expired_entries: Memories past their `expires_at` that were not forgotten before.
-        storage_bytes_used: UTF-8 bytes of all contents; forgotten ones count until purged. Where
-            there is a limit, those of the whole agent, whose limit it is.
-        storage_bytes_limit: None is no limit.
-        entries_by_type: Active memories of each type that has any.
-        top_tags: The tags of most active memories, most first, then by name; at most ten.
-        oldest_entry: Creation of the oldest active memory; None without any.
-        newest_entry: Creation of the newest active memory; None without any.
-        average_embedding_time_ms: Over the texts embedded since opening; 0 before any, and 0 unless
-            all users were asked for.
-        total_embeddings_generated: Texts embedded since opening; 0 unless all users were asked for.
+        active_entries: Memories that a search can find, as counted by `count`.
+        archived_entries: Archived memories.
+        superseded_entries: Superseded memories.
+        forgotten_entries: Deleted memories that can be restored.
+        expired_entries: Memories past their `expires_at` that were not deleted before.
+        storage_bytes_used: UTF-8 bytes of all contents; deleted ones count until purged. With a
+            limit, those of the whole agent, to whom the limit applies.
+        storage_bytes_limit: Maximum bytes; None is no limit.
+        entries_by_type: Number of active memories of each type.
+        top_tags: The most frequent tags of active memories, then by name; at most ten.
+        oldest_entry: Creation time of the oldest active memory; None without any.
+        newest_entry: Creation time of the newest active memory; None without any.
+        average_embedding_time_ms: Mean over the texts embedded since opening; 0 before any, and 0
+            unless all users are requested.
+        total_embeddings_generated: Texts embedded since opening; 0 unless all users are requested.
     """
 
     active_entries: int
@@ -183,26 +183,27 @@ class LongTermMemoryStats(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def storage_percent_used(self) -> float:
-        """Used ÷ limit · 100; 0 without a limit (R064)."""
+        """Used ÷ limit · 100; 0 without a limit."""
         if not self.storage_bytes_limit:
             return 0.0
         return self.storage_bytes_used / self.storage_bytes_limit * 100
 
 
 class DeleteResult(int):
-    """How many memories a call deleted or forgot: an int, and so false where there was none.
+    """Number of memories that a call deleted: an int, and so false if there were none.
 
     Attributes:
-        erased: Whether nothing of what was deleted for good, now or before, is left in the store's
-            files, also after a power cut; never told after soft forgetting. False where a reader
-            still needed the old state; it is tried again later, at the latest when the last process
-            closes the file. `erase_pending` tries it at once, and so does deleting again.
+        erased: Whether nothing of permanently deleted data, now or earlier, is left in the store's
+            files, also after a power cut; always False after a deletion that can be restored. False
+            if a reader still needed the old state; erasure is repeated later, at the latest when
+            the last process closes the file. `erase_pending` repeats it at once, and so does
+            another deletion.
     """
 
     erased: bool = False
 
     def __new__(cls, count: int, *, erased: bool = False) -> Self:
-        """Make one of a count."""
+        """Make a result of a count."""
         made = super().__new__(cls, count)
         made.erased = erased
         return made
@@ -212,11 +213,11 @@ class DeleteResult(int):
 
 
 class MemoryPage(msgspec.Struct, frozen=True):
-    """A part of a list of memories.
+    """A page of a list of memories.
 
     Attributes:
         entries: Newest first, then smallest id; without their embeddings.
-        cursor: What to ask the next page with; None if this is the last.
+        cursor: Cursor of the next page; None if this is the last.
     """
 
     entries: tuple[MemoryEntry, ...]
@@ -230,12 +231,12 @@ class MemoryPage(msgspec.Struct, frozen=True):
 
 
 class ImportResult(msgspec.Struct, frozen=True):
-    """What became of the lines of an import.
+    """Result of an import.
 
     Attributes:
-        stored: Memories that are new.
-        skipped: Memories whose ids were there already.
-        links: Links that are new, besides those that supersession brings.
+        stored: Number of new memories.
+        skipped: Number of memories whose ids existed.
+        links: Number of new links, without those of supersession.
     """
 
     stored: int
@@ -244,7 +245,7 @@ class ImportResult(msgspec.Struct, frozen=True):
 
 
 class SearchResults(Sequence[SearchHit]):
-    """The hits of one search, best first: score, then newest, then smallest id (C164).
+    """The hits of one search, best first: score, then newest, then smallest id.
 
     Attributes:
         degraded: Whether the embedder failed, so that a hybrid search was answered by keywords.

@@ -1,4 +1,4 @@
-"""What an index needs to know of a store's rows."""
+"""Rows of a store, in the form of an index."""
 
 import enum
 from typing import Any, ClassVar, TypeAlias
@@ -21,29 +21,29 @@ Link: TypeAlias = tuple[int, int, int, float]
 
 
 class State(enum.Enum):
-    """What became of a memory; each has an index of its own. Expired ones are among all."""
+    """State of a memory; each has an index of its own. Expired memories are in all of them."""
 
     ACTIVE = "living"
-    """Neither forgotten nor outdated: what every search looks at."""
+    """Neither deleted nor inactive: found by every search."""
     INACTIVE = "outdated"
-    """Archived or superseded, and not forgotten (C064)."""
+    """Archived or superseded, and not deleted."""
     DELETED = "forgotten"
-    """Forgotten, and not deleted for good."""
+    """Deleted, and not permanently."""
 
 
 class RowBatch(Redacted, frozen=True, eq=False):
-    """An agent's rows of one state, or what changed among them, as of one moment (C163).
+    """All of an agent's rows in one state, or their changes, as of one moment.
 
     Attributes:
-        since: The change number that this follows; None if it is everything.
-        seq: The change number it leads to.
+        since: Change number that this batch follows; None if it is complete.
+        seq: Change number after this batch.
         records: Rows of the state.
-        embedded: int64, shape (n,): those of them that have a vector of the wanted model; one of
-            several parts comes as many times, one after the other (C165).
+        embedded: int64, shape (n,): those of them with a vector of the requested model; a row with
+            several chunks is repeated, next to each other.
         vectors: float32, shape (n, dim), in the order of `embedded`.
-        gone: Rows that no longer have it.
-        linked: Rows of the state all of whose links are told.
-        links: Theirs, also to rows of another state.
+        gone: Rows that left the state.
+        linked: Rows of the state whose links are all in `links`.
+        links: Their links, also to rows of another state.
     """
 
     _hidden: ClassVar[frozenset[str]] = frozenset({"records", "vectors"})

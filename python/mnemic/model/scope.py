@@ -1,4 +1,4 @@
-"""Scope: whose memories a call may see."""
+"""Scope: the memories that a call may see."""
 
 import msgspec
 
@@ -9,14 +9,14 @@ from mnemic.model.entry import MemoryEntry
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """The walls and filters of one call.
+    """The scope of one call.
 
     Attributes:
-        agent_id: A wall: an agent sees only its own memories.
-        user_id: A wall: None sees only memories stored without a user.
-        project_id: A filter: None does not ask.
-        session_id: A filter: None does not ask.
-        all_users: Take the wall between users down, on purpose; then no user can be named.
+        agent_id: An agent sees only its own memories.
+        user_id: Only memories of this user; None is the memories without a user.
+        project_id: Filter; None is any.
+        session_id: Filter; None is any.
+        all_users: Include all users, explicitly; then no user can be named.
     """
 
     agent_id: str
@@ -26,7 +26,7 @@ class Scope(msgspec.Struct, frozen=True):
     all_users: bool = False
 
     def __post_init__(self) -> None:
-        """Check the names (C178)."""
+        """Check the names."""
         validation.name("agent_id", self.agent_id)
         validation.optional_name("user_id", self.user_id)
         validation.optional_name("project_id", self.project_id)
@@ -45,8 +45,7 @@ class Scope(msgspec.Struct, frozen=True):
         """Return this scope with more of it named.
 
         Raises:
-            InvalidArgumentError: If something already named is named otherwise: a scope is only
-                ever narrowed.
+            InvalidArgumentError: If a name contradicts this scope: a scope is only ever narrowed.
         """
         if user_id is None and project_id is None and session_id is None:
             return self
@@ -64,7 +63,7 @@ class Scope(msgspec.Struct, frozen=True):
         return (self.user_id, self.project_id, self.session_id) != (None, None, None)
 
     def widened(self) -> "Scope":
-        """Return this scope with the wall between users taken down.
+        """Return this scope for all users.
 
         Raises:
             InvalidArgumentError: If a user is named.
@@ -72,7 +71,7 @@ class Scope(msgspec.Struct, frozen=True):
         return Scope(self.agent_id, self.user_id, self.project_id, self.session_id, all_users=True)
 
     def has(self, entry: MemoryEntry) -> bool:
-        """Return whether a memory lies inside."""
+        """Return whether the scope contains a memory."""
         return (
             entry.agent_id == self.agent_id
             and (self.all_users or entry.user_id == self.user_id)

@@ -1,4 +1,4 @@
-"""What is to change in a memory."""
+"""MemoryEntryUpdate, a change of a memory."""
 
 import copy
 from datetime import datetime
@@ -15,17 +15,17 @@ from mnemic.model.redacted import Redacted
 
 
 class MemoryEntryUpdate(Redacted, frozen=True, kw_only=True):
-    """A change of a memory; what is None stays as it is (R057 to R061).
+    """A change of a memory; fields that are None stay unchanged.
 
     Attributes:
         content: The new text; it is embedded again.
         importance: From 0 to 1.
-        add_tags: Added after the others, unless there already.
-        remove_tags: Removed before tags are added (C098).
-        type: What sort of thing it states.
-        metadata: Merged into the old: its keys replace keys of the same name.
-        status: ARCHIVED leaves it out of searches until it is ACTIVE again; SUPERSEDED comes from
-            storing what supersedes it alone (C161).
+        add_tags: Appended, unless present.
+        remove_tags: Removed before tags are added.
+        type: Sort of statement.
+        metadata: Merged: its keys replace keys of the same name.
+        status: ARCHIVED hides the memory from searches until it is ACTIVE again; SUPERSEDED is set
+            only by storing the memory that supersedes it.
 
     Raises:
         InvalidEntryError: If a value is of the wrong type or out of range.
@@ -44,18 +44,18 @@ class MemoryEntryUpdate(Redacted, frozen=True, kw_only=True):
     status: MemoryStatus | None = None
 
     def __post_init__(self) -> None:
-        """Check every field and put it in its stored form (C178)."""
+        """Check every field and convert it to its stored form."""
         for field, check in _CHECKS:
             given = getattr(self, field)
             force_setattr(self, field, _KEEPING[field] if given is None else check(given))
 
     @property
     def is_empty(self) -> bool:
-        """Whether it changes nothing, whatever it is applied to."""
+        """Whether it changes nothing, whatever the memory."""
         return self == _NOTHING
 
     def applied_to(self, entry: MemoryEntry, now: datetime) -> MemoryEntry:
-        """Return the entry as it is after the change, without its embedding."""
+        """Return the entry after the change, without its embedding."""
         kept = [tag for tag in entry.tags if tag not in self.remove_tags]
         added = [tag for tag in dict.fromkeys(self.add_tags) if tag not in kept]
         changed = copy.copy(entry)

@@ -1,4 +1,4 @@
-"""Checks of field values. Each returns the value in its stored form or says what is wrong."""
+"""Validation of field values. Each function returns the value in its stored form or raises."""
 
 import math
 import os
@@ -18,8 +18,8 @@ from mnemic.errors import InvalidArgumentError, InvalidEntryError
 JsonValue: TypeAlias = Any
 """None, bool, int, float, str, or a list or dict (string keys) of these."""
 
-MAX_CONTENT_BYTES = 10 * 1024 * 1024  # R113
-MAX_TYPE_NAME = 500  # R084
+MAX_CONTENT_BYTES = 10 * 1024 * 1024
+MAX_TYPE_NAME = 500
 MAX_METADATA_DEPTH = 64
 MAX_SAFE_INTEGER = 2**53  # beyond it a JSON reader with float64 numbers changes the value
 _MAX_INT64 = 2**63 - 1
@@ -48,9 +48,9 @@ def _refuse_lone_surrogates(field: str, value: str) -> None:
 
 
 def lone_surrogate(value: str) -> int | None:
-    """Return where a text holds half of a surrogate pair; None if it does not.
+    """Return the position of half a surrogate pair in a text; None if there is none.
 
-    So the text, which Python's own error carries, is in no chain of errors.
+    No exception is chained: Python's own error contains the text.
     """
     try:
         value.encode()
@@ -60,7 +60,7 @@ def lone_surrogate(value: str) -> int | None:
 
 
 def content(value: object) -> str:
-    """Return `value` if it is text of one to 10 MB that is not all whitespace (R110, R113)."""
+    """Return `value` if it is text of one byte to 10 MB that is not all whitespace."""
     checked = text("content", value)
     if not checked or checked.isspace():
         raise InvalidEntryError("content cannot be empty")
@@ -72,7 +72,7 @@ def content(value: object) -> str:
 def name(field: str, value: object) -> str:
     """Return `value` if it is a non-empty text without control characters."""
     if type(value) is str and value and value.isascii() and value.isprintable():
-        return value  # nearly all are so
+        return value  # as nearly all are
     checked = text(field, value)
     if not checked:
         raise InvalidEntryError(f"{field} cannot be empty; leave it out or use None")
@@ -88,7 +88,7 @@ def optional_name(field: str, value: object) -> str | None:
 
 
 def type_name(value: object) -> str:
-    """Return `value` if it is a `name` of at most 500 characters (R084)."""
+    """Return `value` if it is a `name` of at most 500 characters."""
     checked = name("type_name", value)
     if len(checked) > MAX_TYPE_NAME:
         raise InvalidEntryError(f"type_name is longer than {MAX_TYPE_NAME} characters")
@@ -116,7 +116,7 @@ def optional_uuid(field: str, value: object) -> UUID | None:
 
 
 def fraction(field: str, value: object) -> float:
-    """Return `value` if it is a number from 0 to 1 (R111); NaN is not (C100)."""
+    """Return `value` if it is a number from 0 to 1; NaN is not."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidEntryError(f"{field} must be a number, got {type(value).__name__}")
     if not 0.0 <= value <= 1.0:
@@ -125,7 +125,7 @@ def fraction(field: str, value: object) -> float:
 
 
 def whole(field: str, value: object, *, minimum: int = 0) -> int:
-    """Return `value` if it is an int from `least` to the largest of 64 bits."""
+    """Return `value` if it is an int from `minimum` to the largest of 64 bits."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidEntryError(f"{field} must be an int, got {type(value).__name__}")
     if not minimum <= value <= _MAX_INT64:
@@ -141,7 +141,7 @@ def optional_whole(field: str, value: object) -> int | None:
 
 
 def time(field: str, value: object) -> datetime:
-    """Return `value` in UTC; a naive time is taken to be UTC already (C103)."""
+    """Return `value` in UTC; a naive time is taken as UTC."""
     if not isinstance(value, datetime):
         raise InvalidEntryError(f"{field} must be a datetime, got {type(value).__name__}")
     if value.tzinfo is UTC:
@@ -158,11 +158,11 @@ def optional_time(field: str, value: object) -> datetime | None:
 
 
 MAX_QUERY_LENGTH = 10_000
-"""Characters of a query, wherever one is given."""
+"""Maximum number of characters of a query."""
 
 
 def bounded(field: str, value: str) -> str:
-    """Return `value` if it is not longer than a query may be."""
+    """Return `value` if it is not longer than `MAX_QUERY_LENGTH`."""
     if len(value) > MAX_QUERY_LENGTH:
         raise InvalidArgumentError(
             f"{field} must not exceed {MAX_QUERY_LENGTH} characters, got {len(value)}"
@@ -171,7 +171,7 @@ def bounded(field: str, value: str) -> str:
 
 
 MAX_LIMIT = 1000
-"""The largest number of memories of one answer (C102, R208)."""
+"""Maximum number of memories of one result."""
 
 
 def limit(field: str, value: object) -> int:
@@ -187,7 +187,7 @@ Choice = TypeVar("Choice", bound=Enum)
 
 
 def choice(field: str, of: type[Choice], value: object) -> Choice:
-    """Return the choice that `value` is, by itself or by its name; case does not matter."""
+    """Return the choice given as itself or by name; case is ignored."""
     names = {each.value: each for each in of}
     chosen = names.get(value.lower(), value) if isinstance(value, str) else value
     if not isinstance(chosen, of):
@@ -201,7 +201,7 @@ Member = TypeVar("Member", bound=IntEnum)
 
 
 def member(field: str, of: type[Member], value: object) -> Member:
-    """Return the member that `value` is, by number or by name; case does not matter."""
+    """Return the member given by number or by name; case is ignored."""
     if isinstance(value, of):
         return value
     if isinstance(value, str) and value.upper() in of.__members__:
@@ -220,7 +220,7 @@ def flag(field: str, value: object) -> bool:
 
 
 def path(field: str, value: object) -> None:
-    """Refuse what is no path."""
+    """Raise if the value is not a path."""
     if not isinstance(value, str | os.PathLike):
         raise InvalidArgumentError(
             f"{field} must be a str or an os.PathLike, got {described(value)}"
@@ -228,13 +228,13 @@ def path(field: str, value: object) -> None:
 
 
 def function(field: str, value: object) -> None:
-    """Refuse what cannot be called."""
+    """Raise if the value is not callable."""
     if not callable(value):
         raise InvalidArgumentError(f"{field} must be a function, got {described(value)}")
 
 
 def optional_function(field: str, value: object) -> None:
-    """Refuse what is neither None nor a `function`."""
+    """Raise if the value is neither None nor callable."""
     if value is not None:
         function(field, value)
 
@@ -243,14 +243,14 @@ Capable = TypeVar("Capable")
 
 
 def capable(field: str, value: Capable, method: str) -> Capable:
-    """Return `value` if it has a method of this name; a text or a list, which count, is none."""
+    """Return `value` if it has a method of this name; texts and lists do not pass."""
     if isinstance(value, str | bytes | Sequence) or not callable(getattr(value, method, None)):
         raise InvalidArgumentError(f"{field} must have a method {method!r}, got {described(value)}")
     return value
 
 
 def tags(value: object) -> tuple[str, ...]:
-    """Return `value` as a tuple of names, in the given order (R112)."""
+    """Return `value` as a tuple of names, in the given order."""
     if isinstance(value, str) or not isinstance(value, list | tuple | set | frozenset):
         raise InvalidEntryError(f"tags must be a list of str, got {described(value)}")
     given = sorted(value, key=str) if isinstance(value, set | frozenset) else value
@@ -258,14 +258,14 @@ def tags(value: object) -> tuple[str, ...]:
 
 
 def items(field: str, value: object) -> list[Any]:
-    """Return `value` as a list; a text or a dict, whose parts nobody means, is none."""
+    """Return `value` as a list; a text or a dict does not pass."""
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         raise InvalidArgumentError(f"{field} must be a list, got {described(value)}")
     return list(value)
 
 
 def metadata(value: object) -> dict[str, JsonValue]:
-    """Return a deep copy of `value` in the form that JSON keeps: lists, and dicts with str keys."""
+    """Return a deep copy of `value` in JSON's form: lists, and dicts with str keys."""
     if not isinstance(value, Mapping):
         raise InvalidEntryError(f"metadata must be a dict, got {type(value).__name__}")
     return _json_object("metadata", value, 1) if value else {}
@@ -283,7 +283,7 @@ def _json_object(path: str, value: Mapping[Any, Any], depth: int) -> dict[str, J
 
 
 def _is_plain_text(value: object) -> bool:
-    """Return whether a value is text that nothing can be wrong with; nearly all is."""
+    """Return whether a value is text that needs no further check, as nearly all is."""
     return type(value) is str and value.isascii() and "\0" not in value
 
 
