@@ -28,10 +28,11 @@ from mnemic.model import (
     HYBRID,
     KEYWORD,
     SEMANTIC,
-    WEIGHTED_RELEVANCE,
+    Ranking,
     RowBatch,
     Scope,
     UuidFactory,
+    Weights,
     parse_filter,
 )
 from mnemic.store.sqlite.row_codec import to_microseconds, to_row
@@ -162,7 +163,9 @@ def measure_ranking(count, queries):
         "semantic": SEMANTIC,
         "hybrid": HYBRID,
         "keyword": KEYWORD,
-        "weights of MemoryQuery": WEIGHTED_RELEVANCE,
+        "weights of MemoryQuery": Ranking(
+            weights=Weights(relevance=0.6, recency=0.2, importance=0.15, access=0.05)
+        ),
     }
     calls = {
         name: lambda text, ranking=ranking: index.rank(wanted(text, queries, ranking))

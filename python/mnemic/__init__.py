@@ -177,7 +177,7 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 
 def __getattr__(name: str) -> object:
-    """Import the parts that need msgspec, apsw or an embedder only when they are named."""
+    """Import the parts that need msgspec, apsw or an embedder on first use."""
     if name not in _LAZY:
         raise AttributeError(f"module 'mnemic' has no attribute {name!r}")
     from importlib import import_module  # noqa: PLC0415 - keeps `import mnemic` light

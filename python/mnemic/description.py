@@ -1,4 +1,4 @@
-"""What errors, log lines and reprs say of a value without quoting what may be content."""
+"""Descriptions of values for errors, log lines and reprs that never quote content."""
 
 import os
 import re
@@ -8,17 +8,17 @@ from enum import Enum
 from uuid import UUID
 
 MAX_WORD_LENGTH = 40
-"""Characters up to which a word that names an option, a field or an id is quoted."""
+"""Maximum length of a quoted word that names an option, a field or an id."""
 
 MAX_BITS = 64
-"""An int with more bits is told by their number."""
+"""Ints with more bits are described by their number of bits."""
 
 _WORD = re.compile(r"[\w.:+$-]+")
 _QUOTABLE = (bool, float, UUID, date, time, timedelta, Enum, os.PathLike)
 
 
 def described(value: object) -> str:
-    """Return the type and size of a value; itself if it is a number, a time, an id or an enum."""
+    """Return type and size of a value; numbers, times, ids and enums are returned unchanged."""
     if value is None or isinstance(value, _QUOTABLE):
         return repr(value)
     if isinstance(value, int):
@@ -39,15 +39,15 @@ def _described_text(value: str) -> str:
 
 
 def quoted(value: object) -> str:
-    """Return a short word as it is, and what `described` says of anything else.
+    """Return a short word unchanged, and `described` of anything else.
 
-    For what names an option, a field or an id: never for content, tags, queries or speakers.
+    For names of options, fields or ids: never for content, tags, queries or speakers.
     """
     return repr(value) if is_word(value) else described(value)
 
 
 def named(value: object) -> str:
-    """Return the name of a user or an item, which may be told; anything else is described."""
+    """Return the name of a user or an item unchanged; anything else is described."""
     return repr(value) if isinstance(value, str) else described(value)
 
 
@@ -57,7 +57,7 @@ def is_word(value: object) -> bool:
 
 
 def hidden(value: object) -> str:
-    """Return what the repr of a record shows of a field that holds content, such as <5 items>."""
+    """Return the replacement of a content field in the repr of a record, such as <5 items>."""
     if isinstance(value, str):
         return f"<{_counted(value, 'character')}>"
     if isinstance(value, list | tuple | dict):
@@ -66,7 +66,7 @@ def hidden(value: object) -> str:
 
 
 def failure(error: BaseException) -> str:
-    """Return what kind of error it is and where it was raised; its message may quote content."""
+    """Return the type and place of an error; its message may quote content."""
     kind = type(error).__name__
     at = error.__traceback__
     if at is None:

@@ -50,20 +50,19 @@ class MissingExtraError(MnemicError, ImportError):
 
 
 class EmbeddingError(MnemicError, RuntimeError):
-    """An embedder failed or returned something unusable.
+    """An embedder failed or returned an invalid result.
 
-    What an embedder itself raises is neither quoted nor chained: its message may hold the text that
-    was to be embedded.
+    The embedder's own error is neither quoted nor chained: its message may contain the text.
 
     Attributes:
-        kind: The type of what the embedder raised, and where it did.
+        kind: Type and place of the embedder's error.
     """
 
     kind: str = "EmbeddingError"
 
 
 class FilterError(InvalidArgumentError):
-    """A filter cannot be understood; the message names the place, such as `OR[1].role.gte`."""
+    """A filter is invalid; the message names the place, such as `OR[1].role.gte`."""
 
 
 class InvalidEntryError(InvalidArgumentError):
@@ -71,7 +70,7 @@ class InvalidEntryError(InvalidArgumentError):
 
 
 class ExportFormatError(InvalidArgumentError):
-    """A line of an export cannot be read. The message says what was found and what was wanted.
+    """A line of an export cannot be read; the message names the value found and the one expected.
 
     Attributes:
         line: Its number, from 1.
@@ -89,7 +88,7 @@ class ExportFormatError(InvalidArgumentError):
         self._problem = problem
 
     def __reduce__(self) -> tuple[type, tuple[int, str]]:
-        """Keep the fields where the error is sent to another process."""
+        """Preserve the fields in pickles."""
         return type(self), (self.line, self._problem)
 
 
@@ -113,7 +112,7 @@ class DuplicateEntryError(MnemicError, ValueError):
 
 
 class StoreError(MnemicError, RuntimeError):
-    """The store could not do what was asked."""
+    """The store could not complete an operation."""
 
 
 class StoreClosedError(StoreError):
@@ -133,7 +132,7 @@ class StoreBusyError(StoreError):
 
 
 class StoreFileError(StoreError):
-    """The file cannot be opened, or is not one of mnemic's; it was left as it is."""
+    """The file cannot be opened, or is not one of mnemic's; it was left unchanged."""
 
 
 class StoreReplacedError(StoreError):
@@ -144,7 +143,7 @@ class StoreReplacedError(StoreError):
 
 
 class ReadOnlyError(StoreError):
-    """The memory was opened for reading alone, and was asked to write; nothing was changed."""
+    """The memory was opened read-only and cannot be written; nothing was changed."""
 
 
 class StoreCorruptError(StoreError):
@@ -159,12 +158,12 @@ class StoreFullError(StoreError):
 
 
 class StorageQuotaExceededError(MnemicError, RuntimeError):
-    """A write would take more storage than the quota allows; nothing was written.
+    """A write would exceed the quota; nothing was written.
 
     Attributes:
         current_usage: Bytes used before the write.
         limit: Bytes allowed.
-        license_tier: The name of the license tier that sets the limit; None where no tier does.
+        license_tier: Name of the license tier that sets the limit; None without one.
     """
 
     def __init__(self, current_usage: int, limit: int, license_tier: str | None = None) -> None:
@@ -177,18 +176,18 @@ class StorageQuotaExceededError(MnemicError, RuntimeError):
         self.license_tier = license_tier
 
     def __reduce__(self) -> tuple[type, tuple[int, int, str | None]]:
-        """Keep the fields where the error is sent to another process."""
+        """Preserve the fields in pickles."""
         return type(self), (self.current_usage, self.limit, self.license_tier)
 
 
 class ContextWindowFullError(MnemicError, RuntimeError):
-    """An item does not fit in the context window, even without all that may be removed.
+    """An item does not fit in the context window, even without all removable items.
 
     Nothing was removed for it.
 
     Attributes:
         current_tokens: Tokens in the window.
-        max_tokens: Tokens it can hold.
+        max_tokens: Size of the window.
         requested_tokens: Tokens of the item.
     """
 
@@ -202,7 +201,7 @@ class ContextWindowFullError(MnemicError, RuntimeError):
         self.requested_tokens = requested_tokens
 
     def __reduce__(self) -> tuple[type, tuple[int, int, int]]:
-        """Keep the fields where the error is sent to another process."""
+        """Preserve the fields in pickles."""
         return type(self), (self.current_tokens, self.max_tokens, self.requested_tokens)
 
 
@@ -211,12 +210,12 @@ class DeadlineExceededError(MnemicError, TimeoutError):
 
 
 class LicenseRestrictionError(MnemicError, PermissionError):
-    """The license does not include what was asked for (C137).
+    """The license does not include a feature.
 
     Attributes:
-        feature_key: What was asked for.
-        required_tier: The name of the lowest tier that includes it.
-        current_tier: The name of the tier there is.
+        feature_key: Key of the feature.
+        required_tier: Name of the lowest tier that includes it.
+        current_tier: Name of the current tier.
     """
 
     def __init__(
@@ -228,7 +227,7 @@ class LicenseRestrictionError(MnemicError, PermissionError):
         self.current_tier = current_tier
 
     def __reduce__(self) -> tuple[type, tuple[str, str, str, str]]:
-        """Keep the fields where the error is sent to another process."""
+        """Preserve the fields in pickles."""
         message = str(self.args[0])
         return type(self), (message, self.feature_key, self.required_tier, self.current_tier)
 
@@ -238,7 +237,7 @@ ContextWindowFullException = ContextWindowFullError
 LicenseRestrictionException = LicenseRestrictionError
 LicenseException = LicenseRestrictionError
 FeatureNotLicensedException = LicenseRestrictionError
-"""The documents' names of these errors."""
+"""Further names of these errors."""
 
 
 class EmbedderRequiredError(MnemicError, RuntimeError):

@@ -1,4 +1,4 @@
-"""License tiers, what each includes, and how much it may store (definitions 2.8)."""
+"""License tiers, their features, and their storage quotas."""
 
 from enum import IntEnum
 from types import MappingProxyType
@@ -11,7 +11,7 @@ from mnemic.errors import InvalidArgumentError, LicenseRestrictionError
 
 
 class LicenseTier(IntEnum):
-    """From the lowest to the highest; each includes what the lower ones do."""
+    """License tiers, lowest first; each includes the features of the lower ones."""
 
     CORE = 0
     WRITER_PRO = 1
@@ -20,7 +20,7 @@ class LicenseTier(IntEnum):
 
     @property
     def label(self) -> str:
-        """The name that messages use, such as "WriterPro"."""
+        """Name of the tier in messages, such as "WriterPro"."""
         return "".join(part.capitalize() for part in self.name.split("_"))
 
 
@@ -34,7 +34,7 @@ STORAGE_LIMITS = MappingProxyType(
         LicenseTier.ENTERPRISE: None,
     }
 )
-"""Bytes of content that an agent may store; None is no limit (R015 to R017, C083)."""
+"""Maximum bytes of content of an agent; None is no limit."""
 
 LONG_TERM = "Agents.Memory.LongTerm"
 SEMANTIC_RETRIEVAL = "Agents.Memory.SemanticRetrieval"
@@ -55,7 +55,7 @@ AGENT_FEATURES = MappingProxyType(
         "Agents.Memory.Inspector.Edit": _TEAMS,
     }
 )
-"""The lowest tier of each feature of long-term memory and retrieval (C136)."""
+"""The lowest tier of each feature of long-term memory and retrieval."""
 
 RECALL_FEATURES = MappingProxyType(
     {
@@ -70,7 +70,7 @@ RECALL_FEATURES = MappingProxyType(
         "Agents.Memory.Metrics": _TEAMS,
     }
 )
-"""The lowest tier of each feature of the recall modes (C136)."""
+"""The lowest tier of each feature of the recall modes."""
 
 _FEATURES = {**AGENT_FEATURES, **RECALL_FEATURES}
 _PREFIX = "FeatureFlags."
@@ -185,10 +185,10 @@ def checked_policy(given: object) -> LicensePolicy | None:
 
 
 def required_tier(key: str) -> LicenseTier:
-    """Return the lowest tier that includes a feature; the key's prefix may be left out (C137).
+    """Return the lowest tier that includes a feature; the key's prefix is optional.
 
     Raises:
-        InvalidArgumentError: If there is no feature of this key.
+        InvalidArgumentError: If there is no feature with this key.
     """
     tier = _FEATURES.get(key.removeprefix(_PREFIX)) if isinstance(key, str) else None
     if tier is None:

@@ -1,9 +1,9 @@
-"""New files that appear under their names when they are complete, and leave nothing if they fail.
+"""New files that appear under their names when complete, and leave nothing behind on failure.
 
-What is written first has no name at all, where the file system can do that (`O_TMPFILE`), and is
-gone with its process. Where it needs a name, it is a part, `.mnemic-<8 digits>.part` beside the
-target, that its process keeps locked; a part that nobody has locked was left by a process that was
-killed, and whoever makes a new file in the same folder, or opens the part's target, removes it.
+The content is written to a file without a name, if the file system supports that (`O_TMPFILE`),
+which disappears with its process. Otherwise it is a part, `.mnemic-<8 digits>.part` beside the
+target, which its process keeps locked; an unlocked part was left by a process that was killed, and
+the next process that makes a file in the same folder, or opens the part's target, removes it.
 """
 
 import errno
@@ -26,17 +26,17 @@ _PIECE = 1 << 20
 
 @contextmanager
 def new_file(target: str, *, overwrite: bool = False) -> Generator[int, None, None]:
-    """Make a file of mode 0600 that takes its name when the block went well and it is on disk.
+    """Make a file of mode 0600 that gets its name when the block succeeds and it is on disk.
 
     Args:
         target: Its name.
-        overwrite: Whether a file of this name may be replaced.
+        overwrite: Whether to replace an existing file.
 
     Yields:
         A descriptor to write to.
 
     Raises:
-        FileExistsError: If something has the name, and may not be replaced.
+        FileExistsError: If the name exists and must not be replaced.
         StoreError: If the file cannot be made or named.
     """
     with file_errors(target):
@@ -58,7 +58,7 @@ def new_file(target: str, *, overwrite: bool = False) -> Generator[int, None, No
 
 @contextmanager
 def new_part(target: str, *, overwrite: bool = False) -> Generator[tuple[int, str], None, None]:
-    """Do as `new_file`, and give what is written a name meanwhile.
+    """Make a file like `new_file`, with a name of its own meanwhile.
 
     Yields:
         A descriptor, and the name.
@@ -81,7 +81,7 @@ def new_part(target: str, *, overwrite: bool = False) -> Generator[tuple[int, st
 
 
 def remove_part(target: str) -> None:
-    """Remove what a process left that was killed while it made this file."""
+    """Remove the part of this file that a killed process left."""
     part = _part_of(target)
     if os.path.lexists(part):
         _remove_if_left(part)
@@ -89,7 +89,7 @@ def remove_part(target: str) -> None:
 
 @contextmanager
 def file_errors(target: str) -> Generator[None, None, None]:
-    """Turn the system's errors into mnemic's, all but FileExistsError."""
+    """Convert the system's errors to mnemic's, except FileExistsError."""
     try:
         yield
     except FileExistsError:
@@ -101,7 +101,7 @@ def file_errors(target: str) -> Generator[None, None, None]:
 
 
 def typed(error: OSError, target: str) -> StoreError:
-    """Return mnemic's error for one of the system's, with the file's name and what to do."""
+    """Return mnemic's error for an error of the system, with the file's name and advice."""
     if isinstance(error, FileNotFoundError):
         return StoreFileError(f"{target}: its directory does not exist; create it first")
     if error.errno in _FULL:
@@ -134,7 +134,7 @@ def _part_of(target: str) -> str:
 
 
 def _anonymous(folder: str) -> int | None:
-    """Open a new file without a name; None where the system cannot."""
+    """Open a new file without a name; None if the system does not support it."""
     flags = getattr(os, "O_TMPFILE", None)
     if flags is None:
         return None
@@ -193,7 +193,7 @@ def _name(part: str, target: str, *, overwrite: bool) -> None:
 
 
 def _locked(part: str) -> int:
-    """Open a part, making it if there is none, and keep others from it until it is closed."""
+    """Open a part, creating it if necessary, and lock it until it is closed."""
     for _ in range(_MAX_TRIES):
         descriptor = os.open(part, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | _NO_FOLLOW, 0o600)
         is_locked = _lock(descriptor)
@@ -239,7 +239,7 @@ def _is_at(descriptor: int, path: str) -> bool:
 
 
 def _lock(descriptor: int) -> bool | None:
-    """Lock a part; return False if another process has it locked, None if nothing can be locked."""
+    """Lock a part; return False if another process has it, None if locks are not supported."""
     try:
         import fcntl  # noqa: PLC0415 - not on every system
 

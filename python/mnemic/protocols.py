@@ -1,4 +1,4 @@
-"""What the parts are given from outside: the clock, makers of ids, counters, files, listeners."""
+"""Interfaces supplied from outside: clock, id factory, counters, files, listeners."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -10,20 +10,17 @@ Clock = Callable[[], datetime]
 """Returns the time now, aware and in UTC."""
 
 IdFactory = Callable[[datetime], UUID]
-"""Returns a new id for something that came to be at the given time."""
+"""Returns a new id for the given creation time."""
 
 Summarizer = Callable[[Sequence[str]], str]
-"""Returns one shorter text that says what the given texts do; they come oldest first."""
+"""Returns a shorter summary of the given texts, oldest first."""
 
 
 class TokenCounter(Protocol):
-    """Counts the tokens a language model takes for a text (C042).
-
-    Several threads may call it at once.
-    """
+    """Counts the tokens of a text for a language model. Must be thread-safe."""
 
     def count(self, text: str, /) -> int:
-        """Return how many tokens a text takes, at least 0."""
+        """Return the number of tokens of a text, at least 0."""
         ...
 
 
@@ -34,9 +31,9 @@ Source: TypeAlias = str | os.PathLike[str] | IO[str] | IO[bytes]
 """A path, or a file opened for reading."""
 
 Progress = Callable[[int], object]
-"""Called now and then with the number of memories done so far."""
+"""Called periodically with the number of memories done so far."""
 
 
 def system_clock() -> datetime:
-    """Return the machine's time; the only place where mnemic asks for it (C183)."""
+    """Return the system time; mnemic reads it nowhere else."""
     return datetime.now(UTC)

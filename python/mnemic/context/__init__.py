@@ -1,4 +1,4 @@
-"""What a language model is shown in one call: items within a budget of tokens."""
+"""The context of one language model call: items within a budget of tokens."""
 
 from mnemic.context.items import (
     AddOutcome,

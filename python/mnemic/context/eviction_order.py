@@ -1,4 +1,4 @@
-"""Which items go when a window is compacted, and in which order."""
+"""Order in which items are evicted when a window is compacted."""
 
 import re
 from collections import Counter
@@ -11,11 +11,11 @@ from mnemic.context.item_store import Capacity, ItemStore, newest_first, oldest_
 from mnemic.context.items import CompactionStrategy, ContextItem, ContextItemType
 
 SUMMARY_SHARE = 5
-"""A fifth of the room is left free: for the summary, whose length nobody knows beforehand, and so
-that the next item does not need one more."""
+"""One part in so many of the capacity is left free: for the summary, whose length is unknown
+before, and so that the next item does not need another summary."""
 
 NEAR_DUPLICATE = 0.9
-"""Shared trigrams ÷ all trigrams from which on two texts say the same."""
+"""Minimum Jaccard similarity of the trigrams of two near duplicates."""
 
 _GRAM = 3
 _NUMBER = re.compile(r"\d+")
@@ -30,16 +30,17 @@ _EVICTION_TYPES = (
     ContextItemType.INSTRUCTION,
     ContextItemType.SYSTEM_PROMPT,
 )
-"""What can be had again goes first: a tool can be called again, a document retrieved again."""
+"""Types in order of eviction: those that can be obtained again go first, by another call of a tool
+or another retrieval."""
 
 
 def items_to_evict(
     strategy: CompactionStrategy, store: ItemStore, capacity: Capacity
 ) -> list[ContextItem]:
-    """Return the items that go so that what stays is within a room, in the order they go.
+    """Return the items to evict to get within a capacity, in order.
 
-    Protected items are never among them. No more go than are needed, in the strategy's order;
-    if all that may go is not enough, all of it goes.
+    Protected items are never evicted. No more items than necessary are evicted; if all removable
+    items are not enough, all are.
     """
     tokens, items, chosen = store.tokens, len(store), list[ContextItem]()
     if store.is_within(capacity):
@@ -53,7 +54,7 @@ def items_to_evict(
 
 
 def to_summarise(store: ItemStore, capacity: Capacity) -> list[ContextItem]:
-    """Return the items that one summary is to replace, oldest first."""
+    """Return the items that one summary replaces, oldest first."""
     free = capacity.tokens - store.protected().tokens
     smaller = Capacity(
         capacity.tokens - free // SUMMARY_SHARE, capacity.items - capacity.items // SUMMARY_SHARE
@@ -62,7 +63,7 @@ def to_summarise(store: ItemStore, capacity: Capacity) -> list[ContextItem]:
 
 
 def _eviction_order(strategy: CompactionStrategy, items: list[ContextItem]) -> list[ContextItem]:
-    """Return all that may go, what goes first before the rest."""
+    """Return all removable items in the order of eviction."""
     if strategy is CompactionStrategy.SELECTIVE:
         return _selective_order(items)
     removable = oldest_first(item for item in items if not item.is_protected)
@@ -72,7 +73,7 @@ def _eviction_order(strategy: CompactionStrategy, items: list[ContextItem]) -> l
 
 
 def _selective_order(items: list[ContextItem]) -> list[ContextItem]:
-    """Return near duplicates, then the rest by type, then by priority for each token."""
+    """Return near duplicates, then the others by type, then by priority per token."""
     best_first = sorted(newest_first(items), key=_sort_key)
     repeated = list(_near_duplicates(best_first))
     duplicate_ids = {item.id for item in repeated}
@@ -94,13 +95,13 @@ def _retention_score(item: ContextItem) -> float:
 
 
 class _Signature(NamedTuple):
-    """What of a text is compared."""
+    """The compared features of a text."""
 
     grams: frozenset[str]
     numbers: tuple[str, ...]
 
     def is_like(self, other: "_Signature") -> bool:
-        """Return whether two texts with the same numbers in them say the same."""
+        """Return whether two texts with the same numbers in them are near duplicates."""
         shared = len(self.grams & other.grams)
         union = len(self.grams) + len(other.grams) - shared
         return shared >= NEAR_DUPLICATE * union
@@ -114,10 +115,10 @@ def _signature(item: ContextItem) -> _Signature:
 
 
 def _near_duplicates(items: list[ContextItem]) -> Iterator[ContextItem]:
-    """Yield the items that may go and say what an earlier one, itself no duplicate, says.
+    """Yield removable items that nearly repeat an earlier one that was not yielded.
 
-    Two sets that share nine tenths of their union share one of the rarest tenth of either, plus
-    one (prefix filtering: Chaudhuri, Ganti, Kaushik, ICDE 2006), so few pairs are compared.
+    Two sets that share nine tenths of their union share one of the rarest tenth of either, plus one
+    (prefix filtering: Chaudhuri, Ganti, Kaushik, ICDE 2006), so few pairs are compared.
     """
     signatures = [_signature(item) for item in items]
     frequency = Counter(gram for signature in signatures for gram in signature.grams)

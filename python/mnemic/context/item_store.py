@@ -1,4 +1,4 @@
-"""The items of a window and their sums; whoever uses it holds the window's lock."""
+"""The items of a window and their sums; callers hold the window's lock."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -10,14 +10,14 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 class Capacity(NamedTuple):
-    """How much may be in a window at most."""
+    """Maximum content of a window."""
 
     tokens: int
     items: int
 
 
 class ItemStore:
-    """Items by id in the order they were added, which is the last word on their order (C022).
+    """Items by id in the order they were added, which decides ties of their order.
 
     Replacing an item keeps its place, as a dict keeps that of its key.
     """
@@ -33,17 +33,17 @@ class ItemStore:
         return len(self._items)
 
     def get(self, item_id: str) -> ContextItem | None:
-        """Return the item of an id."""
+        """Return the item with an id."""
         return self._items.get(item_id)
 
     def find_same(self, item: ContextItem) -> ContextItem | None:
-        """Return the item of the same source, of several the first in order, or of the same id."""
+        """Return the item with the same source, of several the first in order, or the same id."""
         if item.source_ref is not None and item.source_ref in self._by_source:
             return in_order(self._items[each] for each in self._by_source[item.source_ref])[0]
         return self._items.get(item.id)
 
     def put(self, item: ContextItem) -> None:
-        """Add an item, or put a changed one in the place of the old."""
+        """Add an item, or replace the one with its id."""
         old = self._items.get(item.id)
         self.tokens += item.token_count - (old.token_count if old else 0)
         self._items[item.id] = item
@@ -51,7 +51,7 @@ class ItemStore:
             self._by_source.setdefault(item.source_ref, {})[item.id] = None
 
     def remove(self, item_id: str) -> ContextItem | None:
-        """Remove the item of an id and return it."""
+        """Remove the item with an id and return it."""
         item = self._items.pop(item_id, None)
         if item is None:
             return None
@@ -68,35 +68,35 @@ class ItemStore:
         return list(self._items.values())
 
     def protected(self) -> Capacity:
-        """Return how much of it compaction must leave."""
+        """Return the tokens and items that compaction must keep."""
         counts = [item.token_count for item in self._items.values() if item.is_protected]
         return Capacity(sum(counts), len(counts))
 
     def is_within(self, capacity: Capacity) -> bool:
-        """Return whether nothing has to go for so much room."""
+        """Return whether the items are within a capacity."""
         return self.tokens <= capacity.tokens and len(self._items) <= capacity.items
 
 
 def in_order(items: Iterable[ContextItem]) -> list[ContextItem]:
     """Return items by type, then priority, highest first, then time, oldest first.
 
-    Items that agree in all three stay as they came (C022).
+    Ties keep the order of addition.
     """
     return sorted(items, key=_sort_key)
 
 
 def oldest_first(items: Iterable[ContextItem]) -> list[ContextItem]:
-    """Return items by time; those of the same time stay as they came."""
+    """Return items by time; ties keep their order."""
     return sorted(items, key=time_of)
 
 
 def newest_first(items: Iterable[ContextItem]) -> list[ContextItem]:
-    """Return items by time, the latest first; of the same time, the one added last."""
+    """Return items by time, newest first; of the same time, the last added first."""
     return oldest_first(items)[::-1]
 
 
 def time_of(item: ContextItem) -> datetime:
-    """Return when an item was added; items of a window always have it."""
+    """Return the time of an item's addition, which items of a window always have."""
     return item.added_at or _NEVER
 
 

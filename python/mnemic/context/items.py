@@ -1,4 +1,4 @@
-"""The records of a context window: its items, and what it answers with."""
+"""Records of a context window: items, options and results."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -16,14 +16,13 @@ from mnemic.model import validation
 from mnemic.model.redacted import Redacted
 
 MAX_ITEMS = 1000
-MAX_PRIORITY = 100
 SEPARATOR = "\n\n---\n\n"
 RESERVE_TOKENS = 1000
 MAX_RESERVE_SHARE = 4  # a quarter, so that a small window is not all reserve
 
 
 class ContextItemType(IntEnum):
-    """What an item is, and where it stands: lower numbers come first (definitions 2.6)."""
+    """Type of an item and its place: lower numbers come first."""
 
     SYSTEM_PROMPT = 0
     INSTRUCTION = 1
@@ -36,7 +35,7 @@ class ContextItemType(IntEnum):
 
     @classmethod
     def parse(cls, value: object) -> Self:
-        """Return the type that `value` is, numbers or names; case does not matter."""
+        """Return the type of a number or a name; case is ignored."""
         return validation.member("type", cls, value)
 
     @property
@@ -46,9 +45,9 @@ class ContextItemType(IntEnum):
 
     @property
     def role(self) -> str:
-        """The role of its message if the item names none.
+        """Role of the item's message if the item has none.
 
-        Only the system prompt and instructions speak as the system; text from elsewhere, such as
+        Only the system prompt and instructions have the role "system"; text from elsewhere, such as
         documents and results of tools, does not get that authority by being retrieved.
         """
         if self <= ContextItemType.INSTRUCTION:
@@ -57,9 +56,9 @@ class ContextItemType(IntEnum):
 
 
 class CompactionStrategy(IntEnum):
-    """What goes when a window is compacted; docs/context.md has the order of each.
+    """Eviction order of a compaction; docs/context.md has the order of each strategy.
 
-    SUMMARIZE and SELECTIVE need the tier Teams.
+    A license policy may restrict SUMMARIZE and SELECTIVE.
     """
 
     REMOVE_OLDEST = 0
@@ -69,17 +68,17 @@ class CompactionStrategy(IntEnum):
 
     @classmethod
     def parse(cls, value: object) -> Self:
-        """Return the strategy that `value` is, numbers or names; case does not matter."""
+        """Return the strategy of a number or a name; case is ignored."""
         return validation.member("strategy", cls, value)
 
     @property
     def is_advanced(self) -> bool:
-        """Whether a license has to include it."""
+        """Whether a license must include it."""
         return self >= CompactionStrategy.SUMMARIZE
 
 
 def percent(field: str, value: object, *, minimum: int = 0) -> int:
-    """Return `value` if it is an int from `least` to 100."""
+    """Return `value` if it is an int from `minimum` to 100."""
     checked = validation.whole(field, value, minimum=minimum)
     if checked > 100:  # noqa: PLR2004 - per cent
         raise InvalidArgumentError(f"{field} must be from {minimum} to 100, got {checked}")
@@ -87,19 +86,20 @@ def percent(field: str, value: object, *, minimum: int = 0) -> int:
 
 
 class ContextItem(Redacted, frozen=True, kw_only=True):
-    """One piece of a context. Every field is checked when an item is made.
+    """One piece of a context. Construction checks every field.
 
     Attributes:
         content: The text, not blank, at most 10 MB of UTF-8.
-        type: What it is; a name or number of `ContextItemType` is taken too.
-        id: Unique in its window; empty if the window is to give one.
-        priority: From 0 to 100; higher stays longer and stands earlier among its type.
-        token_count: What it takes; 0 if the window is to count.
-        pinned: Whether compaction and `clear` leave it.
-        added_at: When it came, in UTC (a naive time is UTC already); None if the window is to say.
-        source_ref: What it was made from, such as a memory's id.
-        role: The role of its message; None for that of its type.
-        metadata: What JSON can hold.
+        type: Type of the item; a name or number of `ContextItemType` is accepted too.
+        id: Unique in its window; empty if the window is to assign one.
+        priority: From 0 to 100; a higher one is evicted later and stands earlier among its type.
+        token_count: Number of tokens; 0 if the window is to count.
+        pinned: Whether compaction and `clear` keep it.
+        added_at: Time of addition, in UTC (a naive time is taken as UTC); None if the window is to
+            set it.
+        source_ref: Source of the item, such as a memory's id.
+        role: Role of its message; None for that of its type.
+        metadata: JSON values.
 
     Raises:
         InvalidEntryError: If a field is missing, of the wrong type or out of range.
@@ -119,7 +119,7 @@ class ContextItem(Redacted, frozen=True, kw_only=True):
     metadata: dict[str, Any] = msgspec.field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check every field and put it in its stored form (C178)."""
+        """Check every field and convert it to its stored form."""
         for field, default, check in _ITEM_RULES:
             given = getattr(self, field)
             if given is not default:
@@ -128,7 +128,7 @@ class ContextItem(Redacted, frozen=True, kw_only=True):
                     force_setattr(self, field, checked)
 
     def with_changes(self, **changes: object) -> Self:
-        """Return this item with other values of fields, which are in their stored form already."""
+        """Return this item with other values of fields, given in their stored form."""
         changed: Self = _copied(self)
         for field, value in changes.items():
             force_setattr(changed, field, value)
@@ -136,7 +136,7 @@ class ContextItem(Redacted, frozen=True, kw_only=True):
 
     @property
     def is_protected(self) -> bool:
-        """Whether compaction leaves it: a pinned item, or a system prompt."""
+        """Whether compaction keeps it: pinned items and the system prompt."""
         return self.pinned or self.type is ContextItemType.SYSTEM_PROMPT
 
 
@@ -158,7 +158,7 @@ _ITEM_RULES: tuple[tuple[str, object, Callable[[object], object]], ...] = (
 
 
 class ItemFields(TypedDict, total=False):
-    """The fields of an item that may be given beside its content and type."""
+    """Fields of an item besides its content and type."""
 
     id: str
     priority: int
@@ -171,25 +171,25 @@ class ItemFields(TypedDict, total=False):
 
 
 class AddOutcome(Enum):
-    """What became of an item that was to take free tokens only."""
+    """Outcome of `ContextWindow.try_add`."""
 
     ADDED = "added"
-    """It is in the window now."""
+    """The item was added."""
     REFRESHED = "refreshed"
-    """Its source or id was there already; that item's priority was raised to the new one."""
+    """Its source or id was present; the priority of the present item was raised to the new one."""
     PRESENT = "present"
-    """Its source or id was there already, with that priority or a higher one."""
+    """Its source or id was present, with that priority or a higher one."""
     NO_ROOM = "no room"
     """There are too few free tokens for it, or 1000 items; a smaller one may still fit."""
 
 
 class AddResult(msgspec.Struct, frozen=True):
-    """What `ContextWindow.try_add` did; true if the item was added.
+    """Result of `ContextWindow.try_add`; true if the item was added.
 
     Attributes:
-        outcome: What became of the item.
-        item: The item in the window, the new one or the one that was there; None without room.
-        tokens_added: By how much the window grew.
+        outcome: The outcome.
+        item: The item in the window, new or present before; None without room.
+        tokens_added: Increase of the window's tokens.
     """
 
     outcome: AddOutcome
@@ -201,14 +201,15 @@ class AddResult(msgspec.Struct, frozen=True):
 
 
 class BuildContextOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What is built, and into how many tokens.
+    """Options of building a context.
 
     Attributes:
-        max_history: How many turns of the conversation, the newest; pinned ones are not counted.
-        separator: What stands between two items.
-        reserve_tokens: How many tokens of the window stay free for the answer, fewer than the
-            window has; None is 1000, but at most a quarter of the window.
-        types: Items of these types alone; None is all.
+        max_history: Maximum number of turns of the conversation, the newest; pinned ones are not
+            counted.
+        separator: Text between two items.
+        reserve_tokens: Tokens of the window kept free for the answer, fewer than the window has;
+            None is 1000, but at most a quarter of the window.
+        types: Only items of these types; None is all.
 
     Raises:
         InvalidEntryError: If a field is of the wrong type or out of range.
@@ -220,7 +221,7 @@ class BuildContextOptions(msgspec.Struct, frozen=True, kw_only=True):
     types: tuple[ContextItemType, ...] | None = None
 
     def __post_init__(self) -> None:
-        """Check every field (C178)."""
+        """Check every field."""
         validation.whole("max_history", self.max_history)
         validation.text("separator", self.separator)
         validation.optional_whole("reserve_tokens", self.reserve_tokens)
@@ -229,7 +230,7 @@ class BuildContextOptions(msgspec.Struct, frozen=True, kw_only=True):
             force_setattr(self, "types", types)
 
     def budget(self, max_tokens: int) -> int:
-        """Return how many tokens of a window may be built.
+        """Return the number of tokens available to a built context.
 
         Raises:
             InvalidArgumentError: If the reserve leaves none.
@@ -249,10 +250,10 @@ class BuiltContext(Redacted, frozen=True, kw_only=True):
 
     Attributes:
         text: The contents with separators between them.
-        items: What was built, in the order of the text.
-        left_out: What did not fit or was history too old, in the window's order.
-        token_count: What the text takes, separators included (C043).
-        budget: What it might have taken. Protected items alone may take more.
+        items: The used items, in the order of the text.
+        left_out: Items that did not fit or were too old, in the window's order.
+        token_count: Tokens of the text, separators included.
+        budget: Tokens available. Protected items alone may exceed it.
     """
 
     _hidden: ClassVar[frozenset[str]] = frozenset({"text"})
@@ -268,17 +269,17 @@ class BuiltContext(Redacted, frozen=True, kw_only=True):
 
 
 class ContextSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """What a window held at one moment. It can be kept as JSON with `msgspec.json`.
+    """State of a window at one moment. `msgspec.json` converts it to JSON and back.
 
     Attributes:
-        agent_id: Whose window.
-        max_tokens: What it could hold.
+        agent_id: Agent of the window.
+        max_tokens: Size of the window.
         items: As stored, in the order they were added.
-        taken_at: When.
+        taken_at: Time of the snapshot.
 
     Raises:
         InvalidEntryError: If a field is of the wrong type or out of range.
-        InvalidArgumentError: If an item is not as a window stores it, or two have one id.
+        InvalidArgumentError: If an item is not in its stored form, or two have one id.
     """
 
     agent_id: str
@@ -303,25 +304,25 @@ class ContextSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def token_count(self) -> int:
-        """What all items take together."""
+        """Sum of the tokens of all items."""
         return sum(item.token_count for item in self.items)
 
 
 class ContextWindowStats(msgspec.Struct, frozen=True, kw_only=True):
-    """What a window holds and what became of its items.
+    """Statistics of a window.
 
     Attributes:
-        agent_id: Whose window.
-        max_tokens: What it can hold.
-        current_tokens: What it holds.
-        peak_tokens: The most it has held.
-        usage_percent: Held ÷ possible · 100.
-        item_count: Items held.
-        pinned_count: Pinned items among them.
-        items_by_type: Of each type that has any, by its number.
+        agent_id: Agent of the window.
+        max_tokens: Size of the window.
+        current_tokens: Tokens of its items.
+        peak_tokens: Maximum of `current_tokens` so far.
+        usage_percent: current_tokens ÷ max_tokens · 100.
+        item_count: Number of items.
+        pinned_count: Number of pinned items.
+        items_by_type: Number of items of each type, by the type's number.
         tokens_by_type: The same for tokens.
-        compactions: How often something was removed to make room.
-        items_compacted: How many items that removed or summarised.
+        compactions: Number of compactions that removed items.
+        items_compacted: Number of items removed or summarised.
     """
 
     agent_id: str

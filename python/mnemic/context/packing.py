@@ -1,4 +1,4 @@
-"""Memories as one text for a prompt: each cited, none twice, within a budget of tokens."""
+"""Memories as one text for a prompt: numbered, without duplicates, within a budget of tokens."""
 
 from collections.abc import Sequence
 from typing import Self
@@ -13,8 +13,8 @@ class MemoryContext(str):
     """A text made of memories.
 
     Attributes:
-        memories: Those that it cites, in the order of their numbers.
-        tokens: What it takes.
+        memories: The cited memories, in the order of their numbers.
+        tokens: Number of tokens of the text.
         degraded: Whether the embedder failed, so that the memories were found by keywords.
     """
 
@@ -31,7 +31,7 @@ class MemoryContext(str):
         tokens: int = 0,
         degraded: bool = False,  # noqa: FBT001, FBT002 - `__reduce__` gives it by position
     ) -> Self:
-        """Return a text with what it cites."""
+        """Return a text with its memories."""
         made = super().__new__(cls, text)
         made.memories = tuple(memories)
         made.tokens = tokens
@@ -39,7 +39,7 @@ class MemoryContext(str):
         return made
 
     def __reduce__(self) -> tuple[type, tuple[str, tuple[MemoryEntry, ...], int, bool]]:
-        """Keep what it cites where it is sent to another process."""
+        """Preserve the attributes in pickles."""
         return type(self), (str(self), self.memories, self.tokens, self.degraded)
 
 
@@ -50,20 +50,20 @@ def packed(
     *,
     degraded: bool = False,
 ) -> MemoryContext:
-    """Return as many of these memories, the first ones first, as fit into so many tokens.
+    """Return as many of these memories, the first ones first, as fit into a number of tokens.
 
-    A memory is one line: its number, its date, who spoke, and its text, both with white space and
-    line breaks as single spaces, so that neither can begin a line of its own. What does not fit is
-    passed over, and a later memory that does takes the room.
+    A memory is one line: its number, its date, its speaker, and its text, both with white space and
+    line breaks as single spaces, so that neither can begin a line of its own. A memory that does
+    not fit is skipped, and a later one that fits takes its room.
 
     Args:
-        entries: Best first; of those with the same text the first counts.
-        max_tokens: The most that the whole text takes.
-        counter: Counts them; an estimate by script unless given.
+        entries: Best first; of those with the same text the first is used.
+        max_tokens: Maximum number of tokens of the whole text.
+        counter: Token counter; an estimate by script unless given.
         degraded: See `MemoryContext`.
 
     Raises:
-        InvalidArgumentError: If the counter answers with no int, or with one below 0.
+        InvalidArgumentError: If the counter's result is not an int, or is negative.
     """
     used = EstimatedTokens() if counter is None else validation.capable("counter", counter, "count")
     kept: list[MemoryEntry] = []
@@ -95,7 +95,7 @@ def _distinct(entries: Sequence[MemoryEntry]) -> list[MemoryEntry]:
 def _line(number: int, entry: MemoryEntry) -> str:
     text = " ".join(entry.content.split())
     date = entry.created_at.date().isoformat()
-    who = " ".join((entry.speaker or entry.role or "").split())
-    label = f"{who}: " if who else ""
-    said = "" if text.casefold().startswith(label.casefold()) else label
-    return f"[{number}] {date} {said}{text}"
+    speaker = " ".join((entry.speaker or entry.role or "").split())
+    label = f"{speaker}: " if speaker else ""
+    prefix = "" if text.casefold().startswith(label.casefold()) else label
+    return f"[{number}] {date} {prefix}{text}"

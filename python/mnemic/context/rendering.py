@@ -1,4 +1,4 @@
-"""From the items of a window to the text or the messages a language model is given."""
+"""Renders the items of a window to a text or to messages."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -15,7 +15,7 @@ def render(
     max_tokens: int,
     counter: TokenCounter,
 ) -> BuiltContext:
-    """Choose among items, given in the order they were added, and put them together.
+    """Choose among items, given in the order they were added, and join them.
 
     Raises:
         InvalidArgumentError: If the reserve leaves nothing.
@@ -53,7 +53,7 @@ def _without_old_history(items: list[ContextItem], max_history: int) -> list[Con
 
 
 def _fitting(items: list[ContextItem], between: int, budget: int) -> list[ContextItem]:
-    """Return what fits, weightiest and newest first; what does not is passed over (C019, C043)."""
+    """Return the items that fit, by weight and newest first; those that do not fit are skipped."""
     chosen, tokens = list[ContextItem](), -between
     for item in sorted(newest_first(items), key=_weight):
         cost = item.token_count + between
@@ -69,7 +69,7 @@ def _weight(item: ContextItem) -> tuple[bool, bool, int]:
 
 
 def _reading_order(items: Iterable[ContextItem]) -> list[ContextItem]:
-    """Return items in the window's order, but the conversation as it went."""
+    """Return items in the window's order, but the conversation by time."""
     return sorted(items, key=_reading_place)
 
 

@@ -1,4 +1,4 @@
-"""Counters of tokens: the estimate by script, and the count of a model's own tokenizer (C042)."""
+"""Token counters: an estimate by script, and the count of a model's own tokenizer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @final
 class EstimatedTokens:
-    """Estimates by script, without a vocabulary; see docs/context.md for how near it comes.
+    """Estimates by script, without a vocabulary; see docs/context.md for its accuracy.
 
     The estimate of two texts put together is at least that of either, and at most their sum.
     """
@@ -33,10 +33,10 @@ class EstimatedTokens:
 
 
 def counted(counter: TokenCounter, text: str) -> int:
-    """Return what a counter says of a text.
+    """Return a counter's result for a text.
 
     Raises:
-        InvalidArgumentError: If that is no int, or below 0.
+        InvalidArgumentError: If the result is not an int, or is negative.
     """
     return validation.whole("the counter's answer", counter.count(text))
 
@@ -54,15 +54,15 @@ class Tokenizer(Protocol):
         ...
 
     def no_truncation(self) -> None:
-        """Let texts be as long as they are."""
+        """Disable truncation."""
         ...
 
     def no_padding(self) -> None:
-        """Let texts be as short as they are."""
+        """Disable padding."""
         ...
 
     def encode(self, sequence: str, /, *, add_special_tokens: bool) -> _Encoding:
-        """Cut a text into tokens."""
+        """Split a text into tokens."""
         ...
 
 
@@ -79,17 +79,17 @@ class _Tokenizers(Protocol):
 
 @final
 class TokenizerTokens:
-    """Counts with a tokenizer of the `tokenizers` library, special tokens left out.
+    """Counts with a tokenizer of the `tokenizers` library, special tokens excluded.
 
-    It counts with a copy that neither truncates nor pads, so a tokenizer that does is counted
-    right and stays as it was. Several threads may count at once.
+    It counts with a copy that neither truncates nor pads, so the given tokenizer is not changed.
+    Thread-safe.
 
     Args:
         tokenizer: A `tokenizers.Tokenizer`.
 
     Raises:
         MissingExtraError: If tokenizers is not installed.
-        InvalidArgumentError: If `tokenizer` is something else.
+        InvalidArgumentError: If `tokenizer` is not one.
     """
 
     def __init__(self, tokenizer: Tokenizer, /) -> None:
@@ -106,7 +106,7 @@ class TokenizerTokens:
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], /) -> Self:
-        """Make one of a `tokenizer.json`.
+        """Make a counter from a `tokenizer.json`.
 
         Raises:
             MissingExtraError: If tokenizers is not installed.

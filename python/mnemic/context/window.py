@@ -1,4 +1,4 @@
-"""A context window: a language model's prompt in the making, within a budget of tokens."""
+"""A context window: items for a language model's prompt, within a budget of tokens."""
 
 import logging
 import threading
@@ -33,32 +33,32 @@ from mnemic.protocols import Clock, IdFactory, Summarizer, TokenCounter, system_
 COMPACTION_THRESHOLD = 85
 COMPACTION_STEP = 15
 COMPACTION_TARGET = 70
-"""Per cent of the window: where compaction starts, how far below it `add` compacts, and how far
-`compact` does."""
+"""Per cent of the window: start of compaction, its depth below that in `add`, and the target of
+`compact`."""
 
 _log = logging.getLogger("mnemic.context")
 
 
 class ContextWindow:
-    """Items for a language model, never more tokens than its window has (definitions 2.6).
+    """Items for a language model, never more tokens than its window has.
 
-    `add` makes room by compaction, `try_add` never does. Compaction leaves pinned items and the
-    system prompt. Items stand by type, then priority, highest first, then time, oldest first, then
-    as they were added, so that no two are equal (C022). At most 1000 items.
+    `add` makes room by compaction, `try_add` never does. Compaction keeps pinned items and the
+    system prompt. Items are ordered by type, then priority, highest first, then time, oldest first,
+    then order of addition, so the order is total. At most 1000 items.
 
-    Safe to use from many threads; no lock is held while the counter or the summariser runs, and
-    both are called in the thread that adds.
+    Thread-safe; no lock is held while the counter or the summariser runs, and both are called in
+    the thread that adds.
 
     Args:
-        max_tokens: What the window holds, at least 1.
-        agent_id: Whose window it is.
-        counter: Counts the tokens of contents; estimates by script unless given.
-        compaction_threshold: Per cent of the window, from 1 to 100, beyond which `add` compacts.
-        compaction_strategy: What goes then.
+        max_tokens: Size of the window, at least 1.
+        agent_id: Agent of the window.
+        counter: Counts the tokens of contents; an estimate by script unless given.
+        compaction_threshold: Per cent of the window, from 1 to 100, above which `add` compacts.
+        compaction_strategy: Eviction order of compaction.
         license: The host's license policy; with None nothing is checked.
-        clock: Gives items the time they were added.
+        clock: Gives items their time of addition.
         id_factory: Gives ids to items without one; version 7 unless given.
-        summarizer: Makes one text of several, oldest first; SUMMARIZE needs it.
+        summarizer: Summarises several texts, oldest first, in one; SUMMARIZE needs it.
 
     Raises:
         InvalidArgumentError: If an argument is of the wrong type or out of range, or a summariser
@@ -102,54 +102,54 @@ class ContextWindow:
 
     @property
     def agent_id(self) -> str:
-        """Whose window it is."""
+        """Agent of the window."""
         return self._agent_id
 
     @property
     def max_tokens(self) -> int:
-        """What it can hold."""
+        """Size of the window in tokens."""
         return self._max_tokens
 
     @property
     def current_tokens(self) -> int:
-        """What it holds: the sum of its items' token counts."""
+        """Sum of its items' token counts."""
         return self._store.tokens
 
     @property
     def available_tokens(self) -> int:
-        """What it could hold besides; some of it only after compaction."""
+        """Tokens not in use; some of them only after compaction."""
         return self._max_tokens - self._store.tokens
 
     @property
     def free_tokens(self) -> int:
-        """What `try_add` may still use: up to the threshold of compaction (C020); never below 0."""
+        """Tokens available to `try_add`: up to the threshold of compaction; never below 0."""
         return max(0, self._share(self._threshold) - self._store.tokens)
 
     @property
     def usage_percent(self) -> float:
-        """Held ÷ possible · 100."""
+        """current_tokens ÷ max_tokens · 100."""
         return self._store.tokens / self._max_tokens * 100
 
     @property
     def compaction_threshold(self) -> int:
-        """Per cent of the window beyond which `add` compacts."""
+        """Per cent of the window above which `add` compacts."""
         return self._threshold
 
     @property
     def compaction_strategy(self) -> CompactionStrategy:
-        """What goes when `add` compacts."""
+        """Eviction order of compaction in `add`."""
         return self._strategy
 
     @property
     def item_count(self) -> int:
-        """How many items it holds, at most 1000."""
+        """Number of items, at most 1000."""
         return len(self._store)
 
     def __len__(self) -> int:
         return len(self._store)
 
     def __bool__(self) -> bool:
-        return True  # a window is there, even an empty one
+        return True  # an empty window is true, too
 
     def add(
         self,
@@ -158,35 +158,35 @@ class ContextWindow:
         type: ContextItemType | None = None,  # noqa: A002 - the field's name
         **fields: Unpack[ItemFields],
     ) -> ContextItem:
-        """Add an item, and make room for it if the threshold would be passed.
+        """Add an item; compact first if the threshold would be exceeded.
 
-        Then what is there is compacted to 15 points of a hundred below the threshold, or further if
-        the item would not fit beside that. Items that share a `source_ref` are all kept.
+        Compaction reduces the present items to 15 per cent points below the threshold, or further
+        if the item would not fit beside them. Items with the same `source_ref` are all kept.
 
         Args:
             item: An item, or a content.
-            type: With a content: what it is.
+            type: With a content: its type.
             **fields: With a content: other fields of `ContextItem`.
 
         Returns:
-            The item as stored: with its id, its time and its token count (C018).
+            The item as stored: with its id, its time and its token count.
 
         Raises:
-            ContextWindowFullError: If it does not fit even without all that may be removed; nothing
-                was changed.
-            InvalidArgumentError: If a field cannot be used, or its id is in the window already.
+            ContextWindowFullError: If it does not fit even without all removable items; nothing was
+                changed.
+            InvalidArgumentError: If a field is invalid, or its id is in the window already.
         """
         return self._add(self._counted(self._timed(_item(item, type, fields))))
 
     def add_many(self, items: Iterable[ContextItem], /) -> int:
-        """Add items one after the other as `add` does; those that do not fit are left out.
+        """Add items one after the other as `add` does; those that do not fit are skipped.
 
         Returns:
-            How many were added. Later ones may have made earlier ones go.
+            Number of added items. Later ones may have evicted earlier ones.
 
         Raises:
-            InvalidArgumentError: If one cannot be used, or its id is there already or twice among
-                them; nothing was added.
+            InvalidArgumentError: If an item is invalid, or its id is present or given twice;
+                nothing was added.
         """
         given = [self._counted(self._timed(_item(item, None, {}))) for item in _listed(items)]
         ids = Counter(item.id for item in given)
@@ -202,11 +202,11 @@ class ContextWindow:
         type: ContextItemType | None = None,  # noqa: A002 - the field's name
         **fields: Unpack[ItemFields],
     ) -> AddResult:
-        """Add an item if that takes free tokens alone; nothing is ever removed for it (C020).
+        """Add an item if it fits into the free tokens; nothing is ever removed for it.
 
-        Free are the tokens below the threshold. What has the `source_ref` of an item that is there,
-        or its id, is not added again; a higher priority passes over to that item, of several to the
-        first in order (C021).
+        Free are the tokens below the threshold. An item with the `source_ref` or the id of a
+        present item is not added again; a higher priority is transferred to the present item, of
+        several to the first in order.
 
         Args:
             item: As in `add`.
@@ -214,10 +214,10 @@ class ContextWindow:
             **fields: As in `add`.
 
         Returns:
-            What became of it; true if it was added.
+            The outcome; true if it was added.
 
         Raises:
-            InvalidArgumentError: If a field cannot be used.
+            InvalidArgumentError: If a field is invalid.
         """
         timed = self._timed(_item(item, type, fields))
         with self._lock:
@@ -235,17 +235,17 @@ class ContextWindow:
         return AddResult(AddOutcome.ADDED, counted, counted.token_count)
 
     def remove(self, item_id: str) -> bool:
-        """Remove an item, also a pinned one, and return whether it was there."""
+        """Remove an item, also a pinned one, and return whether it was present."""
         validation.text("item_id", item_id)
         with self._lock:
             return self._store.remove(item_id) is not None
 
     def get(self, item_id: str) -> ContextItem | None:
-        """Return the item of an id, None if there is none."""
+        """Return the item with an id, None if there is none."""
         return self._store.get(validation.text("item_id", item_id))
 
     def update_priority(self, item_id: str, priority: int) -> ContextItem:
-        """Give an item another priority, from 0 to 100, and return it.
+        """Set an item's priority, from 0 to 100, and return the item.
 
         Raises:
             UnknownIdError: If there is no such item.
@@ -254,7 +254,7 @@ class ContextWindow:
         return self._change(item_id, priority=percent("priority", priority))
 
     def pin(self, item_id: str) -> ContextItem:
-        """Keep compaction and `clear` from an item, and return it.
+        """Protect an item from compaction and `clear`, and return it.
 
         Raises:
             UnknownIdError: If there is no such item.
@@ -262,7 +262,7 @@ class ContextWindow:
         return self._change(item_id, pinned=True)
 
     def unpin(self, item_id: str) -> ContextItem:
-        """Let compaction and `clear` have an item again, and return it.
+        """Make an item removable by compaction and `clear` again, and return it.
 
         Raises:
             UnknownIdError: If there is no such item.
@@ -270,15 +270,15 @@ class ContextWindow:
         return self._change(item_id, pinned=False)
 
     def build(self, options: BuildContextOptions | None = None) -> BuiltContext:
-        """Put the contents together as one text, within the window less its reserve.
+        """Join the contents to one text, within the window less its reserve.
 
-        They stand in the window's order, but turns of the conversation in that of time. If not all
-        fit, pinned items and the system prompt go first, then instructions, then the highest
-        priority, then the newest; what does not fit is passed over (C019). The window is left as it
-        is.
+        The text has the window's order, but turns of the conversation by time. If not all items
+        fit, pinned items and the system prompt are chosen first, then instructions, then the
+        highest priority, then the newest; items that do not fit are skipped. The window is not
+        changed.
 
         Args:
-            options: Which items, and how; the defaults are those of `BuildContextOptions`.
+            options: Options; the defaults are those of `BuildContextOptions`.
 
         Raises:
             InvalidArgumentError: If the reserve is not smaller than the window.
@@ -293,7 +293,7 @@ class ContextWindow:
         return render(items, options, self._max_tokens, self._counter)
 
     def build_structured(self, options: BuildContextOptions | None = None) -> list[dict[str, str]]:
-        """Return what `build` chooses as messages with `role` and `content`, in its order.
+        """Return the items chosen by `build` as messages with `role` and `content`, in its order.
 
         An item without a role of its own is "system" if it is a system prompt or an instruction,
         "assistant" if it is the assistant's, else "user".
@@ -309,17 +309,17 @@ class ContextWindow:
         *,
         target_percent: int = COMPACTION_TARGET,
     ) -> list[ContextItem]:
-        """Remove items until at most a part of the window is used, or all is gone that may go.
+        """Remove items until at most a part of the window is used, or nothing removable is left.
 
         Args:
-            strategy: What goes; the window's own unless given.
+            strategy: Eviction order; the window's own unless given.
             target_percent: Per cent of the window, from 0 to 100.
 
         Returns:
-            What was removed or, by SUMMARIZE, replaced; in that order.
+            The items removed or, by SUMMARIZE, replaced; in that order.
 
         Raises:
-            InvalidArgumentError: If an argument cannot be used, or a summariser is missing.
+            InvalidArgumentError: If an argument is invalid, or a summariser is missing.
             LicenseRestrictionError: If the license does not include the strategy.
         """
         chosen = self._strategy if strategy is None else self._allowed(strategy)
@@ -333,9 +333,9 @@ class ContextWindow:
             removed += self._summarise(capacity)
 
     def clear(self, *, include_pinned: bool = False) -> int:
-        """Remove all items, pinned ones only if asked to, and return how many.
+        """Remove all items, pinned ones only if requested, and return their number.
 
-        The system prompt goes too unless it is pinned.
+        The system prompt is removed too unless it is pinned.
         """
         validation.flag("include_pinned", include_pinned)
         with self._lock:
@@ -359,7 +359,7 @@ class ContextWindow:
         return [item for item in self.items() if item.pinned]
 
     def snapshot(self) -> ContextSnapshot:
-        """Return what the window holds now, for `restore`."""
+        """Return the current state of the window, for `restore`."""
         with self._lock:
             items = self._store.in_insertion_order()
         return ContextSnapshot(
@@ -370,11 +370,11 @@ class ContextWindow:
         )
 
     def restore(self, snapshot: ContextSnapshot, /) -> None:
-        """Put what a snapshot holds in the place of all there is.
+        """Replace all items by those of a snapshot.
 
         Raises:
-            InvalidArgumentError: If it is another agent's or holds more than 1000 items; nothing
-                was changed.
+            InvalidArgumentError: If it is another agent's or has more than 1000 items; nothing was
+                changed.
             ContextWindowFullError: If its items do not fit; nothing was changed.
         """
         if not isinstance(snapshot, ContextSnapshot):
@@ -397,7 +397,7 @@ class ContextWindow:
             self._peak_tokens = max(self._peak_tokens, store.tokens)
 
     def stats(self) -> ContextWindowStats:
-        """Return what the window holds and what became of its items."""
+        """Return statistics of the window."""
         with self._lock:
             items, tokens, peak = (
                 self._store.in_insertion_order(),
@@ -448,7 +448,7 @@ class ContextWindow:
         )
 
     def _counted(self, item: ContextItem) -> ContextItem:
-        """Return an item with its token count; a count that was given is taken as it is."""
+        """Return an item with its token count; a given count is used unchanged."""
         if item.token_count:
             return item
         return item.with_changes(token_count=counted(self._counter, item.content))
@@ -486,11 +486,11 @@ class ContextWindow:
         return self._strategy is CompactionStrategy.SUMMARIZE
 
     def _capacity_without(self, item: ContextItem) -> Capacity | None:
-        """Return how much may stay beside a new item; None if all may.
+        """Return the capacity beside a new item; None if all items may stay.
 
         Raises:
-            ContextWindowFullError: If what must stay is more than that.
-            InvalidArgumentError: If the item's id is there already.
+            ContextWindowFullError: If the protected items exceed it.
+            InvalidArgumentError: If the item's id is present already.
         """
         store, wanted = self._store, item.token_count
         if store.get(item.id):
@@ -512,7 +512,7 @@ class ContextWindow:
         self._peak_tokens = max(self._peak_tokens, self._store.tokens)
 
     def _evict(self, capacity: Capacity, strategy: CompactionStrategy) -> list[ContextItem]:
-        """Remove until the items are within a room, and return what was removed."""
+        """Remove items until the rest is within a capacity, and return the removed ones."""
         return self._remove_all(items_to_evict(strategy, self._store, capacity))
 
     def _remove_all(self, items: list[ContextItem]) -> list[ContextItem]:
@@ -523,10 +523,10 @@ class ContextWindow:
         return items
 
     def _summarise(self, capacity: Capacity) -> list[ContextItem]:
-        """Replace old items by one summary, so that all is within a room, and return them.
+        """Replace old items by one summary, so that all are within a capacity, and return them.
 
         The summariser runs without the lock. If another thread removed or pinned one of the items
-        meanwhile, nothing is done: the summary would tell of what is not, or still is, there.
+        meanwhile, nothing is done: the summary would not agree with the items.
         """
         with self._lock:
             replaced = to_summarise(self._store, capacity)
@@ -552,7 +552,7 @@ class ContextWindow:
         return replaced
 
     def _summary(self, items: list[ContextItem]) -> ContextItem:
-        """Return an item that says what others do, in the place of the newest of them."""
+        """Return an item with the summary of others, at the place of the newest of them."""
         assert self._summarizer is not None  # noqa: S101 - `_allowed` saw to it
         text = self._summarizer([item.content for item in items])
         if not isinstance(text, str) or not text.strip():
@@ -570,7 +570,7 @@ class ContextWindow:
         )
 
     def _refreshed(self, item: ContextItem) -> AddResult | None:
-        """Return what became of an item that is there already; None if it is not."""
+        """Return the result for an item that is present already; None if it is not."""
         present = self._store.find_same(item)
         if present is None:
             return None

@@ -11,7 +11,7 @@ __all__ = ["Embedder", "EmbeddingBatch", "MiniLmEmbedder"]
 
 
 def __getattr__(name: str) -> object:
-    """Import the default embedder when it is named; a program may bring another."""
+    """Import the default embedder on first use; a program may bring another."""
     if name != "MiniLmEmbedder":
         raise AttributeError(f"module 'mnemic.embed' has no attribute {name!r}")
     from mnemic.embed.minilm import MiniLmEmbedder  # noqa: PLC0415 - a tenth of the import budget

@@ -1,4 +1,4 @@
-"""What every embedder is, and the checks they share."""
+"""The contract of every embedder, and the checks they share."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Embedder(Protocol):
-    """Turns texts into unit vectors whose inner products say how related the texts are.
+    """Converts texts to unit vectors whose inner product measures how related the texts are.
 
-    Any object with these members will do; nothing has to be inherited. `embed` is called from
-    worker threads, possibly from several at once. It may be a coroutine function, or return another
+    Any object with these members is accepted, without inheritance. `embed` is called from worker
+    threads, possibly from several at once. It may be a coroutine function, or return another
     awaitable: then it is awaited on one event loop in a thread of the memory, where several calls
-    may run at once, is cancelled where its caller is, and ends with `close`. It may also have
+    may run at once, is cancelled with its caller, and ends with `close`. It may also have
 
-    - `max_tokens`, the number of tokens of a text that its vector can see: longer texts are then
-      embedded in parts (C165);
-    - `characters_seen(text)`, how many characters at the beginning of a text these are: without it
-      that is estimated;
-    - `similarity_floor`, the cosine below which two texts are most likely unrelated (C151).
+    - `max_tokens`, the maximum number of tokens of a text in its vector: longer texts are embedded
+      in chunks;
+    - `characters_seen(text)`, the number of characters at the beginning of a text that these tokens
+      cover; estimated without it;
+    - `similarity_floor`, the cosine below which two texts are most likely unrelated.
     """
 
     @property
@@ -44,7 +44,7 @@ class Embedder(Protocol):
     def embed(
         self, texts: Sequence[str], /
     ) -> NDArray[np.floating[Any]] | Awaitable[NDArray[np.floating[Any]]]:
-        """Embed each text by itself, whatever else is in `texts` (C184).
+        """Embed each text, independently of the other texts in `texts`.
 
         Returns:
             Shape (len(texts), dimensions), finite numbers, rows in the order of `texts`.
@@ -53,7 +53,7 @@ class Embedder(Protocol):
 
 
 class EmbeddingBatch(NamedTuple):
-    """Vectors, and which of their texts were too long to be seen whole."""
+    """Vectors, and which of their texts were truncated."""
 
     vectors: NDArray[np.float32]
     """Shape (n, dimensions), rows of unit length."""

@@ -1,4 +1,4 @@
-"""Cuts texts that are longer than an embedder sees into overlapping parts (C165)."""
+"""Splits texts that are longer than an embedder's input into overlapping chunks."""
 
 import logging
 import re
@@ -7,16 +7,17 @@ from itertools import pairwise
 from typing import TypeAlias
 
 MAX_CHUNKS = 32
-"""So that a text of 10 MB costs no more than a second; longer ones are seen in samples."""
+"""Maximum number of chunks, so that a text of 10 MB takes at most a second; longer texts are
+sampled."""
 
 Span: TypeAlias = tuple[int, int]
-"""Where a part begins in its text, and where it ends."""
+"""Begin and end of a chunk in its text."""
 
-_OVERLAP = 0.15  # of a part, so that what stands at its end is seen with what follows
+_OVERLAP = 0.15  # of a chunk, so that the text at its end is embedded with the text after it
 _MARKS = 2  # tokens that models put around each text
 _LATIN_IN_A_TOKEN = 3  # English has 4 to 5 in most vocabularies, code and names fewer
 _LAST_LATIN = "\u024f"
-_CHARACTERS_IN_A_TOKEN = 8  # more than all but odd texts have
+_CHARACTERS_IN_A_TOKEN = 8  # more than nearly all texts have
 
 _SENTENCE_END = re.compile(r"[.!?\u2026][\"')\]\u00bb\u201d\u2019]*\s+|[\u3002\uff01\uff1f]|\n+")
 _WORD_END = re.compile(r"\s+")
@@ -25,12 +26,12 @@ _logger = logging.getLogger(__name__)
 
 
 class Chunker:
-    """Cuts texts so that an embedder sees each part whole.
+    """Splits texts so that an embedder sees each chunk whole.
 
     Args:
-        max_tokens: How many tokens of a text its vector sees; None is all of them.
-        seen: Returns how many characters at the beginning of a text its vector sees; an estimate
-            unless given, of three Latin letters or one other character in a token.
+        max_tokens: Maximum number of tokens of a text in its vector; None is no maximum.
+        seen: Returns the number of characters at the beginning of a text that are in its vector; by
+            default an estimate of three Latin letters or one other character in a token.
     """
 
     def __init__(self, max_tokens: int | None, seen: Callable[[str], int] | None = None) -> None:
@@ -38,9 +39,9 @@ class Chunker:
         self._seen = self._estimated if seen is None else seen
 
     def chunks(self, text: str) -> list[str]:
-        """Return the parts of a text, in its order; the text itself if it is seen whole.
+        """Return the chunks of a text in order; the text itself if it fits.
 
-        Blank parts are left out, unless all are.
+        Blank chunks are omitted, unless all are blank.
         """
         if self._is_short(text):
             return [text]
@@ -48,12 +49,12 @@ class Chunker:
         return [part for part in parts if not part.isspace()] or parts[:1]
 
     def spans(self, text: str) -> list[Span]:
-        """Return where the parts of a text lie.
+        """Return the spans of the chunks of a text.
 
-        A part ends with a sentence, or else with a word, or else where it is full, and the next
-        begins about 15 % of its length before. Where that takes more than `MAX_CHUNKS`, so many
-        begin at equal distances, the first with the text, and the last ends with it: the longer the
-        text, the less they overlap, and from some length on there is text between them.
+        A chunk ends with a sentence, or else with a word, or else where it is full, and the next
+        begins about 15 % of its length before. If that takes more than `MAX_CHUNKS`, so many begin
+        at equal distances, the first with the text, and the last ends with it: the longer the text,
+        the less they overlap, and from some length on there is text between them.
         """
         spans: list[Span] = []
         begin = 0
@@ -66,7 +67,7 @@ class Chunker:
         return self._spread(text, max(end - begin for begin, end in spans))
 
     def _is_short(self, text: str) -> bool:
-        """Return whether a text is seen whole for certain: no token has less than a byte."""
+        """Return whether a text certainly fits: no token has less than a byte."""
         if self._max_text_tokens is None:
             return True
         if len(text) > self._max_text_tokens:
@@ -74,7 +75,7 @@ class Chunker:
         return text.isascii() or len(text.encode()) <= self._max_text_tokens
 
     def _chunk_end(self, text: str, begin: int) -> int:
-        """Return where a part that begins here ends."""
+        """Return the end of a chunk that begins here."""
         full = self._seen_end(text, begin)
         if full == len(text):
             return full
@@ -84,13 +85,13 @@ class Chunker:
             or _last_match_end(_WORD_END, text, full - size // 2, full)
             or full
         )
-        # Half of a word may have more tokens than it had as part of the whole one.
+        # Half of a word may have more tokens alone than as part of the whole word.
         while end - begin > (seen := max(1, self._seen(text[begin:end]))):
             end = begin + seen
         return end
 
     def _seen_end(self, text: str, begin: int) -> int:
-        """Return where a vector that begins here stops seeing."""
+        """Return the end of the text that a vector beginning here covers."""
         room = len(text) if self._max_text_tokens is None else self._max_text_tokens
         size = _CHARACTERS_IN_A_TOKEN * room
         while True:
@@ -134,7 +135,7 @@ class Chunker:
 
 
 def _next_begin(text: str, begin: int, end: int) -> int:
-    """Return where the part after one begins: with a sentence or else a word, near its end."""
+    """Return the begin of the next chunk: at a sentence or else a word, near this one's end."""
     overlap = max(1, round(_OVERLAP * (end - begin)))
     earliest, usual, latest = end - overlap * 3 // 2, end - overlap, end - overlap // 2
     sentence = _SENTENCE_END.search(text, earliest, latest)
@@ -145,12 +146,12 @@ def _next_begin(text: str, begin: int, end: int) -> int:
 
 
 def _word_begin(text: str, begin: int, near: int) -> int:
-    """Return where the next word begins, or the same place if none does near it."""
+    """Return the begin of the next word, or the given position if none is near."""
     found = _WORD_END.search(text, begin, begin + near)
     return found.end() if found and found.end() < len(text) else begin
 
 
 def _last_match_end(pattern: re.Pattern[str], text: str, earliest: int, latest: int) -> int | None:
-    """Return where the last match that ends after `least` and up to `most` ends."""
+    """Return the end of the last match between two positions, None if there is none."""
     ends = [found.end() for found in pattern.finditer(text, earliest, latest)]
     return ends[-1] if ends else None

@@ -1,4 +1,4 @@
-"""Awaits what a coroutine embedder returns, on one event loop in a thread of its own."""
+"""Runs a coroutine embedder on one event loop in a thread of its own."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 CLOSE_SECONDS = 10.0
-"""How long `close` waits for a coroutine that does not heed being cancelled."""
+"""Seconds that `close` waits for a coroutine that ignores its cancellation."""
 
 
 class _Running(NamedTuple):
-    """A loop that runs, what ends it, and in which thread of which process."""
+    """A running loop, its stop event, its thread, and its process."""
 
     loop: AbstractEventLoop
     stop: Event
@@ -31,11 +31,11 @@ class _Running(NamedTuple):
 
 
 class EventLoopThread:
-    """Runs awaitables on one event loop, which begins with the first of them.
+    """Runs awaitables on one event loop, started by the first of them.
 
-    One loop serves all calls, so that a client which an embedder keeps, such as a pool of
-    connections, stays usable from one call to the next, whatever loops the callers have. Safe to
-    use from many threads. The thread ends at `close`, when this object is collected, or at exit.
+    One loop serves all calls, so that a client kept by the embedder, such as a pool of connections,
+    stays usable from one call to the next, whatever loops the callers have. Thread-safe. The thread
+    ends at `close`, when this object is collected, or at exit.
     """
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class EventLoopThread:
 
     @property
     def is_running(self) -> bool:
-        """Whether the thread was begun and not ended."""
+        """Whether the thread runs."""
         return self._running is not None
 
     def run(self, awaitable: Awaitable[Result]) -> Result:
@@ -68,7 +68,7 @@ class EventLoopThread:
             future.cancel()  # no effect if it is done
 
     def close(self) -> None:
-        """Cancel what still runs and end the thread. Harmless if repeated."""
+        """Cancel running awaitables and end the thread. Repeated calls have no effect."""
         with self._lock:
             self._is_closed = True
             running, self._running = self._running, None
@@ -115,7 +115,7 @@ def _start() -> _Running:
 
 
 def _stop(running: _Running) -> None:
-    """End a loop; `asyncio.run` cancels what it still has."""
+    """End a loop; `asyncio.run` cancels its running tasks."""
     # A forked child has no such thread, and shares the pipe that would wake the parent's.
     if running.process != os.getpid() or not running.thread.is_alive():
         return

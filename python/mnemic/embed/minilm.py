@@ -39,12 +39,12 @@ _logger = logging.getLogger(__name__)
 class MiniLmEmbedder:
     """Embeds with the model of the `mnemic-minilm` package: 384 dimensions, nothing to download.
 
-    Construction is cheap; onnxruntime and the model are loaded by the first `embed`. Several
-    threads may call one embedder at once. Each text is one run of the model, so its vector does
-    not depend on the texts beside it, bit for bit (C184).
+    Construction is cheap; onnxruntime and the model are loaded by the first `embed`. Thread-safe.
+    Each text is one run of the model, so its vector does not depend on the texts beside it, bit for
+    bit.
 
-    A blank text has a vector like any other, the same for all blank texts; it says nothing, so
-    callers should not search with it.
+    All blank texts have the same vector; it carries no meaning, so callers should not search with
+    it.
 
     Args:
         threads: Number of texts of one call that are embedded at the same time; a single text
@@ -85,7 +85,7 @@ class MiniLmEmbedder:
         return self.embed_batch(texts).vectors
 
     def embed_batch(self, texts: Sequence[str], /) -> EmbeddingBatch:
-        """Embed as `embed` does, and tell which texts were longer than `max_tokens`."""
+        """Embed as `embed` does, and return which texts were longer than `max_tokens`."""
         checked = checked_texts(texts)
         vectors = np.empty((len(checked), self.dimensions), np.float32)
         truncated = np.zeros(len(checked), np.bool_)
@@ -114,7 +114,7 @@ class MiniLmEmbedder:
             yield from pool.map(embed, texts)
 
     def _load(self) -> _Runtime:
-        """Return the loaded model; of several threads that come first, one loads it."""
+        """Return the loaded model; concurrent first calls load it once."""
         runtime = self._runtime
         if runtime is None:
             with self._lock:

@@ -1,4 +1,4 @@
-"""An embedder whose answers are checked and counted."""
+"""Wraps an embedder: its results are checked and counted."""
 
 import threading
 import time
@@ -29,23 +29,23 @@ Result = TypeVar("Result")
 
 
 class ValidatedEmbedder:
-    """Embeds with another embedder, refuses what cannot be used, and counts.
+    """Embeds with another embedder, refuses invalid results, and counts.
 
     Attributes:
-        given: The embedder that does the work.
-        model: Its model's name.
+        embedder: The wrapped embedder.
+        model: Name of its model.
         dimensions: Length of each vector.
-        embedded: Texts and parts of long ones embedded so far.
-        seconds: What that took.
-        told: Called with the milliseconds that each of its calls took.
-        successes: Calls of the embedder that gave what they should.
+        embedded: Number of texts and chunks embedded so far.
+        seconds: Total duration.
+        on_embedded: Called with the milliseconds of each call.
+        successes: Number of calls with a valid result.
 
     Args:
         given: Anything with `model`, `dimensions` and `embed(texts)`.
-        told: As above.
+        on_embedded: As above.
 
     Raises:
-        InvalidArgumentError: If it has not.
+        InvalidArgumentError: If a member is missing.
     """
 
     def __init__(
@@ -68,14 +68,14 @@ class ValidatedEmbedder:
 
     @property
     def average_ms(self) -> float:
-        """Milliseconds a text, 0 before any."""
+        """Mean milliseconds per text, 0 before any."""
         return self.seconds * 1000 / self.embedded if self.embedded else 0.0
 
     def embed(self, texts: list[str]) -> NDArray[np.float32]:
         """Return float32 vectors, shape (len(texts), dimensions).
 
         Raises:
-            EmbeddingError: If the embedder fails or returns something else.
+            EmbeddingError: If the embedder fails or returns an invalid result.
         """
         if not texts:
             return np.empty((0, self.dimensions), dtype=np.float32)
@@ -93,12 +93,12 @@ class ValidatedEmbedder:
         return vectors
 
     def embed_chunked(self, texts: list[str]) -> list[NDArray[np.float32]]:
-        """Return for each text the vectors of its parts, shape (parts, dimensions) (C165).
+        """Return for each text the vectors of its chunks, shape (chunks, dimensions).
 
-        A text that the embedder sees whole is one part.
+        A text that fits the embedder's input is one chunk.
 
         Raises:
-            EmbeddingError: If the embedder fails or returns something else.
+            EmbeddingError: If the embedder fails or returns an invalid result.
         """
         split = self._split(texts)
         vectors = self.embed([part for parts in split for part in parts])
@@ -106,7 +106,7 @@ class ValidatedEmbedder:
         return [vectors[end - len(parts) : end] for end, parts in zip(ends, split, strict=True)]
 
     def _call_embedder(self, texts: list[str]) -> object:
-        """Return what the embedder makes of texts, awaited where it is a coroutine function."""
+        """Return the embedder's result, awaited if it is awaitable."""
         made: object = self.embedder.embed(texts)
         if type(made) is not np.ndarray and isinstance(made, Awaitable):
             return self._loop.run(made)
@@ -118,27 +118,27 @@ class ValidatedEmbedder:
         return self._loop.is_running
 
     def close(self) -> None:
-        """End what a coroutine embedder still does, and its event loop. Harmless if repeated."""
+        """Cancel running calls of a coroutine embedder, and end its event loop. May be repeated."""
         self._loop.close()
 
     def _split(self, texts: list[str]) -> list[list[str]]:
         return self._run(lambda: [self._chunker.chunks(text) for text in texts])
 
     def _run(self, work: Callable[[], Result]) -> Result:
-        """Return what the embedder gives, or raise an error that quotes nothing of its own."""
+        """Return the embedder's result, or raise an error that quotes nothing of the embedder's."""
         try:
             return work()
         except Exception as error:
             if isinstance(error, MnemicError if self._is_ours else MissingExtraError):
                 raise
             kind = failure(error)
-        # Raised out here, because what is raised inside is chained to the error that may quote.
+        # Raised out here, so that it is not chained to the error, which may quote the text.
         failed = EmbeddingError(f"the embedder {self.model!r} failed: {kind}")
         failed.kind = kind
         raise failed
 
     def check_vector_of(self, entry: MemoryEntry) -> None:
-        """Refuse a vector that an entry brings along and that is not one of this embedder's."""
+        """Refuse a given vector of another model or dimension than the embedder's."""
         if entry.embedding is None:
             return
         given = entry.embedding_model, entry.embedding.size

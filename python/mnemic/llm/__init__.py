@@ -1,4 +1,4 @@
-"""Language models, which mnemic uses only where a caller brings one."""
+"""Language models, which a caller may supply."""
 
 from mnemic.llm.base import LanguageModel
 

@@ -4,7 +4,7 @@ from typing import Protocol
 
 
 class LanguageModel(Protocol):
-    """Answers a prompt. Safe to ask from several tasks at once."""
+    """Answers prompts. Must allow concurrent calls from several tasks."""
 
     @property
     def model(self) -> str:
@@ -15,7 +15,7 @@ class LanguageModel(Protocol):
         """Return the answer to a prompt.
 
         Args:
-            prompt: What is asked.
-            system: Standing instructions, or None.
+            prompt: The prompt.
+            system: System prompt, or None.
         """
         ...

@@ -324,8 +324,7 @@ def _wrong(place: str, found: str, allowed: str) -> FilterError:
 
 
 def _step(name: object) -> str:
-    """Return a name as a part of a place; a name that is not a word may be content, so it is
-    hidden."""
+    """Return a name as a part of a place; a name that is not a word may be content: hidden."""
     if not isinstance(name, str):
         return described(name)
     if is_word(name):

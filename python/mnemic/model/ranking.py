@@ -335,14 +335,6 @@ NEWEST = Ranking(
 MOST_IMPORTANT = Ranking(weights=Weights(relevance=0.0, importance=1.0))
 """By importance alone."""
 
-WEIGHTED_RELEVANCE = Ranking(
-    weights=Weights(relevance=0.6, recency=0.2, importance=0.15, access=0.05)
-)
-"""Default weights of the retrieval service."""
-
-RECALL = Ranking(weights=Weights(relevance=0.6, salience=0.4))
-"""Default weights of recall."""
-
 BY_SEARCH_TYPE: dict[str, Ranking] = {"hybrid": HYBRID, "semantic": SEMANTIC, "keyword": KEYWORD}
 
 

@@ -109,18 +109,6 @@ class SearchHit(msgspec.Struct, frozen=True):
         return self.entry.metadata
 
 
-class Found(NamedTuple):
-    """What a search found.
-
-    Attributes:
-        hits: Best first.
-        total: How many match in all; None unless that was asked for.
-    """
-
-    hits: list[SearchHit]
-    total: int | None
-
-
 class MemorySearchResult(msgspec.Struct, frozen=True):
     """A memory found by meaning.
 

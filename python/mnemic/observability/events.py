@@ -1,4 +1,4 @@
-"""What happens to memories, told to whoever listens."""
+"""Events of memories and their listeners."""
 
 import logging
 import threading
@@ -18,17 +18,18 @@ _log = logging.getLogger(__name__)
 
 
 class MemoryStoredEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """A memory was stored (R071).
+    """A memory was stored.
 
     Attributes:
-        agent_id: Whose it is.
-        entry_id: Its id.
-        type: Its type.
+        agent_id: The agent.
+        entry_id: The memory's id.
+        type: The memory's type.
         importance: From 0 to 1.
-        content_length: Characters (C099).
-        was_encrypted: Whether its content was sealed.
-        embedding_time_ms: What embedding took; of a batch, an equal share; 0 for a given vector.
-        timestamp: When it was stored.
+        content_length: In characters.
+        was_encrypted: Whether its content is encrypted.
+        embedding_time_ms: Duration of its embedding; an equal share of that of a batch; 0 for a
+            given vector.
+        timestamp: Time of storing.
     """
 
     agent_id: str
@@ -42,7 +43,7 @@ class MemoryStoredEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemoryRetrievedEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """A memory was retrieved by its id (R072)."""
+    """A memory was retrieved by its id."""
 
     agent_id: str
     entry_id: UUID
@@ -52,14 +53,14 @@ class MemoryRetrievedEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemoryUpdatedEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """A memory was changed (C098).
+    """A memory was changed.
 
     Attributes:
-        agent_id: Whose it is.
-        entry_id: Its id.
+        agent_id: The agent.
+        entry_id: The memory's id.
         type: Its type after the change.
-        content_changed: Whether a new content was named.
-        timestamp: When it was changed.
+        content_changed: Whether the update has a content.
+        timestamp: Time of the change.
     """
 
     agent_id: str
@@ -70,7 +71,7 @@ class MemoryUpdatedEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemoryForgottenEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """A memory was forgotten, or deleted for good (R073)."""
+    """A memory was deleted, permanently or not."""
 
     agent_id: str
     entry_id: UUID
@@ -79,16 +80,16 @@ class MemoryForgottenEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemorySearchCompletedEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """A search was answered.
+    """A search was completed.
 
     Attributes:
-        agent_id: Whose memories were searched.
-        query: What was looked for, cut to 50 characters; None unless queries may be shown
-            (`log_content`), and for memories similar to a sensitive one.
+        agent_id: The agent.
+        query: The query, cut to 50 characters; None unless queries may be shown (`log_content`),
+            and for memories similar to a sensitive one.
         search_type: "semantic", "hybrid", "keyword", "similar", "recent" or "important".
-        result_count: How many memories were found.
-        search_time_ms: What the search took, embedding included.
-        timestamp: When it was answered.
+        result_count: Number of results.
+        search_time_ms: Duration, embedding included.
+        timestamp: Time of completion.
     """
 
     agent_id: str
@@ -100,7 +101,7 @@ class MemorySearchCompletedEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemoryQuotaWarningEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """An agent's contents passed 80, 90 or 95 % of what they may take (R075, C086)."""
+    """An agent's contents exceeded 80, 90 or 95 % of the quota."""
 
     agent_id: str
     current_usage: int
@@ -110,17 +111,17 @@ class MemoryQuotaWarningEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemoryRetrievalCompletedEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """A query of the retrieval service was answered (R177).
+    """A query of the retrieval service was completed.
 
     Attributes:
-        agent_id: Whose memories were searched.
-        query: What was looked for, cut to 50 characters, "" without a query; None unless queries
-            may be shown (`log_content`).
-        result_count: How many memories were returned.
-        total_matches: How many there are.
-        from_cache: Whether the answer was known.
-        retrieval_time: What it took.
-        timestamp: When it was answered.
+        agent_id: The agent.
+        query: The query, cut to 50 characters, "" without a query; None unless queries may be shown
+            (`log_content`).
+        result_count: Number of results.
+        total_matches: Number of matches.
+        from_cache: Whether the result came from the cache.
+        retrieval_time: Duration.
+        timestamp: Time of completion.
     """
 
     agent_id: str
@@ -133,15 +134,15 @@ class MemoryRetrievalCompletedEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ContextAugmentedEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """Memories were added to a context window (R178).
+    """Memories were added to a context window.
 
     Attributes:
-        agent_id: Whose memories.
-        query: What was looked for, cut to 50 characters, "[filter-only]" without a query; None
-            unless queries may be shown.
-        items_added: How many memories.
-        tokens_added: How many tokens they take, as the window counts (C018).
-        timestamp: When they were added.
+        agent_id: The agent.
+        query: The query, cut to 50 characters, "[filter-only]" without a query; None unless queries
+            may be shown.
+        items_added: Number of memories.
+        tokens_added: Number of their tokens, as the window counts.
+        timestamp: Time of addition.
     """
 
     agent_id: str
@@ -152,15 +153,15 @@ class ContextAugmentedEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueryExpandedEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """A query was expanded, or would have been with more confidence (R179, C023).
+    """A query was expanded, or the expansion was discarded for its low confidence.
 
     Attributes:
-        agent_id: Whose memories are searched.
-        original_query: As it was asked, cut to 50 characters; None unless queries may be shown.
-        expanded_query: With the terms added, cut as well; None as above.
-        terms_added: How many.
+        agent_id: The agent.
+        original_query: The given query, cut to 50 characters; None unless queries may be shown.
+        expanded_query: With the added terms, cut as well; None as above.
+        terms_added: Number of added terms.
         confidence: From 0 to 1.
-        timestamp: When it was expanded.
+        timestamp: Time of the expansion.
     """
 
     agent_id: str
@@ -188,11 +189,10 @@ Listener = Callable[[Event], Awaitable[object] | object]
 
 
 class Events:
-    """Tells listeners what happened, one after the other in the order they came.
+    """Calls listeners for each event, one after the other in the order of subscription.
 
     A listener may be a function or a coroutine function; it is called before the operation's call
-    returns, and delays it. One that fails is logged and changes nothing. Safe to use from many
-    threads.
+    returns, and delays it. A failing listener is logged and has no other effect. Thread-safe.
     """
 
     def __init__(self) -> None:
@@ -203,11 +203,11 @@ class Events:
         """Call a listener with every event of a kind from now on.
 
         Returns:
-            A function that ends it; harmless if repeated.
+            A function that ends the subscription; repeated calls have no effect.
 
         Raises:
-            InvalidArgumentError: If the kind is no event of this module, or the listener cannot be
-                called.
+            InvalidArgumentError: If the kind is not an event of this module, or the listener is not
+                callable.
         """
         if kind not in _KINDS:
             known = ", ".join(sorted(each.__name__ for each in _KINDS))
@@ -227,11 +227,11 @@ class Events:
         return unsubscribe
 
     def has_listeners(self, kind: type[msgspec.Struct]) -> bool:
-        """Return whether anybody listens, so that events nobody hears need not be made."""
+        """Return whether a kind has listeners, so that events without any need not be made."""
         return bool(self._listeners.get(kind))
 
     async def publish(self, event: msgspec.Struct) -> None:
-        """Tell an event to its listeners."""
+        """Call the listeners of an event."""
         for listener in self._listeners.get(type(event), ()):
             try:
                 outcome = listener(event)

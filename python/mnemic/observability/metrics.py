@@ -1,7 +1,7 @@
-"""What mnemic measures of itself, through the OpenTelemetry API (R098 to R104, R202 to R206, R263).
+"""Metrics of mnemic, through the OpenTelemetry API.
 
-OpenTelemetry is never imported for this: it is used from the moment when the program itself has
-imported `opentelemetry.metrics`. Until then a measurement is one look into `sys.modules`.
+OpenTelemetry is never imported here: it is used from the moment when the program itself has
+imported `opentelemetry.metrics`. Until then a measurement is one lookup in `sys.modules`.
 """
 
 import logging
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 LONG_TERM = "agents.memory.longterm."
 RETRIEVAL = "agents.memory.retrieval."
 RETRIEVER = "Agents.Memory.Retriever."
-"""What the names of metrics begin with: as documents 003, 000 and 002 write them."""
+"""Prefixes of the names of metrics."""
 
 _log = logging.getLogger(__name__)
 
@@ -38,21 +38,21 @@ _RESULTS = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
 
 
 class Counted(Protocol):
-    """What is asked of a store whose contents are measured."""
+    """The interface of a store for gauges."""
 
     path: str
 
     async def count(self, scope: Scope, *, now: datetime) -> int:
-        """Return how many entries the scope has now."""
+        """Return the number of entries in a scope."""
         ...
 
     async def used_bytes(self, agent_id: str) -> int:
-        """Return how many bytes the agent's contents take."""
+        """Return the bytes of the agent's contents."""
         ...
 
 
 Reading = Callable[[Counted, Scope, datetime], Coroutine[None, None, int]]
-"""How a gauge is read for an agent at a time."""
+"""Reads a gauge for an agent at a time."""
 
 
 def _entries(store: Counted, agent: Scope, now: datetime) -> Coroutine[None, None, int]:
@@ -98,20 +98,20 @@ _COUNTERS = (
 
 
 class Meter:
-    """Measures one open memory of one agent; shows no more of it than the agent's id.
+    """Measures one open memory of one agent; it exposes only the agent's id.
 
-    Nothing is measured, and nothing fails, where OpenTelemetry is absent, unused or broken. Safe to
-    use from many threads; no call waits for another one.
+    Nothing is measured, and nothing fails, if OpenTelemetry is absent, unused or broken.
+    Thread-safe; no call waits for another one.
 
     Args:
-        agent_id: Whose memory; an attribute of every measurement.
+        agent_id: The agent; an attribute of every measurement.
         clock: Gives the time at which memories are counted.
 
     Attributes:
         now: The clock.
-        agent: Whose memories are counted: the agent's, of all users.
-        store: What the gauges look into; None before `opened` and after `closed`.
-        place: What two meters have in common if they measure the same file.
+        agent: Scope of the counted memories: the agent, all users.
+        store: Store that the gauges read; None before `opened` and after `closed`.
+        place: Equal for two meters of the same file.
     """
 
     def __init__(self, agent_id: str, clock: Clock) -> None:
@@ -122,35 +122,35 @@ class Meter:
         self._attributes = {"agent_id": agent_id}
 
     def opened(self, store: Counted) -> None:
-        """Let the gauges look into a store, until `closed` or until the meter is collected."""
+        """Let the gauges read a store, until `closed` or until the meter is collected."""
         in_process = store.path == ":memory:"
         self.place = f"{id(store)}" if in_process else os.path.realpath(store.path)
         self.store = store
         _process.watch(self)
 
     def closed(self) -> None:
-        """End what `opened` began. Harmless if repeated."""
+        """Stop the gauges. Repeated calls have no effect."""
         self.store = None
 
     def stored(self, milliseconds: float) -> None:
-        """Measure a call that stored something."""
+        """Measure a call that stored memories."""
         self._record(LONG_TERM + "store_latency_ms", milliseconds)
 
     def retrieved(self, milliseconds: float) -> None:
-        """Measure a call that looked for memories by their ids, whether there were any or not."""
+        """Measure a call that read memories by their ids, found or not."""
         self._record(LONG_TERM + "retrieve_latency_ms", milliseconds)
 
     def searched(self, search_type: str, milliseconds: float, results: int) -> None:
-        """Measure a search of a kind, such as "semantic"."""
+        """Measure a search of a type, such as "semantic"."""
         self._record(LONG_TERM + "search_latency_ms", milliseconds, search_type=search_type)
         self._record(LONG_TERM + "search_results", results, search_type=search_type)
 
     def embedded(self, milliseconds: float) -> None:
-        """Measure one call of the embedder, of however many texts."""
+        """Measure one call of the embedder, whatever its number of texts."""
         self._record(LONG_TERM + "embedding_time_ms", milliseconds)
 
     def retrieval(self, milliseconds: float, results: int, *, from_cache: bool) -> None:
-        """Measure an answer of the retrieval service."""
+        """Measure a query of the retrieval service."""
         self._count(RETRIEVAL + "total")
         if from_cache:
             self._count(RETRIEVAL + "cache_hits")
@@ -192,10 +192,10 @@ class _Instruments(NamedTuple):
 
 
 class _Process:
-    """The instruments, which a process has once, and the meters that the gauges look at.
+    """The instruments, which a process has once, and the meters that the gauges read.
 
-    Taking a lock would be a risk: garbage collection may close a memory in the midst of anything,
-    and a fork may leave a lock locked. So nobody waits here.
+    No lock is taken: garbage collection may close a memory during any operation, and a fork may
+    leave a lock locked.
     """
 
     def __init__(self) -> None:
@@ -206,24 +206,24 @@ class _Process:
         self._failed: set[str] = set()
 
     def watch(self, meter: Meter) -> None:
-        """Let the gauges look at a meter for as long as it lives."""
+        """Add a meter to the gauges for as long as it lives."""
         self._meters[id(meter)] = meter
         self.instruments()
 
     def instruments(self) -> _Instruments | None:
-        """Return what measures, by name, or None while nobody uses OpenTelemetry."""
+        """Return the instruments by name, or None while the program does not use OpenTelemetry."""
         if not self._is_made and sys.modules.get("opentelemetry.metrics") is not None:
             self._make()
         return self._instruments
 
     def log_failure(self, what: str, error: Exception) -> None:
-        """Log the kind of an error, the first time one hits this instrument."""
+        """Log the kind of an error, the first time it hits this instrument."""
         if what not in self._failed:
             self._failed.add(what)
             _log.error("Measuring %s failed: %s", what, failure(error))
 
     def _make(self) -> None:
-        """Make the instruments; whoever comes meanwhile goes on unmeasured."""
+        """Make the instruments; concurrent measurements are skipped."""
         if not self._making.acquire(blocking=False):
             return
         try:

@@ -1,4 +1,4 @@
-"""What long-term memory tells about itself: log lines, events and metrics (R071 to R104)."""
+"""Log lines, events and metrics of long-term memory."""
 
 import logging
 import time
@@ -20,28 +20,28 @@ from mnemic.observability.metrics import Counted, Meter
 from mnemic.protocols import Clock
 
 SLOW_EMBEDDING_MS = 500
-"""Embedding that takes longer is logged as slow (R095)."""
+"""Milliseconds from which on an embedding is logged as slow."""
 
 QUOTA_WARNINGS = (80, 90, 95)
 QUOTA_HYSTERESIS = 5
-"""Percent used at which a warning is given, and by how much it must fall before another."""
+"""Percent used at which a warning is given, and the decrease required before another."""
 
-SHOWN_QUERY = 50  # R083
+SHOWN_QUERY = 50
 
 _log = logging.getLogger(__name__)
 
 
 class Telemetry:
-    """Tells what happens to one agent's memories; contents only where that is allowed.
+    """Emits log lines, events and metrics of one agent's memories; contents only if permitted.
 
     Args:
-        agent_id: Whose memories.
-        events: Who listens.
-        clock: Gives the events their times.
+        agent_id: The agent.
+        events: Listeners of events.
+        clock: Gives events their times.
         logs_content: Whether queries may be shown.
 
     Attributes:
-        meter: What measures.
+        meter: Measures the agent's memory.
     """
 
     def __init__(self, agent_id: str, events: Events, clock: Clock, *, logs_content: bool) -> None:
@@ -53,12 +53,12 @@ class Telemetry:
         self.meter = Meter(agent_id, clock)
 
     def opened(self, store: Counted) -> None:
-        """Tell that the memory is ready; from now on gauges may look into its store."""
+        """Log that the memory is open; from now on gauges read its store."""
         self.meter.opened(store)
         _log.info("Long-term memory initialized for agent %s", self._agent_id)
 
     def closed(self) -> None:
-        """Let the gauges look no more. Harmless if repeated."""
+        """Stop the gauges. Repeated calls have no effect."""
         self.meter.closed()
 
     def record_store(self, begun: float) -> None:
@@ -74,15 +74,15 @@ class Telemetry:
         self.meter.embedded(milliseconds)
 
     def store_failed(self, error: Exception) -> None:
-        """Tell that a write failed; the error itself goes to the caller."""
+        """Log a failed write; the error itself goes to the caller."""
         _log.error("Failed to store memory entry: %s", str(error))
 
     def embedding_deferred(self, count: int, error: Exception) -> None:
-        """Tell that memories are stored without vectors for now (C172)."""
+        """Log that memories are stored without vectors for now."""
         _log.warning("%d memory entries are stored without vectors for now: %s", count, str(error))
 
     def falls_back(self, error: Exception) -> None:
-        """Tell that a hybrid search is answered by keywords because the embedder failed."""
+        """Log that a hybrid search is answered by keywords because the embedder failed."""
         _log.warning("A search of agent %s is answered by keywords: %s", self._agent_id, str(error))
 
     async def stored(
@@ -91,7 +91,13 @@ class Telemetry:
         embedded: Collection[tuple[str | None, UUID]],
         milliseconds: float,
     ) -> None:
-        """Tell what was stored; embedding those of these users and ids took so long together."""
+        """Log and publish stored memories.
+
+        Args:
+            entries: The memories.
+            embedded: User and id of those that were embedded.
+            milliseconds: Duration of embedding them together.
+        """
         share = milliseconds / max(1, len(embedded))
         is_logged = _log.isEnabledFor(logging.DEBUG)
         has_listeners = self._events.has_listeners(MemoryStoredEvent)
@@ -129,7 +135,7 @@ class Telemetry:
         )
 
     async def retrieved(self, entry: MemoryEntry) -> None:
-        """Tell that a memory was retrieved by its id."""
+        """Log and publish a memory retrieved by its id."""
         _log.debug("Retrieved memory entry %s for agent %s", entry.id, self._agent_id)
         if self._events.has_listeners(MemoryRetrievedEvent):
             event = MemoryRetrievedEvent(
@@ -150,13 +156,13 @@ class Telemetry:
         *,
         is_sensitive: bool = False,
     ) -> None:
-        """Tell that a search was answered.
+        """Log, publish and measure a completed search.
 
         Args:
-            search_type: Its kind, such as "semantic".
-            query: What was looked for.
-            count: How many memories were found.
-            milliseconds: What it took.
+            search_type: Its type, such as "semantic".
+            query: The query.
+            count: Number of results.
+            milliseconds: Duration.
             is_sensitive: Whether the query comes from a sensitive memory, and is never shown.
         """
         self.meter.searched(search_type, milliseconds, count)
@@ -182,7 +188,7 @@ class Telemetry:
             await self._events.publish(event)
 
     async def updated(self, entry: MemoryEntry, *, content_changed: bool) -> None:
-        """Tell that a memory was changed."""
+        """Publish a changed memory."""
         if self._events.has_listeners(MemoryUpdatedEvent):
             event = MemoryUpdatedEvent(
                 agent_id=self._agent_id,
@@ -194,7 +200,7 @@ class Telemetry:
             await self._events.publish(event)
 
     async def forgotten(self, entry_id: UUID, *, permanent: bool) -> None:
-        """Tell that a memory was forgotten, or deleted for good."""
+        """Log and publish a deleted memory."""
         _log.info(
             "Memory entry %s forgotten for agent %s, permanent=%s",
             entry_id,
@@ -204,12 +210,12 @@ class Telemetry:
         await self._publish_deleted([entry_id], permanent=permanent)
 
     async def emptied(self, scope: Scope, ids: Sequence[UUID], *, permanent: bool) -> None:
-        """Tell that all memories of a scope were forgotten, or deleted for good."""
+        """Log and publish the deletion of all memories of a scope."""
         _log.info("%d memory entries forgotten for %s, permanent=%s", len(ids), scope, permanent)
         await self._publish_deleted(ids, permanent=permanent)
 
     async def purged(self, ids: Sequence[UUID]) -> None:
-        """Tell that memories were deleted for good because their time was over."""
+        """Log and publish memories deleted permanently after their retention."""
         _log.info("%d memory entries purged for agent %s", len(ids), self._agent_id)
         await self._publish_deleted(ids, permanent=True)
 
@@ -226,14 +232,14 @@ class Telemetry:
             await self._events.publish(event)
 
     def freed(self, used: int, limit: int) -> float:
-        """Let warnings come again if usage fell far enough; return the percent used."""
+        """Reset warnings if usage fell far enough; return the percent used."""
         percent = used / limit * 100 if limit else 100.0
         if percent < self._warned_percent - QUOTA_HYSTERESIS:
             self._warned_percent = _step_passed(percent)
         return percent
 
     async def used(self, used: int, limit: int) -> None:
-        """Warn once when usage passes 80, 90 or 95 %, again only after it fell by 5 (C086)."""
+        """Warn once when usage exceeds 80, 90 or 95 %, again only after it fell by 5."""
         percent = self.freed(used, limit)
         passed = _step_passed(percent)
         if passed <= self._warned_percent:
@@ -255,10 +261,10 @@ def _step_passed(percent: float) -> int:
 
 
 def milliseconds_since(begun: float) -> float:
-    """Return how long ago it was this `time.perf_counter()`."""
+    """Return the milliseconds since a `time.perf_counter()`."""
     return (time.perf_counter() - begun) * 1000
 
 
 def shortened(query: str) -> str:
-    """Return a query as logs and events show it: its first 50 characters."""
+    """Return a query as shown in logs and events: its first 50 characters."""
     return query if len(query) <= SHOWN_QUERY else f"{query[:SHOWN_QUERY]}..."
