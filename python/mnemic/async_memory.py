@@ -4,79 +4,40 @@
 """
 
 import os
-import sys
-import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, Unpack
+from typing import Any, Literal, Self, TypeAlias, Unpack
 from uuid import UUID
 
-import msgspec
-
-from mnemic.description import described, quoted
-from mnemic.errors import EntryNotFoundError, InvalidArgumentError, InvalidEntryError
+from mnemic.description import quoted
+from mnemic.errors import InvalidArgumentError, InvalidEntryError
 from mnemic.model import (
-    BY_SEARCH_TYPE,
-    IS_NOT_SENSITIVE,
-    KEYWORD,
-    MOST_IMPORTANT,
-    NEWEST,
-    SEARCH_TYPES,
-    SEMANTIC,
-    All,
     CheckedEntry,
     DeleteResult,
-    Expression,
     ImportResult,
     LinkType,
     LongTermMemoryStats,
     MemoryEntry,
     MemoryEntryUpdate,
     MemoryFilter,
-    MemoryKind,
     MemoryLink,
     MemoryPage,
-    MemoryQuery,
-    MemoryRecallResult,
-    MemoryRetrievalResult,
-    MemoryRetrieverOptions,
     MemoryStatus,
     MemoryType,
     NewEntry,
     OnDuplicate,
     OnEmbedError,
-    OnQueryError,
-    Ranking,
-    RecallMode,
-    RecallOptions,
-    Scope,
     ScoredMemory,
-    Search,
-    SearchResults,
-    SearchType,
     VerifyReport,
-    Weights,
-    falls_back,
-    parse_filter,
-    parse_times,
 )
-from mnemic.model.new_entry import checked_record
-from mnemic.model.validation import bounded, flag, items, lone_surrogate, whole
-from mnemic.observability.events import Events
-from mnemic.protocols import Progress, Source, Target, TokenCounter
-from mnemic.repository import Options, Repository, required_uuid, required_uuids
+from mnemic.model.validation import flag, items
+from mnemic.protocols import Progress, Source, Target
+from mnemic.repository import Options, required_uuid, required_uuids
 from mnemic.store import Direction
 from mnemic.sync_bridge import run_blocking
-
-if TYPE_CHECKING:
-    from mnemic.context import ContextWindow, MemoryContext
-    from mnemic.embed.base import Embedder
-    from mnemic.recall import RecallEngine
-    from mnemic.retrieval import RetrievalEngine
-
-NewMemory: TypeAlias = str | Mapping[str, Any] | MemoryEntry
-"""What `add_many` takes: a text, a dict with the arguments of `add`, or a whole record."""
+from mnemic.verbs.base import MemoryHandle, NewMemory, not_found
+from mnemic.verbs.search import SearchVerbs
 
 Entries: TypeAlias = list[MemoryEntry]
 Links: TypeAlias = list[MemoryLink]
@@ -85,187 +46,7 @@ Links: TypeAlias = list[MemoryLink]
 _FEW_MEMORIES = 16
 
 
-class Services:
-    """What is built on one memory; all its views share them, and each is made when it is used."""
-
-    def __init__(self, repository: Repository) -> None:
-        self._repository = repository
-        self._lock = threading.Lock()
-        self._retrieval_engine: RetrievalEngine | None = None
-        self._recall_engine: RecallEngine | None = None
-
-    @property
-    def retrieval_engine(self) -> "RetrievalEngine":
-        """Answers queries."""
-        with self._lock:
-            if self._retrieval_engine is None:
-                from mnemic.retrieval import CorpusExpander, RetrievalEngine  # noqa: PLC0415 - loaded on first use
-
-                self._retrieval_engine = RetrievalEngine(
-                    self._repository,
-                    expander=CorpusExpander(),
-                    log_queries=self._repository.logs_content,
-                )
-            return self._retrieval_engine
-
-    @property
-    def recall_engine(self) -> "RecallEngine":
-        """Recalls."""
-        with self._lock:
-            if self._recall_engine is None:
-                # Imported on first use: most programs use neither engine.
-                from mnemic.contradictions import RuleJudge  # noqa: PLC0415
-                from mnemic.recall import RecallEngine  # noqa: PLC0415
-
-                self._recall_engine = RecallEngine(
-                    self._repository,
-                    MemoryRetrieverOptions(),
-                    judge=RuleJudge(),
-                    log_queries=self._repository.logs_content,
-                )
-            return self._recall_engine
-
-
-class ScopedBase:
-    """A part of one memory: what it names of the scope cannot be named otherwise in a call."""
-
-    def __init__(
-        self, repository: Repository, scope: Scope, services: Services | None = None
-    ) -> None:
-        self._repository = repository
-        self._scope = scope
-        self._services = Services(repository) if services is None else services
-
-    @property
-    def agent_id(self) -> str:
-        """Whose memory this is."""
-        return self._scope.agent_id
-
-    @property
-    def scope(self) -> Scope:
-        """What this view names."""
-        return self._scope
-
-    @property
-    def repository(self) -> Repository:
-        """What joins store and index; for services."""
-        return self._repository
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._repository.path!r}, {self._scope})"
-
-    def _new(self, fields: object, scope: Scope, now: datetime) -> NewEntry:
-        return NewEntry.of_fields(fields, scope, now, self._repository.id_factory)
-
-    def _part(
-        self,
-        user_id: str | None,
-        project_id: str | None,
-        session_id: str | None,
-        all_users: bool = False,  # noqa: FBT001, FBT002 - handed on as it was given
-    ) -> Scope:
-        scope = self._scope.narrowed(user_id, project_id, session_id)
-        if not flag("all_users", all_users):
-            return scope
-        if self._scope.user_id is not None:
-            raise InvalidArgumentError(
-                f"a view of {self._scope} is not widened to all users; ask the memory itself"
-            )
-        return scope.widened()
-
-    def _ranking(
-        self,
-        search_type: SearchType,
-        weights: Weights | Mapping[str, float] | None,
-        ranking: Ranking | None,
-    ) -> Ranking:
-        if search_type not in SEARCH_TYPES:
-            known = ", ".join(SEARCH_TYPES)
-            raise InvalidArgumentError(
-                f"search_type must be one of {known}, got {quoted(search_type)}"
-            )
-        if ranking is not None:
-            if not isinstance(ranking, Ranking):
-                raise InvalidArgumentError(
-                    f"ranking must be a mnemic.Ranking, got {described(ranking)}"
-                )
-            if weights is not None or search_type != "hybrid":
-                raise InvalidArgumentError(
-                    "ranking says all that search_type and weights do; leave them out"
-                )
-            return ranking
-        if search_type == "hybrid" and self._repository.embedder is None:
-            search_type = "keyword"
-        chosen = BY_SEARCH_TYPE[search_type]
-        if weights is None:
-            return chosen
-        return msgspec.structs.replace(chosen, weights=Weights.parse(weights))
-
-    def _search(
-        self,
-        query: object,
-        limit: int,
-        expression: Expression | None,
-        *,
-        ranking: Ranking | None = None,
-        explain: bool = False,
-        on_embed_error: OnQueryError = "keywords",
-    ) -> Search:
-        if not isinstance(query, str) or not query.strip():
-            raise InvalidArgumentError(
-                f"query must be a text that is not empty, got {described(query)}"
-            )
-        chosen = self._ranking("hybrid", None, None) if ranking is None else ranking
-        search = _search(query, limit, chosen, expression, explain=explain)
-        return msgspec.structs.replace(search, falls_back=falls_back(on_embed_error))
-
-    async def _contradictions(
-        self,
-        scope: Scope,
-        content: str,
-        limit: int,
-        exclude: tuple[UUID, ...] = (),
-        *,
-        is_sensitive: bool = False,
-    ) -> MemoryRecallResult:
-        options = RecallOptions(user_id=scope.user_id, max_results=limit)
-        return await self._services.recall_engine.contradictions(
-            scope, content, options, exclude=exclude, is_sensitive=is_sensitive
-        )
-
-    def _any_new(self, at: int, memory: NewMemory, scope: Scope, now: datetime) -> NewEntry:
-        try:
-            if isinstance(memory, MemoryEntry):
-                return NewEntry(checked_record(memory, scope))
-            return self._new({"content": memory} if isinstance(memory, str) else memory, scope, now)
-        except InvalidArgumentError as error:
-            raise InvalidEntryError(f"memory {at} of the list: {error}") from error
-
-
-class MemoryHandle(ScopedBase):
-    """The view in which only the agent is named; for the arguments see `Memory`."""
-
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        agent_id: str = "default",
-        **options: Unpack[Options],
-    ) -> None:
-        repository = Repository(path, agent_id, **options)
-        super().__init__(repository, repository.agent)
-
-    @property
-    def embedder(self) -> "Embedder | None":
-        """What turns texts into vectors."""
-        return self._repository.embedder
-
-    @property
-    def events(self) -> Events:
-        """Tells listeners what happens to memories; see `mnemic.observability.events`."""
-        return self._repository.events
-
-
-class AsyncScopedMemory(ScopedBase):
+class AsyncScopedMemory(SearchVerbs):
     """A view of one memory in which part of the scope is already named.
 
     It has the methods of `AsyncMemory`, which is itself the view in which only the agent is named.
@@ -455,357 +236,6 @@ class AsyncScopedMemory(ScopedBase):
             entries, on_duplicate=on_duplicate, on_embed_error=on_embed_error
         )
 
-    async def search(
-        self,
-        query: str,
-        *,
-        limit: int = 10,
-        search_type: SearchType = "hybrid",
-        filters: MemoryFilter | Mapping[str, Any] | None = None,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
-        weights: Weights | Mapping[str, float] | None = None,
-        ranking: Ranking | None = None,
-        explain: bool = False,
-        on_embed_error: OnQueryError = "keywords",
-        user_id: str | None = None,
-        project_id: str | None = None,
-        session_id: str | None = None,
-        all_users: bool = False,
-    ) -> SearchResults:
-        """Find the memories that match a query best.
-
-        Every memory of the scope is ranked by its final score, exactly. Order: score, then newest,
-        then smallest id; a smaller limit always gives the head of what a larger one gives (C193).
-        There is no floor: the best are returned however far they are.
-
-        Args:
-            query: What to look for, not empty, at most 10,000 characters.
-            limit: How many at most; 0 gives none.
-            search_type: By meaning and keywords together ("hybrid"), by the meaning alone
-                ("semantic": cosine), or by "keyword" alone. Without an embedder, hybrid is keyword.
-            filters: Only memories that match, in the grammar of docs/filters.md; the limit, offset
-                and order of a `MemoryFilter` are not used, and what is forgotten is never found.
-            since: Only memories created then or later; a text is read as ISO 8601, in UTC.
-            until: Only memories created before.
-            weights: How much relevance, recency, importance, access and salience weigh, by name;
-                what is not named weighs nothing. The relevance alone unless given.
-            ranking: Everything a score is made of, in place of `search_type` and `weights`; see
-                `mnemic.Ranking`.
-            explain: Return every part of each score in `components`, not only similarity and
-                keyword.
-            on_embed_error: What a hybrid search does where its query cannot be embedded: "keywords"
-                answers it as a memory without an embedder would, and marks the results as
-                `degraded`; "raise" does not. A semantic search always raises.
-            user_id: Whose memories; None is those stored without a user.
-            project_id: Only memories of this project.
-            session_id: Only memories of this session.
-            all_users: Everybody's; not in a view of a user.
-
-        Returns:
-            min(limit, memories that match) hits, best first. By keywords a memory matches if it, or
-            a neighbour in its session, has a word of the query; otherwise every memory does that
-            filters let through.
-
-        Raises:
-            InvalidArgumentError: If the query is empty, or an argument out of range.
-            FilterError: If the filter cannot be understood; the message names the place.
-            EmbedderRequiredError: If a semantic search is wanted without an embedder.
-            EmbeddingError: If the embedder fails, and the search does not fall back.
-        """
-        search = self._search(
-            query,
-            limit,
-            _parsed_filters(filters, since, until),
-            ranking=self._ranking(search_type, weights, ranking),
-            explain=explain,
-            on_embed_error=on_embed_error,
-        )
-        return await self._repository.search(
-            self._part(user_id, project_id, session_id, all_users), search
-        )
-
-    async def retrieve(
-        self,
-        query: MemoryQuery,
-        *,
-        user_id: str | None = None,
-        project_id: str | None = None,
-        session_id: str | None = None,
-        all_users: bool = False,
-    ) -> MemoryRetrievalResult:
-        """Answer a `MemoryQuery`: weighted relevance, expansion, and answers kept for a time.
-
-        See `mnemic.RetrievalService`, which has more of the same; queries are shown in logs and
-        events only with `log_content`.
-
-        Args:
-            query: What to retrieve, and by what to rank.
-            user_id: Whose memories; None is those stored without a user.
-            project_id: Only memories of this project.
-            session_id: Only memories of this session.
-            all_users: Everybody's; not in a view of a user.
-
-        Raises:
-            InvalidArgumentError: If it is no query.
-            EmbedderRequiredError: If it needs vectors and there is no embedder.
-            EmbeddingError: If the embedder fails.
-        """
-        scope = self._part(user_id, project_id, session_id, all_users)
-        return await self._services.retrieval_engine.retrieve(scope, query)
-
-    async def retrieve_to_context(
-        self,
-        query: MemoryQuery,
-        window: "ContextWindow",
-        *,
-        include_sensitive: bool = False,
-        user_id: str | None = None,
-        project_id: str | None = None,
-        session_id: str | None = None,
-        all_users: bool = False,
-    ) -> int:
-        """Add what answers a query to a context window, as far as it has room.
-
-        See `mnemic.RetrievalService.retrieve_to_context`.
-
-        Args:
-            query: What to retrieve.
-            window: Where to.
-            include_sensitive: Whether sensitive memories are added too.
-            user_id: Whose memories; None is those stored without a user.
-            project_id: Only memories of this project.
-            session_id: Only memories of this session.
-            all_users: Everybody's; not in a view of a user.
-
-        Returns:
-            How many items were added.
-        """
-        scope = self._part(user_id, project_id, session_id, all_users)
-        return await self._services.retrieval_engine.to_context(
-            scope, query, window, include_sensitive=include_sensitive
-        )
-
-    async def recall(
-        self,
-        query: str = "",
-        *,
-        mode: RecallMode | str = RecallMode.RELEVANT,
-        limit: int = 10,
-        type: MemoryType | MemoryKind | str | None = None,  # noqa: A002 - as above
-        min_salience: float = 0.0,
-        include_archived: bool = False,
-        include_superseded: bool = False,
-        user_id: str | None = None,
-        project_id: str | None = None,
-        session_id: str | None = None,
-        all_users: bool = False,
-    ) -> MemoryRecallResult:
-        """Return memories by similarity and salience, or by how recent, salient or used they are.
-
-        See `mnemic.MemoryRetriever`, which has more of the same. What is recalled counts as
-        accessed.
-
-        Args:
-            query: What to look for, at most 10,000 characters; only mode "relevant" needs one.
-            mode: Which come first: "relevant", "recent" (last access), "important" (salience) or
-                "frequent" (number of accesses).
-            limit: How many at most, 1 to 1,000.
-            type: Only of this type, or of a kind such as "episodic".
-            min_salience: The least salience, 0 to 1.
-            include_archived: Archived ones too.
-            include_superseded: Superseded ones too.
-            user_id: Whose memories; None is those stored without a user.
-            project_id: Only memories of this project.
-            session_id: Only memories of this session.
-            all_users: Everybody's; not in a view of a user.
-
-        Raises:
-            InvalidArgumentError: If an argument is outside its range.
-            EmbedderRequiredError: If relevant recall has no embedder.
-            EmbeddingError: If the embedder fails.
-        """
-        scope = self._part(user_id, project_id, session_id, all_users)
-        options = RecallOptions(
-            user_id=scope.user_id,
-            max_results=limit,
-            type_filter=type,
-            min_salience=min_salience,
-            mode=RecallMode.parse(mode),
-            include_archived=include_archived,
-            include_superseded=include_superseded,
-        )
-        return await self._services.recall_engine.recall(scope, query, options)
-
-    async def contradictions(
-        self,
-        content: str,
-        *,
-        limit: int = 10,
-        user_id: str | None = None,
-        project_id: str | None = None,
-        session_id: str | None = None,
-        all_users: bool = False,
-    ) -> MemoryRecallResult:
-        """Return memories that a text contradicts, the surest first.
-
-        See `mnemic.MemoryRetriever.find_contradictions`; the judge knows English alone.
-
-        Args:
-            content: A statement.
-            limit: How many at most, 1 to 1,000.
-            user_id: Whose memories; None is those stored without a user.
-            project_id: Only memories of this project.
-            session_id: Only memories of this session.
-            all_users: Everybody's; not in a view of a user.
-        """
-        scope = self._part(user_id, project_id, session_id, all_users)
-        return await self._contradictions(scope, content, limit)
-
-    async def context(
-        self,
-        query: str,
-        *,
-        max_tokens: int = 1000,
-        limit: int = 50,
-        counter: TokenCounter | None = None,
-        filters: MemoryFilter | Mapping[str, Any] | None = None,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
-        include_sensitive: bool = False,
-        on_embed_error: OnQueryError = "keywords",
-        user_id: str | None = None,
-        project_id: str | None = None,
-        session_id: str | None = None,
-        all_users: bool = False,
-    ) -> "MemoryContext":
-        """Return the memories that match a query best as one text, for a prompt.
-
-        Each is one line that cites its number, its date and who spoke; the same text comes once,
-        and what does not fit is passed over. The whole text, rendered, takes at most `max_tokens`.
-
-        Args:
-            query: What the prompt is about, not empty, at most 10,000 characters.
-            max_tokens: The most that the text takes, at least 1.
-            limit: How many memories at most.
-            counter: Counts tokens; an estimate by script unless given.
-            filters: As for `search`.
-            since: As for `search`.
-            until: As for `search`.
-            include_sensitive: Whether sensitive memories are among them.
-            on_embed_error: As for `search`; the text is marked as `degraded` too.
-            user_id: Whose memories; None is those stored without a user.
-            project_id: Only memories of this project.
-            session_id: Only memories of this session.
-            all_users: Everybody's; not in a view of a user.
-
-        Returns:
-            The text, "" if nothing fits; it knows what it cites.
-
-        Raises:
-            As `search`.
-        """
-        from mnemic.context import packed  # noqa: PLC0415 - not every program uses it
-
-        whole("max_tokens", max_tokens, minimum=1)
-        flag("include_sensitive", include_sensitive)
-        expression = _parsed_filters(filters, since, until)
-        if not include_sensitive:  # before the limit, so that they take no other's place
-            expression = All((IS_NOT_SENSITIVE, *([] if expression is None else [expression])))
-        search = self._search(query, limit, expression, on_embed_error=on_embed_error)
-        scope = self._part(user_id, project_id, session_id, all_users)
-        found = await self._repository.search(scope, search)
-        entries = [hit.entry for hit in found]
-        return await run_blocking(
-            lambda: packed(entries, max_tokens, counter, degraded=found.degraded)
-        )
-
-    async def similar(
-        self,
-        id: UUID | str,  # noqa: A002 - the field's name everywhere
-        *,
-        limit: int = 10,
-        filters: MemoryFilter | Mapping[str, Any] | None = None,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
-        explain: bool = False,
-        user_id: str | None = None,
-        project_id: str | None = None,
-        session_id: str | None = None,
-        all_users: bool = False,
-    ) -> SearchResults:
-        """Find the memories whose meaning is nearest to that of a memory, without itself.
-
-        Its stored vectors are the query, so nothing is embedded, and looking it up is no access.
-        Without an embedder those that share most of its keywords. For what is not described here,
-        see `search`.
-
-        Args:
-            id: Which memory.
-            limit: How many at most.
-            filters: As for `search`.
-            since: As for `search`.
-            until: As for `search`.
-            explain: As for `search`.
-            user_id: Whose memories, that of the id included.
-            project_id: Only memories of this project.
-            session_id: Only memories of this session.
-            all_users: Everybody's; not in a view of a user.
-
-        Raises:
-            EntryNotFoundError: If the scope has no such memory; the message names the scope.
-        """
-        scope, entry_id = self._part(user_id, project_id, session_id, all_users), required_uuid(id)
-        chosen = KEYWORD if self._repository.embedder is None else SEMANTIC
-        search = _search(
-            None, limit, chosen, _parsed_filters(filters, since, until), explain=explain
-        )
-        found = await self._repository.similar(scope, entry_id, search)
-        if found is None:
-            raise _not_found(entry_id, scope)
-        return found
-
-    async def recent(
-        self,
-        *,
-        limit: int = 10,
-        filters: MemoryFilter | Mapping[str, Any] | None = None,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
-        user_id: str | None = None,
-        project_id: str | None = None,
-        session_id: str | None = None,
-        all_users: bool = False,
-    ) -> SearchResults:
-        """Return the newest memories; the score is 1 for the newest and 0 for the oldest in play.
-
-        For the arguments see `search`. Order: creation, newest first, then smallest id.
-        """
-        search = _search(None, limit, NEWEST, _parsed_filters(filters, since, until), explain=True)
-        scope = self._part(user_id, project_id, session_id, all_users)
-        return await self._repository.search(scope, search)
-
-    async def important(
-        self,
-        *,
-        limit: int = 10,
-        filters: MemoryFilter | Mapping[str, Any] | None = None,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
-        user_id: str | None = None,
-        project_id: str | None = None,
-        session_id: str | None = None,
-        all_users: bool = False,
-    ) -> SearchResults:
-        """Return the most important memories; the score is the importance.
-
-        For the arguments see `search`. Order: importance, then newest, then smallest id.
-        """
-        expression = _parsed_filters(filters, since, until)
-        search = _search(None, limit, MOST_IMPORTANT, expression, explain=True)
-        scope = self._part(user_id, project_id, session_id, all_users)
-        return await self._repository.search(scope, search)
-
     async def get(
         self,
         id: UUID | str,  # noqa: A002 - the field's name everywhere
@@ -823,7 +253,7 @@ class AsyncScopedMemory(ScopedBase):
         entry_id = required_uuid(id)
         found = await self._repository.get(scope, [entry_id])
         if entry_id not in found:
-            raise _not_found(entry_id, scope)
+            raise not_found(entry_id, scope)
         return found[entry_id]
 
     async def update(
@@ -879,7 +309,7 @@ class AsyncScopedMemory(ScopedBase):
         entry_id = required_uuid(id)
         entry = await self._repository.update(scope, entry_id, update)
         if entry is None:
-            raise _not_found(entry_id, scope)
+            raise not_found(entry_id, scope)
         return entry
 
     async def delete(
@@ -910,7 +340,7 @@ class AsyncScopedMemory(ScopedBase):
         scope, entry_id = self._scope.narrowed(user_id, project_id, session_id), required_uuid(id)
         deleted = await self._repository.delete(scope, entry_id, permanent=permanent)
         if not deleted:
-            raise _not_found(entry_id, scope)
+            raise not_found(entry_id, scope)
         return deleted
 
     async def delete_all(
@@ -1315,43 +745,3 @@ class AsyncMemory(MemoryHandle, AsyncScopedMemory):
         trace: TracebackType | None,
     ) -> None:
         await self.close()
-
-
-def _search(
-    text: str | None, limit: int, ranking: Ranking, expression: Expression | None, *, explain: bool
-) -> Search:
-    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
-        raise InvalidArgumentError(f"limit must be an int of at least 0, got {quoted(limit)}")
-    if text is not None:
-        _check_encodable(bounded("query", text))
-    return Search(
-        text=text,
-        limit=min(limit, sys.maxsize),
-        ranking=ranking,
-        filters=expression,
-        explain=flag("explain", explain),
-    )
-
-
-def _check_encodable(text: str) -> None:
-    at = lone_surrogate(text)
-    if at is not None:
-        raise InvalidArgumentError(
-            f"query holds a lone surrogate at {at}, which is no text; encode it with "
-            "errors='replace' first"
-        )
-
-
-def _parsed_filters(
-    filters: MemoryFilter | Mapping[str, Any] | None,
-    since: datetime | str | None,
-    until: datetime | str | None,
-) -> Expression | None:
-    parts = parse_times(since, until)
-    if filters is not None:
-        parts.append(parse_filter(filters))
-    return All(tuple(parts)) if parts else None
-
-
-def _not_found(entry_id: UUID, scope: Scope) -> EntryNotFoundError:
-    return EntryNotFoundError(f"no memory with id {entry_id} for {scope}")

@@ -3,8 +3,9 @@
 from types import TracebackType
 from typing import Self
 
-from mnemic.async_memory import AsyncMemory, AsyncScopedMemory, MemoryHandle, ScopedBase
+from mnemic.async_memory import AsyncMemory, AsyncScopedMemory
 from mnemic.sync_bridge import sync_method
+from mnemic.verbs.base import MemoryHandle, ScopedBase
 
 
 class ScopedMemory(ScopedBase):

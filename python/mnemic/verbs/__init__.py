@@ -1,0 +1,1 @@
+"""The verbs of a memory, behind its doors."""

@@ -1,0 +1,298 @@
+"""The parts that all views of a memory share: scope, services, and how a search is built."""
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+from uuid import UUID
+
+import msgspec
+
+from mnemic.description import described, quoted
+from mnemic.errors import EntryNotFoundError, InvalidArgumentError, InvalidEntryError
+from mnemic.model import (
+    BY_SEARCH_TYPE,
+    SEARCH_TYPES,
+    All,
+    Expression,
+    MemoryEntry,
+    MemoryFilter,
+    MemoryRecallResult,
+    MemoryRetrieverOptions,
+    NewEntry,
+    OnQueryError,
+    Ranking,
+    RecallOptions,
+    Scope,
+    Search,
+    SearchType,
+    Weights,
+    falls_back,
+    parse_filter,
+    parse_times,
+)
+from mnemic.model.new_entry import checked_record
+from mnemic.model.validation import bounded, flag, lone_surrogate
+from mnemic.observability.events import Events
+from mnemic.repository import Options, Repository
+
+if TYPE_CHECKING:
+    from mnemic.embed.base import Embedder
+    from mnemic.recall import RecallEngine
+    from mnemic.retrieval import RetrievalEngine
+
+NewMemory: TypeAlias = str | Mapping[str, Any] | MemoryEntry
+"""What `add_many` takes: a text, a dict with the arguments of `add`, or a whole record."""
+
+
+_MAX_TIMEOUT = 1e9
+
+
+class Services:
+    """What is built on one memory; all its views share them, and each is made when it is used."""
+
+    def __init__(self, repository: Repository) -> None:
+        self._repository = repository
+        self._lock = threading.Lock()
+        self._retrieval_engine: RetrievalEngine | None = None
+        self._recall_engine: RecallEngine | None = None
+
+    @property
+    def retrieval_engine(self) -> "RetrievalEngine":
+        """Answers queries."""
+        with self._lock:
+            if self._retrieval_engine is None:
+                from mnemic.retrieval import CorpusExpander, RetrievalEngine  # noqa: PLC0415 - loaded on first use
+
+                self._retrieval_engine = RetrievalEngine(
+                    self._repository,
+                    expander=CorpusExpander(),
+                    log_queries=self._repository.logs_content,
+                )
+            return self._retrieval_engine
+
+    @property
+    def recall_engine(self) -> "RecallEngine":
+        """Recalls."""
+        with self._lock:
+            if self._recall_engine is None:
+                # Imported on first use: most programs use neither engine.
+                from mnemic.contradictions import RuleJudge  # noqa: PLC0415
+                from mnemic.recall import RecallEngine  # noqa: PLC0415
+
+                self._recall_engine = RecallEngine(
+                    self._repository,
+                    MemoryRetrieverOptions(),
+                    judge=RuleJudge(),
+                    log_queries=self._repository.logs_content,
+                )
+            return self._recall_engine
+
+
+class ScopedBase:
+    """A part of one memory: what it names of the scope cannot be named otherwise in a call."""
+
+    def __init__(
+        self, repository: Repository, scope: Scope, services: Services | None = None
+    ) -> None:
+        self._repository = repository
+        self._scope = scope
+        self._services = Services(repository) if services is None else services
+
+    @property
+    def agent_id(self) -> str:
+        """Whose memory this is."""
+        return self._scope.agent_id
+
+    @property
+    def scope(self) -> Scope:
+        """What this view names."""
+        return self._scope
+
+    @property
+    def repository(self) -> Repository:
+        """What joins store and index; for services."""
+        return self._repository
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._repository.path!r}, {self._scope})"
+
+    def _new(self, fields: object, scope: Scope, now: datetime) -> NewEntry:
+        return NewEntry.of_fields(fields, scope, now, self._repository.id_factory)
+
+    def _part(
+        self,
+        user_id: str | None,
+        project_id: str | None,
+        session_id: str | None,
+        all_users: bool = False,  # noqa: FBT001, FBT002 - handed on as it was given
+    ) -> Scope:
+        scope = self._scope.narrowed(user_id, project_id, session_id)
+        if not flag("all_users", all_users):
+            return scope
+        if self._scope.user_id is not None:
+            raise InvalidArgumentError(
+                f"a view of {self._scope} is not widened to all users; ask the memory itself"
+            )
+        return scope.widened()
+
+    def _ranking(
+        self,
+        search_type: SearchType,
+        weights: Weights | Mapping[str, float] | None,
+        ranking: Ranking | None,
+    ) -> Ranking:
+        if search_type not in SEARCH_TYPES:
+            known = ", ".join(SEARCH_TYPES)
+            raise InvalidArgumentError(
+                f"search_type must be one of {known}, got {quoted(search_type)}"
+            )
+        if ranking is not None:
+            if not isinstance(ranking, Ranking):
+                raise InvalidArgumentError(
+                    f"ranking must be a mnemic.Ranking, got {described(ranking)}"
+                )
+            if weights is not None or search_type != "hybrid":
+                raise InvalidArgumentError(
+                    "ranking says all that search_type and weights do; leave them out"
+                )
+            return ranking
+        if search_type == "hybrid" and self._repository.embedder is None:
+            search_type = "keyword"
+        chosen = BY_SEARCH_TYPE[search_type]
+        if weights is None:
+            return chosen
+        return msgspec.structs.replace(chosen, weights=Weights.parse(weights))
+
+    def _search(
+        self,
+        query: object,
+        limit: int,
+        expression: Expression | None,
+        *,
+        ranking: Ranking | None = None,
+        explain: bool = False,
+        on_embed_error: OnQueryError = "keywords",
+        timeout: float | None = None,
+    ) -> Search:
+        if not isinstance(query, str) or not query.strip():
+            raise InvalidArgumentError(
+                f"query must be a text that is not empty, got {described(query)}"
+            )
+        chosen = self._ranking("hybrid", None, None) if ranking is None else ranking
+        search = built_search(query, limit, chosen, expression, explain=explain, timeout=timeout)
+        return msgspec.structs.replace(search, falls_back=falls_back(on_embed_error))
+
+    async def _contradictions(
+        self,
+        scope: Scope,
+        content: str,
+        limit: int,
+        exclude: tuple[UUID, ...] = (),
+        *,
+        is_sensitive: bool = False,
+    ) -> MemoryRecallResult:
+        options = RecallOptions(user_id=scope.user_id, max_results=limit)
+        return await self._services.recall_engine.contradictions(
+            scope, content, options, exclude=exclude, is_sensitive=is_sensitive
+        )
+
+    def _any_new(self, at: int, memory: NewMemory, scope: Scope, now: datetime) -> NewEntry:
+        try:
+            if isinstance(memory, MemoryEntry):
+                return NewEntry(checked_record(memory, scope))
+            return self._new({"content": memory} if isinstance(memory, str) else memory, scope, now)
+        except InvalidArgumentError as error:
+            raise InvalidEntryError(f"memory {at} of the list: {error}") from error
+
+
+class MemoryHandle(ScopedBase):
+    """The view in which only the agent is named; for the arguments see `Memory`."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        agent_id: str = "default",
+        **options: Unpack[Options],
+    ) -> None:
+        repository = Repository(path, agent_id, **options)
+        super().__init__(repository, repository.agent)
+
+    @property
+    def embedder(self) -> "Embedder | None":
+        """What turns texts into vectors."""
+        return self._repository.embedder
+
+    @property
+    def events(self) -> Events:
+        """Tells listeners what happens to memories; see `mnemic.observability.events`."""
+        return self._repository.events
+
+
+def built_search(
+    text: str | None,
+    limit: int,
+    ranking: Ranking,
+    filters: Expression | None,
+    *,
+    explain: bool,
+    timeout: float | None = None,
+) -> Search:
+    """Return the search that a caller's arguments describe.
+
+    Raises:
+        InvalidArgumentError: If one of them is outside its range.
+    """
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
+        raise InvalidArgumentError(f"limit must be an int of at least 0, got {quoted(limit)}")
+    if text is not None:
+        _check_encodable(bounded("query", text))
+    return Search(
+        text=text,
+        limit=min(limit, sys.maxsize),
+        ranking=ranking,
+        filters=filters,
+        explain=flag("explain", explain),
+        deadline=_deadline(timeout),
+    )
+
+
+def _deadline(timeout: float | None) -> float | None:
+    if timeout is None:
+        return None
+    is_number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+    if not is_number or not 0 <= timeout <= _MAX_TIMEOUT:
+        raise InvalidArgumentError(
+            f"timeout must be a number of seconds from 0 to {_MAX_TIMEOUT:.0f}, or None; got "
+            f"{quoted(timeout)}"
+        )
+    return time.monotonic() + timeout
+
+
+def _check_encodable(text: str) -> None:
+    at = lone_surrogate(text)
+    if at is not None:
+        raise InvalidArgumentError(
+            f"query holds a lone surrogate at {at}, which is no text; encode it with "
+            "errors='replace' first"
+        )
+
+
+def parsed_filters(
+    filters: MemoryFilter | Mapping[str, Any] | None,
+    since: datetime | str | None,
+    until: datetime | str | None,
+) -> Expression | None:
+    """Return the filters and the range of creation times as one expression; None is no filter."""
+    parts = parse_times(since, until)
+    if filters is not None:
+        parts.append(parse_filter(filters))
+    return All(tuple(parts)) if parts else None
+
+
+def not_found(entry_id: UUID, scope: Scope) -> EntryNotFoundError:
+    """Return the error for an id that a scope does not have."""
+    return EntryNotFoundError(f"no memory with id {entry_id} for {scope}")
