@@ -37,7 +37,7 @@ from mnemic.repository import Options, required_uuid, required_uuids
 from mnemic.store import Direction
 from mnemic.sync_bridge import run_blocking
 from mnemic.verbs.base import MemoryHandle, NewMemory, not_found
-from mnemic.verbs.search import SearchVerbs
+from mnemic.verbs.search import AsyncSearchVerbs
 
 Entries: TypeAlias = list[MemoryEntry]
 Links: TypeAlias = list[MemoryLink]
@@ -46,7 +46,7 @@ Links: TypeAlias = list[MemoryLink]
 _FEW_MEMORIES = 16
 
 
-class AsyncScopedMemory(SearchVerbs):
+class AsyncScopedMemory(AsyncSearchVerbs):
     """A view of one memory in which part of the scope is already named.
 
     It has the methods of `AsyncMemory`, which is itself the view in which only the agent is named.

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from mnemic.context import ContextWindow, MemoryContext
 
 
-class SearchVerbs(ScopedBase):
+class AsyncSearchVerbs(ScopedBase):
     """Finds memories by meaning, keywords, time, importance and recall."""
 
     async def search(
