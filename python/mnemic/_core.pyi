@@ -66,7 +66,7 @@ def row_sums(rows: list[tuple[Any, ...]], /) -> list[int]:
     """
 
 def column_sum(column: str, value: object, /) -> int:
-    """Return what a value of a column adds to its row's sum.
+    """Return the part of a column's value in its row's sum.
 
     Raises:
         InvalidArgumentError: If no sum covers the column.
@@ -79,22 +79,22 @@ def link_sums(links: Sequence[tuple[Any, ...]], /) -> list[int]:
     """Return the checksum of each link, given as target, type, strength and time."""
 
 def placed_sums(rows: list[tuple[Any, ...]], /) -> tuple[int, int]:
-    """Return how many rows have sums, and the sum of their numbers and sums, in any order.
+    """Return the number of rows with sums, and the total of their numbers and sums, in any order.
 
     Args:
         rows: Each its number, the sums of its columns, its vectors and its links, its status and
-            its time of deletion; rows whose first sum is None are passed over, and other sums that
-            are None count as 0.
+            its time of deletion; rows whose first sum is None are skipped, and other sums that are
+            None count as 0.
     """
 
 def lost_in_log(log: bytes, /) -> tuple[int, int] | None:
-    """Return what SQLite's write-ahead log has lost to damage.
+    """Return the loss of a damaged SQLite write-ahead log.
 
-    A frame that is not right, in the last transaction, may come from a power cut and is no damage.
+    A wrong frame in the last transaction may come from a power cut and is no damage.
 
     Returns:
-        The first frame that is not right, from 1, and how many commits can no longer be read, at
-        least; None if there is nothing.
+        The first wrong frame, from 1, and the least number of commits that can no longer be
+        read; None without damage.
     """
 
 @final
@@ -119,12 +119,12 @@ def check_rows(
 
     Args:
         rows: Each its number, the values of `SUMMED_COLUMNS`, and the sums of its columns, its
-            vectors and its links; rows whose first sum is None are passed over.
+            vectors and its links; rows whose first sum is None are skipped.
         vectors: Gets the sum of the vectors of each row that has sums.
 
     Returns:
-        The place of the first row whose sum is wrong, or None; then what `placed_sums` returns; and
-        the sum of the links of each row that has sums, where it is not None.
+        The position of the first row with a wrong sum, or None; then the result of `placed_sums`;
+        and the sum of the links of each row that has one.
     """
 
 def check_vectors(
@@ -133,12 +133,12 @@ def check_vectors(
     """Compare vectors with the sums of rows.
 
     Args:
-        model: Theirs.
+        model: The model of the vectors.
         vectors: Row and bytes of each, those of a row one after the other.
-        sums: Rows that are not among them are passed over.
+        sums: Sums of rows; other rows are skipped.
 
     Returns:
-        The first row whose vectors differ, or None; and how many rows there were.
+        The first row whose vectors differ, or None; and the number of rows.
     """
 
 def read_vectors(
@@ -147,13 +147,13 @@ def read_vectors(
     """Compare vectors with the sums of rows as `check_vectors` does, and copy them.
 
     Args:
-        model: Theirs.
+        model: The model of the vectors.
         dim: Components of each.
         vectors: Row and bytes of each, those of a row one after the other.
-        sums: Rows that are not among them are passed over.
+        sums: Sums of rows; other rows are skipped.
 
     Returns:
-        What `check_vectors` returns; and the rows, shape (n,), with their vectors, shape (n, dim),
+        The result of `check_vectors`; and the rows, shape (n,), with their vectors, shape (n, dim),
         or None if a vector has another number of components.
     """
 
@@ -187,7 +187,7 @@ def date_ranges(text: str, /, now: int) -> list[tuple[int, int]]:
     """
 
 def estimate_tokens(text: str, /) -> int:
-    """Estimate how many tokens a language model takes for `text`, by its scripts, rounded up (C042).
+    """Estimate how many tokens a language model takes for `text`, by its scripts, rounded up.
 
     A token is 4 characters of Latin script or ASCII, 2 of another alphabet, 1 of Han, kana or
     Hangul; an emoji is 2 tokens. The estimate of two texts put together is at least that of either
@@ -219,7 +219,7 @@ def fingerprint(text: str, /) -> str:
     """Return the first 16 hexadecimal characters of the SHA-256 of `text`'s normal form.
 
     Texts that differ only in case, width, white space or the punctuation around them agree. The 64
-    bits are for display; compare the digests of `fingerprint_digests` (C032). The normal form is
+    bits are for display; compare the digests of `fingerprint_digests`. The normal form is
     described in docs/fingerprint.md. The interpreter is detached for texts of 2 KB and more.
 
     Args:
@@ -268,32 +268,32 @@ def lock_calls() -> list[tuple[str, int]]:
     """
 
 def allocate(descriptor: int, length: int, /) -> None:
-    """Take room on the disk for the first `length` bytes of an open file; contents stay.
+    """Allocate disk space for the first `length` bytes of an open file; contents are unchanged.
 
     Raises:
         OSError: If the disk is full, or the file system cannot do this.
     """
 
 def file_id(path: str, /) -> tuple[int, int] | None:
-    """Return device and inode of what a path leads to; None if there is nothing.
+    """Return device and inode of a path; None if it does not exist.
 
-    Systems without inodes always give None.
+    Always None on systems without inodes.
     """
 
 def before_fork() -> None:
-    """Keep other threads from changing file locks until this thread has forked."""
+    """Block changes of file locks by other threads until this thread has forked."""
 
 def after_fork_in_parent() -> None:
     """Let other threads change file locks again."""
 
 def after_fork_in_child() -> None:
-    """Let go of the parent's file locks in a process that was just forked off."""
+    """Forget the parent's file locks in a forked process."""
 
 def simd_kernel() -> str:
-    """Name the kernel this process scans with: "avx512vnni", "avx2", "neondot", "neon" or
+    """Return the name of this process's kernel: "avx512vnni", "avx2", "neondot", "neon" or
     "portable".
 
-    The fastest one this CPU can run is chosen at first use; the environment variable
+    The fastest kernel of this CPU is chosen at first use; the environment variable
     `MNEMIC_KERNEL` forces one. All kernels give the same answers to the last bit.
 
     Raises:
@@ -316,19 +316,19 @@ def salience_parts(
 
     Args:
         salience: Weights and scales, a `mnemic.Salience`.
-        created_at: When the memory came to be.
-        last_accessed_at: When it was last read; None counts from its creation.
-        access_count: How often it was read.
+        created_at: Time of creation.
+        last_accessed_at: Time of the last access; None counts from the creation.
+        access_count: Number of accesses.
         importance: From 0 to 1.
-        now: When.
+        now: Reference time.
     """
 
 @final
 class Selection:
     """Ids that a search is limited to, made by `VectorMap.select`.
 
-    Using one again saves looking its ids up until the map changes. Ids that the map does not
-    hold when it is searched match nothing.
+    Reuse saves the look-up of its ids until the map changes. Ids that are missing in the map
+    match nothing.
     """
 
     @property
@@ -339,16 +339,16 @@ class Selection:
 
 @final
 class Prior:
-    """What ids score before they are compared with a query, made by `VectorMap.prior`.
+    """Scores of ids before a query, made by `VectorMap.prior`.
 
-    Using one again saves looking its ids up until the map changes. Ids it does not name have 0.
+    Reuse saves the look-up of its ids until the map changes. Other ids have 0.
     """
 
     def __len__(self) -> int: ...
 
 @final
 class Hits:
-    """What a search found, best first. Unpacks as `ids, scores = hits`."""
+    """The result of a search, best first. Unpacks as `ids, scores = hits`."""
 
     @property
     def ids(self) -> NDArray[np.int64]:
@@ -414,10 +414,10 @@ class VectorMap:
         """
 
     def upsert(self, ids: ArrayLike, vectors: ArrayLike, /) -> None:
-        """Insert rows, or overwrite those whose id is there. Arguments and errors as `replace`."""
+        """Insert or overwrite rows. Arguments and errors as `replace`."""
 
     def remove(self, ids: ArrayLike, /) -> int:
-        """Remove rows; returns how many of the ids had one. Unknown ids are passed over."""
+        """Remove rows and return their number. Unknown ids are ignored."""
 
     @overload
     def get(self, ids: int, /) -> NDArray[np.float32] | None: ...
@@ -429,7 +429,7 @@ class VectorMap:
             ids: One id, or shape (n,).
 
         Returns:
-            For one id its row, shape (dim,), or None where there is none; else shape (n, dim).
+            For one id its row, shape (dim,), or None if it is missing; else shape (n, dim).
 
         Raises:
             UnknownIdError: If one of several ids has no row.
@@ -453,8 +453,8 @@ class VectorMap:
         """
 
     def flush(self) -> None:
-        """Finish now what otherwise happens in the background: compaction, and the sketches that
-        make long searches faster. Answers are the same before and after."""
+        """Finish background maintenance: compaction, and the sketches that make long searches
+        faster. Answers are the same before and after."""
 
     def search(
         self,
@@ -480,11 +480,11 @@ class VectorMap:
         Args:
             query: Shape (dim,) or (m, dim), float32; other float and integer dtypes are converted.
                 Several queries are answered in one pass over the rows.
-            k: Number of hits wanted; 0 gives an empty answer.
-            allow: Ids that may be answered: a `Selection` or an array of ids; None allows all.
-            min_score: Least score of a hit, inclusive, compared in float64; None allows all.
-            weight: What the similarity is multiplied by, from 0 to 1e30.
-            prior: What is added for each id; None adds nothing.
+            k: Largest number of hits; 0 gives an empty answer.
+            allow: Ids that may be hits: a `Selection` or an array of ids; None allows all.
+            min_score: Smallest score of a hit, inclusive, compared in float64; None allows all.
+            weight: Factor of the similarity, from 0 to 1e30.
+            prior: Summand of each id's score; None adds nothing.
             combine: None answers each query by itself; "max" gives one answer in which each row
                 counts with the largest of its similarities to the queries.
             threads: Threads that share the scan, at least 1. More than one pays for scans of a
@@ -511,8 +511,8 @@ class VectorMap:
     ) -> Any:
         """Count the rows that score at least `min_score`, exactly.
 
-        Arguments, scores and errors are those of `search`. Bounds settle nearly every row, and
-        only the others are scored; all rows are looked at, whatever `min_score` is.
+        Arguments, scores and errors are those of `search`. Bounds decide nearly every row, and
+        only the others are scored; all rows are read, whatever `min_score` is.
 
         Returns:
             An int; for queries of shape (m, dim) int64 counts of shape (m,).
@@ -520,15 +520,15 @@ class VectorMap:
 
 @final
 class MemoryIndex:
-    """An agent's memories, ranked exactly by all that is known of them.
+    """An agent's memories, ranked exactly by similarity, keywords and attributes.
 
-    Every change is one whole call to readers; the interpreter is detached while it is made and
-    while memories are ranked. Safe to use from many threads.
+    Readers see each change as a whole. Changes and rankings run without the interpreter lock. Safe
+    to use from many threads.
 
     Args:
-        dim: Components of a vector, 1 to 32,768; None where there are none.
-        language: Whose stemmer and stop words keywords have, by its English name or ISO 639-1 code;
-            None stems nothing.
+        dim: Components of a vector, 1 to 32,768; None for memories without vectors.
+        language: Language of stemmer and stop words, by its English name or ISO 639-1 code; None
+            stems nothing.
 
     Raises:
         InvalidArgumentError: If dim is out of range, or the language unknown.
@@ -537,18 +537,18 @@ class MemoryIndex:
     def __new__(cls, dim: int | None, /, *, language: str | None = "english") -> Self: ...
     @property
     def dim(self) -> int:
-        """Components of a vector; 0 where there are none."""
+        """Components of a vector; 0 without vectors."""
     @property
     def nbytes(self) -> int:
         """Bytes held, contents left out; partly estimated."""
     def next_expiry(self, scope: Any, now: int, /) -> int | None:
         """Return the first time after now, in microseconds, at which a user's memory expires.
 
-        Only the user of the scope counts, or everybody where it has all users.
+        Only the user of the scope counts, or all users if it has all users.
         """
     @property
-    def slots(self) -> int:
-        """Places in use: those of memories, and those that memories left for good."""
+    def docids(self) -> int:
+        """Number of docids, those of removed memories included."""
     def __len__(self) -> int:
         """Return the number of memories, expired ones too."""
     def apply(
@@ -561,50 +561,49 @@ class MemoryIndex:
         links: Sequence[tuple[int, int, int, float]] = ...,
         /,
     ) -> None:
-        """Take memories out and in, all in one step.
+        """Remove and add memories in one step.
 
         Args:
-            records: Values in the order of `RECORD_COLUMNS`. One whose row is known replaces it;
-                its vector stays where the content does.
-            embedded: Rows that have a vector, shape (n,); one that comes several times in a row has
-                several parts (C165).
-            vectors: Theirs, shape (n, dim); None for none.
-            gone: Rows that go, and the links from them; unknown ones are passed over.
-            linked: Rows all of whose links are given.
-            links: Theirs: from which row, to which, its type below 32, its strength. Those to rows
-                that are not there lead nowhere until they are.
+            records: Values in the order of `RECORD_COLUMNS`. A record of an existing row replaces
+                it; its vector stays if the content does.
+            embedded: Rows of the vectors, shape (n,); a repeated row has several chunks.
+            vectors: Their vectors, shape (n, dim); None for none.
+            gone: Rows to remove, with the links from them; unknown rows are ignored.
+            linked: Rows whose links are replaced.
+            links: All links of these rows: from row, to row, type below 32, strength. A link to a
+                missing row has no effect until the row exists.
 
         Raises:
-            UnknownIdError: If a vector's row is not there; nothing is changed then.
+            UnknownIdError: If a vector's row is missing; nothing is changed then.
             NonFiniteVectorError: If a vector has NaN or infinity; nothing is changed then.
             CountMismatchError: If there are not as many vectors as rows.
             DimensionMismatchError: If they have another dimension.
-            ValueError: If a record holds what no memory has.
+            ValueError: If a value of a record is out of range.
         """
     def load(
         self, records: list[tuple[Any, ...]], embedded: ArrayLike, vectors: ArrayLike | None, /
     ) -> None:
-        """Take memories in as `apply` does, where more follow and nobody searches before.
+        """Add memories as `apply` does, when more follow before the next search.
 
-        Sorting out dead vectors and preparing faster scans, which never changes an answer, is left
-        for the next `apply`, be it of nothing.
+        Compaction and sketches, which never change an answer, are left for the next `apply`, even
+        of no change.
 
         Raises:
             DimensionMismatchError: As `apply`.
             ValueError: As `apply`.
         """
     def raise_accesses(self, accesses: list[tuple[int, int | None, int]], /) -> None:
-        """Note when and how often memories were read, all in one step; less than known is nothing.
+        """Raise last access and access count to at least these values, in one step.
 
         Args:
             accesses: Row, last access in microseconds since 1970 in UTC, and number of accesses;
-                unknown rows are passed over.
+                unknown rows are ignored.
 
         Raises:
             ValueError: If a number of accesses is negative; nothing is changed then.
         """
     def add_accesses(self, accesses: list[tuple[int, int | None, int]], /) -> None:
-        """Count memories as read so many times more, all in one step.
+        """Add to access counts in one step.
 
         Args:
             accesses: As those of `raise_accesses`.
@@ -613,47 +612,47 @@ class MemoryIndex:
             ValueError: If a number of accesses is negative; nothing is changed then.
         """
     def accesses(self, rows: list[int], /) -> list[tuple[int | None, int] | None]:
-        """Return the last access in microseconds since 1970 in UTC, and how many there were.
+        """Return last access, in microseconds since 1970 in UTC, and access count of each row.
 
         Args:
-            rows: In any order; for one that is not there it is None.
+            rows: In any order; None is returned for a missing row.
         """
     def unembedded(self) -> list[int]:
-        """Return the rows that lack a vector, ascending; none where there are no vectors."""
+        """Return the rows without a vector, ascending; none if the index has no vectors."""
     def in_first_person(self, text: str, scope: object, now: int, /) -> str:
-        """Return a text with "I" and "my" for the names of those who speak in a scope's memories.
+        """Return a text with "I" and "my" for the names of the speakers in a scope's memories.
 
         Args:
             text: A query.
-            scope: What a `mnemic.model.Scope` has.
+            scope: A `mnemic.model.Scope`.
             now: Microseconds since 1970 in UTC.
         """
     def rank(
-        self, wanted: object, /
+        self, request: object, /
     ) -> tuple[list[tuple[int, bytes, float, dict[str, float]]], int | None]:
-        """Return the best memories: row, id, score and parts of the score; and how many match.
+        """Return the best memories: row, id, score and components; and the number of matches.
 
-        Order: score, then newest, then smallest id, then the first user by name, nobody before all.
+        Order: score, then newest, then smallest id, then the first user by name, no user first.
         The answer of a smaller limit is the head of that of a larger one.
 
         Args:
-            wanted: What a `mnemic.index.Wanted` has.
+            request: A `mnemic.index.RankRequest`.
 
         Raises:
             DimensionMismatchError: If a vector has another dimension.
             NonFiniteVectorError: If a vector has NaN or infinity.
         """
     def linked(
-        self, wanted: object, /
+        self, request: object, /
     ) -> tuple[list[tuple[int, bytes, float, tuple[int, ...]]], int]:
-        """Return the memories that links lead to; and how many there are.
+        """Return linked memories, and their number.
 
         Each with row, id, the largest product of strengths of a path to it, and the types of the
         links on that path. Order: strength, then fewest hops, then newest, then smallest id, then
-        first user. The row where to begin must be in the scope, and need not match the filter.
+        first user. The first row must be in the scope, and need not match the filter.
 
         Args:
-            wanted: What a `mnemic.index.WantedLinks` has.
+            request: A `mnemic.index.LinkSearch`.
 
         Raises:
             InvalidArgumentError: If the depth is not from 1 to 3.
@@ -661,19 +660,19 @@ class MemoryIndex:
     def related(
         self, query: str, texts: list[tuple[str, float]], scope: Any, limit: int, /
     ) -> list[tuple[str, float]]:
-        """Return words that belong to a query by what texts say, with weights up to 1, best first.
+        """Return words of texts that belong to a query, with weights up to 1, best first.
 
         Args:
             query: Its own words are left out.
-            texts: Each with how much it counts.
+            texts: Each with its weight.
             scope: Words weigh by how rare they are among the memories of its user.
-            limit: How many at most.
+            limit: Largest number of results.
         """
     def key_phrases(self, text: str, scope: Any, limit: int, /) -> list[tuple[str, float]]:
         """Return phrases of a text that a user's memories hold, with weights up to 1, best first.
 
         Args:
-            text: Where the phrases come from.
-            scope: Its user's memories decide which words are known, and how rare they are.
-            limit: How many at most.
+            text: Source of the phrases.
+            scope: The memories of its user decide which words count, and how rare they are.
+            limit: Largest number of results.
         """

@@ -77,9 +77,9 @@ def test_places_that_memories_left_are_given_up(memory):
     kept = memory.add("coffee")
     changed = memory.add("tea")
     rewrite(memory, changed)
-    assert core_of(memory).slots > 3 * FEW
+    assert core_of(memory).docids > 3 * FEW
     memory.search("tea")
-    wait_until(lambda: core_of(memory).slots == len(core_of(memory)) == 2)
+    wait_until(lambda: core_of(memory).docids == len(core_of(memory)) == 2)
     assert contents(memory.search("tea", limit=1)) == {f"tea number {3 * FEW - 1}"}
     assert contents(memory.search("coffee", limit=1)) == {kept.content}
 
@@ -87,10 +87,10 @@ def test_places_that_memories_left_are_given_up(memory):
 def test_few_vacant_places_are_kept(memory):
     changed = memory.add("tea")
     rewrite(memory, changed, FEW - 1)
-    before = core_of(memory).slots
+    before = core_of(memory).docids
     memory.search("tea")
     assert follower_of(memory)._rebuilding is None
-    assert core_of(memory).slots == before > len(core_of(memory))
+    assert core_of(memory).docids == before > len(core_of(memory))
 
 
 def test_what_is_written_while_all_is_read_again_is_there_before_and_after(memory, held):
@@ -103,7 +103,7 @@ def test_what_is_written_while_all_is_read_again_is_there_before_and_after(memor
     memory.update(changed.id, content="milk")
     assert contents(memory.search("coffee milk tea")) == {"coffee", "milk"}
     may_go.set()
-    wait_until(lambda: core_of(memory).slots < FEW)
+    wait_until(lambda: core_of(memory).docids < FEW)
     assert contents(memory.search("coffee milk tea")) == {"coffee", "milk"}
     memory.delete(added.id)
     assert contents(memory.search("coffee milk tea")) == {"milk"}
@@ -119,7 +119,7 @@ def test_what_was_accessed_while_all_is_read_again_is_known_after(memory, held):
     memory.get(read.id)
     assert memory.search("tea or coffee", ranking=by_access)[0].id == read.id
     may_go.set()
-    wait_until(lambda: core_of(memory).slots < FEW)
+    wait_until(lambda: core_of(memory).docids < FEW)
     assert memory.search("tea or coffee", ranking=by_access)[0].id == read.id
 
 

@@ -75,7 +75,7 @@ class NativeIndex:
         A row whose content changes leaves its place; places are not taken again.
         """
         rows = len(self._core)
-        return self._core.slots - rows > max(rows, MIN_VACANT)
+        return self._core.docids - rows > max(rows, MIN_VACANT)
 
     def replace_with(self, fresh: "NativeIndex") -> bool:
         """Become what a fresh index holds; return False if this one has come further."""

@@ -50,7 +50,7 @@ impl PyMemoryIndex {
     }
 
     #[getter]
-    fn slots(&self) -> usize {
+    fn docids(&self) -> usize {
         self.0.docids()
     }
 
@@ -130,57 +130,57 @@ impl PyMemoryIndex {
         Ok(py.detach(|| self.0.in_first_person(text, &ask)))
     }
 
-    #[pyo3(signature = (wanted, /))]
+    #[pyo3(signature = (request, /))]
     fn rank<'py>(
         &self,
         py: Python<'py>,
-        wanted: Given<RankRequest<'py>>,
+        request: Given<RankRequest<'py>>,
     ) -> PyResult<(Bound<'py, PyList>, Option<usize>)> {
-        let wanted = wanted.0;
+        let given = request.0;
         let dim = self.0.dim();
-        let vectors = |given: &Option<Bound<'_, PyAny>>, what| match given {
-            Some(given) => arrays::vectors(given, dim, what).map(|vectors| vectors.values),
+        let vectors = |value: &Option<Bound<'_, PyAny>>, what| match value {
+            Some(value) => arrays::vectors(value, dim, what).map(|vectors| vectors.values),
             None => Ok(Vec::new()),
         };
         let (query, context) =
-            (vectors(&wanted.vectors, "query")?, vectors(&wanted.context, "context")?);
-        let filter = wanted.filter.as_ref().map(filter::read).transpose()?;
-        let scoring = wanted.ranking.ranking()?;
+            (vectors(&given.vectors, "query")?, vectors(&given.context, "context")?);
+        let filter = given.filter.as_ref().map(filter::read).transpose()?;
+        let scoring = given.ranking.ranking()?;
         let request = Request {
-            ask: wanted.ask(filter.as_ref()),
+            ask: given.ask(filter.as_ref()),
             scoring: &scoring,
-            text: wanted.text.as_deref(),
+            text: given.text.as_deref(),
             vectors: &query,
             context: &context,
-            k: wanted.limit,
-            min_similarity: wanted.min_similarity,
-            min_score: wanted.min_score,
-            with_total: wanted.with_total,
-            sort_key: wanted.order.as_ref().map(GivenOrder::order).transpose()?,
-            min_salience: wanted.min_salience,
-            best_match: wanted.best_match,
+            k: given.limit,
+            min_similarity: given.min_similarity,
+            min_score: given.min_score,
+            with_total: given.with_total,
+            sort_key: given.order.as_ref().map(GivenOrder::order).transpose()?,
+            min_salience: given.min_salience,
+            best_match: given.best_match,
         };
         let answer = py.detach(|| self.0.rank(&request)).map_err(raised)?;
-        answer_of(py, &answer, wanted.explain)
+        answer_of(py, &answer, given.explain)
     }
 
-    #[pyo3(signature = (wanted, /))]
+    #[pyo3(signature = (request, /))]
     fn linked<'py>(
         &self,
         py: Python<'py>,
-        wanted: Given<LinkSearch<'py>>,
+        request: Given<LinkSearch<'py>>,
     ) -> PyResult<(Bound<'py, PyList>, usize)> {
-        let wanted = wanted.0;
+        let given = request.0;
         room(self.0.bytes_of_reading(self.0.docids() / 8, 0))?; // links lead to fewer rows with less data
-        let filter = wanted.filter.as_ref().map(filter::read).transpose()?;
-        let hops = wanted.hops()?;
+        let filter = given.filter.as_ref().map(filter::read).transpose()?;
+        let hops = given.hops()?;
         let ask = Ask {
-            scope: wanted.scope.scope(),
+            scope: given.scope.scope(),
             filter: filter.as_ref(),
-            now: wanted.now,
+            now: given.now,
             ..Ask::default()
         };
-        let found = py.detach(|| self.0.linked(&ask, wanted.row, &hops, wanted.limit));
+        let found = py.detach(|| self.0.linked(&ask, given.row, &hops, given.limit));
         let hits = found.hits.iter().map(|hit| linked_of(py, hit)).collect::<PyResult<Vec<_>>>()?;
         Ok((PyList::new(py, hits)?, found.total))
     }
