@@ -456,7 +456,7 @@ class AsyncScopedMemory(AsyncSearchVerbs):
         """Count an access of memories; unknown ids are passed over.
 
         Reading a memory by its id counts by itself. Accesses are written down together, within
-        about a second; a crash may lose the last ones (C090).
+        about a second; a crash may lose the last ones.
         """
         scope = self._scope.narrowed(user_id, project_id, session_id)
         await self._repository.touch(scope, required_uuids("ids", ids))
@@ -472,14 +472,14 @@ class AsyncScopedMemory(AsyncSearchVerbs):
         project_id: str | None = None,
         session_id: str | None = None,
     ) -> MemoryLink:
-        """Link two memories, from the newer to the older (C147).
+        """Link two memories, from the newer to the older.
 
         Linking them again with the same type changes the strength.
 
         Args:
             from_id: The memory that says something of the other.
             to_id: The other one.
-            type: What it says. SUPERSEDES comes from `add(..., supersedes=…)` alone (C161).
+            type: What it says. SUPERSEDES comes from `add(..., supersedes=…)` alone.
             strength: From 0 to 1.
             user_id: Whose they are; None is those stored without a user.
             project_id: Only if they are of this project.

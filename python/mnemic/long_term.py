@@ -1,4 +1,4 @@
-"""LongTermMemory: one agent's memories, stored for good and found by meaning (document 003)."""
+"""LongTermMemory: one agent's memories, stored for good and found by meaning."""
 
 import os
 from collections.abc import Collection, Mapping, Sequence
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 Entries: TypeAlias = list[MemoryEntry]
 
-DOCUMENTED_FLOOR = 0.6  # R030
+DOCUMENTED_FLOOR = 0.6
 
 
 class LongTermMemory:
@@ -55,7 +55,7 @@ class LongTermMemory:
 
     Methods are coroutines and may be called from any event loop and from several at once. What
     computes or waits for long runs in other threads. A cancelled write may have happened or not;
-    repeating it with the same id or key is safe (C177).
+    repeating it with the same id or key is safe.
 
     Between users there are walls: a call that names no user sees memories stored without one;
     `all_users=True` takes the walls down. Ids open nothing by themselves; they are unique within
@@ -97,7 +97,7 @@ class LongTermMemory:
 
     @property
     def agent_id(self) -> str:
-        """Whose memory this is (R011)."""
+        """Whose memory this is."""
         return self._repository.agent_id
 
     @property
@@ -135,8 +135,8 @@ class LongTermMemory:
     ) -> UUID:
         """Store a memory; when this returns it is on disk, and the next search can find it.
 
-        An entry without an embedding gets one (R022). Its user, project and session are its scope.
-        What it `supersedes` is marked as such and linked to it in the same transaction (C161).
+        An entry without an embedding gets one. Its user, project and session are its scope.
+        What it `supersedes` is marked as such and linked to it in the same transaction.
 
         Args:
             entry: Of this agent.
@@ -174,7 +174,7 @@ class LongTermMemory:
         on_duplicate: OnDuplicate = "keep",
         on_embed_error: OnEmbedError = "raise",
     ) -> list[UUID]:
-        """Store memories, all or none; return their ids in the given order (C095).
+        """Store memories, all or none; return their ids in the given order.
 
         Args:
             entries: Of this agent; earlier ones count as stored for later ones.
@@ -213,15 +213,15 @@ class LongTermMemory:
         all_users: bool = False,
         include_forgotten: bool = False,
     ) -> MemoryEntry | None:
-        """Return a memory without its embedding, or None if there is none of this id (R028).
+        """Return a memory without its embedding, or None if there is none of this id.
 
-        This counts as an access, unless the memory was opened with `track_access=False` (C090).
+        This counts as an access, unless the memory was opened with `track_access=False`.
 
         Args:
             entry_id: Which one.
             user_id: Whose it is; None is those stored without a user.
             all_users: Whoever it belongs to.
-            include_forgotten: Forgotten, expired, archived and superseded ones too (C096).
+            include_forgotten: Forgotten, expired, archived and superseded ones too.
         """
         found = await self.retrieve_batch(
             [entry_id],
@@ -239,7 +239,7 @@ class LongTermMemory:
         all_users: bool = False,
         include_forgotten: bool = False,
     ) -> dict[UUID, MemoryEntry]:
-        """Return the memories of these ids that there are, as `retrieve` does (R029)."""
+        """Return the memories of these ids that there are, as `retrieve` does."""
         return await self._repository.get(
             self._scope(user_id, all_users=all_users),
             required_uuids("entry_ids", entry_ids),
@@ -255,16 +255,16 @@ class LongTermMemory:
         user_id: str | None = None,
         all_users: bool = False,
     ) -> list[MemorySearchResult]:
-        """Find the memories whose meaning is nearest to a query (R030).
+        """Find the memories whose meaning is nearest to a query.
 
         Every memory of the scope is ranked, exactly. Order: similarity, then newest, then smallest
-        id; a smaller limit always gives the head of what a larger one gives (C193).
+        id; a smaller limit always gives the head of what a larger one gives.
 
         Args:
             query: What to look for, not empty, at most 10,000 characters.
             limit: How many at most, 1 to 1,000.
             min_similarity: The least cosine, 0 to 1, inclusive; the embedder's `similarity_floor`
-                unless given, and 0.6 where it has none (C151).
+                unless given, and 0.6 where it has none.
             user_id: Whose memories; None is those stored without a user.
             all_users: Everybody's.
 
@@ -301,10 +301,10 @@ class LongTermMemory:
         user_id: str | None = None,
         all_users: bool = False,
     ) -> Entries:
-        """Return the memories that match a filter (R031); nothing of meaning is asked.
+        """Return the memories that match a filter; nothing of meaning is asked.
 
         Archived and superseded ones are left out unless the filter asks for a status. Reading a
-        memory this way does not count as an access (C090).
+        memory this way does not count as an access.
 
         Args:
             filter: Fields, or a dict in the grammar of docs/filters.md, which gives the newest 100.
@@ -328,21 +328,21 @@ class LongTermMemory:
         user_id: str | None = None,
         all_users: bool = False,
     ) -> Entries:
-        """Return the newest memories of a type (R038)."""
+        """Return the newest memories of a type."""
         wanted = MemoryFilter(types=(MemoryType.parse(type),), limit=limit)
         return await self.search_by_filter(wanted, user_id=user_id, all_users=all_users)
 
     async def get_by_tag(
         self, tag: str, limit: int = 100, *, user_id: str | None = None, all_users: bool = False
     ) -> Entries:
-        """Return the newest memories that carry a tag (R039)."""
+        """Return the newest memories that carry a tag."""
         wanted = MemoryFilter(tags=(tag,), limit=limit)
         return await self.search_by_filter(wanted, user_id=user_id, all_users=all_users)
 
     async def get_recent(
         self, limit: int = 10, *, user_id: str | None = None, all_users: bool = False
     ) -> Entries:
-        """Return the memories accessed last; after them those never accessed, newest first (R040).
+        """Return the memories accessed last; after them those never accessed, newest first.
 
         Accesses in this process count at once, those of others within about a second.
         """
@@ -352,7 +352,7 @@ class LongTermMemory:
     async def get_important(
         self, limit: int = 10, *, user_id: str | None = None, all_users: bool = False
     ) -> Entries:
-        """Return the most important memories (R041)."""
+        """Return the most important memories."""
         wanted = MemoryFilter(limit=limit, sort_by=MemorySortOrder.IMPORTANCE_DESCENDING)
         return await self.search_by_filter(wanted, user_id=user_id, all_users=all_users)
 
@@ -364,9 +364,9 @@ class LongTermMemory:
         user_id: str | None = None,
         all_users: bool = False,
     ) -> bool:
-        """Change a memory; return False if there is none of this id (R032).
+        """Change a memory; return False if there is none of this id.
 
-        A new content is embedded. If anything fails the memory stays as it was (C098).
+        A new content is embedded. If anything fails the memory stays as it was.
 
         Raises:
             EmbeddingError: If the embedder fails.
@@ -385,7 +385,7 @@ class LongTermMemory:
     ) -> None:
         """Count an access of memories that were used in another way; unknown ids are passed over.
 
-        Accesses are written down together, within about a second; a crash may lose the last (C090).
+        Accesses are written down together, within about a second; a crash may lose the last.
         """
         scope = self._scope(user_id, all_users=all_users)
         await self._repository.touch(scope, required_uuids("entry_ids", entry_ids))
@@ -400,14 +400,14 @@ class LongTermMemory:
         user_id: str | None = None,
         all_users: bool = False,
     ) -> MemoryLink:
-        """Link two memories, from the newer to the older (C147).
+        """Link two memories, from the newer to the older.
 
         Linking them again with the same type changes the strength.
 
         Args:
             from_id: The memory that says something of the other.
             to_id: The other one.
-            type: What it says. SUPERSEDES comes from the field of that name alone (C161).
+            type: What it says. SUPERSEDES comes from the field of that name alone.
             strength: From 0 to 1.
             user_id: Whose they are; None is those stored without a user.
             all_users: Whoever they belong to.
@@ -466,14 +466,14 @@ class LongTermMemory:
     async def forget(
         self,
         entry_id: UUID | str,
-        permanent: bool = False,  # noqa: FBT001, FBT002 - the document's signature (R033)
+        permanent: bool = False,  # noqa: FBT001, FBT002 - the document's signature
         *,
         user_id: str | None = None,
         all_users: bool = False,
     ) -> DeleteResult:
-        """Forget a memory: from now on it is not found (R033).
+        """Forget a memory: from now on it is not found.
 
-        Forgetting a forgotten memory again changes nothing and is true again (C097). For 90 days it
+        Forgetting a forgotten memory again changes nothing and is true again. For 90 days it
         can be restored; then `purge_expired` deletes it.
 
         Args:
@@ -492,7 +492,7 @@ class LongTermMemory:
     async def restore(
         self, entry_id: UUID | str, *, user_id: str | None = None, all_users: bool = False
     ) -> bool:
-        """Take a memory back that was forgotten within the last 90 days (R036).
+        """Take a memory back that was forgotten within the last 90 days.
 
         Returns:
             False if there is none of this id, if it is not forgotten, or if that was too long ago.
@@ -501,7 +501,7 @@ class LongTermMemory:
         return await self._repository.restore(scope, required_uuid(entry_id))
 
     async def delete_all(self, *, user_id: str | None, permanent: bool = False) -> DeleteResult:
-        """Forget all memories of a user, archived and superseded ones included (C187).
+        """Forget all memories of a user, archived and superseded ones included.
 
         Args:
             user_id: Whose; None is those stored without a user.
@@ -717,7 +717,7 @@ class LongTermMemory:
         return f"LongTermMemory({self._repository.path!r}, {self._repository.agent})"
 
     def _floor(self) -> float:
-        """Return the threshold for whoever names none: the embedder's, or document 003's."""
+        """Return the default floor: the embedder's, else `DOCUMENTED_FLOOR`."""
         floor = self._repository.similarity_floor
         return DOCUMENTED_FLOOR if floor is None else floor
 

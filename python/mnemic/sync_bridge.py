@@ -2,7 +2,7 @@
 
 What would hold up an event loop runs in another thread, and its result comes back to the loop. At
 the synchronous front door the same coroutine does that work in the caller's thread, or waits there,
-with no event loop and no further thread between (C176).
+with no event loop and no further thread between.
 """
 
 import threading

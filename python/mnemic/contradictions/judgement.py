@@ -34,7 +34,7 @@ def check_texts(statement: object, others: object) -> None:
 
 
 class ContradictionJudge(Protocol):
-    """Judges a new statement beside older memories (C072)."""
+    """Judges a new statement beside older memories."""
 
     async def judge(self, statement: str, others: Sequence[str]) -> list[Judgement]:
         """Return one judgement for each of the older memories, in their order."""

@@ -170,7 +170,7 @@ class NativeIndex:
                 self._append(batch)
 
     def _append(self, batch: RowBatch) -> None:
-        """Keep a batch until rows are asked for: one by one they would cost writers more (C153)."""
+        """Keep a batch until rows are asked for: one by one they would cost writers more."""
         self._pending.append(batch)
         self._pending_rows += len(batch.records)
         self._seq = batch.seq

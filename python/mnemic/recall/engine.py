@@ -1,4 +1,4 @@
-"""The flow of a recall: one ranking or order, the accesses it counts, and what is told (R250)."""
+"""The flow of a recall: one ranking or order, the accesses it counts, and what is told."""
 
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -57,9 +57,9 @@ from mnemic.store import Direction
 from mnemic.sync_bridge import awaited, run_blocking, run_sync
 
 DOCUMENTED_SIMILARITY = 0.3
-"""The least cosine where the embedder has no floor of its own (R247)."""
+"""The least cosine where the embedder has no floor of its own."""
 
-CONTRADICTION_CANDIDATES = 20  # R260
+CONTRADICTION_CANDIDATES = 20
 CONTRADICTION_CONFIDENCE = 0.6
 """The least at which, by cross-validation on unseen folds, four of five alarms are right; see
 docs/contradictions.md."""
@@ -421,7 +421,7 @@ class RecallEngine:
         return entry
 
     async def record_use(self, scope: Scope, ids: Sequence[UUID]) -> None:
-        """Count an access of memories that were really used (C067)."""
+        """Count an access of memories that were really used."""
         self._check_license()
         await self.repository.touch(scope, ids)
 
@@ -468,7 +468,7 @@ class RecallEngine:
         return hit._replace(components={**hit.components, "salience": salience})
 
     def _count(self, recalled: Sequence[ScoredMemory], rows: Sequence[int]) -> None:
-        """Count accesses, which are written down later; a failure then fails no recall (C068)."""
+        """Count accesses, which are written down later; a failure then fails no recall."""
         if not self.options.track_access:
             return
         interval = self.options.access_interval
@@ -487,11 +487,11 @@ class RecallEngine:
     async def _write_accesses(self) -> None:
         """Let what was accessed be known where it tells what is counted; searches by it do so."""
         if self._spaces_accesses:
-            with suppress(StoreError):  # it is written later then (C068)
+            with suppress(StoreError):  # it is written later then
                 await self.repository.write_accesses()
 
     def _floor(self) -> float:
-        """Return the least cosine (C151)."""
+        """Return the least cosine."""
         if self.options.min_similarity is not None:
             return self.options.min_similarity
         own = self.repository.similarity_floor
@@ -550,7 +550,7 @@ def _uses_store(options: RecallOptions) -> bool:
 
 
 def _states(options: RecallOptions) -> tuple[tuple[State, ...], Expression]:
-    """Return which memories are looked at, and the test of their status (C064)."""
+    """Return which memories are looked at, and the test of their status."""
     wanted = _statuses(options)
     if len(wanted) == 1:
         return (State.ACTIVE,), All(())

@@ -1,4 +1,4 @@
-"""MemoryRetriever: memories recalled in modes, by time, by type and by links (document 002)."""
+"""MemoryRetriever: memories recalled in modes, by time, by type and by links."""
 
 from collections.abc import Collection, Iterable
 from datetime import datetime
@@ -42,9 +42,9 @@ class MemoryRetriever:
         >>> await retriever.recall("database performance", user_id="alice")  # doctest: +SKIP
 
     Whose memories is always named: `user_id` has no default, and None is those stored without a
-    user (C062). Every memory of the scope is ranked, exactly; salience is derived from times,
-    accesses and importance at the moment it is asked for (C065). What is recalled counts as
-    accessed, after the answer is made and without holding it up (C068).
+    user. Every memory of the scope is ranked, exactly; salience is derived from times,
+    accesses and importance at the moment it is asked for. What is recalled counts as
+    accessed, after the answer is made and without holding it up.
 
     Args:
         memory: A `LongTermMemory`, an `AsyncMemory` or a `Memory`, or a view of one; what a view
@@ -81,12 +81,12 @@ class MemoryRetriever:
     async def recall(
         self, query: str, options: RecallOptions | None = None, **fields: Any
     ) -> MemoryRecallResult:
-        """Return memories in the order of a mode (R228).
+        """Return memories in the order of a mode.
 
         Relevant: by similarity and salience; score is their weighted mean. Recent, Important and
         Frequent: by last access, salience and number of accesses, whatever the query says, and the
         score is that on a scale from 0 to 1; ties go to the more salient memory, then to the newer
-        one, then to the smaller id (C059).
+        one, then to the smaller id.
 
         Args:
             query: What to look for; only relevant recall needs one.
@@ -94,7 +94,7 @@ class MemoryRetriever:
             **fields: Those of `RecallOptions`, in its place.
 
         Raises:
-            InvalidArgumentError: If relevant recall has no query, if the mode is TEMPORAL (C063),
+            InvalidArgumentError: If relevant recall has no query, if the mode is TEMPORAL,
                 or an option is outside its range.
             LicenseRestrictionError: If the tier does not include recall.
             EmbedderRequiredError: If relevant recall has no embedder.
@@ -114,10 +114,10 @@ class MemoryRetriever:
         limit: int = 100,
         **fields: Any,
     ) -> MemoryRecallResult:
-        """Return memories that came to be in a time range, newest first (R229).
+        """Return memories that came to be in a time range, newest first.
 
         The score is the salience; with a topic, only memories whose similarity with it reaches the
-        floor are returned, and the reason tells how near they are (C070).
+        floor are returned, and the reason tells how near they are.
 
         Args:
             from_: From this moment on.
@@ -144,16 +144,16 @@ class MemoryRetriever:
         limit: int = 10,
         **fields: Any,
     ) -> MemoryRecallResult:
-        """Return the most salient memories of a type or kind (R230).
+        """Return the most salient memories of a type or kind.
 
         Args:
-            type: Such as "preference", or a kind of document 002 such as "semantic" (C138).
+            type: Such as "preference", or a kind such as "semantic".
             user_id: Whose; None is those stored without a user.
             limit: How many at most, 1 to 1,000.
             **fields: Others of `RecallOptions`.
 
         Raises:
-            InvalidArgumentError: If there is no such type: working memory is never stored (C077).
+            InvalidArgumentError: If there is no such type: working memory is never stored.
         """
         parse_types(type)
         given = checked_options(
@@ -179,7 +179,7 @@ class MemoryRetriever:
         limit: int = 100,
         **fields: Any,
     ) -> MemoryRecallResult:
-        """Return the memories that links lead to from one, without itself (R231, C071).
+        """Return the memories that links lead to from one, without itself.
 
         The score is the largest product of the strengths of the links on a path to it; the reason
         names their types. Order: score, then fewest links, then newest, then smallest id. Links to
@@ -220,7 +220,7 @@ class MemoryRetriever:
         min_confidence: float = CONTRADICTION_CONFIDENCE,
         **fields: Any,
     ) -> MemoryRecallResult:
-        """Return memories that a text contradicts, the surest first (R232, C072).
+        """Return memories that a text contradicts, the surest first.
 
         The memories nearest to the text are judged one by one; the score is the judge's confidence,
         the reason what it goes by. Both ends of links of contradiction at these memories are always
@@ -247,7 +247,7 @@ class MemoryRetriever:
         weights: SalienceWeights | None = None,
         options: SalienceOptions | None = None,
     ) -> SalienceBreakdown:
-        """Return what a memory's salience is made of now (definitions 2.4).
+        """Return what a memory's salience is made of now.
 
         Args:
             memory_id: Which.
@@ -297,7 +297,7 @@ class MemoryRetriever:
         )
 
     async def record_use(self, memory_ids: Iterable[UUID | str], user_id: str | None) -> None:
-        """Count an access of memories that were really used, where recall does not (C067).
+        """Count an access of memories that were really used, where recall does not.
 
         Args:
             memory_ids: Which; unknown ones are passed over.

@@ -1,4 +1,4 @@
-"""What recall tells of itself: log lines and metrics (R263 to R267)."""
+"""What recall tells of itself: log lines and metrics."""
 
 import logging
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""The entries read last, so that reading them again asks the store for two numbers only (R082)."""
+"""The entries read last, so that reading them again asks the store for two numbers only."""
 
 import threading
 from collections import OrderedDict
@@ -22,7 +22,7 @@ class EntryCache:
     """One agent's entries, least recently used first to go; always as new as the store.
 
     Before each answer the agent's change number is looked up, and what was changed since, by
-    whatever process, is dropped. Sensitive entries are never kept (C101).
+    whatever process, is dropped. Sensitive entries are never kept.
 
     Args:
         store: Where entries come from.
@@ -114,7 +114,7 @@ class EntryCache:
         if entries and position.seq != known.seq:
             touched = run_sync(self._store.changed_rows_since(self._agent_id, known.seq))
             self._drop(list(entries) if touched is None else touched)
-        if entries and position.accesses != known.accesses:  # which are no changes (C158)
+        if entries and position.accesses != known.accesses:  # which are no changes
             accessed = run_sync(self._store.accesses_since(self._agent_id, known.accesses))
             self._drop(row for row, *_ in accessed.rows)
         self._position = position

@@ -65,7 +65,7 @@ class ExportedMemory(NamedTuple):
     Attributes:
         entry: With its embedding if the export carries it.
         idempotency_key: None if it was stored without one.
-        more: Vectors of the parts after the first of a long content (C165); the first one's is the
+        more: Vectors of the parts after the first of a long content; the first one's is the
             entry's own.
     """
 

@@ -214,7 +214,7 @@ class Finder:
     ) -> dict[int, MemoryEntry]:
         """Return the living memories of these rows that a scope has.
 
-        Accesses that are not written down yet are not shown (C158).
+        Accesses that are not written down yet are not shown.
         """
         return self._cache.get_rows(scope, rows, now, position)
 

@@ -159,7 +159,7 @@ class IndexSync:
         """Bring the index to the store's last change, and embed what lacks a vector.
 
         Args:
-            with_accesses: Whether it is to know of accesses too, which are no changes (C158).
+            with_accesses: Whether it is to know of accesses too, which are no changes.
 
         Returns:
             Where the store stood before.
@@ -250,9 +250,9 @@ class IndexSync:
                 )
 
     def _write_accesses(self) -> None:
-        """Write down what waits; where that must wait, the index is a little behind (C158)."""
+        """Write down what waits; where that must wait, the index is a little behind."""
         if self._can_write:
-            with suppress(StoreError):  # what cannot be read either will say so itself (C068)
+            with suppress(StoreError):  # what cannot be read either will say so itself
                 run_sync(self._store.write_accesses())
 
     def _pull_accesses(self) -> None:
@@ -340,7 +340,7 @@ class IndexSync:
         self._retries[row] = _Retry(time.monotonic() + RETRY_SECONDS, successes, is_blamed)
 
     def _embed_missing(self, embedder: ValidatedEmbedder) -> None:
-        """Embed what was stored while no embedder was at hand, or while it failed (C172).
+        """Embed what was stored while no embedder was at hand, or while it failed.
 
         Texts that fail together are tried apart, so that one does not keep the others out; where
         several fail in a row, the embedder is out of order, and all wait for the next search.

@@ -1,7 +1,7 @@
 """One agent's memories: what joins store, index and embedder, one method for each thing done.
 
 Methods take a scope that is checked already. The doors above give them their documented names and
-arguments: `mnemic.long_term` those of document 003, `mnemic.memory` those of everyday use.
+arguments: `mnemic.long_term` those of `LongTermMemory`, `mnemic.memory` those of everyday use.
 """
 
 import os
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 _MICROSECOND = timedelta(microseconds=1)
 
 RETENTION = timedelta(days=90)
-"""How long a forgotten memory can be restored (R034, C097)."""
+"""How long a forgotten memory can be restored."""
 
 
 _ON_DUPLICATE: tuple[str, ...] = get_args(OnDuplicate)
@@ -80,7 +80,7 @@ _ON_EMBED_ERROR: tuple[str, ...] = get_args(OnEmbedError)
 _DIRECTIONS: tuple[str, ...] = get_args(Direction)
 
 MIN_NORM = 1e-10
-"""A vector shorter than this is like none (R261)."""
+"""A vector shorter than this is like none."""
 
 MAX_ROUNDS = 4
 """How often memories of several states are looked at while others keep changing them."""
@@ -229,7 +229,7 @@ class Repository:
 
     @property
     def similarity_floor(self) -> float | None:
-        """The embedder's own least cosine of what is similar (C151); None where it has none."""
+        """The embedder's own least cosine of what is similar; None where it has none."""
         floor: float | None = getattr(self.embedder, "similarity_floor", None)
         return floor
 
@@ -632,7 +632,7 @@ class Repository:
             await self._store.write_accesses()
 
     async def _delete_result(self, count: int, *, permanent: bool) -> DeleteResult:
-        """Return a count of deleted memories, and whether their bytes are gone (C175)."""
+        """Return a count of deleted memories, and whether their bytes are gone."""
         if permanent and count:
             await self.limits.reset_warnings()
         # Asked even if nothing was deleted now: an earlier deletion may have left its bytes.
@@ -666,7 +666,7 @@ def _results(found: Found) -> SearchResults:
 
 
 def check_limit(limit: object) -> None:
-    """Refuse a limit outside 1 to 1,000 (C102)."""
+    """Refuse a limit outside 1 to 1,000."""
     validation.limit("limit", limit)
 
 

@@ -1,4 +1,4 @@
-"""Retrieval with weighted relevance, expansion, a cache and context augmentation (document 000)."""
+"""Retrieval with weighted relevance, expansion, a cache and context augmentation."""
 
 from mnemic.retrieval.engine import RetrievalEngine
 from mnemic.retrieval.expansion import (

@@ -1,4 +1,4 @@
-"""The flow of a retrieval: cache, expansion, one ranking, and what is told of it (R180)."""
+"""The flow of a retrieval: cache, expansion, one ranking, and what is told of it."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -57,7 +57,7 @@ from mnemic.sync_bridge import run_blocking
 
 DOCUMENTED_SIMILARITY = 0.3
 DOCUMENTED_RELEVANCE = 0.5
-"""The floors of a semantic query where the embedder has none of its own (R152, R183, C013)."""
+"""The floors of a semantic query where the embedder has none of its own."""
 
 FEEDBACK_MEMORIES = 5
 MAX_RELATED = 16
@@ -69,10 +69,10 @@ EXPANSION_BLEND = 0.15
 """How much of an expansion a hybrid query takes on; measured, see docs/retrieval.md."""
 
 MIN_TOKENS = 4
-"""With fewer tokens free no memory is of use (C019)."""
+"""With fewer tokens free no memory is of use."""
 
 MIN_PRIORITY, PRIORITY_RANGE = 50, 40
-"""A context item's priority is the first, and as much of the second as it is relevant (R192)."""
+"""A context item's priority is the first, and as much of the second as it is relevant."""
 
 
 class CacheLookup(NamedTuple):
@@ -144,7 +144,7 @@ class RetrievalEngine:
         begun = time.perf_counter()
         if not isinstance(query, MemoryQuery):
             raise InvalidArgumentError(f"query must be a MemoryQuery, got {described(query)}")
-        self._check_license(query)  # before the cache (C007)
+        self._check_license(query)  # before the cache
         given = await self._lookup(scope, query)
         self._count([(hit.row, given.entries[hit.row]) for hit in given.answer.hits])
         milliseconds = (time.perf_counter() - begun) * 1000
@@ -211,7 +211,7 @@ class RetrievalEngine:
     async def similar(
         self, scope: Scope, entry_id: UUID, limit: int, exclude: tuple[UUID, ...]
     ) -> list[MemorySearchResult] | None:
-        """Return the memories nearest to one of a scope; None if it has not (C027)."""
+        """Return the memories nearest to one of a scope; None if it has not."""
         repository = self.repository
         self._require(by_meaning=True)
         repository.check_embedder()
@@ -261,7 +261,7 @@ class RetrievalEngine:
             return Suggestions(failed=True)
 
     def _count(self, found: Sequence[tuple[int, MemoryEntry]]) -> None:
-        """Count accesses of what is returned (C090); what is forgotten is not accessed."""
+        """Count accesses of what is returned; what is forgotten is not accessed."""
         if self._track_access:
             living = [row for row, entry in found if entry.forgotten_at is None]
             self.repository.accesses.record(living)
@@ -287,7 +287,7 @@ class RetrievalEngine:
     def _related(self, scope: Scope, text: str) -> Related:
         """Return the words of the memories that match best: pseudo-relevance feedback.
 
-        Those of sensitive memories would go into logs, events and answers (C028).
+        Those of sensitive memories would go into logs, events and answers.
         """
         chosen = KEYWORD if self.repository.embedder is None else HYBRID
         search = Search(
@@ -406,7 +406,7 @@ class RetrievalEngine:
     def _scored(
         self, scope: Scope, query: MemoryQuery, ordered: list[RankedRow]
     ) -> list[RankedRow]:
-        """Return what stands in an order that was asked for, with its scores (C009)."""
+        """Return what stands in an order that was asked for, with its scores."""
         ids = tuple(UUID(bytes=hit.id) for hit in ordered)
         among = Test(Field("id"), Op.IN, ids)
         search = msgspec.structs.replace(
@@ -425,7 +425,7 @@ class RetrievalEngine:
             search = msgspec.structs.replace(search, limit=2 * search.limit)
 
     def _floors(self, query: MemoryQuery) -> tuple[float | None, float | None]:
-        """Return the least similarity and the least score (C009, C013, C151)."""
+        """Return the least similarity and the least score."""
         if query.query is None or query.search_type != "semantic":
             return None, query.min_relevance
         own = self.repository.similarity_floor
@@ -528,7 +528,7 @@ def _augment(
         if window.free_tokens < MIN_TOKENS:
             if present is None:
                 present = {item.source_ref for item in window.items()}
-            if memory_id not in present:  # what is there still gets the higher priority (C021)
+            if memory_id not in present:  # what is there still gets the higher priority
                 continue
         added = window.try_add(
             ranked.entry.content,

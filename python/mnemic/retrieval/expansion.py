@@ -1,4 +1,4 @@
-"""What makes a query longer: terms that belong to what is meant (R182, C023, C024)."""
+"""What makes a query longer: terms that belong to what is meant."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -11,7 +11,7 @@ from mnemic.retrieval.abbreviations import ABBREVIATIONS
 from mnemic.sync_bridge import awaited
 
 MIN_CONFIDENCE = 0.5
-"""Below this confidence a query stays as it was asked (R201, C023)."""
+"""Below this confidence a query stays as it was asked."""
 
 ADDED_TERMS = 8
 """How many terms are added at most; chosen by measurement, see docs/retrieval.md."""

@@ -1,4 +1,4 @@
-"""RetrievalService: memories retrieved by structured queries (document 000)."""
+"""RetrievalService: memories retrieved by structured queries."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -44,14 +44,14 @@ class RetrievalService:
         log_queries: Whether logs and events show queries, cut to 50 characters, where the memory
             was opened with `log_content=True`; otherwise logs tell how long they are, events None.
         similarity_floor: The least cosine of a semantic answer; None is the embedder's own, and 0.3
-            where it has none (C013, C151).
-        min_confidence: An expansion below it is not used (C023).
+            where it has none.
+        min_confidence: An expansion below it is not used.
         cache_size: How many answers are kept at most for one user.
         cache_bytes: How many bytes all kept answers take at most, by estimate; those of one user an
             eighth of it. An answer that takes more than a quarter of that is not kept, so 0 keeps
             none.
         track_access: Whether being returned counts as an access, cached or not; never where the
-            memory was opened with `track_access=False` (C090).
+            memory was opened with `track_access=False`.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class RetrievalService:
     async def retrieve(
         self, query: MemoryQuery, *, user_id: str | None = None, all_users: bool = False
     ) -> MemoryRetrievalResult:
-        """Return the memories that answer a query, best first (R140).
+        """Return the memories that answer a query, best first.
 
         Args:
             query: What to retrieve.
@@ -105,7 +105,7 @@ class RetrievalService:
         Raises:
             InvalidArgumentError: If it is no query, or the scope cannot be so.
             LicenseRestrictionError: If the tier does not include it: queries by meaning need Teams,
-                by filters WriterPro (R136, R138).
+                by filters WriterPro.
             EmbedderRequiredError: If it needs vectors and there is no embedder.
             EmbeddingError: If the embedder fails.
         """
@@ -120,24 +120,24 @@ class RetrievalService:
         all_users: bool = False,
         include_sensitive: bool = False,
     ) -> int:
-        """Add the answer to a context window, as far as it has room; return how many items (R141).
+        """Add the answer to a context window, as far as it has room; return how many items.
 
-        Only free tokens below the window's compaction threshold are used, so nothing is evicted
-        (C020); what does not fit is passed over (C019), and a memory that is there already is not
-        added again, but gets the higher priority (C021). Items are of type RETRIEVED_DOCUMENT, with
-        a priority from 50 to 90 by relevance, the memory's id as `source_ref` (with its user where,
-        for all users, another memory of that id is there), and `relevance` and `memory_type` in
-        their metadata (R192, R193).
+         Only free tokens below the window's compaction threshold are used, so nothing is evicted
+        ; what does not fit is passed over, and a memory that is there already is not
+         added again, but gets the higher priority. Items are of type RETRIEVED_DOCUMENT, with
+         a priority from 50 to 90 by relevance, the memory's id as `source_ref` (with its user where,
+         for all users, another memory of that id is there), and `relevance` and `memory_type` in
+         their metadata.
 
         Args:
-            query: What to retrieve.
-            window: Where to.
-            user_id: Whose memories; None is those stored without a user.
-            all_users: Everybody's.
-            include_sensitive: Whether sensitive memories are added too (C028).
+             query: What to retrieve.
+             window: Where to.
+             user_id: Whose memories; None is those stored without a user.
+             all_users: Everybody's.
+             include_sensitive: Whether sensitive memories are added too.
 
         Raises:
-            As `retrieve`.
+             As `retrieve`.
         """
         scope = self._part(user_id, all_users=all_users)
         return await self._engine.to_context(
@@ -154,14 +154,14 @@ class RetrievalService:
         user_id: str | None = None,
         all_users: bool = False,
     ) -> list[MemorySearchResult]:
-        """Return the memories nearest to one of them, without itself (R144).
+        """Return the memories nearest to one of them, without itself.
 
-        Its stored vectors are the query (C027).
+        Its stored vectors are the query.
 
         Args:
             reference_id: Nearest to what.
             limit: How many at most, 1 to 1,000.
-            exclude_ids: Never these (C002).
+            exclude_ids: Never these.
             strict: Raise where the scope has no such memory; otherwise nothing is similar to it.
             user_id: Whose memories; None is those stored without a user.
             all_users: Everybody's.
@@ -215,17 +215,17 @@ class RetrievalService:
         Raises:
             InvalidArgumentError: If it is no text, empty, or longer than 10,000 characters.
             LicenseRestrictionError: If the tier does not include it: Teams where vectors are used,
-                WriterPro where only words are (C007).
+                WriterPro where only words are.
         """
         if not isinstance(query, str) or not query.strip():
             raise InvalidArgumentError(
                 f"query must be a text that is not empty, got {described(query)}"
             )
-        MemoryQuery.semantic(query)  # its checks hold here too (R207)
+        MemoryQuery.semantic(query)  # its checks hold here too
         return await self._engine.expand(self._part(user_id, all_users=all_users), query)
 
     async def get_stats(self) -> RetrievalStats:
-        """Return what the service did since it was made (R147)."""
+        """Return what the service did since it was made."""
         return self._engine.stats()
 
     def _part(self, user_id: str | None, *, all_users: bool) -> Scope:

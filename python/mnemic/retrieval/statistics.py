@@ -1,4 +1,4 @@
-"""What a retrieval service counts of its own work (R171 to R176)."""
+"""What a retrieval service counts of its own work."""
 
 import threading
 
@@ -8,7 +8,7 @@ import numpy as np
 from mnemic.model import RetrievalStats
 
 WINDOW_SIZE = 10_000
-"""Of so many last retrievals the times are kept (C025)."""
+"""Of so many last retrievals the times are kept."""
 
 
 class Statistics:

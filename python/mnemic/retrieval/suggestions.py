@@ -1,4 +1,4 @@
-"""Which queries a conversation makes worth asking (R145)."""
+"""Which queries a conversation makes worth asking."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeAlias

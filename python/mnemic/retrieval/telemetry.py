@@ -1,4 +1,4 @@
-"""What retrieval tells of itself: log lines, events and metrics (R177 to R206)."""
+"""What retrieval tells of itself: log lines, events and metrics."""
 
 import logging
 from datetime import timedelta

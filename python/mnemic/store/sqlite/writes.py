@@ -565,5 +565,5 @@ def _write_changed(connection: apsw.Connection, row: Columns, entry: MemoryEntry
 
 
 def _size(content: str) -> int:
-    """Return what a content counts (C084)."""
+    """Return what a content counts."""
     return len(content.encode())
