@@ -1,4 +1,4 @@
-"""Memories recalled in modes, by time, by type and by links."""
+"""Recall of memories in modes, by time, by type and by links."""
 
 from mnemic.recall.engine import RecallEngine
 from mnemic.recall.service import MemoryRetriever, checked_options

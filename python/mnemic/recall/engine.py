@@ -1,4 +1,4 @@
-"""The flow of a recall: one ranking or order, the accesses it counts, and what is told."""
+"""The steps of a recall: ranking, access counts, telemetry."""
 
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -57,12 +57,12 @@ from mnemic.store import Direction
 from mnemic.sync_bridge import awaited, run_blocking, run_sync
 
 DOCUMENTED_SIMILARITY = 0.3
-"""The least cosine where the embedder has no floor of its own."""
+"""Minimum cosine if the embedder has no floor of its own."""
 
 CONTRADICTION_CANDIDATES = 20
 CONTRADICTION_CONFIDENCE = 0.6
-"""The least at which, by cross-validation on unseen folds, four of five alarms are right; see
-docs/contradictions.md."""
+"""Default minimum confidence: by cross-validation on unseen folds, four of five judgements above it
+are right; see docs/contradictions.md."""
 MAX_DEPTH = 3
 
 _POTENTIAL = "Potential contradiction"
@@ -74,15 +74,15 @@ _ORDERS = {
 }
 
 Reason = Callable[[RankedRow], tuple[float, str]]
-"""Gives the score of a memory, and what that is made of in words."""
+"""Returns the score of a memory, and its parts in words."""
 
 
 class Recall(NamedTuple):
-    """What is looked for, and how the answer is told.
+    """A search with the scores of its results.
 
     Attributes:
         search: Ranks or orders the memories.
-        reason: Their scores.
+        reason: Computes their scores.
     """
 
     search: Search
@@ -90,7 +90,7 @@ class Recall(NamedTuple):
 
 
 class _Candidate(NamedTuple):
-    """A memory that a text may contradict, its row, and how near it is."""
+    """A memory that a text may contradict, its row, and its similarity."""
 
     row: int
     entry: MemoryEntry
@@ -101,10 +101,10 @@ class RecallEngine:
     """Recalls one agent's memories.
 
     Args:
-        repository: Whose memories.
-        options: How to rank.
-        judge: Tells which memories contradict a text.
-        log_queries: Whether queries are shown in logs where the memory shows them.
+        repository: The agent's memories.
+        options: Ranking options.
+        judge: Judges contradictions.
+        log_queries: Whether logs show queries, if the memory permits it.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class RecallEngine:
         *,
         half_open: bool,
     ) -> MemoryRecallResult:
-        """Return the memories that came to be in a time range, newest first."""
+        """Return the memories created in a time range, newest first."""
         begun = time.perf_counter()
         self._check_license()
         if start > end:
@@ -189,7 +189,7 @@ class RecallEngine:
         direction: Direction,
         depth: int,
     ) -> MemoryRecallResult:
-        """Return the memories that links lead to, the strongest path first."""
+        """Return the memories reached by links, strongest path first."""
         begun = time.perf_counter()
         self._check_license()
         _check_depth(depth)
@@ -226,10 +226,10 @@ class RecallEngine:
         depth: int,
         limit: int,
     ) -> FoundLinked | None:
-        """Return what links lead to; the index knows it of living memories, the store of all."""
+        """Return the memories reached by links: active ones by the index, all by the store."""
         if _uses_store(options):
             statuses, allows = _statuses(options), self._allowed(options)
-            run_sync(self._write_accesses())  # it reads the store alone
+            run_sync(self._write_accesses())  # the traversal reads the store alone
             traversal = Traversal(
                 self.repository, scope, kinds, direction, statuses=statuses, allows=allows
             )
@@ -247,7 +247,7 @@ class RecallEngine:
         )
 
     def _allowed(self, options: RecallOptions) -> Callable[[MemoryEntry], bool]:
-        """Return the test of what `_filters` and the least salience let through."""
+        """Return a test equivalent to `_filters` and the minimum salience."""
         types = None if options.type_filter is None else parse_types(options.type_filter)
         asks_project, now = _has_project(options), self.repository.now()
 
@@ -270,9 +270,9 @@ class RecallEngine:
         exclude: tuple[UUID, ...] = (),
         is_sensitive: bool = False,
     ) -> MemoryRecallResult:
-        """Return memories that a text contradicts, the surest first.
+        """Return memories that a text contradicts, highest confidence first.
 
-        The log never shows a text that is sensitive.
+        The log never shows a sensitive text.
         """
         begun = time.perf_counter()
         self._check_license()
@@ -354,7 +354,7 @@ class RecallEngine:
         candidates: "Sequence[_Candidate]",
         options: RecallOptions,
     ) -> list[tuple[int, ScoredMemory]]:
-        """Return both ends of the links of contradiction at memories that a text is near to."""
+        """Return both ends of the links of contradiction at the candidates."""
         found = []
         for row, entry, score in candidates:
             linked = self._linked(
@@ -385,7 +385,7 @@ class RecallEngine:
         weights: SalienceWeights | None,
         options: SalienceOptions | None,
     ) -> SalienceBreakdown:
-        """Return what a memory's salience is made of now."""
+        """Return the parts of a memory's current salience."""
         self._check_license()
         if query is not None:
             bounded("query", text("query", query))
@@ -412,7 +412,7 @@ class RecallEngine:
     async def reinforce(
         self, scope: Scope, entry_id: UUID, reason: ReinforcementReason, boosts: dict[str, float]
     ) -> MemoryEntry:
-        """Raise a memory's importance; return it as it is then."""
+        """Raise a memory's importance; return its new state."""
         self._check_license()
         boost = boosts.get(reason.value, 0.0)
         entry = await self.repository.raise_importance(scope, entry_id, boost)
@@ -421,7 +421,7 @@ class RecallEngine:
         return entry
 
     async def record_use(self, scope: Scope, ids: Sequence[UUID]) -> None:
-        """Count an access of memories that were really used."""
+        """Count an access of used memories."""
         self._check_license()
         await self.repository.touch(scope, ids)
 
@@ -461,14 +461,14 @@ class RecallEngine:
         return _result(memories, _total(found), begun)
 
     def _explained(self, hit: RankedRow, entry: MemoryEntry, now: datetime) -> RankedRow:
-        """Return a hit with its salience, which the index leaves out where it weighs nothing."""
+        """Return a hit with its salience, which the index omits if its weight is 0."""
         if "salience" in hit.components:
             return hit
         salience = static_score_of(entry, now, self.options.salience)
         return hit._replace(components={**hit.components, "salience": salience})
 
     def _count(self, recalled: Sequence[ScoredMemory], rows: Sequence[int]) -> None:
-        """Count accesses, which are written down later; a failure then fails no recall."""
+        """Count accesses. They are written later, so a failing write fails no recall."""
         if not self.options.track_access:
             return
         interval = self.options.access_interval
@@ -481,17 +481,17 @@ class RecallEngine:
 
     @property
     def _spaces_accesses(self) -> bool:
-        """Whether the last access of a memory decides if another one counts."""
+        """Whether an access counts only after an interval since the last one."""
         return self.options.track_access and bool(self.options.access_interval)
 
     async def _write_accesses(self) -> None:
-        """Let what was accessed be known where it tells what is counted; searches by it do so."""
+        """Write accesses if the interval depends on them; searches by accesses do so themselves."""
         if self._spaces_accesses:
-            with suppress(StoreError):  # it is written later then
+            with suppress(StoreError):  # then it is written later
                 await self.repository.write_accesses()
 
     def _floor(self) -> float:
-        """Return the least cosine."""
+        """Return the minimum cosine."""
         if self.options.min_similarity is not None:
             return self.options.min_similarity
         own = self.repository.similarity_floor
@@ -545,12 +545,12 @@ def _statuses(options: RecallOptions) -> list[MemoryStatus]:
 
 
 def _uses_store(options: RecallOptions) -> bool:
-    """Return whether links are followed in the store: the index knows those of living memories."""
+    """Return whether links are followed in the store: the index has those of active memories."""
     return len(_statuses(options)) > 1 or bool(options.min_salience)
 
 
 def _states(options: RecallOptions) -> tuple[tuple[State, ...], Expression]:
-    """Return which memories are looked at, and the test of their status."""
+    """Return the states of the searched memories, and the test of their status."""
     wanted = _statuses(options)
     if len(wanted) == 1:
         return (State.ACTIVE,), All(())
@@ -579,7 +579,7 @@ def _frequent_reason(hit: RankedRow) -> tuple[float, str]:
     return frequency, f"Frequency: {frequency:.2f}, Salience: {hit.components['salience']:.2f}"
 
 
-@lru_cache(maxsize=1024)  # there are few, and a walk tells of hundreds
+@lru_cache(maxsize=1024)  # there are few kinds, and hundreds of hits
 def _linked_reason(kinds: tuple[int, ...]) -> str:
     names = (
         "".join(part.capitalize() for part in LinkType(kind).name.split("_")) for kind in kinds

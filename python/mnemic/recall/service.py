@@ -1,4 +1,4 @@
-"""MemoryRetriever: memories recalled in modes, by time, by type and by links."""
+"""MemoryRetriever, the public interface of recall."""
 
 from collections.abc import Collection, Iterable
 from datetime import datetime
@@ -41,19 +41,18 @@ class MemoryRetriever:
         >>> retriever = MemoryRetriever(memory)  # doctest: +SKIP
         >>> await retriever.recall("database performance", user_id="alice")  # doctest: +SKIP
 
-    Whose memories is always named: `user_id` has no default, and None is those stored without a
-    user. Every memory of the scope is ranked, exactly; salience is derived from times,
-    accesses and importance at the moment it is asked for. What is recalled counts as
-    accessed, after the answer is made and without holding it up.
+    The user is always named: `user_id` has no default, and None is the memories without a user.
+    Every memory of the scope is ranked, exactly; salience is computed from times, accesses and
+    importance at the time of the call. Recalled memories count as accessed; this is recorded after
+    the result is computed and does not delay it.
 
     Args:
-        memory: A `LongTermMemory`, an `AsyncMemory` or a `Memory`, or a view of one; what a view
-            names of the scope holds for every call.
-        options: How to rank.
-        judge: Tells which memories contradict a text; rules over English, without a network, unless
-            given.
-        log_queries: Whether logs show queries, cut to 50 characters, where the memory was opened
-            with `log_content=True`; otherwise only how long they are.
+        memory: A `LongTermMemory`, an `AsyncMemory` or a `Memory`, or a scoped one; its scope
+            applies to every call.
+        options: Ranking options.
+        judge: Judges contradictions; rules over English, without a network, unless given.
+        log_queries: Whether logs show queries, cut to 50 characters, if the memory was opened with
+            `log_content=True`; otherwise their length.
     """
 
     def __init__(
@@ -75,7 +74,7 @@ class MemoryRetriever:
 
     @property
     def options(self) -> MemoryRetrieverOptions:
-        """How it ranks."""
+        """The ranking options."""
         return self._engine.options
 
     async def recall(
@@ -84,19 +83,18 @@ class MemoryRetriever:
         """Return memories in the order of a mode.
 
         Relevant: by similarity and salience; score is their weighted mean. Recent, Important and
-        Frequent: by last access, salience and number of accesses, whatever the query says, and the
-        score is that on a scale from 0 to 1; ties go to the more salient memory, then to the newer
-        one, then to the smaller id.
+        Frequent: by last access, salience and number of accesses, whatever the query, and the score
+        is that value on a scale from 0 to 1. Ties: more salient first, then newer, then smaller id.
 
         Args:
-            query: What to look for; only relevant recall needs one.
-            options: Whose memories, and how.
-            **fields: Those of `RecallOptions`, in its place.
+            query: The query; only relevant recall needs one.
+            options: User and options.
+            **fields: Fields of `RecallOptions`, in place of `options`.
 
         Raises:
-            InvalidArgumentError: If relevant recall has no query, if the mode is TEMPORAL,
-                or an option is outside its range.
-            LicenseRestrictionError: If the tier does not include recall.
+            InvalidArgumentError: If relevant recall has no query, if the mode is TEMPORAL, or an
+                option is out of range.
+            LicenseRestrictionError: If the license policy does not include recall.
             EmbedderRequiredError: If relevant recall has no embedder.
             EmbeddingError: If the embedder fails.
         """
@@ -114,19 +112,19 @@ class MemoryRetriever:
         limit: int = 100,
         **fields: Any,
     ) -> MemoryRecallResult:
-        """Return memories that came to be in a time range, newest first.
+        """Return memories created in a time range, newest first.
 
-        The score is the salience; with a topic, only memories whose similarity with it reaches the
-        floor are returned, and the reason tells how near they are.
+        The score is the salience; with a topic, only memories with at least the minimum similarity
+        to it are returned, and the reason contains the similarity.
 
         Args:
-            from_: From this moment on.
-            to: Up to this moment, itself included.
-            topic_filter: What they are about; None is anything.
-            user_id: Whose; None is those stored without a user.
-            half_open: Leave the last moment out.
-            limit: How many at most, 1 to 1,000.
-            **fields: Others of `RecallOptions`.
+            from_: Begin of the range.
+            to: End of the range, inclusive.
+            topic_filter: Topic of the memories; None is any.
+            user_id: The user; None is the memories without a user.
+            half_open: Whether to exclude the end.
+            limit: Maximum number of results, 1 to 1,000.
+            **fields: Other fields of `RecallOptions`.
 
         Raises:
             InvalidArgumentError: If the range ends before it begins, or as for `recall`.
@@ -147,10 +145,10 @@ class MemoryRetriever:
         """Return the most salient memories of a type or kind.
 
         Args:
-            type: Such as "preference", or a kind such as "semantic".
-            user_id: Whose; None is those stored without a user.
-            limit: How many at most, 1 to 1,000.
-            **fields: Others of `RecallOptions`.
+            type: A type such as "preference", or a kind such as "semantic".
+            user_id: The user; None is the memories without a user.
+            limit: Maximum number of results, 1 to 1,000.
+            **fields: Other fields of `RecallOptions`.
 
         Raises:
             InvalidArgumentError: If there is no such type: working memory is never stored.
@@ -179,24 +177,25 @@ class MemoryRetriever:
         limit: int = 100,
         **fields: Any,
     ) -> MemoryRecallResult:
-        """Return the memories that links lead to from one, without itself.
+        """Return the memories reached by links from one, without itself.
 
-        The score is the largest product of the strengths of the links on a path to it; the reason
-        names their types. Order: score, then fewest links, then newest, then smallest id. Links to
-        other users' memories lead nowhere.
+        The score is the largest product of the strengths of the links on a path; the reason names
+        their types. Order: score, then fewest links, then newest, then smallest id. Links to other
+        users' memories are not followed.
 
         Args:
-            memory_id: Where to begin.
+            memory_id: Id of the first memory.
             link_types: Only links of these types; None and an empty list follow all.
-            user_id: Whose; None is those stored without a user.
+            user_id: The user; None is the memories without a user.
             direction: "out" from it, "in" to it, or "both".
-            depth: Most links on a path, 1 to 3.
-            limit: How many memories at most, 1 to 1,000.
-            **fields: Others of `RecallOptions`; what they leave out is not walked through either.
+            depth: Maximum number of links on a path, 1 to 3.
+            limit: Maximum number of results, 1 to 1,000.
+            **fields: Other fields of `RecallOptions`; memories that they exclude are not traversed
+                either.
 
         Raises:
             EntryNotFoundError: If the user has no such memory.
-            InvalidArgumentError: If an argument is outside its range.
+            InvalidArgumentError: If an argument is out of range.
         """
         given = checked_options(None, {"user_id": user_id, "max_results": limit, **fields})
         named = [] if link_types is None else items("link_types", link_types)
@@ -220,18 +219,18 @@ class MemoryRetriever:
         min_confidence: float = CONTRADICTION_CONFIDENCE,
         **fields: Any,
     ) -> MemoryRecallResult:
-        """Return memories that a text contradicts, the surest first.
+        """Return memories that a text contradicts, highest confidence first.
 
-        The memories nearest to the text are judged one by one; the score is the judge's confidence,
-        the reason what it goes by. Both ends of links of contradiction at these memories are always
-        among them, by how near the memory is and how strong the link.
+        The memories most similar to the text are judged one by one; the score is the judge's
+        confidence, the reason its evidence. Both ends of links of contradiction at these memories
+        are always included, scored by the memory's similarity and the strength of the link.
 
         Args:
             content: A statement, stored already or not.
-            user_id: Whose memories; None is those stored without a user.
-            limit: How many at most, 1 to 1,000.
-            min_confidence: Judgements below it are left out, 0 to 1.
-            **fields: Others of `RecallOptions`.
+            user_id: The user; None is the memories without a user.
+            limit: Maximum number of results, 1 to 1,000.
+            min_confidence: Judgements with a lower confidence are omitted, 0 to 1.
+            **fields: Other fields of `RecallOptions`.
         """
         given = checked_options(None, {"user_id": user_id, "max_results": limit, **fields})
         return await self._engine.contradictions(
@@ -247,15 +246,15 @@ class MemoryRetriever:
         weights: SalienceWeights | None = None,
         options: SalienceOptions | None = None,
     ) -> SalienceBreakdown:
-        """Return what a memory's salience is made of now.
+        """Return the parts of a memory's current salience.
 
         Args:
-            memory_id: Which.
-            user_id: Whose; None is those stored without a user.
-            query: What relevance is measured by; without one, and for a memory that lacks a vector,
-                the default counts.
-            weights: Of the parts; those of the retriever's `Salience`, with .30 for the relevance,
-                unless given.
+            memory_id: Id of the memory.
+            user_id: The user; None is the memories without a user.
+            query: The query of the relevance; without one, and for a memory without a vector, the
+                default relevance is used.
+            weights: Weights of the parts; those of the retriever's `Salience`, with .30 for the
+                relevance, unless given.
             options: The scales; those of the retriever's `Salience` unless given.
 
         Raises:
@@ -277,12 +276,12 @@ class MemoryRetriever:
         *,
         options: SalienceOptions | None = None,
     ) -> MemoryEntry:
-        """Raise a memory's importance by what the reason adds, to 1 at most; return it as it is.
+        """Raise a memory's importance by the boost of a reason, to at most 1; return the memory.
 
         Args:
-            memory_id: Which.
-            reason: Why; its boost is that of `SalienceOptions.boosts`.
-            user_id: Whose; None is those stored without a user.
+            memory_id: Id of the memory.
+            reason: The reason; its boost is that of `SalienceOptions.boosts`.
+            user_id: The user; None is the memories without a user.
             options: Other boosts.
 
         Raises:
@@ -297,11 +296,11 @@ class MemoryRetriever:
         )
 
     async def record_use(self, memory_ids: Iterable[UUID | str], user_id: str | None) -> None:
-        """Count an access of memories that were really used, where recall does not.
+        """Count an access of memories that were used, if recall does not count them.
 
         Args:
-            memory_ids: Which; unknown ones are passed over.
-            user_id: Whose; None is those stored without a user.
+            memory_ids: Ids of the memories; unknown ones are skipped.
+            user_id: The user; None is the memories without a user.
         """
         ids = required_uuids("memory_ids", memory_ids)
         await self._engine.record_use(self._scope.narrowed(user_id), ids)
@@ -323,7 +322,7 @@ def part_of(scope: Scope, options: RecallOptions) -> Scope:
 
 
 def checked_options(options: RecallOptions | None, fields: dict[str, Any]) -> RecallOptions:
-    """Return the options that were given whole or by their fields."""
+    """Return options given as an object or by their fields."""
     unknown = [name for name in fields if name not in RecallOptions.__struct_fields__]
     if unknown:
         known = ", ".join(RecallOptions.__struct_fields__)
@@ -342,7 +341,7 @@ def checked_options(options: RecallOptions | None, fields: dict[str, Any]) -> Re
 
 
 def checked_direction(given: object) -> Direction:
-    """Return a direction that links can be followed in."""
+    """Return a valid direction of links."""
     if given == "out":
         return "out"
     if given == "in":

@@ -1,4 +1,4 @@
-"""What recall tells of itself: log lines and metrics."""
+"""Log lines and metrics of recall."""
 
 import logging
 from datetime import datetime
@@ -11,10 +11,10 @@ _log = logging.getLogger("mnemic.recall")
 
 
 class RecallTelemetry:
-    """Tells what one agent's retriever does; queries only where that is allowed.
+    """Emits log lines and metrics of one agent's recalls; queries only if permitted.
 
     Args:
-        meter: What measures.
+        meter: Measures the recalls.
         logs_queries: Whether queries may be shown.
     """
 
@@ -31,7 +31,7 @@ class RecallTelemetry:
         *,
         is_sensitive: bool = False,
     ) -> None:
-        """Tell of a recall by a query; one that comes from a sensitive memory is never shown."""
+        """Log and measure a recall by a query; a sensitive query is never shown."""
         self._meter.recalled(mode, milliseconds, count)
         if _log.isEnabledFor(logging.INFO):
             shows = self._logs_queries and not is_sensitive
@@ -46,7 +46,7 @@ class RecallTelemetry:
     def recalled_temporal(
         self, count: int, start: datetime, end: datetime, milliseconds: float
     ) -> None:
-        """Tell of a recall by a time range."""
+        """Log and measure a recall by a time range."""
         self._meter.recalled("Temporal", milliseconds, count)
         _log.info(
             "[MEM:RETRIEVE] Temporal recall found %d memories from %s to %s",

@@ -1,4 +1,4 @@
-"""Links followed in the store, where archived and superseded memories are walked through too."""
+"""Traversal of links in the store, which includes archived and superseded memories."""
 
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple, TypeAlias
@@ -9,7 +9,7 @@ from mnemic.repository import FoundLinked, Repository
 from mnemic.store import Direction
 
 Allows: TypeAlias = Callable[[MemoryEntry], bool]
-"""Whether a memory may be found and walked through."""
+"""Whether a memory may be found and traversed."""
 
 
 class _Path(NamedTuple):
@@ -18,15 +18,15 @@ class _Path(NamedTuple):
 
 
 class Traversal:
-    """Follows links from one memory, as the index does among living ones.
+    """Follows links from one memory, as the index does among active ones.
 
     Args:
-        repository: Whose memories.
+        repository: The memories.
         scope: Only memories of it are found.
         kinds: Only links of these types; None follows all.
-        direction: Which way.
-        statuses: Only memories of these are found, and walked from.
-        allows: What else must hold of a memory that is found.
+        direction: Direction of the links.
+        statuses: Only memories with these statuses are found and traversed.
+        allows: Further test of a found memory.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Traversal:
         self._entries: dict[int, MemoryEntry] = {}
 
     def traverse(self, row: int, depth: int, limit: int) -> FoundLinked | None:
-        """Return the memories within some hops, the strongest first; None without the first."""
+        """Return the memories within a number of hops, strongest first; None without the first."""
         if row not in self._present([row]):
             return None
         found: dict[int, _Path] = {}

@@ -1,4 +1,4 @@
-"""Retrieval with weighted relevance, expansion, a cache and context augmentation."""
+"""Retrieval by structured queries: weighted relevance, expansion, cache, context augmentation."""
 
 from mnemic.retrieval.engine import RetrievalEngine
 from mnemic.retrieval.expansion import (

@@ -1,7 +1,7 @@
-"""Answers that were given before, by everything that decides them.
+"""Cache of retrieval results.
 
-Each wall, an agent's user, has a part of its own, in which the least recently used answer goes
-first. What one wall keeps is never taken for another while it has no more than its fair share.
+Each user has a part of its own, evicted by least recent use. The part of one user is never reduced
+for another's while it is no larger than its fair share.
 """
 
 import threading
@@ -22,29 +22,29 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
 CACHED_ANSWERS = 1024
-"""Answers kept for one wall."""
+"""Maximum number of cached results of one user."""
 
 CACHED_BYTES = 64 * 1024 * 1024
-"""Bytes of all kept answers together."""
+"""Maximum bytes of all cached results."""
 
 SCOPE_SHARE = 8
-"""One wall keeps at most this part of all bytes, so that so many full walls fit beside others."""
+"""One user's part is at most one in so many of all bytes, so that so many full parts fit."""
 
 ANSWER_SHARE = 4
-"""One answer takes at most this part of a wall's bytes; a larger one is not kept."""
+"""One result is at most one in so many of a user's bytes; a larger one is not cached."""
 
 FREED_SHARE = 16
-"""This part of all bytes is made free at once: sorting the walls by size costs the more the more
-there are."""
+"""One in so many of all bytes is freed at once: sorting the users by size gets slower with their
+number."""
 
 
 class Hit(NamedTuple):
-    """What is kept of one memory of an answer.
+    """The cached part of one memory of a result.
 
     Attributes:
-        row: The store's number of it.
+        row: The memory's row in the store.
         score: From 0 to 1.
-        scores: What that is made of.
+        scores: Parts of the score.
     """
 
     row: int
@@ -53,17 +53,18 @@ class Hit(NamedTuple):
 
 
 class CachedAnswer(NamedTuple):
-    """What is kept of an answer: rows and scores, never contents.
+    """The cached part of a result: rows and scores, never contents.
 
     Attributes:
         hits: Best first.
-        total: How many match in all.
-        expanded: The query with the terms that were added; None if none were.
-        computed_at: When, by the memory's clock.
-        lifetime: How long it may be kept.
-        until: When a memory of the wall expires, after which another may count; None is never.
-        expansion_failed: Whether the expander failed; then it is not kept.
-        degraded: Whether the embedder failed; then it is not kept either.
+        total: Number of matches.
+        expanded: The query with added terms; None if none were added.
+        computed_at: Time of computation, by the memory's clock.
+        lifetime: Maximum age.
+        expires_at: Time of the next expiry of a memory of the user, which may change the result;
+            None is never.
+        expansion_failed: Whether the expander failed; such a result is not cached.
+        degraded: Whether the embedder failed; such a result is not cached either.
     """
 
     hits: tuple[Hit, ...]
@@ -80,20 +81,20 @@ class CachedAnswer(NamedTuple):
         return f"Answer({len(self.hits)} hits, total={self.total}{expanded})"
 
     def is_valid(self, now: datetime, max_age: timedelta) -> bool:
-        """Return whether it may be given at a time, being no older than that."""
+        """Return whether the result may be returned at a time, given a maximum age."""
         age = now - self.computed_at
         is_young = timedelta() <= age < min(self.lifetime, max_age)
         return is_young and (self.expires_at is None or now < self.expires_at)
 
 
 class AnswerCache:
-    """Keeps answers for a time; of those that come at once for one key only one is made.
+    """Caches results for a time. Concurrent identical queries are coalesced.
 
-    Safe to use from many threads and event loops.
+    Safe for threads and event loops.
 
     Args:
-        size: How many answers of one wall at most.
-        size_bytes: How many bytes all answers take at most.
+        size: Maximum number of results of one user.
+        size_bytes: Maximum bytes of all results.
     """
 
     def __init__(self, size: int = CACHED_ANSWERS, size_bytes: int = CACHED_BYTES) -> None:
@@ -105,23 +106,23 @@ class AnswerCache:
         self._computing: dict[Key, _Computation] = {}
 
     def __len__(self) -> int:
-        """Return the number of kept answers, those whose time is over too."""
+        """Return the number of cached results, outdated ones included."""
         with self._lock:
             return sum(len(entry.answers) for entry in self._scopes.values())
 
     @property
     def bytes(self) -> int:
-        """What the kept answers take, by estimate."""
+        """Bytes of the cached results, by estimate."""
         with self._lock:
             return self._bytes
 
     def get(self, key: Key, now: datetime, max_age: timedelta) -> CachedAnswer | None:
-        """Return a kept answer that serves at a time; see `Answer.serves`."""
+        """Return a cached result that is valid at a time; see `CachedAnswer.is_valid`."""
         with self._lock:
             return self._lookup(key, now, max_age)
 
     def drop(self, key: Key) -> None:
-        """Forget an answer. Harmless if repeated."""
+        """Remove a result. Repeated calls have no effect."""
         with self._lock:
             entry = self._scopes.get(key.scope)
             if entry is not None and entry.revision == key.revision:
@@ -136,17 +137,17 @@ class AnswerCache:
         now: datetime,
         max_age: timedelta,
     ) -> tuple[CachedAnswer, bool]:
-        """Return an answer, and whether it was made here; otherwise another call just made it.
+        """Return a result, and whether this call computed it rather than a concurrent one.
 
-        Where the call that makes it is cancelled, one of those that wait makes it; its errors are
-        theirs too.
+        If the computing call is cancelled, one of the waiting calls computes it; its errors are
+        raised in all of them.
         """
         while True:
             mine = _Computation(Future(), threading.get_ident(), _running_loop())
             with self._lock:
                 known = self._lookup(key, now, max_age)
                 theirs = self._computing.setdefault(key, mine) if known is None else mine
-            if known is not None:  # it was made since the caller looked
+            if known is not None:  # computed since the caller's lookup
                 return known, False
             if theirs is mine:
                 return await self._compute(key, mine.future, compute), True
@@ -160,7 +161,7 @@ class AnswerCache:
     async def _compute(
         self, key: Key, mine: "Future[CachedAnswer]", compute: Callable[[], Awaitable[CachedAnswer]]
     ) -> CachedAnswer:
-        mine.set_running_or_notify_cancel()  # those who wait and are cancelled do not cancel it
+        mine.set_running_or_notify_cancel()  # cancelled waiting calls do not cancel it
         try:
             answer = await compute()
         except Exception as error:
@@ -193,7 +194,7 @@ class AnswerCache:
         if answer.expansion_failed or answer.degraded or size > most // ANSWER_SHARE:
             return
         entry = self._scopes.setdefault(key.scope, _CacheEntry(key.revision))
-        if key.revision < entry.revision:  # the memories were changed while it was made
+        if key.revision < entry.revision:  # the memories changed during the computation
             return
         if key.revision > entry.revision:
             self._bytes -= entry.bytes
@@ -205,7 +206,7 @@ class AnswerCache:
             self._evict()
 
     def _evict(self) -> None:
-        """Bring the largest walls down to one level; those below it keep all they have."""
+        """Reduce the largest parts to one level; parts below it are kept completely."""
         wanted = self._max_bytes - self._max_bytes // FREED_SHARE
         level = _fair_level((entry.bytes for entry in self._scopes.values()), wanted)
         for entry in self._scopes.values():
@@ -219,10 +220,10 @@ class AnswerCache:
 
 
 class _CacheEntry:
-    """The kept answers of one wall with their sizes, the least recently used first.
+    """The cached results of one user with their sizes, the least recently used first.
 
     Args:
-        revision: The number of the last change of the wall's memories.
+        revision: Number of the last change of the user's memories.
     """
 
     __slots__ = ("answers", "bytes", "revision")
@@ -233,32 +234,32 @@ class _CacheEntry:
         self.bytes = 0
 
     def put(self, question: Hashable, answer: CachedAnswer, size: int) -> int:
-        """Keep an answer; return how many bytes more are taken."""
+        """Insert a result; return the increase in bytes."""
         freed = self.drop(question)
         self.answers[question] = (answer, size)
         self.bytes += size
         return size - freed
 
     def drop(self, question: Hashable) -> int:
-        """Forget an answer; return how many bytes that frees."""
+        """Remove a result; return the freed bytes."""
         _, size = self.answers.pop(question, (None, 0))
         self.bytes -= size
         return size
 
     def drop_oldest(self) -> int:
-        """Forget the least recently used answer; return how many bytes that frees."""
+        """Remove the least recently used result; return the freed bytes."""
         _, (_, size) = self.answers.popitem(last=False)
         self.bytes -= size
         return size
 
 
 class _Computation(NamedTuple):
-    """An answer that is being made.
+    """A running computation of a result.
 
     Attributes:
-        future: Where it will be.
-        thread: Which one runs the call that makes it.
-        loop: The event loop that runs it; None if the thread drives it.
+        future: Receives the result.
+        thread: Thread of the computing call.
+        loop: Event loop of the computing call; None for a synchronous call.
     """
 
     future: "Future[CachedAnswer]"
@@ -266,10 +267,10 @@ class _Computation(NamedTuple):
     loop: "AbstractEventLoop | None"
 
     def is_safe_to_await(self) -> bool:
-        """Return whether it is safe to wait here.
+        """Return whether waiting for it cannot block forever.
 
-        A plain call may hold up the very event loop, and a loop that was stopped or closed with the
-        call in it may never go on.
+        A synchronous call may block the computing event loop, and a loop that was stopped or closed
+        during the call may never continue.
         """
         if runs_sync():
             return self.loop is None and self.thread != threading.get_ident()
@@ -277,11 +278,11 @@ class _Computation(NamedTuple):
 
 
 class _AbandonedError(Exception):
-    """The call that was to make an answer was cancelled."""
+    """The computing call was cancelled."""
 
 
 def bytes_of(key: Key, answer: CachedAnswer) -> int:
-    """Return about how many bytes a kept answer takes with its key."""
+    """Return the estimated bytes of a cached result with its key."""
     parts = (answer, answer.hits, answer.expanded, answer.computed_at, answer.lifetime)
     own = sum(map(getsizeof, parts)) + _HIT_BYTES * len(answer.hits)
     return own + _bytes_of(key.question) + _NODE_BYTES
@@ -294,7 +295,7 @@ def _bytes_of(value: object) -> int:
 
 
 def _fair_level(sizes: Iterable[int], wanted: int) -> int:
-    """Return the level to which sizes are cut down so that they add up to what is wanted.
+    """Return the level to which sizes must be cut so that they add up to `wanted`.
 
     It is never below `wanted` divided by their number: max-min fairness.
     """
@@ -322,7 +323,7 @@ _HIT_BYTES = (
     + getsizeof(0.5) * (1 + len(RelevanceScores.__struct_fields__))
     + getsizeof(2**31)
 )
-"""Of a hit with all its components, and of its row's number."""
+"""Bytes of a hit with all its components and its row number."""
 
 _NODE_BYTES = 256
-"""Of an answer's place among those of its wall: a node of an ordered dict, and a pair."""
+"""Bytes of a result's node in an ordered dict, and of a pair."""

@@ -1,4 +1,4 @@
-"""The flow of a retrieval: cache, expansion, one ranking, and what is told of it."""
+"""The steps of a retrieval: cache lookup, expansion, ranking, telemetry."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -57,31 +57,31 @@ from mnemic.sync_bridge import run_blocking
 
 DOCUMENTED_SIMILARITY = 0.3
 DOCUMENTED_RELEVANCE = 0.5
-"""The floors of a semantic query where the embedder has none of its own."""
+"""Default floors of a semantic query if the embedder has none of its own."""
 
 FEEDBACK_MEMORIES = 5
 MAX_RELATED = 16
 HALF_SUPPORT = 0.05
-"""Memories that an expansion is taken from, its most words, and the score of the best memory at
-which its confidence is a half; see docs/retrieval.md."""
+"""Number of feedback memories, maximum number of related words, and the best memory's score at
+which the confidence is one half; see docs/retrieval.md."""
 
 EXPANSION_BLEND = 0.15
-"""How much of an expansion a hybrid query takes on; measured, see docs/retrieval.md."""
+"""Share of an expansion in a hybrid query's vector; measured, see docs/retrieval.md."""
 
 MIN_TOKENS = 4
-"""With fewer tokens free no memory is of use."""
+"""With fewer free tokens no memory is added."""
 
 MIN_PRIORITY, PRIORITY_RANGE = 50, 40
-"""A context item's priority is the first, and as much of the second as it is relevant."""
+"""Priority of a context item: the minimum plus the range times its relevance."""
 
 
 class CacheLookup(NamedTuple):
-    """An answer with its memories.
+    """A result with its memories.
 
     Attributes:
-        answer: What may be kept.
-        entries: By their rows.
-        is_known: Whether nothing had to be ranked for it.
+        answer: The part that may be cached.
+        entries: Memories by row.
+        from_cache: Whether nothing had to be ranked for it.
     """
 
     answer: CachedAnswer
@@ -93,15 +93,15 @@ class RetrievalEngine:
     """Answers `MemoryQuery`s over one agent's memories.
 
     Args:
-        repository: Whose memories.
+        repository: The agent's memories.
         expander: Adds related terms to queries.
-        log_queries: Whether queries are shown in logs and events where the memory shows them.
-        similarity_floor: The least cosine of a semantic answer; None is the embedder's own, and
-            0.3 where it has none.
-        min_confidence: An expansion below it is not used.
-        cache_size: How many answers are kept at most for one user.
-        cache_bytes: How many bytes all kept answers take at most.
-        track_access: Whether being returned counts as an access, where the memory tracks them.
+        log_queries: Whether logs and events show queries, if the memory permits it.
+        similarity_floor: Minimum cosine of a semantic result; None is the embedder's own floor, and
+            0.3 if it has none.
+        min_confidence: Expansions with a lower confidence are not used.
+        cache_size: Maximum number of cached results of one user.
+        cache_bytes: Maximum bytes of all cached results.
+        track_access: Whether returned memories count as accessed, if the memory tracks accesses.
     """
 
     def __init__(
@@ -140,11 +140,11 @@ class RetrievalEngine:
         self._telemetry.opened()
 
     async def retrieve(self, scope: Scope, query: MemoryQuery) -> MemoryRetrievalResult:
-        """Return the memories of a scope that answer a query, best first."""
+        """Return the memories of a scope that match a query, best first."""
         begun = time.perf_counter()
         if not isinstance(query, MemoryQuery):
             raise InvalidArgumentError(f"query must be a MemoryQuery, got {described(query)}")
-        self._check_license(query)  # before the cache
+        self._check_license(query)  # before the cache lookup
         given = await self._lookup(scope, query)
         self._count([(hit.row, given.entries[hit.row]) for hit in given.answer.hits])
         milliseconds = (time.perf_counter() - begun) * 1000
@@ -164,7 +164,7 @@ class RetrievalEngine:
         *,
         include_sensitive: bool = False,
     ) -> int:
-        """Add the answer to a context window as far as it has room; return how many items."""
+        """Add the results to a context window as far as they fit; return the number of items."""
         if not isinstance(window, ContextWindow):
             raise InvalidArgumentError(
                 f"window must be a mnemic.ContextWindow, got {described(window)}"
@@ -181,7 +181,7 @@ class RetrievalEngine:
         return items
 
     async def expand(self, scope: Scope, query: str) -> ExpandedQuery:
-        """Return a query with the terms that belong to it."""
+        """Return a query with related terms."""
         self._require(by_meaning=self.repository.embedder is not None)
         expansion = await self._expanded(scope, query)
         if expansion.failed:
@@ -193,14 +193,14 @@ class RetrievalEngine:
         return msgspec.structs.replace(expansion, expanded=query, added_terms=())
 
     async def _expanded(self, scope: Scope, query: str) -> ExpandedQuery:
-        """Return what the expander adds; the query alone where it fails."""
+        """Return the expander's result; the query alone if it fails."""
 
         async def ask(text: str) -> Related:
             return await run_blocking(lambda: self._related(scope, text))
 
         try:
             return _checked(await self._expander.expand(query, ask))
-        except StoreError:  # whatever is asked next fails too
+        except StoreError:  # later reads would fail too
             raise
         except Exception as error:  # noqa: BLE001 - it may be anybody's code, or a network's fault
             self._telemetry.expansion_failed(error)
@@ -211,7 +211,7 @@ class RetrievalEngine:
     async def similar(
         self, scope: Scope, entry_id: UUID, limit: int, exclude: tuple[UUID, ...]
     ) -> list[MemorySearchResult] | None:
-        """Return the memories nearest to one of a scope; None if it has not."""
+        """Return the memories most similar to one of a scope; None if the scope has none such."""
         repository = self.repository
         self._require(by_meaning=True)
         repository.check_embedder()
@@ -234,9 +234,9 @@ class RetrievalEngine:
     async def suggest(
         self, suggester: Suggester, scope: Scope, context: str, limit: int
     ) -> Suggestions:
-        """Return queries that a conversation makes worth asking of the user's memories.
+        """Return queries that fit a conversation, from the user's memories.
 
-        None where the suggester fails.
+        The list is empty if the suggester fails.
         """
         self._require(by_meaning=False)
         check_limit(limit)
@@ -261,13 +261,13 @@ class RetrievalEngine:
             return Suggestions(failed=True)
 
     def _count(self, found: Sequence[tuple[int, MemoryEntry]]) -> None:
-        """Count accesses of what is returned; what is forgotten is not accessed."""
+        """Count accesses of returned memories, except deleted ones."""
         if self._track_access:
             living = [row for row, entry in found if entry.forgotten_at is None]
             self.repository.accesses.record(living)
 
     def stats(self) -> RetrievalStats:
-        """Return what was counted so far."""
+        """Return the statistics so far."""
         return self._statistics.read()
 
     def _check_license(self, query: MemoryQuery) -> None:
@@ -285,9 +285,9 @@ class RetrievalEngine:
         return self.repository.find(scope, search, RETRIEVING_BY_MEANING)
 
     def _related(self, scope: Scope, text: str) -> Related:
-        """Return the words of the memories that match best: pseudo-relevance feedback.
+        """Return the words of the best matching memories: pseudo-relevance feedback.
 
-        Those of sensitive memories would go into logs, events and answers.
+        Sensitive memories are excluded: the words appear in logs, events and results.
         """
         chosen = KEYWORD if self.repository.embedder is None else HYBRID
         search = Search(
@@ -324,7 +324,7 @@ class RetrievalEngine:
     async def _compute_once(
         self, scope: Scope, query: MemoryQuery, key: Key, position: LogPosition
     ) -> CacheLookup:
-        """Make an answer, or wait for the call that makes it this very moment."""
+        """Compute a result, or wait for a concurrent identical query."""
         made: list[CacheLookup] = []
 
         async def make() -> CachedAnswer:
@@ -341,7 +341,7 @@ class RetrievalEngine:
     def _from_cache(
         self, scope: Scope, key: Key, answer: CachedAnswer, position: LogPosition
     ) -> CacheLookup | None:
-        """Return a kept answer with its memories; None if one of them is no longer there."""
+        """Return a cached result with its memories; None if one of them no longer exists."""
         now = self.repository.now()
         rows = [hit.row for hit in answer.hits]
         entries = self.repository.finder.entries(scope, rows, position, now)
@@ -366,7 +366,7 @@ class RetrievalEngine:
             expanded=expanded,
             computed_at=begun,
             lifetime=query.cache_ttl,
-            # Only now the index knows all that was answered from.
+            # Only now the index contains all the memories of the result.
             expires_at=self._first_expiry(scope, query, begun) if query.use_cache else None,
             expansion_failed=expansion_failed,
             degraded=found.degraded,
@@ -393,7 +393,7 @@ class RetrievalEngine:
         accessed = replace(search, filters=_and(search.filters, _WAS_ACCESSED))
         never = _and(search.filters, Not(_WAS_ACCESSED))
         others = replace(search, filters=never, order=Order.NEWEST)
-        # What is accessed between the two looks is in both this way; the other way, in neither.
+        # In this order, a memory accessed between the two rankings is in both, not in neither.
         last, first = (self._find(scope, each) for each in (others, accessed))
         ranked = {hit.row: hit for hit in [*first.hits, *last.hits]}
         twice = len(first.hits) + len(last.hits) - len(ranked)
@@ -406,7 +406,7 @@ class RetrievalEngine:
     def _scored(
         self, scope: Scope, query: MemoryQuery, ordered: list[RankedRow]
     ) -> list[RankedRow]:
-        """Return what stands in an order that was asked for, with its scores."""
+        """Return the memories of a given order with their scores."""
         ids = tuple(UUID(bytes=hit.id) for hit in ordered)
         among = Test(Field("id"), Op.IN, ids)
         search = msgspec.structs.replace(
@@ -425,7 +425,7 @@ class RetrievalEngine:
             search = msgspec.structs.replace(search, limit=2 * search.limit)
 
     def _floors(self, query: MemoryQuery) -> tuple[float | None, float | None]:
-        """Return the least similarity and the least score."""
+        """Return the minimum similarity and the minimum score."""
         if query.query is None or query.search_type != "semantic":
             return None, query.min_relevance
         own = self.repository.similarity_floor
@@ -473,7 +473,7 @@ def _search(
 
 
 def _without_sensitive(query: MemoryQuery) -> MemoryQuery:
-    """Leave them out before the limit, so that they take no other memory's place."""
+    """Exclude sensitive memories by filter, so that they do not count in the limit."""
     given = query.filters
     if isinstance(given, MemoryFilter):
         filters = msgspec.structs.replace(given, filters=_not_sensitive(given.filters))
@@ -501,14 +501,14 @@ def _states(query: MemoryQuery) -> tuple[State, ...]:
 
 
 def _window_contents(scope: Scope, window: ContextWindow) -> dict[str | None, str] | None:
-    """Return the contents of a window's items by their sources, where users may share ids."""
+    """Return the contents of a window's items by source, if users may share ids."""
     if not scope.all_users:
         return None
     return {item.source_ref: item.content for item in window.items()}
 
 
 def _source(entry: MemoryEntry, contents: dict[str | None, str] | None) -> str:
-    """Return what a window knows a memory by: its id, and its user where another has that id."""
+    """Return the `source_ref` of a memory: its id, with its user if another one has that id."""
     memory_id = str(entry.id)
     if contents is None:
         return memory_id
@@ -520,7 +520,7 @@ def _source(entry: MemoryEntry, contents: dict[str | None, str] | None) -> str:
 def _augment(
     window: ContextWindow, wanted: Sequence[RankedMemory], contents: dict[str | None, str] | None
 ) -> tuple[int, int]:
-    """Add memories into free tokens alone; return how many, and how many tokens they take."""
+    """Add memories into free tokens only; return their number and their tokens."""
     items = tokens = 0
     present: set[str | None] | None = None
     for ranked in wanted:

@@ -1,4 +1,4 @@
-"""What makes a query longer: terms that belong to what is meant."""
+"""Query expansion: related terms are added to a query."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -11,18 +11,18 @@ from mnemic.retrieval.abbreviations import ABBREVIATIONS
 from mnemic.sync_bridge import awaited
 
 MIN_CONFIDENCE = 0.5
-"""Below this confidence a query stays as it was asked."""
+"""Expansions with a lower confidence are not used."""
 
 ADDED_TERMS = 8
-"""How many terms are added at most; chosen by measurement, see docs/retrieval.md."""
+"""Maximum number of added terms; chosen by measurement, see docs/retrieval.md."""
 
 
 class Related(NamedTuple):
-    """What memories say of a query.
+    """Words of memories that are related to a query.
 
     Attributes:
-        terms: Words that belong to it with weights from 0 to 1, the weightiest first.
-        support: How well the memories that they come from match the query, from 0 to 1.
+        terms: Words with weights from 0 to 1, highest first.
+        support: Match of their memories with the query, from 0 to 1.
     """
 
     terms: Sequence[tuple[str, float]]
@@ -30,31 +30,31 @@ class Related(NamedTuple):
 
 
 FindRelated: TypeAlias = Callable[[str], Awaitable[Related]]
-"""Asks the memories that are searched."""
+"""Returns words related to a text from the searched memories."""
 
 
 class Expander(Protocol):
     """Adds related terms to a query."""
 
     async def expand(self, query: str, find_related: FindRelated) -> ExpandedQuery:
-        """Return the query with terms added, and how likely they belong to it.
+        """Return the query with added terms, and a confidence.
 
         Args:
-            query: As it was asked.
-            find_related: Asks the memories that are searched.
+            query: The query.
+            find_related: Returns related words of the searched memories.
         """
         ...
 
 
 class CorpusExpander:
-    """Adds what abbreviations stand for, and words of the memories that match best.
+    """Adds the meaning of abbreviations, and words of the best matching memories.
 
-    That is pseudo-relevance feedback: the best few memories of a hybrid search are taken to be
-    right, and their rare words to belong to the query. No network, no language model.
+    This is pseudo-relevance feedback: the best few memories of a hybrid search are assumed to be
+    relevant, and their rare words to be related to the query. No network, no language model.
 
     Args:
-        abbreviations: What stands for what, folded; a table of common ones unless given.
-        terms: How many are added at most.
+        abbreviations: Meanings of abbreviations, folded; a table of common ones unless given.
+        terms: Maximum number of added terms.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class CorpusExpander:
         self._terms = validation.whole("terms", terms)
 
     async def expand(self, query: str, find_related: FindRelated) -> ExpandedQuery:
-        """Return the query with terms added; see `Expander`."""
+        """Return the query with added terms; see `Expander`."""
         words = {word.casefold().strip(".") for word in _WORDS.findall(query)}
         meanings = [self._abbreviations[word] for word in sorted(words & set(self._abbreviations))]
         asked = " ".join([query, *meanings])
@@ -83,12 +83,12 @@ class CorpusExpander:
 
 
 class LanguageModelExpander:
-    """Asks a language model for related terms.
+    """Adds related terms proposed by a language model.
 
     Args:
-        llm: Which.
-        terms: How many are added at most.
-        confidence: Of what it says, from 0 to 1.
+        llm: The language model.
+        terms: Maximum number of added terms.
+        confidence: Confidence of its terms, from 0 to 1.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class LanguageModelExpander:
         self._confidence = validation.fraction("confidence", confidence)
 
     async def expand(self, query: str, find_related: FindRelated) -> ExpandedQuery:
-        """Return the query with terms added; as it is where the model says nothing of use."""
+        """Return the query with added terms; unchanged if the model gives none."""
         related = await find_related(query)
         hints = ", ".join(term for term, _ in related.terms) or "nothing that is like it"
         system = _INSTRUCTION.format(self._terms, hints)
@@ -114,9 +114,9 @@ class LanguageModelExpander:
 
 
 def terms_of(answer: str, query: str) -> list[str]:
-    """Return the terms in a model's answer, without list markers, repeats and the query's own.
+    """Return the terms in a model's answer, without list markers, repetitions and the query's own.
 
-    A term is the query's own, or a repeat, if its words stand there in the same order.
+    A term is the query's own, or a repetition, if its words stand there in the same order.
     """
     known, found = _spaced_words(query), []
     for line in answer[:MAX_ANSWER_LENGTH].replace(",", "\n").splitlines():
@@ -140,11 +140,11 @@ def without_marker(line: str) -> str:
 
 
 ABBREVIATION_CONFIDENCE = 0.9
-"""The confidence that an abbreviation means what the table says."""
+"""Confidence in the meaning of an abbreviation from the table."""
 
 MAX_TERM_LENGTH = 60
 MAX_ANSWER_LENGTH = 10_000
-"""Characters of a model's answer that are read; each term is looked for in all before it."""
+"""Maximum characters read of a model's answer; each term is compared with all before it."""
 
 _WORDS = re.compile(r"[\w.&/+#-]+")
 _MARKER = re.compile(r"^\s*(?:[-*\u2022]|\d+[.)](?!\d))?\s*")

@@ -1,4 +1,4 @@
-"""What an answer is kept under: all that decides it."""
+"""Keys of cached results: everything that determines them."""
 
 from collections.abc import Hashable, Iterator
 from operator import attrgetter
@@ -20,7 +20,7 @@ _BY_ACCESSES = (MemorySortOrder.ACCESSED_DESCENDING, MemorySortOrder.ACCESS_COUN
 
 
 class UserScope(NamedTuple):
-    """Whose memories answers are made of."""
+    """The agent and user of a cached result."""
 
     agent_id: str
     user_id: str | None
@@ -28,12 +28,12 @@ class UserScope(NamedTuple):
 
 
 class Key(NamedTuple):
-    """All that decides an answer.
+    """Everything that determines a result.
 
     Attributes:
-        wall: Whose memories it is made of.
-        revision: The number of the last change of these.
-        question: Everything else. Equal questions have equal answers.
+        scope: Agent and user.
+        revision: Number of the last change of their memories.
+        question: Everything else. Equal questions have equal results.
     """
 
     scope: UserScope
@@ -42,7 +42,7 @@ class Key(NamedTuple):
 
 
 def key_of(scope: Scope, query: MemoryQuery, expression: Expression, revision: int) -> Key:
-    """Return the key of a query's answer, given the tree of its filter."""
+    """Return the key of a query's result, given its parsed filter."""
     question = (
         scope.project_id,
         scope.session_id,
@@ -57,10 +57,10 @@ def key_of(scope: Scope, query: MemoryQuery, expression: Expression, revision: i
 
 
 def depends_on_accesses(query: MemoryQuery, expression: Expression) -> bool:
-    """Return whether accesses decide which memories an answer has, or their order.
+    """Return whether accesses determine the memories of a result, or their order.
 
-    Accesses are no changes and in no revision. Where they only weigh in the score, an answer may be
-    as old as its time to live.
+    Accesses are not changes and in no revision. If they only weigh in the score, a result may be as
+    old as its time to live.
     """
     return query.order in _BY_ACCESSES or references(expression, "access_count", "last_accessed_at")
 
@@ -68,7 +68,7 @@ def depends_on_accesses(query: MemoryQuery, expression: Expression) -> bool:
 def canonical(expression: Expression) -> str:
     """Return a text that is equal for filters whose parts differ in order or nesting alone.
 
-    Values of different types stay apart: True, 1 and 1.0 are equal to Python and not to a filter.
+    Values of different types differ: True, 1 and 1.0 are equal in Python but not in a filter.
     """
     if isinstance(expression, Test):
         return f"{expression.field.name}{expression.field.path} {_shown(expression)}"
@@ -86,7 +86,7 @@ def _shown(test: Test) -> str:
 
 
 def _parts(joined: All | AnyOf, kind: type[All | AnyOf]) -> Iterator[str]:
-    """Give the parts, and in place of a part of the same kind the parts of that."""
+    """Yield the parts, with parts of the same kind replaced by their parts."""
     for part in joined.parts:
         if isinstance(part, kind):
             yield from _parts(part, kind)
@@ -101,4 +101,4 @@ _deciding = attrgetter(
         if name not in ("filters", "exclude_ids", "use_cache", "cache_ttl", "sort_by")
     )
 )
-"""Gives the fields that decide an answer by themselves."""
+"""Returns the fields of a query that determine its result by themselves."""

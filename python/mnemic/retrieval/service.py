@@ -1,4 +1,4 @@
-"""RetrievalService: memories retrieved by structured queries."""
+"""RetrievalService, the public interface of retrieval by structured queries."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -30,27 +30,26 @@ class RetrievalService:
         >>> query = MemoryQuery.semantic("user preferences")  # doctest: +SKIP
         >>> result = await service.retrieve(query)  # doctest: +SKIP
 
-    Every memory of the scope is ranked by its whole score, exactly. Answers are kept for a time, as
-    ids and scores, until anything of the user changes; a forgotten memory never comes back from
-    there. A failing expander or suggester fails no call: the query is answered as it was asked, or
-    nothing is suggested, and the result says so. Methods may be called from any event loop, and
-    from several at once.
+    Every memory of the scope is ranked by its whole score, exactly. Results are cached for a time,
+    as ids and scores, until any memory of the user changes; the cache never returns a deleted
+    memory. A failing expander or suggester fails no call: the original query is answered, or
+    nothing is suggested, and the result reports the failure. Methods may be called from any event
+    loop, and from several at once.
 
     Args:
-        memory: A `LongTermMemory`, an `AsyncMemory` or a `Memory`, or a view of one; what a view
-            names of the scope holds for every call.
-        expander: Adds related terms to queries; what the memories say of them unless given.
-        suggester: Suggests queries; by what the memories know unless given.
-        log_queries: Whether logs and events show queries, cut to 50 characters, where the memory
-            was opened with `log_content=True`; otherwise logs tell how long they are, events None.
-        similarity_floor: The least cosine of a semantic answer; None is the embedder's own, and 0.3
-            where it has none.
-        min_confidence: An expansion below it is not used.
-        cache_size: How many answers are kept at most for one user.
-        cache_bytes: How many bytes all kept answers take at most, by estimate; those of one user an
-            eighth of it. An answer that takes more than a quarter of that is not kept, so 0 keeps
-            none.
-        track_access: Whether being returned counts as an access, cached or not; never where the
+        memory: A `LongTermMemory`, an `AsyncMemory` or a `Memory`, or a scoped one; its scope
+            applies to every call.
+        expander: Adds related terms to queries; by default from the memories themselves.
+        suggester: Suggests queries; by default from the memories themselves.
+        log_queries: Whether logs and events show queries, cut to 50 characters, if the memory was
+            opened with `log_content=True`; otherwise logs show their length, and events None.
+        similarity_floor: Minimum cosine of a semantic result; None is the embedder's own floor, and
+            0.3 if it has none.
+        min_confidence: Expansions with a lower confidence are not used.
+        cache_size: Maximum number of cached results of one user.
+        cache_bytes: Maximum bytes of all cached results, by estimate; one user may take an eighth
+            of it. A result larger than a quarter of that is not cached, so 0 disables the cache.
+        track_access: Whether returned memories count as accessed, cached or not; never if the
             memory was opened with `track_access=False`.
     """
 
@@ -89,23 +88,22 @@ class RetrievalService:
 
     @property
     def agent_id(self) -> str:
-        """Whose memories are retrieved."""
+        """The agent."""
         return self._scope.agent_id
 
     async def retrieve(
         self, query: MemoryQuery, *, user_id: str | None = None, all_users: bool = False
     ) -> MemoryRetrievalResult:
-        """Return the memories that answer a query, best first.
+        """Return the memories that match a query, best first.
 
         Args:
-            query: What to retrieve.
-            user_id: Whose memories; None is those stored without a user.
-            all_users: Everybody's.
+            query: The query.
+            user_id: The user; None is the memories without a user.
+            all_users: Whether to search the memories of all users.
 
         Raises:
-            InvalidArgumentError: If it is no query, or the scope cannot be so.
-            LicenseRestrictionError: If the tier does not include it: queries by meaning need Teams,
-                by filters WriterPro.
+            InvalidArgumentError: If it is not a query, or the scope is invalid.
+            LicenseRestrictionError: If the license policy does not include it.
             EmbedderRequiredError: If it needs vectors and there is no embedder.
             EmbeddingError: If the embedder fails.
         """
@@ -120,24 +118,24 @@ class RetrievalService:
         all_users: bool = False,
         include_sensitive: bool = False,
     ) -> int:
-        """Add the answer to a context window, as far as it has room; return how many items.
+        """Add the results to a context window, as far as they fit; return the number of items.
 
-         Only free tokens below the window's compaction threshold are used, so nothing is evicted
-        ; what does not fit is passed over, and a memory that is there already is not
-         added again, but gets the higher priority. Items are of type RETRIEVED_DOCUMENT, with
-         a priority from 50 to 90 by relevance, the memory's id as `source_ref` (with its user where,
-         for all users, another memory of that id is there), and `relevance` and `memory_type` in
-         their metadata.
+        Only free tokens below the window's compaction threshold are used, so nothing is evicted; a
+        memory that does not fit is skipped, and a memory that is present already is not added
+        again, but gets the higher priority. Items are of type RETRIEVED_DOCUMENT, with a priority
+        from 50 to 90 by relevance, the memory's id as `source_ref` (with its user if, for all
+        users, another memory with that id is present), and `relevance` and `memory_type` in their
+        metadata.
 
         Args:
-             query: What to retrieve.
-             window: Where to.
-             user_id: Whose memories; None is those stored without a user.
-             all_users: Everybody's.
-             include_sensitive: Whether sensitive memories are added too.
+            query: The query.
+            window: The window.
+            user_id: The user; None is the memories without a user.
+            all_users: Whether to search the memories of all users.
+            include_sensitive: Whether to add sensitive memories too.
 
         Raises:
-             As `retrieve`.
+            As `retrieve`.
         """
         scope = self._part(user_id, all_users=all_users)
         return await self._engine.to_context(
@@ -154,17 +152,17 @@ class RetrievalService:
         user_id: str | None = None,
         all_users: bool = False,
     ) -> list[MemorySearchResult]:
-        """Return the memories nearest to one of them, without itself.
+        """Return the memories most similar to one of them, without itself.
 
-        Its stored vectors are the query.
+        The stored vectors of the reference are the query.
 
         Args:
-            reference_id: Nearest to what.
-            limit: How many at most, 1 to 1,000.
-            exclude_ids: Never these.
-            strict: Raise where the scope has no such memory; otherwise nothing is similar to it.
-            user_id: Whose memories; None is those stored without a user.
-            all_users: Everybody's.
+            reference_id: Id of the reference.
+            limit: Maximum number of results, 1 to 1,000.
+            exclude_ids: Ids of memories to exclude.
+            strict: Whether to raise if the scope has no such memory; otherwise the result is empty.
+            user_id: The user; None is the memories without a user.
+            all_users: Whether to search the memories of all users.
 
         Raises:
             EntryNotFoundError: If the scope has no such memory, and `strict`.
@@ -186,16 +184,17 @@ class RetrievalService:
         user_id: str | None = None,
         all_users: bool = False,
     ) -> Suggestions:
-        """Return queries that a conversation makes worth asking, the most promising first.
+        """Return queries that fit a conversation, most promising first.
 
-        Where the suggester fails there are none, and `failed` is true.
+        If the suggester fails the list is empty, and `failed` is true.
 
         Args:
-            conversation_context: Its recent text; of a longer one the last 10,000 characters count.
-            limit: How many at most, 1 to 1,000.
-            user_id: Whose memories decide what is known and rare; None is those stored without a
-                user.
-            all_users: Everybody's.
+            conversation_context: Recent text of the conversation; the last 10,000 characters are
+                used.
+            limit: Maximum number of suggestions, 1 to 1,000.
+            user_id: The user whose memories give the phrases and their rarity; None is the memories
+                without a user.
+            all_users: Whether to use the memories of all users.
         """
         scope = self._part(user_id, all_users=all_users)
         return await self._engine.suggest(self._suggester, scope, conversation_context, limit)
@@ -203,19 +202,18 @@ class RetrievalService:
     async def expand_query(
         self, query: str, *, user_id: str | None = None, all_users: bool = False
     ) -> ExpandedQuery:
-        """Return a query with terms that belong to it; as it is where confidence is low.
+        """Return a query with related terms; unchanged if the confidence is low.
 
-        Where the expander fails it is as it was asked too, and `failed` is true.
+        If the expander fails it is unchanged too, and `failed` is true.
 
         Args:
-            query: What was asked.
-            user_id: Whose memories tell which terms; None is those stored without a user.
-            all_users: Everybody's.
+            query: The query.
+            user_id: The user whose memories give the terms; None is the memories without a user.
+            all_users: Whether to use the memories of all users.
 
         Raises:
-            InvalidArgumentError: If it is no text, empty, or longer than 10,000 characters.
-            LicenseRestrictionError: If the tier does not include it: Teams where vectors are used,
-                WriterPro where only words are.
+            InvalidArgumentError: If it is not a text, empty, or longer than 10,000 characters.
+            LicenseRestrictionError: If the license policy does not include it.
         """
         if not isinstance(query, str) or not query.strip():
             raise InvalidArgumentError(
@@ -225,7 +223,7 @@ class RetrievalService:
         return await self._engine.expand(self._part(user_id, all_users=all_users), query)
 
     async def get_stats(self) -> RetrievalStats:
-        """Return what the service did since it was made."""
+        """Return statistics since construction."""
         return self._engine.stats()
 
     def _part(self, user_id: str | None, *, all_users: bool) -> Scope:

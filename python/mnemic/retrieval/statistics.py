@@ -1,4 +1,4 @@
-"""What a retrieval service counts of its own work."""
+"""Statistics of a retrieval service."""
 
 import threading
 
@@ -8,11 +8,11 @@ import numpy as np
 from mnemic.model import RetrievalStats
 
 WINDOW_SIZE = 10_000
-"""Of so many last retrievals the times are kept."""
+"""Number of last retrievals whose durations are kept."""
 
 
 class Statistics:
-    """Counts. Safe to use from many threads."""
+    """Counters. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -26,7 +26,7 @@ class Statistics:
         self._augmentations = 0
 
     def retrieved(self, milliseconds: float, results: int, *, is_expanded: bool) -> None:
-        """Count an answer."""
+        """Count a retrieval."""
         with self._lock:
             self._milliseconds[self._retrievals % WINDOW_SIZE] = milliseconds
             self._retrievals += 1
@@ -35,7 +35,7 @@ class Statistics:
             self._expansions += is_expanded
 
     def record_lookup(self, *, is_hit: bool) -> None:
-        """Count a look into the cache."""
+        """Count a cache lookup."""
         with self._lock:
             self._hits += is_hit
             self._misses += not is_hit
@@ -46,7 +46,7 @@ class Statistics:
             self._augmentations += 1
 
     def read(self) -> RetrievalStats:
-        """Return the counts as they are now."""
+        """Return the current statistics."""
         with self._lock:
             retrievals, looks = self._retrievals, self._hits + self._misses
             last = self._milliseconds[: min(retrievals, WINDOW_SIZE)].copy()

@@ -1,4 +1,4 @@
-"""Which queries a conversation makes worth asking."""
+"""Suggested queries for a conversation."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeAlias
@@ -9,27 +9,27 @@ from mnemic.retrieval.expansion import without_marker
 from mnemic.sync_bridge import awaited
 
 FindPhrases: TypeAlias = Callable[[str, int], Awaitable[Sequence[tuple[str, float]]]]
-"""Gives the phrases of a text that the memories know of, with weights, the best first."""
+"""Returns phrases of a text that occur in the memories, with weights, best first."""
 
 
 class Suggester(Protocol):
     """Suggests queries for a conversation."""
 
     async def suggest(self, context: str, limit: int, find_phrases: FindPhrases) -> list[str]:
-        """Return queries, the most promising first.
+        """Return queries, most promising first.
 
         Args:
-            context: The conversation's recent text.
-            limit: How many at most.
+            context: Recent text of the conversation.
+            limit: Maximum number of queries.
             find_phrases: Returns key phrases of a text that the searched memories hold.
         """
         ...
 
 
 class CorpusSuggester:
-    """Suggests the key phrases of a conversation that memories have something to say of.
+    """Suggests the key phrases of a conversation that occur in the memories.
 
-    A phrase weighs what its words do by their rarity among the memories; what was said last counts
+    A phrase's weight is that of its words, by their rarity among the memories; recent text weighs
     more. No network, no language model.
     """
 
@@ -39,10 +39,10 @@ class CorpusSuggester:
 
 
 class LanguageModelSuggester:
-    """Asks a language model for questions; where it says nothing of use, key phrases serve.
+    """Suggests questions of a language model; key phrases if it gives none.
 
     Args:
-        llm: Which.
+        llm: The language model.
     """
 
     def __init__(self, llm: LanguageModel) -> None:

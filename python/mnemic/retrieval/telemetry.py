@@ -1,4 +1,4 @@
-"""What retrieval tells of itself: log lines, events and metrics."""
+"""Log lines, events and metrics of retrieval."""
 
 import logging
 from datetime import timedelta
@@ -21,13 +21,13 @@ _log = logging.getLogger("mnemic.retrieval")
 
 
 class RetrievalTelemetry:
-    """Tells what one agent's retrieval does; queries only where that is allowed.
+    """Emits log lines, events and metrics of one agent's retrieval; queries only if permitted.
 
     Args:
-        agent_id: Whose memories.
-        events: Who listens.
-        meter: What measures.
-        clock: Gives the events their times.
+        agent_id: The agent.
+        events: Listeners of events.
+        meter: Measures the retrievals.
+        clock: Gives events their times.
         logs_queries: Whether queries may be shown.
     """
 
@@ -41,15 +41,15 @@ class RetrievalTelemetry:
         self._logs_queries = logs_queries
 
     def opened(self) -> None:
-        """Tell that retrieval is ready."""
+        """Log that retrieval is ready."""
         _log.info("Memory retrieval service initialized for agent %s", self._agent_id)
 
     def hit_cache(self) -> None:
-        """Tell that an answer was known."""
+        """Log a cache hit."""
         _log.debug("Cache hit for retrieval query, returning cached results")
 
     async def retrieved(self, result: MemoryRetrievalResult, milliseconds: float) -> None:
-        """Tell that a query was answered."""
+        """Log, publish and measure a completed query."""
         count = len(result.results)
         self._meter.retrieval(milliseconds, count, from_cache=result.from_cache)
         if not count:
@@ -75,7 +75,7 @@ class RetrievalTelemetry:
             await self._events.publish(event)
 
     async def expanded(self, expansion: ExpandedQuery, *, is_used: bool) -> None:
-        """Tell that a query was expanded, and whether what came of it is used."""
+        """Log and publish an expansion, used or not."""
         if not is_used:
             _log.warning(
                 "Query expansion confidence low (%.2f), using original query", expansion.confidence
@@ -99,15 +99,15 @@ class RetrievalTelemetry:
             await self._events.publish(event)
 
     def expansion_failed(self, error: Exception) -> None:
-        """Tell that an expander failed; the error's text may hold the query and is left out."""
+        """Log a failed expansion without the error's text, which may contain the query."""
         _log.warning("Query expansion failed (%s), using original query", type(error).__name__)
 
     def suggestion_failed(self, error: Exception) -> None:
-        """Tell that a suggester failed; the error's text may hold the conversation."""
+        """Log a failed suggestion without the error's text, which may contain the conversation."""
         _log.warning("Suggesting queries failed (%s), none is suggested", type(error).__name__)
 
     async def augmented(self, query: str | None, items: int, tokens: int) -> None:
-        """Tell that memories were added to a context window."""
+        """Log and publish memories added to a context window."""
         self._meter.augmented()
         _log.debug("Augmented context with %d retrieved memories (%d tokens)", items, tokens)
         if self._events.has_listeners(ContextAugmentedEvent):
