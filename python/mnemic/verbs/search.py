@@ -61,7 +61,7 @@ class AsyncSearchVerbs(ScopedBase):
         """Find the memories that match a query best.
 
         Every memory of the scope is ranked by its final score, exactly. Order: score, then newest,
-        then smallest id; a smaller limit always gives the head of what a larger one gives (C193).
+        then smallest id; a smaller limit always gives the head of what a larger one gives.
         There is no floor: the best are returned however far they are.
 
         Args:
