@@ -1,8 +1,8 @@
-"""Let one coroutine serve two doors: awaited in an event loop, or driven in the caller's thread.
+"""Runs one coroutine for two interfaces: awaited in an event loop, or synchronously in a thread.
 
-What would hold up an event loop runs in another thread, and its result comes back to the loop. At
-the synchronous front door the same coroutine does that work in the caller's thread, or waits there,
-with no event loop and no further thread between.
+Blocking work runs in another thread, and its result returns to the event loop. In a synchronous
+call the same coroutine does that work in the caller's thread, without an event loop or a further
+thread.
 """
 
 import threading
@@ -22,7 +22,7 @@ _this_thread = threading.local()
 
 
 class _Cancellation:
-    """Tells work in another thread that its caller was cancelled and waits no more."""
+    """Informs work in another thread that its caller was cancelled."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -30,7 +30,7 @@ class _Cancellation:
         self._is_cancelled = False
 
     def cancel(self) -> None:
-        """Call what `calling` was given."""
+        """Call the callbacks."""
         with self._lock:
             self._is_cancelled = True
             callbacks = list(self._callbacks)
@@ -57,9 +57,9 @@ _cancellation: ContextVar[_Cancellation | None] = ContextVar("mnemic_cancellatio
 
 @contextmanager
 def on_cancellation(callback: Callable[[], object]) -> Generator[None, None, None]:
-    """Call a function, from another thread, if whoever awaits this work is cancelled meanwhile.
+    """Call a function, from another thread, if the awaiting task is cancelled inside this block.
 
-    Where nobody can be, such as at the synchronous front door, it is never called.
+    In a synchronous call it is never called.
     """
     cancellation = _cancellation.get()
     if cancellation is None:
@@ -70,15 +70,15 @@ def on_cancellation(callback: Callable[[], object]) -> Generator[None, None, Non
 
 
 def runs_sync() -> bool:
-    """Return whether this thread runs a coroutine by `drive`, with no event loop around it."""
+    """Return whether this thread runs a coroutine by `run_sync`, without an event loop."""
     return getattr(_this_thread, "runs_sync", False)
 
 
 async def run_blocking(work: Callable[[], Result]) -> Result:
-    """Run work that computes or waits for long without holding up an event loop.
+    """Run blocking work without blocking an event loop.
 
-    At the synchronous front door it runs in the caller's thread; in an event loop it runs in
-    another one, with a copy of the caller's context variables.
+    In a synchronous call it runs in the caller's thread; in an event loop it runs in another one,
+    with a copy of the caller's context variables.
     """
     if runs_sync():
         return work()
@@ -94,7 +94,7 @@ async def run_blocking(work: Callable[[], Result]) -> Result:
 
 
 async def awaited(awaitable: Awaitable[Result]) -> Result:
-    """Await what may need an event loop; at the synchronous front door it gets one of its own."""
+    """Await an awaitable that may need an event loop; a synchronous call gets a new one."""
     if not runs_sync():
         return await awaitable
     import asyncio  # noqa: PLC0415 - as above
@@ -109,7 +109,7 @@ async def awaited(awaitable: Awaitable[Result]) -> Result:
 
 
 async def arrived(future: "Future[Result]") -> Result:
-    """Wait for what another call makes; being cancelled here does not cancel it there."""
+    """Wait for the result of another call; a cancellation here does not cancel that call."""
     if future.done() or runs_sync():
         return future.result()
     import asyncio  # noqa: PLC0415 - as above
@@ -118,13 +118,13 @@ async def arrived(future: "Future[Result]") -> Result:
 
 
 def run_sync(coroutine: Coroutine[Any, None, Result]) -> Result:
-    """Run a coroutine to its end in this thread, waiting here wherever it has to wait.
+    """Run a coroutine to its end in this thread; its waits block the thread.
 
     Args:
-        coroutine: One that asks `runs_sync` before it awaits what needs an event loop.
+        coroutine: It checks `runs_sync` before it awaits anything that needs an event loop.
 
     Returns:
-        What the coroutine returns.
+        The coroutine's result.
 
     Raises:
         RuntimeError: If it awaits something that needs an event loop.
@@ -139,16 +139,16 @@ def run_sync(coroutine: Coroutine[Any, None, Result]) -> Result:
     finally:
         _this_thread.runs_sync = outer
         coroutine.close()
-    raise RuntimeError("this coroutine needs an event loop and cannot be driven without one")
+    raise RuntimeError("this coroutine needs an event loop and cannot run without one")
 
 
 def sync_method(
     method: Callable[Concatenate[Any, Parameters], Coroutine[Any, Any, Result]],
 ) -> Callable[Concatenate[Any, Parameters], Result]:
-    """Return a plain method that drives a coroutine method; it has its signature and docstring.
+    """Return a synchronous method for a coroutine method, with its signature and docstring.
 
     Args:
-        method: It is called with an object of another class, so it may only use what both have.
+        method: It is called with an object of another class, so it may only use members of both.
     """
 
     @wraps(method)

@@ -1,4 +1,4 @@
-"""Whether two memories contradict each other."""
+"""Detection of contradictions: memories that a text contradicts."""
 
 from mnemic.contradictions.judgement import ContradictionJudge, Judgement
 from mnemic.contradictions.language_model import LanguageModelJudge

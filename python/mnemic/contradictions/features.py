@@ -1,4 +1,4 @@
-"""What speaks for a contradiction and what against it, as numbers for the weights to add up."""
+"""Features of a pair of texts: evidence for and against a contradiction, as numbers."""
 
 from mnemic.contradictions.parse import Reading
 from mnemic.contradictions.quantities import agree
@@ -8,15 +8,15 @@ from mnemic.contradictions.vocabulary import LIGHT_VERBS
 _APART = frozenset({"label", "qualifier"})
 _FAMILIES = {"attribute": "value", "change": "value", "negation": "opposite"}
 _TIMES = frozenset({"number", "time"})
-_MAX_WORDS = 8  # more words of its own tell nothing further
+_MAX_WORDS = 8  # more words of its own add no information
 _FEW = 2
 
 
 def evidence(pair: Pair) -> tuple[dict[str, float], str]:
-    """Return what was found by name, and the reason; nothing if the two cannot be compared.
+    """Return the features by name, and the reason; empty if the two cannot be compared.
 
-    Names that begin with "silent" are of pairs in which no signal was found: these are other
-    sentences, for which the same words say other things.
+    Names that begin with "silent" are of pairs without a signal: for them the same features have
+    other weights.
     """
     older, newer = pair.older, pair.newer
     if (
@@ -84,7 +84,7 @@ def _silent(pair: Pair) -> dict[str, float]:
 
 
 def _count_disagreements(signals: list[Signal]) -> int:
-    """Return how many things differ: a value may show as an opposite and an attribute at once."""
+    """Return the number of differences: one value may show as an opposite and as an attribute."""
     opposed = frozenset[str]().union(
         *(signal.words for signal in signals if signal.kind in {"opposite", "weak"})
     )
@@ -98,7 +98,7 @@ def _count_disagreements(signals: list[Signal]) -> int:
 
 
 def _own_words(older: Reading, newer: Reading, words: frozenset[str]) -> float:
-    """Return how many words the one with more has for itself, from 0 to 1 for many."""
+    """Return the number of words that only one text has, from 0 to 1 for many."""
     most = max(
         sum(
             key not in other.keys and key not in words and not one.tokens[place].lexeme.is_stop
@@ -130,7 +130,7 @@ def _have_equal_amounts(older: Reading, newer: Reading) -> bool:
 
 
 def _has_other_verbs(pair: Pair, words: frozenset[str]) -> bool:
-    """Return whether each says an action that the other does not."""
+    """Return whether each text has an action that the other does not."""
     return bool(
         _own_verbs(pair.older, pair.newer, words) and _own_verbs(pair.newer, pair.older, words)
     )
@@ -148,7 +148,7 @@ def _own_verbs(one: Reading, other: Reading, words: frozenset[str]) -> list[str]
 
 
 def _has_other_values(older: Reading, newer: Reading) -> bool:
-    """Return whether each names a name of its own, beside a shared word that has one value."""
+    """Return whether each text has a name of its own, beside a shared word that has one value."""
     mine = older.names.keys() - newer.keys.keys() - older.people
     theirs = newer.names.keys() - older.keys.keys() - newer.people
     return bool(mine and theirs) and any(

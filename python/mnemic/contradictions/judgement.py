@@ -1,4 +1,4 @@
-"""What a judge of contradictions says, and what it must be able to do."""
+"""The contract of a judge of contradictions, and its judgements."""
 
 from collections.abc import Sequence
 from typing import ClassVar, Protocol
@@ -10,11 +10,11 @@ from mnemic.model.validation import items
 
 
 class Judgement(Redacted, frozen=True):
-    """How sure a judge is that two memories contradict each other, and why.
+    """Confidence that two memories contradict each other, with the reason.
 
     Attributes:
-        confidence: From 0, nothing speaks for it, to 1; from 0.5 on it is worth reporting.
-        reason: A few words for a reader; empty if nothing speaks for it.
+        confidence: From 0, no evidence, to 1; from 0.5 on it is worth reporting.
+        reason: A few words for a reader; empty without evidence.
     """
 
     _hidden: ClassVar[frozenset[str]] = frozenset({"reason"})
@@ -24,7 +24,7 @@ class Judgement(Redacted, frozen=True):
 
 
 def check_texts(statement: object, others: object) -> None:
-    """Refuse what a judge cannot read."""
+    """Refuse invalid texts."""
     for field, given in (
         ("statement", statement),
         *(("others", each) for each in items("others", others)),
@@ -34,7 +34,7 @@ def check_texts(statement: object, others: object) -> None:
 
 
 class ContradictionJudge(Protocol):
-    """Judges a new statement beside older memories."""
+    """Judges whether a new statement contradicts older memories."""
 
     async def judge(self, statement: str, others: Sequence[str]) -> list[Judgement]:
         """Return one judgement for each of the older memories, in their order."""

@@ -24,10 +24,10 @@ _SYSTEM = (
 
 
 class LanguageModelJudge:
-    """Judges by asking a language model, with one prompt for all pairs.
+    """Judges by a language model, with one prompt for all pairs.
 
-    The model is shown the first 4,096 characters of each text. What it does not answer, or answers
-    in no readable form, gets confidence 0 and a warning in the log, which shows no memory's text.
+    The prompt contains the first 4,096 characters of each text. Missing or unreadable judgements
+    get confidence 0 and a warning in the log, which shows no memory's text.
     """
 
     def __init__(self, llm: LanguageModel) -> None:
@@ -71,7 +71,7 @@ def _prompt(statement: str, others: Sequence[str]) -> str:
 
 
 def _read(answer: str) -> Iterator[tuple[int, Judgement]]:
-    """Find the judgements in an answer, whatever stands around the JSON."""
+    """Find the judgements in an answer, whatever surrounds the JSON."""
     for place, item in enumerate(_items(answer)):
         if not isinstance(item, dict):
             continue

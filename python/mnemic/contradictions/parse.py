@@ -1,4 +1,4 @@
-"""What a text says, as far as it can be told without understanding it."""
+"""Shallow parsing of a statement."""
 
 from mnemic.contradictions import vocabulary
 from mnemic.contradictions.quantities import Quantity, quantities_of
@@ -52,17 +52,17 @@ SUBJECT_KEY = _SUBJECT
 
 
 class Reading:
-    """A text taken apart once, to be compared with many others.
+    """A parsed text, for comparison with many others.
 
     Attributes:
-        keys: What it is about: content words by key, with the position of the first.
+        keys: Content words by key, with the position of the first.
         subjects: Keys before the main verb of each sentence.
         people: Names (and the first person) that a sentence is about.
         names: All words that begin with a capital letter inside a sentence.
         negated: Keys that a negation covers.
         affirmed: Keys that occur without a negation.
         axes: By axis, the words found, as pairs of sign and position.
-        values: By class of values, its members and where they stand.
+        values: By class of values, its members and their positions.
         marks: By class of things, its members.
         objects: By preposition, the keys after it.
     """
@@ -242,7 +242,7 @@ class Reading:
         ) and not self.cues & {"exception", "exclusive"}
 
     def _speaker(self) -> str:
-        """Return who "I" is: the name before a colon, else the user."""
+        """Return the person of "I": the name before a colon, else the user."""
         if len(self.tokens) > 1 and self.tokens[1].text == ":":
             first = self.tokens[0]
             lexeme = first.lexeme
@@ -261,7 +261,7 @@ class Reading:
         )
 
     def _is_harmless(self, text: str, position: int) -> bool:
-        """Return whether a negator denies nothing here: No, ...; not all; not only."""
+        """Return whether a negator negates nothing here: No, ...; not all; not only."""
         following = self.tokens[position + 1].text if position + 1 < len(self.tokens) else ","
         if text == "no":
             return following in _BREAKS
@@ -275,7 +275,7 @@ class Reading:
             self.affirmed.add(key)
 
     def _is_predicate(self, position: int) -> bool:
-        """Return whether a word that may be a verb is one here, and no noun."""
+        """Return whether a word that may be a verb is one here, not a noun."""
         if position + 1 < len(self.tokens) and self.tokens[position + 1].text in _FINITE:
             return False
         if position == 0:  # an order, or the name of a thing
@@ -289,7 +289,7 @@ class Reading:
         return before is not None and (before.is_possessive or before.text in _DETERMINERS)
 
     def _is_opposable(self, text: str, position: int) -> bool:
-        """Return whether a particle says a state, "is on", and is no preposition, "on Monday"."""
+        """Return whether a particle is a state, "is on", not a preposition, "on Monday"."""
         if text not in _PARTICLES:
             return True
         before = self.tokens[position - 1].text if position else ""
@@ -318,7 +318,7 @@ class Reading:
         return token.kind == "word" and not (token.lexeme.is_stop or token.is_capital)
 
     def _is_described(self, position: int, scope: int) -> bool:
-        """Return whether a word describes what is denied: no new members, not denied to be new."""
+        """Return whether a negated word is only described: no new members, not denied to be new."""
         if self.tokens[scope - 1].text not in {"no", "without", "none"}:
             return False
         if position + 1 >= len(self.tokens):
@@ -352,7 +352,7 @@ class Reading:
 
     @staticmethod
     def _acts(token: Token, following: Token) -> bool:
-        """Return whether an unknown word with a verb after it is somebody's name."""
+        """Return whether an unknown word with a verb after it is a person's name."""
         return (
             following.lexeme.is_verb
             and following.text not in _AUXILIARY
@@ -361,7 +361,7 @@ class Reading:
         )
 
     def _find_subjects(self) -> None:  # noqa: C901, PLR0912 - one pass, for speed
-        """Note what stands before the first full verb, and the verb itself."""
+        """Record the words before the first full verb, and the verb itself."""
         candidates: list[str] = []
         head = ""
         in_phrase = has_auxiliary = False
@@ -413,7 +413,7 @@ class Reading:
         return bool(self.tokens) and self.tokens[0].text in {"nobody", "no one", "none", "nothing"}
 
     def _find_preference(self) -> None:
-        """Note what is preferred to what: prefers A to B, rather A than B, picks A over B."""
+        """Record a preference: prefers A to B, rather A than B, picks A over B."""
         negators = {position for position, _, _ in self.negations}
         for position, token in enumerate(self.tokens):
             if token.stem in {"prefer", "rather", "sooner", "pick", "choos", "favour", "like"}:
@@ -438,7 +438,7 @@ class Reading:
 
 
 def _is_only_cue(lexeme: Lexeme) -> bool:
-    """Return whether a word says nothing of what the text is about."""
+    """Return whether a word carries no topic."""
     if lexeme.is_negator:
         return True
     is_topic = bool(lexeme.axes) or lexeme.is_verb or lexeme.cues <= _TOPICAL_CUES

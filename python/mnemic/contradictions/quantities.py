@@ -8,11 +8,11 @@ from mnemic.contradictions import vocabulary
 from mnemic.contradictions.words import Token, stem
 
 MAX_DIGITS = 30
-"""A number of more digits is no quantity; it says nothing to the judge."""
+"""A number of more digits is ignored."""
 MAX_QUANTITIES = 64
-"""Of one text; what follows is not read as a number."""
+"""Maximum number of quantities of one text; later ones are ignored."""
 EXACT = Context(prec=60, traps=[])
-"""For the arithmetic of quantities, whatever the caller's own decimal context is."""
+"""Decimal context of quantities, independent of the caller's own."""
 _LARGEST = Decimal(10) ** MAX_DIGITS
 _MAX_VERSION_PARTS = 8
 
@@ -109,16 +109,16 @@ _STARTS = frozenset(
 
 
 class Quantity:
-    """A number or a moment that a text names.
+    """A number or a moment in a text.
 
     Attributes:
-        kind: What is measured, such as "length", "count", "clock", "weekday", "date".
-        low: The least value, in the unit of its kind (metres, grams, seconds, minutes of the day).
-        high: The greatest value; equal to `low` unless a range was given.
+        kind: Kind of quantity, such as "length", "count", "clock", "weekday", "date".
+        low: Lowest value, in the unit of its kind (metres, grams, seconds, minutes of the day).
+        high: Highest value; equal to `low` unless a range was given.
         bound: "upper" or "lower" if the text names a limit, else empty.
-        is_hedged: Whether the text says "about".
+        is_hedged: Whether the text has "about".
         is_label: Whether the number names a thing: room 12.
-        nouns: Keys of what is counted or labelled.
+        nouns: Keys of the counted or labelled things.
         per: The dimension that it is a rate of, or empty.
         fields: Year, month and day of a date, None where not named.
         start: Position of its first token.

@@ -1,4 +1,4 @@
-"""The judge that needs no model: adds up what speaks for a contradiction and what against it."""
+"""The judge without a model: adds up weighted evidence for and against a contradiction."""
 
 import math
 from collections.abc import Sequence
@@ -29,10 +29,10 @@ def _decide(pair: Pair) -> Judgement:
 
 
 class RuleJudge:
-    """Judges by tables and fitted weights: no network, no model, the same answer every time.
+    """Judges by tables and fitted weights: no network, no model, deterministic.
 
     Of each text the first 4,096 characters are read, and of these the first 64 numbers, dates and
-    times. A number of more than 30 digits says nothing.
+    times. A number of more than 30 digits is ignored.
     """
 
     def __init__(self) -> None:

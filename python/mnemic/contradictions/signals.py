@@ -1,4 +1,4 @@
-"""Where two texts disagree, and what speaks against calling it a contradiction."""
+"""Signals: disagreements of two texts, and guards against false ones."""
 
 from itertools import product
 from typing import NamedTuple
@@ -22,7 +22,7 @@ class Signal(NamedTuple):
 
 
 class Pair:
-    """Two readings side by side: what they share, and where they differ."""
+    """Two parsed texts with their common and different parts."""
 
     def __init__(self, older: Reading, newer: Reading) -> None:
         self.older = older
@@ -33,7 +33,7 @@ class Pair:
     # Guards
 
     def has_other_people(self) -> bool:
-        """Return whether the two speak of different persons or named things."""
+        """Return whether the two are about different persons or named things."""
         older, newer = self.older, self.newer
         mine, theirs = older.people, newer.people
         if mine and theirs:
@@ -47,7 +47,7 @@ class Pair:
         return False
 
     def has_other_subject(self) -> bool:
-        """Return whether the same is said of two different things."""
+        """Return whether the two state the same of two different things."""
         older, newer = self.older, self.newer
         if not older.heads or not newer.heads:
             return False
@@ -68,7 +68,7 @@ class Pair:
         )
 
     def is_turned_around(self) -> bool:
-        """Return whether the two swap what is compared: A before B, B after A."""
+        """Return whether the two swap the compared things: A before B, B after A."""
         older, newer = self.older, self.newer
         return (
             bool(older.heads)
@@ -80,7 +80,7 @@ class Pair:
         )
 
     def qualifiers(self, words: frozenset[str]) -> list[str]:
-        """Return what tells the two apart: another thing, place, part or time."""
+        """Return the difference that makes both possible: another thing, place, part or time."""
         older, newer = self.older, self.newer
         found = []
         for name, mine in older.marks.items():
@@ -118,7 +118,7 @@ class Pair:
     # Signals
 
     def signals(self) -> list[Signal]:
-        """Return everything in which the two disagree."""
+        """Return all disagreements."""
         return (
             self.number_signals()
             + self.opposite_signals()
@@ -231,7 +231,7 @@ class Pair:
         return found
 
     def negation_signals(self) -> list[Signal]:
-        """Find what one says and the other denies."""
+        """Find statements of one that the other negates."""
         older, newer = self.older, self.newer
         is_odd = (len(older.negations) + len(newer.negations)) % 2
         if is_odd and older.keys.keys() == newer.keys.keys():
@@ -290,7 +290,7 @@ class Pair:
         return found
 
     def open_value_signals(self) -> list[Signal]:
-        """Find two values of one attribute that no table knows: kept in the shed, in the loft."""
+        """Find two values of one attribute that are in no table: kept in the shed, in the loft."""
         older, newer = self.older, self.newer
         for name in (name for name in older.attributes if name in newer.attributes):
             if name not in _VALUE_PREPOSITIONS:
@@ -305,7 +305,7 @@ class Pair:
         return []
 
     def replacement_signals(self) -> list[Signal]:
-        """Find that the newer one tells of a change in what the older one says."""
+        """Find a change that the newer text states of the older one's statement."""
         older, newer = self.older, self.newer
         if "replacement" not in newer.cues or "replacement" in older.cues:
             return []
@@ -335,7 +335,7 @@ class Pair:
         ]
 
     def preference_signals(self) -> list[Signal]:
-        """Find that what one prefers, the other puts second."""
+        """Find preferences that the other text reverses."""
         older, newer = self.older, self.newer
         turned = (older.preferred & newer.dispreferred) | (older.dispreferred & newer.preferred)
         if turned and not older.preferred & newer.preferred:
@@ -399,7 +399,7 @@ def _value_words(reading: Reading, name: str) -> set[str]:
 
 
 def _compares(word: str) -> bool:
-    """Return whether a word sets its subject beside another: older than, before, above."""
+    """Return whether a word compares its subject with another: older than, before, above."""
     return stem(word) in _CONVERSE or word in _BEFORE_AFTER or word.endswith("er")
 
 

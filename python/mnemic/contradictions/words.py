@@ -1,4 +1,4 @@
-"""From a text to tokens, each with what the lexicon knows about it."""
+"""Tokens of a text, each with its entry in the lexicon."""
 
 import re
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 MAX_CHARACTERS = 4096
-"""Of one text that a judge reads: its head, cut at a space where one is near."""
+"""Maximum characters of a text for a judge: its head, cut at a space if one is near."""
 _NEAR = 64
 _MAX_CACHED_WORD = 32
 _VOWEL = frozenset("aeiouy")
@@ -52,7 +52,7 @@ def _bare(word: str, ending: int) -> str:
 
 
 def stem(word: str) -> str:
-    """Return what the forms of a lower-case English word have in common."""
+    """Return the common stem of the forms of a lower-case English word."""
     if word in _WHOLE:
         return word
     base = _IRREGULAR.get(word, word)
@@ -91,7 +91,7 @@ def _singular(word: str) -> str:
 
 
 class Lexeme:
-    """What is known of a word or a phrase, whatever the text."""
+    """Entry of a word or a phrase, independent of the text."""
 
     __slots__ = (
         "attributes",
@@ -123,7 +123,7 @@ class Lexeme:
         self.value_classes: tuple[tuple[str, str], ...] = ()
 
     def stem_negates(self, tokens: "list[Token]", position: int) -> bool:
-        """Return whether the word denies the action that follows: stopped smoking."""
+        """Return whether the word negates the action that follows: stopped smoking."""
         if self.key not in _ENDING or position + 1 >= len(tokens):
             return False
         return tokens[position + 1].text.endswith("ing")
@@ -158,7 +158,7 @@ class Lexicon:
         self.tokens = lru_cache(maxsize=16384)(partial(_word_tokens, lexicon=self))
 
     def lexeme(self, word: str, word_stem: str) -> Lexeme:
-        """Return what is known of a word, given in lower case with its stem."""
+        """Return the entry of a word, given in lower case with its stem."""
         known = self.words.get(word_stem)
         if known is None:
             known = Lexeme(self._canonical.get(word_stem, word_stem))
@@ -187,7 +187,7 @@ class Lexicon:
         return lexeme
 
     def _inherit(self) -> None:
-        """Let a phrase with a preposition oppose what its first word does: engaged to."""
+        """Give a phrase with a preposition the axes of its first word: engaged to."""
         for phrase, lexeme in self._by_phrase.items():
             first = self._by_phrase.get(phrase[:1])
             if first and len(phrase) > 1 and phrase[-1] in vocabulary.PREPOSITIONS:
@@ -231,7 +231,7 @@ class Lexicon:
         self._add_parts()
 
     def _add_parts(self) -> None:
-        """Note which words deny, are verbs, or lead to one value or to many."""
+        """Record which words negate, are verbs, or lead to one value or to many."""
         for words in _items(vocabulary.NEGATORS):
             self._of(words).is_negator = True
         for words in _items(vocabulary.FUNCTIONAL):

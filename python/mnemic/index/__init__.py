@@ -1,4 +1,4 @@
-"""What finds memories: a cache of the store that can be rebuilt at any time."""
+"""Indexes: caches of a store for search, which can be rebuilt at any time."""
 
 from mnemic.index.base import Index, LinkedRow, LinkSearch, RankedPage, RankedRow, RankRequest
 from mnemic.index.native import NativeIndex

@@ -12,28 +12,28 @@ from mnemic.model.redacted import Redacted
 
 
 class RankRequest(Redacted, frozen=True, kw_only=True, eq=False):
-    """What to rank, and by what.
+    """A request to rank rows.
 
     Attributes:
-        scope: Agent and user are walls, project and session filters.
-        now: Microseconds since 1970 in UTC; what expired before is out.
-        limit: How many at most.
-        ranking: What a score is made of.
-        text: What keywords, dates and speakers are looked for; None is no query.
-        vectors: float32, shape (m, dim): the query, of several vectors the nearest counts; None
-            where similarity has no share.
-        context: float32, shape (m, dim): what memories near to are raised, or None; of several
+        scope: Only rows of it.
+        now: Microseconds since 1970 in UTC; rows expired before are excluded.
+        limit: Maximum number of rows.
+        ranking: Parts of the score.
+        text: Query of keywords, dates and speakers; None is no query.
+        vectors: float32, shape (m, dim): the query; of several vectors the nearest counts; None if
+            similarity has no share.
+        context: float32, shape (m, dim): rows similar to it get a higher score, or None; of several
             vectors the nearest counts.
         filters: Only rows that match.
-        exclude: Not these, by the 16 bytes of their UUIDs.
-        min_similarity: The least cosine, where negative ones count as 0; None is no floor.
-        min_score: The least score; None is no floor.
-        with_total: Whether to count all that match.
-        order: In what order, where it is not that of the score.
-        min_salience: The least salience; None is no floor.
-        best_match: What matches are divided by before other parts of the score are added; 0 is the
-            best match of the scope, None divides by nothing. Not where there is an order.
-        explain: Whether all components are told, not only similarity and keyword.
+        exclude: Excluded rows, by the 16 bytes of their UUIDs.
+        min_similarity: Minimum cosine, where negative ones count as 0; None is no floor.
+        min_score: Minimum score; None is no floor.
+        with_total: Whether to count all matches.
+        order: Order in place of the score's.
+        min_salience: Minimum static score; None is no floor.
+        best_match: Divisor of matches before other parts of the score are added; 0 is the best
+            match of the scope, None does not divide. Ignored if there is an order.
+        explain: Whether to return all components, not only similarity and keyword.
     """
 
     _hidden: ClassVar[frozenset[str]] = frozenset({"text", "filters"})
@@ -57,17 +57,17 @@ class RankRequest(Redacted, frozen=True, kw_only=True, eq=False):
 
 
 class LinkSearch(Redacted, frozen=True, kw_only=True):
-    """Which links to follow from where.
+    """A request to follow links.
 
     Attributes:
-        scope: Only memories of it are walked through, and found.
-        now: Microseconds since 1970 in UTC; what expired before is out.
-        row: Where to begin; it is not found itself.
+        scope: Only its memories are traversed and found.
+        now: Microseconds since 1970 in UTC; rows expired before are excluded.
+        row: The first row; it is not found itself.
         direction: "out" from it, "in" to it, or "both".
-        kinds: The bits of the types of links.
-        depth: Most links on a path, 1 to 3.
-        limit: How many at most.
-        filters: Only rows that match are found, and walked through; the first need not.
+        kinds: Bits of the types of links.
+        depth: Maximum number of links on a path, 1 to 3.
+        limit: Maximum number of rows.
+        filters: Only matching rows are traversed and found; the first row need not match.
     """
 
     _hidden: ClassVar[frozenset[str]] = frozenset({"filters"})
@@ -83,13 +83,13 @@ class LinkSearch(Redacted, frozen=True, kw_only=True):
 
 
 class LinkedRow(NamedTuple):
-    """A row that links lead to.
+    """A row reached by links.
 
     Attributes:
         row: The store's integer.
         id: The UUID's 16 bytes.
-        strength: The largest product of strengths of a path to it.
-        kinds: The types of the links on that path, the first hop first.
+        strength: Largest product of strengths on a path to it.
+        kinds: Types of the links on that path, the first hop first.
     """
 
     row: int
@@ -99,13 +99,13 @@ class LinkedRow(NamedTuple):
 
 
 class RankedRow(NamedTuple):
-    """One row of an answer.
+    """A ranked row.
 
     Attributes:
         row: The store's integer.
         id: The UUID's 16 bytes.
-        score: What the order is by, in float64: the score, or the key of `RankRequest.order`.
-        components: The named parts of the score that are in play and were asked for.
+        score: Sort key, in float64: the score, or the key of `RankRequest.order`.
+        components: Named parts of the score, as requested.
     """
 
     row: int
@@ -115,11 +115,11 @@ class RankedRow(NamedTuple):
 
 
 class RankedPage(NamedTuple):
-    """What was found.
+    """The best rows of a ranking.
 
     Attributes:
         ranked: Best first.
-        total: How many match; None unless it was asked for.
+        total: Number of matches; None unless requested.
     """
 
     ranked: list[RankedRow]
@@ -127,84 +127,84 @@ class RankedPage(NamedTuple):
 
 
 class Index(Protocol):
-    """Ranks one agent's rows. Safe to search from many threads while one applies changes."""
+    """Ranks one agent's rows. Searches may run in many threads while one applies changes."""
 
     @property
     def seq(self) -> int | None:
-        """The change number it stands at; None before it was loaded."""
+        """Number of the last applied change; None before loading."""
         ...
 
     def loader(self) -> Loader:
-        """Return what takes a whole batch while it is read."""
+        """Return a sink for a full load."""
         ...
 
     def apply(self, batch: RowBatch, loader: Loader | None = None) -> bool:
-        """Take in a batch of changes; return False if it does not follow where the index stands.
+        """Apply a batch of changes; return False if it does not follow the index's change number.
 
         Args:
             batch: The changes.
-            loader: What took it, if the batch is everything.
+            loader: The sink that received the batch, if it is a full load.
         """
         ...
 
     def raise_accesses(self, accesses: Sequence[Access]) -> None:
-        """Note when and how often rows were read, all in one step.
+        """Raise last access and access count of rows to at least these values, in one step.
 
-        Unknown rows are passed over, and so is what is less than known: what `add_accesses` counted
-        may not be in the store yet. A batch of changes takes no accesses away either.
+        Unknown rows are skipped, and so are values below the known ones: accesses counted by
+        `add_accesses` may not be in the store yet. A batch of changes lowers no accesses either.
         """
         ...
 
     def add_accesses(self, accesses: Sequence[Access]) -> None:
-        """Count rows as read so many times more, all in one step; unknown rows are passed over."""
+        """Add accesses to rows, in one step; unknown rows are skipped."""
         ...
 
     def accesses(self, rows: Sequence[int]) -> list[tuple[int | None, int] | None]:
-        """Return when each row was last read, and how often; None for unknown rows."""
+        """Return last access and access count of rows; None for unknown rows."""
         ...
 
     def unembedded(self) -> list[int]:
-        """Return the rows that lack a vector, ascending."""
+        """Return the rows without a vector, ascending."""
         ...
 
     def rank(self, wanted: RankRequest) -> RankedPage:
         """Return the best rows of a scope.
 
-        Order: score, then newest, then smallest UUID, then the first user by name, nobody before
-        all. The answer of a smaller limit is always the head of the answer of a larger one.
+        Order: score, then newest, then smallest UUID, then user by name, no user before all. The
+        result of a smaller limit is always the head of the result of a larger one.
         """
         ...
 
     def linked(self, wanted: LinkSearch) -> tuple[list[LinkedRow], int]:
-        """Return the rows that links lead to, and how many there are.
+        """Return the rows reached by links, and their number.
 
-        Order: strength, then fewest hops, then newest, then smallest UUID, then first user. The row
-        where to begin must be in the scope, and need not match the filter.
+        Order: strength, then fewest hops, then newest, then smallest UUID, then user. The first row
+        must be in the scope, and need not match the filter.
         """
         ...
 
     def related(
         self, query: str, texts: list[tuple[str, float]], scope: Scope, limit: int
     ) -> list[tuple[str, float]]:
-        """Return words that belong to a query by what texts say, weighed by the user's rows.
+        """Return words of texts that are related to a query, weighted by the user's rows.
 
-        Statistics come from all rows of the scope's user, or of everybody where it has all users;
-        its project and session do not narrow them.
+        Statistics come from all rows of the scope's user, or of all users; project and session do
+        not narrow them.
         """
         ...
 
     def key_phrases(self, text: str, scope: Scope, limit: int) -> list[tuple[str, float]]:
-        """Return phrases of a text that the user's rows hold, weighed as in `related`."""
+        """Return phrases of a text that occur in the user's rows, weighted as in `related`."""
         ...
 
     def next_expiry(self, scope: Scope, now: int) -> int | None:
-        """Return the first time after now, in microseconds, at which a row of the user expires."""
+        """Return the first expiry of a row of the user after now, in microseconds."""
         ...
 
     def in_first_person(self, text: str, scope: Scope, now: int) -> str:
-        """Return a text with "I" and "my" for the names of a scope's speakers."""
+        """Return a text with "I" and "my" in place of the names of a scope's speakers."""
         ...
 
     def __len__(self) -> int:
-        """Return the number of rows, expired ones too."""
+        """Return the number of rows, expired ones included."""
         ...

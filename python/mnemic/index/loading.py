@@ -18,10 +18,10 @@ _NOTHING = np.empty(0, dtype=np.int64)
 
 
 def put(index: MemoryIndex, batch: RowBatch) -> None:
-    """Take a batch of changes into an index of the core.
+    """Apply a batch of changes to an index of the core.
 
     Raises:
-        StoreCorruptError: If a record or vector holds what cannot have been stored.
+        StoreCorruptError: If a record or vector cannot have been stored.
     """
     _checked(
         lambda: index.apply(
@@ -41,21 +41,21 @@ def _load(
     embedded: NDArray[np.int64],
     vectors: NDArray[np.float32] | None,
 ) -> None:
-    """Take rows into an index that nobody searches before something was put into it."""
+    """Add rows to an index without search structures, before its first search."""
     _checked(lambda: index.load(records, embedded, vectors))
 
 
 def raise_accesses(index: MemoryIndex, accesses: Sequence[Access]) -> None:
-    """Note in an index of the core when and how often rows were read.
+    """Raise accesses of rows in an index of the core.
 
     Raises:
-        StoreCorruptError: If one cannot have been stored so.
+        StoreCorruptError: If a value cannot have been stored.
     """
     _checked(lambda: index.raise_accesses(list(accesses)))
 
 
 def _checked(put_into_index: Callable[[], None]) -> None:
-    """Let what the core refuses mean that the file is damaged: what is stored was checked."""
+    """Convert the core's refusals to StoreCorruptError: stored values were valid."""
     try:
         put_into_index()
     except (OverflowError, TypeError, ValueError) as error:
@@ -73,12 +73,12 @@ def _checked(put_into_index: Callable[[], None]) -> None:
 
 
 class Loader:
-    """Takes rows in parts and puts them into a new index, in a thread of its own.
+    """Receives rows in batches and adds them to a new index, in a thread of its own.
 
-    At most two parts exist at a time, so a large memory is never held twice.
+    At most two batches exist at a time, so a large memory is never held twice.
 
     Args:
-        made: Makes an empty index.
+        make_index: Makes an empty index.
     """
 
     def __init__(self, make_index: Callable[[], MemoryIndex]) -> None:
@@ -88,20 +88,20 @@ class Loader:
         self._part: Future[Any] | None = None
 
     def add_records(self, records: list[Record]) -> None:
-        """Put living rows into the index, soon."""
+        """Queue records for the index."""
         index = self._core_index()
         self._submit(lambda: _load(index, records, _NOTHING, None))
 
     def add_vectors(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
-        """Put vectors, shape (n, dim), of rows, shape (n,), into the index, soon."""
+        """Queue vectors, shape (n, dim), of rows, shape (n,), for the index."""
         index = self._core_index()
         self._submit(lambda: _load(index, [], rows, vectors))
 
     def finish(self) -> MemoryIndex:
-        """Return the index with all that was taken, ready for searches."""
+        """Return the index with all batches, ready for searches."""
         index = self._core_index()
         self._finish_part()
-        index.apply([], _NOTHING, None, [])  # sees to what loading left for later
+        index.apply([], _NOTHING, None, [])  # builds what loading deferred
         return index
 
     def __enter__(self) -> Self:

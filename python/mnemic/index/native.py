@@ -1,4 +1,4 @@
-"""The index of the core: exact, in memory, filtered before ranking."""
+"""The native index: exact, in memory, filtered before ranking."""
 
 import threading
 from collections.abc import Sequence
@@ -16,17 +16,17 @@ from mnemic.model import Access, Link, Record, RowBatch, Scope
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-MAX_PENDING = 256  # rows; from here on taking them in together gains nothing more
-MIN_VACANT = 16_384  # places; fewer cost searches little
+MAX_PENDING = 256  # rows; larger batches are no faster per row
+MIN_VACANT = 16_384  # places; fewer hardly slow searches
 MAX_DEFERRED = 256
 MAX_DEFERRED_ROWS = 4096
 
 
 class NativeIndex:
-    """One agent's rows in the core's `MemoryIndex`, kept in step by numbered changes.
+    """One agent's rows in the core's `MemoryIndex`, updated by numbered changes.
 
     Args:
-        dim: Dimension of the vectors; None where there are none.
+        dim: Dimension of the vectors; None without vectors.
     """
 
     def __init__(self, dim: int | None) -> None:
@@ -40,21 +40,21 @@ class NativeIndex:
 
     @property
     def seq(self) -> int | None:
-        """The change number it stands at; None before it was loaded."""
+        """Number of the last applied change; None before loading."""
         return self._seq
 
     def __len__(self) -> int:
         return len(self._current())
 
     def loader(self) -> Loader:
-        """Return what takes a whole batch while it is read."""
+        """Return a sink for a full load."""
         return Loader(lambda: MemoryIndex(self._dim))
 
     def apply(self, batch: RowBatch, loader: Loader | None = None) -> bool:
-        """Take in a batch of changes; return False if it cannot follow where the index stands.
+        """Apply a batch of changes; return False if it does not follow the index's change number.
 
-        One that comes too early waits for those before it. Searches that run meanwhile see each row
-        as it was or as it becomes.
+        A batch that arrives before its predecessors is deferred. Concurrent searches see each row
+        before or after its change.
         """
         with self._lock:
             if batch.since is None:
@@ -70,19 +70,19 @@ class NativeIndex:
 
     @property
     def needs_rebuild(self) -> bool:
-        """Whether it keeps more places of rows that went than of rows, and making it anew pays.
+        """Whether more places are vacant than used, and a rebuild pays.
 
-        A row whose content changes leaves its place; places are not taken again.
+        A row whose content changes leaves its place vacant; places are not reused.
         """
         rows = len(self._core)
         return self._core.docids - rows > max(rows, MIN_VACANT)
 
     def replace_with(self, fresh: "NativeIndex") -> bool:
-        """Become what a fresh index holds; return False if this one has come further."""
+        """Take over the rows of a fresh index; return False if this index is more recent."""
         with self._lock:
             if fresh.seq is None or (self._seq is not None and fresh.seq < self._seq):
                 return False
-            # In this order: who sees nothing pending takes the core as it stands.
+            # In this order: a reader that sees nothing pending uses the core as it is.
             self._core = fresh._current()  # noqa: SLF001 - of the same class
             self._pending, self._pending_rows = [], 0
             self._seq = fresh.seq
@@ -90,23 +90,23 @@ class NativeIndex:
             return True
 
     def raise_accesses(self, accesses: Sequence[Access]) -> None:
-        """Note when and how often rows were read; see `Index.raise_accesses`."""
+        """Raise accesses of rows to at least these values; see `Index.raise_accesses`."""
         with self._lock:
             self._drain()
             raise_accesses(self._core, accesses)
 
     def add_accesses(self, accesses: Sequence[Access]) -> None:
-        """Count rows as read so many times more, all in one step; unknown rows are passed over."""
+        """Add accesses to rows, in one step; unknown rows are skipped."""
         with self._lock:
             self._drain()
             self._core.add_accesses(list(accesses))
 
     def accesses(self, rows: Sequence[int]) -> list[tuple[int | None, int] | None]:
-        """Return when each row was last read, and how often; None for unknown rows."""
+        """Return last access and access count of rows; None for unknown rows."""
         return self._current().accesses(list(rows))
 
     def unembedded(self) -> list[int]:
-        """Return the rows that lack a vector, ascending."""
+        """Return the rows without a vector, ascending."""
         return self._current().unembedded()
 
     def rank(self, wanted: RankRequest) -> RankedPage:
@@ -115,30 +115,30 @@ class NativeIndex:
         return RankedPage([RankedRow(*hit) for hit in found], total)
 
     def linked(self, wanted: LinkSearch) -> tuple[list[LinkedRow], int]:
-        """Return the rows that links lead to, and how many there are; see `Index.linked`."""
+        """Return the rows reached by links, and their number; see `Index.linked`."""
         found, total = self._current().linked(wanted)
         return [LinkedRow(*hit) for hit in found], total
 
     def related(
         self, query: str, texts: list[tuple[str, float]], scope: Scope, limit: int
     ) -> list[tuple[str, float]]:
-        """Return words that belong to a query by what texts say, weighed by the user's rows."""
+        """Return words of texts that are related to a query, weighted by the user's rows."""
         return self._current().related(query, texts, scope, limit)
 
     def key_phrases(self, text: str, scope: Scope, limit: int) -> list[tuple[str, float]]:
-        """Return phrases of a text that the user's rows hold, weighed by these rows."""
+        """Return phrases of a text that occur in the user's rows, weighted by these rows."""
         return self._current().key_phrases(text, scope, limit)
 
     def next_expiry(self, scope: Scope, now: int) -> int | None:
-        """Return the first time after now, in microseconds, at which a row of the user expires."""
+        """Return the first expiry of a row of the user after now, in microseconds."""
         return self._current().next_expiry(scope, now)
 
     def in_first_person(self, text: str, scope: Scope, now: int) -> str:
-        """Return a text with "I" and "my" for the names of a scope's speakers."""
+        """Return a text with "I" and "my" in place of the names of a scope's speakers."""
         return self._current().in_first_person(text, scope, now)
 
     def _current(self) -> MemoryIndex:
-        """Return the core's index with everything that was applied."""
+        """Return the core's index with all pending changes applied."""
         if self._pending:
             with self._lock:
                 self._drain()
@@ -170,12 +170,12 @@ class NativeIndex:
                 self._append(batch)
 
     def _append(self, batch: RowBatch) -> None:
-        """Keep a batch until rows are asked for: one by one they would cost writers more."""
+        """Queue a batch until the next read; applying each at once would slow down writers."""
         self._pending.append(batch)
         self._pending_rows += len(batch.records)
         self._seq = batch.seq
         if self._pending_rows >= MAX_PENDING or len(self._pending) >= MAX_PENDING:
-            with suppress(MemoryError):  # it is written down; who reads next is told
+            with suppress(MemoryError):  # it is stored; the next read raises
                 self._drain()
 
     def _drain(self) -> None:
@@ -185,13 +185,13 @@ class NativeIndex:
         self._pending, self._pending_rows = [], 0
 
     def _put(self, core: MemoryIndex, batch: RowBatch) -> None:
-        if self._dim is None:  # writers may bring vectors of their own
+        if self._dim is None:  # callers may give vectors of their own
             batch = msgspec.structs.replace(batch, embedded=batch.embedded[:0])
         put(core, batch)
 
 
 def _merged_batch(batches: Sequence[RowBatch]) -> RowBatch:
-    """Return one batch that does what several do, in which a row may come and go several times."""
+    """Return one batch equivalent to several, in which a row may appear and go several times."""
     gone: set[int] = set()
     records: dict[int, Record] = {}
     parts: dict[int, list[NDArray[np.float32]]] = {}

@@ -1,21 +1,21 @@
-"""Accesses that an index is to be told of before they are written down."""
+"""Buffer of accesses that are not in the index yet."""
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 MAX_BUFFERED = 4096
-"""From so many accesses on, writing all down takes less time than telling an index of each."""
+"""Accesses from which on writing all to the store is faster than adding each to an index."""
 
 MAX_SPACED = 16_384
-"""Rows from which on those whose interval is over are forgotten."""
+"""Rows from which on those with an expired interval are dropped."""
 
 Accesses: TypeAlias = tuple[int, int]
-"""How many there were, and when the last was, in microseconds since 1970 in UTC."""
+"""Number of accesses, and the last one, in microseconds since 1970 in UTC."""
 
 
 class AccessBuffer:
-    """Gathers accesses until somebody ranks by them. Safe to use from many threads."""
+    """Collects accesses until a ranking needs them. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -24,32 +24,32 @@ class AccessBuffer:
         self._were_dropped = False
 
     def add(self, rows: Sequence[int], now: int) -> None:
-        """Take note of accesses; where they become too many, all are dropped.
+        """Record accesses; if there are too many, all are dropped.
 
         Args:
-            rows: Of which memories.
+            rows: Rows of the memories.
             now: Microseconds since 1970 in UTC.
         """
-        with self._lock:  # added up when they are taken: most searches do not ask for them
+        with self._lock:  # merged when taken: most searches do not need them
             self._rows.append((rows, now))
             self._number += len(rows)
             if self._number > MAX_BUFFERED:
                 self._drop()
 
     def take(self) -> dict[int, Accesses]:
-        """Return what was noted of each row since the last time."""
+        """Remove and return the recorded accesses of each row."""
         with self._lock:
             rows = self._rows
             self._clear()
         return _added_up(rows)
 
     def drop(self) -> None:
-        """Forget what was noted: the store tells of it once it is written down there."""
+        """Drop the recorded accesses; they will be read from the store."""
         with self._lock:
             self._drop()
 
     def were_dropped(self) -> bool:
-        """Return whether some were dropped since the last time."""
+        """Return whether accesses were dropped since the last call."""
         with self._lock:
             were, self._were_dropped = self._were_dropped, False
             return were
@@ -63,12 +63,12 @@ class AccessBuffer:
 
 
 class AccessSpacing:
-    """Decides which accesses count where those of one memory must lie an interval apart.
+    """Decides which accesses count if those of one memory must be an interval apart.
 
-    Decisions are made one after the other: hold `lock` while asking for what is due and noting it.
+    Callers hold `lock` while they call `due` and record the accesses.
 
     Attributes:
-        lock: Held by whoever decides.
+        lock: Serialises decisions.
     """
 
     def __init__(self) -> None:
@@ -76,12 +76,12 @@ class AccessSpacing:
         self._counted: dict[int, int] = {}
 
     def due(self, accessed: Mapping[int, int | None], now: int, interval: int) -> list[int]:
-        """Return the rows of which an access counts now, and take them for counted.
+        """Return the rows of which an access counts now, and record it as counted.
 
         Args:
-            accessed: When each row was last read, as far as is known; None is never.
+            accessed: Last known access of each row; None is never.
             now: Microseconds since 1970 in UTC, like all times here.
-            interval: Microseconds that must lie between two accesses that count.
+            interval: Minimum microseconds between two accesses that count.
         """
         if len(self._counted) > MAX_SPACED:
             lately = {row: at for row, at in self._counted.items() if now - at < interval}

@@ -1,4 +1,4 @@
-"""The entries read last, so that reading them again asks the store for two numbers only."""
+"""Cache of the entries read last, so that a repeated read needs only two numbers of the store."""
 
 import threading
 from collections import OrderedDict
@@ -15,19 +15,19 @@ from mnemic.sync_bridge import run_sync
 CACHED_ENTRIES = 1000
 
 _Name: TypeAlias = tuple[str | None, bytes]
-"""What an entry of one agent is known by: its user, and the 16 bytes of its id."""
+"""Name of an entry of one agent: its user, and the 16 bytes of its id."""
 
 
 class EntryCache:
-    """One agent's entries, least recently used first to go; always as new as the store.
+    """One agent's entries, evicted by least recent use; never older than the store.
 
-    Before each answer the agent's change number is looked up, and what was changed since, by
-    whatever process, is dropped. Sensitive entries are never kept.
+    Before each read the agent's change number is compared, and entries changed since by any process
+    are dropped. Sensitive entries are never cached.
 
     Args:
-        store: Where entries come from.
-        agent_id: Whose they are.
-        size: How many at most.
+        store: Source of the entries.
+        agent_id: The agent.
+        size: Maximum number of entries.
     """
 
     def __init__(self, store: Store, agent_id: str, size: int = CACHED_ENTRIES) -> None:
@@ -40,12 +40,13 @@ class EntryCache:
         self._position = LogPosition(0, 0)
 
     def get(self, scope: Scope, ids: Sequence[UUID], now: datetime) -> dict[UUID, Located]:
-        """Return the living entries of these ids that a scope has, and their rows.
+        """Return the active entries with these ids in a scope, and their rows.
 
         Raises:
-            AmbiguousIdError: If the scope is of all users, and several have a living entry of one.
+            AmbiguousIdError: If the scope is of all users, and several have an active entry with
+                one id.
         """
-        if scope.all_users:  # whether an id is several users' only the store knows
+        if scope.all_users:  # only the store can detect an id of several users
             read = run_sync(self._store.located(scope, ids, now=now))
             return {key: Located(row, entry.detached()) for key, (row, entry) in read.items()}
         names = {entry_id: (scope.user_id, entry_id.bytes) for entry_id in ids}
@@ -64,13 +65,13 @@ class EntryCache:
     def get_rows(
         self, scope: Scope, rows: Iterable[int], now: datetime, position: LogPosition
     ) -> dict[int, MemoryEntry]:
-        """Return the living entries of these rows that a scope has.
+        """Return the active entries of these rows in a scope.
 
         Args:
-            scope: Where to look.
+            scope: The scope.
             rows: In any order.
-            now: What has expired by now is left out.
-            position: That of the store, looked up a moment ago.
+            now: Entries expired by now are omitted.
+            position: The store's position, read a moment ago.
         """
         wanted = list(rows)
         position, kept = self._cached(wanted, position)
@@ -84,7 +85,7 @@ class EntryCache:
     def _cached(
         self, rows: Iterable[int], position: LogPosition
     ) -> tuple[LogPosition, dict[int, MemoryEntry]]:
-        """Return what is known of these rows, and as of when."""
+        """Return the cached entries of these rows, and their position."""
         with self._lock:
             if position != self._position:
                 self._advance(position)
@@ -93,7 +94,7 @@ class EntryCache:
     def _cached_by_name(
         self, names: Iterable[_Name], position: LogPosition
     ) -> tuple[LogPosition, dict[_Name, int], dict[int, MemoryEntry]]:
-        """Return the rows that are known of these names, and what `_cached` returns of them."""
+        """Return position, rows and cached entries of these names."""
         with self._lock:
             if position != self._position:
                 self._advance(position)
@@ -128,10 +129,10 @@ class EntryCache:
     def _insert(
         self, position: LogPosition, read: Mapping[int, MemoryEntry]
     ) -> dict[int, MemoryEntry]:
-        """Keep entries that were read after a position; not if others were dropped meanwhile.
+        """Cache entries read after a position, unless others were dropped meanwhile.
 
         Returns:
-            What the caller may have of them.
+            Copies for the caller.
         """
         detached = {row: entry.detached() for row, entry in read.items()}
         with self._lock:

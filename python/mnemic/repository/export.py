@@ -1,4 +1,4 @@
-"""Moves memories between a store and an export, in batches, so that neither is held whole."""
+"""Moves memories between a store and an export in batches, so that neither is held whole."""
 
 import copy
 from collections import deque
@@ -32,13 +32,13 @@ BATCH = 1000
 
 
 class Part(NamedTuple):
-    """What of a store is exported.
+    """The exported part of a store.
 
     Attributes:
-        scope: Whose memories.
-        now: What is expired by now is like forgotten.
-        include_deleted: Whether forgotten and expired ones are.
-        model: The model whose vectors are, or None for none.
+        scope: Scope of the memories.
+        now: Memories expired by now count as deleted.
+        include_deleted: Whether to export deleted and expired memories.
+        model: Model of the exported vectors, or None for none.
     """
 
     scope: Scope
@@ -53,7 +53,7 @@ def export(
     """Write memories in the order they were stored, then the links between them.
 
     Returns:
-        How many memories.
+        Number of memories.
     """
     with write_export(
         target, agent_id=part.scope.agent_id, exported_at=part.now, overwrite=overwrite
@@ -81,13 +81,14 @@ def export(
 
 
 class Importer:
-    """Stores what an export holds and a memory has not.
+    """Stores the memories of an export that a memory does not have.
 
     Args:
-        store: Where it goes.
+        store: The store.
         scope: Lines outside of it are refused.
-        add: Stores new entries and returns how many that were.
-        is_model: Tells whether vectors of a model and length may be stored; others are made anew.
+        add: Stores new entries and returns their number.
+        is_model: Whether vectors of a model and length may be stored; other memories are embedded
+            again.
     """
 
     def __init__(
@@ -104,10 +105,10 @@ class Importer:
         self._users: dict[UUID, str | None] = {}
 
     async def read(self, source: Source, now: datetime, progress: Progress | None) -> ImportResult:
-        """Check every line, then store in batches; what is there already is passed over.
+        """Check every line, then store in batches; existing memories are skipped.
 
         Raises:
-            ExportFormatError: At the first line that is not right; nothing is stored then.
+            ExportFormatError: At the first invalid line; nothing is stored then.
         """
         with ExitStack() as stack:
             reader = await run_blocking(lambda: stack.enter_context(read_export(source)))
@@ -136,7 +137,7 @@ class Importer:
                     raise ExportFormatError(line, str(error)) from error
 
     def _own(self, entry: MemoryEntry) -> MemoryEntry:
-        """Return a memory as this agent's, without a vector that is of no use here."""
+        """Return a memory as this agent's, without a vector of another model."""
         own = copy.copy(entry)
         force_setattr(own, "agent_id", self._scope.agent_id)
         if own.embedding is not None and not self._is_model(
@@ -158,7 +159,7 @@ class Importer:
     async def _known(
         self, user_id: str | None, ids: Sequence[UUID], now: datetime
     ) -> Collection[UUID]:
-        """Return those of these ids that a user has; what others have is not asked."""
+        """Return those of these ids that a user already has."""
         own = Scope(self._scope.agent_id, user_id)
         found = await run_blocking(
             lambda: run_sync(self._store.get(own, ids, now=now, include_deleted=True))
@@ -166,7 +167,7 @@ class Importer:
         return found.keys()
 
     def _links(self, reader: ExportReader) -> Iterator[StoredLink]:
-        """Give the links with their users; in earlier versions that of the memory they lead from.
+        """Yield the links with their users; before version 3 with the user of the source memory.
 
         Then ids were unique within the agent.
         """

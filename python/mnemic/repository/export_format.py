@@ -35,10 +35,10 @@ VERSION: Final = 3
 """Version 2 added `more_embeddings`, version 3 the `user_id` of links."""
 
 LINKS_NAME_USERS: Final = 3
-"""From this version on a link says whose memories it links: users may have given the same ids."""
+"""From this version on a link names its user: several users may have the same ids."""
 
 MAX_LINE_BYTES: Final = 64 * 1024 * 1024
-"""10 MB of content, each byte of it escaped as six, and 4 MB for everything else."""
+"""10 MB of content, each byte escaped as six, and 4 MB for everything else."""
 
 _FLOAT32 = np.dtype("<f4")
 _END = '{"kind": "end", ...}'
@@ -49,9 +49,9 @@ class ExportHeader(NamedTuple):
     """The first line.
 
     Attributes:
-        agent_id: Whose memories they are.
-        exported_at: When they were written.
-        version: Of the format.
+        agent_id: Agent of the memories.
+        exported_at: Time of the export.
+        version: Version of the format.
     """
 
     agent_id: str
@@ -60,13 +60,13 @@ class ExportHeader(NamedTuple):
 
 
 class ExportedMemory(NamedTuple):
-    """A memory and the key it was stored with.
+    """A memory with its idempotency key.
 
     Attributes:
-        entry: With its embedding if the export carries it.
+        entry: With its embedding if the export has it.
         idempotency_key: None if it was stored without one.
-        more: Vectors of the parts after the first of a long content; the first one's is the
-            entry's own.
+        more: Vectors of the chunks after the first of a long content; the first chunk's vector is
+            the entry's own.
     """
 
     entry: MemoryEntry
@@ -75,7 +75,7 @@ class ExportedMemory(NamedTuple):
 
 
 class ExportedLink(NamedTuple):
-    """A link and the user whose memories it links.
+    """A link with the user of its memories.
 
     Attributes:
         link: The link.
@@ -87,11 +87,11 @@ class ExportedLink(NamedTuple):
 
 
 class ExportFooter(NamedTuple):
-    """The last line: what came before it.
+    """The last line: counts of the lines before it.
 
     Attributes:
-        memories: How many memories.
-        links: How many links.
+        memories: Number of memories.
+        links: Number of links.
     """
 
     memories: int
@@ -201,13 +201,13 @@ _LEFT_OUT: Final[dict[str, object]] = {
     "sensitive": False,
     "is_encrypted": False,
 }
-"""Fields, and the value at which each is left out."""
+"""Fields, and the value at which each is omitted."""
 
 _left_out_values = attrgetter(*_LEFT_OUT)
 
 
 class ExportWriter:
-    """Writes the lines of one export; made by `write_export`. For one thread at a time."""
+    """Writes the lines of one export; made by `write_export`. Not thread-safe."""
 
     def __init__(self, write: Callable[[bytes], object], agent_id: str) -> None:
         self._write = write
@@ -217,7 +217,7 @@ class ExportWriter:
 
     @property
     def written(self) -> ExportFooter:
-        """How much has been written until now."""
+        """Counts of the lines written so far."""
         return ExportFooter(self._memories, self._links)
 
     def write_memory(
@@ -226,7 +226,7 @@ class ExportWriter:
         idempotency_key: str | None = None,
         more: Sequence[NDArray[np.float32]] = (),
     ) -> None:
-        """Write a memory, with its embedding if it carries one, and those of its further parts.
+        """Write a memory, with its embedding if it has one, and those of its further chunks.
 
         Raises:
             InvalidArgumentError: If it is another agent's, or comes after a link, or would be
@@ -368,7 +368,7 @@ def _written(
 
 @contextmanager
 def _new_file(path: Path, *, overwrite: bool) -> Generator[Callable[[bytes], None], None, None]:
-    """Make a file of mode 0600 that takes its place when the block went well; lend its writer."""
+    """Make a file of mode 0600 that gets its name when the block succeeds; yield its writer."""
     _refuse_existing(path, overwrite=overwrite)
     name = str(path)
     try:
@@ -406,7 +406,7 @@ def _refuse_existing(path: Path, *, overwrite: bool) -> None:
 
 
 def _refuse_other_text(what: str, file: object, method: str) -> None:
-    """Refuse what is no open file, and text that would be changed on its way."""
+    """Refuse an object that is not an open file, and text that would be changed in writing."""
     if not callable(getattr(file, method, None)):
         raise InvalidArgumentError(f"{what} is neither a path nor an open file: {described(file)}")
     if method == "write" and isinstance(file, io.RawIOBase | io.BufferedIOBase):
@@ -492,7 +492,7 @@ def _seekable(file: IO[str] | IO[bytes]) -> Generator[IO[str] | IO[bytes], None,
 
 
 def _lines(file: IO[str] | IO[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Give numbered lines as bytes; the first without a byte order mark."""
+    """Yield numbered lines as bytes; the first without a byte order mark."""
     read_line = file.readline
     for number in count(1):
         try:
@@ -626,7 +626,7 @@ _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"(\s*+:)?+', re.DOTALL)
 
 
 def _refuse_twice_named(number: int, line: bytes) -> None:
-    """Refuse a line with an object that names a key twice: readers disagree on which one counts."""
+    """Refuse a line with an object that has a key twice: readers disagree on which one counts."""
     keys = [match[0] for match in _STRING.finditer(line) if match[1]]
     if len(set(keys)) == len(keys) and not any(b"\\" in key for key in keys):
         return  # not even in different objects, which is allowed
@@ -642,7 +642,7 @@ def _refuse_twice_named(number: int, line: bytes) -> None:
 
 
 class _TwiceNamedError(Exception):
-    """An object names a key twice; the argument is the key."""
+    """An object has a key twice; the argument is the key."""
 
 
 def _once_named(pairs: list[tuple[str, object]]) -> None:
@@ -664,7 +664,7 @@ def _memory(read: _MemoryLine) -> ExportedMemory:
 
 
 def _like(first: NDArray[np.float32] | None, vector: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the vector of a further part, checked as the first one's was."""
+    """Return the vector of a further chunk, checked like the first one's."""
     checked = validation.embedding(vector)
     if first is None or checked is None:
         raise InvalidEntryError("more_embeddings stands without embedding")
@@ -705,7 +705,7 @@ def _decoded(decode: Callable[[bytes], Line], number: int, line: bytes) -> Line:
 _QUOTED = re.compile(
     r"^(.*?unknown field `|Invalid(?: enum)? value ')(.*?)([`'](?: - at `[^`]*`)?)$", re.DOTALL
 )
-"""What msgspec's errors quote of a line: names of fields, and tags."""
+"""Matches the parts of a line that msgspec's errors quote: names of fields, and tags."""
 
 
 def _quoted_if_word(found: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""Keeps an index in step with its store."""
+"""Index synchronisation: applies the changes of a store to an index."""
 
 import logging
 import threading
@@ -30,22 +30,23 @@ _log = logging.getLogger(__name__)
 
 EMBEDDED_AT_ONCE = 256
 RETRY_SECONDS = 10.0
-"""How long a text that could not be embedded waits at most, while the embedder keeps failing."""
+"""Maximum seconds until a text that could not be embedded is tried again, while the embedder fails.
+"""
 
 MAX_FAILURES = 3
-"""How many texts in a row may fail before the rest is left for later."""
+"""Number of consecutive failing texts after which the rest is deferred."""
 
 
 class _StoppedError(Exception):
-    """Work in the background is no longer wanted."""
+    """The background work was stopped."""
 
 
 class _StoppableSink:
-    """Hands on what is read as long as it is wanted.
+    """Passes batches to another sink until it is stopped.
 
     Args:
-        taker: Who takes it.
-        check: Raises when it is not.
+        sink: Receives the batches.
+        check: Raises when stopped.
     """
 
     def __init__(self, sink: BatchSink, check: Callable[[], None]) -> None:
@@ -53,24 +54,24 @@ class _StoppableSink:
         self._check = check
 
     def add_records(self, records: list[Record]) -> None:
-        """Hand on records."""
+        """Pass on records."""
         self._check()
         self._taker.add_records(records)
 
     def add_vectors(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
-        """Hand on vectors."""
+        """Pass on vectors."""
         self._check()
         self._taker.add_vectors(rows, vectors)
 
 
 class _Retry(NamedTuple):
-    """When a text that could not be embedded is tried again.
+    """A text that could not be embedded, and its next attempt.
 
     Attributes:
-        at: At the latest, by the monotonic clock.
-        successes: What the embedder had given when it failed.
-        is_blamed: Whether it failed once more after the embedder had answered others, so that the
-            text is at fault: no further success of the embedder makes it due.
+        at: Latest time, by the monotonic clock.
+        successes: Number of the embedder's successes at the failure.
+        is_blamed: Whether it failed again after other texts succeeded, so that the text itself is
+            the cause: further successes do not make it due.
     """
 
     at: float
@@ -79,17 +80,17 @@ class _Retry(NamedTuple):
 
 
 class IndexSync:
-    """Brings what others wrote, and what lacks a vector, into one agent's index.
+    """Applies changes, and embeds entries without a vector, for one agent's index.
 
     Args:
-        store: The truth.
-        agent_id: Whose entries are followed.
-        embedder: Gives entries the vectors they lack; None follows without vectors.
-        can_write: Whether such vectors may be stored.
-        state: Which entries; those that are not living lack what they lack.
+        store: The store.
+        agent_id: The agent.
+        embedder: Embeds entries without a vector; None for an index without vectors.
+        can_write: Whether new vectors may be stored.
+        state: State of the entries; only active ones are embedded.
 
     Attributes:
-        index: What is kept in step.
+        index: The synchronised index.
 
     Raises:
         EmbeddingModelMismatchError: If the agent's vectors come from another model.
@@ -117,26 +118,26 @@ class IndexSync:
         self._rebuilding: threading.Thread | None = None
         self._rebuild_at = 0.0
         self._is_stopped = False
-        self._accesses = 0  # as often written down as the index knows of, at least
+        self._accesses = 0  # number of access writes that the index contains, at least
         self._buffer = AccessBuffer()
         self._access_lock = threading.Lock()
         self._retries: dict[int, _Retry] = {}
         self._check_model()
-        if embedder is not None:  # otherwise memories may never be searched
+        if embedder is not None:  # without one, memories may never be searched
             self.catch_up()
 
     def record_accesses(self, rows: Sequence[int], now: int) -> None:
-        """Note accesses before they are handed to the store: ranking by them begins at once.
+        """Buffer accesses before the store gets them: rankings use them at once.
 
         Args:
-            rows: Those of memories of any state.
+            rows: Rows of memories in any state.
             now: Microseconds since 1970 in UTC.
         """
-        if self.index.seq is not None:  # otherwise they are loaded with all the rest
+        if self.index.seq is not None:  # otherwise they come with the full load
             self._buffer.add(rows, now)
 
     def last_accesses(self, rows: Sequence[int]) -> list[int | None]:
-        """Return when the index knows rows to have been read last, what was noted included."""
+        """Return the last access of rows known to the index, buffered ones included."""
         if self.index.seq is None:
             return [None] * len(rows)
         self._push_accesses()
@@ -144,25 +145,25 @@ class IndexSync:
         return [None if access is None else access[0] for access in known]
 
     async def refresh(self) -> None:
-        """Take in what was just written; if that fails, the next search does it or says why."""
+        """Apply new changes; if that fails, the next search repeats it or raises."""
         if self.index.seq is None:
             return
         with suppress(StoreError, MemoryError):
             await run_blocking(self._apply_changes)
 
     async def apply(self, batch: RowBatch | None) -> None:
-        """Take in a change; read it from the store if it does not follow where the index stands."""
+        """Apply a change; read it from the store if it does not follow the index's number."""
         if batch is None or not self.index.apply(batch):
             await self.refresh()
 
     def catch_up(self, *, with_accesses: bool = False) -> LogPosition:
-        """Bring the index to the store's last change, and embed what lacks a vector.
+        """Apply all changes of the store, and embed entries without a vector.
 
         Args:
-            with_accesses: Whether it is to know of accesses too, which are no changes.
+            with_accesses: Whether to apply accesses too, which are not changes.
 
         Returns:
-            Where the store stood before.
+            The store's position before.
         """
         position = run_sync(self._store.position(self._agent_id))
         if position.seq != self.index.seq:
@@ -171,14 +172,14 @@ class IndexSync:
             with self._catching_up:
                 self._embed_missing(self._embedder)
             self._apply_changes()
-        if with_accesses:  # after the changes, which may bring rows whose accesses are not known
+        if with_accesses:  # after the changes, which may add rows without their accesses
             self._catch_up_with_accesses(position)
         if self.index.needs_rebuild:
             self._start_rebuild()
         return position
 
     def stop(self) -> None:
-        """End what goes on in the background; nothing begins there again."""
+        """Stop background work; none starts again."""
         self._is_stopped = True
         with self._catching_up:
             renewing = self._rebuilding
@@ -186,7 +187,7 @@ class IndexSync:
             renewing.join()
 
     def _start_rebuild(self) -> None:
-        """Make the index anew beside the searches, unless that is being done."""
+        """Rebuild the index in the background, unless a rebuild is running."""
         with self._catching_up:
             is_due = time.monotonic() >= self._rebuild_at
             if self._rebuilding is None and is_due and not self._is_stopped:
@@ -223,7 +224,7 @@ class IndexSync:
     def _swap(self, fresh: NativeIndex, accesses: int) -> bool:
         with self._catching_up, self._access_lock:
             is_replaced = self.index.replace_with(fresh)
-            if is_replaced:  # what was accessed while it was read is read again
+            if is_replaced:  # accesses during the read are read again
                 self._accesses = min(self._accesses, accesses)
                 self._buffer.drop()
             return is_replaced
@@ -241,8 +242,8 @@ class IndexSync:
             self._pull_accesses()
 
     def _push_accesses(self) -> None:
-        """Tell the index of what was noted, so that it need not be on disk first."""
-        with self._access_lock:  # whoever comes meanwhile waits for those that were taken
+        """Apply the buffered accesses to the index, so that they need not be on disk first."""
+        with self._access_lock:  # a concurrent caller waits for the accesses taken here
             rows = self._buffer.take()
             if rows:
                 self.index.add_accesses(
@@ -250,18 +251,18 @@ class IndexSync:
                 )
 
     def _write_accesses(self) -> None:
-        """Write down what waits; where that must wait, the index is a little behind."""
+        """Write pending accesses; if the store is busy, the index is a little behind."""
         if self._can_write:
-            with suppress(StoreError):  # what cannot be read either will say so itself
+            with suppress(StoreError):  # a store that cannot be read raises there
                 run_sync(self._store.write_accesses())
 
     def _pull_accesses(self) -> None:
         with self._catching_up:
             seq = self.index.seq
             accessed = run_sync(self._store.accesses_since(self._agent_id, self._accesses))
-            self._push_accesses()  # what was read may know of them, and they count once
+            self._push_accesses()  # they may be in what was read, and count once
             self.index.raise_accesses(accessed.rows)
-            # What the index does not have yet will come as it was stored: all is read again then.
+            # Rows that the index lacks come with their stored accesses: then all is read again.
             if seq is not None and seq >= accessed.position.seq:
                 self._accesses = accessed.position.accesses
 
@@ -280,12 +281,12 @@ class IndexSync:
             return
         with self._catching_up:
             while not self._is_current():
-                # Once is enough: what others write from now on is not waited for.
+                # Once is enough: later writes of others are not awaited.
                 if self._read_since(self.index.seq):
                     return
 
     def _read_since(self, seq: int | None) -> bool:
-        if seq is None:  # what is loaded knows of at least so many
+        if seq is None:  # the full load contains at least so many
             self._accesses = run_sync(self._store.position(self._agent_id)).accesses
         with self.index.loader() as loader:
             batch = run_sync(self._rows_since(seq, loader))
@@ -298,7 +299,7 @@ class IndexSync:
         return is_applied
 
     def _restores_accessed_rows(self, batch: RowBatch) -> bool:
-        """Return whether rows come, or come back, whose accesses are not on disk yet."""
+        """Return whether the batch adds or restores rows whose accesses are not on disk yet."""
         rows = [record[0] for record in batch.records]
         known = self.index.accesses(rows)
         new = [row for row, access in zip(rows, known, strict=True) if access is None]
@@ -313,7 +314,7 @@ class IndexSync:
         return run_sync(self._store.position(self._agent_id)).seq == self.index.seq
 
     def _rows_to_embed(self) -> list[int]:
-        """Return the rows that lack a vector, without those that could not be embedded lately."""
+        """Return the rows without a vector, except those that failed recently."""
         waiting = self.index.unembedded() if self._embeds else []
         if not waiting:
             return []
@@ -327,7 +328,7 @@ class IndexSync:
 
     @property
     def has_retries(self) -> bool:
-        """Whether texts that could not be embedded wait for the embedder to answer again."""
+        """Whether texts that could not be embedded wait for another attempt."""
         return bool(self._retries)
 
     @property
@@ -340,10 +341,10 @@ class IndexSync:
         self._retries[row] = _Retry(time.monotonic() + RETRY_SECONDS, successes, is_blamed)
 
     def _embed_missing(self, embedder: ValidatedEmbedder) -> None:
-        """Embed what was stored while no embedder was at hand, or while it failed.
+        """Embed entries stored without an embedder, or while it failed.
 
-        Texts that fail together are tried apart, so that one does not keep the others out; where
-        several fail in a row, the embedder is out of order, and all wait for the next search.
+        Texts that fail together are tried apart, so that one does not block the others; if several
+        fail in a row, the embedder is broken, and all wait for the next search.
         """
         waiting, failures = self._rows_to_embed(), 0
         size = EMBEDDED_AT_ONCE
