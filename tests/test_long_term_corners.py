@@ -334,10 +334,10 @@ def test_a_list_takes_the_tests_of_a_filter_and_not_its_limit_or_order():
     async def scenario(memory, _clock):
         await memory.store_batch([entry(n, importance=n / 10, tags=["t"]) for n in range(1, 6)])
         asked = MemoryFilter(tags=["t"], min_importance=0.2, limit=1, offset=2)
-        assert numbers(await memory.list(filter=asked)) == [2, 3, 4, 5]
-        page = await memory.list(limit=1, filter={"importance": {"lt": 0.3}})
+        assert numbers(await memory.list(filters=asked)) == [2, 3, 4, 5]
+        page = await memory.list(limit=1, filters={"importance": {"lt": 0.3}})
         assert numbers(page) == [1]
-        assert numbers(await memory.list(cursor=page.cursor, filter={"tags": {"any": []}})) == []
+        assert numbers(await memory.list(cursor=page.cursor, filters={"tags": {"any": []}})) == []
 
     run(scenario)
 

@@ -642,7 +642,7 @@ class AsyncScopedMemory(AsyncSearchVerbs):
             self._scope.narrowed(user_id, project_id, session_id),
             limit=limit,
             cursor=cursor,
-            wanted=filters,
+            filters=filters,
             include_deleted=flag("include_deleted", include_deleted),
         )
 

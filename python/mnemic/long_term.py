@@ -1,4 +1,4 @@
-"""LongTermMemory: one agent's memories, stored for good and found by meaning."""
+"""LongTermMemory: one agent's durable memories, found by meaning."""
 
 import os
 from collections.abc import Collection, Mapping, Sequence
@@ -53,23 +53,23 @@ class LongTermMemory:
         >>> memory = await LongTermMemory.open("agent.db", agent_id="aide")  # doctest: +SKIP
         >>> entry_id = await memory.store(entry)  # doctest: +SKIP
 
-    Methods are coroutines and may be called from any event loop and from several at once. What
-    computes or waits for long runs in other threads. A cancelled write may have happened or not;
-    repeating it with the same id or key is safe.
+    Methods are coroutines and may be called from any event loop and from several at once. Blocking
+    work runs in other threads. A cancelled write may have happened or not; repeating it with the
+    same id or key is safe.
 
-    Between users there are walls: a call that names no user sees memories stored without one;
-    `all_users=True` takes the walls down. Ids open nothing by themselves; they are unique within
-    agent and user, and one that several users gave raises AmbiguousIdError where a call for all
-    users names it. From its `expires_at` on a memory is like a forgotten one.
+    Users are separated: a call without a user sees memories without a user; `all_users=True`
+    includes all users. An id gives no access by itself; ids are unique within agent and user, and a
+    call for all users with an id of several users raises AmbiguousIdError. From its `expires_at` on
+    a memory is treated like a deleted one.
 
     Args:
-        url: A file, made if there is none and readable by its owner alone, or ":memory:".
-        agent_id: Whose memory it is. Agents in one store never see each other's memories.
+        url: A file, created if it does not exist and readable by its owner alone, or ":memory:".
+        agent_id: The agent. Agents in one store never see each other's memories.
         options: See `mnemic.repository.Options`.
 
     Raises:
-        MissingExtraError: If the local embedder is wanted and not installed.
-        StoreFileError: If the path cannot be used or holds something else.
+        MissingExtraError: If the local embedder is requested and not installed.
+        StoreFileError: If the path cannot be used or is another file.
         SchemaVersionError: If a newer mnemic wrote the file.
         StoreCorruptError: If the file is damaged.
         EmbeddingModelMismatchError: If the agent's vectors come from another model.
@@ -92,37 +92,37 @@ class LongTermMemory:
         agent_id: str = "default",
         **options: Unpack[Options],
     ) -> Self:
-        """Open a memory without holding up the event loop; for the arguments see the class."""
+        """Open a memory without blocking the event loop; for the arguments see the class."""
         return await run_blocking(lambda: cls(url, agent_id=agent_id, **options))
 
     @property
     def agent_id(self) -> str:
-        """Whose memory this is."""
+        """The agent."""
         return self._repository.agent_id
 
     @property
     def repository(self) -> Repository:
-        """What joins store and index; for services."""
+        """The repository, for services."""
         return self._repository
 
     @property
     def scope(self) -> Scope:
-        """Whose memories are seen where no user is named."""
+        """Scope of calls without a user."""
         return self._repository.agent
 
     @property
     def embedder(self) -> "Embedder | None":
-        """What turns texts into vectors."""
+        """The embedder."""
         return self._repository.embedder
 
     @property
     def license(self) -> LicensePolicy | None:
-        """What the caller's user may do."""
+        """The license policy."""
         return self._repository.limits.license
 
     @property
     def events(self) -> Events:
-        """Tells listeners what happens to memories; see `mnemic.observability.events`."""
+        """Events of the memories; see `mnemic.observability.events`."""
         return self._repository.events
 
     async def store(
@@ -133,31 +133,31 @@ class LongTermMemory:
         on_duplicate: OnDuplicate = "keep",
         on_embed_error: OnEmbedError = "raise",
     ) -> UUID:
-        """Store a memory; when this returns it is on disk, and the next search can find it.
+        """Store a memory; on return it is on disk, and the next search can find it.
 
-        An entry without an embedding gets one. Its user, project and session are its scope.
-        What it `supersedes` is marked as such and linked to it in the same transaction.
+        An entry without an embedding gets one. Its user, project and session are its scope. The
+        entry that it `supersedes` is marked and linked to it in the same transaction.
 
         Args:
-            entry: Of this agent.
+            entry: An entry of this agent.
             idempotency_key: Unique for agent and user. A second call with it stores nothing and
-                returns the id of the first one's memory, whatever became of that.
-            on_duplicate: What to do if the user has a memory with the same text, whatever its case
-                and white space: "keep" both, "skip" the new one, or "merge" its tags, metadata and
+                returns the id of the first one's memory, even if that was deleted.
+            on_duplicate: Treatment if the user has a memory with the same text, apart from case and
+                white space: "keep" both, "skip" the new one, or "merge" its tags, metadata and
                 importance into the older; the id of the older is returned then.
             on_embed_error: "pending" stores the memory without a vector if the embedder fails; it
-                gets one before a later search.
+                is embedded before a later search.
 
         Returns:
             The memory's id.
 
         Raises:
-            InvalidEntryError: If it is no entry of this agent.
-            DuplicateEntryError: If the user already has a memory with its id, forgotten or not, or
+            InvalidEntryError: If it is not an entry of this agent.
+            DuplicateEntryError: If the user already has a memory with its id, deleted or not, or
                 the key was used for another content.
-            EntryNotFoundError: If the user has no memory of the id that it supersedes.
+            EntryNotFoundError: If the user has no memory with the id that it supersedes.
             EmbeddingError: If the embedder fails; nothing is stored then.
-            EmbeddingModelMismatchError: If it brings a vector of another model.
+            EmbeddingModelMismatchError: If it has a vector of another model.
             StoreError: If the store cannot be written; nothing is stored then.
         """
         new = NewEntry(self._checked(entry), checked_key(idempotency_key))
@@ -177,13 +177,13 @@ class LongTermMemory:
         """Store memories, all or none; return their ids in the given order.
 
         Args:
-            entries: Of this agent; earlier ones count as stored for later ones.
+            entries: Entries of this agent; earlier ones count as stored for later ones.
             idempotency_keys: One for each entry, or None.
             on_duplicate: As for `store`.
             on_embed_error: As for `store`.
 
         Raises:
-            As `store`; an entry that cannot be stored is named by its place in the list.
+            As `store`; the error names an invalid entry by its place in the list.
         """
         given = items("entries", entries)
         keys = [None] * len(given)
@@ -213,15 +213,15 @@ class LongTermMemory:
         all_users: bool = False,
         include_forgotten: bool = False,
     ) -> MemoryEntry | None:
-        """Return a memory without its embedding, or None if there is none of this id.
+        """Return a memory without its embedding, or None if there is none with this id.
 
         This counts as an access, unless the memory was opened with `track_access=False`.
 
         Args:
-            entry_id: Which one.
-            user_id: Whose it is; None is those stored without a user.
-            all_users: Whoever it belongs to.
-            include_forgotten: Forgotten, expired, archived and superseded ones too.
+            entry_id: Id of the memory.
+            user_id: The user; None is the memories without a user.
+            all_users: Whether to include all users.
+            include_forgotten: Whether to return deleted, expired, archived and superseded ones too.
         """
         found = await self.retrieve_batch(
             [entry_id],
@@ -239,7 +239,7 @@ class LongTermMemory:
         all_users: bool = False,
         include_forgotten: bool = False,
     ) -> dict[UUID, MemoryEntry]:
-        """Return the memories of these ids that there are, as `retrieve` does."""
+        """Return the existing memories with these ids, like `retrieve`."""
         return await self._repository.get(
             self._scope(user_id, all_users=all_users),
             required_uuids("entry_ids", entry_ids),
@@ -255,21 +255,21 @@ class LongTermMemory:
         user_id: str | None = None,
         all_users: bool = False,
     ) -> list[MemorySearchResult]:
-        """Find the memories whose meaning is nearest to a query.
+        """Find the memories whose meaning is most similar to a query.
 
         Every memory of the scope is ranked, exactly. Order: similarity, then newest, then smallest
-        id; a smaller limit always gives the head of what a larger one gives.
+        id; the result of a smaller limit is always the head of the result of a larger one.
 
         Args:
-            query: What to look for, not empty, at most 10,000 characters.
-            limit: How many at most, 1 to 1,000.
-            min_similarity: The least cosine, 0 to 1, inclusive; the embedder's `similarity_floor`
-                unless given, and 0.6 where it has none.
-            user_id: Whose memories; None is those stored without a user.
-            all_users: Everybody's.
+            query: The query, not empty, at most 10,000 characters.
+            limit: Maximum number of results, 1 to 1,000.
+            min_similarity: Minimum cosine, 0 to 1, inclusive; the embedder's `similarity_floor`
+                unless given, and 0.6 if it has none.
+            user_id: The user; None is the memories without a user.
+            all_users: Whether to search the memories of all users.
 
         Raises:
-            InvalidArgumentError: If an argument is outside its range.
+            InvalidArgumentError: If an argument is out of range.
             EmbedderRequiredError: If the memory was opened with `embedder=None`.
             EmbeddingError: If the embedder fails.
         """
@@ -301,22 +301,22 @@ class LongTermMemory:
         user_id: str | None = None,
         all_users: bool = False,
     ) -> Entries:
-        """Return the memories that match a filter; nothing of meaning is asked.
+        """Return the memories that match a filter, without a query.
 
-        Archived and superseded ones are left out unless the filter asks for a status. Reading a
-        memory this way does not count as an access.
+        Archived and superseded ones are omitted unless the filter tests the status. The read does
+        not count as an access.
 
         Args:
-            filter: Fields, or a dict in the grammar of docs/filters.md, which gives the newest 100.
-            user_id: Whose memories; None is those stored without a user.
-            all_users: Everybody's.
+            filter: Fields, or a dict in the grammar of docs/filters.md, which returns the newest
+                100.
+            user_id: The user; None is the memories without a user.
+            all_users: Whether to include all users.
 
         Returns:
-            In the order the filter names; ties go to the newest, then to the smallest id, then to
-            the first user by name.
+            In the order of the filter. Ties: newest first, then smallest id, then user by name.
 
         Raises:
-            FilterError: If the filter cannot be understood; the message names the place.
+            FilterError: If the filter is invalid; the message names the place.
         """
         return await self._repository.matching(self._scope(user_id, all_users=all_users), filter)
 
@@ -335,7 +335,7 @@ class LongTermMemory:
     async def get_by_tag(
         self, tag: str, limit: int = 100, *, user_id: str | None = None, all_users: bool = False
     ) -> Entries:
-        """Return the newest memories that carry a tag."""
+        """Return the newest memories with a tag."""
         wanted = MemoryFilter(tags=(tag,), limit=limit)
         return await self.search_by_filter(wanted, user_id=user_id, all_users=all_users)
 
@@ -344,7 +344,7 @@ class LongTermMemory:
     ) -> Entries:
         """Return the memories accessed last; after them those never accessed, newest first.
 
-        Accesses in this process count at once, those of others within about a second.
+        Accesses in this process count at once, those in others within about a second.
         """
         wanted = MemoryFilter(limit=limit, sort_by=MemorySortOrder.ACCESSED_DESCENDING)
         return await self.search_by_filter(wanted, user_id=user_id, all_users=all_users)
@@ -364,9 +364,9 @@ class LongTermMemory:
         user_id: str | None = None,
         all_users: bool = False,
     ) -> bool:
-        """Change a memory; return False if there is none of this id.
+        """Change a memory; return False if there is none with this id.
 
-        A new content is embedded. If anything fails the memory stays as it was.
+        A new content is embedded. If anything fails the memory is unchanged.
 
         Raises:
             EmbeddingError: If the embedder fails.
@@ -383,9 +383,9 @@ class LongTermMemory:
         user_id: str | None = None,
         all_users: bool = False,
     ) -> None:
-        """Count an access of memories that were used in another way; unknown ids are passed over.
+        """Count an access of memories that were used in another way; unknown ids are skipped.
 
-        Accesses are written down together, within about a second; a crash may lose the last.
+        Accesses are written together, within about a second; a crash may lose the last ones.
         """
         scope = self._scope(user_id, all_users=all_users)
         await self._repository.touch(scope, required_uuids("entry_ids", entry_ids))
@@ -405,17 +405,17 @@ class LongTermMemory:
         Linking them again with the same type changes the strength.
 
         Args:
-            from_id: The memory that says something of the other.
-            to_id: The other one.
-            type: What it says. SUPERSEDES comes from the field of that name alone.
+            from_id: Source of the link.
+            to_id: Target of the link.
+            type: The relation. SUPERSEDES comes only from the field of that name.
             strength: From 0 to 1.
-            user_id: Whose they are; None is those stored without a user.
-            all_users: Whoever they belong to.
+            user_id: The user; None is the memories without a user.
+            all_users: Whether to include all users.
 
         Raises:
-            EntryNotFoundError: If one of them is not there.
+            EntryNotFoundError: If one of them does not exist.
             InvalidArgumentError: If both are the same, the type is SUPERSEDES or unknown, or the
-                strength outside its range.
+                strength is out of range.
         """
         scope = self._scope(user_id, all_users=all_users)
         ends = required_uuid(from_id), required_uuid(to_id)
@@ -433,7 +433,7 @@ class LongTermMemory:
         """Delete links from one memory to another, of one type or of all but SUPERSEDES.
 
         Returns:
-            How many.
+            Number of deleted links.
         """
         scope = self._scope(user_id, all_users=all_users)
         ends = required_uuid(from_id), required_uuid(to_id)
@@ -448,14 +448,14 @@ class LongTermMemory:
         user_id: str | None = None,
         all_users: bool = False,
     ) -> list[MemoryLink]:
-        """Return the links of a memory whose other ends are there: not forgotten, not expired.
+        """Return the links of a memory whose other ends are neither deleted nor expired.
 
         Args:
-            entry_id: Which memory; one that is not there has none.
+            entry_id: Id of the memory; an unknown one has none.
             direction: "out" from it, "in" to it, or "both".
-            types: Only these.
-            user_id: Whose it is; None is those stored without a user.
-            all_users: Whoever it belongs to.
+            types: Only these types.
+            user_id: The user; None is the memories without a user.
+            all_users: Whether to include all users.
 
         Returns:
             Oldest first, then by the ids, then by type.
@@ -471,20 +471,20 @@ class LongTermMemory:
         user_id: str | None = None,
         all_users: bool = False,
     ) -> DeleteResult:
-        """Forget a memory: from now on it is not found.
+        """Delete a memory; searches no longer find it.
 
-        Forgetting a forgotten memory again changes nothing and is true again. For 90 days it
-        can be restored; then `purge_expired` deletes it.
+        Deleting it again changes nothing and returns 1 again. For 90 days it can be restored; then
+        `purge_expired` deletes it permanently.
 
         Args:
-            entry_id: Which one.
-            permanent: Delete it at once, with its vectors and links, also if it is forgotten
+            entry_id: Id of the memory.
+            permanent: Delete it permanently now, with its vectors and links, also if it is deleted
                 already; it cannot be restored.
-            user_id: Whose it is; None is those stored without a user.
-            all_users: Whoever it belongs to.
+            user_id: The user; None is the memories without a user.
+            all_users: Whether to include all users.
 
         Returns:
-            1, or 0 if there is none of this id: true or false.
+            1, or 0 if there is none with this id: true or false.
         """
         scope = self._scope(user_id, all_users=all_users)
         return await self._repository.delete(scope, required_uuid(entry_id), permanent=permanent)
@@ -492,23 +492,23 @@ class LongTermMemory:
     async def restore(
         self, entry_id: UUID | str, *, user_id: str | None = None, all_users: bool = False
     ) -> bool:
-        """Take a memory back that was forgotten within the last 90 days.
+        """Restore a memory that was deleted within the last 90 days.
 
         Returns:
-            False if there is none of this id, if it is not forgotten, or if that was too long ago.
+            False if there is none with this id, if it is not deleted, or if that was too long ago.
         """
         scope = self._scope(user_id, all_users=all_users)
         return await self._repository.restore(scope, required_uuid(entry_id))
 
     async def delete_all(self, *, user_id: str | None, permanent: bool = False) -> DeleteResult:
-        """Forget all memories of a user, archived and superseded ones included.
+        """Delete all memories of a user, archived and superseded ones included.
 
         Args:
-            user_id: Whose; None is those stored without a user.
-            permanent: Delete them for good, and those forgotten before too.
+            user_id: The user; None is the memories without a user.
+            permanent: Delete them permanently, and those deleted before too.
 
         Returns:
-            How many memories that were.
+            Number of deleted memories.
         """
         scope = self._scope(user_id, all_users=False)
         return await self._repository.delete_all(scope, permanent=permanent)
@@ -516,37 +516,37 @@ class LongTermMemory:
     async def purge_expired(
         self, *, user_id: str | None = None, all_users: bool = False
     ) -> DeleteResult:
-        """Delete for good memories that were forgotten or expired more than 90 days ago.
+        """Delete memories permanently that were deleted or expired more than 90 days ago.
 
         Args:
-            user_id: Whose memories; None is those stored without a user.
-            all_users: Everybody's.
+            user_id: The user; None is the memories without a user.
+            all_users: Whether to include all users.
 
         Returns:
-            How many memories that were; its `erased` tells whether their bytes are gone already.
+            Number of deleted memories; its `erased` is true if their bytes are gone already.
         """
         return await self._repository.purge(self._scope(user_id, all_users=all_users))
 
     async def count(self, *, user_id: str | None = None, all_users: bool = False) -> int:
-        """Return how many memories a search can find.
+        """Return the number of memories that a search can find.
 
         Args:
-            user_id: Whose memories; None is those stored without a user.
-            all_users: Everybody's.
+            user_id: The user; None is the memories without a user.
+            all_users: Whether to include all users.
         """
         return await self._repository.count(self._scope(user_id, all_users=all_users))
 
     async def get_stats(
         self, *, user_id: str | None = None, all_users: bool = False
     ) -> LongTermMemoryStats:
-        """Return what the memories of a user, of nobody or of all users amount to.
+        """Return statistics of a user's memories, of those without a user, or of all users'.
 
-        Two figures are of the whole agent: the storage limit, and, where there is one, the bytes
-        used. What the embedder did is told with `all_users` alone.
+        Two figures are of the whole agent: the storage limit, and, with a limit, the bytes used.
+        Figures of the embedder are returned with `all_users` alone.
 
         Args:
-            user_id: Whose memories; None is those stored without a user.
-            all_users: Everybody's.
+            user_id: The user; None is the memories without a user.
+            all_users: Whether to include all users.
         """
         return await self._repository.stats(self._scope(user_id, all_users=all_users))
 
@@ -563,24 +563,25 @@ class LongTermMemory:
     ) -> int:
         """Write memories, and the links between them, as JSON Lines; see docs/export.md.
 
-        What is written while others write is each memory as it was at some moment meanwhile; a
-        `backup` is all of one moment.
+        With concurrent writes each memory is written as it was at some moment during the export; a
+        `backup` is of one moment.
 
         Args:
-            target: A path, which is complete or not there at all, of mode 0600; or a text file.
-            user_id: Whose memories; None is those stored without a user.
-            all_users: Everybody's.
-            include_forgotten: Forgotten and expired ones too.
-            embeddings: Their vectors too, which take about 2 KB each.
-            overwrite: Whether a file at this path may be replaced.
-            progress: Called now and then with the number of memories written so far.
+            target: A path, of which the file is complete or does not exist, of mode 0600; or a text
+                file.
+            user_id: The user; None is the memories without a user.
+            all_users: Whether to include all users.
+            include_forgotten: Whether to include deleted and expired memories.
+            embeddings: Whether to include vectors, which take about 2 KB each.
+            overwrite: Whether to replace an existing file.
+            progress: Called periodically with the number of memories written so far.
 
         Returns:
-            How many memories.
+            Number of memories.
 
         Raises:
-            InvalidArgumentError: If there is a file at this path already.
-            EmbedderRequiredError: If vectors are wanted of a memory opened with `embedder=None`.
+            InvalidArgumentError: If the path exists already.
+            EmbedderRequiredError: If vectors are requested of a memory opened with `embedder=None`.
             StoreFullError: If the disk is full or failing.
             StoreError: If it cannot be written.
         """
@@ -594,76 +595,77 @@ class LongTermMemory:
         )
 
     async def import_(self, source: Source, *, progress: Progress | None = None) -> ImportResult:
-        """Store the memories of an export, of whatever agent, with their ids, users and times.
+        """Store the memories of an export, of any agent, with their ids, users and times.
 
-        The whole file is checked first. Then memories are stored in batches; those whose ids are
-        there already are passed over, so an import that was interrupted can be repeated. Memories
-        without a vector of this embedder are embedded.
+        The whole file is checked first. Then memories are stored in batches; existing ids are
+        skipped, so an interrupted import can be repeated. Memories without a vector of this
+        embedder are embedded.
 
         Args:
             source: A path, or an open file.
-            progress: Called now and then with the number of memories done so far.
+            progress: Called periodically with the number of memories done so far.
 
         Raises:
-            ExportFormatError: At the first line that is not right; nothing is stored then.
-            DuplicateEntryError: If a key was used for another content. With this and what follows,
-                the batches of 1,000 memories before are stored; repeat it when the cause is gone.
-            StorageQuotaExceededError: If a batch would pass the quota.
+            ExportFormatError: At the first invalid line; nothing is stored then.
+            DuplicateEntryError: If a key was used for another content. With this and the following
+                errors, earlier batches of 1,000 memories are stored; repeat the import when the
+                cause is removed.
+            StorageQuotaExceededError: If a batch would exceed the quota.
             EmbeddingError: If the embedder fails.
             StoreError: If the file cannot be written.
         """
         return await self._repository.import_(self._repository.agent, source, progress=progress)
 
     async def erase_pending(self) -> bool:
-        """Erase the bytes that deletions for good could not erase at once, in the whole file.
+        """Erase the bytes that permanent deletions could not erase at once, in the whole file.
 
-        A deletion cannot erase them while a reader or a backup needs the old state, and says so
-        (`DeleteResult.erased`). Each call tries again, and waits a moment for those who read.
+        A deletion cannot erase them while a reader or a backup needs the old state, and reports
+        that (`DeleteResult.erased`). Each call tries again, and waits a moment for readers.
 
         Returns:
-            Whether nothing of what was deleted for good is left in the file and its log.
+            Whether nothing of permanently deleted data is left in the file and its log.
 
         Raises:
-            ReadOnlyError: If the memory was opened for reading alone.
+            ReadOnlyError: If the memory was opened read-only.
         """
         return await self._repository.erase_pending()
 
     async def backup(self, path: str | os.PathLike[str]) -> None:
-        """Copy the whole file, all agents' memories, as of one moment, while others go on writing.
+        """Copy the whole file, all agents' memories, as of one moment, during concurrent writes.
 
         Args:
-            path: A new file; it gets mode 0600, and is complete or not there at all.
+            path: A new file; it gets mode 0600, and is complete or does not exist.
 
         Raises:
-            StoreFileError: If there is something already, or it cannot be written.
+            StoreFileError: If the path exists, or cannot be written.
         """
         await self._repository.backup(path)
 
     async def verify(
         self, *, repair: bool = False, progress: Progress | None = None
     ) -> VerifyReport:
-        """Walk through the whole file, all agents' memories, and compare it with its checksums.
+        """Read the whole file, all agents' memories, and compare it with its checksums.
 
-        Rows, vectors and links are read and compared, the number of each agent's memories too, and
-        SQLite checks its own structures. Nothing is written unless `repair` asks for it. Where an
-        embedder cannot load a damaged file, open it with `embedder=None`.
+        Rows, vectors and links are read and compared, and the number of each agent's memories, and
+        SQLite checks its own structures. Nothing is written without `repair`. If an embedder cannot
+        load a damaged file, open it with `embedder=None`.
 
         Args:
-            repair: Give checksums to memories that earlier versions of mnemic wrote, and write each
-                agent's number and sum of memories anew, after they were compared. What is damaged
-                stays as it is: it is reported each time, and refused where it is read.
-            progress: Called now and then with the number of memories so far.
+            repair: Add checksums to memories of earlier versions of mnemic, and rewrite each
+                agent's number and sum of memories, after the comparison. Damaged data is left
+                unchanged: it is reported each time, and refused when read.
+            progress: Called periodically with the number of memories so far.
 
         Returns:
-            What was counted and found; its `ok` says whether all is as it was stored.
+            Counts and problems; its `ok` is true without problems.
 
         Raises:
-            ReadOnlyError: If a file opened for reading alone is to be repaired.
+            ReadOnlyError: If a file opened read-only is to be repaired.
         """
         return await self._repository.verify(repair=repair, progress=progress)
 
     async def close(self) -> None:
-        """Finish writing and let go of the file. Harmless if repeated."""
+        """Finish writing and release the file. Repeated calls have no effect."""
         await self._repository.close()
 
     aclose = close
@@ -673,32 +675,33 @@ class LongTermMemory:
         *,
         limit: int = 100,
         cursor: str | None = None,
-        filter: MemoryFilter | Mapping[str, Any] | None = None,  # noqa: A002 - as above
+        filters: MemoryFilter | Mapping[str, Any] | None = None,
         include_forgotten: bool = False,
         user_id: str | None = None,
         all_users: bool = False,
     ) -> MemoryPage:
         """Return a page of the memories, newest first.
 
-        Memories that are there all the while are on exactly one page, whatever is written between.
+        Memories that exist throughout are on exactly one page, whatever is written between pages.
 
         Args:
-            limit: How many on a page, 1 to 1,000.
-            cursor: From the page before; None begins.
-            filter: Only those that match; its limit, offset and order are not used.
-            include_forgotten: Forgotten and expired ones too.
-            user_id: Whose memories; None is those stored without a user.
-            all_users: Everybody's.
+            limit: Maximum number on a page, 1 to 1,000.
+            cursor: From the previous page; None for the first.
+            filters: Only memories that match; limit, offset and order of a `MemoryFilter` are
+                ignored.
+            include_forgotten: Whether to include deleted and expired memories.
+            user_id: The user; None is the memories without a user.
+            all_users: Whether to include all users.
 
         Raises:
-            InvalidArgumentError: If the limit is out of range, or no page gave the cursor.
-            FilterError: If the filter cannot be understood.
+            InvalidArgumentError: If the limit is out of range, or the cursor is invalid.
+            FilterError: If the filter is invalid.
         """
         return await self._repository.page(
             self._scope(user_id, all_users=all_users),
             limit=limit,
             cursor=cursor,
-            wanted=filter,
+            filters=filters,
             include_deleted=include_forgotten,
         )
 
@@ -722,7 +725,7 @@ class LongTermMemory:
         return DOCUMENTED_FLOOR if floor is None else floor
 
     def _scope(self, user_id: str | None, *, all_users: bool) -> Scope:
-        """Return the scope of one of the agent's users, of nobody, or of all."""
+        """Return the scope of a user, of memories without a user, or of all users."""
         return Scope(self.agent_id, user_id, all_users=all_users)
 
     def _checked(self, entry: object) -> MemoryEntry:

@@ -71,11 +71,11 @@ def test_a_list_is_inside_its_walls_and_its_filter():
         assert await pages(memory, limit=1, user_id="a") == [["a1"], ["a2"]]
         assert await pages(memory) == [["nobody"]]
         assert await pages(memory, limit=3, all_users=True) == [["a1", "a2", "b"], ["nobody"]]
-        assert await pages(memory, filter={"tags": {"contains": "x"}}, user_id="a") == [["a1"]]
+        assert await pages(memory, filters={"tags": {"contains": "x"}}, user_id="a") == [["a1"]]
         fields = MemoryFilter(
             tags=["x"], limit=1, offset=5, sort_by=MemorySortOrder.CREATED_ASCENDING
         )
-        assert await pages(memory, filter=fields, user_id="a") == [["a1"]]
+        assert await pages(memory, filters=fields, user_id="a") == [["a1"]]
         page = await memory.list(limit=1, user_id="a")
         assert contents(await memory.list(cursor=page.cursor, user_id="b")) == ["b"]
 

@@ -216,7 +216,7 @@ class Listing:
             "list",
             limit=self.limit,
             cursor=self.cursor,
-            filter=asked,
+            filters=asked,
             include_forgotten=self.include_forgotten,
             **scope_arguments(self.scope),
         )

@@ -543,13 +543,13 @@ def _check_memory(number: int, record: ExportedMemory, header: ExportHeader, lin
 
 
 def _check_end(
-    number: int, told: ExportFooter, read: ExportFooter, lines: Iterator[tuple[int, bytes]]
+    number: int, footer: ExportFooter, read: ExportFooter, lines: Iterator[tuple[int, bytes]]
 ) -> None:
-    if told != read:
+    if footer != read:
         raise ExportFormatError(
             number,
             f"the file holds {read.memories} memories and {read.links} links, but ends with the "
-            f"counts {told.memories} and {told.links}: lines were lost or added; export again",
+            f"counts {footer.memories} and {footer.links}: lines were lost or added; export again",
         )
     for after, line in lines:
         if line.strip():

@@ -206,7 +206,7 @@ class Finder:
         return run_sync(self._store.position(self._agent_id))
 
     def position_and_revision(self, scope: Scope) -> tuple[LogPosition, int]:
-        """Return the agent's position, and a number that changes within a scope's walls raise."""
+        """Return the agent's position, and the revision of the scope's user."""
         return run_sync(self._store.position_and_revision(scope))
 
     def entries(

@@ -341,13 +341,13 @@ class Repository:
         return self.finder.find(scope, search) if search.limit else Found([], {}, None)
 
     async def matching(
-        self, scope: Scope, wanted: MemoryFilter | Mapping[str, Any]
+        self, scope: Scope, filters: MemoryFilter | Mapping[str, Any]
     ) -> list[MemoryEntry]:
         """Return the memories of a scope that match a filter, in the order it names."""
         self.limits.require_storing()
-        if not isinstance(wanted, MemoryFilter | Mapping):
-            raise FilterError(f"filter must be a MemoryFilter or a dict, got {described(wanted)}")
-        page = wanted if isinstance(wanted, MemoryFilter) else MemoryFilter(filters=wanted)
+        if not isinstance(filters, MemoryFilter | Mapping):
+            raise FilterError(f"filter must be a MemoryFilter or a dict, got {described(filters)}")
+        page = filters if isinstance(filters, MemoryFilter) else MemoryFilter(filters=filters)
         expression = parse_filter(page)
         now = self.now()
         await self.write_accesses()
@@ -362,7 +362,7 @@ class Repository:
         *,
         limit: int,
         cursor: str | None,
-        wanted: MemoryFilter | Mapping[str, Any] | None,
+        filters: MemoryFilter | Mapping[str, Any] | None,
         include_deleted: bool,
     ) -> MemoryPage:
         """Return the memories of a scope from a cursor on, newest first."""
@@ -370,9 +370,9 @@ class Repository:
         check_limit(limit)
         flag("include_forgotten", include_deleted)
         after = None if cursor is None else decoded_cursor(cursor)
-        expression = parse_filter(wanted)
-        if isinstance(wanted, MemoryFilter):
-            include_deleted = include_deleted or wanted.include_forgotten
+        expression = parse_filter(filters)
+        if isinstance(filters, MemoryFilter):
+            include_deleted = include_deleted or filters.include_forgotten
         now = self.now()
         await self.write_accesses()
         entries = await run_blocking(
@@ -502,8 +502,8 @@ class Repository:
     ) -> MemoryLink:
         """Write a link between two memories of a scope; return it as it is then."""
         self.limits.require_storing()
-        wanted = MemoryLink(from_id, to_id, _own_type(kind), strength, self.now())
-        written = await self._store.link(scope, wanted, now=wanted.created_at)
+        link = MemoryLink(from_id, to_id, _own_type(kind), strength, self.now())
+        written = await self._store.link(scope, link, now=link.created_at)
         await self._indexes.active.refresh()
         return written
 

@@ -190,8 +190,8 @@ class AnswerCache:
 
     def _insert(self, key: Key, answer: CachedAnswer) -> None:
         size = bytes_of(key, answer)
-        most = self._max_bytes // SCOPE_SHARE
-        if answer.expansion_failed or answer.degraded or size > most // ANSWER_SHARE:
+        max_bytes = self._max_bytes // SCOPE_SHARE
+        if answer.expansion_failed or answer.degraded or size > max_bytes // ANSWER_SHARE:
             return
         entry = self._scopes.setdefault(key.scope, _CacheEntry(key.revision))
         if key.revision < entry.revision:  # the memories changed during the computation
@@ -200,7 +200,7 @@ class AnswerCache:
             self._bytes -= entry.bytes
             entry = self._scopes[key.scope] = _CacheEntry(key.revision)
         self._bytes += entry.put(key.question, answer, size)
-        while len(entry.answers) > self._size or entry.bytes > most:
+        while len(entry.answers) > self._size or entry.bytes > max_bytes:
             self._bytes -= entry.drop_oldest()
         if self._bytes > self._max_bytes:
             self._evict()

@@ -195,11 +195,11 @@ class RetrievalEngine:
     async def _expanded(self, scope: Scope, query: str) -> ExpandedQuery:
         """Return the expander's result; the query alone if it fails."""
 
-        async def ask(text: str) -> Related:
+        async def find_related(text: str) -> Related:
             return await run_blocking(lambda: self._related(scope, text))
 
         try:
-            return _checked(await self._expander.expand(query, ask))
+            return _checked(await self._expander.expand(query, find_related))
         except StoreError:  # later reads would fail too
             raise
         except Exception as error:  # noqa: BLE001 - it may be anybody's code, or a network's fault
@@ -248,11 +248,15 @@ class RetrievalEngine:
         if not recent.strip():
             return Suggestions()
 
-        async def ask(text: str, most: int) -> Sequence[tuple[str, float]]:
-            return await run_blocking(lambda: self.repository.finder.key_phrases(scope, text, most))
+        async def find_phrases(text: str, limit: int) -> Sequence[tuple[str, float]]:
+            return await run_blocking(
+                lambda: self.repository.finder.key_phrases(scope, text, limit)
+            )
 
         try:
-            suggested = validation.items("suggestions", await suggester.suggest(recent, limit, ask))
+            suggested = validation.items(
+                "suggestions", await suggester.suggest(recent, limit, find_phrases)
+            )
             return Suggestions(validation.text("a suggestion", each) for each in suggested[:limit])
         except StoreError:
             raise

@@ -454,10 +454,10 @@ def _advance(
 def _raise_revisions(connection: apsw.Connection, agent_id: str, changes: Sequence[Change]) -> None:
     first, many = changes[0].user_id, len(changes)
     if many == 1 or all(change.user_id == first for change in changes):  # as nearly always
-        walls: Iterable[tuple[str | None, int]] = [(first, many)]
+        users: Iterable[tuple[str | None, int]] = [(first, many)]
     else:
-        walls = Counter(change.user_id for change in changes).items()
-    for user_id, steps in walls:
+        users = Counter(change.user_id for change in changes).items()
+    for user_id, steps in users:
         values = (steps, agent_id, user_id or "")
         connection.execute(_RAISE_REVISION, values)
         if connection.changes() == 0:

@@ -416,7 +416,7 @@ class Connections:
 
     @contextmanager
     def copying(self) -> Generator[apsw.Connection, None, None]:
-        """Lend a connection to copy the whole database with, which nobody else waits for."""
+        """Lend a connection for a copy of the whole database; no other caller waits for it."""
         self.check_usable()
         if self._is_shared:
             with self.reading() as connection:

@@ -51,7 +51,7 @@ _MARK_BYTES = (MARK_OFFSET, MARK_SIZE)
 _MAX_TRIES = 200
 _MAX_SALT_STEPS = (
     1 << 16
-)  # logs; another file's log is taken for one of these with a chance of 2**-16
+)  # logs; another file's log passes for one of these with probability 2**-16
 _WAIT = 0.005
 
 _log = logging.getLogger(__name__)

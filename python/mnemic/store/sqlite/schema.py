@@ -226,9 +226,9 @@ ALTER TABLE agent_memory_entries_moved RENAME TO agent_memory_entries;
 {_INDEXES_OF_ENTRIES}"""
 
 
-# Ids are unique within agent and user, so that no id tells whether another user has it. In the key
+# Ids are unique within agent and user: no id reveals whether another user has it. In the key
 # the id stands before the user: then it finds an id of any user too, and new ids come last.
-# A wall's revision is raised by every change of its user's entries ('' is nobody) and by nothing
+# A user's revision is raised by every change of its entries ('' is no user) and by nothing
 # else. It is never taken back, not even with the last entry: kept answers are known by it.
 _FIFTH = f"""{_rebuilt(_COLUMNS_OF_ENTRIES)}
 CREATE UNIQUE INDEX agent_memory_entries_by_id

@@ -565,5 +565,5 @@ def _write_changed(connection: apsw.Connection, row: Columns, entry: MemoryEntry
 
 
 def _size(content: str) -> int:
-    """Return what a content counts."""
+    """Return the bytes of a content that count in the quota."""
     return len(content.encode())
