@@ -1,6 +1,6 @@
-"""The front door for programs with an event loop: a memory in one file, used with awaited calls.
+"""AsyncMemory: one agent's memories in one file, with coroutine methods.
 
-`mnemic.memory` has the same verbs as plain calls, made of these.
+`mnemic.memory` has the same methods as plain calls.
 """
 
 import os
@@ -47,13 +47,13 @@ _FEW_MEMORIES = 16
 
 
 class AsyncScopedMemory(AsyncSearchVerbs):
-    """A view of one memory in which part of the scope is already named.
+    """A memory with a part of the scope bound.
 
-    It has the methods of `AsyncMemory`, which is itself the view in which only the agent is named.
-    What a view names cannot be named otherwise in a call.
+    It has the methods of `AsyncMemory`, in which only the agent is bound. A call cannot name a
+    bound part otherwise.
 
-    A call that names no user, neither here nor itself, sees only memories stored without one. An id
-    opens nothing by itself: outside the scope it is like an id that does not exist.
+    A call without a user, bound or given, sees only memories without a user. An id gives no access
+    by itself: outside the scope it does not exist.
 
     All methods may be called from any event loop, and from several at once.
     """
@@ -65,10 +65,10 @@ class AsyncScopedMemory(AsyncSearchVerbs):
         project_id: str | None = None,
         session_id: str | None = None,
     ) -> "AsyncScopedMemory":
-        """Return a view in which more of the scope is named.
+        """Return a memory with more of the scope bound.
 
         Raises:
-            InvalidArgumentError: If something already named is named otherwise.
+            InvalidArgumentError: If a bound part is named otherwise.
         """
         narrowed = self._scope.narrowed(user_id, project_id, session_id)
         return AsyncScopedMemory(self._repository, narrowed, self._services)
@@ -99,39 +99,39 @@ class AsyncScopedMemory(AsyncSearchVerbs):
         on_embed_error: OnEmbedError = "raise",
         check: Literal["contradictions"] | None = None,
     ) -> MemoryEntry:
-        """Store one memory. When this returns it is on disk, and the next search can find it.
+        """Store one memory. On return it is on disk, and the next search can find it.
 
         Args:
             content: The text, not empty, at most 10 MB of UTF-8.
-            user_id: Whom it is about; only calls that name the same user will see it.
-            project_id: Can be filtered by.
-            session_id: Can be filtered by.
-            role: Who spoke, such as "user" or "assistant".
-            speaker: The speaker's name.
-            message_id: The message's id where it came from.
+            user_id: The user whom it is about; only calls with the same user see it.
+            project_id: Project, for filters.
+            session_id: Session, for filters.
+            role: Role of the speaker, such as "user" or "assistant".
+            speaker: Name of the speaker.
+            message_id: Id of the source message.
             position: Order inside the session.
             created_at: Now if None. A text is read as ISO 8601; without a zone it is UTC.
-            expires_at: From then on it is like a deleted one; None is never.
-            type: What sort of thing it states; a name such as "preference" will do.
+            expires_at: From then on it is treated like a deleted one; None is never.
+            type: Sort of statement; a name such as "preference" is accepted.
             tags: Without control characters.
             importance: From 0 to 1.
-            metadata: What JSON can hold; ints within ±2⁵³.
-            category: Free.
+            metadata: JSON values; ints within ±2⁵³.
+            category: Free text.
             sensitive: Hide the content from `repr`, and from logs, events and errors even with
                 `log_content=True`. Nothing is encrypted yet.
-            supersedes: The memory that this one replaces; it is marked as superseded, is no longer
-                found, and a link leads to it.
-            id: A new one of version 7 if None. With an id of your own a retry cannot store twice.
+            supersedes: Id of the memory that this one replaces; it is marked as superseded, no
+                longer found, and linked.
+            id: A new one of version 7 if None. With a given id a retry cannot store twice.
             idempotency_key: Unique for agent and user. A second call with it stores nothing and
-                returns the first one's memory, whatever became of that.
-            on_duplicate: What to do if the user has a memory with the same text, whatever its case
-                and white space: "keep" both, "skip" the new one, or "merge" its tags, metadata and
+                returns the first one's memory, even if that was deleted.
+            on_duplicate: Treatment if the user has a memory with the same text, apart from case and
+                white space: "keep" both, "skip" the new one, or "merge" its tags, metadata and
                 importance into the older, which is returned then.
             on_embed_error: "pending" stores the memory without a vector if the embedder fails; it
-                gets one before a later search.
-            check: "contradictions" returns a `mnemic.CheckedEntry`, which tells the memories of the
-                same scope that the new one contradicts; it is stored whatever they are. They are
-                judged before it is stored: if that fails, nothing is stored.
+                is embedded before a later search.
+            check: "contradictions" returns a `mnemic.CheckedEntry` with the memories of the same
+                scope that the new one contradicts; it is stored in any case. They are judged before
+                it is stored: if that fails, nothing is stored.
 
         Returns:
             The memory as it was stored.
@@ -140,7 +140,7 @@ class AsyncScopedMemory(AsyncSearchVerbs):
             InvalidEntryError: If an argument is of the wrong type or out of range.
             DuplicateEntryError: If the user already has a memory with this id, or the key was used
                 for another content.
-            EntryNotFoundError: If the user has no memory of the id that it supersedes.
+            EntryNotFoundError: If the user has no memory with the id that it supersedes.
             EmbeddingError: If the embedder fails; nothing is stored then.
             StoreError: If the file cannot be written; nothing is stored then.
         """
@@ -205,9 +205,9 @@ class AsyncScopedMemory(AsyncSearchVerbs):
         Args:
             memories: Texts, dicts with the arguments of `add`, or `MemoryEntry` records, which keep
                 their id and times.
-            user_id: The user of those that name none.
-            project_id: The project of those that name none.
-            session_id: The session of those that name none.
+            user_id: The user of memories without one.
+            project_id: The project of memories without one.
+            session_id: The session of memories without one.
             on_duplicate: As for `add`; earlier ones of the list count as stored.
             on_embed_error: As for `add`.
 
@@ -215,10 +215,10 @@ class AsyncScopedMemory(AsyncSearchVerbs):
             The memories as they were stored, in the given order.
 
         Raises:
-            InvalidEntryError: If one of them cannot be stored; the message says which.
-            DuplicateEntryError: If a user has one of the ids already, or the list names it twice
-                for the user.
-            EntryNotFoundError: If one supersedes a memory that its user has not.
+            InvalidEntryError: If one of them is invalid; the message names it.
+            DuplicateEntryError: If a user has one of the ids already, or the list has it twice for
+                the user.
+            EntryNotFoundError: If one supersedes a memory that its user does not have.
             EmbeddingError: If the embedder fails; nothing is stored then.
             StoreError: If the file cannot be written; nothing is stored then.
         """
@@ -271,23 +271,23 @@ class AsyncScopedMemory(AsyncSearchVerbs):
         project_id: str | None = None,
         session_id: str | None = None,
     ) -> MemoryEntry:
-        """Change a memory; what is left out stays as it is. A new content is embedded.
+        """Change a memory; omitted fields stay unchanged. A new content is embedded.
 
         Args:
-            id: Which one.
+            id: Id of the memory.
             content: The new text.
             importance: From 0 to 1.
-            add_tags: Added after the others, unless there already.
+            add_tags: Appended, unless present.
             remove_tags: Removed before tags are added.
-            type: What sort of thing it states.
-            metadata: Merged into the old: its keys replace keys of the same name.
-            status: "archived" leaves it out of searches; "active" brings it back.
-            user_id: Whose it is; None is those stored without a user.
+            type: Sort of statement.
+            metadata: Merged: its keys replace keys of the same name.
+            status: "archived" hides it from searches; "active" restores it.
+            user_id: The user; None is the memories without a user.
             project_id: Only if it is of this project.
             session_id: Only if it is of this session.
 
         Returns:
-            The memory as it is now, without its embedding.
+            The memory after the change, without its embedding.
 
         Raises:
             EntryNotFoundError: If the scope has no such memory; the message names the scope.
@@ -321,18 +321,18 @@ class AsyncScopedMemory(AsyncSearchVerbs):
         project_id: str | None = None,
         session_id: str | None = None,
     ) -> DeleteResult:
-        """Delete a memory: from now on it is not found. Deleting it again changes nothing.
+        """Delete a memory; searches no longer find it. Deleting it again changes nothing.
 
         Args:
-            id: Which one.
+            id: Id of the memory.
             permanent: Delete its record, vectors and links too; it cannot be restored. Otherwise
-                the record stays, marked as forgotten, and can be restored for 90 days.
-            user_id: Whose it is; None is those stored without a user.
+                the record stays, marked as deleted, and can be restored for 90 days.
+            user_id: The user; None is the memories without a user.
             project_id: Only if it is of this project.
             session_id: Only if it is of this session.
 
         Returns:
-            1; its `erased` tells whether the deleted bytes are gone from the file already.
+            1; its `erased` is true if the deleted bytes are gone from the file already.
 
         Raises:
             EntryNotFoundError: If the scope has no such memory; the message names the scope.
@@ -351,17 +351,17 @@ class AsyncScopedMemory(AsyncSearchVerbs):
         session_id: str | None = None,
         permanent: bool = False,
     ) -> DeleteResult:
-        """Delete all memories of a scope: of a user, of nobody, or of a part of theirs.
+        """Delete all memories of a scope: of a user, of those without a user, or of a part.
 
         Args:
-            user_id: Whose; None is those stored without a user.
+            user_id: The user; None is the memories without a user.
             project_id: Only those of this project.
             session_id: Only those of this session.
             permanent: Delete records, vectors and links too, also of memories deleted before; they
                 cannot be restored.
 
         Returns:
-            How many memories that were.
+            Number of deleted memories.
         """
         scope = self._scope.narrowed(user_id, project_id, session_id)
         return await self._repository.delete_all(scope, permanent=permanent)
@@ -374,7 +374,7 @@ class AsyncScopedMemory(AsyncSearchVerbs):
         project_id: str | None = None,
         session_id: str | None = None,
     ) -> bool:
-        """Take a memory back that was deleted within the last 90 days, and not permanently.
+        """Restore a memory that was deleted within the last 90 days, and not permanently.
 
         Returns:
             False if the scope has no such memory, if it is not deleted, or was so too long ago.
@@ -393,10 +393,10 @@ class AsyncScopedMemory(AsyncSearchVerbs):
         """Return how many memories of the scope a search can find.
 
         Args:
-            user_id: Whose memories; None is those stored without a user.
+            user_id: The user; None is the memories without a user.
             project_id: Only memories of this project.
             session_id: Only memories of this session.
-            all_users: Everybody's; not in a view of a user.
+            all_users: Whether to include all users; not if a user is bound.
         """
         scope = self._part(user_id, project_id, session_id, all_users)
         return await self._repository.count(scope)
@@ -409,16 +409,16 @@ class AsyncScopedMemory(AsyncSearchVerbs):
         session_id: str | None = None,
         all_users: bool = False,
     ) -> LongTermMemoryStats:
-        """Return what the memories of the scope amount to.
+        """Return statistics of the memories of the scope.
 
-        Two figures are of the whole agent: the storage limit, and, where there is one, the bytes
-        used. What the embedder did is told with `all_users` alone.
+        Two figures are of the whole agent: the storage limit, and, with a limit, the bytes used.
+        Figures of the embedder are returned with `all_users` alone.
 
         Args:
-            user_id: Whose memories; None is those stored without a user.
+            user_id: The user; None is the memories without a user.
             project_id: Only memories of this project.
             session_id: Only memories of this session.
-            all_users: Everybody's; not in a view of a user.
+            all_users: Whether to include all users; not if a user is bound.
         """
         scope = self._part(user_id, project_id, session_id, all_users)
         return await self._repository.stats(scope)
@@ -434,13 +434,13 @@ class AsyncScopedMemory(AsyncSearchVerbs):
         """Delete for good the scope's memories that were deleted or expired over 90 days ago.
 
         Args:
-            user_id: Whose memories; None is those stored without a user.
+            user_id: The user; None is the memories without a user.
             project_id: Only memories of this project.
             session_id: Only memories of this session.
-            all_users: Everybody's; not in a view of a user.
+            all_users: Whether to include all users; not if a user is bound.
 
         Returns:
-            How many memories that were; its `erased` tells whether their bytes are gone already.
+            Number of deleted memories; its `erased` is true if their bytes are gone already.
         """
         scope = self._part(user_id, project_id, session_id, all_users)
         return await self._repository.purge(scope)
@@ -453,10 +453,10 @@ class AsyncScopedMemory(AsyncSearchVerbs):
         project_id: str | None = None,
         session_id: str | None = None,
     ) -> None:
-        """Count an access of memories; unknown ids are passed over.
+        """Count an access of memories; unknown ids are skipped.
 
-        Reading a memory by its id counts by itself. Accesses are written down together, within
-        about a second; a crash may lose the last ones.
+        Reading a memory by its id counts by itself. Accesses are written together, within about a
+        second; a crash may lose the last ones.
         """
         scope = self._scope.narrowed(user_id, project_id, session_id)
         await self._repository.touch(scope, required_uuids("ids", ids))
@@ -477,18 +477,18 @@ class AsyncScopedMemory(AsyncSearchVerbs):
         Linking them again with the same type changes the strength.
 
         Args:
-            from_id: The memory that says something of the other.
-            to_id: The other one.
-            type: What it says. SUPERSEDES comes from `add(..., supersedes=…)` alone.
+            from_id: Source of the link.
+            to_id: Target of the link.
+            type: The relation. SUPERSEDES comes only from `add(..., supersedes=…)`.
             strength: From 0 to 1.
-            user_id: Whose they are; None is those stored without a user.
+            user_id: The user; None is the memories without a user.
             project_id: Only if they are of this project.
             session_id: Only if they are of this session.
 
         Raises:
-            EntryNotFoundError: If one of them is not there.
+            EntryNotFoundError: If one of them does not exist.
             InvalidArgumentError: If both are the same, the type is SUPERSEDES or unknown, or the
-                strength outside its range.
+                strength is out of range.
         """
         scope = self._scope.narrowed(user_id, project_id, session_id)
         ends = required_uuid(from_id), required_uuid(to_id)
@@ -507,7 +507,7 @@ class AsyncScopedMemory(AsyncSearchVerbs):
         """Delete links from one memory to another, of one type or of all but SUPERSEDES.
 
         Returns:
-            How many.
+            Number of deleted links.
         """
         scope = self._scope.narrowed(user_id, project_id, session_id)
         ends = required_uuid(from_id), required_uuid(to_id)
@@ -523,13 +523,13 @@ class AsyncScopedMemory(AsyncSearchVerbs):
         project_id: str | None = None,
         session_id: str | None = None,
     ) -> Links:
-        """Return the links of a memory whose other ends are there: not deleted, not expired.
+        """Return the links of a memory whose other ends are neither deleted nor expired.
 
         Args:
-            id: Which memory; one that is not there has none.
+            id: Id of the memory; an unknown one has none.
             direction: "out" from it, "in" to it, or "both".
-            types: Only these.
-            user_id: Whose it is; None is those stored without a user.
+            types: Only these types.
+            user_id: The user; None is the memories without a user.
             project_id: Only memories of this project.
             session_id: Only memories of this session.
 
@@ -559,10 +559,10 @@ class AsyncScopedMemory(AsyncSearchVerbs):
 
         Args:
             target: A path, which is complete or not there at all, of mode 0600; or a text file.
-            user_id: Whose memories; None is those stored without a user.
+            user_id: The user; None is the memories without a user.
             project_id: Only memories of this project.
             session_id: Only memories of this session.
-            all_users: Everybody's; not in a view.
+            all_users: Whether to include all users; not if part of the scope is bound.
             include_deleted: Those that can be restored, and expired ones, too.
             embeddings: Their vectors too, which take about 2 KB each.
             overwrite: Whether a file at this path may be replaced.
@@ -630,7 +630,7 @@ class AsyncScopedMemory(AsyncSearchVerbs):
             filters: Only those that match, in the grammar of docs/filters.md; the limit, offset and
                 order of a `MemoryFilter` are not used.
             include_deleted: Those that can be restored, and expired ones, too.
-            user_id: Whose memories; None is those stored without a user.
+            user_id: The user; None is the memories without a user.
             project_id: Only memories of this project.
             session_id: Only memories of this session.
 
@@ -648,7 +648,7 @@ class AsyncScopedMemory(AsyncSearchVerbs):
 
 
 class AsyncMemory(MemoryHandle, AsyncScopedMemory):
-    """A long-term memory in one file, with awaited calls; `Memory` has the same without.
+    """One agent's long-term memory in one file, with coroutine methods; see `Memory`.
 
     Example:
         >>> async with await AsyncMemory.open("agent.db") as memory:  # doctest: +SKIP
@@ -659,13 +659,13 @@ class AsyncMemory(MemoryHandle, AsyncScopedMemory):
     writes in its next call.
 
     Args:
-        path: A file, made if there is none and readable by its owner alone, or ":memory:".
-        agent_id: Whose memory it is. Agents in one file never see each other's memories.
+        path: A file, created if it does not exist and readable by its owner alone, or ":memory:".
+        agent_id: The agent. Agents in one file never see each other's memories.
         options: See `mnemic.repository.Options`.
 
     Raises:
-        MissingExtraError: If the local embedder is wanted and not installed.
-        StoreFileError: If the path cannot be used or holds something else.
+        MissingExtraError: If the local embedder is requested and not installed.
+        StoreFileError: If the path cannot be used or is another file.
         SchemaVersionError: If a newer mnemic wrote the file.
         StoreCorruptError: If the file is damaged.
         EmbeddingModelMismatchError: If the agent's vectors come from another model.
@@ -678,54 +678,54 @@ class AsyncMemory(MemoryHandle, AsyncScopedMemory):
         agent_id: str = "default",
         **options: Unpack[Options],
     ) -> Self:
-        """Open a memory without holding up the event loop; for the arguments see the class."""
+        """Open a memory without blocking the event loop; for the arguments see the class."""
         return await run_blocking(lambda: cls(path, agent_id, **options))
 
     async def erase_pending(self) -> bool:
-        """Erase the bytes that deletions for good could not erase at once, in the whole file.
+        """Erase the bytes that permanent deletions could not erase at once, in the whole file.
 
-        A deletion cannot erase them while a reader or a backup needs the old state, and says so
-        (`DeleteResult.erased`). Each call tries again, and waits a moment for those who read.
+        A deletion cannot erase them while a reader or a backup needs the old state, and reports
+        that (`DeleteResult.erased`). Each call tries again, and waits a moment for readers.
 
         Returns:
-            Whether nothing of what was deleted for good is left in the file and its log.
+            Whether nothing of permanently deleted data is left in the file and its log.
 
         Raises:
-            ReadOnlyError: If the memory was opened for reading alone.
+            ReadOnlyError: If the memory was opened read-only.
         """
         return await self._repository.erase_pending()
 
     async def backup(self, path: str | os.PathLike[str]) -> None:
-        """Copy the whole file, all agents' memories, as of one moment, while others go on writing.
+        """Copy the whole file, all agents' memories, as of one moment, during concurrent writes.
 
         Args:
-            path: A new file; it gets mode 0600, and is complete or not there at all.
+            path: A new file; it gets mode 0600, and is complete or does not exist.
 
         Raises:
-            StoreFileError: If there is something already, or it cannot be written.
+            StoreFileError: If the path exists, or cannot be written.
         """
         await self._repository.backup(path)
 
     async def verify(
         self, *, repair: bool = False, progress: Progress | None = None
     ) -> VerifyReport:
-        """Walk through the whole file, all agents' memories, and compare it with its checksums.
+        """Read the whole file, all agents' memories, and compare it with its checksums.
 
-        Rows, vectors and links are read and compared, the number of each agent's memories too, and
-        SQLite checks its own structures. Nothing is written unless `repair` asks for it. Where an
-        embedder cannot load a damaged file, open it with `embedder=None`.
+        Rows, vectors and links are read and compared, and the number of each agent's memories, and
+        SQLite checks its own structures. Nothing is written without `repair`. If an embedder cannot
+        load a damaged file, open it with `embedder=None`.
 
         Args:
-            repair: Give checksums to memories that earlier versions of mnemic wrote, and write each
-                agent's number and sum of memories anew, after they were compared. What is damaged
-                stays as it is: it is reported each time, and refused where it is read.
-            progress: Called now and then with the number of memories so far.
+            repair: Add checksums to memories of earlier versions of mnemic, and rewrite each
+                agent's number and sum of memories, after the comparison. Damaged data is left
+                unchanged: it is reported each time, and refused when read.
+            progress: Called periodically with the number of memories so far.
 
         Returns:
-            What was counted and found; its `ok` says whether all is as it was stored.
+            Counts and problems; its `ok` is true without problems.
 
         Raises:
-            ReadOnlyError: If a file opened for reading alone is to be repaired.
+            ReadOnlyError: If a file opened read-only is to be repaired.
         """
         return await self._repository.verify(repair=repair, progress=progress)
 

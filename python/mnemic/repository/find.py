@@ -182,7 +182,7 @@ class Finder:
         return FoundLinked([hit for hit in hits if hit.row in entries], entries, total)
 
     def row_of(self, scope: Scope, entry_id: UUID, *, include_outdated: bool = False) -> int | None:
-        """Return the row of a living memory of a scope, of a present one if asked for."""
+        """Return the row of an active memory of a scope, or of a present one if requested."""
         now = self._now()
         if not include_outdated:
             return run_sync(self._store.row_of(scope, entry_id, now=now))
@@ -190,7 +190,7 @@ class Finder:
         return next((row for row, entry in found.values() if entry.is_present(now)), None)
 
     def present(self, scope: Scope, rows: Sequence[int]) -> dict[int, MemoryEntry]:
-        """Return the memories of these rows that a scope has, archived and superseded ones too."""
+        """Return the present memories of these rows in a scope, whatever their status."""
         now = self._now()
         found = run_sync(self._store.get_rows(scope, rows, now=now, include_deleted=True))
         return {row: entry for row, entry in found.items() if entry.is_present(now)}
@@ -198,11 +198,11 @@ class Finder:
     def link_ends(
         self, scope: Scope, row: int, direction: Direction, kinds: Collection[LinkType] | None
     ) -> list[LinkEnd]:
-        """Return what the links of a memory lead to among present ones, the oldest link first."""
+        """Return the other ends of a memory's links among present memories, oldest link first."""
         return run_sync(self._store.link_ends(scope, row, direction, kinds, now=self._now()))
 
     def position(self) -> LogPosition:
-        """Return where the agent's contents and accesses stand."""
+        """Return the agent's position in its logs."""
         return run_sync(self._store.position(self._agent_id))
 
     def position_and_revision(self, scope: Scope) -> tuple[LogPosition, int]:
@@ -212,9 +212,9 @@ class Finder:
     def entries(
         self, scope: Scope, rows: Iterable[int], position: LogPosition, now: datetime
     ) -> dict[int, MemoryEntry]:
-        """Return the living memories of these rows that a scope has.
+        """Return the active memories of these rows in a scope.
 
-        Accesses that are not written down yet are not shown.
+        Accesses that are not written yet are not shown.
         """
         return self._cache.get_rows(scope, rows, now, position)
 

@@ -1,7 +1,7 @@
-"""One agent's memories: what joins store, index and embedder, one method for each thing done.
+"""Repository: one agent's memories over store, index and embedder, one method for each operation.
 
-Methods take a scope that is checked already. The doors above give them their documented names and
-arguments: `mnemic.long_term` those of `LongTermMemory`, `mnemic.memory` those of everyday use.
+Methods take a checked scope. `mnemic.long_term` and `mnemic.memory` give them their public names
+and arguments.
 """
 
 import os
@@ -69,42 +69,35 @@ from mnemic.sync_bridge import run_blocking, run_sync
 if TYPE_CHECKING:
     from mnemic.embed.base import Embedder
 
-_MICROSECOND = timedelta(microseconds=1)
 
 RETENTION = timedelta(days=90)
-"""How long a forgotten memory can be restored."""
+"""Time during which a deleted memory can be restored."""
 
 
 _ON_DUPLICATE: tuple[str, ...] = get_args(OnDuplicate)
 _ON_EMBED_ERROR: tuple[str, ...] = get_args(OnEmbedError)
 _DIRECTIONS: tuple[str, ...] = get_args(Direction)
 
-MIN_NORM = 1e-10
-"""A vector shorter than this is like none."""
-
-MAX_ROUNDS = 4
-"""How often memories of several states are looked at while others keep changing them."""
-
 # Reading an entry takes about 30 µs; more of them at once go to a thread.
 _FEW_IDS = 16
 
 
 class Searchable(Protocol):
-    """A memory or a view of one, as services take it."""
+    """A memory, scoped or not, as services take it."""
 
     @property
     def repository(self) -> "Repository":
-        """What joins its store and its index."""
+        """Its repository."""
         ...
 
     @property
     def scope(self) -> Scope:
-        """Whose memories it sees."""
+        """Its scope."""
         ...
 
 
 def checked_memory(memory: object) -> Searchable:
-    """Return what a service is made for, if it is a memory or a view of one."""
+    """Return a valid memory for a service."""
     of = getattr(memory, "repository", None), getattr(memory, "scope", None)
     if not (isinstance(of[0], Repository) and isinstance(of[1], Scope)):
         raise InvalidArgumentError(
@@ -214,22 +207,22 @@ class Repository:
 
     @property
     def meter(self) -> Meter:
-        """What measures, for services that do so too."""
+        """The meter, for services."""
         return self._telemetry.meter
 
     @property
     def agent_id(self) -> str:
-        """Whose memories these are."""
+        """The agent."""
         return self.agent.agent_id
 
     @property
     def embedder(self) -> "Embedder | None":
-        """What turns texts into vectors."""
+        """The embedder."""
         return None if self._embedder is None else self._embedder.embedder
 
     @property
     def similarity_floor(self) -> float | None:
-        """The embedder's own least cosine of what is similar; None where it has none."""
+        """The embedder's own minimum cosine of similar texts; None if it has none."""
         floor: float | None = getattr(self.embedder, "similarity_floor", None)
         return floor
 
@@ -243,7 +236,7 @@ class Repository:
         """Store checked entries of this agent, all or none.
 
         Returns:
-            Them with their embeddings, or what was there already, in the given order.
+            The entries with their embeddings, or the existing ones, in the given order.
         """
         self.limits.require_storing()
         _check_choice("on_duplicate", on_duplicate, _ON_DUPLICATE)
@@ -256,7 +249,7 @@ class Repository:
     async def get(
         self, scope: Scope, ids: Sequence[UUID], *, include_deleted: bool = False
     ) -> dict[UUID, MemoryEntry]:
-        """Return the memories of these ids that a scope has, and count that as an access."""
+        """Return the memories with these ids in a scope, and count accesses."""
         self.limits.require_storing()
         begun, now = time.perf_counter(), self.now()
         # Coroutines of the store begin where they run: a call that is cancelled leaves none behind.
@@ -280,8 +273,8 @@ class Repository:
         """Return the best memories of a scope, best first.
 
         Args:
-            scope: Where to look.
-            search: What to look for, and by what to rank.
+            scope: The scope.
+            search: The request.
         """
         found, milliseconds = await self._timed(scope, search)
         search_type = "keyword" if found.degraded else search.search_type
@@ -289,14 +282,14 @@ class Repository:
         return found
 
     async def similar(self, scope: Scope, entry_id: UUID, search: Search) -> SearchResults | None:
-        """Return the memories of a scope nearest to one of it, without itself; None if it has not.
+        """Return the memories of a scope most similar to one of it; None if it is not in the scope.
 
-        Its stored vectors are the query. That it was looked up is no access.
+        The stored vectors of that memory are the query; reading it does not count as an access.
 
         Args:
-            scope: Where to look.
-            entry_id: Nearest to what.
-            search: By what to rank; the memory's content is its text.
+            scope: The scope.
+            entry_id: Id of the memory.
+            search: The request; its text becomes the memory's content.
         """
         located = await self.locate(scope, entry_id)
         if located is None:
@@ -343,7 +336,7 @@ class Repository:
     async def matching(
         self, scope: Scope, filters: MemoryFilter | Mapping[str, Any]
     ) -> list[MemoryEntry]:
-        """Return the memories of a scope that match a filter, in the order it names."""
+        """Return the memories of a scope that match a filter, in its order."""
         self.limits.require_storing()
         if not isinstance(filters, MemoryFilter | Mapping):
             raise FilterError(f"filter must be a MemoryFilter or a dict, got {described(filters)}")
@@ -365,7 +358,7 @@ class Repository:
         filters: MemoryFilter | Mapping[str, Any] | None,
         include_deleted: bool,
     ) -> MemoryPage:
-        """Return the memories of a scope from a cursor on, newest first."""
+        """Return the memories of a scope after a cursor, newest first."""
         self.limits.require_storing()
         check_limit(limit)
         flag("include_forgotten", include_deleted)
@@ -394,7 +387,7 @@ class Repository:
     async def update(
         self, scope: Scope, entry_id: UUID, update: MemoryEntryUpdate
     ) -> MemoryEntry | None:
-        """Change a memory of a scope; return it as it is then, or None if there is none."""
+        """Change a memory of a scope; return its new state, or None if there is none."""
         self.limits.require_storing()
         if not isinstance(update, MemoryEntryUpdate):
             raise InvalidArgumentError(
@@ -425,7 +418,7 @@ class Repository:
     async def delete(
         self, scope: Scope, entry_id: UUID, *, permanent: bool = False
     ) -> DeleteResult:
-        """Forget a memory of a scope, or delete it for good; return how many that were."""
+        """Delete a memory of a scope, permanently or not; return the number of deleted memories."""
         self.limits.require_storing()
         is_new: bool | None
         if flag("permanent", permanent):
@@ -438,7 +431,7 @@ class Repository:
         return await self._delete_result(int(is_new is not None), permanent=permanent)
 
     async def delete_all(self, scope: Scope, *, permanent: bool) -> DeleteResult:
-        """Forget all memories of a scope, or delete them for good; return how many."""
+        """Delete all memories of a scope, permanently or not; return their number."""
         self.limits.require_storing()
         if flag("permanent", permanent):
             ids = await self._store.delete_all(scope)
@@ -449,7 +442,7 @@ class Repository:
         return await self._delete_result(len(ids), permanent=permanent)
 
     async def restore(self, scope: Scope, entry_id: UUID) -> bool:
-        """Take a memory of a scope back; return False if there is none to take back."""
+        """Restore a deleted memory of a scope; return False if there is none to restore."""
         self.limits.require_storing()
         now = self.now()
         restored = await self._store.restore(scope, entry_id, oldest=now - RETENTION, now=now)
@@ -457,7 +450,7 @@ class Repository:
         return restored
 
     async def purge(self, scope: Scope) -> DeleteResult:
-        """Delete for good what a scope forgot, or what expired, too long ago; return how many."""
+        """Delete permanently what was deleted or expired too long ago in a scope."""
         self.limits.require_storing()
         ids = await self._store.purge(scope, self.now() - RETENTION)
         await self._indexes.active.refresh()
@@ -465,7 +458,7 @@ class Repository:
         return await self._delete_result(len(ids), permanent=True)
 
     async def raise_importance(self, scope: Scope, entry_id: UUID, by: float) -> MemoryEntry | None:
-        """Add to a memory's importance, to 1 at most; return it as it is then."""
+        """Add to a memory's importance, up to 1; return its new state."""
         self.limits.require_storing()
         now = self.now()
 
@@ -489,7 +482,7 @@ class Repository:
         return (await self._store.located(scope, [entry_id], now=self.now())).get(entry_id)
 
     async def touch(self, scope: Scope, ids: Sequence[UUID]) -> None:
-        """Count an access of those of these memories that a scope has."""
+        """Count an access of the memories with these ids in a scope."""
         self.limits.require_storing()
         now = self.now()
         if self._is_read_only:
@@ -500,7 +493,7 @@ class Repository:
     async def link(
         self, scope: Scope, from_id: UUID, to_id: UUID, kind: LinkType | str, strength: float
     ) -> MemoryLink:
-        """Write a link between two memories of a scope; return it as it is then."""
+        """Write a link between two memories of a scope; return its new state."""
         self.limits.require_storing()
         link = MemoryLink(from_id, to_id, _own_type(kind), strength, self.now())
         written = await self._store.link(scope, link, now=link.created_at)
@@ -510,7 +503,7 @@ class Repository:
     async def unlink(
         self, scope: Scope, from_id: UUID, to_id: UUID, kind: LinkType | str | None
     ) -> int:
-        """Delete links from one memory of a scope to another; return how many."""
+        """Delete links from one memory of a scope to another; return their number."""
         self.limits.require_storing()
         own_type = None if kind is None else _own_type(kind)
         deleted = await self._store.unlink(scope, from_id, to_id, own_type)
@@ -540,7 +533,7 @@ class Repository:
         overwrite: bool,
         progress: Progress | None,
     ) -> int:
-        """Write the memories of a scope and the links between them; return how many memories."""
+        """Write the memories of a scope and the links between them; return their number."""
         try:
             from mnemic.repository.export import Part, export  # noqa: PLC0415 - slow to import, rarely needed
         except OSError as error:  # no descriptor is left to read it by
@@ -566,7 +559,7 @@ class Repository:
     async def import_(
         self, scope: Scope, source: Source, *, progress: Progress | None
     ) -> ImportResult:
-        """Store what an export holds and this memory has not; all of it is checked before."""
+        """Store the memories of an export that are missing here, after checking all of it."""
         from mnemic.repository.export import Importer  # noqa: PLC0415 - as above
 
         self.limits.require_storing()
@@ -579,12 +572,12 @@ class Repository:
         return await importer.read(source, self.now(), progress)
 
     async def count(self, scope: Scope) -> int:
-        """Return how many memories of a scope a search can find."""
+        """Return the number of memories of a scope that a search can find."""
         self.limits.require_storing()
         return await self._store.count(scope, now=self.now())
 
     async def stats(self, scope: Scope) -> LongTermMemoryStats:
-        """Return what a scope holds; what the embedder did is told with all users alone."""
+        """Return statistics of a scope; figures of the embedder with all users alone."""
         self.limits.require_storing()
         now, quota = self.now(), self.limits.quota
         stored = await run_blocking(lambda: run_sync(self._store.stats(scope, now=now)))
@@ -602,7 +595,7 @@ class Repository:
         )
 
     async def close(self) -> None:
-        """Finish writing and let go of the file. Harmless if repeated."""
+        """Finish writing and release the file. Repeated calls have no effect."""
         self._telemetry.closed()
         if self._embedder is not None and self._embedder.has_loop:
             await run_blocking(self._close_embedder)  # it waits for what is cancelled
@@ -620,35 +613,31 @@ class Repository:
     async def verify(
         self, *, repair: bool = False, progress: Progress | None = None
     ) -> VerifyReport:
-        """Walk through the whole file and compare it with its checksums; see `Store.verify`."""
+        """Read the whole file and compare it with its checksums; see `Store.verify`."""
         self.limits.require_storing()
         flag("repair", repair)
         validation.optional_function("progress", progress)
         return await self._store.verify(repair=repair, progress=progress)
 
     async def write_accesses(self) -> None:
-        """Write down the accesses noted so far."""
+        """Write the accesses recorded so far."""
         if not self._is_read_only:
             await self._store.write_accesses()
 
     async def _delete_result(self, count: int, *, permanent: bool) -> DeleteResult:
-        """Return a count of deleted memories, and whether their bytes are gone."""
+        """Return the number of deleted memories, and whether their bytes are gone."""
         if permanent and count:
             await self.limits.reset_warnings()
         # Asked even if nothing was deleted now: an earlier deletion may have left its bytes.
         return DeleteResult(count, erased=permanent and await self._store.erase())
 
     async def erase_pending(self) -> bool:
-        """Erase the bytes that earlier deletions left; return whether none are left now."""
+        """Erase the bytes that earlier deletions left; return whether none are left."""
         self.limits.require_storing()
         return await self._store.erase()
 
     def check_embedder(self) -> None:
-        """Refuse what needs vectors where there is no embedder.
-
-        Raises:
-            EmbedderRequiredError: If there is none.
-        """
+        """Raise EmbedderRequiredError if there is no embedder."""
         if self._embedder is None:
             raise EmbedderRequiredError(
                 "this memory was opened with embedder=None, and searching by meaning needs one; "
@@ -666,7 +655,7 @@ def _results(found: Found) -> SearchResults:
 
 
 def check_limit(limit: object) -> None:
-    """Refuse a limit outside 1 to 1,000."""
+    """Raise if a limit is not from 1 to 1,000."""
     validation.limit("limit", limit)
 
 
@@ -678,7 +667,7 @@ def _check_choice(field: str, given: object, known: tuple[str, ...]) -> None:
 
 
 def _own_type(kind: LinkType | str) -> LinkType:
-    """Return the type of a link that callers may write and delete themselves."""
+    """Return a link type that callers may write and delete."""
     parsed = LinkType.parse(kind)
     if parsed is LinkType.SUPERSEDES:
         raise InvalidArgumentError(

@@ -84,10 +84,10 @@ class AsyncSearchVerbs(ScopedBase):
                 `degraded`; "raise" does not. A semantic search always raises.
             timeout: How many seconds the search may take; None is no limit. It is looked at between
                 the steps of the search.
-            user_id: Whose memories; None is those stored without a user.
+            user_id: The user; None is the memories without a user.
             project_id: Only memories of this project.
             session_id: Only memories of this session.
-            all_users: Everybody's; not in a view of a user.
+            all_users: Whether to include all users; not if a user is bound.
 
         Returns:
             min(limit, memories that match) hits, best first. By keywords a memory matches if it, or
@@ -130,10 +130,10 @@ class AsyncSearchVerbs(ScopedBase):
 
         Args:
             query: What to retrieve, and by what to rank.
-            user_id: Whose memories; None is those stored without a user.
+            user_id: The user; None is the memories without a user.
             project_id: Only memories of this project.
             session_id: Only memories of this session.
-            all_users: Everybody's; not in a view of a user.
+            all_users: Whether to include all users; not if a user is bound.
 
         Raises:
             InvalidArgumentError: If it is no query.
@@ -162,10 +162,10 @@ class AsyncSearchVerbs(ScopedBase):
             query: What to retrieve.
             window: Where to.
             include_sensitive: Whether sensitive memories are added too.
-            user_id: Whose memories; None is those stored without a user.
+            user_id: The user; None is the memories without a user.
             project_id: Only memories of this project.
             session_id: Only memories of this session.
-            all_users: Everybody's; not in a view of a user.
+            all_users: Whether to include all users; not if a user is bound.
 
         Returns:
             How many items were added.
@@ -199,15 +199,15 @@ class AsyncSearchVerbs(ScopedBase):
             query: What to look for, at most 10,000 characters; only mode "relevant" needs one.
             mode: Which come first: "relevant", "recent" (last access), "important" (salience) or
                 "frequent" (number of accesses).
-            limit: How many at most, 1 to 1,000.
+            limit: Maximum number of results, 1 to 1,000.
             type: Only of this type, or of a kind such as "episodic".
             min_salience: The least salience, 0 to 1.
             include_archived: Archived ones too.
             include_superseded: Superseded ones too.
-            user_id: Whose memories; None is those stored without a user.
+            user_id: The user; None is the memories without a user.
             project_id: Only memories of this project.
             session_id: Only memories of this session.
-            all_users: Everybody's; not in a view of a user.
+            all_users: Whether to include all users; not if a user is bound.
 
         Raises:
             InvalidArgumentError: If an argument is outside its range.
@@ -242,11 +242,11 @@ class AsyncSearchVerbs(ScopedBase):
 
         Args:
             content: A statement.
-            limit: How many at most, 1 to 1,000.
-            user_id: Whose memories; None is those stored without a user.
+            limit: Maximum number of results, 1 to 1,000.
+            user_id: The user; None is the memories without a user.
             project_id: Only memories of this project.
             session_id: Only memories of this session.
-            all_users: Everybody's; not in a view of a user.
+            all_users: Whether to include all users; not if a user is bound.
         """
         scope = self._part(user_id, project_id, session_id, all_users)
         return await self._contradictions(scope, content, limit)
@@ -285,10 +285,10 @@ class AsyncSearchVerbs(ScopedBase):
             include_sensitive: Whether sensitive memories are among them.
             on_embed_error: As for `search`; the text is marked as `degraded` too.
             timeout: As for `search`.
-            user_id: Whose memories; None is those stored without a user.
+            user_id: The user; None is the memories without a user.
             project_id: Only memories of this project.
             session_id: Only memories of this session.
-            all_users: Everybody's; not in a view of a user.
+            all_users: Whether to include all users; not if a user is bound.
 
         Returns:
             The text, "" if nothing fits; it knows what it cites.
@@ -336,7 +336,7 @@ class AsyncSearchVerbs(ScopedBase):
 
         Args:
             id: Which memory.
-            limit: How many at most.
+            limit: Maximum number of results.
             filters: As for `search`.
             since: As for `search`.
             until: As for `search`.
@@ -345,7 +345,7 @@ class AsyncSearchVerbs(ScopedBase):
             user_id: Whose memories, that of the id included.
             project_id: Only memories of this project.
             session_id: Only memories of this session.
-            all_users: Everybody's; not in a view of a user.
+            all_users: Whether to include all users; not if a user is bound.
 
         Raises:
             EntryNotFoundError: If the scope has no such memory; the message names the scope.
