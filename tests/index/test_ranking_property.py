@@ -17,9 +17,7 @@ from mnemic.model import (
     KEYWORD,
     MOST_IMPORTANT,
     NEWEST,
-    RECALL,
     SEMANTIC,
-    WEIGHTED_RELEVANCE,
     KeywordFields,
     MemoryEntry,
     Ranking,
@@ -34,6 +32,7 @@ from mnemic.model.filter import parse_filter
 from mnemic.store.sqlite.row_codec import to_microseconds
 from tests.support.ranking_index import batch, index_of
 from tests.support.ranking_twin import RankingTwin, Row
+from tests.support.rankings import RECALL, WEIGHTED_RELEVANCE
 
 NOON = datetime(2026, 5, 3, 12, tzinfo=UTC)
 NOW = to_microseconds(NOON)

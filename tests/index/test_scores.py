@@ -15,9 +15,7 @@ from mnemic.model import (
     KEYWORD,
     MOST_IMPORTANT,
     NEWEST,
-    RECALL,
     SEMANTIC,
-    WEIGHTED_RELEVANCE,
     KeywordFields,
     MemoryType,
     Ranking,
@@ -29,6 +27,7 @@ from mnemic.model import (
 )
 from tests.support.clock import DAY, NOON, Clock
 from tests.support.embedders import WordEmbedder
+from tests.support.rankings import RECALL, WEIGHTED_RELEVANCE
 from tests.support.rows import DIM, NOW, batch, moment, record, wanted
 
 AGENT = Scope("a")
@@ -102,14 +101,11 @@ def recency_of(row):
 # The documented presets
 
 
-@pytest.mark.requirement("C139", "C013", "C060")
-def test_the_presets_have_their_documented_weights():
-    assert WEIGHTED_RELEVANCE.weights == Weights(
-        relevance=0.6, recency=0.2, importance=0.15, access=0.05
-    )
-    assert RECALL.weights == Weights(relevance=0.6, salience=0.4)
-    assert RECALL.salience == Salience(recency=0.25, frequency=0.20, importance=0.25)
-    assert {WEIGHTED_RELEVANCE.similarity, RECALL.similarity} == {1.0}
+@pytest.mark.requirement("C013", "C060")
+def test_a_ranking_is_by_similarity_with_the_documented_salience_unless_it_says_otherwise():
+    assert Ranking().similarity == 1.0
+    assert Ranking().weights == Weights(relevance=1.0)
+    assert Ranking().salience == Salience(recency=0.25, frequency=0.20, importance=0.25)
 
 
 @pytest.mark.requirement("C139", "C016", "C017")

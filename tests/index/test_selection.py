@@ -14,9 +14,7 @@ from mnemic.model import (
     KEYWORD,
     MOST_IMPORTANT,
     NEWEST,
-    RECALL,
     SEMANTIC,
-    WEIGHTED_RELEVANCE,
     KeywordFields,
     MemoryFilter,
     MemoryType,
@@ -29,6 +27,7 @@ from mnemic.model import (
 )
 from tests.support.clock import DAY, NOON, Clock
 from tests.support.embedders import WordEmbedder
+from tests.support.rankings import RECALL, WEIGHTED_RELEVANCE
 from tests.support.rows import batch, record, rows_found, wanted
 
 AGENT = Scope("a")

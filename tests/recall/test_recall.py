@@ -18,7 +18,6 @@ from mnemic.errors import (
 )
 from mnemic.licensing import DocumentedLicenses, LicenseTier
 from mnemic.model import (
-    RECALL,
     MemoryEntryUpdate,
     MemoryRetrieverOptions,
     MemoryStatus,
@@ -81,7 +80,6 @@ def test_recall_begins_with_writer_pro():
 
 @pytest.mark.requirement("C139", "C140")
 def test_recall_keeps_its_own_documented_defaults():
-    assert (RECALL.weights.relevance, RECALL.weights.salience) == (0.6, 0.4)
     options = MemoryRetrieverOptions()
     assert (options.similarity_weight, options.salience_weight) == (0.6, 0.4)
     assert options.salience == Salience(0.25, 0.20, 0.25, 7.0, 100)

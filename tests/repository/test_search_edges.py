@@ -22,9 +22,7 @@ from mnemic.model import (
     KEYWORD,
     MOST_IMPORTANT,
     NEWEST,
-    RECALL,
     SEMANTIC,
-    WEIGHTED_RELEVANCE,
     Ranking,
     SessionTerms,
     Weights,
@@ -34,6 +32,7 @@ from tests.support.clock import DAY, NOON, Clock
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import contents
 from tests.support.processes import ENVIRONMENT
+from tests.support.rankings import RECALL, WEIGHTED_RELEVANCE
 
 TEXTS = [
     "tea and milk",
