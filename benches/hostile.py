@@ -95,7 +95,7 @@ def core_cases() -> list[Case]:
 
 def python_cases(folder: Path) -> list[Case]:
     """Return the functions of the package that take a text by itself."""
-    judge, expander, splitter = RuleJudge(), CorpusExpander(), Chunker(256)
+    judge, expander, chunker = RuleJudge(), CorpusExpander(), Chunker(256)
 
     async def related(_text: str) -> Related:
         return Related([], 0.0)
@@ -117,7 +117,7 @@ def python_cases(folder: Path) -> list[Case]:
 
     return [
         Case("judge of contradictions", judged),
-        Case("parts of a long text", splitter.parts),
+        Case("parts of a long text", chunker.chunks),
         Case("expansion of a query", lambda text: asyncio.run(expander.expand(text, related))),
         Case("terms of a model's answer", lambda text: terms_of(text, "tea")),
         Case("line of a model's answer", without_marker),

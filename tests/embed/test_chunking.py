@@ -1,4 +1,4 @@
-"""How texts that are longer than an embedder sees are cut into parts ."""
+"""How texts that are longer than an embedder sees are cut into parts."""
 
 import logging
 import re
@@ -67,17 +67,17 @@ def test_a_text_of_many_blanks_is_seen_as_far_as_its_words_go():
 
 
 def test_parts_end_with_sentences_and_begin_with_them():
-    parts = by_words(40).chunks(SENTENCES * 10)
-    assert len(parts) > 2
-    assert all(part.endswith((". ", "? ", "! ")) for part in parts)
-    assert all(part.startswith(("The", "Is", "It", "Nobody")) for part in parts)
+    chunks = by_words(40).chunks(SENTENCES * 10)
+    assert len(chunks) > 2
+    assert all(part.endswith((". ", "? ", "! ")) for part in chunks)
+    assert all(part.startswith(("The", "Is", "It", "Nobody")) for part in chunks)
 
 
 def test_without_sentences_parts_end_and_begin_with_words():
-    parts = by_words(40).chunks("plain words without an end " * 30)
-    assert len(parts) > 2
+    chunks = by_words(40).chunks("plain words without an end " * 30)
+    assert len(chunks) > 2
     words = {"plain", "words", "without", "an", "end"}
-    assert all(set(part.split()) <= words for part in parts)
+    assert all(set(part.split()) <= words for part in chunks)
 
 
 def test_parts_overlap_by_about_fifteen_percent():
@@ -89,12 +89,12 @@ def test_parts_overlap_by_about_fifteen_percent():
 
 def test_blank_parts_are_left_out():
     text = "x" * 30 + " " * 300 + "y" * 30
-    splitter = Chunker(12)
-    parts = splitter.chunks(text)
-    assert 2 <= len(parts) < len(splitter.spans(text))
-    assert all(map(str.strip, parts))
-    assert parts[0] == "x" * 30
-    assert any("y" * 25 in part for part in parts)
+    chunker = Chunker(12)
+    chunks = chunker.chunks(text)
+    assert 2 <= len(chunks) < len(chunker.spans(text))
+    assert all(map(str.strip, chunks))
+    assert chunks[0] == "x" * 30
+    assert any("y" * 25 in part for part in chunks)
 
 
 def test_a_longer_text_is_seen_in_samples_from_its_first_word_to_its_last(caplog):
@@ -160,11 +160,11 @@ def test_an_embedder_that_counts_oddly_still_ends(text, odd):
     ],
 )
 def test_the_local_model_sees_each_part_whole(minilm, text):
-    splitter = Chunker(minilm.max_tokens, minilm.characters_seen)
-    parts = splitter.chunks(text)
-    assert len(parts) > 1
-    assert not minilm.embed_batch(parts).truncated.any()
-    check(text, splitter.spans(text), lambda part: minilm.characters_seen(part) == len(part))
+    chunker = Chunker(minilm.max_tokens, minilm.characters_seen)
+    chunks = chunker.chunks(text)
+    assert len(chunks) > 1
+    assert not minilm.embed_batch(chunks).truncated.any()
+    check(text, chunker.spans(text), lambda part: minilm.characters_seen(part) == len(part))
 
 
 def test_the_local_model_tells_how_much_it_sees(minilm):

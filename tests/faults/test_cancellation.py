@@ -1,4 +1,4 @@
-"""A cancelled call happened wholly or not at all, can be repeated, and harms nothing ."""
+"""A cancelled call happened wholly or not at all, can be repeated, and harms nothing."""
 
 import asyncio
 import gc

@@ -159,7 +159,7 @@ class Scored:
 
 
 def scored(memory, asked):
-    """Return the weighted mean of the parts in play ."""
+    """Return the weighted mean of the parts in play."""
     similarity = float(memory.vector @ QUERY) if asked.has_query else 0.0
     context = max(0.0, float(memory.vector @ CONTEXT)) if asked.has_context else 0.0
     recency = min(1.0, max(0.0, 1 - memory.days / 365))

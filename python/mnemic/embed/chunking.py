@@ -45,8 +45,8 @@ class Chunker:
         """
         if self._is_short(text):
             return [text]
-        parts = [text[begin:end] for begin, end in self.spans(text)]
-        return [part for part in parts if not part.isspace()] or parts[:1]
+        chunks = [text[begin:end] for begin, end in self.spans(text)]
+        return [chunk for chunk in chunks if not chunk.isspace()] or chunks[:1]
 
     def spans(self, text: str) -> list[Span]:
         """Return the spans of the chunks of a text.
@@ -111,7 +111,7 @@ class Chunker:
         between = sum(max(0, after[0] - before[1]) for before, after in pairwise(spans))
         if between:
             _logger.info(
-                "a text of %d characters is longer than %d parts: %d characters between them are "
+                "a text of %d characters is longer than %d chunks: %d characters between them are "
                 "not in its vectors",
                 len(text),
                 MAX_CHUNKS,

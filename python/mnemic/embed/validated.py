@@ -101,9 +101,9 @@ class ValidatedEmbedder:
             EmbeddingError: If the embedder fails or returns an invalid result.
         """
         split = self._split(texts)
-        vectors = self.embed([part for parts in split for part in parts])
-        ends = list(accumulate(len(parts) for parts in split))
-        return [vectors[end - len(parts) : end] for end, parts in zip(ends, split, strict=True)]
+        vectors = self.embed([chunk for chunks in split for chunk in chunks])
+        ends = list(accumulate(len(chunks) for chunks in split))
+        return [vectors[end - len(chunks) : end] for end, chunks in zip(ends, split, strict=True)]
 
     def _call_embedder(self, texts: list[str]) -> object:
         """Return the embedder's result, awaited if it is awaitable."""

@@ -41,7 +41,7 @@ class AccessBuffer:
         with self._lock:
             rows = self._rows
             self._clear()
-        return _added_up(rows)
+        return _merged(rows)
 
     def drop(self) -> None:
         """Drop the recorded accesses; they will be read from the store."""
@@ -95,9 +95,9 @@ class AccessSpacing:
         return rows
 
 
-def _added_up(noted: Iterable[tuple[Sequence[int], int]]) -> dict[int, Accesses]:
+def _merged(calls: Iterable[tuple[Sequence[int], int]]) -> dict[int, Accesses]:
     added: dict[int, Accesses] = {}
-    for rows, now in noted:
+    for rows, now in calls:
         for row in rows:
             number, last = added.get(row, (0, now))
             added[row] = number + 1, max(last, now)

@@ -398,8 +398,8 @@ class Repository:
             return (await self._store.get(scope, [entry_id], now=now)).get(entry_id)
         content, embedder, embedded = update.content, self._embedder, None
         if content is not None and embedder is not None:
-            (parts,) = await run_blocking(lambda: embedder.embed_chunked([content]))
-            embedded = embedder.model, parts
+            (chunks,) = await run_blocking(lambda: embedder.embed_chunked([content]))
+            embedded = embedder.model, chunks
         entry = await self._store.update(
             scope,
             entry_id,

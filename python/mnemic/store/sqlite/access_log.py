@@ -41,10 +41,10 @@ class PendingAccesses:
 
     def add(self, agent_id: str, rows: Iterable[int], now: int) -> bool:
         """Record accesses; return whether a job must be submitted to write them."""
-        noted = tuple(rows)
+        touched = tuple(rows)
         with self._lock:
-            if noted:
-                self._calls.append((agent_id, noted, now))
+            if touched:
+                self._calls.append((agent_id, touched, now))
             if len(self._calls) >= MAX_UNMERGED:
                 self._merge_calls()
             is_due = self._is_anything_pending() and not self._is_scheduled
@@ -66,8 +66,8 @@ class PendingAccesses:
 
     def _merge_calls(self) -> None:
         """Count accesses by row; ten times as slow as recording them, so no caller waits for it."""
-        pending, noted, self._calls = self._pending, self._calls, []
-        for agent_id, rows, now in noted:
+        pending, calls, self._calls = self._pending, self._calls, []
+        for agent_id, rows, now in calls:
             for row in rows:
                 key = agent_id, row
                 number, last = pending.get(key, (0, now))
