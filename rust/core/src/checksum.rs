@@ -41,8 +41,8 @@ pub fn column(number: u32, value: Value<'_>) -> u64 {
 }
 
 /// The hash of one of a row's vectors.
-pub fn vector(model: &str, part: u64, components: &[u8]) -> u64 {
-    xxh3_64_with_seed(components, hash_of_model(model).wrapping_add(part))
+pub fn vector(model: &str, chunk: u64, components: &[u8]) -> u64 {
+    xxh3_64_with_seed(components, hash_of_model(model).wrapping_add(chunk))
 }
 
 fn hash_of_model(model: &str) -> u64 {
@@ -50,12 +50,12 @@ fn hash_of_model(model: &str) -> u64 {
 }
 
 /// As [`vector`], of components in the order of bytes of this machine.
-pub fn vector_of(model: &str, part: u64, components: &[f32]) -> u64 {
+pub fn vector_of(model: &str, chunk: u64, components: &[f32]) -> u64 {
     if cfg!(target_endian = "little") {
-        return vector(model, part, bytemuck::cast_slice(components));
+        return vector(model, chunk, bytemuck::cast_slice(components));
     }
     let bytes: Vec<u8> = components.iter().flat_map(|value| value.to_le_bytes()).collect();
-    vector(model, part, &bytes)
+    vector(model, chunk, &bytes)
 }
 
 /// The hash of a link in the sum of the row it comes from.
@@ -148,7 +148,7 @@ impl VectorSums {
 }
 
 /// Compares vectors with the sums of their rows. Those of a row come together, in the order of its
-/// parts.
+/// chunks.
 pub struct VectorCheck<'sums> {
     sums: &'sums mut VectorSums,
     of_model: u64,
@@ -163,7 +163,7 @@ struct CurrentRow {
     /// Nothing where the row has no sums, and nothing is hashed.
     stored: Option<u64>,
     sum: u64,
-    part: u64,
+    chunk: u64,
 }
 
 impl<'sums> VectorCheck<'sums> {
@@ -177,14 +177,14 @@ impl<'sums> VectorCheck<'sums> {
         if self.current.as_ref().is_none_or(|current| current.row != row) {
             self.finish_row();
             let stored = self.sums.get(row);
-            self.current = Some(CurrentRow { row, stored, sum: 0, part: 0 });
+            self.current = Some(CurrentRow { row, stored, sum: 0, chunk: 0 });
         }
         let Some(current) = self.current.as_mut().filter(|row| row.stored.is_some()) else {
             return;
         };
-        let hash = xxh3_64_with_seed(components, self.of_model.wrapping_add(current.part));
+        let hash = xxh3_64_with_seed(components, self.of_model.wrapping_add(current.chunk));
         current.sum = current.sum.wrapping_add(hash);
-        current.part += 1;
+        current.chunk += 1;
     }
 
     /// The first row whose vectors do not have its sum, and how many rows before it have a sum;
@@ -257,8 +257,8 @@ mod tests {
 
     #[test]
     fn vectors_are_compared_row_by_row_in_any_order_of_rows() {
-        let sum = |parts: &[&[u8]]| {
-            let hashes = parts.iter().zip(0..).map(|(part, number)| vector("m", number, part));
+        let sum = |chunks: &[&[u8]]| {
+            let hashes = chunks.iter().zip(0..).map(|(chunk, number)| vector("m", number, chunk));
             hashes.fold(0_u64, u64::wrapping_add) & MASK
         };
         let of_rows = [(7, sum(&[b"a", b"b"])), (3, sum(&[b"c"])), (9, 0), (5, sum(&[b"d"]))];

@@ -1,12 +1,12 @@
-//! Ids of vectors, made of a docid and a part.
+//! Ids of vectors, made of a docid and a chunk.
 
-/// A vector belongs to a docid, and to one part of a long memory: the part is the upper half.
-pub(crate) const fn vector_id(docid: u32, part: u32) -> i64 {
-    (part as i64) << 32 | docid as i64
+/// A vector belongs to a docid, and to one chunk of a long memory: the chunk number is the upper half.
+pub(crate) const fn vector_id(docid: u32, chunk: u32) -> i64 {
+    (chunk as i64) << 32 | docid as i64
 }
 
 /// The docid of a vector's id.
-#[expect(clippy::cast_sign_loss, reason = "the part above it is cut off")]
+#[expect(clippy::cast_sign_loss, reason = "the chunk number above it is cut off")]
 pub(crate) const fn docid_of(id: i64) -> u32 {
     id as u32
 }

@@ -122,15 +122,15 @@ pub(crate) fn placed_sums(rows: Vec<Placed>) -> (u64, u64) {
 #[pyo3(signature = (model, rows, /))]
 #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
 pub(crate) fn vector_sums(model: &str, rows: Vec<Vec<Bound<'_, PyAny>>>) -> PyResult<Vec<u64>> {
-    let sum = |parts: &Vec<Bound<'_, PyAny>>| {
-        let hashes = parts.iter().enumerate().map(|(part, given)| vector(model, part, given));
+    let sum = |chunks: &Vec<Bound<'_, PyAny>>| {
+        let hashes = chunks.iter().enumerate().map(|(chunk, given)| vector(model, chunk, given));
         hashes.sum::<PyResult<Wrapping>>().map(|sum| sum.0 & MASK)
     };
     rows.iter().map(sum).collect()
 }
 
 /// The first row whose vectors do not have its sum, and how many rows with vectors have a sum.
-/// A row's vectors stand together, in the order of its parts.
+/// A row's vectors stand together, in the order of its chunks.
 #[pyfunction]
 #[pyo3(signature = (model, vectors, sums, /))]
 pub(crate) fn check_vectors(
@@ -293,16 +293,16 @@ fn hashed(number: usize, value: &Bound<'_, PyAny>) -> PyResult<u64> {
     Err(PyTypeError::new_err("no value of a column"))
 }
 
-fn vector(model: &str, part: usize, given: &Bound<'_, PyAny>) -> PyResult<Wrapping> {
-    let part = part as u64;
+fn vector(model: &str, chunk: usize, given: &Bound<'_, PyAny>) -> PyResult<Wrapping> {
+    let chunk = chunk as u64;
     if let Ok(bytes) = given.cast::<PyBytes>() {
-        return Ok(Wrapping(checksum::vector(model, part, bytes.as_bytes())));
+        return Ok(Wrapping(checksum::vector(model, chunk, bytes.as_bytes())));
     }
     let array = given.cast::<PyArray1<f32>>()?;
     if !array.is_contiguous() {
         return Err(InvalidArgumentError::new_err("a vector is not contiguous"));
     }
-    Ok(Wrapping(checksum::vector_of(model, part, &array.to_vec()?)))
+    Ok(Wrapping(checksum::vector_of(model, chunk, &array.to_vec()?)))
 }
 
 fn placed((row, of_columns, of_vectors, of_links, status, forgotten_at): Placed) -> u64 {

@@ -17,8 +17,8 @@ pub(crate) struct MemoryState {
     pub(crate) lexical: Lexical,
     pub(crate) speakers: Speakers,
     pub(crate) graph: Graph,
-    /// Most vectors of any memory.
-    pub(crate) parts: u32,
+    /// Largest number of chunks of any memory.
+    pub(crate) chunks: u32,
     /// Rows whose vector is missing.
     pub(crate) unembedded: IdMap<()>,
     has_vectors: bool,
@@ -38,7 +38,7 @@ impl MemoryState {
             lexical,
             speakers: Speakers::default(),
             graph: Graph::default(),
-            parts: 1,
+            chunks: 1,
             unembedded: IdMap::default(),
             has_vectors,
         }
@@ -100,15 +100,15 @@ impl MemoryState {
     /// a repeated row has several chunks.
     pub(crate) fn lacking(&mut self, rows: &[i64]) -> Result<(Vec<i64>, Vec<usize>), Error> {
         let (mut ids, mut places) = (Vec::new(), Vec::new());
-        let mut part = 0;
+        let mut chunk = 0;
         for (at, row) in rows.iter().enumerate() {
-            part = if at > 0 && rows[at - 1] == *row { part + 1 } else { 0 };
+            chunk = if at > 0 && rows[at - 1] == *row { chunk + 1 } else { 0 };
             let len = self.columns.live();
             let docid = self.columns.docid_of(*row).ok_or(Error::UnknownId { id: *row, len })?;
             if self.unembedded.get(*row).is_some() {
-                ids.push(vector_id(docid, part));
+                ids.push(vector_id(docid, chunk));
                 places.push(at);
-                self.parts = self.parts.max(part + 1);
+                self.chunks = self.chunks.max(chunk + 1);
             }
         }
         for place in &places {

@@ -212,8 +212,8 @@ impl MemoryIndex {
                 let (added, found) = memories.lacking(embedded)?;
                 memories.graph.set(links.from, links.links);
                 *places.borrow_mut() = found;
-                let parts = memories.parts;
-                let ids = |docid| (0..parts).map(move |part| vector_id(docid, part));
+                let chunks = memories.chunks;
+                let ids = |docid| (0..chunks).map(move |chunk| vector_id(docid, chunk));
                 let removed = removed.into_iter().flat_map(ids).collect();
                 Ok(Change { memories, removed, added })
             },

@@ -49,7 +49,7 @@ impl Query<'_> {
         let vectors = self.index.normalised(vectors);
         let is_near_alone = scoring.is_similarity_alone() && !vectors.is_empty();
         let is_plain = !request.with_total && request.best_match.is_none();
-        if is_near_alone && is_plain && self.parts() == 1 {
+        if is_near_alone && is_plain && self.chunks() == 1 {
             return self.nearest(&vectors, &candidates);
         }
         let context = if scoring.weights.context > 0.0 { request.context } else { &[] };
@@ -139,8 +139,8 @@ impl Query<'_> {
         &self.snapshot.memories.columns
     }
 
-    fn parts(&self) -> u32 {
-        self.snapshot.memories.parts
+    fn chunks(&self) -> u32 {
+        self.snapshot.memories.chunks
     }
 
     fn similarity(&self, vectors: &[f32], candidates: &CandidateSet<'_>) -> Option<Similarity<'_>> {
@@ -149,7 +149,7 @@ impl Query<'_> {
         }
         let MemoryIndex { dim, kernel, .. } = self.index;
         let rows = &self.snapshot.vectors;
-        Some(Similarity::new(*kernel, rows, self.parts(), vectors, *dim, candidates.docids.len()))
+        Some(Similarity::new(*kernel, rows, self.chunks(), vectors, *dim, candidates.docids.len()))
     }
 
     /// The floors of a hit; negative cosines count as 0, so a floor of 0 excludes nothing.

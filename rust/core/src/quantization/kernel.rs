@@ -5,8 +5,8 @@ use super::row_blocks::{CodedRows, Packing, RowLines};
 use super::scalar::{BYTE_MIDDLE, NIBBLE_MIDDLE, Plane, QueryCodes, RowBounds};
 use crate::collections::append_buffer::Line;
 
-/// Rows are bounded in chunks of this many, the bits of one mask.
-pub(crate) const CHUNK: usize = 64;
+/// Rows are bounded in tiles of this many, the bits of one mask.
+pub(crate) const TILE_ROWS: usize = 64;
 
 /// Float64 sums go over this many lanes and then through a fixed tree, in every kernel.
 pub(crate) const LANES: usize = 8;
@@ -61,17 +61,17 @@ impl<'a> Limit<'a> {
 }
 
 /// Upper bounds of up to 64 rows, never NaN: a bound that overflows is infinite.
-pub(crate) type Uppers = [f32; CHUNK];
+pub(crate) type Uppers = [f32; TILE_ROWS];
 
-/// Rows `CHUNK·number` and following, of which some are wanted.
+/// Rows `TILE_ROWS·number` and following, of which some are wanted.
 #[derive(Clone, Copy)]
-pub(crate) struct Chunk {
+pub(crate) struct Tile {
     pub(crate) number: usize,
     /// A bit for each row.
     pub(crate) wanted: u64,
 }
 
-impl Chunk {
+impl Tile {
     /// The eight rows of one of its blocks that are wanted.
     pub(crate) fn wanted_of(self, block: usize) -> u64 {
         self.wanted >> (block * EIGHT) & 0xff
@@ -79,7 +79,7 @@ impl Chunk {
 
     /// The first row of one of its blocks.
     pub(crate) fn start_of(self, block: usize) -> usize {
-        self.number * CHUNK + block * EIGHT
+        self.number * TILE_ROWS + block * EIGHT
     }
 }
 
@@ -105,11 +105,11 @@ pub(crate) trait Kernel: Sync {
     fn code_sum(&self, bytes: RowLines<'_>, query: &QueryCodes) -> i64;
 
     /// Write upper bounds of scores, in the units of the limit: `uppers[r]` for row `r` of the
-    /// chunk, where it or one of its block of eight is wanted. Bit `r` of the result is set for a
+    /// tile, where it or one of its block of eight is wanted. Bit `r` of the result is set for a
     /// wanted row unless it certainly stays below the limit. Wanted rows are filled.
-    fn bound(&self, rows: &CodedRows, chunk: Chunk, limit: &Limit<'_>, uppers: &mut Uppers) -> u64;
+    fn bound(&self, rows: &CodedRows, tile: Tile, limit: &Limit<'_>, uppers: &mut Uppers) -> u64;
 
-    /// As [`Kernel::bound`], for the first [`CHUNK`] rows of a list of row numbers; those that
+    /// As [`Kernel::bound`], for the first [`TILE_ROWS`] rows of a list of row numbers; those that
     /// follow are fetched into the cache meanwhile.
     fn bound_listed(
         &self,
@@ -123,7 +123,7 @@ pub(crate) trait Kernel: Sync {
     fn bound_many(
         &self,
         rows: &CodedRows,
-        chunk: Chunk,
+        tile: Tile,
         limits: &[Limit<'_>],
         uppers: &mut [Uppers; EIGHT],
     ) -> [u64; EIGHT];

@@ -304,7 +304,7 @@ impl CodedRowsAppender {
 mod tests {
     use super::*;
     use crate::collections::append_buffer::Filling;
-    use crate::quantization::kernel::{CHUNK, Chunk, Limit};
+    use crate::quantization::kernel::{Limit, TILE_ROWS, Tile};
     use crate::quantization::scalar::Plane;
     use crate::simd::kernel;
 
@@ -359,9 +359,9 @@ mod tests {
         appender.rows.append(&row_of(1, 7));
         let plane = Plane::signed_bytes(&[1.0; 128], 1.0);
         let limit = Limit::new(Packing::Nibbles, &plane, 0.0, None);
-        let (chunk, kernel) = (Chunk { number: 0, wanted: 0x7f }, kernel().expect("a kernel"));
-        assert_eq!(kernel.bound(&coded, chunk, &limit, &mut [0.0; CHUNK]), 0x7f);
-        let masks = kernel.bound_many(&coded, chunk, &[limit; 8], &mut [[0.0; CHUNK]; 8]);
+        let (tile, kernel) = (Tile { number: 0, wanted: 0x7f }, kernel().expect("a kernel"));
+        assert_eq!(kernel.bound(&coded, tile, &limit, &mut [0.0; TILE_ROWS]), 0x7f);
+        let masks = kernel.bound_many(&coded, tile, &[limit; 8], &mut [[0.0; TILE_ROWS]; 8]);
         assert_eq!(masks, [0x7f; 8]);
     }
 

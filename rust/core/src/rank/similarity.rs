@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::bits::set_bits;
 use crate::ids::{docid_of, vector_id};
-use crate::quantization::kernel::{CHUNK, Chunk, Kernel, Limit};
+use crate::quantization::kernel::{Kernel, Limit, TILE_ROWS, Tile};
 use crate::quantization::row_blocks::LONG_COMPONENTS;
 use crate::quantization::scalar::{norm, power_of_two_for, rounded_down};
 use crate::search::docid_set::DocidSet;
@@ -22,12 +22,12 @@ const FEW_SHARE: usize = 64;
 /// approach the smallest floats.
 const MIN_LENGTH: f64 = 1.0 / 16.0;
 
-/// Queries of one answer; a memory is as similar as the nearest of its parts to the nearest query.
+/// Queries of one answer; a memory is as similar as the nearest of its chunks to the nearest query.
 pub(crate) struct Similarity<'a> {
     kernel: &'static dyn Kernel,
     vectors: &'a VectorRows,
-    /// Most parts of any memory.
-    parts: u32,
+    /// Largest number of chunks of any memory.
+    chunks: u32,
     prepared_queries: Vec<PreparedQuery>,
     is_long: bool,
     /// Whether the queries suit bounds; otherwise every row is scored.
@@ -40,7 +40,7 @@ impl<'a> Similarity<'a> {
     pub(crate) fn new(
         kernel: &'static dyn Kernel,
         vectors: &'a VectorRows,
-        parts: u32,
+        chunks: u32,
         queries: &[f32],
         dim: usize,
         candidates: usize,
@@ -60,7 +60,7 @@ impl<'a> Similarity<'a> {
             }
         };
         let prepared_queries = queries.iter().map(prepare).collect();
-        Self { kernel, vectors, parts, prepared_queries, is_long, is_boundable }
+        Self { kernel, vectors, chunks, prepared_queries, is_long, is_boundable }
     }
 
     /// An upper bound for each candidate; minus infinity for one without a vector.
@@ -120,7 +120,7 @@ impl<'a> Similarity<'a> {
             for (at, docid) in (0..).zip(candidates.iter()).filter(|(at, _)| is_wanted(*at)) {
                 visit(at, self.bounds(docid), &|| self.exact(docid));
             }
-        } else if self.parts == 1 {
+        } else if self.chunks == 1 {
             self.each_row(candidates, floor, is_wanted, |at, bounds, exact| {
                 visit(at, bounds, &exact);
             });
@@ -149,7 +149,7 @@ impl<'a> Similarity<'a> {
     ) {
         for view in &self.vectors.segments {
             let (rows, ordinals) = listed(view, candidates, &is_wanted);
-            for first in (0..rows.len()).step_by(CHUNK) {
+            for first in (0..rows.len()).step_by(TILE_ROWS) {
                 let reaching = self.reaching(view, &rows[first..], floor);
                 let bounded = reaching.map(|at| {
                     let row = rows[first + at] as usize;
@@ -177,13 +177,13 @@ impl<'a> Similarity<'a> {
         floor: f64,
     ) -> impl Iterator<Item = usize> {
         if floor == f64::NEG_INFINITY {
-            return set_bits(u64::MAX >> (CHUNK - listed.len().min(CHUNK)));
+            return set_bits(u64::MAX >> (TILE_ROWS - listed.len().min(TILE_ROWS)));
         }
         let bytes = &view.segment.bytes;
         let mask = |prepared: &PreparedQuery| {
             let min = rounded_down(floor * prepared.codes().power);
             let limit = Limit::new(bytes.packing, prepared.plane(Stage::Bytes), min, None);
-            self.kernel.bound_listed(bytes, listed, &limit, &mut [0.0; CHUNK])
+            self.kernel.bound_listed(bytes, listed, &limit, &mut [0.0; TILE_ROWS])
         };
         set_bits(self.prepared_queries.iter().map(mask).fold(0, |all, mask| all | mask))
     }
@@ -229,7 +229,7 @@ impl<'a> Similarity<'a> {
     }
 
     fn places(&self, docid: u32) -> impl Iterator<Item = Place> {
-        (0..self.parts).filter_map(move |part| self.vectors.places.get(vector_id(docid, part)))
+        (0..self.chunks).filter_map(move |chunk| self.vectors.places.get(vector_id(docid, chunk)))
     }
 
     fn stage(&self, view: &SegmentView) -> Stage {
@@ -253,10 +253,10 @@ impl<'a> Similarity<'a> {
         for view in &self.vectors.segments {
             let ids = view.segment.ids();
             for (number, (count, live)) in view.live_words().enumerate() {
-                let ids = &ids[number * CHUNK..][..count];
+                let ids = &ids[number * TILE_ROWS..][..count];
                 let wanted = wanted_of(ids, live, candidates);
                 if wanted != 0 {
-                    self.bound(view, Chunk { number, wanted }, ids, candidates, uppers);
+                    self.bound(view, Tile { number, wanted }, ids, candidates, uppers);
                 }
             }
         }
@@ -265,19 +265,19 @@ impl<'a> Similarity<'a> {
     fn bound(
         &self,
         view: &SegmentView,
-        chunk: Chunk,
+        tile: Tile,
         ids: &[i64],
         candidates: &DocidSet,
         uppers: &mut [f32],
     ) {
-        let mut bounds = [f32::INFINITY; CHUNK];
+        let mut bounds = [f32::INFINITY; TILE_ROWS];
         for prepared in &self.prepared_queries {
             if self.is_boundable {
                 let limit = self.limit(view, prepared);
-                self.kernel.bound(self.stage(view).rows(view), chunk, &limit, &mut bounds);
+                self.kernel.bound(self.stage(view).rows(view), tile, &limit, &mut bounds);
                 bounds = bounds.map(|upper| Self::unscaled(prepared, upper));
             }
-            for bit in set_bits(chunk.wanted) {
+            for bit in set_bits(tile.wanted) {
                 let at = candidates.ordinal(docid_of(ids[bit])) as usize;
                 if bounds[bit] > uppers[at] {
                     uppers[at] = bounds[bit]; // in fewer steps than `max`, which heeds NaN
@@ -312,9 +312,9 @@ impl<'a> Similarity<'a> {
     }
 
     fn bound_listed(&self, view: &SegmentView, rows: &[u32], ordinals: &[u32], uppers: &mut [f32]) {
-        for first in (0..rows.len()).step_by(CHUNK) {
-            let ordinals = &ordinals[first..rows.len().min(first + CHUNK)];
-            let mut bounds = [f32::INFINITY; CHUNK];
+        for first in (0..rows.len()).step_by(TILE_ROWS) {
+            let ordinals = &ordinals[first..rows.len().min(first + TILE_ROWS)];
+            let mut bounds = [f32::INFINITY; TILE_ROWS];
             for prepared in &self.prepared_queries {
                 if self.is_boundable {
                     let limit = self.limit(view, prepared);
@@ -349,7 +349,7 @@ fn listed(
     let ids = view.segment.ids();
     for (number, (_, live)) in view.live_words().enumerate() {
         for bit in set_bits(live) {
-            let row = number * CHUNK + bit;
+            let row = number * TILE_ROWS + bit;
             if let Some(at) = candidates.find(docid_of(ids[row])).filter(|at| is_wanted(*at)) {
                 rows.push(row as u32);
                 ordinals.push(at);
@@ -363,7 +363,7 @@ fn is_sparse(candidates: usize, rows: usize) -> bool {
     candidates * SPARSE_SHARE < rows
 }
 
-/// The live rows of a chunk that belong to candidate docids.
+/// The live rows of a tile that belong to candidate docids.
 fn wanted_of(ids: &[i64], live: u64, candidates: &DocidSet) -> u64 {
     if candidates.is_everything() {
         return live;
@@ -396,13 +396,13 @@ mod tests {
         (0..count * DIM).map(|_| next()).collect()
     }
 
-    /// A store whose docids are the ids of its vectors, of `parts` chunks each.
-    fn index_of(rows: &[f32], parts: u32) -> SnapshotStore {
+    /// A store whose docids are the ids of its vectors, of `chunks` chunks each.
+    fn index_of(rows: &[f32], chunks: u32) -> SnapshotStore {
         let index =
             SnapshotStore::new(simd::kernel().expect("a kernel"), DIM, MemoryState::default());
-        let docids = (rows.len() / DIM) as u32 / parts;
+        let docids = (rows.len() / DIM) as u32 / chunks;
         let ids: Vec<i64> = (0..docids)
-            .flat_map(|docid| (0..parts).map(move |part| vector_id(docid, part)))
+            .flat_map(|docid| (0..chunks).map(move |chunk| vector_id(docid, chunk)))
             .collect();
         index.upsert(&ids, |at, row| row[..DIM].copy_from_slice(&rows[at * DIM..][..DIM]));
         index
@@ -417,14 +417,14 @@ mod tests {
         #[test]
         fn bounds_are_above_and_exact_values_are_exact(
             docids in 1_usize..300,
-            parts in 1_u32..4,
+            chunks in 1_u32..4,
             queries in 1_usize..4,
             every in 1_u32..20,
             seed in any::<u64>(),
         ) {
-            let rows = vectors(docids * parts as usize, seed);
+            let rows = vectors(docids * chunks as usize, seed);
             let asked = vectors(queries, seed.rotate_left(7));
-            let index = index_of(&rows, parts);
+            let index = index_of(&rows, chunks);
             let snapshot = index.snapshot();
             let mut words = vec![0_u64; docids.div_ceil(64)];
             (0..docids as u32).step_by(every as usize).for_each(|docid| {
@@ -433,11 +433,11 @@ mod tests {
             let candidates = DocidSet::of_words(words, docids);
             let kernel = simd::kernel().expect("a kernel");
             let similarity =
-                Similarity::new(kernel, &snapshot.vectors, parts, &asked, DIM, candidates.len());
+                Similarity::new(kernel, &snapshot.vectors, chunks, &asked, DIM, candidates.len());
             let uppers = similarity.uppers(&candidates);
             prop_assert_eq!(uppers.len(), candidates.len());
             for (docid, upper) in candidates.iter().zip(uppers) {
-                let of_docid = &rows[docid as usize * parts as usize * DIM..][..parts as usize * DIM];
+                let of_docid = &rows[docid as usize * chunks as usize * DIM..][..chunks as usize * DIM];
                 let products = of_docid.chunks(DIM).flat_map(|row| {
                     asked.chunks(DIM).map(move |query| dot(row, query))
                 });

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::bits::set_bits;
-use crate::quantization::kernel::{CHUNK, Chunk, EIGHT, Kernel, Limit, Prior, Uppers};
+use crate::quantization::kernel::{EIGHT, Kernel, Limit, Prior, TILE_ROWS, Tile, Uppers};
 use crate::quantization::scalar::rounded_down;
 use crate::search::prepared_query::{PreparedQuery, Stage};
 use crate::search::prior::PriorRows;
@@ -213,20 +213,20 @@ impl<'a> Cascade<'a> {
         self.limit(&self.prepared_queries[0], stage, scanned).threshold()
     }
 
-    /// Bound the rows of a chunk for each query; the largest bound counts. Bits are set for rows
+    /// Bound the rows of a tile for each query; the largest bound counts. Bits are set for rows
     /// that reach the threshold and `floor`.
     pub(crate) fn bound(
         &self,
         scanned: &ScannedSegment<'_>,
         stage: Stage,
-        chunk: Chunk,
+        tile: Tile,
         floor: f32,
         uppers: &mut Uppers,
     ) -> u64 {
         let rows = stage.rows(scanned.view);
         let limit = |prepared| self.limit(prepared, stage, scanned).raised_to(floor);
         if let [prepared] = self.prepared_queries {
-            return self.kernel.bound(rows, chunk, &limit(prepared), uppers);
+            return self.kernel.bound(rows, tile, &limit(prepared), uppers);
         }
         uppers.fill(f32::NEG_INFINITY);
         self.prepared_queries.chunks(EIGHT).fold(0, |mask, prepared_queries| {
@@ -234,14 +234,14 @@ impl<'a> Cascade<'a> {
                 limit(&prepared_queries[at.min(prepared_queries.len() - 1)])
             });
             let limits = &limits[..prepared_queries.len()];
-            let mut of_each = [[0.0; CHUNK]; EIGHT];
+            let mut of_each = [[0.0; TILE_ROWS]; EIGHT];
             let masks = if limits.len() < MIN_MANY {
                 let alone = limits.iter().zip(&mut of_each);
                 alone.fold(0, |mask, (limit, uppers)| {
-                    mask | self.kernel.bound(rows, chunk, limit, uppers)
+                    mask | self.kernel.bound(rows, tile, limit, uppers)
                 })
             } else {
-                let masks = self.kernel.bound_many(rows, chunk, limits, &mut of_each);
+                let masks = self.kernel.bound_many(rows, tile, limits, &mut of_each);
                 masks.into_iter().fold(0, |all, mask| all | mask)
             };
             of_each[..limits.len()].iter().for_each(|next| raise(uppers, next));
@@ -261,7 +261,7 @@ impl<'a> Cascade<'a> {
         uppers.fill(f32::NEG_INFINITY);
         self.prepared_queries.iter().fold(0, |mask, prepared| {
             let limit = self.limit(prepared, stage, scanned).raised_to(floor);
-            let mut next = [f32::NEG_INFINITY; CHUNK];
+            let mut next = [f32::NEG_INFINITY; TILE_ROWS];
             let rows = stage.rows(scanned.view);
             let reaching = self.kernel.bound_listed(rows, listed, &limit, &mut next);
             raise(uppers, &next);
@@ -293,9 +293,9 @@ impl<'a> Cascade<'a> {
             self.kernel.prefetch_row(stage.rows(scanned.view), *row as usize);
         }
         let mut reaching = Vec::new();
-        for first in (0..listed.len()).step_by(CHUNK) {
+        for first in (0..listed.len()).step_by(TILE_ROWS) {
             let listed = &listed[first..];
-            let mut uppers = [0.0; CHUNK];
+            let mut uppers = [0.0; TILE_ROWS];
             let mask = self.bound_listed(scanned, stage, listed, f32::NEG_INFINITY, &mut uppers);
             reaching.extend(set_bits(mask).map(|bit| listed[bit]));
         }
@@ -309,15 +309,15 @@ impl<'a> Cascade<'a> {
         stage: Stage,
         rows: &[u32],
     ) -> Vec<u32> {
-        let mut words = vec![0_u64; scanned.view.len.div_ceil(CHUNK)];
+        let mut words = vec![0_u64; scanned.view.len.div_ceil(TILE_ROWS)];
         for row in rows {
-            words[*row as usize / CHUNK] |= 1 << (*row as usize % CHUNK);
+            words[*row as usize / TILE_ROWS] |= 1 << (*row as usize % TILE_ROWS);
         }
         let mut reaching = Vec::new();
-        for chunk in chunks_of(&words) {
-            let mut uppers = [0.0; CHUNK];
-            let mask = self.bound(scanned, stage, chunk, f32::NEG_INFINITY, &mut uppers);
-            reaching.extend(set_bits(mask).map(|bit| (chunk.number * CHUNK + bit) as u32));
+        for tile in tiles_of(&words) {
+            let mut uppers = [0.0; TILE_ROWS];
+            let mask = self.bound(scanned, stage, tile, f32::NEG_INFINITY, &mut uppers);
+            reaching.extend(set_bits(mask).map(|bit| (tile.number * TILE_ROWS + bit) as u32));
         }
         reaching
     }
@@ -408,10 +408,10 @@ fn raise(uppers: &mut Uppers, others: &Uppers) {
     uppers.iter_mut().zip(others).for_each(|(upper, other)| *upper = upper.max(*other));
 }
 
-/// The chunks in which rows are wanted, by masks of all of them.
-pub(crate) fn chunks_of(words: &[u64]) -> impl Iterator<Item = Chunk> {
-    let chunks = words.iter().enumerate().map(|(number, wanted)| Chunk { number, wanted: *wanted });
-    chunks.filter(|chunk| chunk.wanted != 0)
+/// The tiles in which rows are wanted, by masks of all of them.
+pub(crate) fn tiles_of(words: &[u64]) -> impl Iterator<Item = Tile> {
+    let chunks = words.iter().enumerate().map(|(number, wanted)| Tile { number, wanted: *wanted });
+    chunks.filter(|tile| tile.wanted != 0)
 }
 
 /// Scores rows in float64 and keeps the best.

@@ -10,8 +10,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::bits::set_bits;
-use crate::quantization::kernel::{CHUNK, EIGHT, Kernel, Limit, Uppers};
-use crate::search::cascade::{Cascade, MIN_MANY, ScannedSegment, chunks_of};
+use crate::quantization::kernel::{EIGHT, Kernel, Limit, TILE_ROWS, Uppers};
+use crate::search::cascade::{Cascade, MIN_MANY, ScannedSegment, tiles_of};
 use crate::search::prepared_query::{PreparedQuery, Stage};
 use crate::search::selection::SegmentRows;
 use crate::storage::segment::{SEGMENT_ROWS, SegmentView};
@@ -79,7 +79,7 @@ enum Rows<'a> {
 impl Rows<'_> {
     fn bounds(&self) -> usize {
         match self {
-            Self::InOrder(words) => words.len() * CHUNK,
+            Self::InOrder(words) => words.len() * TILE_ROWS,
             Self::Listed(rows) => rows.len().next_multiple_of(EIGHT),
         }
     }
@@ -88,8 +88,8 @@ impl Rows<'_> {
     fn row(&self, position: u32) -> Option<u32> {
         match self {
             Self::InOrder(words) => {
-                let word = words[position as usize / CHUNK];
-                (word >> (position as usize % CHUNK) & 1 == 1).then_some(position)
+                let word = words[position as usize / TILE_ROWS];
+                (word >> (position as usize % TILE_ROWS) & 1 == 1).then_some(position)
             }
             Self::Listed(rows) => rows.get(position as usize).copied(),
         }
@@ -237,17 +237,17 @@ impl<'a> CoarseScan<'a> {
     /// Bound each row for up to eight answers at once.
     fn scan_for_many(&mut self, piece: &Piece<'a>, words: &[u64]) {
         let rows = piece.stage.rows(piece.scanned.view);
-        for chunk in chunks_of(words) {
+        for tile in tiles_of(words) {
             let limit = |answer: &Answer<'a>| {
                 answer.limit(&answer.cascade.prepared_queries[0], piece.stage, &piece.scanned)
             };
             let count = self.answers.len();
             let limits: [_; EIGHT] =
                 std::array::from_fn(|at| limit(&self.answers[at.min(count - 1)]));
-            let mut uppers = [[0.0; CHUNK]; EIGHT];
-            let masks = self.kernel.bound_many(rows, chunk, &limits[..count], &mut uppers);
+            let mut uppers = [[0.0; TILE_ROWS]; EIGHT];
+            let masks = self.kernel.bound_many(rows, tile, &limits[..count], &mut uppers);
             for ((answer, uppers), mask) in self.answers.iter_mut().zip(&uppers).zip(masks) {
-                answer.note(piece, chunk.number * CHUNK, uppers, mask);
+                answer.note(piece, tile.number * TILE_ROWS, uppers, mask);
             }
         }
     }
@@ -296,17 +296,17 @@ impl<'a> Answer<'a> {
     }
 
     fn scan(&mut self, piece: &Piece<'a>, words: &[u64]) {
-        for chunk in chunks_of(words) {
-            let mut uppers = [0.0; CHUNK];
+        for tile in tiles_of(words) {
+            let mut uppers = [0.0; TILE_ROWS];
             let floor = self.frontier.floor;
-            let mask = self.cascade.bound(&piece.scanned, piece.stage, chunk, floor, &mut uppers);
-            self.note(piece, chunk.number * CHUNK, &uppers, mask);
+            let mask = self.cascade.bound(&piece.scanned, piece.stage, tile, floor, &mut uppers);
+            self.note(piece, tile.number * TILE_ROWS, &uppers, mask);
         }
     }
 
     fn scan_listed(&mut self, piece: &Piece<'a>, listed: &[u32]) {
-        for first in (0..listed.len()).step_by(CHUNK) {
-            let mut uppers = [0.0; CHUNK];
+        for first in (0..listed.len()).step_by(TILE_ROWS) {
+            let mut uppers = [0.0; TILE_ROWS];
             let (listed, floor) = (&listed[first..], self.frontier.floor);
             let (scanned, stage) = (&piece.scanned, piece.stage);
             let mask = self.cascade.bound_listed(scanned, stage, listed, floor, &mut uppers);
@@ -317,7 +317,7 @@ impl<'a> Answer<'a> {
     /// Keep the bounds of rows from position `first` on, and the leading of them.
     fn note(&mut self, piece: &Piece<'a>, first: usize, uppers: &Uppers, mask: u64) {
         let room = &mut self.uppers[piece.at + first..];
-        let count = room.len().min(CHUNK);
+        let count = room.len().min(TILE_ROWS);
         room[..count].copy_from_slice(&uppers[..count]);
         for bit in set_bits(mask) {
             self.frontier.offer(uppers[bit], piece.first + first + bit);
@@ -384,5 +384,5 @@ pub(crate) fn candidate_rows(
 ) -> impl Iterator<Item = usize> {
     candidate_words(view, allowed)
         .enumerate()
-        .flat_map(|(at, word)| set_bits(word).map(move |bit| at * CHUNK + bit))
+        .flat_map(|(at, word)| set_bits(word).map(move |bit| at * TILE_ROWS + bit))
 }

@@ -1,7 +1,7 @@
 //! Exact number of rows that reach a score: bounds decide nearly all of them.
 
 use crate::bits::set_bits;
-use crate::quantization::kernel::{CHUNK, Chunk, Kernel, Limit};
+use crate::quantization::kernel::{Kernel, Limit, TILE_ROWS, Tile};
 use crate::quantization::row_blocks::{CodedRows, LONG_COMPONENTS};
 use crate::quantization::scalar::{norm, power_of_two_for};
 use crate::search::cascade::{Formula, ScannedSegment, Scorer};
@@ -9,8 +9,8 @@ use crate::search::coarse_scan::candidate_words;
 use crate::search::prepared_query::{PreparedQuery, Stage};
 use crate::search::scan::Scope;
 
-/// Up to so many wanted rows of a chunk of 64 are read one by one instead of in whole blocks.
-const FEW_IN_CHUNK: usize = 12;
+/// Up to so many wanted rows of a tile of 64 are read one by one instead of in whole blocks.
+const FEW_IN_TILE: usize = 12;
 
 /// Count the rows in `scope` that score at least `min_score`.
 pub(crate) fn count(
@@ -51,7 +51,7 @@ pub(crate) fn count(
             return 0;
         }
         let words = candidate_words(view, allowed).enumerate();
-        words.map(|(at, word)| counting.in_chunk(&scanned, at, word)).sum()
+        words.map(|(at, word)| counting.in_tile(&scanned, at, word)).sum()
     });
     counts.sum()
 }
@@ -69,19 +69,19 @@ struct Counting<'a> {
 }
 
 impl Counting<'_> {
-    /// Count among the candidate rows of one chunk.
-    fn in_chunk(&self, scanned: &ScannedSegment<'_>, chunk: usize, candidates: u64) -> usize {
+    /// Count among the candidate rows of one tile.
+    fn in_tile(&self, scanned: &ScannedSegment<'_>, tile: usize, candidates: u64) -> usize {
         if candidates == 0 {
             return 0;
         }
         let (may_reach, may_miss) = if self.is_boundable {
-            self.masks(scanned, chunk, candidates)
+            self.masks(scanned, tile, candidates)
         } else {
             (candidates, candidates)
         };
         let certain = (may_reach & !may_miss).count_ones() as usize;
         let reaches =
-            |bit: &usize| self.scorer.score(scanned, chunk * CHUNK + bit) >= self.min_score;
+            |bit: &usize| self.scorer.score(scanned, tile * TILE_ROWS + bit) >= self.min_score;
         certain + set_bits(may_miss).filter(reaches).count()
     }
 
@@ -89,22 +89,23 @@ impl Counting<'_> {
     fn masks(&self, scanned: &ScannedSegment<'_>, number: usize, candidates: u64) -> (u64, u64) {
         let may_reach = self.stages.iter().fold(candidates, |wanted, stage| {
             let limit = self.formula.limit(self.prepared, *stage, scanned, self.min_score);
-            self.reaching(stage.rows(scanned.view), Chunk { number, wanted }, &limit)
+            self.reaching(stage.rows(scanned.view), Tile { number, wanted }, &limit)
         });
         let (last, min) = (Stage::Bytes, self.min_score);
         let limit = self.formula.negated_limit(self.negated, last, scanned, min);
-        let chunk = Chunk { number, wanted: may_reach };
-        (may_reach, self.reaching(last.rows(scanned.view), chunk, &limit))
+        let tile = Tile { number, wanted: may_reach };
+        (may_reach, self.reaching(last.rows(scanned.view), tile, &limit))
     }
 
     /// Which of the wanted rows reach a limit; few of them are read one by one.
-    fn reaching(&self, rows: &CodedRows, chunk: Chunk, limit: &Limit<'_>) -> u64 {
-        let mut uppers = [0.0; CHUNK];
-        if chunk.wanted.count_ones() as usize > FEW_IN_CHUNK {
-            return self.kernel.bound(rows, chunk, limit, &mut uppers);
+    fn reaching(&self, rows: &CodedRows, tile: Tile, limit: &Limit<'_>) -> u64 {
+        let mut uppers = [0.0; TILE_ROWS];
+        if tile.wanted.count_ones() as usize > FEW_IN_TILE {
+            return self.kernel.bound(rows, tile, limit, &mut uppers);
         }
-        let bits: Vec<usize> = set_bits(chunk.wanted).collect();
-        let listed: Vec<u32> = bits.iter().map(|bit| (chunk.number * CHUNK + bit) as u32).collect();
+        let bits: Vec<usize> = set_bits(tile.wanted).collect();
+        let listed: Vec<u32> =
+            bits.iter().map(|bit| (tile.number * TILE_ROWS + bit) as u32).collect();
         let mask = self.kernel.bound_listed(rows, &listed, limit, &mut uppers);
         set_bits(mask).fold(0, |found, at| found | 1 << bits[at])
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::bits::{rows_of, set_bits};
 use crate::ids::docid_of;
-use crate::quantization::kernel::CHUNK;
+use crate::quantization::kernel::TILE_ROWS;
 use crate::search::docid_set::DocidSet;
 use crate::storage::id_cache::IdCache;
 use crate::storage::segment::SegmentView;
@@ -79,7 +79,7 @@ impl SelectedRows {
             let ids = view.segment.ids();
             let selected = |(word, (_, live)): (usize, (usize, u64))| {
                 let is_candidate =
-                    |bit: &usize| candidates.contains(docid_of(ids[word * CHUNK + bit]));
+                    |bit: &usize| candidates.contains(docid_of(ids[word * TILE_ROWS + bit]));
                 set_bits(live).filter(is_candidate).fold(0, |word, bit| word | 1 << bit)
             };
             let words: Box<[u64]> = view.live_words().enumerate().map(selected).collect();
@@ -106,9 +106,9 @@ fn resolve(ids: &[i64], vectors: &VectorRows) -> Vec<SegmentRows> {
         };
         let rows = &mut segments[position];
         if rows.words.is_empty() {
-            rows.words = vec![0; vectors.segments[position].len.div_ceil(CHUNK)].into();
+            rows.words = vec![0; vectors.segments[position].len.div_ceil(TILE_ROWS)].into();
         }
-        rows.words[place.row() / CHUNK] |= 1 << (place.row() % CHUNK);
+        rows.words[place.row() / TILE_ROWS] |= 1 << (place.row() % TILE_ROWS);
         rows.count += 1;
     }
     let lens = vectors.segments.iter().map(|view| view.len);

@@ -5,7 +5,7 @@
 use std::arch::x86_64::*;
 
 use super::blocked::{self, Instructions};
-use super::{Chunk, EIGHT, Kernel, Limit, Uppers};
+use super::{EIGHT, Kernel, Limit, Tile, Uppers};
 use crate::collections::append_buffer::Line;
 use crate::quantization::row_blocks::{CodedRows, RowLines};
 use crate::quantization::scalar::{self, LINE_COMPONENTS, Plane, QueryCodes, RowBound, RowBounds};
@@ -49,9 +49,9 @@ impl Kernel for Avx2 {
         unsafe { code_sum(bytes, query) }
     }
 
-    fn bound(&self, rows: &CodedRows, chunk: Chunk, limit: &Limit<'_>, uppers: &mut Uppers) -> u64 {
+    fn bound(&self, rows: &CodedRows, tile: Tile, limit: &Limit<'_>, uppers: &mut Uppers) -> u64 {
         // SAFETY: as in `dot`.
-        unsafe { bound(rows, chunk, limit, uppers) }
+        unsafe { bound(rows, tile, limit, uppers) }
     }
 
     fn bound_listed(
@@ -68,12 +68,12 @@ impl Kernel for Avx2 {
     fn bound_many(
         &self,
         rows: &CodedRows,
-        chunk: Chunk,
+        tile: Tile,
         limits: &[Limit<'_>],
         uppers: &mut [Uppers; EIGHT],
     ) -> [u64; EIGHT] {
         // SAFETY: as in `dot`.
-        unsafe { bound_many(rows, chunk, limits, uppers) }
+        unsafe { bound_many(rows, tile, limits, uppers) }
     }
 
     fn positions_reaching(&self, uppers: &[f32], threshold: f32, positions: &mut Vec<u32>) {
@@ -93,8 +93,8 @@ impl Kernel for Avx2 {
 }
 
 #[target_feature(enable = "avx2,fma")]
-fn bound(rows: &CodedRows, chunk: Chunk, limit: &Limit<'_>, uppers: &mut Uppers) -> u64 {
-    blocked::bound(Avx2(()), rows, chunk, limit, uppers)
+fn bound(rows: &CodedRows, tile: Tile, limit: &Limit<'_>, uppers: &mut Uppers) -> u64 {
+    blocked::bound(Avx2(()), rows, tile, limit, uppers)
 }
 
 #[target_feature(enable = "avx2,fma")]
@@ -105,11 +105,11 @@ fn bound_listed(rows: &CodedRows, listed: &[u32], limit: &Limit<'_>, uppers: &mu
 #[target_feature(enable = "avx2,fma")]
 fn bound_many(
     rows: &CodedRows,
-    chunk: Chunk,
+    tile: Tile,
     limits: &[Limit<'_>],
     uppers: &mut [Uppers; EIGHT],
 ) -> [u64; EIGHT] {
-    blocked::bound_many(Avx2(()), rows, chunk, limits, uppers)
+    blocked::bound_many(Avx2(()), rows, tile, limits, uppers)
 }
 
 #[target_feature(enable = "avx2,fma")]

@@ -7,7 +7,7 @@
 use std::arch::x86_64::*;
 
 use super::blocked::{self, Instructions};
-use super::{Chunk, EIGHT, Kernel, Limit, Uppers, avx2};
+use super::{EIGHT, Kernel, Limit, Tile, Uppers, avx2};
 use crate::collections::append_buffer::Line;
 use crate::quantization::row_blocks::{CodedRows, RowLines};
 use crate::quantization::scalar::{self, LINE_COMPONENTS, Plane, QueryCodes, RowBound, RowBounds};
@@ -57,9 +57,9 @@ impl Kernel for Avx512Vnni {
         unsafe { code_sum(bytes, query) }
     }
 
-    fn bound(&self, rows: &CodedRows, chunk: Chunk, limit: &Limit<'_>, uppers: &mut Uppers) -> u64 {
+    fn bound(&self, rows: &CodedRows, tile: Tile, limit: &Limit<'_>, uppers: &mut Uppers) -> u64 {
         // SAFETY: as in `dot`.
-        unsafe { bound(rows, chunk, limit, uppers) }
+        unsafe { bound(rows, tile, limit, uppers) }
     }
 
     fn bound_listed(
@@ -76,12 +76,12 @@ impl Kernel for Avx512Vnni {
     fn bound_many(
         &self,
         rows: &CodedRows,
-        chunk: Chunk,
+        tile: Tile,
         limits: &[Limit<'_>],
         uppers: &mut [Uppers; EIGHT],
     ) -> [u64; EIGHT] {
         // SAFETY: as in `dot`.
-        unsafe { bound_many(rows, chunk, limits, uppers) }
+        unsafe { bound_many(rows, tile, limits, uppers) }
     }
 
     fn positions_reaching(&self, uppers: &[f32], threshold: f32, positions: &mut Vec<u32>) {
@@ -101,8 +101,8 @@ impl Kernel for Avx512Vnni {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
-fn bound(rows: &CodedRows, chunk: Chunk, limit: &Limit<'_>, uppers: &mut Uppers) -> u64 {
-    blocked::bound(Avx512Vnni(()), rows, chunk, limit, uppers)
+fn bound(rows: &CodedRows, tile: Tile, limit: &Limit<'_>, uppers: &mut Uppers) -> u64 {
+    blocked::bound(Avx512Vnni(()), rows, tile, limit, uppers)
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
@@ -113,11 +113,11 @@ fn bound_listed(rows: &CodedRows, listed: &[u32], limit: &Limit<'_>, uppers: &mu
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
 fn bound_many(
     rows: &CodedRows,
-    chunk: Chunk,
+    tile: Tile,
     limits: &[Limit<'_>],
     uppers: &mut [Uppers; EIGHT],
 ) -> [u64; EIGHT] {
-    blocked::bound_many(Avx512Vnni(()), rows, chunk, limits, uppers)
+    blocked::bound_many(Avx512Vnni(()), rows, tile, limits, uppers)
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]

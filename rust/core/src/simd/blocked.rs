@@ -6,7 +6,7 @@
     reason = "else they would be compiled without vector instructions"
 )]
 
-use super::{CHUNK, Chunk, EIGHT, Limit, Uppers, eight};
+use super::{EIGHT, Limit, TILE_ROWS, Tile, Uppers, eight};
 use crate::bits::set_bits;
 use crate::collections::append_buffer::Line;
 use crate::quantization::row_blocks::{CodedRows, Packing, RowLines};
@@ -60,17 +60,17 @@ pub(super) trait Instructions: Copy {
 pub(super) fn bound<I: Instructions>(
     cpu: I,
     rows: &CodedRows,
-    chunk: Chunk,
+    tile: Tile,
     limit: &Limit<'_>,
     uppers: &mut Uppers,
 ) -> u64 {
     let filled = rows.bounds().len();
     let mut mask = 0;
     for (block, uppers) in uppers.as_chunks_mut().0.iter_mut().enumerate() {
-        if chunk.wanted_of(block) == 0 {
+        if tile.wanted_of(block) == 0 {
             continue;
         }
-        let start = chunk.start_of(block);
+        let start = tile.start_of(block);
         // A row's codes are there before its bound, so a block may lack the last one's.
         let bits = if start + EIGHT <= filled
             && let Some(lines) = rows.block(start / EIGHT)
@@ -82,7 +82,7 @@ pub(super) fn bound<I: Instructions>(
         };
         mask |= bits << (block * EIGHT);
     }
-    mask & chunk.wanted
+    mask & tile.wanted
 }
 
 /// [`super::Kernel::bound_listed`].
@@ -113,18 +113,18 @@ pub(super) fn bound_listed<I: Instructions>(
 pub(super) fn bound_many<I: Instructions>(
     cpu: I,
     rows: &CodedRows,
-    chunk: Chunk,
+    tile: Tile,
     limits: &[Limit<'_>],
     uppers: &mut [Uppers; EIGHT],
 ) -> [u64; EIGHT] {
     let mut masks = [0; EIGHT];
     let filled = rows.bounds().len();
     let planes = eight(|query| &*limits[query.min(limits.len() - 1)].plane.values);
-    for block in 0..CHUNK / EIGHT {
-        if chunk.wanted_of(block) == 0 {
+    for block in 0..TILE_ROWS / EIGHT {
+        if tile.wanted_of(block) == 0 {
             continue;
         }
-        let start = chunk.start_of(block);
+        let start = tile.start_of(block);
         if let Some(lines) = rows.block(start / EIGHT) {
             fetch_ahead(cpu, lines, &rows.bounds()[start]);
         }
@@ -139,7 +139,7 @@ pub(super) fn bound_many<I: Instructions>(
             let priors = limit.prior.map(|prior| eight(|row| prior.values[picked[row]]));
             let uppers = &mut uppers[at].as_chunks_mut().0[block];
             let bits = cpu.rows_reaching(by_limit[at], &bounds, limit, priors.as_ref(), uppers);
-            masks[at] |= bits << (block * EIGHT) & chunk.wanted;
+            masks[at] |= bits << (block * EIGHT) & tile.wanted;
         }
     }
     masks
@@ -218,9 +218,8 @@ fn bound_block<I: Instructions>(
     let bounds: &[RowBound; EIGHT] =
         rows.bounds()[start..].first_chunk().expect("a whole block has eight bounds");
     fetch_bounds_ahead(cpu, block, &bounds[0]);
-    let priors = limit
-        .prior
-        .map(|prior| prior.values[start..].first_chunk().expect("every row has a prior"));
+    let priors =
+        limit.prior.map(|prior| prior.values[start..].first_chunk().expect("every row has a prior"));
     let totals = totals::<true, _>(cpu, rows.packing, lines, limit);
     cpu.rows_reaching(totals, &cpu.bounds(bounds), limit, priors, uppers)
 }
@@ -242,7 +241,7 @@ fn bound_picked<const AHEAD: bool, I: Instructions>(
     let priors = limit.prior.map(|prior| eight(|at| prior.values[picked[at]]));
     let totals = totals::<AHEAD, _>(cpu, rows.packing, lines, limit);
     let bits = cpu.rows_reaching(totals, &cpu.bounds(&bounds), limit, priors.as_ref(), uppers);
-    bits & (u64::MAX >> (CHUNK - count))
+    bits & (u64::MAX >> (TILE_ROWS - count))
 }
 
 #[inline(always)]

@@ -16,7 +16,7 @@ mod tests;
 use std::sync::OnceLock;
 
 use crate::Error;
-use crate::quantization::kernel::{CHUNK, Chunk, EIGHT, Kernel, LANES, Limit, Uppers};
+use crate::quantization::kernel::{EIGHT, Kernel, LANES, Limit, TILE_ROWS, Tile, Uppers};
 use crate::quantization::row_blocks::CodedRows;
 
 /// Eight values, written out because array closures are not inlined into vector functions.

@@ -10,7 +10,7 @@ use std::arch::aarch64::*;
 use std::arch::{asm, is_aarch64_feature_detected};
 
 use super::blocked::{self, Instructions};
-use super::{Chunk, EIGHT, Kernel, Limit, Uppers};
+use super::{EIGHT, Kernel, Limit, Tile, Uppers};
 use crate::collections::append_buffer::Line;
 use crate::quantization::row_blocks::{CodedRows, RowLines};
 use crate::quantization::scalar::{self, LINE_COMPONENTS, Plane, QueryCodes, RowBound, RowBounds};
@@ -63,12 +63,12 @@ impl<const DOT: bool> Kernel for Neon<DOT> {
         }
     }
 
-    fn bound(&self, rows: &CodedRows, chunk: Chunk, limit: &Limit<'_>, uppers: &mut Uppers) -> u64 {
+    fn bound(&self, rows: &CodedRows, tile: Tile, limit: &Limit<'_>, uppers: &mut Uppers) -> u64 {
         if DOT {
             // SAFETY: as in `code_sum`.
-            unsafe { bound_dot(rows, chunk, limit, uppers) }
+            unsafe { bound_dot(rows, tile, limit, uppers) }
         } else {
-            blocked::bound(*self, rows, chunk, limit, uppers)
+            blocked::bound(*self, rows, tile, limit, uppers)
         }
     }
 
@@ -90,15 +90,15 @@ impl<const DOT: bool> Kernel for Neon<DOT> {
     fn bound_many(
         &self,
         rows: &CodedRows,
-        chunk: Chunk,
+        tile: Tile,
         limits: &[Limit<'_>],
         uppers: &mut [Uppers; EIGHT],
     ) -> [u64; EIGHT] {
         if DOT {
             // SAFETY: as in `code_sum`.
-            unsafe { bound_many_dot(rows, chunk, limits, uppers) }
+            unsafe { bound_many_dot(rows, tile, limits, uppers) }
         } else {
-            blocked::bound_many(*self, rows, chunk, limits, uppers)
+            blocked::bound_many(*self, rows, tile, limits, uppers)
         }
     }
 
@@ -123,8 +123,8 @@ fn code_sum_dot(bytes: RowLines<'_>, query: &QueryCodes) -> i64 {
 }
 
 #[target_feature(enable = "neon,dotprod")]
-fn bound_dot(rows: &CodedRows, chunk: Chunk, limit: &Limit<'_>, uppers: &mut Uppers) -> u64 {
-    blocked::bound(Neon::<true>(()), rows, chunk, limit, uppers)
+fn bound_dot(rows: &CodedRows, tile: Tile, limit: &Limit<'_>, uppers: &mut Uppers) -> u64 {
+    blocked::bound(Neon::<true>(()), rows, tile, limit, uppers)
 }
 
 #[target_feature(enable = "neon,dotprod")]
@@ -140,11 +140,11 @@ fn bound_listed_dot(
 #[target_feature(enable = "neon,dotprod")]
 fn bound_many_dot(
     rows: &CodedRows,
-    chunk: Chunk,
+    tile: Tile,
     limits: &[Limit<'_>],
     uppers: &mut [Uppers; EIGHT],
 ) -> [u64; EIGHT] {
-    blocked::bound_many(Neon::<true>(()), rows, chunk, limits, uppers)
+    blocked::bound_many(Neon::<true>(()), rows, tile, limits, uppers)
 }
 
 /// 64 signed bytes.

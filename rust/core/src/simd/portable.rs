@@ -1,6 +1,6 @@
 //! Plain Rust: the reference for the other kernels, and the kernel of CPUs without any of them.
 
-use super::{CHUNK, Chunk, CodedRows, EIGHT, Kernel, LANES, Limit, Uppers, add_lanes};
+use super::{CodedRows, EIGHT, Kernel, LANES, Limit, TILE_ROWS, Tile, Uppers, add_lanes};
 use crate::bits::set_bits;
 use crate::collections::append_buffer::Line;
 use crate::quantization::row_blocks::{Packing, RowLines};
@@ -40,12 +40,12 @@ impl Kernel for Portable {
         query.code_sum(byte_sum(bytes.clone(), high), byte_sum(bytes, low))
     }
 
-    fn bound(&self, rows: &CodedRows, chunk: Chunk, limit: &Limit<'_>, uppers: &mut Uppers) -> u64 {
+    fn bound(&self, rows: &CodedRows, tile: Tile, limit: &Limit<'_>, uppers: &mut Uppers) -> u64 {
         let reaches = |bit: &usize| {
-            uppers[*bit] = upper_of(rows, chunk.number * CHUNK + bit, limit);
+            uppers[*bit] = upper_of(rows, tile.number * TILE_ROWS + bit, limit);
             uppers[*bit] >= limit.threshold
         };
-        set_bits(chunk.wanted).filter(reaches).fold(0, |mask, bit| mask | 1 << bit)
+        set_bits(tile.wanted).filter(reaches).fold(0, |mask, bit| mask | 1 << bit)
     }
 
     fn bound_listed(
@@ -65,13 +65,13 @@ impl Kernel for Portable {
     fn bound_many(
         &self,
         rows: &CodedRows,
-        chunk: Chunk,
+        tile: Tile,
         limits: &[Limit<'_>],
         uppers: &mut [Uppers; EIGHT],
     ) -> [u64; EIGHT] {
         let mut masks = [0; EIGHT];
         for ((limit, uppers), found) in limits.iter().zip(uppers).zip(&mut masks) {
-            *found = self.bound(rows, chunk, limit, uppers);
+            *found = self.bound(rows, tile, limit, uppers);
         }
         masks
     }

@@ -45,12 +45,12 @@ fn codes_of(query: &[f32]) -> QueryCodes {
 }
 
 /// The rows that reach the limit; checks that bounds and bits agree.
-fn reaching(kernel: &dyn Kernel, rows: &CodedRows, chunk: Chunk, limit: &Limit<'_>) -> u64 {
-    let mut uppers = [f32::NEG_INFINITY; CHUNK];
-    let mask = kernel.bound(rows, chunk, limit, &mut uppers);
+fn reaching(kernel: &dyn Kernel, rows: &CodedRows, tile: Tile, limit: &Limit<'_>) -> u64 {
+    let mut uppers = [f32::NEG_INFINITY; TILE_ROWS];
+    let mask = kernel.bound(rows, tile, limit, &mut uppers);
     let reaches = uppers.iter().map(|upper| *upper >= limit.threshold);
     let all = reaches.enumerate().fold(0, |mask, (at, bit)| mask | u64::from(bit) << at);
-    assert_eq!(mask, all & chunk.wanted);
+    assert_eq!(mask, all & tile.wanted);
     mask
 }
 
@@ -60,7 +60,7 @@ fn reaching_listed(
     listed: &[u32],
     limit: &Limit<'_>,
 ) -> u64 {
-    let mut uppers = [0.0; CHUNK];
+    let mut uppers = [0.0; TILE_ROWS];
     let mask = kernel.bound_listed(rows, listed, limit, &mut uppers);
     for (at, upper) in uppers.iter().enumerate().take(listed.len()) {
         assert_eq!(mask >> at & 1 == 1, *upper >= limit.threshold);
@@ -209,24 +209,24 @@ fn no_kernel_rules_out_a_row_that_reaches_the_threshold() {
     }
 }
 
-const fn chunk(number: usize, wanted: u64) -> Chunk {
-    Chunk { number, wanted }
+const fn tile(number: usize, wanted: u64) -> Tile {
+    Tile { number, wanted }
 }
 
-/// Chunks of the 70 rows, the last of which is not full.
-const RUNS: [Chunk; 7] = [
-    chunk(0, u64::MAX),
-    chunk(0, 0xff),
-    chunk(0, 1 << 63),
-    chunk(0, 0x8000_2211_0000_0004),
-    chunk(0, 0),
-    chunk(1, 0x3f),
-    chunk(1, 0b10_0001),
+/// Tiles of the 70 rows, the last of which is not full.
+const RUNS: [Tile; 7] = [
+    tile(0, u64::MAX),
+    tile(0, 0xff),
+    tile(0, 1 << 63),
+    tile(0, 0x8000_2211_0000_0004),
+    tile(0, 0),
+    tile(1, 0x3f),
+    tile(1, 0b10_0001),
 ];
 
-fn rows_of(chunk: Chunk) -> Vec<Option<u32>> {
-    let row = |bit: u32| chunk.number as u32 * 64 + bit;
-    (0..64).map(|bit| (chunk.wanted >> bit & 1 == 1).then(|| row(bit))).collect()
+fn rows_of(tile: Tile) -> Vec<Option<u32>> {
+    let row = |bit: u32| tile.number as u32 * 64 + bit;
+    (0..64).map(|bit| (tile.wanted >> bit & 1 == 1).then(|| row(bit))).collect()
 }
 
 fn check_reaching(
@@ -236,9 +236,9 @@ fn check_reaching(
     scores: &[f64],
     threshold: f64,
 ) {
-    for chunk in RUNS {
-        let run = reaching(kernel, rows, chunk, limit);
-        check_mask(kernel, run, &rows_of(chunk), scores, threshold);
+    for tile in RUNS {
+        let run = reaching(kernel, rows, tile, limit);
+        check_mask(kernel, run, &rows_of(tile), scores, threshold);
         for count in [1, 7, 8, 9, 63, 64] {
             let listed: Vec<u32> = (0..count).map(|at| at * 11 % 70).collect();
             let picked = reaching_listed(kernel, rows, &listed, limit);
@@ -274,12 +274,12 @@ fn many_limits_in_one_pass_rule_out_what_each_of_them_does() {
 
 fn check_many(rows: &CodedRows, limits: &[Limit<'_>], scores: &[Vec<f64>]) {
     for kernel in supported() {
-        for chunk in RUNS {
-            let mut uppers = [[0.0; CHUNK]; EIGHT];
-            let masks = kernel.bound_many(rows, chunk, limits, &mut uppers);
+        for tile in RUNS {
+            let mut uppers = [[0.0; TILE_ROWS]; EIGHT];
+            let masks = kernel.bound_many(rows, tile, limits, &mut uppers);
             for (at, limit) in limits.iter().enumerate() {
-                check_mask(kernel, masks[at], &rows_of(chunk), &scores[at], scores[at][at]);
-                let alone = reaching(kernel, rows, chunk, limit);
+                check_mask(kernel, masks[at], &rows_of(tile), &scores[at], scores[at][at]);
+                let alone = reaching(kernel, rows, tile, limit);
                 assert_eq!(masks[at], alone, "{}: the same bits, fused alike", kernel.name());
             }
         }
@@ -299,9 +299,9 @@ fn priors_count_row_by_row() {
         let prior = Some(Prior { values: &values, factor: 0.5 });
         let limit = Limit::new(coded.packing, &plane, 0.0, prior);
         for kernel in supported() {
-            let mask = reaching(kernel, coded, chunk(0, u64::MAX), &limit);
+            let mask = reaching(kernel, coded, tile(0, u64::MAX), &limit);
             assert_eq!(mask, 1 | 1 << 13, "{}", kernel.name());
-            assert_eq!(reaching(kernel, coded, chunk(1, 0x3f), &limit), 1 << 5);
+            assert_eq!(reaching(kernel, coded, tile(1, 0x3f), &limit), 1 << 5);
             assert_eq!(reaching_listed(kernel, coded, &[69, 1, 13], &limit), 0b101);
         }
     }
@@ -336,11 +336,11 @@ fn bounds_rule_out_nearly_everything_that_is_far_below() {
     for (coded, plane) in rows.stages(&query) {
         let limit = Limit::new(coded.packing, &plane, rounded_down(own), None);
         for kernel in supported() {
-            let all = chunk(0, u64::MAX);
+            let all = tile(0, u64::MAX);
             assert_eq!(reaching(kernel, coded, all, &limit), 1 << 7, "{}", kernel.name());
             let picked = reaching_listed(kernel, coded, &[3, 7, 9], &limit);
             assert_eq!(picked, 1 << 1, "{}", kernel.name());
-            let mut uppers = [[0.0; CHUNK]; EIGHT];
+            let mut uppers = [[0.0; TILE_ROWS]; EIGHT];
             let many = kernel.bound_many(coded, all, &[limit; 8], &mut uppers);
             assert_eq!(many, [1 << 7; EIGHT], "{}", kernel.name());
         }
@@ -351,7 +351,7 @@ fn bounds_rule_out_nearly_everything_that_is_far_below() {
 fn a_bound_that_overflows_keeps_its_row() {
     let dim = 4096;
     let rows = Rows::new(dim, vec![vec![f32::MAX; dim]; 9]);
-    let nine = chunk(0, 0x1ff);
+    let nine = tile(0, 0x1ff);
     // Infinity for the first query; minus infinity plus infinity for the second, which is NaN unless
     // it is fused; infinity times zero, so NaN everywhere, for the third.
     for query in [vec![1.0; dim], vec![-1.0; dim], vec![0.0; dim]] {
@@ -360,7 +360,7 @@ fn a_bound_that_overflows_keeps_its_row() {
             for kernel in supported() {
                 assert_eq!(reaching(kernel, coded, nine, &limit), 0x1ff);
                 assert_eq!(reaching_listed(kernel, coded, &[8, 0], &limit), 3);
-                let mut uppers = [[0.0; CHUNK]; EIGHT];
+                let mut uppers = [[0.0; TILE_ROWS]; EIGHT];
                 let many = kernel.bound_many(coded, nine, &[limit; 8], &mut uppers);
                 assert_eq!(many, [0x1ff; EIGHT]);
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::bits::set_bits;
 use crate::collections::append_buffer::Filling;
-use crate::quantization::kernel::CHUNK;
+use crate::quantization::kernel::TILE_ROWS;
 use crate::storage::segment::{SEGMENT_ROWS, SegmentView, SegmentWriter};
 use crate::storage::snapshot_store::{Place, StoreState, VectorRows, Writer};
 use crate::system::memory_budget::{CALL, headroom};
@@ -132,6 +132,6 @@ fn due(vectors: &VectorRows, tail: Option<u32>) -> Vec<SegmentView> {
 fn live_places(view: &SegmentView) -> impl Iterator<Item = Place> {
     let number = view.number;
     view.live_words().enumerate().flat_map(move |(word, (_, live))| {
-        set_bits(live).map(move |bit| Place::new(number, word * CHUNK + bit))
+        set_bits(live).map(move |bit| Place::new(number, word * TILE_ROWS + bit))
     })
 }

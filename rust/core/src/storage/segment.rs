@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::collections::append_buffer::{AppendBuffer, Appender, Filling, Line, RegionParts};
-use crate::quantization::kernel::{CHUNK, Kernel};
+use crate::quantization::kernel::{Kernel, TILE_ROWS};
 use crate::quantization::row_blocks::{CodedRows, CodedRowsAppender, Packing, RowLines};
 use crate::quantization::scalar::{byte_stride, nibble_stride, row_stride};
 use crate::quantization::sketch::Sketch;
@@ -195,26 +195,26 @@ impl SegmentView {
         (0..self.len).map(|row| self.segment.vector(row))
     }
 
-    /// The chunks of this view: number of rows, and a mask of the live ones.
+    /// The tiles of this view: number of rows, and a mask of the live ones.
     pub(crate) fn live_words(&self) -> impl Iterator<Item = (usize, u64)> {
-        (0..self.len.div_ceil(CHUNK)).map(|word| {
-            let count = CHUNK.min(self.len - word * CHUNK);
+        (0..self.len.div_ceil(TILE_ROWS)).map(|word| {
+            let count = TILE_ROWS.min(self.len - word * TILE_ROWS);
             let deleted = self.deleted.as_ref().map_or(0, |deleted| deleted.words[word]);
-            (count, (u64::MAX >> (CHUNK - count)) & !deleted)
+            (count, (u64::MAX >> (TILE_ROWS - count)) & !deleted)
         })
     }
 
     /// Mark rows deleted in a copy of the bitmap; other views keep theirs.
     pub(crate) fn mark_deleted(&mut self, rows: impl IntoIterator<Item = usize>) {
-        let words = self.segment.capacity().div_ceil(CHUNK);
+        let words = self.segment.capacity().div_ceil(TILE_ROWS);
         let deleted = self.deleted.get_or_insert_with(|| {
             Arc::new(DeletedRows { words: vec![0; words].into(), count: 0 })
         });
         let deleted = Arc::make_mut(deleted);
         for row in rows {
-            let bit = 1 << (row % CHUNK);
-            deleted.count += usize::from(deleted.words[row / CHUNK] & bit == 0);
-            deleted.words[row / CHUNK] |= bit;
+            let bit = 1 << (row % TILE_ROWS);
+            deleted.count += usize::from(deleted.words[row / TILE_ROWS] & bit == 0);
+            deleted.words[row / TILE_ROWS] |= bit;
         }
     }
 
