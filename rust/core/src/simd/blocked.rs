@@ -218,8 +218,9 @@ fn bound_block<I: Instructions>(
     let bounds: &[RowBound; EIGHT] =
         rows.bounds()[start..].first_chunk().expect("a whole block has eight bounds");
     fetch_bounds_ahead(cpu, block, &bounds[0]);
-    let priors =
-        limit.prior.map(|prior| prior.values[start..].first_chunk().expect("every row has a prior"));
+    let priors = limit
+        .prior
+        .map(|prior| prior.values[start..].first_chunk().expect("every row has a prior"));
     let totals = totals::<true, _>(cpu, rows.packing, lines, limit);
     cpu.rows_reaching(totals, &cpu.bounds(bounds), limit, priors, uppers)
 }
