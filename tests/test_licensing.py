@@ -110,13 +110,14 @@ def test_storage_limits_are_those_of_the_documents():
     assert limits == [0, 100 * MEGABYTE, 1024 * MEGABYTE, None]
 
 
-@pytest.mark.requirement("R013", "R014")
+@pytest.mark.requirement("R013", "R014", "R019")
 def test_core_is_refused_every_operation_and_told_what_to_do():
     async def scenario(memory):
         for call in (
             memory.store(entry("x")),
             memory.store_batch([entry("x")]),
             memory.retrieve(uuid4()),
+            memory.search_by_filter({}),
             memory.update(uuid4(), MemoryEntryUpdate(importance=1.0)),
             memory.forget(uuid4()),
             memory.restore(uuid4()),
@@ -214,12 +215,13 @@ def test_core_is_told_at_once_which_tier_has_searches_by_meaning():
     run(scenario, LicenseTier.CORE)
 
 
-@pytest.mark.requirement("R012", "R018", "R109")
+@pytest.mark.requirement("R012", "R018", "R019", "R109")
 def test_searching_by_meaning_needs_teams_and_the_rest_writer_pro():
     async def scenario(memory):
         kept = entry("x")
         await memory.store(kept)
         assert await memory.retrieve(kept.id) == kept
+        assert await memory.search_by_filter({}) == [kept]
         with pytest.raises(LicenseException) as raised:
             await memory.search_semantic("x")
         assert str(raised.value) == "Semantic search requires Teams tier or higher"
@@ -245,7 +247,7 @@ def large(size):
     return entry("ø" * (size // 2) + "x" * (size % 2))
 
 
-@pytest.mark.requirement("R026", "R119", "R127")
+@pytest.mark.requirement("R026", "R070", "R119", "R127")
 def test_a_store_at_ninety_nine_percent_is_refused_a_large_entry(tmp_path):
     async def scenario(memory):
         limit = 100 * MEGABYTE

@@ -1,4 +1,4 @@
-"""Searches at the edges of what rulings and their own documentation say."""
+"""Searches at the edges of their documentation."""
 
 import math
 import time
