@@ -492,7 +492,7 @@ class AsyncScopedMemory(AsyncSearchVerbs):
         """
         scope = self._scope.narrowed(user_id, project_id, session_id)
         ends = required_uuid(from_id), required_uuid(to_id)
-        return await self._repository.link(scope, *ends, type, strength)
+        return await self._repository.linker.link(scope, *ends, type, strength)
 
     async def unlink(
         self,
@@ -511,7 +511,7 @@ class AsyncScopedMemory(AsyncSearchVerbs):
         """
         scope = self._scope.narrowed(user_id, project_id, session_id)
         ends = required_uuid(from_id), required_uuid(to_id)
-        return await self._repository.unlink(scope, *ends, type)
+        return await self._repository.linker.unlink(scope, *ends, type)
 
     async def links(
         self,
@@ -537,7 +537,7 @@ class AsyncScopedMemory(AsyncSearchVerbs):
             Oldest first, then by the ids, then by type.
         """
         scope = self._scope.narrowed(user_id, project_id, session_id)
-        return await self._repository.links(scope, required_uuid(id), direction, types)
+        return await self._repository.linker.links(scope, required_uuid(id), direction, types)
 
     async def export(
         self,
@@ -578,7 +578,7 @@ class AsyncScopedMemory(AsyncSearchVerbs):
             StoreError: If it cannot be written.
         """
         scope = self._part(user_id, project_id, session_id, all_users)
-        return await self._repository.export(
+        return await self._repository.transfer.export(
             scope,
             target,
             include_deleted=flag("include_deleted", include_deleted),
@@ -607,7 +607,7 @@ class AsyncScopedMemory(AsyncSearchVerbs):
             EmbeddingError: If the embedder fails.
             StoreError: If the file cannot be written.
         """
-        return await self._repository.import_(self._scope, source, progress=progress)
+        return await self._repository.transfer.import_(self._scope, source, progress=progress)
 
     async def list(
         self,

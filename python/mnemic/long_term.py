@@ -419,7 +419,7 @@ class LongTermMemory:
         """
         scope = self._scope(user_id, all_users=all_users)
         ends = required_uuid(from_id), required_uuid(to_id)
-        return await self._repository.link(scope, *ends, type, strength)
+        return await self._repository.linker.link(scope, *ends, type, strength)
 
     async def unlink(
         self,
@@ -437,7 +437,7 @@ class LongTermMemory:
         """
         scope = self._scope(user_id, all_users=all_users)
         ends = required_uuid(from_id), required_uuid(to_id)
-        return await self._repository.unlink(scope, *ends, type)
+        return await self._repository.linker.unlink(scope, *ends, type)
 
     async def links(
         self,
@@ -461,7 +461,7 @@ class LongTermMemory:
             Oldest first, then by the ids, then by type.
         """
         scope = self._scope(user_id, all_users=all_users)
-        return await self._repository.links(scope, required_uuid(entry_id), direction, types)
+        return await self._repository.linker.links(scope, required_uuid(entry_id), direction, types)
 
     async def forget(
         self,
@@ -585,7 +585,7 @@ class LongTermMemory:
             StoreFullError: If the disk is full or failing.
             StoreError: If it cannot be written.
         """
-        return await self._repository.export(
+        return await self._repository.transfer.export(
             self._scope(user_id, all_users=all_users),
             target,
             include_deleted=include_forgotten,
@@ -614,7 +614,9 @@ class LongTermMemory:
             EmbeddingError: If the embedder fails.
             StoreError: If the file cannot be written.
         """
-        return await self._repository.import_(self._repository.agent, source, progress=progress)
+        return await self._repository.transfer.import_(
+            self._repository.agent, source, progress=progress
+        )
 
     async def erase_pending(self) -> bool:
         """Erase the bytes that permanent deletions could not erase at once, in the whole file.

@@ -469,7 +469,7 @@ def test_what_others_write_ends_no_answer_but_those_of_all_users():
             await write()
             assert await known() == {"boris", "nobody"}
         await memory.touch([other.id], user_id="alice")
-        await memory.repository.write_accesses()
+        await memory.repository.accesses.write()
         assert await known() == set(asked)
 
     serve(scenario)

@@ -301,7 +301,7 @@ def test_accesses_leave_answers_in_the_cache():
         await service.retrieve(QUERY)
         for _ in range(3):
             await memory.touch([one.id for one in stored])
-            await memory.repository.write_accesses()
+            await memory.repository.accesses.write()
             result = await service.retrieve(QUERY)
             assert result.from_cache
         assert [one.entry.access_count for one in result] == [3, 3]  # contents are read anew

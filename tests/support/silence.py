@@ -443,7 +443,7 @@ async def prepare(world):
         entry = world.entry(content=content, sensitive=name == "hidden", **fields(marked))
         await repository.add([mnemic.model.NewEntry(entry)])
         setattr(world, name, entry.id)
-    await repository.link(everyone, world.plain, world.hidden, "contradicts", 0.9)
+    await repository.linker.link(everyone, world.plain, world.hidden, "contradicts", 0.9)
 
 
 @contextmanager

@@ -390,7 +390,7 @@ class RecallEngine:
         if query is not None:
             bounded("query", text("query", query))
         repository = self.repository
-        await repository.write_accesses()
+        await repository.accesses.write()
         now = repository.now()
         located = await repository.locate(scope, entry_id)
         if located is None:
@@ -488,7 +488,7 @@ class RecallEngine:
         """Write accesses if the interval depends on them; searches by accesses do so themselves."""
         if self._spaces_accesses:
             with suppress(StoreError):  # then it is written later
-                await self.repository.write_accesses()
+                await self.repository.accesses.write()
 
     def _floor(self) -> float:
         """Return the minimum cosine."""

@@ -21,16 +21,25 @@ class AccessCounter:
         indexes: Rankings by accesses use a new one at once.
         clock: Gives the time.
         is_tracking: Whether accesses are counted at all.
+        can_write: Whether the store takes any.
     """
 
     def __init__(
-        self, store: Store, agent_id: str, indexes: IndexSet, clock: Clock, *, is_tracking: bool
+        self,
+        store: Store,
+        agent_id: str,
+        indexes: IndexSet,
+        clock: Clock,
+        *,
+        is_tracking: bool,
+        can_write: bool,
     ) -> None:
         self._store = store
         self._agent_id = agent_id
         self._indexes = indexes
         self._now = clock
         self._is_tracking = is_tracking
+        self._can_write = can_write
         self._spacing = AccessSpacing()
 
     def record(self, rows: Sequence[int]) -> None:
@@ -65,6 +74,11 @@ class AccessCounter:
         for sync in self._indexes.built():  # before they may be on disk
             sync.record_accesses(rows, to_microseconds(now))
         self._store.touch(self._agent_id, rows, now)
+
+    async def write(self) -> None:
+        """Write accesses that are still in memory to the store."""
+        if self._can_write:
+            await self._store.write_accesses()
 
 
 def _later(one: int | None, other: int | None) -> int | None:

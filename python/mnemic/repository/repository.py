@@ -6,7 +6,7 @@ and arguments.
 
 import os
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, get_args
 from uuid import UUID
@@ -28,13 +28,10 @@ from mnemic.licensing import (
 )
 from mnemic.model import (
     DeleteResult,
-    ImportResult,
-    LinkType,
     LongTermMemoryStats,
     MemoryEntry,
     MemoryEntryUpdate,
     MemoryFilter,
-    MemoryLink,
     MemoryPage,
     NewEntry,
     OnDuplicate,
@@ -48,12 +45,11 @@ from mnemic.model import (
     parse_filter,
     validation,
 )
-from mnemic.model.validation import flag, items
-from mnemic.new_files import typed
+from mnemic.model.validation import flag
 from mnemic.observability.events import Events
 from mnemic.observability.metrics import Meter
 from mnemic.observability.telemetry import Telemetry, milliseconds_since
-from mnemic.protocols import Clock, IdFactory, Progress, Source, Target, system_clock
+from mnemic.protocols import Clock, IdFactory, Progress, system_clock
 from mnemic.repository.accesses import AccessCounter
 from mnemic.repository.adding import Adder
 from mnemic.repository.arguments import decoded_cursor, encoded_cursor
@@ -61,7 +57,9 @@ from mnemic.repository.entry_cache import EntryCache
 from mnemic.repository.find import Finder, Found
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.limits import Limits
+from mnemic.repository.linking import Linker
 from mnemic.repository.query_vectors import QueryVectors
+from mnemic.repository.transfer import Transfer
 from mnemic.store import Direction, SqliteStore
 from mnemic.store.base import Located
 from mnemic.sync_bridge import run_blocking, run_sync
@@ -192,7 +190,21 @@ class Repository:
             telemetry=self._telemetry,
         )
         self.accesses = AccessCounter(
-            self._store, self.agent_id, self._indexes, clock, is_tracking=self._track_access
+            self._store,
+            self.agent_id,
+            self._indexes,
+            clock,
+            is_tracking=self._track_access,
+            can_write=not read_only,
+        )
+        self.linker = Linker(self._store, self._indexes, self.limits, clock)
+        self.transfer = Transfer(
+            self._store,
+            self._adder,
+            self._embedder,
+            accesses=self.accesses,
+            limits=self.limits,
+            clock=clock,
         )
         self._telemetry.opened(self._store)
 
@@ -343,7 +355,7 @@ class Repository:
         page = filters if isinstance(filters, MemoryFilter) else MemoryFilter(filters=filters)
         expression = parse_filter(page)
         now = self.now()
-        await self.write_accesses()
+        await self.accesses.write()
         # Filters may look at every memory of the agent.
         return await run_blocking(
             lambda: run_sync(self._store.matching(scope, expression, page, now=now))
@@ -367,7 +379,7 @@ class Repository:
         if isinstance(filters, MemoryFilter):
             include_deleted = include_deleted or filters.include_forgotten
         now = self.now()
-        await self.write_accesses()
+        await self.accesses.write()
         entries = await run_blocking(
             lambda: run_sync(
                 self._store.page(
@@ -490,87 +502,6 @@ class Repository:
         found = await run_blocking(lambda: self._cache.get(scope, ids, now))
         self.accesses.count([row for row, _ in found.values()], now)
 
-    async def link(
-        self, scope: Scope, from_id: UUID, to_id: UUID, kind: LinkType | str, strength: float
-    ) -> MemoryLink:
-        """Write a link between two memories of a scope; return its new state."""
-        self.limits.require_storing()
-        link = MemoryLink(from_id, to_id, _own_type(kind), strength, self.now())
-        written = await self._store.link(scope, link, now=link.created_at)
-        await self._indexes.active.refresh()
-        return written
-
-    async def unlink(
-        self, scope: Scope, from_id: UUID, to_id: UUID, kind: LinkType | str | None
-    ) -> int:
-        """Delete links from one memory of a scope to another; return their number."""
-        self.limits.require_storing()
-        own_type = None if kind is None else _own_type(kind)
-        deleted = await self._store.unlink(scope, from_id, to_id, own_type)
-        await self._indexes.active.refresh()
-        return deleted
-
-    async def links(
-        self,
-        scope: Scope,
-        entry_id: UUID,
-        direction: Direction,
-        kinds: Collection[LinkType | str] | None,
-    ) -> list[MemoryLink]:
-        """Return the links of a memory of a scope, oldest first."""
-        self.limits.require_storing()
-        _check_choice("direction", direction, _DIRECTIONS)
-        types = None if kinds is None else {LinkType.parse(kind) for kind in items("types", kinds)}
-        return await self._store.links(scope, entry_id, direction, types, now=self.now())
-
-    async def export(
-        self,
-        scope: Scope,
-        target: Target,
-        *,
-        include_deleted: bool,
-        embeddings: bool,
-        overwrite: bool,
-        progress: Progress | None,
-    ) -> int:
-        """Write the memories of a scope and the links between them; return their number."""
-        try:
-            from mnemic.repository.export import Part, export  # noqa: PLC0415 - slow to import, rarely needed
-        except OSError as error:  # no descriptor is left to read it by
-            raise typed(error, str(target)) from error
-
-        self.limits.require_storing()
-        flag("include_forgotten", include_deleted)
-        flag("embeddings", embeddings)
-        flag("overwrite", overwrite)
-        validation.optional_function("progress", progress)
-        if embeddings and self._embedder is None:
-            raise EmbedderRequiredError(
-                "this memory was opened with embedder=None, and which vectors to export is told by "
-                "the embedder; open it with one, or leave embeddings out"
-            )
-        await self.write_accesses()
-        model = self._embedder.model if embeddings and self._embedder is not None else None
-        part = Part(scope, self.now(), include_deleted, model)
-        return await run_blocking(
-            lambda: export(self._store, part, target, overwrite=overwrite, progress=progress)
-        )
-
-    async def import_(
-        self, scope: Scope, source: Source, *, progress: Progress | None
-    ) -> ImportResult:
-        """Store the memories of an export that are missing here, after checking all of it."""
-        from mnemic.repository.export import Importer  # noqa: PLC0415 - as above
-
-        self.limits.require_storing()
-        validation.optional_function("progress", progress)
-
-        async def add(entries: Sequence[NewEntry]) -> int:
-            return len((await self._adder.add(entries, "keep", "raise", is_import=True)).fresh)
-
-        importer = Importer(self._store, scope, add, self._adder.is_model)
-        return await importer.read(source, self.now(), progress)
-
     async def count(self, scope: Scope) -> int:
         """Return the number of memories of a scope that a search can find."""
         self.limits.require_storing()
@@ -607,7 +538,7 @@ class Repository:
         """Copy everything in the file, all agents', as of one moment, to a new file."""
         self.limits.require_storing()
         validation.path("path", target)
-        await self.write_accesses()
+        await self.accesses.write()
         await self._store.backup(target)
 
     async def verify(
@@ -618,11 +549,6 @@ class Repository:
         flag("repair", repair)
         validation.optional_function("progress", progress)
         return await self._store.verify(repair=repair, progress=progress)
-
-    async def write_accesses(self) -> None:
-        """Write the accesses recorded so far."""
-        if not self._is_read_only:
-            await self._store.write_accesses()
 
     async def _delete_result(self, count: int, *, permanent: bool) -> DeleteResult:
         """Return the number of deleted memories, and whether their bytes are gone."""
@@ -664,17 +590,6 @@ def _check_choice(field: str, given: object, known: tuple[str, ...]) -> None:
         raise InvalidArgumentError(
             f"{field} must be one of {', '.join(known)}, got {quoted(given)}"
         )
-
-
-def _own_type(kind: LinkType | str) -> LinkType:
-    """Return a link type that callers may write and delete."""
-    parsed = LinkType.parse(kind)
-    if parsed is LinkType.SUPERSEDES:
-        raise InvalidArgumentError(
-            "links of type SUPERSEDES come from the field of that name alone: store the new "
-            "memory with supersedes= the old one's id"
-        )
-    return parsed
 
 
 def _local_embedder() -> "Embedder":

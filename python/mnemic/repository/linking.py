@@ -1,0 +1,80 @@
+"""Writes, deletes and lists links between memories."""
+
+from collections.abc import Collection
+from typing import get_args
+from uuid import UUID
+
+from mnemic.description import quoted
+from mnemic.errors import InvalidArgumentError
+from mnemic.model import LinkType, MemoryLink, Scope
+from mnemic.model.validation import items
+from mnemic.protocols import Clock
+from mnemic.repository.index_set import IndexSet
+from mnemic.repository.limits import Limits
+from mnemic.store import Direction, Store
+
+_DIRECTIONS: tuple[str, ...] = get_args(Direction)
+
+
+class Linker:
+    """Links memories of one agent.
+
+    Args:
+        store: Holds the links.
+        indexes: Follow them.
+        limits: Check the license.
+        clock: Gives the time.
+    """
+
+    def __init__(self, store: Store, indexes: IndexSet, limits: Limits, clock: Clock) -> None:
+        self._store = store
+        self._indexes = indexes
+        self._limits = limits
+        self._now = clock
+
+    async def link(
+        self, scope: Scope, from_id: UUID, to_id: UUID, kind: LinkType | str, strength: float
+    ) -> MemoryLink:
+        """Write a link between two memories of a scope; return its new state."""
+        self._limits.require_storing()
+        link = MemoryLink(from_id, to_id, _own_type(kind), strength, self._now())
+        written = await self._store.link(scope, link, now=link.created_at)
+        await self._indexes.active.refresh()
+        return written
+
+    async def unlink(
+        self, scope: Scope, from_id: UUID, to_id: UUID, kind: LinkType | str | None
+    ) -> int:
+        """Delete links from one memory of a scope to another; return their number."""
+        self._limits.require_storing()
+        own_type = None if kind is None else _own_type(kind)
+        deleted = await self._store.unlink(scope, from_id, to_id, own_type)
+        await self._indexes.active.refresh()
+        return deleted
+
+    async def links(
+        self,
+        scope: Scope,
+        entry_id: UUID,
+        direction: Direction,
+        kinds: Collection[LinkType | str] | None,
+    ) -> list[MemoryLink]:
+        """Return the links of a memory of a scope, oldest first."""
+        self._limits.require_storing()
+        if direction not in _DIRECTIONS:
+            raise InvalidArgumentError(
+                f"direction must be one of {', '.join(_DIRECTIONS)}, got {quoted(direction)}"
+            )
+        types = None if kinds is None else {LinkType.parse(kind) for kind in items("types", kinds)}
+        return await self._store.links(scope, entry_id, direction, types, now=self._now())
+
+
+def _own_type(kind: LinkType | str) -> LinkType:
+    """Return a link type that callers may write and delete."""
+    parsed = LinkType.parse(kind)
+    if parsed is LinkType.SUPERSEDES:
+        raise InvalidArgumentError(
+            "links of type SUPERSEDES come from the field of that name alone: store the new "
+            "memory with supersedes= the old one's id"
+        )
+    return parsed

@@ -1,0 +1,92 @@
+"""Exports memories to JSON Lines and imports them."""
+
+from collections.abc import Sequence
+
+from mnemic.embed.validated import ValidatedEmbedder
+from mnemic.errors import EmbedderRequiredError
+from mnemic.model import ImportResult, NewEntry, Scope, validation
+from mnemic.model.validation import flag
+from mnemic.new_files import typed
+from mnemic.protocols import Clock, Progress, Source, Target
+from mnemic.repository.accesses import AccessCounter
+from mnemic.repository.adding import Adder
+from mnemic.repository.limits import Limits
+from mnemic.store import Store
+from mnemic.sync_bridge import run_blocking
+
+
+class Transfer:
+    """Moves memories of one agent to files and back.
+
+    Args:
+        store: Where the memories are.
+        adder: Stores imported ones.
+        embedder: Names the vectors to export; None exports none.
+        accesses: Are written before an export.
+        limits: Check the license.
+        clock: Gives the time.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        adder: Adder,
+        embedder: ValidatedEmbedder | None,
+        *,
+        accesses: AccessCounter,
+        limits: Limits,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._adder = adder
+        self._embedder = embedder
+        self._accesses = accesses
+        self._limits = limits
+        self._now = clock
+
+    async def export(
+        self,
+        scope: Scope,
+        target: Target,
+        *,
+        include_deleted: bool,
+        embeddings: bool,
+        overwrite: bool,
+        progress: Progress | None,
+    ) -> int:
+        """Write the memories of a scope and the links between them; return their number."""
+        try:
+            from mnemic.repository.export import Part, export  # noqa: PLC0415 - slow to import, rarely needed
+        except OSError as error:  # no descriptor is left to read it by
+            raise typed(error, str(target)) from error
+        self._limits.require_storing()
+        flag("include_deleted", include_deleted)
+        flag("embeddings", embeddings)
+        flag("overwrite", overwrite)
+        validation.optional_function("progress", progress)
+        if embeddings and self._embedder is None:
+            raise EmbedderRequiredError(
+                "this memory was opened with embedder=None, and the embedder decides which vectors are "
+                "exported; open it with one, or leave embeddings out"
+            )
+        await self._accesses.write()
+        model = self._embedder.model if embeddings and self._embedder is not None else None
+        part = Part(scope, self._now(), include_deleted, model)
+        return await run_blocking(
+            lambda: export(self._store, part, target, overwrite=overwrite, progress=progress)
+        )
+
+    async def import_(
+        self, scope: Scope, source: Source, *, progress: Progress | None
+    ) -> ImportResult:
+        """Store the memories of an export that are missing here, after checking all of it."""
+        from mnemic.repository.export import Importer  # noqa: PLC0415 - as above
+
+        self._limits.require_storing()
+        validation.optional_function("progress", progress)
+
+        async def add(entries: Sequence[NewEntry]) -> int:
+            return len((await self._adder.add(entries, "keep", "raise", is_import=True)).fresh)
+
+        importer = Importer(self._store, scope, add, self._adder.is_model)
+        return await importer.read(source, self._now(), progress)
