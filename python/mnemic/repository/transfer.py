@@ -60,14 +60,14 @@ class Transfer:
         except OSError as error:  # no descriptor is left to read it by
             raise typed(error, str(target)) from error
         self._limits.require_storing()
-        flag("include_deleted", include_deleted)
+        flag("include_forgotten", include_deleted)
         flag("embeddings", embeddings)
         flag("overwrite", overwrite)
         validation.optional_function("progress", progress)
         if embeddings and self._embedder is None:
             raise EmbedderRequiredError(
-                "this memory was opened with embedder=None, and the embedder decides which vectors are "
-                "exported; open it with one, or leave embeddings out"
+                "this memory was opened with embedder=None, and the embedder decides which vectors "
+                "are exported; open it with one, or leave embeddings out"
             )
         await self._accesses.write()
         model = self._embedder.model if embeddings and self._embedder is not None else None
