@@ -124,7 +124,7 @@ class Request:
     """A request in which reading one field is interrupted."""
 
     scope, now, limit, ranking, text = Scope("a"), 0, 3, KEYWORD, "tea"
-    vectors = context = where = min_similarity = min_score = min_salience = best_match = None
+    vectors = context = filters = min_similarity = min_score = min_salience = best_match = None
     exclude, with_total, explain = (), False, False
 
     def __init__(self, error):
