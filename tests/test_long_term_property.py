@@ -5,7 +5,7 @@ are closed and opened again at random, and the clock goes forward. The twin is i
 `MNEMIC_TORTURE=1` runs it for longer, and looks for the shortest run that fails.
 
 Left out, because more than one answer is right: whose accesses are shown by `retrieve`, accesses
-noted but not yet written when a memory is forgotten, and unlinking memories that are not there.
+recorded but not yet written when a memory is forgotten, and unlinking memories that are not there.
 """
 
 import os

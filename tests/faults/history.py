@@ -30,7 +30,7 @@ class History:
         self.erased = set()
 
     def read(self, log):
-        """Take in what a workload noted; a last line cut short was not acknowledged."""
+        """Read the notes of a workload; a last line cut short was not acknowledged."""
         if not Path(log).exists():
             return
         whole, _, _ = Path(log).read_text(errors="replace").rpartition("\n")

@@ -1,4 +1,4 @@
-"""Mixed writes through both doors, each announced before it begins and noted when acknowledged."""
+"""Mixed writes through both doors, announced before they begin and recorded when acknowledged."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What the index promises by itself: the store behind it checks the walls a second time."""
+"""Promises of the index by itself; the store behind it checks users and agents once more."""
 
 import threading
 from uuid import UUID
@@ -390,7 +390,7 @@ def test_searches_see_each_row_as_it_was_or_as_it_becomes():
 # Accesses
 
 
-def worths(of):
+def static_scores(of):
     """Return the access component of each row."""
     ranking = Ranking(weights=Weights(relevance=0, access=1))
     found = of.rank(wanted(AGENT, query=None, ranking=ranking)).ranked
@@ -401,7 +401,7 @@ def test_accesses_are_noted_of_rows_that_wait_too_and_move_no_number():
     made = index(record(1, access_count=9), record(2))
     assert made.apply(batch([record(3)], since=1, seq=2))
     made.raise_accesses([(1, 5, 99), (3, None, 999), (4, 5, 7)])
-    assert worths(made) == pytest.approx({1: 2 / 3, 2: 0, 3: 1})
+    assert static_scores(made) == pytest.approx({1: 2 / 3, 2: 0, 3: 1})
     assert (made.seq, len(made)) == (2, 3)
 
 
@@ -409,7 +409,7 @@ def test_accesses_never_become_fewer_for_those_counted_here_may_not_be_stored_ye
     made = index(record(1, access_count=9), record(2))
     made.add_accesses([(1, 7, 90), (2, 3, 9), (4, 5, 7)])
     assert made.accesses([2, 1, 4]) == [(3, 9), (7, 99), None]
-    assert worths(made) == pytest.approx({1: 2 / 3, 2: 1 / 3})
+    assert static_scores(made) == pytest.approx({1: 2 / 3, 2: 1 / 3})
     made.raise_accesses([(1, 9, 5), (2, 1, 10)])
     assert made.accesses([1, 2]) == [(9, 99), (3, 10)]
     changes = [record(1, access_count=9), record(2, content="other", access_count=9)]
@@ -436,4 +436,4 @@ def test_accesses_that_cannot_have_been_stored_are_damage_and_change_nothing():
     for damaged in ([(2, 5, 99), (1, 5, -1)], [(2, 5, 99), (1, 2**70, 1)], [(2, "x", 99)]):
         with pytest.raises(StoreCorruptError, match="damaged"):
             made.raise_accesses(damaged)
-    assert worths(made) == pytest.approx({1: 1 / 3, 2: 0})
+    assert static_scores(made) == pytest.approx({1: 1 / 3, 2: 0})

@@ -88,13 +88,13 @@ class File:
     def select(self, agent, user, given_filter, page):
         """Return the ids of the page of memories that pass."""
         condition, values = filter_sql.compiled(parse_filter(given_filter))
-        wall, walled = ("", []) if user == EVERYONE else ("AND user_id IS ?", [user])
+        of_user, user_values = ("", []) if user == EVERYONE else ("AND user_id IS ?", [user])
         sort_by, limit, offset = page
         sql = (
-            f"SELECT id FROM agent_memory_entries WHERE agent_id = ? {wall} AND ({condition}) "  # noqa: S608 - values are bound
+            f"SELECT id FROM agent_memory_entries WHERE agent_id = ? {of_user} AND ({condition}) "  # noqa: S608 - values are bound
             f"ORDER BY {filter_sql.order_by(sort_by)} LIMIT ? OFFSET ?"
         )
-        found = self.connection.execute(sql, (agent, *walled, *values, limit, offset))
+        found = self.connection.execute(sql, (agent, *user_values, *values, limit, offset))
         return [UUID(bytes=entry_id) for (entry_id,) in found]
 
 

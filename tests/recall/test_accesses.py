@@ -100,16 +100,16 @@ def test_accesses_of_a_recall_are_noted_together_and_after_the_answer(way, monke
     async def scenario(memory, retriever):
         await store_two(memory)
         store = memory.repository._store
-        noted, touch = [], store.touch
+        recorded, touch = [], store.touch
 
         def noting(agent_id, rows, now):
-            noted.append(list(rows))
+            recorded.append(list(rows))
             touch(agent_id, rows, now)
 
         monkeypatch.setattr(store, "touch", noting)
         found = await EVERY_WAY[way](retriever, memory)
         row_of = partial(memory.repository.finder.row_of, Scope(memory.scope.agent_id, "u"))
-        assert noted == [[row_of(each.memory.id) for each in found]]
+        assert recorded == [[row_of(each.memory.id) for each in found]]
 
     run(scenario)
 

@@ -327,7 +327,7 @@ def test_what_is_read_and_written_down_while_an_index_catches_up_counts_once(rea
 def test_what_was_accessed_before_the_index_had_it_is_seen_after():
     with Memory(":memory:", embedder=WordEmbedder()) as memory:
         repository = memory._repository
-        store, follower = repository._store, repository._indexes.active
+        store, sync = repository._store, repository._indexes.active
         memory.search("tea")
         new = entry("tea", agent_id=memory.agent_id)
         embedding = repository._embedder.embed([new.content])[0]
@@ -335,8 +335,8 @@ def test_what_was_accessed_before_the_index_had_it_is_seen_after():
         stored = run_sync(store.add(memory.agent_id, [new], now=NOON))
         store.touch(memory.agent_id, stored.rows, NOON)
         run_sync(store.write_accesses())
-        follower._pull_accesses()
-        assert follower.index.apply(stored.batch)
+        sync._pull_accesses()
+        assert sync.index.apply(stored.batch)
         assert counted(memory.search("tea", **BY_ACCESS)) == {"tea": 1}
 
 

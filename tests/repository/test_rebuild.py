@@ -33,7 +33,7 @@ def memory(request, tmp_path):
 def held(memory, monkeypatch):
     """Return an event that everything read anew waits for, and one that tells that it waits."""
     may_go, waits = threading.Event(), threading.Event()
-    store = follower_of(memory)._store
+    store = sync_of(memory)._store
     read = store.rows_since
 
     async def reading(agent_id, model, seq, sink=None, **named):
@@ -48,18 +48,18 @@ def held(memory, monkeypatch):
     may_go.set()
 
 
-def follower_of(memory):
+def sync_of(memory):
     return memory._repository._indexes.active
 
 
 def core_of(memory):
-    return follower_of(memory).index._core
+    return sync_of(memory).index._core
 
 
 def rewrite(memory, entry, times=3 * FEW):
     for number in range(times):
         memory.update(entry.id, content=f"tea number {number}")
-        follower_of(memory).index.unembedded()  # takes in what was written
+        sync_of(memory).index.unembedded()  # takes in what was written
 
 
 def wait_until(is_so):
@@ -89,7 +89,7 @@ def test_few_vacant_places_are_kept(memory):
     rewrite(memory, changed, FEW - 1)
     before = core_of(memory).docids
     memory.search("tea")
-    assert follower_of(memory)._rebuilding is None
+    assert sync_of(memory)._rebuilding is None
     assert core_of(memory).docids == before > len(core_of(memory))
 
 
@@ -147,25 +147,25 @@ def test_every_search_sees_what_its_thread_wrote_while_indexes_come_and_go(memor
 
 def test_closing_does_not_wait_for_all_to_be_read(memory, monkeypatch):
     begun = threading.Event()
-    follower = follower_of(memory)
+    sync = sync_of(memory)
 
     def check():
         begun.set()
-        wait_until(lambda: follower._is_stopped)
+        wait_until(lambda: sync._is_stopped)
         check_before()
 
-    check_before = follower._check_not_stopped
-    monkeypatch.setattr(follower, "_check_not_stopped", check)
+    check_before = sync._check_not_stopped
+    monkeypatch.setattr(sync, "_check_not_stopped", check)
     rewrite(memory, memory.add("tea"))
     memory.search("tea")
     assert begun.wait(PATIENCE)
     memory.close()
-    assert follower._rebuilding is None
+    assert sync._rebuilding is None
 
 
 def test_an_index_that_cannot_be_made_anew_serves_on(memory, monkeypatch, caplog):
     rewrite(memory, memory.add("tea"))
-    store = follower_of(memory)._store
+    store = sync_of(memory)._store
     read = store.rows_since
 
     async def reading(agent_id, model, seq, sink=None, **named):
@@ -176,5 +176,5 @@ def test_an_index_that_cannot_be_made_anew_serves_on(memory, monkeypatch, caplog
     monkeypatch.setattr(store, "rows_since", reading)
     found = contents(memory.search("tea"))
     wait_until(lambda: "the disk is gone" in caplog.text)
-    wait_until(lambda: follower_of(memory)._rebuilding is None)
+    wait_until(lambda: sync_of(memory)._rebuilding is None)
     assert contents(memory.search("tea")) == found == {f"tea number {3 * FEW - 1}"}

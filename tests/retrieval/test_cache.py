@@ -220,7 +220,7 @@ def test_what_becomes_of_the_callers_dict_changes_no_query():
     assert query.filters == {"importance": {"gte": 0.4}, "tags": {"any": ["a"]}}
 
 
-# How much: by number for each wall, by bytes for all, fairly between walls.
+# How much: by number for each user, by bytes for all, fairly between users.
 
 
 @pytest.mark.requirement("C029")
@@ -394,12 +394,12 @@ def test_a_cache_of_no_bytes_keeps_nothing():
 def test_a_wall_within_its_fair_share_keeps_what_it_would_keep_alone(seed):
     """Walls ask and keep in turn; what each knows is compared with what it knows alone."""
     choose = random.Random(seed)  # noqa: S311 - repeatable
-    budget, walls = 1 << 17, choose.randint(9, 12)
-    fair = (budget - budget // FREED_SHARE) // walls
+    budget, users = 1 << 17, choose.randint(9, 12)
+    fair = (budget - budget // FREED_SHARE) // users
     shared, alone, over = AnswerCache(size_bytes=budget), {}, set()
     fullest = compared = 0
     for _ in range(1200):
-        number = choose.randrange(walls)
+        number = choose.randrange(users)
         question = choose.randrange(60 if number < 8 else 6)  # some ask more than others
         own = alone.setdefault(number, AnswerCache(size_bytes=budget))
         key = Key(scope(str(number)), 1, question)

@@ -1,4 +1,4 @@
-"""What every store promises of all its methods: records, walls, durability, threads, closing."""
+"""Promises of every store: records, isolation of users, durability, threads, closing."""
 
 import asyncio
 import threading

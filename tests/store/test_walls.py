@@ -1,4 +1,4 @@
-"""What every store promises of the walls between users: ids and revisions are theirs alone."""
+"""Isolation of users in every store: ids and revisions are theirs alone."""
 
 import numpy as np
 import pytest

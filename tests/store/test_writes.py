@@ -402,7 +402,7 @@ def test_accesses_that_were_never_written_so_often_are_all_told(store):
     assert accesses_since(store, reached + 1) == accesses_since(store, 0) != {}
 
 
-def test_what_was_accessed_is_told_of_one_agent_alone(store):
+def test_accesses_are_listed_for_one_agent_alone(store):
     for agent in ("a", "b"):
         added(store, agent, [numbered(1, agent_id=agent)])
     written_accesses(store, {1: NOON}, "b")

@@ -86,7 +86,7 @@ def cosine(parts, queries):
 
 
 class Statistics:
-    """Words of all rows of a wall, those out of play too."""
+    """Words of all rows of a user, filtered ones too."""
 
     def __init__(self, rows):
         self.counts = {row.number: Counter(words_of(row.entry.content)) for row in rows}
@@ -235,7 +235,7 @@ def _is_in_play(row, wanted, where):
     )
 
 
-def _is_in_wall(row, scope):
+def _is_of_user(row, scope):
     return scope.all_users or row.entry.user_id == scope.user_id
 
 
@@ -249,8 +249,8 @@ class _Query:
         self.is_query = wanted.text is not None or wanted.vectors is not None
         self.has_near = wanted.vectors is not None and self.ranking.similarity > 0
         self.has_words = self.is_query and self.ranking.similarity < 1
-        wall = [row for row in twin.rows.values() if _is_in_wall(row, wanted.scope)]
-        self.keywords = Keywords(Statistics(wall), wanted.text, self.ranking.keywords)
+        rows_of_user = [row for row in twin.rows.values() if _is_of_user(row, wanted.scope)]
+        self.keywords = Keywords(Statistics(rows_of_user), wanted.text, self.ranking.keywords)
         self.vectors = unit(wanted.vectors) if self.has_near else None
         self.context = None if wanted.context is None else unit([wanted.context])
         self.matches = {number: self.match(number) for number in self.in_play}

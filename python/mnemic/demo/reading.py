@@ -10,7 +10,7 @@ from mnemic.errors import MnemicError
 from mnemic.model.new_entry import FIELDS
 
 MAX_PIECE_LENGTH = 900  # characters; about what the local embedder sees of a text
-# A user would be a wall between the demo's questions and the memory; ids are the demo's own.
+# With a user the demo's questions would not see the memory; ids are the demo's own.
 _FIELDS = frozenset(FIELDS) - {"id", "user_id", "supersedes", "idempotency_key", "expires_at"}
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+")  # noqa: RUF001 - CJK marks
 _HEADING = re.compile(r"#{1,6}\s+(?=\S)")

@@ -30,7 +30,7 @@ from tests.support.rows import batch, record, rows_found
 AGENT = Scope("aide", all_users=True)
 
 
-# A wall between users.
+# Isolation of users.
 
 
 def test_an_import_into_one_users_view_writes_no_links_between_anothers_memories():
@@ -141,7 +141,7 @@ def test_an_entry_that_is_changed_often_is_kept_once():
     assert rows_found(index, scope, now=3099) == []
 
 
-# The follower.
+# Index sync.
 
 
 def test_texts_that_lack_a_vector_may_come_while_others_look_for_them():
@@ -150,22 +150,22 @@ def test_texts_that_lack_a_vector_may_come_while_others_look_for_them():
             raise EmbeddingError(f"out of order for {texts}")
 
     store = SqliteStore(":memory:")
-    follower = IndexSync(store, "aide", ValidatedEmbedder(Failing(8), lambda *_: None))
+    sync = IndexSync(store, "aide", ValidatedEmbedder(Failing(8), lambda *_: None))
 
     def stored(content):
         return run_sync(store.add("aide", [NewEntry(entry(content))], now=NOON)).batch
 
     class Raced(dict):
         def get(self, *arguments):
-            assert follower.index.apply(stored("of another thread"))
-            assert len(follower.index.unembedded()) > 3
+            assert sync.index.apply(stored("of another thread"))
+            assert len(sync.index.unembedded()) > 3
             return super().get(*arguments)
 
     for content in ("one", "two", "three"):
-        assert follower.index.apply(stored(content))
-    follower._retries = Raced(none={})
-    assert len(follower._rows_to_embed()) == 3
-    assert len(follower.index.unembedded()) == 6
+        assert sync.index.apply(stored(content))
+    sync._retries = Raced(none={})
+    assert len(sync._rows_to_embed()) == 3
+    assert len(sync.index.unembedded()) == 6
     run_sync(store.close())
 
 
@@ -334,11 +334,11 @@ def test_searches_whose_clocks_differ_see_what_lives_then_and_load_nothing(monke
         loaded = []
         rows_since = memory._repository._store.rows_since
 
-        def noted(*arguments):
+        def recorded(*arguments):
             loaded.append(arguments)
             return rows_since(*arguments)
 
-        monkeypatch.setattr(memory._repository._store, "rows_since", noted)
+        monkeypatch.setattr(memory._repository._store, "rows_since", recorded)
         for seconds, found in [(20.0, ["two"]), (9.9, ["one", "two"]), (10.0, ["two"])]:
             times[:] = [seconds]
             assert sorted(hit.content for hit in memory.search("one two")) == found

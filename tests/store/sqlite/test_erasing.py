@@ -238,11 +238,11 @@ def test_the_log_is_on_disk_without_what_was_erased_when_erasing_returns(tmp_pat
     for name in ("xTruncate", "xSync"):
         real = getattr(wal._Log, name)
 
-        def noted(self, argument, name=name, real=real):
+        def recorded(self, argument, name=name, real=real):
             calls.append(name)
             real(self, argument)
 
-        monkeypatch.setattr(wal._Log, name, noted)
+        monkeypatch.setattr(wal._Log, name, recorded)
     store = SqliteStore(tmp_path / "a.db")
     add(store, [entry(1)])
     run_sync(store.delete_all(EVERYONE))
