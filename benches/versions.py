@@ -19,8 +19,13 @@ import numpy as np
 
 from benches.datasets import real_texts
 from mnemic._core import RECORD_COLUMNS
-from mnemic.index import NativeIndex, RankRequest
+from mnemic.index import NativeIndex
 from mnemic.model import BY_SEARCH_TYPE, RowBatch, Scope
+
+try:
+    from mnemic.index import RankRequest
+except ImportError:  # an earlier build
+    from mnemic.index import Wanted as RankRequest
 
 DIM = 384
 USERS = 10

@@ -33,7 +33,7 @@ _WIDTH = 100
 
 
 class Question(NamedTuple):
-    """What to ask, and which turns (session, position) answer it, where that is known."""
+    """A question, and the turns (session, position) that answer it, if known."""
 
     text: str
     evidence: frozenset[tuple[str, int]] = frozenset()

@@ -111,7 +111,7 @@ class Salience(msgspec.Struct, frozen=True):
 
 
 class Order(enum.Enum):
-    """What memories are sorted by where it is not the score; the largest first but for the oldest.
+    """The order of memories where it is not that of the score: largest first, but for OLDEST.
 
     Ties go to the more salient memory, then to the newer one, then to the smaller id.
     """

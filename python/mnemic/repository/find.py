@@ -67,7 +67,7 @@ class FoundLinked(NamedTuple):
 
 
 class _Moment(NamedTuple):
-    """What the parts of one search have in common.
+    """The moment of one search, shared by its steps.
 
     Attributes:
         now: Memories that expired before are left out.

@@ -1,4 +1,4 @@
-"""What common abbreviations stand for, folded; only those that hardly mean anything else."""
+"""Common abbreviations and their long forms, folded; only unambiguous ones."""
 
 from types import MappingProxyType
 

@@ -45,14 +45,14 @@ if TYPE_CHECKING:
     from mnemic.retrieval import RetrievalEngine
 
 NewMemory: TypeAlias = str | Mapping[str, Any] | MemoryEntry
-"""What `add_many` takes: a text, a dict with the arguments of `add`, or a whole record."""
+"""A memory as `add_many` takes it: a text, a dict with the arguments of `add`, or a record."""
 
 
 _MAX_TIMEOUT = 1e9
 
 
 class Services:
-    """What is built on one memory; all its views share them, and each is made when it is used."""
+    """The services of one memory, built on first use and shared by all its views."""
 
     def __init__(self, repository: Repository) -> None:
         self._repository = repository
@@ -62,7 +62,7 @@ class Services:
 
     @property
     def retrieval_engine(self) -> "RetrievalEngine":
-        """Answers queries."""
+        """The engine of structured retrieval."""
         with self._lock:
             if self._retrieval_engine is None:
                 from mnemic.retrieval import CorpusExpander, RetrievalEngine  # noqa: PLC0415 - loaded on first use
@@ -76,7 +76,7 @@ class Services:
 
     @property
     def recall_engine(self) -> "RecallEngine":
-        """Recalls."""
+        """The engine of recall."""
         with self._lock:
             if self._recall_engine is None:
                 # Imported on first use: most programs use neither engine.
@@ -93,7 +93,7 @@ class Services:
 
 
 class ScopedBase:
-    """A part of one memory: what it names of the scope cannot be named otherwise in a call."""
+    """A view of one memory: a call cannot name otherwise the parts of the scope that it names."""
 
     def __init__(
         self, repository: Repository, scope: Scope, services: Services | None = None
@@ -104,17 +104,17 @@ class ScopedBase:
 
     @property
     def agent_id(self) -> str:
-        """Whose memory this is."""
+        """The agent of this memory."""
         return self._scope.agent_id
 
     @property
     def scope(self) -> Scope:
-        """What this view names."""
+        """The scope of this view."""
         return self._scope
 
     @property
     def repository(self) -> Repository:
-        """What joins store and index; for services."""
+        """The repository, for services."""
         return self._repository
 
     def __repr__(self) -> str:
@@ -157,7 +157,7 @@ class ScopedBase:
                 )
             if weights is not None or search_type != "hybrid":
                 raise InvalidArgumentError(
-                    "ranking says all that search_type and weights do; leave them out"
+                    "ranking takes the place of search_type and weights; leave them out"
                 )
             return ranking
         if search_type == "hybrid" and self._repository.embedder is None:
@@ -223,12 +223,12 @@ class MemoryHandle(ScopedBase):
 
     @property
     def embedder(self) -> "Embedder | None":
-        """What turns texts into vectors."""
+        """The embedder; None where there is none."""
         return self._repository.embedder
 
     @property
     def events(self) -> Events:
-        """Tells listeners what happens to memories; see `mnemic.observability.events`."""
+        """The events of this memory; see `mnemic.observability.events`."""
         return self._repository.events
 
 

@@ -61,8 +61,8 @@ class AsyncSearchVerbs(ScopedBase):
         """Find the memories that match a query best.
 
         Every memory of the scope is ranked by its final score, exactly. Order: score, then newest,
-        then smallest id; a smaller limit always gives the head of what a larger one gives.
-        There is no floor: the best are returned however far they are.
+        then smallest id; the hits of a smaller limit are the first ones of a larger limit.
+        There is no floor: the best hits are returned, however low their scores.
 
         Args:
             query: What to look for, not empty, at most 10,000 characters.
@@ -70,19 +70,19 @@ class AsyncSearchVerbs(ScopedBase):
             search_type: By meaning and keywords together ("hybrid"), by the meaning alone
                 ("semantic": cosine), or by "keyword" alone. Without an embedder, hybrid is keyword.
             filters: Only memories that match, in the grammar of docs/filters.md; the limit, offset
-                and order of a `MemoryFilter` are not used, and what is forgotten is never found.
+                and order of a `MemoryFilter` are ignored, and deleted memories are never found.
             since: Only memories created then or later; a text is read as ISO 8601, in UTC.
             until: Only memories created before.
-            weights: How much relevance, recency, importance, access and salience weigh, by name;
-                what is not named weighs nothing. The relevance alone unless given.
-            ranking: Everything a score is made of, in place of `search_type` and `weights`; see
+            weights: The weights of relevance, recency, importance, access and salience, by name;
+                the others are 0. By default relevance alone.
+            ranking: All parts of a score, in place of `search_type` and `weights`; see
                 `mnemic.Ranking`.
             explain: Return every part of each score in `components`, not only similarity and
                 keyword.
-            on_embed_error: What a hybrid search does where its query cannot be embedded: "keywords"
-                answers it as a memory without an embedder would, and marks the results as
-                `degraded`; "raise" does not. A semantic search always raises.
-            timeout: How many seconds the search may take; None is no limit. It is looked at between
+            on_embed_error: Whether a hybrid search whose query cannot be embedded falls back to
+                keywords ("keywords": the results are marked as `degraded`) or raises ("raise"). A
+                semantic search always raises.
+            timeout: The seconds that the search may take; None is no limit. It is checked between
                 the steps of the search.
             user_id: The user; None is the memories without a user.
             project_id: Only memories of this project.
@@ -129,7 +129,7 @@ class AsyncSearchVerbs(ScopedBase):
         events only with `log_content`.
 
         Args:
-            query: What to retrieve, and by what to rank.
+            query: The query, its filters and its weights.
             user_id: The user; None is the memories without a user.
             project_id: Only memories of this project.
             session_id: Only memories of this session.
@@ -154,7 +154,7 @@ class AsyncSearchVerbs(ScopedBase):
         session_id: str | None = None,
         all_users: bool = False,
     ) -> int:
-        """Add what answers a query to a context window, as far as it has room.
+        """Add the answers to a query to a context window, as far as it has room.
 
         See `mnemic.RetrievalService.retrieve_to_context`.
 
@@ -271,8 +271,8 @@ class AsyncSearchVerbs(ScopedBase):
     ) -> "MemoryContext":
         """Return the memories that match a query best as one text, for a prompt.
 
-        Each is one line that cites its number, its date and who spoke; the same text comes once,
-        and what does not fit is passed over. The whole text, rendered, takes at most `max_tokens`.
+        Each is one line with its number, its date and its speaker. Equal texts come once, and
+        memories that do not fit are passed over. The whole text takes at most `max_tokens`.
 
         Args:
             query: What the prompt is about, not empty, at most 10,000 characters.
@@ -291,7 +291,7 @@ class AsyncSearchVerbs(ScopedBase):
             all_users: Whether to include all users; not if a user is bound.
 
         Returns:
-            The text, "" if nothing fits; it knows what it cites.
+            The text, with the memories it cites; "" if nothing fits.
 
         Raises:
             As `search`.
@@ -328,10 +328,10 @@ class AsyncSearchVerbs(ScopedBase):
         session_id: str | None = None,
         all_users: bool = False,
     ) -> SearchResults:
-        """Find the memories whose meaning is nearest to that of a memory, without itself.
+        """Find the memories nearest in meaning to one of them, without itself.
 
         Its stored vectors are the query, so nothing is embedded, and looking it up is no access.
-        Without an embedder those that share most of its keywords. For what is not described here,
+        Without an embedder, the memories that share most of its keywords. For all else
         see `search`.
 
         Args:

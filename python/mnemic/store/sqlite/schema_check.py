@@ -34,7 +34,7 @@ _Item: TypeAlias = tuple[Any, ...]
 
 
 class _Schema(NamedTuple):
-    """What a version's file holds, as it is and with its statements in tokens."""
+    """The schema of one version: its statements, as texts and as tokens."""
 
     items: frozenset[_Item]
     tokens: dict[_Item, tuple[str, ...]]
