@@ -138,7 +138,7 @@ pub(crate) fn time_of(given: i64) -> PyResult<i64> {
     Err(PyValueError::new_err("a time outside the years 1 to 9999"))
 }
 
-/// As in `mnemic.model.checks`.
+/// As in `mnemic.model.validation`.
 const MAX_CONTENT_BYTES: usize = 10 * 1024 * 1024;
 
 /// The length is checked before the text is copied.

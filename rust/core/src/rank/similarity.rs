@@ -232,13 +232,12 @@ impl<'a> Similarity<'a> {
         (0..self.chunks).filter_map(move |chunk| self.vectors.places.get(vector_id(docid, chunk)))
     }
 
-    fn stage(&self, view: &SegmentView) -> Stage {
-        let _ = view;
+    fn stage(&self) -> Stage {
         if self.is_long { Stage::Nibbles } else { Stage::Bytes }
     }
 
     fn limit<'b>(&self, view: &SegmentView, prepared: &'b PreparedQuery) -> Limit<'b> {
-        let stage = self.stage(view);
+        let stage = self.stage();
         let rows = stage.rows(view);
         Limit::new(rows.packing, prepared.plane(stage), f32::NEG_INFINITY, None)
     }
@@ -274,7 +273,7 @@ impl<'a> Similarity<'a> {
         for prepared in &self.prepared_queries {
             if self.is_boundable {
                 let limit = self.limit(view, prepared);
-                self.kernel.bound(self.stage(view).rows(view), tile, &limit, &mut bounds);
+                self.kernel.bound(self.stage().rows(view), tile, &limit, &mut bounds);
                 bounds = bounds.map(|upper| Self::unscaled(prepared, upper));
             }
             for bit in set_bits(tile.wanted) {
@@ -318,7 +317,7 @@ impl<'a> Similarity<'a> {
             for prepared in &self.prepared_queries {
                 if self.is_boundable {
                     let limit = self.limit(view, prepared);
-                    let coded = self.stage(view).rows(view);
+                    let coded = self.stage().rows(view);
                     self.kernel.bound_listed(coded, &rows[first..], &limit, &mut bounds);
                     bounds = bounds.map(|upper| Self::unscaled(prepared, upper));
                 }
