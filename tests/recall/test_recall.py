@@ -4,6 +4,7 @@ import asyncio
 import logging
 import math
 import threading
+import typing
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -21,8 +22,10 @@ from mnemic.model import (
     MemoryEntryUpdate,
     MemoryRetrieverOptions,
     MemoryStatus,
+    RecallOptions,
     Salience,
 )
+from mnemic.model.recall import AllRecallFields, RecallFields, RecallTypeFields
 from mnemic.recall import MemoryRetriever
 from tests.support.clock import DAY, NOON
 from tests.support.embedders import WordEmbedder
@@ -307,3 +310,11 @@ def test_options_of_another_type_are_refused():
     run(scenario)
     with pytest.raises(InvalidArgumentError, match="boosts"):
         SalienceOptions(boosts=[1])
+
+
+def test_the_keyword_arguments_of_a_recall_are_the_fields_of_its_options():
+    everywhere = typing.get_type_hints(RecallTypeFields)
+    assert {*typing.get_type_hints(AllRecallFields)} == {*RecallOptions.__struct_fields__}
+    assert {*typing.get_type_hints(RecallFields)} - {*everywhere} == {"type_filter"}
+    named = {"user_id", "max_results", "mode", "type_filter"}
+    assert {*RecallOptions.__struct_fields__} - {*everywhere} == named

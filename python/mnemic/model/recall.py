@@ -4,7 +4,7 @@ import enum
 import math
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias, TypedDict, get_args
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -71,6 +71,32 @@ else:
 
 ProjectScope: TypeAlias = Literal["all", "strict"]
 _PROJECT_SCOPES: tuple[str, ...] = get_args(ProjectScope)
+
+
+class RecallTypeFields(TypedDict, total=False):
+    """The fields of `RecallOptions` that every recall takes as keyword arguments."""
+
+    all_users: bool
+    min_salience: float
+    project_id: str | None
+    with_total: bool
+    project_scope: ProjectScope
+    include_archived: bool
+    include_superseded: bool
+
+
+class RecallFields(RecallTypeFields, total=False):
+    """Those fields, and the type, of a recall that is not by type already."""
+
+    type_filter: TypeFilter
+
+
+class AllRecallFields(RecallFields, total=False):
+    """All fields of `RecallOptions`."""
+
+    user_id: str | None
+    max_results: int
+    mode: RecallMode
 
 
 class RecallOptions(msgspec.Struct, frozen=True, kw_only=True):

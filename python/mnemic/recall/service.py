@@ -1,8 +1,8 @@
 """MemoryRetriever, the public interface of recall."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 from uuid import UUID
 
 import msgspec
@@ -25,7 +25,7 @@ from mnemic.model import (
     SalienceWeights,
     Scope,
 )
-from mnemic.model.recall import parse_types
+from mnemic.model.recall import AllRecallFields, RecallFields, RecallTypeFields, parse_types
 from mnemic.model.validation import capable, items, time
 from mnemic.recall.engine import CONTRADICTION_CONFIDENCE, RecallEngine
 from mnemic.repository import Searchable, checked_memory, required_uuid, required_uuids
@@ -78,7 +78,10 @@ class MemoryRetriever:
         return self._engine.options
 
     async def recall(
-        self, query: str, options: RecallOptions | None = None, **fields: Any
+        self,
+        query: str,
+        options: RecallOptions | None = None,
+        **fields: Unpack[AllRecallFields],
     ) -> MemoryRecallResult:
         """Return memories in the order of a mode.
 
@@ -110,7 +113,7 @@ class MemoryRetriever:
         user_id: str | None,
         half_open: bool = False,
         limit: int = 100,
-        **fields: Any,
+        **fields: Unpack[RecallFields],
     ) -> MemoryRecallResult:
         """Return memories created in a time range, newest first.
 
@@ -140,7 +143,7 @@ class MemoryRetriever:
         type: MemoryType | MemoryKind | str,  # noqa: A002 - the document's name
         user_id: str | None,
         limit: int = 10,
-        **fields: Any,
+        **fields: Unpack[RecallTypeFields],
     ) -> MemoryRecallResult:
         """Return the most salient memories of a type or kind.
 
@@ -175,7 +178,7 @@ class MemoryRetriever:
         direction: Direction = "out",
         depth: int = 1,
         limit: int = 100,
-        **fields: Any,
+        **fields: Unpack[RecallFields],
     ) -> MemoryRecallResult:
         """Return the memories reached by links from one, without itself.
 
@@ -217,7 +220,7 @@ class MemoryRetriever:
         *,
         limit: int = 10,
         min_confidence: float = CONTRADICTION_CONFIDENCE,
-        **fields: Any,
+        **fields: Unpack[RecallFields],
     ) -> MemoryRecallResult:
         """Return memories that a text contradicts, highest confidence first.
 
@@ -321,7 +324,7 @@ def part_of(scope: Scope, options: RecallOptions) -> Scope:
     return narrowed.widened() if options.all_users else narrowed
 
 
-def checked_options(options: RecallOptions | None, fields: dict[str, Any]) -> RecallOptions:
+def checked_options(options: RecallOptions | None, fields: Mapping[str, Any]) -> RecallOptions:
     """Return options given as an object or by their fields."""
     unknown = [name for name in fields if name not in RecallOptions.__struct_fields__]
     if unknown:
