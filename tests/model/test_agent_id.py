@@ -10,7 +10,7 @@ from mnemic import AsyncMemory, LongTermMemory, Memory, MemoryRetriever
 from mnemic.errors import InvalidEntryError
 from mnemic.model import NewEntry
 from mnemic.model.agent_id import canonical, is_same_agent, stored_spelling
-from mnemic.store import SqliteStore
+from mnemic.store.sqlite.store import SqliteStore
 from mnemic.sync_bridge import run_sync
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder

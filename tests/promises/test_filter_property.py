@@ -25,9 +25,9 @@ from mnemic.model import (
     Scope,
 )
 from mnemic.model.filter import MemoryFilter, MemorySortOrder, parse_filter
-from mnemic.store import SqliteStore
 from mnemic.store.sqlite import filter_sql
 from mnemic.store.sqlite.row_codec import to_row
+from mnemic.store.sqlite.store import SqliteStore
 from mnemic.sync_bridge import run_sync
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder

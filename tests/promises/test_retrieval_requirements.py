@@ -25,7 +25,7 @@ from mnemic.observability.events import (
     QueryExpandedEvent,
 )
 from mnemic.retrieval import RetrievalService
-from mnemic.store import SqliteStore
+from mnemic.store.sqlite.store import SqliteStore
 from tests.support.clock import NOON
 from tests.support.retrieval import QUERY, AskingFirst, found, heard_by, record, serve, three_near
 

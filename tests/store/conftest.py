@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from mnemic.errors import StoreError
-from mnemic.store import SqliteStore
+from mnemic.store import open_store
 from mnemic.store.sqlite import change_log
 from mnemic.sync_bridge import run_sync
 
@@ -25,9 +25,9 @@ class Backend(NamedTuple):
     place: Callable[[Path, str], object]
 
 
-SHARED = {"file": Backend(SqliteStore, lambda folder, name: folder / f"{name}.db")}
+SHARED = {"file": Backend(open_store, lambda folder, name: folder / f"{name}.db")}
 """Those that may be opened twice."""
-BACKENDS = SHARED | {"memory": Backend(SqliteStore, lambda _folder, _name: ":memory:")}
+BACKENDS = SHARED | {"memory": Backend(open_store, lambda _folder, _name: ":memory:")}
 
 
 @pytest.fixture(params=BACKENDS)

@@ -261,7 +261,7 @@ def test_metadata_keep_the_difference_between_whole_numbers_and_others(store):
 
 def test_no_method_of_the_protocol_is_left_out():
     named = {name for name in vars(Store) if not name.startswith("_")}
-    assert named - METHODS.keys() == {"close"}
+    assert named - METHODS.keys() == {"close", "path"}
 
 
 @pytest.mark.parametrize("name", SCOPED)

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from mnemic.errors import StoreFileError
-from mnemic.store import SqliteStore
 from mnemic.store.sqlite.filesystem import refuse_shared, shared_type
+from mnemic.store.sqlite.store import SqliteStore
 from mnemic.store.url import path_of
 from mnemic.sync_bridge import run_sync
 

@@ -40,7 +40,10 @@ _RESULTS = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
 class Counted(Protocol):
     """The interface of a store for gauges."""
 
-    path: str
+    @property
+    def path(self) -> str:
+        """The place of the store."""
+        ...
 
     async def count(self, scope: Scope, *, now: datetime) -> int:
         """Return the number of entries in a scope."""

@@ -60,7 +60,7 @@ from mnemic.repository.limits import Limits
 from mnemic.repository.linking import Linker
 from mnemic.repository.query_vectors import QueryVectors
 from mnemic.repository.transfer import Transfer
-from mnemic.store import Direction, SqliteStore
+from mnemic.store import Direction, open_store
 from mnemic.store.base import Located
 from mnemic.sync_bridge import run_blocking, run_sync
 
@@ -147,7 +147,7 @@ class Repository:
         self._embedder = None if given is None else ValidatedEmbedder(given)
         self._is_read_only = flag("read_only", read_only)
         self._track_access = flag("track_access", track_access) and not read_only
-        self._store = SqliteStore(url, read_only=read_only)
+        self._store = open_store(url, read_only=read_only)
         self.path = self._store.path
         try:
             self.agent = Scope(run_sync(self._store.stored_agent_id(named.agent_id)))

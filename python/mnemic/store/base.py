@@ -158,6 +158,11 @@ class Store(Protocol):
         StoreError: By any method; its subclasses name the problem with the file or the disk.
     """
 
+    @property
+    def path(self) -> str:
+        """The place of the store, for messages and metrics."""
+        ...
+
     async def add(
         self,
         agent_id: str,

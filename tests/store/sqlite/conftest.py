@@ -2,7 +2,7 @@
 
 import pytest
 
-from mnemic.store import SqliteStore
+from mnemic.store.sqlite.store import SqliteStore
 from mnemic.sync_bridge import run_sync
 from tests.support.entries import numbered
 from tests.support.filters import keep, numbers_found

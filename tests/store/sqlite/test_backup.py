@@ -9,8 +9,8 @@ import apsw
 import pytest
 
 from mnemic.errors import StoreError, StoreFileError, StoreFullError
-from mnemic.store import SqliteStore
 from mnemic.store.sqlite import backup
+from mnemic.store.sqlite.store import SqliteStore
 from mnemic.sync_bridge import run_sync
 from tests.support.paths import names_in
 
@@ -179,7 +179,7 @@ def test_a_full_disk_is_a_typed_error_and_leaves_nothing(tmp_path):
     code = (
         "import resource, signal, sys\n"
         "from mnemic.errors import StoreFullError\n"
-        "from mnemic.store import SqliteStore\n"
+        "from mnemic.store.sqlite.store import SqliteStore\n"
         "from mnemic.sync_bridge import run_sync\n"
         "store = SqliteStore(':memory:')\n"
         "much = 'CREATE TABLE much AS SELECT randomblob(3000000) AS x'\n"

@@ -16,11 +16,11 @@ from mnemic.index.native import MAX_PENDING, NativeIndex
 from mnemic.licensing import DocumentedLicenses
 from mnemic.model import NewEntry, Scope
 from mnemic.repository.index_sync import IndexSync
-from mnemic.store import SqliteStore
 from mnemic.store.sqlite import wal
 from mnemic.store.sqlite.connections import Connections, downgrade
 from mnemic.store.sqlite.group_commit import Writer
 from mnemic.store.sqlite.schema import MIGRATIONS
+from mnemic.store.sqlite.store import SqliteStore
 from mnemic.sync_bridge import run_sync
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder

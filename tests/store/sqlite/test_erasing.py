@@ -15,8 +15,8 @@ from mnemic.errors import ReadOnlyError
 from mnemic.long_term import LongTermMemory
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntry, NewEntry, Scope
-from mnemic.store import SqliteStore
 from mnemic.store.sqlite import wal
+from mnemic.store.sqlite.store import SqliteStore
 from mnemic.sync_bridge import run_sync
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)

@@ -17,8 +17,8 @@ from mnemic.errors import (
     StoreReplacedError,
 )
 from mnemic.model import Scope
-from mnemic.store import SqliteStore
 from mnemic.store.sqlite import connections
+from mnemic.store.sqlite.store import SqliteStore
 from mnemic.sync_bridge import run_sync
 from tests.support.paths import names_in
 
@@ -229,7 +229,7 @@ def test_many_threads_may_open_one_new_file_at_once(tmp_path):
 def test_many_processes_may_open_new_files_at_once(tmp_path):
     code = (
         "import sys\n"
-        "from mnemic.store import SqliteStore\n"
+        "from mnemic.store.sqlite.store import SqliteStore\n"
         "from mnemic.sync_bridge import run_sync\n"
         "print('ready', flush=True)\n"
         "sys.stdin.readline()\n"
@@ -254,7 +254,7 @@ def test_many_processes_may_open_new_files_at_once(tmp_path):
 def test_reading_or_writing_after_a_fork_is_a_clear_error_and_not_a_hang(tmp_path):
     code = (
         "import os, sys\n"
-        "from mnemic.store import SqliteStore\n"
+        "from mnemic.store.sqlite.store import SqliteStore\n"
         "from mnemic.sync_bridge import run_sync\n"
         "store = SqliteStore(sys.argv[1])\n"
         "if os.fork():\n"
@@ -275,7 +275,7 @@ def test_reading_or_writing_after_a_fork_is_a_clear_error_and_not_a_hang(tmp_pat
 def test_a_process_forked_off_during_a_write_ends_and_leaves_the_file_alone(tmp_path):
     code = (
         "import os, sys, threading, time\n"
-        "from mnemic.store import SqliteStore\n"
+        "from mnemic.store.sqlite.store import SqliteStore\n"
         "from mnemic.sync_bridge import run_sync\n"
         "store, started, ended = SqliteStore(sys.argv[1]), threading.Event(), threading.Event()\n"
         "job = lambda connection: started.set() or ended.wait(60)\n"

@@ -19,8 +19,8 @@ from mnemic.model import (
     MemoryType,
     parse_filter,
 )
-from mnemic.store import SqliteStore
 from mnemic.store.sqlite.filter_sql import compiled
+from mnemic.store.sqlite.store import SqliteStore
 from mnemic.sync_bridge import run_sync
 from tests.support.clock import HOUR, NOON
 from tests.support.entries import numbered

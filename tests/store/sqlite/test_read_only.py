@@ -6,8 +6,8 @@ import apsw
 import pytest
 
 from mnemic.errors import ReadOnlyError, SchemaVersionError, StoreFileError
-from mnemic.store import SqliteStore
 from mnemic.store.sqlite.connections import downgrade
+from mnemic.store.sqlite.store import SqliteStore
 from mnemic.sync_bridge import run_sync
 from tests.support.paths import names_in
 
@@ -127,7 +127,7 @@ def test_an_older_file_is_refused_with_what_to_do_and_left_as_it_is(path):
 
 CHILD = (
     "import os, sys, urllib.parse\n"  # before the rights to read them are gone
-    "from mnemic.store import SqliteStore\n"
+    "from mnemic.store.sqlite.store import SqliteStore\n"
     "from mnemic.sync_bridge import run_sync\n"
     "os.setgroups([])\n"
     "os.setgid(65534)\n"
