@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
-from functools import lru_cache
 from typing import NamedTuple
 from uuid import UUID
 
@@ -50,6 +49,14 @@ from mnemic.model import (
 )
 from mnemic.model.recall import parse_types, static_score_of
 from mnemic.model.validation import MAX_QUERY_LENGTH, bounded, flag, fraction, items, text
+from mnemic.recall.reasons import (
+    REASONS,
+    Reason,
+    linked_reason,
+    relevant_reason,
+    temporal_reason,
+    topical_reason,
+)
 from mnemic.recall.telemetry import RecallTelemetry
 from mnemic.recall.traversal import Traversal
 from mnemic.repository import Found, FoundLinked, Repository
@@ -72,9 +79,6 @@ _ORDERS = {
     RecallMode.IMPORTANT: Order.SALIENCE,
     RecallMode.FREQUENT: Order.ACCESS_COUNT,
 }
-
-Reason = Callable[[RankedRow], tuple[float, str]]
-"""Returns the score of a memory, and its parts in words."""
 
 
 class Recall(NamedTuple):
@@ -138,7 +142,7 @@ class RecallEngine:
         if mode is RecallMode.RELEVANT:
             request = self._relevant(query, options)
         else:
-            request = Recall(_search(options, order=_ORDERS[mode]), _REASONS[mode])
+            request = Recall(_search(options, order=_ORDERS[mode]), REASONS[mode])
         result = await self._recalled(scope, request, begun)
         self._telemetry.recalled(mode.name.capitalize(), query, len(result), _milliseconds(begun))
         return result
@@ -169,12 +173,12 @@ class RecallEngine:
         if topic is not None:
             bounded("topic_filter", text("topic_filter", topic))
         if topic is None or not topic.strip():
-            request = Recall(search, _temporal_reason)
+            request = Recall(search, temporal_reason)
         else:
             self.repository.check_embedder()
             floor = self._floor()
             topical = msgspec.structs.replace(search, text=topic, min_similarity=floor)
-            request = Recall(topical, _topical_reason)
+            request = Recall(topical, topical_reason)
         result = await self._recalled(scope, request, begun)
         self._telemetry.recalled_temporal(len(result), start, end, _milliseconds(begun))
         return result
@@ -207,7 +211,7 @@ class RecallEngine:
         if found is None:
             raise EntryNotFoundError(f"no memory with id {entry_id} for {scope}")
         memories = tuple(
-            ScoredMemory(found.entries[hit.row], hit.strength, _linked_reason(hit.kinds))
+            ScoredMemory(found.entries[hit.row], hit.strength, linked_reason(hit.kinds))
             for hit in found.hits
         )
         self._count(memories, [hit.row for hit in found.hits])
@@ -372,7 +376,7 @@ class RecallEngine:
             strongest = linked.hits[0].strength
             found.append((row, ScoredMemory(entry, similarity * strongest, _POTENTIAL)))
             for hit in linked.hits:
-                reason = _linked_reason(hit.kinds)
+                reason = linked_reason(hit.kinds)
                 memory = ScoredMemory(linked.entries[hit.row], similarity * hit.strength, reason)
                 found.append((hit.row, memory))
         return found
@@ -437,7 +441,7 @@ class RecallEngine:
         ranking = msgspec.structs.replace(SEMANTIC, weights=weights, salience=given.salience)
         search = _search(options, ranking=ranking)
         relevant = msgspec.structs.replace(search, text=query, min_similarity=self._floor())
-        return Recall(relevant, _relevant_reason)
+        return Recall(relevant, relevant_reason)
 
     async def _recalled(self, scope: Scope, recall: Recall, begun: float) -> MemoryRecallResult:
         salience = self.options.salience
@@ -556,51 +560,6 @@ def _states(options: RecallOptions) -> tuple[tuple[State, ...], Expression]:
         return (State.ACTIVE,), All(())
     statuses = tuple(int(status) for status in wanted)
     return (State.ACTIVE, State.INACTIVE), Test(Field("status"), Op.IN, statuses)
-
-
-def _relevant_reason(hit: RankedRow) -> tuple[float, str]:
-    similarity, salience = hit.components["similarity"], hit.components["salience"]
-    score = min(1.0, max(0.0, hit.score))
-    return score, f"Similarity: {similarity:.2f}, Salience: {salience:.2f}"
-
-
-def _recent_reason(hit: RankedRow) -> tuple[float, str]:
-    recency = hit.components["recency"]
-    return recency, f"Recency: {recency:.2f}, Salience: {hit.components['salience']:.2f}"
-
-
-def _important_reason(hit: RankedRow) -> tuple[float, str]:
-    salience = hit.components["salience"]
-    return salience, f"Salience: {salience:.2f}"
-
-
-def _frequent_reason(hit: RankedRow) -> tuple[float, str]:
-    frequency = hit.components["access"]
-    return frequency, f"Frequency: {frequency:.2f}, Salience: {hit.components['salience']:.2f}"
-
-
-@lru_cache(maxsize=1024)  # there are few kinds, and hundreds of hits
-def _linked_reason(kinds: tuple[int, ...]) -> str:
-    names = (
-        "".join(part.capitalize() for part in LinkType(kind).name.split("_")) for kind in kinds
-    )
-    return f"Linked via {', '.join(names)}"
-
-
-def _temporal_reason(hit: RankedRow) -> tuple[float, str]:
-    return hit.components["salience"], "Temporal match"
-
-
-def _topical_reason(hit: RankedRow) -> tuple[float, str]:
-    similarity = hit.components["similarity"]
-    return hit.components["salience"], f"Temporal match, Similarity: {similarity:.2f}"
-
-
-_REASONS: dict[RecallMode, Reason] = {
-    RecallMode.RECENT: _recent_reason,
-    RecallMode.IMPORTANT: _important_reason,
-    RecallMode.FREQUENT: _frequent_reason,
-}
 
 
 def _result(memories: tuple[ScoredMemory, ...], total: int, begun: float) -> MemoryRecallResult:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import msgspec
 
-from mnemic.context import ContextItemType, ContextWindow
+from mnemic.context import ContextWindow
 from mnemic.description import described
 from mnemic.errors import InvalidArgumentError, StoreError
 from mnemic.index import RankedRow
@@ -46,6 +46,7 @@ from mnemic.model import (
     validation,
 )
 from mnemic.repository import Found, Repository, check_limit
+from mnemic.retrieval.augmentation import augment, window_contents
 from mnemic.retrieval.cache import CACHED_ANSWERS, CACHED_BYTES, AnswerCache, CachedAnswer, Hit
 from mnemic.retrieval.expansion import MIN_CONFIDENCE, Expander, Related
 from mnemic.retrieval.keys import Key, depends_on_accesses, key_of
@@ -67,12 +68,6 @@ which the confidence is one half; see docs/retrieval.md."""
 
 EXPANSION_BLEND = 0.15
 """Share of an expansion in a hybrid query's vector; measured, see docs/retrieval.md."""
-
-MIN_TOKENS = 4
-"""With fewer free tokens no memory is added."""
-
-MIN_PRIORITY, PRIORITY_RANGE = 50, 40
-"""Priority of a context item: the minimum plus the range times its relevance."""
 
 
 class CacheLookup(NamedTuple):
@@ -174,7 +169,7 @@ class RetrievalEngine:
             query = _without_sensitive(query)
         result = await self.retrieve(scope, query)
         items, tokens = await run_blocking(
-            lambda: _augment(window, result.results, _window_contents(scope, window))
+            lambda: augment(window, result.results, window_contents(scope, window))
         )
         self._statistics.augmented()
         await self._telemetry.augmented(query.query, items, tokens)
@@ -502,52 +497,6 @@ _ORDERS = {
 
 def _states(query: MemoryQuery) -> tuple[State, ...]:
     return (State.ACTIVE, State.DELETED) if query.includes_forgotten else (State.ACTIVE,)
-
-
-def _window_contents(scope: Scope, window: ContextWindow) -> dict[str | None, str] | None:
-    """Return the contents of a window's items by source, if users may share ids."""
-    if not scope.all_users:
-        return None
-    return {item.source_ref: item.content for item in window.items()}
-
-
-def _source(entry: MemoryEntry, contents: dict[str | None, str] | None) -> str:
-    """Return the `source_ref` of a memory: its id, with its user if another one has that id."""
-    memory_id = str(entry.id)
-    if contents is None:
-        return memory_id
-    if contents.setdefault(memory_id, entry.content) == entry.content:
-        return memory_id
-    return f"{memory_id} of {entry.user_id!r}"
-
-
-def _augment(
-    window: ContextWindow, wanted: Sequence[RankedMemory], contents: dict[str | None, str] | None
-) -> tuple[int, int]:
-    """Add memories into free tokens only; return their number and their tokens."""
-    items = tokens = 0
-    present: set[str | None] | None = None
-    for ranked in wanted:
-        memory_id = _source(ranked.entry, contents)
-        if window.free_tokens < MIN_TOKENS:
-            if present is None:
-                present = {item.source_ref for item in window.items()}
-            if memory_id not in present:  # what is there still gets the higher priority
-                continue
-        added = window.try_add(
-            ranked.entry.content,
-            ContextItemType.RETRIEVED_DOCUMENT,
-            id=memory_id,
-            priority=int(MIN_PRIORITY + PRIORITY_RANGE * ranked.relevance_score),
-            source_ref=memory_id,
-            metadata={
-                "relevance": ranked.relevance_score,
-                "memory_type": ranked.entry.type.name,
-            },
-        )
-        items += bool(added)
-        tokens += added.tokens_added
-    return items, tokens
 
 
 def _ranking(query: MemoryQuery) -> Ranking:

@@ -1,0 +1,63 @@
+"""Scores and reasons of recalled memories."""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TypeAlias
+
+from mnemic.index import RankedRow
+from mnemic.model import LinkType, RecallMode
+
+Reason: TypeAlias = Callable[[RankedRow], tuple[float, str]]
+"""Gives the score of a hit, and its reason in words."""
+
+
+def relevant_reason(hit: RankedRow) -> tuple[float, str]:
+    """Return the score and reason of relevant recall."""
+    similarity, salience = hit.components["similarity"], hit.components["salience"]
+    score = min(1.0, max(0.0, hit.score))
+    return score, f"Similarity: {similarity:.2f}, Salience: {salience:.2f}"
+
+
+def recent_reason(hit: RankedRow) -> tuple[float, str]:
+    """Return the score and reason of recent recall."""
+    recency = hit.components["recency"]
+    return recency, f"Recency: {recency:.2f}, Salience: {hit.components['salience']:.2f}"
+
+
+def important_reason(hit: RankedRow) -> tuple[float, str]:
+    """Return the score and reason of important recall."""
+    salience = hit.components["salience"]
+    return salience, f"Salience: {salience:.2f}"
+
+
+def frequent_reason(hit: RankedRow) -> tuple[float, str]:
+    """Return the score and reason of frequent recall."""
+    frequency = hit.components["access"]
+    return frequency, f"Frequency: {frequency:.2f}, Salience: {hit.components['salience']:.2f}"
+
+
+@lru_cache(maxsize=1024)  # there are few kinds, and hundreds of hits
+def linked_reason(kinds: tuple[int, ...]) -> str:
+    """Return the reason of a memory that links of these types lead to."""
+    names = (
+        "".join(part.capitalize() for part in LinkType(kind).name.split("_")) for kind in kinds
+    )
+    return f"Linked via {', '.join(names)}"
+
+
+def temporal_reason(hit: RankedRow) -> tuple[float, str]:
+    """Return the score and reason of recall from a time range."""
+    return hit.components["salience"], "Temporal match"
+
+
+def topical_reason(hit: RankedRow) -> tuple[float, str]:
+    """Return the score and reason of recall from a time range with a topic."""
+    similarity = hit.components["similarity"]
+    return hit.components["salience"], f"Temporal match, Similarity: {similarity:.2f}"
+
+
+REASONS: dict[RecallMode, Reason] = {
+    RecallMode.RECENT: recent_reason,
+    RecallMode.IMPORTANT: important_reason,
+    RecallMode.FREQUENT: frequent_reason,
+}
