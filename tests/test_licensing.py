@@ -54,6 +54,17 @@ def test_a_license_is_a_policy(given):
         Memory(":memory:", embedder=None, license=given)
 
 
+@pytest.mark.parametrize("quota", [5, "5", (5, None)])
+def test_a_policy_whose_quota_is_none_of_ours_is_refused_before_anything_is_stored(quota):
+    class Host:
+        def require(self, *needs):
+            """Allow everything."""
+
+    Host.quota = quota
+    with pytest.raises(InvalidArgumentError, match="Quota"):
+        Memory(":memory:", embedder=None, license=Host())
+
+
 def test_without_a_policy_nothing_is_checked_and_no_limit_is_set():
     async def scenario(memory):
         assert memory.license is None

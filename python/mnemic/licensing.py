@@ -175,12 +175,14 @@ def checked_policy(given: object) -> LicensePolicy | None:
     Raises:
         InvalidArgumentError: If it is no policy.
     """
-    is_policy = callable(getattr(given, "require", None)) and hasattr(given, "quota")
-    if given is None or (is_policy and not isinstance(given, type)):
+    is_policy = callable(getattr(given, "require", None)) and isinstance(
+        getattr(given, "quota", ""), Quota | None
+    )
+    if given is None or is_policy:
         return cast("LicensePolicy | None", given)
     raise InvalidArgumentError(
-        "license must be a policy such as mnemic.DocumentedLicenses(tier), or None, got "
-        f"{quoted(given)}"
+        "license must be a policy such as mnemic.DocumentedLicenses(tier), with require() and a "
+        f"mnemic.licensing.Quota or None as its quota, or None; got {quoted(given)}"
     )
 
 

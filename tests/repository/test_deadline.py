@@ -6,6 +6,7 @@ import pytest
 
 from mnemic import Memory
 from mnemic.errors import DeadlineExceededError, InvalidArgumentError
+from mnemic.model import KEYWORD, Search, State
 from tests.support.embedders import WordEmbedder
 
 
@@ -55,7 +56,38 @@ def test_a_search_gives_up_after_an_embedder_that_was_too_slow(memory):
     assert len(memory.search("tea", timeout=60)) == 1
 
 
+@pytest.mark.parametrize("is_archived", [False, True])
+def test_nothing_is_read_after_a_ranking_that_was_too_slow(memory, monkeypatch, is_archived):
+    repository, reads = memory.repository, []
+    kept = memory.add("tea at four")
+    if is_archived:
+        memory.update(kept.id, status="archived")
+    states = (State.ACTIVE, State.INACTIVE) if is_archived else (State.ACTIVE,)
+    deadline = time.monotonic() + 60
+    search = Search(text="tea", limit=5, ranking=KEYWORD, states=states, deadline=deadline)
+    assert repository.find(memory.scope, search).hits
+    index = repository._indexes.of(states[-1]).index
+    rank = index.rank
+
+    def slow(request):
+        page = rank(request)
+        monkeypatch.setattr(time, "monotonic", lambda: deadline + 1)
+        for name in ("get_rows", "get"):
+            monkeypatch.setattr(repository._store, name, lambda *_, **__: reads.append(1))
+        return page
+
+    monkeypatch.setattr(index, "rank", slow)
+    with pytest.raises(DeadlineExceededError):
+        repository.find(memory.scope, search)
+    assert reads == []
+
+
 @pytest.mark.parametrize("timeout", [-1, -0.001, "1", True, float("nan"), float("inf"), [1]])
 def test_a_timeout_is_a_number_of_seconds(memory, timeout):
     with pytest.raises(InvalidArgumentError, match="timeout"):
         memory.search("tea", timeout=timeout)
+
+
+def test_a_timeout_of_thousands_of_digits_is_an_error_like_any_other(memory):
+    with pytest.raises(InvalidArgumentError, match="timeout must be a number of seconds"):
+        memory.search("tea", timeout=10**5000)

@@ -49,6 +49,7 @@ from mnemic.model import (
 )
 from mnemic.model.recall import parse_types, static_score_of
 from mnemic.model.validation import MAX_QUERY_LENGTH, bounded, flag, fraction, items, text
+from mnemic.observability.telemetry import milliseconds_since
 from mnemic.recall.reasons import (
     REASONS,
     Reason,
@@ -144,7 +145,9 @@ class RecallEngine:
         else:
             request = Recall(_search(options, order=_ORDERS[mode]), REASONS[mode])
         result = await self._recalled(scope, request, begun)
-        self._telemetry.recalled(mode.name.capitalize(), query, len(result), _milliseconds(begun))
+        self._telemetry.recalled(
+            mode.name.capitalize(), query, len(result), milliseconds_since(begun)
+        )
         return result
 
     async def temporal(
@@ -180,7 +183,7 @@ class RecallEngine:
             topical = msgspec.structs.replace(search, text=topic, min_similarity=floor)
             request = Recall(topical, topical_reason)
         result = await self._recalled(scope, request, begun)
-        self._telemetry.recalled_temporal(len(result), start, end, _milliseconds(begun))
+        self._telemetry.recalled_temporal(len(result), start, end, milliseconds_since(begun))
         return result
 
     async def linked(
@@ -200,7 +203,7 @@ class RecallEngine:
 
         def find() -> FoundLinked | None:
             row = self.repository.finder.row_of(
-                scope, entry_id, include_outdated=_uses_store(options)
+                scope, entry_id, include_inactive=_uses_store(options)
             )
             if row is None:
                 return None
@@ -216,7 +219,7 @@ class RecallEngine:
         )
         self._count(memories, [hit.row for hit in found.hits])
         result = _result(memories, found.total, begun)
-        self._telemetry.recalled("Linked", "", len(result), _milliseconds(begun))
+        self._telemetry.recalled("Linked", "", len(result), milliseconds_since(begun))
         return result
 
     def _linked(
@@ -303,7 +306,7 @@ class RecallEngine:
             "Contradictions",
             content,
             len(result),
-            _milliseconds(begun),
+            milliseconds_since(begun),
             is_sensitive=is_sensitive,
         )
         return result
@@ -563,7 +566,7 @@ def _states(options: RecallOptions) -> tuple[tuple[State, ...], Expression]:
 
 
 def _result(memories: tuple[ScoredMemory, ...], total: int, begun: float) -> MemoryRecallResult:
-    return MemoryRecallResult(memories, total, timedelta(milliseconds=_milliseconds(begun)))
+    return MemoryRecallResult(memories, total, timedelta(milliseconds=milliseconds_since(begun)))
 
 
 def _total(found: Found) -> int:
@@ -580,7 +583,3 @@ def _check_depth(depth: object) -> None:
         raise InvalidArgumentError(
             f"depth must be an int from 1 to {MAX_DEPTH}, got {quoted(depth)}"
         )
-
-
-def _milliseconds(begun: float) -> float:
-    return (time.perf_counter() - begun) * 1000

@@ -9,7 +9,7 @@ import msgspec
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import EmbeddingError, MnemicError
 from mnemic.model import MemoryEntry, NewEntry, OnDuplicate, OnEmbedError, Scope
-from mnemic.observability.telemetry import Telemetry
+from mnemic.observability.telemetry import Telemetry, milliseconds_since
 from mnemic.protocols import Clock
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.limits import Limits
@@ -87,7 +87,7 @@ class Adder:
                 await self._limits.check_room(entries)
             begun = time.perf_counter()
             embedded = await self._with_embeddings(entries, on_embed_error)
-            milliseconds = (time.perf_counter() - begun) * 1000
+            milliseconds = milliseconds_since(begun)
             stored = await self._store.add(
                 self._agent_id,
                 embedded,

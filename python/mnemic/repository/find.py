@@ -72,10 +72,12 @@ class _Moment(NamedTuple):
     Attributes:
         now: Memories that expired before are left out.
         position: Where the store stood when the index was refreshed.
+        deadline: When to give up, in seconds of `time.monotonic()`; None is never.
     """
 
     now: datetime
     position: LogPosition
+    deadline: float | None = None
 
 
 class Finder:
@@ -136,10 +138,11 @@ class Finder:
         if request.vectors is not None and self._active.has_retries:
             # The embedder has just answered: memories that it failed on are found at once.
             position = self._refresh(search)
-        check_deadline(search)
+        check_deadline(search.deadline)
+        moment = _Moment(now, position, search.deadline)
         if search.states == (State.ACTIVE,):
-            return self._find_active(request, _Moment(now, position))
-        return self._find_in_states(search, request, _Moment(now, position))
+            return self._find_active(request, moment)
+        return self._find_in_states(search, request, moment)
 
     def find_linked(
         self,
@@ -181,10 +184,10 @@ class Finder:
         entries = self._entries(scope, hits, _Moment(now, position))
         return FoundLinked([hit for hit in hits if hit.row in entries], entries, total)
 
-    def row_of(self, scope: Scope, entry_id: UUID, *, include_outdated: bool = False) -> int | None:
+    def row_of(self, scope: Scope, entry_id: UUID, *, include_inactive: bool = False) -> int | None:
         """Return the row of an active memory of a scope, or of a present one if requested."""
         now = self._now()
-        if not include_outdated:
+        if not include_inactive:
             return run_sync(self._store.row_of(scope, entry_id, now=now))
         found = run_sync(self._store.located(scope, [entry_id], now=now, include_deleted=True))
         return next((row for row, entry in found.values() if entry.is_present(now)), None)
@@ -240,7 +243,7 @@ class Finder:
         return self._indexes.next_expiry(scope, since, states)
 
     def _refresh(self, search: Search) -> LogPosition:
-        check_deadline(search)
+        check_deadline(search.deadline)
         return self._active.catch_up(with_accesses=search.uses_accesses)
 
     def _request(self, scope: Scope, search: Search, now: int) -> RankRequest:
@@ -301,6 +304,7 @@ class Finder:
         sync = self._indexes.of(state)
         sync.catch_up(with_accesses=True)
         page = sync.index.rank(request)
+        check_deadline(moment.deadline)
         rows = [hit.row for hit in page.ranked]
         entries = with_accesses(
             run_sync(
@@ -313,15 +317,16 @@ class Finder:
     def _entries(
         self, scope: Scope, hits: Sequence[RankedRow | LinkedRow], moment: _Moment
     ) -> dict[int, MemoryEntry]:
+        check_deadline(moment.deadline)
         rows = [hit.row for hit in hits]
         entries = self._cache.get_rows(scope, rows, moment.now, moment.position)
         return with_accesses(entries, self._active.index)
 
 
-def check_deadline(search: Search) -> None:
-    """Raise DeadlineExceededError if a search's deadline has passed."""
-    if search.deadline is not None and time.monotonic() > search.deadline:
-        late = time.monotonic() - search.deadline
+def check_deadline(deadline: float | None) -> None:
+    """Raise DeadlineExceededError if a deadline, by `time.monotonic()`, has passed."""
+    if deadline is not None and time.monotonic() > deadline:
+        late = time.monotonic() - deadline
         raise DeadlineExceededError(
             f"the search was not done in time: its deadline passed {late * 1000:.1f} ms ago; allow "
             "more time, or make the search smaller by filters or a limit"

@@ -324,7 +324,7 @@ class Repository:
     def find(self, scope: Scope, search: Search, *needs: Need) -> Found:
         """Return the best memories of a scope, best first; runs in the caller's thread.
 
-        The only way to a ranking: licence, index, vectors, ranking, memories. It publishes no event
+        The only way to a ranking: license, index, vectors, ranking, memories. It publishes no event
         and counts no access.
 
         Args:

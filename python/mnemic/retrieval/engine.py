@@ -45,6 +45,7 @@ from mnemic.model import (
     Weights,
     validation,
 )
+from mnemic.observability.telemetry import milliseconds_since
 from mnemic.repository import Found, Repository, check_limit
 from mnemic.retrieval.augmentation import augment, window_contents
 from mnemic.retrieval.cache import CACHED_ANSWERS, CACHED_BYTES, AnswerCache, CachedAnswer, Hit
@@ -142,7 +143,7 @@ class RetrievalEngine:
         self._check_license(query)  # before the cache lookup
         given = await self._lookup(scope, query)
         self._count([(hit.row, given.entries[hit.row]) for hit in given.answer.hits])
-        milliseconds = (time.perf_counter() - begun) * 1000
+        milliseconds = milliseconds_since(begun)
         result = _result(query, given, milliseconds)
         expanded = given.answer.expanded
         self._statistics.retrieved(

@@ -282,7 +282,7 @@ class _Vfs(apsw.VFS):
         try:
             size = log.xFileSize()
             if size:
-                log.cut(0)
+                log.truncate_and_sync(0)
         finally:
             log.xClose()
         return size > 0
@@ -334,9 +334,9 @@ class _Log(apsw.VFSFile):
         """
         with mark_locked(self._vfs.path):
             self._vfs.forget_log()
-            self.cut(newsize)
+            self.truncate_and_sync(newsize)
 
-    def cut(self, size: int) -> None:
+    def truncate_and_sync(self, size: int) -> None:
         """Truncate and sync; SQLite does not, so a power cut would restore erased data."""
         super().xTruncate(size)
         self.xSync(apsw.SQLITE_SYNC_FULL)
