@@ -35,7 +35,8 @@ from mnemic.model import (
     Weights,
     parse_filter,
 )
-from mnemic.store.sqlite.row_codec import to_microseconds, to_row
+from mnemic.model.timestamps import to_microseconds
+from mnemic.store.sqlite.row_codec import to_row
 
 DIM = 384
 USERS = 10

@@ -19,7 +19,7 @@ from mnemic.model import (
     Weights,
     parse_filter,
 )
-from mnemic.store.sqlite.row_codec import to_microseconds
+from mnemic.model.timestamps import to_microseconds
 from tests.support.clock import DAY, EPOCH, MICROSECOND
 from tests.support.entries import numbered, uid
 from tests.support.ranking_index import DIM, index_of

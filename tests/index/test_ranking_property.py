@@ -29,7 +29,7 @@ from mnemic.model import (
     Weights,
 )
 from mnemic.model.filter import parse_filter
-from mnemic.store.sqlite.row_codec import to_microseconds
+from mnemic.model.timestamps import to_microseconds
 from tests.support.ranking_index import batch, index_of
 from tests.support.ranking_twin import RankingTwin, Row
 from tests.support.rankings import RECALL, WEIGHTED_RELEVANCE

@@ -12,7 +12,7 @@ from mnemic.errors import (
 )
 from mnemic.licensing import Quota
 from mnemic.model import MemoryStatus, MemoryType, Scope
-from mnemic.store.sqlite.row_codec import to_microseconds
+from mnemic.model.timestamps import to_microseconds
 from mnemic.sync_bridge import run_sync
 from tests.store.contract import (
     AGENT,

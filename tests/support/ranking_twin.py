@@ -16,7 +16,7 @@ import numpy as np
 from mnemic import VectorMap
 from mnemic._core import date_ranges
 from mnemic.model import MemoryEntry, RecencyCurve, SessionTerms
-from mnemic.store.sqlite.row_codec import to_microseconds
+from mnemic.model.timestamps import to_microseconds
 from tests.support.filter_twin import matches
 
 K1, B = 0.9, 0.4

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
+from mnemic.model.timestamps import to_microseconds
 from mnemic.protocols import Clock
 from mnemic.repository.access_buffer import AccessSpacing
 from mnemic.repository.index_set import IndexSet
 from mnemic.store import Store
-from mnemic.store.sqlite.row_codec import to_microseconds
 
 _MICROSECOND = timedelta(microseconds=1)
 

@@ -8,9 +8,9 @@ from uuid import UUID
 from mnemic.description import quoted
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import MemoryEntry, Scope, validation
+from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.model.validation import items, optional_uuid
 from mnemic.store import PageCursor
-from mnemic.store.sqlite.row_codec import from_microseconds, to_microseconds
 
 
 def required_uuid(value: UUID | str) -> UUID:

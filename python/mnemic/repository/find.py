@@ -22,6 +22,7 @@ from mnemic.model import (
     State,
     Weights,
 )
+from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.observability.telemetry import Telemetry
 from mnemic.protocols import Clock
 from mnemic.repository.entry_cache import EntryCache
@@ -29,7 +30,6 @@ from mnemic.repository.index_set import IndexSet
 from mnemic.repository.query_vectors import QueryVectors
 from mnemic.store import Direction, LogPosition, Store
 from mnemic.store.base import LinkEnd
-from mnemic.store.sqlite.row_codec import from_microseconds, to_microseconds
 from mnemic.sync_bridge import run_sync
 
 MAX_ROUNDS = 4

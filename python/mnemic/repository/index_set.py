@@ -5,9 +5,9 @@ from datetime import datetime
 
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.model import Scope, State
+from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.repository.index_sync import IndexSync
 from mnemic.store import Store
-from mnemic.store.sqlite.row_codec import from_microseconds, to_microseconds
 
 
 class IndexSet:

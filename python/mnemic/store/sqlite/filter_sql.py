@@ -16,7 +16,8 @@ import msgspec
 from mnemic._core import fold
 from mnemic.errors import StoreCorruptError
 from mnemic.model import All, AnyOf, Expression, Field, MemorySortOrder, Not, Op, Test
-from mnemic.store.sqlite.row_codec import DAMAGED, to_microseconds
+from mnemic.model.timestamps import to_microseconds
+from mnemic.store.sqlite.row_codec import DAMAGED
 
 Condition = tuple[str, list[object]]
 """SQL and its bound values."""

@@ -8,6 +8,7 @@ import apsw
 
 from mnemic.errors import EntryNotFoundError, InvalidEntryError
 from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryStatus, Scope
+from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.base import Direction, LinkEnd, StoredLink
 from mnemic.store.sqlite.change_log import Change, Charge, log_changes
 from mnemic.store.sqlite.checksums import (
@@ -22,12 +23,7 @@ from mnemic.store.sqlite.checksums import (
     link_sum,
     rows_with_sums,
 )
-from mnemic.store.sqlite.row_codec import (
-    from_microseconds,
-    reading_stored,
-    to_microseconds,
-    uuid_of,
-)
+from mnemic.store.sqlite.row_codec import reading_stored, uuid_of
 from mnemic.store.sqlite.sql import (
     IS_PRESENT,
     Columns,

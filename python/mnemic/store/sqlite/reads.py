@@ -20,18 +20,12 @@ from mnemic.model import (
     TagUsage,
 )
 from mnemic.model.filter import references
+from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.base import Located, PageCursor, StoredEntry
 from mnemic.store.sqlite import filter_sql
 from mnemic.store.sqlite.change_log import embedding_model
 from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, KEY, check, check_vectors, entries_of
-from mnemic.store.sqlite.row_codec import (
-    DAMAGED,
-    from_microseconds,
-    key_of,
-    reading_stored,
-    to_microseconds,
-    vector_of,
-)
+from mnemic.store.sqlite.row_codec import DAMAGED, key_of, reading_stored, vector_of
 from mnemic.store.sqlite.sql import (
     AMONG,
     BY_ROW,

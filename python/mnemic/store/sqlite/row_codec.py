@@ -4,7 +4,6 @@ import copy
 import re
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
 from itertools import compress
 from operator import ne
 from typing import Any
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from mnemic._core import fingerprint_digests
 from mnemic.errors import InvalidEntryError, MnemicError, StoreCorruptError
 from mnemic.model import MemoryEntry, MemoryStatus, MemoryType, validation
+from mnemic.model.timestamps import EPOCH, from_microseconds, to_microseconds
 from mnemic.model.validation import MAX_CONTENT_BYTES, MAX_METADATA_DEPTH
 
 RESTORE = "keep it, and restore a backup (its -wal and -shm are not the backup's: move them away)"
@@ -25,8 +25,6 @@ RESTORE = "keep it, and restore a backup (its -wal and -shm are not the backup's
 
 DAMAGED = f"the file is damaged; {RESTORE}"
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 _TYPES = dict(enumerate(MemoryType))
 _STATUSES = dict(enumerate(MemoryStatus))
 _FLAGS = {0: False, 1: True}
@@ -65,18 +63,6 @@ def fingerprint(content: str) -> bytes:
 def fingerprints(contents: list[str]) -> list[bytes]:
     """Return the fingerprint of each content."""
     return [digest[:_FINGERPRINT_BYTES] for digest in fingerprint_digests(contents)]
-
-
-def to_microseconds(time: datetime) -> int:
-    """Return microseconds since 1970, exactly."""
-    return (time - _EPOCH) // _MICROSECOND
-
-
-def from_microseconds(microseconds: int) -> datetime:
-    """Return the aware time in UTC, exactly."""
-    if type(microseconds) is not int:  # a damaged file may hold anything
-        raise TypeError(f"a time of type {type(microseconds).__name__}")
-    return _EPOCH + timedelta(0, 0, microseconds)  # by name it takes half as long again
 
 
 def to_row(entry: MemoryEntry) -> tuple[Any, ...]:
@@ -319,6 +305,6 @@ _FIELDS = tuple(
     for name in (_NAMES.get(name, name) for name in COLUMNS.split(", ")[_OWN:])
 )
 # Copying and filling it takes a third of the time that checking an entry again takes.
-_BLANK = MemoryEntry(id=UUID(int=0), agent_id="nobody", content="nothing", created_at=_EPOCH)
+_BLANK = MemoryEntry(id=UUID(int=0), agent_id="nobody", content="nothing", created_at=EPOCH)
 _DEFAULTS = list(to_row(_BLANK)[_OWN:])
 """Value of each further column when the entry's field is that of the blank entry."""

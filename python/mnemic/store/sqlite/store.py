@@ -33,6 +33,7 @@ from mnemic.model import (
     VerifyReport,
 )
 from mnemic.model.agent_id import canonical, stored_spelling
+from mnemic.model.timestamps import to_microseconds
 from mnemic.protocols import Progress
 from mnemic.store.base import (
     AccessedRows,
@@ -52,10 +53,7 @@ from mnemic.store.sqlite.access_log import PendingAccesses, accesses_since
 from mnemic.store.sqlite.backup import backup_to
 from mnemic.store.sqlite.connections import Connections, typed
 from mnemic.store.sqlite.group_commit import Writer
-from mnemic.store.sqlite.row_codec import (
-    to_microseconds,
-    uuids_of,
-)
+from mnemic.store.sqlite.row_codec import uuids_of
 from mnemic.store.sqlite.writes import AddedRows, AddJob, AddOptions, NewRow
 from mnemic.store.url import path_of
 from mnemic.sync_bridge import run_blocking

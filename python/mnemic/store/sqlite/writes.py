@@ -13,6 +13,7 @@ from mnemic.description import quoted
 from mnemic.errors import DuplicateEntryError, EntryNotFoundError
 from mnemic.licensing import Quota
 from mnemic.model import MemoryEntry, MemoryEntryUpdate, NewEntry, OnDuplicate, Scope
+from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.base import Model
 from mnemic.store.sqlite.change_log import Change, Charge, log_changes
 from mnemic.store.sqlite.checksums import (
@@ -36,9 +37,7 @@ from mnemic.store.sqlite.row_codec import (
     COLUMNS,
     fingerprint,
     fingerprints,
-    from_microseconds,
     to_changed,
-    to_microseconds,
     to_row,
     uuids_of,
     with_changed,
