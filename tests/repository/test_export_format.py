@@ -17,16 +17,16 @@ from hypothesis import strategies as st
 
 from mnemic.errors import ExportFormatError, InvalidArgumentError
 from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryStatus, MemoryType
-from mnemic.repository import export_format
+from mnemic.repository import export_files, export_format
 from mnemic.repository.export_format import (
     MAX_LINE_BYTES,
     ExportedLink,
     ExportedMemory,
     ExportFooter,
     ExportHeader,
-    read_export,
-    write_export,
 )
+from mnemic.repository.export_reader import read_export
+from mnemic.repository.export_writer import write_export
 from tests.support.clock import NOON
 from tests.support.exports import (
     HEADER,
@@ -372,7 +372,7 @@ def test_a_path_and_a_text_file_can_be_read_twice(tmp_path):
 
 
 def test_a_pipe_can_be_read_twice_by_way_of_a_file_that_has_no_name(tmp_path, monkeypatch):
-    monkeypatch.setattr(export_format.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(export_files.tempfile, "tempdir", str(tmp_path))
     out, into = os.pipe()
 
     def feed():

@@ -15,14 +15,9 @@ from mnemic.errors import ExportFormatError, InvalidArgumentError
 from mnemic.model import ImportResult, MemoryEntry, NewEntry, Scope
 from mnemic.model.new_entry import checked_record
 from mnemic.protocols import Progress, Source, Target
-from mnemic.repository.export_format import (
-    LINKS_NAME_USERS,
-    ExportedLink,
-    ExportedMemory,
-    ExportReader,
-    read_export,
-    write_export,
-)
+from mnemic.repository.export_format import LINKS_NAME_USERS, ExportedLink, ExportedMemory
+from mnemic.repository.export_reader import ExportReader, read_export
+from mnemic.repository.export_writer import write_export
 from mnemic.store import Store
 from mnemic.store.base import StoredLink
 from mnemic.store.sqlite.row_codec import to_texts

@@ -1,0 +1,105 @@
+"""Files of an export: a new one that appears when it is complete, and any one to read twice."""
+
+import codecs
+import io
+import stat
+import tempfile
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import IO
+
+from mnemic.description import described
+from mnemic.errors import ExportFormatError, InvalidArgumentError
+from mnemic.new_files import file_errors, new_file, typed
+from mnemic.repository.export_format import MAX_LINE_BYTES
+
+
+@contextmanager
+def new_export_file(
+    path: Path, *, overwrite: bool
+) -> Generator[Callable[[bytes], None], None, None]:
+    """Make a file of mode 0600 that gets its name when the block succeeds; yield its writer."""
+    _refuse_existing(path, overwrite=overwrite)
+    name = str(path)
+    try:
+        with (
+            new_file(name, overwrite=overwrite) as descriptor,
+            open(descriptor, "wb", closefd=False) as file,
+        ):
+
+            def write(line: bytes) -> None:
+                try:
+                    file.write(line)
+                except OSError as error:
+                    raise typed(error, name) from error
+
+            yield write
+            with file_errors(name):
+                file.flush()
+    except FileExistsError:
+        raise _exists(path) from None
+
+
+def _exists(path: Path) -> InvalidArgumentError:
+    return InvalidArgumentError(f"{path} exists; choose another name or pass overwrite=True")
+
+
+def _refuse_existing(path: Path, *, overwrite: bool) -> None:
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not overwrite:
+        raise _exists(path)
+    if not stat.S_ISREG(mode):
+        raise InvalidArgumentError(f"{path} is not a regular file and is not overwritten")
+
+
+def refuse_other_text(what: str, file: object, method: str) -> None:
+    """Refuse an object that is not an open file, and text that would be changed in writing."""
+    if not callable(getattr(file, method, None)):
+        raise InvalidArgumentError(f"{what} is neither a path nor an open file: {described(file)}")
+    if method == "write" and isinstance(file, io.RawIOBase | io.BufferedIOBase):
+        raise InvalidArgumentError(f"{what} is opened for bytes; open it as text, or pass the path")
+    encoding = getattr(file, "encoding", None)
+    if isinstance(encoding, str) and not _is_utf8(encoding):
+        raise InvalidArgumentError(
+            f"{what} is opened as {encoding}; open it with encoding='utf-8', or pass the path"
+        )
+
+
+def _is_utf8(encoding: str) -> bool:
+    return codecs.lookup(encoding).name in {"utf-8", "utf-8-sig"}
+
+
+@contextmanager
+def seekable(file: IO[str] | IO[bytes]) -> Generator[IO[str] | IO[bytes], None, None]:
+    """Yield a file that can be read twice: the given one, or a temporary copy without a name."""
+    if file.seekable():
+        yield file
+        return
+    with tempfile.TemporaryFile() as copy:  # mode 0600, gone when closed
+        for _, line in numbered_lines(file):
+            copy.write(line)
+        copy.seek(0)
+        yield copy
+
+
+def numbered_lines(file: IO[str] | IO[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Yield numbered lines as bytes; the first without a byte order mark."""
+    read_line = file.readline
+    for number in count(1):
+        try:
+            read, problem = read_line(MAX_LINE_BYTES + 1), None
+        except UnicodeDecodeError as error:  # of a text file, which decodes ahead of its lines
+            read, problem = b"", str(error)
+        if problem is not None:
+            raise ExportFormatError(number, f"this or a later line is not UTF-8: {problem}")
+        line = read.encode(errors="surrogatepass") if isinstance(read, str) else read
+        if not line:
+            return
+        if len(line) > MAX_LINE_BYTES:
+            raise ExportFormatError(number, f"the line is longer than {MAX_LINE_BYTES} bytes")
+        yield number, line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
