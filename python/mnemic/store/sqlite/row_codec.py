@@ -14,11 +14,11 @@ import numpy as np
 from msgspec.structs import force_setattr
 from numpy.typing import NDArray
 
-from mnemic._core import fingerprint_digests
 from mnemic.errors import InvalidEntryError, MnemicError, StoreCorruptError
 from mnemic.model import MemoryEntry, MemoryStatus, MemoryType, validation
 from mnemic.model.timestamps import EPOCH, from_microseconds, to_microseconds
 from mnemic.model.validation import MAX_CONTENT_BYTES, MAX_METADATA_DEPTH
+from mnemic.store.fingerprints import fingerprint
 
 RESTORE = "keep it, and restore a backup (its -wal and -shm are not the backup's: move them away)"
 """Advice for a damaged file. A log left beside a restored backup would be mixed into it."""
@@ -51,18 +51,6 @@ _OWN = 5
 _UUID_BYTES = 16
 _set_number = UUID.__dict__["int"].__set__
 _set_safety = UUID.__dict__["is_safe"].__set__
-
-_FINGERPRINT_BYTES = 16  # 128 bits: two of 2**32 texts collide with probability 2**-65
-
-
-def fingerprint(content: str) -> bytes:
-    """Return the fingerprint of a content, equal for equivalent texts; see `mnemic.fingerprint`."""
-    return fingerprints([content])[0]
-
-
-def fingerprints(contents: list[str]) -> list[bytes]:
-    """Return the fingerprint of each content."""
-    return [digest[:_FINGERPRINT_BYTES] for digest in fingerprint_digests(contents)]
 
 
 def to_row(entry: MemoryEntry) -> tuple[Any, ...]:

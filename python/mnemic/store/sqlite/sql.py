@@ -14,8 +14,9 @@ import msgspec
 
 from mnemic.errors import AmbiguousIdError, StoreCorruptError
 from mnemic.model import Scope
+from mnemic.store.fingerprints import fingerprint
 from mnemic.store.sqlite import filter_sql
-from mnemic.store.sqlite.row_codec import DAMAGED, fingerprint
+from mnemic.store.sqlite.row_codec import DAMAGED
 
 Columns: TypeAlias = tuple[Any, ...]
 Condition: TypeAlias = tuple[str, list[Any]]

@@ -15,6 +15,7 @@ from mnemic.licensing import Quota
 from mnemic.model import MemoryEntry, MemoryEntryUpdate, NewEntry, OnDuplicate, Scope
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.base import Model
+from mnemic.store.fingerprints import fingerprint, fingerprints
 from mnemic.store.sqlite.change_log import Change, Charge, log_changes
 from mnemic.store.sqlite.checksums import (
     ADD_TO_ROW,
@@ -35,8 +36,6 @@ from mnemic.store.sqlite.links import links_leading_to, supersede
 from mnemic.store.sqlite.row_codec import (
     CHANGEABLE,
     COLUMNS,
-    fingerprint,
-    fingerprints,
     to_changed,
     to_row,
     uuids_of,

@@ -1,0 +1,15 @@
+"""Stored fingerprints of contents: equal for equivalent texts."""
+
+from mnemic._core import fingerprint_digests
+
+_BYTES = 16  # 128 bits: two of 2**32 texts collide with probability 2**-65
+
+
+def fingerprint(content: str) -> bytes:
+    """Return the fingerprint of a content, equal for equivalent texts; see `mnemic.fingerprint`."""
+    return fingerprints([content])[0]
+
+
+def fingerprints(contents: list[str]) -> list[bytes]:
+    """Return the fingerprint of each content."""
+    return [digest[:_BYTES] for digest in fingerprint_digests(contents)]
