@@ -7,7 +7,7 @@ import inspect
 import pickle
 import types
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from uuid import UUID
 
 import msgspec
@@ -112,6 +112,8 @@ def value_of(kind):
 def value_of_parts(origin, parts):
     if origin is np.ndarray:
         return None  # records are given without their embeddings
+    if origin is Annotated:
+        return value_of(parts[0])
     if origin in (Union, types.UnionType):
         return value_of(next(each for each in parts if each is not types.NoneType))
     if origin is dict:

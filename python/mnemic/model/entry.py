@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from enum import IntEnum
 from functools import partial
 from operator import methodcaller
-from typing import Any, Self, TypeVar
+from typing import Annotated, Any, Self, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -15,6 +15,18 @@ from msgspec.structs import force_setattr
 from numpy.typing import NDArray
 
 from mnemic.model import validation
+from mnemic.model.fields import (
+    ACCESS,
+    CHANGED,
+    FILTERED,
+    GIVEN,
+    HIDDEN,
+    INDEXED,
+    Declared,
+    Kind,
+    MemoryField,
+    declared_fields,
+)
 from mnemic.model.redacted import RedactedStr
 
 
@@ -115,36 +127,46 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         InvalidEntryError: If a field is missing, of the wrong type or out of range.
     """
 
-    id: UUID
-    agent_id: str
-    content: str
-    created_at: datetime
-    user_id: str | None = None
-    project_id: str | None = None
-    session_id: str | None = None
-    type: MemoryType = MemoryType.FACT
-    type_name: str = "str"
-    role: str | None = None
-    speaker: str | None = None
-    message_id: str | None = None
-    position: int | None = None
-    importance: float = 0.5
-    tags: tuple[str, ...] = ()
-    metadata: dict[str, Any] = msgspec.field(default_factory=dict)
-    embedding: NDArray[np.float32] | None = None
-    embedding_model: str | None = None
-    updated_at: datetime = _AS_CREATED
-    last_accessed_at: datetime | None = None
-    access_count: int = 0
-    status: MemoryStatus = MemoryStatus.ACTIVE
-    forgotten_at: datetime | None = None
-    expires_at: datetime | None = None
-    category: str | None = None
-    scope: str | None = None
-    version: int = 1
-    supersedes: UUID | None = None
-    sensitive: bool = False
-    is_encrypted: bool = False
+    id: Annotated[UUID, Declared(Kind.UUID, GIVEN | FILTERED)]
+    agent_id: Annotated[str, Declared(Kind.NAME)]
+    content: Annotated[str, Declared(Kind.CONTENT, GIVEN | CHANGED | FILTERED | HIDDEN)]
+    created_at: Annotated[datetime, Declared(Kind.TIME, GIVEN | FILTERED, sort_key="created")]
+    user_id: Annotated[str | None, Declared(Kind.NAME, GIVEN | INDEXED)] = None
+    project_id: Annotated[str | None, Declared(Kind.NAME, GIVEN | FILTERED)] = None
+    session_id: Annotated[str | None, Declared(Kind.NAME, GIVEN | FILTERED)] = None
+    type: Annotated[
+        MemoryType, Declared(Kind.TYPE, GIVEN | CHANGED | FILTERED, column="memory_type")
+    ] = MemoryType.FACT
+    type_name: Annotated[str, Declared(Kind.TYPE_NAME)] = "str"
+    role: Annotated[str | None, Declared(Kind.NAME, GIVEN | FILTERED | HIDDEN)] = None
+    speaker: Annotated[str | None, Declared(Kind.NAME, GIVEN | FILTERED | HIDDEN)] = None
+    message_id: Annotated[str | None, Declared(Kind.NAME, GIVEN)] = None
+    position: Annotated[int | None, Declared(Kind.WHOLE, GIVEN | INDEXED)] = None
+    importance: Annotated[
+        float, Declared(Kind.FRACTION, GIVEN | CHANGED | FILTERED, sort_key="importance")
+    ] = 0.5
+    tags: Annotated[tuple[str, ...], Declared(Kind.TAGS, GIVEN | CHANGED | FILTERED | HIDDEN)] = ()
+    metadata: Annotated[
+        dict[str, Any], Declared(Kind.METADATA, GIVEN | CHANGED | FILTERED | HIDDEN)
+    ] = msgspec.field(default_factory=dict)
+    embedding: Annotated[NDArray[np.float32] | None, Declared(Kind.VECTOR, column=None)] = None
+    embedding_model: Annotated[str | None, Declared(Kind.NAME, column=None)] = None
+    updated_at: Annotated[datetime, Declared(Kind.TIME, CHANGED | FILTERED)] = _AS_CREATED
+    last_accessed_at: Annotated[
+        datetime | None, Declared(Kind.TIME, FILTERED | ACCESS, sort_key="accessed")
+    ] = None
+    access_count: Annotated[
+        int, Declared(Kind.WHOLE, FILTERED | ACCESS, sort_key="access_count")
+    ] = 0
+    status: Annotated[MemoryStatus, Declared(Kind.STATUS, CHANGED | FILTERED)] = MemoryStatus.ACTIVE
+    forgotten_at: Annotated[datetime | None, Declared(Kind.TIME)] = None
+    expires_at: Annotated[datetime | None, Declared(Kind.TIME, GIVEN | FILTERED)] = None
+    category: Annotated[str | None, Declared(Kind.NAME, GIVEN | FILTERED | HIDDEN)] = None
+    scope: Annotated[str | None, Declared(Kind.NAME, FILTERED | HIDDEN)] = None
+    version: Annotated[int, Declared(Kind.WHOLE, FILTERED, minimum=1)] = 1
+    supersedes: Annotated[UUID | None, Declared(Kind.UUID, GIVEN)] = None
+    sensitive: Annotated[bool, Declared(Kind.FLAG, GIVEN | FILTERED, column="is_sensitive")] = False
+    is_encrypted: Annotated[bool, Declared(Kind.FLAG)] = False
 
     def __post_init__(self) -> None:
         """Check every field and convert it to its stored form."""
@@ -244,44 +266,47 @@ def _json_copy(value: Any) -> Any:
 _CONTAINERS = (dict, list)
 
 
-_CHECKS: tuple[tuple[str, Callable[[object], object]], ...] = (
-    ("id", partial(validation.uuid, "id")),
-    ("agent_id", partial(validation.name, "agent_id")),
-    ("content", validation.content),
-    ("created_at", partial(validation.time, "created_at")),
-    ("user_id", partial(validation.optional_name, "user_id")),
-    ("project_id", partial(validation.optional_name, "project_id")),
-    ("session_id", partial(validation.optional_name, "session_id")),
-    ("type", MemoryType.parse),
-    ("type_name", validation.type_name),
-    ("role", partial(validation.optional_name, "role")),
-    ("speaker", partial(validation.optional_name, "speaker")),
-    ("message_id", partial(validation.optional_name, "message_id")),
-    ("position", partial(validation.optional_whole, "position")),
-    ("importance", partial(validation.fraction, "importance")),
-    ("tags", validation.tags),
-    ("metadata", validation.metadata),
-    ("embedding", validation.embedding),
-    ("embedding_model", partial(validation.optional_name, "embedding_model")),
-    ("updated_at", partial(validation.time, "updated_at")),
-    ("last_accessed_at", partial(validation.optional_time, "last_accessed_at")),
-    ("access_count", partial(validation.whole, "access_count")),
-    ("status", MemoryStatus.parse),
-    ("forgotten_at", partial(validation.optional_time, "forgotten_at")),
-    ("expires_at", partial(validation.optional_time, "expires_at")),
-    ("category", partial(validation.optional_name, "category")),
-    ("scope", partial(validation.optional_name, "scope")),
-    ("version", partial(validation.whole, "version", minimum=1)),
-    ("supersedes", partial(validation.optional_uuid, "supersedes")),
-    ("sensitive", partial(validation.flag, "sensitive")),
-    ("is_encrypted", partial(validation.flag, "is_encrypted")),
-)
-_SHOWN = tuple(field for field, _ in _CHECKS if not field.startswith("embedding"))
-_COMPARED = tuple(field for field in _SHOWN if field not in {"last_accessed_at", "access_count"})
-_REQUIRED = frozenset({"id", "agent_id", "content", "created_at"})
-_HIDDEN = frozenset({"content", "tags", "metadata", "speaker", "role", "category", "scope"})
-_DEFAULTS: dict[str, object] = {
-    field.name: {} if field.name == "metadata" else field.default
-    for field in msgspec.structs.fields(MemoryEntry)
+_REQUIRED_CHECKS: dict[Kind, Callable[..., object]] = {
+    Kind.NAME: validation.name,
+    Kind.UUID: validation.uuid,
+    Kind.TIME: validation.time,
+    Kind.WHOLE: validation.whole,
+    Kind.FRACTION: validation.fraction,
+    Kind.FLAG: validation.flag,
 }
-_RULES = tuple((field, _DEFAULTS[field], check) for field, check in _CHECKS)
+_OPTIONAL_CHECKS: dict[Kind, Callable[..., object]] = {
+    Kind.NAME: validation.optional_name,
+    Kind.UUID: validation.optional_uuid,
+    Kind.TIME: validation.optional_time,
+    Kind.WHOLE: validation.optional_whole,
+}
+_CHECKS: dict[Kind, Callable[[object], object]] = {
+    Kind.CONTENT: validation.content,
+    Kind.TYPE_NAME: validation.type_name,
+    Kind.TYPE: MemoryType.parse,
+    Kind.STATUS: MemoryStatus.parse,
+    Kind.TAGS: validation.tags,
+    Kind.METADATA: validation.metadata,
+    Kind.VECTOR: validation.embedding,
+}
+"""Checks of the kinds of which a memory has one field."""
+
+
+def _check_of(field: MemoryField) -> Callable[[object], object]:
+    if field.kind in _CHECKS:
+        return _CHECKS[field.kind]
+    checks = _OPTIONAL_CHECKS if field.is_optional else _REQUIRED_CHECKS
+    limits = {"minimum": field.minimum} if field.minimum else {}
+    return partial(checks[field.kind], field.name, **limits)
+
+
+MEMORY_FIELDS = declared_fields(MemoryEntry)
+"""The fields of a memory, in order."""
+
+_RULES = tuple((field.name, field.default, _check_of(field)) for field in MEMORY_FIELDS)
+_STORED = tuple(field for field in MEMORY_FIELDS if field.column is not None)
+_SHOWN = tuple(field.name for field in _STORED)
+_COMPARED = tuple(field.name for field in _STORED if ACCESS not in field.traits)
+_REQUIRED = frozenset(field.name for field in MEMORY_FIELDS if field.is_required)
+_HIDDEN = frozenset(field.name for field in MEMORY_FIELDS if HIDDEN in field.traits)
+_DEFAULTS = {field.name: field.default for field in MEMORY_FIELDS}

@@ -15,7 +15,8 @@ from msgspec.structs import force_setattr
 from mnemic.description import described, hidden, is_word, quoted
 from mnemic.errors import FilterError
 from mnemic.model import validation
-from mnemic.model.entry import MemoryStatus, MemoryType
+from mnemic.model.entry import MEMORY_FIELDS, MemoryStatus, MemoryType
+from mnemic.model.fields import FILTERED, Kind
 from mnemic.model.redacted import Redacted
 
 MAX_DEPTH = 16
@@ -438,28 +439,22 @@ _read_status = _reader(
     MemoryStatus.parse, ", ".join(each.name.lower() for each in MemoryStatus), _shown_word
 )
 
-_FIELDS: dict[str, tuple[frozenset[Op], Reader[Scalar]]] = {
-    "id": (_SAME, _optional(_read_id)),
-    "type": (_SAME, _optional(_read_type)),
-    "status": (_SAME, _optional(_read_status)),
-    "role": (_TEXT, _read_scalar),
-    "speaker": (_TEXT, _read_scalar),
-    "session_id": (_TEXT, _read_scalar),
-    "project_id": (_TEXT, _read_scalar),
-    "category": (_TEXT, _read_scalar),
-    "scope": (_TEXT, _read_scalar),
-    "version": (_ORDERED, _read_scalar),
-    "importance": (_ORDERED, _read_scalar),
-    "access_count": (_ORDERED, _read_scalar),
-    "created_at": (_ORDERED, _optional(_read_time)),
-    "updated_at": (_ORDERED, _optional(_read_time)),
-    "last_accessed_at": (_ORDERED, _optional(_read_time)),
-    "expires_at": (_ORDERED, _optional(_read_time)),
-    "content": (_TEXT, _read_scalar),
-    "tags": (_LIST, _read_scalar),
-    "sensitive": (_SAME, _read_scalar),
-    "metadata": (frozenset(Op), _read_scalar),
+_TESTS: dict[Kind, tuple[frozenset[Op], Reader[Scalar]]] = {
+    Kind.UUID: (_SAME, _optional(_read_id)),
+    Kind.TYPE: (_SAME, _optional(_read_type)),
+    Kind.STATUS: (_SAME, _optional(_read_status)),
+    Kind.NAME: (_TEXT, _read_scalar),
+    Kind.CONTENT: (_TEXT, _read_scalar),
+    Kind.WHOLE: (_ORDERED, _read_scalar),
+    Kind.FRACTION: (_ORDERED, _read_scalar),
+    Kind.TIME: (_ORDERED, _optional(_read_time)),
+    Kind.TAGS: (_LIST, _read_scalar),
+    Kind.FLAG: (_SAME, _read_scalar),
+    Kind.METADATA: (frozenset(Op), _read_scalar),
 }
+"""Operators of each kind of field, and the reader of their values."""
+
+_FIELDS = {field.name: _TESTS[field.kind] for field in MEMORY_FIELDS if FILTERED in field.traits}
 _PLAIN_FIELDS = [name for name in _FIELDS if name != "metadata"]
 
 _OPTIONS: dict[str, Reader[Any]] = {

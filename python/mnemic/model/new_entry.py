@@ -15,7 +15,8 @@ from mnemic.description import quoted
 from mnemic.errors import InvalidEntryError
 from mnemic.model import validation
 from mnemic.model.agent_id import is_same_agent
-from mnemic.model.entry import MemoryEntry, MemoryType
+from mnemic.model.entry import MEMORY_FIELDS, MemoryEntry, MemoryType
+from mnemic.model.fields import GIVEN
 from mnemic.model.scope import Scope
 
 OnDuplicate: TypeAlias = Literal["keep", "skip", "merge"]
@@ -26,24 +27,7 @@ OnEmbedError: TypeAlias = Literal["raise", "pending"]
 """Whether a failing embedder fails the write, or the memory is stored and embedded later."""
 
 FIELDS = (
-    "content",
-    "user_id",
-    "project_id",
-    "session_id",
-    "role",
-    "speaker",
-    "message_id",
-    "position",
-    "created_at",
-    "expires_at",
-    "type",
-    "tags",
-    "importance",
-    "metadata",
-    "category",
-    "sensitive",
-    "supersedes",
-    "id",
+    *(field.name for field in MEMORY_FIELDS if GIVEN in field.traits),
     "idempotency_key",
 )
 """Fields that a caller may give a new memory."""

@@ -3,6 +3,7 @@
 docs/export.md describes it. `export_writer.py` writes whole files, `export_reader.py` reads them.
 """
 
+from collections.abc import Callable
 from datetime import datetime
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -16,14 +17,17 @@ from numpy.typing import NDArray
 
 from mnemic.errors import ExportFormatError, InvalidEntryError
 from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryStatus, MemoryType, validation
+from mnemic.model.entry import MEMORY_FIELDS
+from mnemic.model.fields import Kind, MemoryField
 from mnemic.repository.export_json import decoded, refuse_twice_named
 
 FORMAT: Final = "mnemic"
-VERSION: Final = 3
-"""Version 2 added `more_embeddings`, version 3 the `user_id` of links."""
-
 LINKS_NAME_USERS: Final = 3
 """From this version on a link names its user: several users may have the same ids."""
+
+VERSION: Final = max(LINKS_NAME_USERS, *(field.export_version for field in MEMORY_FIELDS))
+"""Version 2 added `more_embeddings`, version 3 the `user_id` of links, others fields of memories.
+"""
 
 MAX_LINE_BYTES: Final = 64 * 1024 * 1024
 """10 MB of content, each byte escaped as six, and 4 MB for everything else."""
@@ -102,41 +106,45 @@ class _HeaderLine(msgspec.Struct, forbid_unknown_fields=True):
     exported_at: datetime
 
 
-class _MemoryLine(
-    msgspec.Struct, tag="memory", tag_field="kind", forbid_unknown_fields=True, kw_only=True
-):
-    id: UUID
-    agent_id: str
-    content: str
-    created_at: datetime
-    user_id: str | None = None
-    project_id: str | None = None
-    session_id: str | None = None
-    type: str | UnsetType = UNSET
-    type_name: str | UnsetType = UNSET
-    role: str | None = None
-    speaker: str | None = None
-    message_id: str | None = None
-    position: int | None = None
-    importance: float | UnsetType = UNSET
-    tags: list[str] | UnsetType = UNSET
-    metadata: dict[str, Any] | UnsetType = UNSET
-    embedding: bytes | UnsetType = UNSET
-    more_embeddings: list[bytes] | UnsetType = UNSET
-    embedding_model: str | None = None
-    updated_at: datetime | UnsetType = UNSET
-    last_accessed_at: datetime | None = None
-    access_count: int | UnsetType = UNSET
-    status: str | UnsetType = UNSET
-    forgotten_at: datetime | None = None
-    expires_at: datetime | None = None
-    category: str | None = None
-    scope: str | None = None
-    version: int | UnsetType = UNSET
-    supersedes: UUID | None = None
-    sensitive: bool | UnsetType = UNSET
-    is_encrypted: bool | UnsetType = UNSET
-    idempotency_key: str | None = None
+_WIRE_TYPES: Final[dict[Kind, Any]] = {
+    Kind.CONTENT: str,
+    Kind.NAME: str,
+    Kind.TYPE_NAME: str,
+    Kind.UUID: UUID,
+    Kind.TIME: datetime,
+    Kind.WHOLE: int,
+    Kind.FRACTION: float,
+    Kind.FLAG: bool,
+    Kind.TYPE: str,
+    Kind.STATUS: str,
+    Kind.TAGS: list[str],
+    Kind.METADATA: dict[str, Any],
+    Kind.VECTOR: bytes,
+}
+
+
+def _line_field(field: MemoryField) -> tuple[str, Any] | tuple[str, Any, Any]:
+    """Return name, type and default of a field in a line of a memory."""
+    wire_type = _WIRE_TYPES[field.kind]
+    if field.is_required:
+        return field.name, wire_type
+    if field.is_optional and field.kind is not Kind.VECTOR:
+        return field.name, wire_type | None, None
+    return field.name, wire_type | UnsetType, UNSET
+
+
+_MemoryLine = msgspec.defstruct(
+    "_MemoryLine",
+    [
+        *map(_line_field, MEMORY_FIELDS),
+        ("more_embeddings", list[bytes] | UnsetType, UNSET),
+        ("idempotency_key", str | None, None),
+    ],
+    tag="memory",
+    tag_field="kind",
+    forbid_unknown_fields=True,
+    kw_only=True,
+)
 
 
 class _LinkLine(msgspec.Struct, tag="link", tag_field="kind", forbid_unknown_fields=True):
@@ -162,34 +170,15 @@ def _name(member: MemoryType | MemoryStatus | LinkType) -> str:
 
 _to_json = msgspec.json.Encoder().encode
 _LEFT_OUT: Final[dict[str, object]] = {
-    "user_id": None,
-    "project_id": None,
-    "session_id": None,
-    "type": MemoryType.FACT,
-    "type_name": "str",
-    "role": None,
-    "speaker": None,
-    "message_id": None,
-    "position": None,
-    "importance": 0.5,
-    "tags": (),
-    "metadata": {},
-    "embedding_model": None,
-    "last_accessed_at": None,
-    "access_count": 0,
-    "status": MemoryStatus.ACTIVE,
-    "forgotten_at": None,
-    "expires_at": None,
-    "category": None,
-    "scope": None,
-    "version": 1,
-    "supersedes": None,
-    "sensitive": False,
-    "is_encrypted": False,
+    field.name: field.default
+    for field in MEMORY_FIELDS
+    if not field.is_required and field.kind is not Kind.VECTOR and field.name != "updated_at"
 }
 """Fields, and the value at which each is omitted."""
 
 _left_out_values = attrgetter(*_LEFT_OUT)
+_NAMED: Final = [field.name for field in MEMORY_FIELDS if field.kind in {Kind.TYPE, Kind.STATUS}]
+"""Fields written as names of their numbers."""
 
 
 def header_line(header: ExportHeader) -> bytes:
@@ -218,10 +207,9 @@ def memory_line(memory: ExportedMemory) -> bytes:
     for (field, default), value in values:
         if value is not default and value != default:
             fields[field] = value
-    if "type" in fields:
-        fields["type"] = _name(entry.type)
-    if "status" in fields:
-        fields["status"] = _name(entry.status)
+    for field in _NAMED:
+        if field in fields:
+            fields[field] = _name(getattr(entry, field))
     if entry.updated_at != entry.created_at:
         fields["updated_at"] = entry.updated_at
     if entry.embedding is not None:
@@ -266,7 +254,8 @@ def _line(fields: dict[str, object]) -> bytes:
 
 _to_preamble = msgspec.json.Decoder(_Preamble).decode
 _to_header = msgspec.json.Decoder(_HeaderLine).decode
-_to_line = msgspec.json.Decoder(_MemoryLine | _LinkLine | _EndLine).decode
+_Line: Any = _MemoryLine | _LinkLine | _EndLine
+_to_line: Callable[[bytes], msgspec.Struct] = msgspec.json.Decoder(_Line).decode
 
 
 def parse_header(number: int, line: bytes) -> ExportHeader:
@@ -321,24 +310,20 @@ def parse_record(number: int, line: bytes) -> ExportedMemory | ExportedLink | Ex
     return record
 
 
-def _of_line(
-    number: int, read: _MemoryLine | _LinkLine | _EndLine
-) -> ExportedMemory | ExportedLink | ExportFooter:
+def _of_line(number: int, read: msgspec.Struct) -> ExportedMemory | ExportedLink | ExportFooter:
+    if isinstance(read, _EndLine):
+        return ExportFooter(read.memories, read.links)
     try:
-        if isinstance(read, _MemoryLine):
-            return _memory(read)
-        if isinstance(read, _LinkLine):
-            return _link(read)
+        return _link(read) if isinstance(read, _LinkLine) else _memory(read)
     except InvalidEntryError as error:
         raise ExportFormatError(number, str(error)) from error
-    return ExportFooter(read.memories, read.links)
 
 
-def _memory(read: _MemoryLine) -> ExportedMemory:
+def _memory(read: msgspec.Struct) -> ExportedMemory:
     fields = {name: value for name, value in asdict(read).items() if value is not UNSET}
     key = validation.optional_name("idempotency_key", fields.pop("idempotency_key"))
-    if read.embedding is not UNSET:
-        fields["embedding"] = _vector(read.embedding)
+    if "embedding" in fields:
+        fields["embedding"] = _vector(fields["embedding"])
     more = [_vector(data) for data in fields.pop("more_embeddings", ())]
     entry = MemoryEntry(**fields)
     return ExportedMemory(entry, key, tuple(_like(entry.embedding, vector) for vector in more))

@@ -6,6 +6,7 @@ constants of this module are concatenated.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
+from functools import partial
 from types import UnionType
 from typing import Any, Final, TypeAlias
 from uuid import UUID
@@ -16,6 +17,8 @@ import msgspec
 from mnemic._core import fold
 from mnemic.errors import StoreCorruptError
 from mnemic.model import All, AnyOf, Expression, Field, MemorySortOrder, Not, Op, Test
+from mnemic.model.entry import MEMORY_FIELDS
+from mnemic.model.fields import FILTERED, Kind, MemoryField
 from mnemic.model.timestamps import to_microseconds
 from mnemic.store.sqlite.row_codec import DAMAGED
 
@@ -47,13 +50,16 @@ def order_by(sort_by: MemorySortOrder) -> str:
     return _ORDERS[sort_by]
 
 
-_ORDERS = {
-    MemorySortOrder.CREATED_DESCENDING: "created_at DESC, id",
-    MemorySortOrder.CREATED_ASCENDING: "created_at, id",
-    MemorySortOrder.IMPORTANCE_DESCENDING: "importance DESC, created_at DESC, id",
-    MemorySortOrder.ACCESSED_DESCENDING: "last_accessed_at DESC NULLS LAST, created_at DESC, id",
-    MemorySortOrder.ACCESS_COUNT_DESCENDING: "access_count DESC, created_at DESC, id",
-}
+def _order(order: MemorySortOrder) -> str:
+    key, _, direction = order.value.rpartition("_")
+    field = _SORTED[key]
+    last = " NULLS LAST" if field.is_optional else ""
+    first = f"{field.column} DESC{last}" if direction == "descending" else f"{field.column}"
+    return f"{first}, id" if key == "created" else f"{first}, created_at DESC, id"
+
+
+_SORTED = {field.sort_key: field for field in MEMORY_FIELDS if field.sort_key is not None}
+_ORDERS = {order: _order(order) for order in MemorySortOrder}
 
 
 def compiled(expression: Expression) -> Condition:
@@ -300,29 +306,28 @@ def _bytes_of(identifier: UUID) -> bytes:
     return identifier.bytes
 
 
-def _time_column(name: str, *, nullable: bool = False) -> _Column:
-    return _Column(name, datetime, nullable=nullable, bound=to_microseconds)
-
-
 _UUIDS = "(SELECT unhex(value) FROM json_each(?))"
+_COLUMNS: dict[Kind, Callable[..., _Column]] = {
+    Kind.UUID: partial(_Column, holds=UUID, bound=_bytes_of, members=_UUIDS),
+    Kind.TYPE: partial(_Column, holds=int, bound=int),
+    Kind.STATUS: partial(_Column, holds=int, bound=int),
+    Kind.NAME: partial(_Column, holds=str),
+    Kind.CONTENT: partial(_Column, holds=str),
+    Kind.WHOLE: partial(_Column, holds=int | float),
+    Kind.FRACTION: partial(_Column, holds=int | float),
+    Kind.TIME: partial(_Column, holds=datetime, bound=to_microseconds),
+    Kind.FLAG: partial(_Column, holds=bool, bound=int),
+}
+
+
+def _field_operand(field: MemoryField) -> _Operand:
+    if field.kind is Kind.TAGS:
+        return _Tags()
+    return _COLUMNS[field.kind](field.column, nullable=field.is_optional)
+
+
 _OPERANDS: dict[str, _Operand] = {
-    "id": _Column("id", UUID, bound=_bytes_of, members=_UUIDS),
-    "type": _Column("memory_type", int, bound=int),
-    "status": _Column("status", int, bound=int),
-    "role": _Column("role", str, nullable=True),
-    "speaker": _Column("speaker", str, nullable=True),
-    "session_id": _Column("session_id", str, nullable=True),
-    "project_id": _Column("project_id", str, nullable=True),
-    "category": _Column("category", str, nullable=True),
-    "scope": _Column("scope", str, nullable=True),
-    "version": _Column("version", int | float),
-    "importance": _Column("importance", int | float),
-    "access_count": _Column("access_count", int | float),
-    "created_at": _time_column("created_at"),
-    "updated_at": _time_column("updated_at"),
-    "last_accessed_at": _time_column("last_accessed_at", nullable=True),
-    "expires_at": _time_column("expires_at", nullable=True),
-    "content": _Column("content", str),
-    "tags": _Tags(),
-    "sensitive": _Column("is_sensitive", bool, bound=int),
+    field.name: _field_operand(field)
+    for field in MEMORY_FIELDS
+    if FILTERED in field.traits and field.kind is not Kind.METADATA
 }
