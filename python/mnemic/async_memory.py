@@ -398,7 +398,7 @@ class AsyncScopedMemory(AsyncSearchVerbs):
             session_id: Only memories of this session.
             all_users: Whether to include all users; not if a user is bound.
         """
-        scope = self._part(user_id, project_id, session_id, all_users)
+        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
         return await self._repository.count(scope)
 
     async def stats(
@@ -420,7 +420,7 @@ class AsyncScopedMemory(AsyncSearchVerbs):
             session_id: Only memories of this session.
             all_users: Whether to include all users; not if a user is bound.
         """
-        scope = self._part(user_id, project_id, session_id, all_users)
+        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
         return await self._repository.stats(scope)
 
     async def purge(
@@ -442,7 +442,7 @@ class AsyncScopedMemory(AsyncSearchVerbs):
         Returns:
             Number of deleted memories; its `erased` is true if their bytes are gone already.
         """
-        scope = self._part(user_id, project_id, session_id, all_users)
+        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
         return await self._repository.purge(scope)
 
     async def touch(
@@ -577,7 +577,7 @@ class AsyncScopedMemory(AsyncSearchVerbs):
             StoreFullError: If the disk is full or failing.
             StoreError: If it cannot be written.
         """
-        scope = self._part(user_id, project_id, session_id, all_users)
+        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
         return await self._repository.transfer.export(
             scope,
             target,

@@ -241,7 +241,7 @@ class LongTermMemory:
     ) -> dict[UUID, MemoryEntry]:
         """Return the existing memories with these ids, like `retrieve`."""
         return await self._repository.get(
-            self._scope(user_id, all_users=all_users),
+            self.scope.narrowed(user_id, all_users=all_users),
             required_uuids("entry_ids", entry_ids),
             include_deleted=include_forgotten,
         )
@@ -281,7 +281,7 @@ class LongTermMemory:
             or not 0 <= minimum <= 1
         ):
             raise InvalidArgumentError(f"min_similarity must be from 0 to 1, got {quoted(minimum)}")
-        scope = self._scope(user_id, all_users=all_users)
+        scope = self.scope.narrowed(user_id, all_users=all_users)
         if not isinstance(query, str) or not query.strip():
             raise InvalidArgumentError(
                 f"query must be a text that is not empty, got {described(query)}"
@@ -318,7 +318,9 @@ class LongTermMemory:
         Raises:
             FilterError: If the filter is invalid; the message names the place.
         """
-        return await self._repository.matching(self._scope(user_id, all_users=all_users), filter)
+        return await self._repository.matching(
+            self.scope.narrowed(user_id, all_users=all_users), filter
+        )
 
     async def get_by_type(
         self,
@@ -372,7 +374,7 @@ class LongTermMemory:
             EmbeddingError: If the embedder fails.
             StoreError: If the store cannot be written.
         """
-        scope = self._scope(user_id, all_users=all_users)
+        scope = self.scope.narrowed(user_id, all_users=all_users)
         changed = await self._repository.update(scope, required_uuid(entry_id), update)
         return changed is not None
 
@@ -387,7 +389,7 @@ class LongTermMemory:
 
         Accesses are written together, within about a second; a crash may lose the last ones.
         """
-        scope = self._scope(user_id, all_users=all_users)
+        scope = self.scope.narrowed(user_id, all_users=all_users)
         await self._repository.touch(scope, required_uuids("entry_ids", entry_ids))
 
     async def link(
@@ -417,7 +419,7 @@ class LongTermMemory:
             InvalidArgumentError: If both are the same, the type is SUPERSEDES or unknown, or the
                 strength is out of range.
         """
-        scope = self._scope(user_id, all_users=all_users)
+        scope = self.scope.narrowed(user_id, all_users=all_users)
         ends = required_uuid(from_id), required_uuid(to_id)
         return await self._repository.linker.link(scope, *ends, type, strength)
 
@@ -435,7 +437,7 @@ class LongTermMemory:
         Returns:
             Number of deleted links.
         """
-        scope = self._scope(user_id, all_users=all_users)
+        scope = self.scope.narrowed(user_id, all_users=all_users)
         ends = required_uuid(from_id), required_uuid(to_id)
         return await self._repository.linker.unlink(scope, *ends, type)
 
@@ -460,7 +462,7 @@ class LongTermMemory:
         Returns:
             Oldest first, then by the ids, then by type.
         """
-        scope = self._scope(user_id, all_users=all_users)
+        scope = self.scope.narrowed(user_id, all_users=all_users)
         return await self._repository.linker.links(scope, required_uuid(entry_id), direction, types)
 
     async def forget(
@@ -486,7 +488,7 @@ class LongTermMemory:
         Returns:
             1, or 0 if there is none with this id: true or false.
         """
-        scope = self._scope(user_id, all_users=all_users)
+        scope = self.scope.narrowed(user_id, all_users=all_users)
         return await self._repository.delete(scope, required_uuid(entry_id), permanent=permanent)
 
     async def restore(
@@ -497,7 +499,7 @@ class LongTermMemory:
         Returns:
             False if there is none with this id, if it is not deleted, or if that was too long ago.
         """
-        scope = self._scope(user_id, all_users=all_users)
+        scope = self.scope.narrowed(user_id, all_users=all_users)
         return await self._repository.restore(scope, required_uuid(entry_id))
 
     async def delete_all(self, *, user_id: str | None, permanent: bool = False) -> DeleteResult:
@@ -510,7 +512,7 @@ class LongTermMemory:
         Returns:
             Number of deleted memories.
         """
-        scope = self._scope(user_id, all_users=False)
+        scope = self.scope.narrowed(user_id)
         return await self._repository.delete_all(scope, permanent=permanent)
 
     async def purge_expired(
@@ -525,7 +527,7 @@ class LongTermMemory:
         Returns:
             Number of deleted memories; its `erased` is true if their bytes are gone already.
         """
-        return await self._repository.purge(self._scope(user_id, all_users=all_users))
+        return await self._repository.purge(self.scope.narrowed(user_id, all_users=all_users))
 
     async def count(self, *, user_id: str | None = None, all_users: bool = False) -> int:
         """Return the number of memories that a search can find.
@@ -534,7 +536,7 @@ class LongTermMemory:
             user_id: The user; None is the memories without a user.
             all_users: Whether to include all users.
         """
-        return await self._repository.count(self._scope(user_id, all_users=all_users))
+        return await self._repository.count(self.scope.narrowed(user_id, all_users=all_users))
 
     async def get_stats(
         self, *, user_id: str | None = None, all_users: bool = False
@@ -548,7 +550,7 @@ class LongTermMemory:
             user_id: The user; None is the memories without a user.
             all_users: Whether to include all users.
         """
-        return await self._repository.stats(self._scope(user_id, all_users=all_users))
+        return await self._repository.stats(self.scope.narrowed(user_id, all_users=all_users))
 
     async def export(
         self,
@@ -586,7 +588,7 @@ class LongTermMemory:
             StoreError: If it cannot be written.
         """
         return await self._repository.transfer.export(
-            self._scope(user_id, all_users=all_users),
+            self.scope.narrowed(user_id, all_users=all_users),
             target,
             include_deleted=include_forgotten,
             embeddings=embeddings,
@@ -700,7 +702,7 @@ class LongTermMemory:
             FilterError: If the filter is invalid.
         """
         return await self._repository.page(
-            self._scope(user_id, all_users=all_users),
+            self.scope.narrowed(user_id, all_users=all_users),
             limit=limit,
             cursor=cursor,
             filters=filters,
@@ -725,10 +727,6 @@ class LongTermMemory:
         """Return the default floor: the embedder's, else `DOCUMENTED_FLOOR`."""
         floor = self._repository.similarity_floor
         return DOCUMENTED_FLOOR if floor is None else floor
-
-    def _scope(self, user_id: str | None, *, all_users: bool) -> Scope:
-        """Return the scope of a user, of memories without a user, or of all users."""
-        return Scope(self.agent_id, user_id, all_users=all_users)
 
     def _checked(self, entry: object) -> MemoryEntry:
         if not isinstance(entry, MemoryEntry):

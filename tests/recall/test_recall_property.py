@@ -341,4 +341,6 @@ class WithUpdates:
 
     async def update_and_get(self, entry_id, update):
         repository = self._memory.repository
-        return await repository.update(self._memory.scope.widened(), entry_id, update)
+        return await repository.update(
+            self._memory.scope.narrowed(all_users=True), entry_id, update
+        )

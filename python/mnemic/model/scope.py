@@ -9,14 +9,17 @@ from mnemic.model.entry import MemoryEntry
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """The scope of one call.
+    """The memories that a call may see.
+
+    A memory or a view of one has a scope; `narrowed` makes that of a call from the call's own
+    arguments. An id gives no access by itself: outside the scope it does not exist.
 
     Attributes:
         agent_id: An agent sees only its own memories.
         user_id: Only memories of this user; None is the memories without a user.
-        project_id: Filter; None is any.
-        session_id: Filter; None is any.
-        all_users: Include all users, explicitly; then no user can be named.
+        project_id: Only memories of this project; None is any.
+        session_id: Only memories of this session; None is any.
+        all_users: All users' memories and those without a user; then no user can be named.
     """
 
     agent_id: str
@@ -41,34 +44,44 @@ class Scope(msgspec.Struct, frozen=True):
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
+        *,
+        all_users: bool = False,
     ) -> "Scope":
-        """Return this scope with more of it named.
+        """Return the scope of a call within this one.
+
+        Args:
+            user_id: Only memories of this user. None is the user of this scope; in one without a
+                user it is the memories without a user.
+            project_id: Only memories of this project; None is that of this scope.
+            session_id: Only memories of this session; None is that of this scope.
+            all_users: All users' memories and those without a user. No user can be named then,
+                neither here nor in this scope.
 
         Raises:
-            InvalidArgumentError: If a name contradicts this scope: a scope is only ever narrowed.
+            InvalidArgumentError: If an argument contradicts this scope or another argument.
         """
-        if user_id is None and project_id is None and session_id is None:
-            return self
-        return Scope(
-            self.agent_id,
-            _agreed("user_id", self.user_id, user_id),
-            _agreed("project_id", self.project_id, project_id),
-            _agreed("session_id", self.session_id, session_id),
-            self.all_users,
-        )
+        scope = self
+        if (user_id, project_id, session_id) != (None, None, None):
+            scope = Scope(
+                self.agent_id,
+                _agreed("user_id", self.user_id, user_id),
+                _agreed("project_id", self.project_id, project_id),
+                _agreed("session_id", self.session_id, session_id),
+                self.all_users,
+            )
+        if not validation.flag("all_users", all_users):
+            return scope
+        if self.user_id is not None:
+            raise InvalidArgumentError(
+                f"all_users=True does not go with a view of {self}, which is not widened to all "
+                "users; use the memory itself"
+            )
+        return msgspec.structs.replace(scope, all_users=True)
 
     @property
     def names_more_than_agent(self) -> bool:
         """Whether a user, a project or a session is named."""
         return (self.user_id, self.project_id, self.session_id) != (None, None, None)
-
-    def widened(self) -> "Scope":
-        """Return this scope for all users.
-
-        Raises:
-            InvalidArgumentError: If a user is named.
-        """
-        return Scope(self.agent_id, self.user_id, self.project_id, self.session_id, all_users=True)
 
     def has(self, entry: MemoryEntry) -> bool:
         """Return whether the scope contains a memory."""

@@ -102,7 +102,7 @@ class MemoryRetriever:
             EmbeddingError: If the embedder fails.
         """
         given = checked_options(options, fields)
-        return await self._engine.recall(self._part(given), query, given)
+        return await self._engine.recall(self._scope_of(given), query, given)
 
     async def recall_temporal(
         self,
@@ -135,7 +135,7 @@ class MemoryRetriever:
         given = checked_options(None, {"user_id": user_id, "max_results": limit, **fields})
         times = time("from_", from_), time("to", to)
         return await self._engine.temporal(
-            self._part(given), given, *times, topic_filter, half_open=half_open
+            self._scope_of(given), given, *times, topic_filter, half_open=half_open
         )
 
     async def recall_by_type(
@@ -167,7 +167,7 @@ class MemoryRetriever:
                 **fields,
             },
         )
-        return await self._engine.recall(self._part(given), "", given)
+        return await self._engine.recall(self._scope_of(given), "", given)
 
     async def recall_linked(
         self,
@@ -205,7 +205,7 @@ class MemoryRetriever:
         kinds = {LinkType.parse(kind) for kind in named} or None
         entry_id = required_uuid(memory_id)
         return await self._engine.linked(
-            self._part(given),
+            self._scope_of(given),
             entry_id,
             kinds,
             given,
@@ -237,7 +237,7 @@ class MemoryRetriever:
         """
         given = checked_options(None, {"user_id": user_id, "max_results": limit, **fields})
         return await self._engine.contradictions(
-            self._part(given), content, given, min_confidence=min_confidence
+            self._scope_of(given), content, given, min_confidence=min_confidence
         )
 
     async def salience(
@@ -308,20 +308,14 @@ class MemoryRetriever:
         ids = required_uuids("memory_ids", memory_ids)
         await self._engine.record_use(self._scope.narrowed(user_id), ids)
 
-    def _part(self, options: RecallOptions) -> Scope:
-        return part_of(self._scope, options)
+    def _scope_of(self, options: RecallOptions) -> Scope:
+        return self._scope.narrowed(options.user_id, all_users=options.all_users)
 
 
 def _optional(field: str, given: Options | None, kind: type[Options]) -> Options | None:
     if given is not None and not isinstance(given, kind):
         raise InvalidArgumentError(f"{field} must be {kind.__name__}, got {quoted(given)}")
     return given
-
-
-def part_of(scope: Scope, options: RecallOptions) -> Scope:
-    """Return the part of a scope that options name."""
-    narrowed = scope.narrowed(options.user_id)
-    return narrowed.widened() if options.all_users else narrowed
 
 
 def checked_options(options: RecallOptions | None, fields: Mapping[str, Any]) -> RecallOptions:

@@ -176,7 +176,9 @@ class Importer:
     async def _store_links(self, reader: ExportReader) -> int:
         links = self._links(reader)
         # As for memories: where no user is named, those of all users may come.
-        scope = self._scope if self._scope.user_id is not None else self._scope.widened()
+        scope = (
+            self._scope if self._scope.user_id is not None else self._scope.narrowed(all_users=True)
+        )
         stored = 0
         while batch := await run_blocking(lambda: list(islice(links, BATCH))):
             stored += await self._store.add_links(scope, batch)

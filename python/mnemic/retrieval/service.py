@@ -12,7 +12,6 @@ from mnemic.model import (
     MemoryRetrievalResult,
     MemorySearchResult,
     RetrievalStats,
-    Scope,
     Suggestions,
     validation,
 )
@@ -107,7 +106,9 @@ class RetrievalService:
             EmbedderRequiredError: If it needs vectors and there is no embedder.
             EmbeddingError: If the embedder fails.
         """
-        return await self._engine.retrieve(self._part(user_id, all_users=all_users), query)
+        return await self._engine.retrieve(
+            self._scope.narrowed(user_id, all_users=all_users), query
+        )
 
     async def retrieve_to_context(
         self,
@@ -137,7 +138,7 @@ class RetrievalService:
         Raises:
             As `retrieve`.
         """
-        scope = self._part(user_id, all_users=all_users)
+        scope = self._scope.narrowed(user_id, all_users=all_users)
         return await self._engine.to_context(
             scope, query, window, include_sensitive=include_sensitive
         )
@@ -168,7 +169,10 @@ class RetrievalService:
             EntryNotFoundError: If the scope has no such memory, and `strict`.
             As `retrieve`.
         """
-        scope, entry_id = self._part(user_id, all_users=all_users), required_uuid(reference_id)
+        scope, entry_id = (
+            self._scope.narrowed(user_id, all_users=all_users),
+            required_uuid(reference_id),
+        )
         excluded = tuple(required_uuids("exclude_ids", () if exclude_ids is None else exclude_ids))
         validation.flag("strict", strict)
         found = await self._engine.similar(scope, entry_id, limit, excluded)
@@ -196,7 +200,7 @@ class RetrievalService:
                 without a user.
             all_users: Whether to use the memories of all users.
         """
-        scope = self._part(user_id, all_users=all_users)
+        scope = self._scope.narrowed(user_id, all_users=all_users)
         return await self._engine.suggest(self._suggester, scope, conversation_context, limit)
 
     async def expand_query(
@@ -220,12 +224,8 @@ class RetrievalService:
                 f"query must be a text that is not empty, got {described(query)}"
             )
         MemoryQuery.semantic(query)  # its checks hold here too
-        return await self._engine.expand(self._part(user_id, all_users=all_users), query)
+        return await self._engine.expand(self._scope.narrowed(user_id, all_users=all_users), query)
 
     async def get_stats(self) -> RetrievalStats:
         """Return statistics since construction."""
         return self._engine.stats()
-
-    def _part(self, user_id: str | None, *, all_users: bool) -> Scope:
-        scope = self._scope.narrowed(user_id)
-        return scope.widened() if validation.flag("all_users", all_users) else scope

@@ -123,22 +123,6 @@ class ScopedBase:
     def _new(self, fields: object, scope: Scope, now: datetime) -> NewEntry:
         return NewEntry.of_fields(fields, scope, now, self._repository.id_factory)
 
-    def _part(
-        self,
-        user_id: str | None,
-        project_id: str | None,
-        session_id: str | None,
-        all_users: bool = False,  # noqa: FBT001, FBT002 - handed on as it was given
-    ) -> Scope:
-        scope = self._scope.narrowed(user_id, project_id, session_id)
-        if not flag("all_users", all_users):
-            return scope
-        if self._scope.user_id is not None:
-            raise InvalidArgumentError(
-                f"a view of {self._scope} is not widened to all users; ask the memory itself"
-            )
-        return scope.widened()
-
     def _ranking(
         self,
         search_type: SearchType,

@@ -111,7 +111,7 @@ class AsyncSearchVerbs(ScopedBase):
             timeout=timeout,
         )
         return await self._repository.search(
-            self._part(user_id, project_id, session_id, all_users), search
+            self._scope.narrowed(user_id, project_id, session_id, all_users=all_users), search
         )
 
     async def retrieve(
@@ -140,7 +140,7 @@ class AsyncSearchVerbs(ScopedBase):
             EmbedderRequiredError: If it needs vectors and there is no embedder.
             EmbeddingError: If the embedder fails.
         """
-        scope = self._part(user_id, project_id, session_id, all_users)
+        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
         return await self._services.retrieval_engine.retrieve(scope, query)
 
     async def retrieve_to_context(
@@ -170,7 +170,7 @@ class AsyncSearchVerbs(ScopedBase):
         Returns:
             How many items were added.
         """
-        scope = self._part(user_id, project_id, session_id, all_users)
+        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
         return await self._services.retrieval_engine.to_context(
             scope, query, window, include_sensitive=include_sensitive
         )
@@ -214,7 +214,7 @@ class AsyncSearchVerbs(ScopedBase):
             EmbedderRequiredError: If relevant recall has no embedder.
             EmbeddingError: If the embedder fails.
         """
-        scope = self._part(user_id, project_id, session_id, all_users)
+        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
         options = RecallOptions(
             user_id=scope.user_id,
             max_results=limit,
@@ -248,7 +248,7 @@ class AsyncSearchVerbs(ScopedBase):
             session_id: Only memories of this session.
             all_users: Whether to include all users; not if a user is bound.
         """
-        scope = self._part(user_id, project_id, session_id, all_users)
+        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
         return await self._contradictions(scope, content, limit)
 
     async def context(
@@ -306,7 +306,7 @@ class AsyncSearchVerbs(ScopedBase):
         search = self._search(
             query, limit, expression, on_embed_error=on_embed_error, timeout=timeout
         )
-        scope = self._part(user_id, project_id, session_id, all_users)
+        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
         found = await self._repository.search(scope, search)
         entries = [hit.entry for hit in found]
         return await run_blocking(
@@ -350,7 +350,10 @@ class AsyncSearchVerbs(ScopedBase):
         Raises:
             EntryNotFoundError: If the scope has no such memory; the message names the scope.
         """
-        scope, entry_id = self._part(user_id, project_id, session_id, all_users), required_uuid(id)
+        scope, entry_id = (
+            self._scope.narrowed(user_id, project_id, session_id, all_users=all_users),
+            required_uuid(id),
+        )
         chosen = KEYWORD if self._repository.embedder is None else SEMANTIC
         expression = parsed_filters(filters, since, until)
         search = built_search(None, limit, chosen, expression, explain=explain, timeout=timeout)
@@ -378,7 +381,7 @@ class AsyncSearchVerbs(ScopedBase):
         """
         expression = parsed_filters(filters, since, until)
         search = built_search(None, limit, NEWEST, expression, explain=True, timeout=timeout)
-        scope = self._part(user_id, project_id, session_id, all_users)
+        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
         return await self._repository.search(scope, search)
 
     async def important(
@@ -402,5 +405,5 @@ class AsyncSearchVerbs(ScopedBase):
         search = built_search(
             None, limit, MOST_IMPORTANT, expression, explain=True, timeout=timeout
         )
-        scope = self._part(user_id, project_id, session_id, all_users)
+        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
         return await self._repository.search(scope, search)
