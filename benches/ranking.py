@@ -23,7 +23,7 @@ from benches import environment
 from benches.datasets import queries_of, real_texts, rows_of
 from benches.timing import timed
 from mnemic import Memory, MemoryEntry, VectorMap, simd_kernel
-from mnemic.index import NativeIndex, RankRequest
+from mnemic.index import NativeIndex, RankInputs
 from mnemic.model import (
     HYBRID,
     KEYWORD,
@@ -31,6 +31,7 @@ from mnemic.model import (
     Ranking,
     RowBatch,
     Scope,
+    Search,
     UuidFactory,
     Weights,
     parse_filter,
@@ -149,8 +150,8 @@ def loaded(count):
 def wanted(text, queries, ranking, **more):
     vectors = None if ranking.similarity == 0 else queries.embed([text])
     now = to_microseconds(BEGIN + timedelta(days=365))
-    named = {"scope": EVERYONE, "now": now, "limit": 10, "ranking": ranking, "text": text}
-    return RankRequest(vectors=vectors, **{**named, **more})
+    search = Search(text=text, limit=10, ranking=ranking, **more)
+    return search, RankInputs(EVERYONE, now, vectors)
 
 
 def measure_ranking(count, queries):
@@ -169,7 +170,7 @@ def measure_ranking(count, queries):
         ),
     }
     calls = {
-        name: lambda text, ranking=ranking: index.rank(wanted(text, queries, ranking))
+        name: lambda text, ranking=ranking: index.rank(*wanted(text, queries, ranking))
         for name, ranking in rankings.items()
     }
     calls["plain"] = lambda text: plain.search(queries.embed([text])[0], k=10)
@@ -191,7 +192,7 @@ def check(index, vectors, queries):
     """Compare the nearest with numpy's; the whole expression is compared in the tests."""
     for text in queries.texts[:5]:
         scores = vectors.astype(np.float64) @ queries.embed([text])[0].astype(np.float64)
-        found = index.rank(wanted(text, queries, SEMANTIC)).ranked
+        found = index.rank(*wanted(text, queries, SEMANTIC)).ranked
         np.testing.assert_allclose(
             [hit.score for hit in found], np.sort(scores)[:-11:-1], atol=1e-6
         )
@@ -208,7 +209,7 @@ def measure_selectivities(index, count, queries):
             times = []
             for text in islice(cycle(queries.texts), ROUNDS // 3):
                 request = wanted(text, queries, ranking, filters=where)
-                took, answer = timed(index.rank, request)
+                took, answer = timed(lambda request: index.rank(*request), request)
                 assert len(answer.ranked) == min(10, matches)
                 times.append(took)
             show(f"{name}, {share:.2%} of {count:,} ({matches:,} memories)", times)

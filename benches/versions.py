@@ -20,12 +20,16 @@ import numpy as np
 from benches.datasets import real_texts
 from mnemic._core import RECORD_COLUMNS
 from mnemic.index import NativeIndex
-from mnemic.model import BY_SEARCH_TYPE, RowBatch, Scope
+from mnemic.model import BY_SEARCH_TYPE, RowBatch, Scope, Search
 
 try:
-    from mnemic.index import RankRequest
+    from mnemic.index import RankInputs
 except ImportError:  # an earlier build
-    from mnemic.index import Wanted as RankRequest
+    RankInputs = None
+    try:
+        from mnemic.index import RankRequest
+    except ImportError:  # a still earlier one
+        from mnemic.index import Wanted as RankRequest
 
 DIM = 384
 USERS = 10
@@ -82,20 +86,19 @@ class Index:
             batch = [self.record(row)], np.array([row + 1]), self.vectors[:1], [], [], []
             return lambda: self.index._core.apply(*batch)  # noqa: SLF001 - without the queue
         wanted = self.wanted(kind)
-        return lambda: self.index.rank(wanted)
+        return lambda: self.index.rank(*wanted)
 
     def wanted(self, kind):
         ranking = BY_SEARCH_TYPE[kind.split()[0]]
         everybody = kind.endswith("all users")
         vector = self.vectors[self.turn % len(self.vectors)][None]
-        return RankRequest(
-            scope=Scope("a", all_users=True) if everybody else Scope("a", "user 3"),
-            now=10**15,
-            limit=10,
-            ranking=ranking,
-            text=self.queries[self.turn % len(self.queries)],
-            vectors=vector if ranking.similarity else None,
-        )
+        text = self.queries[self.turn % len(self.queries)]
+        wanted = {"text": text, "limit": 10, "ranking": ranking}
+        scope = Scope("a", all_users=True) if everybody else Scope("a", "user 3")
+        inputs = {"scope": scope, "now": 10**15, "vectors": vector if ranking.similarity else None}
+        if RankInputs is None:
+            return (RankRequest(**wanted, **inputs),)
+        return Search(**wanted), RankInputs(**inputs)
 
 
 def serve(rows):

@@ -628,7 +628,15 @@ class MemoryIndex:
             now: Microseconds since 1970 in UTC.
         """
     def rank(
-        self, request: object, /
+        self,
+        search: object,
+        scope: object,
+        now: int,
+        vectors: ArrayLike | None = None,
+        context: ArrayLike | None = None,
+        limit: int | None = None,
+        best_match: float | None = None,
+        /,
     ) -> tuple[list[tuple[int, bytes, float, dict[str, float]]], int | None]:
         """Return the best memories: row, id, score and components; and the number of matches.
 
@@ -636,7 +644,14 @@ class MemoryIndex:
         The answer of a smaller limit is the head of that of a larger one.
 
         Args:
-            request: A `mnemic.index.RankRequest`.
+            search: A `mnemic.model.Search`.
+            scope: A `mnemic.model.Scope`.
+            now: Microseconds since 1970 in UTC.
+            vectors: The query, shape (m, dim); None without similarity.
+            context: A context, shape (m, dim); None without one.
+            limit: Largest number of results; None is the search's.
+            best_match: Divisor of matches in a relative search; None is the best match of the
+                scope.
 
         Raises:
             DimensionMismatchError: If a vector has another dimension.

@@ -9,7 +9,7 @@ from mnemic.errors import InvalidArgumentError, StoreCorruptError
 from mnemic.index import NativeIndex
 from mnemic.index.native import MAX_DEFERRED, MAX_PENDING
 from mnemic.model import KEYWORD, MOST_IMPORTANT, Ranking, RowBatch, Scope, Weights
-from tests.support.rows import NOW, batch, record, rows_found, wanted
+from tests.support.rows import NOW, batch, rank, record, rows_found, wanted
 
 AGENT = Scope("a")
 BY_WORDS = {"query": None, "ranking": KEYWORD}
@@ -24,12 +24,12 @@ def index(*records, **options):
 
 def similarities(of, scope=AGENT):
     """Return the similarity of each row that has a vector to the first axis."""
-    found = of.rank(wanted(scope)).ranked
+    found = rank(of, wanted(scope)).ranked
     return {ranked.row: ranked.components["similarity"] for ranked in found}
 
 
 def importances(of):
-    found = of.rank(wanted(AGENT, query=None, ranking=MOST_IMPORTANT)).ranked
+    found = rank(of, wanted(AGENT, query=None, ranking=MOST_IMPORTANT)).ranked
     return {ranked.row: ranked.components["importance"] for ranked in found}
 
 
@@ -61,11 +61,11 @@ def test_only_the_rows_of_the_scope_are_ranked(scope, rows):
     )
     assert rows_found(made, scope) == rows
     assert rows_found(made, scope, 1) == rows[:1]
-    assert made.rank(wanted(scope, with_total=True)).total == len(rows)
+    assert rank(made, wanted(scope, with_total=True)).total == len(rows)
 
 
 def test_an_answer_names_row_id_score_and_components():
-    (ranked,) = index(record(7), vectors={7: (3, 4)}).rank(wanted(AGENT)).ranked
+    (ranked,) = rank(index(record(7), vectors={7: (3, 4)}), wanted(AGENT)).ranked
     assert (ranked.row, UUID(bytes=ranked.id)) == (7, UUID(int=7))
     assert ranked.score == ranked.components["similarity"] == pytest.approx(0.6, abs=1e-7)
 
@@ -303,7 +303,7 @@ def test_vectors_given_to_an_index_without_vectors_are_passed_over():
 def answers(of):
     """Return everything a few searches say, byte for byte."""
     asked = [wanted(AGENT), wanted(Scope("a", "u1")), wanted(AGENT, text="memory 4", **BY_WORDS)]
-    return [of.rank(one) for one in asked], of.unembedded(), len(of)
+    return [rank(of, one) for one in asked], of.unembedded(), len(of)
 
 
 def test_parts_that_a_loader_takes_are_the_same_as_one_batch():
@@ -357,7 +357,7 @@ def test_searches_see_each_row_as_it_was_or_as_it_becomes():
     def search():
         everything = wanted(AGENT, text="cat", ranking=EVERYTHING)
         while not is_done.is_set():
-            found = {ranked.row: ranked.components for ranked in made.rank(everything).ranked}
+            found = {ranked.row: ranked.components for ranked in rank(made, everything).ranked}
             assert found.keys() >= {1, *range(3, 50)}
             parts = found[1]
             seen.append((parts["similarity"], parts["keyword"] > 0, parts["importance"]))
@@ -393,7 +393,7 @@ def test_searches_see_each_row_as_it_was_or_as_it_becomes():
 def static_scores(of):
     """Return the access component of each row."""
     ranking = Ranking(weights=Weights(relevance=0, access=1))
-    found = of.rank(wanted(AGENT, query=None, ranking=ranking)).ranked
+    found = rank(of, wanted(AGENT, query=None, ranking=ranking)).ranked
     return {ranked.row: ranked.components["access"] for ranked in found}
 
 
@@ -423,11 +423,11 @@ def test_accesses_of_thousands_are_noted_and_leave_everything_else_as_it_was():
     rows = [record(row, content=f"memory {row % 7}", importance=row % 5 / 5) for row in range(2000)]
     made = index(*rows)
     everything = wanted(AGENT, 2000, text="memory 3", ranking=EVERYTHING)
-    before = made.rank(everything)
+    before = rank(made, everything)
     made.raise_accesses([(row, row, 9) for row in range(0, 2000, 3)])
-    assert made.rank(everything) == before
+    assert rank(made, everything) == before
     ranking = Ranking(weights=Weights(relevance=0, access=1))
-    found = made.rank(wanted(AGENT, 2000, query=None, ranking=ranking)).ranked
+    found = rank(made, wanted(AGENT, 2000, query=None, ranking=ranking)).ranked
     assert {ranked.row for ranked in found if ranked.score > 0} == set(range(0, 2000, 3))
 
 

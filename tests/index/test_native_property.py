@@ -15,7 +15,7 @@ from mnemic.model import (
     SessionTerms,
     Weights,
 )
-from tests.support.rows import batch, record, wanted
+from tests.support.rows import batch, rank, record, wanted
 
 CONTENTS = ["tea", "green tea", "tea for two", "where is the ferry?", "a ferry", "two ferries", "…"]
 VECTORS = [(1, 0), (0, 1), (0.6, 0.8), (0.6, -0.8), (0.28, 0.96)]
@@ -111,7 +111,7 @@ def answers(index):
             wanted(scope, query=None, ranking=MOST_IMPORTANT),
             wanted(scope, query=None, ranking=NEWEST),
         ]
-    return [index.rank(one) for one in asked], index.unembedded(), len(index)
+    return [rank(index, one) for one in asked], index.unembedded(), len(index)
 
 
 @settings(deadline=None, max_examples=100)
@@ -145,7 +145,7 @@ def test_similarities_are_cosines_and_their_order_is_exact(written):
         twin.write(row, *given_fields)
     given_rows = twin.rows
     assert index.apply(twin.batch(given_rows))
-    ranked = index.rank(wanted(EVERYBODY, query=(3, 4))).ranked
+    ranked = rank(index, wanted(EVERYBODY, query=(3, 4))).ranked
     unit = np.array([0.6, 0.8])
     living = {
         row: float(np.dot(vector, unit) / np.linalg.norm(vector))

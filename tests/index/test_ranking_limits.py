@@ -7,7 +7,6 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from mnemic.index import RankRequest
 from mnemic.model import (
     KeywordFields,
     Ranking,
@@ -24,6 +23,7 @@ from tests.support.clock import DAY, EPOCH, MICROSECOND
 from tests.support.entries import numbered, uid
 from tests.support.ranking_index import DIM, index_of
 from tests.support.ranking_twin import RankingTwin, Row
+from tests.support.rows import Question, rank
 
 PROFILE = settings(max_examples=150, deadline=None, derandomize=True)
 NOW = EPOCH + 400 * DAY
@@ -126,7 +126,7 @@ def question_of(seed):
     text = None if is_worth_anything and chance.random() < 0.2 else any_text(chance)
     excluded = chance.choice([[], chance.sample(range(1, 21), chance.randint(0, 10))])
     has_vectors = text is not None and chance.random() < 0.75
-    wanted = RankRequest(
+    wanted = Question(
         scope=chance.choice(SCOPES),
         now=to_microseconds(NOW),
         limit=chance.choice([0, 1, 3, 3, 10, 10, 40, 1000]),
@@ -151,7 +151,7 @@ questions = st.builds(question_of, st.integers(0, 2**40))
 def test_every_ranking_is_that_of_the_twin(seed, count, question):
     wanted, where = question
     rows = rows_of(seed, count)
-    answer = index_of(rows).rank(wanted)
+    answer = rank(index_of(rows), wanted)
     expected = RankingTwin(rows).rank(wanted, where)
     event("nothing" if not expected else "cut" if len(expected) > wanted.limit else "all")
     assert answer.total == (len(expected) if wanted.with_total else None)
@@ -173,10 +173,10 @@ def test_a_smaller_limit_gives_the_head_to_the_last_bit(seed, question, limits):
     wanted, _ = question
     index = large_index(seed)
     replaced = {name: getattr(wanted, name) for name in wanted.__struct_fields__}
-    everything = index.rank(RankRequest(**{**replaced, "limit": 1000})).ranked
+    everything = rank(index, Question(**{**replaced, "limit": 1000})).ranked
     event("nothing" if not everything else "something")
     for limit in (*limits, wanted.limit):
-        found = index.rank(RankRequest(**{**replaced, "limit": limit})).ranked
+        found = rank(index, Question(**{**replaced, "limit": limit})).ranked
         assert found == everything[:limit]
 
 

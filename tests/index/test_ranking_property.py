@@ -11,7 +11,6 @@ import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
-from mnemic.index import RankRequest
 from mnemic.model import (
     HYBRID,
     KEYWORD,
@@ -33,6 +32,7 @@ from mnemic.model.timestamps import to_microseconds
 from tests.support.ranking_index import batch, index_of
 from tests.support.ranking_twin import RankingTwin, Row
 from tests.support.rankings import RECALL, WEIGHTED_RELEVANCE
+from tests.support.rows import Question, rank
 
 NOON = datetime(2026, 5, 3, 12, tzinfo=UTC)
 NOW = to_microseconds(NOON)
@@ -198,7 +198,7 @@ def question_of(ranking, seed):
         phrases = chance.choices(WORDS + PHRASES, k=chance.randint(0, 4))
         options["text"] = " ".join(phrases) + chance.choice(ENDINGS) + chance.choice(DATES)
     condition = None if where is None else parse_filter(where)
-    return where, RankRequest(
+    return where, Question(
         now=NOW, limit=EVERYTHING, ranking=ranking, filters=condition, with_total=True, **options
     )
 
@@ -228,7 +228,7 @@ def check(index, twin, wanted, where):
         floorless = msgspec.structs.replace(wanted, min_similarity=None, min_score=None)
         assume(floors_are_clear(twin.rank(floorless, where), wanted))
     expected = {line.row: line for line in twin.rank(wanted, where)}
-    answer = index.rank(wanted)
+    answer = rank(index, wanted)
     assert {hit.row for hit in answer.ranked} == expected.keys()
     assert answer.total == len(answer.ranked) == len(expected)
     for hit in answer.ranked:
@@ -290,12 +290,12 @@ def test_matches_are_divided_by_the_best_before_anything_else_is_added(rows, que
     assume(best > 0.01)
     expected = divided(lines, wanted, best)
     wanted = msgspec.structs.replace(wanted, best_match=given_best)
-    found = index_of(rows).rank(wanted).ranked
+    found = rank(index_of(rows), wanted).ranked
     assert {hit.row for hit in found} == expected.keys()
     for hit in found:
         assert abs(hit.score - expected[hit.row]) <= CLOSE / best
     check_order(found, RankingTwin(rows), [expected[hit.row] for hit in found])
-    few = index_of(rows).rank(msgspec.structs.replace(wanted, limit=3, with_total=False)).ranked
+    few = rank(index_of(rows), msgspec.structs.replace(wanted, limit=3, with_total=False)).ranked
     assert bytes_of(few) == bytes_of(found[:3])
 
 
@@ -336,12 +336,12 @@ def test_rows_that_change_or_go_are_ranked_as_what_is_left(rows, seed, question)
 def test_the_answer_of_any_limit_is_the_head_of_that_of_one_more(rows, question, limit):
     _, wanted = question
     index = index_of(rows)
-    everything = index.rank(wanted)
+    everything = rank(index, wanted)
     for most in (0, 1, limit, limit + 1, len(everything.ranked)):
-        head = index.rank(msgspec.structs.replace(wanted, limit=most))
+        head = rank(index, msgspec.structs.replace(wanted, limit=most))
         assert bytes_of(head.ranked) == bytes_of(everything.ranked[:most])
         assert head.total == everything.total
-    uncounted = index.rank(msgspec.structs.replace(wanted, limit=limit, with_total=False))
+    uncounted = rank(index, msgspec.structs.replace(wanted, limit=limit, with_total=False))
     assert bytes_of(uncounted.ranked) == bytes_of(everything.ranked[:limit])
     assert uncounted.total is None
 
@@ -357,9 +357,9 @@ def test_the_order_in_which_rows_came_changes_nothing_but_the_order_of_turns(
     moved = [row if row.entry.session_id is None else next(turns) for row in shuffled]
     renumbered = [row._replace(number=number) for number, row in enumerate(moved, 1)]
     index = index_of(renumbered[::2])
-    index.rank(wanted)
+    rank(index, wanted)
     assert index.apply(batch(renumbered[1::2], since=1, seq=2))
-    assert bytes_of(index.rank(wanted).ranked) == bytes_of(index_of(rows).rank(wanted).ranked)
+    assert bytes_of(rank(index, wanted).ranked) == bytes_of(rank(index_of(rows), wanted).ranked)
 
 
 @settings(PROFILE, max_examples=15)
@@ -370,7 +370,7 @@ def test_hundreds_of_rows_are_ranked_as_by_the_twin(seed, count, question):
     index = index_of(rows)
     found = check(index, RankingTwin(rows), wanted, where)
     for limit in (1, 10, 100):
-        head = index.rank(msgspec.structs.replace(wanted, limit=limit)).ranked
+        head = rank(index, msgspec.structs.replace(wanted, limit=limit)).ranked
         assert bytes_of(head) == bytes_of(found[:limit])
 
 
@@ -380,7 +380,7 @@ FUSED = Ranking(
     session=SessionTerms(0.3, 0.4, 0.5, 0.2, 0.05, 0.2, 0.03),
     weights=Weights(0.6, 0.2, 0.1, 0.1, 0.2, 0.3),
 )
-FUSED_WANTED = RankRequest(
+FUSED_WANTED = Question(
     scope=EVERYBODY,
     now=NOW,
     limit=EVERYTHING,
@@ -397,7 +397,7 @@ def test_threads_that_rank_together_answer_as_one_alone_to_the_last_bit():
     index = index_of(rows)
     alone = bytes_of(check(index, RankingTwin(rows), FUSED_WANTED, None))
     with ThreadPoolExecutor(4) as pool:
-        answers = list(pool.map(lambda _: index.rank(FUSED_WANTED), range(40)))
+        answers = list(pool.map(lambda _: rank(index, FUSED_WANTED), range(40)))
     assert {bytes_of(answer.ranked) for answer in answers} == {alone}
 
 
@@ -409,7 +409,7 @@ def test_rows_that_are_alike_score_alike_and_come_newest_first_then_by_id():
     plain = Ranking(
         similarity=0.4, keywords=FUSED.keywords, weights=Weights(0.6, 0, 0.1, 0.1, 0, 0.3)
     )
-    found = index_of(rows).rank(msgspec.structs.replace(FUSED_WANTED, ranking=plain)).ranked
+    found = rank(index_of(rows), msgspec.structs.replace(FUSED_WANTED, ranking=plain)).ranked
     assert len({hit.score for hit in found}) == 1
     assert len(found) == 30
     expected = sorted(rows, key=lambda row: (NOON - row.entry.created_at, row.entry.id.bytes))
@@ -424,7 +424,7 @@ def test_words_that_more_than_a_hundred_rows_have_may_be_passed_over(count, shar
         for number in range(1, count + 1)
     ]
     ranking = Ranking(similarity=0.0, keywords=KeywordFields(max_df=share))
-    wanted = RankRequest(
+    wanted = Question(
         scope=EVERYBODY, now=NOW, limit=EVERYTHING, ranking=ranking, text="red tea", with_total=True
     )
     found = check(index_of(rows), RankingTwin(rows), wanted, None)
@@ -435,9 +435,9 @@ def test_what_matches_is_counted_though_one_of_several_queries_is_nothing():
     row = made(1, {"content": "tea", "created_at": NOON}, ((1, 0, 0),))
     queries = np.array([(1, 0, 0), (0, 0, 0)], np.float32)
     ranking = Ranking(weights=Weights(relevance=0.0, importance=1.0))
-    wanted = RankRequest(
+    wanted = Question(
         scope=EVERYBODY, now=NOW, limit=1, ranking=ranking, vectors=queries, with_total=True
     )
-    answer = index_of([row]).rank(wanted)
+    answer = rank(index_of([row]), wanted)
     assert [hit.row for hit in answer.ranked] == [1]
     assert answer.total == 1

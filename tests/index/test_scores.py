@@ -28,7 +28,7 @@ from mnemic.model import (
 from tests.support.clock import DAY, NOON, Clock
 from tests.support.embedders import WordEmbedder
 from tests.support.rankings import RECALL, WEIGHTED_RELEVANCE
-from tests.support.rows import DIM, NOW, batch, moment, record, wanted
+from tests.support.rows import DIM, NOW, batch, moment, rank, record, wanted
 
 AGENT = Scope("a")
 DAYS = 86_400_000_000
@@ -78,7 +78,7 @@ UNITS = {row: np.array(vector) for row, vector in VECTORS.items()}
 
 def ranked(ranking, *, text="where is Ada's ferry", query=(1, 0), index=INDEX, **options):
     given = {"limit": 1000, "text": text, "query": query, "ranking": ranking, **options}
-    return index.rank(wanted(AGENT, **given)).ranked
+    return rank(index, wanted(AGENT, **given)).ranked
 
 
 def age(row):
@@ -275,7 +275,7 @@ def test_a_floor_of_salience_is_tested_at_the_moment_of_asking():
     ranking = Ranking(weights=Weights(relevance=0, salience=1), salience=Salience(1.0, 0.0, 0.0))
     for days, count in [(0, 1), (7, 1), (7.01, 0), (100, 0)]:
         options = {"now": int(days * DAYS), "min_score": 0.5, "with_total": True}
-        answer = made.rank(wanted(AGENT, ranking=ranking, **options))
+        answer = rank(made, wanted(AGENT, ranking=ranking, **options))
         assert (len(answer.ranked), answer.total) == (count, count)
 
 

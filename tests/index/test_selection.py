@@ -28,7 +28,7 @@ from mnemic.model import (
 from tests.support.clock import DAY, NOON, Clock
 from tests.support.embedders import WordEmbedder
 from tests.support.rankings import RECALL, WEIGHTED_RELEVANCE
-from tests.support.rows import batch, record, rows_found, wanted
+from tests.support.rows import batch, rank, record, rows_found, wanted
 
 AGENT = Scope("a")
 SEARCHES = {name: {"text": "ferry", "ranking": ranking} for name, ranking in BY_SEARCH_TYPE.items()}
@@ -120,7 +120,7 @@ def test_what_is_excluded_never_takes_the_place_of_another(asked):
     for limit in (1, 5, 6):
         options = {"exclude": excluded, "limit": limit, **RANKINGS[asked]}
         assert rows_found(made, AGENT, **options) == order[15 : 15 + limit]
-    answer = made.rank(wanted(AGENT, exclude=excluded, with_total=True, **RANKINGS[asked]))
+    answer = rank(made, wanted(AGENT, exclude=excluded, with_total=True, **RANKINGS[asked]))
     assert (len(answer.ranked), answer.total) == (5, 5)
 
 
@@ -145,8 +145,8 @@ def test_what_is_similar_to_a_memory_is_as_many_as_wanted_besides_itself(embedde
 @pytest.mark.parametrize("limit", [0, 1, 7, 19, 20, 100])
 def test_a_total_counts_all_that_match_whatever_the_limit(asked, limit):
     made = ferries(20)
-    expected = made.rank(wanted(AGENT, limit, **RANKINGS[asked]))
-    answer = made.rank(wanted(AGENT, limit, with_total=True, **RANKINGS[asked]))
+    expected = rank(made, wanted(AGENT, limit, **RANKINGS[asked]))
+    answer = rank(made, wanted(AGENT, limit, with_total=True, **RANKINGS[asked]))
     assert (expected.total, answer.total) == (None, 20)
     assert answer.ranked == expected.ranked
     assert len(answer.ranked) == min(limit, 20)
@@ -172,7 +172,7 @@ def test_a_total_counts_only_what_passes_filters_and_both_floors():
         ({"min_similarity": 0.25, "min_score": 0.65}, range(7, 11)),
         ({"min_similarity": 1.1}, ()),
     ]:
-        answer = made.rank(wanted(AGENT, 2, **{**with_filter, **options}))
+        answer = rank(made, wanted(AGENT, 2, **{**with_filter, **options}))
         assert answer.total == len(rows)
         assert [hit.row for hit in answer.ranked] == sorted(rows, reverse=True)[:2]
 
@@ -180,7 +180,7 @@ def test_a_total_counts_only_what_passes_filters_and_both_floors():
 @pytest.mark.requirement("C013", "C073")
 def test_both_floors_are_inclusive_and_zero_lets_negative_cosines_through():
     made = index_of(*map(record, (1, 2, 3)), vectors={1: (1, 0), 2: (3, 4), 3: (-1, 0)})
-    scores = {hit.row: hit.score for hit in made.rank(wanted(AGENT)).ranked}
+    scores = {hit.row: hit.score for hit in rank(made, wanted(AGENT)).ranked}
     exact, above = scores[2], float(np.nextafter(scores[2], 1))
     assert rows_found(made, AGENT, min_similarity=exact) == [1, 2]
     assert rows_found(made, AGENT, min_similarity=above) == [1]
@@ -234,7 +234,7 @@ def test_of_several_queries_the_nearest_counts_and_the_order_is_by_score():
     made = index_of(*map(record, vectors), vectors=vectors)
     queries = np.array([(0.6, 0.8), (1, 0)], dtype=np.float32)
     answers = [
-        made.rank(msgspec.structs.replace(wanted(AGENT, limit), vectors=queries[order]))
+        rank(made, msgspec.structs.replace(wanted(AGENT, limit), vectors=queries[order]))
         for order in ([0, 1], [1, 0])
         for limit in (5, 3)
     ]
@@ -262,10 +262,10 @@ def test_a_long_memory_is_as_similar_as_the_nearest_of_its_parts_and_found_once(
     made = NativeIndex(2)
     assert made.apply(RowBatch(None, 1, [record(1), record(2)], rows, parts, []))
     for query, first, cosine in [((1, 0), 1, 1.0), ((0.8, 0.6), 2, 1.0), ((0, 1), 1, 1.0)]:
-        found = made.rank(wanted(AGENT, query=query, ranking=ranking, text="x")).ranked
+        found = rank(made, wanted(AGENT, query=query, ranking=ranking, text="x")).ranked
         assert [hit.row for hit in found] == [first, 3 - first]
         assert found[0].components["similarity"] == pytest.approx(cosine, abs=1e-6)
-        head = made.rank(wanted(AGENT, 1, query=query, ranking=ranking, text="x")).ranked
+        head = rank(made, wanted(AGENT, 1, query=query, ranking=ranking, text="x")).ranked
         assert head == found[:1]
     assert made.unembedded() == []
 
@@ -293,7 +293,7 @@ def turns(*sessions, content="quiet"):
 def test_a_neighbour_lifts_by_its_share_and_the_sum_is_a_mean(share):
     made = index_of(*turns("s", "s", "s"), vectors={1: (1, 0), 2: (0.6, 0.8), 3: (0, 1)})
     ranking = Ranking(session=SessionTerms(previous=share, next=share))
-    found = made.rank(wanted(Scope("a", "alice"), text="x", ranking=ranking)).ranked
+    found = rank(made, wanted(Scope("a", "alice"), text="x", ranking=ranking)).ranked
     expected = {
         1: (1.0 + share * 0.6) / (1 + share),
         2: (0.6 + share * 1.0) / (1 + share),
@@ -309,13 +309,13 @@ def test_only_neighbours_that_the_filter_lets_through_lift():
     options = {"text": "ferry", "ranking": ranking, "query": None}
     alice = Scope("a", "alice")
     assert rows_found(made, alice, **options) == [1, 2]
-    with_first = made.rank(wanted(alice, **options)).ranked
+    with_first = rank(made, wanted(alice, **options)).ranked
     where = parse_filter({"metadata.n": {"gte": 2}})
     assert rows_found(made, alice, filters=where, **options) == []
     assert rows_found(made, alice, exclude=[UUID(int=1).bytes], **options) == []
     assert rows_found(made, Scope("a", "alice", None, "t"), **options) == []
     where = parse_filter({"metadata.n": {"lte": 2}})
-    assert made.rank(wanted(alice, filters=where, **options)).ranked == with_first
+    assert rank(made, wanted(alice, filters=where, **options)).ranked == with_first
 
 
 # Statistics of keywords
@@ -330,12 +330,12 @@ def test_the_rarity_of_a_word_is_that_of_the_users_memories():
     others = [record(row, "bob", content="tea ferry") for row in range(3, 20)]
     beside = index_of(*own, *others, vectors={})
     for_alice = [
-        index.rank(wanted(alice, ranking=ranking, **options)).ranked for index in (alone, beside)
+        rank(index, wanted(alice, ranking=ranking, **options)).ranked for index in (alone, beside)
     ]
     assert for_alice[0] == for_alice[1]
     assert for_alice[0][0].score == for_alice[0][1].score
     everybody = Scope("a", all_users=True)
-    found = beside.rank(wanted(everybody, ranking=ranking, **options)).ranked
+    found = rank(beside, wanted(everybody, ranking=ranking, **options)).ranked
     assert found[0].row == 2
     assert found[0].score > found[1].score
 
@@ -345,9 +345,11 @@ def test_a_filter_changes_no_score_of_what_it_lets_through():
     records = [record(row, content="tea " * (row % 3 + 1), importance=row / 20) for row in range(9)]
     made = index_of(*records, vectors={})
     options = {"text": "tea", "query": None, "ranking": KEYWORD}
-    scores = {hit.row: hit.score for hit in made.rank(wanted(AGENT, **options)).ranked}
+    scores = {hit.row: hit.score for hit in rank(made, wanted(AGENT, **options)).ranked}
     where = parse_filter({"importance": {"gte": 0.2}})
-    some = {hit.row: hit.score for hit in made.rank(wanted(AGENT, filters=where, **options)).ranked}
+    some = {
+        hit.row: hit.score for hit in rank(made, wanted(AGENT, filters=where, **options)).ranked
+    }
     assert len(some) == 5
     assert some.items() <= scores.items()
 
@@ -357,11 +359,11 @@ def test_what_was_forgotten_leaves_the_statistics_to_the_last_bit():
     kept = [record(row, content=f"tea {'milk ' * (row % 4)}sugar{row % 3}") for row in range(30)]
     gone = [record(row, content="milk sugar1 sugar2 tea " * 5) for row in range(30, 60)]
     options = {"text": "sugar1 milk tea", "query": None, "ranking": KEYWORD}
-    expected = index_of(*kept, vectors={}).rank(wanted(AGENT, **options)).ranked
+    expected = rank(index_of(*kept, vectors={}), wanted(AGENT, **options)).ranked
     grown = index_of(*gone, *kept[::-1], vectors={})
-    assert grown.rank(wanted(AGENT, **options)).ranked != expected
+    assert rank(grown, wanted(AGENT, **options)).ranked != expected
     assert grown.apply(batch(since=1, seq=2, gone=list(range(30, 60)), vectors={}))
-    assert grown.rank(wanted(AGENT, **options)).ranked == expected
+    assert rank(grown, wanted(AGENT, **options)).ranked == expected
 
 
 # The rest

@@ -5,9 +5,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from mnemic.index import NativeIndex, RankRequest
+from mnemic.index import NativeIndex
 from mnemic.model import BY_SEARCH_TYPE, SEMANTIC, Ranking, RowBatch, Scope, parse_filter
-from tests.support.rows import record
+from tests.support.rows import Question, rank, record
 
 ROWS = 20_000
 DIM = 32
@@ -62,8 +62,9 @@ class Rows:
         )
 
     def rank(self, ranking, limit, where=None, **options):
-        return self.index.rank(
-            RankRequest(
+        return rank(
+            self.index,
+            Question(
                 scope=AGENT,
                 now=NOW,
                 limit=limit,
@@ -72,7 +73,7 @@ class Rows:
                 vectors=None if ranking.similarity == 0 else self.query,
                 filters=parse_filter(where),
                 **options,
-            )
+            ),
         )
 
     def keyword_matches(self):

@@ -15,7 +15,7 @@ from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
 from mnemic import Memory
-from mnemic.index import NativeIndex, RankRequest
+from mnemic.index import NativeIndex
 from mnemic.model import (
     MOST_IMPORTANT,
     NEWEST,
@@ -52,6 +52,7 @@ from tests.support.filter_strategies import (
     users,
 )
 from tests.support.filter_twin import matches, ordered
+from tests.support.rows import Question, rank
 
 pytestmark = pytest.mark.requirement("R045", "R046", "R047", "R048", "R049", "R050", "R051", "C103")
 
@@ -135,7 +136,7 @@ class Core:
         scope = Scope("a", all_users=True) if user == EVERYONE else Scope("a", user)
         where = parse_filter(given_filter)
         given = {"now": BEFORE_ALL, "limit": limit, "ranking": ranking, "filters": where, **options}
-        return self.index.rank(RankRequest(scope=scope, **given))
+        return rank(self.index, Question(scope=scope, **given))
 
 
 @cache

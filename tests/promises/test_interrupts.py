@@ -120,12 +120,12 @@ class Interrupted:
         raise self.error
 
 
-class Request:
-    """A request in which reading one field is interrupted."""
+class InterruptedSearch:
+    """A search in which reading one field is interrupted."""
 
-    scope, now, limit, ranking, text = Scope("a"), 0, 3, KEYWORD, "tea"
-    vectors = context = filters = min_similarity = min_score = min_salience = best_match = None
-    exclude, with_total, explain = (), False, False
+    limit, ranking, text = 3, KEYWORD, "tea"
+    filters = min_similarity = min_score = min_salience = None
+    exclude, with_total, explain, is_relative = (), False, False, False
 
     def __init__(self, error):
         self.order = Interrupted(error)
@@ -135,7 +135,7 @@ class Request:
 def test_what_interrupts_a_conversion_is_not_turned_into_another_error(error):
     index, vectors = MemoryIndex(None), VectorMap(2)
     for call in (
-        lambda: index.rank(Request(error)),
+        lambda: index.rank(InterruptedSearch(error), Scope("a"), 0),
         lambda: vectors.search(Interrupted(error)),
         lambda: vectors.upsert([Interrupted(error)], np.ones((1, 2), np.float32)),
         lambda: Interrupted(error) in vectors,
@@ -146,5 +146,5 @@ def test_what_interrupts_a_conversion_is_not_turned_into_another_error(error):
 
 def test_a_field_of_the_wrong_type_is_still_a_type_error():
     with pytest.raises(TypeError):
-        MemoryIndex(None).rank(Request(TypeError()))
+        MemoryIndex(None).rank(InterruptedSearch(TypeError()), Scope("a"), 0)
     assert "seven" not in VectorMap(2)

@@ -69,8 +69,8 @@ def test_nothing_is_read_after_a_ranking_that_was_too_slow(memory, monkeypatch, 
     index = repository._indexes.of(states[-1]).index
     rank = index.rank
 
-    def slow(request):
-        page = rank(request)
+    def slow(*given):
+        page = rank(*given)
         monkeypatch.setattr(time, "monotonic", lambda: deadline + 1)
         for name in ("get_rows", "get"):
             monkeypatch.setattr(repository._store, name, lambda *_, **__: reads.append(1))

@@ -22,7 +22,7 @@ from mnemic.model import (
     Weights,
 )
 from tests.support.embedders import WordEmbedder
-from tests.support.rows import batch, record, wanted
+from tests.support.rows import batch, rank, record, wanted
 
 AGENT = Scope("a")
 
@@ -91,7 +91,7 @@ def test_a_floor_that_is_no_number_is_refused(floor):
     made = NativeIndex(2)
     assert made.apply(batch([record(1), record(2)]))
     with pytest.raises(InvalidArgumentError, match=floor):
-        made.rank(wanted(AGENT, **{floor: math.nan}))
+        rank(made, wanted(AGENT, **{floor: math.nan}))
 
 
 @pytest.mark.requirement("C011", "C155")
@@ -99,8 +99,8 @@ def test_counting_does_not_change_what_is_found():
     made = NativeIndex(2)
     assert made.apply(batch([record(1), record(2)]))
     asked = {"query": None, "text": None, "ranking": SEMANTIC}
-    alone = made.rank(wanted(AGENT, **asked))
-    counted = made.rank(wanted(AGENT, with_total=True, **asked))
+    alone = rank(made, wanted(AGENT, **asked))
+    counted = rank(made, wanted(AGENT, with_total=True, **asked))
     assert counted.ranked == alone.ranked
     assert counted.total == len(alone.ranked)
 
@@ -123,7 +123,7 @@ def test_a_query_vector_of_zeros_beside_another_hides_no_memory(ranking):
     assert made.apply(batch(records, vectors=dict.fromkeys(range(1, 101), (1.0, 0.0))))
     queries = np.array([(1, 0), (0, 0)], dtype=np.float32)
     asked = msgspec.structs.replace(wanted(AGENT, 3, ranking=ranking, text="x"), vectors=queries)
-    assert [hit.row for hit in made.rank(asked).ranked] == [100, 99, 98]
+    assert [hit.row for hit in rank(made, asked).ranked] == [100, 99, 98]
 
 
 def test_a_long_query_by_keyword_takes_time_in_proportion_to_its_length():
@@ -133,7 +133,7 @@ def test_a_long_query_by_keyword_takes_time_in_proportion_to_its_length():
     def seconds(words):
         text = " ".join(f"{number:06d}" for number in range(words))
         begun = time.perf_counter()
-        made.rank(wanted(AGENT, query=None, text=text, ranking=KEYWORD))
+        rank(made, wanted(AGENT, query=None, text=text, ranking=KEYWORD))
         return time.perf_counter() - begun
 
     short, long = (min(seconds(words) for _ in range(3)) for words in (6_000, 24_000))

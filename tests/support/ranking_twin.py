@@ -105,7 +105,11 @@ class Statistics:
         return self.idf(self.of_word[word])
 
     def gram_idf(self, gram):
-        return self.idf(min(len(self.counts), self.of_gram[gram]))
+        return self.idf(self.gram_rows(gram))
+
+    def gram_rows(self, gram):
+        """Return how many rows have words with a gram, a row with two of them counted twice."""
+        return min(len(self.counts), self.of_gram[gram])
 
     def saturated(self, count, number):
         """Return BM25's part of a term that a row has so often, from 0 to 1."""
@@ -121,13 +125,13 @@ class Keywords:
     def __init__(self, statistics, text, fields):
         self.statistics, self.fields = statistics, fields
         self.named = words_of(text or "")
-        rare = [word for word in self.named if not self.is_common(word)]
+        rare = [word for word in self.named if not self.is_common(statistics.of_word[word])]
         self.words = rare or self.named
         others = [word for word in self.named if word not in STOP_WORDS]
         self.stop_words = fields.stop_words if others else 1.0
         self.pairs = [pair for pair in pairwise(self.named) if all(map(self.is_known, pair))]
-        spelled = [word for word in self.words if word not in STOP_WORDS or not others]
-        self.grams = set().union(*map(grams_of, spelled))
+        grams = set().union(*map(grams_of, others or self.named))
+        self.grams = {gram for gram in grams if not self.is_common(statistics.gram_rows(gram))}
 
     def match(self, number, earlier):
         """Return the match of a row, from 0 to 1.
@@ -181,8 +185,7 @@ class Keywords:
         is_looked_up = word in self.words and self.weight(word) > 0
         return is_looked_up and self.statistics.of_word[word] > 0
 
-    def is_common(self, word):
-        frequency = self.statistics.of_word[word]
+    def is_common(self, frequency):
         return frequency > max(FEWEST_COMMON, self.fields.max_df * len(self.statistics.counts))
 
 

@@ -3,10 +3,12 @@
 from datetime import timedelta
 from uuid import UUID
 
+import msgspec
 import numpy as np
 
-from mnemic.index import RankRequest
-from mnemic.model import SEMANTIC, MemoryEntry, RowBatch
+from mnemic.index import RankInputs
+from mnemic.model import SEMANTIC, MemoryEntry, Order, Ranking, RowBatch, Scope, Search
+from mnemic.model.filter import Expression
 from mnemic.store.sqlite.row_codec import to_row
 from tests.support.clock import EPOCH
 
@@ -42,11 +44,53 @@ def batch(records=(), *, since=None, seq=1, gone=(), vectors=None):
     return RowBatch(since, seq, list(records), embedded, values, list(gone))
 
 
+class Question(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """A search and the inputs of its ranking in one record; a relative search has a best match."""
+
+    scope: Scope
+    now: int
+    limit: int
+    ranking: Ranking
+    text: str | None = None
+    vectors: object = None
+    context: object = None
+    filters: Expression | None = None
+    exclude: tuple = ()
+    min_similarity: float | None = None
+    min_score: float | None = None
+    with_total: bool = False
+    order: Order | None = None
+    min_salience: float | None = None
+    best_match: float | None = None
+    explain: bool = True
+
+    @property
+    def inputs(self):
+        """What is given beside the search."""
+        return RankInputs(
+            self.scope, self.now, self.vectors, self.context, best_match=self.best_match or None
+        )
+
+    @property
+    def search(self):
+        """The search."""
+        given = {name: getattr(self, name) for name in self.__struct_fields__ if name in SEARCHED}
+        exclude = tuple(UUID(bytes=one) for one in self.exclude)
+        return Search(**given, exclude=exclude, is_relative=self.best_match is not None)
+
+
+SEARCHED = frozenset(Search.__struct_fields__) - {"exclude", "context"}
+
+
+def rank(index, question):
+    return index.rank(question.search, question.inputs)
+
+
 def wanted(scope, limit=100, *, query=(1, 0), now=NOW, ranking=SEMANTIC, **options):
     vectors = None if query is None else np.array([query], dtype=np.float32)
     given = {"scope": scope, "now": now, "limit": limit, "ranking": ranking, "vectors": vectors}
-    return RankRequest(**given, **options)
+    return Question(**given, **options)
 
 
 def rows_found(index, scope, limit=100, **options):
-    return [ranked.row for ranked in index.rank(wanted(scope, limit, **options)).ranked]
+    return [ranked.row for ranked in rank(index, wanted(scope, limit, **options)).ranked]

@@ -1,6 +1,6 @@
 """Indexes: caches of a store for search, which can be rebuilt at any time."""
 
-from mnemic.index.base import Index, LinkedRow, LinkSearch, RankedPage, RankedRow, RankRequest
+from mnemic.index.base import Index, LinkedRow, LinkSearch, RankedPage, RankedRow, RankInputs
 from mnemic.index.native import NativeIndex
 
 __all__ = [
@@ -8,7 +8,7 @@ __all__ = [
     "LinkSearch",
     "LinkedRow",
     "NativeIndex",
-    "RankRequest",
+    "RankInputs",
     "RankedPage",
     "RankedRow",
 ]

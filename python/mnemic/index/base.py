@@ -1,59 +1,36 @@
 """The contract of every index."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mnemic.index.loading import Loader
-from mnemic.model import Access, Expression, Order, Ranking, RowBatch, Scope
+from mnemic.model import Access, Expression, RowBatch, Scope, Search
 from mnemic.model.redacted import Redacted
 
 
-class RankRequest(Redacted, frozen=True, kw_only=True, eq=False):
-    """A request to rank rows.
+class RankInputs(NamedTuple):
+    """The computed inputs of a ranking, beside the search itself.
 
     Attributes:
         scope: Only rows of it.
         now: Microseconds since 1970 in UTC; rows expired before are excluded.
-        limit: Maximum number of rows.
-        ranking: Parts of the score.
-        text: Query of keywords, dates and speakers; None is no query.
         vectors: float32, shape (m, dim): the query; of several vectors the nearest counts; None if
             similarity has no share.
         context: float32, shape (m, dim): rows similar to it get a higher score, or None; of several
             vectors the nearest counts.
-        filters: Only rows that match.
-        exclude: Excluded rows, by the 16 bytes of their UUIDs.
-        min_similarity: Minimum cosine, where negative ones count as 0; None is no floor.
-        min_score: Minimum score; None is no floor.
-        with_total: Whether to count all matches.
-        order: Order in place of the score's.
-        min_salience: Minimum static score; None is no floor.
-        best_match: Divisor of matches before other parts of the score are added; 0 is the best
-            match of the scope, None does not divide. Ignored if there is an order.
-        explain: Whether to return all components, not only similarity and keyword.
+        limit: Maximum number of rows; None is the search's.
+        best_match: Divisor of matches in a relative search; None is the best match of the scope.
     """
-
-    _hidden: ClassVar[frozenset[str]] = frozenset({"text", "filters"})
 
     scope: Scope
     now: int
-    limit: int
-    ranking: Ranking
-    text: str | None = None
     vectors: NDArray[np.float32] | None = None
     context: NDArray[np.float32] | None = None
-    filters: Expression | None = None
-    exclude: Collection[bytes] = ()
-    min_similarity: float | None = None
-    min_score: float | None = None
-    with_total: bool = False
-    order: Order | None = None
-    min_salience: float | None = None
+    limit: int | None = None
     best_match: float | None = None
-    explain: bool = True
 
 
 class LinkSearch(Redacted, frozen=True, kw_only=True):
@@ -104,8 +81,9 @@ class RankedRow(NamedTuple):
     Attributes:
         row: The store's integer.
         id: The UUID's 16 bytes.
-        score: Sort key, in float64: the score, or the key of `RankRequest.order`.
-        components: Named parts of the score, as requested.
+        score: Sort key, in float64: the score, or the key of the search's order.
+        components: Named parts of the score: all with `Search.explain`, else similarity and
+            keyword.
     """
 
     row: int
@@ -167,8 +145,11 @@ class Index(Protocol):
         """Return the rows without a vector, ascending."""
         ...
 
-    def rank(self, wanted: RankRequest) -> RankedPage:
+    def rank(self, search: Search, inputs: RankInputs) -> RankedPage:
         """Return the best rows of a scope.
+
+        Of the search, the filters, the ranking and all limits apply; its texts beside the query
+        count only through the vectors.
 
         Order: score, then newest, then smallest UUID, then user by name, no user before all. The
         result of a smaller limit is always the head of the result of a larger one.

@@ -9,9 +9,9 @@ import msgspec
 import numpy as np
 
 from mnemic._core import MemoryIndex
-from mnemic.index.base import LinkedRow, LinkSearch, RankedPage, RankedRow, RankRequest
+from mnemic.index.base import LinkedRow, LinkSearch, RankedPage, RankedRow, RankInputs
 from mnemic.index.loading import Loader, put, raise_accesses
-from mnemic.model import Access, Link, Record, RowBatch, Scope
+from mnemic.model import Access, Link, Record, RowBatch, Scope, Search
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -109,9 +109,9 @@ class NativeIndex:
         """Return the rows without a vector, ascending."""
         return self._current().unembedded()
 
-    def rank(self, wanted: RankRequest) -> RankedPage:
+    def rank(self, search: Search, inputs: RankInputs) -> RankedPage:
         """Return the best rows of a scope; see `Index.rank`."""
-        found, total = self._current().rank(wanted)
+        found, total = self._current().rank(search, *inputs)
         return RankedPage([RankedRow(*hit) for hit in found], total)
 
     def linked(self, wanted: LinkSearch) -> tuple[list[LinkedRow], int]:

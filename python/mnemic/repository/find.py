@@ -12,7 +12,7 @@ from uuid import UUID
 import msgspec
 
 from mnemic.errors import DeadlineExceededError, EmbeddingError
-from mnemic.index import Index, LinkedRow, LinkSearch, RankedRow, RankRequest
+from mnemic.index import Index, LinkedRow, LinkSearch, RankedRow, RankInputs
 from mnemic.model import (
     Expression,
     LinkType,
@@ -128,21 +128,22 @@ class Finder:
         position = self._refresh(search)
         now = self._now()
         try:
-            request = self._request(scope, search, to_microseconds(now))
+            vectors, context = self._vectors.of(scope, search, to_microseconds(now))
         except EmbeddingError as error:
             fallback = search.fallback
             if fallback is None:
                 raise
             self._telemetry.falls_back(error)
             return self.find(scope, fallback)._replace(degraded=True)
-        if request.vectors is not None and self._active.has_retries:
+        if vectors is not None and self._active.has_retries:
             # The embedder has just answered: memories that it failed on are found at once.
             position = self._refresh(search)
         check_deadline(search.deadline)
         moment = _Moment(now, position, search.deadline)
+        inputs = RankInputs(scope, to_microseconds(now), vectors, context)
         if search.states == (State.ACTIVE,):
-            return self._find_active(request, moment)
-        return self._find_in_states(search, request, moment)
+            return self._find_active(search, inputs, moment)
+        return self._find_in_states(search, inputs, moment)
 
     def find_linked(
         self,
@@ -246,69 +247,48 @@ class Finder:
         check_deadline(search.deadline)
         return self._active.catch_up(with_accesses=search.uses_accesses)
 
-    def _request(self, scope: Scope, search: Search, now: int) -> RankRequest:
-        vectors, context = self._vectors.of(scope, search, now)
-        return RankRequest(
-            scope=scope,
-            now=now,
-            limit=search.limit,
-            ranking=search.ranking,
-            text=search.text,
-            vectors=vectors,
-            context=context,
-            filters=search.filters,
-            exclude=[entry_id.bytes for entry_id in search.exclude],
-            min_similarity=search.min_similarity,
-            min_score=search.min_score,
-            with_total=search.with_total,
-            order=search.order,
-            min_salience=search.min_salience,
-            best_match=0.0 if search.is_relative else None,
-            explain=search.explain,
-        )
-
-    def _find_active(self, request: RankRequest, moment: _Moment) -> Found:
-        limit = request.limit
+    def _find_active(self, search: Search, inputs: RankInputs, moment: _Moment) -> Found:
+        limit = search.limit
         while True:
-            page = self._active.index.rank(request)
-            entries = self._entries(request.scope, page.ranked, moment)
-            if len(entries) >= limit or len(page.ranked) < request.limit:
+            page = self._active.index.rank(search, inputs._replace(limit=limit))
+            entries = self._entries(inputs.scope, page.ranked, moment)
+            if len(entries) >= search.limit or len(page.ranked) < limit:
                 hits = [hit for hit in page.ranked if hit.row in entries]
-                return Found(hits[:limit], entries, page.total)
+                return Found(hits[: search.limit], entries, page.total)
             # Some were deleted between the ranking and the reading: rank further down.
-            request = msgspec.structs.replace(request, limit=2 * request.limit + 8)
+            limit = 2 * limit + 8
 
-    def _find_in_states(self, search: Search, request: RankRequest, moment: _Moment) -> Found:
+    def _find_in_states(self, search: Search, inputs: RankInputs, moment: _Moment) -> Found:
         """Find memories of several states, whose indexes do not change at one moment."""
         if search.is_relative:  # no index alone knows the best match
-            best = self._find_in_each(search, _best_match_request(request), moment).hits
-            divisor = best[0].score if best and best[0].score > 0 else None
-            request = msgspec.structs.replace(request, best_match=divisor)
-        found = self._find_in_each(search, request, moment)
+            best = self._find_in_each(_best_match_search(search), inputs, moment).hits
+            divisor = best[0].score if best and best[0].score > 0 else 1.0
+            inputs = inputs._replace(best_match=divisor)
+        found = self._find_in_each(search, inputs, moment)
         for _ in range(MAX_ROUNDS - 1):
             if self.position().seq == moment.position.seq:
                 break
             # A memory that changed its state between two rankings would be in neither.
             moment = moment._replace(position=self._refresh(search))
-            found = self._find_in_each(search, request, moment)
+            found = self._find_in_each(search, inputs, moment)
         return found
 
-    def _find_in_each(self, search: Search, request: RankRequest, moment: _Moment) -> Found:
-        active = self._find_active(request, moment)
+    def _find_in_each(self, search: Search, inputs: RankInputs, moment: _Moment) -> Found:
+        active = self._find_active(search, inputs, moment)
         others = [state for state in search.states if state is not State.ACTIVE]
-        inactive = [self._find_in(state, request, moment) for state in others]
-        return _merged([active, *inactive], request)
+        inactive = [self._find_in(state, search, inputs, moment) for state in others]
+        return _merged([active, *inactive], search)
 
-    def _find_in(self, state: State, request: RankRequest, moment: _Moment) -> Found:
+    def _find_in(self, state: State, search: Search, inputs: RankInputs, moment: _Moment) -> Found:
         """Find inactive or deleted memories, which are not in the entry cache."""
         sync = self._indexes.of(state)
         sync.catch_up(with_accesses=True)
-        page = sync.index.rank(request)
+        page = sync.index.rank(search, inputs)
         check_deadline(moment.deadline)
         rows = [hit.row for hit in page.ranked]
         entries = with_accesses(
             run_sync(
-                self._store.get_rows(request.scope, rows, now=moment.now, include_deleted=True)
+                self._store.get_rows(inputs.scope, rows, now=moment.now, include_deleted=True)
             ),
             sync.index,
         )
@@ -343,31 +323,29 @@ def with_accesses(entries: dict[int, MemoryEntry], index: Index) -> dict[int, Me
     return entries
 
 
-def _best_match_request(request: RankRequest) -> RankRequest:
-    """Return a request for the best match alone."""
-    ranking = msgspec.structs.replace(request.ranking, weights=Weights())
+def _best_match_search(search: Search) -> Search:
+    """Return a search for the best match alone."""
     return msgspec.structs.replace(
-        request,
-        ranking=ranking,
-        context=None,
+        search,
+        ranking=msgspec.structs.replace(search.ranking, weights=Weights()),
         limit=1,
         min_score=None,
         with_total=False,
-        best_match=None,
+        is_relative=False,
     )
 
 
-def _merged(parts: Sequence[Found], request: RankRequest) -> Found:
+def _merged(parts: Sequence[Found], search: Search) -> Found:
     """Return the best of several rankings; ties in a sort order are decided by salience first."""
     entries = {row: entry for part in parts for row, entry in part.entries.items()}
 
     def sort_key(hit: RankedRow) -> tuple[float, float, float, bytes, str]:
-        salience = 0.0 if request.order is None else hit.components["salience"]
+        salience = 0.0 if search.order is None else hit.components["salience"]
         entry = entries[hit.row]
         created_at, user = to_microseconds(entry.created_at), entry.user_id or ""
         return -hit.score, -salience, -created_at, hit.id, user
 
     # A memory that changed its state between two rankings may be in both; it is one all the same.
     hits = {hit.row: hit for part in parts for hit in part.hits}
-    total = sum(part.total or 0 for part in parts) if request.with_total else None
-    return Found(sorted(hits.values(), key=sort_key)[: request.limit], entries, total)
+    total = sum(part.total or 0 for part in parts) if search.with_total else None
+    return Found(sorted(hits.values(), key=sort_key)[: search.limit], entries, total)

@@ -15,7 +15,7 @@ use crate::errors::{InvalidArgumentError, raised, room};
 use crate::filter;
 
 use crate::records::{GivenAccess, accesses_of, link_of, records_of};
-use crate::requests::{Given, GivenOrder, GivenScope, LinkSearch, Listed, RankRequest};
+use crate::requests::{Given, GivenOrder, GivenScope, LinkSearch, Listed, Search};
 
 /// Number of components returned without `explain`: the first ones.
 const MAIN_COMPONENTS: usize = 2;
@@ -130,38 +130,46 @@ impl PyMemoryIndex {
         Ok(py.detach(|| self.0.in_first_person(text, &ask)))
     }
 
-    #[pyo3(signature = (request, /))]
+    #[pyo3(signature = (search, scope, now, vectors = None, context = None, limit = None, best_match = None, /))]
+    #[expect(clippy::too_many_arguments, reason = "a search, and the inputs computed for it")]
+    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
     fn rank<'py>(
         &self,
         py: Python<'py>,
-        request: Given<RankRequest<'py>>,
+        search: Given<Search<'py>>,
+        scope: Given<GivenScope>,
+        now: i64,
+        vectors: Option<&Bound<'py, PyAny>>,
+        context: Option<&Bound<'py, PyAny>>,
+        limit: Option<usize>,
+        best_match: Option<f64>,
     ) -> PyResult<(Bound<'py, PyList>, Option<usize>)> {
-        let given = request.0;
-        let dim = self.0.dim();
-        let vectors = |value: &Option<Bound<'_, PyAny>>, what| match value {
-            Some(value) => arrays::vectors(value, dim, what).map(|vectors| vectors.values),
-            None => Ok(Vec::new()),
-        };
-        let (query, context) =
-            (vectors(&given.vectors, "query")?, vectors(&given.context, "context")?);
-        let filter = given.filter.as_ref().map(filter::read).transpose()?;
-        let scoring = given.ranking.ranking()?;
+        let search = search.0;
+        let (vectors, context) = (self.query(vectors, "query")?, self.query(context, "context")?);
+        let filter = search.filter.as_ref().map(filter::read).transpose()?;
+        let (scoring, exclude) = (search.ranking.ranking()?, search.excluded());
         let request = Request {
-            ask: given.ask(filter.as_ref()),
+            ask: Ask {
+                scope: scope.0.scope(),
+                filter: filter.as_ref(),
+                exclude: &exclude,
+                now,
+                ..Ask::default()
+            },
             scoring: &scoring,
-            text: given.text.as_deref(),
-            vectors: &query,
+            text: search.text.as_deref(),
+            vectors: &vectors,
             context: &context,
-            k: given.limit,
-            min_similarity: given.min_similarity,
-            min_score: given.min_score,
-            with_total: given.with_total,
-            sort_key: given.order.as_ref().map(GivenOrder::order).transpose()?,
-            min_salience: given.min_salience,
-            best_match: given.best_match,
+            k: limit.unwrap_or(search.limit),
+            min_similarity: search.min_similarity,
+            min_score: search.min_score,
+            with_total: search.with_total,
+            sort_key: search.order.as_ref().map(GivenOrder::order).transpose()?,
+            min_salience: search.min_salience,
+            best_match: search.is_relative.then(|| best_match.unwrap_or(0.0)),
         };
         let answer = py.detach(|| self.0.rank(&request)).map_err(raised)?;
-        answer_of(py, &answer, given.explain)
+        answer_of(py, &answer, search.explain)
     }
 
     #[pyo3(signature = (request, /))]
@@ -217,6 +225,15 @@ impl PyMemoryIndex {
 }
 
 impl PyMemoryIndex {
+    fn query(&self, vectors: Option<&Bound<'_, PyAny>>, what: &'static str) -> PyResult<Vec<f32>> {
+        match vectors {
+            Some(vectors) => {
+                arrays::vectors(vectors, self.0.dim(), what).map(|vectors| vectors.values)
+            }
+            None => Ok(Vec::new()),
+        }
+    }
+
     fn vectors_of(
         &self,
         embedded: &Bound<'_, PyAny>,

@@ -1,7 +1,6 @@
 //! Requests and scoring options as Python passes them.
 
-use mnemic_core::columns::{Ask, Scope, Users};
-use mnemic_core::filter::Filter;
+use mnemic_core::columns::{Scope, Users};
 use mnemic_core::memory::links::{Direction, Hops, MAX_DEPTH};
 use mnemic_core::rank::sort_key::SortKey;
 use mnemic_core::system::memory_budget::with_room;
@@ -42,26 +41,34 @@ where
     }
 }
 
-/// The fields of `mnemic.index.base.RankRequest`.
+/// The fields of `mnemic.model.Search` that a ranking needs.
 #[derive(FromPyObject)]
-pub(crate) struct RankRequest<'py> {
-    pub(crate) scope: GivenScope,
-    pub(crate) now: i64,
+pub(crate) struct Search<'py> {
+    pub(crate) text: Option<String>,
     pub(crate) limit: usize,
     pub(crate) ranking: GivenRanking,
-    pub(crate) text: Option<String>,
-    pub(crate) vectors: Option<Bound<'py, PyAny>>,
-    pub(crate) context: Option<Bound<'py, PyAny>>,
     #[pyo3(attribute("filters"))]
     pub(crate) filter: Option<Bound<'py, PyAny>>,
-    pub(crate) exclude: Listed<[u8; 16]>,
+    pub(crate) exclude: Listed<Uuid>,
     pub(crate) min_similarity: Option<f64>,
     pub(crate) min_score: Option<f64>,
     pub(crate) with_total: bool,
     pub(crate) order: Option<GivenOrder>,
     pub(crate) min_salience: Option<f64>,
-    pub(crate) best_match: Option<f64>,
+    pub(crate) is_relative: bool,
     pub(crate) explain: bool,
+}
+
+impl Search<'_> {
+    pub(crate) fn excluded(&self) -> Vec<[u8; 16]> {
+        self.exclude.0.iter().map(|id| id.bytes).collect()
+    }
+}
+
+/// The bytes of a `uuid.UUID`.
+#[derive(FromPyObject)]
+pub(crate) struct Uuid {
+    bytes: [u8; 16],
 }
 
 #[derive(FromPyObject)]
@@ -85,13 +92,6 @@ impl GivenScope {
         let user = self.users();
         let (project, session) = (self.project_id.as_deref(), self.session_id.as_deref());
         Scope { user, project, session }
-    }
-}
-
-impl RankRequest<'_> {
-    pub(crate) fn ask<'a>(&'a self, filter: Option<&'a Filter>) -> Ask<'a> {
-        let (scope, exclude) = (self.scope.scope(), &self.exclude.0);
-        Ask { scope, filter, exclude, now: self.now, since: None, until: None }
     }
 }
 
