@@ -6,7 +6,6 @@
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias, Unpack
 from uuid import UUID
 
@@ -15,7 +14,6 @@ from mnemic.errors import InvalidArgumentError, InvalidEntryError
 from mnemic.model import (
     CheckedEntry,
     DeleteResult,
-    ImportResult,
     LinkType,
     LongTermMemoryStats,
     MemoryEntry,
@@ -29,15 +27,16 @@ from mnemic.model import (
     OnDuplicate,
     OnEmbedError,
     ScoredMemory,
-    VerifyReport,
 )
 from mnemic.model.validation import flag, items
-from mnemic.protocols import Progress, Source, Target
+from mnemic.protocols import Progress, Target
 from mnemic.repository import Options, required_uuid, required_uuids
 from mnemic.store import Direction
 from mnemic.sync_bridge import run_blocking
 from mnemic.verbs.base import MemoryHandle, NewMemory, not_found
+from mnemic.verbs.maintenance import AsyncMaintenanceVerbs
 from mnemic.verbs.search import AsyncSearchVerbs
+from mnemic.verbs.transfer import AsyncImportVerbs
 
 Entries: TypeAlias = list[MemoryEntry]
 Links: TypeAlias = list[MemoryLink]
@@ -46,14 +45,15 @@ Links: TypeAlias = list[MemoryLink]
 _FEW_MEMORIES = 16
 
 
-class AsyncScopedMemory(AsyncSearchVerbs):
+class AsyncScopedMemory(AsyncSearchVerbs, AsyncImportVerbs):
     """A memory with a part of the scope bound.
 
     It has the methods of `AsyncMemory`, in which only the agent is bound. A call cannot name a
     bound part otherwise.
 
-    A call without a user, bound or given, sees only memories without a user. An id gives no access
-    by itself: outside the scope it does not exist.
+    A call without a user, bound or given, sees only memories without a user; `all_users=True`
+    includes all users, and goes with no user. `project_id` and `session_id` limit a call to a
+    project or a session. An id gives no access by itself: outside the scope it does not exist.
 
     All methods may be called from any event loop, and from several at once.
     """
@@ -390,14 +390,7 @@ class AsyncScopedMemory(AsyncSearchVerbs):
         session_id: str | None = None,
         all_users: bool = False,
     ) -> int:
-        """Return how many memories of the scope a search can find.
-
-        Args:
-            user_id: The user; None is the memories without a user.
-            project_id: Only memories of this project.
-            session_id: Only memories of this session.
-            all_users: Whether to include all users; not if a user is bound.
-        """
+        """Return the number of memories that a search can find; for the scope see the class."""
         scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
         return await self._repository.count(scope)
 
@@ -409,16 +402,10 @@ class AsyncScopedMemory(AsyncSearchVerbs):
         session_id: str | None = None,
         all_users: bool = False,
     ) -> LongTermMemoryStats:
-        """Return statistics of the memories of the scope.
+        """Return statistics of the memories; for the scope see the class.
 
         Two figures are of the whole agent: the storage limit, and, with a limit, the bytes used.
         Figures of the embedder are returned with `all_users` alone.
-
-        Args:
-            user_id: The user; None is the memories without a user.
-            project_id: Only memories of this project.
-            session_id: Only memories of this session.
-            all_users: Whether to include all users; not if a user is bound.
         """
         scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
         return await self._repository.stats(scope)
@@ -431,13 +418,9 @@ class AsyncScopedMemory(AsyncSearchVerbs):
         session_id: str | None = None,
         all_users: bool = False,
     ) -> DeleteResult:
-        """Delete for good the scope's memories that were deleted or expired over 90 days ago.
+        """Delete memories permanently that were deleted or expired more than 90 days ago.
 
-        Args:
-            user_id: The user; None is the memories without a user.
-            project_id: Only memories of this project.
-            session_id: Only memories of this session.
-            all_users: Whether to include all users; not if a user is bound.
+        For the scope see the class.
 
         Returns:
             Number of deleted memories; its `erased` is true if their bytes are gone already.
@@ -587,28 +570,6 @@ class AsyncScopedMemory(AsyncSearchVerbs):
             progress=progress,
         )
 
-    async def import_(self, source: Source, *, progress: Progress | None = None) -> ImportResult:
-        """Store the memories of an export, of whatever agent, with their ids, users and times.
-
-        The whole file is checked first; memories outside what this view names are refused. Then
-        they are stored in batches; those that their users have already are passed over, so an
-        import that was interrupted can be repeated. Memories without a vector of this embedder are
-        embedded.
-
-        Args:
-            source: A path, or an open file.
-            progress: Called now and then with the number of memories done so far.
-
-        Raises:
-            ExportFormatError: At the first line that is not right; nothing is stored then.
-            DuplicateEntryError: If a key was used for another content. With this and what follows,
-                the batches of 1,000 memories before are stored; repeat it when the cause is gone.
-            StorageQuotaExceededError: If a batch would pass the quota.
-            EmbeddingError: If the embedder fails.
-            StoreError: If the file cannot be written.
-        """
-        return await self._repository.transfer.import_(self._scope, source, progress=progress)
-
     async def list(
         self,
         *,
@@ -647,7 +608,7 @@ class AsyncScopedMemory(AsyncSearchVerbs):
         )
 
 
-class AsyncMemory(MemoryHandle, AsyncScopedMemory):
+class AsyncMemory(AsyncMaintenanceVerbs, MemoryHandle, AsyncScopedMemory):
     """One agent's long-term memory in one file, with coroutine methods; see `Memory`.
 
     Example:
@@ -680,68 +641,3 @@ class AsyncMemory(MemoryHandle, AsyncScopedMemory):
     ) -> Self:
         """Open a memory without blocking the event loop; for the arguments see the class."""
         return await run_blocking(lambda: cls(path, agent_id, **options))
-
-    async def erase_pending(self) -> bool:
-        """Erase the bytes that permanent deletions could not erase at once, in the whole file.
-
-        A deletion cannot erase them while a reader or a backup needs the old state, and reports
-        that (`DeleteResult.erased`). Each call tries again, and waits a moment for readers.
-
-        Returns:
-            Whether nothing of permanently deleted data is left in the file and its log.
-
-        Raises:
-            ReadOnlyError: If the memory was opened read-only.
-        """
-        return await self._repository.erase_pending()
-
-    async def backup(self, path: str | os.PathLike[str]) -> None:
-        """Copy the whole file, all agents' memories, as of one moment, during concurrent writes.
-
-        Args:
-            path: A new file; it gets mode 0600, and is complete or does not exist.
-
-        Raises:
-            StoreFileError: If the path exists, or cannot be written.
-        """
-        await self._repository.backup(path)
-
-    async def verify(
-        self, *, repair: bool = False, progress: Progress | None = None
-    ) -> VerifyReport:
-        """Read the whole file, all agents' memories, and compare it with its checksums.
-
-        Rows, vectors and links are read and compared, and the number of each agent's memories, and
-        SQLite checks its own structures. Nothing is written without `repair`. If an embedder cannot
-        load a damaged file, open it with `embedder=None`.
-
-        Args:
-            repair: Add checksums to memories of earlier versions of mnemic, and rewrite each
-                agent's number and sum of memories, after the comparison. Damaged data is left
-                unchanged: it is reported each time, and refused when read.
-            progress: Called periodically with the number of memories so far.
-
-        Returns:
-            Counts and problems; its `ok` is true without problems.
-
-        Raises:
-            ReadOnlyError: If a file opened read-only is to be repaired.
-        """
-        return await self._repository.verify(repair=repair, progress=progress)
-
-    async def close(self) -> None:
-        """Finish writing and let go of the file. Harmless if repeated."""
-        await self._repository.close()
-
-    aclose = close
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()

@@ -2,17 +2,15 @@
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, Unpack
+from typing import Any, Self, TypeAlias, Unpack
 from uuid import UUID
 
-from mnemic.description import described, quoted
+from mnemic.description import quoted
 from mnemic.errors import InvalidArgumentError, InvalidEntryError
 from mnemic.licensing import LicensePolicy
 from mnemic.model import (
     SEMANTIC,
     DeleteResult,
-    ImportResult,
     LinkType,
     LongTermMemoryStats,
     MemoryEntry,
@@ -26,27 +24,24 @@ from mnemic.model import (
     NewEntry,
     OnDuplicate,
     OnEmbedError,
-    Scope,
     Search,
-    VerifyReport,
+    validation,
 )
 from mnemic.model.new_entry import checked_key, checked_record
-from mnemic.model.validation import bounded, items, text
-from mnemic.observability.events import Events
-from mnemic.protocols import Progress, Source, Target
-from mnemic.repository import Options, Repository, check_limit, required_uuid, required_uuids
+from mnemic.protocols import Progress, Target
+from mnemic.repository import Options, check_limit, required_uuid, required_uuids
 from mnemic.store import Direction
 from mnemic.sync_bridge import run_blocking
-
-if TYPE_CHECKING:
-    from mnemic.embed.base import Embedder
+from mnemic.verbs.base import MemoryHandle
+from mnemic.verbs.maintenance import AsyncMaintenanceVerbs
+from mnemic.verbs.transfer import AsyncImportVerbs
 
 Entries: TypeAlias = list[MemoryEntry]
 
 DOCUMENTED_FLOOR = 0.6
 
 
-class LongTermMemory:
+class LongTermMemory(AsyncMaintenanceVerbs, AsyncImportVerbs, MemoryHandle):
     """One agent's memories in one store.
 
     Example:
@@ -82,7 +77,7 @@ class LongTermMemory:
         agent_id: str = "default",
         **options: Unpack[Options],
     ) -> None:
-        self._repository = Repository(url, agent_id, **options)
+        super().__init__(url, agent_id, **options)
 
     @classmethod
     async def open(
@@ -96,34 +91,9 @@ class LongTermMemory:
         return await run_blocking(lambda: cls(url, agent_id=agent_id, **options))
 
     @property
-    def agent_id(self) -> str:
-        """The agent."""
-        return self._repository.agent_id
-
-    @property
-    def repository(self) -> Repository:
-        """The repository, for services."""
-        return self._repository
-
-    @property
-    def scope(self) -> Scope:
-        """Scope of calls without a user."""
-        return self._repository.agent
-
-    @property
-    def embedder(self) -> "Embedder | None":
-        """The embedder."""
-        return self._repository.embedder
-
-    @property
     def license(self) -> LicensePolicy | None:
         """The license policy."""
         return self._repository.limits.license
-
-    @property
-    def events(self) -> Events:
-        """Events of the memories; see `mnemic.observability.events`."""
-        return self._repository.events
 
     async def store(
         self,
@@ -185,10 +155,10 @@ class LongTermMemory:
         Raises:
             As `store`; the error names an invalid entry by its place in the list.
         """
-        given = items("entries", entries)
+        given = validation.items("entries", entries)
         keys = [None] * len(given)
         if idempotency_keys is not None:
-            keys = items("idempotency_keys", idempotency_keys)
+            keys = validation.items("idempotency_keys", idempotency_keys)
         if len(keys) != len(given):
             raise InvalidArgumentError(
                 f"{len(given)} entries come with {len(keys)} idempotency keys; give one for "
@@ -241,7 +211,7 @@ class LongTermMemory:
     ) -> dict[UUID, MemoryEntry]:
         """Return the existing memories with these ids, like `retrieve`."""
         return await self._repository.get(
-            self.scope.narrowed(user_id, all_users=all_users),
+            self._scope.narrowed(user_id, all_users=all_users),
             required_uuids("entry_ids", entry_ids),
             include_deleted=include_forgotten,
         )
@@ -274,19 +244,19 @@ class LongTermMemory:
             EmbeddingError: If the embedder fails.
         """
         check_limit(limit)
-        minimum = self._floor() if min_similarity is None else min_similarity
+        minimum = (
+            self._repository.similarity_floor(DOCUMENTED_FLOOR)
+            if min_similarity is None
+            else min_similarity
+        )
         if (
             isinstance(minimum, bool)
             or not isinstance(minimum, int | float)
             or not 0 <= minimum <= 1
         ):
             raise InvalidArgumentError(f"min_similarity must be from 0 to 1, got {quoted(minimum)}")
-        scope = self.scope.narrowed(user_id, all_users=all_users)
-        if not isinstance(query, str) or not query.strip():
-            raise InvalidArgumentError(
-                f"query must be a text that is not empty, got {described(query)}"
-            )
-        checked = bounded("query", text("query", query))
+        scope = self._scope.narrowed(user_id, all_users=all_users)
+        checked = validation.bounded("query", validation.text("query", validation.query(query)))
         search = Search(text=checked, limit=limit, ranking=SEMANTIC, min_similarity=minimum)
         found = await self._repository.search(scope, search)
         return [
@@ -319,7 +289,7 @@ class LongTermMemory:
             FilterError: If the filter is invalid; the message names the place.
         """
         return await self._repository.matching(
-            self.scope.narrowed(user_id, all_users=all_users), filter
+            self._scope.narrowed(user_id, all_users=all_users), filter
         )
 
     async def get_by_type(
@@ -374,7 +344,7 @@ class LongTermMemory:
             EmbeddingError: If the embedder fails.
             StoreError: If the store cannot be written.
         """
-        scope = self.scope.narrowed(user_id, all_users=all_users)
+        scope = self._scope.narrowed(user_id, all_users=all_users)
         changed = await self._repository.update(scope, required_uuid(entry_id), update)
         return changed is not None
 
@@ -389,7 +359,7 @@ class LongTermMemory:
 
         Accesses are written together, within about a second; a crash may lose the last ones.
         """
-        scope = self.scope.narrowed(user_id, all_users=all_users)
+        scope = self._scope.narrowed(user_id, all_users=all_users)
         await self._repository.touch(scope, required_uuids("entry_ids", entry_ids))
 
     async def link(
@@ -419,7 +389,7 @@ class LongTermMemory:
             InvalidArgumentError: If both are the same, the type is SUPERSEDES or unknown, or the
                 strength is out of range.
         """
-        scope = self.scope.narrowed(user_id, all_users=all_users)
+        scope = self._scope.narrowed(user_id, all_users=all_users)
         ends = required_uuid(from_id), required_uuid(to_id)
         return await self._repository.linker.link(scope, *ends, type, strength)
 
@@ -437,7 +407,7 @@ class LongTermMemory:
         Returns:
             Number of deleted links.
         """
-        scope = self.scope.narrowed(user_id, all_users=all_users)
+        scope = self._scope.narrowed(user_id, all_users=all_users)
         ends = required_uuid(from_id), required_uuid(to_id)
         return await self._repository.linker.unlink(scope, *ends, type)
 
@@ -462,7 +432,7 @@ class LongTermMemory:
         Returns:
             Oldest first, then by the ids, then by type.
         """
-        scope = self.scope.narrowed(user_id, all_users=all_users)
+        scope = self._scope.narrowed(user_id, all_users=all_users)
         return await self._repository.linker.links(scope, required_uuid(entry_id), direction, types)
 
     async def forget(
@@ -488,7 +458,7 @@ class LongTermMemory:
         Returns:
             1, or 0 if there is none with this id: true or false.
         """
-        scope = self.scope.narrowed(user_id, all_users=all_users)
+        scope = self._scope.narrowed(user_id, all_users=all_users)
         return await self._repository.delete(scope, required_uuid(entry_id), permanent=permanent)
 
     async def restore(
@@ -499,7 +469,7 @@ class LongTermMemory:
         Returns:
             False if there is none with this id, if it is not deleted, or if that was too long ago.
         """
-        scope = self.scope.narrowed(user_id, all_users=all_users)
+        scope = self._scope.narrowed(user_id, all_users=all_users)
         return await self._repository.restore(scope, required_uuid(entry_id))
 
     async def delete_all(self, *, user_id: str | None, permanent: bool = False) -> DeleteResult:
@@ -512,7 +482,7 @@ class LongTermMemory:
         Returns:
             Number of deleted memories.
         """
-        scope = self.scope.narrowed(user_id)
+        scope = self._scope.narrowed(user_id)
         return await self._repository.delete_all(scope, permanent=permanent)
 
     async def purge_expired(
@@ -520,37 +490,26 @@ class LongTermMemory:
     ) -> DeleteResult:
         """Delete memories permanently that were deleted or expired more than 90 days ago.
 
-        Args:
-            user_id: The user; None is the memories without a user.
-            all_users: Whether to include all users.
+        For users see the class.
 
         Returns:
             Number of deleted memories; its `erased` is true if their bytes are gone already.
         """
-        return await self._repository.purge(self.scope.narrowed(user_id, all_users=all_users))
+        return await self._repository.purge(self._scope.narrowed(user_id, all_users=all_users))
 
     async def count(self, *, user_id: str | None = None, all_users: bool = False) -> int:
-        """Return the number of memories that a search can find.
-
-        Args:
-            user_id: The user; None is the memories without a user.
-            all_users: Whether to include all users.
-        """
-        return await self._repository.count(self.scope.narrowed(user_id, all_users=all_users))
+        """Return the number of memories that a search can find; for users see the class."""
+        return await self._repository.count(self._scope.narrowed(user_id, all_users=all_users))
 
     async def get_stats(
         self, *, user_id: str | None = None, all_users: bool = False
     ) -> LongTermMemoryStats:
-        """Return statistics of a user's memories, of those without a user, or of all users'.
+        """Return statistics of the memories; for users see the class.
 
         Two figures are of the whole agent: the storage limit, and, with a limit, the bytes used.
         Figures of the embedder are returned with `all_users` alone.
-
-        Args:
-            user_id: The user; None is the memories without a user.
-            all_users: Whether to include all users.
         """
-        return await self._repository.stats(self.scope.narrowed(user_id, all_users=all_users))
+        return await self._repository.stats(self._scope.narrowed(user_id, all_users=all_users))
 
     async def export(
         self,
@@ -588,91 +547,13 @@ class LongTermMemory:
             StoreError: If it cannot be written.
         """
         return await self._repository.transfer.export(
-            self.scope.narrowed(user_id, all_users=all_users),
+            self._scope.narrowed(user_id, all_users=all_users),
             target,
             include_deleted=include_forgotten,
             embeddings=embeddings,
             overwrite=overwrite,
             progress=progress,
         )
-
-    async def import_(self, source: Source, *, progress: Progress | None = None) -> ImportResult:
-        """Store the memories of an export, of any agent, with their ids, users and times.
-
-        The whole file is checked first. Then memories are stored in batches; existing ids are
-        skipped, so an interrupted import can be repeated. Memories without a vector of this
-        embedder are embedded.
-
-        Args:
-            source: A path, or an open file.
-            progress: Called periodically with the number of memories done so far.
-
-        Raises:
-            ExportFormatError: At the first invalid line; nothing is stored then.
-            DuplicateEntryError: If a key was used for another content. With this and the following
-                errors, earlier batches of 1,000 memories are stored; repeat the import when the
-                cause is removed.
-            StorageQuotaExceededError: If a batch would exceed the quota.
-            EmbeddingError: If the embedder fails.
-            StoreError: If the file cannot be written.
-        """
-        return await self._repository.transfer.import_(
-            self._repository.agent, source, progress=progress
-        )
-
-    async def erase_pending(self) -> bool:
-        """Erase the bytes that permanent deletions could not erase at once, in the whole file.
-
-        A deletion cannot erase them while a reader or a backup needs the old state, and reports
-        that (`DeleteResult.erased`). Each call tries again, and waits a moment for readers.
-
-        Returns:
-            Whether nothing of permanently deleted data is left in the file and its log.
-
-        Raises:
-            ReadOnlyError: If the memory was opened read-only.
-        """
-        return await self._repository.erase_pending()
-
-    async def backup(self, path: str | os.PathLike[str]) -> None:
-        """Copy the whole file, all agents' memories, as of one moment, during concurrent writes.
-
-        Args:
-            path: A new file; it gets mode 0600, and is complete or does not exist.
-
-        Raises:
-            StoreFileError: If the path exists, or cannot be written.
-        """
-        await self._repository.backup(path)
-
-    async def verify(
-        self, *, repair: bool = False, progress: Progress | None = None
-    ) -> VerifyReport:
-        """Read the whole file, all agents' memories, and compare it with its checksums.
-
-        Rows, vectors and links are read and compared, and the number of each agent's memories, and
-        SQLite checks its own structures. Nothing is written without `repair`. If an embedder cannot
-        load a damaged file, open it with `embedder=None`.
-
-        Args:
-            repair: Add checksums to memories of earlier versions of mnemic, and rewrite each
-                agent's number and sum of memories, after the comparison. Damaged data is left
-                unchanged: it is reported each time, and refused when read.
-            progress: Called periodically with the number of memories so far.
-
-        Returns:
-            Counts and problems; its `ok` is true without problems.
-
-        Raises:
-            ReadOnlyError: If a file opened read-only is to be repaired.
-        """
-        return await self._repository.verify(repair=repair, progress=progress)
-
-    async def close(self) -> None:
-        """Finish writing and release the file. Repeated calls have no effect."""
-        await self._repository.close()
-
-    aclose = close
 
     async def list(
         self,
@@ -702,31 +583,12 @@ class LongTermMemory:
             FilterError: If the filter is invalid.
         """
         return await self._repository.page(
-            self.scope.narrowed(user_id, all_users=all_users),
+            self._scope.narrowed(user_id, all_users=all_users),
             limit=limit,
             cursor=cursor,
             filters=filters,
             include_deleted=include_forgotten,
         )
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
-
-    def __repr__(self) -> str:
-        return f"LongTermMemory({self._repository.path!r}, {self._repository.agent})"
-
-    def _floor(self) -> float:
-        """Return the default floor: the embedder's, else `DOCUMENTED_FLOOR`."""
-        floor = self._repository.similarity_floor
-        return DOCUMENTED_FLOOR if floor is None else floor
 
     def _checked(self, entry: object) -> MemoryEntry:
         if not isinstance(entry, MemoryEntry):

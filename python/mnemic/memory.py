@@ -9,13 +9,14 @@ from mnemic.verbs.base import MemoryHandle, ScopedBase
 
 
 class ScopedMemory(ScopedBase):
-    """A view of one memory in which part of the scope is already named.
+    """A memory with a part of the scope bound.
 
-    It has the methods of `Memory`, which is itself the view in which only the agent is named. What
-    a view names cannot be named otherwise in a call.
+    It has the methods of `Memory`, in which only the agent is bound. A call cannot name a bound
+    part otherwise.
 
-    A call that names no user, neither here nor itself, sees only memories stored without one. An id
-    opens nothing by itself: outside the scope it is like an id that does not exist.
+    A call without a user, bound or given, sees only memories without a user; `all_users=True`
+    includes all users, and goes with no user. `project_id` and `session_id` limit a call to a
+    project or a session. An id gives no access by itself: outside the scope it does not exist.
 
     All methods may be called from several threads at once. They run in the caller's thread.
     """
@@ -27,10 +28,10 @@ class ScopedMemory(ScopedBase):
         project_id: str | None = None,
         session_id: str | None = None,
     ) -> "ScopedMemory":
-        """Return a view in which more of the scope is named.
+        """Return a memory with more of the scope bound.
 
         Raises:
-            InvalidArgumentError: If something already named is named otherwise.
+            InvalidArgumentError: If a bound part is named otherwise.
         """
         narrowed = self._scope.narrowed(user_id, project_id, session_id)
         return ScopedMemory(self._repository, narrowed, self._services)

@@ -438,7 +438,7 @@ async def prepare(world):
     everyone = repository.agent
     for name, content, marked in (("plain", CONTENT, TAIL), ("hidden", HIDDEN, HIDDEN_WORD)):
         known = getattr(world, name)
-        if known is not None and await repository.peek(everyone, known) is not None:
+        if known is not None and await repository.locate(everyone, known) is not None:
             continue
         entry = world.entry(content=content, sensitive=name == "hidden", **fields(marked))
         await repository.add([mnemic.model.NewEntry(entry)])

@@ -91,6 +91,11 @@ class RankedRow(NamedTuple):
     score: float
     components: dict[str, float]
 
+    @property
+    def shown_score(self) -> float:
+        """The score for display, from 0 to 1; rounding may carry `score` past either end."""
+        return min(1.0, max(0.0, self.score))
+
 
 class RankedPage(NamedTuple):
     """The best rows of a ranking.

@@ -317,6 +317,9 @@ HYBRID = Ranking(similarity=0.25, keywords=_SPOKEN, session=_SESSION, strip_spea
 SEMANTIC = Ranking()
 """Cosine alone."""
 
+DOCUMENTED_SIMILARITY = 0.3
+"""Minimum cosine of retrieval and recall if the embedder has no floor of its own."""
+
 KEYWORD = Ranking(
     similarity=0.0,
     keywords=msgspec.structs.replace(_SPOKEN, words=0.8, char_ngrams=0.2, exponent=1.0),

@@ -161,6 +161,15 @@ MAX_QUERY_LENGTH = 10_000
 """Maximum number of characters of a query."""
 
 
+def query(value: object) -> str:
+    """Return `value` if it is a query: a text with more than white space."""
+    if not isinstance(value, str) or not value.strip():
+        raise InvalidArgumentError(
+            f"query must be a text that is not empty, got {described(value)}"
+        )
+    return value
+
+
 def bounded(field: str, value: str) -> str:
     """Return `value` if it is not longer than `MAX_QUERY_LENGTH`."""
     if len(value) > MAX_QUERY_LENGTH:

@@ -47,6 +47,7 @@ from mnemic.model import (
     Weights,
     salience_of,
 )
+from mnemic.model.ranking import DOCUMENTED_SIMILARITY
 from mnemic.model.recall import parse_types, static_score_of
 from mnemic.model.validation import MAX_QUERY_LENGTH, bounded, flag, fraction, items, text
 from mnemic.observability.telemetry import milliseconds_since
@@ -63,9 +64,6 @@ from mnemic.recall.traversal import Traversal
 from mnemic.repository import Found, FoundLinked, Repository
 from mnemic.store import Direction
 from mnemic.sync_bridge import awaited, run_blocking, run_sync
-
-DOCUMENTED_SIMILARITY = 0.3
-"""Minimum cosine if the embedder has no floor of its own."""
 
 CONTRADICTION_CANDIDATES = 20
 CONTRADICTION_CONFIDENCE = 0.6
@@ -99,7 +97,7 @@ class _Candidate(NamedTuple):
 
     row: int
     entry: MemoryEntry
-    score: float
+    similarity: float
 
 
 class RecallEngine:
@@ -329,7 +327,7 @@ class RecallEngine:
             with_total=False,
         )
         found = await run_blocking(lambda: self.repository.find(scope, search))
-        return [_Candidate(hit.row, found.entries[hit.row], hit.score) for hit in found.hits]
+        return [_Candidate(hit.row, found.entries[hit.row], hit.shown_score) for hit in found.hits]
 
     async def _judged(
         self, content: str, candidates: "Sequence[_Candidate]"
@@ -363,7 +361,7 @@ class RecallEngine:
     ) -> list[tuple[int, ScoredMemory]]:
         """Return both ends of the links of contradiction at the candidates."""
         found = []
-        for row, entry, score in candidates:
+        for row, entry, similarity in candidates:
             linked = self._linked(
                 scope,
                 row,
@@ -375,7 +373,6 @@ class RecallEngine:
             )
             if linked is None or not linked.hits:
                 continue
-            similarity = min(1.0, max(0.0, score))
             strongest = linked.hits[0].strength
             found.append((row, ScoredMemory(entry, similarity * strongest, _POTENTIAL)))
             for hit in linked.hits:
@@ -499,10 +496,8 @@ class RecallEngine:
 
     def _floor(self) -> float:
         """Return the minimum cosine."""
-        if self.options.min_similarity is not None:
-            return self.options.min_similarity
-        own = self.repository.similarity_floor
-        return DOCUMENTED_SIMILARITY if own is None else own
+        own = self.options.min_similarity
+        return self.repository.similarity_floor(DOCUMENTED_SIMILARITY) if own is None else own
 
     def _check_license(self) -> None:
         self.repository.limits.require(RECALLING)

@@ -14,8 +14,7 @@ Reason: TypeAlias = Callable[[RankedRow], tuple[float, str]]
 def relevant_reason(hit: RankedRow) -> tuple[float, str]:
     """Return the score and reason of relevant recall."""
     similarity, salience = hit.components["similarity"], hit.components["salience"]
-    score = min(1.0, max(0.0, hit.score))
-    return score, f"Similarity: {similarity:.2f}, Salience: {salience:.2f}"
+    return hit.shown_score, f"Similarity: {similarity:.2f}, Salience: {salience:.2f}"
 
 
 def recent_reason(hit: RankedRow) -> tuple[float, str]:

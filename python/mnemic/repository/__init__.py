@@ -3,13 +3,8 @@
 from mnemic.repository.arguments import required_uuid, required_uuids
 from mnemic.repository.find import Found, FoundLinked
 from mnemic.repository.options import Options
-from mnemic.repository.repository import (
-    RETENTION,
-    Repository,
-    Searchable,
-    check_limit,
-    checked_memory,
-)
+from mnemic.repository.repository import RETENTION, Repository, check_limit
+from mnemic.repository.searchable import Searchable, checked_memory
 
 __all__ = [
     "RETENTION",

@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 from uuid import UUID
 
 import msgspec
@@ -80,29 +80,16 @@ _DIRECTIONS: tuple[str, ...] = get_args(Direction)
 _FEW_IDS = 16
 
 
-class Searchable(Protocol):
-    """A memory, scoped or not, as services take it."""
+class Like(NamedTuple):
+    """A search for the memories most similar to one.
 
-    @property
-    def repository(self) -> "Repository":
-        """Its repository."""
-        ...
+    Attributes:
+        search: The stored vectors of that memory are its query.
+        entry: That memory.
+    """
 
-    @property
-    def scope(self) -> Scope:
-        """Its scope."""
-        ...
-
-
-def checked_memory(memory: object) -> Searchable:
-    """Return a valid memory for a service."""
-    of = getattr(memory, "repository", None), getattr(memory, "scope", None)
-    if not (isinstance(of[0], Repository) and isinstance(of[1], Scope)):
-        raise InvalidArgumentError(
-            "memory must be a Memory, an AsyncMemory, a LongTermMemory or a view of one, got "
-            f"{described(memory)}"
-        )
-    return cast("Searchable", memory)
+    search: Search
+    entry: MemoryEntry
 
 
 class Repository:
@@ -233,10 +220,14 @@ class Repository:
         return None if self._embedder is None else self._embedder.embedder
 
     @property
-    def similarity_floor(self) -> float | None:
-        """The embedder's own minimum cosine of similar texts; None if it has none."""
+    def has_similarity_floor(self) -> bool:
+        """Whether the embedder has a minimum cosine of its own."""
+        return getattr(self.embedder, "similarity_floor", None) is not None
+
+    def similarity_floor(self, default: float) -> float:
+        """Return the embedder's own minimum cosine of similar texts, or the default."""
         floor: float | None = getattr(self.embedder, "similarity_floor", None)
-        return floor
+        return default if floor is None else floor
 
     async def add(
         self,
@@ -303,16 +294,34 @@ class Repository:
             entry_id: Id of the memory.
             search: The request; its text becomes the memory's content.
         """
+        like = await self.like(scope, entry_id, search)
+        if like is None:
+            return None
+        found, milliseconds = await self._timed(scope, like.search)
+        await self._telemetry.searched(
+            "similar",
+            like.entry.content,
+            len(found),
+            milliseconds,
+            is_sensitive=like.entry.sensitive,
+        )
+        return found
+
+    async def like(self, scope: Scope, entry_id: UUID, search: Search) -> Like | None:
+        """Return the search for the memories most similar to one of a scope, without itself.
+
+        Args:
+            scope: The scope.
+            entry_id: Id of the memory; None is returned if it is not in the scope.
+            search: The request; its text becomes the memory's content.
+        """
         located = await self.locate(scope, entry_id)
         if located is None:
             return None
         row, entry = located
-        search = msgspec.structs.replace(search, text=entry.content, exclude=(entry_id,), like=row)
-        found, milliseconds = await self._timed(scope, search)
-        await self._telemetry.searched(
-            "similar", entry.content, len(found), milliseconds, is_sensitive=entry.sensitive
-        )
-        return found
+        exclude = (entry_id, *search.exclude)
+        search = msgspec.structs.replace(search, text=entry.content, exclude=exclude, like=row)
+        return Like(search, entry)
 
     async def _timed(self, scope: Scope, search: Search) -> tuple[SearchResults, float]:
         """Return the results of a search, and the milliseconds it takes."""
@@ -484,11 +493,6 @@ class Repository:
             await self._telemetry.updated(entry, content_changed=False)
         return entry
 
-    async def peek(self, scope: Scope, entry_id: UUID) -> MemoryEntry | None:
-        """Return a memory of a scope without counting that as an access."""
-        found = await self.locate(scope, entry_id)
-        return None if found is None else found.entry
-
     async def locate(self, scope: Scope, entry_id: UUID) -> Located | None:
         """Return a memory of a scope and its row without counting that as an access."""
         return (await self._store.located(scope, [entry_id], now=self.now())).get(entry_id)
@@ -572,10 +576,8 @@ class Repository:
 
 
 def _results(found: Found) -> SearchResults:
-    # Clamping is for display; the order was decided before.
     hits = [
-        SearchHit(found.entries[hit.row], min(1.0, max(0.0, hit.score)), hit.components)
-        for hit in found.hits
+        SearchHit(found.entries[hit.row], hit.shown_score, hit.components) for hit in found.hits
     ]
     return SearchResults(hits, degraded=found.degraded)
 

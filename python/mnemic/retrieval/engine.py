@@ -45,6 +45,7 @@ from mnemic.model import (
     Weights,
     validation,
 )
+from mnemic.model.ranking import DOCUMENTED_SIMILARITY
 from mnemic.observability.telemetry import milliseconds_since
 from mnemic.repository import Found, Repository, check_limit
 from mnemic.retrieval.augmentation import augment, window_contents
@@ -57,9 +58,8 @@ from mnemic.retrieval.telemetry import RetrievalTelemetry
 from mnemic.store import LogPosition
 from mnemic.sync_bridge import run_blocking
 
-DOCUMENTED_SIMILARITY = 0.3
 DOCUMENTED_RELEVANCE = 0.5
-"""Default floors of a semantic query if the embedder has none of its own."""
+"""Minimum score of a semantic query if the embedder has no floor of its own."""
 
 FEEDBACK_MEMORIES = 5
 MAX_RELATED = 16
@@ -212,18 +212,14 @@ class RetrievalEngine:
         self._require(by_meaning=True)
         repository.check_embedder()
         check_limit(limit)
-        located = await repository.locate(scope, entry_id)
-        if located is None:
+        search = Search(text=None, limit=limit, ranking=SEMANTIC, exclude=exclude)
+        like = await repository.like(scope, entry_id, search)
+        if like is None:
             return None
-        row, entry = located
-        excluded = (entry_id, *exclude)
-        search = Search(
-            text=entry.content, limit=limit, ranking=SEMANTIC, exclude=excluded, like=row
-        )
-        found = await run_blocking(lambda: self._find(scope, search))
+        found = await run_blocking(lambda: self._find(scope, like.search))
         self._count([(hit.row, found.entries[hit.row]) for hit in found.hits])
         return [
-            MemorySearchResult(found.entries[hit.row], min(1.0, max(0.0, hit.score)), rank)
+            MemorySearchResult(found.entries[hit.row], hit.shown_score, rank)
             for rank, hit in enumerate(found.hits, start=1)
         ]
 
@@ -428,11 +424,10 @@ class RetrievalEngine:
         """Return the minimum similarity and the minimum score."""
         if query.query is None or query.search_type != "semantic":
             return None, query.min_relevance
-        own = self.repository.similarity_floor
         floor, score = self._similarity_floor, query.min_relevance
         if floor is None:
-            floor = DOCUMENTED_SIMILARITY if own is None else own
-        if score is None and own is None:
+            floor = self.repository.similarity_floor(DOCUMENTED_SIMILARITY)
+        if score is None and not self.repository.has_similarity_floor:
             score = DOCUMENTED_RELEVANCE
         return floor, score
 
@@ -553,4 +548,4 @@ def _hit(ranked: RankedRow) -> Hit:
         context_boost=part("context"),
         keyword=part("keyword"),
     )
-    return Hit(ranked.row, min(1.0, max(0.0, ranked.score)), scores)
+    return Hit(ranked.row, ranked.shown_score, scores)

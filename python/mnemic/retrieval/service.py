@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from mnemic.context import ContextWindow
-from mnemic.description import described
-from mnemic.errors import EntryNotFoundError, InvalidArgumentError
+from mnemic.errors import EntryNotFoundError
 from mnemic.model import (
     ExpandedQuery,
     MemoryQuery,
@@ -219,11 +218,7 @@ class RetrievalService:
             InvalidArgumentError: If it is not a text, empty, or longer than 10,000 characters.
             LicenseRestrictionError: If the license policy does not include it.
         """
-        if not isinstance(query, str) or not query.strip():
-            raise InvalidArgumentError(
-                f"query must be a text that is not empty, got {described(query)}"
-            )
-        MemoryQuery.semantic(query)  # its checks hold here too
+        MemoryQuery.semantic(validation.query(query))  # its checks hold here too
         return await self._engine.expand(self._scope.narrowed(user_id, all_users=all_users), query)
 
     async def get_stats(self) -> RetrievalStats:

@@ -33,6 +33,7 @@ from mnemic.model import (
     falls_back,
     parse_filter,
     parse_times,
+    validation,
 )
 from mnemic.model.new_entry import checked_record
 from mnemic.model.validation import bounded, flag, lone_surrogate
@@ -162,12 +163,9 @@ class ScopedBase:
         on_embed_error: OnQueryError = "keywords",
         timeout: float | None = None,
     ) -> Search:
-        if not isinstance(query, str) or not query.strip():
-            raise InvalidArgumentError(
-                f"query must be a text that is not empty, got {described(query)}"
-            )
+        text = validation.query(query)
         chosen = self._ranking("hybrid", None, None) if ranking is None else ranking
-        search = built_search(query, limit, chosen, expression, explain=explain, timeout=timeout)
+        search = built_search(text, limit, chosen, expression, explain=explain, timeout=timeout)
         return msgspec.structs.replace(search, falls_back=falls_back(on_embed_error))
 
     async def _contradictions(

@@ -381,8 +381,9 @@ class AsyncSearchVerbs(ScopedBase):
         """
         expression = parsed_filters(filters, since, until)
         search = built_search(None, limit, NEWEST, expression, explain=True, timeout=timeout)
-        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
-        return await self._repository.search(scope, search)
+        return await self._repository.search(
+            self._scope.narrowed(user_id, project_id, session_id, all_users=all_users), search
+        )
 
     async def important(
         self,
@@ -405,5 +406,6 @@ class AsyncSearchVerbs(ScopedBase):
         search = built_search(
             None, limit, MOST_IMPORTANT, expression, explain=True, timeout=timeout
         )
-        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
-        return await self._repository.search(scope, search)
+        return await self._repository.search(
+            self._scope.narrowed(user_id, project_id, session_id, all_users=all_users), search
+        )

@@ -1,0 +1,78 @@
+"""The verbs for the whole file: erasure, backup, verification, closing."""
+
+import os
+from types import TracebackType
+from typing import Self
+
+from mnemic.model import VerifyReport
+from mnemic.protocols import Progress
+from mnemic.verbs.base import ScopedBase
+
+
+class AsyncMaintenanceVerbs(ScopedBase):
+    """Maintains the file of a memory, and closes it."""
+
+    async def erase_pending(self) -> bool:
+        """Erase the bytes that permanent deletions could not erase at once, in the whole file.
+
+        A deletion cannot erase them while a reader or a backup needs the old state, and reports
+        that (`DeleteResult.erased`). Each call tries again, and waits a moment for readers.
+
+        Returns:
+            Whether nothing of permanently deleted data is left in the file and its log.
+
+        Raises:
+            ReadOnlyError: If the memory was opened read-only.
+        """
+        return await self._repository.erase_pending()
+
+    async def backup(self, path: str | os.PathLike[str]) -> None:
+        """Copy the whole file, all agents' memories, as of one moment, during concurrent writes.
+
+        Args:
+            path: A new file; it gets mode 0600, and is complete or does not exist.
+
+        Raises:
+            StoreFileError: If the path exists, or cannot be written.
+        """
+        await self._repository.backup(path)
+
+    async def verify(
+        self, *, repair: bool = False, progress: Progress | None = None
+    ) -> VerifyReport:
+        """Read the whole file, all agents' memories, and compare it with its checksums.
+
+        Rows, vectors and links are read and compared, and the number of each agent's memories, and
+        SQLite checks its own structures. Nothing is written without `repair`. If an embedder cannot
+        load a damaged file, open it with `embedder=None`.
+
+        Args:
+            repair: Add checksums to memories of earlier versions of mnemic, and rewrite each
+                agent's number and sum of memories, after the comparison. Damaged data is left
+                unchanged: it is reported each time, and refused when read.
+            progress: Called periodically with the number of memories so far.
+
+        Returns:
+            Counts and problems; its `ok` is true without problems.
+
+        Raises:
+            ReadOnlyError: If a file opened read-only is to be repaired.
+        """
+        return await self._repository.verify(repair=repair, progress=progress)
+
+    async def close(self) -> None:
+        """Finish writing and release the file. Repeated calls have no effect."""
+        await self._repository.close()
+
+    aclose = close
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
