@@ -35,6 +35,7 @@ __all__ = [
     "link_sums",
     "lock_calls",
     "lost_in_log",
+    "matches",
     "placed_sums",
     "read_vectors",
     "row_sums",
@@ -95,6 +96,24 @@ def lost_in_log(log: bytes, /) -> tuple[int, int] | None:
     Returns:
         The first wrong frame, from 1, and the least number of commits that can no longer be
         read; None without damage.
+    """
+
+def matches(filter: object, records: list[tuple[Any, ...]], /) -> list[bool]:
+    """Return whether each record passes a filter, in their order.
+
+    A record passes if and only if an index that holds it selects it. A few records at a time are
+    copied; scope and expiry are not tested.
+
+    Args:
+        filter: A tree of `mnemic.model.parse_filter`.
+        records: Values in the order of `RECORD_COLUMNS`; further ones are ignored.
+
+    Raises:
+        InvalidArgumentError: If a record has too few values, or the tree is more than 64 deep.
+        OutOfMemoryError: If there is too little memory for some records.
+        OverflowError: If a number does not fit its column.
+        TypeError: If a value is not of its column's type, or the tree holds something else.
+        ValueError: If a value is outside its column's range.
     """
 
 @final
@@ -656,6 +675,15 @@ class MemoryIndex:
         Raises:
             DimensionMismatchError: If a vector has another dimension.
             NonFiniteVectorError: If a vector has NaN or infinity.
+        """
+    def listed(self, request: object, /) -> list[int]:
+        """Return the rows of a list, in its order.
+
+        Args:
+            request: A `mnemic.index.ListRequest`.
+
+        Raises:
+            OutOfMemoryError: If there is too little memory.
         """
     def linked(
         self, request: object, /

@@ -13,6 +13,7 @@ import json, resource, sys
 from contextlib import contextmanager
 import numpy as np
 from mnemic import Memory, MemoryQuery, VectorMap, _core
+from mnemic.model import parse_filter
 
 MEGABYTE = 1 << 20
 numbers = np.random.default_rng(7)
@@ -64,6 +65,14 @@ VECTORS = """
 held = VectorMap(64)
 held.upsert(np.arange(4000), numbers.standard_normal((4000, 64), dtype=np.float32))
 query = numbers.standard_normal(64, dtype=np.float32)
+values = {
+    "row": 1, "id": bytes(16), "created_at": 0, "updated_at": 0, "memory_type": 0, "status": 0,
+    "importance": 0.5, "access_count": 0, "version": 1, "is_sensitive": 0,
+    "content": "\\ufdfa" * 100_000, "metadata": '{"k":[' + "1," * 200_000 + "1]}",
+}
+record = tuple(values.get(column) for column in _core.RECORD_COLUMNS)
+where = {"OR": [{"content": {"contains": "x"}}, {"metadata.k": {"all": [1, 2]}}]}
+either = parse_filter(where)
 rows = numbers.standard_normal((100_000, 64), dtype=np.float32)
 ids = np.arange(100_000)
 calls = {
@@ -79,6 +88,7 @@ calls = {
     "fold": lambda: _core.fold("\\ufdfa" * 100_000),
     "fingerprint": lambda: _core.fingerprint("A\\u00df\\u0301" * 200_000),
     "fingerprints": lambda: _core.fingerprint_digests(["A\\u0301" * 200_000] * 3),
+    "matches": lambda: _core.matches(either, [record] * 3),
     "estimate_tokens": lambda: _core.estimate_tokens("\\u6c49" * 200_000),
 }
 before = held.search(query, k=10)
@@ -100,7 +110,7 @@ print(json.dumps(told))
 
 def test_every_call_of_the_core_gives_an_answer_or_a_memory_error_and_changes_nothing_half():
     told = outcomes(VECTORS, STEPS)
-    for name in ("upsert", "replace", "batch", "fold"):
+    for name in ("upsert", "replace", "batch", "fold", "matches"):
         assert told[name][0] == "MemoryError", name
     for name in ("get", "search", "count", "estimate_tokens"):
         assert told[name][-1] == "answer", name

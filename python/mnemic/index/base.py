@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnemic.index.loading import Loader
-from mnemic.model import Access, Expression, RowBatch, Scope, Search
+from mnemic.model import Access, Expression, MemorySortOrder, RowBatch, Scope, Search
 from mnemic.model.redacted import Redacted
 
 
@@ -31,6 +31,31 @@ class RankInputs(NamedTuple):
     context: NDArray[np.float32] | None = None
     limit: int | None = None
     best_match: float | None = None
+
+
+class ListRequest(Redacted, frozen=True, kw_only=True):
+    """A request for a list of rows.
+
+    Attributes:
+        scope: Only rows of it.
+        now: Microseconds since 1970 in UTC; rows expired before are excluded.
+        filters: Only rows that match.
+        order: The order.
+        after: Creation in microseconds, the UUID's 16 bytes and user of a row; only rows after it,
+            newest first, are listed.
+        offset: Number of first rows to skip.
+        limit: Maximum number of rows.
+    """
+
+    _hidden: ClassVar[frozenset[str]] = frozenset({"filters"})
+
+    scope: Scope
+    now: int
+    filters: Expression
+    order: MemorySortOrder = MemorySortOrder.CREATED_DESCENDING
+    after: tuple[int, bytes, str | None] | None = None
+    offset: int = 0
+    limit: int
 
 
 class LinkSearch(Redacted, frozen=True, kw_only=True):
@@ -158,6 +183,14 @@ class Index(Protocol):
 
         Order: score, then newest, then smallest UUID, then user by name, no user before all. The
         result of a smaller limit is always the head of the result of a larger one.
+        """
+        ...
+
+    def listed(self, wanted: ListRequest) -> list[int]:
+        """Return the rows of a list.
+
+        Order: the requested one, then newest, then smallest UUID, then user by name, no user before
+        all; rows that were never accessed come last in the order of accesses.
         """
         ...
 

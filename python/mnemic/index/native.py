@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from mnemic._core import MemoryIndex
-from mnemic.index.base import LinkedRow, LinkSearch, RankedPage, RankedRow, RankInputs
+from mnemic.index.base import LinkedRow, LinkSearch, ListRequest, RankedPage, RankedRow, RankInputs
 from mnemic.index.loading import Loader, put, raise_accesses
 from mnemic.model import Access, Link, Record, RowBatch, Scope, Search
 
@@ -113,6 +113,10 @@ class NativeIndex:
         """Return the best rows of a scope; see `Index.rank`."""
         found, total = self._current().rank(search, *inputs)
         return RankedPage([RankedRow(*hit) for hit in found], total)
+
+    def listed(self, wanted: ListRequest) -> list[int]:
+        """Return the rows of a list; see `Index.listed`."""
+        return self._current().listed(wanted)
 
     def linked(self, wanted: LinkSearch) -> tuple[list[LinkedRow], int]:
         """Return the rows reached by links, and their number; see `Index.linked`."""

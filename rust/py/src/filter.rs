@@ -9,14 +9,31 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyTuple, PyType};
 
-/// Read an expression tree; trees that parsing lets through are at most a few dozen deep.
+use crate::errors::InvalidArgumentError;
+
+/// Levels of an expression tree. Filters that parsing lets through have 16, of three levels at most
+/// each.
+const MAX_DEPTH: usize = 64;
+
+/// Read an expression tree.
 pub(crate) fn read(tree: &Bound<'_, PyAny>) -> PyResult<Filter> {
+    read_at(tree, 1)
+}
+
+fn read_at(tree: &Bound<'_, PyAny>, depth: usize) -> PyResult<Filter> {
+    if depth > MAX_DEPTH {
+        let message = format!("a filter is more than {MAX_DEPTH} levels deep");
+        return Err(InvalidArgumentError::new_err(message));
+    }
     let py = tree.py();
     let name = tree.get_type().name()?;
     match name.to_str()? {
-        "All" => Ok(Filter::All(parts(tree)?)),
-        "AnyOf" => Ok(Filter::AnyOf(parts(tree)?)),
-        "Not" => Ok(Filter::Not(Box::new(read(&tree.getattr(intern!(py, "part"))?)?))),
+        "All" => Ok(Filter::All(parts(tree, depth)?)),
+        "AnyOf" => Ok(Filter::AnyOf(parts(tree, depth)?)),
+        "Not" => {
+            let part = read_at(&tree.getattr(intern!(py, "part"))?, depth + 1)?;
+            Ok(Filter::Not(Box::new(part)))
+        }
         "Test" => {
             let field = field(&tree.getattr(intern!(py, "field"))?)?;
             let op = tree.getattr(intern!(py, "op"))?.getattr(intern!(py, "value"))?;
@@ -27,9 +44,9 @@ pub(crate) fn read(tree: &Bound<'_, PyAny>) -> PyResult<Filter> {
     }
 }
 
-fn parts(tree: &Bound<'_, PyAny>) -> PyResult<Vec<Filter>> {
+fn parts(tree: &Bound<'_, PyAny>, depth: usize) -> PyResult<Vec<Filter>> {
     let parts = tree.getattr(intern!(tree.py(), "parts"))?;
-    parts.try_iter()?.map(|part| read(&part?)).collect()
+    parts.try_iter()?.map(|part| read_at(&part?, depth + 1)).collect()
 }
 
 fn field(field: &Bound<'_, PyAny>) -> PyResult<Field> {

@@ -5,6 +5,8 @@ mod checksum;
 mod errors;
 mod file_locks;
 mod filter;
+mod listing;
+mod matching;
 mod memory_index;
 mod records;
 mod requests;
@@ -35,6 +37,8 @@ mod _core {
     use super::file_locks::{
         after_fork_in_child, after_fork_in_parent, allocate, before_fork, file_id, lock_calls,
     };
+    #[pymodule_export]
+    use super::matching::matches;
     #[pymodule_export]
     use super::memory_index::PyMemoryIndex;
     #[pymodule_export]

@@ -13,7 +13,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use crate::arrays;
 use crate::errors::{InvalidArgumentError, raised, room};
 use crate::filter;
-
+use crate::listing::ListRequest;
 use crate::records::{GivenAccess, accesses_of, link_of, records_of};
 use crate::requests::{Given, GivenOrder, GivenScope, LinkSearch, Listed, Search};
 
@@ -170,6 +170,14 @@ impl PyMemoryIndex {
         };
         let answer = py.detach(|| self.0.rank(&request)).map_err(raised)?;
         answer_of(py, &answer, search.explain)
+    }
+
+    #[pyo3(signature = (request, /))]
+    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
+    fn listed<'py>(&self, py: Python<'py>, request: Given<ListRequest<'py>>) -> PyResult<Vec<i64>> {
+        let filter = filter::read(&request.0.filters)?;
+        let (ask, listing) = (request.0.ask(&filter), request.0.listing()?);
+        py.detach(|| self.0.listed(&ask, &listing)).map_err(raised)
     }
 
     #[pyo3(signature = (request, /))]

@@ -108,7 +108,7 @@ columns!(
 );
 
 impl Attributes {
-    pub(crate) fn put(&mut self, at: usize, record: &Record, interner: &Interner) {
+    pub(crate) fn put(&mut self, at: usize, record: &Record, flags: u8, interner: &Interner) {
         let code =
             |text: &Option<String>| text.as_deref().map_or(NO_TEXT, |text| interner.code(text));
         self.row.put(at, record.row);
@@ -129,7 +129,7 @@ impl Attributes {
         self.content_bytes.put(at, record.content.len() as u32);
         self.kind.put(at, record.kind);
         self.status.put(at, record.status);
-        self.flags.put(at, flags_of(record));
+        self.flags.put(at, flags);
     }
 }
 
@@ -140,17 +140,20 @@ impl Accesses {
     }
 }
 
-fn flags_of(record: &Record) -> u8 {
+/// The flags that filters test.
+pub(super) fn tested_flags(record: &Record) -> u8 {
+    if record.sensitive { flags::SENSITIVE } else { 0 }
+}
+
+/// All flags; those that only rankings read take most of the time of adding a record.
+pub(super) fn flags_of(record: &Record) -> u8 {
     let turn = turn(&record.content);
-    let mut flags = 0;
+    let mut flags = tested_flags(record);
     if turn.asks {
         flags |= flags::ENDS_AS_QUESTION;
     }
     if turn.mentions_question {
         flags |= flags::HAS_QUESTION_MARK;
-    }
-    if record.sensitive {
-        flags |= flags::SENSITIVE;
     }
     flags | answer_types_held(turn.body) << flags::ANSWER_TYPES_SHIFT
 }

@@ -8,6 +8,8 @@ mod attributes;
 mod bitmap;
 mod content;
 mod interner;
+mod listing;
+mod matching;
 mod plan;
 mod select;
 mod sessions;
@@ -22,11 +24,13 @@ use crate::filter::texts_of;
 use sessions::{SessionKey, Sessions};
 
 pub use attributes::{NONE, flags};
+pub use listing::{ListOrder, Listing, PageStart};
+pub use matching::matches;
 pub(crate) use select::UserCode;
 pub use select::{Ask, Scope, Selected, Users};
 pub use sessions::NO_DOCID;
 
-use attributes::{Accesses, Attributes};
+use attributes::{Accesses, Attributes, flags_of, tested_flags};
 pub(crate) use bitmap::Bitmap;
 use content::{ContentColumn, KeyColumn};
 pub(crate) use interner::{Interner, NO_TEXT};
@@ -82,6 +86,16 @@ pub struct Record {
     pub metadata: Option<String>,
     /// The text.
     pub content: String,
+}
+
+impl Record {
+    /// Bytes of the texts.
+    pub fn text_bytes(&self) -> usize {
+        let names = [&self.user, &self.project, &self.session, &self.role, &self.speaker];
+        let others = [&self.category, &self.scope, &self.tags, &self.metadata];
+        let texts = names.into_iter().chain(others).flatten();
+        self.content.len() + texts.map(String::len).sum::<usize>()
+    }
 }
 
 /// When and how often a memory was read.
@@ -199,7 +213,7 @@ impl Columns {
         let interner = Arc::clone(&self.texts);
         let (block, _) = self.block_mut(docid);
         let block = Arc::make_mut(block);
-        block.put(at, record, &interner);
+        block.put(at, record, flags_of(record), &interner);
         block.live.set(at);
         ContentColumn::push(&mut block.texts, at, &joined(record));
         self.len += 1;
@@ -227,7 +241,7 @@ impl Columns {
         let accessed = self.access_of(docid);
         let interner = Arc::clone(&self.texts);
         let block = Arc::make_mut(self.block_mut(docid).0);
-        block.put(at, record, &interner);
+        block.put(at, record, flags_of(record), &interner);
         if let Some((last, count)) = accessed {
             self.raise_access(docid, last, count);
         }
@@ -418,9 +432,20 @@ impl ColumnBlock {
         }
     }
 
+    /// A block of some records, at most [`BLOCK_VALUES`], in their order; for filters alone.
+    fn of(records: &[Record], interner: &Interner) -> Self {
+        let mut block = Self::new();
+        for (at, record) in records.iter().enumerate() {
+            block.put(at, record, tested_flags(record), interner);
+            block.live.set(at);
+            ContentColumn::push(&mut block.texts, at, &joined(record));
+        }
+        block
+    }
+
     /// Write all of a record but its texts.
-    fn put(&mut self, at: usize, record: &Record, interner: &Interner) {
-        Arc::make_mut(&mut self.attributes).put(at, record, interner);
+    fn put(&mut self, at: usize, record: &Record, flags: u8, interner: &Interner) {
+        Arc::make_mut(&mut self.attributes).put(at, record, flags, interner);
         let accesses = Arc::make_mut(&mut self.accesses);
         accesses.put(at, record.last_accessed_at, record.access_count);
         if self.live.has(at) && self.tags.has(at) {

@@ -1,6 +1,7 @@
 //! The order of memories with equal scores.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use super::attributes::NONE;
 use super::{Interner, NO_TEXT};
@@ -26,11 +27,16 @@ impl<'columns> Tie<'columns> {
         Self::new(NONE, [0; 16], NO_TEXT, texts)
     }
 
+    /// The user's name.
+    pub(super) fn user_name(&self) -> Option<Arc<str>> {
+        self.texts.text(self.user)
+    }
+
     fn by_user(&self, other: &Self) -> Ordering {
         if self.user == other.user {
             return Ordering::Equal;
         }
-        self.texts.text(self.user).cmp(&other.texts.text(other.user))
+        self.user_name().cmp(&other.user_name())
     }
 }
 

@@ -24,7 +24,7 @@ impl MemoryIndex {
         let rows = gone.iter().copied().chain(records.iter().map(|record| record.row));
         let docids = rows.filter_map(|row| memories.columns.docid_of(row));
         let blocks: BTreeSet<usize> = docids.map(lexical::Lexical::block_of).collect();
-        let held: usize = records.iter().map(bytes_of).sum();
+        let held: usize = records.iter().map(Record::text_bytes).sum();
         let words: usize = records.iter().map(|record| record.content.len().min(SHORT)).sum();
         let tokens: usize = records.iter().map(|record| record.content.len()).sum::<usize>() / 2;
         let new_terms = words / BYTES_PER_NEW_TERM;
@@ -79,11 +79,3 @@ const BYTES_PER_WEIGHED_TERM: usize = 8;
 
 /// Bytes for each hit with its components.
 const BYTES_PER_HIT: usize = 1024;
-
-/// Bytes of the texts of a record.
-fn bytes_of(record: &Record) -> usize {
-    let optional = [&record.user, &record.project, &record.session, &record.role, &record.speaker];
-    let others = [&record.category, &record.scope, &record.tags, &record.metadata];
-    let texts = optional.into_iter().chain(others).flatten();
-    record.content.len() + texts.map(String::len).sum::<usize>()
-}

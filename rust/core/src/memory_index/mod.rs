@@ -9,7 +9,7 @@ mod tests;
 use std::cell::RefCell;
 
 use crate::collections::cow_vec::BLOCK_VALUES;
-use crate::columns::{Access, Ask, Record, Users};
+use crate::columns::{Access, Ask, Listing, Record, Users};
 use crate::ids::vector_id;
 use crate::lexical::{self, Weighed};
 use crate::memory::links::{Hops, Reached};
@@ -288,6 +288,17 @@ impl MemoryIndex {
         )?;
         let snapshot = self.store.snapshot();
         Ok(Query { index: self, snapshot: &snapshot, request, first_pass: &FirstPass::at }.answer())
+    }
+
+    /// Rows of the candidates in the order of a list.
+    ///
+    /// # Errors
+    ///
+    /// When memory runs out.
+    pub fn listed(&self, ask: &Ask<'_>, listing: &Listing<'_>) -> Result<Vec<i64>, Error> {
+        headroom(self.bytes_of_reading(0, 0))?;
+        let columns = &self.store.snapshot().memories.columns;
+        Ok(columns.listed(&columns.select(ask), listing))
     }
 
     /// A query in the first person of the candidates' speakers: "I" and "my" in place of their

@@ -1,0 +1,44 @@
+//! `matches`: a filter over records that are in no index.
+
+use mnemic_core::columns::{self, Record};
+use mnemic_core::filter::Filter;
+use mnemic_core::system::memory_budget::with_room;
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+use crate::errors::raised;
+use crate::filter;
+use crate::records::record_of;
+
+/// Records, and bytes of their texts, that are copied before they are tested.
+const MAX_RECORDS: usize = 512;
+const MAX_BYTES: usize = 4 << 20;
+
+/// Whether each record passes a filter, in their order.
+#[pyfunction]
+#[pyo3(signature = (filter, records, /))]
+pub(crate) fn matches(
+    py: Python<'_>,
+    filter: &Bound<'_, PyAny>,
+    records: &Bound<'_, PyList>,
+) -> PyResult<Vec<bool>> {
+    let filter = filter::read(filter)?;
+    let mut passed = with_room(records.len()).map_err(raised)?;
+    let (mut batch, mut bytes) = (Vec::new(), 0_usize);
+    for record in records {
+        let record = record_of(&record)?;
+        bytes = bytes.saturating_add(record.text_bytes());
+        batch.push(record);
+        if batch.len() == MAX_RECORDS || bytes >= MAX_BYTES {
+            passed.extend(tested(py, &filter, &batch)?);
+            batch.clear();
+            bytes = 0;
+        }
+    }
+    passed.extend(tested(py, &filter, &batch)?);
+    Ok(passed)
+}
+
+fn tested(py: Python<'_>, filter: &Filter, records: &[Record]) -> PyResult<Vec<bool>> {
+    py.detach(|| columns::matches(filter, records)).map_err(raised)
+}
