@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Unpack
 
+from mnemic.context.arguments import check_snapshot, given_item, known_id, listed_items
 from mnemic.context.eviction_order import items_to_evict, to_summarise
-from mnemic.context.item_store import Capacity, ItemStore, in_order, time_of
+from mnemic.context.item_store import Capacity, ItemStore, in_order
 from mnemic.context.items import (
     MAX_ITEMS,
     AddOutcome,
@@ -23,6 +24,7 @@ from mnemic.context.items import (
     percent,
 )
 from mnemic.context.rendering import messages, render
+from mnemic.context.summary import summary_of
 from mnemic.context.tokens import EstimatedTokens, counted
 from mnemic.description import described, named
 from mnemic.errors import ContextWindowFullError, InvalidArgumentError, UnknownIdError
@@ -176,7 +178,7 @@ class ContextWindow:
                 changed.
             InvalidArgumentError: If a field is invalid, or its id is in the window already.
         """
-        return self._add(self._counted(self._timed(_item(item, type, fields))))
+        return self._add(self._counted(self._timed(given_item(item, type, fields))))
 
     def add_many(self, items: Iterable[ContextItem], /) -> int:
         """Add items one after the other as `add` does; those that do not fit are skipped.
@@ -188,11 +190,13 @@ class ContextWindow:
             InvalidArgumentError: If an item is invalid, or its id is present or given twice;
                 nothing was added.
         """
-        given = [self._counted(self._timed(_item(item, None, {}))) for item in _listed(items)]
+        given = [
+            self._counted(self._timed(given_item(item, None, {}))) for item in listed_items(items)
+        ]
         ids = Counter(item.id for item in given)
         for item in given:
             if ids[item.id] > 1 or self._store.get(item.id):
-                raise _known_id(item)
+                raise known_id(item)
         return sum(1 for item in given if self._try_add(item))
 
     def try_add(
@@ -219,7 +223,7 @@ class ContextWindow:
         Raises:
             InvalidArgumentError: If a field is invalid.
         """
-        timed = self._timed(_item(item, type, fields))
+        timed = self._timed(given_item(item, type, fields))
         with self._lock:
             present = self._refreshed(timed)
         if present is not None:
@@ -377,18 +381,7 @@ class ContextWindow:
                 changed.
             ContextWindowFullError: If its items do not fit; nothing was changed.
         """
-        if not isinstance(snapshot, ContextSnapshot):
-            raise InvalidArgumentError(
-                f"snapshot must be a ContextSnapshot, got {described(snapshot)}"
-            )
-        if snapshot.agent_id != self._agent_id:
-            raise InvalidArgumentError(
-                f"snapshot is of agent {snapshot.agent_id!r}, the window of {self._agent_id!r}"
-            )
-        if len(snapshot.items) > MAX_ITEMS:
-            raise InvalidArgumentError(
-                f"snapshot must hold at most {MAX_ITEMS} items, got {len(snapshot.items)}"
-            )
+        check_snapshot(snapshot, self._agent_id)
         store = ItemStore(map(self._counted, snapshot.items))
         if store.tokens > self._max_tokens:
             raise ContextWindowFullError(0, self._max_tokens, store.tokens)
@@ -494,7 +487,7 @@ class ContextWindow:
         """
         store, wanted = self._store, item.token_count
         if store.get(item.id):
-            raise _known_id(item)
+            raise known_id(item)
         if wanted <= self.free_tokens and len(store) < MAX_ITEMS:
             return None
         protected = store.protected()
@@ -554,20 +547,7 @@ class ContextWindow:
     def _summary(self, items: list[ContextItem]) -> ContextItem:
         """Return an item with the summary of others, at the place of the newest of them."""
         assert self._summarizer is not None  # noqa: S101 - `_allowed` saw to it
-        text = self._summarizer([item.content for item in items])
-        if not isinstance(text, str) or not text.strip():
-            raise InvalidArgumentError(f"summarizer must return a text, got {described(text)}")
-        return self._counted(
-            self._timed(
-                ContextItem(
-                    content=text,
-                    type=ContextItemType.WORKING_MEMORY,
-                    priority=max(item.priority for item in items),
-                    added_at=time_of(items[-1]),
-                    metadata={"summary_of": len(items)},
-                )
-            )
-        )
+        return self._counted(self._timed(summary_of(items, self._summarizer)))
 
     def _refreshed(self, item: ContextItem) -> AddResult | None:
         """Return the result for an item that is present already; None if it is not."""
@@ -590,30 +570,3 @@ class ContextWindow:
             changed = item.with_changes(**changes)
             self._store.put(changed)
         return changed
-
-
-def _item(
-    given: ContextItem | str, kind: ContextItemType | None, fields: ItemFields
-) -> ContextItem:
-    if isinstance(given, str):
-        if kind is None:
-            raise InvalidArgumentError("type must be named with a content, such as 'user_message'")
-        return ContextItem(content=given, type=kind, **fields)
-    if not isinstance(given, ContextItem):
-        raise InvalidArgumentError(f"item must be a ContextItem or a str, got {described(given)}")
-    named = [*(("type",) if kind is not None else ()), *fields]
-    if named:
-        raise InvalidArgumentError(f"{', '.join(named)} must be in the item, not beside it")
-    return given
-
-
-def _listed(items: Iterable[ContextItem]) -> list[ContextItem]:
-    listed = validation.items("items", items)
-    for at, item in enumerate(listed):
-        if not isinstance(item, ContextItem):
-            raise InvalidArgumentError(f"items[{at}] must be a ContextItem, got {described(item)}")
-    return listed
-
-
-def _known_id(item: ContextItem) -> InvalidArgumentError:
-    return InvalidArgumentError(f"id {item.id!r} is in the window already; ids must differ")

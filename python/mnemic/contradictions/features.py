@@ -1,7 +1,7 @@
 """Features of a pair of texts: evidence for and against a contradiction, as numbers."""
 
 from mnemic.contradictions.parse import Reading
-from mnemic.contradictions.quantities import agree
+from mnemic.contradictions.quantity import agree
 from mnemic.contradictions.signals import Pair, Signal, comparable
 from mnemic.contradictions.vocabulary import LIGHT_VERBS
 

@@ -1,7 +1,7 @@
 """Shallow parsing of a statement."""
 
 from mnemic.contradictions import vocabulary
-from mnemic.contradictions.quantities import Quantity, quantities_of
+from mnemic.contradictions.quantities import quantities_of
 from mnemic.contradictions.words import Lexeme, Lexicon, Token, stem, tokens_of
 
 _ENDS = frozenset(".!?;")
@@ -103,7 +103,7 @@ class Reading:
     def __init__(self, text: str, lexicon: Lexicon) -> None:
         self.tokens = _without_questions(tokens_of(text, lexicon))
         self.is_question = not self.tokens
-        self.quantities: list[Quantity] = quantities_of(self.tokens)
+        self.quantities = quantities_of(self.tokens)
         self.keys: dict[str, int] = {}
         self.stems: dict[str, int] = {}
         self.subjects: set[str] = set()

@@ -8,7 +8,7 @@ from functools import cache
 from mnemic.contradictions.features import evidence
 from mnemic.contradictions.judgement import Judgement, check_texts
 from mnemic.contradictions.parse import Reading
-from mnemic.contradictions.quantities import EXACT
+from mnemic.contradictions.quantity import EXACT
 from mnemic.contradictions.signals import Pair
 from mnemic.contradictions.weights import WEIGHTS
 from mnemic.contradictions.words import Lexicon

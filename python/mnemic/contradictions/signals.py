@@ -6,7 +6,7 @@ from typing import NamedTuple
 from mnemic.contradictions import vocabulary
 from mnemic.contradictions.antonyms import OPPOSING_PREFIXES
 from mnemic.contradictions.parse import SUBJECT_KEY, Reading
-from mnemic.contradictions.quantities import Quantity, agree
+from mnemic.contradictions.quantity import Quantity, agree
 from mnemic.contradictions.words import stem
 
 _HUMANS = frozenset(stem(word) for word in vocabulary.HUMANS)
