@@ -30,7 +30,7 @@ LAYERS = (
     ("filter", "lexical", "simd"),
     ("quantization",),
     ("checksum", "collections", "system", "text"),
-    ("bits", "error", "ids"),
+    ("bits", "error", "ids", "memory_fields"),
 )
 """The rooms from the top to the bottom."""
 

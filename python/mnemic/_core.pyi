@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 __all__ = [
     "FINGERPRINT_VERSION",
     "RECORD_COLUMNS",
+    "RECORD_FIELDS",
     "SUMMED_COLUMNS",
     "Hits",
     "MemoryIndex",
@@ -51,6 +52,9 @@ FINGERPRINT_VERSION: Final[int]
 
 RECORD_COLUMNS: Final[tuple[str, ...]]
 """Names of the values of a record, in their order."""
+
+RECORD_FIELDS: Final[tuple[tuple[str, str, int | None, str | None], ...]]
+"""Name, kind, number in a row's checksum and name in filters of each column after the row."""
 
 SUMMED_COLUMNS: Final[tuple[str, ...]]
 """Names of the columns that `row_sums` is given, in their order; accesses count for nothing."""

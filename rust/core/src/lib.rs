@@ -9,6 +9,7 @@ pub mod filter;
 mod ids;
 pub mod lexical;
 pub mod memory;
+mod memory_fields;
 mod memory_index;
 mod quantization;
 pub mod rank;

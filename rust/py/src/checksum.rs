@@ -12,17 +12,20 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 use crate::errors::{InvalidArgumentError, raised};
-use crate::records::RECORD_COLUMNS;
+use crate::records::COLUMNS;
 
-/// Further columns that a row's sum covers, in their order after those of a record.
-const MORE_COLUMNS: [&str; 3] = ["fingerprint", "idempotency_key", "key_fingerprint"];
+/// Further columns that a row's sum covers, after those of a record, with their numbers.
+const MORE_COLUMNS: [(&str, Option<u32>); 3] =
+    [("fingerprint", Some(28)), ("idempotency_key", Some(29)), ("key_fingerprint", Some(30))];
 
-/// Columns that change whenever a memory is read.
-const ACCESSES: [&str; 2] = ["last_accessed_at", "access_count"];
+/// The columns of a row but for its number, with their numbers in its sum. Accesses have none.
+fn summed() -> impl Iterator<Item = (&'static str, Option<u32>)> {
+    COLUMNS.iter().map(|column| (column.name, column.sum)).chain(MORE_COLUMNS)
+}
 
-/// The columns that a row's sum covers, a row's number not among them.
+/// Names of the columns that the sums of rows are made from, in their order.
 pub(crate) fn columns() -> impl Iterator<Item = &'static str> {
-    RECORD_COLUMNS.into_iter().skip(1).chain(MORE_COLUMNS)
+    summed().map(|(name, _)| name)
 }
 
 /// Number, sum of columns, of vectors and of links, status and time of deletion of a row.
@@ -38,7 +41,7 @@ pub(crate) fn row_sums(rows: &Bound<'_, PyList>) -> PyResult<Vec<u64>> {
 #[pyfunction]
 #[pyo3(signature = (column, value, /))]
 pub(crate) fn column_sum(column: &str, value: &Bound<'_, PyAny>) -> PyResult<u64> {
-    let Some(number) = columns().position(|known| known == column) else {
+    let Some(number) = summed().find_map(|(name, number)| number.filter(|_| name == column)) else {
         return Err(InvalidArgumentError::new_err(format!("no sum covers a column {column:?}")));
     };
     Ok(hashed(number, value)? & MASK)
@@ -217,8 +220,8 @@ pub(crate) fn link_sums(links: Vec<(i64, i64, f64, i64)>) -> Vec<u64> {
 
 /// Where the columns of a row stand that sums are made of.
 struct Places {
-    /// The columns that a row's sum covers, by their numbers.
-    covered: Vec<usize>,
+    /// Place and number of each column that a row's sum covers.
+    covered: Vec<(usize, u32)>,
     /// In a row that begins with its number, as the next two.
     status: usize,
     forgotten_at: usize,
@@ -227,13 +230,12 @@ struct Places {
 }
 
 static PLACES: LazyLock<Places> = LazyLock::new(|| {
-    let place_of =
-        |column: &str| RECORD_COLUMNS.iter().position(|known| *known == column).unwrap_or_default();
-    let is_covered = |(_, name): &(usize, &str)| !ACCESSES.contains(name);
+    let place_of = |column: &str| columns().position(|known| known == column).unwrap_or_default();
+    let covered = |(place, (_, number)): (usize, (_, Option<u32>))| Some((place, number?));
     Places {
-        covered: columns().enumerate().filter(is_covered).map(|(number, _)| number).collect(),
-        status: place_of("status"),
-        forgotten_at: place_of("forgotten_at"),
+        covered: summed().enumerate().filter_map(covered).collect(),
+        status: 1 + place_of("status"),
+        forgotten_at: 1 + place_of("forgotten_at"),
         row_sum: 1 + columns().count(),
     }
 });
@@ -253,9 +255,9 @@ impl<'places> RowHasher<'places> {
 
     fn sum(&mut self, row: &Bound<'_, PyTuple>, first: usize) -> PyResult<u64> {
         let mut sum = 0_u64;
-        for number in &self.places.covered {
-            let value = row.get_borrowed_item(first + number)?;
-            let (address, hash) = &mut self.last[*number];
+        for (place, number) in &self.places.covered {
+            let value = row.get_borrowed_item(first + place)?;
+            let (address, hash) = &mut self.last[*place];
             if *address != value.as_ptr() as usize {
                 *hash = hashed(*number, &value)?;
                 *address = value.as_ptr() as usize;
@@ -266,8 +268,7 @@ impl<'places> RowHasher<'places> {
     }
 }
 
-fn hashed(number: usize, value: &Bound<'_, PyAny>) -> PyResult<u64> {
-    let number = number as u32;
+fn hashed(number: u32, value: &Bound<'_, PyAny>) -> PyResult<u64> {
     if value.is_none() {
         return Ok(0);
     }

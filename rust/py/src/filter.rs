@@ -53,33 +53,13 @@ fn field(field: &Bound<'_, PyAny>) -> PyResult<Field> {
     let py = field.py();
     let name = field.getattr(intern!(py, "name"))?;
     let name = name.cast::<PyString>()?;
-    Ok(match name.to_str()? {
-        "id" => Field::Id,
-        "type" => Field::Type,
-        "status" => Field::Status,
-        "role" => Field::Role,
-        "speaker" => Field::Speaker,
-        "session_id" => Field::Session,
-        "project_id" => Field::Project,
-        "category" => Field::Category,
-        "scope" => Field::Scope,
-        "version" => Field::Version,
-        "importance" => Field::Importance,
-        "access_count" => Field::AccessCount,
-        "created_at" => Field::CreatedAt,
-        "updated_at" => Field::UpdatedAt,
-        "last_accessed_at" => Field::LastAccessedAt,
-        "expires_at" => Field::ExpiresAt,
-        "content" => Field::Content,
-        "tags" => Field::Tags,
-        "sensitive" => Field::Sensitive,
-        "metadata" => {
-            let path = field.getattr(intern!(py, "path"))?;
-            let (key,): (Bound<'_, PyString>,) = path.extract()?;
-            Field::Metadata(key.to_str()?.into())
-        }
-        other => return Err(unknown("field", other)),
-    })
+    let name = name.to_str()?;
+    if name == "metadata" {
+        let path = field.getattr(intern!(py, "path"))?;
+        let (key,): (Bound<'_, PyString>,) = path.extract()?;
+        return Ok(Field::Metadata(key.to_str()?.into()));
+    }
+    Field::named(name).ok_or_else(|| unknown("field", name))
 }
 
 fn test(op: &Bound<'_, PyString>, value: &Bound<'_, PyAny>) -> PyResult<Test> {

@@ -26,6 +26,8 @@ mod _core {
     use pyo3::prelude::*;
     use pyo3::types::PyTuple;
 
+    use super::records::COLUMNS;
+
     #[pymodule_export]
     const FINGERPRINT_VERSION: u32 = mnemic_core::text::FINGERPRINT_VERSION;
     #[pymodule_export]
@@ -54,8 +56,14 @@ mod _core {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        let columns = PyTuple::new(module.py(), super::records::RECORD_COLUMNS)?;
-        module.add("RECORD_COLUMNS", columns)?;
+        let fields: Vec<_> = COLUMNS
+            .iter()
+            .map(|column| (column.name, column.kind, column.sum, column.filter))
+            .collect();
+        module.add("RECORD_FIELDS", PyTuple::new(module.py(), fields)?)?;
+        let columns = ["row"].into_iter().chain(COLUMNS.iter().map(|column| column.name));
+        let columns: Vec<_> = columns.collect();
+        module.add("RECORD_COLUMNS", PyTuple::new(module.py(), columns)?)?;
         let columns: Vec<&str> = super::checksum::columns().collect();
         module.add("SUMMED_COLUMNS", PyTuple::new(module.py(), columns)?)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))

@@ -9,38 +9,104 @@ use pyo3::types::{PyList, PyString, PyTuple};
 
 use crate::errors::{InvalidArgumentError, raised, room};
 
-/// Names of the values of a record, in their order.
-pub(crate) const RECORD_COLUMNS: [&str; 29] = [
-    "row",
-    "agent_id",
-    "id",
-    "created_at",
-    "updated_at",
-    "content",
-    "user_id",
-    "project_id",
-    "session_id",
-    "memory_type",
-    "status",
-    "importance",
-    "last_accessed_at",
-    "access_count",
-    "forgotten_at",
-    "expires_at",
-    "role",
-    "speaker",
-    "message_id",
-    "position",
-    "category",
-    "scope",
-    "version",
-    "supersedes",
-    "is_sensitive",
-    "is_encrypted",
-    "type_name",
-    "tags",
-    "metadata",
-];
+/// A column of a memory's row.
+pub(crate) struct RowColumn {
+    pub(crate) name: &'static str,
+    /// As in Python.
+    pub(crate) kind: &'static str,
+    /// Its number in the checksum of a row.
+    pub(crate) sum: Option<u32>,
+    /// Its name in filters.
+    pub(crate) filter: Option<&'static str>,
+}
+
+macro_rules! optional {
+    () => {
+        None
+    };
+    ($value:expr) => {
+        Some($value)
+    };
+}
+
+/// A value of a record, from Python's.
+macro_rules! value {
+    (uuid, $given:expr) => {
+        $given.extract()?
+    };
+    (time, $given:expr) => {
+        time_of($given.extract()?)?
+    };
+    (optional_time, $given:expr) => {
+        $given.extract::<Option<i64>>()?.map(time_of).transpose()?
+    };
+    (whole, $given:expr) => {
+        count_of($given.extract()?)?
+    };
+    (optional_whole, $given:expr) => {
+        $given.extract()?
+    };
+    (type, $given:expr) => {
+        $given.extract()?
+    };
+    (status, $given:expr) => {
+        $given.extract()?
+    };
+    (fraction, $given:expr) => {
+        importance_of($given.extract()?)?
+    };
+    (flag, $given:expr) => {
+        $given.extract::<i64>()? != 0
+    };
+    (content, $given:expr) => {
+        content_of($given)?
+    };
+    ($text:ident, $given:expr) => {
+        text_of(&*$given)?
+    };
+}
+
+macro_rules! row_columns {
+    ($(
+        $column:literal $about:literal $kind:ident $(sum $sum:literal)?
+        $(attribute $attribute:ident)? $(access $access:ident)? $(record $other:ident)?
+        $(filter $name:literal $variant:ident $(in $place:ident.$values:ident)?)?;
+    )*) => {
+        /// The columns of a memory's row, in the order of a record.
+        pub(crate) const COLUMNS: &[RowColumn] = &[$(RowColumn {
+            name: $column,
+            kind: stringify!($kind),
+            sum: optional!($($sum)?),
+            filter: optional!($($name)?),
+        }),*];
+
+        /// A record from its number and the values of [`COLUMNS`].
+        pub(crate) fn record_of(given: &Bound<'_, PyAny>) -> PyResult<Record> {
+            let given = given.cast::<PyTuple>()?;
+            check_length(given)?;
+            let mut at = 0;
+            let row = given.get_borrowed_item(at)?.extract()?;
+            $(
+                at += 1;
+                $(let $attribute = value!($kind, given.get_borrowed_item(at)?);)?
+                $(let $access = value!($kind, given.get_borrowed_item(at)?);)?
+                $(let $other = value!($kind, given.get_borrowed_item(at)?);)?
+            )*
+            debug_assert_eq!(at, COLUMNS.len());
+            Ok(Record { row, $($($attribute,)? $($access,)? $($other,)?)* })
+        }
+    };
+}
+
+mnemic_core::memory_fields!(row_columns);
+
+fn check_length(given: &Bound<'_, PyTuple>) -> PyResult<()> {
+    let (found, wanted) = (given.len(), 1 + COLUMNS.len());
+    if found >= wanted {
+        return Ok(());
+    }
+    Err(InvalidArgumentError::new_err(format!("a record has {wanted} values, found {found}")))
+}
 
 /// Row, last access and number of accesses.
 pub(crate) type GivenAccess = (i64, Option<i64>, i64);
@@ -63,45 +129,6 @@ pub(crate) fn link_of((from, to, kind, strength): (i64, i64, u8, f64)) -> PyResu
 pub(crate) fn records_of(given: &Bound<'_, PyList>) -> PyResult<Vec<Record>> {
     room(given.len().saturating_mul(size_of::<Record>()))?;
     given.iter().map(|record| record_of(&record)).collect()
-}
-
-/// A record from its values in the order of [`RECORD_COLUMNS`].
-pub(crate) fn record_of(given: &Bound<'_, PyAny>) -> PyResult<Record> {
-    let given = given.cast::<PyTuple>()?;
-    if given.len() < RECORD_COLUMNS.len() {
-        let (found, wanted) = (given.len(), RECORD_COLUMNS.len());
-        let message = format!("a record has {wanted} values, found {found}");
-        return Err(InvalidArgumentError::new_err(message));
-    }
-    let at = |at: usize| given.get_borrowed_item(at);
-    let text = |place: usize| text_of(&*at(place)?);
-    let moment = |place: usize| at(place)?.extract::<Option<i64>>();
-    let time = |place: usize| moment(place)?.map(time_of).transpose();
-    Ok(Record {
-        row: at(0)?.extract()?,
-        id: at(2)?.extract()?,
-        created_at: time_of(at(3)?.extract()?)?,
-        updated_at: time_of(at(4)?.extract()?)?,
-        content: content_of(at(5)?)?,
-        user: text(6)?,
-        project: text(7)?,
-        session: text(8)?,
-        kind: at(9)?.extract()?,
-        status: at(10)?.extract()?,
-        importance: importance_of(at(11)?.extract()?)?,
-        last_accessed_at: time(12)?,
-        access_count: count_of(at(13)?.extract()?)?,
-        expires_at: time(15)?,
-        role: text(16)?,
-        speaker: text(17)?,
-        position: moment(19)?,
-        category: text(20)?,
-        scope: text(21)?,
-        version: at(22)?.extract()?,
-        sensitive: at(24)?.extract::<i64>()? != 0,
-        tags: text(27)?,
-        metadata: text(28)?,
-    })
 }
 
 /// Copies a text that may be megabytes long.
@@ -155,5 +182,5 @@ pub(crate) fn count_of(given: i64) -> PyResult<i64> {
     if given >= 0 {
         return Ok(given);
     }
-    Err(PyValueError::new_err(format!("an access count of {given}")))
+    Err(PyValueError::new_err(format!("a count of {given}")))
 }

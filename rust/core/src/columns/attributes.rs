@@ -74,64 +74,87 @@ macro_rules! columns {
     };
 }
 
-columns!(
-    /// Attributes that reading a memory does not change.
-    Attributes {
-        row: i64,
-        id: [u8; 16],
-        created_at: i64,
-        updated_at: i64,
-        expires_at: i64,
-        importance: f64,
-        version: i64,
-        position: i64,
-        user: u32,
-        project: u32,
-        session: u32,
-        role: u32,
-        speaker: u32,
-        category: u32,
-        scope: u32,
-        content_bytes: u32,
-        kind: u8,
-        status: u8,
-        flags: u8,
-    }
-);
-
-columns!(
-    /// Attributes that reading a memory changes.
-    Accesses {
-        last_accessed_at: i64,
-        access_count: i64,
-    }
-);
-
-impl Attributes {
-    pub(crate) fn put(&mut self, at: usize, record: &Record, flags: u8, interner: &Interner) {
-        let code =
-            |text: &Option<String>| text.as_deref().map_or(NO_TEXT, |text| interner.code(text));
-        self.row.put(at, record.row);
-        self.id.put(at, record.id);
-        self.created_at.put(at, record.created_at);
-        self.updated_at.put(at, record.updated_at);
-        self.expires_at.put(at, record.expires_at.unwrap_or(NONE));
-        self.importance.put(at, record.importance);
-        self.version.put(at, record.version);
-        self.position.put(at, record.position.unwrap_or(NONE));
-        self.user.put(at, code(&record.user));
-        self.project.put(at, code(&record.project));
-        self.session.put(at, code(&record.session));
-        self.role.put(at, code(&record.role));
-        self.speaker.put(at, code(&record.speaker));
-        self.category.put(at, code(&record.category));
-        self.scope.put(at, code(&record.scope));
-        self.content_bytes.put(at, record.content.len() as u32);
-        self.kind.put(at, record.kind);
-        self.status.put(at, record.status);
-        self.flags.put(at, flags);
-    }
+/// The type of an attribute column.
+macro_rules! column_type {
+    (uuid) => {
+        [u8; 16]
+    };
+    (optional_name) => {
+        u32
+    };
+    (fraction) => {
+        f64
+    };
+    (type) => {
+        u8
+    };
+    (status) => {
+        u8
+    };
+    ($number:ident) => {
+        i64
+    };
 }
+
+/// The value of a record in its attribute column.
+macro_rules! column_value {
+    (optional_name, $value:expr, $interner:expr) => {
+        $value.as_deref().map_or(NO_TEXT, |text| $interner.code(text))
+    };
+    (optional_time, $value:expr, $interner:expr) => {
+        $value.unwrap_or(NONE)
+    };
+    (optional_whole, $value:expr, $interner:expr) => {
+        $value.unwrap_or(NONE)
+    };
+    ($kind:ident, $value:expr, $interner:expr) => {
+        $value
+    };
+}
+
+macro_rules! attributes {
+    ($(
+        $column:literal $about:literal $kind:ident $(sum $sum:literal)?
+        $(attribute $attribute:ident)? $(access $access:ident)? $(record $other:ident)?
+        $(filter $name:literal $variant:ident $(in $place:ident.$values:ident)?)?;
+    )*) => {
+        columns!(
+            /// Attributes that reading a memory does not change.
+            Attributes {
+                row: i64,
+                content_bytes: u32,
+                flags: u8,
+                $($($attribute: column_type!($kind),)?)*
+            }
+        );
+
+        columns!(
+            /// Attributes that reading a memory changes.
+            Accesses {
+                $($($access: column_type!($kind),)?)*
+            }
+        );
+
+        impl Attributes {
+            pub(crate) fn put(
+                &mut self,
+                at: usize,
+                record: &Record,
+                flags: u8,
+                interner: &Interner,
+            ) {
+                self.row.put(at, record.row);
+                self.content_bytes.put(at, record.content.len() as u32);
+                self.flags.put(at, flags);
+                $($(
+                    self.$attribute.put(at, column_value!($kind, record.$attribute, interner));
+                )?)*
+            }
+        }
+    };
+}
+
+crate::memory_fields!(attributes);
 
 impl Accesses {
     pub(crate) fn put(&mut self, at: usize, last_accessed_at: Option<i64>, access_count: i64) {

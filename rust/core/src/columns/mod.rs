@@ -11,6 +11,7 @@ mod interner;
 mod listing;
 mod matching;
 mod plan;
+mod record;
 mod select;
 mod sessions;
 mod tags;
@@ -26,6 +27,7 @@ use sessions::{SessionKey, Sessions};
 pub use attributes::{NONE, flags};
 pub use listing::{ListOrder, Listing, PageStart};
 pub use matching::matches;
+pub use record::Record;
 pub(crate) use select::UserCode;
 pub use select::{Ask, Scope, Selected, Users};
 pub use sessions::NO_DOCID;
@@ -36,67 +38,6 @@ use content::{ContentColumn, KeyColumn};
 pub(crate) use interner::{Interner, NO_TEXT};
 use tags::Tags;
 pub(crate) use tie::Tie;
-
-/// One memory as the columns take it. Times are microseconds since 1970 in UTC.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Record {
-    /// The store's number.
-    pub row: i64,
-    /// The bytes of the UUID.
-    pub id: [u8; 16],
-    /// The user; `None` for a memory without one.
-    pub user: Option<String>,
-    /// The project.
-    pub project: Option<String>,
-    /// The session.
-    pub session: Option<String>,
-    /// The speaker's role.
-    pub role: Option<String>,
-    /// The speaker.
-    pub speaker: Option<String>,
-    /// The category.
-    pub category: Option<String>,
-    /// The scope.
-    pub scope: Option<String>,
-    /// The number of the memory type.
-    pub kind: u8,
-    /// The number of the status.
-    pub status: u8,
-    /// When it was made.
-    pub created_at: i64,
-    /// When it was last changed.
-    pub updated_at: i64,
-    /// When it was last read.
-    pub last_accessed_at: Option<i64>,
-    /// When it expires.
-    pub expires_at: Option<i64>,
-    /// Times it was read.
-    pub access_count: i64,
-    /// From 0 to 1.
-    pub importance: f64,
-    /// Its version.
-    pub version: i64,
-    /// Its place in the session.
-    pub position: Option<i64>,
-    /// Whether it is sensitive.
-    pub sensitive: bool,
-    /// The tags, a JSON list of texts.
-    pub tags: Option<String>,
-    /// The metadata, a JSON object.
-    pub metadata: Option<String>,
-    /// The text.
-    pub content: String,
-}
-
-impl Record {
-    /// Bytes of the texts.
-    pub fn text_bytes(&self) -> usize {
-        let names = [&self.user, &self.project, &self.session, &self.role, &self.speaker];
-        let others = [&self.category, &self.scope, &self.tags, &self.metadata];
-        let texts = names.into_iter().chain(others).flatten();
-        self.content.len() + texts.map(String::len).sum::<usize>()
-    }
-}
 
 /// When and how often a memory was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -44,35 +44,18 @@ pub(crate) enum Step<'texts> {
     Key(Box<str>, Check),
 }
 
-/// Columns of whole numbers.
+/// A column of whole numbers.
 #[derive(Clone, Copy)]
-pub(crate) enum Wholes {
-    Version,
-    AccessCount,
-    CreatedAt,
-    UpdatedAt,
-    LastAccessedAt,
-    ExpiresAt,
+pub(crate) struct Wholes {
+    values: fn(&ColumnBlock) -> &[i64],
+    may_lack: bool,
 }
 
-/// Columns of small numbers.
-#[derive(Clone, Copy)]
-pub(crate) enum Bytes {
-    Kind,
-    Status,
-    Flags,
-}
+/// A column of small numbers.
+type Bytes = fn(&ColumnBlock) -> &[u8];
 
-/// Columns of codes.
-#[derive(Clone, Copy)]
-pub(crate) enum Codes {
-    Role,
-    Speaker,
-    Session,
-    Project,
-    Category,
-    Scope,
-}
+/// A column of codes.
+type Codes = fn(&ColumnBlock) -> &[u32];
 
 /// Up to this many tags, each is searched for separately.
 const FEW_TAGS: usize = 8;
@@ -191,35 +174,67 @@ enum Target<'field> {
     Key(&'field str),
 }
 
-impl<'field> Target<'field> {
-    fn of(field: &'field Field) -> Self {
-        let number: fn(u8) -> Json = |value| Json::Number(Number::Whole(value.into()));
-        match field {
-            Field::Id => Self::Id,
-            Field::Type => Self::Bytes(Bytes::Kind, number),
-            Field::Status => Self::Bytes(Bytes::Status, number),
-            Field::Sensitive => {
-                Self::Bytes(Bytes::Flags, |value| Json::Bool(value & flags::SENSITIVE > 0))
-            }
-            Field::Role => Self::Codes(Codes::Role),
-            Field::Speaker => Self::Codes(Codes::Speaker),
-            Field::Session => Self::Codes(Codes::Session),
-            Field::Project => Self::Codes(Codes::Project),
-            Field::Category => Self::Codes(Codes::Category),
-            Field::Scope => Self::Codes(Codes::Scope),
-            Field::Version => Self::Wholes(Wholes::Version),
-            Field::AccessCount => Self::Wholes(Wholes::AccessCount),
-            Field::CreatedAt => Self::Times(Wholes::CreatedAt),
-            Field::UpdatedAt => Self::Times(Wholes::UpdatedAt),
-            Field::LastAccessedAt => Self::Times(Wholes::LastAccessedAt),
-            Field::ExpiresAt => Self::Times(Wholes::ExpiresAt),
-            Field::Importance => Self::Importance,
-            Field::Content => Self::Content,
-            Field::Tags => Self::Tags,
-            Field::Metadata(key) => Self::Key(key),
-        }
-    }
+macro_rules! target {
+    (uuid) => {
+        Target::Id
+    };
+    (fraction) => {
+        Target::Importance
+    };
+    (content) => {
+        Target::Content
+    };
+    (tags) => {
+        Target::Tags
+    };
+    (type, $place:ident.$values:ident) => {
+        Target::Bytes(|block| block.$place.$values.values(), number)
+    };
+    (status, $place:ident.$values:ident) => {
+        Target::Bytes(|block| block.$place.$values.values(), number)
+    };
+    (flag, $place:ident.$values:ident) => {
+        Target::Bytes(
+            |block| block.attributes.$place.values(),
+            |value| Json::Bool(value & $place::$values > 0),
+        )
+    };
+    (optional_name, $place:ident.$values:ident) => {
+        Target::Codes(|block| block.$place.$values.values())
+    };
+    (whole, $place:ident.$values:ident) => {
+        Target::Wholes(Wholes { values: |block| block.$place.$values.values(), may_lack: false })
+    };
+    (time, $place:ident.$values:ident) => {
+        Target::Times(Wholes { values: |block| block.$place.$values.values(), may_lack: false })
+    };
+    (optional_time, $place:ident.$values:ident) => {
+        Target::Times(Wholes { values: |block| block.$place.$values.values(), may_lack: true })
+    };
 }
+
+fn number(value: u8) -> Json {
+    Json::Number(Number::Whole(value.into()))
+}
+
+macro_rules! targets {
+    ($(
+        $column:literal $about:literal $kind:ident $(sum $sum:literal)?
+        $(attribute $attribute:ident)? $(access $access:ident)? $(record $other:ident)?
+        $(filter $name:literal $variant:ident $(in $place:ident.$values:ident)?)?;
+    )*) => {
+        impl<'field> Target<'field> {
+            fn of(field: &'field Field) -> Self {
+                match field {
+                    $($(Field::$variant => target!($kind $(, $place.$values)?),)?)*
+                    Field::Metadata(key) => Self::Key(key),
+                }
+            }
+        }
+    };
+}
+
+crate::memory_fields!(targets);
 
 fn id_step(check: Check) -> Step<'static> {
     match check {
@@ -282,7 +297,7 @@ fn one_of(column: Wholes, values: Vec<i64>) -> Step<'static> {
 
 /// A missing time is below all others, and in no range.
 fn within(column: Wholes, range: RangeInclusive<i64>) -> Step<'static> {
-    let min = if column.may_lack() { NONE + 1 } else { i64::MIN };
+    let min = if column.may_lack { NONE + 1 } else { i64::MIN };
     let range = *range.start().max(&min)..=*range.end();
     if range.is_empty() { Step::Never } else { Step::Within(column, range) }
 }
@@ -353,13 +368,13 @@ impl Step<'_> {
         match self {
             Self::Always => *among,
             Self::Never => Bitmap::NONE,
-            Self::HasTime(column) => among.keep(column.of(block), |time| time != NONE),
+            Self::HasTime(column) => among.keep((column.values)(block), |time| time != NONE),
             Self::Within(column, range) => {
                 let (min, max) = (*range.start(), *range.end());
-                among.keep(column.of(block), |value| (min..=max).contains(&value))
+                among.keep((column.values)(block), |value| (min..=max).contains(&value))
             }
             Self::OneOf(column, values) => {
-                let column = column.of(block);
+                let column = (column.values)(block);
                 among.keep_docids(|at| values.binary_search(&column[at]).is_ok())
             }
             Self::ImportanceWithin(range) => {
@@ -373,11 +388,11 @@ impl Step<'_> {
                 among.keep_docids(|at| wanted.binary_search_by(order(at)).is_ok())
             }
             Self::Marked(column, marks) => {
-                among.keep(column.of(block), |value| marks[usize::from(value)])
+                among.keep(column(block), |value| marks[usize::from(value)])
             }
-            Self::Code(column, code) => among.keep(column.of(block), |known| known == *code),
+            Self::Code(column, code) => among.keep(column(block), |known| known == *code),
             Self::Text(column, check, texts, known) => {
-                let (codes, mut known) = (column.of(block), known.borrow_mut());
+                let (codes, mut known) = (column(block), known.borrow_mut());
                 among.keep_docids(|at| passes(codes[at], check, texts, &mut known))
             }
             Self::Id(wanted) => {
@@ -403,46 +418,4 @@ fn passes(code: u32, check: &Check, texts: &Interner, known: &mut Vec<Option<boo
         known.resize((at + 1).max(texts.len() + 1), None);
     }
     *known[at].get_or_insert_with(|| texts.text(code).is_some_and(|text| check.holds_text(&text)))
-}
-
-impl Wholes {
-    fn may_lack(self) -> bool {
-        matches!(self, Self::LastAccessedAt | Self::ExpiresAt)
-    }
-
-    fn of(self, block: &ColumnBlock) -> &[i64] {
-        let column = match self {
-            Self::Version => &block.attributes.version,
-            Self::AccessCount => &block.accesses.access_count,
-            Self::CreatedAt => &block.attributes.created_at,
-            Self::UpdatedAt => &block.attributes.updated_at,
-            Self::LastAccessedAt => &block.accesses.last_accessed_at,
-            Self::ExpiresAt => &block.attributes.expires_at,
-        };
-        column.values()
-    }
-}
-
-impl Bytes {
-    fn of(self, block: &ColumnBlock) -> &[u8] {
-        match self {
-            Self::Kind => block.attributes.kind.values(),
-            Self::Status => block.attributes.status.values(),
-            Self::Flags => block.attributes.flags.values(),
-        }
-    }
-}
-
-impl Codes {
-    fn of(self, block: &ColumnBlock) -> &[u32] {
-        let column = match self {
-            Self::Role => &block.attributes.role,
-            Self::Speaker => &block.attributes.speaker,
-            Self::Session => &block.attributes.session,
-            Self::Project => &block.attributes.project,
-            Self::Category => &block.attributes.category,
-            Self::Scope => &block.attributes.scope,
-        };
-        column.values()
-    }
 }

@@ -21,50 +21,33 @@ pub enum Filter {
     Test(Field, Test),
 }
 
-/// A field to test.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Field {
-    /// The UUID.
-    Id,
-    /// The number of the memory type.
-    Type,
-    /// The number of the status.
-    Status,
-    /// The speaker's role, or nothing.
-    Role,
-    /// The speaker, or nothing.
-    Speaker,
-    /// The session, or nothing.
-    Session,
-    /// The project, or nothing.
-    Project,
-    /// The category, or nothing.
-    Category,
-    /// The scope, or nothing.
-    Scope,
-    /// The version, an integer.
-    Version,
-    /// The importance, a number.
-    Importance,
-    /// Times it was read, an integer.
-    AccessCount,
-    /// The time of creation.
-    CreatedAt,
-    /// The time of the last change.
-    UpdatedAt,
-    /// The time it was last read, or nothing.
-    LastAccessedAt,
-    /// The time at which it expires, or nothing.
-    ExpiresAt,
-    /// The text.
-    Content,
-    /// The list of tags, which is never missing.
-    Tags,
-    /// Whether it is sensitive.
-    Sensitive,
-    /// The value of one key of the metadata, dots and all.
-    Metadata(Box<str>),
+macro_rules! fields {
+    ($(
+        $column:literal $about:literal $kind:ident $(sum $sum:literal)?
+        $(attribute $attribute:ident)? $(access $access:ident)? $(record $other:ident)?
+        $(filter $name:literal $variant:ident $(in $place:ident.$values:ident)?)?;
+    )*) => {
+        /// A field to test.
+        #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+        pub enum Field {
+            $($(#[doc = $about] $variant,)?)*
+            /// The value of one key of the metadata, dots and all.
+            Metadata(Box<str>),
+        }
+
+        impl Field {
+            /// The field of a name in filters; those of metadata have keys.
+            pub fn named(name: &str) -> Option<Self> {
+                match name {
+                    $($($name => Some(Self::$variant),)?)*
+                    _ => None,
+                }
+            }
+        }
+    };
 }
+
+crate::memory_fields!(fields);
 
 /// A test. A missing value, and null, passes [`Test::Exists`] with false, [`Test::Equal`] with
 /// null, and [`Test::NotEqual`] and [`Test::NotIn`] without null; nothing else.
