@@ -6,6 +6,9 @@
 
 A function counts once, however often it is called; comprehensions and lambdas do not count. Memory
 and embedder are warm: earlier calls have built their caches.
+
+Crossings are calls of a whole search into objects of `mnemic._core`, attributes and lengths
+included: without speakers, with one, and with one but without an embedder.
 """
 
 import argparse
@@ -87,6 +90,47 @@ def followed(way):
         threading.setprofile(None)
 
 
+class CountedCore:
+    """The core's index, which notes what is read of it."""
+
+    def __init__(self, core):
+        self.core, self.crossings = core, []
+
+    def __getattr__(self, name):
+        self.crossings.append(name)
+        return getattr(self.core, name)
+
+    def __len__(self):
+        self.crossings.append("__len__")
+        return len(self.core)
+
+
+def crossings_of(memory, text):
+    """Return the calls into the core of one search."""
+    index = memory.repository._indexes.active.index  # noqa: SLF001 - nothing public leads there
+    core = index._core  # noqa: SLF001
+    index._core = counted = CountedCore(core)  # noqa: SLF001
+    try:
+        memory.search(text)
+    finally:
+        index._core = core  # noqa: SLF001
+    return counted.crossings
+
+
+def show_crossings(folder):
+    cases = {
+        "no speakers": (Embedder(), None),
+        "a speaker": (Embedder(), "Ada"),
+        "a speaker, no embedder": (None, "Ada"),
+    }
+    for number, (name, (embedder, speaker)) in enumerate(cases.items()):
+        with Memory(f"{folder}/{number}.db", embedder=embedder) as memory:
+            memory.add("a boat", speaker=speaker)
+            memory.search("anything")
+            crossings = crossings_of(memory, "what did Ada say")
+        print(f"Memory.search, {name}: {len(crossings)} crossings: {', '.join(crossings)}")
+
+
 def way_of_search(memory):
     way = Way()
     with followed(way):
@@ -131,6 +175,8 @@ def main():
             way = WAYS[name](memory)
             assert way.is_over, f"{name} did not get there"
             show(name, way)
+        if asked != "add":
+            show_crossings(folder)
 
 
 if __name__ == "__main__":

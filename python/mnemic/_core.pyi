@@ -642,6 +642,9 @@ class MemoryIndex:
         """
     def unembedded(self) -> list[int]:
         """Return the rows without a vector, ascending; none if the index has no vectors."""
+    @property
+    def has_speakers(self) -> bool:
+        """Whether any memory ever had a speaker."""
     def in_first_person(self, text: str, scope: object, now: int, /) -> str:
         """Return a text with "I" and "my" for the names of the speakers in a scope's memories.
 
@@ -660,8 +663,11 @@ class MemoryIndex:
         limit: int | None = None,
         best_match: float | None = None,
         /,
-    ) -> tuple[list[tuple[int, bytes, float, dict[str, float]]], int | None]:
-        """Return the best memories: row, id, score and components; and the number of matches.
+    ) -> tuple[list[tuple[int, bytes, float, dict[str, float], int | None, int]], int | None]:
+        """Return the best memories, and the number of matches.
+
+        Each with row, id, score, components, last access in microseconds since 1970 in UTC, and
+        number of accesses.
 
         Order: score, then newest, then smallest id, then the first user by name, no user first.
         The answer of a smaller limit is the head of that of a larger one.
@@ -691,11 +697,11 @@ class MemoryIndex:
         """
     def linked(
         self, request: object, /
-    ) -> tuple[list[tuple[int, bytes, float, tuple[int, ...]]], int]:
+    ) -> tuple[list[tuple[int, bytes, float, tuple[int, ...], int | None, int]], int]:
         """Return linked memories, and their number.
 
-        Each with row, id, the largest product of strengths of a path to it, and the types of the
-        links on that path. Order: strength, then fewest hops, then newest, then smallest id, then
+        Each with row, id, the largest product of strengths of a path to it, the types of the links
+        on that path, last access and number of accesses. Order: strength, then fewest hops, then newest, then smallest id, then
         first user. The first row must be in the scope, and need not match the filter.
 
         Args:

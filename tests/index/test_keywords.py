@@ -49,7 +49,7 @@ def keywords(of, text, fields=WORDS, scope=AGENT):
     ranking = Ranking(similarity=0.0, keywords=fields)
     question = wanted(scope, query=None, ranking=ranking, text=text)
     found, _ = of.rank(question.search, *question.inputs)
-    return Counter({row - 1: components["keyword"] for row, _id, _score, components in found})
+    return Counter({row - 1: components["keyword"] for row, _id, _score, components, *_ in found})
 
 
 def matches(of, text, **options):

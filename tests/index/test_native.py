@@ -423,9 +423,14 @@ def test_accesses_of_thousands_are_noted_and_leave_everything_else_as_it_was():
     rows = [record(row, content=f"memory {row % 7}", importance=row % 5 / 5) for row in range(2000)]
     made = index(*rows)
     everything = wanted(AGENT, 2000, text="memory 3", ranking=EVERYTHING)
-    before = rank(made, everything)
+    before = rank(made, everything).ranked
     made.raise_accesses([(row, row, 9) for row in range(0, 2000, 3)])
-    assert rank(made, everything) == before
+    after = [(row, 9) if row % 3 == 0 else (None, 0) for row, *_ in before]
+    ranked = rank(made, everything).ranked
+    assert ranked == [
+        hit._replace(last_accessed_at=last, access_count=count)
+        for hit, (last, count) in zip(before, after, strict=True)
+    ]
     ranking = Ranking(weights=Weights(relevance=0, access=1))
     found = rank(made, wanted(AGENT, 2000, query=None, ranking=ranking)).ranked
     assert {ranked.row for ranked in found if ranked.score > 0} == set(range(0, 2000, 3))

@@ -92,12 +92,16 @@ class LinkedRow(NamedTuple):
         id: The UUID's 16 bytes.
         strength: Largest product of strengths on a path to it.
         kinds: Types of the links on that path, the first hop first.
+        last_accessed_at: Microseconds since 1970 in UTC, or None.
+        access_count: Number of accesses.
     """
 
     row: int
     id: bytes
     strength: float
     kinds: tuple[int, ...]
+    last_accessed_at: int | None = None
+    access_count: int = 0
 
 
 class RankedRow(NamedTuple):
@@ -109,12 +113,16 @@ class RankedRow(NamedTuple):
         score: Sort key, in float64: the score, or the key of the search's order.
         components: Named parts of the score: all with `Search.explain`, else similarity and
             keyword.
+        last_accessed_at: Microseconds since 1970 in UTC, or None.
+        access_count: Number of accesses.
     """
 
     row: int
     id: bytes
     score: float
     components: dict[str, float]
+    last_accessed_at: int | None = None
+    access_count: int = 0
 
     @property
     def shown_score(self) -> float:
@@ -169,6 +177,11 @@ class Index(Protocol):
 
     def accesses(self, rows: Sequence[int]) -> list[tuple[int | None, int] | None]:
         """Return last access and access count of rows; None for unknown rows."""
+        ...
+
+    @property
+    def has_speakers(self) -> bool:
+        """Whether any row ever had a speaker, whose name a query may hold."""
         ...
 
     def unembedded(self) -> list[int]:

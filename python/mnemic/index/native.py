@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import numpy as np
@@ -22,6 +22,20 @@ MAX_DEFERRED = 256
 MAX_DEFERRED_ROWS = 4096
 
 
+class _Summary(NamedTuple):
+    """The parts of an index's state that every search reads.
+
+    Attributes:
+        unembedded: Rows without a vector, ascending.
+        needs_rebuild: Whether a rebuild pays.
+        has_speakers: Whether any row ever had a speaker.
+    """
+
+    unembedded: list[int]
+    needs_rebuild: bool
+    has_speakers: bool
+
+
 class NativeIndex:
     """One agent's rows in the core's `MemoryIndex`, updated by numbered changes.
 
@@ -32,6 +46,7 @@ class NativeIndex:
     def __init__(self, dim: int | None) -> None:
         self._dim = dim
         self._core = MemoryIndex(dim)
+        self._summary: _Summary | None = None  # of the core as it is; None after a change
         self._lock = threading.Lock()
         self._seq: int | None = None
         self._pending: list[RowBatch] = []
@@ -74,8 +89,7 @@ class NativeIndex:
 
         A row whose content changes leaves its place vacant; places are not reused.
         """
-        rows = len(self._core)
-        return self._core.docids - rows > max(rows, MIN_VACANT)
+        return self._current_summary().needs_rebuild
 
     def replace_with(self, fresh: "NativeIndex") -> bool:
         """Take over the rows of a fresh index; return False if this index is more recent."""
@@ -84,7 +98,7 @@ class NativeIndex:
                 return False
             # In this order: a reader that sees nothing pending uses the core as it is.
             self._core = fresh._current()  # noqa: SLF001 - of the same class
-            self._pending, self._pending_rows = [], 0
+            self._pending, self._pending_rows, self._summary = [], 0, None
             self._seq = fresh.seq
             self._append_deferred()
             return True
@@ -107,7 +121,12 @@ class NativeIndex:
 
     def unembedded(self) -> list[int]:
         """Return the rows without a vector, ascending."""
-        return self._current().unembedded()
+        return list(self._current_summary().unembedded)
+
+    @property
+    def has_speakers(self) -> bool:
+        """Whether any row ever had a speaker."""
+        return self._current_summary().has_speakers
 
     def rank(self, search: Search, inputs: RankInputs) -> RankedPage:
         """Return the best rows of a scope; see `Index.rank`."""
@@ -148,11 +167,25 @@ class NativeIndex:
                 self._drain()
         return self._core
 
+    def _current_summary(self) -> _Summary:
+        """Return the summary of the core's index; it is read from the core once for each change."""
+        summary = self._summary
+        if summary is None or self._pending:
+            with self._lock:
+                self._drain()
+                summary = self._summary = self._summarised()
+        return summary
+
+    def _summarised(self) -> _Summary:
+        core, rows = self._core, len(self._core)
+        needs_rebuild = core.docids - rows > max(rows, MIN_VACANT)
+        return _Summary(core.unembedded(), needs_rebuild, core.has_speakers)
+
     def _replace(self, batch: RowBatch, loader: Loader | None) -> None:
         core = MemoryIndex(self._dim) if loader is None else loader.finish()
         self._put(core, batch)
         self._core = core
-        self._pending, self._pending_rows = [], 0
+        self._pending, self._pending_rows, self._summary = [], 0, None
         self._seq = batch.seq
 
     def _defer(self, batch: RowBatch) -> bool:
@@ -185,6 +218,7 @@ class NativeIndex:
     def _drain(self) -> None:
         if self._pending:
             batch = self._pending[0] if len(self._pending) == 1 else _merged_batch(self._pending)
+            self._summary = None
             self._put(self._core, batch)
         self._pending, self._pending_rows = [], 0
 

@@ -4,7 +4,7 @@ Every search, retrieval, recall, context and check for contradictions goes throu
 """
 
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -12,7 +12,7 @@ from uuid import UUID
 import msgspec
 
 from mnemic.errors import DeadlineExceededError, EmbeddingError
-from mnemic.index import Index, LinkedRow, LinkSearch, RankedRow, RankInputs
+from mnemic.index import LinkedRow, LinkSearch, RankedRow, RankInputs
 from mnemic.model import (
     Expression,
     LinkType,
@@ -286,12 +286,10 @@ class Finder:
         page = sync.index.rank(search, inputs)
         check_deadline(moment.deadline)
         rows = [hit.row for hit in page.ranked]
-        entries = with_accesses(
-            run_sync(
-                self._store.get_rows(inputs.scope, rows, now=moment.now, include_deleted=True)
-            ),
-            sync.index,
+        entries = run_sync(
+            self._store.get_rows(inputs.scope, rows, now=moment.now, include_deleted=True)
         )
+        _show_accesses(entries, page.ranked)
         return Found([hit for hit in page.ranked if hit.row in entries], entries, page.total)
 
     def _entries(
@@ -300,7 +298,8 @@ class Finder:
         check_deadline(moment.deadline)
         rows = [hit.row for hit in hits]
         entries = self._cache.get_rows(scope, rows, moment.now, moment.position)
-        return with_accesses(entries, self._active.index)
+        _show_accesses(entries, hits)
+        return entries
 
 
 def check_deadline(deadline: float | None) -> None:
@@ -313,14 +312,17 @@ def check_deadline(deadline: float | None) -> None:
         )
 
 
-def with_accesses(entries: dict[int, MemoryEntry], index: Index) -> dict[int, MemoryEntry]:
+def _show_accesses(
+    entries: Mapping[int, MemoryEntry], hits: Sequence[RankedRow | LinkedRow]
+) -> None:
     """Show accesses that are not in the store yet, in memories that nobody else holds."""
-    accesses = index.accesses(list(entries))
-    for entry, access in zip(entries.values(), accesses, strict=True):
-        if access is not None and access[1] > entry.access_count:
-            last, count = access
-            entry.record_accesses(None if last is None else from_microseconds(last), count)
-    return entries
+    for hit in hits:
+        entry = entries.get(hit.row)
+        if entry is not None and hit.access_count > entry.access_count:
+            last = hit.last_accessed_at
+            entry.record_accesses(
+                None if last is None else from_microseconds(last), hit.access_count
+            )
 
 
 def _best_match_search(search: Search) -> Search:

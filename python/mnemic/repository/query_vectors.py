@@ -78,8 +78,9 @@ class QueryVectors:
         text = search.text
         if text is None or search.ranking.similarity == 0:
             return []
-        if search.ranking.strip_speaker_names:
-            text = self._indexes.active.index.in_first_person(text, scope, now)
+        index = self._indexes.active.index
+        if search.ranking.strip_speaker_names and index.has_speakers:
+            text = index.in_first_person(text, scope, now)
         return [text, *search.also]
 
 

@@ -116,6 +116,11 @@ impl PyMemoryIndex {
         self.0.accesses(&rows.0).into_iter().map(access).collect()
     }
 
+    #[getter]
+    fn has_speakers(&self) -> bool {
+        self.0.has_speakers()
+    }
+
     #[pyo3(signature = (text, scope, now, /))]
     #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
     fn in_first_person(
@@ -264,7 +269,8 @@ fn weighed(Weighed { text, weight }: Weighed) -> (String, f64) {
 
 fn linked_of<'py>(py: Python<'py>, hit: &LinkedHit) -> PyResult<Bound<'py, PyTuple>> {
     let kinds = PyTuple::new(py, hit.path.kinds())?;
-    (hit.row, PyBytes::new(py, &hit.id), hit.strength, kinds).into_pyobject(py)
+    let (last, count) = hit.accessed;
+    (hit.row, PyBytes::new(py, &hit.id), hit.strength, kinds, last, count).into_pyobject(py)
 }
 
 fn language_named(name: &str) -> PyResult<Language> {
@@ -285,7 +291,8 @@ fn answer_of<'py>(
 
 fn hit_of<'py>(py: Python<'py>, hit: &MemoryHit, explain: bool) -> PyResult<Bound<'py, PyTuple>> {
     let components = components_of(py, &hit.components, explain)?;
-    (hit.row, PyBytes::new(py, &hit.id), hit.score, components).into_pyobject(py)
+    let (last, count) = hit.accessed;
+    (hit.row, PyBytes::new(py, &hit.id), hit.score, components, last, count).into_pyobject(py)
 }
 
 fn components_of<'py>(

@@ -107,6 +107,11 @@ impl Speakers {
         self.of_docid.get(docid as usize).copied().unwrap_or(NOBODY)
     }
 
+    /// Whether any memory ever had a speaker.
+    pub(crate) fn any(&self) -> bool {
+        !self.known.read().names.is_empty()
+    }
+
     /// Whether a text names a speaker of any memory.
     pub(crate) fn may_name(&self, text: &str) -> bool {
         !self.candidates(text).is_empty()

@@ -140,11 +140,11 @@ impl MemoryIndex {
         let reached = memories.graph.reached(row, hops, |row| docid_of(row).is_some());
         let total = reached.len();
         let place = |(row, reached): (i64, Reached)| {
-            let tie = columns.tie_of(docid_of(row)?);
-            Some((
-                LinkedHit { row, id: tie.id, strength: reached.strength, path: reached.path },
-                tie,
-            ))
+            let docid = docid_of(row)?;
+            let tie = columns.tie_of(docid);
+            let Reached { strength, path } = reached;
+            let accessed = columns.access_of(docid).unwrap_or_default();
+            Some((LinkedHit { row, id: tie.id, strength, path, accessed }, tie))
         };
         let mut hits: Vec<_> = reached.into_iter().filter_map(place).collect();
         hits.sort_unstable_by(|(one, one_tie), (other, other_tie)| {
@@ -299,6 +299,11 @@ impl MemoryIndex {
         headroom(self.bytes_of_reading(0, 0))?;
         let columns = &self.store.snapshot().memories.columns;
         Ok(columns.listed(&columns.select(ask), listing))
+    }
+
+    /// Whether any memory ever had a speaker.
+    pub fn has_speakers(&self) -> bool {
+        self.store.snapshot().memories.speakers.any()
     }
 
     /// A query in the first person of the candidates' speakers: "I" and "my" in place of their

@@ -132,7 +132,8 @@ impl Query<'_> {
             ..Components::default()
         };
         let (row, id) = (self.columns().row_of(docid), self.columns().tie_of(docid).id);
-        Hit { row: row.unwrap_or_default(), id, score: best.key, components }
+        let accessed = (signals.last_accessed_at, signals.access_count);
+        Hit { row: row.unwrap_or_default(), id, score: best.key, components, accessed }
     }
 
     fn columns(&self) -> &Columns {
@@ -175,7 +176,8 @@ impl Query<'_> {
 
     fn hit(&self, docid: u32, scored: &Scored<'_>, components: Components) -> Hit {
         let row = self.columns().row_of(docid).unwrap_or_default();
-        Hit { row, id: scored.tie.id, score: scored.score, components }
+        let accessed = self.columns().access_of(docid).unwrap_or_default();
+        Hit { row, id: scored.tie.id, score: scored.score, components, accessed }
     }
 
     /// The answer where the score is the similarity alone: a scan of vectors that prunes far more.

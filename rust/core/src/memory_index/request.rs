@@ -46,6 +46,8 @@ pub struct Hit {
     pub score: f64,
     /// The parts of the score.
     pub components: Components,
+    /// The last access, in microseconds since 1970 in UTC, and the number of accesses.
+    pub accessed: (Option<i64>, i64),
 }
 
 /// The result of a request.
@@ -77,6 +79,8 @@ pub struct LinkedHit {
     pub strength: f64,
     /// The links on its path.
     pub path: Path,
+    /// The last access, in microseconds since 1970 in UTC, and the number of accesses.
+    pub accessed: (Option<i64>, i64),
 }
 
 /// Linked memories.
