@@ -1,4 +1,4 @@
-"""Any filter on any memories: SQL and the core give the rows of the naive twin, in its order."""
+"""Any filter on any memories: SQL narrows and the core decides, to the rows of the naive twin."""
 
 # ruff: noqa: RUF001 - letters that look alike are the point
 
@@ -15,6 +15,7 @@ from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
 from mnemic import Memory
+from mnemic._core import RECORD_COLUMNS
 from mnemic.index import NativeIndex
 from mnemic.model import (
     MOST_IMPORTANT,
@@ -25,7 +26,6 @@ from mnemic.model import (
     Scope,
 )
 from mnemic.model.filter import MemoryFilter, MemorySortOrder, parse_filter
-from mnemic.store.sqlite import filter_sql
 from mnemic.store.sqlite.row_codec import to_row
 from mnemic.store.sqlite.store import SqliteStore
 from mnemic.sync_bridge import run_sync
@@ -52,6 +52,7 @@ from tests.support.filter_strategies import (
     users,
 )
 from tests.support.filter_twin import matches, ordered
+from tests.support.filters import narrowed_and_decided
 from tests.support.rows import Question, rank
 
 pytestmark = pytest.mark.requirement("R045", "R046", "R047", "R048", "R049", "R050", "R051", "C103")
@@ -65,7 +66,6 @@ class File:
     def __init__(self, path):
         self.store = SqliteStore(path)
         self.connection = apsw.Connection(str(path))
-        filter_sql.register(self.connection)
         self.numbers = itertools.count()
 
     def close(self):
@@ -80,24 +80,23 @@ class File:
         return agent
 
     def judge(self, agent, given_filter):
-        """Return for every memory of the agent what the compiled condition is."""
-        condition, values = filter_sql.compiled(parse_filter(given_filter))
-        sql = f"SELECT id, ({condition}) FROM agent_memory_entries WHERE agent_id = ?"  # noqa: S608 - values are bound
-        found = self.connection.execute(sql, (*values, agent))
-        return {UUID(bytes=entry_id): result for entry_id, result in found}
+        """Return for every memory of the agent whether it passes, by narrowing and deciding."""
+        found = narrowed_and_decided(self.connection, agent, parse_filter(given_filter))
+        passing = {UUID(bytes=row[2]) for row in found}
+        sql = "SELECT id FROM agent_memory_entries WHERE agent_id = ?"
+        every = self.connection.execute(sql, (agent,))
+        return {UUID(bytes=one): int(UUID(bytes=one) in passing) for (one,) in every}
 
     def select(self, agent, user, given_filter, page):
         """Return the ids of the page of memories that pass."""
-        condition, values = filter_sql.compiled(parse_filter(given_filter))
-        of_user, user_values = ("", []) if user == EVERYONE else ("AND user_id IS ?", [user])
         sort_by, limit, offset = page
-        sql = (
-            f"SELECT id FROM agent_memory_entries WHERE agent_id = ? {of_user} AND ({condition}) "  # noqa: S608 - values are bound
-            f"ORDER BY {filter_sql.order_by(sort_by)} LIMIT ? OFFSET ?"
-        )
-        found = self.connection.execute(sql, (agent, *user_values, *values, limit, offset))
-        return [UUID(bytes=entry_id) for (entry_id,) in found]
+        expression = parse_filter(given_filter)
+        found = narrowed_and_decided(self.connection, agent, expression, sort_by)
+        of_user = [row for row in found if user in (EVERYONE, row[USER_ID])]
+        return [UUID(bytes=row[2]) for row in of_user[offset : offset + limit]]
 
+
+USER_ID = RECORD_COLUMNS.index("user_id")
 
 BEFORE_ALL = -(2**62)
 """Microseconds since 1970 at which none of the memories has expired."""
@@ -176,7 +175,7 @@ def twin_page(memories, user, where, page):
 
 @PROFILE
 @given(case=sizes_and_filters)
-def test_every_memory_is_judged_as_by_the_twin_and_never_null(file, agents, case):
+def test_every_memory_is_judged_as_by_the_twin(file, agents, case):
     size, where = case
     judged = file.judge(agents[size], where)
     event(f"size {size}, different judgements: {len(set(judged.values()))}")

@@ -1,16 +1,18 @@
-"""Entries of a real file, filtered by SQL."""
+"""Entries of a real file, narrowed by SQL and decided by the core."""
 # ruff: noqa: S608 - texts in many scripts are the point; conditions are under test
 
 from uuid import UUID
 
 import apsw
 
+from mnemic._core import matches
 from mnemic.model import (
     MemorySortOrder,
     NewEntry,
     parse_filter,
 )
-from mnemic.store.sqlite.filter_sql import compiled, order_by, register
+from mnemic.store.sqlite.checksums import CHECKED_COLUMNS
+from mnemic.store.sqlite.filter_sql import narrowed, order_by
 from mnemic.sync_bridge import run_sync
 from tests.support.clock import NOON
 
@@ -24,20 +26,28 @@ def keep(store, entries):
 
 
 def numbers_found(path, asked, order=MemorySortOrder.CREATED_DESCENDING):
-    condition, values = compiled(parse_filter(asked))
+    expression = parse_filter(asked)
     connection = apsw.Connection(path)
-    register(connection)
     try:
-        truths = connection.execute(f"SELECT {condition} FROM agent_memory_entries", values)
-        assert {truth for (truth,) in truths} <= {0, 1}
-        rows = connection.execute(
-            "SELECT id FROM agent_memory_entries WHERE agent_id = ? "
-            f"AND ({condition}) ORDER BY {order_by(order)}",
-            ["a", *values],
-        )
-        return [UUID(bytes=blob).int for (blob,) in rows]
+        found = narrowed_and_decided(connection, "a", expression, order)
+        return [UUID(bytes=row[2]).int for row in found]
     finally:
         connection.close()
+
+
+def narrowed_and_decided(connection, agent, expression, order=MemorySortOrder.CREATED_DESCENDING):
+    """Return the rows of an agent that pass, after a check of what SQL narrows them to."""
+    sql, values, is_exact = narrowed(expression)
+    truths = connection.execute(
+        f"SELECT {CHECKED_COLUMNS}, {sql} FROM agent_memory_entries WHERE agent_id = ? "
+        f"ORDER BY {order_by(order)}",
+        [*values, agent],
+    ).fetchall()
+    assert {row[-1] for row in truths} <= {0, 1}
+    passing = matches(expression, [row[:-1] for row in truths])
+    for row, passes in zip(truths, passing, strict=True):
+        assert row[-1] == passes if is_exact else row[-1] >= passes
+    return [row[:-1] for row, passes in zip(truths, passing, strict=True) if passes]
 
 
 def metadata(**values):

@@ -1,4 +1,4 @@
-"""The truth table of filters in SQL, on a real file."""
+"""The truth table of filters on a real file: SQL narrows, the core decides."""
 # ruff: noqa: RUF001, S608 - texts in many scripts are the point; conditions are under test
 
 import unicodedata
@@ -19,12 +19,12 @@ from mnemic.model import (
     MemoryType,
     parse_filter,
 )
-from mnemic.store.sqlite.filter_sql import compiled
+from mnemic.store.sqlite.filter_sql import MAX_NUMBERS, narrowed
 from mnemic.store.sqlite.store import SqliteStore
 from mnemic.sync_bridge import run_sync
 from tests.support.clock import HOUR, NOON
 from tests.support.entries import numbered
-from tests.support.filters import ABSENT, keep, metadata, numbers_found
+from tests.support.filters import ABSENT, keep, metadata, narrowed_and_decided, numbers_found
 
 # AND, OR, NOT
 
@@ -248,11 +248,11 @@ def test_every_float_is_found_again(floats):
         keep(store, entries)
         with store._connections.reading() as connection:
             for test in ({"eq": floats[0]}, {"in": [floats[0], 0.5]}):
-                condition, values = compiled(parse_filter({"metadata.k": test}))
-                sql = f"SELECT id FROM agent_memory_entries WHERE {condition}"
-                found = {UUID(bytes=blob).int for (blob,) in connection.execute(sql, values)}
+                expression = parse_filter({"metadata.k": test})
+                found = narrowed_and_decided(connection, "a", expression)
                 same = {floats[0], 0.5} if "in" in test else {floats[0]}
-                assert found == {at for at, number in enumerate(floats) if number in same}
+                expected = {at for at, number in enumerate(floats) if number in same}
+                assert {UUID(bytes=row[2]).int for row in found} == expected
     finally:
         run_sync(store.close())
 
@@ -455,14 +455,15 @@ def test_a_key_with_a_nul_is_missing_everywhere(search):
         assert search(entries, {f"metadata.{key}": {"any": [1]}}) == set()
 
 
-def test_keys_and_values_are_bound_and_never_part_of_the_sql():
+def test_values_are_bound_and_never_part_of_the_sql():
     poison = "x'; DROP TABLE agent_memory_entries; --"
     tests = [{op: poison} for op in ("eq", "ne", "gt", "lte", "contains")]
-    tests += [{op: [poison]} for op in ("in", "nin", "any", "all")]
-    asked = {"AND": [{f"metadata.{poison}": test} for test in tests] + [{"role": poison}]}
-    sql, values = compiled(parse_filter(asked))
+    tests += [{op: [poison]} for op in ("in", "nin")]
+    asked = {"AND": [{"role": test} for test in tests] + [{f"metadata.{poison}": poison}]}
+    sql, values, is_exact = narrowed(parse_filter(asked))
+    assert not is_exact
     assert "DROP" not in sql
-    assert sql.count("?") == len(values)
+    assert sql.count("?") == len(values) == len(tests) - 1
 
 
 def test_types_and_ids_are_found_through_their_indexes(tmp_path):
@@ -474,7 +475,8 @@ def test_types_and_ids_are_found_through_their_indexes(tmp_path):
         ({"id": UUID(int=1)}, "agent_memory_entries_by_id"),
         ({"id": {"in": [UUID(int=1)]}}, "agent_memory_entries_by_id"),
     ]:
-        condition, values = compiled(parse_filter(asked))
+        condition, values, is_exact = narrowed(parse_filter(asked))
+        assert is_exact
         sql = f"SELECT row FROM agent_memory_entries WHERE agent_id = ? AND {condition}"
         steps = connection.execute(f"EXPLAIN QUERY PLAN {sql}", ["a", *values])
         assert index in " ".join(step for *_, step in steps)
@@ -490,6 +492,75 @@ def test_a_poisoned_value_finds_the_entry_that_has_it(search):
     assert search(entries, {"role": poison}) == {"poisoned"}
     assert search(entries, {"metadata.k": {"in": [poison]}}) == {"poisoned"}
     assert search(entries, {"tags": {"all": [poison]}}) == {"poisoned"}
+
+
+# What goes to SQL
+
+
+EXACT = {
+    "type": {"eq": "fact"},
+    "importance": {"gte": 0.5},
+    "created_at": {"lt": "2026-01-01"},
+    "role": {"in": ["user", None]},
+    "sensitive": {"ne": True},
+    "last_accessed_at": {"exists": False},
+}
+
+
+@pytest.mark.parametrize("field", EXACT)
+def test_tests_of_columns_are_exact_and_so_is_their_negation(field):
+    for asked in ({field: EXACT[field]}, {"NOT": {field: EXACT[field]}}):
+        sql, _, is_exact = narrowed(parse_filter(asked))
+        assert is_exact
+        assert sql not in {"0", "1"}
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"content": "tea"},
+        {"content": {"contains": "tea"}},
+        {"role": {"contains": "tea"}},
+        {"tags": {"any": ["tea"]}},
+        {"metadata.k": {"exists": False}},
+        {"importance": {"nin": [at / 1000 for at in range(MAX_NUMBERS + 1)]}},
+    ],
+)
+def test_other_tests_are_left_to_the_core_negated_too(asked):
+    left = "1", [], False
+    assert narrowed(parse_filter(asked)) == narrowed(parse_filter({"NOT": asked})) == left
+    some = {"role": "user", "NOT": {"OR": [{"type": "fact"}, asked]}}
+    sql, values, is_exact = narrowed(parse_filter(some))
+    assert (sql.count("?"), len(values), is_exact) == (2, 2, False)
+    assert narrowed(parse_filter({"OR": [{"role": "user"}, asked]})) == left
+
+
+def test_what_no_entry_or_every_entry_passes_is_exact_beside_any_test():
+    contains = {"content": {"contains": "tea"}}
+    nothing, everything = {"role": 7}, {"role": {"ne": 7}}
+    assert narrowed(parse_filter({"AND": [contains, nothing]})) == ("0", [], True)
+    assert narrowed(parse_filter({"OR": [contains, everything]})) == ("1", [], True)
+    assert narrowed(parse_filter({"AND": [contains, everything]})) == ("1", [], False)
+    assert narrowed(parse_filter({"OR": [contains, nothing]})) == ("1", [], False)
+
+
+def test_the_largest_filters_stay_within_the_limits_of_sqlite(search):
+    numbers = [at / 100 for at in range(MAX_NUMBERS)]
+    texts = [f"{at}" for at in range(10_000)]
+    deep = {"OR": [{"role": {"ne": f"{at}"}} for at in range(226)]}
+    for _ in range(14):
+        deep = {"NOT": {"role": {"in": texts[:99]}}, "OR": [deep, {"importance": {"in": numbers}}]}
+    entries = {"x": {"importance": 0.5}, "y": {"importance": 0.75}}
+    for asked, names in [
+        ({"OR": [{"importance": {"in": numbers}} for _ in range(256)]}, {"x"}),
+        (
+            {"AND": [{"role": {"nin": texts if at == 0 else texts[:99]}} for at in range(256)]},
+            {"x", "y"},
+        ),
+        ({"NOT": {"AND": [{"importance": {"in": numbers}} for _ in range(256)]}}, {"y"}),
+        (deep, {"x", "y"}),
+    ]:
+        assert search(entries, asked) == names
 
 
 # Order

@@ -1,6 +1,8 @@
 """SQL statements that read entries; each runs on a given connection."""
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from itertools import islice
 from uuid import UUID
 
 import apsw
@@ -22,9 +24,11 @@ from mnemic.model import (
 from mnemic.model.filter import references
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.base import Located, PageCursor, StoredEntry
+from mnemic.store.selection import Decide, by_filter, selected
 from mnemic.store.sqlite import filter_sql
 from mnemic.store.sqlite.change_log import embedding_model
 from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, KEY, check, check_vectors, entries_of
+from mnemic.store.sqlite.filter_sql import Narrowed
 from mnemic.store.sqlite.row_codec import DAMAGED, key_of, reading_stored, vector_of
 from mnemic.store.sqlite.sql import (
     AMONG,
@@ -39,7 +43,9 @@ from mnemic.store.sqlite.sql import (
     in_scope,
     integers,
     json_array,
+    one_moment,
     single,
+    stream,
     with_id,
 )
 
@@ -114,12 +120,10 @@ def entries_matching(
     connection: apsw.Connection, scope: Scope, expression: Expression, page: MemoryFilter, now: int
 ) -> list[MemoryEntry]:
     """Return the entries of a scope that match a filter, with its order, limit and offset."""
-    where, values = _list_condition(scope, expression, now, include_deleted=page.include_forgotten)
-    sql = (
-        f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries WHERE {where} "
-        f"ORDER BY {filter_sql.order_by(page.list_order)}{_then_by_user(scope)} LIMIT ? OFFSET ?"
-    )
-    return _entries(scope, fetch(connection, sql, (*values, page.limit, page.offset)))
+    narrow = _narrowed_list(scope, expression, now, include_deleted=page.include_forgotten)
+    order = f"{filter_sql.order_by(page.list_order)}{_then_by_user(scope)}"
+    found = _listed(connection, narrow, expression, order, limit=page.limit, offset=page.offset)
+    return _entries(scope, found)
 
 
 def entries_after(
@@ -133,15 +137,63 @@ def entries_after(
     include_deleted: bool,
 ) -> list[MemoryEntry]:
     """Return the next entries of the list, newest first."""
-    where, values = _list_condition(scope, expression, now, include_deleted=include_deleted)
+    narrow = _narrowed_list(scope, expression, now, include_deleted=include_deleted)
     if after is not None:
         is_after, bound = _after(scope, after)
-        where, values = f"{where} AND {is_after}", [*values, *bound]
-    sql = (
-        f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries WHERE {where} "
-        f"ORDER BY created_at DESC, id{_then_by_user(scope)} LIMIT ?"
-    )
-    return _entries(scope, fetch(connection, sql, (*values, limit)))
+        sql, values = f"{narrow.sql} AND {is_after}", [*narrow.values, *bound]
+        narrow = narrow._replace(sql=sql, values=values)
+    order = f"created_at DESC, id{_then_by_user(scope)}"
+    return _entries(scope, _listed(connection, narrow, expression, order, limit=limit))
+
+
+def _listed(
+    connection: apsw.Connection,
+    narrow: Narrowed,
+    expression: Expression,
+    order: str,
+    *,
+    limit: int,
+    offset: int = 0,
+) -> list[Columns]:
+    """Return the rows of a list; the core decides them unless the condition is exact."""
+    if narrow.is_exact:
+        sql = (
+            f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries WHERE {narrow.sql} "
+            f"ORDER BY {order} LIMIT ? OFFSET ?"
+        )
+        return fetch(connection, sql, (*narrow.values, limit, offset))
+    decide = _decision(expression)
+    with one_moment(connection), closing(_in_order(connection, narrow, order)) as rows:
+        return selected(rows, decide, limit=limit, offset=offset)
+
+
+def _decision(expression: Expression) -> Decide:
+    """Return the decision of a filter over rows, which are compared with their sums first."""
+    passes = by_filter(expression)
+
+    def decide(rows: list[Columns]) -> Sequence[bool]:
+        check(rows)
+        with reading_stored("a memory"):
+            return passes(rows)
+
+    return decide
+
+
+_ROWS_AT_ONCE = 512
+_OF_ROWS = (
+    f"SELECT {CHECKED_COLUMNS} FROM (SELECT value AS wanted FROM json_each(?)) "
+    f"CROSS JOIN agent_memory_entries {BY_ROW} ON row = wanted"
+)
+
+
+def _in_order(
+    connection: apsw.Connection, narrow: Narrowed, order: str
+) -> Generator[Columns, None, None]:
+    """Yield rows in an order, all of one state; only their keys are sorted, never their texts."""
+    sql = f"SELECT row FROM agent_memory_entries WHERE {narrow.sql} ORDER BY {order}"
+    with closing(stream(connection, sql, narrow.values)) as keys:
+        while rows := integers([row for (row,) in islice(keys, _ROWS_AT_ONCE)]):
+            yield from stream(connection, _OF_ROWS, (json_array(rows),))
 
 
 def _then_by_user(scope: Scope) -> str:
@@ -242,17 +294,17 @@ def vectors(
         return np.stack(parts) if parts else np.empty((0, 0), dtype=np.float32)
 
 
-def _list_condition(
+def _narrowed_list(
     scope: Scope, expression: Expression, now: int, *, include_deleted: bool
-) -> Condition:
+) -> Narrowed:
     """Return the condition of a list; without a test of the status only active entries match."""
     where, values = in_scope(scope)
     if not include_deleted:
         where, values = f"{where} AND {IS_PRESENT}", [*values, now]
     if not references(expression, "status"):
         where = f"{where} AND status = 0"
-    condition, bound = filter_sql.compiled(expression)
-    return f"{where} AND ({condition})", [*values, *bound]
+    sql, bound, is_exact = filter_sql.narrowed(expression)
+    return Narrowed(f"{where} AND ({sql})", [*values, *bound], is_exact)
 
 
 def count(connection: apsw.Connection, scope: Scope, now: int) -> int:

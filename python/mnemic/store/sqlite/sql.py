@@ -4,7 +4,8 @@ Every statement that touches an agent's data names the agent. Values are always 
 constants of this package are concatenated.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any, TypeAlias, TypeVar
 from uuid import UUID
@@ -15,7 +16,6 @@ import msgspec
 from mnemic.errors import AmbiguousIdError, StoreCorruptError
 from mnemic.model import Scope
 from mnemic.store.fingerprints import fingerprint
-from mnemic.store.sqlite import filter_sql
 from mnemic.store.sqlite.row_codec import DAMAGED
 
 Columns: TypeAlias = tuple[Any, ...]
@@ -45,8 +45,7 @@ _FEW_ROWS = 16  # each number of rows is a statement of its own, and 100 are kep
 
 
 def register(connection: apsw.Connection) -> None:
-    """Register the SQL functions of all statements on a connection."""
-    filter_sql.register(connection)
+    """Register the SQL function of statements on a connection."""
     made: Callable[..., bytes] = _fingerprint_stored
     connection.create_scalar_function("mnemic_fingerprint", made, 1, deterministic=True)
 
@@ -128,7 +127,20 @@ def fetch_batches(
     raise _not_utf8(problem)
 
 
-def stream(connection: apsw.Connection, sql: str, values: Sequence[Any]) -> Iterator[Columns]:
+@contextmanager
+def one_moment(connection: apsw.Connection) -> Generator[None, None, None]:
+    """Run several reads on one state."""
+    try:
+        connection.execute("BEGIN")
+        yield
+    finally:
+        if connection.in_transaction:  # a failing disk may have ended it
+            connection.execute("COMMIT")
+
+
+def stream(
+    connection: apsw.Connection, sql: str, values: Sequence[Any]
+) -> Generator[Columns, None, None]:
     """Run a statement; yield its rows one by one."""
     try:
         yield from connection.execute(sql, tuple(values))

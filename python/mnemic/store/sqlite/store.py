@@ -3,8 +3,8 @@
 import os
 import threading
 import weakref
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import partial
 from typing import TypeVar
@@ -54,6 +54,7 @@ from mnemic.store.sqlite.backup import backup_to
 from mnemic.store.sqlite.connections import Connections, typed
 from mnemic.store.sqlite.group_commit import Writer
 from mnemic.store.sqlite.row_codec import uuids_of
+from mnemic.store.sqlite.sql import one_moment
 from mnemic.store.sqlite.writes import AddedRows, AddJob, AddOptions, NewRow
 from mnemic.store.url import path_of
 from mnemic.sync_bridge import run_blocking
@@ -367,7 +368,7 @@ class SqliteStore:
         return report._replace(checksums_added=checksums_added, repaired_agents=tuple(agents))
 
     def _verify(self, progress: Progress | None) -> VerifyReport:
-        with self._reading() as connection, _one_moment(connection):
+        with self._reading() as connection, one_moment(connection):
             walk = verification.Verification(connection, progress)
             return walk.report(self._connections.log_problem)
 
@@ -382,7 +383,7 @@ class SqliteStore:
 
     async def stats(self, scope: Scope, *, now: datetime) -> LongTermMemoryStats:
         """Return statistics of a scope, as of one moment."""
-        with self._reading() as connection, _one_moment(connection):
+        with self._reading() as connection, one_moment(connection):
             return reads.stats(connection, scope, to_microseconds(now))
 
     async def count(self, scope: Scope, *, now: datetime) -> int:
@@ -427,12 +428,12 @@ class SqliteStore:
 
     async def changed_rows_since(self, agent_id: str, seq: int) -> list[int] | None:
         """Return the rows changed after a change, or None if the log has dropped some."""
-        with self._reading() as connection, _one_moment(connection):
+        with self._reading() as connection, one_moment(connection):
             return change_log.changed_rows_since(connection, agent_id, seq)
 
     async def accesses_since(self, agent_id: str, accesses: int) -> AccessedRows:
         """Return the accesses written after a number of access writes."""
-        with self._reading() as connection, _one_moment(connection):
+        with self._reading() as connection, one_moment(connection):
             return accesses_since(connection, agent_id, accesses)
 
     async def rows_since(
@@ -449,7 +450,7 @@ class SqliteStore:
         All rows are returned if `seq` is None or the log has dropped some changes since; a sink, if
         given, receives them in batches.
         """
-        with self._reading() as connection, _one_moment(connection):
+        with self._reading() as connection, one_moment(connection):
             return change_log.rows_since(connection, agent_id, model, seq, sink, state=state)
 
     async def erase(self) -> bool:
@@ -479,17 +480,6 @@ class SqliteStore:
             return await self._writer.run(job)
         except apsw.Error as error:
             raise typed(error, self.path) from error
-
-
-@contextmanager
-def _one_moment(connection: apsw.Connection) -> Generator[None, None, None]:
-    """Run several reads on one state."""
-    try:
-        connection.execute("BEGIN")
-        yield
-    finally:
-        if connection.in_transaction:  # a failing disk may have ended it
-            connection.execute("COMMIT")
 
 
 def _close(writer: Writer, connections: Connections, number: int) -> None:
