@@ -1,4 +1,4 @@
-"""The services beside the embedding: `python -m benches.services [--rows N ...]`.
+"""The services beside the embedding: `python -m benches.services [--rows N ...]`, from 2,000 rows.
 
 Memories and queries are those of `benches.ranking`. Searches by meaning alone take turns with the
 services, as a measure of the machine's speed at the moment.
@@ -22,6 +22,8 @@ from mnemic.embed.minilm import SIMILARITY_FLOOR, MiniLmEmbedder
 from mnemic.sync_bridge import run_sync
 
 SIZES = (10_000, 100_000)
+LEAST_ROWS = 2_000
+"""A context takes 50 memories of one user of ten, and links join 10,000 pairs of a user's."""
 ROUNDS = 200
 LINKED = 5_000
 LINKS = 10_000
@@ -105,7 +107,7 @@ def measure_context(memory, count):
         took, added = timed(
             lambda window: memory.retrieve_to_context(query, window, user_id="user 1"), window
         )
-        assert added == 50
+        assert added == 50, f"the context took {added} memories of 50"
         times.append(took)
     show(f"retrieve_to_context of 50 of {count:,}, cached", times)
 
@@ -190,9 +192,20 @@ def measure_links(memory, count):
         show(f"recall_linked, {direction}, 3 deep, {LINKS:,} links of {count:,}", times)
 
 
+def rows(argument):
+    """Return a number of rows that is large enough for every measurement."""
+    count = int(argument)
+    if count < LEAST_ROWS:
+        raise argparse.ArgumentTypeError(
+            f"{count} rows are too few for a context of 50 and {LINKS:,} links of one user's "
+            f"memories; measure at least {LEAST_ROWS:,}"
+        )
+    return count
+
+
 def main():
     parser = argparse.ArgumentParser(prog="python -m benches.services", description=__doc__)
-    parser.add_argument("--rows", type=int, nargs="*", default=SIZES)
+    parser.add_argument("--rows", type=rows, nargs="*", default=SIZES)
     options = parser.parse_args()
     logging.disable(logging.WARNING)
     environment.restart_at_their_best()
