@@ -37,7 +37,7 @@ from mnemic.model import (
     parse_filter,
 )
 from mnemic.model.timestamps import to_microseconds
-from mnemic.store.sqlite.row_codec import to_row
+from mnemic.store.row_codec import PlainRowCodec
 
 DIM = 384
 USERS = 10
@@ -54,6 +54,7 @@ EVERYONE = Scope(AGENT, all_users=True)
 BEGIN = datetime(2025, 1, 1, tzinfo=UTC)
 
 new_id = UuidFactory()
+to_row = PlainRowCodec().encode
 
 
 class StoredQueries:

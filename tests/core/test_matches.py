@@ -10,9 +10,8 @@ from mnemic._core import RECORD_COLUMNS, matches
 from mnemic.errors import InvalidArgumentError
 from mnemic.index import ListRequest, NativeIndex
 from mnemic.model import All, Field, MemoryFilter, Not, Op, Scope, Test, parse_filter
-from mnemic.store.sqlite.row_codec import to_row
 from tests.support import filter_twin
-from tests.support.entries import numbered
+from tests.support.entries import numbered, to_row
 from tests.support.filter_strategies import (
     field_filters,
     flattened,

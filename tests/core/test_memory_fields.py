@@ -5,8 +5,8 @@ import pytest
 from mnemic._core import RECORD_COLUMNS, RECORD_FIELDS, SUMMED_COLUMNS, column_sum
 from mnemic.errors import InvalidArgumentError
 from mnemic.model.entry import MEMORY_FIELDS
-from mnemic.model.fields import ACCESS, FILTERED, Kind
-from mnemic.store.sqlite.row_codec import COLUMNS
+from mnemic.model.fields import ACCESS, CHANGED, FILTERED, Kind
+from mnemic.store.row_codec import CHANGED_NAMES, COLUMN_NAMES, FIELDS
 
 STORED = {field.column: field for field in MEMORY_FIELDS if field.column is not None}
 NUMBERS_OF_OTHERS = {28, 29, 30}
@@ -24,9 +24,16 @@ def test_names_and_kinds_are_those_of_the_declared_fields():
 
 def test_the_order_is_that_of_the_row_codec():
     names = [column for column, *_ in RECORD_FIELDS]
-    assert names == COLUMNS.split(", ")
+    assert names == list(COLUMN_NAMES) == [field.column for field in FIELDS]
     assert ("row", *names) == RECORD_COLUMNS
     assert (*names, "fingerprint", "idempotency_key", "key_fingerprint") == SUMMED_COLUMNS
+
+
+def test_an_update_writes_what_is_declared_as_changed():
+    changed = {column for column, field in STORED.items() if CHANGED in field.traits}
+    assert set(CHANGED_NAMES) == changed
+    assert "updated_at" in changed
+    assert "created_at" not in changed
 
 
 def test_filters_test_the_same_fields():

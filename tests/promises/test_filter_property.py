@@ -26,11 +26,11 @@ from mnemic.model import (
     Scope,
 )
 from mnemic.model.filter import MemoryFilter, MemorySortOrder, parse_filter
-from mnemic.store.sqlite.row_codec import to_row
 from mnemic.store.sqlite.store import SqliteStore
 from mnemic.sync_bridge import run_sync
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
+from tests.support.entries import to_row
 from tests.support.filter_strategies import (
     BEYOND,
     EVERYONE,

@@ -6,7 +6,7 @@ import pytest
 from mnemic._core import RECORD_COLUMNS
 from mnemic.errors import EmbeddingModelMismatchError
 from mnemic.model import MemoryStatus, MemoryType, NewEntry, Scope
-from mnemic.store.sqlite.row_codec import COLUMNS, to_row
+from mnemic.store.row_codec import COLUMN_NAMES
 from mnemic.sync_bridge import run_sync
 from tests.store.contract import (
     AGENT,
@@ -30,7 +30,7 @@ from tests.store.contract import (
     state_of,
 )
 from tests.support.clock import HOUR, NOON
-from tests.support.entries import numbered, uid
+from tests.support.entries import numbered, to_row, uid
 
 NEW = np.array([[5, 6]], dtype=np.float32)
 
@@ -154,7 +154,7 @@ FULL = {
 
 
 def test_a_record_names_its_columns_in_the_order_of_the_index():
-    assert tuple(RECORD_COLUMNS) == ("row", *COLUMNS.split(", "))
+    assert tuple(RECORD_COLUMNS) == ("row", *COLUMN_NAMES)
 
 
 def test_records_are_rows_with_the_columns_of_their_entries(store):

@@ -3,7 +3,11 @@
 from uuid import UUID, uuid4
 
 from mnemic.model import MemoryEntry
+from mnemic.store.row_codec import PlainRowCodec
 from tests.support.clock import NOON
+
+to_row = PlainRowCodec().encode
+"""Return the columns of an entry, as they are stored and as the index reads them."""
 
 
 def entry(content="the user prefers dark mode", **fields):

@@ -4,7 +4,7 @@ import numpy as np
 
 from mnemic.index import NativeIndex
 from mnemic.model import RowBatch
-from mnemic.store.sqlite.row_codec import to_row
+from tests.support.entries import to_row
 
 DIM = 3
 

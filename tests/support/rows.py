@@ -9,8 +9,8 @@ import numpy as np
 from mnemic.index import RankInputs
 from mnemic.model import SEMANTIC, MemoryEntry, Order, Ranking, RowBatch, Scope, Search
 from mnemic.model.filter import Expression
-from mnemic.store.sqlite.row_codec import to_row
 from tests.support.clock import EPOCH
+from tests.support.entries import to_row
 
 NOW = 1_000_000
 DIM = 2

@@ -20,7 +20,7 @@ from mnemic.repository.export_reader import ExportReader, read_export
 from mnemic.repository.export_writer import write_export
 from mnemic.store import Store
 from mnemic.store.base import StoredLink
-from mnemic.store.sqlite.row_codec import to_texts
+from mnemic.store.row_codec import check_size
 from mnemic.sync_bridge import run_blocking, run_sync
 
 BATCH = 1000
@@ -123,7 +123,7 @@ class Importer:
             if isinstance(record, ExportedMemory):
                 try:
                     own = self._own(record.entry)
-                    to_texts(own)  # which must not fail after others were stored
+                    check_size(own)  # which must not fail after others were stored
                     if reader.version < LINKS_NAME_USERS:
                         self._users[own.id] = own.user_id
                     more = () if own.embedding is None else record.more

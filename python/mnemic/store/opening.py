@@ -3,6 +3,7 @@
 import os
 
 from mnemic.store.base import Store
+from mnemic.store.row_codec import PlainRowCodec
 from mnemic.store.sqlite.store import SqliteStore
 
 
@@ -16,4 +17,4 @@ def open_store(url: str | os.PathLike[str], *, read_only: bool = False) -> Store
     Raises:
         StoreError: If the URL is not supported, or what it names cannot be opened.
     """
-    return SqliteStore(url, read_only=read_only)
+    return SqliteStore(url, read_only=read_only, codec=PlainRowCodec())

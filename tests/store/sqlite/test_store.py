@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from mnemic.model import State
+from mnemic.store.row_codec import PlainRowCodec
 from mnemic.store.sqlite import access_log, change_log, reads
 from mnemic.store.sqlite.change_log import MAX_CHANGES
 from mnemic.store.sqlite.store import SqliteStore
@@ -20,6 +21,8 @@ from tests.store.contract import (
     seq_of,
 )
 from tests.support.entries import numbered, uid
+
+CODEC = PlainRowCodec()
 
 
 @pytest.fixture(params=["file", "memory"])
@@ -73,18 +76,24 @@ def test_no_statement_reads_more_rows_than_it_needs(store):
     added(store, "a", [embedded(1), numbered(2)])
     with store._connections.reading() as connection:
         for call in (
-            lambda: reads.entries_of_ids(connection, ALICE, [uid(1)], 0, include_deleted=False),
-            lambda: reads.entries_of_ids(connection, ALICE, [uid(1)], 0, include_deleted=True),
-            lambda: reads.entries_of_ids(connection, EVERYONE, [uid(1)], 0, include_deleted=True),
-            lambda: reads.entries_of_rows(connection, AGENT, [1, 2], 0),
-            lambda: reads.contents(connection, "a", [1, 2]),
-            lambda: change_log.rows_since(connection, "a", MODEL, 1),
-            lambda: change_log.rows_since(connection, "a", MODEL, None),
-            lambda: change_log.rows_since(connection, "a", None, 1),
-            lambda: change_log.rows_since(connection, "a", None, None),
+            lambda: reads.entries_of_ids(
+                connection, CODEC, ALICE, [uid(1)], 0, include_deleted=False
+            ),
+            lambda: reads.entries_of_ids(
+                connection, CODEC, ALICE, [uid(1)], 0, include_deleted=True
+            ),
+            lambda: reads.entries_of_ids(
+                connection, CODEC, EVERYONE, [uid(1)], 0, include_deleted=True
+            ),
+            lambda: reads.entries_of_rows(connection, CODEC, AGENT, [1, 2], 0),
+            lambda: reads.contents(connection, CODEC, "a", [1, 2]),
+            lambda: change_log.rows_since(connection, "a", MODEL, 1, codec=CODEC),
+            lambda: change_log.rows_since(connection, "a", MODEL, None, codec=CODEC),
+            lambda: change_log.rows_since(connection, "a", None, 1, codec=CODEC),
+            lambda: change_log.rows_since(connection, "a", None, None, codec=CODEC),
             *(
                 lambda since=since, state=state: change_log.rows_since(
-                    connection, "a", MODEL, since, state=state
+                    connection, "a", MODEL, since, codec=CODEC, state=state
                 )
                 for since in (1, None)
                 for state in (State.INACTIVE, State.DELETED)

@@ -19,6 +19,7 @@ from mnemic.errors import (
 from mnemic.licensing import Quota
 from mnemic.model import Record, RowBatch, Scope, State
 from mnemic.store.base import BatchSink, LogPosition, Model
+from mnemic.store.row_codec import RowCodec
 from mnemic.store.sqlite.checksums import (
     CHECKED_COLUMNS,
     MASK,
@@ -32,7 +33,7 @@ from mnemic.store.sqlite.checksums import (
     check_vectors,
     read_vectors,
 )
-from mnemic.store.sqlite.row_codec import DAMAGED
+from mnemic.store.sqlite.damage import DAMAGED
 from mnemic.store.sqlite.sql import (
     AMONG,
     BY_ROW,
@@ -240,6 +241,7 @@ def rows_since(
     since: int | None,
     sink: BatchSink | None = None,
     *,
+    codec: RowCodec,
     state: State = State.ACTIVE,
 ) -> RowBatch:
     """Return the changes after `since`, or all rows if the log has dropped some of them."""
@@ -248,7 +250,7 @@ def rows_since(
         _check_model(agent_id, known, model)
     if since is None or not pruned <= since <= last:
         return _full_batch(
-            connection, agent_id, model, last, sink or _CollectedBatch(), state=state
+            connection, agent_id, model, last, sink or _CollectedBatch(), codec=codec, state=state
         )
     rows = [row for (row,) in fetch(connection, _TOUCHED, (agent_id, since))]
     touched = set(integers(rows))
@@ -265,7 +267,7 @@ def rows_since(
     return RowBatch(
         since=since,
         seq=last,
-        records=records,
+        records=codec.records(records),
         embedded=np.array([row for row, _ in embedded], dtype=np.int64),
         vectors=_vectors([blob for _, blob in embedded], dim),
         gone=sorted(touched - living),
@@ -297,6 +299,7 @@ def _full_batch(
     seq: int,
     sink: BatchSink,
     *,
+    codec: RowCodec,
     state: State,
 ) -> RowBatch:
     rows_read: set[int] = set()
@@ -308,7 +311,7 @@ def _full_batch(
         sums = sums.plus(checked.sums)
         of_links |= checked.links
         rows_read.update(map(itemgetter(0), records))
-        sink.add_records(records)
+        sink.add_records(codec.records(records))
     _check_sums(connection, agent_id, sums)
     batches = (
         _vector_batches(connection, agent_id, model, rows_read, of_vectors)

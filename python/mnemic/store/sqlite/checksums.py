@@ -30,8 +30,9 @@ from mnemic._core import read_vectors as vectors_read
 from mnemic.errors import StoreCorruptError
 from mnemic.model import MemoryEntry
 from mnemic.store.base import Model
-from mnemic.store.sqlite.row_codec import COLUMNS, DAMAGED, from_row, reading_stored
-from mnemic.store.sqlite.sql import BY_ROW, Columns, among, fetch
+from mnemic.store.row_codec import COLUMN_NAMES, RowCodec
+from mnemic.store.sqlite.damage import DAMAGED, decoded, reading_stored
+from mnemic.store.sqlite.sql import BY_ROW, COLUMNS, Columns, among, fetch
 
 MASK: Final = 2**62 - 1
 """Sums have 62 bits: two of them can be added in SQL."""
@@ -41,12 +42,13 @@ CHECKED_COLUMNS: Final = (
 )
 """The columns of a row that `check` needs."""
 
-KEY: Final = 2 + len(COLUMNS.split(","))
+KEY: Final = 2 + len(COLUMN_NAMES)
 """Index of the idempotency key among the columns of `CHECKED_COLUMNS`."""
 
 _SUMMED = slice(1, 1 + len(SUMMED_COLUMNS))
 _RECORD = slice(1, len(RECORD_COLUMNS))
 _KEYS = slice(KEY, KEY + 2)
+_ID = RECORD_COLUMNS.index("id")
 _ROW_SUM = 1 + len(SUMMED_COLUMNS)
 
 ADD_TO_ROW: Final = f"row_sum = (row_sum + ?) & {MASK}"
@@ -127,12 +129,12 @@ def damaged(row: Columns) -> StoreCorruptError:
 
 def named(row: Columns) -> str:
     """Name the memory of a row, as in `check`, as well as it can be read."""
-    entry_id = row[2]
+    entry_id = row[_ID]
     shown = entry_id.hex() if isinstance(entry_id, bytes) else "of no readable id"
     return f"memory {shown} in row {row[0]}"
 
 
-def entries_of(rows: list[Columns]) -> list[MemoryEntry]:
+def entries_of(codec: RowCodec, rows: list[Columns]) -> list[MemoryEntry]:
     """Return the entries of rows, each the columns of `CHECKED_COLUMNS`, after checking their sums.
 
     Raises:
@@ -140,7 +142,7 @@ def entries_of(rows: list[Columns]) -> list[MemoryEntry]:
     """
     if rows:
         check(rows)
-    return [from_row(row[_RECORD]) for row in rows]
+    return decoded(codec, [row[_RECORD] for row in rows])
 
 
 def rewritten(row: Columns, columns: Columns, fingerprint: bytes) -> int | None:

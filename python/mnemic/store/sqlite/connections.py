@@ -26,13 +26,13 @@ from mnemic.errors import (
 )
 from mnemic.new_files import remove_part
 from mnemic.store.sqlite import sql
+from mnemic.store.sqlite.damage import RESTORE
 from mnemic.store.sqlite.file_locks import install_file_locks
 from mnemic.store.sqlite.filesystem import refuse_shared
 from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.index_room import IndexRoom
 from mnemic.store.sqlite.log_check import log_problem
 from mnemic.store.sqlite.log_mark import announce_log, check_log
-from mnemic.store.sqlite.row_codec import RESTORE
 from mnemic.store.sqlite.same_files import SameFiles
 from mnemic.store.sqlite.schema import APPLICATION_ID, MIGRATIONS, Migration
 from mnemic.store.sqlite.schema_check import check_indexes, check_schema

@@ -10,6 +10,7 @@ from mnemic.errors import EntryNotFoundError, InvalidEntryError
 from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryStatus, Scope
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.base import Direction, LinkEnd, StoredLink
+from mnemic.store.row_codec import uuid_of
 from mnemic.store.sqlite.change_log import Change, Charge, log_changes
 from mnemic.store.sqlite.checksums import (
     ADD_TO_ROW,
@@ -23,7 +24,7 @@ from mnemic.store.sqlite.checksums import (
     link_sum,
     rows_with_sums,
 )
-from mnemic.store.sqlite.row_codec import reading_stored, uuid_of
+from mnemic.store.sqlite.damage import reading_stored
 from mnemic.store.sqlite.sql import (
     IS_PRESENT,
     Columns,

@@ -1,5 +1,6 @@
 """SQL statements that read entries; each runs on a given connection."""
 
+from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import closing
 from itertools import islice
@@ -24,12 +25,13 @@ from mnemic.model import (
 from mnemic.model.filter import references
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.base import Located, PageCursor, StoredEntry
+from mnemic.store.row_codec import RowCodec, key_of, vector_of
 from mnemic.store.selection import Decide, by_filter, selected
 from mnemic.store.sqlite import filter_sql
 from mnemic.store.sqlite.change_log import embedding_model
 from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, KEY, check, check_vectors, entries_of
+from mnemic.store.sqlite.damage import DAMAGED, reading_stored
 from mnemic.store.sqlite.filter_sql import Narrowed
-from mnemic.store.sqlite.row_codec import DAMAGED, key_of, reading_stored, vector_of
 from mnemic.store.sqlite.sql import (
     AMONG,
     BY_ROW,
@@ -54,6 +56,7 @@ _TOP_TAGS = 10
 
 def entries_of_ids(
     connection: apsw.Connection,
+    codec: RowCodec,
     scope: Scope,
     ids: Sequence[UUID],
     now: int,
@@ -70,7 +73,7 @@ def entries_of_ids(
         columns = single(fetch(connection, sql, values), scope, entry_id)
         if columns is not None:
             found[entry_id] = columns
-    entries = _entries(scope, list(found.values()))
+    entries = _entries(codec, scope, list(found.values()))
     if any(entry.id != entry_id for entry, entry_id in zip(entries, found, strict=True)):
         raise StoreCorruptError(f"an index leads to another memory; {DAMAGED}")
     return {
@@ -79,9 +82,9 @@ def entries_of_ids(
     }
 
 
-def _entries(scope: Scope, rows: list[Columns]) -> list[MemoryEntry]:
+def _entries(codec: RowCodec, scope: Scope, rows: list[Columns]) -> list[MemoryEntry]:
     """Return entries, checked to be in the scope; a damaged index may lead to others."""
-    entries = entries_of(rows)
+    entries = entries_of(codec, rows)
     if not all(map(scope.has, entries)):
         raise StoreCorruptError(f"an index leads to a memory outside {scope}; {DAMAGED}")
     return entries
@@ -89,6 +92,7 @@ def _entries(scope: Scope, rows: list[Columns]) -> list[MemoryEntry]:
 
 def entries_of_rows(
     connection: apsw.Connection,
+    codec: RowCodec,
     scope: Scope,
     rows: Sequence[int],
     now: int,
@@ -104,7 +108,7 @@ def entries_of_rows(
         f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries {BY_ROW} WHERE {where} AND {is_wanted}"
     )
     found = fetch(connection, sql, (*values, *wanted))
-    entries = _entries(scope, found)
+    entries = _entries(codec, scope, found)
     return {columns[0]: entry for columns, entry in zip(found, entries, strict=True)}
 
 
@@ -117,22 +121,31 @@ def row_of(connection: apsw.Connection, scope: Scope, entry_id: UUID, now: int) 
 
 
 def entries_matching(
-    connection: apsw.Connection, scope: Scope, expression: Expression, page: MemoryFilter, now: int
+    connection: apsw.Connection,
+    codec: RowCodec,
+    scope: Scope,
+    expression: Expression,
+    page: MemoryFilter,
+    *,
+    now: int,
 ) -> list[MemoryEntry]:
     """Return the entries of a scope that match a filter, with its order, limit and offset."""
     narrow = _narrowed_list(scope, expression, now, include_deleted=page.include_forgotten)
     order = f"{filter_sql.order_by(page.list_order)}{_then_by_user(scope)}"
-    found = _listed(connection, narrow, expression, order, limit=page.limit, offset=page.offset)
-    return _entries(scope, found)
+    found = _listed(
+        connection, narrow, expression, order, codec=codec, limit=page.limit, offset=page.offset
+    )
+    return _entries(codec, scope, found)
 
 
 def entries_after(
     connection: apsw.Connection,
+    codec: RowCodec,
     scope: Scope,
     expression: Expression,
     after: PageCursor | None,
-    limit: int,
     *,
+    limit: int,
     now: int,
     include_deleted: bool,
 ) -> list[MemoryEntry]:
@@ -143,7 +156,8 @@ def entries_after(
         sql, values = f"{narrow.sql} AND {is_after}", [*narrow.values, *bound]
         narrow = narrow._replace(sql=sql, values=values)
     order = f"created_at DESC, id{_then_by_user(scope)}"
-    return _entries(scope, _listed(connection, narrow, expression, order, limit=limit))
+    found = _listed(connection, narrow, expression, order, codec=codec, limit=limit)
+    return _entries(codec, scope, found)
 
 
 def _listed(
@@ -152,6 +166,7 @@ def _listed(
     expression: Expression,
     order: str,
     *,
+    codec: RowCodec,
     limit: int,
     offset: int = 0,
 ) -> list[Columns]:
@@ -162,19 +177,19 @@ def _listed(
             f"ORDER BY {order} LIMIT ? OFFSET ?"
         )
         return fetch(connection, sql, (*narrow.values, limit, offset))
-    decide = _decision(expression)
+    decide = _decision(codec, expression)
     with one_moment(connection), closing(_in_order(connection, narrow, order)) as rows:
         return selected(rows, decide, limit=limit, offset=offset)
 
 
-def _decision(expression: Expression) -> Decide:
+def _decision(codec: RowCodec, expression: Expression) -> Decide:
     """Return the decision of a filter over rows, which are compared with their sums first."""
     passes = by_filter(expression)
 
     def decide(rows: list[Columns]) -> Sequence[bool]:
         check(rows)
         with reading_stored("a memory"):
-            return passes(rows)
+            return passes(codec.records(rows))
 
     return decide
 
@@ -216,6 +231,7 @@ def _after(scope: Scope, place: PageCursor) -> Condition:
 
 def entries_stored_after(
     connection: apsw.Connection,
+    codec: RowCodec,
     scope: Scope,
     row: int,
     limit: int,
@@ -232,7 +248,7 @@ def entries_stored_after(
         f"INDEXED BY agent_memory_entries_by_agent WHERE {where} AND row > ? ORDER BY row LIMIT ?"
     )
     found = fetch(connection, sql, (*values, row, limit))
-    entries = _entries(scope, found)
+    entries = _entries(codec, scope, found)
     vectors = {} if model is None else _vectors_of(connection, scope.agent_id, model, found)
     with reading_stored("a memory's key"):
         return [
@@ -334,31 +350,31 @@ _STATE = (
 )
 
 
-def stats(connection: apsw.Connection, scope: Scope, now: int) -> LongTermMemoryStats:
+def stats(
+    connection: apsw.Connection, codec: RowCodec, scope: Scope, now: int
+) -> LongTermMemoryStats:
     """Return statistics of a scope, without figures of embedder and quota, which are not stored."""
     where, values = in_scope(scope)
     states = fetch(
         connection,
-        f"SELECT {_STATE}, count(*), sum(octet_length(content)) FROM agent_memory_entries "
+        f"SELECT {_STATE}, count(*), sum({codec.content_size_sql}) FROM agent_memory_entries "
         f"WHERE {where} GROUP BY 1",
         (now, *values),
     )
     number = {state: count for state, count, _ in states}
-    entries = f"FROM agent_memory_entries AS e{{}} WHERE {where} AND {IS_ACTIVE}"
+    entries = f"FROM agent_memory_entries WHERE {where} AND {IS_ACTIVE}"
     found = *values, now
     types = fetch(
         connection,
-        f"SELECT memory_type, count(*) {entries.format('')} GROUP BY memory_type",
+        f"SELECT memory_type, count(*) {entries} GROUP BY memory_type",
         found,
     )
     tags = fetch(
         connection,
-        "SELECT tag.value, count(DISTINCT e.row) AS used "
-        f"{entries.format(', json_each(e.tags) AS tag')} "
-        "GROUP BY tag.value ORDER BY used DESC, tag.value LIMIT ?",
-        (*found, _TOP_TAGS),
+        f"SELECT tags, count(*) {entries} AND tags IS NOT NULL GROUP BY tags",
+        found,
     )
-    times = f"SELECT min(created_at), max(created_at) {entries.format('')}"
+    times = f"SELECT min(created_at), max(created_at) {entries}"
     oldest, newest = fetch(connection, times, found)[0]
     with reading_stored("a memory's type or time"):
         return LongTermMemoryStats(
@@ -369,19 +385,30 @@ def stats(connection: apsw.Connection, scope: Scope, now: int) -> LongTermMemory
             expired_entries=number.get("expired", 0),
             storage_bytes_used=sum(size for *_, size in states),
             entries_by_type={MemoryType(kind): used for kind, used in types},
-            top_tags=tuple(TagUsage(str(tag), used) for tag, used in tags),
+            top_tags=_top_tags(codec, tags),
             oldest_entry=None if oldest is None else from_microseconds(oldest),
             newest_entry=None if newest is None else from_microseconds(newest),
         )
 
 
-def contents(connection: apsw.Connection, agent_id: str, rows: Sequence[int]) -> dict[int, str]:
+def _top_tags(codec: RowCodec, found: list[Columns]) -> tuple[TagUsage, ...]:
+    """Return the most used tags, of lists of tags and the number of their entries."""
+    used: Counter[str] = Counter()
+    for stored, entries in found:
+        for tag in set(codec.decode_tags(stored)):
+            used[tag] += entries
+    top = sorted(used.items(), key=lambda each: (-each[1], each[0]))[:_TOP_TAGS]
+    return tuple(TagUsage(tag, entries) for tag, entries in top)
+
+
+def contents(
+    connection: apsw.Connection, codec: RowCodec, agent_id: str, rows: Sequence[int]
+) -> dict[int, str]:
     """Return the contents of those of these rows that are active."""
     sql = (
-        f"SELECT row, content FROM agent_memory_entries {BY_ROW} "
+        f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries {BY_ROW} "
         f"WHERE agent_id = ? AND forgotten_at IS NULL AND status = 0 AND {AMONG}"
     )
     found = fetch(connection, sql, (agent_id, json_array(rows)))
-    if not {str}.issuperset(type(content) for _, content in found):
-        raise StoreCorruptError(f"a stored content is no text; {DAMAGED}")
-    return {row: content for row, content in found}  # noqa: C416 - dict() loses the types
+    entries = entries_of(codec, found)
+    return {columns[0]: entry.content for columns, entry in zip(found, entries, strict=True)}

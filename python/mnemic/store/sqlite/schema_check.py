@@ -8,7 +8,7 @@ import apsw
 
 from mnemic.errors import StoreCorruptError, StoreFileError
 from mnemic.store.sqlite import sql
-from mnemic.store.sqlite.row_codec import DAMAGED
+from mnemic.store.sqlite.damage import DAMAGED
 from mnemic.store.sqlite.schema import MIGRATIONS
 
 _SCHEMA = "SELECT type, name, tbl_name, sql, rootpage FROM sqlite_schema"

@@ -16,9 +16,17 @@ import msgspec
 from mnemic.errors import AmbiguousIdError, StoreCorruptError
 from mnemic.model import Scope
 from mnemic.store.fingerprints import fingerprint
-from mnemic.store.sqlite.row_codec import DAMAGED
+from mnemic.store.row_codec import CHANGED_NAMES, COLUMN_NAMES
+from mnemic.store.sqlite.damage import DAMAGED
 
 Columns: TypeAlias = tuple[Any, ...]
+
+COLUMNS = ", ".join(COLUMN_NAMES)
+"""The columns of an entry, in the order of its codec."""
+
+CHANGEABLE = ", ".join(f"{name} = ?" for name in (*CHANGED_NAMES, "fingerprint"))
+"""Assignments of what an update may change."""
+
 Condition: TypeAlias = tuple[str, list[Any]]
 """SQL, and the values bound to its question marks."""
 

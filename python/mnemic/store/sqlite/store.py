@@ -48,12 +48,13 @@ from mnemic.store.base import (
     StoredEntry,
     StoredLink,
 )
+from mnemic.store.row_codec import PlainRowCodec, RowCodec
 from mnemic.store.sqlite import change_log, fork_guard, links, reads, verification, writes
 from mnemic.store.sqlite.access_log import PendingAccesses, accesses_since
 from mnemic.store.sqlite.backup import backup_to
 from mnemic.store.sqlite.connections import Connections, typed
+from mnemic.store.sqlite.damage import uuids_of
 from mnemic.store.sqlite.group_commit import Writer
-from mnemic.store.sqlite.row_codec import uuids_of
 from mnemic.store.sqlite.sql import one_moment
 from mnemic.store.sqlite.writes import AddedRows, AddJob, AddOptions, NewRow
 from mnemic.store.url import path_of
@@ -73,6 +74,7 @@ class SqliteStore:
         path: A file, made if there is none (mode 0600), or ":memory:"; or a URL, see `path_of`.
         read_only: Whether nothing of the file may change. Then it must be there, and every write is
             a `ReadOnlyError`. What other processes write is seen.
+        codec: Codec of the entries; plain text if None.
 
     Raises:
         StoreFileError: If the path cannot be used or holds something else.
@@ -82,8 +84,15 @@ class SqliteStore:
         StoreCorruptError: If the file is damaged.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        read_only: bool = False,
+        codec: RowCodec | None = None,
+    ) -> None:
         self.path = path_of(path)
+        self._codec = PlainRowCodec() if codec is None else codec
         fork_guard.check_not_inherited(self.path)
         self._connections = Connections(self.path, read_only=read_only)
         number = fork_guard.register_open(self.path)
@@ -109,8 +118,10 @@ class SqliteStore:
                     f"memory {new.entry.id} is agent {new.entry.agent_id!r}'s, not {agent_id!r}'s"
                 )
         model = _model_of([new.entry for new in entries])
-        rows = writes.new_rows(entries, list(map(_stored_vectors, entries)), model and model[0])
-        rules = AddOptions(to_microseconds(now), model, quota, on_duplicate, is_import)
+        rows = writes.new_rows(
+            self._codec, entries, list(map(_stored_vectors, entries)), model and model[0]
+        )
+        rules = AddOptions(self._codec, to_microseconds(now), model, quota, on_duplicate, is_import)
         added = await self._write(AddJob(agent_id, rows, rules))
         return Stored(
             ids=[
@@ -120,7 +131,7 @@ class SqliteStore:
             rows=[outcome.row for outcome in added.outcomes],
             is_new=[outcome.is_new for outcome in added.outcomes],
             changed=added.changed,
-            batch=_batch(added, rows),
+            batch=_batch(self._codec, added, rows),
         )
 
     async def add_embeddings(
@@ -153,7 +164,12 @@ class SqliteStore:
         """Return what `get` does, and the rows."""
         with self._reading() as connection:
             return reads.entries_of_ids(
-                connection, scope, ids, to_microseconds(now), include_deleted=include_deleted
+                connection,
+                self._codec,
+                scope,
+                ids,
+                to_microseconds(now),
+                include_deleted=include_deleted,
             )
 
     async def get_rows(
@@ -163,7 +179,7 @@ class SqliteStore:
         with self._reading() as connection:
             time = to_microseconds(now)
             return reads.entries_of_rows(
-                connection, scope, rows, time, include_deleted=include_deleted
+                connection, self._codec, scope, rows, time, include_deleted=include_deleted
             )
 
     async def matching(
@@ -172,7 +188,9 @@ class SqliteStore:
         """Return the entries of a scope for which a filter's tree is true, ordered and cut."""
         with self._reading() as connection:
             time = to_microseconds(now)
-            return reads.entries_matching(connection, scope, expression, page, time)
+            return reads.entries_matching(
+                connection, self._codec, scope, expression, page, now=time
+            )
 
     async def page(
         self,
@@ -188,10 +206,11 @@ class SqliteStore:
         with self._reading() as connection:
             return reads.entries_after(
                 connection,
+                self._codec,
                 scope,
                 expression,
                 after,
-                limit,
+                limit=limit,
                 now=to_microseconds(now),
                 include_deleted=include_deleted,
             )
@@ -210,7 +229,7 @@ class SqliteStore:
 
     async def delete(self, scope: Scope, entry_id: UUID) -> list[UUID]:
         """Delete an entry permanently, marked as deleted or not; return its id."""
-        return await self._write(lambda on: writes.delete(on, scope, entry_id))
+        return await self._write(lambda on: writes.delete(on, self._codec, scope, entry_id))
 
     async def soft_delete_all(self, scope: Scope, now: datetime) -> list[UUID]:
         """Mark all entries of a scope as deleted; return the ids of those marked now."""
@@ -219,12 +238,12 @@ class SqliteStore:
 
     async def delete_all(self, scope: Scope) -> list[UUID]:
         """Delete all entries of a scope permanently; return their ids."""
-        return await self._write(lambda on: writes.delete_all(on, scope))
+        return await self._write(lambda on: writes.delete_all(on, self._codec, scope))
 
     async def purge(self, scope: Scope, oldest: datetime) -> list[UUID]:
         """Delete permanently what was deleted or expired before `oldest`; return the ids."""
         time = to_microseconds(oldest)
-        return await self._write(lambda on: writes.purge(on, scope, time))
+        return await self._write(lambda on: writes.purge(on, self._codec, scope, time))
 
     async def update(
         self,
@@ -246,10 +265,11 @@ class SqliteStore:
         return await self._write(
             lambda on: writes.update(
                 on,
+                self._codec,
                 scope,
                 entry_id,
                 change,
-                vectors,
+                vectors=vectors,
                 now=time,
                 quota=quota,
                 include_archived=include_archived,
@@ -328,7 +348,7 @@ class SqliteStore:
         moment = None if include_deleted else to_microseconds(now)
         with self._reading() as connection:
             return reads.entries_stored_after(
-                connection, scope, row, limit, present_at=moment, model=model
+                connection, self._codec, scope, row, limit, present_at=moment, model=model
             )
 
     async def links_within(
@@ -361,7 +381,7 @@ class SqliteStore:
         checksums_added = after = 0
         while rows := await run_blocking(partial(self._rows_without_sums, after)):
             checksums_added += await self._write(
-                partial(verification.add_missing_checksums, rows=rows)
+                partial(verification.add_missing_checksums, codec=self._codec, rows=rows)
             )
             after = rows[-1]
         agents = await self._write(verification.repair_agents)
@@ -369,7 +389,7 @@ class SqliteStore:
 
     def _verify(self, progress: Progress | None) -> VerifyReport:
         with self._reading() as connection, one_moment(connection):
-            walk = verification.Verification(connection, progress)
+            walk = verification.Verification(connection, self._codec, progress)
             return walk.report(self._connections.log_problem)
 
     def _rows_without_sums(self, after: int) -> list[int]:
@@ -384,7 +404,7 @@ class SqliteStore:
     async def stats(self, scope: Scope, *, now: datetime) -> LongTermMemoryStats:
         """Return statistics of a scope, as of one moment."""
         with self._reading() as connection, one_moment(connection):
-            return reads.stats(connection, scope, to_microseconds(now))
+            return reads.stats(connection, self._codec, scope, to_microseconds(now))
 
     async def count(self, scope: Scope, *, now: datetime) -> int:
         """Return the number of entries of the scope that a search can find."""
@@ -399,7 +419,7 @@ class SqliteStore:
     async def contents(self, agent_id: str, rows: Sequence[int]) -> dict[int, str]:
         """Return the contents of those of these rows that are active."""
         with self._reading() as connection:
-            return reads.contents(connection, agent_id, rows)
+            return reads.contents(connection, self._codec, agent_id, rows)
 
     async def vectors(self, agent_id: str, row: int, model: str) -> NDArray[np.float32]:
         """Return the vectors of a row's chunks, shape (chunks, dimensions); (0, 0) for none."""
@@ -451,7 +471,9 @@ class SqliteStore:
         given, receives them in batches.
         """
         with self._reading() as connection, one_moment(connection):
-            return change_log.rows_since(connection, agent_id, model, seq, sink, state=state)
+            return change_log.rows_since(
+                connection, agent_id, model, seq, sink, codec=self._codec, state=state
+            )
 
     async def erase(self) -> bool:
         """Remove deleted data from the file and its log; return whether nothing is left of it.
@@ -522,7 +544,7 @@ def _blobs(parts: NDArray[np.float32]) -> list[bytes]:
     return [vector.tobytes() for vector in parts.astype("<f4", copy=False)]
 
 
-def _batch(added: AddedRows, rows: Sequence[NewRow]) -> RowBatch | None:
+def _batch(codec: RowCodec, added: AddedRows, rows: Sequence[NewRow]) -> RowBatch | None:
     """Return the change for an index, if each entry was stored and nothing else changed."""
     if not added.steps or added.steps != sum([outcome.is_new for outcome in added.outcomes]):
         return None
@@ -539,7 +561,7 @@ def _batch(added: AddedRows, rows: Sequence[NewRow]) -> RowBatch | None:
         vectors += new.vectors
     since = added.seq - added.steps
     embedded_rows = np.array(embedded, dtype=np.int64)
-    return RowBatch(since, added.seq, records, embedded_rows, _stacked(vectors), [])
+    return RowBatch(since, added.seq, codec.records(records), embedded_rows, _stacked(vectors), [])
 
 
 def _stacked(vectors: list[NDArray[np.float32]]) -> NDArray[np.float32]:

@@ -13,6 +13,7 @@ from mnemic._core import RECORD_COLUMNS
 from mnemic.errors import StoreCorruptError
 from mnemic.model import VerifyProblem, VerifyReport
 from mnemic.protocols import Progress
+from mnemic.store.row_codec import RowCodec, uuid_of, vector_of
 from mnemic.store.sqlite.checksums import (
     CHECKED_COLUMNS,
     MASK,
@@ -26,13 +27,16 @@ from mnemic.store.sqlite.checksums import (
     check_vectors,
     entries_of,
 )
-from mnemic.store.sqlite.row_codec import reading_stored, uuid_of, vector_of
+from mnemic.store.sqlite.damage import reading_stored
 from mnemic.store.sqlite.sql import BY_ROW, Columns, fetch
 
 PAGE = 1000
 MAX_PROBLEMS = 1000
 """Maximum number of reported problems; a file with more is lost."""
 
+_AGENT_ID = RECORD_COLUMNS.index("agent_id")
+_ENTRY_ID = RECORD_COLUMNS.index("id")
+_CONTENT = RECORD_COLUMNS.index("content")
 _STATUS = RECORD_COLUMNS.index("status")
 _FORGOTTEN_AT = RECORD_COLUMNS.index("forgotten_at")
 _ROWS = (
@@ -72,11 +76,15 @@ class Verification:
 
     Args:
         connection: The connection.
+        codec: Codec of the entries.
         progress: Called periodically with the number of memories so far.
     """
 
-    def __init__(self, connection: apsw.Connection, progress: Progress | None = None) -> None:
+    def __init__(
+        self, connection: apsw.Connection, codec: RowCodec, progress: Progress | None = None
+    ) -> None:
         self._connection = connection
+        self._codec = codec
         self._progress = progress
         self._problems: list[VerifyProblem] = []
         self._agents: dict[str, _Agent] = {}
@@ -141,19 +149,19 @@ class Verification:
         self._check_links(links, known)
 
     def _count(self, row: Columns) -> None:
-        agent_id, content = row[1], row[5]
+        agent_id = row[_AGENT_ID]
         known = self._agents.get(agent_id, _Agent())
-        size = len(content.encode()) if isinstance(content, str) else 0
+        size = self._codec.stored_content_size(row[_CONTENT])
         sums = known.sums.plus(added([(row[0], *row[-3:], row[_STATUS], row[_FORGOTTEN_AT])]))
         self._agents[agent_id] = _Agent(sums, known.size + size)
 
     def _intact_rows(self, page: list[Columns]) -> dict[int, Columns]:
         """Return the rows of a page by number; report the damaged ones."""
         try:
-            entries_of(page)
+            entries_of(self._codec, page)
         except StoreCorruptError:
             for row in page:
-                self._guarded(partial(entries_of, [row]), row)
+                self._guarded(partial(entries_of, self._codec, [row]), row)
         return {row[0]: row for row in page}
 
     def _check_vectors(self, found: list[Columns], rows: dict[int, Columns]) -> None:
@@ -213,7 +221,7 @@ class Verification:
 
 
 def _named(row: Columns) -> tuple[str | None, int, UUID | None]:
-    number, agent_id, entry_id = row[:3]
+    number, agent_id, entry_id = row[0], row[_AGENT_ID], row[_ENTRY_ID]
     try:
         found = uuid_of(entry_id)
     except ValueError:
@@ -235,19 +243,19 @@ def rows_without_sums(connection: apsw.Connection, after: int) -> list[int]:
     return [row for (row,) in fetch(connection, _WITHOUT_SUMS, (after, PAGE))]
 
 
-def add_missing_checksums(connection: apsw.Connection, rows: list[int]) -> int:
+def add_missing_checksums(connection: apsw.Connection, codec: RowCodec, rows: list[int]) -> int:
     """Add checksums to those of these rows that can be read; return to how many."""
     checksums_added = 0
     for row in rows:
         where = f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries {BY_ROW} WHERE row = ?"
         found = fetch(connection, where, (row,))
         try:
-            entries_of(found)
+            entries_of(codec, found)
             sums = add_missing_sums(connection, [row])
         except StoreCorruptError:  # which the report has named
             continue
         if found:
-            connection.execute(_ADD, (*sums, found[0][1]))
+            connection.execute(_ADD, (*sums, found[0][_AGENT_ID]))
             checksums_added += sums.rows
     return checksums_added
 

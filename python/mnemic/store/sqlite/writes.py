@@ -15,7 +15,7 @@ from mnemic.licensing import Quota
 from mnemic.model import MemoryEntry, MemoryEntryUpdate, NewEntry, OnDuplicate, Scope
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.base import Model
-from mnemic.store.fingerprints import fingerprint, fingerprints
+from mnemic.store.row_codec import COLUMN_NAMES, RowCodec, changed_columns, with_changed
 from mnemic.store.sqlite.change_log import Change, Charge, log_changes
 from mnemic.store.sqlite.checksums import (
     ADD_TO_ROW,
@@ -32,18 +32,13 @@ from mnemic.store.sqlite.checksums import (
     rows_with_sums,
     rows_with_sums_where,
 )
+from mnemic.store.sqlite.damage import uuids_of
 from mnemic.store.sqlite.links import links_leading_to, supersede
-from mnemic.store.sqlite.row_codec import (
-    CHANGEABLE,
-    COLUMNS,
-    to_changed,
-    to_row,
-    uuids_of,
-    with_changed,
-)
 from mnemic.store.sqlite.sql import (
     AMONG,
     BY_ROW,
+    CHANGEABLE,
+    COLUMNS,
     IS_ACTIVE,
     IS_NOT_SUPERSEDED,
     Columns,
@@ -55,11 +50,10 @@ from mnemic.store.sqlite.sql import (
     with_id,
 )
 
-_PLACES = ", ".join("?" * (len(COLUMNS.split(",")) + 5))
-_ID = COLUMNS.split(", ").index("id")
-_STATUS = COLUMNS.split(", ").index("status")
-_FORGOTTEN_AT = COLUMNS.split(", ").index("forgotten_at")
-_CREATED_AT = COLUMNS.split(", ").index("created_at")
+_PLACES = ", ".join("?" * (len(COLUMN_NAMES) + 5))
+_ID, _STATUS, _FORGOTTEN_AT, _CREATED_AT = map(
+    COLUMN_NAMES.index, ("id", "status", "forgotten_at", "created_at")
+)
 
 _INSERT_ENTRY = (
     f"INSERT INTO agent_memory_entries ({COLUMNS}, fingerprint, "
@@ -87,6 +81,7 @@ class NewRow(NamedTuple):
 
     Attributes:
         entry: The entry.
+        size: Bytes of its content that count in the quota.
         columns: Its columns, in the order of `COLUMNS`.
         more: Its fingerprint, its idempotency key, and the fingerprint that the key came with.
         sums: Sum of its columns, and sum of its vectors.
@@ -94,6 +89,7 @@ class NewRow(NamedTuple):
     """
 
     entry: MemoryEntry
+    size: int
     columns: Columns
     more: tuple[bytes, str | None, bytes | None]
     sums: tuple[int, int | None]
@@ -101,11 +97,14 @@ class NewRow(NamedTuple):
 
 
 def new_rows(
-    entries: Sequence[NewEntry], vectors: Sequence[Sequence[NDArray[np.float32]]], model: str | None
+    codec: RowCodec,
+    entries: Sequence[NewEntry],
+    vectors: Sequence[Sequence[NDArray[np.float32]]],
+    model: str | None,
 ) -> list[NewRow]:
     """Return entries, with the vectors of each, in the form of the statements."""
-    columns = [to_row(new.entry) for new in entries]
-    found = fingerprints([new.entry.content for new in entries])
+    columns = [codec.encode(new.entry) for new in entries]
+    found = codec.fingerprints([new.entry.content for new in entries])
     more = [
         (fingerprint, new.key, None if new.key is None else fingerprint)
         for fingerprint, new in zip(found, entries, strict=True)
@@ -118,7 +117,7 @@ def new_rows(
             of_row if parts else None for of_row, parts in zip(sums, vectors, strict=True)
         ]
     return [
-        NewRow(new.entry, *row)
+        NewRow(new.entry, codec.content_size(new.entry), *row)
         for new, row in zip(
             entries,
             zip(columns, more, zip(of_rows, of_vectors, strict=True), vectors, strict=True),
@@ -131,6 +130,7 @@ class AddOptions(NamedTuple):
     """Options of storing entries.
 
     Attributes:
+        codec: Codec of the entries.
         now: Microseconds since 1970 in UTC.
         model: Model of the given vectors; None if there are none.
         quota: Maximum bytes of content of the agent; None is no limit.
@@ -138,6 +138,7 @@ class AddOptions(NamedTuple):
         is_import: Whether a superseded entry may be missing.
     """
 
+    codec: RowCodec
     now: int
     model: Model | None = None
     quota: Quota | None = None
@@ -227,7 +228,7 @@ def add(
             for part, vector in enumerate(new.vectors)
         ]
         execute_all(connection, _INSERT_VECTOR, vectors)
-    charge = Charge(sum([_size(new.entry.content) for new, _ in stored]), rules.quota, sums)
+    charge = Charge(sum([new.size for new, _ in stored]), rules.quota, sums)
     seq = log_changes(connection, agent_id, changes, model, charge) if changes else 0
     changed = [change.row for change in changes if change.kind != "add"]
     return AddedRows(seq, len(changes), outcomes, changed)
@@ -342,25 +343,29 @@ def _find_duplicate(
         values = (agent_id, fingerprint, user_id, rules.now)
         found = fetch(connection, _OF_FINGERPRINT, values)
         if found:
-            (old,) = entries_of(found)
+            (old,) = entries_of(rules.codec, found)
             outcome = Outcome(found[0][0], old.id.bytes, is_new=False)
             if rules.on_duplicate == "merge":
-                return outcome, *_merge(connection, found[0], old, new.entry, rules.now)
+                return outcome, *_merge(connection, found[0], old, new.entry, rules)
             return outcome, [], NO_SUMS
     return None, [], NO_SUMS
 
 
 def _merge(
-    connection: apsw.Connection, row: Columns, old: MemoryEntry, new: MemoryEntry, now: int
+    connection: apsw.Connection,
+    row: Columns,
+    old: MemoryEntry,
+    new: MemoryEntry,
+    rules: AddOptions,
 ) -> tuple[list[Change], Sums]:
     update = MemoryEntryUpdate(
         importance=max(old.importance, new.importance), add_tags=new.tags, metadata=new.metadata
     )
-    merged = update.applied_to(old, from_microseconds(now))
+    merged = update.applied_to(old, from_microseconds(rules.now))
     kept = (old.importance, old.tags, old.metadata)
     if (merged.importance, merged.tags, merged.metadata) == kept:
         return [], NO_SUMS
-    sums = _write_changed(connection, row, merged)
+    sums = _write_changed(connection, rules.codec, row, merged)
     return [Change(row[0], old.id.bytes, "update", old.user_id)], sums
 
 
@@ -446,10 +451,12 @@ def restore(
     return True
 
 
-def delete(connection: apsw.Connection, scope: Scope, entry_id: UUID) -> list[UUID]:
+def delete(
+    connection: apsw.Connection, codec: RowCodec, scope: Scope, entry_id: UUID
+) -> list[UUID]:
     """Delete an entry, forgotten or not, with its vectors and links; return its id if it was."""
     where, values = with_id(scope, entry_id)
-    deleted = _delete(connection, scope.agent_id, where, values)
+    deleted = _delete(connection, codec, scope.agent_id, where, values)
     single(deleted, scope, entry_id)
     return deleted
 
@@ -472,30 +479,34 @@ def soft_delete_all(connection: apsw.Connection, scope: Scope, now: int) -> list
     return uuids_of(entry_id for _, entry_id, _ in forgotten)
 
 
-def delete_all(connection: apsw.Connection, scope: Scope) -> list[UUID]:
+def delete_all(connection: apsw.Connection, codec: RowCodec, scope: Scope) -> list[UUID]:
     """Delete all entries of a scope, forgotten or not; return their ids."""
     where, values = in_scope(scope)
-    return _delete(connection, scope.agent_id, where, values)
+    return _delete(connection, codec, scope.agent_id, where, values)
 
 
-def purge(connection: apsw.Connection, scope: Scope, oldest: int) -> list[UUID]:
+def purge(connection: apsw.Connection, codec: RowCodec, scope: Scope, oldest: int) -> list[UUID]:
     """Delete what a scope forgot, or what expired, before `oldest`; return the ids."""
     where, values = in_scope(scope)
     return [
         entry_id
         for moment in ("forgotten_at", "expires_at")
         for entry_id in _delete(
-            connection, scope.agent_id, f"{where} AND {moment} < ?", (*values, oldest)
+            connection, codec, scope.agent_id, f"{where} AND {moment} < ?", (*values, oldest)
         )
     ]
 
 
 def _delete(
-    connection: apsw.Connection, agent_id: str, where: str, values: Sequence[Any]
+    connection: apsw.Connection,
+    codec: RowCodec,
+    agent_id: str,
+    where: str,
+    values: Sequence[Any],
 ) -> list[UUID]:
     sql = (
         f"DELETE FROM agent_memory_entries WHERE {where} "
-        "RETURNING row, id, user_id, octet_length(content)"
+        f"RETURNING row, id, user_id, {codec.content_size_sql}"
     )
     before = rows_with_sums_where(connection, where, values)
     sums = links_leading_to(connection, before, where, values)
@@ -512,11 +523,12 @@ def _delete(
 
 def update(
     connection: apsw.Connection,
+    codec: RowCodec,
     scope: Scope,
     entry_id: UUID,
     change: Callable[[MemoryEntry], MemoryEntry],
-    vectors: tuple[Model, Sequence[bytes]] | None,
     *,
+    vectors: tuple[Model, Sequence[bytes]] | None,
     now: int,
     quota: Quota | None,
     include_archived: bool,
@@ -528,9 +540,9 @@ def update(
     found = single(fetch(connection, sql, (*values, now)), scope, entry_id)
     if found is None:
         return None
-    row, (before,) = found[0], entries_of([found])
+    row, (before,) = found[0], entries_of(codec, [found])
     after = with_changed(before, change(before))
-    sums = _write_changed(connection, found, after)
+    sums = _write_changed(connection, codec, found, after)
     model = None
     if after.content != before.content:
         old = rows_with_sums(connection, [row])
@@ -544,24 +556,22 @@ def update(
         connection.execute(SET_VECTOR_SUM, (of_vectors, row))
         sums = sums.plus(difference(old, rows_with_sums(connection, [row])))
     sums = sums.plus(add_missing_sums(connection, [row]))  # where it comes from an earlier version
-    charge = Charge(_size(after.content) - _size(before.content), quota, sums)
+    added_size = codec.content_size(after) - codec.content_size(before)
+    charge = Charge(added_size, quota, sums)
     changes = [Change(row, entry_id.bytes, "update", after.user_id)]
     log_changes(connection, scope.agent_id, changes, model, charge)
     return after
 
 
-def _write_changed(connection: apsw.Connection, row: Columns, entry: MemoryEntry) -> Sums:
+def _write_changed(
+    connection: apsw.Connection, codec: RowCodec, row: Columns, entry: MemoryEntry
+) -> Sums:
     """Write another state of a row that was read whole; return what that adds to the agent."""
     before = rows_with_sums(connection, [row[0]])
-    changed = to_changed(entry)
-    row_sum = rewritten(row, to_row(entry), fingerprint(entry.content))
+    columns, (fingerprint,) = codec.encode(entry), codec.fingerprints([entry.content])
+    row_sum = rewritten(row, columns, fingerprint)
     connection.execute(
         f"UPDATE agent_memory_entries SET {CHANGEABLE}, row_sum = ? WHERE agent_id = ? AND row = ?",
-        (*changed, row_sum, entry.agent_id, row[0]),
+        (*changed_columns(columns), fingerprint, row_sum, entry.agent_id, row[0]),
     )
     return difference(before, rows_with_sums(connection, [row[0]]))
-
-
-def _size(content: str) -> int:
-    """Return the bytes of a content that count in the quota."""
-    return len(content.encode())
