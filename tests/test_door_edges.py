@@ -285,6 +285,7 @@ class PlainEmbedder:
         return np.ones((len(texts), 2), dtype=np.float32)
 
 
+@pytest.mark.requirement("R003")
 def test_what_the_documentation_calls_enough_is_an_embedder_at_run_time():
     with Memory(":memory:", embedder=PlainEmbedder()) as memory:
         memory.add("Lives in Oslo")

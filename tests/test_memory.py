@@ -420,6 +420,7 @@ def test_two_models_cannot_write_to_one_agent_at_once(path):
         assert one.count() == 1
 
 
+@pytest.mark.requirement("R022")
 def test_an_embedding_that_is_given_is_used(memory):
     vector = np.zeros(64, dtype=np.float32)
     vector[5] = 1

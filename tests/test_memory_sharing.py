@@ -28,6 +28,7 @@ def memory(request, tmp_path):
 # Closing, opening, sharing
 
 
+@pytest.mark.requirement("R001")
 def test_memories_are_still_there_after_closing_with_the_same_scores(path):
     with opened(path) as memory:
         added = memory.add_many([f"memory number {number}" for number in range(50)])
@@ -196,6 +197,7 @@ def test_closing_while_threads_use_a_memory_gives_answers_or_says_closed(memory)
     assert errors == []
 
 
+@pytest.mark.requirement("R008")
 def test_threads_add_and_search_at_once_and_see_their_own_writes(memory):
     errors = []
 

@@ -132,6 +132,7 @@ async def check_write(memory, name, when):
     return was_cancelled
 
 
+@pytest.mark.requirement("R009")
 @pytest.mark.parametrize("name", CALLS)
 def test_a_write_cancelled_at_any_await_is_whole_or_undone_and_can_be_repeated(running, name):
     async def act(memory):
@@ -171,6 +172,7 @@ def test_the_outcome_of_a_cancelled_write_does_not_change_once_it_is_known(runni
     running(act)
 
 
+@pytest.mark.requirement("R009")
 @pytest.mark.parametrize("name", READS)
 def test_a_cancelled_read_harms_nothing(running, name):
     async def act(memory):

@@ -125,6 +125,7 @@ def test_a_view_tells_and_purges_its_own_scope_and_is_not_widened():
                 widen(all_users=True)
 
 
+@pytest.mark.requirement("R020")
 def test_a_count_and_the_active_entries_are_what_a_search_finds(door):
     kept = door.memory.add("kept")
     door.memory.add("gone", created_at=NOON, expires_at=NOON)

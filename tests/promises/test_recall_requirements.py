@@ -141,7 +141,7 @@ def test_by_type_ten_are_returned_unless_another_limit_is_given():
     run(scenario)
 
 
-@pytest.mark.requirement("R251", "R256", "R257", "R268")
+@pytest.mark.requirement("R250", "R251", "R256", "R257", "R268")
 def test_relevant_recall_scores_by_similarity_and_salience():
     async def scenario(memory, retriever):
         near = mine("near ~0.9", created_at=NOON - 7 * DAY, importance=0.0)
@@ -419,7 +419,7 @@ def test_a_temporal_recall_is_logged_with_its_range(caplog):
     assert [each.levelno for each in caplog.records if each.name == INFO] == [logging.INFO]
 
 
-@pytest.mark.requirement("R249", "R274")
+@pytest.mark.requirement("R249", "R250", "R274")
 def test_a_retrieval_is_an_access_when_that_is_tracked():
     async def scenario(memory, retriever):
         await memory.store(mine("a", last_accessed_at=NOON - DAY))

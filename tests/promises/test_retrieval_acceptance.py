@@ -36,7 +36,7 @@ def test_what_means_the_same_is_retrieved():
     serve(scenario, memory=words())
 
 
-@pytest.mark.requirement("R211", "C026")
+@pytest.mark.requirement("R131", "R211", "C026")
 def test_results_are_ranked_by_weighted_relevance():
     async def scenario(memory, service):
         near = memory.embedder.near
@@ -205,7 +205,7 @@ def test_with_500_tokens_only_fitting_items_are_added():
     serve(scenario)
 
 
-@pytest.mark.requirement("R221")
+@pytest.mark.requirement("R132", "R221")
 def test_a_hundred_memories_are_retrieved_and_augment_the_context():
     async def scenario(memory, service):
         topics = ("tea", "sofa", "ferry", "printer", "garden")

@@ -119,6 +119,7 @@ def test_a_memory_that_was_never_accessed_counts_as_accessed_when_it_was_made():
     run(scenario, options=UNTRACKED)
 
 
+@pytest.mark.requirement("R250")
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("archived", [False, True])
 def test_a_smaller_limit_gives_the_head_of_a_larger_one(mode, archived):

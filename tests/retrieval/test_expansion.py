@@ -51,6 +51,7 @@ class Scripted:
         return answer
 
 
+@pytest.mark.requirement("R170")
 def test_the_offline_expander_adds_words_of_what_matches():
     async def scenario(memory, service):
         await memory.add_many(
@@ -283,6 +284,7 @@ def test_terms_are_compared_word_by_word_with_those_of_the_query(query, answer, 
     assert terms_of(answer, query) == added
 
 
+@pytest.mark.requirement("R170")
 @pytest.mark.parametrize("confidence", [7, -0.1, math.nan, math.inf, True, "high", None])
 def test_a_confidence_is_a_number_from_0_to_1_wherever_it_is_given(confidence):
     for make in (
