@@ -6,7 +6,7 @@ from typing import Any, Self, TypeAlias, Unpack
 from uuid import UUID
 
 from mnemic.description import quoted
-from mnemic.errors import InvalidArgumentError, InvalidEntryError
+from mnemic.errors import InvalidArgumentError
 from mnemic.licensing import LicensePolicy
 from mnemic.model import (
     SEMANTIC,
@@ -27,7 +27,7 @@ from mnemic.model import (
     Search,
     validation,
 )
-from mnemic.model.new_entry import checked_key, checked_record
+from mnemic.model.new_entry import checked_key, checked_record, checked_records
 from mnemic.protocols import Progress, Target
 from mnemic.repository import Options, check_limit, required_uuid, required_uuids
 from mnemic.store import Direction
@@ -130,7 +130,7 @@ class LongTermMemory(AsyncMaintenanceVerbs, AsyncImportVerbs, MemoryHandle):
             EmbeddingModelMismatchError: If it has a vector of another model.
             StoreError: If the store cannot be written; nothing is stored then.
         """
-        new = NewEntry(self._checked(entry), checked_key(idempotency_key))
+        new = NewEntry(checked_record(entry, self._scope), checked_key(idempotency_key))
         stored = await self._repository.add(
             [new], on_duplicate=on_duplicate, on_embed_error=on_embed_error
         )
@@ -155,21 +155,7 @@ class LongTermMemory(AsyncMaintenanceVerbs, AsyncImportVerbs, MemoryHandle):
         Raises:
             As `store`; the error names an invalid entry by its place in the list.
         """
-        given = validation.items("entries", entries)
-        keys = [None] * len(given)
-        if idempotency_keys is not None:
-            keys = validation.items("idempotency_keys", idempotency_keys)
-        if len(keys) != len(given):
-            raise InvalidArgumentError(
-                f"{len(given)} entries come with {len(keys)} idempotency keys; give one for "
-                "each, None where there is none"
-            )
-        checked = []
-        for at, (entry, key) in enumerate(zip(given, keys, strict=True)):
-            try:
-                checked.append(NewEntry(self._checked(entry), checked_key(key)))
-            except InvalidEntryError as error:
-                raise InvalidEntryError(f"memory {at} of the list: {error}") from error
+        checked = checked_records(entries, idempotency_keys, self._scope)
         stored = await self._repository.add(
             checked, on_duplicate=on_duplicate, on_embed_error=on_embed_error
         )
@@ -589,8 +575,3 @@ class LongTermMemory(AsyncMaintenanceVerbs, AsyncImportVerbs, MemoryHandle):
             filters=filters,
             include_deleted=include_forgotten,
         )
-
-    def _checked(self, entry: object) -> MemoryEntry:
-        if not isinstance(entry, MemoryEntry):
-            raise InvalidEntryError(f"entry must be a MemoryEntry, got {type(entry).__name__}")
-        return checked_record(entry, self._repository.agent)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnemic.description import quoted
-from mnemic.errors import InvalidEntryError
+from mnemic.errors import InvalidArgumentError, InvalidEntryError
 from mnemic.model import validation
 from mnemic.model.agent_id import is_same_agent
 from mnemic.model.entry import MEMORY_FIELDS, MemoryEntry, MemoryType
@@ -82,8 +82,38 @@ class NewEntry(NamedTuple):
         return cls(checked_record(entry, narrowed), key)
 
 
-def checked_record(entry: MemoryEntry, scope: Scope) -> MemoryEntry:
+def checked_records(entries: object, keys: object, scope: Scope) -> list[NewEntry]:
+    """Return records that may be stored within a scope, with their idempotency keys.
+
+    Args:
+        entries: Any iterable of records.
+        keys: One for each, or None; None for none.
+        scope: The scope.
+
+    Raises:
+        InvalidArgumentError: If there are more or fewer keys than records.
+        InvalidEntryError: If a record or a key is invalid; the message has its place.
+    """
+    given = validation.items("entries", entries)
+    named = [None] * len(given) if keys is None else validation.items("idempotency_keys", keys)
+    if len(named) != len(given):
+        raise InvalidArgumentError(
+            f"{len(given)} entries come with {len(named)} idempotency keys; give one for "
+            "each, None where there is none"
+        )
+    checked = []
+    for at, (entry, key) in enumerate(zip(given, named, strict=True)):
+        try:
+            checked.append(NewEntry(checked_record(entry, scope), checked_key(key)))
+        except InvalidEntryError as error:
+            raise InvalidEntryError(f"memory {at} of the list: {error}") from error
+    return checked
+
+
+def checked_record(entry: object, scope: Scope) -> MemoryEntry:
     """Return a record that may be stored within a scope."""
+    if not isinstance(entry, MemoryEntry):
+        raise InvalidEntryError(f"entry must be a MemoryEntry, got {type(entry).__name__}")
     if entry.agent_id != scope.agent_id:
         if not is_same_agent(entry.agent_id, scope.agent_id):
             raise InvalidEntryError(f"its agent is {entry.agent_id!r}, not {scope.agent_id!r}")

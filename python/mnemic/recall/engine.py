@@ -176,9 +176,7 @@ class RecallEngine:
         if topic is None or not topic.strip():
             request = Recall(search, temporal_reason)
         else:
-            self.repository.check_embedder()
-            floor = self._floor()
-            topical = msgspec.structs.replace(search, text=topic, min_similarity=floor)
+            topical = msgspec.structs.replace(search, text=topic, min_similarity=self._floor())
             request = Recall(topical, topical_reason)
         result = await self._recalled(scope, request, begun)
         self._telemetry.recalled_temporal(len(result), start, end, milliseconds_since(begun))
@@ -435,7 +433,6 @@ class RecallEngine:
                 "query must be a text that is not empty where mode is relevant; the other modes "
                 "need none"
             )
-        self.repository.check_embedder()
         given = self.options
         weights = Weights(relevance=given.similarity_weight, salience=given.salience_weight)
         ranking = msgspec.structs.replace(SEMANTIC, weights=weights, salience=given.salience)
