@@ -122,10 +122,13 @@ class RowCodec(Protocol):
 class PlainRowCodec:
     """Stores every field in plain text; see `RowCodec`."""
 
-    content_size_sql: Final = "octet_length(content)"
-
     def __init__(self) -> None:
         self._encode, self._decode = _functions()
+
+    @property
+    def content_size_sql(self) -> str:
+        """Return the size of the column itself."""
+        return "octet_length(content)"
 
     def encode(self, entry: MemoryEntry) -> Columns:
         """Return the columns of an entry."""
