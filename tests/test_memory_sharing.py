@@ -152,8 +152,8 @@ def test_a_search_does_not_wait_for_what_others_write_after_it_began(path):
     with opened(path) as reader, opened(path) as other:
         rows_since, calls = reader._repository._store.rows_since, []
 
-        async def overtaken(*wanted, **named):
-            batch = await rows_since(*wanted, **named)
+        def overtaken(*wanted, **named):
+            batch = rows_since(*wanted, **named)
             calls.append(other.add(f"late {len(calls)}"))
             return batch
 

@@ -231,7 +231,8 @@ class AsyncScopedMemory(AsyncSearchVerbs, AsyncImportVerbs):
         def checked() -> list[NewEntry]:
             return [self._any_new(at, memory, scope, now) for at, memory in enumerate(given)]
 
-        entries = checked() if len(given) <= _FEW_MEMORIES else await run_blocking(checked)
+        are_few = len(given) <= _FEW_MEMORIES
+        entries = checked() if are_few else await run_blocking(checked, self._repository)
         return await self._repository.add(
             entries, on_duplicate=on_duplicate, on_embed_error=on_embed_error
         )

@@ -6,14 +6,16 @@ thread.
 """
 
 import threading
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar, copy_context
-from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
+    import asyncio
+    from concurrent.futures import Executor, Future
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -74,11 +76,24 @@ def runs_sync() -> bool:
     return getattr(_this_thread, "runs_sync", False)
 
 
-async def run_blocking(work: Callable[[], Result]) -> Result:
+class HasExecutor(Protocol):
+    """Has threads for blocking work, such as a store."""
+
+    @property
+    def executor(self) -> "Executor":
+        """The threads."""
+        ...
+
+
+async def run_blocking(work: Callable[[], Result], threads: HasExecutor | None = None) -> Result:
     """Run blocking work without blocking an event loop.
 
     In a synchronous call it runs in the caller's thread; in an event loop it runs in another one,
     with a copy of the caller's context variables.
+
+    Args:
+        work: The work.
+        threads: Has the thread it runs in; None takes one of the event loop's own.
     """
     if runs_sync():
         return work()
@@ -87,7 +102,9 @@ async def run_blocking(work: Callable[[], Result]) -> Result:
     cancellation, context = _Cancellation(), copy_context()
     context.run(_cancellation.set, cancellation)
     try:
-        return await asyncio.get_running_loop().run_in_executor(None, context.run, work)
+        if threads is None:
+            return await asyncio.get_running_loop().run_in_executor(None, context.run, work)
+        return await arrived(threads.executor.submit(context.run, work))
     except asyncio.CancelledError:
         cancellation.cancel()
         raise
@@ -109,12 +126,61 @@ async def awaited(awaitable: Awaitable[Result]) -> Result:
 
 
 async def arrived(future: "Future[Result]") -> Result:
-    """Wait for the result of another call; a cancellation here does not cancel that call."""
-    if future.done() or runs_sync():
-        return future.result()
-    import asyncio  # noqa: PLC0415 - as above
+    """Wait for a future, such as that of a store's write.
 
-    return await asyncio.wrap_future(future)
+    A cancellation cancels the future too, if its work has not begun.
+    """
+    if not (future.done() or runs_sync()):
+        import asyncio  # noqa: PLC0415 - as above
+
+        await _arrivals_of(asyncio.get_running_loop()).wait(future)
+    try:
+        return future.result()
+    finally:
+        del future  # the traceback of its error refers to this frame
+
+
+class _Arrivals:
+    """Wakes the waiting tasks of one event loop, all that are due in one call of the loop.
+
+    It has no lock: a finalizer may interrupt the holder and settle another future.
+    """
+
+    def __init__(self, loop: "asyncio.AbstractEventLoop") -> None:
+        self.loop = loop
+        self._due: deque[asyncio.Future[None]] = deque()
+        self._is_scheduled = False
+
+    async def wait(self, future: "Future[Any]") -> None:
+        """Wait until a future is done."""
+        waiter = self.loop.create_future()
+        future.add_done_callback(partial(self._wake_soon, waiter))
+        try:
+            await waiter
+        finally:
+            future.cancel()  # has an effect only before it is done and its work begins
+
+    def _wake_soon(self, waiter: "asyncio.Future[None]", _: "Future[Any]") -> None:
+        self._due.append(waiter)
+        if self._is_scheduled:
+            return
+        self._is_scheduled = True
+        with suppress(RuntimeError):  # the event loop was closed: nobody waits there any more
+            self.loop.call_soon_threadsafe(self._wake)
+
+    def _wake(self) -> None:
+        self._is_scheduled = False  # before the queue is read: later futures schedule it again
+        while self._due:
+            waiter = self._due.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+
+
+def _arrivals_of(loop: "asyncio.AbstractEventLoop") -> _Arrivals:
+    arrivals: _Arrivals | None = getattr(_this_thread, "arrivals", None)
+    if arrivals is None or arrivals.loop is not loop:
+        arrivals = _this_thread.arrivals = _Arrivals(loop)
+    return arrivals
 
 
 def run_sync(coroutine: Coroutine[Any, None, Result]) -> Result:

@@ -8,7 +8,6 @@ from uuid import UUID
 
 import numpy as np
 
-from mnemic.sync_bridge import run_sync
 from tests.faults.workload import FORGOTTEN, GONE, LIVING, PlainDoor
 from tests.support.embedders import WordEmbedder
 
@@ -106,7 +105,7 @@ def states(door):
         ids = [str(UUID(bytes=key)) for (key,) in connection.execute(_ALL_IDS)]
     scope = door.view.scope
     keys = [UUID(key) for key in ids]
-    found = run_sync(door.store.get(scope, keys, now=datetime.now(UTC), include_deleted=True))
+    found = door.store.get(scope, keys, now=datetime.now(UTC), include_deleted=True)
     return {
         str(key): (entry.content, FORGOTTEN if entry.is_forgotten else LIVING)
         for key, entry in found.items()

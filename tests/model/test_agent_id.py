@@ -11,7 +11,6 @@ from mnemic.errors import InvalidEntryError
 from mnemic.model import NewEntry
 from mnemic.model.agent_id import canonical, is_same_agent, stored_spelling
 from mnemic.store.sqlite.store import SqliteStore
-from mnemic.sync_bridge import run_sync
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import entry
@@ -104,8 +103,8 @@ def stored_as(path, *spellings):
     store = SqliteStore(path)
     for spelling in spellings:
         new = NewEntry(entry(f"of {spelling}", agent_id=spelling))
-        run_sync(store.add(spelling, [new], now=NOON))
-    run_sync(store.close())
+        store.add(spelling, [new], now=NOON).result()
+    store.close()
 
 
 def contents(path, spelling, **options):

@@ -27,7 +27,6 @@ from mnemic.model import (
 )
 from mnemic.model.filter import MemoryFilter, MemorySortOrder, parse_filter
 from mnemic.store.sqlite.store import SqliteStore
-from mnemic.sync_bridge import run_sync
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import to_row
@@ -70,13 +69,13 @@ class File:
 
     def close(self):
         self.connection.close()
-        run_sync(self.store.close())
+        self.store.close()
 
     def keep(self, memories):
         """Store the memories for an agent of their own; return its name."""
         agent = f"agent {next(self.numbers)}"
         owned = [NewEntry(msgspec.structs.replace(entry, agent_id=agent)) for entry in memories]
-        run_sync(self.store.add(agent, owned, now=NOON, is_import=True))
+        self.store.add(agent, owned, now=NOON, is_import=True).result()
         return agent
 
     def judge(self, agent, given_filter):

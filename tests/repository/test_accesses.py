@@ -308,13 +308,13 @@ def test_what_is_read_and_written_down_while_an_index_catches_up_counts_once(rea
         assert counted(memory.search("tea", **BY_ACCESS)) == {"tea": 0}
         store = memory.repository._store
         memory.get(tea.id)
-        run_sync(store.write_accesses())
+        store.write_accesses().result()
         read = getattr(store, reading)
 
         def meanwhile(*given, **named):  # as another thread may
             monkeypatch.undo()
             memory.get(tea.id)
-            run_sync(store.write_accesses())
+            store.write_accesses().result()
             return read(*given, **named)
 
         monkeypatch.setattr(store, reading, meanwhile)
@@ -332,9 +332,9 @@ def test_what_was_accessed_before_the_index_had_it_is_seen_after():
         new = entry("tea", agent_id=memory.agent_id)
         embedding = repository._embedder.embed([new.content])[0]
         new = NewEntry(new.with_embedding(embedding, repository._embedder.model))
-        stored = run_sync(store.add(memory.agent_id, [new], now=NOON))
+        stored = store.add(memory.agent_id, [new], now=NOON).result()
         store.touch(memory.agent_id, stored.rows, NOON)
-        run_sync(store.write_accesses())
+        store.write_accesses().result()
         sync._pull_accesses()
         assert sync.index.apply(stored.batch)
         assert counted(memory.search("tea", **BY_ACCESS)) == {"tea": 1}
@@ -399,13 +399,13 @@ def test_an_access_that_comes_while_the_store_is_read_counts_once(monkeypatch, r
         method = getattr(store, reading)
         tea = memory.add("tea")
         assert memory.recall(mode="frequent", user_id=None)[0].memory.access_count == 0
-        run_sync(store.write_accesses())
+        store.write_accesses().result()
 
         def read_first(*given, **named):
             monkeypatch.undo()
             with ThreadPoolExecutor(1) as another:
                 another.submit(memory.get, tea.id).result(10)
-                another.submit(lambda: run_sync(store.write_accesses())).result(10)
+                another.submit(lambda: store.write_accesses().result()).result(10)
             return method(*given, **named)
 
         monkeypatch.setattr(store, reading, read_first)

@@ -20,13 +20,13 @@ def reads_of(memory, call):
     store, read = memory._repository._store, []
     originals = store.located, store.get_rows
 
-    async def located(scope, ids, **named):
+    def located(scope, ids, **named):
         read.extend(ids)
-        return await originals[0](scope, ids, **named)
+        return originals[0](scope, ids, **named)
 
-    async def get_rows(scope, rows, **named):
+    def get_rows(scope, rows, **named):
         read.extend(rows)
-        return await originals[1](scope, rows, **named)
+        return originals[1](scope, rows, **named)
 
     store.located, store.get_rows = located, get_rows
     try:
@@ -117,8 +117,8 @@ def test_an_entry_read_before_a_change_is_not_kept_after_it(path):
         store = memory._repository._store
         located, overtaken = store.located, []
 
-        async def late(scope, ids, **named):
-            found = await located(scope, ids, **named)
+        def late(scope, ids, **named):
+            found = located(scope, ids, **named)
             if not overtaken:
                 overtaken.append(memory.update(kept.id, content="new"))
                 memory.search("anything")  # another reader moves the cache on

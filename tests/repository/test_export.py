@@ -16,7 +16,6 @@ from mnemic.errors import (
 )
 from mnemic.model import ImportResult, MemoryStatus, Scope
 from mnemic.repository.export import BATCH
-from mnemic.sync_bridge import run_sync
 from tests.support.clock import HOUR, NOON, Clock
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import contents
@@ -40,8 +39,8 @@ def filled(memory):
 def everything(memory):
     store, scope = memory._repository._store, Scope(memory.agent_id, all_users=True)
     state = {"now": NOON, "include_deleted": True}
-    stored = run_sync(store.stored_after(scope, 0, 10_000, model="words", **state))
-    links = run_sync(store.links_within(scope, **state))
+    stored = store.stored_after(scope, 0, 10_000, model="words", **state)
+    links = store.links_within(scope, **state)
     facts = [
         (one.entry, one.entry.access_count, one.entry.last_accessed_at, one.key) for one in stored
     ]

@@ -36,8 +36,8 @@ def held(memory, monkeypatch):
     store = sync_of(memory)._store
     read = store.rows_since
 
-    async def reading(agent_id, model, seq, sink=None, **named):
-        batch = await read(agent_id, model, seq, sink, **named)
+    def reading(agent_id, model, seq, sink=None, **named):
+        batch = read(agent_id, model, seq, sink, **named)
         if seq is None and threading.current_thread().name == "mnemic-rebuild":
             waits.set()
             assert may_go.wait(PATIENCE)
@@ -168,10 +168,10 @@ def test_an_index_that_cannot_be_made_anew_serves_on(memory, monkeypatch, caplog
     store = sync_of(memory)._store
     read = store.rows_since
 
-    async def reading(agent_id, model, seq, sink=None, **named):
+    def reading(agent_id, model, seq, sink=None, **named):
         if seq is None:
             raise StoreError("the disk is gone")
-        return await read(agent_id, model, seq, sink, **named)
+        return read(agent_id, model, seq, sink, **named)
 
     monkeypatch.setattr(store, "rows_since", reading)
     found = contents(memory.search("tea"))

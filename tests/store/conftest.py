@@ -10,7 +10,6 @@ import pytest
 from mnemic.errors import StoreError
 from mnemic.store import open_store
 from mnemic.store.sqlite import change_log
-from mnemic.sync_bridge import run_sync
 
 
 class Backend(NamedTuple):
@@ -37,9 +36,9 @@ def store(request, tmp_path):
     opened = backend.open(backend.place(tmp_path, "a"))
     yield opened
     with suppress(StoreError):  # closed, or meant to be damaged
-        report = run_sync(opened.verify())
+        report = opened.verify()
         assert report.ok, report.problems
-    run_sync(opened.close())
+    opened.close()
 
 
 @pytest.fixture(params=SHARED)
@@ -54,7 +53,7 @@ def opening(request, tmp_path):
     opens.place = lambda name: backend.place(tmp_path, name)
     yield opens
     for one in opened:
-        run_sync(one.close())
+        one.close()
 
 
 @pytest.fixture

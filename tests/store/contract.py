@@ -1,5 +1,7 @@
 """What the tests of the contract share: short ways to call a store, by the protocol alone."""
 
+import asyncio
+from concurrent.futures import Future
 from uuid import UUID
 
 import numpy as np
@@ -15,7 +17,6 @@ from mnemic.model import (
     parse_filter,
 )
 from mnemic.store.base import StoredLink
-from mnemic.sync_bridge import run_sync
 from tests.support.clock import NOON
 from tests.support.entries import numbered, uid
 
@@ -24,6 +25,16 @@ ALICE = Scope("a", "alice")
 BOB = Scope("a", "bob")
 EVERYONE = Scope("a", all_users=True)
 EVERYTHING = parse_filter(None)
+
+
+def settled(answer):
+    """Return a read's answer, or the result of a write once it is durable."""
+    return answer.result(60) if isinstance(answer, Future) else answer
+
+
+async def gathered(futures, **options):
+    """Return the results of futures, awaited by one event loop."""
+    return await asyncio.gather(*map(asyncio.wrap_future, futures), **options)
 
 
 def numbers(found):
@@ -45,11 +56,11 @@ def adding(store, agent, entries, keys=None, now=NOON, **rules):
 
 
 def added(store, agent, entries, keys=None, **rules):
-    return run_sync(adding(store, agent, entries, keys, **rules))
+    return adding(store, agent, entries, keys, **rules).result()
 
 
 def one(store, scope, number, now=NOON, **options):
-    return run_sync(store.get(scope, [uid(number)], now=now, **options)).get(uid(number))
+    return store.get(scope, [uid(number)], now=now, **options).get(uid(number))
 
 
 def changed(
@@ -57,39 +68,35 @@ def changed(
 ):
     """Update an entry by the fields of a `MemoryEntryUpdate`."""
     update = MemoryEntryUpdate(**fields)
-    return run_sync(
-        store.update(
-            scope,
-            uid(number),
-            lambda old: update.applied_to(old, now),
-            embedded,
-            now=now,
-            quota=quota,
-            include_archived=archived,
-        )
-    )
+    return store.update(
+        scope,
+        uid(number),
+        lambda old: update.applied_to(old, now),
+        embedded,
+        now=now,
+        quota=quota,
+        include_archived=archived,
+    ).result()
 
 
 def counted(store, scope, now=NOON):
-    return run_sync(store.count(scope, now=now))
+    return store.count(scope, now=now)
 
 
 def paged(store, scope=EVERYONE, after=None, *, limit=100, now=NOON, where=None, **options):
     expression = parse_filter(where)
-    return numbers(run_sync(store.page(scope, expression, after, limit, now=now, **options)))
+    return numbers(store.page(scope, expression, after, limit, now=now, **options))
 
 
 def matched(store, scope=EVERYONE, where=None, now=NOON, **page):
     asked = MemoryFilter(**page)
     found = store.matching(scope, parse_filter(where), asked, now=now)
-    return numbers(run_sync(found))
+    return numbers(found)
 
 
 def exported(store, scope=EVERYONE, *, row=0, limit=100, now=NOON, model=None, everything=True):
     """Return the stored entries, those that were forgotten included unless told otherwise."""
-    return run_sync(
-        store.stored_after(scope, row, limit, now=now, include_deleted=everything, model=model)
-    )
+    return store.stored_after(scope, row, limit, now=now, include_deleted=everything, model=model)
 
 
 def rows_of(store, agent="a"):
@@ -99,33 +106,33 @@ def rows_of(store, agent="a"):
 
 
 def seq_of(store, agent="a"):
-    return run_sync(store.position(agent)).seq
+    return store.position(agent).seq
 
 
 def links_of(store, number, direction="both", *, kinds=None, scope=AGENT, now=NOON):
-    return run_sync(store.links(scope, uid(number), direction, kinds, now=now))
+    return store.links(scope, uid(number), direction, kinds, now=now)
 
 
 def all_links(store, scope=EVERYONE, now=NOON, *, everything=True):
-    found = run_sync(store.links_within(scope, now=now, include_deleted=everything))
+    found = store.links_within(scope, now=now, include_deleted=everything)
     return [each.link for each in found]
 
 
 def links_added(store, *new, user_id=None, agent="a"):
     """Import links between a user's entries; return how many were new."""
     wanted = [StoredLink(link, user_id) for link in new]
-    return run_sync(store.add_links(Scope(agent, all_users=True), wanted))
+    return store.add_links(Scope(agent, all_users=True), wanted).result()
 
 
 def linked(store, *ends, scope=AGENT, now=NOON, **fields):
-    return run_sync(store.link(scope, link_of(*ends, **fields), now=now))
+    return store.link(scope, link_of(*ends, **fields), now=now).result()
 
 
 MODEL = ("m", 2)
 
 
 def rows_since(store, seq, agent="a", *, model=MODEL, sink=None):
-    return run_sync(store.rows_since(agent, model, seq, sink))
+    return store.rows_since(agent, model, seq, sink)
 
 
 class Taken:
@@ -181,10 +188,10 @@ def state_of(store, agent="a"):
     counts = [one.entry.access_count for one in stored]
     return (
         *([one[:3] for one in stored], vectors, counts, all_links(store, scope)),
-        *(run_sync(store.position(agent)), run_sync(store.used_bytes(agent))),
+        *(store.position(agent), store.used_bytes(agent)),
     )
 
 
 def forgotten(store, *entries_numbers, scope=AGENT, now=NOON):
     for number in entries_numbers:
-        assert run_sync(store.soft_delete(scope, uid(number), now)) is True
+        assert store.soft_delete(scope, uid(number), now).result() is True

@@ -14,7 +14,6 @@ from mnemic.errors import (
 )
 from mnemic.licensing import Quota
 from mnemic.model import LinkType, MemoryStatus, Scope
-from mnemic.sync_bridge import run_sync
 from tests.store.contract import (
     AGENT,
     ALICE,
@@ -26,6 +25,7 @@ from tests.store.contract import (
     embedded,
     exported,
     forgotten,
+    gathered,
     link_of,
     links_of,
     one,
@@ -75,7 +75,7 @@ def test_a_forgotten_id_stays_taken_and_a_deleted_one_is_free(store):
     with pytest.raises(DuplicateEntryError):
         added(store, "a", [numbered(1)])
     row = rows_of(store)[1]
-    run_sync(store.delete(AGENT, uid(1)))
+    store.delete(AGENT, uid(1)).result()
     assert added(store, "a", [numbered(1)]).is_new == [True]
     assert rows_of(store)[1] > row
 
@@ -178,7 +178,7 @@ def test_a_key_stays_used_while_its_entry_is_forgotten_and_no_longer(store):
     added(store, "a", [numbered(1)], ["k"])
     forgotten(store, 1)
     assert added(store, "a", [numbered(2, content="memory 1")], ["k"]).ids == [uid(1)]
-    run_sync(store.delete(AGENT, uid(1)))
+    store.delete(AGENT, uid(1)).result()
     assert added(store, "a", [numbered(2)], ["k"]).ids == [uid(2)]
 
 
@@ -192,7 +192,7 @@ def test_calls_with_one_key_at_once_store_one_entry(stores):
         calls = [
             adding(stores[at % 2], "a", [numbered(at, content="same")], ["k"]) for at in range(20)
         ]
-        return await asyncio.gather(*calls)
+        return await gathered(calls)
 
     stored = asyncio.run(all_at_once())
     assert sum(call.is_new[0] for call in stored) == 1
@@ -316,7 +316,7 @@ def test_what_an_entry_supersedes_gets_its_status_and_a_link_in_the_same_change(
     assert (old.status, old.updated_at) == (MemoryStatus.SUPERSEDED, NOON + HOUR)
     assert links_of(store, 2) == [link_of(2, 1, LinkType.SUPERSEDES, 1, NOON + HOUR)]
     assert paged(store) == [2]
-    assert sorted(run_sync(store.changed_rows_since("a", 1))) == sorted(rows_of(store).values())
+    assert sorted(store.changed_rows_since("a", 1)) == sorted(rows_of(store).values())
 
 
 def test_superseding_never_sets_a_time_back(store):
@@ -372,7 +372,7 @@ def test_a_call_that_would_pass_the_quota_stores_nothing(store):
     entries = [numbered(at, content="12345") for at in range(3)]
     with pytest.raises(StorageQuotaExceededError):
         added(store, "a", entries, quota=Quota(14, "Tiny"))
-    assert (seq_of(store), run_sync(store.used_bytes("a"))) == (0, 0)
+    assert (seq_of(store), store.used_bytes("a")) == (0, 0)
     added(store, "a", entries, quota=Quota(15, "Tiny"))
 
 
@@ -399,7 +399,7 @@ def test_of_twenty_stores_at_once_one_that_is_refused_fails_alone(store):
             adding(store, "a", [embedded(at, (at, 1)) if at % 3 else numbered(at)])
             for at in range(20)
         ]
-        return await asyncio.gather(*calls, return_exceptions=True)
+        return await gathered(calls, return_exceptions=True)
 
     results = asyncio.run(all_at_once())
     assert isinstance(results.pop(7), DuplicateEntryError)
@@ -414,7 +414,7 @@ def test_stores_at_once_each_get_their_own_step_of_the_feed(store):
             adding(store, "a", [embedded(2 * at, (at, 1)), embedded(2 * at + 1, (at, 2))])
             for at in range(20)
         ]
-        return await asyncio.gather(*calls)
+        return await gathered(calls)
 
     batches = [stored.batch for stored in asyncio.run(all_at_once())]
     assert [(batch.since, batch.seq) for batch in batches] == [
@@ -437,12 +437,12 @@ def test_twenty_writers_at_once_never_pass_the_quota(stores):
             adding(stores[at % 2], "a", [numbered(at, content=f"{at:010}")], quota=quota)
             for at in range(20)
         ]
-        return await asyncio.gather(*calls, return_exceptions=True)
+        return await gathered(calls, return_exceptions=True)
 
     results = asyncio.run(all_at_once())
     refused = [result for result in results if isinstance(result, StorageQuotaExceededError)]
     assert len(refused) == 10
-    assert [run_sync(store.used_bytes("a")) for store in stores] == [100, 100]
+    assert [store.used_bytes("a") for store in stores] == [100, 100]
     assert counted(stores[0], AGENT) == 10
 
 
@@ -461,24 +461,24 @@ def test_twenty_threads_at_once_never_pass_the_quota(store):
     for thread in threads:
         thread.join()
     assert len(refused) == 10
-    assert run_sync(store.used_bytes("a")) == 100
+    assert store.used_bytes("a") == 100
 
 
 def test_used_bytes_are_those_of_all_contents_that_are_stored(store):
-    assert run_sync(store.used_bytes("a")) == 0
+    assert store.used_bytes("a") == 0
     added(store, "a", [numbered(1, content="é🙂", user_id="alice"), numbered(2, content="abc")])
-    assert run_sync(store.used_bytes("a")) == 9
+    assert store.used_bytes("a") == 9
     forgotten(store, 2)
-    assert run_sync(store.used_bytes("a")) == 9
+    assert store.used_bytes("a") == 9
     changed(store, 1, ALICE, content="é")
-    assert run_sync(store.used_bytes("a")) == 5
-    run_sync(store.delete(AGENT, uid(2)))
-    assert run_sync(store.used_bytes("a")) == 2
-    run_sync(store.delete_all(ALICE))
-    assert run_sync(store.used_bytes("a")) == 0
+    assert store.used_bytes("a") == 5
+    store.delete(AGENT, uid(2)).result()
+    assert store.used_bytes("a") == 2
+    store.delete_all(ALICE).result()
+    assert store.used_bytes("a") == 0
 
 
 def test_purged_contents_take_no_bytes(store):
     added(store, "a", [numbered(1), numbered(2, forgotten_at=NOON - HOUR)])
-    run_sync(store.purge(EVERYONE, NOON))
-    assert run_sync(store.used_bytes("a")) == len("memory 1")
+    store.purge(EVERYONE, NOON).result()
+    assert store.used_bytes("a") == len("memory 1")

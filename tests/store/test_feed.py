@@ -7,7 +7,6 @@ from mnemic._core import RECORD_COLUMNS
 from mnemic.errors import EmbeddingModelMismatchError
 from mnemic.model import MemoryStatus, MemoryType, NewEntry, Scope
 from mnemic.store.row_codec import COLUMN_NAMES
-from mnemic.sync_bridge import run_sync
 from tests.store.contract import (
     AGENT,
     ALICE,
@@ -36,7 +35,7 @@ NEW = np.array([[5, 6]], dtype=np.float32)
 
 
 def changed_rows_since(store, seq, agent="a"):
-    touched = run_sync(store.changed_rows_since(agent, seq))
+    touched = store.changed_rows_since(agent, seq)
     number_of = {row: number for number, row in rows_of(store, agent).items()}
     # What was deleted is known by its row, which is its number in these tests.
     return None if touched is None else sorted(number_of.get(row, row) for row in touched)
@@ -47,7 +46,7 @@ def given_vectors(store, contents, vectors, agent="a", model="m"):
     rows = rows_of(store)
     given = {rows.get(number, 999): content for number, content in contents.items()}
     parts = [np.array([vector], dtype=np.float32) for vector in vectors]
-    run_sync(store.add_embeddings(agent, model, given, parts))
+    store.add_embeddings(agent, model, given, parts).result()
 
 
 def vectors_of(store):
@@ -61,25 +60,25 @@ def vectors_of(store):
 def test_the_vectors_of_an_entry_come_in_the_order_of_its_parts(store):
     more = np.array([[3, 4], [5, 6], [7, 8]], dtype=np.float32)
     new = [NewEntry(embedded(1), more=tuple(more)), NewEntry(numbered(2))]
-    run_sync(store.add("a", new, now=NOON))
-    assert run_sync(store.vectors("a", rows_of(store)[1], "m")).tolist() == [[1, 0], *more.tolist()]
+    store.add("a", new, now=NOON).result()
+    assert store.vectors("a", rows_of(store)[1], "m").tolist() == [[1, 0], *more.tolist()]
     for row, model in ((1, "other"), (2, "m"), (9, "m")):
-        assert run_sync(store.vectors("a", row, model)).shape == (0, 0)
+        assert store.vectors("a", row, model).shape == (0, 0)
 
 
 WRITES = {
-    "soft_delete": (lambda store: run_sync(store.soft_delete(AGENT, uid(1), NOON)), [1]),
+    "soft_delete": (lambda store: store.soft_delete(AGENT, uid(1), NOON).result(), [1]),
     "restore": (
-        lambda store: run_sync(store.restore(AGENT, uid(4), oldest=NOON, now=NOON)),
+        lambda store: store.restore(AGENT, uid(4), oldest=NOON, now=NOON).result(),
         [4],
     ),
     "update": (lambda store: changed(store, 1, importance=0.9), [1]),
-    "delete": (lambda store: run_sync(store.delete(AGENT, uid(1))), [1]),
-    "soft_delete_all": (lambda store: run_sync(store.soft_delete_all(AGENT, NOON)), [1, 2, 3]),
-    "delete_all": (lambda store: run_sync(store.delete_all(AGENT)), [1, 2, 3, 4]),
-    "purge": (lambda store: run_sync(store.purge(EVERYONE, NOON + HOUR)), [4]),
+    "delete": (lambda store: store.delete(AGENT, uid(1)).result(), [1]),
+    "soft_delete_all": (lambda store: store.soft_delete_all(AGENT, NOON).result(), [1, 2, 3]),
+    "delete_all": (lambda store: store.delete_all(AGENT).result(), [1, 2, 3, 4]),
+    "purge": (lambda store: store.purge(EVERYONE, NOON + HOUR).result(), [4]),
     "link": (lambda store: linked(store, 1, 2), [1]),
-    "unlink": (lambda store: run_sync(store.unlink(AGENT, uid(2), uid(3), None)), [2]),
+    "unlink": (lambda store: store.unlink(AGENT, uid(2), uid(3), None).result(), [2]),
     "add_links": (
         lambda store: links_added(store, link_of(1, 2)),
         [1],
@@ -175,7 +174,7 @@ def test_records_are_rows_with_the_columns_of_their_entries(store):
 def test_everything_is_what_lives_with_the_vectors_that_there_are(store):
     added(store, "a", [embedded(1, (1, 2), **FULL), embedded(2), numbered(3)])
     added(store, "b", [embedded(4, agent_id="b")])
-    run_sync(store.soft_delete(AGENT, uid(2), NOON))
+    store.soft_delete(AGENT, uid(2), NOON).result()
     rows = rows_of(store)
     since, seq, records, vectors, gone = shown(rows_since(store, None))
     assert (since, seq, gone) == (None, 4, set())
@@ -220,7 +219,7 @@ def test_changes_since_a_number_are_only_those_after_it(store):
     added(store, "a", [embedded(1), embedded(2)])
     added(store, "a", [embedded(3, (5, 6))])
     rows = rows_of(store)
-    run_sync(store.soft_delete(AGENT, uid(1), NOON))
+    store.soft_delete(AGENT, uid(1), NOON).result()
     batch = rows_since(store, 2)
     assert (batch.since, batch.seq) == (2, 4)
     assert living_numbers(batch) == embedded_numbers(batch) == {3}
@@ -232,7 +231,7 @@ def test_changes_since_a_number_are_only_those_after_it(store):
 def test_a_row_that_was_stored_and_deleted_meanwhile_is_gone(store):
     added(store, "a", [embedded(1), embedded(2)])
     rows = rows_of(store)
-    run_sync(store.delete(AGENT, uid(1)))
+    store.delete(AGENT, uid(1)).result()
     assert rows_since(store, 0).gone == [rows[1]]
     assert rows_since(store, None).gone == []
 
@@ -241,7 +240,7 @@ def test_of_nobody_there_is_nothing_to_follow(store):
     assert shown(rows_since(store, None)) == (None, 0, {}, {}, set())
     assert shown(rows_since(store, 0)) == (0, 0, {}, {}, set())
     assert rows_since(store, None).vectors.shape == (0, 2)
-    assert run_sync(store.position("a")) == (0, 0)
+    assert store.position("a") == (0, 0)
     assert changed_rows_since(store, 0) == []
     assert changed_rows_since(store, 1) is None
 
@@ -316,7 +315,7 @@ def test_an_id_that_was_touched_twice_is_named_once(store):
 
 def test_a_deleted_id_is_among_those_that_were_touched(store):
     added(store, "a", [numbered(1)])
-    run_sync(store.delete(AGENT, uid(1)))
+    store.delete(AGENT, uid(1)).result()
     assert changed_rows_since(store, 1) == [1]
 
 
@@ -362,30 +361,30 @@ def test_keeping_a_vector_is_no_change(store):
 def test_a_vector_that_is_passed_over_names_no_model(store):
     added(store, "a", [numbered(1)])
     given_vectors(store, {1: "another"}, [[9, 9]])
-    assert run_sync(store.embedding_model("a")) is None
+    assert store.embedding_model("a") is None
 
 
 def test_the_vector_of_an_entry_that_is_not_stored_names_no_model(store):
     added(store, "a", [numbered(1)])
     again = embedded(2, content="memory 1")
     added(store, "a", [again, numbered(3)], on_duplicate="skip")
-    assert run_sync(store.embedding_model("a")) is None
+    assert store.embedding_model("a") is None
 
 
 def test_a_restored_row_has_its_vector_again(store):
     added(store, "a", [embedded(1, (1, 2))])
-    run_sync(store.soft_delete(AGENT, uid(1), NOON))
+    store.soft_delete(AGENT, uid(1), NOON).result()
     assert vectors_of(store) == {}
-    run_sync(store.restore(AGENT, uid(1), oldest=NOON, now=NOON))
+    store.restore(AGENT, uid(1), oldest=NOON, now=NOON).result()
     assert vectors_of(store) == {1: [1, 2]}
 
 
 def test_an_agent_has_vectors_of_one_model(store):
-    assert run_sync(store.embedding_model("a")) is None
+    assert store.embedding_model("a") is None
     added(store, "a", [numbered(1)])
-    assert run_sync(store.embedding_model("a")) is None
+    assert store.embedding_model("a") is None
     added(store, "a", [embedded(2)])
-    assert run_sync(store.embedding_model("a")) == ("m", 2)
+    assert store.embedding_model("a") == ("m", 2)
     before = state_of(store)
     for other in (embedded(3, model="n"), embedded(3, (1, 2, 3))):
         with pytest.raises(
@@ -394,7 +393,7 @@ def test_an_agent_has_vectors_of_one_model(store):
             added(store, "a", [numbered(4), other])
     assert state_of(store) == before
     added(store, "b", [embedded(3, (1, 2, 3), model="n", agent_id="b")])
-    assert run_sync(store.embedding_model("b")) == ("n", 3)
+    assert store.embedding_model("b") == ("n", 3)
 
 
 def test_one_call_brings_vectors_of_one_model(store):
@@ -418,16 +417,16 @@ def test_vectors_of_another_model_are_neither_given_nor_taken(store, model, dim)
 def test_a_first_vector_that_comes_later_or_with_an_update_names_the_model(store):
     added(store, "a", [numbered(1)])
     given_vectors(store, {1: "memory 1"}, [[1, 2]])
-    assert run_sync(store.embedding_model("a")) == ("m", 2)
+    assert store.embedding_model("a") == ("m", 2)
     added(store, "b", [numbered(1, agent_id="b")])
     changed(store, 1, Scope("b"), content="new", embedded=("n", NEW))
-    assert run_sync(store.embedding_model("b")) == ("n", 2)
+    assert store.embedding_model("b") == ("n", 2)
 
 
 def test_the_model_stays_when_the_last_vector_goes(store):
     added(store, "a", [embedded(1, user_id="alice")])
-    run_sync(store.delete_all(ALICE))
-    assert run_sync(store.embedding_model("a")) == ("m", 2)
+    store.delete_all(ALICE).result()
+    assert store.embedding_model("a") == ("m", 2)
     assert shown(rows_since(store, None)) == (None, seq_of(store), {}, {}, set())
 
 
@@ -436,6 +435,6 @@ def test_one_who_follows_sees_the_writes_of_another_opening(stores):
     added(writer, "a", [embedded(1), embedded(2)])
     seq = rows_since(reader, None).seq
     added(writer, "a", [embedded(3)])
-    run_sync(writer.soft_delete(EVERYONE, uid(1), NOON))
+    writer.soft_delete(EVERYONE, uid(1), NOON).result()
     batch = rows_since(reader, seq)
     assert (embedded_numbers(batch), batch.gone) == ({3}, [rows_of(reader)[1]])

@@ -4,7 +4,6 @@ import pytest
 
 from mnemic.errors import EntryNotFoundError
 from mnemic.model import LinkType, MemoryStatus, Scope
-from mnemic.sync_bridge import run_sync
 from tests.store.contract import (
     AGENT,
     ALICE,
@@ -29,7 +28,7 @@ PRESENT = [{"status": MemoryStatus.ARCHIVED}, {"status": MemoryStatus.SUPERSEDED
 
 
 def unlinked(store, *ends, kind=None, scope=AGENT):
-    return run_sync(store.unlink(scope, *map(uid, ends), kind))
+    return store.unlink(scope, *map(uid, ends), kind).result()
 
 
 @pytest.fixture
@@ -41,7 +40,7 @@ def three(store):
 
 def test_a_link_comes_back_as_it_was_written(three):
     wanted = link_of(2, 1, LinkType.CONTRADICTS, 0.1, NOON + HOUR)
-    assert run_sync(three.link(AGENT, wanted, now=NOON)) == wanted
+    assert three.link(AGENT, wanted, now=NOON).result() == wanted
     assert links_of(three, 1) == links_of(three, 2) == [wanted]
     assert links_of(three, 3) == links_of(three, 9) == []
 
@@ -80,7 +79,7 @@ def test_links_are_ordered_by_time_then_ids_then_kind(three):
     other = Scope("b")
     added(three, "b", [numbered(at, agent_id="b") for at in (1, 2, 3)])
     for link in reversed(expected):
-        run_sync(three.link(other, link, now=NOON))
+        three.link(other, link, now=NOON).result()
     assert all_links(three, other) == expected
 
 
@@ -119,9 +118,9 @@ def test_both_ends_of_a_link_must_be_in_the_scope(store):
 
 def test_links_of_what_was_forgotten_come_back_with_it(three):
     link = linked(three, 1, 2)
-    run_sync(three.soft_delete(AGENT, uid(2), NOON))
+    three.soft_delete(AGENT, uid(2), NOON).result()
     assert links_of(three, 1) == links_of(three, 2) == []
-    run_sync(three.restore(AGENT, uid(2), oldest=NOON, now=NOON))
+    three.restore(AGENT, uid(2), oldest=NOON, now=NOON).result()
     assert links_of(three, 1) == [link]
 
 
@@ -147,7 +146,7 @@ def test_each_link_that_changes_is_a_change_and_what_is_not_there_is_none(three)
     seq = seq_of(three)
     linked(three, 1, 2)
     assert seq_of(three) == seq + 1
-    assert run_sync(three.changed_rows_since("a", seq)) == [rows_of(three)[1]]
+    assert three.changed_rows_since("a", seq) == [rows_of(three)[1]]
     unlinked(three, 1, 2)
     unlinked(three, 1, 2)
     assert seq_of(three) == seq + 2

@@ -4,7 +4,6 @@ import pytest
 
 from mnemic.model import MemorySortOrder, MemoryStatus, MemoryType, Scope, TagUsage
 from mnemic.store import PageCursor
-from mnemic.sync_bridge import run_sync
 from tests.store.contract import (
     AGENT,
     ALICE,
@@ -41,9 +40,7 @@ def in_every_state(store):
 
 
 def of_rows(store, scope, rows, now=NOON):
-    return {
-        row: found.id.int for row, found in run_sync(store.get_rows(scope, rows, now=now)).items()
-    }
+    return {row: found.id.int for row, found in store.get_rows(scope, rows, now=now).items()}
 
 
 # What is found
@@ -60,7 +57,7 @@ def test_any_number_of_rows_is_read_at_once(store, count):
 def test_forgotten_expired_archived_and_superseded_entries_are_not_found(store):
     in_every_state(store)
     rows = rows_of(store)
-    found = run_sync(store.get(AGENT, [uid(at) for at in range(5)], now=NOON))
+    found = store.get(AGENT, [uid(at) for at in range(5)], now=NOON)
     assert numbers(found) == [4]
     assert of_rows(store, AGENT, list(rows.values())) == {rows[4]: 4}
     assert matched(store) == paged(store) == [4]
@@ -72,11 +69,11 @@ def test_an_entry_is_found_until_the_moment_it_expires(store):
     row = rows_of(store)[1]
     for now, found in ((NOON - MICROSECOND, [1]), (NOON, [])):
         assert list(of_rows(store, AGENT, [row], now).values()) == found
-        assert numbers(run_sync(store.get(AGENT, [uid(1)], now=now))) == found
+        assert numbers(store.get(AGENT, [uid(1)], now=now)) == found
         assert matched(store, now=now) == paged(store, now=now) == found
         assert counted(store, AGENT, now) == len(found)
         assert len(exported(store, now=now, everything=False)) == len(found)
-        assert run_sync(store.stats(EVERYONE, now=now)).active_entries == len(found)
+        assert store.stats(EVERYONE, now=now).active_entries == len(found)
 
 
 def test_links_are_found_until_the_moment_an_end_expires(store):
@@ -90,22 +87,22 @@ def test_links_are_found_until_the_moment_an_end_expires(store):
 def test_every_state_is_returned_if_forgotten_ones_are_asked_for(store):
     in_every_state(store)
     asked = [uid(at) for at in range(6)]
-    found = run_sync(store.get(AGENT, asked, now=NOON, include_deleted=True))
+    found = store.get(AGENT, asked, now=NOON, include_deleted=True)
     assert {key.int: entry.id.int for key, entry in found.items()} == {at: at for at in range(5)}
 
 
 def test_ids_and_rows_that_are_unknown_or_named_twice_do_no_harm(store):
     added(store, "a", [numbered(1)])
     row = rows_of(store)[1]
-    assert numbers(run_sync(store.get(AGENT, [uid(9), uid(1), uid(1)], now=NOON))) == [1]
+    assert numbers(store.get(AGENT, [uid(9), uid(1), uid(1)], now=NOON)) == [1]
     assert of_rows(store, AGENT, [row + 9, row, row]) == {row: 1}
-    assert run_sync(store.get(AGENT, [], now=NOON)) == {}
+    assert store.get(AGENT, [], now=NOON) == {}
     assert of_rows(store, AGENT, []) == {}
 
 
 def test_a_thousand_ids_or_rows_are_read_at_once(store):
     added(store, "a", [numbered(at) for at in range(1000)])
-    found = run_sync(store.get(AGENT, [uid(at) for at in range(1000)], now=NOON))
+    found = store.get(AGENT, [uid(at) for at in range(1000)], now=NOON)
     assert len(found) == len(of_rows(store, AGENT, list(rows_of_all(store)))) == 1000
 
 
@@ -118,7 +115,7 @@ def test_entries_are_read_without_their_embeddings(store):
     row = rows_of(store)[1]
     read = [
         one(store, AGENT, 1),
-        run_sync(store.get_rows(AGENT, [row], now=NOON))[row],
+        store.get_rows(AGENT, [row], now=NOON)[row],
         exported(store)[0].entry,
     ]
     assert [entry.embedding for entry in read] == [None] * 3
@@ -245,7 +242,7 @@ def test_pages_go_on_where_the_last_one_ended(store):
 
 def test_a_page_goes_on_after_a_place_whose_entry_is_gone(store):
     added(store, "a", [numbered(at) for at in (1, 2, 3)])
-    run_sync(store.delete(AGENT, uid(2)))
+    store.delete(AGENT, uid(2)).result()
     assert paged(store, after=PageCursor(NOON, uid(2))) == [3]
     assert paged(store, after=PageCursor(NOON + MICROSECOND, uid(9))) == [1, 3]
 
@@ -295,10 +292,10 @@ def test_contents_are_those_of_rows_that_are_neither_forgotten_nor_outdated(stor
     added(store, "b", [numbered(9, agent_id="b")])
     rows = rows_of(store)
     asked = [*rows.values(), *rows_of(store, "b").values(), 999]
-    assert run_sync(store.contents("a", asked)) == {rows[1]: "memory 1", rows[4]: "memory 4"}
+    assert store.contents("a", asked) == {rows[1]: "memory 1", rows[4]: "memory 4"}
     changed(store, 4, content="new")
-    assert run_sync(store.contents("a", [rows[4]])) == {rows[4]: "new"}
-    assert run_sync(store.contents("a", [])) == {}
+    assert store.contents("a", [rows[4]]) == {rows[4]: "new"}
+    assert store.contents("a", []) == {}
 
 
 def test_counts_are_of_living_entries_in_the_scope(store):
@@ -314,13 +311,13 @@ def test_figures_count_each_entry_once_by_its_state(store):
     in_every_state(store)
     both = {"forgotten_at": NOON, "expires_at": NOON - HOUR}
     added(store, "a", [numbered(8, **both), numbered(9, user_id="alice", type=MemoryType.EVENT)])
-    stats = run_sync(store.stats(EVERYONE, now=NOON))
+    stats = store.stats(EVERYONE, now=NOON)
     assert stats.active_entries == counted(store, EVERYONE) == 2
     assert (stats.archived_entries, stats.superseded_entries) == (1, 1)
     assert (stats.forgotten_entries, stats.expired_entries) == (2, 1)
     assert stats.entries_by_type == {MemoryType.FACT: 1, MemoryType.EVENT: 1}
     assert stats.storage_bytes_used == 7 * len("memory 0")
-    assert stats.storage_bytes_used == run_sync(store.used_bytes("a"))
+    assert stats.storage_bytes_used == store.used_bytes("a")
 
 
 def test_figures_are_of_one_scope_whatever_others_store(store):
@@ -329,39 +326,39 @@ def test_figures_are_of_one_scope_whatever_others_store(store):
     ]
     added(store, "a", hers)
     session = Scope("a", "alice", None, "s1")
-    before = [run_sync(store.stats(scope, now=NOON)) for scope in (ALICE, session)]
+    before = [store.stats(scope, now=NOON) for scope in (ALICE, session)]
     assert [stats.active_entries for stats in before] == [4, 2]
     others = [numbered(at, user_id=("bob", None)[at % 2], tags=["t1"]) for at in range(10, 20)]
     added(store, "a", others)
-    run_sync(store.soft_delete(BOB, uid(10), NOON))
-    assert [run_sync(store.stats(scope, now=NOON)) for scope in (ALICE, session)] == before
+    store.soft_delete(BOB, uid(10), NOON).result()
+    assert [store.stats(scope, now=NOON) for scope in (ALICE, session)] == before
 
 
 def test_figures_name_the_oldest_and_newest_that_are_there(store):
     times = [NOON - HOUR, NOON, NOON + HOUR, NOON + 2 * HOUR]
     made = [numbered(at, created_at=time) for at, time in enumerate(times)]
     added(store, "a", [*made, numbered(9, created_at=NOON - 9 * HOUR, expires_at=NOON)])
-    run_sync(store.soft_delete(AGENT, uid(3), NOON))
-    stats = run_sync(store.stats(EVERYONE, now=NOON))
+    store.soft_delete(AGENT, uid(3), NOON).result()
+    stats = store.stats(EVERYONE, now=NOON)
     assert (stats.oldest_entry, stats.newest_entry) == (times[0], times[2])
 
 
 def test_figures_name_the_ten_tags_of_most_entries(store):
     made = [numbered(at, tags=[f"t{n:02}" for n in range(at, 12)]) for at in range(12)]
     added(store, "a", [*made, numbered(20, tags=["b", "b", "a"]), numbered(21, tags=["gone"])])
-    run_sync(store.soft_delete(AGENT, uid(21), NOON))
-    top = run_sync(store.stats(EVERYONE, now=NOON)).top_tags
+    store.soft_delete(AGENT, uid(21), NOON).result()
+    top = store.stats(EVERYONE, now=NOON).top_tags
     assert top == tuple(TagUsage(f"t{n:02}", n + 1) for n in range(11, 1, -1))
 
 
 def test_tags_used_alike_are_named_in_their_order(store):
     added(store, "a", [numbered(1, tags=["b", "é", "a", "B"]), numbered(2, tags=["b"])])
-    top = run_sync(store.stats(EVERYONE, now=NOON)).top_tags
+    top = store.stats(EVERYONE, now=NOON).top_tags
     assert [tag.tag for tag in top] == ["b", "B", "a", "é"]
 
 
 def test_the_figures_of_nobody_are_empty(store):
-    stats = run_sync(store.stats(Scope("nobody", all_users=True), now=NOON))
+    stats = store.stats(Scope("nobody", all_users=True), now=NOON)
     assert (stats.active_entries, stats.forgotten_entries, stats.expired_entries) == (0, 0, 0)
     assert (stats.entries_by_type, stats.top_tags, stats.storage_bytes_used) == ({}, (), 0)
     assert (stats.oldest_entry, stats.newest_entry) == (None, None)

@@ -9,7 +9,6 @@ from mnemic.errors import StoreCorruptError
 from mnemic.model import MemorySortOrder
 from mnemic.store import selection
 from mnemic.store.selection import FIRST_BATCH, MAX_BATCH, MAX_CHARACTERS, batches, selected
-from mnemic.sync_bridge import run_sync
 from tests.store.contract import AGENT, added, matched, paged
 from tests.support.clock import MICROSECOND, NOON
 from tests.support.entries import numbered, uid
@@ -94,7 +93,7 @@ def test_a_list_is_of_one_moment_whatever_is_written_meanwhile(stores, monkeypat
 
     def deciding_late(expression, records):
         if not calls:
-            run_sync(other.soft_delete_all(AGENT, NOON))
+            other.soft_delete_all(AGENT, NOON).result()
         calls.append(len(records))
         return decide(expression, records)
 
@@ -114,7 +113,7 @@ def test_an_error_of_the_decision_is_raised_and_the_store_goes_on(many, monkeypa
             matched(many, where=EVEN)
     assert matched(many, where=EVEN, limit=1) == [1498]
     added(many, "a", [numbered(5000)])
-    assert run_sync(many.get(AGENT, [uid(5000)], now=NOON))
+    assert many.get(AGENT, [uid(5000)], now=NOON)
 
 
 def test_a_filter_that_needs_no_decision_is_not_decided(many, monkeypatch):

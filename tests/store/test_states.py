@@ -1,7 +1,6 @@
 """What every store promises of the states that rows come in, and of the links between them."""
 
 from mnemic.model import LinkType, MemoryStatus, State
-from mnemic.sync_bridge import run_sync
 from tests.store.contract import (
     AGENT,
     added,
@@ -21,7 +20,7 @@ MODEL = ("m", 2)
 
 
 def batch_of(store, state, seq=None, agent="a"):
-    return run_sync(store.rows_since(agent, MODEL, seq, state=state))
+    return store.rows_since(agent, MODEL, seq, state=state)
 
 
 def numbers_of(store, batch, agent="a"):
@@ -39,7 +38,7 @@ def filled(store):
     added(store, "a", [embedded(number) for number in (1, 3, 4)])
     added(store, "a", [embedded(2, status=MemoryStatus.ARCHIVED)])
     added(store, "a", [embedded(5, supersedes=uid(3))])
-    run_sync(store.soft_delete(AGENT, uid(4), NOON))
+    store.soft_delete(AGENT, uid(4), NOON).result()
 
 
 def test_each_state_has_its_own_rows_and_their_vectors(store):
@@ -58,8 +57,8 @@ def test_each_state_has_its_own_rows_and_their_vectors(store):
 def test_a_row_that_changes_its_state_goes_from_one_and_comes_to_the_other(store):
     filled(store)
     before, rows = seq_of(store), rows_of(store)
-    run_sync(store.soft_delete(AGENT, uid(1), NOON))
-    run_sync(store.restore(AGENT, uid(4), oldest=NOON - HOUR, now=NOON))
+    store.soft_delete(AGENT, uid(1), NOON).result()
+    store.restore(AGENT, uid(4), oldest=NOON - HOUR, now=NOON).result()
     living, forgotten = (batch_of(store, state, before) for state in (State.ACTIVE, State.DELETED))
     assert (numbers_of(store, living), living.gone) == ([4], [rows[1]])
     assert (numbers_of(store, forgotten), forgotten.gone) == ([1], [rows[4]])
@@ -89,7 +88,7 @@ def test_the_links_of_living_rows_come_with_everything(store):
     added(store, "b", [numbered(number, agent_id="b") for number in (7, 8)])
     linked(store, 1, 2)
     linked(store, 2, 3, kind=LinkType.CONTRADICTS)
-    run_sync(store.soft_delete(AGENT, uid(2), NOON))
+    store.soft_delete(AGENT, uid(2), NOON).result()
     batch = batch_of(store, State.ACTIVE)
     assert links_of(store, batch) == [(1, 2, int(link_of(1, 2).type))]
     assert batch_of(store, State.DELETED).links == []
@@ -106,8 +105,8 @@ def test_a_touched_row_comes_with_all_its_links_and_without_those_that_went(stor
     kind = int(link_of(1, 2).type)
     assert (batch.linked, links_of(store, batch)) == ([rows[1]], [(1, 2, kind), (1, 3, kind)])
     before = seq_of(store)
-    run_sync(store.unlink(AGENT, uid(1), uid(2), None))
-    run_sync(store.unlink(AGENT, uid(1), uid(3), None))
+    store.unlink(AGENT, uid(1), uid(2), None).result()
+    store.unlink(AGENT, uid(1), uid(3), None).result()
     batch = batch_of(store, State.ACTIVE, before)
     assert (batch.linked, batch.links) == ([rows[1]], [])
 
@@ -116,11 +115,11 @@ def test_a_forgotten_row_brings_no_links_and_a_restored_one_brings_them_back(sto
     added(store, "a", [numbered(number) for number in (1, 2)])
     linked(store, 1, 2)
     before, rows = seq_of(store), rows_of(store)
-    run_sync(store.soft_delete(AGENT, uid(1), NOON))
+    store.soft_delete(AGENT, uid(1), NOON).result()
     batch = batch_of(store, State.ACTIVE, before)
     assert (batch.gone, batch.linked, batch.links) == ([rows[1]], [], [])
     before = seq_of(store)
-    run_sync(store.restore(AGENT, uid(1), oldest=NOON - HOUR, now=NOON))
+    store.restore(AGENT, uid(1), oldest=NOON - HOUR, now=NOON).result()
     batch = batch_of(store, State.ACTIVE, before)
     assert (batch.linked, len(batch.links)) == ([rows[1]], 1)
 
@@ -128,7 +127,7 @@ def test_a_forgotten_row_brings_no_links_and_a_restored_one_brings_them_back(sto
 def test_the_row_of_an_entry_is_told_to_its_scope_alone(store):
     added(store, "a", [numbered(1, user_id="alice"), numbered(2)])
     rows = rows_of(store)
-    assert run_sync(store.row_of(AGENT, uid(2), now=NOON)) == rows[2]
-    assert run_sync(store.row_of(AGENT, uid(1), now=NOON)) is None
-    run_sync(store.soft_delete(AGENT, uid(2), NOON))
-    assert run_sync(store.row_of(AGENT, uid(2), now=NOON)) is None
+    assert store.row_of(AGENT, uid(2), now=NOON) == rows[2]
+    assert store.row_of(AGENT, uid(1), now=NOON) is None
+    store.soft_delete(AGENT, uid(2), NOON).result()
+    assert store.row_of(AGENT, uid(2), now=NOON) is None

@@ -12,7 +12,6 @@ from mnemic.errors import EntryNotFoundError, ReadOnlyError, StoreClosedError, S
 from mnemic.model import LinkType, MemoryEntryUpdate, MemoryFilter, MemoryType, Scope
 from mnemic.store import LogPosition, Store
 from mnemic.store.base import StoredLink
-from mnemic.sync_bridge import run_sync
 from tests.store.contract import (
     AGENT,
     ALICE,
@@ -25,11 +24,13 @@ from tests.store.contract import (
     counted,
     embedded,
     exported,
+    gathered,
     link_of,
     linked,
     one,
     rows_of,
     seq_of,
+    settled,
     state_of,
 )
 from tests.support.clock import HOUR, NOON
@@ -60,8 +61,8 @@ OUTSIDE = [
 ]
 
 
-async def figures(store, scope):
-    stats = await store.stats(scope, now=NOON)
+def figures(store, scope):
+    stats = store.stats(scope, now=NOON)
     return {name: value for name, value in msgspec.structs.asdict(stats).items() if value}
 
 
@@ -113,33 +114,33 @@ SCOPED = READS | WRITES
 """A call of every method that takes a scope, each of which finds something inside it."""
 
 
-async def feed(store, agent):
-    batch = await store.rows_since(agent, MODEL, None)
+def feed(store, agent):
+    batch = store.rows_since(agent, MODEL, None)
     return batch.records
 
 
-async def accessed(store, agent):
-    return (await store.accesses_since(agent, 0)).position
+def accessed(store, agent):
+    return store.accesses_since(agent, 0).position
 
 
-async def touching(store, agent):
+def touching(store, agent):
     store.touch(agent, [1], NOON)
-    await store.write_accesses()
+    store.write_accesses().result()
 
 
-async def noting(store, agent):
+def noting(store, agent):
     before = store.has_pending_accesses(agent, [1])
     store.touch(agent, [1], NOON)
     has_pending_accesses = (
         store.has_pending_accesses(agent, [1]),
         store.has_pending_accesses("none", [1]),
     )
-    await store.write_accesses()
+    store.write_accesses().result()
     return before, has_pending_accesses, store.has_pending_accesses(agent, [1])
 
 
-async def vectors(store, agent):
-    return (await store.vectors(agent, rows_of(store).get(1, 1), "m")).tolist()
+def vectors(store, agent):
+    return store.vectors(agent, rows_of(store).get(1, 1), "m").tolist()
 
 
 AGENT_READS = {
@@ -195,13 +196,13 @@ def filled(store, agent="a"):
     added(store, agent, made)
     alice = Scope(agent, "alice")
     linked(store, 1, 2, scope=alice)
-    run_sync(store.soft_delete(alice, uid(3), NOON))
+    store.soft_delete(alice, uid(3), NOON).result()
 
 
-def answered(call):
+def answered(call, store, scope):
     """Return whether a call found anything."""
     try:
-        return bool(run_sync(call))
+        return bool(settled(call(store, scope)))
     except EntryNotFoundError:
         return False
 
@@ -261,15 +262,15 @@ def test_metadata_keep_the_difference_between_whole_numbers_and_others(store):
 
 def test_no_method_of_the_protocol_is_left_out():
     named = {name for name in vars(Store) if not name.startswith("_")}
-    assert named - METHODS.keys() == {"close", "path"}
+    assert named - METHODS.keys() == {"close", "executor", "path"}
 
 
 @pytest.mark.parametrize("name", SCOPED)
 def test_inside_its_scope_every_method_finds_an_entry(store, name):
     for scope in INSIDE:
         filled(store)
-        assert answered(SCOPED[name](store, scope)), scope
-        run_sync(store.delete_all(EVERYONE))
+        assert answered(SCOPED[name], store, scope), scope
+        store.delete_all(EVERYONE).result()
 
 
 @pytest.mark.parametrize("name", SCOPED)
@@ -277,7 +278,7 @@ def test_outside_its_scope_an_entry_is_like_one_that_does_not_exist(store, name)
     filled(store)
     before = state_of(store)
     for scope in OUTSIDE:
-        assert not answered(SCOPED[name](store, scope)), scope
+        assert not answered(SCOPED[name], store, scope), scope
     assert state_of(store) == before
     assert seq_of(store, "b") == 0
 
@@ -287,7 +288,7 @@ def test_of_two_agents_with_the_same_ids_each_has_its_own(store, name):
     filled(store)
     filled(store, "b")
     before = state_of(store), state_of(store, "b")
-    found = run_sync(SCOPED[name](store, Scope("b", "alice")))
+    found = settled(SCOPED[name](store, Scope("b", "alice")))
     assert "memory " not in repr(found)
     assert state_of(store) == before[0]
     assert (state_of(store, "b") == before[1]) == (name in READS)
@@ -296,10 +297,10 @@ def test_of_two_agents_with_the_same_ids_each_has_its_own(store, name):
 @pytest.mark.parametrize("name", AGENT_READS)
 def test_an_agent_learns_nothing_of_another(store, name):
     call = AGENT_READS[name]
-    nothing = run_sync(call(store, "b"))
+    nothing = settled(call(store, "b"))
     filled(store)
-    assert run_sync(call(store, "b")) == nothing
-    assert run_sync(call(store, "a")) != nothing
+    assert settled(call(store, "b")) == nothing
+    assert settled(call(store, "a")) != nothing
 
 
 @pytest.mark.parametrize("name", AGENT_WRITES)
@@ -309,9 +310,9 @@ def test_an_agent_changes_nothing_of_another(store, name, other_has_the_ids):
     if other_has_the_ids:
         filled(store, "b")
     call, before = AGENT_WRITES[name], state_of(store)
-    run_sync(call(store, "b"))
+    settled(call(store, "b"))
     assert state_of(store) == before
-    run_sync(call(store, "a"))
+    settled(call(store, "a"))
     assert state_of(store) != before
 
 
@@ -319,9 +320,9 @@ def test_a_link_of_two_users_is_shown_only_where_both_are(store):
     added(store, "a", [numbered(1, user_id="alice"), numbered(2, user_id="bob")])
     linked(store, 1, 2, scope=EVERYONE)
     for scope, many in ((ALICE, 0), (BOB, 0), (AGENT, 0), (EVERYONE, 1)):
-        assert len(run_sync(store.links(scope, uid(1), "both", None, now=NOON))) == many
-        assert run_sync(store.links_within(scope, now=NOON, include_deleted=True)) == []
-        assert run_sync(store.unlink(scope, uid(1), uid(2), None)) == many
+        assert len(store.links(scope, uid(1), "both", None, now=NOON)) == many
+        assert store.links_within(scope, now=NOON, include_deleted=True) == []
+        assert store.unlink(scope, uid(1), uid(2), None).result() == many
 
 
 @pytest.mark.parametrize("name", WRITES | AGENT_WRITES)
@@ -330,9 +331,9 @@ def test_what_was_written_is_seen_by_another_opening_at_once(stores, name):
     filled(writer)
     before = state_of(reader)
     if name in WRITES:
-        run_sync(WRITES[name](writer, ALICE))
+        settled(WRITES[name](writer, ALICE))
     else:
-        run_sync(AGENT_WRITES[name](writer, "a"))
+        settled(AGENT_WRITES[name](writer, "a"))
     assert state_of(reader) == state_of(writer) != before
 
 
@@ -340,16 +341,14 @@ def test_two_openings_take_turns_in_one_numbering(stores):
     for number in range(1, 7):
         added(stores[number % 2], "a", [numbered(number)])
     assert [seq_of(store) for store in stores] == [6, 6]
-    assert run_sync(stores[0].changed_rows_since("a", 3)) == run_sync(
-        stores[1].changed_rows_since("a", 3)
-    )
+    assert stores[0].changed_rows_since("a", 3) == stores[1].changed_rows_since("a", 3)
 
 
 def test_what_was_written_is_there_when_it_is_opened_again(opening):
     first = opening()
     filled(first)
     before = state_of(first)
-    run_sync(first.close())
+    first.close()
     assert state_of(opening()) == before
 
 
@@ -358,9 +357,9 @@ def test_a_store_opened_for_reading_alone_refuses_every_write(opening, name):
     filled(opening())
     store = opening(read_only=True)
     before = state_of(store)
-    call = WRITES[name](store, ALICE) if name in WRITES else AGENT_WRITES[name](store, "a")
+    call, scope = (WRITES[name], ALICE) if name in WRITES else (AGENT_WRITES[name], "a")
     with pytest.raises(ReadOnlyError):
-        run_sync(call)
+        call(store, scope)
     assert state_of(store) == before
 
 
@@ -376,7 +375,7 @@ def test_a_store_opened_for_reading_alone_refuses_every_write(opening, name):
 def test_a_store_opened_for_reading_alone_refuses_writes_of_nothing_too(opening, name):
     opening()
     with pytest.raises(ReadOnlyError):
-        run_sync(METHODS[name](opening(read_only=True)))
+        METHODS[name](opening(read_only=True))
 
 
 @pytest.mark.parametrize("name", READS | AGENT_READS)
@@ -385,18 +384,18 @@ def test_a_store_opened_for_reading_alone_answers_every_read(opening, name):
     filled(writer)
     store = opening(read_only=True)
     scope, call = (ALICE, READS[name]) if name in READS else ("a", AGENT_READS[name])
-    assert run_sync(call(store, scope)) == run_sync(call(writer, scope))
+    assert settled(call(store, scope)) == settled(call(writer, scope))
 
 
 def test_a_write_with_nothing_to_write_changes_nothing(store):
     filled(store)
     before = state_of(store)
     assert added(store, "a", []) == ([], [], [], [], None)
-    run_sync(store.add_embeddings("a", "m", {}, []))
-    assert run_sync(store.add_links(Scope("a", all_users=True), [])) == 0
+    store.add_embeddings("a", "m", {}, []).result()
+    assert store.add_links(Scope("a", all_users=True), []).result() == 0
     store.touch("a", [], NOON)
-    run_sync(store.write_accesses())
-    assert run_sync(store.purge(EVERYONE, NOON)) == []
+    store.write_accesses().result()
+    assert store.purge(EVERYONE, NOON).result() == []
     assert state_of(store) == before
 
 
@@ -407,17 +406,17 @@ def test_a_write_that_raises_changes_nothing(store):
     filled(store)
     before = state_of(store)
     with pytest.raises(ZeroDivisionError):
-        run_sync(store.update(ALICE, uid(1), fails, now=NOON))
+        store.update(ALICE, uid(1), fails, now=NOON).result()
     assert state_of(store) == before
 
 
 def test_a_backup_has_everything_and_goes_nowhere_else(opening):
     store = opening()
     filled(store)
-    run_sync(store.backup(opening.place("copy")))
+    store.backup(opening.place("copy"))
     copy = opening("copy")
     assert state_of(copy) == state_of(store)
-    run_sync(store.delete_all(EVERYONE))
+    store.delete_all(EVERYONE).result()
     assert counted(copy, ALICE) == 2
 
 
@@ -431,7 +430,7 @@ def test_a_backup_is_of_one_moment_while_others_write(opening):
 
     thread = threading.Thread(target=write)
     thread.start()
-    run_sync(store.backup(opening.place("copy")))
+    store.backup(opening.place("copy"))
     thread.join()
     stored = exported(opening("copy"), limit=1000)
     assert [one.entry.id.int for one in stored] == list(range(len(stored)))
@@ -441,18 +440,18 @@ def test_a_backup_is_of_one_moment_while_others_write(opening):
 
 def test_a_backup_overwrites_nothing(opening):
     store = opening()
-    run_sync(store.backup(opening.place("copy")))
+    store.backup(opening.place("copy"))
     filled(store)
     with pytest.raises(StoreFileError):
-        run_sync(store.backup(opening.place("copy")))
+        store.backup(opening.place("copy"))
     assert exported(opening("copy")) == []
 
 
 def test_what_was_deleted_is_erased_and_the_rest_is_kept(store):
     filled(store)
-    run_sync(store.delete(ALICE, uid(1)))
+    store.delete(ALICE, uid(1)).result()
     before = state_of(store)
-    assert run_sync(store.erase()) is True
+    assert store.erase().result() is True
     assert state_of(store) == before
 
 
@@ -461,25 +460,24 @@ def test_what_was_deleted_is_erased_and_the_rest_is_kept(store):
     METHODS,
 )
 def test_after_closing_every_method_says_so(store, name):
-    run_sync(store.close())
+    store.close()
     with pytest.raises(StoreClosedError, match="closed"):
-        run_sync(METHODS[name](store))
+        METHODS[name](store)
 
 
 def test_closing_again_is_harmless(store):
     filled(store)
-    run_sync(store.close())
-    run_sync(store.close())
+    store.close()
+    store.close()
 
 
 def test_closing_finishes_the_writes_that_were_handed_in(opening):
     async def hand_in_and_close():
         store = opening()
-        adds = [asyncio.create_task(adding(store, "a", [numbered(at)])) for at in range(20)]
-        await asyncio.sleep(0)
+        adds = [adding(store, "a", [numbered(at)]) for at in range(20)]
         store.touch("a", [1], NOON)
-        await store.close()
-        await asyncio.gather(*adds)
+        store.close()
+        assert all(future.done() for future in adds)
 
     asyncio.run(hand_in_and_close())
     store = opening()
@@ -489,15 +487,15 @@ def test_closing_finishes_the_writes_that_were_handed_in(opening):
 
 def test_closing_one_opening_leaves_the_other_open(stores):
     filled(stores[0])
-    run_sync(stores[0].close())
+    stores[0].close()
     assert counted(stores[1], ALICE) == 2
     added(stores[1], "a", [numbered(4)])
 
 
 def test_event_loops_and_plain_threads_use_one_store_at_once(store):
     async def work(first):
-        await asyncio.gather(*(adding(store, "a", [numbered(first + at)]) for at in range(25)))
-        return await store.count(AGENT, now=NOON)
+        futures = [adding(store, "a", [numbered(first + at)]) for at in range(25)]
+        await gathered(futures)
 
     def loop(first):
         asyncio.run(work(first))
@@ -515,12 +513,12 @@ def test_event_loops_and_plain_threads_use_one_store_at_once(store):
     for thread in threads:
         thread.join()
     assert counted(store, AGENT) == 100
-    assert run_sync(store.position("a")) == LogPosition(100, 0)
+    assert store.position("a") == LogPosition(100, 0)
 
 
 def test_a_plain_call_inside_a_running_event_loop_works_too(store):
     async def inside():
         added(store, "a", [numbered(1)])
-        return await store.count(AGENT, now=NOON)
+        return store.count(AGENT, now=NOON)
 
     assert asyncio.run(inside()) == 1

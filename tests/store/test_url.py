@@ -7,7 +7,6 @@ from mnemic.errors import StoreFileError
 from mnemic.store.sqlite.filesystem import refuse_shared, shared_type
 from mnemic.store.sqlite.store import SqliteStore
 from mnemic.store.url import path_of
-from mnemic.sync_bridge import run_sync
 
 
 @pytest.mark.parametrize(
@@ -62,7 +61,7 @@ def test_a_url_that_is_not_utf_8_is_refused():
 
 
 def test_a_store_opens_a_url(tmp_path):
-    run_sync(SqliteStore(f"sqlite:///{tmp_path}/a%20b.db").close())
+    SqliteStore(f"sqlite:///{tmp_path}/a%20b.db").close()
     assert os.listdir(tmp_path) == ["a b.db"]  # noqa: PTH208 - names
 
 
@@ -101,7 +100,7 @@ def test_a_file_on_a_shared_file_system_is_refused_before_it_is_made(tmp_path, m
         with pytest.raises(StoreFileError, match=r"shared between machines .* on a local disk"):
             SqliteStore(tmp_path / name)
     assert not (tmp_path / "a.db").exists()
-    run_sync(SqliteStore(":memory:").close())
+    SqliteStore(":memory:").close()
 
 
 class EveryType:

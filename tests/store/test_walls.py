@@ -5,7 +5,6 @@ import pytest
 
 from mnemic.errors import AmbiguousIdError, DuplicateEntryError
 from mnemic.model import LinkType, MemoryType, Scope
-from mnemic.sync_bridge import run_sync
 from tests.store.contract import (
     ALICE,
     BOB,
@@ -27,7 +26,7 @@ NOBODY = Scope("a")
 
 
 def revision(store, scope):
-    return run_sync(store.revision(scope))
+    return store.revision(scope)
 
 
 def revisions(store):
@@ -61,25 +60,25 @@ CHANGES = {
     "supersede": lambda store: added(store, "a", [alices(9, supersedes=uid(1))]),
     "update": lambda store: changed(store, 1, scope=ALICE, importance=0.9),
     "update for all users": lambda store: changed(store, 1, scope=EVERYONE, importance=0.9),
-    "forget": lambda store: run_sync(store.soft_delete(ALICE, uid(1), NOON)),
-    "restore": lambda store: run_sync(store.restore(ALICE, uid(2), oldest=NOON - HOUR, now=NOON)),
-    "delete": lambda store: run_sync(store.delete(ALICE, uid(1))),
-    "forget all": lambda store: run_sync(store.soft_delete_all(ALICE, NOON)),
-    "delete all": lambda store: run_sync(store.delete_all(ALICE)),
-    "purge": lambda store: run_sync(store.purge(EVERYONE, NOON + HOUR)),
+    "forget": lambda store: store.soft_delete(ALICE, uid(1), NOON).result(),
+    "restore": lambda store: store.restore(ALICE, uid(2), oldest=NOON - HOUR, now=NOON).result(),
+    "delete": lambda store: store.delete(ALICE, uid(1)).result(),
+    "forget all": lambda store: store.soft_delete_all(ALICE, NOON).result(),
+    "delete all": lambda store: store.delete_all(ALICE).result(),
+    "purge": lambda store: store.purge(EVERYONE, NOON + HOUR).result(),
     "link": lambda store: linked(store, 1, 3, scope=ALICE),
-    "unlink": lambda store: run_sync(store.unlink(ALICE, uid(3), uid(1), None)),
+    "unlink": lambda store: store.unlink(ALICE, uid(3), uid(1), None).result(),
     "import a link": lambda store: links_added(store, link_of(1, 3), user_id="alice"),
-    "embed": lambda store: run_sync(
-        store.add_embeddings("a", "m", {1: "memory 1"}, [np.ones((1, 2), np.float32)])
-    ),
+    "embed": lambda store: store.add_embeddings(
+        "a", "m", {1: "memory 1"}, [np.ones((1, 2), np.float32)]
+    ).result(),
 }
 
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_every_kind_of_change_raises_its_own_walls_revision(change, store):
     added(store, "a", [alices(1), alices(2), alices(3), numbered(4, user_id="bob"), numbered(5)])
-    run_sync(store.soft_delete(ALICE, uid(2), NOON))
+    store.soft_delete(ALICE, uid(2), NOON).result()
     linked(store, 3, 1, scope=ALICE)
     alice, bob, nobody = revisions(store)
     CHANGES[change](store)
@@ -90,7 +89,7 @@ def test_every_kind_of_change_raises_its_own_walls_revision(change, store):
 @pytest.mark.usefixtures("few_changes_are_kept")
 def test_a_revision_is_kept_when_the_last_entry_goes_and_when_changes_are_pruned(store):
     added(store, "a", [alices(1)])
-    run_sync(store.delete_all(ALICE))
+    store.delete_all(ALICE).result()
     for number in range(2, 22):
         added(store, "a", [numbered(number, user_id="bob", type=MemoryType.EVENT)])
     assert revisions(store) == (2, 20, 0)
@@ -118,13 +117,13 @@ def test_writes_by_an_id_touch_its_own_user_alone(store):
     changed(store, 1, scope=ALICE, content="new")
     linked(store, 2, 1, scope=ALICE)
     added(store, "a", [alices(3, supersedes=uid(2))])
-    run_sync(store.soft_delete(ALICE, uid(1), NOON))
-    run_sync(store.restore(ALICE, uid(1), oldest=NOON, now=NOON))
-    run_sync(store.unlink(ALICE, uid(1), uid(2), None))
-    assert numbers(run_sync(store.delete(ALICE, uid(1)))) == [1]
-    bobs = run_sync(store.get(BOB, [uid(1), uid(2)], now=NOON))
+    store.soft_delete(ALICE, uid(1), NOON).result()
+    store.restore(ALICE, uid(1), oldest=NOON, now=NOON).result()
+    store.unlink(ALICE, uid(1), uid(2), None).result()
+    assert numbers(store.delete(ALICE, uid(1)).result()) == [1]
+    bobs = store.get(BOB, [uid(1), uid(2)], now=NOON)
     assert [entry.content for entry in bobs.values()] == ["memory 1", "memory 2"]
-    links = run_sync(store.links(BOB, uid(1), "both", None, now=NOON))
+    links = store.links(BOB, uid(1), "both", None, now=NOON)
     assert [(link.from_id, link.to_id, link.type) for link in links] == [
         (uid(1), uid(2), LinkType.RELATED)
     ]
@@ -132,17 +131,17 @@ def test_writes_by_an_id_touch_its_own_user_alone(store):
 
 AMBIGUOUS = {
     "get": lambda store: one(store, EVERYONE, 1),
-    "get several": lambda store: run_sync(store.get(EVERYONE, [uid(2), uid(1)], now=NOON)),
+    "get several": lambda store: store.get(EVERYONE, [uid(2), uid(1)], now=NOON),
     "get forgotten": lambda store: one(store, EVERYONE, 1, include_deleted=True),
-    "row": lambda store: run_sync(store.row_of(EVERYONE, uid(1), now=NOON)),
+    "row": lambda store: store.row_of(EVERYONE, uid(1), now=NOON),
     "update": lambda store: changed(store, 1, scope=EVERYONE, importance=0.9),
-    "forget": lambda store: run_sync(store.soft_delete(EVERYONE, uid(1), NOON)),
-    "restore": lambda store: run_sync(store.restore(EVERYONE, uid(3), oldest=NOON, now=NOON)),
-    "delete": lambda store: run_sync(store.delete(EVERYONE, uid(1))),
+    "forget": lambda store: store.soft_delete(EVERYONE, uid(1), NOON).result(),
+    "restore": lambda store: store.restore(EVERYONE, uid(3), oldest=NOON, now=NOON).result(),
+    "delete": lambda store: store.delete(EVERYONE, uid(1)).result(),
     "link from": lambda store: linked(store, 1, 2, scope=EVERYONE),
     "link to": lambda store: linked(store, 2, 1, scope=EVERYONE),
-    "unlink": lambda store: run_sync(store.unlink(EVERYONE, uid(2), uid(1), None)),
-    "links": lambda store: run_sync(store.links(EVERYONE, uid(1), "both", None, now=NOON)),
+    "unlink": lambda store: store.unlink(EVERYONE, uid(2), uid(1), None).result(),
+    "links": lambda store: store.links(EVERYONE, uid(1), "both", None, now=NOON),
 }
 
 

@@ -13,7 +13,6 @@ from mnemic.errors import (
 from mnemic.licensing import Quota
 from mnemic.model import MemoryStatus, MemoryType, Scope
 from mnemic.model.timestamps import to_microseconds
-from mnemic.sync_bridge import run_sync
 from tests.store.contract import (
     AGENT,
     ALICE,
@@ -58,7 +57,7 @@ def test_an_update_returns_nothing_that_it_did_not_keep(store):
         return msgspec.structs.replace(old, role="user", importance=0.9)
 
     added(store, "a", [numbered(1)])
-    returned = run_sync(store.update(AGENT, uid(1), change, now=NOON))
+    returned = store.update(AGENT, uid(1), change, now=NOON).result()
     assert returned == one(store, AGENT, 1)
 
 
@@ -68,7 +67,7 @@ def test_an_update_changes_no_other_field(store):
         return msgspec.structs.replace(old, **other, importance=0.9)
 
     added(store, "a", [numbered(1)])
-    run_sync(store.update(AGENT, uid(1), change, now=NOON))
+    store.update(AGENT, uid(1), change, now=NOON).result()
     read = one(store, AGENT, 1)
     assert (read.role, read.created_at, read.version) == (None, NOON, 1)
     assert read.importance == 0.9
@@ -167,9 +166,9 @@ def test_forgetting_again_is_false_and_changes_nothing(store):
     added(store, "a", [numbered(1)])
     forgotten(store, 1)
     before = state_of(store)
-    assert run_sync(store.soft_delete(AGENT, uid(1), NOON + HOUR)) is False
+    assert store.soft_delete(AGENT, uid(1), NOON + HOUR).result() is False
     assert state_of(store) == before
-    assert run_sync(store.soft_delete(AGENT, uid(2), NOON)) is None
+    assert store.soft_delete(AGENT, uid(2), NOON).result() is None
 
 
 def test_restoring_brings_back_the_entry_as_it_was(store):
@@ -177,7 +176,7 @@ def test_restoring_brings_back_the_entry_as_it_was(store):
     linked(store, 1, 2)
     before = state_of(store)[:4]
     forgotten(store, 1)
-    assert run_sync(store.restore(AGENT, uid(1), oldest=NOON, now=NOON)) is True
+    assert store.restore(AGENT, uid(1), oldest=NOON, now=NOON).result() is True
     assert state_of(store)[:4] == before
 
 
@@ -185,7 +184,7 @@ def test_restoring_brings_back_the_entry_as_it_was(store):
 def test_restoring_brings_back_the_old_status(store):
     added(store, "a", [numbered(1, status=MemoryStatus.ARCHIVED)])
     forgotten(store, 1)
-    assert run_sync(store.restore(AGENT, uid(1), oldest=NOON, now=NOON)) is True
+    assert store.restore(AGENT, uid(1), oldest=NOON, now=NOON).result() is True
     assert counted(store, AGENT) == 0
     assert one(store, AGENT, 1, include_deleted=True).status is MemoryStatus.ARCHIVED
 
@@ -195,31 +194,31 @@ def test_what_was_forgotten_too_long_ago_or_never_is_not_restored(store):
     before = state_of(store)
     for number in (1, 2, 3):
         restoring = store.restore(AGENT, uid(number), oldest=NOON + MICROSECOND, now=NOON + HOUR)
-        assert run_sync(restoring) is False
+        assert restoring.result() is False
     assert state_of(store) == before
 
 
 def test_what_has_expired_is_not_restored(store):
     added(store, "a", [numbered(1, forgotten_at=NOON, expires_at=NOON + HOUR)])
-    assert run_sync(store.restore(AGENT, uid(1), oldest=NOON, now=NOON + HOUR)) is False
+    assert store.restore(AGENT, uid(1), oldest=NOON, now=NOON + HOUR).result() is False
     moment_before = NOON + HOUR - MICROSECOND
-    assert run_sync(store.restore(AGENT, uid(1), oldest=NOON, now=moment_before)) is True
+    assert store.restore(AGENT, uid(1), oldest=NOON, now=moment_before).result() is True
 
 
 def test_deleting_takes_an_entry_away_with_its_vector_and_links(store):
     added(store, "a", [embedded(1), embedded(2, (3, 4)), numbered(3)])
     linked(store, 1, 2)
     linked(store, 3, 1)
-    assert run_sync(store.delete(AGENT, uid(1))) == [uid(1)]
+    assert store.delete(AGENT, uid(1)).result() == [uid(1)]
     assert list(rows_of(store)) == [2, 3]
     assert rows_since(store, None).vectors.tolist() == [[3, 4]]
     assert state_of(store)[3] == []
-    assert run_sync(store.delete(AGENT, uid(1))) == []
+    assert store.delete(AGENT, uid(1)).result() == []
 
 
 def test_a_forgotten_or_expired_entry_can_be_deleted(store):
     added(store, "a", [numbered(1, forgotten_at=NOON), numbered(2, expires_at=NOON)])
-    assert [run_sync(store.delete(AGENT, uid(at))) for at in (1, 2)] == [[uid(1)], [uid(2)]]
+    assert [store.delete(AGENT, uid(at)).result() for at in (1, 2)] == [[uid(1)], [uid(2)]]
 
 
 def owned(store):
@@ -243,12 +242,12 @@ def owned(store):
 def test_forgetting_all_returns_the_ids_of_what_was_not_forgotten(store, scope, found):
     owned(store)
     seq = seq_of(store)
-    assert sorted(numbers(run_sync(store.soft_delete_all(scope, NOON)))) == found
+    assert sorted(numbers(store.soft_delete_all(scope, NOON).result())) == found
     times = {stored.entry.id.int: stored.entry.forgotten_at for stored in exported(store)}
     assert {at for at, time in times.items() if time == NOON} == set(found)
     assert times[1] == NOON - HOUR
     assert seq_of(store) == seq + len(found)
-    assert run_sync(store.soft_delete_all(scope, NOON + HOUR)) == []
+    assert store.soft_delete_all(scope, NOON + HOUR).result() == []
     assert seq_of(store) == seq + len(found)
 
 
@@ -265,9 +264,9 @@ def test_forgetting_all_returns_the_ids_of_what_was_not_forgotten(store, scope, 
 )
 def test_deleting_all_returns_the_ids_of_all_forgotten_or_not(store, scope, found):
     owned(store)
-    assert sorted(numbers(run_sync(store.delete_all(scope)))) == found
+    assert sorted(numbers(store.delete_all(scope).result())) == found
     assert set(rows_of(store)) == {1, 2, 3, 4, 5} - set(found)
-    assert run_sync(store.delete_all(scope)) == []
+    assert store.delete_all(scope).result() == []
 
 
 def test_purging_deletes_what_was_forgotten_or_expired_before_a_moment(store):
@@ -284,10 +283,10 @@ def test_purging_deletes_what_was_forgotten_or_expired_before_a_moment(store):
     }
     added(store, "a", [numbered(at, **state) for at, state in states.items()])
     seq = seq_of(store)
-    assert sorted(numbers(run_sync(store.purge(EVERYONE, NOON)))) == [1, 2, 3, 4]
+    assert sorted(numbers(store.purge(EVERYONE, NOON).result())) == [1, 2, 3, 4]
     assert list(rows_of(store)) == [5, 6, 7, 8]
     assert seq_of(store) == seq + 4
-    assert run_sync(store.purge(EVERYONE, NOON)) == []
+    assert store.purge(EVERYONE, NOON).result() == []
 
 
 # Accesses
@@ -308,9 +307,9 @@ def test_touches_are_counted_and_the_latest_time_is_kept(store):
     added(store, "a", [numbered(1), numbered(2), numbered(3)])
     touch(store, "a", [1, 2, 1], NOON + HOUR)
     touch(store, "a", [1], NOON)
-    run_sync(store.write_accesses())
+    store.write_accesses().result()
     touch(store, "a", [2], NOON)
-    run_sync(store.write_accesses())
+    store.write_accesses().result()
     assert [accesses(store, at) for at in (1, 2, 3)] == [
         (3, NOON + HOUR),
         (2, NOON + HOUR),
@@ -321,27 +320,27 @@ def test_touches_are_counted_and_the_latest_time_is_kept(store):
 @pytest.mark.requirement("C158")
 def test_accesses_are_no_change_and_are_numbered_apart(store):
     added(store, "a", [numbered(1)])
-    before = run_sync(store.position("a"))
+    before = store.position("a")
     touch(store, "a", [1], NOON + HOUR)
-    run_sync(store.write_accesses())
-    after = run_sync(store.position("a"))
+    store.write_accesses().result()
+    after = store.position("a")
     assert (after.seq, after.accesses) == (before.seq, before.accesses + 1)
-    assert run_sync(store.changed_rows_since("a", before.seq)) == []
+    assert store.changed_rows_since("a", before.seq) == []
     assert one(store, AGENT, 1).updated_at == NOON
-    run_sync(store.write_accesses())
-    assert run_sync(store.position("a")) == after
+    store.write_accesses().result()
+    assert store.position("a") == after
 
 
 def test_accesses_of_what_is_not_there_are_passed_over(store):
     added(store, "a", [numbered(1), numbered(2)])
     touch(store, "a", [1, 2, 3], NOON)
     touch(store, "nobody", [1], NOON)
-    run_sync(store.delete(AGENT, uid(1)))
+    store.delete(AGENT, uid(1)).result()
     added(store, "a", [numbered(1)])
-    run_sync(store.write_accesses())
+    store.write_accesses().result()
     assert accesses(store, 1) == (0, None)
     assert accesses(store, 2) == (1, NOON)
-    assert run_sync(store.position("nobody")) == (0, 0)
+    assert store.position("nobody") == (0, 0)
 
 
 def test_accesses_of_two_agents_with_equal_ids_are_kept_apart(store):
@@ -350,18 +349,18 @@ def test_accesses_of_two_agents_with_equal_ids_are_kept_apart(store):
     touch(store, "a", [1], NOON)
     touch(store, "b", [1], NOON + HOUR)
     touch(store, "b", [1], NOON)
-    run_sync(store.write_accesses())
+    store.write_accesses().result()
     assert [accesses(store, 1, agent) for agent in "ab"] == [(1, NOON), (2, NOON + HOUR)]
 
 
 def test_an_update_and_accesses_do_not_undo_each_other(store):
     added(store, "a", [numbered(1)])
     touch(store, "a", [1], NOON)
-    run_sync(store.write_accesses())
+    store.write_accesses().result()
     changed(store, 1, importance=0.9)
     assert accesses(store, 1) == (1, NOON)
     touch(store, "a", [1], NOON)
-    run_sync(store.write_accesses())
+    store.write_accesses().result()
     assert one(store, AGENT, 1).importance == 0.9
 
 
@@ -369,14 +368,14 @@ def written_accesses(store, accesses, agent="a"):
     """Write down an access of each number at its time; return the number of the writing."""
     for number, time in accesses.items():
         touch(store, agent, [number], time)
-    run_sync(store.write_accesses())
-    return run_sync(store.position(agent)).accesses
+    store.write_accesses().result()
+    return store.position(agent).accesses
 
 
 def accesses_since(store, accesses, agent="a"):
     """Return the last access and the count of each number, and check what they are as of."""
-    accessed = run_sync(store.accesses_since(agent, accesses))
-    assert accessed.position == run_sync(store.position(agent))
+    accessed = store.accesses_since(agent, accesses)
+    assert accessed.position == store.position(agent)
     number_of = {row: number for number, row in rows_of(store, agent).items()}
     return {number_of[row]: (last, count) for row, last, count in accessed.rows}
 
@@ -408,7 +407,7 @@ def test_accesses_are_listed_for_one_agent_alone(store):
     written_accesses(store, {1: NOON}, "b")
     assert accesses_since(store, 0) == {}
     assert list(accesses_since(store, 0, "b")) == [1]
-    assert run_sync(store.accesses_since("nobody", 0)) == ((0, 0), [])
+    assert store.accesses_since("nobody", 0) == ((0, 0), [])
 
 
 def test_accesses_are_noted_until_they_are_on_disk(store):
@@ -419,5 +418,5 @@ def test_accesses_are_noted_until_they_are_on_disk(store):
     assert store.has_pending_accesses("a", rows)
     assert not store.has_pending_accesses("a", rows[:1])
     assert not store.has_pending_accesses("b", rows)
-    run_sync(store.write_accesses())
+    store.write_accesses().result()
     assert not store.has_pending_accesses("a", rows)

@@ -13,7 +13,6 @@ from mnemic.model import (
 )
 from mnemic.store.sqlite.checksums import CHECKED_COLUMNS
 from mnemic.store.sqlite.filter_sql import narrowed, order_by
-from mnemic.sync_bridge import run_sync
 from tests.support.clock import NOON
 
 ABSENT = "absent"
@@ -22,7 +21,7 @@ ABSENT = "absent"
 
 def keep(store, entries):
     new = [NewEntry(entry) for entry in entries]
-    run_sync(store.add("a", new, now=NOON, is_import=True))
+    store.add("a", new, now=NOON, is_import=True).result()
 
 
 def numbers_found(path, asked, order=MemorySortOrder.CREATED_DESCENDING):

@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -17,7 +17,6 @@ from mnemic._core import __version__
 from mnemic.description import failure
 from mnemic.model import Scope
 from mnemic.protocols import Clock
-from mnemic.sync_bridge import run_sync
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import CallbackOptions, Counter, Histogram, Observation
@@ -45,24 +44,24 @@ class Counted(Protocol):
         """The place of the store."""
         ...
 
-    async def count(self, scope: Scope, *, now: datetime) -> int:
+    def count(self, scope: Scope, *, now: datetime) -> int:
         """Return the number of entries in a scope."""
         ...
 
-    async def used_bytes(self, agent_id: str) -> int:
+    def used_bytes(self, agent_id: str) -> int:
         """Return the bytes of the agent's contents."""
         ...
 
 
-Reading = Callable[[Counted, Scope, datetime], Coroutine[None, None, int]]
+Reading = Callable[[Counted, Scope, datetime], int]
 """Reads a gauge for an agent at a time."""
 
 
-def _entries(store: Counted, agent: Scope, now: datetime) -> Coroutine[None, None, int]:
+def _entries(store: Counted, agent: Scope, now: datetime) -> int:
     return store.count(agent, now=now)
 
 
-def _storage_bytes(store: Counted, agent: Scope, _now: datetime) -> Coroutine[None, None, int]:
+def _storage_bytes(store: Counted, agent: Scope, _now: datetime) -> int:
     return store.used_bytes(agent.agent_id)
 
 
@@ -270,7 +269,7 @@ class _Process:
             if store is None or known in readings:
                 continue
             try:
-                readings[known] = run_sync(read(store, meter.agent, meter.now()))
+                readings[known] = read(store, meter.agent, meter.now())
             except Exception as error:  # noqa: BLE001 - the others shall be measured still
                 if meter.store is not None:  # else it was closed meanwhile
                     self.log_failure(name, error)

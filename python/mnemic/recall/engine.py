@@ -63,7 +63,7 @@ from mnemic.recall.telemetry import RecallTelemetry
 from mnemic.recall.traversal import Traversal
 from mnemic.repository import Found, FoundLinked, Repository
 from mnemic.store import Direction
-from mnemic.sync_bridge import awaited, run_blocking, run_sync
+from mnemic.sync_bridge import awaited, run_blocking
 
 CONTRADICTION_CANDIDATES = 20
 CONTRADICTION_CONFIDENCE = 0.6
@@ -206,7 +206,9 @@ class RecallEngine:
             limit = options.max_results
             return self._linked(scope, row, kinds, options, direction, depth=depth, limit=limit)
 
-        found = await run_blocking(find)
+        if _uses_store(options):
+            await self._write_accesses()  # the traversal reads the store alone
+        found = await run_blocking(find, self.repository)
         if found is None:
             raise EntryNotFoundError(f"no memory with id {entry_id} for {scope}")
         memories = tuple(
@@ -232,7 +234,6 @@ class RecallEngine:
         """Return the memories reached by links: active ones by the index, all by the store."""
         if _uses_store(options):
             statuses, allows = _statuses(options), self._allowed(options)
-            run_sync(self._write_accesses())  # the traversal reads the store alone
             traversal = Traversal(
                 self.repository, scope, kinds, direction, statuses=statuses, allows=allows
             )
@@ -282,7 +283,11 @@ class RecallEngine:
         fraction("min_confidence", min_confidence)
         candidates = await self._candidates(scope, content, options, exclude)
         judged = await self._judged(content, candidates)
-        linked = await run_blocking(lambda: self._linked_pairs(scope, candidates, options))
+        if _uses_store(options):
+            await self._write_accesses()  # as above
+        linked = await run_blocking(
+            lambda: self._linked_pairs(scope, candidates, options), self.repository
+        )
         # A judge's reasons may quote both texts.
         scored = {
             row: ScoredMemory(
@@ -324,7 +329,7 @@ class RecallEngine:
             exclude=exclude,
             with_total=False,
         )
-        found = await run_blocking(lambda: self.repository.find(scope, search))
+        found = await run_blocking(lambda: self.repository.find(scope, search), self.repository)
         return [_Candidate(hit.row, found.entries[hit.row], hit.shown_score) for hit in found.hits]
 
     async def _judged(
@@ -401,7 +406,9 @@ class RecallEngine:
         relevance = None
         if query is not None and query.strip():
             repository.check_embedder()
-            relevance = await run_blocking(lambda: repository.finder.similarity(row, query))
+            relevance = await run_blocking(
+                lambda: repository.finder.similarity(row, query), repository
+            )
         return salience_of(
             entry,
             now,
@@ -451,7 +458,7 @@ class RecallEngine:
     async def _ranked(
         self, begun: float, answer: Callable[[], Found], reason: Reason
     ) -> MemoryRecallResult:
-        found = await run_blocking(answer)
+        found = await run_blocking(answer, self.repository)
         now = self.repository.now()
         memories = tuple(
             ScoredMemory(entry, *reason(self._explained(hit, entry, now)))

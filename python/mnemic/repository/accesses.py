@@ -8,6 +8,7 @@ from mnemic.protocols import Clock
 from mnemic.repository.access_buffer import AccessSpacing
 from mnemic.repository.index_set import IndexSet
 from mnemic.store import Store
+from mnemic.sync_bridge import arrived
 
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -78,7 +79,7 @@ class AccessCounter:
     async def write(self) -> None:
         """Write accesses that are still in memory to the store."""
         if self._can_write:
-            await self._store.write_accesses()
+            await arrived(self._store.write_accesses())
 
 
 def _later(one: int | None, other: int | None) -> int | None:

@@ -15,7 +15,7 @@ from mnemic.repository.index_set import IndexSet
 from mnemic.repository.limits import Limits
 from mnemic.store import Store
 from mnemic.store.base import Stored
-from mnemic.sync_bridge import run_blocking
+from mnemic.sync_bridge import arrived, run_blocking
 
 
 class Added(NamedTuple):
@@ -88,13 +88,15 @@ class Adder:
             begun = time.perf_counter()
             embedded = await self._with_embeddings(entries, on_embed_error)
             milliseconds = milliseconds_since(begun)
-            stored = await self._store.add(
-                self._agent_id,
-                embedded,
-                now=self._now(),
-                quota=self._limits.quota,
-                on_duplicate=on_duplicate,
-                is_import=is_import,
+            stored = await arrived(
+                self._store.add(
+                    self._agent_id,
+                    embedded,
+                    now=self._now(),
+                    quota=self._limits.quota,
+                    on_duplicate=on_duplicate,
+                    is_import=is_import,
+                )
             )
         except MnemicError as error:
             self._telemetry.store_failed(error)
@@ -115,7 +117,7 @@ class Adder:
             return added.fresh
         ids, rows, is_new, *_ = added.stored
         known = [row for row, was_new in zip(rows, is_new, strict=True) if not was_new]
-        found = await self._present(known)
+        found = self._present(known)
         return [
             new.entry
             if was_new
@@ -130,13 +132,11 @@ class Adder:
 
     async def _publish_changed(self, rows: Sequence[int]) -> None:
         """Publish memories that others were merged into, or that were superseded."""
-        for entry in (await self._present(rows)).values():
+        for entry in self._present(rows).values():
             await self._telemetry.updated(entry, content_changed=False)
 
-    async def _present(self, rows: Sequence[int]) -> dict[int, MemoryEntry]:
-        return await self._store.get_rows(
-            self._everyone, rows, now=self._now(), include_deleted=True
-        )
+    def _present(self, rows: Sequence[int]) -> dict[int, MemoryEntry]:
+        return self._store.get_rows(self._everyone, rows, now=self._now(), include_deleted=True)
 
     async def _with_embeddings(
         self, entries: Sequence[NewEntry], on_error: OnEmbedError
@@ -151,7 +151,7 @@ class Adder:
             return entries
         texts = [entries[at].entry.content for at in bare]
         try:
-            vectors = await run_blocking(lambda: embedder.embed_chunked(texts))
+            vectors = await run_blocking(lambda: embedder.embed_chunked(texts), self._store)
         except EmbeddingError as error:
             if on_error == "raise":
                 raise

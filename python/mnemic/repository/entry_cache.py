@@ -10,7 +10,6 @@ from uuid import UUID
 
 from mnemic.model import MemoryEntry, Scope
 from mnemic.store.base import Located, LogPosition, Store
-from mnemic.sync_bridge import run_sync
 
 CACHED_ENTRIES = 1000
 
@@ -47,23 +46,29 @@ class EntryCache:
                 one id.
         """
         if scope.all_users:  # only the store can detect an id of several users
-            read = run_sync(self._store.located(scope, ids, now=now))
+            read = self._store.located(scope, ids, now=now)
             return {key: Located(row, entry.detached()) for key, (row, entry) in read.items()}
         names = {entry_id: (scope.user_id, entry_id.bytes) for entry_id in ids}
         position, rows, kept = self._cached_by_name(
-            names.values(), run_sync(self._store.position(self._agent_id))
+            names.values(), self._store.position(self._agent_id)
         )
         found = _detached(kept, scope, now)
         missing = [entry_id for entry_id, name in names.items() if name not in rows]
         if missing:
-            read = run_sync(self._store.located(scope, missing, now=now))
+            read = self._store.located(scope, missing, now=now)
             found |= self._insert(position, dict(read.values()))
             rows |= {names[key]: row for key, (row, _) in read.items()}
         located = ((key, rows.get(name)) for key, name in names.items())
         return {key: Located(row, found[row]) for key, row in located if row in found}
 
     def get_rows(
-        self, scope: Scope, rows: Iterable[int], now: datetime, position: LogPosition
+        self,
+        scope: Scope,
+        rows: Iterable[int],
+        now: datetime,
+        position: LogPosition,
+        *,
+        deadline: float | None = None,
     ) -> dict[int, MemoryEntry]:
         """Return the active entries of these rows in a scope.
 
@@ -72,13 +77,14 @@ class EntryCache:
             rows: In any order.
             now: Entries expired by now are omitted.
             position: The store's position, read a moment ago.
+            deadline: Limit of the read, in seconds of `time.monotonic()`; None is no limit.
         """
         wanted = list(rows)
         position, kept = self._cached(wanted, position)
         found = _detached(kept, scope, now)
         missing = [row for row in wanted if row not in kept]
         if missing:
-            read = run_sync(self._store.get_rows(scope, missing, now=now))
+            read = self._store.get_rows(scope, missing, now=now, deadline=deadline)
             found |= self._insert(position, read)
         return found
 
@@ -113,10 +119,10 @@ class EntryCache:
     def _advance(self, position: LogPosition) -> None:
         entries, known = self._entries, self._position
         if entries and position.seq != known.seq:
-            touched = run_sync(self._store.changed_rows_since(self._agent_id, known.seq))
+            touched = self._store.changed_rows_since(self._agent_id, known.seq)
             self._drop(list(entries) if touched is None else touched)
         if entries and position.accesses != known.accesses:  # which are no changes
-            accessed = run_sync(self._store.accesses_since(self._agent_id, known.accesses))
+            accessed = self._store.accesses_since(self._agent_id, known.accesses)
             self._drop(row for row, *_ in accessed.rows)
         self._position = position
 

@@ -21,7 +21,7 @@ from mnemic.repository.export_writer import write_export
 from mnemic.store import Store
 from mnemic.store.base import StoredLink
 from mnemic.store.row_codec import check_size
-from mnemic.sync_bridge import run_blocking, run_sync
+from mnemic.sync_bridge import arrived, run_blocking
 
 BATCH = 1000
 
@@ -54,15 +54,13 @@ def export(
         target, agent_id=part.scope.agent_id, exported_at=part.now, overwrite=overwrite
     ) as writer:
         row = 0
-        while batch := run_sync(
-            store.stored_after(
-                part.scope,
-                row,
-                BATCH,
-                now=part.now,
-                include_deleted=part.include_deleted,
-                model=part.model,
-            )
+        while batch := store.stored_after(
+            part.scope,
+            row,
+            BATCH,
+            now=part.now,
+            include_deleted=part.include_deleted,
+            model=part.model,
         ):
             for _, entry, key, more in batch:
                 writer.write_memory(entry, key, more)
@@ -70,7 +68,7 @@ def export(
             if progress is not None:
                 progress(writer.written.memories)
         links = store.links_within(part.scope, now=part.now, include_deleted=part.include_deleted)
-        for link, user_id in run_sync(links):
+        for link, user_id in links:
             writer.write_link(link, user_id)
         return writer.written.memories
 
@@ -106,11 +104,13 @@ class Importer:
             ExportFormatError: At the first invalid line; nothing is stored then.
         """
         with ExitStack() as stack:
-            reader = await run_blocking(lambda: stack.enter_context(read_export(source)))
-            await run_blocking(lambda: deque(self._memories(reader), maxlen=0))
+            reader = await run_blocking(
+                lambda: stack.enter_context(read_export(source)), self._store
+            )
+            await run_blocking(lambda: deque(self._memories(reader), maxlen=0), self._store)
             done = stored = 0
             memories = self._memories(reader)
-            while batch := await run_blocking(lambda: list(islice(memories, BATCH))):
+            while batch := await run_blocking(lambda: list(islice(memories, BATCH)), self._store):
                 stored += await self._store_batch(batch, now)
                 done += len(batch)
                 if progress is not None:
@@ -157,7 +157,7 @@ class Importer:
         """Return those of these ids that a user already has."""
         own = Scope(self._scope.agent_id, user_id)
         found = await run_blocking(
-            lambda: run_sync(self._store.get(own, ids, now=now, include_deleted=True))
+            lambda: self._store.get(own, ids, now=now, include_deleted=True), self._store
         )
         return found.keys()
 
@@ -180,6 +180,6 @@ class Importer:
             self._scope if self._scope.user_id is not None else self._scope.narrowed(all_users=True)
         )
         stored = 0
-        while batch := await run_blocking(lambda: list(islice(links, BATCH))):
-            stored += await self._store.add_links(scope, batch)
+        while batch := await run_blocking(lambda: list(islice(links, BATCH)), self._store):
+            stored += await arrived(self._store.add_links(scope, batch))
         return stored

@@ -3,7 +3,6 @@
 Every search, retrieval, recall, context and check for contradictions goes through `Finder.find`.
 """
 
-import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
@@ -11,7 +10,7 @@ from uuid import UUID
 
 import msgspec
 
-from mnemic.errors import DeadlineExceededError, EmbeddingError
+from mnemic.errors import EmbeddingError
 from mnemic.index import LinkedRow, LinkSearch, RankedRow, RankInputs
 from mnemic.model import (
     Expression,
@@ -22,6 +21,7 @@ from mnemic.model import (
     State,
     Weights,
 )
+from mnemic.model.deadline import check_deadline
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.observability.telemetry import Telemetry
 from mnemic.protocols import Clock
@@ -30,7 +30,6 @@ from mnemic.repository.index_set import IndexSet
 from mnemic.repository.query_vectors import QueryVectors
 from mnemic.store import Direction, LogPosition, Store
 from mnemic.store.base import LinkEnd
-from mnemic.sync_bridge import run_sync
 
 MAX_ROUNDS = 4
 """How often memories of several states are ranked while concurrent writes move them."""
@@ -189,29 +188,29 @@ class Finder:
         """Return the row of an active memory of a scope, or of a present one if requested."""
         now = self._now()
         if not include_inactive:
-            return run_sync(self._store.row_of(scope, entry_id, now=now))
-        found = run_sync(self._store.located(scope, [entry_id], now=now, include_deleted=True))
+            return self._store.row_of(scope, entry_id, now=now)
+        found = self._store.located(scope, [entry_id], now=now, include_deleted=True)
         return next((row for row, entry in found.values() if entry.is_present(now)), None)
 
     def present(self, scope: Scope, rows: Sequence[int]) -> dict[int, MemoryEntry]:
         """Return the present memories of these rows in a scope, whatever their status."""
         now = self._now()
-        found = run_sync(self._store.get_rows(scope, rows, now=now, include_deleted=True))
+        found = self._store.get_rows(scope, rows, now=now, include_deleted=True)
         return {row: entry for row, entry in found.items() if entry.is_present(now)}
 
     def link_ends(
         self, scope: Scope, row: int, direction: Direction, kinds: Collection[LinkType] | None
     ) -> list[LinkEnd]:
         """Return the other ends of a memory's links among present memories, oldest link first."""
-        return run_sync(self._store.link_ends(scope, row, direction, kinds, now=self._now()))
+        return self._store.link_ends(scope, row, direction, kinds, now=self._now())
 
     def position(self) -> LogPosition:
         """Return the agent's position in its logs."""
-        return run_sync(self._store.position(self._agent_id))
+        return self._store.position(self._agent_id)
 
     def position_and_revision(self, scope: Scope) -> tuple[LogPosition, int]:
         """Return the agent's position, and the revision of the scope's user."""
-        return run_sync(self._store.position_and_revision(scope))
+        return self._store.position_and_revision(scope)
 
     def entries(
         self, scope: Scope, rows: Iterable[int], position: LogPosition, now: datetime
@@ -245,7 +244,7 @@ class Finder:
 
     def _refresh(self, search: Search) -> LogPosition:
         check_deadline(search.deadline)
-        return self._active.catch_up(with_accesses=search.uses_accesses)
+        return self._active.catch_up(with_accesses=search.uses_accesses, deadline=search.deadline)
 
     def _find_active(self, search: Search, inputs: RankInputs, moment: _Moment) -> Found:
         limit = search.limit
@@ -282,12 +281,16 @@ class Finder:
     def _find_in(self, state: State, search: Search, inputs: RankInputs, moment: _Moment) -> Found:
         """Find inactive or deleted memories, which are not in the entry cache."""
         sync = self._indexes.of(state)
-        sync.catch_up(with_accesses=True)
+        sync.catch_up(with_accesses=True, deadline=moment.deadline)
         page = sync.index.rank(search, inputs)
         check_deadline(moment.deadline)
         rows = [hit.row for hit in page.ranked]
-        entries = run_sync(
-            self._store.get_rows(inputs.scope, rows, now=moment.now, include_deleted=True)
+        entries = self._store.get_rows(
+            inputs.scope,
+            rows,
+            now=moment.now,
+            include_deleted=True,
+            deadline=moment.deadline,
         )
         _show_accesses(entries, page.ranked)
         return Found([hit for hit in page.ranked if hit.row in entries], entries, page.total)
@@ -297,19 +300,11 @@ class Finder:
     ) -> dict[int, MemoryEntry]:
         check_deadline(moment.deadline)
         rows = [hit.row for hit in hits]
-        entries = self._cache.get_rows(scope, rows, moment.now, moment.position)
+        entries = self._cache.get_rows(
+            scope, rows, moment.now, moment.position, deadline=moment.deadline
+        )
         _show_accesses(entries, hits)
         return entries
-
-
-def check_deadline(deadline: float | None) -> None:
-    """Raise DeadlineExceededError if a deadline, by `time.monotonic()`, has passed."""
-    if deadline is not None and time.monotonic() > deadline:
-        late = time.monotonic() - deadline
-        raise DeadlineExceededError(
-            f"the search was not done in time: its deadline passed {late * 1000:.1f} ms ago; allow "
-            "more time, or make the search smaller by filters or a limit"
-        )
 
 
 def _show_accesses(

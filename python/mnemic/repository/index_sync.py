@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -24,7 +24,7 @@ from mnemic.model import Record, RowBatch, State
 from mnemic.repository.access_buffer import AccessBuffer
 from mnemic.store import LogPosition, Store
 from mnemic.store.base import BatchSink
-from mnemic.sync_bridge import run_blocking, run_sync
+from mnemic.sync_bridge import run_blocking
 
 _log = logging.getLogger(__name__)
 
@@ -149,25 +149,29 @@ class IndexSync:
         if self.index.seq is None:
             return
         with suppress(StoreError, MemoryError):
-            await run_blocking(self._apply_changes)
+            await run_blocking(self._apply_changes, self._store)
 
     async def apply(self, batch: RowBatch | None) -> None:
         """Apply a change; read it from the store if it does not follow the index's number."""
         if batch is None or not self.index.apply(batch):
             await self.refresh()
 
-    def catch_up(self, *, with_accesses: bool = False) -> LogPosition:
+    def catch_up(
+        self, *, with_accesses: bool = False, deadline: float | None = None
+    ) -> LogPosition:
         """Apply all changes of the store, and embed entries without a vector.
 
         Args:
             with_accesses: Whether to apply accesses too, which are not changes.
+            deadline: Limit of reading the changes, in seconds of `time.monotonic()`; see
+                `Store.rows_since`.
 
         Returns:
             The store's position before.
         """
-        position = run_sync(self._store.position(self._agent_id))
+        position = self._store.position(self._agent_id)
         if position.seq != self.index.seq:
-            self._apply_changes()
+            self._apply_changes(deadline)
         if self._embedder is not None and self._rows_to_embed():
             with self._catching_up:
                 self._embed_missing(self._embedder)
@@ -211,15 +215,13 @@ class IndexSync:
 
     def _build(self) -> None:
         fresh = NativeIndex(None if self._model is None else self._model[1])
-        accesses = run_sync(self._store.position(self._agent_id)).accesses
+        accesses = self._store.position(self._agent_id).accesses
         with fresh.loader() as loader:
             sink = _StoppableSink(loader, self._check_not_stopped)
-            reading = self._rows_since(None, sink)
-            fresh.apply(run_sync(reading), loader)
+            fresh.apply(self._rows_since(None, sink), loader)
         while not self._swap(fresh, accesses):
             self._check_not_stopped()
-            reading = self._rows_since(fresh.seq)
-            fresh.apply(run_sync(reading))
+            fresh.apply(self._rows_since(fresh.seq))
 
     def _swap(self, fresh: NativeIndex, accesses: int) -> bool:
         with self._catching_up, self._access_lock:
@@ -236,7 +238,7 @@ class IndexSync:
     def _catch_up_with_accesses(self, position: LogPosition) -> None:
         if self._buffer.were_dropped():
             self._write_accesses()
-            position = run_sync(self._store.position(self._agent_id))
+            position = self._store.position(self._agent_id)
         self._push_accesses()
         if position.accesses != self._accesses:
             self._pull_accesses()
@@ -254,12 +256,12 @@ class IndexSync:
         """Write pending accesses; if the store is busy, the index is a little behind."""
         if self._can_write:
             with suppress(StoreError):  # a store that cannot be read raises there
-                run_sync(self._store.write_accesses())
+                self._store.write_accesses().result()
 
     def _pull_accesses(self) -> None:
         with self._catching_up:
             seq = self.index.seq
-            accessed = run_sync(self._store.accesses_since(self._agent_id, self._accesses))
+            accessed = self._store.accesses_since(self._agent_id, self._accesses)
             self._push_accesses()  # they may be in what was read, and count once
             self.index.raise_accesses(accessed.rows)
             # Rows that the index lacks come with their stored accesses: then all is read again.
@@ -267,7 +269,7 @@ class IndexSync:
                 self._accesses = accessed.position.accesses
 
     def _check_model(self) -> None:
-        known = run_sync(self._store.embedding_model(self._agent_id))
+        known = self._store.embedding_model(self._agent_id)
         if None not in (known, self._model) and known != self._model:
             found, mine = known or ("", 0), self._model or ("", 0)
             raise EmbeddingModelMismatchError(
@@ -276,20 +278,20 @@ class IndexSync:
                 "it was made with, or store the memories in a new file"
             )
 
-    def _apply_changes(self) -> None:
+    def _apply_changes(self, deadline: float | None = None) -> None:
         if self._is_current():
             return
         with self._catching_up:
             while not self._is_current():
                 # Once is enough: later writes of others are not awaited.
-                if self._read_since(self.index.seq):
+                if self._read_since(self.index.seq, deadline):
                     return
 
-    def _read_since(self, seq: int | None) -> bool:
+    def _read_since(self, seq: int | None, deadline: float | None) -> bool:
         if seq is None:  # the full load contains at least so many
-            self._accesses = run_sync(self._store.position(self._agent_id)).accesses
+            self._accesses = self._store.position(self._agent_id).accesses
         with self.index.loader() as loader:
-            batch = run_sync(self._rows_since(seq, loader))
+            batch = self._rows_since(seq, loader, deadline)
             self._push_accesses()  # as above
             if batch.since is not None and self._restores_accessed_rows(batch):
                 self._buffer.drop()
@@ -306,12 +308,14 @@ class IndexSync:
         return bool(new) and self._store.has_pending_accesses(self._agent_id, new)
 
     def _rows_since(
-        self, seq: int | None, sink: BatchSink | None = None
-    ) -> Coroutine[None, None, RowBatch]:
-        return self._store.rows_since(self._agent_id, self._model, seq, sink, state=self._state)
+        self, seq: int | None, sink: BatchSink | None = None, deadline: float | None = None
+    ) -> RowBatch:
+        return self._store.rows_since(
+            self._agent_id, self._model, seq, sink, state=self._state, deadline=deadline
+        )
 
     def _is_current(self) -> bool:
-        return run_sync(self._store.position(self._agent_id)).seq == self.index.seq
+        return self._store.position(self._agent_id).seq == self.index.seq
 
     def _rows_to_embed(self) -> list[int]:
         """Return the rows without a vector, except those that failed recently."""
@@ -368,8 +372,8 @@ class IndexSync:
                 return
 
     def _embed_rows(self, embedder: ValidatedEmbedder, rows: list[int]) -> None:
-        contents = run_sync(self._store.contents(self._agent_id, rows))
+        contents = self._store.contents(self._agent_id, rows)
         vectors = embedder.embed_chunked(list(contents.values()))
-        run_sync(self._store.add_embeddings(self._agent_id, embedder.model, contents, vectors))
+        self._store.add_embeddings(self._agent_id, embedder.model, contents, vectors).result()
         for row in rows:
             self._retries.pop(row, None)

@@ -67,7 +67,7 @@ class Limits:
         size = sum(len(new.entry.content.encode()) for new in entries if new.key is None)
         if quota is None or not size:
             return
-        used = await self._store.used_bytes(self._agent_id)
+        used = self._store.used_bytes(self._agent_id)
         if used + size > quota.limit:
             raise StorageQuotaExceededError(used, quota.limit, quota.tier)
 
@@ -75,11 +75,11 @@ class Limits:
         """Publish a warning where the bytes used have passed the next step of the quota."""
         quota = self.quota
         if quota is not None:
-            used = await self._store.used_bytes(self._agent_id)
+            used = self._store.used_bytes(self._agent_id)
             await self._telemetry.used(used, quota.limit)
 
     async def reset_warnings(self) -> None:
         """Let warnings come again after memories were deleted for good."""
         quota = self.quota
         if quota is not None:
-            self._telemetry.freed(await self._store.used_bytes(self._agent_id), quota.limit)
+            self._telemetry.freed(self._store.used_bytes(self._agent_id), quota.limit)

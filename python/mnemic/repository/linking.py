@@ -12,6 +12,7 @@ from mnemic.protocols import Clock
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.limits import Limits
 from mnemic.store import Direction, Store
+from mnemic.sync_bridge import arrived
 
 _DIRECTIONS: tuple[str, ...] = get_args(Direction)
 
@@ -38,7 +39,7 @@ class Linker:
         """Write a link between two memories of a scope; return its new state."""
         self._limits.require_storing()
         link = MemoryLink(from_id, to_id, _own_type(kind), strength, self._now())
-        written = await self._store.link(scope, link, now=link.created_at)
+        written = await arrived(self._store.link(scope, link, now=link.created_at))
         await self._indexes.active.refresh()
         return written
 
@@ -48,7 +49,7 @@ class Linker:
         """Delete links from one memory of a scope to another; return their number."""
         self._limits.require_storing()
         own_type = None if kind is None else _own_type(kind)
-        deleted = await self._store.unlink(scope, from_id, to_id, own_type)
+        deleted = await arrived(self._store.unlink(scope, from_id, to_id, own_type))
         await self._indexes.active.refresh()
         return deleted
 
@@ -66,7 +67,7 @@ class Linker:
                 f"direction must be one of {', '.join(_DIRECTIONS)}, got {quoted(direction)}"
             )
         types = None if kinds is None else {LinkType.parse(kind) for kind in items("types", kinds)}
-        return await self._store.links(scope, entry_id, direction, types, now=self._now())
+        return self._store.links(scope, entry_id, direction, types, now=self._now())
 
 
 def _own_type(kind: LinkType | str) -> LinkType:

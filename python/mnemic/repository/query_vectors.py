@@ -9,7 +9,6 @@ from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.model import Scope, Search
 from mnemic.repository.index_set import IndexSet
 from mnemic.store import Store
-from mnemic.sync_bridge import run_sync
 
 MIN_NORM = 1e-10
 """A vector shorter than this has no direction."""
@@ -71,7 +70,7 @@ class QueryVectors:
         return float(np.where(has_direction, cosines, 0.0).max())
 
     def _stored(self, row: int, embedder: ValidatedEmbedder) -> NDArray[np.float32] | None:
-        stored = run_sync(self._store.vectors(self._agent_id, row, embedder.model))
+        stored = self._store.vectors(self._agent_id, row, embedder.model)
         return stored if len(stored) else None  # it may still lack them
 
     def _texts(self, scope: Scope, search: Search, now: int) -> list[str]:

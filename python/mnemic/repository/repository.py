@@ -62,9 +62,11 @@ from mnemic.repository.query_vectors import QueryVectors
 from mnemic.repository.transfer import Transfer
 from mnemic.store import Direction, open_store
 from mnemic.store.base import Located
-from mnemic.sync_bridge import run_blocking, run_sync
+from mnemic.sync_bridge import arrived, run_blocking
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from mnemic.embed.base import Embedder
 
 
@@ -137,7 +139,7 @@ class Repository:
         self._store = open_store(url, read_only=read_only)
         self.path = self._store.path
         try:
-            self.agent = Scope(run_sync(self._store.stored_agent_id(named.agent_id)))
+            self.agent = Scope(self._store.stored_agent_id(named.agent_id))
             self._telemetry = Telemetry(
                 self.agent_id, self.events, clock, logs_content=self._logs_content
             )
@@ -156,7 +158,7 @@ class Repository:
             )
         except BaseException:
             self._close_embedder()
-            run_sync(self._store.close())
+            self._store.close()
             raise
         self.finder = Finder(
             self._store,
@@ -210,6 +212,11 @@ class Repository:
         return self._telemetry.meter
 
     @property
+    def executor(self) -> "Executor":
+        """The store's threads, for blocking work of the asynchronous doors."""
+        return self._store.executor
+
+    @property
     def agent_id(self) -> str:
         """The agent."""
         return self.agent.agent_id
@@ -255,15 +262,14 @@ class Repository:
         """Return the memories with these ids in a scope, and count accesses."""
         self.limits.require_storing()
         begun, now = time.perf_counter(), self.now()
-        # Coroutines of the store begin where they run: a call that is cancelled leaves none behind.
         if flag("include_forgotten", include_deleted):
             found = await run_blocking(
-                lambda: run_sync(self._store.located(scope, ids, now=now, include_deleted=True))
+                lambda: self._store.located(scope, ids, now=now, include_deleted=True), self._store
             )
         elif len(ids) <= _FEW_IDS:
             found = self._cache.get(scope, ids, now)
         else:
-            found = await run_blocking(lambda: self._cache.get(scope, ids, now))
+            found = await run_blocking(lambda: self._cache.get(scope, ids, now), self._store)
         self._telemetry.record_retrieval(begun)
         if self._track_access:
             self.accesses.count([row for row, entry in found.values() if entry.is_active(now)], now)
@@ -327,7 +333,9 @@ class Repository:
         """Return the results of a search, and the milliseconds it takes."""
         begun = time.perf_counter()
         # One piece of work: each change to another thread takes as long as a short search.
-        found = await run_blocking(lambda: self.find(scope, search, SEARCHING_BY_MEANING))
+        found = await run_blocking(
+            lambda: self.find(scope, search, SEARCHING_BY_MEANING), self._store
+        )
         return _results(found), milliseconds_since(begun)
 
     def find(self, scope: Scope, search: Search, *needs: Need) -> Found:
@@ -367,7 +375,7 @@ class Repository:
         await self.accesses.write()
         # Filters may look at every memory of the agent.
         return await run_blocking(
-            lambda: run_sync(self._store.matching(scope, expression, page, now=now))
+            lambda: self._store.matching(scope, expression, page, now=now), self._store
         )
 
     async def page(
@@ -390,16 +398,10 @@ class Repository:
         now = self.now()
         await self.accesses.write()
         entries = await run_blocking(
-            lambda: run_sync(
-                self._store.page(
-                    scope,
-                    expression,
-                    after,
-                    limit + 1,
-                    now=now,
-                    include_deleted=include_deleted,
-                )
-            )
+            lambda: self._store.page(
+                scope, expression, after, limit + 1, now=now, include_deleted=include_deleted
+            ),
+            self._store,
         )
         shown = tuple(entries[:limit])
         has_more = len(entries) > limit
@@ -416,12 +418,12 @@ class Repository:
             )
         now = self.now()
         if update.is_empty:
-            return (await self._store.get(scope, [entry_id], now=now)).get(entry_id)
+            return self._store.get(scope, [entry_id], now=now).get(entry_id)
         content, embedder, embedded = update.content, self._embedder, None
         if content is not None and embedder is not None:
-            (chunks,) = await run_blocking(lambda: embedder.embed_chunked([content]))
+            (chunks,) = await run_blocking(lambda: embedder.embed_chunked([content]), self._store)
             embedded = embedder.model, chunks
-        entry = await self._store.update(
+        written = self._store.update(
             scope,
             entry_id,
             lambda stored: update.applied_to(stored, now),
@@ -430,6 +432,7 @@ class Repository:
             quota=self.limits.quota,
             include_archived=update.status is not None,
         )
+        entry = await arrived(written)
         await self._indexes.active.refresh()
         if entry is not None:
             await self._telemetry.updated(entry, content_changed=update.content is not None)
@@ -443,9 +446,10 @@ class Repository:
         self.limits.require_storing()
         is_new: bool | None
         if flag("permanent", permanent):
-            is_new = bool(await self._store.delete(scope, entry_id)) or None
+            deleted = await arrived(self._store.delete(scope, entry_id))
+            is_new = True if deleted else None
         else:
-            is_new = await self._store.soft_delete(scope, entry_id, self.now())
+            is_new = await arrived(self._store.soft_delete(scope, entry_id, self.now()))
         await self._indexes.active.refresh()
         if is_new:
             await self._telemetry.forgotten(entry_id, permanent=permanent)
@@ -455,9 +459,9 @@ class Repository:
         """Delete all memories of a scope, permanently or not; return their number."""
         self.limits.require_storing()
         if flag("permanent", permanent):
-            ids = await self._store.delete_all(scope)
+            ids = await arrived(self._store.delete_all(scope))
         else:
-            ids = await self._store.soft_delete_all(scope, self.now())
+            ids = await arrived(self._store.soft_delete_all(scope, self.now()))
         await self._indexes.active.refresh()
         await self._telemetry.emptied(scope, ids, permanent=permanent)
         return await self._delete_result(len(ids), permanent=permanent)
@@ -466,14 +470,16 @@ class Repository:
         """Restore a deleted memory of a scope; return False if there is none to restore."""
         self.limits.require_storing()
         now = self.now()
-        restored = await self._store.restore(scope, entry_id, oldest=now - RETENTION, now=now)
+        restored = await arrived(
+            self._store.restore(scope, entry_id, oldest=now - RETENTION, now=now)
+        )
         await self._indexes.active.refresh()
         return restored
 
     async def purge(self, scope: Scope) -> DeleteResult:
         """Delete permanently what was deleted or expired too long ago in a scope."""
         self.limits.require_storing()
-        ids = await self._store.purge(scope, self.now() - RETENTION)
+        ids = await arrived(self._store.purge(scope, self.now() - RETENTION))
         await self._indexes.active.refresh()
         await self._telemetry.purged(ids)
         return await self._delete_result(len(ids), permanent=True)
@@ -487,7 +493,7 @@ class Repository:
             update = MemoryEntryUpdate(importance=min(1.0, stored.importance + by))
             return update.applied_to(stored, now)
 
-        entry = await self._store.update(scope, entry_id, raised, now=now)
+        entry = await arrived(self._store.update(scope, entry_id, raised, now=now))
         await self._indexes.active.refresh()
         if entry is not None:
             await self._telemetry.updated(entry, content_changed=False)
@@ -495,7 +501,7 @@ class Repository:
 
     async def locate(self, scope: Scope, entry_id: UUID) -> Located | None:
         """Return a memory of a scope and its row without counting that as an access."""
-        return (await self._store.located(scope, [entry_id], now=self.now())).get(entry_id)
+        return self._store.located(scope, [entry_id], now=self.now()).get(entry_id)
 
     async def touch(self, scope: Scope, ids: Sequence[UUID]) -> None:
         """Count an access of the memories with these ids in a scope."""
@@ -503,21 +509,21 @@ class Repository:
         now = self.now()
         if self._is_read_only:
             return
-        found = await run_blocking(lambda: self._cache.get(scope, ids, now))
+        found = await run_blocking(lambda: self._cache.get(scope, ids, now), self._store)
         self.accesses.count([row for row, _ in found.values()], now)
 
     async def count(self, scope: Scope) -> int:
         """Return the number of memories of a scope that a search can find."""
         self.limits.require_storing()
-        return await self._store.count(scope, now=self.now())
+        return self._store.count(scope, now=self.now())
 
     async def stats(self, scope: Scope) -> LongTermMemoryStats:
         """Return statistics of a scope; figures of the embedder with all users alone."""
         self.limits.require_storing()
         now, quota = self.now(), self.limits.quota
-        stored = await run_blocking(lambda: run_sync(self._store.stats(scope, now=now)))
+        stored = await run_blocking(lambda: self._store.stats(scope, now=now), self._store)
         if quota is not None:
-            used = await self._store.used_bytes(self.agent_id)
+            used = self._store.used_bytes(self.agent_id)
             stored = msgspec.structs.replace(
                 stored, storage_bytes_used=used, storage_bytes_limit=quota.limit
             )
@@ -536,14 +542,14 @@ class Repository:
             await run_blocking(self._close_embedder)  # it waits for what is cancelled
         self._close_embedder()
         self._indexes.stop()
-        await self._store.close()
+        await run_blocking(self._store.close)
 
     async def backup(self, target: str | os.PathLike[str]) -> None:
         """Copy everything in the file, all agents', as of one moment, to a new file."""
         self.limits.require_storing()
         validation.path("path", target)
         await self.accesses.write()
-        await self._store.backup(target)
+        await run_blocking(lambda: self._store.backup(target), self._store)
 
     async def verify(
         self, *, repair: bool = False, progress: Progress | None = None
@@ -552,19 +558,21 @@ class Repository:
         self.limits.require_storing()
         flag("repair", repair)
         validation.optional_function("progress", progress)
-        return await self._store.verify(repair=repair, progress=progress)
+        return await run_blocking(
+            lambda: self._store.verify(repair=repair, progress=progress), self._store
+        )
 
     async def _delete_result(self, count: int, *, permanent: bool) -> DeleteResult:
         """Return the number of deleted memories, and whether their bytes are gone."""
         if permanent and count:
             await self.limits.reset_warnings()
         # Asked even if nothing was deleted now: an earlier deletion may have left its bytes.
-        return DeleteResult(count, erased=permanent and await self._store.erase())
+        return DeleteResult(count, erased=permanent and await arrived(self._store.erase()))
 
     async def erase_pending(self) -> bool:
         """Erase the bytes that earlier deletions left; return whether none are left."""
         self.limits.require_storing()
-        return await self._store.erase()
+        return await arrived(self._store.erase())
 
     def check_embedder(self) -> None:
         """Raise EmbedderRequiredError if there is no embedder."""

@@ -73,7 +73,8 @@ class Transfer:
         model = self._embedder.model if embeddings and self._embedder is not None else None
         part = Part(scope, self._now(), include_deleted, model)
         return await run_blocking(
-            lambda: export(self._store, part, target, overwrite=overwrite, progress=progress)
+            lambda: export(self._store, part, target, overwrite=overwrite, progress=progress),
+            self._store,
         )
 
     async def import_(

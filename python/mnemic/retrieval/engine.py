@@ -170,7 +170,8 @@ class RetrievalEngine:
             query = _without_sensitive(query)
         result = await self.retrieve(scope, query)
         items, tokens = await run_blocking(
-            lambda: augment(window, result.results, window_contents(scope, window))
+            lambda: augment(window, result.results, window_contents(scope, window)),
+            self.repository,
         )
         self._statistics.augmented()
         await self._telemetry.augmented(query.query, items, tokens)
@@ -192,7 +193,7 @@ class RetrievalEngine:
         """Return the expander's result; the query alone if it fails."""
 
         async def find_related(text: str) -> Related:
-            return await run_blocking(lambda: self._related(scope, text))
+            return await run_blocking(lambda: self._related(scope, text), self.repository)
 
         try:
             return _checked(await self._expander.expand(query, find_related))
@@ -216,7 +217,7 @@ class RetrievalEngine:
         like = await repository.like(scope, entry_id, search)
         if like is None:
             return None
-        found = await run_blocking(lambda: self._find(scope, like.search))
+        found = await run_blocking(lambda: self._find(scope, like.search), self.repository)
         self._count([(hit.row, found.entries[hit.row]) for hit in found.hits])
         return [
             MemorySearchResult(found.entries[hit.row], hit.shown_score, rank)
@@ -242,7 +243,7 @@ class RetrievalEngine:
 
         async def find_phrases(text: str, limit: int) -> Sequence[tuple[str, float]]:
             return await run_blocking(
-                lambda: self.repository.finder.key_phrases(scope, text, limit)
+                lambda: self.repository.finder.key_phrases(scope, text, limit), self.repository
             )
 
         try:
@@ -355,7 +356,7 @@ class RetrievalEngine:
             if expansion.added_terms:
                 also, expanded = (expansion.expanded,), expansion.expanded
         begun = self.repository.now()
-        found = await run_blocking(lambda: self._rank(scope, query, also))
+        found = await run_blocking(lambda: self._rank(scope, query, also), self.repository)
         answer = CachedAnswer(
             hits=tuple(_hit(hit) for hit in found.hits),
             total=len(found.hits) if found.total is None else found.total,

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Executor, Future
 from datetime import datetime
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 from uuid import UUID
@@ -142,15 +143,63 @@ class Stored(NamedTuple):
 class Store(Protocol):
     """Durable storage of memories. The store is the source of truth; an index is a cache of it.
 
-    Every method applies its scope: an entry outside the scope does not exist for the call. Deleted,
-    expired, archived and superseded entries are not found unless a method says otherwise. A write
-    is complete and durable when its call returns, and has no effect if the call raises. Every write
-    appends to the agent's numbered changes in the same transaction.
+    Reads are plain methods. Writes are handed in and return a `concurrent.futures.Future`. An
+    implementer keeps these promises; `tests/store` checks them on any store that a URL opens.
 
-    Ids are unique within agent and user. A lookup by id with a scope of all users raises
-    AmbiguousIdError if several users have the id.
+    Scopes:
+        Every method applies its scope: an entry outside the scope does not exist for the call.
+        Deleted, expired, archived and superseded entries are not found unless a method says
+        otherwise.
 
-    Under `mnemic.sync_bridge.run_sync`, without an event loop, methods wait in the caller's thread.
+    Ids:
+        Ids are unique within agent and user. A row is a positive integer that names one entry of
+        the store and is never used again. A lookup by id with a scope of all users raises
+        AmbiguousIdError if several users have the id.
+
+    Order:
+        Lists have a total order, given by each method. Entries of one `add` get ascending rows in
+        the given order.
+
+    Atomicity and durability:
+        A write happens completely or not at all. Its Future has a result only once the write
+        survives a power cut; a failed write leaves nothing behind. Several writes may share one
+        transaction (group commit); each has its own result, and a failed or cancelled one does
+        not undo the others. A write sees all writes whose Future was done when it was handed in.
+
+    Change numbers:
+        Every write that changes an entry appends to the agent's numbered changes in the same
+        transaction: 1, 2, 3, without gaps, in the order of the commits. A store may drop old
+        changes; `rows_since` and `changed_rows_since` then say so. Changes of other processes are
+        visible to the next read.
+
+    Accesses:
+        Accesses are no changes. `touch` collects them in memory and never waits; they are written
+        with later writes, after about a second, or by `write_accesses` and `close`. A crash may
+        lose those of the last second.
+
+    Expiry:
+        Time is an argument of each method. An entry expires without a change being written.
+
+    Threads:
+        Every method may be called from any thread, and by several at once. Reads run in the
+        calling thread and see one committed state each. Called in a thread that runs an event
+        loop, a write never blocks it; elsewhere the store may carry it out in the calling thread
+        and return a finished Future. Long maintenance (`verify`, `backup`, `close`) blocks.
+
+    Futures:
+        A Future's `result`, `exception` and callbacks may be used from any thread, also from one
+        whose event loop is blocked by the wait. Callbacks run in a thread of the store or in the
+        calling one, and must be short. Errors of the arguments and of a closed or read-only store
+        are raised by the call itself, all others by the Future. `close` finishes the writes handed
+        in before it.
+
+    Cancellation:
+        A Future can be cancelled until its write begins, and then the write does not happen.
+        Later `cancel` returns False and the write goes on.
+
+    Deadlines:
+        A read with a `deadline`, in seconds of `time.monotonic()`, raises DeadlineExceededError
+        once it has passed, also in the midst of its work. None is no limit.
 
     Raises:
         StoreClosedError: By every method after `close`.
@@ -158,12 +207,24 @@ class Store(Protocol):
         StoreError: By any method; its subclasses name the problem with the file or the disk.
     """
 
+    notifies_changes: bool
+    """Whether the store calls back on changes of other processes; False: it must be polled."""
+
     @property
     def path(self) -> str:
         """The place of the store, for messages and metrics."""
         ...
 
-    async def add(
+    @property
+    def executor(self) -> Executor:
+        """Threads for the store's blocking calls, as many as it can serve at once.
+
+        Made on first use. `close` shuts it down without waiting for its work, which then fails
+        with StoreClosedError where it still uses the store.
+        """
+        ...
+
+    def add(
         self,
         agent_id: str,
         entries: Sequence[NewEntry],
@@ -172,7 +233,7 @@ class Store(Protocol):
         quota: Quota | None = None,
         on_duplicate: OnDuplicate = "keep",
         is_import: bool = False,
-    ) -> Stored:
+    ) -> Future[Stored]:
         """Store entries of an agent, all or none, with their embeddings.
 
         An entry whose idempotency key was used before, in an earlier call or in this one, is not
@@ -196,13 +257,13 @@ class Store(Protocol):
         """
         ...
 
-    async def add_embeddings(
+    def add_embeddings(
         self,
         agent_id: str,
         model: str,
         contents: Mapping[int, str],
         vectors: Sequence[NDArray[np.float32]],
-    ) -> None:
+    ) -> Future[None]:
         """Store the vectors of the contents of rows.
 
         Rows that no longer exist, already have a vector, or have another content by now are
@@ -216,8 +277,14 @@ class Store(Protocol):
         """
         ...
 
-    async def get(
-        self, scope: Scope, ids: Sequence[UUID], *, now: datetime, include_deleted: bool = False
+    def get(
+        self,
+        scope: Scope,
+        ids: Sequence[UUID],
+        *,
+        now: datetime,
+        include_deleted: bool = False,
+        deadline: float | None = None,
     ) -> dict[UUID, MemoryEntry]:
         """Return the entries with these ids in the scope, without their embeddings.
 
@@ -226,23 +293,42 @@ class Store(Protocol):
             ids: Ids; unknown ids are omitted from the result.
             now: Entries expired by now are omitted.
             include_deleted: Also return deleted, expired, archived and superseded entries.
+            deadline: See above.
         """
         ...
 
-    async def located(
-        self, scope: Scope, ids: Sequence[UUID], *, now: datetime, include_deleted: bool = False
+    def located(
+        self,
+        scope: Scope,
+        ids: Sequence[UUID],
+        *,
+        now: datetime,
+        include_deleted: bool = False,
+        deadline: float | None = None,
     ) -> dict[UUID, Located]:
         """Return the entries of `get` with their rows."""
         ...
 
-    async def get_rows(
-        self, scope: Scope, rows: Sequence[int], *, now: datetime, include_deleted: bool = False
+    def get_rows(
+        self,
+        scope: Scope,
+        rows: Sequence[int],
+        *,
+        now: datetime,
+        include_deleted: bool = False,
+        deadline: float | None = None,
     ) -> dict[int, MemoryEntry]:
         """Return the entries of these rows in the scope; otherwise like `get`."""
         ...
 
-    async def matching(
-        self, scope: Scope, expression: Expression, page: MemoryFilter, *, now: datetime
+    def matching(
+        self,
+        scope: Scope,
+        expression: Expression,
+        page: MemoryFilter,
+        *,
+        now: datetime,
+        deadline: float | None = None,
     ) -> list[MemoryEntry]:
         """Return the entries of a scope that match a filter.
 
@@ -253,6 +339,7 @@ class Store(Protocol):
                 deleted. Archived and superseded entries are omitted unless the filter tests the
                 status.
             now: The time.
+            deadline: See above.
 
         Returns:
             Entries without their embeddings, in a total order. Ties: newest first, then smallest
@@ -260,7 +347,7 @@ class Store(Protocol):
         """
         ...
 
-    async def page(
+    def page(
         self,
         scope: Scope,
         expression: Expression,
@@ -269,6 +356,7 @@ class Store(Protocol):
         *,
         now: datetime,
         include_deleted: bool = False,
+        deadline: float | None = None,
     ) -> list[MemoryEntry]:
         """Return the entries after a cursor in the list of all that `matching` would return.
 
@@ -278,7 +366,7 @@ class Store(Protocol):
         """
         ...
 
-    async def soft_delete(self, scope: Scope, entry_id: UUID, now: datetime) -> bool | None:
+    def soft_delete(self, scope: Scope, entry_id: UUID, now: datetime) -> Future[bool | None]:
         """Mark an entry as deleted; it can be restored.
 
         Returns:
@@ -287,9 +375,9 @@ class Store(Protocol):
         """
         ...
 
-    async def restore(
+    def restore(
         self, scope: Scope, entry_id: UUID, *, oldest: datetime, now: datetime
-    ) -> bool:
+    ) -> Future[bool]:
         """Restore a deleted entry that has not expired.
 
         Returns:
@@ -297,7 +385,7 @@ class Store(Protocol):
         """
         ...
 
-    async def delete(self, scope: Scope, entry_id: UUID) -> list[UUID]:
+    def delete(self, scope: Scope, entry_id: UUID) -> Future[list[UUID]]:
         """Delete an entry permanently, marked as deleted or not, with its vectors and links.
 
         Returns:
@@ -305,19 +393,19 @@ class Store(Protocol):
         """
         ...
 
-    async def soft_delete_all(self, scope: Scope, now: datetime) -> list[UUID]:
+    def soft_delete_all(self, scope: Scope, now: datetime) -> Future[list[UUID]]:
         """Mark all entries of a scope as deleted; return the ids of those marked now."""
         ...
 
-    async def delete_all(self, scope: Scope) -> list[UUID]:
+    def delete_all(self, scope: Scope) -> Future[list[UUID]]:
         """Delete all entries of a scope permanently, marked as deleted or not; return their ids."""
         ...
 
-    async def purge(self, scope: Scope, oldest: datetime) -> list[UUID]:
+    def purge(self, scope: Scope, oldest: datetime) -> Future[list[UUID]]:
         """Delete permanently what was deleted or expired before `oldest`; return the ids."""
         ...
 
-    async def update(
+    def update(
         self,
         scope: Scope,
         entry_id: UUID,
@@ -327,7 +415,7 @@ class Store(Protocol):
         now: datetime,
         quota: Quota | None = None,
         include_archived: bool = False,
-    ) -> MemoryEntry | None:
+    ) -> Future[MemoryEntry | None]:
         """Change an entry that is neither deleted nor expired.
 
         Args:
@@ -358,11 +446,11 @@ class Store(Protocol):
         """Return whether accesses of any of these rows may not be written yet."""
         ...
 
-    async def write_accesses(self) -> None:
+    def write_accesses(self) -> Future[None]:
         """Write the accesses recorded so far."""
         ...
 
-    async def link(self, scope: Scope, wanted: MemoryLink, *, now: datetime) -> MemoryLink:
+    def link(self, scope: Scope, wanted: MemoryLink, *, now: datetime) -> Future[MemoryLink]:
         """Write a link between two entries of a scope that are neither deleted nor expired.
 
         Returns:
@@ -373,7 +461,9 @@ class Store(Protocol):
         """
         ...
 
-    async def unlink(self, scope: Scope, from_id: UUID, to_id: UUID, kind: LinkType | None) -> int:
+    def unlink(
+        self, scope: Scope, from_id: UUID, to_id: UUID, kind: LinkType | None
+    ) -> Future[int]:
         """Delete the links of one type, or of all types but SUPERSEDES, from one entry to another.
 
         Returns:
@@ -381,7 +471,7 @@ class Store(Protocol):
         """
         ...
 
-    async def links(
+    def links(
         self,
         scope: Scope,
         entry_id: UUID,
@@ -396,7 +486,7 @@ class Store(Protocol):
         """
         ...
 
-    async def link_ends(
+    def link_ends(
         self,
         scope: Scope,
         row: int,
@@ -408,7 +498,7 @@ class Store(Protocol):
         """Return the other ends of the links of a row's entry, in the order of `links`."""
         ...
 
-    async def stored_after(
+    def stored_after(
         self,
         scope: Scope,
         row: int,
@@ -417,6 +507,7 @@ class Store(Protocol):
         now: datetime,
         include_deleted: bool,
         model: str | None,
+        deadline: float | None = None,
     ) -> list[StoredEntry]:
         """Return entries of a scope with any status, in the order they were stored.
 
@@ -427,11 +518,12 @@ class Store(Protocol):
             now: Entries expired by now count as deleted.
             include_deleted: Whether to return deleted and expired entries too.
             model: Attach the vectors of this model to entries that have some.
+            deadline: See above.
         """
         ...
 
-    async def links_within(
-        self, scope: Scope, *, now: datetime, include_deleted: bool
+    def links_within(
+        self, scope: Scope, *, now: datetime, include_deleted: bool, deadline: float | None = None
     ) -> list[StoredLink]:
         """Return the links between entries of one user that `stored_after` returns.
 
@@ -439,7 +531,7 @@ class Store(Protocol):
         """
         ...
 
-    async def add_links(self, scope: Scope, new: Sequence[StoredLink]) -> int:
+    def add_links(self, scope: Scope, new: Sequence[StoredLink]) -> Future[int]:
         """Write links of any type between entries of a scope; return the number of new links.
 
         A link of type SUPERSEDES must agree with the entry's field `supersedes`. Existing links are
@@ -447,13 +539,11 @@ class Store(Protocol):
         """
         ...
 
-    async def stored_agent_id(self, agent_id: str) -> str:
+    def stored_agent_id(self, agent_id: str) -> str:
         """Return an agent's id as it is stored; see `mnemic.model.agent_id.stored_spelling`."""
         ...
 
-    async def verify(
-        self, *, repair: bool = False, progress: Progress | None = None
-    ) -> VerifyReport:
+    def verify(self, *, repair: bool = False, progress: Progress | None = None) -> VerifyReport:
         """Read the whole file, with the memories of all agents, and compare it with its checksums.
 
         Args:
@@ -463,43 +553,47 @@ class Store(Protocol):
         """
         ...
 
-    async def used_bytes(self, agent_id: str) -> int:
+    def used_bytes(self, agent_id: str) -> int:
         """Return the bytes of the agent's contents, including deleted entries."""
         ...
 
-    async def stats(self, scope: Scope, *, now: datetime) -> LongTermMemoryStats:
+    def stats(
+        self, scope: Scope, *, now: datetime, deadline: float | None = None
+    ) -> LongTermMemoryStats:
         """Return statistics of a scope as of one moment, without quota and embedder figures."""
         ...
 
-    async def count(self, scope: Scope, *, now: datetime) -> int:
+    def count(self, scope: Scope, *, now: datetime, deadline: float | None = None) -> int:
         """Return the number of entries of the scope that a search can find."""
         ...
 
-    async def embedding_model(self, agent_id: str) -> tuple[str, int] | None:
+    def embedding_model(self, agent_id: str) -> tuple[str, int] | None:
         """Return name and dimension of the agent's embedding model, None before any vector."""
         ...
 
-    async def contents(self, agent_id: str, rows: Sequence[int]) -> dict[int, str]:
+    def contents(
+        self, agent_id: str, rows: Sequence[int], *, deadline: float | None = None
+    ) -> dict[int, str]:
         """Return the contents of those of these rows that are active."""
         ...
 
-    async def vectors(self, agent_id: str, row: int, model: str) -> NDArray[np.float32]:
+    def vectors(self, agent_id: str, row: int, model: str) -> NDArray[np.float32]:
         """Return the vectors of a row's chunks, shape (chunks, dimensions); (0, 0) for none."""
         ...
 
-    async def row_of(self, scope: Scope, entry_id: UUID, *, now: datetime) -> int | None:
+    def row_of(self, scope: Scope, entry_id: UUID, *, now: datetime) -> int | None:
         """Return the row of an active entry, or None if the scope has no such entry."""
         ...
 
-    async def position(self, agent_id: str) -> LogPosition:
+    def position(self, agent_id: str) -> LogPosition:
         """Return the agent's position in its change log and access log."""
         ...
 
-    async def position_and_revision(self, scope: Scope) -> tuple[LogPosition, int]:
+    def position_and_revision(self, scope: Scope) -> tuple[LogPosition, int]:
         """Return the agent's position and the revision of the scope's user, read at one moment."""
         ...
 
-    async def revision(self, scope: Scope) -> int:
+    def revision(self, scope: Scope) -> int:
         """Return a number that rises with every change within a user, and with no other change.
 
         A scope without a user has the revision of the entries without a user; project and session
@@ -508,11 +602,11 @@ class Store(Protocol):
         """
         ...
 
-    async def changed_rows_since(self, agent_id: str, seq: int) -> list[int] | None:
+    def changed_rows_since(self, agent_id: str, seq: int) -> list[int] | None:
         """Return the rows changed after a change, or None if the log has dropped some."""
         ...
 
-    async def accesses_since(self, agent_id: str, accesses: int) -> AccessedRows:
+    def accesses_since(self, agent_id: str, accesses: int) -> AccessedRows:
         """Return the accesses written after a number of access writes.
 
         Accesses that are not written yet are missing. Entries that cannot be found may be included.
@@ -525,7 +619,7 @@ class Store(Protocol):
         """
         ...
 
-    async def rows_since(
+    def rows_since(
         self,
         agent_id: str,
         model: Model | None,
@@ -533,6 +627,7 @@ class Store(Protocol):
         sink: BatchSink | None = None,
         *,
         state: State = State.ACTIVE,
+        deadline: float | None = None,
     ) -> RowBatch:
         """Return the changes that bring an index from change `seq` to the present.
 
@@ -546,13 +641,15 @@ class Store(Protocol):
             sink: Receives all rows in batches if all are returned; the returned batch is empty
                 then.
             state: State of the rows.
+            deadline: Limit for reading changes. All rows are read to the end whatever it is: cut
+                short, the next call would begin anew and never end either.
 
         Raises:
             EmbeddingModelMismatchError: If the agent's vectors come from another model.
         """
         ...
 
-    async def erase(self) -> bool:
+    def erase(self) -> Future[bool]:
         """Remove deleted data from the store's files; return whether nothing is left of it.
 
         If something is left, removal is repeated later, at the latest when the last process closes
@@ -560,7 +657,7 @@ class Store(Protocol):
         """
         ...
 
-    async def backup(self, target: str | os.PathLike[str]) -> None:
+    def backup(self, target: str | os.PathLike[str]) -> None:
         """Copy everything, as of one moment, to a new place; writers may continue meanwhile.
 
         Raises:
@@ -568,6 +665,6 @@ class Store(Protocol):
         """
         ...
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Finish submitted writes, then release the file. Repeated calls have no effect."""
         ...

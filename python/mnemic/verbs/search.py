@@ -310,7 +310,7 @@ class AsyncSearchVerbs(ScopedBase):
         found = await self._repository.search(scope, search)
         entries = [hit.entry for hit in found]
         return await run_blocking(
-            lambda: packed(entries, max_tokens, counter, degraded=found.degraded)
+            lambda: packed(entries, max_tokens, counter, degraded=found.degraded), self._repository
         )
 
     async def similar(

@@ -3,7 +3,6 @@
 import pytest
 
 from mnemic.store.sqlite.store import SqliteStore
-from mnemic.sync_bridge import run_sync
 from tests.support.entries import numbered
 from tests.support.filters import keep, numbers_found
 
@@ -18,7 +17,7 @@ def search(tmp_path):
         path = str(tmp_path / f"{len(paths)}.db")
         store = SqliteStore(path)
         keep(store, [numbered(at, **fields) for at, fields in enumerate(entries.values())])
-        run_sync(store.close())
+        store.close()
         return path
 
     def found(entries, asked):

@@ -11,7 +11,6 @@ import pytest
 from mnemic.errors import StoreError, StoreFileError, StoreFullError
 from mnemic.store.sqlite import backup
 from mnemic.store.sqlite.store import SqliteStore
-from mnemic.sync_bridge import run_sync
 from tests.support.paths import names_in
 
 
@@ -26,7 +25,7 @@ def put(store, agent, seq):
                 (name, seq),
             )
 
-    run_sync(store._write(job))
+    store._write(job).result()
 
 
 def seqs(path):
@@ -35,7 +34,7 @@ def seqs(path):
     with store._reading() as connection:
         found = dict(connection.execute("SELECT agent_id, seq FROM agent_memory_agents"))
         assert connection.pragma("integrity_check") == "ok"
-    run_sync(store.close())
+    store.close()
     return found
 
 
@@ -43,14 +42,14 @@ def seqs(path):
 def store(request, tmp_path):
     opened = SqliteStore(":memory:" if request.param == ":memory:" else tmp_path / "a.db")
     yield opened
-    run_sync(opened.close())
+    opened.close()
 
 
 def test_a_backup_has_everything_and_is_readable_by_its_owner_alone(store, tmp_path):
     put(store, "a", 7)
     folder = tmp_path / "copies"
     folder.mkdir()
-    run_sync(store.backup(folder / "b.db"))
+    store.backup(folder / "b.db")
     assert names_in(folder) == ["b.db"]
     assert stat.S_IMODE((folder / "b.db").stat().st_mode) == 0o600
     put(store, "a", 8)
@@ -61,7 +60,7 @@ def test_a_backup_is_of_one_moment_and_holds_nobody_up(tmp_path):
     store, ended, rounds = SqliteStore(tmp_path / "a.db"), threading.Event(), []
     rows = [(number, os.urandom(3000)) for number in range(5000)]
     much = "INSERT INTO agent_memory_changes VALUES ('much', ?, 1, ?, 'add', NULL)"
-    run_sync(store._write(lambda on: on.executemany(much, rows)))
+    store._write(lambda on: on.executemany(much, rows)).result()
 
     def write():
         while not ended.is_set():
@@ -74,11 +73,11 @@ def test_a_backup_is_of_one_moment_and_holds_nobody_up(tmp_path):
     counts = []
     for number in range(3):
         before = len(rounds)
-        run_sync(store.backup(tmp_path / f"{number}.db"))
+        store.backup(tmp_path / f"{number}.db")
         counts.append(len(rounds) - before)
     ended.set()
     writer.join()
-    run_sync(store.close())
+    store.close()
     assert min(counts) > 1, "nothing was written while the copies were made"
     seen = [seqs(tmp_path / f"{number}.db") for number in range(3)]
     assert all(found["a"] == found["a-again"] for found in seen)
@@ -97,12 +96,12 @@ def test_an_event_loop_goes_on_while_a_backup_is_made(tmp_path, monkeypatch):
     monkeypatch.setattr(backup, "_copy", slowly)
 
     async def main():
-        made = asyncio.create_task(store.backup(tmp_path / "b.db"))
+        made = asyncio.create_task(asyncio.to_thread(store.backup, tmp_path / "b.db"))
         await asyncio.to_thread(reached.wait, 60)
-        await store.position("a")
+        store.position("a")
         go_on.set()
         await made
-        await store.close()
+        store.close()
 
     asyncio.run(main())
     assert seqs(tmp_path / "b.db") == {}
@@ -119,7 +118,7 @@ def test_nothing_that_is_there_is_overwritten(store, tmp_path, kind):
         target.symlink_to(tmp_path / "missing")
     before = names_in(tmp_path)
     with pytest.raises(StoreFileError, match="something is there already; choose another path"):
-        run_sync(store.backup(target))
+        store.backup(target)
     assert names_in(tmp_path) == before
     assert kind != "file" or target.read_text() == "mine"
 
@@ -138,7 +137,7 @@ def test_what_appears_while_the_copy_is_made_is_not_overwritten(
 
     monkeypatch.setattr(backup, "_copy", overtaken)
     with pytest.raises(StoreFileError, match="something is there already"):
-        run_sync(store.backup(target))
+        store.backup(target)
     assert target.read_text() == "mine"
     assert [name for name in names_in(tmp_path) if name.endswith(".part")] == []
 
@@ -150,7 +149,7 @@ def refused(*_):
 def test_a_file_system_without_links_gets_the_same_copy(store, tmp_path, monkeypatch):
     monkeypatch.setattr(os, "link", refused)
     put(store, "a", 7)
-    run_sync(store.backup(tmp_path / "b.db"))
+    store.backup(tmp_path / "b.db")
     assert [name for name in names_in(tmp_path) if name.endswith(".part")] == []
     assert stat.S_IMODE((tmp_path / "b.db").stat().st_mode) == 0o600
     assert seqs(tmp_path / "b.db") == {"a": 7, "a-again": 7}
@@ -170,7 +169,7 @@ def test_a_target_that_cannot_be_used_says_why(store, tmp_path, monkeypatch, tar
     monkeypatch.chdir(tmp_path)
     before = names_in(tmp_path)
     with pytest.raises(StoreFileError, match=message):
-        run_sync(store.backup(target))
+        store.backup(target)
     assert names_in(tmp_path) == before
 
 
@@ -180,14 +179,13 @@ def test_a_full_disk_is_a_typed_error_and_leaves_nothing(tmp_path):
         "import resource, signal, sys\n"
         "from mnemic.errors import StoreFullError\n"
         "from mnemic.store.sqlite.store import SqliteStore\n"
-        "from mnemic.sync_bridge import run_sync\n"
         "store = SqliteStore(':memory:')\n"
         "much = 'CREATE TABLE much AS SELECT randomblob(3000000) AS x'\n"
-        "run_sync(store._write(lambda on: on.execute(much)))\n"
+        "store._write(lambda on: on.execute(much)).result()\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
         "try:\n"
-        "    run_sync(store.backup(sys.argv[1]))\n"
+        "    store.backup(sys.argv[1])\n"
         "except StoreFullError:\n"
         "    sys.exit(7)\n"
     )
@@ -204,7 +202,7 @@ def test_a_flush_that_fails_is_a_typed_error_and_leaves_nothing(store, tmp_path,
 
     monkeypatch.setattr(os, "fsync", failing)
     with pytest.raises(StoreFullError, match="full or failing"):
-        run_sync(store.backup(tmp_path / "b.db"))
+        store.backup(tmp_path / "b.db")
     assert names_in(tmp_path) == before
 
 
@@ -221,15 +219,15 @@ def test_the_copy_and_its_folder_are_flushed_and_named_between(store, tmp_path, 
 
     monkeypatch.setattr(os, "fsync", flushed)
     monkeypatch.setattr(os, "link", linked)
-    run_sync(store.backup(tmp_path / "b.db"))
+    store.backup(tmp_path / "b.db")
     assert done == ["file", "name", "folder"]
 
 
 def test_a_closed_store_makes_no_backup(tmp_path):
     store = SqliteStore(tmp_path / "a.db")
-    run_sync(store.close())
+    store.close()
     with pytest.raises(StoreError, match="the memory was closed"):
-        run_sync(store.backup(tmp_path / "b.db"))
+        store.backup(tmp_path / "b.db")
     assert names_in(tmp_path) == ["a.db"]
 
 
@@ -242,12 +240,12 @@ def test_a_store_closed_during_a_backup_leaves_no_log(tmp_path, monkeypatch):
             self.connection = connection
 
         def execute(self, *arguments):
-            run_sync(store.close())
+            store.close()
             return copy(self.connection, *arguments)
 
     lent = store._connections.copying
     monkeypatch.setattr(store._connections, "copying", lambda: Lent(lent(), Closing))
-    run_sync(store.backup(tmp_path / "b.db"))
+    store.backup(tmp_path / "b.db")
     assert names_in(tmp_path) == ["a.db", "b.db"]
     assert seqs(tmp_path / "b.db") == {"a": 7, "a-again": 7}
 

@@ -21,7 +21,6 @@ from mnemic.store.sqlite.connections import Connections, downgrade
 from mnemic.store.sqlite.group_commit import Writer
 from mnemic.store.sqlite.schema import MIGRATIONS
 from mnemic.store.sqlite.store import SqliteStore
-from mnemic.sync_bridge import run_sync
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import entry
@@ -56,7 +55,7 @@ def test_an_import_into_one_users_view_writes_no_links_between_anothers_memories
 def test_accesses_are_written_again_after_a_transaction_that_could_not_begin(tmp_path):
     path = str(tmp_path / "a.db")
     store = SqliteStore(path)
-    stored = run_sync(store.add("aide", [NewEntry(entry("one"))], now=NOON))
+    stored = store.add("aide", [NewEntry(entry("one"))], now=NOON).result()
     other = apsw.Connection(path)
     other.execute("BEGIN IMMEDIATE")
     store._connections.writer.set_busy_timeout(1)
@@ -65,10 +64,10 @@ def test_accesses_are_written_again_after_a_transaction_that_could_not_begin(tmp
     other.execute("ROLLBACK")
     other.close()
     store.touch("aide", stored.rows, NOON)
-    run_sync(store.close())
+    store.close()
     store = SqliteStore(path)
-    kept = run_sync(store.get(AGENT, stored.ids, now=NOON))[stored.ids[0]]
-    run_sync(store.close())
+    kept = store.get(AGENT, stored.ids, now=NOON)[stored.ids[0]]
+    store.close()
     assert kept.access_count >= 1
 
 
@@ -77,7 +76,7 @@ def test_accesses_are_written_again_after_a_transaction_that_could_not_begin(tmp
 
 def test_accesses_that_are_being_written_are_seen_by_whoever_waits_for_them():
     store = SqliteStore(":memory:")
-    stored = run_sync(store.add("aide", [NewEntry(entry("one"))], now=NOON))
+    stored = store.add("aide", [NewEntry(entry("one"))], now=NOON).result()
     store.touch("aide", stored.rows, NOON)
     taken, go_on = threading.Event(), threading.Event()
 
@@ -89,9 +88,9 @@ def test_accesses_that_are_being_written_are_seen_by_whoever_waits_for_them():
     store._writer.submit(lambda _connection: None)
     assert taken.wait(10)
     threading.Timer(0.2, go_on.set).start()
-    run_sync(store.write_accesses())
+    store.write_accesses().result()
     assert go_on.is_set()
-    run_sync(store.close())
+    store.close()
 
 
 # The index.
@@ -153,7 +152,7 @@ def test_texts_that_lack_a_vector_may_come_while_others_look_for_them():
     sync = IndexSync(store, "aide", ValidatedEmbedder(Failing(8), lambda *_: None))
 
     def stored(content):
-        return run_sync(store.add("aide", [NewEntry(entry(content))], now=NOON)).batch
+        return store.add("aide", [NewEntry(entry(content))], now=NOON).result().batch
 
     class Raced(dict):
         def get(self, *arguments):
@@ -166,7 +165,7 @@ def test_texts_that_lack_a_vector_may_come_while_others_look_for_them():
     sync._retries = Raced(none={})
     assert len(sync._rows_to_embed()) == 3
     assert len(sync.index.unembedded()) == 6
-    run_sync(store.close())
+    store.close()
 
 
 def test_a_search_does_not_fail_because_the_backlog_cannot_be_written(tmp_path):
@@ -206,24 +205,24 @@ def interrupted(store):
 
 def test_a_read_that_was_interrupted_leaves_no_old_state_to_the_next(tmp_path):
     store = SqliteStore(str(tmp_path / "a.db"))
-    run_sync(store.add("aide", [NewEntry(entry("one"))], now=NOON))
+    store.add("aide", [NewEntry(entry("one"))], now=NOON).result()
     with pytest.raises(KeyboardInterrupt):
         interrupted(store)
-    assert run_sync(store.position("aide")).seq == 1
-    run_sync(store.add("aide", [NewEntry(entry("two"))], now=NOON))
-    assert run_sync(store.position("aide")).seq == 2
-    assert run_sync(store.stats(Scope("aide", all_users=True), now=NOON)).active_entries == 2
-    run_sync(store.close())
+    assert store.position("aide").seq == 1
+    store.add("aide", [NewEntry(entry("two"))], now=NOON).result()
+    assert store.position("aide").seq == 2
+    assert store.stats(Scope("aide", all_users=True), now=NOON).active_entries == 2
+    store.close()
 
 
 def test_bringing_a_file_back_to_a_version_that_it_is_below_changes_nothing(tmp_path):
     path = str(tmp_path / "a.db")
-    run_sync(SqliteStore(path).close())
+    SqliteStore(path).close()
     downgrade(path, 1)
     downgrade(path, len(MIGRATIONS))
     store = SqliteStore(path)
-    run_sync(store.add("aide", [NewEntry(entry("one"), "key")], now=NOON))
-    run_sync(store.close())
+    store.add("aide", [NewEntry(entry("one"), "key")], now=NOON).result()
+    store.close()
 
 
 # The writer.
@@ -261,10 +260,10 @@ def test_a_store_closed_in_the_midst_of_its_own_write_lets_go_of_the_file(tmp_pa
     store = SqliteStore(str(path))
 
     def close(_connection):
-        run_sync(store.close())  # as a signal handler does
+        store.close()  # as a signal handler does
 
-    run_sync(store._write(close))
-    run_sync(store.close())
+    store._write(close).result()
+    store.close()
     deadline = time.monotonic() + 5
     while (tmp_path / "a.db-wal").exists() and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -303,11 +302,11 @@ def test_a_signal_handler_that_reads_a_memory_only_store_in_a_write_gets_an_erro
 
     def read(_connection):
         with pytest.raises(StoreError):
-            run_sync(store.position("aide"))  # as a signal handler does
+            store.position("aide")  # as a signal handler does
         return "refused"
 
-    assert run_sync(store._write(read)) == "refused"
-    run_sync(store.close())
+    assert store._write(read).result() == "refused"
+    store.close()
 
 
 # Retries, and a clock that several threads read.

@@ -3,6 +3,7 @@ import random
 import re
 import threading
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from uuid import uuid4
 
 import apsw
@@ -17,7 +18,6 @@ from mnemic.memory import Memory
 from mnemic.model import MemoryEntry, NewEntry, Scope
 from mnemic.store.sqlite import wal
 from mnemic.store.sqlite.store import SqliteStore
-from mnemic.sync_bridge import run_sync
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 EVERYONE = Scope("a", all_users=True)
@@ -47,10 +47,10 @@ def entry(number, size=100, **changes):
 
 
 def add(store, entries):
-    run_sync(store.add("a", [NewEntry(entry) for entry in entries], now=NOW))
+    store.add("a", [NewEntry(entry) for entry in entries], now=NOW).result()
 
 
-async def update(store, entry_id, number, size):
+def update(store, entry_id, number, size):
     new = entry(number, size)
 
     def change(old):
@@ -58,7 +58,7 @@ async def update(store, entry_id, number, size):
             old, content=new.content, tags=new.tags, metadata=new.metadata
         )
 
-    assert await store.update(EVERYONE, entry_id, change, ("m", new.embedding[np.newaxis]), now=NOW)
+    return store.update(EVERYONE, entry_id, change, ("m", new.embedding[np.newaxis]), now=NOW)
 
 
 def left(folder, numbers, kinds=WORDS):
@@ -72,7 +72,7 @@ def left(folder, numbers, kinds=WORDS):
 def store(tmp_path):
     opened = SqliteStore(tmp_path / "a.db")
     yield opened
-    run_sync(opened.close())
+    opened.close()
 
 
 @pytest.mark.parametrize("size", [10, 2000, 100_000])
@@ -83,15 +83,15 @@ def test_what_is_deleted_is_in_no_file_any_more(store, tmp_path, size, way):
     add(store, [kept, gone, entry(3, size)])
     assert len(left(tmp_path, [1, 2])) == 12
     if way == "delete":
-        assert run_sync(store.delete(EVERYONE, gone.id))
+        assert store.delete(EVERYONE, gone.id).result()
     elif way == "delete_all":
-        assert run_sync(store.delete_all(Scope("a", user_id="u"))) == [gone.id]
+        assert store.delete_all(Scope("a", user_id="u")).result() == [gone.id]
     elif way == "purge":
-        assert run_sync(store.purge(EVERYONE, NOW + timedelta(days=1))) == [gone.id]
+        assert store.purge(EVERYONE, NOW + timedelta(days=1)).result() == [gone.id]
     else:
-        run_sync(update(store, gone.id, 4, size))
+        assert update(store, gone.id, 4, size).result()
     assert left(tmp_path, [2]) != []
-    assert run_sync(store.erase())
+    assert store.erase().result()
     kinds = ("content", "tag", "metadata", "end", "vector")
     assert left(tmp_path, [2], kinds if way == "update" else (*kinds, "speaker")) == []
     assert len(left(tmp_path, [1, 3])) == 12
@@ -102,7 +102,7 @@ def test_nothing_of_thousands_of_deleted_and_changed_entries_is_left(store, tmp_
     chosen, living, dead, number = random.Random(3), {}, [], 0  # noqa: S311 - a fixed choice
 
     async def at_once(calls):
-        await asyncio.gather(*calls)
+        assert all(await asyncio.gather(*(asyncio.wrap_future(call()) for call in calls)))
 
     for _ in range(40):
         added = [entry(number + i, chosen.choice(sizes)) for i in range(50)]
@@ -113,13 +113,13 @@ def test_nothing_of_thousands_of_deleted_and_changed_entries_is_left(store, tmp_
         for entry_id in chosen.sample(list(living), 40):
             dead.append(living.pop(entry_id))
             if chosen.random() < 0.5:
-                calls.append(store.delete(EVERYONE, entry_id))
+                calls.append(partial(store.delete, EVERYONE, entry_id))
             else:
-                calls.append(update(store, entry_id, number, chosen.choice(sizes)))
+                calls.append(partial(update, store, entry_id, number, chosen.choice(sizes)))
                 living[entry_id] = number
                 number += 1
         asyncio.run(at_once(calls))
-    assert run_sync(store.erase())
+    assert store.erase().result()
     # A speaker stays when an entry is updated.
     assert left(tmp_path, dead, ("content", "tag", "metadata", "end", "vector")) == []
     assert len(left(tmp_path, living.values(), ("content", "end"))) == 2 * len(living)
@@ -132,8 +132,8 @@ def test_one_who_reads_keeps_the_bytes_until_a_later_write(store, tmp_path, monk
     add(store, [entry(1), entry(2)])
     reader = apsw.Connection(str(tmp_path / "a.db"))
     reader.execute("BEGIN; SELECT count(*) FROM agent_memory_entries").fetchall()
-    run_sync(store.delete_all(EVERYONE))
-    assert not run_sync(store.erase())
+    store.delete_all(EVERYONE).result()
+    assert not store.erase().result()
     assert left(tmp_path, [1, 2]) != []
     add(store, [entry(3)])
     assert left(tmp_path, [1, 2]) != []
@@ -142,7 +142,7 @@ def test_one_who_reads_keeps_the_bytes_until_a_later_write(store, tmp_path, monk
     add(store, [entry(4)])
     assert left(tmp_path, [1, 2]) == []
     assert len(left(tmp_path, [3, 4])) == 12
-    assert run_sync(store.erase())
+    assert store.erase().result()
 
 
 def test_whoever_closes_last_takes_the_bytes_away(store, tmp_path):
@@ -150,12 +150,12 @@ def test_whoever_closes_last_takes_the_bytes_away(store, tmp_path):
     add(store, [entry(1)])
     with other._connections.reading() as connection:
         connection.execute("BEGIN; SELECT count(*) FROM agent_memory_entries").fetchall()
-        run_sync(store.delete_all(EVERYONE))
-        assert not run_sync(store.erase())
-        run_sync(store.close())
+        store.delete_all(EVERYONE).result()
+        assert not store.erase().result()
+        store.close()
         assert left(tmp_path, [1]) != []
         connection.execute("COMMIT")
-    run_sync(other.close())
+    other.close()
     assert left(tmp_path, [1]) == []
 
 
@@ -165,7 +165,7 @@ def test_one_who_reads_does_not_hold_up_the_writer_for_long(store, tmp_path):
     reader.execute("BEGIN; SELECT count(*) FROM agent_memory_entries").fetchall()
     add(store, [entry(2)])
     erased = []
-    thread = threading.Thread(target=lambda: erased.append(run_sync(store.erase())))
+    thread = threading.Thread(target=lambda: erased.append(store.erase().result()))
     thread.start()
     add(store, [entry(3)])
     thread.join(5)
@@ -176,9 +176,9 @@ def test_one_who_reads_does_not_hold_up_the_writer_for_long(store, tmp_path):
 def test_a_memory_without_a_file_is_always_erased():
     store = SqliteStore(":memory:")
     add(store, [entry(1)])
-    run_sync(store.delete_all(EVERYONE))
-    assert run_sync(store.erase())
-    run_sync(store.close())
+    store.delete_all(EVERYONE).result()
+    assert store.erase().result()
+    store.close()
 
 
 def test_a_long_log_is_copied_after_a_commit_and_not_before(store, tmp_path, monkeypatch):
@@ -207,13 +207,13 @@ def test_a_page_of_another_kind_stays_as_it_is(kind):
 
 def test_a_file_whose_pages_may_be_of_unknown_kinds_is_left_alone_and_not_called_erased(tmp_path):
     path = tmp_path / "a.db"
-    run_sync(SqliteStore(path).close())
+    SqliteStore(path).close()
     connection = apsw.Connection(str(path))
     connection.execute("PRAGMA journal_mode = DELETE; PRAGMA auto_vacuum = FULL; VACUUM").fetchall()
     connection.close()
     store = SqliteStore(path)
-    assert not run_sync(store.erase())
-    run_sync(store.close())
+    assert not store.erase().result()
+    store.close()
 
 
 def test_a_disk_that_fails_as_the_log_is_copied_loses_nothing(tmp_path, monkeypatch):
@@ -225,12 +225,12 @@ def test_a_disk_that_fails_as_the_log_is_copied_loses_nothing(tmp_path, monkeypa
 
     with monkeypatch.context() as patch:
         patch.setattr(wal._File, "xWrite", failing)
-        assert not run_sync(store.erase())
-        run_sync(store.close())
+        assert not store.erase().result()
+        store.close()
     again = SqliteStore(tmp_path / "a.db")
-    assert run_sync(again.count(Scope("a", all_users=True), now=NOW)) == 1
-    assert run_sync(again.erase())
-    run_sync(again.close())
+    assert again.count(Scope("a", all_users=True), now=NOW) == 1
+    assert again.erase().result()
+    again.close()
 
 
 def test_the_log_is_on_disk_without_what_was_erased_when_erasing_returns(tmp_path, monkeypatch):
@@ -245,11 +245,11 @@ def test_the_log_is_on_disk_without_what_was_erased_when_erasing_returns(tmp_pat
         monkeypatch.setattr(wal._Log, name, recorded)
     store = SqliteStore(tmp_path / "a.db")
     add(store, [entry(1)])
-    run_sync(store.delete_all(EVERYONE))
+    store.delete_all(EVERYONE).result()
     calls.clear()
-    assert run_sync(store.erase())
+    assert store.erase().result()
     assert calls[-2:] == ["xTruncate", "xSync"]
-    run_sync(store.close())
+    store.close()
 
 
 def test_erasing_can_be_waited_for_and_a_repeated_deletion_tells_the_state_of_the_bytes(tmp_path):

@@ -19,12 +19,11 @@ from mnemic.errors import (
 from mnemic.model import Scope
 from mnemic.store.sqlite import connections
 from mnemic.store.sqlite.store import SqliteStore
-from mnemic.sync_bridge import run_sync
 from tests.support.paths import names_in
 
 
 def opened_and_closed(path):
-    run_sync(SqliteStore(path).close())
+    SqliteStore(path).close()
 
 
 def test_a_new_file_is_readable_by_its_owner_alone_and_so_is_its_log(tmp_path):
@@ -32,7 +31,7 @@ def test_a_new_file_is_readable_by_its_owner_alone_and_so_is_its_log(tmp_path):
     store = SqliteStore(path)
     for name in ("a.db", "a.db-wal", "a.db-shm"):
         assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
-    run_sync(store.close())
+    store.close()
     assert names_in(tmp_path) == ["a.db"]
 
 
@@ -44,7 +43,7 @@ def test_the_file_is_written_through_a_full_sync_log_and_deleted_bytes_are_overw
         assert connection.pragma("secure_delete") == 1
         assert connection.pragma("foreign_keys") == 1
         assert connection.pragma("temp_store") == 2
-    run_sync(store.close())
+    store.close()
 
 
 def test_sqlite_is_free_of_the_log_reset_corruption():
@@ -64,7 +63,7 @@ def test_deleting_an_entry_takes_its_vectors_and_links_along(tmp_path):
         )
         for table in ("agent_memory_embeddings", "agent_memory_links"):
             assert connection.execute(f"SELECT count(*) FROM {table}").get == 0  # noqa: S608
-    run_sync(store.close())
+    store.close()
 
 
 @pytest.mark.parametrize(
@@ -114,7 +113,7 @@ def test_a_damaged_file_is_reported_with_what_to_do(tmp_path):
     data[4096:] = b"\xaa" * (len(data) - 4096)
     path.write_bytes(data)
     with pytest.raises(StoreCorruptError, match="damaged; keep it, and restore a backup"):
-        run_sync(SqliteStore(path).count(Scope("a")))
+        SqliteStore(path).count(Scope("a"))
 
 
 @pytest.mark.parametrize(
@@ -137,8 +136,8 @@ def test_a_relative_path_stays_the_same_file_when_the_directory_changes(tmp_path
     monkeypatch.chdir(tmp_path)
     store = SqliteStore("a.db")
     monkeypatch.chdir(tmp_path / "else")
-    assert run_sync(store.position("a")).seq == 0
-    run_sync(store.close())
+    assert store.position("a").seq == 0
+    store.close()
     assert names_in(tmp_path / "else") == []
 
 
@@ -149,12 +148,12 @@ def test_a_lock_held_too_long_is_a_busy_error_and_the_store_works_afterwards(tmp
     other = apsw.Connection(str(path))
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreBusyError, match="another process keeps it locked; try again"):
-        run_sync(store._write(lambda connection: connection.changes()))
-    assert run_sync(store.position("a")).seq == 0
+        store._write(lambda connection: connection.changes()).result()
+    assert store.position("a").seq == 0
     other.execute("ROLLBACK")
     other.close()
-    run_sync(store._write(lambda connection: connection.changes()))
-    run_sync(store.close())
+    store._write(lambda connection: connection.changes()).result()
+    store.close()
 
 
 def test_a_full_disk_is_a_typed_error_and_the_store_works_when_space_returns(tmp_path):
@@ -171,18 +170,18 @@ def test_a_full_disk_is_a_typed_error_and_the_store_works_when_space_returns(tmp
         )
 
     with pytest.raises(StoreError, match="disk is full; nothing of this write was kept"):
-        run_sync(store._write(fill))
-    assert run_sync(store.position("x")).seq == 0
+        store._write(fill).result()
+    assert store.position("x").seq == 0
     with store._connections.writing() as connection:
         connection.pragma("max_page_count", 10**6)
-    run_sync(store._write(fill))
-    assert run_sync(store.embedding_model("x")) == ("m" * 10**6, 1)
-    run_sync(store.close())
+    store._write(fill).result()
+    assert store.embedding_model("x") == ("m" * 10**6, 1)
+    store.close()
 
 
 def test_a_store_collected_in_its_own_writing_thread_does_not_hang(tmp_path):
     store = SqliteStore(tmp_path / "a.db")
-    run_sync(store._write(lambda _connection: store._close()))
+    store._write(lambda _connection: store._close()).result()
     store._writer._thread.join(10)
     assert not store._writer._thread.is_alive()
     opened_and_closed(tmp_path / "a.db")
@@ -230,11 +229,10 @@ def test_many_processes_may_open_new_files_at_once(tmp_path):
     code = (
         "import sys\n"
         "from mnemic.store.sqlite.store import SqliteStore\n"
-        "from mnemic.sync_bridge import run_sync\n"
         "print('ready', flush=True)\n"
         "sys.stdin.readline()\n"
         "for number in range(20):\n"
-        "    run_sync(SqliteStore(f'{sys.argv[1]}/{number}.db').close())\n"
+        "    SqliteStore(f'{sys.argv[1]}/{number}.db').close()\n"
     )
     command = [sys.executable, "-c", code, str(tmp_path)]
     pipe = subprocess.PIPE
@@ -255,14 +253,14 @@ def test_reading_or_writing_after_a_fork_is_a_clear_error_and_not_a_hang(tmp_pat
     code = (
         "import os, sys\n"
         "from mnemic.store.sqlite.store import SqliteStore\n"
-        "from mnemic.sync_bridge import run_sync\n"
         "store = SqliteStore(sys.argv[1])\n"
         "if os.fork():\n"
         "    os._exit(os.waitstatus_to_exitcode(os.wait()[1]))\n"
         "refused = 0\n"
-        "for call in (store._write(lambda connection: None), store.position('a')):\n"
+        "job = lambda connection: None\n"
+        "for call in (lambda: store._write(job), lambda: store.position('a')):\n"
         "    try:\n"
-        "        run_sync(call)\n"
+        "        call()\n"
         "    except Exception as error:\n"
         "        refused += 'before a fork' in str(error)\n"
         "os._exit(5 + refused)\n"
@@ -276,14 +274,13 @@ def test_a_process_forked_off_during_a_write_ends_and_leaves_the_file_alone(tmp_
     code = (
         "import os, sys, threading, time\n"
         "from mnemic.store.sqlite.store import SqliteStore\n"
-        "from mnemic.sync_bridge import run_sync\n"
         "store, started, ended = SqliteStore(sys.argv[1]), threading.Event(), threading.Event()\n"
         "job = lambda connection: started.set() or ended.wait(60)\n"
-        "threading.Thread(target=lambda: run_sync(store._write(job))).start()\n"
+        "threading.Thread(target=lambda: store._write(job).result()).start()\n"
         "started.wait()\n"
         "child = os.fork()\n"
         "if child == 0:\n"
-        "    run_sync(store.close())\n"
+        "    store.close()\n"
         "    sys.exit(7)\n"
         "ended_by = time.monotonic() + 20\n"
         "while not (waited := os.waitpid(child, os.WNOHANG))[0] and time.monotonic() < ended_by:\n"
@@ -291,8 +288,8 @@ def test_a_process_forked_off_during_a_write_ends_and_leaves_the_file_alone(tmp_
         "if not waited[0]:\n"
         "    os.kill(child, 9)\n"
         "ended.set()\n"
-        "run_sync(store._write(lambda connection: None))\n"
-        "run_sync(store.close())\n"
+        "store._write(lambda connection: None).result()\n"
+        "store.close()\n"
         "sys.exit(os.waitstatus_to_exitcode(waited[1]))\n"
     )
     command = [sys.executable, "-W", "ignore", "-c", code, str(tmp_path / "a.db")]
@@ -315,8 +312,8 @@ def test_opening_a_file_twice_keeps_the_locks_of_the_first(tmp_path):
     )
     command = [sys.executable, "-c", code, path]
     assert subprocess.run(command, timeout=60, check=False).returncode == 7
-    run_sync(first.close())
-    run_sync(second.close())
+    first.close()
+    second.close()
 
 
 def test_a_file_that_was_taken_away_is_an_error_and_is_not_made_again(tmp_path):
@@ -324,9 +321,9 @@ def test_a_file_that_was_taken_away_is_an_error_and_is_not_made_again(tmp_path):
     for name in names_in(tmp_path):
         (tmp_path / name).unlink()
     with pytest.raises(StoreReplacedError, match="moved, deleted or replaced while it was open"):
-        run_sync(store.position("a"))
+        store.position("a")
     assert names_in(tmp_path) == []
-    run_sync(store.close())
+    store.close()
 
 
 @pytest.mark.parametrize("name", ["Zürich 東京 🙂.db", "a b?c#d%41.db", "file:x.db", "it's"])
@@ -334,8 +331,8 @@ def test_any_name_in_utf_8_is_a_name_for_a_file(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     for path in (name, tmp_path / name, os.fsencode(name)):
         store = SqliteStore(path)
-        run_sync(store.position("a"))
-        run_sync(store.close())
+        store.position("a")
+        store.close()
     assert names_in(tmp_path) == [name]
 
 
@@ -346,10 +343,10 @@ def test_a_link_to_a_file_is_that_file(tmp_path):
     opened_and_closed(folder / "a.db")
     first, second = SqliteStore(tmp_path / "link.db"), SqliteStore(folder / "a.db")
     insert = "INSERT INTO agent_memory_agents (agent_id, seq) VALUES ('a', 5)"
-    run_sync(first._write(lambda connection: connection.execute(insert)))
-    assert run_sync(second.position("a")).seq == 5
-    run_sync(second.close())
-    run_sync(first.close())
+    first._write(lambda connection: connection.execute(insert)).result()
+    assert second.position("a").seq == 5
+    second.close()
+    first.close()
     assert sorted(names_in(tmp_path)) == ["elsewhere", "link.db"]
     assert names_in(folder) == ["a.db"]
 
@@ -377,8 +374,8 @@ def test_two_memories_without_a_file_are_two(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     one, two = SqliteStore(":memory:"), SqliteStore(":memory:")
     insert = "INSERT INTO agent_memory_agents (agent_id, seq) VALUES ('a', 5)"
-    run_sync(one._write(lambda connection: connection.execute(insert)))
-    assert (run_sync(one.position("a")).seq, run_sync(two.position("a")).seq) == (5, 0)
-    run_sync(one.close())
-    run_sync(two.close())
+    one._write(lambda connection: connection.execute(insert)).result()
+    assert (one.position("a").seq, two.position("a").seq) == (5, 0)
+    one.close()
+    two.close()
     assert names_in(tmp_path) == []

@@ -21,7 +21,6 @@ from mnemic.model import (
 )
 from mnemic.store.sqlite.filter_sql import MAX_NUMBERS, narrowed
 from mnemic.store.sqlite.store import SqliteStore
-from mnemic.sync_bridge import run_sync
 from tests.support.clock import HOUR, NOON
 from tests.support.entries import numbered
 from tests.support.filters import ABSENT, keep, metadata, narrowed_and_decided, numbers_found
@@ -254,7 +253,7 @@ def test_every_float_is_found_again(floats):
                 expected = {at for at, number in enumerate(floats) if number in same}
                 assert {UUID(bytes=row[2]).int for row in found} == expected
     finally:
-        run_sync(store.close())
+        store.close()
 
 
 # Strings
@@ -468,7 +467,7 @@ def test_values_are_bound_and_never_part_of_the_sql():
 
 def test_types_and_ids_are_found_through_their_indexes(tmp_path):
     path = str(tmp_path / "a.db")
-    run_sync(SqliteStore(path).close())
+    SqliteStore(path).close()
     connection = apsw.Connection(path)
     for asked, index in [
         (MemoryFilter(types=["fact"]), "agent_memory_entries_by_type"),
@@ -591,7 +590,7 @@ def test_ties_go_to_the_newer_then_the_smaller_id_and_missing_values_come_last(
     path = str(tmp_path / "a.db")
     store = SqliteStore(path)
     keep(store, entries)
-    run_sync(store.close())
+    store.close()
     assert numbers_found(path, {}, order) == numbers
 
 

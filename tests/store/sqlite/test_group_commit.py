@@ -9,6 +9,7 @@ import pytest
 from mnemic.errors import StoreClosedError, StoreError
 from mnemic.store.sqlite.connections import Connections
 from mnemic.store.sqlite.group_commit import Writer
+from mnemic.sync_bridge import arrived
 
 
 @pytest.fixture
@@ -28,6 +29,10 @@ def writer(connections):
 
 def insert(number):
     return lambda connection: connection.execute("INSERT INTO t VALUES (?)", (number,)) and number
+
+
+async def run(writer, job):
+    return await arrived(writer.write(job))
 
 
 def stored(connections):
@@ -124,7 +129,7 @@ def test_a_caller_that_finds_nobody_writing_runs_its_job_itself(writer, connecti
         threads.append(threading.get_ident())
         return insert(1)(connection)
 
-    assert writer.run_here(job) == 1
+    assert writer.write(job).result() == 1
     assert threads == [threading.get_ident()]
     assert stored(connections) == [1]
 
@@ -132,7 +137,7 @@ def test_a_caller_that_finds_nobody_writing_runs_its_job_itself(writer, connecti
 def test_a_caller_that_finds_somebody_writing_waits_for_its_turn(writer, connections):
     release, _ = held(writer)
     order = [writer.submit(insert(1))]
-    late = threading.Thread(target=lambda: order.append(writer.run_here(insert(2))))
+    late = threading.Thread(target=lambda: order.append(writer.write(insert(2)).result()))
     late.start()
     time.sleep(0.05)
     assert stored(connections) == []
@@ -148,7 +153,7 @@ def test_what_was_handed_in_before_runs_before(writer):
     for number in range(5):
         writer.submit(lambda _, at=number: ran.append(at))
     threading.Timer(0.05, release.set).start()
-    writer.run_here(lambda _: ran.append("last"))
+    writer.write(lambda _: ran.append("last")).result()
     assert ran == [0, 1, 2, 3, 4, "last"]
 
 
@@ -160,8 +165,8 @@ def test_a_job_that_fails_in_its_callers_thread_leaves_nothing_and_the_next_one_
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        writer.run_here(half)
-    assert writer.run_here(insert(1)) == 1
+        writer.write(half).result()
+    assert writer.write(insert(1)).result() == 1
     assert stored(connections) == [1]
 
 
@@ -174,9 +179,9 @@ def test_an_interrupted_caller_loses_no_others_job_and_leaves_no_transaction(wri
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        writer.run_here(interrupted)
+        writer.write(interrupted).result()
     assert [future.result(10) for future in others] == [0, 1, 2]
-    assert writer.run_here(insert(9)) == 9
+    assert writer.write(insert(9)).result() == 9
     assert stored(connections) == [0, 1, 2, 9]
 
 
@@ -184,17 +189,17 @@ def test_a_transaction_that_an_interrupt_left_open_is_rolled_back_by_the_next_wr
     writer, connections
 ):
     connections.writer.execute("BEGIN IMMEDIATE; INSERT INTO t VALUES (50)")
-    assert writer.run_here(insert(1)) == 1
+    assert writer.write(insert(1)).result() == 1
     assert stored(connections) == [1]
 
 
 def test_a_write_in_the_midst_of_a_write_of_the_same_thread_is_refused(writer, connections):
     def nested(connection):
         with pytest.raises(StoreError, match="in the midst of a write"):
-            writer.run_here(insert(2))
+            writer.write(insert(2)).result()
         return insert(1)(connection)
 
-    assert writer.run_here(nested) == 1
+    assert writer.write(nested).result() == 1
     assert stored(connections) == [1]
 
 
@@ -223,7 +228,7 @@ def test_many_threads_write_everything_once_and_never_two_at_a_time(writer, conn
 
     def work(first):
         for number in range(first, first + 25):
-            writer.run_here(counted(number))
+            writer.write(counted(number)).result()
 
     workers = [threading.Thread(target=work, args=(1000 * at,)) for at in range(8)]
     for worker in workers:
@@ -245,7 +250,7 @@ def test_callers_of_one_event_loop_share_transactions_and_do_not_hold_it_up(writ
 
     async def main():
         release, first = held(writer)
-        writes = [asyncio.ensure_future(writer.run(insert(number))) for number in range(100)]
+        writes = [asyncio.ensure_future(run(writer, insert(number))) for number in range(100)]
         await tick()
         release.set()
         assert await asyncio.gather(*writes) == list(range(100))
@@ -260,8 +265,8 @@ def test_callers_of_one_event_loop_share_transactions_and_do_not_hold_it_up(writ
 def test_a_task_that_was_cancelled_in_time_does_not_write(writer, connections):
     async def main():
         release, _ = held(writer)
-        cancelled = asyncio.ensure_future(writer.run(insert(1)))
-        kept = asyncio.ensure_future(writer.run(insert(2)))
+        cancelled = asyncio.ensure_future(run(writer, insert(1)))
+        kept = asyncio.ensure_future(run(writer, insert(2)))
         await asyncio.sleep(0)
         cancelled.cancel()
         await asyncio.wait([cancelled])
@@ -275,7 +280,7 @@ def test_a_task_that_was_cancelled_in_time_does_not_write(writer, connections):
 def test_a_loop_that_was_closed_meanwhile_disturbs_nobody_else(writer, connections):
     loop = asyncio.new_event_loop()
     release, _ = held(writer)
-    task = loop.create_task(writer.run(insert(1)))
+    task = loop.create_task(run(writer, insert(1)))
     loop.run_until_complete(asyncio.sleep(0.01))
     other = writer.submit(insert(2))
     task.cancel()
@@ -292,7 +297,10 @@ def test_an_error_reaches_the_task_that_awaits(writer):
 
     async def main():
         outcomes = await asyncio.gather(
-            writer.run(insert(1)), writer.run(fail), writer.run(insert(2)), return_exceptions=True
+            run(writer, insert(1)),
+            run(writer, fail),
+            run(writer, insert(2)),
+            return_exceptions=True,
         )
         assert outcomes[::2] == [1, 2]
         assert isinstance(outcomes[1], ZeroDivisionError)
@@ -327,7 +335,7 @@ def test_a_job_nobody_waits_for_is_not_held_off_by_callers_that_write_without_a_
     writer.submit_delayed(lambda _connection: ran.set())
     number, deadline = 0, time.monotonic() + 10
     while not ran.is_set() and time.monotonic() < deadline:
-        writer.run_here(insert(number))
+        writer.write(insert(number)).result()
         number += 1
     assert ran.is_set()
 
@@ -391,7 +399,7 @@ def test_closing_while_callers_write_themselves_loses_nothing(connections):
 
     def work(first):
         with suppress(StoreClosedError):
-            done.extend(writer.run_here(insert(first + number)) for number in range(10_000))
+            done.extend(writer.write(insert(first + number)).result() for number in range(10_000))
 
     workers = [threading.Thread(target=work, args=(10_000 * at,)) for at in range(4)]
     for worker in workers:

@@ -8,7 +8,6 @@ import pytest
 from mnemic.errors import ReadOnlyError, SchemaVersionError, StoreFileError
 from mnemic.store.sqlite.connections import downgrade
 from mnemic.store.sqlite.store import SqliteStore
-from mnemic.sync_bridge import run_sync
 from tests.support.paths import names_in
 
 is_root = hasattr(os, "geteuid") and os.geteuid() == 0
@@ -19,7 +18,7 @@ def put(store, seq):
         "INSERT INTO agent_memory_agents (agent_id, seq) VALUES ('a', ?) "
         "ON CONFLICT DO UPDATE SET seq = excluded.seq"
     )
-    run_sync(store._write(lambda connection: connection.execute(sql, (seq,))))
+    store._write(lambda connection: connection.execute(sql, (seq,))).result()
 
 
 def seq(store):
@@ -31,7 +30,7 @@ def seq(store):
 def path(tmp_path):
     store = SqliteStore(tmp_path / "a.db")
     put(store, 5)
-    run_sync(store.close())
+    store.close()
     return tmp_path / "a.db"
 
 
@@ -39,22 +38,22 @@ def test_reading_changes_nothing_of_the_file_and_leaves_nothing_beside_it(path):
     before = path.read_bytes(), path.stat().st_mtime_ns
     store = SqliteStore(path, read_only=True)
     assert seq(store) == 5
-    assert run_sync(store.rows_since("a", ("m", 2), None)).records == []
-    run_sync(store.close())
+    assert store.rows_since("a", ("m", 2), None).records == []
+    store.close()
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
     assert names_in(path.parent) == ["a.db"]
 
 
 def test_writing_is_an_error_at_once_and_changes_nothing(path):
     store = SqliteStore(path, read_only=True)
-    for call in (store._write(lambda on: on.execute("DELETE FROM agent_memory_agents")),
-                 store.erase()):  # fmt: skip
+    deletion = lambda on: on.execute("DELETE FROM agent_memory_agents")  # noqa: E731
+    for call in (lambda: store._write(deletion), store.erase):
         with pytest.raises(ReadOnlyError, match="opened for reading alone; open it for writing"):
-            run_sync(call)
+            call()
     with store._reading() as connection, pytest.raises(apsw.ReadOnlyError):
         connection.execute("DELETE FROM agent_memory_agents")
     assert seq(store) == 5
-    run_sync(store.close())
+    store.close()
 
 
 def test_what_others_write_is_seen(path):
@@ -62,13 +61,13 @@ def test_what_others_write_is_seen(path):
     for number in range(10):
         put(writer, number)
         assert seq(reader) == number
-    run_sync(writer.close())
+    writer.close()
     assert seq(reader) == 9
     writer = SqliteStore(path)
     put(writer, 10)
     assert seq(reader) == 10
-    run_sync(reader.close())
-    run_sync(writer.close())
+    reader.close()
+    writer.close()
     assert names_in(path.parent) == ["a.db"]
 
 
@@ -79,24 +78,24 @@ def test_a_log_with_something_in_it_is_read_and_left_as_it_is(path):
     copy.mkdir()
     for name in ("a.db", "a.db-wal"):
         (copy / name).write_bytes((path.parent / name).read_bytes())
-    run_sync(writer.close())
+    writer.close()
     before = [(copy / name).read_bytes() for name in ("a.db", "a.db-wal")]
     store = SqliteStore(copy / "a.db", read_only=True)
     assert seq(store) == 6
-    run_sync(store.close())
+    store.close()
     assert [(copy / name).read_bytes() for name in ("a.db", "a.db-wal")] == before
     opened = SqliteStore(copy / "a.db")
     assert seq(opened) == 6
-    run_sync(opened.close())
+    opened.close()
 
 
 def test_a_backup_is_made_and_read_without_writing(path):
     store = SqliteStore(path, read_only=True)
-    run_sync(store.backup(path.parent / "b.db"))
-    run_sync(store.close())
+    store.backup(path.parent / "b.db")
+    store.close()
     copy = SqliteStore(path.parent / "b.db", read_only=True)
     assert seq(copy) == 5
-    run_sync(copy.close())
+    copy.close()
     assert names_in(path.parent) == ["a.db", "b.db"]
 
 
@@ -128,7 +127,6 @@ def test_an_older_file_is_refused_with_what_to_do_and_left_as_it_is(path):
 CHILD = (
     "import os, sys, urllib.parse\n"  # before the rights to read them are gone
     "from mnemic.store.sqlite.store import SqliteStore\n"
-    "from mnemic.sync_bridge import run_sync\n"
     "os.setgroups([])\n"
     "os.setgid(65534)\n"
     "os.setuid(65534)\n"
@@ -139,7 +137,7 @@ CHILD = (
     "print(seq(store), flush=True)\n"
     "for line in sys.stdin:\n"
     "    print(seq(store), flush=True)\n"
-    "run_sync(store.close())\n"
+    "store.close()\n"
 )
 
 
@@ -168,12 +166,12 @@ def test_a_file_that_may_not_be_written_is_read_and_writers_that_come_are_seen(p
     assert asked() == "6\n"
     put(writer, 7)
     assert asked() == "7\n"
-    run_sync(writer.close())
+    writer.close()
     assert asked() == "7\n"
     writer = SqliteStore(path)
     put(writer, 8)
     assert asked() == "8\n"
     child.communicate(timeout=60)
     assert child.returncode == 0
-    run_sync(writer.close())
+    writer.close()
     assert names_in(path.parent) == ["a.db"]

@@ -8,7 +8,6 @@ from mnemic.store.row_codec import PlainRowCodec
 from mnemic.store.sqlite import access_log, change_log, reads
 from mnemic.store.sqlite.change_log import MAX_CHANGES
 from mnemic.store.sqlite.store import SqliteStore
-from mnemic.sync_bridge import run_sync
 from tests.store.contract import (
     AGENT,
     ALICE,
@@ -29,7 +28,7 @@ CODEC = PlainRowCodec()
 def store(request, tmp_path):
     opened = SqliteStore(":memory:" if request.param == "memory" else tmp_path / "a.db")
     yield opened
-    run_sync(opened.close())
+    opened.close()
 
 
 @pytest.mark.parametrize("agents", [1, 9])

@@ -162,9 +162,10 @@ def test_a_statement_without_end_is_ended_whether_it_reads_or_writes(path, monke
             connection.execute(f"SELECT count(*) FROM ({ENDLESS_QUERY})").get  # noqa: B018, S608
         with connections.reading() as connection:  # each loan has its own measure
             assert connection.execute("SELECT 1").get == 1
-        writing = memory._repository._store._writer
-        with pytest.raises(apsw.InterruptError):
-            writing.run_here(lambda on: on.execute(f"SELECT count(*) FROM ({ENDLESS_QUERY})").get)  # noqa: S608
+        writer = memory._repository._store._writer
+        counting = f"SELECT count(*) FROM ({ENDLESS_QUERY})"  # noqa: S608
+        future = writer.write(lambda on: on.execute(counting).get)
+        assert isinstance(future.exception().__cause__, apsw.InterruptError)
         memory.add("Still writable", user_id="alice")
         assert memory.count(user_id="alice") == 2
 

@@ -1,7 +1,6 @@
 """The numbered changes of an agent: written with every change, read by index synchronisation."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -11,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnemic._core import VectorSums
-from mnemic.errors import (
-    EmbeddingModelMismatchError,
-    StorageQuotaExceededError,
-    StoreCorruptError,
-)
+from mnemic.errors import StoreCorruptError
 from mnemic.licensing import Quota
 from mnemic.model import Record, RowBatch, Scope, State
 from mnemic.store.base import BatchSink, LogPosition, Model
+from mnemic.store.changes import Change, steps_by_user
+from mnemic.store.embedding_model import check_model
+from mnemic.store.quota import check_quota
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sqlite.checksums import (
     CHECKED_COLUMNS,
@@ -45,15 +43,6 @@ from mnemic.store.sqlite.sql import (
     json_array,
     stream,
 )
-
-
-class Change(NamedTuple):
-    """A changed entry and the kind of change."""
-
-    row: int
-    entry_id: bytes
-    kind: str
-    user_id: str | None
 
 
 class Charge(NamedTuple):
@@ -178,6 +167,12 @@ def position(connection: apsw.Connection, agent_id: str) -> LogPosition:
     return LogPosition(seq, accesses)
 
 
+def reaches_back(connection: apsw.Connection, agent_id: str, since: int | None) -> bool:
+    """Return whether the log has all changes after a change number."""
+    last, pruned, _ = _agent(connection, agent_id)
+    return since is not None and pruned <= since <= last
+
+
 def _agent(connection: apsw.Connection, agent_id: str) -> tuple[int, int, list[Any]]:
     """Return the last change number, the last pruned one, and the model with its dimension."""
     agent = fetch(connection, _AGENT, (agent_id,))
@@ -247,7 +242,7 @@ def rows_since(
     """Return the changes after `since`, or all rows if the log has dropped some of them."""
     last, pruned, known = _agent(connection, agent_id)
     if model is not None:
-        _check_model(agent_id, known, model)
+        check_model(agent_id, known, model)
     if since is None or not pruned <= since <= last:
         return _full_batch(
             connection, agent_id, model, last, sink or _CollectedBatch(), codec=codec, state=state
@@ -447,32 +442,17 @@ def _advance(
     if type(last) is not int or type(used) is not int:
         raise _damaged_agent(agent_id)
     if model is not None:
-        _check_model(agent_id, known, model)
-    quota = charge.quota
-    if quota is not None and charge.size > 0 and used > quota.limit:
-        raise StorageQuotaExceededError(used - charge.size, quota.limit, quota.tier)
+        check_model(agent_id, known, model)
+    check_quota(charge.quota, used - charge.size, charge.size)
     return last
 
 
 def _raise_revisions(connection: apsw.Connection, agent_id: str, changes: Sequence[Change]) -> None:
-    first, many = changes[0].user_id, len(changes)
-    if many == 1 or all(change.user_id == first for change in changes):  # as nearly always
-        users: Iterable[tuple[str | None, int]] = [(first, many)]
-    else:
-        users = Counter(change.user_id for change in changes).items()
-    for user_id, steps in users:
+    for user_id, steps in steps_by_user(changes):
         values = (steps, agent_id, user_id or "")
         connection.execute(_RAISE_REVISION, values)
         if connection.changes() == 0:
             connection.execute(_INSERT_REVISION, values)
-
-
-def _check_model(agent_id: str, known: list[Any], model: Model) -> None:
-    if known[0] is not None and tuple(known) != model:
-        raise EmbeddingModelMismatchError(
-            f"agent {agent_id!r} has vectors of {known[0]!r} with {known[1]} dimensions; "
-            f"those of {model[0]!r} with {model[1]} cannot be stored beside them"
-        )
 
 
 def _prune(connection: apsw.Connection, agent_id: str, mark: int) -> None:

@@ -24,6 +24,7 @@ from mnemic.errors import (
     StoreFileError,
     StoreFullError,
 )
+from mnemic.model.deadline import check_deadline
 from mnemic.new_files import remove_part
 from mnemic.store.sqlite import sql
 from mnemic.store.sqlite.damage import RESTORE
@@ -402,17 +403,35 @@ class Connections:
             raise ReadOnlyError(f"{self._path}: opened for reading alone; open it for writing")
         return self._writer
 
-    def reading(self) -> AbstractContextManager[apsw.Connection]:
-        """Lend a connection for one short read; SQLite's errors in it become mnemic's."""
+    def reading(self, deadline: float | None = None) -> AbstractContextManager[GuardedConnection]:
+        """Lend a connection for one read; SQLite's errors in it become mnemic's.
+
+        Args:
+            deadline: Statements that run past it raise DeadlineExceededError; None is no limit.
+        """
         self.check_usable()  # before any lock, which a fork may have left locked for good
+        if deadline is not None:
+            return self._reading_until(deadline)
         if self._is_shared:
             return self._reading_in_turn()
         return _Reading(self._acquire, self._release, self._given)
 
     @contextmanager
-    def _reading_in_turn(self) -> Generator[apsw.Connection, None, None]:
+    def _reading_in_turn(self) -> Generator[GuardedConnection, None, None]:
         with typed_errors(self._given), self._held():
             yield self.writer
+
+    @contextmanager
+    def _reading_until(self, deadline: float) -> Generator[GuardedConnection, None, None]:
+        check_deadline(deadline)
+        reading = _Reading(self._acquire, self._release, self._given)
+        with self._reading_in_turn() if self._is_shared else reading as connection:
+            check_deadline(deadline)  # another thread may have held the only connection
+            connection.set_deadline(deadline)
+            try:
+                yield connection
+            finally:
+                connection.set_deadline(None)
 
     @contextmanager
     def copying(self) -> Generator[apsw.Connection, None, None]:
@@ -455,6 +474,12 @@ class Connections:
                 yield
             finally:
                 self.holder = None
+
+    def typed(self, error: apsw.Error) -> MnemicError:
+        """Return mnemic's error for one of SQLite, which is its cause."""
+        made = typed(error, self._given)
+        made.__cause__ = error
+        return made
 
     @property
     def is_foreign(self) -> bool:
@@ -567,7 +592,7 @@ class _Reading:
         self._path = path
         self._lent: _Lease | None = None
 
-    def __enter__(self) -> apsw.Connection:
+    def __enter__(self) -> GuardedConnection:
         try:
             lent = self._lent = self._acquire()
         except apsw.Error as error:

@@ -15,16 +15,16 @@ import apsw
 
 from mnemic.description import failure
 from mnemic.errors import MnemicError, StoreClosedError, StoreError
+from mnemic.store.futures import failed, running_loop, succeeded
 from mnemic.store.sqlite.connections import Connections
-from mnemic.sync_bridge import runs_sync
 
 if TYPE_CHECKING:
-    import asyncio
+    from asyncio import AbstractEventLoop
 
 Result = TypeVar("Result")
-Job = Callable[[apsw.Connection], Any]
-_AnyFuture: TypeAlias = "Future[Any] | asyncio.Future[Any]"
-_Outcome: TypeAlias = "tuple[_AnyFuture, Any, BaseException | None]"
+Job: TypeAlias = Callable[[apsw.Connection], Any]
+Finish: TypeAlias = Callable[[Any], Any]
+"""Turns a job's result into the one of its future, after the commit."""
 
 MAX_GROUP = 512
 
@@ -34,18 +34,32 @@ MAX_DELAY = 1.0
 _log = logging.getLogger(__name__)
 
 
+def _unchanged(result: Any) -> Any:
+    return result
+
+
 class _Item(NamedTuple):
     """A submitted job.
 
     Attributes:
         job: The work.
-        future: Receives the result, for a thread or an event loop.
+        future: Receives the result.
+        finish: Turns the job's result into the future's.
         is_outside: Whether it runs outside any transaction.
     """
 
     job: Job
-    future: _AnyFuture
+    future: Future[Any]
+    finish: Finish = _unchanged
     is_outside: bool = False
+
+
+class _Outcome(NamedTuple):
+    """A job's result, or its error."""
+
+    item: _Item
+    result: Any = None
+    error: BaseException | None = None
 
 
 class _DelayedItem(NamedTuple):
@@ -55,6 +69,32 @@ class _DelayedItem(NamedTuple):
 
 class _JobError(Exception):
     """A job of a group failed; the cause is its error."""
+
+
+class _Pending(Future[Result]):
+    """The future of a job submitted by an event loop.
+
+    The loop wakes the writer once it has run its other callers. Waiting in a thread wakes the
+    writer at once, since the thread may block that loop.
+    """
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        super().__init__()
+        self._wake = wake
+
+    def result(self, timeout: float | None = None) -> Result:
+        """Wait for the result."""
+        self._wake_writer()
+        return super().result(timeout)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Wait for the error, None if there is none."""
+        self._wake_writer()
+        return super().exception(timeout)
+
+    def _wake_writer(self) -> None:
+        if not self.done():
+            self._wake()
 
 
 class Writer:
@@ -82,56 +122,67 @@ class Writer:
         self._is_next = False  # whether the writing thread waits for the connection
         self._wakeups: SimpleQueue[None] = SimpleQueue()
         self._is_woken = False
-        self._waking_loop: asyncio.AbstractEventLoop | None = None
+        self._waking_loop: AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._work, name="mnemic-writer", daemon=True)
         self._thread.start()
 
-    async def run(self, job: Callable[[apsw.Connection], Result]) -> Result:
-        """Run a job; it is on disk when this returns.
+    def write(self, job: Job, finish: Finish = _unchanged) -> Future[Any]:
+        """Hand in a job; its future is settled once its group is on disk, or has failed.
 
-        Under `run_sync` it may run in the caller's thread; an event loop is never blocked. A job
-        whose task was cancelled before its turn does not run.
+        In a thread that runs an event loop the job is queued. In another one it runs in this
+        thread if the writer is idle; a call of `submit` would take a change of threads longer.
+
+        Args:
+            job: The work.
+            finish: Turns its result into the future's.
+
+        Raises:
+            StoreClosedError: If the writer was closed.
+            StoreError: If this thread is in the midst of a write.
         """
-        if runs_sync():
-            return self.run_here(job)
-        import asyncio  # noqa: PLC0415 - a third of the import budget, unused at the front door
-
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Result] = loop.create_future()
-        self._enqueue(_Item(job, future))
-        # Woken once the loop has run what is ready, so that all its callers form one group.
-        if self._waking_loop is not loop:
-            self._waking_loop = loop
-            loop.call_soon(self._wake)
-        return await future
-
-    def run_here(self, job: Callable[[apsw.Connection], Result]) -> Result:
-        """Run a job in this thread if the writer is idle, else wait for the writing thread."""
         self._check_open()  # before any lock, which a fork may have left locked
+        loop = running_loop()
+        if loop is not None:
+            return self._write_soon(loop, job, finish)
         turn = self._connections.turn
         if self._is_idle() and not turn.locked():
             with turn:  # which a KeyboardInterrupt cannot leave locked
                 if self._is_idle():
                     self._check_open()
-                    return self._use_connection(lambda on: _committed(on, job))
+                    return self._write_here(job, finish)
         if self._connections.holder == threading.get_ident():
             # A signal handler or a finalizer interrupted a write: waiting for it would never end.
             raise StoreError("this thread is in the midst of a write and cannot begin another")
-        return self.submit(job).result()
+        return self._submit(_Item(job, Future(), finish))
 
-    def submit(self, job: Callable[[apsw.Connection], Result]) -> "Future[Result]":
-        """Submit a job; its future is settled once its group is on disk, or has failed."""
-        future: Future[Result] = Future()
-        self._enqueue(_Item(job, future))
-        self._wake()
+    def _write_soon(self, loop: "AbstractEventLoop", job: Job, finish: Finish) -> Future[Any]:
+        future = _Pending[Any](self._wake)
+        self._enqueue(_Item(job, future, finish))
+        # Woken once the loop has run what is ready, so that all its callers form one group.
+        if self._waking_loop is not loop:
+            self._waking_loop = loop
+            loop.call_soon(self._wake)
         return future
 
-    def submit_outside(self, job: Callable[[apsw.Connection], Result]) -> "Future[Result]":
-        """Submit a job that runs outside any transaction, between two groups."""
-        future: Future[Result] = Future()
-        self._enqueue(_Item(job, future, is_outside=True))
+    def _write_here(self, job: Job, finish: Finish) -> Future[Any]:
+        try:
+            result = finish(self._use_connection(lambda on: _committed(on, job)))
+        except Exception as error:  # noqa: BLE001 - the future gets it
+            return failed(self._typed(error))
+        return succeeded(result)
+
+    def submit(self, job: Callable[[apsw.Connection], Result]) -> Future[Result]:
+        """Queue a job; its future is settled once its group is on disk, or has failed."""
+        return self._submit(_Item(job, Future()))
+
+    def submit_outside(self, job: Callable[[apsw.Connection], Result]) -> Future[Result]:
+        """Queue a job that runs outside any transaction, between two groups."""
+        return self._submit(_Item(job, Future(), is_outside=True))
+
+    def _submit(self, item: _Item) -> Future[Any]:
+        self._enqueue(item)
         self._wake()
-        return future
+        return item.future
 
     def submit_delayed(self, job: Job, ended: Callable[[], None] | None = None) -> None:
         """Submit a job without a waiting caller; a failure is logged, and the job dropped.
@@ -239,12 +290,26 @@ class Writer:
         items = group + [self._delayed.popleft().item for _ in range(delayed)]
         outcomes = self._with_connection(lambda on: _run_together(on, items))
         self._finished += len(group)
-        _settle(outcomes)
+        self._settle(outcomes)
 
     def _run_outside_group(self, item: _Item) -> None:
         outcomes = self._with_connection(lambda on: _run_outside(on, item))
         self._finished += 1
-        _settle(outcomes)
+        self._settle(outcomes)
+
+    def _settle(self, outcomes: Iterable[_Outcome]) -> None:
+        for outcome in outcomes:
+            future, finish = outcome.item.future, outcome.item.finish
+            try:
+                if outcome.error is not None:
+                    future.set_exception(self._typed(outcome.error))
+                else:
+                    future.set_result(finish(outcome.result))
+            except Exception as error:  # noqa: BLE001 - its future gets it
+                future.set_exception(error)
+
+    def _typed(self, error: BaseException) -> BaseException:
+        return self._connections.typed(error) if isinstance(error, apsw.Error) else error
 
     def _use_connection(self, work: Callable[[apsw.Connection], Result]) -> Result:
         self._connections.holder = threading.get_ident()
@@ -263,10 +328,8 @@ class Writer:
 
 
 def _starts(item: _Item) -> bool:
-    """Return whether a job is to run; from now on a thread cannot cancel it."""
-    if isinstance(item.future, Future):
-        return item.future.set_running_or_notify_cancel()
-    return not item.future.cancelled()
+    """Return whether a job is to run; from now on it cannot be cancelled."""
+    return item.future.set_running_or_notify_cancel()
 
 
 def _run_together(connection: apsw.Connection, items: list[_Item]) -> list[_Outcome]:
@@ -276,22 +339,22 @@ def _run_together(connection: apsw.Connection, items: list[_Item]) -> list[_Outc
             return _committed(connection, lambda on: _run_without_savepoints(on, wanted))
         except _JobError as failure:
             if len(wanted) == 1:
-                return [(wanted[0].future, None, failure.__cause__)]
+                return [_Outcome(wanted[0], error=failure.__cause__)]
             # Savepoints cost a third of a small job, so only a group that needs them has them.
             return _committed(
                 connection, lambda on: [_run_in_savepoint(on, item) for item in wanted]
             )
     except BaseException as failure:  # noqa: BLE001 - each future gets it
-        return [(item.future, None, failure) for item in wanted]
+        return [_Outcome(item, error=failure) for item in wanted]
 
 
 def _run_outside(connection: apsw.Connection, item: _Item) -> list[_Outcome]:
     if not _starts(item):
         return []
     try:
-        return [(item.future, item.job(connection), None)]
+        return [_Outcome(item, item.job(connection))]
     except BaseException as failure:  # noqa: BLE001 - its future gets it
-        return [(item.future, None, failure)]
+        return [_Outcome(item, error=failure)]
 
 
 def _committed(connection: apsw.Connection, work: Callable[[apsw.Connection], Result]) -> Result:
@@ -318,9 +381,7 @@ def _run_without_savepoints(connection: apsw.Connection, items: list[_Item]) -> 
             else:
                 jobs: list[Any] = [item.job for item in run]
                 results = jobs[0].run_together(connection, jobs)
-            outcomes += [
-                (item.future, result, None) for item, result in zip(run, results, strict=True)
-            ]
+            outcomes += [_Outcome(item, result) for item, result in zip(run, results, strict=True)]
     except Exception as error:
         raise _JobError from error
     return outcomes
@@ -340,35 +401,6 @@ def _run_in_savepoint(connection: apsw.Connection, item: _Item) -> _Outcome:
             raise
         connection.execute("ROLLBACK TO job")
         connection.execute("RELEASE job")
-        return item.future, None, error
+        return _Outcome(item, error=error)
     connection.execute("RELEASE job")
-    return item.future, result, None
-
-
-def _settle(outcomes: Iterable[_Outcome]) -> None:
-    """Settle the futures of a group, all those of one event loop in one call."""
-    of_loops: dict[asyncio.AbstractEventLoop, list[_Outcome]] = {}
-    for outcome in outcomes:
-        future = outcome[0]
-        if isinstance(future, Future):
-            _settle_one(outcome)
-        else:
-            of_loops.setdefault(future.get_loop(), []).append(outcome)
-    for loop, of_loop in of_loops.items():
-        with suppress(RuntimeError):  # the event loop was closed: nobody waits there any more
-            loop.call_soon_threadsafe(_settle_all, of_loop)
-
-
-def _settle_all(outcomes: list[_Outcome]) -> None:
-    for outcome in outcomes:
-        _settle_one(outcome)
-
-
-def _settle_one(outcome: _Outcome) -> None:
-    future, result, error = outcome
-    if future.done():  # cancelled too late: it has happened all the same
-        return
-    if error is None:
-        future.set_result(result)
-    else:
-        future.set_exception(error)
+    return _Outcome(item, result)

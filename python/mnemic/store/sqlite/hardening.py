@@ -4,8 +4,13 @@ import os
 
 import apsw
 
+from mnemic.model.deadline import check_deadline
+
 STEPS_PER_CHECK = 1_000_000
 """Steps of a statement between two checks of its work; some 10 ms."""
+
+STEPS_PER_LOOK = 10_000
+"""Steps of a statement between two looks at its deadline; some 0.1 ms."""
 
 FREE_STEPS = 200_000_000
 """Steps that any statement may take; some seconds."""
@@ -49,21 +54,30 @@ class GuardedConnection(apsw.Connection):
         """Reset the count of steps."""
         self._work.steps = 0
 
+    def set_deadline(self, deadline: float | None) -> None:
+        """Let statements raise DeadlineExceededError after a deadline; None lets them end."""
+        work, self._work.deadline = self._work, deadline
+        work.steps_per_check = STEPS_PER_CHECK if deadline is None else STEPS_PER_LOOK
+        self.set_progress_handler(work, work.steps_per_check)
+
 
 class _Work:
     """Counts steps; SQLite's progress handler, which ends a statement by returning True.
 
-    It counts steps, not seconds: a slow disk or a busy machine ends nothing.
+    It counts steps, not seconds: without a deadline a slow disk or a busy machine ends nothing.
     """
 
-    __slots__ = ("_path", "steps")
+    __slots__ = ("_path", "deadline", "steps", "steps_per_check")
 
     def __init__(self, path: str) -> None:
         self._path = path
+        self.deadline: float | None = None
         self.steps = 0
+        self.steps_per_check = STEPS_PER_CHECK
 
     def __call__(self) -> bool:
-        self.steps += STEPS_PER_CHECK
+        check_deadline(self.deadline)  # its error ends the statement and reaches the caller
+        self.steps += self.steps_per_check
         return self.steps > FREE_STEPS and self.steps > FREE_STEPS + self._allowed()
 
     def _allowed(self) -> int:

@@ -10,8 +10,9 @@ from mnemic.errors import EntryNotFoundError, InvalidEntryError
 from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryStatus, Scope
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.base import Direction, LinkEnd, StoredLink
+from mnemic.store.changes import Change
 from mnemic.store.row_codec import uuid_of
-from mnemic.store.sqlite.change_log import Change, Charge, log_changes
+from mnemic.store.sqlite.change_log import Charge, log_changes
 from mnemic.store.sqlite.checksums import (
     ADD_TO_ROW,
     MASK,

@@ -4,6 +4,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Executor, Future
 from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import partial
@@ -14,7 +15,7 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemic.errors import EmbeddingModelMismatchError, InvalidEntryError
+from mnemic.errors import InvalidEntryError
 from mnemic.licensing import Quota
 from mnemic.model import (
     Expression,
@@ -48,17 +49,20 @@ from mnemic.store.base import (
     StoredEntry,
     StoredLink,
 )
+from mnemic.store.embedding_model import model_of
+from mnemic.store.futures import Workers, default_size, succeeded
+from mnemic.store.pending_accesses import AccessFlush, PendingAccesses
 from mnemic.store.row_codec import PlainRowCodec, RowCodec
 from mnemic.store.sqlite import change_log, fork_guard, links, reads, verification, writes
-from mnemic.store.sqlite.access_log import PendingAccesses, accesses_since
+from mnemic.store.sqlite.access_log import accesses_since, write_accesses
 from mnemic.store.sqlite.backup import backup_to
-from mnemic.store.sqlite.connections import Connections, typed
+from mnemic.store.sqlite.connections import Connections
 from mnemic.store.sqlite.damage import uuids_of
 from mnemic.store.sqlite.group_commit import Writer
+from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.sql import one_moment
 from mnemic.store.sqlite.writes import AddedRows, AddJob, AddOptions, NewRow
 from mnemic.store.url import path_of
-from mnemic.sync_bridge import run_blocking
 
 Result = TypeVar("Result")
 
@@ -84,6 +88,8 @@ class SqliteStore:
         StoreCorruptError: If the file is damaged.
     """
 
+    notifies_changes = False
+
     def __init__(
         self,
         path: str | os.PathLike[str],
@@ -98,10 +104,19 @@ class SqliteStore:
         number = fork_guard.register_open(self.path)
         self._writer = Writer(self._connections)
         self._accesses = PendingAccesses()
+        self._workers = Workers(default_size())
         # Runs at `close`, or when the store is collected, or at exit, whichever comes first.
-        self._close = weakref.finalize(self, _close, self._writer, self._connections, number)
+        self._close = weakref.finalize(
+            self, _close, self._workers, self._writer, self._connections, number
+        )
 
-    async def add(
+    @property
+    def executor(self) -> Executor:
+        """Threads for blocking calls; each reads on a connection of its own."""
+        self._connections.check_usable()
+        return self._workers.executor
+
+    def add(
         self,
         agent_id: str,
         entries: Sequence[NewEntry],
@@ -110,59 +125,62 @@ class SqliteStore:
         quota: Quota | None = None,
         on_duplicate: OnDuplicate = "keep",
         is_import: bool = False,
-    ) -> Stored:
+    ) -> Future[Stored]:
         """Store entries of this agent, all or none, with the embeddings they carry."""
         for new in entries:
             if new.entry.agent_id != agent_id:
                 raise InvalidEntryError(
                     f"memory {new.entry.id} is agent {new.entry.agent_id!r}'s, not {agent_id!r}'s"
                 )
-        model = _model_of([new.entry for new in entries])
-        rows = writes.new_rows(
-            self._codec, entries, list(map(_stored_vectors, entries)), model and model[0]
-        )
-        rules = AddOptions(self._codec, to_microseconds(now), model, quota, on_duplicate, is_import)
-        added = await self._write(AddJob(agent_id, rows, rules))
-        return Stored(
-            ids=[
-                new.entry.id if outcome.is_new else uuids_of([outcome.entry_id])[0]
-                for new, outcome in zip(rows, added.outcomes, strict=True)
-            ],
-            rows=[outcome.row for outcome in added.outcomes],
-            is_new=[outcome.is_new for outcome in added.outcomes],
-            changed=added.changed,
-            batch=_batch(self._codec, added, rows),
-        )
+        model = model_of(new.entry for new in entries)
+        codec, vectors = self._codec, list(map(_stored_vectors, entries))
+        rows = writes.new_rows(codec, entries, vectors, model and model[0])
+        rules = AddOptions(codec, to_microseconds(now), model, quota, on_duplicate, is_import)
+        self._connections.check_writable()
+        job = AddJob(agent_id, rows, rules)
+        return self._writer.write(job, lambda added: _stored(codec, added, rows))
 
-    async def add_embeddings(
+    def add_embeddings(
         self,
         agent_id: str,
         model: str,
         contents: Mapping[int, str],
         vectors: Sequence[NDArray[np.float32]],
-    ) -> None:
+    ) -> Future[None]:
         """Give rows the vectors of their contents; those that changed are passed over."""
         blobs = {
             row: (content, _blobs(parts))
             for (row, content), parts in zip(contents.items(), vectors, strict=True)
         }
-        self._connections.check_writable()
-        if blobs:
-            known = model, vectors[0].shape[1]
-            await self._write(lambda on: writes.add_embeddings(on, agent_id, blobs, known))
+        known = model, vectors[0].shape[1] if vectors else 0
+        return self._write(lambda on: writes.add_embeddings(on, agent_id, blobs, known))
 
-    async def get(
-        self, scope: Scope, ids: Sequence[UUID], *, now: datetime, include_deleted: bool = False
+    def get(
+        self,
+        scope: Scope,
+        ids: Sequence[UUID],
+        *,
+        now: datetime,
+        include_deleted: bool = False,
+        deadline: float | None = None,
     ) -> dict[UUID, MemoryEntry]:
         """Return the entries of these ids that the scope has, without their embeddings."""
-        found = await self.located(scope, ids, now=now, include_deleted=include_deleted)
+        found = self.located(
+            scope, ids, now=now, include_deleted=include_deleted, deadline=deadline
+        )
         return {entry_id: entry for entry_id, (_, entry) in found.items()}
 
-    async def located(
-        self, scope: Scope, ids: Sequence[UUID], *, now: datetime, include_deleted: bool = False
+    def located(
+        self,
+        scope: Scope,
+        ids: Sequence[UUID],
+        *,
+        now: datetime,
+        include_deleted: bool = False,
+        deadline: float | None = None,
     ) -> dict[UUID, Located]:
         """Return what `get` does, and the rows."""
-        with self._reading() as connection:
+        with self._reading(deadline) as connection:
             return reads.entries_of_ids(
                 connection,
                 self._codec,
@@ -172,27 +190,39 @@ class SqliteStore:
                 include_deleted=include_deleted,
             )
 
-    async def get_rows(
-        self, scope: Scope, rows: Sequence[int], *, now: datetime, include_deleted: bool = False
+    def get_rows(
+        self,
+        scope: Scope,
+        rows: Sequence[int],
+        *,
+        now: datetime,
+        include_deleted: bool = False,
+        deadline: float | None = None,
     ) -> dict[int, MemoryEntry]:
         """Return the entries of these rows that the scope has, without their embeddings."""
-        with self._reading() as connection:
+        with self._reading(deadline) as connection:
             time = to_microseconds(now)
             return reads.entries_of_rows(
                 connection, self._codec, scope, rows, time, include_deleted=include_deleted
             )
 
-    async def matching(
-        self, scope: Scope, expression: Expression, page: MemoryFilter, *, now: datetime
+    def matching(
+        self,
+        scope: Scope,
+        expression: Expression,
+        page: MemoryFilter,
+        *,
+        now: datetime,
+        deadline: float | None = None,
     ) -> list[MemoryEntry]:
         """Return the entries of a scope for which a filter's tree is true, ordered and cut."""
-        with self._reading() as connection:
+        with self._reading(deadline) as connection:
             time = to_microseconds(now)
             return reads.entries_matching(
                 connection, self._codec, scope, expression, page, now=time
             )
 
-    async def page(
+    def page(
         self,
         scope: Scope,
         expression: Expression,
@@ -201,9 +231,10 @@ class SqliteStore:
         *,
         now: datetime,
         include_deleted: bool = False,
+        deadline: float | None = None,
     ) -> list[MemoryEntry]:
         """Return the next entries of a scope for which a filter's tree is true, newest first."""
-        with self._reading() as connection:
+        with self._reading(deadline) as connection:
             return reads.entries_after(
                 connection,
                 self._codec,
@@ -215,37 +246,37 @@ class SqliteStore:
                 include_deleted=include_deleted,
             )
 
-    async def soft_delete(self, scope: Scope, entry_id: UUID, now: datetime) -> bool | None:
+    def soft_delete(self, scope: Scope, entry_id: UUID, now: datetime) -> Future[bool | None]:
         """Mark an entry as deleted; see `Store.soft_delete`."""
         time = to_microseconds(now)
-        return await self._write(lambda on: writes.soft_delete(on, scope, entry_id, time))
+        return self._write(lambda on: writes.soft_delete(on, scope, entry_id, time))
 
-    async def restore(
+    def restore(
         self, scope: Scope, entry_id: UUID, *, oldest: datetime, now: datetime
-    ) -> bool:
+    ) -> Future[bool]:
         """Take a forgotten entry back; return False if there is none forgotten since `oldest`."""
         times = to_microseconds(oldest), to_microseconds(now)
-        return await self._write(lambda on: writes.restore(on, scope, entry_id, *times))
+        return self._write(lambda on: writes.restore(on, scope, entry_id, *times))
 
-    async def delete(self, scope: Scope, entry_id: UUID) -> list[UUID]:
+    def delete(self, scope: Scope, entry_id: UUID) -> Future[list[UUID]]:
         """Delete an entry permanently, marked as deleted or not; return its id."""
-        return await self._write(lambda on: writes.delete(on, self._codec, scope, entry_id))
+        return self._write(lambda on: writes.delete(on, self._codec, scope, entry_id))
 
-    async def soft_delete_all(self, scope: Scope, now: datetime) -> list[UUID]:
+    def soft_delete_all(self, scope: Scope, now: datetime) -> Future[list[UUID]]:
         """Mark all entries of a scope as deleted; return the ids of those marked now."""
         time = to_microseconds(now)
-        return await self._write(lambda on: writes.soft_delete_all(on, scope, time))
+        return self._write(lambda on: writes.soft_delete_all(on, scope, time))
 
-    async def delete_all(self, scope: Scope) -> list[UUID]:
+    def delete_all(self, scope: Scope) -> Future[list[UUID]]:
         """Delete all entries of a scope permanently; return their ids."""
-        return await self._write(lambda on: writes.delete_all(on, self._codec, scope))
+        return self._write(lambda on: writes.delete_all(on, self._codec, scope))
 
-    async def purge(self, scope: Scope, oldest: datetime) -> list[UUID]:
+    def purge(self, scope: Scope, oldest: datetime) -> Future[list[UUID]]:
         """Delete permanently what was deleted or expired before `oldest`; return the ids."""
         time = to_microseconds(oldest)
-        return await self._write(lambda on: writes.purge(on, self._codec, scope, time))
+        return self._write(lambda on: writes.purge(on, self._codec, scope, time))
 
-    async def update(
+    def update(
         self,
         scope: Scope,
         entry_id: UUID,
@@ -255,14 +286,14 @@ class SqliteStore:
         now: datetime,
         quota: Quota | None = None,
         include_archived: bool = False,
-    ) -> MemoryEntry | None:
+    ) -> Future[MemoryEntry | None]:
         """Change an entry; return its new state, or None if the scope has no such entry."""
         vectors = None
         if embedded is not None:
             model, parts = embedded
             vectors = (model, parts.shape[1]), _blobs(parts)
         time = to_microseconds(now)
-        return await self._write(
+        return self._write(
             lambda on: writes.update(
                 on,
                 self._codec,
@@ -280,33 +311,39 @@ class SqliteStore:
         """Record accesses of rows, written later together with other writes."""
         self._connections.check_writable()
         if self._accesses.add(agent_id, rows, to_microseconds(now)):
-            job = self._accesses.flush_job()
-            self._writer.submit_delayed(job, job.ended)
+            flush = self._accesses.flush()
+            self._writer.submit_delayed(_writing(flush), flush.ended)
 
     def has_pending_accesses(self, agent_id: str, rows: Sequence[int]) -> bool:
         """Return whether accesses of any of these rows may not be written yet."""
         return self._accesses.has(agent_id, rows)
 
-    async def write_accesses(self) -> None:
+    def write_accesses(self) -> Future[None]:
         """Write the accesses recorded so far."""
         self._connections.check_writable()
-        if self._accesses.is_pending():
-            job = self._accesses.flush_job()
-            try:
-                await self._write(job)
-            finally:
-                job.ended()
+        if not self._accesses.is_pending():
+            return succeeded(None)
+        flush = self._accesses.flush()
+        try:
+            future = self._writer.write(_writing(flush))
+        except BaseException:
+            flush.ended()
+            raise
+        future.add_done_callback(lambda _: flush.ended())
+        return future
 
-    async def link(self, scope: Scope, wanted: MemoryLink, *, now: datetime) -> MemoryLink:
+    def link(self, scope: Scope, wanted: MemoryLink, *, now: datetime) -> Future[MemoryLink]:
         """Write a link between two entries of a scope; return its new state."""
         time = to_microseconds(now)
-        return await self._write(lambda on: links.link(on, scope, wanted, time))
+        return self._write(lambda on: links.link(on, scope, wanted, time))
 
-    async def unlink(self, scope: Scope, from_id: UUID, to_id: UUID, kind: LinkType | None) -> int:
+    def unlink(
+        self, scope: Scope, from_id: UUID, to_id: UUID, kind: LinkType | None
+    ) -> Future[int]:
         """Delete the links from one entry of a scope to another; return their number."""
-        return await self._write(lambda on: links.unlink(on, scope, from_id, to_id, kind))
+        return self._write(lambda on: links.unlink(on, scope, from_id, to_id, kind))
 
-    async def links(
+    def links(
         self,
         scope: Scope,
         entry_id: UUID,
@@ -320,7 +357,7 @@ class SqliteStore:
             time = to_microseconds(now)
             return links.links(connection, scope, entry_id, direction, kinds, now=time)
 
-    async def link_ends(
+    def link_ends(
         self,
         scope: Scope,
         row: int,
@@ -334,7 +371,7 @@ class SqliteStore:
             time = to_microseconds(now)
             return links.link_ends(connection, scope, row, direction, kinds, now=time)
 
-    async def stored_after(
+    def stored_after(
         self,
         scope: Scope,
         row: int,
@@ -343,48 +380,49 @@ class SqliteStore:
         now: datetime,
         include_deleted: bool,
         model: str | None,
+        deadline: float | None = None,
     ) -> list[StoredEntry]:
         """Return entries of a scope, whatever their status, in the order they were stored."""
         moment = None if include_deleted else to_microseconds(now)
-        with self._reading() as connection:
+        with self._reading(deadline) as connection:
             return reads.entries_stored_after(
                 connection, self._codec, scope, row, limit, present_at=moment, model=model
             )
 
-    async def links_within(
-        self, scope: Scope, *, now: datetime, include_deleted: bool
+    def links_within(
+        self, scope: Scope, *, now: datetime, include_deleted: bool, deadline: float | None = None
     ) -> list[StoredLink]:
         """Return the links between entries of one user that `stored_after` returns."""
         moment = None if include_deleted else to_microseconds(now)
-        with self._reading() as connection:
+        with self._reading(deadline) as connection:
             return links.links_within(connection, scope, moment)
 
-    async def add_links(self, scope: Scope, new: Sequence[StoredLink]) -> int:
+    def add_links(self, scope: Scope, new: Sequence[StoredLink]) -> Future[int]:
         """Write links of any type between entries of a scope; return how many are new."""
-        return await self._write(lambda on: links.add_links(on, scope, new))
+        return self._write(lambda on: links.add_links(on, scope, new))
 
-    async def stored_agent_id(self, agent_id: str) -> str:
+    def stored_agent_id(self, agent_id: str) -> str:
         """Return an agent's id as it is stored."""
         with self._reading() as connection:
             stored = () if canonical(agent_id) is None else reads.agent_ids(connection)
         return stored_spelling(agent_id, stored)
 
-    async def verify(
-        self, *, repair: bool = False, progress: Progress | None = None
-    ) -> VerifyReport:
+    def verify(self, *, repair: bool = False, progress: Progress | None = None) -> VerifyReport:
         """Read the whole file and compare it with its checksums; see `Store.verify`."""
         if repair:
             self._connections.check_writable()
-        report = await run_blocking(lambda: self._verify(progress))
-        if not repair:
-            return report
+        report = self._verify(progress)
+        return self._repaired(report) if repair else report
+
+    def _repaired(self, report: VerifyReport) -> VerifyReport:
         checksums_added = after = 0
-        while rows := await run_blocking(partial(self._rows_without_sums, after)):
-            checksums_added += await self._write(
+        while rows := self._rows_without_sums(after):
+            added = self._write(
                 partial(verification.add_missing_checksums, codec=self._codec, rows=rows)
             )
+            checksums_added += added.result()
             after = rows[-1]
-        agents = await self._write(verification.repair_agents)
+        agents = self._write(verification.repair_agents).result()
         return report._replace(checksums_added=checksums_added, repaired_agents=tuple(agents))
 
     def _verify(self, progress: Progress | None) -> VerifyReport:
@@ -396,67 +434,71 @@ class SqliteStore:
         with self._reading() as connection:
             return verification.rows_without_sums(connection, after)
 
-    async def used_bytes(self, agent_id: str) -> int:
+    def used_bytes(self, agent_id: str) -> int:
         """Return the bytes of the agent's contents, deleted entries included."""
         with self._reading() as connection:
             return reads.used_bytes(connection, agent_id)
 
-    async def stats(self, scope: Scope, *, now: datetime) -> LongTermMemoryStats:
+    def stats(
+        self, scope: Scope, *, now: datetime, deadline: float | None = None
+    ) -> LongTermMemoryStats:
         """Return statistics of a scope, as of one moment."""
-        with self._reading() as connection, one_moment(connection):
+        with self._reading(deadline) as connection, one_moment(connection):
             return reads.stats(connection, self._codec, scope, to_microseconds(now))
 
-    async def count(self, scope: Scope, *, now: datetime) -> int:
+    def count(self, scope: Scope, *, now: datetime, deadline: float | None = None) -> int:
         """Return the number of entries of the scope that a search can find."""
-        with self._reading() as connection:
+        with self._reading(deadline) as connection:
             return reads.count(connection, scope, to_microseconds(now))
 
-    async def embedding_model(self, agent_id: str) -> tuple[str, int] | None:
+    def embedding_model(self, agent_id: str) -> tuple[str, int] | None:
         """Return name and dimension of the agent's embedding model, None before any vector."""
         with self._reading() as connection:
             return change_log.embedding_model(connection, agent_id)
 
-    async def contents(self, agent_id: str, rows: Sequence[int]) -> dict[int, str]:
+    def contents(
+        self, agent_id: str, rows: Sequence[int], *, deadline: float | None = None
+    ) -> dict[int, str]:
         """Return the contents of those of these rows that are active."""
-        with self._reading() as connection:
+        with self._reading(deadline) as connection:
             return reads.contents(connection, self._codec, agent_id, rows)
 
-    async def vectors(self, agent_id: str, row: int, model: str) -> NDArray[np.float32]:
+    def vectors(self, agent_id: str, row: int, model: str) -> NDArray[np.float32]:
         """Return the vectors of a row's chunks, shape (chunks, dimensions); (0, 0) for none."""
         with self._reading() as connection:
             return reads.vectors(connection, agent_id, row, model)
 
-    async def row_of(self, scope: Scope, entry_id: UUID, *, now: datetime) -> int | None:
+    def row_of(self, scope: Scope, entry_id: UUID, *, now: datetime) -> int | None:
         """Return the row of an active entry, or None if the scope has no such entry."""
         with self._reading() as connection:
             return reads.row_of(connection, scope, entry_id, to_microseconds(now))
 
-    async def position(self, agent_id: str) -> LogPosition:
+    def position(self, agent_id: str) -> LogPosition:
         """Return the agent's position in its change log and access log."""
         with self._reading() as connection:
             return change_log.position(connection, agent_id)
 
-    async def position_and_revision(self, scope: Scope) -> tuple[LogPosition, int]:
+    def position_and_revision(self, scope: Scope) -> tuple[LogPosition, int]:
         """Return the agent's position and the revision of the scope's user."""
         with self._reading() as connection:
             return change_log.position_and_revision(connection, scope)
 
-    async def revision(self, scope: Scope) -> int:
+    def revision(self, scope: Scope) -> int:
         """Return a number that rises with every change within a user, and with no other change."""
         with self._reading() as connection:
             return change_log.revision(connection, scope)
 
-    async def changed_rows_since(self, agent_id: str, seq: int) -> list[int] | None:
+    def changed_rows_since(self, agent_id: str, seq: int) -> list[int] | None:
         """Return the rows changed after a change, or None if the log has dropped some."""
         with self._reading() as connection, one_moment(connection):
             return change_log.changed_rows_since(connection, agent_id, seq)
 
-    async def accesses_since(self, agent_id: str, accesses: int) -> AccessedRows:
+    def accesses_since(self, agent_id: str, accesses: int) -> AccessedRows:
         """Return the accesses written after a number of access writes."""
         with self._reading() as connection, one_moment(connection):
             return accesses_since(connection, agent_id, accesses)
 
-    async def rows_since(
+    def rows_since(
         self,
         agent_id: str,
         model: Model | None,
@@ -464,72 +506,58 @@ class SqliteStore:
         sink: BatchSink | None = None,
         *,
         state: State = State.ACTIVE,
+        deadline: float | None = None,
     ) -> RowBatch:
         """Return the changes that bring an index from change `seq` to the present.
 
         All rows are returned if `seq` is None or the log has dropped some changes since; a sink, if
         given, receives them in batches.
         """
-        with self._reading() as connection, one_moment(connection):
+        with self._reading(deadline) as connection, one_moment(connection):
+            if deadline is not None and not change_log.reaches_back(connection, agent_id, seq):
+                connection.set_deadline(None)
             return change_log.rows_since(
                 connection, agent_id, model, seq, sink, codec=self._codec, state=state
             )
 
-    async def erase(self) -> bool:
+    def erase(self) -> Future[bool]:
         """Remove deleted data from the file and its log; return whether nothing is left of it.
 
         A concurrent reader, or a running backup, may prevent the log from being emptied. Then
         removal is repeated after later writes, and by the last process that closes the file. The
         change table keeps the ids of deleted entries, and nothing else of them.
         """
-        return await run_blocking(self._connections.erase)
+        self._connections.check_writable()
+        return self._workers.run(self._connections.erase)
 
-    async def backup(self, target: str | os.PathLike[str]) -> None:
+    def backup(self, target: str | os.PathLike[str]) -> None:
         """Copy everything, as of one moment, to a new file of mode 0600; see `backup_to`."""
-        path = path_of(target)
-        await run_blocking(lambda: backup_to(self._connections, path))
+        backup_to(self._connections, path_of(target))
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Finish submitted writes, then release the file. Repeated calls have no effect."""
         self._close()
 
-    def _reading(self) -> AbstractContextManager[apsw.Connection]:
-        return self._connections.reading()
+    def _reading(self, deadline: float | None = None) -> AbstractContextManager[GuardedConnection]:
+        return self._connections.reading(deadline)
 
-    async def _write(self, job: Callable[[apsw.Connection], Result]) -> Result:
+    def _write(self, job: Callable[[apsw.Connection], Result]) -> Future[Result]:
         self._connections.check_writable()
-        try:  # a context manager's generator takes longer than a whole statement
-            return await self._writer.run(job)
-        except apsw.Error as error:
-            raise typed(error, self.path) from error
+        return self._writer.write(job)
 
 
-def _close(writer: Writer, connections: Connections, number: int) -> None:
+def _writing(flush: AccessFlush) -> Callable[[apsw.Connection], None]:
+    return lambda connection: write_accesses(connection, flush.taken())
+
+
+def _close(workers: Workers, writer: Writer, connections: Connections, number: int) -> None:
+    workers.close()
     if not writer.close():
         # This thread is writing; the write must end before the rest can be closed.
-        threading.Thread(target=_close, args=(writer, connections, number)).start()
+        threading.Thread(target=_close, args=(workers, writer, connections, number)).start()
         return
     connections.close()
     fork_guard.register_closed(number)
-
-
-def _model_of(entries: Sequence[MemoryEntry]) -> tuple[str, int] | None:
-    first = None
-    for entry in entries:
-        if entry.embedding is None:
-            continue
-        model = entry.embedding_model, entry.embedding.size
-        if first is not None and model != first:
-            raise EmbeddingModelMismatchError(
-                f"one call brings vectors of several models: {first}, {model}"
-            )
-        first = model
-    if first is None:
-        return None
-    name, dimensions = first
-    if name is None:
-        raise InvalidEntryError("an entry has an embedding without its embedding_model")
-    return name, dimensions
 
 
 def _stored_vectors(new: NewEntry) -> Sequence[NDArray[np.float32]]:
@@ -542,6 +570,19 @@ def _stored_vectors(new: NewEntry) -> Sequence[NDArray[np.float32]]:
 
 def _blobs(parts: NDArray[np.float32]) -> list[bytes]:
     return [vector.tobytes() for vector in parts.astype("<f4", copy=False)]
+
+
+def _stored(codec: RowCodec, added: AddedRows, rows: Sequence[NewRow]) -> Stored:
+    return Stored(
+        ids=[
+            new.entry.id if outcome.is_new else uuids_of([outcome.entry_id])[0]
+            for new, outcome in zip(rows, added.outcomes, strict=True)
+        ],
+        rows=[outcome.row for outcome in added.outcomes],
+        is_new=[outcome.is_new for outcome in added.outcomes],
+        changed=added.changed,
+        batch=_batch(codec, added, rows),
+    )
 
 
 def _batch(codec: RowCodec, added: AddedRows, rows: Sequence[NewRow]) -> RowBatch | None:

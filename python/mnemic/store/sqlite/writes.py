@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnemic._core import row_sums, vector_sums
-from mnemic.description import quoted
-from mnemic.errors import DuplicateEntryError, EntryNotFoundError
 from mnemic.licensing import Quota
-from mnemic.model import MemoryEntry, MemoryEntryUpdate, NewEntry, OnDuplicate, Scope
+from mnemic.model import MemoryEntry, NewEntry, OnDuplicate, Scope
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.base import Model
+from mnemic.store.changes import Change
+from mnemic.store.duplicates import check_key, id_in_use, merged, superseded_missing
 from mnemic.store.row_codec import COLUMN_NAMES, RowCodec, changed_columns, with_changed
-from mnemic.store.sqlite.change_log import Change, Charge, log_changes
+from mnemic.store.sqlite.change_log import Charge, log_changes
 from mnemic.store.sqlite.checksums import (
     ADD_TO_ROW,
     CHECKED_COLUMNS,
@@ -254,7 +254,7 @@ def _insert_many(
         execute_all(connection, _INSERT_ENTRY, [_insert_values(new) for new in rows])
     except apsw.ConstraintError:
         stored = connection.total_changes() - before
-        raise _already_stored(rows[stored].entry, agent_id) from None
+        raise id_in_use(rows[stored].entry, agent_id) from None
     first = connection.last_insert_rowid() - len(rows) + 1  # AUTOINCREMENT leaves no gaps
     outcomes = [
         Outcome(row, new.columns[_ID], is_new=True) for row, new in enumerate(rows, start=first)
@@ -293,20 +293,13 @@ def _insert_values(new: NewRow) -> Columns:
     return (*new.columns, *new.more, *new.sums)
 
 
-def _already_stored(entry: MemoryEntry, agent_id: str) -> DuplicateEntryError:
-    return DuplicateEntryError(
-        f"a memory with id {entry.id} is already stored for agent {agent_id!r}, "
-        f"user {entry.user_id!r}"
-    )
-
-
 def _insert(
     connection: apsw.Connection, agent_id: str, new: NewRow, rules: AddOptions
 ) -> tuple[Outcome, list[Change], Sums]:
     try:
         connection.execute(_INSERT_ENTRY, _insert_values(new))
     except apsw.ConstraintError:
-        raise _already_stored(new.entry, agent_id) from None
+        raise id_in_use(new.entry, agent_id) from None
     row, entry_id = connection.last_insert_rowid(), new.columns[_ID]
     changes = [Change(row, entry_id, "add", new.entry.user_id)]
     sums = added([_row_with_sums(row, new)])
@@ -316,10 +309,7 @@ def _insert(
             changes.append(superseded[0])
             sums = sums.plus(superseded[1])
         elif not rules.is_import:
-            raise EntryNotFoundError(
-                f"memory {new.entry.id} supersedes {new.entry.supersedes}, and there is no such "
-                f"memory for agent {agent_id!r}, user {new.entry.user_id!r}"
-            )
+            raise superseded_missing(new.entry, agent_id)
     return Outcome(row, entry_id, is_new=True), changes, sums
 
 
@@ -333,11 +323,7 @@ def _find_duplicate(
         found = fetch(connection, _OF_KEY, (agent_id, user_id or "", key))
         if found:
             row, entry_id, known = found[0]
-            if known != fingerprint:
-                raise DuplicateEntryError(
-                    f"idempotency key {quoted(key)} was used for another content, that of "
-                    f"memory {uuids_of([entry_id])[0]}; a key belongs to one memory"
-                )
+            check_key(key, known, fingerprint, uuids_of([entry_id])[0])
             return Outcome(row, entry_id, is_new=False), [], NO_SUMS
     if rules.on_duplicate != "keep":
         values = (agent_id, fingerprint, user_id, rules.now)
@@ -358,14 +344,10 @@ def _merge(
     new: MemoryEntry,
     rules: AddOptions,
 ) -> tuple[list[Change], Sums]:
-    update = MemoryEntryUpdate(
-        importance=max(old.importance, new.importance), add_tags=new.tags, metadata=new.metadata
-    )
-    merged = update.applied_to(old, from_microseconds(rules.now))
-    kept = (old.importance, old.tags, old.metadata)
-    if (merged.importance, merged.tags, merged.metadata) == kept:
+    changed = merged(old, new, from_microseconds(rules.now))
+    if changed is None:
         return [], NO_SUMS
-    sums = _write_changed(connection, rules.codec, row, merged)
+    sums = _write_changed(connection, rules.codec, row, changed)
     return [Change(row[0], old.id.bytes, "update", old.user_id)], sums
 
 

@@ -1,0 +1,54 @@
+"""Decisions about entries that are stored already: by id, by idempotency key, by text."""
+
+from datetime import datetime
+from uuid import UUID
+
+from mnemic.description import quoted
+from mnemic.errors import DuplicateEntryError, EntryNotFoundError
+from mnemic.model import MemoryEntry, MemoryEntryUpdate
+
+
+def id_in_use(entry: MemoryEntry, agent_id: str) -> DuplicateEntryError:
+    """Return the error for an id that the user has already."""
+    return DuplicateEntryError(
+        f"a memory with id {entry.id} is already stored for agent {agent_id!r}, "
+        f"user {entry.user_id!r}"
+    )
+
+
+def check_key(key: str, stored: bytes | None, given: bytes, entry_id: UUID) -> None:
+    """Raise DuplicateEntryError if an idempotency key was used for another content.
+
+    Args:
+        key: The key.
+        stored: Fingerprint of the content that the key came with.
+        given: Fingerprint of the content that it comes with now.
+        entry_id: Id of the entry stored with the key.
+    """
+    if stored != given:
+        raise DuplicateEntryError(
+            f"idempotency key {quoted(key)} was used for another content, that of "
+            f"memory {entry_id}; a key belongs to one memory"
+        )
+
+
+def merged(old: MemoryEntry, new: MemoryEntry, now: datetime) -> MemoryEntry | None:
+    """Return an entry with the tags, the metadata and the higher importance of its duplicate.
+
+    Returns:
+        None if nothing changes.
+    """
+    update = MemoryEntryUpdate(
+        importance=max(old.importance, new.importance), add_tags=new.tags, metadata=new.metadata
+    )
+    changed = update.applied_to(old, now)
+    before = old.importance, old.tags, old.metadata
+    return None if (changed.importance, changed.tags, changed.metadata) == before else changed
+
+
+def superseded_missing(entry: MemoryEntry, agent_id: str) -> EntryNotFoundError:
+    """Return the error for an entry that supersedes one the user does not have."""
+    return EntryNotFoundError(
+        f"memory {entry.id} supersedes {entry.supersedes}, and there is no such "
+        f"memory for agent {agent_id!r}, user {entry.user_id!r}"
+    )

@@ -1,0 +1,87 @@
+"""Futures of writes, and the threads of a store that its blocking calls run in."""
+
+import os
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from mnemic.errors import StoreClosedError
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+Result = TypeVar("Result")
+
+
+def running_loop() -> "AbstractEventLoop | None":
+    """Return the event loop that this thread runs; without one, asyncio is not imported."""
+    running = getattr(sys.modules.get("asyncio"), "_get_running_loop", None)
+    return None if running is None else running()
+
+
+def succeeded(result: Result) -> Future[Result]:
+    """Return a finished future with a result."""
+    future: Future[Result] = Future()
+    future.set_result(result)
+    return future
+
+
+def failed(error: BaseException) -> Future[Any]:
+    """Return a finished future with an error."""
+    future: Future[Any] = Future()
+    future.set_exception(error)
+    return future
+
+
+class Workers:
+    """A store's threads, made on first use.
+
+    Args:
+        size: Maximum number of threads.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._lock = threading.Lock()
+        self._executor: Executor | None = None
+        self._is_closed = False
+
+    @property
+    def executor(self) -> Executor:
+        """The threads.
+
+        Raises:
+            StoreClosedError: After `close`.
+        """
+        with self._lock:
+            if self._is_closed:
+                raise StoreClosedError("the memory was closed")
+            if self._executor is None:
+                from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - slow to import
+
+                self._executor = ThreadPoolExecutor(self._size, "mnemic-store")
+            return self._executor
+
+    def run(self, work: Callable[[], Result]) -> Future[Result]:
+        """Run blocking work in this thread, or in another one if it runs an event loop."""
+        if running_loop() is not None:
+            return self.executor.submit(work)
+        try:
+            return succeeded(work())
+        except Exception as error:  # noqa: BLE001 - the future gets it
+            return failed(error)
+
+    def close(self) -> None:
+        """Take no further work. The threads end after what they were given."""
+        with self._lock:
+            self._is_closed = True
+            executor, self._executor = self._executor, None
+        if executor is not None:
+            executor.shutdown(wait=False)
+
+
+def default_size() -> int:
+    """Return the number of threads of an executor whose work mostly waits, as in asyncio."""
+    return min(32, (os.cpu_count() or 1) + 4)
