@@ -1,39 +1,28 @@
-"""The stores that the contract is shown on; another one is one more line in each table."""
+"""The stores that the contract is tested on: whatever a URL opens."""
 
-from collections.abc import Callable
+import os
 from contextlib import suppress
-from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from mnemic.errors import StoreError
-from mnemic.store import open_store
-from mnemic.store.sqlite import change_log
+from mnemic.store import changes, open_store
 
+URLS = {"file": "sqlite:///{folder}/{name}.db", "memory": "sqlite:///:memory:"}
+"""URLs of empty stores: `{folder}` is a directory of the test's own, `{name}` a name in it.
 
-class Backend(NamedTuple):
-    """How to open a store of one kind.
-
-    Attributes:
-        open: Takes a place, and `read_only`.
-        place: Names a place that nothing is at, in a directory of this test.
-    """
-
-    open: Callable
-    place: Callable[[Path, str], object]
-
-
-SHARED = {"file": Backend(open_store, lambda folder, name: folder / f"{name}.db")}
+The environment variable MNEMIC_STORE_URL adds another store.
+"""
+if "MNEMIC_STORE_URL" in os.environ:
+    URLS["other"] = os.environ["MNEMIC_STORE_URL"]
+SHARED = {kind: url for kind, url in URLS.items() if "{name}" in url}
 """Those that may be opened twice."""
-BACKENDS = SHARED | {"memory": Backend(open_store, lambda _folder, _name: ":memory:")}
 
 
-@pytest.fixture(params=BACKENDS)
+@pytest.fixture(params=URLS)
 def store(request, tmp_path):
     """Return a new store of each kind."""
-    backend = BACKENDS[request.param]
-    opened = backend.open(backend.place(tmp_path, "a"))
+    opened = open_store(URLS[request.param].format(folder=tmp_path, name="a"))
     yield opened
     with suppress(StoreError):  # closed, or meant to be damaged
         report = opened.verify()
@@ -44,13 +33,16 @@ def store(request, tmp_path):
 @pytest.fixture(params=SHARED)
 def opening(request, tmp_path):
     """Return what opens one place as often as it is called, or another one by name."""
-    backend, opened = SHARED[request.param], []
+    opened = []
+
+    def place(name):
+        return SHARED[request.param].format(folder=tmp_path, name=name)
 
     def opens(name="a", **options):
-        opened.append(backend.open(backend.place(tmp_path, name), **options))
+        opened.append(open_store(place(name), **options))
         return opened[-1]
 
-    opens.place = lambda name: backend.place(tmp_path, name)
+    opens.place = place
     yield opens
     for one in opened:
         one.close()
@@ -65,5 +57,5 @@ def stores(opening):
 @pytest.fixture
 def few_changes_are_kept(monkeypatch):
     """Let the stores keep eight changes, where it would take long to make more than they keep."""
-    monkeypatch.setattr(change_log, "MAX_CHANGES", 8)
-    monkeypatch.setattr(change_log, "_PRUNE_EVERY", 1)
+    monkeypatch.setattr(changes, "MAX_CHANGES", 8)
+    monkeypatch.setattr(changes, "PRUNE_EVERY", 1)

@@ -2,8 +2,11 @@
 
 import asyncio
 from concurrent.futures import Future
+from datetime import datetime
+from enum import IntEnum
 from uuid import UUID
 
+import msgspec
 import numpy as np
 
 from mnemic._core import RECORD_COLUMNS
@@ -16,6 +19,7 @@ from mnemic.model import (
     Scope,
     parse_filter,
 )
+from mnemic.model.timestamps import to_microseconds
 from mnemic.store.base import StoredLink
 from tests.support.clock import NOON
 from tests.support.entries import numbered, uid
@@ -153,6 +157,25 @@ class Taken:
 def records_of(batch):
     """Return a batch's records without the checksums that may follow them, and what they cover."""
     return [record[: len(RECORD_COLUMNS)] for record in batch.records]
+
+
+_FIELDS = {"memory_type": "type", "is_sensitive": "sensitive"}
+
+
+def record_of(row, entry):
+    """Return the record by which an index is given an entry."""
+    values = (getattr(entry, _FIELDS.get(name, name)) for name in RECORD_COLUMNS[1:])
+    return (row, *map(_plain, values))
+
+
+def _plain(value):
+    if isinstance(value, UUID):
+        return value.bytes
+    if isinstance(value, datetime):
+        return to_microseconds(value)
+    if isinstance(value, tuple | dict):
+        return msgspec.json.encode(value).decode() if value else None
+    return int(value) if isinstance(value, bool | IntEnum) else value
 
 
 def shown(batch):

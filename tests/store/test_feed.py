@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from mnemic._core import RECORD_COLUMNS
 from mnemic.errors import EmbeddingModelMismatchError
 from mnemic.model import MemoryStatus, MemoryType, NewEntry, Scope
-from mnemic.store.row_codec import COLUMN_NAMES
 from tests.store.contract import (
     AGENT,
     ALICE,
@@ -21,6 +19,7 @@ from tests.store.contract import (
     linked,
     links_added,
     living_numbers,
+    record_of,
     records_of,
     rows_of,
     rows_since,
@@ -152,15 +151,11 @@ FULL = {
 }
 
 
-def test_a_record_names_its_columns_in_the_order_of_the_index():
-    assert tuple(RECORD_COLUMNS) == ("row", *COLUMN_NAMES)
-
-
 def test_records_are_rows_with_the_columns_of_their_entries(store):
     first = [embedded(1, (1, 2), **FULL), embedded(2), numbered(3)]
     batch = added(store, "a", first).batch
     rows = rows_of(store)
-    wanted = [(rows[made.id.int], *to_row(made)) for made in first]
+    wanted = [record_of(rows[made.id.int], made) for made in first]
     for found in (batch, rows_since(store, None), rows_since(store, 0)):
         assert sorted(records_of(found)) == wanted
         assert shown(found)[3] == {rows[1]: (1, 2), rows[2]: (1, 0)}
@@ -168,7 +163,7 @@ def test_records_are_rows_with_the_columns_of_their_entries(store):
     changed(store, 3, importance=0.25, content="new", metadata={"k": "v"}, add_tags=["t"])
     stored = {row: kept for row, kept, *_ in exported(store)}
     assert stored[rows[3]].content == "new"
-    assert records_of(rows_since(store, 3)) == [(rows[3], *to_row(stored[rows[3]]))]
+    assert records_of(rows_since(store, 3)) == [record_of(rows[3], stored[rows[3]])]
 
 
 def test_everything_is_what_lives_with_the_vectors_that_there_are(store):

@@ -4,6 +4,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
+MAX_CHANGES = 100_000
+"""Number of last changes of an agent that a store keeps, at least."""
+
+PRUNE_EVERY = 1024
+"""Changes after which older ones are dropped, so that few writes do so."""
+
 ChangeKind: TypeAlias = Literal[
     "add", "update", "embed", "forget", "restore", "delete", "supersede", "link"
 ]
@@ -17,6 +23,18 @@ class Change(NamedTuple):
     entry_id: bytes
     kind: ChangeKind
     user_id: str | None
+
+
+def last_dropped(first: int, last: int) -> int | None:
+    """Return the last change to drop after writing changes; None if none is due.
+
+    Args:
+        first: Number of the first change written.
+        last: Number of the last one.
+    """
+    mark = last - MAX_CHANGES
+    is_due = mark > 0 and last // PRUNE_EVERY != (first - 1) // PRUNE_EVERY
+    return mark if is_due else None
 
 
 def steps_by_user(changes: Sequence[Change]) -> Iterable[tuple[str | None, int]]:

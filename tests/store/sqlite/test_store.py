@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from mnemic.model import State
+from mnemic.store.changes import MAX_CHANGES
 from mnemic.store.row_codec import PlainRowCodec
 from mnemic.store.sqlite import access_log, change_log, reads
-from mnemic.store.sqlite.change_log import MAX_CHANGES
 from mnemic.store.sqlite.store import SqliteStore
 from tests.store.contract import (
     AGENT,

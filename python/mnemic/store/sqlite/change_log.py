@@ -14,7 +14,7 @@ from mnemic.errors import StoreCorruptError
 from mnemic.licensing import Quota
 from mnemic.model import Record, RowBatch, Scope, State
 from mnemic.store.base import BatchSink, LogPosition, Model
-from mnemic.store.changes import Change, steps_by_user
+from mnemic.store.changes import Change, last_dropped, steps_by_user
 from mnemic.store.embedding_model import check_model
 from mnemic.store.quota import check_quota
 from mnemic.store.row_codec import RowCodec
@@ -61,9 +61,6 @@ class Charge(NamedTuple):
 
 NO_CHARGE = Charge()
 
-MAX_CHANGES = 100_000
-
-_PRUNE_EVERY = 1024
 _INSERT = (
     "INSERT INTO agent_memory_changes (agent_id, seq, entry_row, entry_id, kind, user_id) "
     "VALUES (?, ?, ?, ?, ?, ?)"
@@ -425,8 +422,8 @@ def log_changes(
         [(agent_id, seq, *change) for seq, change in enumerate(changes, start=first)],
     )
     _raise_revisions(connection, agent_id, changes)
-    mark = last - MAX_CHANGES
-    if mark > 0 and last // _PRUNE_EVERY != (first - 1) // _PRUNE_EVERY:
+    mark = last_dropped(first, last)
+    if mark is not None:
         _prune(connection, agent_id, mark)
     return last
 

@@ -1,0 +1,250 @@
+"""What every store promises of the threads it is called in, and of the futures of its writes."""
+
+import asyncio
+import threading
+import time
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+
+import pytest
+
+from mnemic.errors import DeadlineExceededError, DuplicateEntryError, StoreClosedError
+from mnemic.model import MemoryFilter, Scope
+from mnemic.sync_bridge import arrived
+from tests.store.contract import (
+    AGENT,
+    EVERYONE,
+    EVERYTHING,
+    added,
+    adding,
+    counted,
+    exported,
+    gathered,
+    seq_of,
+)
+from tests.support.clock import NOON
+from tests.support.entries import numbered, uid
+from tests.support.threads import run_together
+
+PATIENCE = 60
+"""Seconds after which a test that should have gone on fails."""
+
+OTHER = Scope("b")
+
+
+@contextmanager
+def writing(store):
+    """Keep the store in the midst of a write by another thread."""
+    added(store, "b", [numbered(1, agent_id="b")])
+    begun, may_end = threading.Event(), threading.Event()
+
+    def change(entry):
+        begun.set()
+        assert may_end.wait(PATIENCE)
+        return entry
+
+    def write():
+        store.update(OTHER, uid(1), change, now=NOON).result(PATIENCE)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    assert begun.wait(PATIENCE)
+    try:
+        yield may_end
+    finally:
+        may_end.set()
+        thread.join()
+
+
+def test_a_write_in_an_event_loop_is_handed_in_and_not_waited_for(store):
+    async def main():
+        with writing(store) as may_end:
+            future = adding(store, "a", [numbered(1)])
+            await asyncio.sleep(0)
+            assert not future.done()
+            may_end.set()
+            assert (await arrived(future)).is_new == [True]
+
+    asyncio.run(main())
+
+
+def test_each_of_the_writes_of_one_turn_has_its_own_result(store):
+    async def main():
+        added(store, "a", [numbered(3)])
+        futures = [adding(store, "a", [numbered(at)]) for at in range(6)]
+        return await gathered(futures, return_exceptions=True)
+
+    outcomes = asyncio.run(main())
+    assert isinstance(outcomes.pop(3), DuplicateEntryError)
+    assert [stored.ids for stored in outcomes] == [[uid(at)] for at in (0, 1, 2, 4, 5)]
+    assert counted(store, AGENT) == 6
+
+
+def test_a_write_is_cancelled_before_it_begins_and_the_rest_is_written(store):
+    async def main():
+        with writing(store):
+            futures = [adding(store, "a", [numbered(at)]) for at in range(10)]
+            assert all(future.cancel() for future in futures[::2])
+        return await gathered(futures[1::2])
+
+    assert all(stored.is_new == [True] for stored in asyncio.run(main()))
+    assert [stored.entry.id for stored in exported(store, AGENT)] == list(map(uid, range(1, 10, 2)))
+    assert seq_of(store) == 5
+
+
+def test_a_write_of_a_thread_is_cancelled_before_it_begins(store):
+    cancelled = []
+
+    def write():
+        future = adding(store, "a", [numbered(1)])
+        cancelled.append(future.cancel())
+        with pytest.raises(CancelledError):
+            future.result(PATIENCE)
+
+    with writing(store):
+        run_together(write)
+    assert cancelled == [True]
+    assert counted(store, AGENT) == 0
+
+
+def test_a_finished_write_cannot_be_cancelled(store):
+    future = adding(store, "a", [numbered(1)])
+    future.result(PATIENCE)
+    assert not future.cancel()
+    assert counted(store, AGENT) == 1
+
+
+def test_a_task_that_is_cancelled_writes_nothing_if_its_write_has_not_begun(store):
+    async def main():
+        with writing(store):
+            tasks = [
+                asyncio.ensure_future(arrived(adding(store, "a", [numbered(at)])))
+                for at in range(4)
+            ]
+            await asyncio.sleep(0)
+            assert all(task.cancel() for task in tasks[:2])
+            await asyncio.wait(tasks[:2])
+        await asyncio.gather(*tasks[2:])
+
+    asyncio.run(main())
+    assert [stored.entry.id for stored in exported(store, AGENT)] == [uid(2), uid(3)]
+
+
+def test_an_event_loop_that_is_blocked_by_a_wait_delays_no_write(store):
+    async def main():
+        future = adding(store, "a", [numbered(1)])
+        waiting = threading.Thread(target=future.result, args=(PATIENCE,))
+        waiting.start()
+        waiting.join()  # blocks the loop
+        assert future.done()
+        assert adding(store, "a", [numbered(2)]).exception(PATIENCE) is None
+        return adding(store, "a", [numbered(3)]).result(PATIENCE)
+
+    assert asyncio.run(main()).is_new == [True]
+
+
+def test_a_failed_write_in_an_event_loop_raises_its_error_in_the_task_that_awaits(store):
+    async def main():
+        with pytest.raises(DuplicateEntryError):
+            await arrived(adding(store, "a", [numbered(1), numbered(1)]))
+        with pytest.raises(DuplicateEntryError):
+            adding(store, "a", [numbered(1), numbered(1)]).result(PATIENCE)
+
+    asyncio.run(main())
+    assert counted(store, AGENT) == 0
+
+
+def test_the_stores_threads_may_read_and_write(store):
+    executor = store.executor
+    assert store.executor is executor
+    writes = [executor.submit(added, store, "a", [numbered(at)]) for at in range(20)]
+    assert all(future.result(PATIENCE).is_new == [True] for future in writes)
+    assert executor.submit(counted, store, AGENT).result(PATIENCE) == 20
+
+
+def test_a_closed_store_has_no_threads(store):
+    store.executor.submit(counted, store, AGENT).result(PATIENCE)
+    store.close()
+    with pytest.raises(StoreClosedError):
+        _ = store.executor
+
+
+def test_erasing_does_not_block_an_event_loop(store):
+    async def main():
+        with writing(store) as may_end:
+            erasing = store.erase()
+            await asyncio.sleep(0)
+            may_end.set()
+            return await arrived(erasing)
+
+    assert asyncio.run(main()) is True
+
+
+def test_closing_while_writes_wait_finishes_them(opening):
+    store = opening()
+    futures = []
+
+    async def main():
+        with writing(store) as may_end:
+            futures.extend(adding(store, "a", [numbered(at)]) for at in range(10))
+            closing = threading.Thread(target=store.close)
+            closing.start()
+            may_end.set()
+            closing.join()
+
+    asyncio.run(main())
+    assert [future.result(0).is_new for future in futures] == [[True]] * 10
+    assert counted(opening(), AGENT) == 10
+
+
+def test_reads_of_eight_threads_during_writes_see_whole_writes(store):
+    writes, many = 40, 5
+    failures, finished = [], threading.Event()
+
+    def read():
+        while not finished.is_set():
+            before = seq_of(store)
+            found = len(exported(store, AGENT, limit=1000))
+            if found % many or not before <= found <= seq_of(store):
+                failures.append((before, found))
+
+    def write():
+        try:
+            for at in range(0, writes * many, many):
+                added(store, "a", [numbered(at + step) for step in range(many)])
+        finally:
+            finished.set()
+
+    run_together(write, *[read] * 8)
+    assert failures == []
+    assert counted(store, AGENT) == writes * many
+
+
+READS = {
+    "get": lambda store, **late: store.get(AGENT, [uid(1)], now=NOON, **late),
+    "located": lambda store, **late: store.located(AGENT, [uid(1)], now=NOON, **late),
+    "get_rows": lambda store, **late: store.get_rows(AGENT, [1], now=NOON, **late),
+    "matching": lambda store, **late: store.matching(
+        AGENT, EVERYTHING, MemoryFilter(), now=NOON, **late
+    ),
+    "page": lambda store, **late: store.page(AGENT, EVERYTHING, None, 9, now=NOON, **late),
+    "stored_after": lambda store, **late: store.stored_after(
+        AGENT, 0, 9, now=NOON, include_deleted=True, model=None, **late
+    ),
+    "links_within": lambda store, **late: store.links_within(
+        EVERYONE, now=NOON, include_deleted=True, **late
+    ),
+    "stats": lambda store, **late: store.stats(AGENT, now=NOON, **late),
+    "count": lambda store, **late: store.count(AGENT, now=NOON, **late),
+    "contents": lambda store, **late: store.contents("a", [1], **late),
+    "rows_since": lambda store, **late: store.rows_since("a", None, 0, **late).records,
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_a_read_whose_deadline_has_passed_raises_and_another_one_answers(store, name):
+    added(store, "a", [numbered(1)])
+    with pytest.raises(DeadlineExceededError):
+        READS[name](store, deadline=time.monotonic() - 1)
+    distant = time.monotonic() + 1000
+    assert READS[name](store, deadline=distant) == READS[name](store)
