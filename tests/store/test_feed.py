@@ -28,7 +28,7 @@ from tests.store.contract import (
     state_of,
 )
 from tests.support.clock import HOUR, NOON
-from tests.support.entries import numbered, to_row, uid
+from tests.support.entries import numbered, uid
 
 NEW = np.array([[5, 6]], dtype=np.float32)
 

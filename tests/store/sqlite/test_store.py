@@ -6,7 +6,7 @@ import pytest
 from mnemic.model import State
 from mnemic.store.changes import MAX_CHANGES
 from mnemic.store.row_codec import PlainRowCodec
-from mnemic.store.sqlite import access_log, change_log, reads
+from mnemic.store.sqlite import access_log, change_log, links, reads
 from mnemic.store.sqlite.store import SqliteStore
 from tests.store.contract import (
     AGENT,
@@ -16,9 +16,12 @@ from tests.store.contract import (
     Taken,
     added,
     embedded,
+    linked,
+    rows_of,
     rows_since,
     seq_of,
 )
+from tests.support.clock import NOON
 from tests.support.entries import numbered, uid
 
 CODEC = PlainRowCodec()
@@ -118,3 +121,28 @@ def test_no_statement_reads_more_rows_than_it_needs(store):
         assert ("entries_by_" in plan) == is_ranged, plan
         assert ("access_seq>?" in plan) == (sql == access_log._SINCE), plan
         assert "TEMP B-TREE" not in plan, plan
+
+
+LINK_READS = {
+    "links": lambda store: store.links(AGENT, uid(1), "both", None, now=NOON),
+    "link_ends": lambda store: store.link_ends(AGENT, rows_of(store)[1], "both", None, now=NOON),
+}
+
+
+@pytest.mark.parametrize("name", LINK_READS)
+def test_a_link_written_while_links_are_read_is_not_taken_for_damage(tmp_path, monkeypatch, name):
+    store, writer = SqliteStore(tmp_path / "a.db"), SqliteStore(tmp_path / "a.db")
+    added(store, "a", [numbered(1), numbered(2), numbered(3)])
+    linked(store, 1, 2)
+    before, check = LINK_READS[name](store), links.check_links_of
+
+    def late(connection, rows):
+        linked(writer, 1, 3)
+        check(connection, rows)
+
+    monkeypatch.setattr(links, "check_links_of", late)
+    assert LINK_READS[name](store) == before
+    monkeypatch.undo()
+    assert len(LINK_READS[name](store)) == 2
+    writer.close()
+    store.close()

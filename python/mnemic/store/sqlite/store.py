@@ -180,7 +180,7 @@ class SqliteStore:
         deadline: float | None = None,
     ) -> dict[UUID, Located]:
         """Return what `get` does, and the rows."""
-        with self._reading(deadline) as connection:
+        with self._reading(deadline) as connection, one_moment(connection):
             return reads.entries_of_ids(
                 connection,
                 self._codec,
@@ -353,7 +353,7 @@ class SqliteStore:
         now: datetime,
     ) -> list[MemoryLink]:
         """Return the links of an entry whose ends both exist."""
-        with self._reading() as connection:
+        with self._reading() as connection, one_moment(connection):
             time = to_microseconds(now)
             return links.links(connection, scope, entry_id, direction, kinds, now=time)
 
@@ -367,7 +367,7 @@ class SqliteStore:
         now: datetime,
     ) -> list[LinkEnd]:
         """Return the other ends of the links of a row's entry, in the order of `links`."""
-        with self._reading() as connection:
+        with self._reading() as connection, one_moment(connection):
             time = to_microseconds(now)
             return links.link_ends(connection, scope, row, direction, kinds, now=time)
 
@@ -384,7 +384,7 @@ class SqliteStore:
     ) -> list[StoredEntry]:
         """Return entries of a scope, whatever their status, in the order they were stored."""
         moment = None if include_deleted else to_microseconds(now)
-        with self._reading(deadline) as connection:
+        with self._reading(deadline) as connection, one_moment(connection):
             return reads.entries_stored_after(
                 connection, self._codec, scope, row, limit, present_at=moment, model=model
             )
@@ -394,7 +394,7 @@ class SqliteStore:
     ) -> list[StoredLink]:
         """Return the links between entries of one user that `stored_after` returns."""
         moment = None if include_deleted else to_microseconds(now)
-        with self._reading(deadline) as connection:
+        with self._reading(deadline) as connection, one_moment(connection):
             return links.links_within(connection, scope, moment)
 
     def add_links(self, scope: Scope, new: Sequence[StoredLink]) -> Future[int]:
