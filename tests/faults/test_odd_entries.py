@@ -31,7 +31,7 @@ def door(request, tmp_path):
     def update(**fields):
         if is_plain:
             return memory.update(KEY, **fields)
-        return long_term.update(KEY, MemoryEntryUpdate(**fields)).result()
+        return run_sync(long_term.update(KEY, MemoryEntryUpdate(**fields)))
 
     def read():
         with Memory(path, embedder=WordEmbedder()) as again:
@@ -42,7 +42,7 @@ def door(request, tmp_path):
 
     yield type("Door", (), {"store": store, "update": update, "read": read, "count": memory.count})
     memory.close()
-    long_term.close()
+    run_sync(long_term.close())
 
 
 def nested(levels, kind):
