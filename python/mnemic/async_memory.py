@@ -28,12 +28,13 @@ from mnemic.model import (
     OnEmbedError,
     ScoredMemory,
 )
+from mnemic.model.scope import not_found
 from mnemic.model.validation import flag, items
 from mnemic.protocols import Progress, Target
 from mnemic.repository import Options, required_uuid, required_uuids
 from mnemic.store import Direction
 from mnemic.sync_bridge import run_blocking
-from mnemic.verbs.base import MemoryHandle, NewMemory, not_found
+from mnemic.verbs.base import MemoryHandle, NewMemory
 from mnemic.verbs.maintenance import AsyncMaintenanceVerbs
 from mnemic.verbs.search import AsyncSearchVerbs
 from mnemic.verbs.transfer import AsyncImportVerbs

@@ -1,9 +1,11 @@
 """Scope: the memories that a call may see."""
 
+from uuid import UUID
+
 import msgspec
 
 from mnemic.description import named
-from mnemic.errors import InvalidArgumentError
+from mnemic.errors import EntryNotFoundError, InvalidArgumentError
 from mnemic.model import validation
 from mnemic.model.entry import MemoryEntry
 
@@ -101,6 +103,11 @@ class Scope(msgspec.Struct, frozen=True):
         nobody = "all users" if self.all_users else "no user"
         parts = [f"agent {self.agent_id!r}", *(f"{what} {who!r}" for what, who in named if who)]
         return ", ".join(parts if self.user_id else [parts[0], nobody, *parts[1:]])
+
+
+def not_found(entry_id: UUID, scope: Scope) -> EntryNotFoundError:
+    """Return the error for an id that a scope does not have."""
+    return EntryNotFoundError(f"no memory with id {entry_id} for {scope}")
 
 
 def _agreed(field: str, bound: str | None, given: str | None) -> str | None:

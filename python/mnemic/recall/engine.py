@@ -12,7 +12,6 @@ import msgspec
 from mnemic.contradictions import ContradictionJudge, Judgement, RuleJudge
 from mnemic.description import described, quoted
 from mnemic.errors import (
-    EntryNotFoundError,
     InvalidArgumentError,
     MnemicError,
     StoreError,
@@ -49,6 +48,7 @@ from mnemic.model import (
 )
 from mnemic.model.ranking import DOCUMENTED_SIMILARITY
 from mnemic.model.recall import parse_types, static_score_of
+from mnemic.model.scope import not_found
 from mnemic.model.validation import MAX_QUERY_LENGTH, bounded, flag, fraction, items, text
 from mnemic.observability.telemetry import milliseconds_since
 from mnemic.recall.reasons import (
@@ -210,7 +210,7 @@ class RecallEngine:
             await self._write_accesses()  # the traversal reads the store alone
         found = await run_blocking(find, self.repository)
         if found is None:
-            raise EntryNotFoundError(f"no memory with id {entry_id} for {scope}")
+            raise not_found(entry_id, scope)
         memories = tuple(
             ScoredMemory(found.entries[hit.row], hit.strength, linked_reason(hit.kinds))
             for hit in found.hits
@@ -401,7 +401,7 @@ class RecallEngine:
         now = repository.now()
         located = await repository.locate(scope, entry_id)
         if located is None:
-            raise EntryNotFoundError(f"no memory with id {entry_id} for {scope}")
+            raise not_found(entry_id, scope)
         row, entry = located
         relevance = None
         if query is not None and query.strip():
@@ -426,7 +426,7 @@ class RecallEngine:
         boost = boosts.get(reason.value, 0.0)
         entry = await self.repository.raise_importance(scope, entry_id, boost)
         if entry is None:
-            raise EntryNotFoundError(f"no memory with id {entry_id} for {scope}")
+            raise not_found(entry_id, scope)
         return entry
 
     async def record_use(self, scope: Scope, ids: Sequence[UUID]) -> None:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from mnemic.context import ContextWindow
-from mnemic.errors import EntryNotFoundError
 from mnemic.model import (
     ExpandedQuery,
     MemoryQuery,
@@ -14,6 +13,7 @@ from mnemic.model import (
     Suggestions,
     validation,
 )
+from mnemic.model.scope import not_found
 from mnemic.repository import Searchable, checked_memory, required_uuid, required_uuids
 from mnemic.retrieval.engine import RetrievalEngine
 from mnemic.retrieval.expansion import MIN_CONFIDENCE, CorpusExpander, Expander
@@ -176,7 +176,7 @@ class RetrievalService:
         validation.flag("strict", strict)
         found = await self._engine.similar(scope, entry_id, limit, excluded)
         if found is None and strict:
-            raise EntryNotFoundError(f"no memory with id {entry_id} for {scope}")
+            raise not_found(entry_id, scope)
         return found or []
 
     async def suggest_queries(

@@ -12,7 +12,7 @@ from uuid import UUID
 import msgspec
 
 from mnemic.description import described, quoted
-from mnemic.errors import EntryNotFoundError, InvalidArgumentError, InvalidEntryError
+from mnemic.errors import InvalidArgumentError, InvalidEntryError
 from mnemic.model import (
     BY_SEARCH_TYPE,
     SEARCH_TYPES,
@@ -273,8 +273,3 @@ def parsed_filters(
     if filters is not None:
         parts.append(parse_filter(filters))
     return All(tuple(parts)) if parts else None
-
-
-def not_found(entry_id: UUID, scope: Scope) -> EntryNotFoundError:
-    """Return the error for an id that a scope does not have."""
-    return EntryNotFoundError(f"no memory with id {entry_id} for {scope}")

@@ -26,11 +26,12 @@ from mnemic.model import (
     SearchType,
     Weights,
 )
+from mnemic.model.scope import not_found
 from mnemic.model.validation import flag, whole
 from mnemic.protocols import TokenCounter
 from mnemic.repository import required_uuid
 from mnemic.sync_bridge import run_blocking
-from mnemic.verbs.base import ScopedBase, built_search, not_found, parsed_filters
+from mnemic.verbs.base import ScopedBase, built_search, parsed_filters
 
 if TYPE_CHECKING:
     from mnemic.context import ContextWindow, MemoryContext

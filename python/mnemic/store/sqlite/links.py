@@ -6,8 +6,9 @@ from uuid import UUID
 
 import apsw
 
-from mnemic.errors import EntryNotFoundError, InvalidEntryError
+from mnemic.errors import InvalidEntryError
 from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryStatus, Scope
+from mnemic.model.scope import not_found
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.base import Direction, LinkEnd, StoredLink
 from mnemic.store.changes import Change
@@ -345,5 +346,5 @@ def _end(
 def _present_end(connection: apsw.Connection, scope: Scope, entry_id: UUID, now: int) -> _End:
     end = _end(connection, scope, entry_id, now)
     if end is None:
-        raise EntryNotFoundError(f"no memory with id {entry_id} for {scope}")
+        raise not_found(entry_id, scope)
     return end
