@@ -54,15 +54,13 @@ macro_rules! memory_fields {
                 filter "scope" Scope in attributes.scope;
             "version" "The version." whole sum 21 attribute version
                 filter "version" Version in attributes.version;
-            "supersedes" "The UUID of the memory that it replaces, or nothing." optional_uuid sum 22
-                ;
+            "supersedes" "The UUID that it replaces, or nothing." optional_uuid sum 22;
             "is_sensitive" "Whether it is sensitive." flag sum 23 record sensitive
                 filter "sensitive" Sensitive in flags.SENSITIVE;
             "is_encrypted" "Whether the content is encrypted." flag sum 24;
             "type_name" "The name of the type that the content was made from." type_name sum 25;
             "tags" "The tags, a JSON list of texts." tags sum 26 record tags filter "tags" Tags;
-            "metadata" "The metadata, a JSON object, of which filters test one key." metadata sum 27 record metadata
-                ;
+            "metadata" "The metadata, a JSON object." metadata sum 27 record metadata;
         }
     };
 }

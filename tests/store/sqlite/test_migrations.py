@@ -8,10 +8,15 @@ from uuid import UUID
 import apsw
 import pytest
 
+from mnemic._core import placed_sums
 from mnemic.errors import SchemaVersionError
 from mnemic.memory import Memory
+from mnemic.model.fields import Kind
+from mnemic.store.row_codec import FIELDS
+from mnemic.store.sqlite import migration_functions
+from mnemic.store.sqlite.checksums import rows_with_sums_where
 from mnemic.store.sqlite.connections import downgrade
-from mnemic.store.sqlite.schema import MIGRATIONS
+from mnemic.store.sqlite.schema import MIGRATIONS, _added_column
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
 from tests.support.paths import FIXTURES
@@ -73,6 +78,53 @@ def test_every_step_leads_back_to_where_it_came_from(tmp_path):
         assert memory.count(user_id="alice") == 1
     downgrade(str(path), 0)
     assert tables(path) == ([], 0)
+
+
+SQL_TYPES = {
+    Kind.UUID: "BLOB",
+    Kind.TIME: "INTEGER",
+    Kind.WHOLE: "INTEGER",
+    Kind.FLAG: "INTEGER",
+    Kind.TYPE: "INTEGER",
+    Kind.STATUS: "INTEGER",
+    Kind.FRACTION: "REAL",
+}
+
+
+def test_each_declared_field_has_a_column_of_its_type(tmp_path):
+    path = tmp_path / "a.db"
+    opened(path).close()
+    found = run(path, "SELECT name, type, [notnull] FROM pragma_table_info('agent_memory_entries')")
+    columns = {name: (kind, bool(is_required)) for name, kind, is_required in found}
+    for field in FIELDS:
+        may_lack = field.is_optional or field.kind in {Kind.TAGS, Kind.METADATA}
+        assert columns.pop(field.column) == (SQL_TYPES.get(field.kind, "TEXT"), not may_lack)
+    own = {"row", "fingerprint", "idempotency_key", "key_fingerprint", "access_seq"}
+    assert columns.keys() == own | {"row_sum", "vector_sum", "link_sum"}
+
+
+def test_a_column_that_goes_takes_its_part_of_the_sums_along(tmp_path):
+    """Shown by a step that takes a column away which an earlier step made."""
+    path = tmp_path / "a.db"
+    with opened(path) as memory:
+        for number in range(1, 4):
+            role = "user" if number > 1 else None
+            memory.add(f"memory {number}", id=UUID(int=number), role=role, type="event")
+        memory.delete(UUID(int=3))
+    step = _added_column("role", "TEXT")
+    sums = "SELECT mnemic_column_sum('role', role), row_sum FROM agent_memory_entries ORDER BY row"
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    migration_functions.register(connection)
+    before = connection.execute(sums).fetchall()
+    connection.execute(step.down)
+    connection.execute(step.up)
+    after = connection.execute(sums).fetchall()
+    placed = rows_with_sums_where(connection, "agent_id = ?", ("aide",))
+    of_agent = connection.execute("SELECT summed_rows, rows_sum FROM agent_memory_agents").get
+    connection.close()
+    assert [row_sum for _, row_sum in after] == [(own - of_role) % 2**62 for of_role, own in before]
+    assert before[0][0] == 0 != before[1][0]
+    assert of_agent == placed_sums(placed)
 
 
 def run(path, sql, *values):

@@ -26,7 +26,7 @@ from mnemic.errors import (
 )
 from mnemic.model.deadline import check_deadline
 from mnemic.new_files import remove_part
-from mnemic.store.sqlite import sql
+from mnemic.store.sqlite import migration_functions
 from mnemic.store.sqlite.damage import RESTORE
 from mnemic.store.sqlite.file_locks import install_file_locks
 from mnemic.store.sqlite.filesystem import refuse_shared
@@ -211,7 +211,7 @@ def _connect(path: str, flags: int = apsw.SQLITE_OPEN_READWRITE) -> GuardedConne
     # Its log is copied into the file by `Checkpoints` alone, never as it closes or commits.
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     connection.wal_autocheckpoint(0)
-    sql.register(connection)
+    migration_functions.register(connection)
     return connection
 
 

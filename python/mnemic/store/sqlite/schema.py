@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from mnemic.store.sqlite.checksums import MASK, SUM_COLUMNS
+
 APPLICATION_ID = 0x6D6E656D  # "mnem", in the file's header
 
 _FIRST = """
@@ -286,6 +288,28 @@ class Migration(NamedTuple):
     up: str
     down: str
     obstacle: str | None = None
+
+
+def _added_column(name: str, definition: str) -> Migration:
+    """Return the step that adds a column to entries, NULL in those that are there.
+
+    NULL counts 0 in a row's checksum, so that earlier sums stay valid. On the way back the sums
+    lose what the column added to them.
+    """
+    return Migration(
+        f"ALTER TABLE agent_memory_entries ADD COLUMN {name} {definition};",
+        f"""
+UPDATE agent_memory_agents AS agent SET rows_sum = (rows_sum + (
+    SELECT mnemic_sum_change_without('{name}', {name}, {SUM_COLUMNS})
+    FROM agent_memory_entries AS entry
+    WHERE entry.agent_id = agent.agent_id AND {name} IS NOT NULL
+)) & {MASK};
+UPDATE agent_memory_entries
+    SET row_sum = (row_sum - mnemic_column_sum('{name}', {name})) & {MASK}
+    WHERE {name} IS NOT NULL;
+ALTER TABLE agent_memory_entries DROP COLUMN {name};
+""",
+    )
 
 
 MIGRATIONS = (

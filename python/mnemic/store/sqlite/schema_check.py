@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 import apsw
 
 from mnemic.errors import StoreCorruptError, StoreFileError
-from mnemic.store.sqlite import sql
+from mnemic.store.sqlite import migration_functions, sql
 from mnemic.store.sqlite.damage import DAMAGED
 from mnemic.store.sqlite.schema import MIGRATIONS
 
@@ -84,7 +84,7 @@ def check_indexes(connection: apsw.Connection, path: str) -> None:
 def _made(version: int) -> _Schema:
     connection = apsw.Connection(":memory:")
     try:
-        sql.register(connection)
+        migration_functions.register(connection)
         for step in MIGRATIONS[:version]:
             connection.execute(step.up)
         items = frozenset(tuple(row[:4]) for row in connection.execute(_SCHEMA))

@@ -4,7 +4,7 @@ Every statement that touches an agent's data names the agent. Values are always 
 constants of this package are concatenated.
 """
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any, TypeAlias, TypeVar
@@ -15,7 +15,6 @@ import msgspec
 
 from mnemic.errors import AmbiguousIdError, StoreCorruptError
 from mnemic.model import Scope
-from mnemic.store.fingerprints import fingerprint
 from mnemic.store.row_codec import CHANGED_NAMES, COLUMN_NAMES
 from mnemic.store.sqlite.damage import DAMAGED
 
@@ -50,18 +49,6 @@ USER_KEY = "ifnull(user_id, '')"
 """As in the unique index of ids, which the planner chooses by this very text."""
 
 _FEW_ROWS = 16  # each number of rows is a statement of its own, and 100 are kept prepared
-
-
-def register(connection: apsw.Connection) -> None:
-    """Register the SQL function of statements on a connection."""
-    made: Callable[..., bytes] = _fingerprint_stored
-    connection.create_scalar_function("mnemic_fingerprint", made, 1, deterministic=True)
-
-
-def _fingerprint_stored(content: object) -> bytes:
-    if not isinstance(content, str):
-        raise StoreCorruptError(f"a content is no text; {DAMAGED}")
-    return fingerprint(content)
 
 
 def in_scope(scope: Scope) -> Condition:
