@@ -528,3 +528,38 @@ def test_content_tags_and_metadata_together_have_at_most_ten_megabytes(memory):
         with pytest.raises(InvalidEntryError, match="together are larger than 10 MB"):
             wrong()
     assert memory.list().entries == (kept,)
+
+
+def test_a_source_is_kept_filtered_hidden_and_exported(tmp_path):
+    with Memory(tmp_path / "a.db", embedder=None) as memory:
+        tea = memory.add("likes tea", source="notes/tea.md")
+        web = memory.add("likes walks", source="https://example.org/Walks")
+        (plain,) = memory.add_many([{"content": "likes rain"}])
+        (hidden,) = memory.add_many(
+            [{"content": "likes nobody", "source": "diary.md", "sensitive": True}]
+        )
+        assert [memory.get(each.id).source for each in (tea, web, plain)] == [
+            "notes/tea.md",
+            "https://example.org/Walks",
+            None,
+        ]
+        for source, wanted in (
+            ("notes/tea.md", {tea.id}),
+            ({"contains": "EXAMPLE.org"}, {web.id}),
+            ({"in": ["notes/tea.md", "diary.md"]}, {tea.id, hidden.id}),
+            ({"exists": False}, {plain.id}),
+            ({"gte": "i"}, {tea.id}),
+            ({"ne": "notes/tea.md"}, {web.id, plain.id, hidden.id}),
+        ):
+            filters = {"source": source}
+            listed = memory.list(filters=filters).entries
+            found = memory.search("likes", filters=filters)
+            assert {entry.id for entry in listed} == {hit.entry.id for hit in found} == wanted
+        assert "source='notes/tea.md'" in repr(tea)
+        assert "diary.md" not in repr(hidden)
+        memory.export(tmp_path / "memories.jsonl")
+        assert memory.update(tea.id, content="likes green tea").source == "notes/tea.md"
+    with Memory(tmp_path / "b.db", embedder=None) as memory:
+        memory.import_(tmp_path / "memories.jsonl")
+        assert memory.get(web.id).source == "https://example.org/Walks"
+        assert memory.get(plain.id).source is None

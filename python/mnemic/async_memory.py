@@ -92,6 +92,7 @@ class AsyncScopedMemory(AsyncSearchVerbs, AsyncImportVerbs):
         importance: float | None = 0.5,
         metadata: Mapping[str, Any] | None = None,
         category: str | None = None,
+        source: str | None = None,
         sensitive: bool | None = False,
         supersedes: UUID | str | None = None,
         id: UUID | str | None = None,  # noqa: A002 - the field's name everywhere
@@ -118,6 +119,7 @@ class AsyncScopedMemory(AsyncSearchVerbs, AsyncImportVerbs):
             importance: From 0 to 1.
             metadata: JSON values; ints within ±2⁵³.
             category: Free text.
+            source: Where it came from, such as a file's name or a URL.
             sensitive: Hide the content from `repr`, and from logs, events and errors even with
                 `log_content=True`. Nothing is encrypted yet.
             supersedes: Id of the memory that this one replaces; it is marked as superseded, no
@@ -161,6 +163,7 @@ class AsyncScopedMemory(AsyncSearchVerbs, AsyncImportVerbs):
             "importance": importance,
             "metadata": metadata,
             "category": category,
+            "source": source,
             "sensitive": sensitive,
             "supersedes": supersedes,
             "id": id,

@@ -52,6 +52,7 @@ def whole(tmp_path_factory):
                 "tags": ["t", f"t{at}"],
                 "metadata": {"at": at, "deep": {"list": [at]}},
                 "category": "c",
+                "source": "notes.md",
                 "importance": 0.9,
                 "idempotency_key": f"k{at}",
             }

@@ -169,6 +169,7 @@ def test_metadata_that_json_cannot_hold_is_refused(door, value):
         ("session_id", "line\nbreak"),
         ("role", 5),
         ("category", ""),
+        ("source", "a\nb.md"),
     ],
 )
 def test_a_name_that_is_none_is_refused_with_the_name_of_its_field(door, field, value):

@@ -55,8 +55,9 @@ def test_each_sort_order_has_a_field():
 
 def test_what_tells_of_a_person_or_a_text_is_hidden():
     hidden = {field.name for field in MEMORY_FIELDS if HIDDEN in field.traits}
-    assert hidden == {"content", "tags", "metadata", "speaker", "role", "category", "scope"}
-    shown = repr(entry("a secret", sensitive=True, category="of mine", role="user"))
+    texts = {"content", "tags", "metadata"}
+    assert hidden == texts | {"speaker", "role", "category", "scope", "source"}
+    shown = repr(entry("a secret", sensitive=True, category="of mine", source="a secret.pdf"))
     assert "secret" not in shown
     assert "of mine" not in shown
 

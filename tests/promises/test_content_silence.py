@@ -273,6 +273,7 @@ DAMAGES = {
     "speaker": [b"\xff zqtail"],
     "role": [b"\xff zqtail"],
     "category": [b"\xff zqtail"],
+    "source": [b"\xff zqtail"],
     "memory_type": [99],
     "created_at": [2**62],
     "user_id": [b"\xff zqtail"],

@@ -52,7 +52,7 @@ def test_a_memory_with_every_field_set_comes_back_exactly_with_its_key():
     for field in msgspec.structs.fields(MemoryEntry):
         assert field.name in left or getattr(entry, field.name) != field.default, field.name
     (_, header), (_, read), (_, footer) = of_text(written([(entry, "key-1")]))
-    assert header == ExportHeader("a", NOON, 3)
+    assert header == ExportHeader("a", NOON, 4)
     assert same(read.entry, entry)
     assert read.idempotency_key == "key-1"
     assert footer == ExportFooter(memories=1, links=0)
@@ -103,7 +103,7 @@ def test_content_of_ten_megabytes_comes_back_when_every_byte_is_escaped():
 def test_the_fixture_of_version_1_reads_as_it_was_written():
     read = [record for _, record in records(FIXTURES / "export_v1.jsonl")]
     assert read[0] == ExportHeader("a", NOON, 1)
-    assert same(read[1].entry, everything())
+    assert same(read[1].entry, everything(source=None))
     assert read[1].idempotency_key == "key-1"
     assert read[2] == ExportedMemory(memory(2, content="Allergic to peanuts"))
     assert read[3:] == [ExportedLink(LINK), ExportFooter(2, 1)]
@@ -112,7 +112,7 @@ def test_the_fixture_of_version_1_reads_as_it_was_written():
 def test_the_fixture_of_version_2_reads_as_it_was_written():
     read = [record for _, record in records(FIXTURES / "export_v2.jsonl")]
     assert read[0] == ExportHeader("a", NOON, 2)
-    assert same(read[1].entry, everything())
+    assert same(read[1].entry, everything(source=None))
     assert read[1].idempotency_key == "key-1"
     assert [vector.tobytes() for vector in read[1].more] == [part.tobytes() for part in further()]
     assert read[2] == ExportedMemory(memory(2, content="Allergic to peanuts"))
@@ -122,7 +122,16 @@ def test_the_fixture_of_version_2_reads_as_it_was_written():
 def test_the_fixture_of_version_3_reads_as_it_was_written():
     read = [record for _, record in records(FIXTURES / "export_v3.jsonl")]
     assert read[0] == ExportHeader("a", NOON, 3)
+    assert same(read[1].entry, everything(source=None))
+    assert read[2] == ExportedMemory(memory(2, content="Allergic to peanuts", user_id="u"))
+    assert read[3:] == [OWNED, ExportFooter(2, 1)]
+
+
+def test_the_fixture_of_version_4_reads_as_it_was_written():
+    read = [record for _, record in records(FIXTURES / "export_v4.jsonl")]
+    assert read[0] == ExportHeader("a", NOON, 4)
     assert same(read[1].entry, everything())
+    assert read[1].entry.source == "notes/oslo.md"
     assert read[2] == ExportedMemory(memory(2, content="Allergic to peanuts", user_id="u"))
     assert read[3:] == [OWNED, ExportFooter(2, 1)]
 
@@ -180,7 +189,7 @@ ENTRIES = st.builds(
         name: st.none() | NAMES
         for name in (
             *("user_id", "project_id", "session_id", "role", "speaker", "message_id"),
-            *("embedding_model", "category", "scope"),
+            *("embedding_model", "category", "scope", "source"),
         )
     },
     **{name: st.none() | TIMES for name in ("last_accessed_at", "forgotten_at", "expires_at")},

@@ -145,6 +145,7 @@ FULL = {
     "message_id": "m1",
     "position": 7,
     "category": "taste",
+    "source": "notes/taste.md",
     "sensitive": True,
     "tags": ["one", "two"],
     "metadata": {"key": [1, None, "é"]},

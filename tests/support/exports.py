@@ -24,38 +24,40 @@ def memory(number=1, **fields):
     return numbered(number, **{"content": "Lives in Oslo", **fields})
 
 
-def everything():
-    """Return a memory whose every field differs from its default."""
-    return memory(
-        content="Trinkt Tee 🫖 — \t\x01 “gern”\n",
-        created_at=NOON + timedelta(microseconds=123456),
-        user_id="u",
-        project_id="p",
-        session_id="s",
-        type=MemoryType.PREFERENCE,
-        type_name="Note",
-        role="user",
-        speaker="Ann",
-        message_id="m-1",
-        position=3,
-        importance=0.1 + 0.2,
-        tags=("b", "a", "b"),
-        metadata={"n": 2**53, "f": 2.0, "deep": [{"none": None, "yes": True}], "": "é"},
-        embedding=np.array([0.0, -0.0, 1e-45, 3.4028235e38, 0.1], np.float32),
-        embedding_model="model/1",
-        updated_at=NOON + timedelta(days=1),
-        last_accessed_at=NOON + timedelta(days=2),
-        access_count=2**63 - 1,
-        status=MemoryStatus.SUPERSEDED,
-        forgotten_at=NOON + timedelta(days=3),
-        expires_at=NOON + timedelta(days=4),
-        category="c",
-        scope="x",
-        version=7,
-        supersedes=TWO,
-        sensitive=True,
-        is_encrypted=True,
-    )
+def everything(**fields):
+    """Return a memory whose every field differs from its default, unless given."""
+    given = {
+        "content": "Trinkt Tee 🫖 — \t\x01 “gern”\n",
+        "created_at": NOON + timedelta(microseconds=123456),
+        "user_id": "u",
+        "project_id": "p",
+        "session_id": "s",
+        "type": MemoryType.PREFERENCE,
+        "type_name": "Note",
+        "role": "user",
+        "speaker": "Ann",
+        "message_id": "m-1",
+        "position": 3,
+        "importance": 0.1 + 0.2,
+        "tags": ("b", "a", "b"),
+        "metadata": {"n": 2**53, "f": 2.0, "deep": [{"none": None, "yes": True}], "": "é"},
+        "embedding": np.array([0.0, -0.0, 1e-45, 3.4028235e38, 0.1], np.float32),
+        "embedding_model": "model/1",
+        "updated_at": NOON + timedelta(days=1),
+        "last_accessed_at": NOON + timedelta(days=2),
+        "access_count": 2**63 - 1,
+        "status": MemoryStatus.SUPERSEDED,
+        "forgotten_at": NOON + timedelta(days=3),
+        "expires_at": NOON + timedelta(days=4),
+        "category": "c",
+        "scope": "x",
+        "version": 7,
+        "supersedes": TWO,
+        "sensitive": True,
+        "is_encrypted": True,
+        "source": "notes/oslo.md",
+    }
+    return memory(**{**given, **fields})
 
 
 LINK = MemoryLink(ONE, TWO, LinkType.REFINES, 0.7, NOON)

@@ -68,6 +68,7 @@ def any_memory(random):
         speaker=random.choice(optional_words),
         category=random.choice(optional_words),
         scope=random.choice(optional_words),
+        source=random.choice(optional_words),
         type=random.choice(list(MemoryType)),
         status=random.choice(list(MemoryStatus)),
         importance=random.choice([0.0, 0.1, 0.3, 0.5, 1.0, random.random()]),
@@ -138,7 +139,7 @@ OPERATORS = {
         ("created_at", "updated_at", "last_accessed_at", "expires_at"), EQUALITY + ORDER
     ),
     **dict.fromkeys(
-        ("role", "speaker", "session_id", "project_id", "category", "scope", "content"),
+        ("role", "speaker", "session_id", "project_id", "category", "scope", "source", "content"),
         (*EQUALITY, *ORDER, "contains"),
     ),
     "tags": ("exists", *LISTS),

@@ -13,8 +13,8 @@ from mnemic.model import MemoryStatus, MemoryType
 
 FIELDS = frozenset({
     "id", "type", "status", "role", "speaker", "session_id", "project_id", "category", "scope",
-    "version", "importance", "access_count", "created_at", "updated_at", "last_accessed_at",
-    "expires_at", "content", "tags", "sensitive",
+    "source", "version", "importance", "access_count", "created_at", "updated_at",
+    "last_accessed_at", "expires_at", "content", "tags", "sensitive",
 })  # fmt: skip
 
 

@@ -51,6 +51,7 @@ def fields(mark=TAIL):
         "speaker": f"{mark} speaker",
         "role": f"{mark} role",
         "category": f"{mark} category",
+        "source": f"{mark} source",
     }
 
 
@@ -290,6 +291,7 @@ SPECIAL = {
     ("update", "type"): lambda _: "fact",
     ("add", "type"): lambda _: "fact",
     ("add", "id"): lambda _: uuid4(),
+    ("add", "source"): lambda _: fields()["source"],
     ("recall", "type"): lambda _: None,
     ("items", "type"): lambda _: None,
 }

@@ -119,9 +119,10 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         scope: Free text.
         version: From 1.
         supersedes: Id of the entry that this one replaces.
-        sensitive: `repr` hides content, tags, metadata, speaker, role, category and scope; no log
-            line, event or error contains them either.
+        sensitive: `repr` hides content, tags, metadata, speaker, role, category, scope and source;
+            no log line, event or error contains them either.
         is_encrypted: Whether the stored content is encrypted; this flag alone decides.
+        source: Where the memory came from, such as a file's name or a URL.
 
     Raises:
         InvalidEntryError: If a field is missing, of the wrong type or out of range.
@@ -167,6 +168,9 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     supersedes: Annotated[UUID | None, Declared(Kind.UUID, GIVEN)] = None
     sensitive: Annotated[bool, Declared(Kind.FLAG, GIVEN | FILTERED, column="is_sensitive")] = False
     is_encrypted: Annotated[bool, Declared(Kind.FLAG)] = False
+    source: Annotated[
+        str | None, Declared(Kind.NAME, GIVEN | FILTERED | HIDDEN, export_version=4)
+    ] = None
 
     def __post_init__(self) -> None:
         """Check every field and convert it to its stored form."""

@@ -61,6 +61,8 @@ macro_rules! memory_fields {
             "type_name" "The name of the type that the content was made from." type_name sum 25;
             "tags" "The tags, a JSON list of texts." tags sum 26 record tags filter "tags" Tags;
             "metadata" "The metadata, a JSON object." metadata sum 27 record metadata;
+            "source" "Where the memory came from, or nothing." optional_name sum 31 attribute source
+                filter "source" Source in attributes.source;
         }
     };
 }

@@ -61,6 +61,7 @@ mod twin {
             Field::Project => text(&record.project),
             Field::Category => text(&record.category),
             Field::Scope => text(&record.scope),
+            Field::Source => text(&record.source),
             Field::Version => Value::Int(record.version),
             Field::Importance => Value::Float(record.importance),
             Field::AccessCount => Value::Int(record.access_count),
@@ -303,6 +304,7 @@ prop_compose! {
         tags in prop::collection::vec(word(), 0..4),
         metadata in prop::collection::btree_map(select(&KEYS[..]).prop_map(String::from), value(), 0..6),
         content in word(),
+        source in prop::option::of(word()),
         id in 0_u8..40,
     ) -> Row {
         let metadata: Vec<_> = metadata.into_iter().collect();
@@ -311,7 +313,7 @@ prop_compose! {
         let record = Record {
             row: 0,
             id: [id; 16],
-            user, project, session, role, speaker, category, scope,
+            user, project, session, role, speaker, category, scope, source,
             kind: small.0,
             status: small.1,
             sensitive: small.2,
@@ -342,6 +344,7 @@ fn field() -> impl Strategy<Value = Field> {
         Field::Project,
         Field::Category,
         Field::Scope,
+        Field::Source,
         Field::Version,
         Field::Importance,
         Field::AccessCount,

@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from mnemic._core import placed_sums
-from mnemic.errors import SchemaVersionError
+from mnemic.errors import SchemaVersionError, StoreCorruptError
 from mnemic.memory import Memory
 from mnemic.model.fields import Kind
 from mnemic.store.row_codec import FIELDS
@@ -125,6 +125,36 @@ def test_a_column_that_goes_takes_its_part_of_the_sums_along(tmp_path):
     assert [row_sum for _, row_sum in after] == [(own - of_role) % 2**62 for of_role, own in before]
     assert before[0][0] == 0 != before[1][0]
     assert of_agent == placed_sums(placed)
+
+
+def test_an_earlier_version_reads_a_file_that_had_sources(tmp_path):
+    path = tmp_path / "a.db"
+    with opened(path) as memory:
+        for number, source in enumerate(("notes/tea.md", None, "https://example.org/a?b=c")):
+            memory.add(f"memory {number}", id=UUID(int=number), source=source)
+    downgrade(str(path), 6)
+    assert tables(path) == tables(FIXTURES / "store_v6.db")
+    with opened(path) as memory:  # an earlier one would compare the same sums
+        report = memory.verify()
+        assert (report.memories, report.without_sums, report.problems) == (3, 0, ())
+        assert [memory.get(UUID(int=number)).source for number in range(3)] == [None] * 3
+        memory.add("one more", id=UUID(int=3), source="notes/tea.md")
+        assert memory.get(UUID(int=3)).source == "notes/tea.md"
+        assert memory.verify().problems == ()
+
+
+def test_a_file_of_before_sources_keeps_its_sums(tmp_path):
+    path = tmp_path / "a.db"
+    shutil.copy(FIXTURES / "store_v6.db", path)
+    sums = "SELECT row_sum, vector_sum FROM agent_memory_entries ORDER BY row"
+    before = run(path, sums)
+    with opened(path) as memory:
+        assert memory.verify().without_sums == 0
+        assert memory.verify().problems == ()
+    assert run(path, sums) == before
+    run(path, "UPDATE agent_memory_entries SET source = 'elsewhere' WHERE row = 1")
+    with pytest.raises(StoreCorruptError, match="not as it was stored"):
+        opened(path).close()
 
 
 def run(path, sql, *values):

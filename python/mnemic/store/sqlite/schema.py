@@ -319,5 +319,6 @@ MIGRATIONS = (
     Migration(_FOURTH, _FOURTH_DOWN),
     Migration(_FIFTH, _FIFTH_DOWN, _FIFTH_OBSTACLE),
     Migration(_SIXTH, _SIXTH_DOWN),
+    _added_column("source", "TEXT"),
 )
 """Step n leads from schema version n to n + 1; the version is SQLite's `user_version`."""
