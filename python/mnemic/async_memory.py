@@ -4,7 +4,7 @@
 """
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, Self, TypeAlias, Unpack
 from uuid import UUID
@@ -14,12 +14,10 @@ from mnemic.errors import InvalidArgumentError, InvalidEntryError
 from mnemic.model import (
     CheckedEntry,
     DeleteResult,
-    LinkType,
     LongTermMemoryStats,
     MemoryEntry,
     MemoryEntryUpdate,
     MemoryFilter,
-    MemoryLink,
     MemoryPage,
     MemoryStatus,
     MemoryType,
@@ -32,21 +30,20 @@ from mnemic.model.scope import not_found
 from mnemic.model.validation import flag, items
 from mnemic.protocols import Progress, Target
 from mnemic.repository import Options, required_uuid, required_uuids
-from mnemic.store import Direction
 from mnemic.sync_bridge import run_blocking
 from mnemic.verbs.base import MemoryHandle, NewMemory
+from mnemic.verbs.links import AsyncLinkVerbs
 from mnemic.verbs.maintenance import AsyncMaintenanceVerbs
 from mnemic.verbs.search import AsyncSearchVerbs
 from mnemic.verbs.transfer import AsyncImportVerbs
 
 Entries: TypeAlias = list[MemoryEntry]
-Links: TypeAlias = list[MemoryLink]
 
 # Checking one takes about 50 µs; more of them at once go to a thread.
 _FEW_MEMORIES = 16
 
 
-class AsyncScopedMemory(AsyncSearchVerbs, AsyncImportVerbs):
+class AsyncScopedMemory(AsyncSearchVerbs, AsyncLinkVerbs, AsyncImportVerbs):
     """A memory with a part of the scope bound.
 
     It has the methods of `AsyncMemory`, in which only the agent is bound. A call cannot name a
@@ -448,84 +445,6 @@ class AsyncScopedMemory(AsyncSearchVerbs, AsyncImportVerbs):
         """
         scope = self._scope.narrowed(user_id, project_id, session_id)
         await self._repository.touch(scope, required_uuids("ids", ids))
-
-    async def link(
-        self,
-        from_id: UUID | str,
-        to_id: UUID | str,
-        type: LinkType | str = LinkType.RELATED,  # noqa: A002 - the field's name everywhere
-        strength: float = 1.0,
-        *,
-        user_id: str | None = None,
-        project_id: str | None = None,
-        session_id: str | None = None,
-    ) -> MemoryLink:
-        """Link two memories, from the newer to the older.
-
-        Linking them again with the same type changes the strength.
-
-        Args:
-            from_id: Source of the link.
-            to_id: Target of the link.
-            type: The relation. SUPERSEDES comes only from `add(..., supersedes=…)`.
-            strength: From 0 to 1.
-            user_id: The user; None is the memories without a user.
-            project_id: Only if they are of this project.
-            session_id: Only if they are of this session.
-
-        Raises:
-            EntryNotFoundError: If one of them does not exist.
-            InvalidArgumentError: If both are the same, the type is SUPERSEDES or unknown, or the
-                strength is out of range.
-        """
-        scope = self._scope.narrowed(user_id, project_id, session_id)
-        ends = required_uuid(from_id), required_uuid(to_id)
-        return await self._repository.linker.link(scope, *ends, type, strength)
-
-    async def unlink(
-        self,
-        from_id: UUID | str,
-        to_id: UUID | str,
-        type: LinkType | str | None = None,  # noqa: A002 - the field's name everywhere
-        *,
-        user_id: str | None = None,
-        project_id: str | None = None,
-        session_id: str | None = None,
-    ) -> int:
-        """Delete links from one memory to another, of one type or of all but SUPERSEDES.
-
-        Returns:
-            Number of deleted links.
-        """
-        scope = self._scope.narrowed(user_id, project_id, session_id)
-        ends = required_uuid(from_id), required_uuid(to_id)
-        return await self._repository.linker.unlink(scope, *ends, type)
-
-    async def links(
-        self,
-        id: UUID | str,  # noqa: A002 - the field's name everywhere
-        *,
-        direction: Direction = "both",
-        types: Collection[LinkType | str] | None = None,
-        user_id: str | None = None,
-        project_id: str | None = None,
-        session_id: str | None = None,
-    ) -> Links:
-        """Return the links of a memory whose other ends are neither deleted nor expired.
-
-        Args:
-            id: Id of the memory; an unknown one has none.
-            direction: "out" from it, "in" to it, or "both".
-            types: Only these types.
-            user_id: The user; None is the memories without a user.
-            project_id: Only memories of this project.
-            session_id: Only memories of this session.
-
-        Returns:
-            Oldest first, then by the ids, then by type.
-        """
-        scope = self._scope.narrowed(user_id, project_id, session_id)
-        return await self._repository.linker.links(scope, required_uuid(id), direction, types)
 
     async def export(
         self,

@@ -1,7 +1,7 @@
 """LongTermMemory: one agent's durable memories, found by meaning."""
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self, TypeAlias, Unpack
 from uuid import UUID
 
@@ -11,12 +11,10 @@ from mnemic.licensing import LicensePolicy
 from mnemic.model import (
     SEMANTIC,
     DeleteResult,
-    LinkType,
     LongTermMemoryStats,
     MemoryEntry,
     MemoryEntryUpdate,
     MemoryFilter,
-    MemoryLink,
     MemoryPage,
     MemorySearchResult,
     MemorySortOrder,
@@ -30,9 +28,9 @@ from mnemic.model import (
 from mnemic.model.new_entry import checked_key, checked_record, checked_records
 from mnemic.protocols import Progress, Target
 from mnemic.repository import Options, check_limit, required_uuid, required_uuids
-from mnemic.store import Direction
 from mnemic.sync_bridge import run_blocking
 from mnemic.verbs.base import MemoryHandle
+from mnemic.verbs.links import AsyncLinkVerbs
 from mnemic.verbs.maintenance import AsyncMaintenanceVerbs
 from mnemic.verbs.transfer import AsyncImportVerbs
 
@@ -41,7 +39,7 @@ Entries: TypeAlias = list[MemoryEntry]
 DOCUMENTED_FLOOR = 0.6
 
 
-class LongTermMemory(AsyncMaintenanceVerbs, AsyncImportVerbs, MemoryHandle):
+class LongTermMemory(AsyncLinkVerbs, AsyncMaintenanceVerbs, AsyncImportVerbs, MemoryHandle):
     """One agent's memories in one store.
 
     Example:
@@ -347,79 +345,6 @@ class LongTermMemory(AsyncMaintenanceVerbs, AsyncImportVerbs, MemoryHandle):
         """
         scope = self._scope.narrowed(user_id, all_users=all_users)
         await self._repository.touch(scope, required_uuids("entry_ids", entry_ids))
-
-    async def link(
-        self,
-        from_id: UUID | str,
-        to_id: UUID | str,
-        type: LinkType | str = LinkType.RELATED,  # noqa: A002 - the field's name everywhere
-        strength: float = 1.0,
-        *,
-        user_id: str | None = None,
-        all_users: bool = False,
-    ) -> MemoryLink:
-        """Link two memories, from the newer to the older.
-
-        Linking them again with the same type changes the strength.
-
-        Args:
-            from_id: Source of the link.
-            to_id: Target of the link.
-            type: The relation. SUPERSEDES comes only from the field of that name.
-            strength: From 0 to 1.
-            user_id: The user; None is the memories without a user.
-            all_users: Whether to include all users.
-
-        Raises:
-            EntryNotFoundError: If one of them does not exist.
-            InvalidArgumentError: If both are the same, the type is SUPERSEDES or unknown, or the
-                strength is out of range.
-        """
-        scope = self._scope.narrowed(user_id, all_users=all_users)
-        ends = required_uuid(from_id), required_uuid(to_id)
-        return await self._repository.linker.link(scope, *ends, type, strength)
-
-    async def unlink(
-        self,
-        from_id: UUID | str,
-        to_id: UUID | str,
-        type: LinkType | str | None = None,  # noqa: A002 - the field's name everywhere
-        *,
-        user_id: str | None = None,
-        all_users: bool = False,
-    ) -> int:
-        """Delete links from one memory to another, of one type or of all but SUPERSEDES.
-
-        Returns:
-            Number of deleted links.
-        """
-        scope = self._scope.narrowed(user_id, all_users=all_users)
-        ends = required_uuid(from_id), required_uuid(to_id)
-        return await self._repository.linker.unlink(scope, *ends, type)
-
-    async def links(
-        self,
-        entry_id: UUID | str,
-        *,
-        direction: Direction = "both",
-        types: Collection[LinkType | str] | None = None,
-        user_id: str | None = None,
-        all_users: bool = False,
-    ) -> list[MemoryLink]:
-        """Return the links of a memory whose other ends are neither deleted nor expired.
-
-        Args:
-            entry_id: Id of the memory; an unknown one has none.
-            direction: "out" from it, "in" to it, or "both".
-            types: Only these types.
-            user_id: The user; None is the memories without a user.
-            all_users: Whether to include all users.
-
-        Returns:
-            Oldest first, then by the ids, then by type.
-        """
-        scope = self._scope.narrowed(user_id, all_users=all_users)
-        return await self._repository.linker.links(scope, required_uuid(entry_id), direction, types)
 
     async def forget(
         self,

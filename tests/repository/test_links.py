@@ -138,6 +138,32 @@ def test_links_end_at_walls_and_at_what_is_gone():
     run(scenario, clock=clock)
 
 
+def test_links_take_the_whole_scope_at_every_door():
+    with Memory(":memory:", embedder=WordEmbedder()) as memory:
+        mine, hers = memory.add("mine", user_id="a"), memory.add("hers", user_id="b")
+        across = memory.link(mine.id, hers.id, all_users=True)
+        assert memory.links(mine.id, all_users=True) == [across]
+        assert memory.links(mine.id, user_id="a") == []
+        view = memory.scoped(user_id="a")
+        for call in (view.link, view.unlink):
+            with pytest.raises(InvalidArgumentError, match="not widened to all users"):
+                call(mine.id, hers.id, all_users=True)
+        assert memory.unlink(mine.id, hers.id, all_users=True) == 1
+
+    async def scenario(memory):
+        one, two = entry("one", project_id="p"), entry("two", project_id="p")
+        await memory.store_batch([one, two])
+        for elsewhere in ({"project_id": "q"}, {"session_id": "s"}):
+            with pytest.raises(EntryNotFoundError):
+                await memory.link(one.id, two.id, **elsewhere)
+        made = await memory.link(one.id, two.id, project_id="p")
+        assert await memory.links(two.id, project_id="p") == [made]
+        assert await memory.links(two.id, project_id="q") == []
+        assert await memory.unlink(one.id, two.id, project_id="q") == 0
+
+    run(scenario)
+
+
 def test_a_link_that_cannot_be_is_refused():
     async def scenario(memory):
         one, two = entry("one"), entry("two")
