@@ -340,7 +340,7 @@ class AsyncScopedMemory(AsyncSearchVerbs, AsyncLinkVerbs, AsyncImportVerbs):
             EntryNotFoundError: If the scope has no such memory; the message names the scope.
         """
         scope, entry_id = self._scope.narrowed(user_id, project_id, session_id), required_uuid(id)
-        deleted = await self._repository.delete(scope, entry_id, permanent=permanent)
+        deleted = await self._repository.deleter.delete(scope, entry_id, permanent=permanent)
         if not deleted:
             raise not_found(entry_id, scope)
         return deleted
@@ -366,7 +366,7 @@ class AsyncScopedMemory(AsyncSearchVerbs, AsyncLinkVerbs, AsyncImportVerbs):
             Number of deleted memories.
         """
         scope = self._scope.narrowed(user_id, project_id, session_id)
-        return await self._repository.delete_all(scope, permanent=permanent)
+        return await self._repository.deleter.delete_all(scope, permanent=permanent)
 
     async def restore(
         self,
@@ -382,7 +382,7 @@ class AsyncScopedMemory(AsyncSearchVerbs, AsyncLinkVerbs, AsyncImportVerbs):
             False if the scope has no such memory, if it is not deleted, or was so too long ago.
         """
         scope = self._scope.narrowed(user_id, project_id, session_id)
-        return await self._repository.restore(scope, required_uuid(id))
+        return await self._repository.deleter.restore(scope, required_uuid(id))
 
     async def count(
         self,
@@ -428,7 +428,7 @@ class AsyncScopedMemory(AsyncSearchVerbs, AsyncLinkVerbs, AsyncImportVerbs):
             Number of deleted memories; its `erased` is true if their bytes are gone already.
         """
         scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
-        return await self._repository.purge(scope)
+        return await self._repository.deleter.purge(scope)
 
     async def touch(
         self,

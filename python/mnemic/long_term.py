@@ -370,7 +370,9 @@ class LongTermMemory(AsyncLinkVerbs, AsyncMaintenanceVerbs, AsyncImportVerbs, Me
             1, or 0 if there is none with this id: true or false.
         """
         scope = self._scope.narrowed(user_id, all_users=all_users)
-        return await self._repository.delete(scope, required_uuid(entry_id), permanent=permanent)
+        return await self._repository.deleter.delete(
+            scope, required_uuid(entry_id), permanent=permanent
+        )
 
     async def restore(
         self, entry_id: UUID | str, *, user_id: str | None = None, all_users: bool = False
@@ -381,7 +383,7 @@ class LongTermMemory(AsyncLinkVerbs, AsyncMaintenanceVerbs, AsyncImportVerbs, Me
             False if there is none with this id, if it is not deleted, or if that was too long ago.
         """
         scope = self._scope.narrowed(user_id, all_users=all_users)
-        return await self._repository.restore(scope, required_uuid(entry_id))
+        return await self._repository.deleter.restore(scope, required_uuid(entry_id))
 
     async def delete_all(self, *, user_id: str | None, permanent: bool = False) -> DeleteResult:
         """Delete all memories of a user, archived and superseded ones included.
@@ -394,7 +396,7 @@ class LongTermMemory(AsyncLinkVerbs, AsyncMaintenanceVerbs, AsyncImportVerbs, Me
             Number of deleted memories.
         """
         scope = self._scope.narrowed(user_id)
-        return await self._repository.delete_all(scope, permanent=permanent)
+        return await self._repository.deleter.delete_all(scope, permanent=permanent)
 
     async def purge_expired(
         self, *, user_id: str | None = None, all_users: bool = False
@@ -406,7 +408,9 @@ class LongTermMemory(AsyncLinkVerbs, AsyncMaintenanceVerbs, AsyncImportVerbs, Me
         Returns:
             Number of deleted memories; its `erased` is true if their bytes are gone already.
         """
-        return await self._repository.purge(self._scope.narrowed(user_id, all_users=all_users))
+        return await self._repository.deleter.purge(
+            self._scope.narrowed(user_id, all_users=all_users)
+        )
 
     async def count(self, *, user_id: str | None = None, all_users: bool = False) -> int:
         """Return the number of memories that a search can find; for users see the class."""

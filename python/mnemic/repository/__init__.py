@@ -1,9 +1,10 @@
 """The verbs of a memory over one store, one embedder and one index."""
 
 from mnemic.repository.arguments import required_uuid, required_uuids
+from mnemic.repository.deleting import RETENTION
 from mnemic.repository.find import Found, FoundLinked
 from mnemic.repository.options import Options
-from mnemic.repository.repository import RETENTION, Repository, check_limit
+from mnemic.repository.repository import Repository, check_limit
 from mnemic.repository.searchable import Searchable, checked_memory
 
 __all__ = [

@@ -7,7 +7,6 @@ and arguments.
 import os
 import time
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 from uuid import UUID
 
@@ -27,7 +26,6 @@ from mnemic.licensing import (
     Need,
 )
 from mnemic.model import (
-    DeleteResult,
     LongTermMemoryStats,
     MemoryEntry,
     MemoryEntryUpdate,
@@ -53,6 +51,7 @@ from mnemic.protocols import Clock, IdFactory, Progress, system_clock
 from mnemic.repository.accesses import AccessCounter
 from mnemic.repository.adding import Adder
 from mnemic.repository.arguments import decoded_cursor, encoded_cursor
+from mnemic.repository.deleting import Deleter
 from mnemic.repository.entry_cache import EntryCache
 from mnemic.repository.find import Finder, Found
 from mnemic.repository.index_set import IndexSet
@@ -68,10 +67,6 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from mnemic.embed.base import Embedder
-
-
-RETENTION = timedelta(days=90)
-"""Time during which a deleted memory can be restored."""
 
 
 _ON_DUPLICATE: tuple[str, ...] = get_args(OnDuplicate)
@@ -187,6 +182,7 @@ class Repository:
             can_write=not read_only,
         )
         self.linker = Linker(self._store, self._indexes, self.limits, clock)
+        self.deleter = Deleter(self._store, self._indexes, self.limits, clock, self._telemetry)
         self.transfer = Transfer(
             self._store,
             self._adder,
@@ -439,51 +435,6 @@ class Repository:
             await self.limits.warn()
         return entry
 
-    async def delete(
-        self, scope: Scope, entry_id: UUID, *, permanent: bool = False
-    ) -> DeleteResult:
-        """Delete a memory of a scope, permanently or not; return the number of deleted memories."""
-        self.limits.require_storing()
-        is_new: bool | None
-        if flag("permanent", permanent):
-            deleted = await arrived(self._store.delete(scope, entry_id))
-            is_new = True if deleted else None
-        else:
-            is_new = await arrived(self._store.soft_delete(scope, entry_id, self.now()))
-        await self._indexes.active.refresh()
-        if is_new:
-            await self._telemetry.forgotten(entry_id, permanent=permanent)
-        return await self._delete_result(int(is_new is not None), permanent=permanent)
-
-    async def delete_all(self, scope: Scope, *, permanent: bool) -> DeleteResult:
-        """Delete all memories of a scope, permanently or not; return their number."""
-        self.limits.require_storing()
-        if flag("permanent", permanent):
-            ids = await arrived(self._store.delete_all(scope))
-        else:
-            ids = await arrived(self._store.soft_delete_all(scope, self.now()))
-        await self._indexes.active.refresh()
-        await self._telemetry.emptied(scope, ids, permanent=permanent)
-        return await self._delete_result(len(ids), permanent=permanent)
-
-    async def restore(self, scope: Scope, entry_id: UUID) -> bool:
-        """Restore a deleted memory of a scope; return False if there is none to restore."""
-        self.limits.require_storing()
-        now = self.now()
-        restored = await arrived(
-            self._store.restore(scope, entry_id, oldest=now - RETENTION, now=now)
-        )
-        await self._indexes.active.refresh()
-        return restored
-
-    async def purge(self, scope: Scope) -> DeleteResult:
-        """Delete permanently what was deleted or expired too long ago in a scope."""
-        self.limits.require_storing()
-        ids = await arrived(self._store.purge(scope, self.now() - RETENTION))
-        await self._indexes.active.refresh()
-        await self._telemetry.purged(ids)
-        return await self._delete_result(len(ids), permanent=True)
-
     async def raise_importance(self, scope: Scope, entry_id: UUID, by: float) -> MemoryEntry | None:
         """Add to a memory's importance, up to 1; return its new state."""
         self.limits.require_storing()
@@ -561,18 +512,6 @@ class Repository:
         return await run_blocking(
             lambda: self._store.verify(repair=repair, progress=progress), self._store
         )
-
-    async def _delete_result(self, count: int, *, permanent: bool) -> DeleteResult:
-        """Return the number of deleted memories, and whether their bytes are gone."""
-        if permanent and count:
-            await self.limits.reset_warnings()
-        # Asked even if nothing was deleted now: an earlier deletion may have left its bytes.
-        return DeleteResult(count, erased=permanent and await arrived(self._store.erase()))
-
-    async def erase_pending(self) -> bool:
-        """Erase the bytes that earlier deletions left; return whether none are left."""
-        self.limits.require_storing()
-        return await arrived(self._store.erase())
 
     def check_embedder(self) -> None:
         """Raise EmbedderRequiredError if there is no embedder."""

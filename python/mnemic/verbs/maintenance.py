@@ -24,7 +24,7 @@ class AsyncMaintenanceVerbs(ScopedBase):
         Raises:
             ReadOnlyError: If the memory was opened read-only.
         """
-        return await self._repository.erase_pending()
+        return await self._repository.deleter.erase_pending()
 
     async def backup(self, path: str | os.PathLike[str]) -> None:
         """Copy the whole file, all agents' memories, as of one moment, during concurrent writes.

@@ -1,0 +1,99 @@
+"""Deletes, restores and purges memories, and erases the bytes of deleted ones."""
+
+from datetime import timedelta
+from uuid import UUID
+
+from mnemic.model import DeleteResult, Scope
+from mnemic.model.validation import flag
+from mnemic.observability.telemetry import Telemetry
+from mnemic.protocols import Clock
+from mnemic.repository.index_set import IndexSet
+from mnemic.repository.limits import Limits
+from mnemic.store import Store
+from mnemic.sync_bridge import arrived
+
+RETENTION = timedelta(days=90)
+"""Time during which a deleted memory can be restored."""
+
+
+class Deleter:
+    """Deletes memories of one agent.
+
+    Args:
+        store: Where the memories are.
+        indexes: Follow it.
+        limits: Check the license; warn of the quota again after a deletion.
+        clock: Gives the time.
+        telemetry: Reports deletions.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        indexes: IndexSet,
+        limits: Limits,
+        clock: Clock,
+        telemetry: Telemetry,
+    ) -> None:
+        self._store = store
+        self._indexes = indexes
+        self._limits = limits
+        self._now = clock
+        self._telemetry = telemetry
+
+    async def delete(
+        self, scope: Scope, entry_id: UUID, *, permanent: bool = False
+    ) -> DeleteResult:
+        """Delete a memory of a scope, permanently or not; return the number of deleted memories."""
+        self._limits.require_storing()
+        is_new: bool | None
+        if flag("permanent", permanent):
+            deleted = await arrived(self._store.delete(scope, entry_id))
+            is_new = True if deleted else None
+        else:
+            is_new = await arrived(self._store.soft_delete(scope, entry_id, self._now()))
+        await self._indexes.active.refresh()
+        if is_new:
+            await self._telemetry.forgotten(entry_id, permanent=permanent)
+        return await self._result(int(is_new is not None), permanent=permanent)
+
+    async def delete_all(self, scope: Scope, *, permanent: bool) -> DeleteResult:
+        """Delete all memories of a scope, permanently or not; return their number."""
+        self._limits.require_storing()
+        if flag("permanent", permanent):
+            ids = await arrived(self._store.delete_all(scope))
+        else:
+            ids = await arrived(self._store.soft_delete_all(scope, self._now()))
+        await self._indexes.active.refresh()
+        await self._telemetry.emptied(scope, ids, permanent=permanent)
+        return await self._result(len(ids), permanent=permanent)
+
+    async def restore(self, scope: Scope, entry_id: UUID) -> bool:
+        """Restore a deleted memory of a scope; return False if there is none to restore."""
+        self._limits.require_storing()
+        now = self._now()
+        restored = await arrived(
+            self._store.restore(scope, entry_id, oldest=now - RETENTION, now=now)
+        )
+        await self._indexes.active.refresh()
+        return restored
+
+    async def purge(self, scope: Scope) -> DeleteResult:
+        """Delete permanently what was deleted or expired too long ago in a scope."""
+        self._limits.require_storing()
+        ids = await arrived(self._store.purge(scope, self._now() - RETENTION))
+        await self._indexes.active.refresh()
+        await self._telemetry.purged(ids)
+        return await self._result(len(ids), permanent=True)
+
+    async def erase_pending(self) -> bool:
+        """Erase the bytes that earlier deletions left; return whether none are left."""
+        self._limits.require_storing()
+        return await arrived(self._store.erase())
+
+    async def _result(self, count: int, *, permanent: bool) -> DeleteResult:
+        """Return the number of deleted memories, and whether their bytes are gone."""
+        if permanent and count:
+            await self._limits.reset_warnings()
+        # Asked even if nothing was deleted now: an earlier deletion may have left its bytes.
+        return DeleteResult(count, erased=permanent and await arrived(self._store.erase()))
