@@ -29,7 +29,7 @@ LAYERS = (
     ("columns",),
     ("filter", "lexical", "simd"),
     ("quantization",),
-    ("checksum", "collections", "system", "text"),
+    ("checksum", "collections", "deadline", "system", "text"),
     ("bits", "error", "ids", "memory_fields"),
 )
 """The rooms from the top to the bottom."""

@@ -645,13 +645,19 @@ class MemoryIndex:
     @property
     def has_speakers(self) -> bool:
         """Whether any memory ever had a speaker."""
-    def in_first_person(self, text: str, scope: object, now: int, /) -> str:
+    def in_first_person(
+        self, text: str, scope: object, now: int, deadline: float | None = None, /
+    ) -> str:
         """Return a text with "I" and "my" for the names of the speakers in a scope's memories.
 
         Args:
             text: A query.
             scope: A `mnemic.model.Scope`.
             now: Microseconds since 1970 in UTC.
+            deadline: Time limit, in seconds of `time.monotonic()`; None is no limit.
+
+        Raises:
+            DeadlineExceededError: If the deadline passes.
         """
     def rank(
         self,
@@ -663,8 +669,8 @@ class MemoryIndex:
         limit: int | None = None,
         best_match: float | None = None,
         /,
-    ) -> tuple[list[tuple[int, bytes, float, dict[str, float], int | None, int]], int | None]:
-        """Return the best memories, and the number of matches.
+    ) -> tuple[list[tuple[int, bytes, float, dict[str, float], int | None, int]], int | None, bool]:
+        """Return the best memories, the number of matches, and whether the answer is partial.
 
         Each with row, id, score, components, last access in microseconds since 1970 in UTC, and
         number of accesses.
@@ -683,6 +689,7 @@ class MemoryIndex:
                 scope.
 
         Raises:
+            DeadlineExceededError: If the search's deadline passes, and it takes no partial answer.
             DimensionMismatchError: If a vector has another dimension.
             NonFiniteVectorError: If a vector has NaN or infinity.
         """
@@ -708,6 +715,7 @@ class MemoryIndex:
             request: A `mnemic.index.LinkSearch`.
 
         Raises:
+            DeadlineExceededError: If the search's deadline passes.
             InvalidArgumentError: If the depth is not from 1 to 3.
         """
     def related(

@@ -48,7 +48,7 @@ def keywords(of, text, fields=WORDS, scope=AGENT):
     """Return the keyword score of each row that has something of the text, best first."""
     ranking = Ranking(similarity=0.0, keywords=fields)
     question = wanted(scope, query=None, ranking=ranking, text=text)
-    found, _ = of.rank(question.search, *question.inputs)
+    found, *_ = of.rank(question.search, *question.inputs)
     return Counter({row - 1: components["keyword"] for row, _id, _score, components, *_ in found})
 
 

@@ -124,8 +124,8 @@ class InterruptedSearch:
     """A search in which reading one field is interrupted."""
 
     limit, ranking, text = 3, KEYWORD, "tea"
-    filters = min_similarity = min_score = min_salience = None
-    exclude, with_total, explain, is_relative = (), False, False, False
+    filters = min_similarity = min_score = min_salience = deadline = None
+    exclude, with_total, explain, is_relative, takes_partial = (), False, False, False, False
 
     def __init__(self, error):
         self.order = Interrupted(error)

@@ -30,11 +30,11 @@ def memory():
 def verbs(memory):
     kept = memory.add("tea at four")
     return {
-        "search": lambda timeout: memory.search("tea", timeout=timeout),
-        "context": lambda timeout: memory.context("tea", timeout=timeout),
-        "similar": lambda timeout: memory.similar(kept.id, timeout=timeout),
-        "recent": lambda timeout: memory.recent(timeout=timeout),
-        "important": lambda timeout: memory.important(timeout=timeout),
+        "search": lambda timeout, **more: memory.search("tea", timeout=timeout, **more),
+        "context": lambda timeout, **more: memory.context("tea", timeout=timeout, **more),
+        "similar": lambda timeout, **more: memory.similar(kept.id, timeout=timeout, **more),
+        "recent": lambda timeout, **more: memory.recent(timeout=timeout, **more),
+        "important": lambda timeout, **more: memory.important(timeout=timeout, **more),
     }
 
 

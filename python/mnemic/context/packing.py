@@ -16,13 +16,15 @@ class MemoryContext(str):
         memories: The cited memories, in the order of their numbers.
         tokens: Number of tokens of the text.
         degraded: Whether the embedder failed, so that the memories were found by keywords.
+        partial: Whether the timeout passed, so that better memories may be missing.
     """
 
-    __slots__ = ("degraded", "memories", "tokens")
+    __slots__ = ("degraded", "memories", "partial", "tokens")
 
     memories: tuple[MemoryEntry, ...]
     tokens: int
     degraded: bool
+    partial: bool
 
     def __new__(
         cls,
@@ -30,17 +32,19 @@ class MemoryContext(str):
         memories: Sequence[MemoryEntry] = (),
         tokens: int = 0,
         degraded: bool = False,  # noqa: FBT001, FBT002 - `__reduce__` gives it by position
+        partial: bool = False,  # noqa: FBT001, FBT002 - as above
     ) -> Self:
         """Return a text with its memories."""
         made = super().__new__(cls, text)
         made.memories = tuple(memories)
         made.tokens = tokens
         made.degraded = degraded
+        made.partial = partial
         return made
 
-    def __reduce__(self) -> tuple[type, tuple[str, tuple[MemoryEntry, ...], int, bool]]:
+    def __reduce__(self) -> tuple[type, tuple[str, tuple[MemoryEntry, ...], int, bool, bool]]:
         """Preserve the attributes in pickles."""
-        return type(self), (str(self), self.memories, self.tokens, self.degraded)
+        return type(self), (str(self), self.memories, self.tokens, self.degraded, self.partial)
 
 
 def packed(
@@ -49,6 +53,7 @@ def packed(
     counter: TokenCounter | None = None,
     *,
     degraded: bool = False,
+    partial: bool = False,
 ) -> MemoryContext:
     """Return as many of these memories, the first ones first, as fit into a number of tokens.
 
@@ -61,6 +66,7 @@ def packed(
         max_tokens: Maximum number of tokens of the whole text.
         counter: Token counter; an estimate by script unless given.
         degraded: See `MemoryContext`.
+        partial: See `MemoryContext`.
 
     Raises:
         InvalidArgumentError: If the counter's result is not an int, or is negative.
@@ -80,10 +86,10 @@ def packed(
         text = "\n".join(lines)
         tokens = counted(used, text)
         if tokens <= max_tokens:
-            return MemoryContext(text, kept, tokens, degraded)
+            return MemoryContext(text, kept, tokens, degraded, partial)
         kept.pop()  # whole texts may take more than their lines, by some counters
         lines.pop()
-    return MemoryContext(degraded=degraded)
+    return MemoryContext(degraded=degraded, partial=partial)
 
 
 def _distinct(entries: Sequence[MemoryEntry]) -> list[MemoryEntry]:

@@ -70,6 +70,7 @@ class LinkSearch(Redacted, frozen=True, kw_only=True):
         depth: Maximum number of links on a path, 1 to 3.
         limit: Maximum number of rows.
         filters: Only matching rows are traversed and found; the first row need not match.
+        deadline: Time limit, in seconds of `time.monotonic()`; None is no limit.
     """
 
     _hidden: ClassVar[frozenset[str]] = frozenset({"filters"})
@@ -82,6 +83,7 @@ class LinkSearch(Redacted, frozen=True, kw_only=True):
     depth: int
     limit: int
     filters: Expression | None = None
+    deadline: float | None = None
 
 
 class LinkedRow(NamedTuple):
@@ -135,11 +137,13 @@ class RankedPage(NamedTuple):
 
     Attributes:
         ranked: Best first.
-        total: Number of matches; None unless requested.
+        total: Number of matches; None unless requested, and in a partial page.
+        partial: Whether the deadline passed, so that better rows may be missing.
     """
 
     ranked: list[RankedRow]
     total: int | None
+    partial: bool = False
 
 
 class Index(Protocol):
@@ -196,6 +200,12 @@ class Index(Protocol):
 
         Order: score, then newest, then smallest UUID, then user by name, no user before all. The
         result of a smaller limit is always the head of the result of a larger one.
+
+        A partial page has rows that were ranked in full before the search's deadline, in their
+        order; any others may be missing.
+
+        Raises:
+            DeadlineExceededError: If the deadline passes, and the search takes no partial answer.
         """
         ...
 
@@ -212,6 +222,9 @@ class Index(Protocol):
 
         Order: strength, then fewest hops, then newest, then smallest UUID, then user. The first row
         must be in the scope, and need not match the filter.
+
+        Raises:
+            DeadlineExceededError: If the deadline passes.
         """
         ...
 
@@ -233,8 +246,14 @@ class Index(Protocol):
         """Return the first expiry of a row of the user after now, in microseconds."""
         ...
 
-    def in_first_person(self, text: str, scope: Scope, now: int) -> str:
-        """Return a text with "I" and "my" in place of the names of a scope's speakers."""
+    def in_first_person(
+        self, text: str, scope: Scope, now: int, deadline: float | None = None
+    ) -> str:
+        """Return a text with "I" and "my" in place of the names of a scope's speakers.
+
+        Raises:
+            DeadlineExceededError: If the deadline passes.
+        """
         ...
 
     def __len__(self) -> int:

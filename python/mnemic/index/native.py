@@ -130,8 +130,8 @@ class NativeIndex:
 
     def rank(self, search: Search, inputs: RankInputs) -> RankedPage:
         """Return the best rows of a scope; see `Index.rank`."""
-        found, total = self._current().rank(search, *inputs)
-        return RankedPage([RankedRow(*hit) for hit in found], total)
+        found, total, partial = self._current().rank(search, *inputs)
+        return RankedPage([RankedRow(*hit) for hit in found], total, partial)
 
     def listed(self, wanted: ListRequest) -> list[int]:
         """Return the rows of a list; see `Index.listed`."""
@@ -156,9 +156,11 @@ class NativeIndex:
         """Return the first expiry of a row of the user after now, in microseconds."""
         return self._current().next_expiry(scope, now)
 
-    def in_first_person(self, text: str, scope: Scope, now: int) -> str:
+    def in_first_person(
+        self, text: str, scope: Scope, now: int, deadline: float | None = None
+    ) -> str:
         """Return a text with "I" and "my" in place of the names of a scope's speakers."""
-        return self._current().in_first_person(text, scope, now)
+        return self._current().in_first_person(text, scope, now, deadline)
 
     def _current(self) -> MemoryIndex:
         """Return the core's index with all pending changes applied."""

@@ -38,6 +38,7 @@ from mnemic.model.ranking import (
     SEMANTIC,
     KeywordFields,
     OnQueryError,
+    OnTimeout,
     Order,
     Ranking,
     Recency,
@@ -48,6 +49,7 @@ from mnemic.model.ranking import (
     SessionTerms,
     Weights,
     falls_back,
+    takes_partial,
 )
 from mnemic.model.recall import (
     CheckedEntry,
@@ -120,6 +122,7 @@ __all__ = [
     "OnDuplicate",
     "OnEmbedError",
     "OnQueryError",
+    "OnTimeout",
     "Op",
     "Order",
     "RankedMemory",
@@ -157,4 +160,5 @@ __all__ = [
     "parse_times",
     "references",
     "salience_of",
+    "takes_partial",
 ]

@@ -23,6 +23,20 @@ OnQueryError: TypeAlias = Literal["keywords", "raise"]
 _ON_QUERY_ERROR: tuple[str, ...] = get_args(OnQueryError)
 
 
+OnTimeout: TypeAlias = Literal["raise", "partial"]
+"""Treatment of a search that is not done in time."""
+_ON_TIMEOUT: tuple[str, ...] = get_args(OnTimeout)
+
+
+def takes_partial(on_timeout: object) -> bool:
+    """Return whether hits that are complete at the deadline are returned in place of an error."""
+    if on_timeout not in _ON_TIMEOUT:
+        raise InvalidArgumentError(
+            f"on_timeout must be one of {', '.join(_ON_TIMEOUT)}, got {quoted(on_timeout)}"
+        )
+    return on_timeout == "partial"
+
+
 def falls_back(on_embed_error: object) -> bool:
     """Return whether a hybrid search is answered by keywords if the embedder fails."""
     if on_embed_error not in _ON_QUERY_ERROR:
@@ -366,6 +380,8 @@ class Search(Redacted, frozen=True, kw_only=True):
         falls_back: Whether a hybrid search is answered by keywords if the embedder fails.
         like: Row of a memory whose stored vectors are the query, in place of the text's.
         deadline: Time limit, in seconds of `time.monotonic()`; None is no limit.
+        takes_partial: Whether hits that are complete at the deadline are returned in place of an
+            error. Each has its full score and passed all filters; better ones may be missing.
     """
 
     _hidden: ClassVar[frozenset[str]] = frozenset({"text", "also", "context", "filters"})
@@ -389,6 +405,7 @@ class Search(Redacted, frozen=True, kw_only=True):
     falls_back: bool = False
     like: int | None = None
     deadline: float | None = None
+    takes_partial: bool = False
 
     @property
     def fallback(self) -> "Search | None":

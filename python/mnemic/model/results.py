@@ -237,19 +237,25 @@ class SearchResults(Sequence[SearchHit]):
 
     Attributes:
         degraded: Whether the embedder failed, so that a hybrid search was answered by keywords.
+        partial: Whether the timeout passed, so that better hits may be missing.
 
     Args:
         hits: In that order.
         degraded: As above.
+        partial: As above.
     """
 
-    __slots__ = ("_hits", "degraded")
+    __slots__ = ("_hits", "degraded", "partial")
 
     degraded: bool
+    partial: bool
 
-    def __init__(self, hits: Sequence[SearchHit], *, degraded: bool = False) -> None:
+    def __init__(
+        self, hits: Sequence[SearchHit], *, degraded: bool = False, partial: bool = False
+    ) -> None:
         self._hits = tuple(hits)
         self.degraded = degraded
+        self.partial = partial
 
     @overload
     def __getitem__(self, at: int) -> SearchHit: ...
@@ -257,7 +263,7 @@ class SearchResults(Sequence[SearchHit]):
     def __getitem__(self, at: slice) -> "SearchResults": ...
     def __getitem__(self, at: int | slice) -> "SearchHit | SearchResults":
         if isinstance(at, slice):
-            return SearchResults(self._hits[at], degraded=self.degraded)
+            return SearchResults(self._hits[at], degraded=self.degraded, partial=self.partial)
         return self._hits[at]
 
     def __iter__(self) -> Iterator[SearchHit]:
@@ -269,11 +275,15 @@ class SearchResults(Sequence[SearchHit]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SearchResults):
             return NotImplemented
-        return (self._hits, self.degraded) == (other._hits, other.degraded)
+        return (self._hits, self._marks) == (other._hits, other._marks)
+
+    @property
+    def _marks(self) -> tuple[bool, bool]:
+        return self.degraded, self.partial
 
     def __hash__(self) -> int:
         return hash(tuple(hit.id for hit in self._hits))
 
     def __repr__(self) -> str:
-        mark = ", degraded=True" if self.degraded else ""
-        return f"SearchResults({list(self._hits)!r}{mark})"
+        marks = [name for name in ("degraded", "partial") if getattr(self, name)]
+        return f"SearchResults({list(self._hits)!r}{''.join(f', {name}=True' for name in marks)})"

@@ -3,14 +3,14 @@
 Every search, retrieval, recall, context and check for contradictions goes through `Finder.find`.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
 import msgspec
 
-from mnemic.errors import EmbeddingError
+from mnemic.errors import DeadlineExceededError, EmbeddingError
 from mnemic.index import LinkedRow, LinkSearch, RankedRow, RankInputs
 from mnemic.model import (
     Expression,
@@ -31,6 +31,9 @@ from mnemic.repository.query_vectors import QueryVectors
 from mnemic.store import Direction, LogPosition, Store
 from mnemic.store.base import LinkEnd
 
+READ_AT_ONCE = 128
+"""Entries that are read between two looks at a deadline."""
+
 MAX_ROUNDS = 4
 """How often memories of several states are ranked while concurrent writes move them."""
 
@@ -43,12 +46,18 @@ class Found(NamedTuple):
         entries: The memories of these rows.
         total: The number of all matches; None unless the search asks for it.
         degraded: Whether the embedder failed, so that a hybrid search was answered by keywords.
+        partial: Whether the deadline passed, so that better hits may be missing.
     """
 
     hits: list[RankedRow]
     entries: dict[int, MemoryEntry]
     total: int | None
     degraded: bool = False
+    partial: bool = False
+
+
+NOT_IN_TIME = Found([], {}, None, partial=True)
+"""The partial answer of a search that found nothing before its deadline."""
 
 
 class FoundLinked(NamedTuple):
@@ -72,11 +81,14 @@ class _Moment(NamedTuple):
         now: Memories that expired before are left out.
         position: Where the store stood when the index was refreshed.
         deadline: When to give up, in seconds of `time.monotonic()`; None is never.
+        takes_partial: Whether entries that are read at the deadline are returned in place of an
+            error.
     """
 
     now: datetime
     position: LogPosition
     deadline: float | None = None
+    takes_partial: bool = False
 
 
 class Finder:
@@ -120,10 +132,18 @@ class Finder:
             search: The query, the filters and the ranking.
 
         Raises:
-            DeadlineExceededError: If the search's deadline passes.
+            DeadlineExceededError: If the search's deadline passes, and it takes no partial answer.
             EmbeddingError: If the embedder fails, and the search does not fall back to keywords.
             StoreError: If the store cannot be read.
         """
+        try:
+            return self._find(scope, search)
+        except DeadlineExceededError:
+            if not search.takes_partial:
+                raise
+            return NOT_IN_TIME
+
+    def _find(self, scope: Scope, search: Search) -> Found:
         position = self._refresh(search)
         now = self._now()
         try:
@@ -133,12 +153,12 @@ class Finder:
             if fallback is None:
                 raise
             self._telemetry.falls_back(error)
-            return self.find(scope, fallback)._replace(degraded=True)
+            return self._find(scope, fallback)._replace(degraded=True)
         if vectors is not None and self._active.has_retries:
             # The embedder has just answered: memories that it failed on are found at once.
             position = self._refresh(search)
         check_deadline(search.deadline)
-        moment = _Moment(now, position, search.deadline)
+        moment = _Moment(now, position, search.deadline, search.takes_partial)
         inputs = RankInputs(scope, to_microseconds(now), vectors, context)
         if search.states == (State.ACTIVE,):
             return self._find_active(search, inputs, moment)
@@ -155,6 +175,7 @@ class Finder:
         limit: int,
         filters: Expression | None,
         with_accesses: bool,
+        deadline: float | None = None,
     ) -> FoundLinked:
         """Return the active memories of a scope that links lead to.
 
@@ -167,7 +188,12 @@ class Finder:
             limit: How many memories at most.
             filters: Only memories that match are visited and found; the first need not match.
             with_accesses: Whether entries show accesses that are not in the store yet.
+            deadline: Time limit, in seconds of `time.monotonic()`; None is no limit.
+
+        Raises:
+            DeadlineExceededError: If the deadline passes.
         """
+        check_deadline(deadline)
         position = self._active.catch_up(with_accesses=with_accesses)
         now = self._now()
         search = LinkSearch(
@@ -179,9 +205,10 @@ class Finder:
             depth=depth,
             limit=limit,
             filters=filters,
+            deadline=deadline,
         )
         hits, total = self._active.index.linked(search)
-        entries = self._entries(scope, hits, _Moment(now, position))
+        entries, _ = self._entries(scope, hits, _Moment(now, position, deadline))
         return FoundLinked([hit for hit in hits if hit.row in entries], entries, total)
 
     def row_of(self, scope: Scope, entry_id: UUID, *, include_inactive: bool = False) -> int | None:
@@ -250,61 +277,99 @@ class Finder:
         limit = search.limit
         while True:
             page = self._active.index.rank(search, inputs._replace(limit=limit))
-            entries = self._entries(inputs.scope, page.ranked, moment)
-            if len(entries) >= search.limit or len(page.ranked) < limit:
-                hits = [hit for hit in page.ranked if hit.row in entries]
-                return Found(hits[: search.limit], entries, page.total)
+            entries, is_cut = self._entries(inputs.scope, page.ranked, moment)
+            partial = page.partial or is_cut
+            if partial or len(entries) >= search.limit or len(page.ranked) < limit:
+                hits = [hit for hit in page.ranked if hit.row in entries][: search.limit]
+                return Found(hits, entries, page.total, partial=partial)
             # Some were deleted between the ranking and the reading: rank further down.
             limit = 2 * limit + 8
 
     def _find_in_states(self, search: Search, inputs: RankInputs, moment: _Moment) -> Found:
         """Find memories of several states, whose indexes do not change at one moment."""
         if search.is_relative:  # no index alone knows the best match
-            best = self._find_in_each(_best_match_search(search), inputs, moment).hits
-            divisor = best[0].score if best and best[0].score > 0 else 1.0
-            inputs = inputs._replace(best_match=divisor)
+            best = self._find_in_each(_best_match_search(search), inputs, moment)
+            if best.partial:
+                return NOT_IN_TIME
+            score = best.hits[0].score if best.hits else 0.0
+            inputs = inputs._replace(best_match=score if score > 0 else 1.0)
         found = self._find_in_each(search, inputs, moment)
         for _ in range(MAX_ROUNDS - 1):
-            if self.position().seq == moment.position.seq:
+            if found.partial or self.position().seq == moment.position.seq:
                 break
             # A memory that changed its state between two rankings would be in neither.
-            moment = moment._replace(position=self._refresh(search))
+            try:
+                moment = moment._replace(position=self._refresh(search))
+            except DeadlineExceededError:
+                if not moment.takes_partial:
+                    raise
+                return found._replace(partial=True)
             found = self._find_in_each(search, inputs, moment)
         return found
 
     def _find_in_each(self, search: Search, inputs: RankInputs, moment: _Moment) -> Found:
-        active = self._find_active(search, inputs, moment)
-        others = [state for state in search.states if state is not State.ACTIVE]
-        inactive = [self._find_in(state, search, inputs, moment) for state in others]
-        return _merged([active, *inactive], search)
+        found = [self._find_active(search, inputs, moment)]
+        try:
+            for state in search.states:
+                if state is not State.ACTIVE:
+                    check_deadline(moment.deadline)
+                    found.append(self._find_in(state, search, inputs, moment))
+        except DeadlineExceededError:
+            if not moment.takes_partial:
+                raise
+            found.append(NOT_IN_TIME)
+        return _merged(found, search)
 
     def _find_in(self, state: State, search: Search, inputs: RankInputs, moment: _Moment) -> Found:
         """Find inactive or deleted memories, which are not in the entry cache."""
         sync = self._indexes.of(state)
         sync.catch_up(with_accesses=True, deadline=moment.deadline)
         page = sync.index.rank(search, inputs)
-        check_deadline(moment.deadline)
-        rows = [hit.row for hit in page.ranked]
-        entries = self._store.get_rows(
-            inputs.scope,
-            rows,
-            now=moment.now,
-            include_deleted=True,
-            deadline=moment.deadline,
-        )
+
+        def read(rows: list[int], deadline: float | None) -> dict[int, MemoryEntry]:
+            return self._store.get_rows(
+                inputs.scope, rows, now=moment.now, include_deleted=True, deadline=deadline
+            )
+
+        entries, is_cut = _in_time([hit.row for hit in page.ranked], moment, read)
         _show_accesses(entries, page.ranked)
-        return Found([hit for hit in page.ranked if hit.row in entries], entries, page.total)
+        hits = [hit for hit in page.ranked if hit.row in entries]
+        return Found(hits, entries, page.total, partial=page.partial or is_cut)
 
     def _entries(
         self, scope: Scope, hits: Sequence[RankedRow | LinkedRow], moment: _Moment
-    ) -> dict[int, MemoryEntry]:
-        check_deadline(moment.deadline)
-        rows = [hit.row for hit in hits]
-        entries = self._cache.get_rows(
-            scope, rows, moment.now, moment.position, deadline=moment.deadline
-        )
+    ) -> tuple[dict[int, MemoryEntry], bool]:
+        """Return the entries of hits, and whether the deadline passed before all were read."""
+
+        def read(rows: list[int], deadline: float | None) -> dict[int, MemoryEntry]:
+            return self._cache.get_rows(scope, rows, moment.now, moment.position, deadline=deadline)
+
+        entries, is_cut = _in_time([hit.row for hit in hits], moment, read)
         _show_accesses(entries, hits)
-        return entries
+        return entries, is_cut
+
+
+def _in_time(
+    rows: list[int],
+    moment: _Moment,
+    read: Callable[[list[int], float | None], dict[int, MemoryEntry]],
+) -> tuple[dict[int, MemoryEntry], bool]:
+    """Read entries, and return whether the deadline passed before all were read.
+
+    The first ones are read in any case where a partial answer is taken: there would be no answer
+    without them.
+    """
+    if not moment.takes_partial or moment.deadline is None:
+        check_deadline(moment.deadline)
+        return read(rows, moment.deadline), False
+    entries = read(rows[:READ_AT_ONCE], None)
+    try:
+        for at in range(READ_AT_ONCE, len(rows), READ_AT_ONCE):
+            check_deadline(moment.deadline)
+            entries |= read(rows[at : at + READ_AT_ONCE], moment.deadline)
+    except DeadlineExceededError:
+        return entries, True
+    return entries, False
 
 
 def _show_accesses(
@@ -344,5 +409,8 @@ def _merged(parts: Sequence[Found], search: Search) -> Found:
 
     # A memory that changed its state between two rankings may be in both; it is one all the same.
     hits = {hit.row: hit for part in parts for hit in part.hits}
-    total = sum(part.total or 0 for part in parts) if search.with_total else None
-    return Found(sorted(hits.values(), key=sort_key)[: search.limit], entries, total)
+    partial = any(part.partial for part in parts)
+    is_counted = search.with_total and not partial
+    total = sum(part.total or 0 for part in parts) if is_counted else None
+    best = sorted(hits.values(), key=sort_key)[: search.limit]
+    return Found(best, entries, total, partial=partial)

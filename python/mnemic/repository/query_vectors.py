@@ -79,7 +79,7 @@ class QueryVectors:
             return []
         index = self._indexes.active.index
         if search.ranking.strip_speaker_names and index.has_speakers:
-            text = index.in_first_person(text, scope, now)
+            text = index.in_first_person(text, scope, now, search.deadline)
         return [text, *search.also]
 
 

@@ -526,7 +526,7 @@ def _results(found: Found) -> SearchResults:
     hits = [
         SearchHit(found.entries[hit.row], hit.shown_score, hit.components) for hit in found.hits
     ]
-    return SearchResults(hits, degraded=found.degraded)
+    return SearchResults(hits, degraded=found.degraded, partial=found.partial)
 
 
 def check_limit(limit: object) -> None:

@@ -24,6 +24,7 @@ from mnemic.model import (
     MemoryRetrieverOptions,
     NewEntry,
     OnQueryError,
+    OnTimeout,
     Ranking,
     RecallOptions,
     Scope,
@@ -33,6 +34,7 @@ from mnemic.model import (
     falls_back,
     parse_filter,
     parse_times,
+    takes_partial,
     validation,
 )
 from mnemic.model.new_entry import checked_record
@@ -162,11 +164,20 @@ class ScopedBase:
         explain: bool = False,
         on_embed_error: OnQueryError = "keywords",
         timeout: float | None = None,
+        on_timeout: OnTimeout = "raise",
     ) -> Search:
         text = validation.query(query)
         chosen = self._ranking("hybrid", None, None) if ranking is None else ranking
-        search = built_search(text, limit, chosen, expression, explain=explain, timeout=timeout)
-        return msgspec.structs.replace(search, falls_back=falls_back(on_embed_error))
+        return built_search(
+            text,
+            limit,
+            chosen,
+            expression,
+            explain=explain,
+            on_embed_error=on_embed_error,
+            timeout=timeout,
+            on_timeout=on_timeout,
+        )
 
     async def _contradictions(
         self,
@@ -221,7 +232,9 @@ def built_search(
     filters: Expression | None,
     *,
     explain: bool,
+    on_embed_error: OnQueryError = "raise",
     timeout: float | None = None,
+    on_timeout: OnTimeout = "raise",
 ) -> Search:
     """Return the search that a caller's arguments describe.
 
@@ -238,11 +251,18 @@ def built_search(
         ranking=ranking,
         filters=filters,
         explain=flag("explain", explain),
-        deadline=_deadline(timeout),
+        falls_back=falls_back(on_embed_error),
+        deadline=deadline_after(timeout),
+        takes_partial=takes_partial(on_timeout),
     )
 
 
-def _deadline(timeout: float | None) -> float | None:
+def deadline_after(timeout: float | None) -> float | None:
+    """Return the deadline of a call that begins now, in seconds of `time.monotonic()`.
+
+    Raises:
+        InvalidArgumentError: If the timeout is not a number of seconds.
+    """
     if timeout is None:
         return None
     is_number = isinstance(timeout, int | float) and not isinstance(timeout, bool)

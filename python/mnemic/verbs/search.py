@@ -19,6 +19,7 @@ from mnemic.model import (
     MemoryRetrievalResult,
     MemoryType,
     OnQueryError,
+    OnTimeout,
     Ranking,
     RecallMode,
     RecallOptions,
@@ -54,6 +55,7 @@ class AsyncSearchVerbs(ScopedBase):
         explain: bool = False,
         on_embed_error: OnQueryError = "keywords",
         timeout: float | None = None,
+        on_timeout: OnTimeout = "raise",
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
@@ -84,7 +86,10 @@ class AsyncSearchVerbs(ScopedBase):
                 keywords ("keywords": the results are marked as `degraded`) or raises ("raise"). A
                 semantic search always raises.
             timeout: The seconds that the search may take; None is no limit. It is checked between
-                the steps of the search.
+                the steps of the search and, in the ranking, between groups of memories.
+            on_timeout: Whether a search that is not done in time raises ("raise"), or returns the
+                hits that are complete ("partial": the results are marked as `partial`): each has
+                its full score and passed all filters, and better ones may be missing.
             user_id: The user; None is the memories without a user.
             project_id: Only memories of this project.
             session_id: Only memories of this session.
@@ -98,7 +103,7 @@ class AsyncSearchVerbs(ScopedBase):
         Raises:
             InvalidArgumentError: If the query is empty, or an argument out of range.
             FilterError: If the filter cannot be understood; the message names the place.
-            DeadlineExceededError: If the timeout passes.
+            DeadlineExceededError: If the timeout passes, unless `on_timeout` is "partial".
             EmbedderRequiredError: If a semantic search is wanted without an embedder.
             EmbeddingError: If the embedder fails, and the search does not fall back.
         """
@@ -110,6 +115,7 @@ class AsyncSearchVerbs(ScopedBase):
             explain=explain,
             on_embed_error=on_embed_error,
             timeout=timeout,
+            on_timeout=on_timeout,
         )
         return await self._repository.search(
             self._scope.narrowed(user_id, project_id, session_id, all_users=all_users), search
@@ -265,6 +271,7 @@ class AsyncSearchVerbs(ScopedBase):
         include_sensitive: bool = False,
         on_embed_error: OnQueryError = "keywords",
         timeout: float | None = None,
+        on_timeout: OnTimeout = "raise",
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
@@ -286,6 +293,7 @@ class AsyncSearchVerbs(ScopedBase):
             include_sensitive: Whether sensitive memories are among them.
             on_embed_error: As for `search`; the text is marked as `degraded` too.
             timeout: As for `search`.
+            on_timeout: As for `search`; the text is marked as `partial` too.
             user_id: The user; None is the memories without a user.
             project_id: Only memories of this project.
             session_id: Only memories of this session.
@@ -305,13 +313,21 @@ class AsyncSearchVerbs(ScopedBase):
         if not include_sensitive:  # before the limit, so that they take no other's place
             expression = All((IS_NOT_SENSITIVE, *([] if expression is None else [expression])))
         search = self._search(
-            query, limit, expression, on_embed_error=on_embed_error, timeout=timeout
+            query,
+            limit,
+            expression,
+            on_embed_error=on_embed_error,
+            timeout=timeout,
+            on_timeout=on_timeout,
         )
         scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
         found = await self._repository.search(scope, search)
         entries = [hit.entry for hit in found]
         return await run_blocking(
-            lambda: packed(entries, max_tokens, counter, degraded=found.degraded), self._repository
+            lambda: packed(
+                entries, max_tokens, counter, degraded=found.degraded, partial=found.partial
+            ),
+            self._repository,
         )
 
     async def similar(
@@ -324,6 +340,7 @@ class AsyncSearchVerbs(ScopedBase):
         until: datetime | str | None = None,
         explain: bool = False,
         timeout: float | None = None,
+        on_timeout: OnTimeout = "raise",
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
@@ -343,6 +360,7 @@ class AsyncSearchVerbs(ScopedBase):
             until: As for `search`.
             explain: As for `search`.
             timeout: As for `search`.
+            on_timeout: As for `search`.
             user_id: Whose memories, that of the id included.
             project_id: Only memories of this project.
             session_id: Only memories of this session.
@@ -357,7 +375,9 @@ class AsyncSearchVerbs(ScopedBase):
         )
         chosen = KEYWORD if self._repository.embedder is None else SEMANTIC
         expression = parsed_filters(filters, since, until)
-        search = built_search(None, limit, chosen, expression, explain=explain, timeout=timeout)
+        search = built_search(
+            None, limit, chosen, expression, explain=explain, timeout=timeout, on_timeout=on_timeout
+        )
         found = await self._repository.similar(scope, entry_id, search)
         if found is None:
             raise not_found(entry_id, scope)
@@ -371,6 +391,7 @@ class AsyncSearchVerbs(ScopedBase):
         since: datetime | str | None = None,
         until: datetime | str | None = None,
         timeout: float | None = None,
+        on_timeout: OnTimeout = "raise",
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
@@ -381,7 +402,9 @@ class AsyncSearchVerbs(ScopedBase):
         For the arguments see `search`. Order: creation, newest first, then smallest id.
         """
         expression = parsed_filters(filters, since, until)
-        search = built_search(None, limit, NEWEST, expression, explain=True, timeout=timeout)
+        search = built_search(
+            None, limit, NEWEST, expression, explain=True, timeout=timeout, on_timeout=on_timeout
+        )
         return await self._repository.search(
             self._scope.narrowed(user_id, project_id, session_id, all_users=all_users), search
         )
@@ -394,6 +417,7 @@ class AsyncSearchVerbs(ScopedBase):
         since: datetime | str | None = None,
         until: datetime | str | None = None,
         timeout: float | None = None,
+        on_timeout: OnTimeout = "raise",
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
@@ -405,7 +429,13 @@ class AsyncSearchVerbs(ScopedBase):
         """
         expression = parsed_filters(filters, since, until)
         search = built_search(
-            None, limit, MOST_IMPORTANT, expression, explain=True, timeout=timeout
+            None,
+            limit,
+            MOST_IMPORTANT,
+            expression,
+            explain=True,
+            timeout=timeout,
+            on_timeout=on_timeout,
         )
         return await self._repository.search(
             self._scope.narrowed(user_id, project_id, session_id, all_users=all_users), search

@@ -73,6 +73,12 @@ pub enum Error {
         /// The number requested.
         bytes: usize,
     },
+    /// The deadline of a call passed.
+    #[error(
+        "the search was not done in time: its deadline passed; allow more time, or make the search \
+         smaller by filters or a limit"
+    )]
+    DeadlineExceeded,
     /// `MNEMIC_KERNEL` names something that is not a kernel.
     #[error("MNEMIC_KERNEL is {found:?}; the kernels are {known}, and unset chooses the best one")]
     UnknownKernel {

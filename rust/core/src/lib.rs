@@ -4,6 +4,7 @@ mod bits;
 pub mod checksum;
 mod collections;
 pub mod columns;
+pub mod deadline;
 mod error;
 pub mod filter;
 mod ids;

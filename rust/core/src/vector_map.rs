@@ -1,5 +1,6 @@
 //! `VectorMap`: vector search without memories. It checks all arguments.
 
+use crate::deadline::NEVER;
 use crate::memory::state::MemoryState;
 use crate::quantization::kernel::Kernel;
 use crate::quantization::scalar::{MAX_DIM, normalise};
@@ -198,6 +199,7 @@ impl VectorMap {
             min_score: search.min_score,
             weight: search.weight,
             threads: search.threads,
+            deadline: &NEVER,
         };
         Ok(scan::search(self.kernel, &self.scope(search), &wanted))
     }

@@ -610,7 +610,7 @@ proptest! {
         let scope = Scope { user, project: names.0.as_deref(), session: names.1.as_deref() };
         let (now, since, until) = times;
         let filter = filter.as_ref();
-        both(rows).check(&Ask { scope, filter, exclude: &exclude, now, since, until });
+        both(rows).check(&Ask { scope, filter, exclude: &exclude, now, since, until, ..Ask::default() });
     }
 
     #[test]

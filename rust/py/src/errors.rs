@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 
 pyo3::import_exception!(mnemic.errors, ArrayTypeError);
 pyo3::import_exception!(mnemic.errors, CountMismatchError);
+pyo3::import_exception!(mnemic.errors, DeadlineExceededError);
 pyo3::import_exception!(mnemic.errors, DimensionMismatchError);
 pyo3::import_exception!(mnemic.errors, DuplicateIdError);
 pyo3::import_exception!(mnemic.errors, InvalidArgumentError);
@@ -29,6 +30,7 @@ pub(crate) fn raised(error: Error) -> PyErr {
         Error::DuplicateId { .. } => DuplicateIdError::new_err(message),
         Error::UnknownId { .. } => UnknownIdError::new_err(message),
         Error::OutOfMemory { .. } => OutOfMemoryError::new_err(message),
+        Error::DeadlineExceeded => DeadlineExceededError::new_err(message),
         Error::UnknownKernel { .. } | Error::UnsupportedKernel { .. } => {
             KernelUnavailableError::new_err(message)
         }

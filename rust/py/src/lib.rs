@@ -2,6 +2,7 @@
 
 mod arrays;
 mod checksum;
+mod deadline;
 mod errors;
 mod file_locks;
 mod filter;

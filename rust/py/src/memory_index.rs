@@ -11,6 +11,7 @@ use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 use crate::arrays;
+use crate::deadline::deadline_at;
 use crate::errors::{InvalidArgumentError, raised, room};
 use crate::filter;
 use crate::listing::ListRequest;
@@ -121,7 +122,7 @@ impl PyMemoryIndex {
         self.0.has_speakers()
     }
 
-    #[pyo3(signature = (text, scope, now, /))]
+    #[pyo3(signature = (text, scope, now, deadline = None, /))]
     #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
     fn in_first_person(
         &self,
@@ -129,10 +130,12 @@ impl PyMemoryIndex {
         text: &str,
         scope: Given<GivenScope>,
         now: i64,
+        deadline: Option<f64>,
     ) -> PyResult<String> {
         room(self.0.bytes_of_reading(0, text.len()))?;
-        let ask = Ask { scope: scope.0.scope(), now, ..Ask::default() };
-        Ok(py.detach(|| self.0.in_first_person(text, &ask)))
+        let deadline = deadline_at(py, deadline)?;
+        let ask = Ask { scope: scope.0.scope(), now, deadline: &deadline, ..Ask::default() };
+        py.detach(|| self.0.in_first_person(text, &ask)).map_err(raised)
     }
 
     #[pyo3(signature = (search, scope, now, vectors = None, context = None, limit = None, best_match = None, /))]
@@ -148,8 +151,9 @@ impl PyMemoryIndex {
         context: Option<&Bound<'py, PyAny>>,
         limit: Option<usize>,
         best_match: Option<f64>,
-    ) -> PyResult<(Bound<'py, PyList>, Option<usize>)> {
+    ) -> PyResult<(Bound<'py, PyList>, Option<usize>, bool)> {
         let search = search.0;
+        let deadline = deadline_at(py, search.deadline)?;
         let (vectors, context) = (self.query(vectors, "query")?, self.query(context, "context")?);
         let filter = search.filter.as_ref().map(filter::read).transpose()?;
         let (scoring, exclude) = (search.ranking.ranking()?, search.excluded());
@@ -159,6 +163,7 @@ impl PyMemoryIndex {
                 filter: filter.as_ref(),
                 exclude: &exclude,
                 now,
+                deadline: &deadline,
                 ..Ask::default()
             },
             scoring: &scoring,
@@ -172,6 +177,7 @@ impl PyMemoryIndex {
             sort_key: search.order.as_ref().map(GivenOrder::order).transpose()?,
             min_salience: search.min_salience,
             best_match: search.is_relative.then(|| best_match.unwrap_or(0.0)),
+            takes_partial: search.takes_partial,
         };
         let answer = py.detach(|| self.0.rank(&request)).map_err(raised)?;
         answer_of(py, &answer, search.explain)
@@ -194,14 +200,16 @@ impl PyMemoryIndex {
         let given = request.0;
         room(self.0.bytes_of_reading(self.0.docids() / 8, 0))?; // links lead to fewer rows with less data
         let filter = given.filter.as_ref().map(filter::read).transpose()?;
-        let hops = given.hops()?;
+        let (hops, deadline) = (given.hops()?, deadline_at(py, given.deadline)?);
         let ask = Ask {
             scope: given.scope.scope(),
             filter: filter.as_ref(),
             now: given.now,
+            deadline: &deadline,
             ..Ask::default()
         };
-        let found = py.detach(|| self.0.linked(&ask, given.row, &hops, given.limit));
+        let found =
+            py.detach(|| self.0.linked(&ask, given.row, &hops, given.limit)).map_err(raised)?;
         let hits = found.hits.iter().map(|hit| linked_of(py, hit)).collect::<PyResult<Vec<_>>>()?;
         Ok((PyList::new(py, hits)?, found.total))
     }
@@ -283,10 +291,10 @@ fn answer_of<'py>(
     py: Python<'py>,
     answer: &Answer,
     explain: bool,
-) -> PyResult<(Bound<'py, PyList>, Option<usize>)> {
+) -> PyResult<(Bound<'py, PyList>, Option<usize>, bool)> {
     let hits =
         answer.hits.iter().map(|hit| hit_of(py, hit, explain)).collect::<PyResult<Vec<_>>>()?;
-    Ok((PyList::new(py, hits)?, answer.total))
+    Ok((PyList::new(py, hits)?, answer.total, answer.is_partial))
 }
 
 fn hit_of<'py>(py: Python<'py>, hit: &MemoryHit, explain: bool) -> PyResult<Bound<'py, PyTuple>> {

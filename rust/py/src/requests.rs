@@ -43,6 +43,7 @@ where
 
 /// The fields of `mnemic.model.Search` that a ranking needs.
 #[derive(FromPyObject)]
+#[expect(clippy::struct_excessive_bools, reason = "the fields of the Python class")]
 pub(crate) struct Search<'py> {
     pub(crate) text: Option<String>,
     pub(crate) limit: usize,
@@ -57,6 +58,8 @@ pub(crate) struct Search<'py> {
     pub(crate) min_salience: Option<f64>,
     pub(crate) is_relative: bool,
     pub(crate) explain: bool,
+    pub(crate) deadline: Option<f64>,
+    pub(crate) takes_partial: bool,
 }
 
 impl Search<'_> {
@@ -107,6 +110,7 @@ pub(crate) struct LinkSearch<'py> {
     pub(crate) limit: usize,
     #[pyo3(attribute("filters"))]
     pub(crate) filter: Option<Bound<'py, PyAny>>,
+    pub(crate) deadline: Option<f64>,
 }
 
 impl LinkSearch<'_> {

@@ -3,6 +3,7 @@
 use std::cell::OnceCell;
 
 use crate::collections::cow_vec::BLOCK_VALUES;
+use crate::deadline::Deadline;
 use crate::filter::Filter;
 
 use super::interner::NO_TEXT;
@@ -47,6 +48,8 @@ pub struct Ask<'text> {
     pub since: Option<i64>,
     /// Created before this time.
     pub until: Option<i64>,
+    /// The time limit of the call.
+    pub deadline: &'text Deadline,
 }
 
 /// Live docids, ascending.
@@ -65,6 +68,18 @@ impl Selected {
     /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.count == 0
+    }
+
+    /// The first of these docids, about so many: whole blocks.
+    pub(crate) fn first(mut self, docids: usize) -> Self {
+        self.count = 0;
+        for bitmap in &mut self.bitmaps {
+            if self.count >= docids {
+                *bitmap = Bitmap::NONE;
+            }
+            self.count += bitmap.count();
+        }
+        self
     }
 
     /// A bit for each docid, 64 a word.
@@ -117,12 +132,16 @@ struct Prepared<'ask> {
 }
 
 impl Columns {
-    /// Select the memories inside the scope, not expired, between the times and through the filter.
+    /// Select the memories inside the scope, not expired, between the times and through the filter;
+    /// those of the first blocks alone if the deadline passes.
     pub fn select(&self, ask: &Ask<'_>) -> Selected {
         let Some(prepared) = self.prepare(ask) else {
             return Selected { bitmaps: vec![Bitmap::NONE; self.blocks.len()], count: 0 };
         };
-        let bitmaps: Vec<Bitmap> = self.blocks.iter().map(|block| prepared.select(block)).collect();
+        let select = |block: &ColumnBlock| {
+            if ask.deadline.is_past() { Bitmap::NONE } else { prepared.select(block) }
+        };
+        let bitmaps: Vec<Bitmap> = self.blocks.iter().map(|block| select(block)).collect();
         let count = bitmaps.iter().map(Bitmap::count).sum();
         Selected { bitmaps, count }
     }

@@ -11,6 +11,7 @@ use super::forward_index::{BLOCK_DOCIDS, Block};
 use super::postings::{GROUP_BLOCKS, GROUP_DOCIDS, Postings};
 use super::query::{Fields, NonEssential, Query, TermWeight, share};
 use super::sum::Sum;
+use crate::deadline::Deadline;
 
 /// No memory.
 const NONE: u32 = u32::MAX;
@@ -43,6 +44,7 @@ pub struct Scores {
     pub ngrams: Vec<f32>,
     /// BM25 of adjacent pairs of words.
     pub bigrams: Vec<f32>,
+    deadline: Deadline,
     terms: Matches,
     adjacent: Matches,
     /// The largest share of the term at hand by place, and which places have any.
@@ -260,6 +262,9 @@ impl Lexical {
         let mut groups = Vec::new();
         let mut first_place = 0;
         for docids in by_group(docids) {
+            if scores.deadline.is_past() {
+                return;
+            }
             let candidates = GroupCandidates { docids, first_place };
             match self.group(selection, candidates) {
                 Some(group) => groups.push(group),
@@ -268,6 +273,9 @@ impl Lexical {
             first_place += docids.len() as u32;
         }
         for group in &groups {
+            if scores.deadline.is_past() {
+                return;
+            }
             scores.find_in_group(selection.query, group);
         }
         scores.add_terms(selection.query, &groups, carried);
@@ -403,6 +411,11 @@ impl Adding<'_> {
 }
 
 impl Scores {
+    /// Scores that are sums of the terms added so far where a deadline passes.
+    pub fn until(deadline: Deadline) -> Self {
+        Self { deadline, ..Self::default() }
+    }
+
     /// Begin anew for so many memories.
     fn clear(&mut self, fields: Fields, len: usize) {
         zero(&mut self.word_sums, fields.words, len);
@@ -506,9 +519,12 @@ impl Scores {
     }
 
     fn add_terms(&mut self, query: &Query, groups: &[Group<'_>], carried: Option<&Carried<'_>>) {
-        let Self { terms, best, touched, word_sums, ngram_sums, .. } = self;
+        let Self { terms, best, touched, word_sums, ngram_sums, deadline, .. } = self;
         terms.sort(query.term_weights.len());
         for (code, term_weight) in query.term_weights.iter().enumerate().skip(1) {
+            if deadline.is_past() {
+                return;
+            }
             let (words, ngrams) = (&mut word_sums[..], &mut ngram_sums[..]);
             let mut adding =
                 Adding { term_weight: *term_weight, carried, best, touched, words, ngrams };
@@ -516,6 +532,9 @@ impl Scores {
             if !query.fields.ngrams {
                 for group in groups {
                     let Some(at) = group.words[code - 1] else { continue };
+                    if deadline.is_past() {
+                        break; // the shares so far are still added, so that none are left behind
+                    }
                     group.each(query, at, |place, share| adding.take(place, share));
                 }
             }

@@ -7,6 +7,7 @@ use super::ngrams::{Ngram, each_ngram};
 use super::statistics::{Collection, CollectionStatistics};
 use super::sum::Sum;
 use super::vocabulary::Known;
+use crate::deadline::{Deadline, NEVER};
 use crate::text::query_tokens;
 
 /// Which fields to score.
@@ -196,11 +197,23 @@ impl Lexical {
     ///
     /// Words weigh by the statistics of `collection`; words outside it are unknown.
     pub fn query(&self, text: &str, collection: Collection, options: &Options) -> Query {
+        self.query_until(text, collection, options, &NEVER)
+    }
+
+    /// Prepare a query as [`query`](Self::query) does; with the first words alone if the deadline
+    /// passes.
+    pub fn query_until(
+        &self,
+        text: &str,
+        collection: Collection,
+        options: &Options,
+        deadline: &Deadline,
+    ) -> Query {
         let tokens = query_tokens(text, &self.vocabulary.analysis);
         let statistics = self.statistics_of(collection);
         let terms = self.statistics.frequencies.len();
         self.vocabulary
-            .read(|known| Building::new(statistics, terms, known, options).build(&tokens))
+            .read(|known| Building::new(statistics, terms, known, options).build(&tokens, deadline))
     }
 }
 
@@ -246,11 +259,12 @@ impl<'state> Building<'state> {
         Self { statistics, known, options, query }
     }
 
-    fn build(mut self, tokens: &[(String, bool)]) -> Query {
+    fn build(mut self, tokens: &[(String, bool)], deadline: &Deadline) -> Query {
         let words: Vec<Option<Word>> = self
             .weights(tokens)
             .into_iter()
             .zip(tokens)
+            .take_while(|_| !deadline.is_past())
             .map(|(weight, (token, is_stop_word))| self.word(token, *is_stop_word, weight))
             .collect();
         for word in words.iter().flatten() {
@@ -264,7 +278,7 @@ impl<'state> Building<'state> {
             self.add_bigrams(&words);
         }
         if self.options.fields.ngrams {
-            self.add_ngrams(&without_stop_words(tokens));
+            self.add_ngrams(&without_stop_words(tokens), deadline);
         }
         self.query
     }
@@ -346,10 +360,13 @@ impl<'state> Building<'state> {
     }
 
     /// Give every live term that shares an n-gram with a query word the idf of each such n-gram.
-    fn add_ngrams(&mut self, tokens: &[&str]) {
+    fn add_ngrams(&mut self, tokens: &[&str], deadline: &Deadline) {
         let documents = self.statistics.documents();
         let mut live: Vec<u32> = Vec::new();
         for ngram in distinct_ngrams(tokens) {
+            if deadline.is_past() {
+                return;
+            }
             live.clear();
             let mut sum = 0;
             for &term in self.known.holders(&ngram) {

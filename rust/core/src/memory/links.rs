@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 
+use crate::Error;
 use crate::collections::cow_vec::BlockVec;
 use crate::collections::id_map::IdMap;
+use crate::deadline::Deadline;
 
 /// Most links on a path.
 pub const MAX_DEPTH: usize = 3;
@@ -129,12 +131,14 @@ impl Graph {
         row: i64,
         hops: &Hops,
         is_there: impl Fn(i64) -> bool,
-    ) -> HashMap<i64, Reached> {
+        deadline: &Deadline,
+    ) -> Result<HashMap<i64, Reached>, Error> {
         let mut found: HashMap<i64, Reached> = HashMap::new();
         let mut edge = vec![(row, Reached { strength: 1.0, path: Path::default() })];
         for _ in 0..hops.depth.min(MAX_DEPTH) {
             let mut better: HashMap<i64, Reached> = HashMap::new();
             for (from, reached) in edge {
+                deadline.check()?;
                 self.each_end(from, hops, |end| {
                     let strength = reached.strength * end.strength;
                     let known = better.get(&end.row).or_else(|| found.get(&end.row));
@@ -150,7 +154,7 @@ impl Graph {
             // Of equal paths the first one met is kept: in the order of rows it is always the same.
             edge.sort_unstable_by_key(|(row, _)| *row);
         }
-        found
+        Ok(found)
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -244,6 +248,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::deadline::NEVER;
 
     const EVERY_KIND: u32 = u32::MAX;
 
@@ -309,8 +314,9 @@ mod tests {
             let hops = Hops { direction, kinds, depth };
             for (graph, links) in [(&older, &before), (&graph, &after)] {
                 for row in 0..7 {
-                    let found = graph.reached(row, &hops, |row| row != gone);
+                    let found = graph.reached(row, &hops, |row| row != gone, &NEVER);
                     let found: HashMap<i64, (f64, usize)> = found
+                        .expect("no deadline passes")
                         .into_iter()
                         .map(|(row, reached)| (row, (reached.strength, reached.path.kinds().len())))
                         .collect();
@@ -336,8 +342,8 @@ mod tests {
             whole.set(&[], &kept.collect::<Vec<_>>());
             let hops = Hops { direction: Direction::Both, kinds: EVERY_KIND, depth: 1 };
             for row in 0..7 {
-                let found = graph.reached(row, &hops, |_| true);
-                prop_assert_eq!(found, whole.reached(row, &hops, |_| true));
+                let found = graph.reached(row, &hops, |_| true, &NEVER);
+                prop_assert_eq!(found, whole.reached(row, &hops, |_| true, &NEVER));
             }
         }
     }

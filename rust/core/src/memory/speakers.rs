@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 
+use crate::Error;
 use crate::collections::cow_vec::BlockVec;
 use crate::columns::Record;
+use crate::deadline::{Deadline, MANY_ROWS};
 use crate::text::{self, names};
 
 /// Nobody, and no session.
@@ -119,18 +121,26 @@ impl Speakers {
 
     /// The speakers of the candidates that a text names. Other memories have no influence: a name
     /// may begin one that only others have.
-    pub(crate) fn named(&self, text: &str, docids: &[u32]) -> Vec<Named> {
+    pub(crate) fn named(
+        &self,
+        text: &str,
+        docids: &[u32],
+        deadline: &Deadline,
+    ) -> Result<Vec<Named>, Error> {
         let mut named = self.candidates(text);
         if named.is_empty() {
-            return named;
+            return Ok(named);
         }
         let mut turns = vec![[0; 2]; named.len()];
         let mut all = 0;
-        for docid in docids {
-            let marked = self.marked(*docid);
-            all += usize::from(marked != NOBODY);
-            if let Some(at) = named.iter().position(|named| named.code == marked & !LABELLED) {
-                turns[at][usize::from(marked & LABELLED != 0)] += 1;
+        for docids in docids.chunks(MANY_ROWS) {
+            deadline.check()?;
+            for docid in docids {
+                let marked = self.marked(*docid);
+                all += usize::from(marked != NOBODY);
+                if let Some(at) = named.iter().position(|named| named.code == marked & !LABELLED) {
+                    turns[at][usize::from(marked & LABELLED != 0)] += 1;
+                }
             }
         }
         let mut turns = turns.into_iter();
@@ -143,7 +153,7 @@ impl Speakers {
         let names: Vec<&str> = named.iter().map(|named| &*named.name).collect();
         let mut are_named = names::are_named(text, &names).into_iter();
         named.retain(|_| are_named.next().unwrap_or(false));
-        named
+        Ok(named)
     }
 
     fn candidates(&self, text: &str) -> Vec<Named> {
@@ -177,6 +187,7 @@ fn is_role(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::deadline::NEVER;
 
     fn said(content: &str) -> Record {
         Record { session: Some("s".into()), content: content.into(), ..Record::default() }
@@ -195,7 +206,8 @@ mod tests {
     }
 
     fn named(speakers: &Speakers, text: &str, docids: &[u32]) -> Vec<String> {
-        speakers.named(text, docids).iter().map(|named| named.name.to_string()).collect()
+        let named = speakers.named(text, docids, &NEVER).expect("no deadline passes");
+        named.iter().map(|named| named.name.to_string()).collect()
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! `MemoryIndex`: an agent's memories, ranked exactly by similarity, keywords and attributes.
 
 mod budget;
+#[cfg(test)]
+mod deadline_tests;
 mod query;
 mod request;
 #[cfg(test)]
@@ -127,7 +129,11 @@ impl MemoryIndex {
     /// The candidates that links lead to from a row of the scope, which the filter need not select:
     /// the largest product of strengths first, then the fewest hops, then the newest, then the
     /// smallest id, then the first user. Only candidates are traversed.
-    pub fn linked(&self, ask: &Ask<'_>, row: i64, hops: &Hops, k: usize) -> Linked {
+    ///
+    /// # Errors
+    ///
+    /// When the deadline passes: the strongest path may be among those that were not followed.
+    pub fn linked(&self, ask: &Ask<'_>, row: i64, hops: &Hops, k: usize) -> Result<Linked, Error> {
         let memories = &self.store.snapshot().memories;
         let columns = &memories.columns;
         let inside = columns.inside(ask);
@@ -135,9 +141,10 @@ impl MemoryIndex {
         let of_scope = Ask { scope: ask.scope, now: ask.now, ..Ask::default() };
         let within_scope = columns.inside(&of_scope);
         if !columns.docid_of(row).is_some_and(|docid| within_scope.has(docid)) {
-            return Linked::default();
+            return Ok(Linked::default());
         }
-        let reached = memories.graph.reached(row, hops, |row| docid_of(row).is_some());
+        let is_there = |row| docid_of(row).is_some();
+        let reached = memories.graph.reached(row, hops, is_there, ask.deadline)?;
         let total = reached.len();
         let place = |(row, reached): (i64, Reached)| {
             let docid = docid_of(row)?;
@@ -153,7 +160,7 @@ impl MemoryIndex {
             by_strength.then(by_hops).then_with(|| one_tie.cmp(other_tie))
         });
         hits.truncate(k);
-        Linked { hits: hits.into_iter().map(|(hit, _)| hit).collect(), total }
+        Ok(Linked { hits: hits.into_iter().map(|(hit, _)| hit).collect(), total })
     }
 
     /// Words of these texts that belong to a query, weighed by the memories of these users; see
@@ -272,7 +279,8 @@ impl MemoryIndex {
     ///
     /// # Errors
     ///
-    /// Vectors of a wrong length, NaN or infinity, a floor that is NaN, or no memory for it.
+    /// Vectors of a wrong length, NaN or infinity, a floor that is NaN, no memory for it, or a
+    /// deadline that passes where the request takes no partial answer.
     pub fn rank(&self, request: &Request<'_>) -> Result<Answer, Error> {
         self.check_vectors("query", request.vectors)?;
         self.check_vectors("context", request.context)?;
@@ -287,7 +295,8 @@ impl MemoryIndex {
                 .saturating_add((request.vectors.len() + request.context.len()).saturating_mul(16)),
         )?;
         let snapshot = self.store.snapshot();
-        Ok(Query { index: self, snapshot: &snapshot, request, first_pass: &FirstPass::at }.answer())
+        let (deadline, first_pass) = (request.ask.deadline, &FirstPass::at);
+        Query { index: self, snapshot: &snapshot, request, first_pass, deadline }.answer()
     }
 
     /// Rows of the candidates in the order of a list.
@@ -308,14 +317,22 @@ impl MemoryIndex {
 
     /// A query in the first person of the candidates' speakers: "I" and "my" in place of their
     /// names.
-    pub fn in_first_person(&self, text: &str, ask: &Ask<'_>) -> String {
+    ///
+    /// # Errors
+    ///
+    /// When the deadline passes.
+    pub fn in_first_person(&self, text: &str, ask: &Ask<'_>) -> Result<String, Error> {
         let memories = &self.store.snapshot().memories;
         if !memories.speakers.may_name(text) {
-            return text.to_owned();
+            return Ok(text.to_owned());
         }
-        let named = memories.speakers.named(text, &memories.columns.select(ask).docids());
+        let docids = memories.columns.select(ask).docids();
+        let named = memories.speakers.named(text, &docids, ask.deadline)?;
+        if ask.deadline.has_passed() {
+            return Err(Error::DeadlineExceeded); // some candidates were not looked at
+        }
         let names: Vec<&str> = named.iter().map(|named| &*named.name).collect();
-        in_first_person(text, &names)
+        Ok(in_first_person(text, &names))
     }
 
     #[cfg(test)]

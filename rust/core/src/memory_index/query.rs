@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::columns::Columns;
+use crate::Error;
+use crate::columns::{Columns, Selected};
+use crate::deadline::{Deadline, NEVER};
 use crate::ids::docid_of;
 use crate::memory::speakers::Named;
 use crate::rank::bounded_ranking::{self, Floors, Uppers};
@@ -10,7 +12,7 @@ use crate::rank::candidates::{CandidateSet, QueryFeatures};
 use crate::rank::components::Components;
 use crate::rank::fused_score::{Fused, Scored};
 use crate::rank::keyword_match::{FirstPass, Keywords};
-use crate::rank::signals::{self, Signals};
+use crate::rank::signals::{self, Recency, Signals};
 use crate::rank::similarity::Similarity;
 use crate::rank::sort_key::{self, SortKey, SortedHit};
 use crate::rank::static_score::{StaticScores, signals};
@@ -32,18 +34,58 @@ pub(super) struct Query<'a> {
     pub(super) request: &'a Request<'a>,
     /// The first pass for a number of candidates, of which some are always scored.
     pub(super) first_pass: &'a dyn Fn(usize, usize) -> FirstPass,
+    pub(super) deadline: &'a Deadline,
 }
 
+/// Memories that are ranked after a deadline that passed before any were: the first of the selected.
+const LATE_ROWS: usize = 8192;
+
 impl Query<'_> {
-    pub(super) fn answer(&self) -> Answer {
+    /// The answer; a partial one or an error if the deadline passes.
+    pub(super) fn answer(&self) -> Result<Answer, Error> {
+        let selected = self.columns().select(&self.request.ask);
+        let ranked = self.check().and_then(|()| self.of_selected(&selected));
+        match ranked {
+            Err(Error::DeadlineExceeded) if self.request.takes_partial => self.late(selected),
+            Ok(_) if self.deadline.has_passed() && !self.request.takes_partial => {
+                Err(Error::DeadlineExceeded)
+            }
+            Ok(answer) if self.deadline.has_passed() => Ok(partial(answer)),
+            others => others,
+        }
+    }
+
+    /// The first of the selected memories ranked among themselves, where scores do not depend on
+    /// other candidates; otherwise nothing.
+    fn late(&self, selected: Selected) -> Result<Answer, Error> {
+        if !self.scores_are_independent() {
+            return Ok(partial(Answer::default()));
+        }
+        let query = Query { deadline: &NEVER, ..*self };
+        query.of_selected(&selected.first(LATE_ROWS)).map(partial)
+    }
+
+    /// Whether the score of a memory does not depend on the other candidates.
+    fn scores_are_independent(&self) -> bool {
         let (request, scoring) = (self.request, self.request.scoring);
-        let selected = self.columns().select(&request.ask);
+        let (session, keywords) = (&scoring.session, &scoring.keywords);
+        let has_turns = session.has_neighbours() || keywords.previous + keywords.second > 0.0;
+        let has_names = session.speaker > 0.0 || scoring.strip_speaker_names;
+        let is_a_rank = scoring.weights.recency > 0.0 && scoring.recency == Recency::NewestRank;
+        let divides = request.best_match.is_some_and(|best| best <= 0.0);
+        !(is_a_rank || divides || request.text.is_some() && (has_turns || has_names))
+    }
+
+    /// The answer among selected memories; of those that were reached before the deadline.
+    fn of_selected(&self, selected: &Selected) -> Result<Answer, Error> {
+        let (request, scoring) = (self.request, self.request.scoring);
         let mut candidates = self.candidates(selected.words());
         if let Some(floors) = request.min_salience {
-            candidates = self.salient(&candidates, floors);
+            candidates = self.salient(&candidates, floors)?;
         }
         if candidates.docids.is_empty() || request.k == 0 && !request.with_total {
-            return Answer { hits: Vec::new(), total: request.with_total.then_some(0) };
+            let total = request.with_total.then_some(0);
+            return Ok(Answer { total, ..Answer::default() });
         }
         let vectors = if scoring.similarity > 0.0 { request.vectors } else { &[] };
         let vectors = self.index.normalised(vectors);
@@ -56,30 +98,38 @@ impl Query<'_> {
         let context = self.index.normalised(context);
         let [query, context] =
             [&vectors, &context].map(|vectors| self.similarity(vectors, &candidates));
+        let has_query = request.text.is_some() || query.is_some();
+        let similarities = [query.as_ref(), context.as_ref()];
+        let fused = Fused::new(&candidates, scoring, has_query, similarities);
+        let mut fused = self.informed(fused)?.scaled();
         let uppers = |similarity: &Option<Similarity<'_>>| {
             similarity
                 .as_ref()
                 .map_or_else(Vec::new, |similarity| similarity.uppers(&candidates.set))
         };
         let uppers = Uppers { query: uppers(&query), context: uppers(&context) };
-        let has_query = request.text.is_some() || query.is_some();
-        let similarities = [query.as_ref(), context.as_ref()];
-        let fused = Fused::new(&candidates, scoring, has_query, similarities);
-        let mut fused = self.informed(fused).scaled();
         if let Some(sort_key) = request.sort_key {
             return self.by_sort_key(sort_key, &fused, &uppers);
         }
         match request.best_match {
             Some(best) if best > 0.0 => fused.divide_matches(best),
-            Some(_) => bounded_ranking::divide_by_best(&mut fused, &uppers, self.floors()),
+            Some(_) => {
+                bounded_ranking::divide_by_best(&mut fused, &uppers, self.floors());
+                self.check()?;
+            }
             None => {}
         }
-        self.ranked(&fused, &uppers)
+        Ok(self.ranked(&fused, &uppers))
+    }
+
+    /// Return an error if the deadline was found past.
+    fn check(&self) -> Result<(), Error> {
+        if self.deadline.has_passed() { Err(Error::DeadlineExceeded) } else { Ok(()) }
     }
 
     fn candidates(&self, words: Vec<u64>) -> CandidateSet<'_> {
         let set = DocidSet::of_words(words, self.columns().len());
-        CandidateSet::new(self.columns(), &self.snapshot.memories.speakers, set)
+        CandidateSet::new(self.columns(), &self.snapshot.memories.speakers, set, self.deadline)
     }
 
     fn salience(&self, signals: &Signals) -> f64 {
@@ -87,23 +137,32 @@ impl Query<'_> {
     }
 
     /// The candidates whose salience is large enough.
-    fn salient(&self, candidates: &CandidateSet<'_>, floors: f64) -> CandidateSet<'_> {
+    fn salient(
+        &self,
+        candidates: &CandidateSet<'_>,
+        floors: f64,
+    ) -> Result<CandidateSet<'_>, Error> {
         let is_enough =
-            candidates.of_each(|block, at| self.salience(&signals(block, at)) >= floors);
+            candidates.of_each(|block, at| self.salience(&signals(block, at)) >= floors)?;
         let mut words = vec![0_u64; self.columns().len().div_ceil(64)];
         for (docid, _) in
             candidates.docids.iter().zip(is_enough).filter(|(_, is_enough)| *is_enough)
         {
             words[*docid as usize / 64] |= 1 << (docid % 64);
         }
-        self.candidates(words)
+        Ok(self.candidates(words))
     }
 
-    fn by_sort_key(&self, sort_key: SortKey, fused: &Fused<'_>, uppers: &Uppers) -> Answer {
+    fn by_sort_key(
+        &self,
+        sort_key: SortKey,
+        fused: &Fused<'_>,
+        uppers: &Uppers,
+    ) -> Result<Answer, Error> {
         let (request, candidates) = (self.request, fused.candidates);
         let matching = bounded_ranking::matching(fused, uppers, self.floors());
         let key = |signals: &Signals| sort_key.key(signals, |signals| self.salience(signals));
-        let mut keys = candidates.of_each(|block, at| key(&signals(block, at)));
+        let mut keys = candidates.of_each(|block, at| key(&signals(block, at)))?;
         if matching.len() < keys.len() {
             keys = matching.iter().map(|at| keys[*at as usize]).collect();
         }
@@ -113,10 +172,11 @@ impl Query<'_> {
         };
         let salience_of = |at: u32| self.salience(&signals_of(at));
         let tie_of = |at: u32| self.columns().tie_of(candidates.docids[at as usize]);
-        let best = sort_key::sorted(&matching, &keys, request.k, salience_of, tie_of);
+        let best =
+            sort_key::sorted(&matching, &keys, request.k, salience_of, tie_of, self.deadline)?;
         let hit = |best: &SortedHit| self.hit_by_sort_key(fused, best, &signals_of(best.ordinal));
         let total = request.with_total.then_some(matching.len());
-        Answer { hits: best.iter().map(hit).collect(), total }
+        Ok(Answer { hits: best.iter().map(hit).collect(), total, is_partial: false })
     }
 
     fn hit_by_sort_key(&self, fused: &Fused<'_>, best: &SortedHit, signals: &Signals) -> Hit {
@@ -150,7 +210,8 @@ impl Query<'_> {
         }
         let MemoryIndex { dim, kernel, .. } = self.index;
         let rows = &self.snapshot.vectors;
-        Some(Similarity::new(*kernel, rows, self.chunks(), vectors, *dim, candidates.docids.len()))
+        let (chunks, count) = (self.chunks(), candidates.docids.len());
+        Some(Similarity::new(*kernel, rows, chunks, (vectors, *dim), count, self.deadline))
     }
 
     /// The floors of a hit; negative cosines count as 0, so a floor of 0 excludes nothing.
@@ -171,7 +232,7 @@ impl Query<'_> {
         let hits = best.scored.iter().zip(&best.components).map(hit).collect();
         let total =
             request.with_total.then(|| bounded_ranking::matching(fused, uppers, floors).len());
-        Answer { hits, total }
+        Answer { hits, total, is_partial: false }
     }
 
     fn hit(&self, docid: u32, scored: &Scored<'_>, components: Components) -> Hit {
@@ -181,25 +242,32 @@ impl Query<'_> {
     }
 
     /// The answer where the score is the similarity alone: a scan of vectors that prunes far more.
-    fn nearest(&self, vectors: &[f32], candidates: &CandidateSet<'_>) -> Answer {
+    fn nearest(&self, vectors: &[f32], candidates: &CandidateSet<'_>) -> Result<Answer, Error> {
         let scored = |hit: NearHit| {
             let tie = self.columns().tie_of(docid_of(hit.id));
             Scored { score: hit.score, tie, ordinal: docid_of(hit.id) }
         };
-        let near = self.scanned(vectors, candidates).into_iter();
+        let near = self.scanned(vectors, candidates)?.into_iter();
         let mut near: Vec<Scored<'_>> = near.map(scored).collect();
         near.sort_unstable();
         near.truncate(self.request.k);
         let hit =
             |near: &Scored<'_>| self.hit(near.ordinal, near, Components::of_similarity(near.score));
-        Answer { hits: near.iter().map(hit).collect(), total: None }
+        Ok(Answer { hits: near.iter().map(hit).collect(), ..Answer::default() })
     }
 
     /// The k nearest, and all that tie with the last of them.
-    fn scanned(&self, vectors: &[f32], candidates: &CandidateSet<'_>) -> Vec<NearHit> {
+    fn scanned(
+        &self,
+        vectors: &[f32],
+        candidates: &CandidateSet<'_>,
+    ) -> Result<Vec<NearHit>, Error> {
         let (k, rows) = (self.request.k, &self.snapshot.vectors);
-        let allowed = (!candidates.set.is_everything())
-            .then(|| Arc::new(SelectedRows::of_docids(rows, &candidates.set)));
+        let allowed = if candidates.set.is_everything() {
+            None
+        } else {
+            Some(Arc::new(SelectedRows::of_docids(rows, &candidates.set, self.deadline)?))
+        };
         let scope = scan::Scope { snapshot: Arc::clone(self.snapshot), allowed, prior: None };
         let search = |k, min_score| {
             let wanted = scan::ScanRequest {
@@ -210,35 +278,37 @@ impl Query<'_> {
                 min_score,
                 weight: 1.0,
                 threads: 1,
+                deadline: self.deadline,
             };
             let answers = scan::search(self.index.kernel, &scope, &wanted);
             answers.into_iter().next().unwrap_or_default()
         };
         let floors = self.floors();
         let hits = search(k.saturating_add(1), floors.similarity.max(floors.score));
-        match (hits.get(k - 1), hits.get(k)) {
-            (Some(last), Some(next)) if last.score <= next.score => {
+        Ok(match (hits.get(k - 1), hits.get(k)) {
+            (Some(last), Some(next)) if last.score <= next.score && self.check().is_ok() => {
                 search(rows.places.len(), last.score)
             }
             _ => hits,
-        }
+        })
     }
 
     /// The expression with all parts beside similarities.
-    fn informed<'p>(&'p self, mut fused: Fused<'p>) -> Fused<'p> {
+    fn informed<'p>(&'p self, mut fused: Fused<'p>) -> Result<Fused<'p>, Error> {
         let (candidates, scoring) = (fused.candidates, fused.scoring);
         if scoring.weights.of_static_score() > 0.0 {
             fused.static_scores =
-                Some(StaticScores::new(candidates, scoring, self.request.ask.now));
+                Some(StaticScores::new(candidates, scoring, self.request.ask.now)?);
         }
-        let Some(text) = self.request.text else { return fused };
+        let Some(text) = self.request.text else { return Ok(fused) };
         let (session, keywords) = (&scoring.session, &scoring.keywords);
         let carries = scoring.similarity < 1.0 && keywords.previous + keywords.second > 0.0;
-        let has_neighbours = (session.has_neighbours() || carries) && candidates.has_neighbours();
+        let has_neighbours =
+            (session.has_neighbours() || carries) && candidates.has_neighbours()?;
         fused.has_lift = session.has_neighbours() && has_neighbours;
-        let named = self.named(text, &candidates.docids);
+        let named = self.named(text, &candidates.docids)?;
         fused.query_features = QueryFeatures {
-            dates: if session.date > 0.0 { self.dates(text, candidates) } else { Vec::new() },
+            dates: if session.date > 0.0 { self.dates(text, candidates)? } else { Vec::new() },
             speaker: match &named[..] {
                 [named] if session.speaker > 0.0 => Some(named.code),
                 _ => None,
@@ -252,7 +322,7 @@ impl Query<'_> {
             let names: Vec<&str> = named.iter().map(|named| &*named.name).collect();
             let text =
                 if scoring.strip_speaker_names { without(text, &names) } else { text.into() };
-            let next = if carries && has_neighbours { candidates.all_next() } else { Vec::new() };
+            let next = if carries && has_neighbours { candidates.all_next()? } else { Vec::new() };
             let memories = &self.snapshot.memories;
             let collection = memories.collection(self.request.ask.scope.user);
             let lexical = (&memories.lexical, collection);
@@ -261,16 +331,16 @@ impl Query<'_> {
                 bounded_ranking::frontier_size(self.request.k),
             );
             fused.keywords =
-                Some(Keywords::new(candidates, lexical, keywords, &text, next, first_pass));
+                Some(Keywords::new(candidates, lexical, keywords, &text, next, first_pass)?);
         }
-        fused
+        Ok(fused)
     }
 
     /// How near memories are in time to the dates that the text names; nothing where it names none.
-    fn dates(&self, text: &str, candidates: &CandidateSet<'_>) -> Vec<f32> {
+    fn dates(&self, text: &str, candidates: &CandidateSet<'_>) -> Result<Vec<f32>, Error> {
         let ranges = date_ranges(text, self.request.ask.now);
         if ranges.is_empty() {
-            return Vec::new();
+            return Ok(Vec::new());
         }
         candidates.of_each(|block, at| {
             let nearness = |range| signals::nearness(range, block.created_at[at]);
@@ -279,11 +349,15 @@ impl Query<'_> {
     }
 
     /// The speakers that the text names, where names matter.
-    fn named(&self, text: &str, docids: &[u32]) -> Vec<Named> {
+    fn named(&self, text: &str, docids: &[u32]) -> Result<Vec<Named>, Error> {
         let scoring = self.request.scoring;
         if scoring.session.speaker > 0.0 || scoring.strip_speaker_names {
-            return self.snapshot.memories.speakers.named(text, docids);
+            return self.snapshot.memories.speakers.named(text, docids, self.deadline);
         }
-        Vec::new()
+        Ok(Vec::new())
     }
+}
+
+fn partial(answer: Answer) -> Answer {
+    Answer { total: None, is_partial: true, ..answer }
 }

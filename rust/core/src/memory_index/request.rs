@@ -33,6 +33,9 @@ pub struct Request<'a> {
     /// Divisor of matches before other parts of the score are added; 0 is the best match of the
     /// candidates. Ignored with a sort key.
     pub best_match: Option<f64>,
+    /// Whether hits that are complete at the deadline are answered in place of an error. Each has its
+    /// full score and passed all filters; better ones may be missing.
+    pub takes_partial: bool,
 }
 
 /// A memory found.
@@ -57,6 +60,8 @@ pub struct Answer {
     pub hits: Vec<Hit>,
     /// The number of matches, if requested.
     pub total: Option<usize>,
+    /// Whether the deadline passed, so that better hits may be missing; then there is no total.
+    pub is_partial: bool,
 }
 
 /// New links of some rows, which replace all their outgoing links.

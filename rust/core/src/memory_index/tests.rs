@@ -2,11 +2,12 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::columns::{Scope, Users};
+use crate::deadline::NEVER;
 use crate::rank::keyword_match::FirstPass;
 use crate::rank::scoring_config::{KeywordFields, ScoringConfig, Session, Weights};
 use crate::rank::signals::{Recency, Salience};
 
-const DIM: usize = 3;
+pub(super) const DIM: usize = 3;
 
 /// Few, so that words recur in most memories; the last is in none.
 const WORDS: [&str; 12] = [
@@ -14,15 +15,15 @@ const WORDS: [&str; 12] = [
 ];
 
 #[derive(Debug, Clone)]
-struct Said {
-    words: Vec<usize>,
-    session: u8,
-    user: u8,
-    vector: Option<[i8; DIM]>,
-    asks: bool,
+pub(super) struct Said {
+    pub(super) words: Vec<usize>,
+    pub(super) session: u8,
+    pub(super) user: u8,
+    pub(super) vector: Option<[i8; DIM]>,
+    pub(super) asks: bool,
 }
 
-fn any_said() -> impl Strategy<Value = Said> {
+pub(super) fn any_said() -> impl Strategy<Value = Said> {
     let words = prop::collection::vec(0..WORDS.len() - 1, 0..9);
     // A null vector has no direction; few components make ties.
     let vector = prop::option::weighted(0.9, prop::array::uniform3(1_i8..3));
@@ -31,11 +32,11 @@ fn any_said() -> impl Strategy<Value = Said> {
     )
 }
 
-fn text_of(words: &[usize]) -> String {
+pub(super) fn text_of(words: &[usize]) -> String {
     words.iter().map(|at| WORDS[*at]).collect::<Vec<_>>().join(" ")
 }
 
-fn index_of(said: &[Said]) -> MemoryIndex {
+pub(super) fn index_of(said: &[Said]) -> MemoryIndex {
     let index = MemoryIndex::new(Some(DIM), Analysis::default()).expect("a kernel");
     let record = |(row, said): (usize, &Said)| Record {
         row: row as i64,
@@ -75,7 +76,7 @@ fn any_keywords() -> impl Strategy<Value = KeywordFields> {
     )
 }
 
-fn any_scoring() -> impl Strategy<Value = ScoringConfig> {
+pub(super) fn any_scoring() -> impl Strategy<Value = ScoringConfig> {
     let share = || prop::sample::select(vec![0.0, 0.2, 0.5]);
     let session = (share(), share(), share(), share(), share()).prop_map(
         |(previous, next, answer, second_neighbour, isolated)| Session {
@@ -105,6 +106,35 @@ fn any_scoring() -> impl Strategy<Value = ScoringConfig> {
             },
         },
     )
+}
+
+/// A scoring with neighbours, keywords and similarity.
+pub(super) fn scoring() -> ScoringConfig {
+    ScoringConfig {
+        similarity: 0.5,
+        keywords: KeywordFields {
+            words: 1.0,
+            char_ngrams: 0.0,
+            bigrams: 0.0,
+            previous: 0.8,
+            second: 0.5,
+            stop_words: 0.25,
+            max_df: 1.0,
+            fuzziness: 0.5,
+            exponent: 1.5,
+        },
+        session: Session { next: 0.4, isolated: 0.5, ..Session::default() },
+        strip_speaker_names: false,
+        weights: Weights { relevance: 1.0, ..Weights::default() },
+        recency: Recency::CreatedLinear { days: 365.0 },
+        salience: Salience {
+            recency: 0.25,
+            frequency: 0.2,
+            importance: 0.25,
+            days: 7.0,
+            max_count: 100.0,
+        },
+    }
 }
 
 proptest! {
@@ -139,10 +169,12 @@ proptest! {
             sort_key: None,
             min_salience: None,
             best_match,
+            takes_partial: false,
         };
         let snapshot = index.store.snapshot();
         let answer = |first_pass: &dyn Fn(usize, usize) -> FirstPass| {
-            Query { index: &index, snapshot: &snapshot, request: &request, first_pass }.answer()
+            let (request, deadline) = (&request, &NEVER);
+            Query { index: &index, snapshot: &snapshot, request, first_pass, deadline }.answer()
         };
         let wanted = answer(&|_, _| FirstPass::WHOLE);
         for few in [0, 3, usize::MAX] {

@@ -2,6 +2,7 @@
 
 use std::collections::BinaryHeap;
 
+use crate::deadline::{Deadline, SOME_ROWS};
 use crate::rank::candidates::NONE;
 
 use super::components::Components;
@@ -15,6 +16,9 @@ const MIN_FRONTIER: usize = 32;
 pub(crate) fn frontier_size(k: usize) -> usize {
     MIN_FRONTIER.max(k.saturating_mul(2))
 }
+
+/// Memories that are scored after the deadline, at most.
+const MAX_LATE: usize = 128;
 
 /// A bound that a row stays below by this much is below in any order of rounding.
 const ROUNDING: f64 = 1e-9;
@@ -33,7 +37,8 @@ pub(crate) struct Best<'candidates> {
     pub(crate) components: Vec<Components>,
 }
 
-/// Rank the candidates.
+/// Rank the candidates. If the deadline passes, those that were scored before, or a few of the leading
+/// ones if none was.
 pub(crate) fn rank<'candidates>(
     fused: &'candidates Fused<'candidates>,
     uppers: &'candidates Uppers,
@@ -41,28 +46,23 @@ pub(crate) fn rank<'candidates>(
     floors: Floors,
 ) -> Best<'candidates> {
     let mut ranking = Ranked::new(fused, uppers, k, floors);
-    if fused.is_relevance_alone() {
-        let frontier = ranking.frontier(&ranking.matched);
-        ranking.take_all(&frontier);
-        let seed = ranking.min_seed();
-        ranking.complete_if_many(|ranking, at| ranking.matched[at as usize] >= seed);
-        ranking.take_near_seeds();
+    if fused.candidates.deadline.has_passed() {
+        ranking.take_late();
+    } else if fused.is_relevance_alone() {
+        ranking.take_by_match();
     } else {
-        let mut bounds = ranking.bounds();
-        let frontier = ranking.frontier(&bounds);
-        ranking.take_all(&frontier);
-        let floor = ranking.best.floor();
-        if ranking.complete_if_many(|_, at| bounds[at as usize] >= floor) {
-            bounds = ranking.bounds();
-        }
-        for at in 0..ranking.len() {
-            if bounds[at as usize] >= ranking.best.floor() {
-                ranking.take_closer(at);
-            }
-        }
+        ranking.take_by_bounds();
     }
-    let scored = ranking.best.scored.into_sorted_vec();
-    let components = scored.iter().map(|hit| ranking.exact.components(hit.ordinal)).collect();
+    let Ranked { exact, best, .. } = ranking;
+    let mut scored = best.scored.into_sorted_vec();
+    let mut components = Vec::with_capacity(scored.len());
+    for (at, hit) in scored.iter().enumerate() {
+        if at >= MAX_LATE && at.is_multiple_of(SOME_ROWS) && fused.candidates.deadline.is_past() {
+            break;
+        }
+        components.push(exact.components(hit.ordinal));
+    }
+    scored.truncate(components.len());
     Best { scored, components }
 }
 
@@ -94,9 +94,11 @@ pub(crate) fn matching(fused: &Fused<'_>, uppers: &Uppers, floors: Floors) -> Ve
     }
     let ranking = Ranked::new(fused, uppers, 0, floors);
     let may_match = |at: &u32| ranking.may_match(*at);
+    let is_in_time = |at: &u32| !ranking.is_past_at(*at);
     let Some(query) = fused.query.filter(|_| has_floors) else {
         let matches = |at: &u32| !has_floors || ranking.exact.score(*at) >= floors.score;
-        return (0..ranking.len()).filter(may_match).filter(matches).collect();
+        let in_time = (0..ranking.len()).take_while(is_in_time);
+        return in_time.filter(may_match).filter(matches).collect();
     };
     let mut found = Vec::new();
     query.each_bounds(
@@ -113,7 +115,8 @@ pub(crate) fn matching(fused: &Fused<'_>, uppers: &Uppers, floors: Floors) -> Ve
         // Those without a vector are not among the bounds.
         let lacks = |at: &u32| value(&uppers.query, *at) == f32::NEG_INFINITY;
         let matches = |at: &u32| ranking.may_match(*at) && ranking.exact.score(*at) >= floors.score;
-        found.extend((0..ranking.len()).filter(lacks).filter(matches));
+        let in_time = (0..ranking.len()).take_while(is_in_time);
+        found.extend(in_time.filter(lacks).filter(matches));
     }
     found.sort_unstable();
     found
@@ -183,11 +186,15 @@ impl<'a> Ranked<'a> {
         self.fused().sum(relevance, context, self.fused().static_score_upper(at))
     }
 
+    /// Upper bounds of all scores; of the first ones if the deadline passes.
     fn bounds(&self) -> Vec<f64> {
         let fused = self.fused();
         let Some(static_scores) = fused.static_scores.as_ref().filter(|_| fused.is_plain()) else {
-            fused.candidates.look_up_turns();
-            return (0..self.len()).map(|at| self.bound(at)).collect();
+            if fused.candidates.look_up_turns().is_err() {
+                return Vec::new();
+            }
+            let in_time = (0..self.len()).take_while(|at| !self.is_past_at(*at));
+            return in_time.map(|at| self.bound(at)).collect();
         };
         // As `bound`, in a loop that compiles to vector instructions.
         let (weight, max_relevance, total) =
@@ -219,8 +226,73 @@ impl<'a> Ranked<'a> {
     }
 
     fn take_all(&mut self, frontier: &[u32]) {
-        for at in frontier {
-            self.take(*at);
+        for some in frontier.chunks(SOME_ROWS) {
+            for at in some {
+                self.take(*at);
+            }
+            if self.deadline().is_past() {
+                return;
+            }
+        }
+    }
+
+    fn deadline(&self) -> &'a Deadline {
+        self.fused().candidates.deadline
+    }
+
+    /// Whether the deadline has passed, which every so many memories is looked at.
+    fn is_past_at(&self, at: u32) -> bool {
+        let at = at as usize;
+        if at.is_multiple_of(SOME_ROWS) {
+            self.deadline().is_past()
+        } else {
+            self.deadline().has_passed()
+        }
+    }
+
+    /// Score a few of the memories whose match and static score are the largest by the bounds that
+    /// are known.
+    fn take_late(&mut self) {
+        let (fused, weight) = (self.fused(), self.fused().scoring.weights.relevance);
+        let mut values = self.matched.clone();
+        if let Some(static_scores) = &fused.static_scores {
+            for (value, static_score) in values.iter_mut().zip(&static_scores.uppers) {
+                *value = weight * *value + static_score;
+            }
+        }
+        for at in largest(&values, frontier_size(self.best.k).min(MAX_LATE)) {
+            self.take(at);
+        }
+    }
+
+    /// Score all that may be among the best, by bounds of their matches.
+    fn take_by_match(&mut self) {
+        let frontier = self.frontier(&self.matched);
+        self.take_all(&frontier);
+        let seed = self.min_seed();
+        self.complete_if_many(|ranking, at| ranking.matched[at as usize] >= seed);
+        self.take_near_seeds();
+    }
+
+    /// Score all that may be among the best, by bounds of their scores.
+    fn take_by_bounds(&mut self) {
+        let mut bounds = self.bounds();
+        if self.deadline().has_passed() {
+            return self.take_late();
+        }
+        let frontier = self.frontier(&bounds);
+        self.take_all(&frontier);
+        let floor = self.best.floor();
+        if self.complete_if_many(|_, at| bounds[at as usize] >= floor) {
+            bounds = self.bounds();
+        }
+        for (at, bound) in (0..).zip(bounds) {
+            if self.is_past_at(at) {
+                return;
+            }
+            if bound >= self.best.floor() {
+                self.take_closer(at);
+            }
         }
     }
 
@@ -231,10 +303,18 @@ impl<'a> Ranked<'a> {
     /// date are scored.
     fn take_near_seeds(&mut self) {
         let seed = self.min_seed();
-        for at in reaching(&self.matched, seed) {
-            self.take_around(at);
+        for some in reaching(&self.matched, seed).chunks(SOME_ROWS) {
+            if self.deadline().is_past() {
+                return;
+            }
+            for at in some {
+                self.take_around(*at);
+            }
         }
         for (at, near) in (0..).zip(&self.fused().query_features.dates) {
+            if self.is_past_at(at) {
+                return;
+            }
             if *near > 0.0 {
                 self.take_closer(at);
             }

@@ -2,7 +2,9 @@
 
 use std::cell::OnceCell;
 
+use crate::Error;
 use crate::columns::{BlockAttributes, Columns, flags};
+use crate::deadline::Deadline;
 use crate::memory::speakers::Speakers;
 use crate::rank::scoring_config::Session;
 use crate::search::docid_set::DocidSet;
@@ -16,6 +18,7 @@ pub(crate) struct CandidateSet<'a> {
     pub(crate) speakers: &'a Speakers,
     pub(crate) docids: Vec<u32>,
     pub(crate) set: DocidSet,
+    pub(crate) deadline: &'a Deadline,
     turns: OnceCell<Turns>,
 }
 
@@ -48,18 +51,27 @@ impl QueryFeatures {
 }
 
 impl<'a> CandidateSet<'a> {
-    pub(crate) fn new(columns: &'a Columns, speakers: &'a Speakers, set: DocidSet) -> Self {
+    pub(crate) fn new(
+        columns: &'a Columns,
+        speakers: &'a Speakers,
+        set: DocidSet,
+        deadline: &'a Deadline,
+    ) -> Self {
         let docids = set.iter().collect();
-        Self { columns, speakers, docids, set, turns: OnceCell::new() }
+        Self { columns, speakers, docids, set, deadline, turns: OnceCell::new() }
     }
 
-    /// Read all turns at once, because each will be needed.
-    pub(crate) fn look_up_turns(&self) {
-        self.turns.get_or_init(|| Turns {
-            previous: self.all_neighbours(|block| block.previous),
-            next: self.all_neighbours(|block| block.next),
-            flags: self.of_each(turn_flags),
-        });
+    /// Read all turns at once, because each will be needed; none if the deadline passes.
+    pub(crate) fn look_up_turns(&self) -> Result<(), Error> {
+        if self.turns.get().is_none() {
+            let turns = Turns {
+                previous: self.all_neighbours(|block| block.previous)?,
+                next: self.all_neighbours(|block| block.next)?,
+                flags: self.of_each(turn_flags)?,
+            };
+            self.turns.get_or_init(|| turns);
+        }
+        Ok(())
     }
 
     /// The previous turn of the session, if it is a candidate.
@@ -123,7 +135,7 @@ impl<'a> CandidateSet<'a> {
     }
 
     /// Whether any candidate has a candidate as neighbour.
-    pub(crate) fn has_neighbours(&self) -> bool {
+    pub(crate) fn has_neighbours(&self) -> Result<bool, Error> {
         let has_next = |of_block: &[u32]| {
             let block = self.columns.block(block_of(of_block[0]));
             block.is_some_and(|block| {
@@ -131,17 +143,27 @@ impl<'a> CandidateSet<'a> {
                 of_block.iter().filter_map(next).any(|docid| self.set.contains(docid))
             })
         };
-        by_block(&self.docids).any(has_next)
+        for of_block in by_block(&self.docids) {
+            self.deadline.check()?;
+            if has_next(of_block) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The next turns of all candidates.
-    pub(crate) fn all_next(&self) -> Vec<u32> {
+    pub(crate) fn all_next(&self) -> Result<Vec<u32>, Error> {
         self.all_neighbours(|block| block.next)
     }
 
-    fn all_neighbours(&self, of: impl for<'c> Fn(&BlockAttributes<'c>) -> &'c [u32]) -> Vec<u32> {
+    fn all_neighbours(
+        &self,
+        of: impl for<'c> Fn(&BlockAttributes<'c>) -> &'c [u32],
+    ) -> Result<Vec<u32>, Error> {
         let mut found = Vec::with_capacity(self.docids.len());
         for of_block in by_block(&self.docids) {
+            self.deadline.check()?;
             let block = self.columns.block(block_of(of_block[0]));
             let neighbours = block.as_ref().map_or(&[][..], &of);
             if self.set.is_everything() && neighbours.len() >= of_block.len() {
@@ -153,22 +175,23 @@ impl<'a> CandidateSet<'a> {
                 found.push(neighbour.and_then(|docid| self.set.find(docid)).unwrap_or(NONE));
             }
         }
-        found
+        Ok(found)
     }
 
     /// An attribute of each candidate.
     pub(crate) fn of_each<T>(
         &self,
         attribute: impl Fn(&BlockAttributes<'_>, usize) -> T,
-    ) -> Vec<T> {
+    ) -> Result<Vec<T>, Error> {
         let mut attributes = Vec::with_capacity(self.docids.len());
         for of_block in by_block(&self.docids) {
+            self.deadline.check()?;
             if let Some(block) = self.columns.block(block_of(of_block[0])) {
                 let at = |docid: &u32| *docid as usize % Columns::BLOCK;
                 attributes.extend(of_block.iter().map(|docid| attribute(&block, at(docid))));
             }
         }
-        attributes
+        Ok(attributes)
     }
 
     /// The lift of a match by neighbours; `positive` computes the match of an ordinal, at least 0.

@@ -3,6 +3,8 @@
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 
+use crate::Error;
+use crate::deadline::{Deadline, MANY_ROWS};
 use crate::lexical::{
     Carried, Collection, Fields, Lexical, NonEssential, Options, Query, Scores, Turn,
 };
@@ -71,8 +73,10 @@ impl<'a> Keywords<'a> {
         text: &str,
         next: Vec<u32>,
         first_pass: FirstPass,
-    ) -> Self {
-        let query = lexical.query(text, collection, &options(fields));
+    ) -> Result<Self, Error> {
+        let deadline = candidates.deadline;
+        let query = lexical.query_until(text, collection, &options(fields), deadline);
+        deadline.check()?;
         let non_essential = non_essential(&query, fields, first_pass.non_essential_share);
         let mut keywords = Self {
             candidates,
@@ -82,21 +86,21 @@ impl<'a> Keywords<'a> {
             next,
             non_essential,
             few: first_pass.few,
-            scores: RefCell::default(),
+            scores: RefCell::new(Scores::until(deadline.clone())),
             uppers: Vec::new(),
             all: OnceCell::new(),
             some: RefCell::default(),
         };
         let uppers = keywords.computed(Lexical::bounds);
-        if non_essential.is_any() {
+        if non_essential.is_any() || deadline.has_passed() {
             keywords.uppers = uppers;
         } else {
             keywords.all = uppers.into();
         }
-        keywords
+        Ok(keywords)
     }
 
-    /// An upper bound of each match.
+    /// An upper bound of each match; of the words looked up before the deadline if that passed.
     pub(crate) fn uppers(&self) -> &[f32] {
         self.all.get().unwrap_or(&self.uppers)
     }
@@ -111,9 +115,18 @@ impl<'a> Keywords<'a> {
         looks > self.few
     }
 
-    /// Make the upper bounds the matches themselves.
+    /// Make the upper bounds the matches themselves, unless the deadline passes.
     pub(crate) fn complete(&self) {
-        self.all.get_or_init(|| self.computed(Lexical::complete));
+        if self.all.get().is_none() && !self.deadline().has_passed() {
+            let all = self.computed(Lexical::complete);
+            if !self.deadline().has_passed() {
+                self.all.get_or_init(|| all);
+            }
+        }
+    }
+
+    fn deadline(&self) -> &'a Deadline {
+        self.candidates.deadline
     }
 
     /// The match of one memory.
@@ -155,18 +168,50 @@ impl<'a> Keywords<'a> {
 
     /// The match of one memory from its text and those of the turns before.
     fn look_up(&self, at: u32) -> f32 {
-        let mut turns = [(at, 1.0), (NONE, 0.0), (NONE, 0.0)];
-        if self.carries() {
-            let (first, second) = self.counts();
-            let before = self.candidates.previous(at);
-            turns[1..]
-                .copy_from_slice(&[(before, first), (self.candidates.previous(before), second)]);
+        let turns = self.turns(at);
+        if self.fields.char_ngrams + self.fields.bigrams > 0.0 {
+            return self.look_up_all_fields(&turns);
         }
         let turn = |(at, counts): (u32, f32)| {
             self.candidates.docids.get(at as usize).map(|docid| Turn { docid: *docid, counts })
         };
         let score = self.lexical.score_of(&self.query, turns.into_iter().filter_map(turn));
         self.matches([&[score], &[], &[]], 1)[0]
+    }
+
+    /// A memory and the two turns before it, as far as they count, with the weights of their words.
+    fn turns(&self, at: u32) -> [(u32, f32); 3] {
+        if !self.carries() {
+            return [(at, 1.0), (NONE, 0.0), (NONE, 0.0)];
+        }
+        let (first, second) = self.counts();
+        let before = self.candidates.previous(at);
+        [(at, 1.0), (before, first), (self.candidates.previous(before), second)]
+    }
+
+    /// As [`look_up`](Self::look_up) with n-grams and bigrams, after the deadline.
+    fn look_up_all_fields(&self, turns: &[(u32, f32); 3]) -> f32 {
+        let mut ordinals: Vec<u32> =
+            turns.iter().map(|(at, _)| *at).filter(|at| *at != NONE).collect();
+        let in_order = ordinals.clone();
+        ordinals.sort_unstable();
+        let place = |at: u32| ordinals.iter().position(|one| *one == at);
+        let mut next = vec![NONE; ordinals.len()];
+        for (after, before) in in_order.iter().zip(in_order.iter().skip(1)) {
+            if let (Some(after), Some(before)) = (place(*after), place(*before)) {
+                next[before] = after as u32;
+            }
+        }
+        let (first, second) = self.counts();
+        let carried = Carried { next: &next, first, second };
+        let docids: Vec<u32> =
+            ordinals.iter().map(|at| self.candidates.docids[*at as usize]).collect();
+        let mut scores = Scores::default();
+        let carried = self.carries().then_some(&carried);
+        self.lexical.scores(&self.query, &docids, carried, &mut scores);
+        let own = place(in_order[0]).unwrap_or_default();
+        let one = |scores: &Vec<f32>| scores.get(own).map_or(vec![], |score| vec![*score]);
+        self.matches([&one(&scores.words), &one(&scores.ngrams), &one(&scores.bigrams)], 1)[0]
     }
 
     /// The mean of fields by their shares, each divided by its largest value, raised to the
@@ -176,16 +221,22 @@ impl<'a> Keywords<'a> {
         let shares = [fields.words as f32, fields.char_ngrams as f32, fields.bigrams as f32];
         let total: f32 = shares.iter().sum();
         let mut matches = vec![0.0; len];
-        for ((share, scores), max) in
-            shares.into_iter().zip(scores).zip([max.words, max.ngrams, max.bigrams])
-        {
-            if share > 0.0 && max > 0.0 {
-                for (sum, score) in matches.iter_mut().zip(scores) {
-                    *sum += share / total * (score / max).min(1.0);
+        for (number, chunk) in matches.chunks_mut(MANY_ROWS).enumerate() {
+            if number > 0 && self.deadline().is_past() {
+                break;
+            }
+            for ((share, scores), max) in
+                shares.into_iter().zip(scores).zip([max.words, max.ngrams, max.bigrams])
+            {
+                if share > 0.0 && max > 0.0 {
+                    let scores = scores.iter().skip(number * MANY_ROWS);
+                    for (sum, score) in chunk.iter_mut().zip(scores) {
+                        *sum += share / total * (score / max).min(1.0);
+                    }
                 }
             }
+            raise(chunk, fields.exponent as f32);
         }
-        raise(&mut matches, fields.exponent as f32);
         matches
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::bits::set_bits;
+use crate::deadline::{Deadline, SOME_ROWS};
 use crate::ids::{docid_of, vector_id};
 use crate::quantization::kernel::{Kernel, Limit, TILE_ROWS, Tile};
 use crate::quantization::row_blocks::LONG_COMPONENTS;
@@ -32,6 +33,7 @@ pub(crate) struct Similarity<'a> {
     is_long: bool,
     /// Whether the queries suit bounds; otherwise every row is scored.
     is_boundable: bool,
+    deadline: &'a Deadline,
 }
 
 impl<'a> Similarity<'a> {
@@ -41,9 +43,9 @@ impl<'a> Similarity<'a> {
         kernel: &'static dyn Kernel,
         vectors: &'a VectorRows,
         chunks: u32,
-        queries: &[f32],
-        dim: usize,
+        (queries, dim): (&[f32], usize),
         candidates: usize,
+        deadline: &'a Deadline,
     ) -> Self {
         let queries: Vec<&[f32]> = queries.chunks_exact(dim).collect();
         let lengths: Vec<f64> = queries.iter().map(|query| norm(query)).collect();
@@ -60,10 +62,11 @@ impl<'a> Similarity<'a> {
             }
         };
         let prepared_queries = queries.iter().map(prepare).collect();
-        Self { kernel, vectors, chunks, prepared_queries, is_long, is_boundable }
+        Self { kernel, vectors, chunks, prepared_queries, is_long, is_boundable, deadline }
     }
 
-    /// An upper bound for each candidate; minus infinity for one without a vector.
+    /// An upper bound for each candidate; minus infinity for one without a vector, or one that was
+    /// not reached before the deadline.
     pub(crate) fn uppers(&self, candidates: &DocidSet) -> Vec<f32> {
         let mut uppers = vec![f32::NEG_INFINITY; candidates.len()];
         let rows = self.vectors.places.len();
@@ -118,6 +121,9 @@ impl<'a> Similarity<'a> {
         let are_few = candidates.len() * FEW_SHARE < self.vectors.places.len();
         if !self.is_boundable || are_few {
             for (at, docid) in (0..).zip(candidates.iter()).filter(|(at, _)| is_wanted(*at)) {
+                if self.is_past_at(at as usize) {
+                    return;
+                }
                 visit(at, self.bounds(docid), &|| self.exact(docid));
             }
         } else if self.chunks == 1 {
@@ -131,6 +137,9 @@ impl<'a> Similarity<'a> {
                 *known = (known.0.max(lower), known.1.max(upper));
             });
             for ((at, docid), bounds) in (0..).zip(candidates.iter()).zip(found) {
+                if self.is_past_at(at as usize) {
+                    return;
+                }
                 if bounds.1 > f64::NEG_INFINITY {
                     visit(at, bounds, &|| self.exact(docid));
                 }
@@ -150,6 +159,9 @@ impl<'a> Similarity<'a> {
         for view in &self.vectors.segments {
             let (rows, ordinals) = listed(view, candidates, &is_wanted);
             for first in (0..rows.len()).step_by(TILE_ROWS) {
+                if self.deadline.is_past() {
+                    return;
+                }
                 let reaching = self.reaching(view, &rows[first..], floor);
                 let bounded = reaching.map(|at| {
                     let row = rows[first + at] as usize;
@@ -232,6 +244,15 @@ impl<'a> Similarity<'a> {
         (0..self.chunks).filter_map(move |chunk| self.vectors.places.get(vector_id(docid, chunk)))
     }
 
+    /// Whether the deadline has passed, which every so many rows is looked at.
+    fn is_past_at(&self, row: usize) -> bool {
+        if row.is_multiple_of(SOME_ROWS) {
+            self.deadline.is_past()
+        } else {
+            self.deadline.has_passed()
+        }
+    }
+
     fn stage(&self) -> Stage {
         if self.is_long { Stage::Nibbles } else { Stage::Bytes }
     }
@@ -252,6 +273,9 @@ impl<'a> Similarity<'a> {
         for view in &self.vectors.segments {
             let ids = view.segment.ids();
             for (number, (count, live)) in view.live_words().enumerate() {
+                if self.is_past_at(number * TILE_ROWS) {
+                    return;
+                }
                 let ids = &ids[number * TILE_ROWS..][..count];
                 let wanted = wanted_of(ids, live, candidates);
                 if wanted != 0 {
@@ -288,6 +312,9 @@ impl<'a> Similarity<'a> {
     /// Bound the candidate rows one by one, found by going through all of them.
     fn list(&self, candidates: &DocidSet, uppers: &mut [f32]) {
         for view in &self.vectors.segments {
+            if self.deadline.is_past() {
+                return;
+            }
             let (rows, ordinals) = listed(view, candidates, |_| true);
             self.bound_listed(view, &rows, &ordinals, uppers);
         }
@@ -297,6 +324,9 @@ impl<'a> Similarity<'a> {
     fn look_up(&self, candidates: &DocidSet, uppers: &mut [f32]) {
         let mut of_segments: HashMap<usize, (Vec<u32>, Vec<u32>)> = HashMap::new();
         for (at, docid) in candidates.iter().enumerate() {
+            if self.is_past_at(at) {
+                break;
+            }
             for place in self.places(docid) {
                 if let Some(position) = self.vectors.position(place.number()) {
                     let (rows, ordinals) = of_segments.entry(position).or_default();
@@ -378,6 +408,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::deadline::NEVER;
     use crate::memory::state::MemoryState;
     use crate::simd;
     use crate::storage::snapshot_store::SnapshotStore;
@@ -432,7 +463,7 @@ mod tests {
             let candidates = DocidSet::of_words(words, docids);
             let kernel = simd::kernel().expect("a kernel");
             let similarity =
-                Similarity::new(kernel, &snapshot.vectors, chunks, &asked, DIM, candidates.len());
+                Similarity::new(kernel, &snapshot.vectors, chunks, (&asked, DIM), candidates.len(), &NEVER);
             let uppers = similarity.uppers(&candidates);
             prop_assert_eq!(uppers.len(), candidates.len());
             for (docid, upper) in candidates.iter().zip(uppers) {
@@ -459,7 +490,7 @@ mod tests {
         let snapshot = index.snapshot();
         let asked = vectors(1, 9);
         let kernel = simd::kernel().expect("a kernel");
-        let similarity = Similarity::new(kernel, &snapshot.vectors, 1, &asked, DIM, 5);
+        let similarity = Similarity::new(kernel, &snapshot.vectors, 1, (&asked, DIM), 5, &NEVER);
         let uppers = similarity.uppers(&DocidSet::of_words(vec![0b11111], 5));
         assert!(uppers[2] > f32::NEG_INFINITY);
         assert_eq!(uppers[3..], [f32::NEG_INFINITY; 2]);

@@ -1,5 +1,7 @@
 //! Memories in the order of one attribute instead of a score.
 
+use crate::Error;
+use crate::deadline::{Deadline, SOME_ROWS};
 use crate::rank::largest::{largest, reaching};
 use crate::rank::signals::{Salience, Signals, age_of_access, halved};
 
@@ -52,24 +54,38 @@ pub(crate) fn sorted<Tie: Ord>(
     k: usize,
     salience_of: impl Fn(u32) -> f64,
     tie_of: impl Fn(u32) -> Tie,
-) -> Vec<SortedHit> {
+    deadline: &Deadline,
+) -> Result<Vec<SortedHit>, Error> {
     let Some(last) = largest(keys, k).last().map(|at| keys[*at as usize]) else {
-        return Vec::new();
+        return Ok(Vec::new());
     };
     let place = |at: u32| {
         let (ordinal, key) = (ordinals[at as usize], keys[at as usize]);
         SortedHit { ordinal, key, salience: salience_of(ordinal) }
     };
-    let mut places: Vec<SortedHit> = reaching(keys, last).into_iter().map(place).collect();
-    places.sort_unstable_by(|one, other| {
-        let by_key = other.key.total_cmp(&one.key);
-        by_key
-            .then(other.salience.total_cmp(&one.salience))
-            .then_with(|| tie_of(one.ordinal).cmp(&tie_of(other.ordinal)))
-    });
-    places.truncate(k);
-    places
+    let keep_best = |places: &mut Vec<SortedHit>| {
+        places.sort_unstable_by(|one, other| {
+            let by_key = other.key.total_cmp(&one.key);
+            by_key
+                .then(other.salience.total_cmp(&one.salience))
+                .then_with(|| tie_of(one.ordinal).cmp(&tie_of(other.ordinal)))
+        });
+        places.truncate(k);
+    };
+    let mut places: Vec<SortedHit> = Vec::new();
+    for group in reaching(keys, last).chunks(SOME_ROWS) {
+        deadline.check()?;
+        places.extend(group.iter().map(|at| place(*at)));
+        if places.len() >= k.saturating_mul(2).max(MIN_SORTED) {
+            keep_best(&mut places);
+        }
+    }
+    keep_best(&mut places);
+    Ok(places)
 }
+
+/// Memories that are sorted at once, at least: of many equal keys the best are kept from time to time.
+const MIN_SORTED: usize = 4096;
 
 /// Recency and frequency of accesses, from 0 to 1.
 pub(crate) fn scaled(salience: &Salience, signals: &Signals, now: i64) -> (f64, f64) {
@@ -84,6 +100,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::deadline::NEVER;
 
     proptest! {
         #[test]
@@ -117,7 +134,7 @@ mod tests {
             let keys: Vec<f64> = all.iter().map(key).collect();
             let salience_of = |at: u32| saliences[at as usize];
             let tie_of = |at: u32| (Reverse(signals[at as usize].created_at), id_of(at));
-            let found = sorted(&all, &keys, k, salience_of, tie_of);
+            let found = sorted(&all, &keys, k, salience_of, tie_of, &NEVER).expect("no deadline");
             let mut whole = all;
             whole.sort_by(|one, other| {
                 let key = |at: &u32| {

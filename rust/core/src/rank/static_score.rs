@@ -1,5 +1,6 @@
 //! Static scores: an upper bound of each, and the exact value on demand.
 
+use crate::Error;
 use crate::columns::{BlockAttributes, NONE as MISSING};
 use crate::rank::candidates::CandidateSet;
 use crate::rank::scoring_config::{ScoringConfig, StaticScore};
@@ -25,13 +26,14 @@ impl<'a> StaticScores<'a> {
         candidates: &'a CandidateSet<'a>,
         scoring: &'a ScoringConfig,
         now: i64,
-    ) -> Self {
+    ) -> Result<Self, Error> {
         let weights = &scoring.weights;
         let mut static_scores =
             Self { candidates, scoring, now, ranks: Vec::new(), uppers: Vec::new() };
         if weights.recency > 0.0 && scoring.recency == Recency::NewestRank {
-            let created_at = candidates.of_each(|block, at| block.created_at[at]);
+            let created_at = candidates.of_each(|block, at| block.created_at[at])?;
             static_scores.ranks = signals::newest_ranks(&created_at);
+            candidates.deadline.check()?;
             static_scores.uppers =
                 (0..candidates.docids.len() as u32).map(|at| static_scores.sum(at)).collect();
         } else if weights.salience > 0.0 {
@@ -43,7 +45,7 @@ impl<'a> StaticScores<'a> {
                 weights.of(others) + weights.salience * salience
             };
             static_scores.uppers =
-                candidates.of_each(|block, at| upper(&signals(block, at)) * ABOVE);
+                candidates.of_each(|block, at| upper(&signals(block, at)) * ABOVE)?;
         } else {
             let recency = RecencyUpper::new(scoring.recency);
             let upper = |signals: &Signals| {
@@ -52,9 +54,9 @@ impl<'a> StaticScores<'a> {
                     + weights.access * signals::access(signals.access_count)
             };
             static_scores.uppers =
-                candidates.of_each(|block, at| upper(&signals(block, at)) * ABOVE);
+                candidates.of_each(|block, at| upper(&signals(block, at)) * ABOVE)?;
         }
-        static_scores
+        Ok(static_scores)
     }
 
     /// The static score of one memory.

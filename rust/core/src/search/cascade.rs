@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::bits::set_bits;
+use crate::deadline::{Deadline, SOME_ROWS};
 use crate::quantization::kernel::{EIGHT, Kernel, Limit, Prior, TILE_ROWS, Tile, Uppers};
 use crate::quantization::scalar::rounded_down;
 use crate::search::prepared_query::{PreparedQuery, Stage};
@@ -380,14 +381,21 @@ impl<'a> Cascade<'a> {
         self.candidates.extend(other.candidates);
     }
 
-    /// Score rows that may be among the best, by descending bound, until no other can be.
-    pub(crate) fn finish(mut self, vectors: &VectorRows, mut scorer: Scorer<'_>) -> Vec<Hit> {
+    /// Score rows that may be among the best, by descending bound, until no other can be, or until
+    /// the first of them are scored after the deadline.
+    pub(crate) fn finish(
+        mut self,
+        vectors: &VectorRows,
+        mut scorer: Scorer<'_>,
+        deadline: &Deadline,
+    ) -> Vec<Hit> {
         self.adopt_threshold();
         let threshold = self.threshold;
         self.candidates.retain(|candidate| candidate.upper >= threshold);
         self.candidates.sort_unstable_by(|one, other| other.upper.total_cmp(&one.upper));
         for (at, candidate) in self.candidates.iter().enumerate() {
-            if candidate.upper < scorer.best.floor() {
+            let is_late = at > 0 && at.is_multiple_of(SOME_ROWS) && deadline.is_past();
+            if is_late || candidate.upper < scorer.best.floor() {
                 break;
             }
             if let Some(next) = self.candidates.get(at + SCORE_AHEAD) {

@@ -10,6 +10,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::bits::set_bits;
+use crate::deadline::Deadline;
 use crate::quantization::kernel::{EIGHT, Kernel, Limit, TILE_ROWS, Uppers};
 use crate::search::cascade::{Cascade, MIN_MANY, ScannedSegment, tiles_of};
 use crate::search::prepared_query::{PreparedQuery, Stage};
@@ -252,10 +253,14 @@ impl<'a> CoarseScan<'a> {
         }
     }
 
-    /// Take the rows that may still be among the best on from stage to stage.
-    pub(crate) fn resolve(mut self) -> Vec<Cascade<'a>> {
+    /// Take the rows that may still be among the best on from stage to stage; the frontier alone after
+    /// the deadline.
+    pub(crate) fn resolve(mut self, deadline: &Deadline) -> Vec<Cascade<'a>> {
         self.end_group();
         for (at, piece) in self.pieces.iter().enumerate() {
+            if deadline.is_past() {
+                break;
+            }
             for answer in &mut self.answers {
                 answer.resolve(piece, at);
             }

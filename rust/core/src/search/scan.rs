@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 
+use crate::deadline::{Deadline, SOME_ROWS};
 use crate::quantization::kernel::{EIGHT, Kernel};
 use crate::quantization::row_blocks::LONG_COMPONENTS;
 use crate::quantization::scalar::{norm, power_of_two_for};
@@ -50,6 +51,8 @@ pub(crate) struct ScanRequest<'a> {
     pub(crate) min_score: f64,
     pub(crate) weight: f64,
     pub(crate) threads: usize,
+    /// Where it passes, the best of some of the rows are answered.
+    pub(crate) deadline: &'a Deadline,
 }
 
 /// The rows to scan, and their priors.
@@ -108,6 +111,7 @@ fn answers(
         min_score,
         weight,
         is_long,
+        deadline: request.deadline.clone(),
     };
     if few
         || !search.prepared_queries.iter().all(|prepared| search.formula().is_boundable(prepared))
@@ -141,6 +145,7 @@ struct Search {
     min_score: f64,
     weight: f64,
     is_long: bool,
+    deadline: Deadline,
 }
 
 impl Search {
@@ -173,7 +178,10 @@ impl Search {
                 continue;
             }
             let scanned = self.scanned(position);
-            for row in candidate_rows(scanned.view, allowed) {
+            for (number, row) in candidate_rows(scanned.view, allowed).enumerate() {
+                if number % SOME_ROWS == 0 && self.deadline.is_past() {
+                    return scorer.into_sorted();
+                }
                 scorer.offer(&scanned, row);
             }
         }
@@ -210,8 +218,8 @@ impl Search {
         let mut coarse_scan = CoarseScan::new(self.kernel, cascades, self.k, self.is_long);
         loop {
             let position = next.fetch_add(1, Ordering::Relaxed);
-            if position >= self.vectors().segments.len() {
-                return coarse_scan.resolve();
+            if position >= self.vectors().segments.len() || self.deadline.is_past() {
+                return coarse_scan.resolve(&self.deadline);
             }
             coarse_scan.scan(self.scanned(position), self.allowed(position));
         }
@@ -219,7 +227,7 @@ impl Search {
 
     fn finish(&self, cascade: Cascade<'_>) -> Vec<Hit> {
         let scorer = self.scorer(cascade.prepared_queries);
-        cascade.finish(self.vectors(), scorer)
+        cascade.finish(self.vectors(), scorer, &self.deadline)
     }
 }
 
@@ -300,6 +308,7 @@ mod tests {
             min_score,
             weight,
             is_long: false,
+            deadline: Deadline::default(),
         };
         Arc::new(SharedSearch::of(search))
     }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::Error;
 use crate::bits::{rows_of, set_bits};
+use crate::deadline::Deadline;
 use crate::ids::docid_of;
 use crate::quantization::kernel::TILE_ROWS;
 use crate::search::docid_set::DocidSet;
@@ -70,12 +72,17 @@ impl Selection {
 
 impl SelectedRows {
     /// The rows of the vectors of these docids; a vector's id is its docid.
-    pub(crate) fn of_docids(vectors: &VectorRows, candidates: &DocidSet) -> Self {
+    pub(crate) fn of_docids(
+        vectors: &VectorRows,
+        candidates: &DocidSet,
+        deadline: &Deadline,
+    ) -> Result<Self, Error> {
         if candidates.len() * FEW_SHARE < vectors.places.len() {
             let ids: Vec<i64> = candidates.iter().map(i64::from).collect();
-            return Self { segments: resolve(&ids, vectors) };
+            return Ok(Self { segments: resolve(&ids, vectors) });
         }
         let of_view = |view: &SegmentView| {
+            deadline.check()?;
             let ids = view.segment.ids();
             let selected = |(word, (_, live)): (usize, (usize, u64))| {
                 let is_candidate =
@@ -84,9 +91,10 @@ impl SelectedRows {
             };
             let words: Box<[u64]> = view.live_words().enumerate().map(selected).collect();
             let count = words.iter().map(|word| word.count_ones() as usize).sum();
-            SegmentRows { words, listed: None, count }.with_list(view.len)
+            Ok(SegmentRows { words, listed: None, count }.with_list(view.len))
         };
-        Self { segments: vectors.segments.iter().map(of_view).collect() }
+        let segments: Result<_, Error> = vectors.segments.iter().map(of_view).collect();
+        Ok(Self { segments: segments? })
     }
 
     pub(crate) fn segment(&self, position: usize) -> &SegmentRows {
