@@ -335,7 +335,7 @@ def test_a_part_that_cannot_be_taken_fails_the_loading_and_changes_nothing():
     made = index(record(1))
     with made.loader() as loader:
         loader.add_records([(1, "too", "short")])
-        with pytest.raises(InvalidArgumentError, match="29 values"):
+        with pytest.raises(InvalidArgumentError, match="30 values"):
             made.apply(batch(seq=5), loader)
     assert (made.seq, rows_found(made, AGENT)) == (1, [1])
 
