@@ -4,7 +4,7 @@ A hundred coroutines search one memory together, each over one user of ten; memo
 those of `benches.ranking`. The same searches one after the other, by the plain `Memory`, are the
 peer. FOLDER holds the package of another build (its `python/`, with the extension in it): then both
 builds run, each in a process of its own, in turns. Prints medians in milliseconds of a hundred
-searches, and the median ratios of neighbouring turns.
+searches, and the median ratios of neighbouring turns, each of several rounds.
 """
 
 import argparse
@@ -25,9 +25,10 @@ from mnemic import AsyncMemory, Memory, MemoryEntry
 from mnemic.model import UuidFactory
 
 CALLERS = 100
-ROUNDS = 60
+ROUNDS = 7
+PROCESS_TURNS = 20
 USERS = 10
-TURNS = 20
+SESSION = 20
 HELD_OUT = 1000
 MOST_WORDS = 12
 DIM = 384
@@ -61,7 +62,7 @@ def entry_of(number, text, vector):
         content=text,
         created_at=at,
         user_id=f"user {number % USERS}",
-        session_id=f"session {number // (USERS * TURNS)}",
+        session_id=f"session {number // (USERS * SESSION)}",
         importance=number % 100 / 100,
         embedding=vector,
         embedding_model=MODEL,
@@ -86,7 +87,11 @@ class Server:
         self.plain = Memory(path, embedder=queries)
         self.awaited = self.loop.run_until_complete(AsyncMemory.open(path, embedder=queries))
 
-    def burst(self, kind):
+    def rounds(self, kind):
+        """Return the median milliseconds of several rounds."""
+        return statistics.median(self.round(kind) for _ in range(ROUNDS))
+
+    def round(self, kind):
         """Return the milliseconds of a hundred searches."""
         self.turn += CALLERS
         texts = [self.texts[(self.turn + at) % len(self.texts)] for at in range(CALLERS)]
@@ -116,11 +121,11 @@ def serve(rows):
         path = Path(folder) / "memories.db"
         fill(path, queries, rows)
         server = Server(path, queries)
-        for kind in KINDS * 3:
-            server.burst(kind)
+        for kind in KINDS:
+            server.rounds(kind)
         print("ready", flush=True)
         for line in sys.stdin:
-            print(server.burst(line.strip()), flush=True)
+            print(server.rounds(line.strip()), flush=True)
         server.close()
 
 
@@ -148,7 +153,7 @@ def measured(process, kind):
 def in_turns(processes):
     """Return the milliseconds of each turn by process and kind."""
     times = {(process, kind): [] for process in processes for kind in KINDS}
-    for turn in range(ROUNDS):
+    for turn in range(PROCESS_TURNS):
         for process in processes if turn % 2 else processes[::-1]:
             for kind in KINDS:
                 times[process, kind].append(measured(process, kind))

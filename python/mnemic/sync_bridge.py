@@ -6,15 +6,15 @@ thread.
 """
 
 import threading
-from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar, copy_context
-from functools import partial, wraps
+from contextlib import contextmanager
+from contextvars import copy_context
+from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
+from mnemic.loop_threads import Call, current_call, threads_of
+
 if TYPE_CHECKING:
-    import asyncio
     from concurrent.futures import Executor, Future
 
 Parameters = ParamSpec("Parameters")
@@ -23,52 +23,21 @@ Result = TypeVar("Result")
 _this_thread = threading.local()
 
 
-class _Cancellation:
-    """Informs work in another thread that its caller was cancelled."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._callbacks: list[Callable[[], object]] = []
-        self._is_cancelled = False
-
-    def cancel(self) -> None:
-        """Call the callbacks."""
-        with self._lock:
-            self._is_cancelled = True
-            callbacks = list(self._callbacks)
-        for callback in callbacks:
-            callback()
-
-    @contextmanager
-    def calling(self, callback: Callable[[], object]) -> Generator[None, None, None]:
-        """Call a function if the caller is cancelled inside this block, or was before."""
-        with self._lock:
-            self._callbacks.append(callback)
-            is_cancelled = self._is_cancelled
-        if is_cancelled:
-            callback()
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._callbacks.remove(callback)
-
-
-_cancellation: ContextVar[_Cancellation | None] = ContextVar("mnemic_cancellation", default=None)
-
-
 @contextmanager
 def on_cancellation(callback: Callable[[], object]) -> Generator[None, None, None]:
     """Call a function, from another thread, if the awaiting task is cancelled inside this block.
 
     In a synchronous call it is never called.
     """
-    cancellation = _cancellation.get()
-    if cancellation is None:
+    call = current_call()
+    if call is None:
         yield
         return
-    with cancellation.calling(callback):
+    call.add_callback(callback)
+    try:
         yield
+    finally:
+        call.remove_callback(callback)
 
 
 def runs_sync() -> bool:
@@ -99,15 +68,16 @@ async def run_blocking(work: Callable[[], Result], threads: HasExecutor | None =
         return work()
     import asyncio  # noqa: PLC0415 - a third of the import budget, unused at the front door
 
-    cancellation, context = _Cancellation(), copy_context()
-    context.run(_cancellation.set, cancellation)
+    loop = asyncio.get_running_loop()
+    if threads is not None:
+        return await threads_of(loop).run(work, threads.executor)
+    call = Call(work)
     try:
-        if threads is None:
-            return await asyncio.get_running_loop().run_in_executor(None, context.run, work)
-        return await arrived(threads.executor.submit(context.run, work))
+        result: Result = await loop.run_in_executor(None, call.run_in_context)
     except asyncio.CancelledError:
-        cancellation.cancel()
+        call.cancel()
         raise
+    return result
 
 
 async def awaited(awaitable: Awaitable[Result]) -> Result:
@@ -133,54 +103,11 @@ async def arrived(future: "Future[Result]") -> Result:
     if not (future.done() or runs_sync()):
         import asyncio  # noqa: PLC0415 - as above
 
-        await _arrivals_of(asyncio.get_running_loop()).wait(future)
+        await threads_of(asyncio.get_running_loop()).wait(future)
     try:
         return future.result()
     finally:
         del future  # the traceback of its error refers to this frame
-
-
-class _Arrivals:
-    """Wakes the waiting tasks of one event loop, all that are due in one call of the loop.
-
-    It has no lock: a finalizer may interrupt the holder and settle another future.
-    """
-
-    def __init__(self, loop: "asyncio.AbstractEventLoop") -> None:
-        self.loop = loop
-        self._due: deque[asyncio.Future[None]] = deque()
-        self._is_scheduled = False
-
-    async def wait(self, future: "Future[Any]") -> None:
-        """Wait until a future is done."""
-        waiter = self.loop.create_future()
-        future.add_done_callback(partial(self._wake_soon, waiter))
-        try:
-            await waiter
-        finally:
-            future.cancel()  # has an effect only before it is done and its work begins
-
-    def _wake_soon(self, waiter: "asyncio.Future[None]", _: "Future[Any]") -> None:
-        self._due.append(waiter)
-        if self._is_scheduled:
-            return
-        self._is_scheduled = True
-        with suppress(RuntimeError):  # the event loop was closed: nobody waits there any more
-            self.loop.call_soon_threadsafe(self._wake)
-
-    def _wake(self) -> None:
-        self._is_scheduled = False  # before the queue is read: later futures schedule it again
-        while self._due:
-            waiter = self._due.popleft()
-            if not waiter.done():
-                waiter.set_result(None)
-
-
-def _arrivals_of(loop: "asyncio.AbstractEventLoop") -> _Arrivals:
-    arrivals: _Arrivals | None = getattr(_this_thread, "arrivals", None)
-    if arrivals is None or arrivals.loop is not loop:
-        arrivals = _this_thread.arrivals = _Arrivals(loop)
-    return arrivals
 
 
 def run_sync(coroutine: Coroutine[Any, None, Result]) -> Result:
@@ -196,6 +123,9 @@ def run_sync(coroutine: Coroutine[Any, None, Result]) -> Result:
         RuntimeError: If it awaits something that needs an event loop.
     """
     outer = runs_sync()
+    call = current_call()
+    if call is not None:
+        call.turn = None  # this call sees what happened since that one was handed over
     _this_thread.runs_sync = True
     try:
         coroutine.send(None)

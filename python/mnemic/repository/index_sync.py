@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from mnemic.errors import (
     StoreFullError,
 )
 from mnemic.index import NativeIndex
+from mnemic.loop_threads import shared_in_turn
 from mnemic.model import Record, RowBatch, State
 from mnemic.repository.access_buffer import AccessBuffer
 from mnemic.store import LogPosition, Store
@@ -169,7 +171,7 @@ class IndexSync:
         Returns:
             The store's position before.
         """
-        position = self._store.position(self._agent_id)
+        position = shared_in_turn(self, partial(self._store.position, self._agent_id))
         if position.seq != self.index.seq:
             self._apply_changes(deadline)
         if self._embedder is not None and self._rows_to_embed():

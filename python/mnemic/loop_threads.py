@@ -1,0 +1,291 @@
+"""Blocking work of an event loop in threads, handed over and returned in groups.
+
+A change of threads takes as long as a short search, and every thread that wants the interpreter
+lock delays the others. So the work of one turn of the loop is handed over together, few threads do
+it, and the loop is woken for several results at once.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Hashable
+from contextlib import suppress
+from contextvars import Context, ContextVar, copy_context
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakKeyDictionary
+
+from mnemic.errors import StoreClosedError
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+    from asyncio import Future as Waiter
+    from concurrent.futures import Executor, Future
+
+Result = TypeVar("Result")
+
+FEW_THREADS = 3
+"""Threads that work at once while they get on; more of them wait for the interpreter lock."""
+
+MAX_THREADS = 32
+"""Threads at most where the work itself waits, for an embedder in the network say."""
+
+TICK = 0.002
+"""Seconds after which waiting work that no thread gets on with gets a further one, and results that
+are not returned yet are."""
+
+RETURNED_AT_ONCE = 16
+"""Results that wake the loop though more work waits."""
+
+
+class Call:
+    """One piece of blocking work, and whoever awaits it.
+
+    Args:
+        work: The work.
+        waiter: Set by the event loop when the work is done.
+    """
+
+    __slots__ = ("_callbacks", "_context", "_error", "_lock", "_result", "turn", "waiter", "work")
+
+    def __init__(self, work: Callable[[], Any], waiter: "Waiter[None] | None" = None) -> None:
+        self.work = work
+        self.waiter = waiter
+        self.turn: Turn | None = None
+        self._context: Context = copy_context()
+        self._result: Any = None
+        self._error: BaseException | None = None
+        self._lock = threading.Lock()
+        self._callbacks: list[Callable[[], object]] | None = []  # None once cancelled
+
+    def run(self) -> None:
+        """Do the work, unless nobody awaits it any more."""
+        if self.waiter is not None and self.waiter.cancelled():
+            return
+        try:
+            self._result = self.run_in_context()
+        except BaseException as error:  # noqa: BLE001 - whoever awaits it gets it
+            self._error = error
+
+    def run_in_context(self) -> Any:
+        """Do the work with the caller's context variables."""
+        self._context.run(_current.set, self)
+        return self._context.run(self.work)
+
+    def fail(self, error: BaseException) -> None:
+        """Let the work fail that was not begun."""
+        self._error = error
+
+    def result(self) -> Any:
+        """Return the result of the work, or raise its error."""
+        if self._error is None:
+            return self._result
+        try:
+            raise self._error
+        finally:
+            self._error = None  # its traceback refers to this frame
+
+    def cancel(self) -> None:
+        """Call the callbacks."""
+        with self._lock:
+            callbacks, self._callbacks = self._callbacks or [], None
+        for callback in callbacks:
+            callback()
+
+    def add_callback(self, callback: Callable[[], object]) -> None:
+        """Call a function when the call is cancelled, at once if it was before."""
+        with self._lock:
+            if self._callbacks is not None:
+                self._callbacks.append(callback)
+                return
+        callback()
+
+    def remove_callback(self, callback: Callable[[], object]) -> None:
+        """Remove a callback. Repeated calls have no effect."""
+        with self._lock:
+            if self._callbacks is not None and callback in self._callbacks:
+                self._callbacks.remove(callback)
+
+
+_current: ContextVar[Call | None] = ContextVar("mnemic_call", default=None)
+
+
+def current_call() -> Call | None:
+    """Return the call of an event loop that this thread works for, or None."""
+    return _current.get()
+
+
+class Turn:
+    """Values shared by the work that one turn of an event loop handed over."""
+
+    def __init__(self) -> None:
+        self._values: dict[Hashable, Any] = {}
+
+    def value(self, key: Hashable, compute: Callable[[], Result]) -> Result:
+        """Return a value that the first piece of work computes for all."""
+        if key not in self._values:
+            self._values[key] = compute()
+        found: Result = self._values[key]
+        return found
+
+
+def shared_in_turn(key: Hashable, compute: Callable[[], Result]) -> Result:
+    """Return a value computed since this work was handed over, perhaps by work beside it.
+
+    Only the first such value of each piece of work is shared: later ones must see what happened
+    meanwhile.
+    """
+    call = _current.get()
+    if call is None or call.turn is None:
+        return compute()
+    turn, call.turn = call.turn, None
+    return turn.value(key, compute)
+
+
+class LoopThreads:
+    """Lets one event loop await futures and blocking work; used in the loop's thread.
+
+    Its queue of results has no lock: a finalizer may interrupt the holder and settle a future.
+
+    Args:
+        loop: The event loop.
+    """
+
+    def __init__(self, loop: "AbstractEventLoop") -> None:
+        self.loop = loop
+        self._due: deque[Waiter[None]] = deque()
+        self._is_scheduled = False
+        self._queues: WeakKeyDictionary[Executor, _WorkQueue] = WeakKeyDictionary()
+
+    async def wait(self, future: "Future[Any]") -> None:
+        """Wait until a future is done; a cancellation cancels it if its work has not begun."""
+        waiter = self.loop.create_future()
+        future.add_done_callback(lambda _: self.arrive(waiter))
+        try:
+            await waiter
+        finally:
+            future.cancel()  # has an effect only before it is done and its work begins
+
+    async def run(self, work: Callable[[], Result], executor: "Executor") -> Result:
+        """Do blocking work in an executor's threads."""
+        call = Call(work, self.loop.create_future())
+        queue = self._queues.get(executor)
+        if queue is None:
+            queue = self._queues[executor] = _WorkQueue(self)
+        queue.put(call, executor)
+        try:
+            await call.waiter  # type: ignore[misc]
+        except BaseException:
+            call.cancel()
+            raise
+        result: Result = call.result()
+        return result
+
+    def arrive(self, waiter: "Waiter[None]", *, is_urgent: bool = True) -> None:
+        """Wake a waiter, from any thread; one that is not urgent with others or at a tick."""
+        self._due.append(waiter)
+        if self._is_scheduled or not (is_urgent or len(self._due) >= RETURNED_AT_ONCE):
+            return
+        self._is_scheduled = True
+        with suppress(RuntimeError):  # the event loop was closed: nobody waits there any more
+            self.loop.call_soon_threadsafe(self.wake)
+
+    def wake(self) -> None:
+        """Wake the waiters that are due; runs in the loop."""
+        self._is_scheduled = False  # before the queue is read: later waiters schedule it again
+        while self._due:
+            waiter = self._due.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+
+
+class _WorkQueue:
+    """Work of one event loop for one executor.
+
+    Args:
+        threads: The loop's.
+    """
+
+    def __init__(self, threads: LoopThreads) -> None:
+        self._threads = threads
+        self._new: list[Call] = []  # of this turn; used by the loop alone
+        self._lock = threading.Lock()
+        self._waiting: deque[Call] = deque()
+        self._active = 0  # threads at work, or about to be
+        self._finished = 0
+        self._is_watched = False
+
+    def put(self, call: Call, executor: "Executor") -> None:
+        """Queue work; it is handed over once the loop has run what is ready."""
+        self._new.append(call)
+        if len(self._new) == 1:
+            self._threads.loop.call_soon(self._hand_over, executor)
+
+    def _hand_over(self, executor: "Executor") -> None:
+        new, self._new = self._new, []
+        turn = Turn()
+        for call in new:
+            call.turn = turn
+        with self._lock:
+            self._waiting.extend(new)
+        idle = max(0, FEW_THREADS - self._active)
+        started = sum(self._start(executor) for _ in new[:idle])
+        if (len(new) > 1 or not started) and not self._is_watched:
+            self._is_watched = True
+            self._look_later(executor)
+
+    def _start(self, executor: "Executor") -> bool:
+        with self._lock:
+            self._active += 1
+        try:
+            executor.submit(self._work)
+        except RuntimeError:  # it was shut down
+            with self._lock:
+                self._active -= 1
+                waiting, self._waiting = self._waiting, deque()
+            for call in waiting:
+                call.fail(StoreClosedError("the memory was closed"))
+                self._arrive(call)
+            return False
+        return True
+
+    def _look_later(self, executor: "Executor") -> None:
+        look = partial(self._look, executor, self._finished)
+        self._threads.loop.call_later(TICK, look)
+
+    def _look(self, executor: "Executor", finished: int) -> None:
+        """Return results, and start a further thread if none got on since the last look."""
+        self._threads.wake()
+        if not self._waiting:
+            self._is_watched = False
+            return
+        if self._finished == finished and self._active < MAX_THREADS:
+            self._start(executor)
+        self._look_later(executor)
+
+    def _work(self) -> None:
+        """Do what waits; runs in a thread of the executor."""
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    self._active -= 1
+                    return
+                call = self._waiting.popleft()
+            call.run()
+            self._finished += 1  # one that is lost between two threads is no harm
+            self._arrive(call)
+            del call  # it holds the work's result
+
+    def _arrive(self, call: Call) -> None:
+        if call.waiter is not None:
+            self._threads.arrive(call.waiter, is_urgent=not self._waiting)
+
+
+_this_thread = threading.local()
+
+
+def threads_of(loop: "AbstractEventLoop") -> LoopThreads:
+    """Return the only `LoopThreads` of an event loop, in the loop's thread."""
+    threads: LoopThreads | None = getattr(_this_thread, "threads", None)
+    if threads is None or threads.loop is not loop:
+        threads = _this_thread.threads = LoopThreads(loop)
+    return threads
