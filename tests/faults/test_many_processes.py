@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from mnemic.memory import Memory
-from mnemic.store.sqlite.connections import BUSY_MILLISECONDS
+from mnemic.store.sqlite.opening import BUSY_MILLISECONDS
 from tests.faults.history import History, problems
 from tests.faults.playing import child, player
 from tests.support.embedders import WordEmbedder

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mnemic.errors import ReadOnlyError, StoreCorruptError
-from mnemic.store.sqlite.connections import downgrade
+from mnemic.store.sqlite.opening import downgrade
 from tests.support.doors import opened
 from tests.support.embedders import WordEmbedder
 from tests.support.paths import FIXTURES

@@ -17,8 +17,9 @@ from mnemic.licensing import DocumentedLicenses
 from mnemic.model import NewEntry, Scope
 from mnemic.repository.index_sync import IndexSync
 from mnemic.store.sqlite import wal
-from mnemic.store.sqlite.connections import Connections, downgrade
+from mnemic.store.sqlite.connections import Connections
 from mnemic.store.sqlite.group_commit import Writer
+from mnemic.store.sqlite.opening import downgrade
 from mnemic.store.sqlite.schema import MIGRATIONS
 from mnemic.store.sqlite.store import SqliteStore
 from tests.support.clock import NOON

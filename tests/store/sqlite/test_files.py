@@ -17,7 +17,7 @@ from mnemic.errors import (
     StoreReplacedError,
 )
 from mnemic.model import Scope
-from mnemic.store.sqlite import connections
+from mnemic.store.sqlite import opening
 from mnemic.store.sqlite.store import SqliteStore
 from tests.support.paths import names_in
 
@@ -142,7 +142,7 @@ def test_a_relative_path_stays_the_same_file_when_the_directory_changes(tmp_path
 
 
 def test_a_lock_held_too_long_is_a_busy_error_and_the_store_works_afterwards(tmp_path, monkeypatch):
-    monkeypatch.setattr(connections, "BUSY_MILLISECONDS", 50)
+    monkeypatch.setattr(opening, "BUSY_MILLISECONDS", 50)
     path = tmp_path / "a.db"
     store = SqliteStore(path)
     other = apsw.Connection(str(path))

@@ -15,8 +15,8 @@ import pytest
 from mnemic._core import lock_calls
 from mnemic.errors import StoreFileError
 from mnemic.store.sqlite import log_mark, wal
-from mnemic.store.sqlite.connections import downgrade, open_writer
 from mnemic.store.sqlite.log_mark import LogState, Mark, read_mark
+from mnemic.store.sqlite.opening import downgrade, open_writer
 from mnemic.store.sqlite.schema import MIGRATIONS
 from mnemic.store.sqlite.wal import Checkpoints
 from tests.support.doors import opened

@@ -15,7 +15,7 @@ from mnemic.model.fields import Kind
 from mnemic.store.row_codec import FIELDS
 from mnemic.store.sqlite import migration_functions
 from mnemic.store.sqlite.checksums import rows_with_sums_where
-from mnemic.store.sqlite.connections import downgrade
+from mnemic.store.sqlite.opening import downgrade
 from mnemic.store.sqlite.schema import MIGRATIONS, _added_column
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder

@@ -6,7 +6,7 @@ import apsw
 import pytest
 
 from mnemic.errors import ReadOnlyError, SchemaVersionError, StoreFileError
-from mnemic.store.sqlite.connections import downgrade
+from mnemic.store.sqlite.opening import downgrade
 from mnemic.store.sqlite.store import SqliteStore
 from tests.support.paths import names_in
 

@@ -8,7 +8,7 @@ import pytest
 from mnemic.errors import StoreCorruptError, StoreFileError
 from mnemic.memory import Memory
 from mnemic.store.sqlite import hardening
-from mnemic.store.sqlite.connections import downgrade
+from mnemic.store.sqlite.opening import downgrade
 from mnemic.store.sqlite.schema import MIGRATIONS
 from tests.support.paths import FIXTURES
 

@@ -4,8 +4,10 @@ import os
 
 from mnemic.errors import StoreFileError
 from mnemic.new_files import file_errors, new_part
-from mnemic.store.sqlite.connections import MEMORY_PATH, Connections, typed_errors
+from mnemic.store.sqlite.connections import Connections
 from mnemic.store.sqlite.log_mark import MARK_OFFSET, LogState, Mark
+from mnemic.store.sqlite.opening import MEMORY_PATH
+from mnemic.store.sqlite.sqlite_errors import typed_errors
 
 
 def backup_to(connections: Connections, target: str) -> None:

@@ -24,10 +24,8 @@ from mnemic.model import (
     MemoryEntry,
     MemoryFilter,
     MemoryLink,
-    MemoryStatus,
     NewEntry,
     OnDuplicate,
-    Record,
     RowBatch,
     Scope,
     State,
@@ -55,13 +53,13 @@ from mnemic.store.pending_accesses import AccessFlush, PendingAccesses
 from mnemic.store.row_codec import PlainRowCodec, RowCodec
 from mnemic.store.sqlite import change_log, fork_guard, links, reads, verification, writes
 from mnemic.store.sqlite.access_log import accesses_since, write_accesses
+from mnemic.store.sqlite.additions import stored_of, stored_vectors, vector_blobs
 from mnemic.store.sqlite.backup import backup_to
 from mnemic.store.sqlite.connections import Connections
-from mnemic.store.sqlite.damage import uuids_of
 from mnemic.store.sqlite.group_commit import Writer
 from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.sql import one_moment
-from mnemic.store.sqlite.writes import AddedRows, AddJob, AddOptions, NewRow
+from mnemic.store.sqlite.writes import AddJob, AddOptions
 from mnemic.store.url import path_of
 
 Result = TypeVar("Result")
@@ -133,12 +131,12 @@ class SqliteStore:
                     f"memory {new.entry.id} is agent {new.entry.agent_id!r}'s, not {agent_id!r}'s"
                 )
         model = model_of(new.entry for new in entries)
-        codec, vectors = self._codec, list(map(_stored_vectors, entries))
+        codec, vectors = self._codec, list(map(stored_vectors, entries))
         rows = writes.new_rows(codec, entries, vectors, model and model[0])
         rules = AddOptions(codec, to_microseconds(now), model, quota, on_duplicate, is_import)
         self._connections.check_writable()
         job = AddJob(agent_id, rows, rules)
-        return self._writer.write(job, lambda added: _stored(codec, added, rows))
+        return self._writer.write(job, lambda added: stored_of(codec, added, rows))
 
     def add_embeddings(
         self,
@@ -149,7 +147,7 @@ class SqliteStore:
     ) -> Future[None]:
         """Give rows the vectors of their contents; those that changed are passed over."""
         blobs = {
-            row: (content, _blobs(parts))
+            row: (content, vector_blobs(parts))
             for (row, content), parts in zip(contents.items(), vectors, strict=True)
         }
         known = model, vectors[0].shape[1] if vectors else 0
@@ -291,7 +289,7 @@ class SqliteStore:
         vectors = None
         if embedded is not None:
             model, parts = embedded
-            vectors = (model, parts.shape[1]), _blobs(parts)
+            vectors = (model, parts.shape[1]), vector_blobs(parts)
         time = to_microseconds(now)
         return self._write(
             lambda on: writes.update(
@@ -558,54 +556,3 @@ def _close(workers: Workers, writer: Writer, connections: Connections, number: i
         return
     connections.close()
     fork_guard.register_closed(number)
-
-
-def _stored_vectors(new: NewEntry) -> Sequence[NDArray[np.float32]]:
-    """Return vectors in their stored type; an entry's own never change, so none is copied."""
-    first = new.entry.embedding
-    if first is None:
-        return ()
-    return [vector.astype("<f4", copy=False) for vector in (first, *new.more)]
-
-
-def _blobs(parts: NDArray[np.float32]) -> list[bytes]:
-    return [vector.tobytes() for vector in parts.astype("<f4", copy=False)]
-
-
-def _stored(codec: RowCodec, added: AddedRows, rows: Sequence[NewRow]) -> Stored:
-    return Stored(
-        ids=[
-            new.entry.id if outcome.is_new else uuids_of([outcome.entry_id])[0]
-            for new, outcome in zip(rows, added.outcomes, strict=True)
-        ],
-        rows=[outcome.row for outcome in added.outcomes],
-        is_new=[outcome.is_new for outcome in added.outcomes],
-        changed=added.changed,
-        batch=_batch(codec, added, rows),
-    )
-
-
-def _batch(codec: RowCodec, added: AddedRows, rows: Sequence[NewRow]) -> RowBatch | None:
-    """Return the change for an index, if each entry was stored and nothing else changed."""
-    if not added.steps or added.steps != sum([outcome.is_new for outcome in added.outcomes]):
-        return None
-    records: list[Record] = []
-    embedded: list[int] = []
-    vectors: list[NDArray[np.float32]] = []
-    for outcome, new in zip(added.outcomes, rows, strict=True):
-        entry = new.entry
-        is_active = entry.forgotten_at is None and entry.status is MemoryStatus.ACTIVE
-        if not outcome.is_new or not is_active:
-            continue
-        records.append((outcome.row, *new.columns))
-        embedded += [outcome.row] * len(new.vectors)
-        vectors += new.vectors
-    since = added.seq - added.steps
-    embedded_rows = np.array(embedded, dtype=np.int64)
-    return RowBatch(since, added.seq, codec.records(records), embedded_rows, _stacked(vectors), [])
-
-
-def _stacked(vectors: list[NDArray[np.float32]]) -> NDArray[np.float32]:
-    if len(vectors) == 1:
-        return vectors[0][np.newaxis]  # np.stack takes 10 µs
-    return np.stack(vectors) if vectors else np.empty((0, 0), dtype=np.float32)

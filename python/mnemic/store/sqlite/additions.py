@@ -1,0 +1,65 @@
+"""What an addition gives back: outcomes for the caller, and a batch of rows for the index."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemic.model import MemoryStatus, NewEntry, Record, RowBatch
+from mnemic.store.base import Stored
+from mnemic.store.row_codec import RowCodec
+from mnemic.store.sqlite.damage import uuids_of
+from mnemic.store.sqlite.writes import AddedRows, NewRow
+
+
+def stored_vectors(new: NewEntry) -> Sequence[NDArray[np.float32]]:
+    """Return vectors in their stored type; an entry's own never change, so none is copied."""
+    first = new.entry.embedding
+    if first is None:
+        return ()
+    return [vector.astype("<f4", copy=False) for vector in (first, *new.more)]
+
+
+def vector_blobs(parts: NDArray[np.float32]) -> list[bytes]:
+    """Return vectors as they are stored."""
+    return [vector.tobytes() for vector in parts.astype("<f4", copy=False)]
+
+
+def stored_of(codec: RowCodec, added: AddedRows, rows: Sequence[NewRow]) -> Stored:
+    """Return what an addition stored: its outcomes, and the change for an index."""
+    return Stored(
+        ids=[
+            new.entry.id if outcome.is_new else uuids_of([outcome.entry_id])[0]
+            for new, outcome in zip(rows, added.outcomes, strict=True)
+        ],
+        rows=[outcome.row for outcome in added.outcomes],
+        is_new=[outcome.is_new for outcome in added.outcomes],
+        changed=added.changed,
+        batch=_batch(codec, added, rows),
+    )
+
+
+def _batch(codec: RowCodec, added: AddedRows, rows: Sequence[NewRow]) -> RowBatch | None:
+    """Return the change for an index, if each entry was stored and nothing else changed."""
+    if not added.steps or added.steps != sum([outcome.is_new for outcome in added.outcomes]):
+        return None
+    records: list[Record] = []
+    embedded: list[int] = []
+    vectors: list[NDArray[np.float32]] = []
+    for outcome, new in zip(added.outcomes, rows, strict=True):
+        entry = new.entry
+        is_active = entry.forgotten_at is None and entry.status is MemoryStatus.ACTIVE
+        if not outcome.is_new or not is_active:
+            continue
+        records.append((outcome.row, *new.columns))
+        embedded += [outcome.row] * len(new.vectors)
+        vectors += new.vectors
+    since = added.seq - added.steps
+    embedded_rows = np.array(embedded, dtype=np.int64)
+    return RowBatch(since, added.seq, codec.records(records), embedded_rows, _stacked(vectors), [])
+
+
+def _stacked(vectors: list[NDArray[np.float32]]) -> NDArray[np.float32]:
+    if len(vectors) == 1:
+        return vectors[0][np.newaxis]  # np.stack takes 10 µs
+    return np.stack(vectors) if vectors else np.empty((0, 0), dtype=np.float32)
