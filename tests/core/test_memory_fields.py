@@ -30,7 +30,7 @@ def test_the_order_is_that_of_the_row_codec():
 
 
 def test_an_update_writes_what_is_declared_as_changed():
-    changed = {column for column, field in STORED.items() if CHANGED in field.traits}
+    changed = {column for column, field in STORED.items() if field.has(CHANGED)}
     assert set(CHANGED_NAMES) == changed
     assert "updated_at" in changed
     assert "created_at" not in changed
@@ -41,14 +41,14 @@ def test_filters_test_the_same_fields():
     assert found == {
         column: field.name
         for column, field in STORED.items()
-        if FILTERED in field.traits and field.kind is not Kind.METADATA  # whose keys have names
+        if field.has(FILTERED) and field.kind is not Kind.METADATA  # whose keys have names
     }
 
 
 def test_all_columns_but_accesses_have_a_number_of_their_own():
     numbers = {column: number for column, _, number, _ in RECORD_FIELDS}
     without = {column for column, number in numbers.items() if number is None}
-    assert without == {column for column, field in STORED.items() if ACCESS in field.traits}
+    assert without == {column for column, field in STORED.items() if field.has(ACCESS)}
     given = [number for number in numbers.values() if number is not None]
     assert len(set(given)) == len(given)
     assert not set(given) & NUMBERS_OF_OTHERS

@@ -7,7 +7,7 @@ import pytest
 
 from mnemic.model import MemoryEntry, MemorySortOrder
 from mnemic.model.entry import MEMORY_FIELDS
-from mnemic.model.fields import FILTERED, GIVEN, HIDDEN, Declared, Kind, declared_fields
+from mnemic.model.fields import FILTERED, GIVEN, HIDDEN, Kind, MemoryField, declared_fields
 from tests.support.entries import entry
 
 TYPES = {
@@ -54,7 +54,7 @@ def test_each_sort_order_has_a_field():
 
 
 def test_what_tells_of_a_person_or_a_text_is_hidden():
-    hidden = {field.name for field in MEMORY_FIELDS if HIDDEN in field.traits}
+    hidden = {field.name for field in MEMORY_FIELDS if field.has(HIDDEN)}
     texts = {"content", "tags", "metadata"}
     assert hidden == texts | {"speaker", "role", "category", "scope", "source"}
     shown = repr(entry("a secret", sensitive=True, category="of mine", source="a secret.pdf"))
@@ -63,14 +63,14 @@ def test_what_tells_of_a_person_or_a_text_is_hidden():
 
 
 def test_a_filtered_field_is_indexed():
-    filtered = [field for field in MEMORY_FIELDS if FILTERED in field.traits]
+    filtered = [field for field in MEMORY_FIELDS if field.has(FILTERED)]
     assert all(field.is_indexed for field in filtered)
     assert not next(field for field in MEMORY_FIELDS if field.name == "agent_id").is_indexed
 
 
 def test_a_field_without_a_declaration_is_an_error():
     class Record(msgspec.Struct):
-        known: Annotated[str, Declared(Kind.NAME, GIVEN)]
+        known: Annotated[str, MemoryField(Kind.NAME, GIVEN)]
         unknown: str = ""
 
     with pytest.raises(TypeError, match="field unknown has no declaration"):

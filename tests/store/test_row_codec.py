@@ -151,7 +151,7 @@ def test_an_update_writes_the_changed_columns_and_no_others():
     before, after = entry("before"), everything()
     merged = with_changed(before, after)
     for field in FIELDS:
-        source = after if CHANGED in field.traits else before
+        source = after if field.has(CHANGED) else before
         assert getattr(merged, field.name) == getattr(source, field.name), field.name
     stored = dict(zip(COLUMN_NAMES, CODEC.encode(merged), strict=True))
     written = changed_columns(CODEC.encode(merged))

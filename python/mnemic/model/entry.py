@@ -22,7 +22,6 @@ from mnemic.model.fields import (
     GIVEN,
     HIDDEN,
     INDEXED,
-    Declared,
     Kind,
     MemoryField,
     declared_fields,
@@ -128,48 +127,54 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         InvalidEntryError: If a field is missing, of the wrong type or out of range.
     """
 
-    id: Annotated[UUID, Declared(Kind.UUID, GIVEN | FILTERED)]
-    agent_id: Annotated[str, Declared(Kind.NAME)]
-    content: Annotated[str, Declared(Kind.CONTENT, GIVEN | CHANGED | FILTERED | HIDDEN)]
-    created_at: Annotated[datetime, Declared(Kind.TIME, GIVEN | FILTERED, sort_key="created")]
-    user_id: Annotated[str | None, Declared(Kind.NAME, GIVEN | INDEXED)] = None
-    project_id: Annotated[str | None, Declared(Kind.NAME, GIVEN | FILTERED)] = None
-    session_id: Annotated[str | None, Declared(Kind.NAME, GIVEN | FILTERED)] = None
+    id: Annotated[UUID, MemoryField(Kind.UUID, GIVEN | FILTERED)]
+    agent_id: Annotated[str, MemoryField(Kind.NAME)]
+    content: Annotated[str, MemoryField(Kind.CONTENT, GIVEN | CHANGED | FILTERED | HIDDEN)]
+    created_at: Annotated[datetime, MemoryField(Kind.TIME, GIVEN | FILTERED, sort_key="created")]
+    user_id: Annotated[str | None, MemoryField(Kind.NAME, GIVEN | INDEXED)] = None
+    project_id: Annotated[str | None, MemoryField(Kind.NAME, GIVEN | FILTERED)] = None
+    session_id: Annotated[str | None, MemoryField(Kind.NAME, GIVEN | FILTERED)] = None
     type: Annotated[
-        MemoryType, Declared(Kind.TYPE, GIVEN | CHANGED | FILTERED, column="memory_type")
+        MemoryType, MemoryField(Kind.TYPE, GIVEN | CHANGED | FILTERED, column="memory_type")
     ] = MemoryType.FACT
-    type_name: Annotated[str, Declared(Kind.TYPE_NAME)] = "str"
-    role: Annotated[str | None, Declared(Kind.NAME, GIVEN | FILTERED | HIDDEN)] = None
-    speaker: Annotated[str | None, Declared(Kind.NAME, GIVEN | FILTERED | HIDDEN)] = None
-    message_id: Annotated[str | None, Declared(Kind.NAME, GIVEN)] = None
-    position: Annotated[int | None, Declared(Kind.WHOLE, GIVEN | INDEXED)] = None
+    type_name: Annotated[str, MemoryField(Kind.TYPE_NAME)] = "str"
+    role: Annotated[str | None, MemoryField(Kind.NAME, GIVEN | FILTERED | HIDDEN)] = None
+    speaker: Annotated[str | None, MemoryField(Kind.NAME, GIVEN | FILTERED | HIDDEN)] = None
+    message_id: Annotated[str | None, MemoryField(Kind.NAME, GIVEN)] = None
+    position: Annotated[int | None, MemoryField(Kind.WHOLE, GIVEN | INDEXED)] = None
     importance: Annotated[
-        float, Declared(Kind.FRACTION, GIVEN | CHANGED | FILTERED, sort_key="importance")
+        float, MemoryField(Kind.FRACTION, GIVEN | CHANGED | FILTERED, sort_key="importance")
     ] = 0.5
-    tags: Annotated[tuple[str, ...], Declared(Kind.TAGS, GIVEN | CHANGED | FILTERED | HIDDEN)] = ()
+    tags: Annotated[
+        tuple[str, ...], MemoryField(Kind.TAGS, GIVEN | CHANGED | FILTERED | HIDDEN)
+    ] = ()
     metadata: Annotated[
-        dict[str, Any], Declared(Kind.METADATA, GIVEN | CHANGED | FILTERED | HIDDEN)
+        dict[str, Any], MemoryField(Kind.METADATA, GIVEN | CHANGED | FILTERED | HIDDEN)
     ] = msgspec.field(default_factory=dict)
-    embedding: Annotated[NDArray[np.float32] | None, Declared(Kind.VECTOR, column=None)] = None
-    embedding_model: Annotated[str | None, Declared(Kind.NAME, column=None)] = None
-    updated_at: Annotated[datetime, Declared(Kind.TIME, CHANGED | FILTERED)] = _AS_CREATED
+    embedding: Annotated[NDArray[np.float32] | None, MemoryField(Kind.VECTOR, column=None)] = None
+    embedding_model: Annotated[str | None, MemoryField(Kind.NAME, column=None)] = None
+    updated_at: Annotated[datetime, MemoryField(Kind.TIME, CHANGED | FILTERED)] = _AS_CREATED
     last_accessed_at: Annotated[
-        datetime | None, Declared(Kind.TIME, FILTERED | ACCESS, sort_key="accessed")
+        datetime | None, MemoryField(Kind.TIME, FILTERED | ACCESS, sort_key="accessed")
     ] = None
     access_count: Annotated[
-        int, Declared(Kind.WHOLE, FILTERED | ACCESS, sort_key="access_count")
+        int, MemoryField(Kind.WHOLE, FILTERED | ACCESS, sort_key="access_count")
     ] = 0
-    status: Annotated[MemoryStatus, Declared(Kind.STATUS, CHANGED | FILTERED)] = MemoryStatus.ACTIVE
-    forgotten_at: Annotated[datetime | None, Declared(Kind.TIME)] = None
-    expires_at: Annotated[datetime | None, Declared(Kind.TIME, GIVEN | FILTERED)] = None
-    category: Annotated[str | None, Declared(Kind.NAME, GIVEN | FILTERED | HIDDEN)] = None
-    scope: Annotated[str | None, Declared(Kind.NAME, FILTERED | HIDDEN)] = None
-    version: Annotated[int, Declared(Kind.WHOLE, FILTERED, minimum=1)] = 1
-    supersedes: Annotated[UUID | None, Declared(Kind.UUID, GIVEN)] = None
-    sensitive: Annotated[bool, Declared(Kind.FLAG, GIVEN | FILTERED, column="is_sensitive")] = False
-    is_encrypted: Annotated[bool, Declared(Kind.FLAG)] = False
+    status: Annotated[MemoryStatus, MemoryField(Kind.STATUS, CHANGED | FILTERED)] = (
+        MemoryStatus.ACTIVE
+    )
+    forgotten_at: Annotated[datetime | None, MemoryField(Kind.TIME)] = None
+    expires_at: Annotated[datetime | None, MemoryField(Kind.TIME, GIVEN | FILTERED)] = None
+    category: Annotated[str | None, MemoryField(Kind.NAME, GIVEN | FILTERED | HIDDEN)] = None
+    scope: Annotated[str | None, MemoryField(Kind.NAME, FILTERED | HIDDEN)] = None
+    version: Annotated[int, MemoryField(Kind.WHOLE, FILTERED, minimum=1)] = 1
+    supersedes: Annotated[UUID | None, MemoryField(Kind.UUID, GIVEN)] = None
+    sensitive: Annotated[bool, MemoryField(Kind.FLAG, GIVEN | FILTERED, column="is_sensitive")] = (
+        False
+    )
+    is_encrypted: Annotated[bool, MemoryField(Kind.FLAG)] = False
     source: Annotated[
-        str | None, Declared(Kind.NAME, GIVEN | FILTERED | HIDDEN, export_version=4)
+        str | None, MemoryField(Kind.NAME, GIVEN | FILTERED | HIDDEN, export_version=4)
     ] = None
 
     def __post_init__(self) -> None:
@@ -310,7 +315,7 @@ MEMORY_FIELDS = declared_fields(MemoryEntry)
 _RULES = tuple((field.name, field.default, _check_of(field)) for field in MEMORY_FIELDS)
 _STORED = tuple(field for field in MEMORY_FIELDS if field.column is not None)
 _SHOWN = tuple(field.name for field in _STORED)
-_COMPARED = tuple(field.name for field in _STORED if ACCESS not in field.traits)
+_COMPARED = tuple(field.name for field in _STORED if not field.has(ACCESS))
 _REQUIRED = frozenset(field.name for field in MEMORY_FIELDS if field.is_required)
-_HIDDEN = frozenset(field.name for field in MEMORY_FIELDS if HIDDEN in field.traits)
+_HIDDEN = frozenset(field.name for field in MEMORY_FIELDS if field.has(HIDDEN))
 _DEFAULTS = {field.name: field.default for field in MEMORY_FIELDS}

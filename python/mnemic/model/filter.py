@@ -454,7 +454,7 @@ _TESTS: dict[Kind, tuple[frozenset[Op], Reader[Scalar]]] = {
 }
 """Operators of each kind of field, and the reader of their values."""
 
-_FIELDS = {field.name: _TESTS[field.kind] for field in MEMORY_FIELDS if FILTERED in field.traits}
+_FIELDS = {field.name: _TESTS[field.kind] for field in MEMORY_FIELDS if field.has(FILTERED)}
 _PLAIN_FIELDS = [name for name in _FIELDS if name != "metadata"]
 
 _OPTIONS: dict[str, Reader[Any]] = {

@@ -27,7 +27,7 @@ OnEmbedError: TypeAlias = Literal["raise", "pending"]
 """Whether a failing embedder fails the write, or the memory is stored and embedded later."""
 
 FIELDS = (
-    *(field.name for field in MEMORY_FIELDS if GIVEN in field.traits),
+    *(field.name for field in MEMORY_FIELDS if field.has(GIVEN)),
     "idempotency_key",
 )
 """Fields that a caller may give a new memory."""

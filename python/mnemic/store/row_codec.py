@@ -36,7 +36,7 @@ _BY_COLUMN = {field.column: field for field in MEMORY_FIELDS}
 FIELDS: Final = tuple(_BY_COLUMN[column] for column in COLUMN_NAMES)
 """The field of each column."""
 
-CHANGED_FIELDS: Final = tuple(field for field in FIELDS if CHANGED in field.traits)
+CHANGED_FIELDS: Final = tuple(field for field in FIELDS if field.has(CHANGED))
 """The fields that an update may change."""
 
 CHANGED_NAMES: Final = tuple(str(field.column) for field in CHANGED_FIELDS)

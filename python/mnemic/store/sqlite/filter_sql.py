@@ -208,5 +208,5 @@ _COLUMNS: dict[Kind, Callable[..., _Column]] = {
 _TESTED = {
     field.name: _COLUMNS[field.kind](field.column, nullable=field.is_optional)
     for field in MEMORY_FIELDS
-    if FILTERED in field.traits and field.kind in _COLUMNS
+    if field.has(FILTERED) and field.kind in _COLUMNS
 }
