@@ -20,7 +20,7 @@ from mnemic.model import (
     parse_filter,
 )
 from mnemic.model.timestamps import to_microseconds
-from mnemic.store.base import StoredLink
+from mnemic.store.values import StoredLink
 from tests.support.clock import NOON
 from tests.support.entries import numbered, uid
 

@@ -11,7 +11,7 @@ import pytest
 from mnemic.errors import EntryNotFoundError, ReadOnlyError, StoreClosedError, StoreFileError
 from mnemic.model import LinkType, MemoryEntryUpdate, MemoryFilter, MemoryType, Scope
 from mnemic.store import LogPosition, Store
-from mnemic.store.base import StoredLink
+from mnemic.store.values import StoredLink
 from tests.store.contract import (
     AGENT,
     ALICE,

@@ -14,7 +14,7 @@ from mnemic.protocols import Clock
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.limits import Limits
 from mnemic.store import Store
-from mnemic.store.base import Stored
+from mnemic.store.values import Stored
 from mnemic.sync_bridge import arrived, run_blocking
 
 

@@ -9,7 +9,8 @@ from typing import TypeAlias
 from uuid import UUID
 
 from mnemic.model import MemoryEntry, Scope
-from mnemic.store.base import Located, LogPosition, Store
+from mnemic.store.base import Store
+from mnemic.store.values import Located, LogPosition
 
 CACHED_ENTRIES = 1000
 

@@ -19,8 +19,8 @@ from mnemic.repository.export_format import LINKS_NAME_USERS, ExportedLink, Expo
 from mnemic.repository.export_reader import ExportReader, read_export
 from mnemic.repository.export_writer import write_export
 from mnemic.store import Store
-from mnemic.store.base import StoredLink
 from mnemic.store.row_codec import check_size
+from mnemic.store.values import StoredLink
 from mnemic.sync_bridge import arrived, run_blocking
 
 BATCH = 1000

@@ -29,7 +29,7 @@ from mnemic.repository.entry_cache import EntryCache
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.query_vectors import QueryVectors
 from mnemic.store import Direction, LogPosition, Store
-from mnemic.store.base import LinkEnd
+from mnemic.store.values import LinkEnd
 
 READ_AT_ONCE = 128
 """Entries that are read between two looks at a deadline."""

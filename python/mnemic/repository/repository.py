@@ -60,7 +60,7 @@ from mnemic.repository.linking import Linker
 from mnemic.repository.query_vectors import QueryVectors
 from mnemic.repository.transfer import Transfer
 from mnemic.store import Direction, open_store
-from mnemic.store.base import Located
+from mnemic.store.values import Located
 from mnemic.sync_bridge import arrived, run_blocking
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from mnemic.errors import EmbeddingModelMismatchError, InvalidEntryError
 from mnemic.model import MemoryEntry
-from mnemic.store.base import Model
+from mnemic.store.values import Model
 
 
 def model_of(entries: Iterable[MemoryEntry]) -> Model | None:

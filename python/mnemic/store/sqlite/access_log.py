@@ -2,10 +2,10 @@
 
 import apsw
 
-from mnemic.store.base import AccessedRows
 from mnemic.store.pending_accesses import RowAccesses
 from mnemic.store.sqlite.change_log import position
 from mnemic.store.sqlite.sql import fetch
+from mnemic.store.values import AccessedRows
 
 _COUNT = (
     "UPDATE agent_memory_entries SET access_count = access_count + ?, "

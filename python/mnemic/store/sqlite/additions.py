@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnemic.model import MemoryStatus, NewEntry, Record, RowBatch
-from mnemic.store.base import Stored
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sqlite.damage import uuids_of
 from mnemic.store.sqlite.writes import AddedRows, NewRow
+from mnemic.store.values import Stored
 
 
 def stored_vectors(new: NewEntry) -> Sequence[NDArray[np.float32]]:

@@ -13,7 +13,7 @@ from mnemic._core import VectorSums
 from mnemic.errors import StoreCorruptError
 from mnemic.licensing import Quota
 from mnemic.model import Record, RowBatch, Scope, State
-from mnemic.store.base import BatchSink, LogPosition, Model
+from mnemic.store.base import BatchSink
 from mnemic.store.changes import Change, last_dropped, steps_by_user
 from mnemic.store.embedding_model import check_model
 from mnemic.store.quota import check_quota
@@ -43,6 +43,7 @@ from mnemic.store.sqlite.sql import (
     json_array,
     stream,
 )
+from mnemic.store.values import LogPosition, Model
 
 
 class Charge(NamedTuple):

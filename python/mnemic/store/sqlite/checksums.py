@@ -29,10 +29,10 @@ from mnemic._core import check_vectors as vectors_differing
 from mnemic._core import read_vectors as vectors_read
 from mnemic.errors import StoreCorruptError
 from mnemic.model import MemoryEntry
-from mnemic.store.base import Model
 from mnemic.store.row_codec import COLUMN_NAMES, RowCodec
 from mnemic.store.sqlite.damage import DAMAGED, decoded, reading_stored
 from mnemic.store.sqlite.sql import BY_ROW, COLUMNS, Columns, among, fetch
+from mnemic.store.values import Model
 
 MASK: Final = 2**62 - 1
 """Sums have 62 bits: two of them can be added in SQL."""

@@ -10,7 +10,6 @@ from mnemic.errors import InvalidEntryError
 from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryStatus, Scope
 from mnemic.model.scope import not_found
 from mnemic.model.timestamps import from_microseconds, to_microseconds
-from mnemic.store.base import Direction, LinkEnd, StoredLink
 from mnemic.store.changes import Change
 from mnemic.store.row_codec import uuid_of
 from mnemic.store.sqlite.change_log import Charge, log_changes
@@ -37,6 +36,7 @@ from mnemic.store.sqlite.sql import (
     single,
     with_id,
 )
+from mnemic.store.values import Direction, LinkEnd, StoredLink
 
 _WRITE = (
     "INSERT INTO agent_memory_links (from_row, to_row, type, strength, created_at) "

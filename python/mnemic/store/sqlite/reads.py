@@ -24,7 +24,6 @@ from mnemic.model import (
 )
 from mnemic.model.filter import references
 from mnemic.model.timestamps import from_microseconds, to_microseconds
-from mnemic.store.base import Located, PageCursor, StoredEntry
 from mnemic.store.row_codec import RowCodec, key_of, vector_of
 from mnemic.store.selection import Decide, by_filter, selected
 from mnemic.store.sqlite import filter_sql
@@ -50,6 +49,7 @@ from mnemic.store.sqlite.sql import (
     stream,
     with_id,
 )
+from mnemic.store.values import Located, PageCursor, StoredEntry
 
 _TOP_TAGS = 10
 

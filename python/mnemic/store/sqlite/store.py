@@ -34,19 +34,7 @@ from mnemic.model import (
 from mnemic.model.agent_id import canonical, stored_spelling
 from mnemic.model.timestamps import to_microseconds
 from mnemic.protocols import Progress
-from mnemic.store.base import (
-    AccessedRows,
-    BatchSink,
-    Direction,
-    LinkEnd,
-    Located,
-    LogPosition,
-    Model,
-    PageCursor,
-    Stored,
-    StoredEntry,
-    StoredLink,
-)
+from mnemic.store.base import BatchSink
 from mnemic.store.embedding_model import model_of
 from mnemic.store.futures import Workers, default_size, succeeded
 from mnemic.store.pending_accesses import AccessFlush, PendingAccesses
@@ -61,6 +49,18 @@ from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.sql import one_moment
 from mnemic.store.sqlite.writes import AddJob, AddOptions
 from mnemic.store.url import path_of
+from mnemic.store.values import (
+    AccessedRows,
+    Direction,
+    LinkEnd,
+    Located,
+    LogPosition,
+    Model,
+    PageCursor,
+    Stored,
+    StoredEntry,
+    StoredLink,
+)
 
 Result = TypeVar("Result")
 

@@ -12,7 +12,6 @@ from mnemic._core import row_sums, vector_sums
 from mnemic.licensing import Quota
 from mnemic.model import MemoryEntry, NewEntry, OnDuplicate, Scope
 from mnemic.model.timestamps import from_microseconds, to_microseconds
-from mnemic.store.base import Model
 from mnemic.store.changes import Change
 from mnemic.store.duplicates import check_key, id_in_use, merged, superseded_missing
 from mnemic.store.row_codec import COLUMN_NAMES, RowCodec, changed_columns, with_changed
@@ -49,6 +48,7 @@ from mnemic.store.sqlite.sql import (
     single,
     with_id,
 )
+from mnemic.store.values import Model
 
 _PLACES = ", ".join("?" * (len(COLUMN_NAMES) + 5))
 _ID, _STATUS, _FORGOTTEN_AT, _CREATED_AT = map(

@@ -1,0 +1,111 @@
+"""Values that a store takes and gives: positions in its logs, pages, stored entries, links."""
+
+from datetime import datetime
+from typing import Literal, NamedTuple, TypeAlias
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemic.model import (
+    Access,
+    LinkType,
+    MemoryEntry,
+    MemoryLink,
+    RowBatch,
+)
+
+Direction: TypeAlias = Literal["both", "out", "in"]
+"""Links from an entry, links to it, or both."""
+
+
+Model: TypeAlias = tuple[str, int]
+"""Name and dimension of an embedding model."""
+
+
+class LogPosition(NamedTuple):
+    """Position in an agent's change log and access log.
+
+    Attributes:
+        seq: Number of the last change.
+        accesses: Number of times that accesses were written. Accesses are not changes.
+    """
+
+    seq: int
+    accesses: int
+
+
+class AccessedRows(NamedTuple):
+    """Accesses since a position, as of one moment.
+
+    Attributes:
+        position: Position of the agent at that moment.
+        rows: Row, last access in microseconds since 1970 in UTC, and access count of each entry,
+            unordered.
+    """
+
+    position: LogPosition
+    rows: list[Access]
+
+
+class PageCursor(NamedTuple):
+    """Sort key of the last entry of a page, newest first; the next page begins after it."""
+
+    created_at: datetime
+    id: UUID
+    user_id: str | None = None
+
+
+class Located(NamedTuple):
+    """An entry and its row."""
+
+    row: int
+    entry: MemoryEntry
+
+
+class StoredEntry(NamedTuple):
+    """An entry with its idempotency key and the vectors of its further chunks; see `NewEntry`."""
+
+    row: int
+    entry: MemoryEntry
+    key: str | None
+    more: tuple[NDArray[np.float32], ...] = ()
+
+
+class StoredLink(NamedTuple):
+    """A link between two entries of one user, and the user."""
+
+    link: MemoryLink
+    user_id: str | None
+
+
+class LinkEnd(NamedTuple):
+    """The other end of a link.
+
+    Attributes:
+        row: Row of the entry at the other end.
+        type: Type of the link.
+        strength: Strength of the link.
+    """
+
+    row: int
+    type: LinkType
+    strength: float
+
+
+class Stored(NamedTuple):
+    """Result of one `add`, in the order of its entries.
+
+    Attributes:
+        ids: Id of each entry, or of the existing entry that it repeats.
+        rows: Row of each entry.
+        is_new: Whether each entry was stored.
+        changed: Existing rows that were merged into or superseded.
+        batch: The change for an index; None if the index must read it from the store.
+    """
+
+    ids: list[UUID]
+    rows: list[int]
+    is_new: list[bool]
+    changed: list[int]
+    batch: RowBatch | None
