@@ -1,5 +1,6 @@
 """Records shared by all parts of the package, and the rules for their fields."""
 
+from mnemic.model.deadline import NO_LIMIT, OnTimeout, TimeLimit
 from mnemic.model.entry import MemoryEntry, MemoryStatus, MemoryType
 from mnemic.model.filter import (
     IS_NOT_SENSITIVE,
@@ -38,7 +39,6 @@ from mnemic.model.ranking import (
     SEMANTIC,
     KeywordFields,
     OnQueryError,
-    OnTimeout,
     Order,
     Ranking,
     Recency,
@@ -49,7 +49,6 @@ from mnemic.model.ranking import (
     SessionTerms,
     Weights,
     falls_back,
-    takes_partial,
 )
 from mnemic.model.recall import (
     CheckedEntry,
@@ -88,6 +87,7 @@ __all__ = [
     "KEYWORD",
     "MOST_IMPORTANT",
     "NEWEST",
+    "NO_LIMIT",
     "SEARCH_TYPES",
     "SEMANTIC",
     "Access",
@@ -151,6 +151,7 @@ __all__ = [
     "Suggestions",
     "TagUsage",
     "Test",
+    "TimeLimit",
     "UuidFactory",
     "VerifyProblem",
     "VerifyReport",
@@ -160,5 +161,4 @@ __all__ = [
     "parse_times",
     "references",
     "salience_of",
-    "takes_partial",
 ]

@@ -1,15 +1,68 @@
 """Deadlines: moments of `time.monotonic()` after which a call gives up."""
 
 import time
+from typing import Literal, NamedTuple, Self, TypeAlias, get_args
 
-from mnemic.errors import DeadlineExceededError
+from mnemic.description import quoted
+from mnemic.errors import DeadlineExceededError, InvalidArgumentError
+
+OnTimeout: TypeAlias = Literal["raise", "partial"]
+"""Treatment of a search that is not done in time."""
+_ON_TIMEOUT: tuple[str, ...] = get_args(OnTimeout)
+_MAX_TIMEOUT = 1e9
+
+
+class TimeLimit(NamedTuple):
+    """The time limit of one call.
+
+    Attributes:
+        deadline: In seconds of `time.monotonic()`; None is no limit.
+        takes_partial: Whether what is complete at the deadline is returned in place of an error.
+    """
+
+    deadline: float | None = None
+    takes_partial: bool = False
+
+    @classmethod
+    def after(cls, timeout: float | None, on_timeout: OnTimeout) -> Self:
+        """Return the limit of a call that begins now and may take so many seconds.
+
+        Raises:
+            InvalidArgumentError: If one of them is outside its range.
+        """
+        if on_timeout not in _ON_TIMEOUT:
+            raise InvalidArgumentError(
+                f"on_timeout must be one of {', '.join(_ON_TIMEOUT)}, got {quoted(on_timeout)}"
+            )
+        if timeout is None:
+            return cls(None, on_timeout == "partial")
+        is_number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+        if not is_number or not 0 <= timeout <= _MAX_TIMEOUT:
+            raise InvalidArgumentError(
+                f"timeout must be a number of seconds from 0 to {_MAX_TIMEOUT:.0f}, or None; got "
+                f"{quoted(timeout)}"
+            )
+        return cls(time.monotonic() + timeout, on_timeout == "partial")
+
+
+NO_LIMIT = TimeLimit()
 
 
 def check_deadline(deadline: float | None) -> None:
     """Raise DeadlineExceededError if a deadline has passed; None never passes."""
     if deadline is not None and time.monotonic() > deadline:
-        late = time.monotonic() - deadline
-        raise DeadlineExceededError(
-            f"the search was not done in time: its deadline passed {late * 1000:.1f} ms ago; allow "
-            "more time, or make the search smaller by filters or a limit"
-        )
+        raise exceeded(deadline)
+
+
+def exceeded(deadline: float) -> DeadlineExceededError:
+    """Return the error for a deadline that has passed."""
+    late = max(0.0, time.monotonic() - deadline)
+    return DeadlineExceededError(
+        f"the search was not done in time: its deadline passed {late * 1000:.1f} ms ago; allow "
+        "more time, or make the search smaller by filters or a limit"
+    )
+
+
+def seconds_left(deadline: float) -> float:
+    """Return the seconds until a deadline, at least 0."""
+    return max(0.0, deadline - time.monotonic())

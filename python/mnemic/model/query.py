@@ -238,6 +238,7 @@ class MemoryRetrievalResult(msgspec.Struct, frozen=True, kw_only=True):
         expansion_failed: Whether an expansion was requested and the expander failed; the original
             query was answered then.
         degraded: Whether the embedder failed, so that a hybrid query was answered by keywords.
+        partial: Whether the timeout passed, so that better results may be missing.
     """
 
     results: tuple[RankedMemory, ...]
@@ -249,6 +250,7 @@ class MemoryRetrievalResult(msgspec.Struct, frozen=True, kw_only=True):
     total_is_lower_bound: bool = False
     expansion_failed: bool = False
     degraded: bool = False
+    partial: bool = False
 
     def __iter__(self) -> Iterator[RankedMemory]:
         return iter(self.results)

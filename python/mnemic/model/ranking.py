@@ -23,20 +23,6 @@ OnQueryError: TypeAlias = Literal["keywords", "raise"]
 _ON_QUERY_ERROR: tuple[str, ...] = get_args(OnQueryError)
 
 
-OnTimeout: TypeAlias = Literal["raise", "partial"]
-"""Treatment of a search that is not done in time."""
-_ON_TIMEOUT: tuple[str, ...] = get_args(OnTimeout)
-
-
-def takes_partial(on_timeout: object) -> bool:
-    """Return whether hits that are complete at the deadline are returned in place of an error."""
-    if on_timeout not in _ON_TIMEOUT:
-        raise InvalidArgumentError(
-            f"on_timeout must be one of {', '.join(_ON_TIMEOUT)}, got {quoted(on_timeout)}"
-        )
-    return on_timeout == "partial"
-
-
 def falls_back(on_embed_error: object) -> bool:
     """Return whether a hybrid search is answered by keywords if the embedder fails."""
     if on_embed_error not in _ON_QUERY_ERROR:

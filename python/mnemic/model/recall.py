@@ -13,6 +13,7 @@ from mnemic._core import salience_parts
 from mnemic.description import described, quoted
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
+from mnemic.model.deadline import OnTimeout, TimeLimit
 from mnemic.model.entry import MemoryEntry, MemoryType
 from mnemic.model.ranking import Salience
 from mnemic.model.redacted import Redacted
@@ -83,6 +84,8 @@ class RecallTypeFields(TypedDict, total=False):
     project_scope: ProjectScope
     include_archived: bool
     include_superseded: bool
+    timeout: float | None
+    on_timeout: OnTimeout
 
 
 class RecallFields(RecallTypeFields, total=False):
@@ -115,6 +118,10 @@ class RecallOptions(msgspec.Struct, frozen=True, kw_only=True):
         project_scope: With "strict", project_id None means memories without a project only.
         include_archived: Whether to include archived memories.
         include_superseded: Whether to include superseded memories.
+        timeout: Seconds that a recall may take; None is no limit. A judge of contradictions that is
+            not mnemic's own is not interrupted.
+        on_timeout: Whether a recall that is not done in time raises DeadlineExceededError
+            ("raise"), or returns what is complete, marked as `partial` ("partial").
 
     Raises:
         InvalidArgumentError: If a field is out of range.
@@ -131,6 +138,13 @@ class RecallOptions(msgspec.Struct, frozen=True, kw_only=True):
     with_total: bool = True
     include_archived: bool = False
     include_superseded: bool = False
+    timeout: float | None = None
+    on_timeout: OnTimeout = "raise"
+
+    @property
+    def time_limit(self) -> TimeLimit:
+        """The limit of a recall that begins now."""
+        return TimeLimit.after(self.timeout, self.on_timeout)
 
     def __post_init__(self) -> None:
         """Check every field and convert it to its final form."""
@@ -148,6 +162,7 @@ class RecallOptions(msgspec.Struct, frozen=True, kw_only=True):
             force_setattr(self, "type_filter", _kind_or_type(self.type_filter))
         validation.fraction("min_salience", self.min_salience)
         force_setattr(self, "mode", RecallMode.parse(self.mode))
+        TimeLimit.after(self.timeout, self.on_timeout)
 
 
 class MemoryRetrieverOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -216,11 +231,13 @@ class MemoryRecallResult(msgspec.Struct, frozen=True):
         memories: In the order of the mode.
         total_matches: Number of matches, regardless of the limit.
         query_time: Duration of the recall.
+        partial: Whether the timeout passed, so that better memories may be missing.
     """
 
     memories: tuple[ScoredMemory, ...]
     total_matches: int
     query_time: timedelta
+    partial: bool = False
 
     def __iter__(self) -> Iterator[ScoredMemory]:
         return iter(self.memories)

@@ -12,6 +12,7 @@ import msgspec
 from mnemic.contradictions import ContradictionJudge, Judgement, RuleJudge
 from mnemic.description import described, quoted
 from mnemic.errors import (
+    DeadlineExceededError,
     InvalidArgumentError,
     MnemicError,
     StoreError,
@@ -43,6 +44,7 @@ from mnemic.model import (
     Search,
     State,
     Test,
+    TimeLimit,
     Weights,
     salience_of,
 )
@@ -130,7 +132,7 @@ class RecallEngine:
 
     async def recall(self, scope: Scope, query: str, options: RecallOptions) -> MemoryRecallResult:
         """Return the memories of a scope in the order of a mode."""
-        begun = time.perf_counter()
+        begun, limit = time.perf_counter(), options.time_limit
         self._check_license()
         mode = options.mode
         bounded("query", text("query", query))
@@ -142,7 +144,7 @@ class RecallEngine:
             request = self._relevant(query, options)
         else:
             request = Recall(_search(options, order=_ORDERS[mode]), REASONS[mode])
-        result = await self._recalled(scope, request, begun)
+        result = await self._recalled(scope, request, begun, limit)
         self._telemetry.recalled(
             mode.name.capitalize(), query, len(result), milliseconds_since(begun)
         )
@@ -159,7 +161,7 @@ class RecallEngine:
         half_open: bool,
     ) -> MemoryRecallResult:
         """Return the memories created in a time range, newest first."""
-        begun = time.perf_counter()
+        begun, limit = time.perf_counter(), options.time_limit
         self._check_license()
         if start > end:
             raise InvalidArgumentError(
@@ -178,7 +180,7 @@ class RecallEngine:
         else:
             topical = msgspec.structs.replace(search, text=topic, min_similarity=self._floor())
             request = Recall(topical, topical_reason)
-        result = await self._recalled(scope, request, begun)
+        result = await self._recalled(scope, request, begun, limit)
         self._telemetry.recalled_temporal(len(result), start, end, milliseconds_since(begun))
         return result
 
@@ -193,7 +195,7 @@ class RecallEngine:
         depth: int,
     ) -> MemoryRecallResult:
         """Return the memories reached by links, strongest path first."""
-        begun = time.perf_counter()
+        begun, within = time.perf_counter(), options.time_limit
         self._check_license()
         _check_depth(depth)
 
@@ -203,12 +205,20 @@ class RecallEngine:
             )
             if row is None:
                 return None
-            limit = options.max_results
-            return self._linked(scope, row, kinds, options, direction, depth=depth, limit=limit)
+            limit, deadline = options.max_results, within.deadline
+            return self._linked(
+                scope, row, kinds, options, direction, depth=depth, limit=limit, deadline=deadline
+            )
 
         if _uses_store(options):
             await self._write_accesses()  # the traversal reads the store alone
-        found = await run_blocking(find, self.repository)
+        partial = False
+        try:
+            found = await run_blocking(find, self.repository)
+        except DeadlineExceededError:
+            if not within.takes_partial:
+                raise
+            found, partial = FoundLinked([], {}, 0), True
         if found is None:
             raise not_found(entry_id, scope)
         memories = tuple(
@@ -216,7 +226,7 @@ class RecallEngine:
             for hit in found.hits
         )
         self._count(memories, [hit.row for hit in found.hits])
-        result = _result(memories, found.total, begun)
+        result = _result(memories, found.total, begun, partial=partial)
         self._telemetry.recalled("Linked", "", len(result), milliseconds_since(begun))
         return result
 
@@ -230,12 +240,19 @@ class RecallEngine:
         *,
         depth: int,
         limit: int,
+        deadline: float | None,
     ) -> FoundLinked | None:
         """Return the memories reached by links: active ones by the index, all by the store."""
         if _uses_store(options):
             statuses, allows = _statuses(options), self._allowed(options)
             traversal = Traversal(
-                self.repository, scope, kinds, direction, statuses=statuses, allows=allows
+                self.repository,
+                scope,
+                kinds,
+                direction,
+                statuses=statuses,
+                allows=allows,
+                deadline=deadline,
             )
             return traversal.traverse(row, depth, limit)
         tests = _filters(options)
@@ -248,6 +265,7 @@ class RecallEngine:
             limit=limit,
             filters=All(tuple(tests)) if tests else None,
             with_accesses=self._spaces_accesses,
+            deadline=deadline,
         )
 
     def _allowed(self, options: RecallOptions) -> Callable[[MemoryEntry], bool]:
@@ -278,15 +296,15 @@ class RecallEngine:
 
         The log never shows a sensitive text.
         """
-        begun = time.perf_counter()
+        begun, within = time.perf_counter(), options.time_limit
         self._check_license()
         fraction("min_confidence", min_confidence)
-        candidates = await self._candidates(scope, content, options, exclude)
+        candidates, is_cut = await self._candidates(scope, content, options, exclude, within)
         judged = await self._judged(content, candidates)
         if _uses_store(options):
             await self._write_accesses()  # as above
-        linked = await run_blocking(
-            lambda: self._linked_pairs(scope, candidates, options), self.repository
+        linked, is_late = await run_blocking(
+            lambda: self._linked_pairs(scope, candidates, options, within), self.repository
         )
         # A judge's reasons may quote both texts.
         scored = {
@@ -302,7 +320,7 @@ class RecallEngine:
                 scored[row] = memory
         surest = sorted(scored.values(), key=_by_confidence)
         memories = tuple(surest[: options.max_results])
-        result = _result(memories, len(scored), begun)
+        result = _result(memories, len(scored), begun, partial=is_cut or is_late)
         self._telemetry.recalled(
             "Contradictions",
             content,
@@ -313,9 +331,14 @@ class RecallEngine:
         return result
 
     async def _candidates(
-        self, scope: Scope, content: str, options: RecallOptions, exclude: tuple[UUID, ...]
-    ) -> "list[_Candidate]":
-        """Return the memories that a text may contradict."""
+        self,
+        scope: Scope,
+        content: str,
+        options: RecallOptions,
+        exclude: tuple[UUID, ...],
+        within: TimeLimit,
+    ) -> "tuple[list[_Candidate], bool]":
+        """Return the memories that a text may contradict, and whether some may be missing."""
         if not text("content", content).strip():
             raise InvalidArgumentError(
                 f"content must be a text that is not empty, got {described(content)}"
@@ -328,9 +351,13 @@ class RecallEngine:
             min_similarity=None if by_words else self._floor(),
             exclude=exclude,
             with_total=False,
+            deadline=within.deadline,
+            takes_partial=within.takes_partial,
         )
         found = await run_blocking(lambda: self.repository.find(scope, search), self.repository)
-        return [_Candidate(hit.row, found.entries[hit.row], hit.shown_score) for hit in found.hits]
+        entries = found.entries
+        hits = [_Candidate(hit.row, entries[hit.row], hit.shown_score) for hit in found.hits]
+        return hits, found.partial
 
     async def _judged(
         self, content: str, candidates: "Sequence[_Candidate]"
@@ -361,19 +388,29 @@ class RecallEngine:
         scope: Scope,
         candidates: "Sequence[_Candidate]",
         options: RecallOptions,
-    ) -> list[tuple[int, ScoredMemory]]:
-        """Return both ends of the links of contradiction at the candidates."""
-        found = []
+        within: TimeLimit,
+    ) -> tuple[list[tuple[int, ScoredMemory]], bool]:
+        """Return both ends of the links of contradiction at the candidates.
+
+        Whether the deadline passed before all links were followed, comes second.
+        """
+        found: list[tuple[int, ScoredMemory]] = []
         for row, entry, similarity in candidates:
-            linked = self._linked(
-                scope,
-                row,
-                [LinkType.CONTRADICTS],
-                options,
-                "both",
-                depth=1,
-                limit=CONTRADICTION_CANDIDATES,
-            )
+            try:
+                linked = self._linked(
+                    scope,
+                    row,
+                    [LinkType.CONTRADICTS],
+                    options,
+                    "both",
+                    depth=1,
+                    limit=CONTRADICTION_CANDIDATES,
+                    deadline=within.deadline,
+                )
+            except DeadlineExceededError:
+                if not within.takes_partial:
+                    raise
+                return found, True
             if linked is None or not linked.hits:
                 continue
             strongest = linked.hits[0].strength
@@ -382,7 +419,7 @@ class RecallEngine:
                 reason = linked_reason(hit.kinds)
                 memory = ScoredMemory(linked.entries[hit.row], similarity * hit.strength, reason)
                 found.append((hit.row, memory))
-        return found
+        return found, False
 
     async def salience(
         self,
@@ -447,10 +484,17 @@ class RecallEngine:
         relevant = msgspec.structs.replace(search, text=query, min_similarity=self._floor())
         return Recall(relevant, relevant_reason)
 
-    async def _recalled(self, scope: Scope, recall: Recall, begun: float) -> MemoryRecallResult:
+    async def _recalled(
+        self, scope: Scope, recall: Recall, begun: float, limit: TimeLimit
+    ) -> MemoryRecallResult:
         salience = self.options.salience
         ranking = msgspec.structs.replace(recall.search.ranking, salience=salience)
-        search = msgspec.structs.replace(recall.search, ranking=ranking)
+        search = msgspec.structs.replace(
+            recall.search,
+            ranking=ranking,
+            deadline=limit.deadline,
+            takes_partial=limit.takes_partial,
+        )
         if not search.uses_accesses:
             await self._write_accesses()
         return await self._ranked(begun, lambda: self.repository.find(scope, search), recall.reason)
@@ -466,7 +510,7 @@ class RecallEngine:
             for entry in (found.entries[hit.row],)
         )
         self._count(memories, [hit.row for hit in found.hits])
-        return _result(memories, _total(found), begun)
+        return _result(memories, _total(found), begun, partial=found.partial)
 
     def _explained(self, hit: RankedRow, entry: MemoryEntry, now: datetime) -> RankedRow:
         """Return a hit with its salience, which the index omits if its weight is 0."""
@@ -564,8 +608,11 @@ def _states(options: RecallOptions) -> tuple[tuple[State, ...], Expression]:
     return (State.ACTIVE, State.INACTIVE), Test(Field("status"), Op.IN, statuses)
 
 
-def _result(memories: tuple[ScoredMemory, ...], total: int, begun: float) -> MemoryRecallResult:
-    return MemoryRecallResult(memories, total, timedelta(milliseconds=milliseconds_since(begun)))
+def _result(
+    memories: tuple[ScoredMemory, ...], total: int, begun: float, *, partial: bool
+) -> MemoryRecallResult:
+    took = timedelta(milliseconds=milliseconds_since(begun))
+    return MemoryRecallResult(memories, total, took, partial)
 
 
 def _total(found: Found) -> int:

@@ -5,6 +5,7 @@ from typing import NamedTuple, TypeAlias
 
 from mnemic.index import LinkedRow
 from mnemic.model import LinkType, MemoryEntry, MemoryStatus, Scope
+from mnemic.model.deadline import check_deadline
 from mnemic.repository import FoundLinked, Repository
 from mnemic.store import Direction
 
@@ -27,6 +28,7 @@ class Traversal:
         direction: Direction of the links.
         statuses: Only memories with these statuses are found and traversed.
         allows: Further test of a found memory.
+        deadline: Time limit, in seconds of `time.monotonic()`; None is no limit.
     """
 
     def __init__(
@@ -38,6 +40,7 @@ class Traversal:
         *,
         statuses: Collection[MemoryStatus],
         allows: Allows,
+        deadline: float | None,
     ) -> None:
         self._finder = repository.finder
         self._scope = scope
@@ -45,6 +48,7 @@ class Traversal:
         self._direction: Direction = direction
         self._statuses = statuses
         self._allows = allows
+        self._deadline = deadline
         self._entries: dict[int, MemoryEntry] = {}
 
     def traverse(self, row: int, depth: int, limit: int) -> FoundLinked | None:
@@ -65,6 +69,7 @@ class Traversal:
     def _hop(self, first: int, edge: dict[int, _Path], found: dict[int, _Path]) -> dict[int, _Path]:
         better: dict[int, _Path] = {}
         for row, path in sorted(edge.items()):
+            check_deadline(self._deadline)
             for end in self._finder.link_ends(self._scope, row, self._direction, self._kinds):
                 strength = path.strength * end.strength
                 known = better.get(end.row) or found.get(end.row)

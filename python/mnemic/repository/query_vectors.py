@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from mnemic.embed.limited import LimitedEmbedding
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.model import Scope, Search
 from mnemic.repository.index_set import IndexSet
@@ -30,6 +31,7 @@ class QueryVectors:
         self._store = store
         self._agent_id = agent_id
         self._embedder = embedder
+        self._embed = None if embedder is None else LimitedEmbedding(embedder)
         self._indexes = indexes
 
     def of(
@@ -42,18 +44,21 @@ class QueryVectors:
             search: The query.
             now: Microseconds since 1970 in UTC.
 
+        Raises:
+            DeadlineExceededError: If the search's deadline passes before the embedder answers.
+
         Returns:
             float32, shape (m, dim), and float32, shape (k, dim), one for each chunk of a long text;
             None where there is no query, no context, no embedder, or no weight.
         """
-        embedder = self._embedder
-        if embedder is None or not search.uses_meaning:
+        embedder, embed = self._embedder, self._embed
+        if embedder is None or embed is None or not search.uses_meaning:
             return None, None
         stored = None if search.like is None else self._stored(search.like, embedder)
         texts = self._texts(scope, search, now) if stored is None else []
         if search.context is None or search.ranking.weights.context == 0:
-            return _combined(embedder.embed_chunked(texts) if texts else [stored], search), None
-        *embedded, context = embedder.embed_chunked([*texts, search.context])
+            return _combined(embed(texts, search.deadline) if texts else [stored], search), None
+        *embedded, context = embed([*texts, search.context], search.deadline)
         return _combined(embedded if texts else [stored], search), context
 
     def similarity(self, row: int, text: str) -> float | None:

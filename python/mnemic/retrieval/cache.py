@@ -65,6 +65,7 @@ class CachedAnswer(NamedTuple):
             None is never.
         expansion_failed: Whether the expander failed; such a result is not cached.
         degraded: Whether the embedder failed; such a result is not cached either.
+        partial: Whether the deadline passed; such a result is not cached either.
     """
 
     hits: tuple[Hit, ...]
@@ -75,6 +76,12 @@ class CachedAnswer(NamedTuple):
     expires_at: datetime | None = None
     expansion_failed: bool = False
     degraded: bool = False
+    partial: bool = False
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether a later computation would give the same."""
+        return not (self.expansion_failed or self.degraded or self.partial)
 
     def __repr__(self) -> str:
         expanded = "" if self.expanded is None else f", expanded={hidden(self.expanded)}"
@@ -129,6 +136,11 @@ class AnswerCache:
                 self._bytes -= entry.drop(key.question)
                 if not entry.answers:
                     del self._scopes[key.scope]
+
+    def put(self, key: Key, answer: CachedAnswer) -> None:
+        """Insert a complete result; others are left out."""
+        with self._lock:
+            self._insert(key, answer)
 
     async def get_or_compute(
         self,
@@ -191,7 +203,7 @@ class AnswerCache:
     def _insert(self, key: Key, answer: CachedAnswer) -> None:
         size = bytes_of(key, answer)
         max_bytes = self._max_bytes // SCOPE_SHARE
-        if answer.expansion_failed or answer.degraded or size > max_bytes // ANSWER_SHARE:
+        if not answer.is_complete or size > max_bytes // ANSWER_SHARE:
             return
         entry = self._scopes.setdefault(key.scope, _CacheEntry(key.revision))
         if key.revision < entry.revision:  # the memories changed during the computation

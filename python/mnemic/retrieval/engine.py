@@ -10,7 +10,7 @@ import msgspec
 
 from mnemic.context import ContextWindow
 from mnemic.description import described
-from mnemic.errors import InvalidArgumentError, StoreError
+from mnemic.errors import DeadlineExceededError, InvalidArgumentError, StoreError
 from mnemic.index import RankedRow
 from mnemic.licensing import RETRIEVING_BY_MEANING, STORING
 from mnemic.model import (
@@ -18,6 +18,7 @@ from mnemic.model import (
     HYBRID,
     IS_NOT_SENSITIVE,
     KEYWORD,
+    NO_LIMIT,
     SEMANTIC,
     All,
     ExpandedQuery,
@@ -42,6 +43,7 @@ from mnemic.model import (
     State,
     Suggestions,
     Test,
+    TimeLimit,
     Weights,
     validation,
 )
@@ -135,13 +137,15 @@ class RetrievalEngine:
         )
         self._telemetry.opened()
 
-    async def retrieve(self, scope: Scope, query: MemoryQuery) -> MemoryRetrievalResult:
+    async def retrieve(
+        self, scope: Scope, query: MemoryQuery, within: TimeLimit = NO_LIMIT
+    ) -> MemoryRetrievalResult:
         """Return the memories of a scope that match a query, best first."""
         begun = time.perf_counter()
         if not isinstance(query, MemoryQuery):
             raise InvalidArgumentError(f"query must be a MemoryQuery, got {described(query)}")
         self._check_license(query)  # before the cache lookup
-        given = await self._lookup(scope, query)
+        given = await self._lookup(scope, query, within)
         self._count([(hit.row, given.entries[hit.row]) for hit in given.answer.hits])
         milliseconds = milliseconds_since(begun)
         result = _result(query, given, milliseconds)
@@ -159,6 +163,7 @@ class RetrievalEngine:
         window: ContextWindow,
         *,
         include_sensitive: bool = False,
+        within: TimeLimit = NO_LIMIT,
     ) -> int:
         """Add the results to a context window as far as they fit; return the number of items."""
         if not isinstance(window, ContextWindow):
@@ -168,7 +173,7 @@ class RetrievalEngine:
         validation.flag("include_sensitive", include_sensitive)
         if not include_sensitive and isinstance(query, MemoryQuery):
             query = _without_sensitive(query)
-        result = await self.retrieve(scope, query)
+        result = await self.retrieve(scope, query, within)
         items, tokens = await run_blocking(
             lambda: augment(window, result.results, window_contents(scope, window)),
             self.repository,
@@ -177,10 +182,10 @@ class RetrievalEngine:
         await self._telemetry.augmented(query.query, items, tokens)
         return items
 
-    async def expand(self, scope: Scope, query: str) -> ExpandedQuery:
+    async def expand(self, scope: Scope, query: str, within: TimeLimit = NO_LIMIT) -> ExpandedQuery:
         """Return a query with related terms."""
         self._require(by_meaning=self.repository.embedder is not None)
-        expansion = await self._expanded(scope, query)
+        expansion = await self._expanded(scope, query, within)
         if expansion.failed:
             return expansion
         is_used = bool(expansion.added_terms) and expansion.confidence >= self._min_confidence
@@ -189,15 +194,15 @@ class RetrievalEngine:
             return expansion
         return msgspec.structs.replace(expansion, expanded=query, added_terms=())
 
-    async def _expanded(self, scope: Scope, query: str) -> ExpandedQuery:
+    async def _expanded(self, scope: Scope, query: str, within: TimeLimit) -> ExpandedQuery:
         """Return the expander's result; the query alone if it fails."""
 
         async def find_related(text: str) -> Related:
-            return await run_blocking(lambda: self._related(scope, text), self.repository)
+            return await run_blocking(lambda: self._related(scope, text, within), self.repository)
 
         try:
             return _checked(await self._expander.expand(query, find_related))
-        except StoreError:  # later reads would fail too
+        except (StoreError, DeadlineExceededError):  # later reads would fail too
             raise
         except Exception as error:  # noqa: BLE001 - it may be anybody's code, or a network's fault
             self._telemetry.expansion_failed(error)
@@ -281,7 +286,7 @@ class RetrievalEngine:
     def _find(self, scope: Scope, search: Search) -> Found:
         return self.repository.find(scope, search, RETRIEVING_BY_MEANING)
 
-    def _related(self, scope: Scope, text: str) -> Related:
+    def _related(self, scope: Scope, text: str, within: TimeLimit) -> Related:
         """Return the words of the best matching memories: pseudo-relevance feedback.
 
         Sensitive memories are excluded: the words appear in logs, events and results.
@@ -293,6 +298,7 @@ class RetrievalEngine:
             ranking=chosen,
             filters=IS_NOT_SENSITIVE,
             falls_back=True,
+            deadline=within.deadline,
         )
         found = self._find(scope, search)
         texts = [
@@ -303,15 +309,18 @@ class RetrievalEngine:
         best = found.hits[0].score if found.hits else 0.0
         return Related(terms, best / (best + HALF_SUPPORT) if best > 0 else 0.0)
 
-    async def _lookup(self, scope: Scope, query: MemoryQuery) -> CacheLookup:
+    async def _lookup(self, scope: Scope, query: MemoryQuery, within: TimeLimit) -> CacheLookup:
         expression = query.expression
         if not query.use_cache or depends_on_accesses(query, expression):
-            return await self._compute(scope, query)
+            return await self._compute(scope, query, within)
         position, revision = self.repository.finder.position_and_revision(scope)
         key = key_of(scope, query, expression, revision)
         answer = self._cache.get(key, self.repository.now(), query.cache_ttl)
         given = None if answer is None else self._from_cache(scope, key, answer, position)
-        if given is None:
+        if given is None and within.deadline is not None:
+            given = await self._compute(scope, query, within)
+            self._cache.put(key, given.answer)
+        elif given is None:
             given = await self._compute_once(scope, query, key, position)
         self._statistics.record_lookup(is_hit=given.from_cache)
         if given.from_cache:
@@ -325,7 +334,7 @@ class RetrievalEngine:
         made: list[CacheLookup] = []
 
         async def make() -> CachedAnswer:
-            made.append(await self._compute(scope, query))
+            made.append(await self._compute(scope, query, NO_LIMIT))
             return made[0].answer
 
         now = self.repository.now()
@@ -333,7 +342,8 @@ class RetrievalEngine:
         if is_mine:
             return made[0]
         # Its memories are read as those of a kept one.
-        return self._from_cache(scope, key, answer, position) or await self._compute(scope, query)
+        given = self._from_cache(scope, key, answer, position)
+        return given or await self._compute(scope, query, NO_LIMIT)
 
     def _from_cache(
         self, scope: Scope, key: Key, answer: CachedAnswer, position: LogPosition
@@ -347,16 +357,21 @@ class RetrievalEngine:
             return None
         return CacheLookup(answer, entries, from_cache=True)
 
-    async def _compute(self, scope: Scope, query: MemoryQuery) -> CacheLookup:
+    async def _compute(self, scope: Scope, query: MemoryQuery, within: TimeLimit) -> CacheLookup:
         also: tuple[str, ...] = ()
         expanded, expansion_failed = None, False
         if query.expand_query and query.query is not None:
-            expansion = await self.expand(scope, query.query)
-            expansion_failed = expansion.failed
-            if expansion.added_terms:
-                also, expanded = (expansion.expanded,), expansion.expanded
+            try:
+                expansion = await self.expand(scope, query.query, within)
+            except DeadlineExceededError:
+                if not within.takes_partial:
+                    raise
+            else:
+                expansion_failed = expansion.failed
+                if expansion.added_terms:
+                    also, expanded = (expansion.expanded,), expansion.expanded
         begun = self.repository.now()
-        found = await run_blocking(lambda: self._rank(scope, query, also), self.repository)
+        found = await run_blocking(lambda: self._rank(scope, query, also, within), self.repository)
         answer = CachedAnswer(
             hits=tuple(_hit(hit) for hit in found.hits),
             total=len(found.hits) if found.total is None else found.total,
@@ -367,22 +382,24 @@ class RetrievalEngine:
             expires_at=self._first_expiry(scope, query, begun) if query.use_cache else None,
             expansion_failed=expansion_failed,
             degraded=found.degraded,
+            partial=found.partial,
         )
         return CacheLookup(answer, found.entries, from_cache=False)
 
     def _first_expiry(self, scope: Scope, query: MemoryQuery, since: datetime) -> datetime | None:
         return self.repository.finder.next_expiry(scope, since, _states(query))
 
-    def _rank(self, scope: Scope, query: MemoryQuery, also: tuple[str, ...]) -> Found:
-        search = _search(query, *self._floors(query), also)
+    def _rank(
+        self, scope: Scope, query: MemoryQuery, also: tuple[str, ...], within: TimeLimit
+    ) -> Found:
+        search = _search(query, *self._floors(query), also, within)
         if query.order is MemorySortOrder.ACCESSED_DESCENDING:
             found = self._by_access(scope, search)
         else:
             found = self._find(scope, search)
-        ranked = found.hits
-        if query.order is not None and ranked:
-            ranked = self._scored(scope, query, ranked)
-        return found._replace(hits=ranked[query.offset :])
+        if query.order is not None and found.hits:
+            found = self._scored(scope, query, found, within)
+        return found._replace(hits=found.hits[query.offset :])
 
     def _by_access(self, scope: Scope, search: Search) -> Found:
         """Return memories by their last access; those without one come last, newest first."""
@@ -398,26 +415,27 @@ class RetrievalEngine:
             [*ranked.values()][: search.limit],
             {**last.entries, **first.entries},
             (first.total or 0) + (last.total or 0) - twice if search.with_total else None,
+            partial=first.partial or last.partial,
         )
 
-    def _scored(
-        self, scope: Scope, query: MemoryQuery, ordered: list[RankedRow]
-    ) -> list[RankedRow]:
-        """Return the memories of a given order with their scores."""
+    def _scored(self, scope: Scope, query: MemoryQuery, found: Found, within: TimeLimit) -> Found:
+        """Return the memories of a given order with their scores; those that get one in time."""
+        ordered = found.hits
         ids = tuple(UUID(bytes=hit.id) for hit in ordered)
         among = Test(Field("id"), Op.IN, ids)
         search = msgspec.structs.replace(
-            _search(query, None, None),
+            _search(query, None, None, within=within),
             order=None,
             with_total=False,
             filters=All((query.expression, among)),
         )
         while True:
-            ranked = self._find(scope, search).hits
-            scored = {hit.row: hit for hit in ranked}
+            ranked = self._find(scope, search)
+            scored = {hit.row: hit for hit in ranked.hits}
             has_all = all(hit.row in scored for hit in ordered)
-            if has_all or len(ranked) < search.limit:
-                return [scored[hit.row] for hit in ordered if hit.row in scored]
+            if has_all or ranked.partial or len(ranked.hits) < search.limit:
+                hits = [scored[hit.row] for hit in ordered if hit.row in scored]
+                return found._replace(hits=hits, partial=found.partial or ranked.partial)
             # Other users' memories of the same ids took some places.
             search = msgspec.structs.replace(search, limit=2 * search.limit)
 
@@ -445,6 +463,7 @@ def _search(
     min_similarity: float | None,
     min_score: float | None,
     also: tuple[str, ...] = (),
+    within: TimeLimit = NO_LIMIT,
 ) -> Search:
     return Search(
         text=query.query,
@@ -465,6 +484,8 @@ def _search(
         states=_states(query),
         explain=True,
         falls_back=query.on_embed_error == "keywords",
+        deadline=within.deadline,
+        takes_partial=within.takes_partial,
     )
 
 
@@ -529,11 +550,12 @@ def _result(query: MemoryQuery, given: CacheLookup, milliseconds: float) -> Memo
             for rank, hit in enumerate(answer.hits, start=1 + query.offset)
         ),
         total_matches=answer.total,
-        total_is_lower_bound=not query.with_total,
+        total_is_lower_bound=answer.partial or not query.with_total,
         original_query=query.query or "",
         expanded_query=answer.expanded,
         expansion_failed=answer.expansion_failed,
         degraded=answer.degraded,
+        partial=answer.partial,
         from_cache=given.from_cache,
         retrieval_time=timedelta(milliseconds=milliseconds),
     )

@@ -9,8 +9,10 @@ from mnemic.model import (
     MemoryQuery,
     MemoryRetrievalResult,
     MemorySearchResult,
+    OnTimeout,
     RetrievalStats,
     Suggestions,
+    TimeLimit,
     validation,
 )
 from mnemic.model.scope import not_found
@@ -90,23 +92,36 @@ class RetrievalService:
         return self._scope.agent_id
 
     async def retrieve(
-        self, query: MemoryQuery, *, user_id: str | None = None, all_users: bool = False
+        self,
+        query: MemoryQuery,
+        *,
+        timeout: float | None = None,
+        on_timeout: OnTimeout = "raise",
+        user_id: str | None = None,
+        all_users: bool = False,
     ) -> MemoryRetrievalResult:
         """Return the memories that match a query, best first.
 
         Args:
             query: The query.
+            timeout: The seconds that the retrieval may take; None is no limit. It holds for the
+                expansion and all rankings. An expander that is not mnemic's own is not interrupted.
+            on_timeout: Whether a retrieval that is not done in time raises ("raise"), or returns
+                the results that are complete, marked as `partial`, which are not cached
+                ("partial").
             user_id: The user; None is the memories without a user.
             all_users: Whether to search the memories of all users.
 
         Raises:
             InvalidArgumentError: If it is not a query, or the scope is invalid.
+            DeadlineExceededError: If the timeout passes, unless `on_timeout` is "partial".
             LicenseRestrictionError: If the license policy does not include it.
             EmbedderRequiredError: If it needs vectors and there is no embedder.
             EmbeddingError: If the embedder fails.
         """
+        within = TimeLimit.after(timeout, on_timeout)
         return await self._engine.retrieve(
-            self._scope.narrowed(user_id, all_users=all_users), query
+            self._scope.narrowed(user_id, all_users=all_users), query, within
         )
 
     async def retrieve_to_context(
@@ -114,6 +129,8 @@ class RetrievalService:
         query: MemoryQuery,
         window: ContextWindow,
         *,
+        timeout: float | None = None,
+        on_timeout: OnTimeout = "raise",
         user_id: str | None = None,
         all_users: bool = False,
         include_sensitive: bool = False,
@@ -130,6 +147,8 @@ class RetrievalService:
         Args:
             query: The query.
             window: The window.
+            timeout: As for `retrieve`.
+            on_timeout: As for `retrieve`; the results that are complete are added.
             user_id: The user; None is the memories without a user.
             all_users: Whether to search the memories of all users.
             include_sensitive: Whether to add sensitive memories too.
@@ -137,9 +156,10 @@ class RetrievalService:
         Raises:
             As `retrieve`.
         """
+        within = TimeLimit.after(timeout, on_timeout)
         scope = self._scope.narrowed(user_id, all_users=all_users)
         return await self._engine.to_context(
-            scope, query, window, include_sensitive=include_sensitive
+            scope, query, window, include_sensitive=include_sensitive, within=within
         )
 
     async def find_similar(

@@ -3,7 +3,6 @@
 import os
 import sys
 import threading
-import time
 from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
@@ -30,11 +29,11 @@ from mnemic.model import (
     Scope,
     Search,
     SearchType,
+    TimeLimit,
     Weights,
     falls_back,
     parse_filter,
     parse_times,
-    takes_partial,
     validation,
 )
 from mnemic.model.new_entry import checked_record
@@ -49,9 +48,6 @@ if TYPE_CHECKING:
 
 NewMemory: TypeAlias = str | Mapping[str, Any] | MemoryEntry
 """A memory as `add_many` takes it: a text, a dict with the arguments of `add`, or a record."""
-
-
-_MAX_TIMEOUT = 1e9
 
 
 class Services:
@@ -187,8 +183,12 @@ class ScopedBase:
         exclude: tuple[UUID, ...] = (),
         *,
         is_sensitive: bool = False,
+        timeout: float | None = None,
+        on_timeout: OnTimeout = "raise",
     ) -> MemoryRecallResult:
-        options = RecallOptions(user_id=scope.user_id, max_results=limit)
+        options = RecallOptions(
+            user_id=scope.user_id, max_results=limit, timeout=timeout, on_timeout=on_timeout
+        )
         return await self._services.recall_engine.contradictions(
             scope, content, options, exclude=exclude, is_sensitive=is_sensitive
         )
@@ -245,6 +245,7 @@ def built_search(
         raise InvalidArgumentError(f"limit must be an int of at least 0, got {quoted(limit)}")
     if text is not None:
         _check_encodable(bounded("query", text))
+    time_limit = TimeLimit.after(timeout, on_timeout)
     return Search(
         text=text,
         limit=min(limit, sys.maxsize),
@@ -252,26 +253,9 @@ def built_search(
         filters=filters,
         explain=flag("explain", explain),
         falls_back=falls_back(on_embed_error),
-        deadline=deadline_after(timeout),
-        takes_partial=takes_partial(on_timeout),
+        deadline=time_limit.deadline,
+        takes_partial=time_limit.takes_partial,
     )
-
-
-def deadline_after(timeout: float | None) -> float | None:
-    """Return the deadline of a call that begins now, in seconds of `time.monotonic()`.
-
-    Raises:
-        InvalidArgumentError: If the timeout is not a number of seconds.
-    """
-    if timeout is None:
-        return None
-    is_number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
-    if not is_number or not 0 <= timeout <= _MAX_TIMEOUT:
-        raise InvalidArgumentError(
-            f"timeout must be a number of seconds from 0 to {_MAX_TIMEOUT:.0f}, or None; got "
-            f"{quoted(timeout)}"
-        )
-    return time.monotonic() + timeout
 
 
 def _check_encodable(text: str) -> None:

@@ -25,6 +25,7 @@ from mnemic.model import (
     RecallOptions,
     SearchResults,
     SearchType,
+    TimeLimit,
     Weights,
 )
 from mnemic.model.scope import not_found
@@ -125,6 +126,8 @@ class AsyncSearchVerbs(ScopedBase):
         self,
         query: MemoryQuery,
         *,
+        timeout: float | None = None,
+        on_timeout: OnTimeout = "raise",
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
@@ -137,6 +140,9 @@ class AsyncSearchVerbs(ScopedBase):
 
         Args:
             query: The query, its filters and its weights.
+            timeout: As for `search`; it holds for the expansion and all rankings. An expander that
+                is not mnemic's own is not interrupted.
+            on_timeout: As for `search`; a partial answer is not kept.
             user_id: The user; None is the memories without a user.
             project_id: Only memories of this project.
             session_id: Only memories of this session.
@@ -147,8 +153,9 @@ class AsyncSearchVerbs(ScopedBase):
             EmbedderRequiredError: If it needs vectors and there is no embedder.
             EmbeddingError: If the embedder fails.
         """
+        within = TimeLimit.after(timeout, on_timeout)
         scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
-        return await self._services.retrieval_engine.retrieve(scope, query)
+        return await self._services.retrieval_engine.retrieve(scope, query, within)
 
     async def retrieve_to_context(
         self,
@@ -156,6 +163,8 @@ class AsyncSearchVerbs(ScopedBase):
         window: "ContextWindow",
         *,
         include_sensitive: bool = False,
+        timeout: float | None = None,
+        on_timeout: OnTimeout = "raise",
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
@@ -169,6 +178,8 @@ class AsyncSearchVerbs(ScopedBase):
             query: What to retrieve.
             window: Where to.
             include_sensitive: Whether sensitive memories are added too.
+            timeout: As for `retrieve`.
+            on_timeout: As for `retrieve`; the results that are complete are added.
             user_id: The user; None is the memories without a user.
             project_id: Only memories of this project.
             session_id: Only memories of this session.
@@ -177,9 +188,10 @@ class AsyncSearchVerbs(ScopedBase):
         Returns:
             How many items were added.
         """
+        within = TimeLimit.after(timeout, on_timeout)
         scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
         return await self._services.retrieval_engine.to_context(
-            scope, query, window, include_sensitive=include_sensitive
+            scope, query, window, include_sensitive=include_sensitive, within=within
         )
 
     async def recall(
@@ -192,6 +204,8 @@ class AsyncSearchVerbs(ScopedBase):
         min_salience: float = 0.0,
         include_archived: bool = False,
         include_superseded: bool = False,
+        timeout: float | None = None,
+        on_timeout: OnTimeout = "raise",
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
@@ -211,6 +225,8 @@ class AsyncSearchVerbs(ScopedBase):
             min_salience: The least salience, 0 to 1.
             include_archived: Archived ones too.
             include_superseded: Superseded ones too.
+            timeout: As for `search`.
+            on_timeout: As for `search`.
             user_id: The user; None is the memories without a user.
             project_id: Only memories of this project.
             session_id: Only memories of this session.
@@ -230,6 +246,8 @@ class AsyncSearchVerbs(ScopedBase):
             mode=RecallMode.parse(mode),
             include_archived=include_archived,
             include_superseded=include_superseded,
+            timeout=timeout,
+            on_timeout=on_timeout,
         )
         return await self._services.recall_engine.recall(scope, query, options)
 
@@ -238,6 +256,8 @@ class AsyncSearchVerbs(ScopedBase):
         content: str,
         *,
         limit: int = 10,
+        timeout: float | None = None,
+        on_timeout: OnTimeout = "raise",
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
@@ -250,13 +270,17 @@ class AsyncSearchVerbs(ScopedBase):
         Args:
             content: A statement.
             limit: Maximum number of results, 1 to 1,000.
+            timeout: As for `search`.
+            on_timeout: As for `search`.
             user_id: The user; None is the memories without a user.
             project_id: Only memories of this project.
             session_id: Only memories of this session.
             all_users: Whether to include all users; not if a user is bound.
         """
         scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
-        return await self._contradictions(scope, content, limit)
+        return await self._contradictions(
+            scope, content, limit, timeout=timeout, on_timeout=on_timeout
+        )
 
     async def context(
         self,
