@@ -31,7 +31,7 @@ from mnemic.store.sqlite.checksums import (
     check_vectors,
     read_vectors,
 )
-from mnemic.store.sqlite.damage import DAMAGED
+from mnemic.store.sqlite.damage import DAMAGED, plain_records
 from mnemic.store.sqlite.sql import (
     AMONG,
     BY_ROW,
@@ -260,7 +260,7 @@ def rows_since(
     return RowBatch(
         since=since,
         seq=last,
-        records=codec.records(records),
+        records=plain_records(codec, records),
         embedded=np.array([row for row, _ in embedded], dtype=np.int64),
         vectors=_vectors([blob for _, blob in embedded], dim),
         gone=sorted(touched - living),
@@ -304,7 +304,7 @@ def _full_batch(
         sums = sums.plus(checked.sums)
         of_links |= checked.links
         rows_read.update(map(itemgetter(0), records))
-        sink.add_records(codec.records(records))
+        sink.add_records(plain_records(codec, records))
     _check_sums(connection, agent_id, sums)
     batches = (
         _vector_batches(connection, agent_id, model, rows_read, of_vectors)

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from mnemic.errors import MnemicError, StoreCorruptError
-from mnemic.model import MemoryEntry
+from mnemic.model import MemoryEntry, Record
 from mnemic.store.row_codec import UNREADABLE, LostContentError, RowCodec, uuid_of
 
 RESTORE = "keep it, and restore a backup (its -wal and -shm are not the backup's: move them away)"
@@ -50,6 +50,16 @@ def decoded(codec: RowCodec, rows: Iterable[Sequence[Any]]) -> list[MemoryEntry]
     except UNREADABLE as error:
         problem = unreadable("a stored memory", error)
     raise problem  # out here, for an error that is chained to it may quote the value
+
+
+def plain_records(codec: RowCodec, rows: list[Record]) -> list[Record]:
+    """Return rows, each a number and columns, as the index reads them.
+
+    Raises:
+        StoreCorruptError: If the codec cannot have made them.
+    """
+    with reading_stored("a memory"):
+        return codec.records(rows)
 
 
 def uuids_of(ids: Iterable[bytes]) -> list[UUID]:

@@ -151,7 +151,8 @@ class SqliteStore:
             for (row, content), parts in zip(contents.items(), vectors, strict=True)
         }
         known = model, vectors[0].shape[1] if vectors else 0
-        return self._write(lambda on: writes.add_embeddings(on, agent_id, blobs, known))
+        codec = self._codec
+        return self._write(lambda on: writes.add_embeddings(on, codec, agent_id, blobs, known))
 
     def get(
         self,

@@ -353,37 +353,39 @@ def _merge(
 
 def add_embeddings(
     connection: apsw.Connection,
+    codec: RowCodec,
     agent_id: str,
     vectors: Mapping[int, tuple[str, Sequence[bytes]]],
     model: Model,
 ) -> None:
     """Insert the vectors of those of these rows without any and with the same content."""
     sql = (
-        f"SELECT row, id, created_at, user_id, content FROM agent_memory_entries {BY_ROW} "
+        f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries {BY_ROW} "
         f"WHERE agent_id = ? AND {AMONG} AND NOT EXISTS (SELECT 1 FROM agent_memory_embeddings "
         "WHERE entry_row = row AND model = ? AND part = 0)"
     )
     values = (agent_id, json_array(list(vectors)), model[0])
+    stored = fetch(connection, sql, values)
     found = [
-        columns
-        for columns in fetch(connection, sql, values)
-        if columns[-1] == vectors[columns[0]][0]
+        (columns[0], entry)
+        for columns, entry in zip(stored, entries_of(codec, stored), strict=True)
+        if entry.content == vectors[columns[0]][0]
     ]
     if not found:
         return
-    rows = [row for row, *_ in found]
+    rows = [row for row, _ in found]
     before = rows_with_sums(connection, rows)
     of_vectors = vector_sums(model[0], [vectors[row][1] for row in rows])
     connection.executemany(SET_VECTOR_SUM, list(zip(of_vectors, rows, strict=True)))
     connection.executemany(
         _INSERT_VECTOR,
         [
-            (row, model[0], part, created_at, blob)
-            for row, _, created_at, *_ in found
+            (row, model[0], part, to_microseconds(entry.created_at), blob)
+            for row, entry in found
             for part, blob in enumerate(vectors[row][1])
         ],
     )
-    changes = [Change(row, entry_id, "embed", user_id) for row, entry_id, _, user_id, _ in found]
+    changes = [Change(row, entry.id.bytes, "embed", entry.user_id) for row, entry in found]
     sums = difference(before, rows_with_sums(connection, rows))
     log_changes(connection, agent_id, changes, model, Charge(sums=sums))
 
