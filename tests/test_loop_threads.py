@@ -2,17 +2,25 @@
 
 import asyncio
 import threading
+import time
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from mnemic import AsyncMemory
 from mnemic.errors import StoreClosedError
-from mnemic.loop_threads import FEW_THREADS, RETURNED_AT_ONCE, shared_in_turn
+from mnemic.loop_threads import (
+    FEW_THREADS,
+    RETURNED_AT_ONCE,
+    TICK,
+    shared_in_turn,
+    threads_of,
+)
 from mnemic.sync_bridge import run_blocking, run_sync
 from tests.support.embedders import WordEmbedder
 
-PATIENCE = 60
+PATIENCE = 20
 MANY = 100
 
 
@@ -104,6 +112,62 @@ def test_one_turn_after_another_is_worked_off_beside_work_that_waits(pool):
         assert all(await asyncio.gather(*stuck))
 
     run(main)
+
+
+class PausedQueue(deque):
+    """Pauses the thread that enters one of the results, before the entry or after it."""
+
+    def __init__(self, at, *, is_before):
+        self.left, self.is_before = at, is_before
+
+    def append(self, waiter):
+        self.left -= 1
+        if self.left == 0 and self.is_before:
+            time.sleep(10 * TICK)
+        super().append(waiter)
+        if self.left == 0 and not self.is_before:
+            time.sleep(10 * TICK)
+
+
+@pytest.mark.parametrize("is_before", [False, True])
+@pytest.mark.parametrize("at", range(1, 6))
+@pytest.mark.parametrize("turns", [1, 2])
+def test_no_result_is_lost_when_its_thread_is_paused(at, turns, *, is_before):
+    pool = Pool(2)
+
+    async def main():
+        threads = threads_of(asyncio.get_running_loop())
+        threads._due = PausedQueue(at, is_before=is_before)
+        calls = []
+        for _ in range(turns):
+            work = (run_blocking(lambda: time.sleep(TICK), pool) for _ in range(5 // turns))
+            calls += map(asyncio.ensure_future, work)
+            await asyncio.sleep(0)
+        await asyncio.gather(*calls)
+
+    run(main)
+    pool.executor.shutdown()
+
+
+def test_a_result_is_returned_though_its_thread_takes_up_work_of_a_later_turn():
+    pool = Pool(1)
+    first_goes_on, second_goes_on = threading.Event(), threading.Event()
+
+    async def main():
+        first = asyncio.ensure_future(run_blocking(lambda: first_goes_on.wait(PATIENCE), pool))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # it is handed over alone
+        second = asyncio.ensure_future(run_blocking(lambda: second_goes_on.wait(PATIENCE), pool))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        first_goes_on.set()
+        await asyncio.wait_for(first, PATIENCE / 2)
+        assert not second.done()
+        second_goes_on.set()
+        await second
+
+    run(main)
+    pool.executor.shutdown()
 
 
 def test_work_that_nobody_awaits_any_more_is_not_begun():

@@ -7,7 +7,7 @@ it, and the loop is woken for several results at once.
 
 import threading
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable
 from contextlib import suppress
 from contextvars import Context, ContextVar, copy_context
 from functools import partial
@@ -180,10 +180,11 @@ class LoopThreads:
         result: Result = call.result()
         return result
 
-    def arrive(self, waiter: "Waiter[None]", *, is_urgent: bool = True) -> None:
-        """Wake a waiter, from any thread; one that is not urgent with others or at a tick."""
+    def arrive(self, waiter: "Waiter[None]", others: Collection[object] = ()) -> None:
+        """Wake a waiter, from any thread; while other work waits, with its results or at a tick."""
         self._due.append(waiter)
-        if self._is_scheduled or not (is_urgent or len(self._due) >= RETURNED_AT_ONCE):
+        # After the entry: work that waits now arrives after it, and wakes this waiter too.
+        if self._is_scheduled or (others and len(self._due) < RETURNED_AT_ONCE):
             return
         self._is_scheduled = True
         with suppress(RuntimeError):  # the event loop was closed: nobody waits there any more
@@ -227,13 +228,14 @@ class _WorkQueue:
             call.turn = turn
         with self._lock:
             self._waiting.extend(new)
-        idle = max(0, FEW_THREADS - self._active)
-        started = sum(self._start(executor) for _ in new[:idle])
-        if (len(new) > 1 or not started) and not self._is_watched:
+            active = self._active
+        for _ in new[: max(0, FEW_THREADS - active)]:
+            self._start(executor)
+        if (active or len(new) > 1) and not self._is_watched:
             self._is_watched = True
             self._look_later(executor)
 
-    def _start(self, executor: "Executor") -> bool:
+    def _start(self, executor: "Executor") -> None:
         with self._lock:
             self._active += 1
         try:
@@ -245,8 +247,6 @@ class _WorkQueue:
             for call in waiting:
                 call.fail(StoreClosedError("the memory was closed"))
                 self._arrive(call)
-            return False
-        return True
 
     def _look_later(self, executor: "Executor") -> None:
         look = partial(self._look, executor, self._finished)
@@ -254,8 +254,9 @@ class _WorkQueue:
 
     def _look(self, executor: "Executor", finished: int) -> None:
         """Return results, and start a further thread if none got on since the last look."""
+        is_done = not self._waiting  # before the results are returned: no later one waits for it
         self._threads.wake()
-        if not self._waiting:
+        if is_done:
             self._is_watched = False
             return
         if self._finished == finished and self._active < MAX_THREADS:
@@ -277,7 +278,7 @@ class _WorkQueue:
 
     def _arrive(self, call: Call) -> None:
         if call.waiter is not None:
-            self._threads.arrive(call.waiter, is_urgent=not self._waiting)
+            self._threads.arrive(call.waiter, self._waiting)
 
 
 _this_thread = threading.local()
