@@ -268,6 +268,7 @@ RIGHT = {
     "progress": lambda _: None,
     "repair": lambda _: False,
     "timeout": lambda _: 1.0,
+    "on_timeout": lambda _: "raise",
     "seconds": lambda _: 1.0,
     "item": lambda _: CONTENT,
     "items": lambda _: [ContextItem(content=CONTENT, type="user_message")],
