@@ -22,7 +22,9 @@ pub mod text;
 mod vector_map;
 
 pub use error::Error;
-pub use memory_index::{Answer, Hit as MemoryHit, Linked, LinkedHit, Links, MemoryIndex, Request};
+pub use memory_index::{
+    Answer, Hit as MemoryHit, Linked, LinkedHit, Links, MemoryIndex, Request, RowSelection, RowSet,
+};
 pub use quantization::scalar::MAX_DIM;
 pub use rank::components::Components;
 pub use rank::scoring_config::{KeywordFields, ScoringConfig, Session, Weights};

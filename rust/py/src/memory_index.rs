@@ -4,7 +4,8 @@ use mnemic_core::columns::{Access, Ask};
 use mnemic_core::lexical::Weighed;
 use mnemic_core::memory::links::Link;
 use mnemic_core::text::{Analysis, Language};
-use mnemic_core::{Answer, Components, LinkedHit, Links, MemoryHit, MemoryIndex, Request};
+use mnemic_core::{Answer, Components, LinkedHit, Links, MemoryHit, MemoryIndex, Request, RowSet};
+use numpy::PyArray1;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
@@ -138,7 +139,7 @@ impl PyMemoryIndex {
         py.detach(|| self.0.in_first_person(text, &ask)).map_err(raised)
     }
 
-    #[pyo3(signature = (search, scope, now, vectors = None, context = None, limit = None, best_match = None, /))]
+    #[pyo3(signature = (search, scope, now, vectors = None, context = None, limit = None, best_match = None, proposed = None, /))]
     #[expect(clippy::too_many_arguments, reason = "a search, and the inputs computed for it")]
     #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
     fn rank<'py>(
@@ -151,8 +152,10 @@ impl PyMemoryIndex {
         context: Option<&Bound<'py, PyAny>>,
         limit: Option<usize>,
         best_match: Option<f64>,
-    ) -> PyResult<(Bound<'py, PyList>, Option<usize>, bool)> {
+        proposed: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Ranking<'py>> {
         let search = search.0;
+        let proposed = proposed.map(arrays::ids).transpose()?;
         let deadline = deadline_at(py, search.deadline)?;
         let (vectors, context) = (self.query(vectors, "query")?, self.query(context, "context")?);
         let filter = search.filter.as_ref().map(filter::read).transpose()?;
@@ -178,9 +181,36 @@ impl PyMemoryIndex {
             min_salience: search.min_salience,
             best_match: search.is_relative.then(|| best_match.unwrap_or(0.0)),
             takes_partial: search.takes_partial,
+            proposed: proposed.as_deref(),
         };
         let answer = py.detach(|| self.0.rank(&request)).map_err(raised)?;
         answer_of(py, &answer, search.explain)
+    }
+
+    #[pyo3(signature = (search, scope, now, few, /))]
+    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
+    fn selected<'py>(
+        &self,
+        py: Python<'py>,
+        search: Given<Search<'py>>,
+        scope: Given<GivenScope>,
+        now: i64,
+        few: usize,
+    ) -> PyResult<Option<(usize, Option<Bound<'py, PyAny>>)>> {
+        let search = search.0;
+        let deadline = deadline_at(py, search.deadline)?;
+        let filter = search.filter.as_ref().map(filter::read).transpose()?;
+        let exclude = search.excluded();
+        let ask = Ask {
+            scope: scope.0.scope(),
+            filter: filter.as_ref(),
+            exclude: &exclude,
+            now,
+            deadline: &deadline,
+            ..Ask::default()
+        };
+        let selected = py.detach(|| self.0.selected(&ask, few)).map_err(raised)?;
+        Ok(selected.map(|selected| (selected.count, row_array(py, selected.rows))))
     }
 
     #[pyo3(signature = (request, /))]
@@ -271,6 +301,15 @@ impl PyMemoryIndex {
     }
 }
 
+/// Rows as int64, a bitmap as uint8, everything as nothing.
+fn row_array(py: Python<'_>, rows: RowSet) -> Option<Bound<'_, PyAny>> {
+    match rows {
+        RowSet::Everything => None,
+        RowSet::List(rows) => Some(PyArray1::from_vec(py, rows).into_any()),
+        RowSet::Bitmap(bytes) => Some(PyArray1::from_vec(py, bytes).into_any()),
+    }
+}
+
 fn weighed(Weighed { text, weight }: Weighed) -> (String, f64) {
     (text, weight)
 }
@@ -287,14 +326,13 @@ fn language_named(name: &str) -> PyResult<Language> {
     })
 }
 
-fn answer_of<'py>(
-    py: Python<'py>,
-    answer: &Answer,
-    explain: bool,
-) -> PyResult<(Bound<'py, PyList>, Option<usize>, bool)> {
+/// The hits, the total, whether the answer is partial, and whether it is approximate.
+type Ranking<'py> = (Bound<'py, PyList>, Option<usize>, bool, bool);
+
+fn answer_of<'py>(py: Python<'py>, answer: &Answer, explain: bool) -> PyResult<Ranking<'py>> {
     let hits =
         answer.hits.iter().map(|hit| hit_of(py, hit, explain)).collect::<PyResult<Vec<_>>>()?;
-    Ok((PyList::new(py, hits)?, answer.total, answer.is_partial))
+    Ok((PyList::new(py, hits)?, answer.total, answer.is_partial, answer.is_approximate))
 }
 
 fn hit_of<'py>(py: Python<'py>, hit: &MemoryHit, explain: bool) -> PyResult<Bound<'py, PyTuple>> {

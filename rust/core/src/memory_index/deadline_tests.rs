@@ -32,6 +32,7 @@ struct Asked {
     min_salience: Option<f64>,
     best_match: Option<f64>,
     filter: Option<Filter>,
+    proposed: Option<Vec<i64>>,
 }
 
 impl Asked {
@@ -51,6 +52,7 @@ impl Asked {
             min_salience: self.min_salience,
             best_match: self.best_match,
             takes_partial,
+            proposed: self.proposed.as_deref(),
         }
     }
 
@@ -76,7 +78,7 @@ impl Asked {
             assert_eq!(found, whole);
             return None;
         }
-        let everything = Self { k: usize::MAX, ..self.clone() };
+        let everything = Self { k: usize::MAX, proposed: None, ..self.clone() };
         let everything = everything.rank(index, ENOUGH, false).expect("no deadline passes").hits;
         let places: HashMap<i64, usize> =
             everything.iter().enumerate().map(|(at, hit)| (hit.row, at)).collect();
@@ -138,20 +140,28 @@ fn any_asked() -> impl Strategy<Value = Asked> {
         prop::option::weighted(0.2, 0.0..0.3),
     );
     let others = (0_usize..40, any::<bool>(), prop::option::weighted(0.3, Just(0.0)));
+    let proposed = prop::option::of(prop::collection::vec(-1_i64..130, 0..30));
+    let others = (others, proposed);
     (scoring, text, vector(), vector(), sort_key, floors, others).prop_map(
-        |(scoring, text, vector, context, sort_key, floors, (k, with_total, best_match))| Asked {
-            scoring,
-            text,
-            vector,
-            context,
-            sort_key,
-            k,
-            with_total,
-            min_score: floors.0,
-            min_similarity: floors.1,
-            min_salience: floors.2,
-            best_match,
-            filter: None,
+        |(scoring, text, vector, context, sort_key, floors, others)| {
+            let ((k, with_total, best_match), proposed) = others;
+            // With proposals, the best match of the selection may not be among those considered.
+            let proposed = proposed.filter(|_| best_match.is_none());
+            Asked {
+                scoring,
+                text,
+                vector,
+                context,
+                sort_key,
+                k,
+                with_total,
+                min_score: floors.0,
+                min_similarity: floors.1,
+                min_salience: floors.2,
+                best_match,
+                filter: None,
+                proposed,
+            }
         },
     )
 }
@@ -192,6 +202,7 @@ fn plain() -> Asked {
         min_salience: None,
         best_match: None,
         filter: None,
+        proposed: None,
     }
 }
 

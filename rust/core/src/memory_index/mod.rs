@@ -3,8 +3,10 @@
 mod budget;
 #[cfg(test)]
 mod deadline_tests;
+mod proposals;
 mod query;
 mod request;
+mod row_set;
 #[cfg(test)]
 mod tests;
 
@@ -29,6 +31,7 @@ use crate::{Error, simd};
 use budget::{BYTES_PER_BLOCK, SHORT};
 use query::Query;
 pub use request::{Answer, Hit, Linked, LinkedHit, Links, Request};
+pub use row_set::{RowSelection, RowSet};
 
 /// Memories by row, ranked exactly. Every change is one whole call to readers.
 pub struct MemoryIndex {
@@ -290,8 +293,11 @@ impl MemoryIndex {
                 return Err(Error::ThresholdIsNan { what });
             }
         }
+        // Proposals are ranked apart from the selection.
+        let rankings = 1 + usize::from(request.proposed.is_some());
         headroom(
             self.bytes_of_reading(request.k, request.text.unwrap_or("").len())
+                .saturating_mul(rankings)
                 .saturating_add((request.vectors.len() + request.context.len()).saturating_mul(16)),
         )?;
         let snapshot = self.store.snapshot();

@@ -12,10 +12,10 @@ use crate::rank::candidates::{CandidateSet, QueryFeatures};
 use crate::rank::components::Components;
 use crate::rank::fused_score::{Fused, Scored};
 use crate::rank::keyword_match::{FirstPass, Keywords};
-use crate::rank::signals::{self, Recency, Signals};
+use crate::rank::signals::{self, Signals};
 use crate::rank::similarity::Similarity;
 use crate::rank::sort_key::{self, SortKey, SortedHit};
-use crate::rank::static_score::{StaticScores, signals};
+use crate::rank::static_score::{StaticScores, newest_ranks, signals};
 use crate::search::docid_set::DocidSet;
 use crate::search::scan;
 use crate::search::selection::SelectedRows;
@@ -35,6 +35,17 @@ pub(super) struct Query<'a> {
     /// The first pass for a number of candidates, of which some are always scored.
     pub(super) first_pass: &'a dyn Fn(usize, usize) -> FirstPass,
     pub(super) deadline: &'a Deadline,
+}
+
+/// Properties of a whole selection on which scores of its memories depend.
+#[derive(Default)]
+pub(super) struct SelectionTerms {
+    /// Whether any memory has a selected neighbour, where neighbours count.
+    pub(super) has_neighbours: bool,
+    /// The speakers that the text names, where names count.
+    pub(super) named: Vec<Named>,
+    /// By ordinal, where recency is a rank among all; else empty.
+    pub(super) newest_ranks: Vec<f64>,
 }
 
 /// Memories that are ranked after a deadline that passed before any were: the first of the selected.
@@ -61,7 +72,8 @@ impl Query<'_> {
         if !self.scores_are_independent() {
             return Ok(partial(Answer::default()));
         }
-        let query = Query { deadline: &NEVER, ..*self };
+        let request = Request { proposed: None, ..*self.request };
+        let query = Query { deadline: &NEVER, request: &request, ..*self };
         query.of_selected(&selected.first(LATE_ROWS)).map(partial)
     }
 
@@ -71,37 +83,51 @@ impl Query<'_> {
         let (session, keywords) = (&scoring.session, &scoring.keywords);
         let has_turns = session.has_neighbours() || keywords.previous + keywords.second > 0.0;
         let has_names = session.speaker > 0.0 || scoring.strip_speaker_names;
-        let is_a_rank = scoring.weights.recency > 0.0 && scoring.recency == Recency::NewestRank;
+        let is_a_rank = scoring.needs_newest_ranks();
         let divides = request.best_match.is_some_and(|best| best <= 0.0);
         !(is_a_rank || divides || request.text.is_some() && (has_turns || has_names))
     }
 
     /// The answer among selected memories; of those that were reached before the deadline.
     fn of_selected(&self, selected: &Selected) -> Result<Answer, Error> {
-        let (request, scoring) = (self.request, self.request.scoring);
-        let mut candidates = self.candidates(selected.words());
-        if let Some(floors) = request.min_salience {
-            candidates = self.salient(&candidates, floors)?;
-        }
-        if candidates.docids.is_empty() || request.k == 0 && !request.with_total {
+        let request = self.request;
+        let selected = self.salient(selected.words())?;
+        let is_wanted = request.k > 0 || request.with_total;
+        if !is_wanted || selected.iter().all(|word| *word == 0) {
             let total = request.with_total.then_some(0);
             return Ok(Answer { total, ..Answer::default() });
         }
-        let vectors = if scoring.similarity > 0.0 { request.vectors } else { &[] };
-        let vectors = self.index.normalised(vectors);
-        let is_near_alone = scoring.is_similarity_alone() && !vectors.is_empty();
-        let is_plain = !request.with_total && request.best_match.is_none();
-        if is_near_alone && is_plain && self.chunks() == 1 {
-            return self.nearest(&vectors, &candidates);
+        match request.proposed.filter(|_| request.sort_key.is_none()) {
+            Some(rows) => self.of_proposed(rows, selected),
+            None => self.of_all(&self.candidates(selected)),
         }
+    }
+
+    /// The answer among all candidates.
+    fn of_all(&self, candidates: &CandidateSet<'_>) -> Result<Answer, Error> {
+        if self.is_near_alone() {
+            return self.nearest(candidates);
+        }
+        self.of_candidates(candidates, self.selection_terms(candidates)?, Vec::new())
+    }
+
+    /// The answer among the candidates that are not `ruled_out` by their ordinals; no candidate is if
+    /// that is empty.
+    pub(super) fn of_candidates(
+        &self,
+        candidates: &CandidateSet<'_>,
+        terms: SelectionTerms,
+        ruled_out: Vec<bool>,
+    ) -> Result<Answer, Error> {
+        let (request, scoring) = (self.request, self.request.scoring);
         let context = if scoring.weights.context > 0.0 { request.context } else { &[] };
-        let context = self.index.normalised(context);
-        let [query, context] =
-            [&vectors, &context].map(|vectors| self.similarity(vectors, &candidates));
+        let vectors = [self.vectors(), self.index.normalised(context)];
+        let [query, context] = vectors.each_ref().map(|rows| self.similarity(rows, candidates));
         let has_query = request.text.is_some() || query.is_some();
         let similarities = [query.as_ref(), context.as_ref()];
-        let fused = Fused::new(&candidates, scoring, has_query, similarities);
-        let mut fused = self.informed(fused)?.scaled();
+        let mut fused = Fused::new(candidates, scoring, has_query, similarities);
+        fused.ruled_out = ruled_out;
+        let mut fused = self.informed(fused, terms)?.scaled();
         let uppers = |similarity: &Option<Similarity<'_>>| {
             similarity
                 .as_ref()
@@ -127,7 +153,21 @@ impl Query<'_> {
         if self.deadline.has_passed() { Err(Error::DeadlineExceeded) } else { Ok(()) }
     }
 
-    fn candidates(&self, words: Vec<u64>) -> CandidateSet<'_> {
+    /// The query's vectors at unit length, if similarity has a share.
+    fn vectors(&self) -> Vec<f32> {
+        let has_share = self.request.scoring.similarity > 0.0;
+        self.index.normalised(if has_share { self.request.vectors } else { &[] })
+    }
+
+    /// Whether the score is the similarity alone, and hits are all that is wanted.
+    pub(super) fn is_near_alone(&self) -> bool {
+        let request = self.request;
+        let is_plain = !request.with_total && request.best_match.is_none();
+        let is_near = request.scoring.is_similarity_alone() && !request.vectors.is_empty();
+        is_near && is_plain && request.sort_key.is_none() && self.chunks() == 1
+    }
+
+    pub(super) fn candidates(&self, words: Vec<u64>) -> CandidateSet<'_> {
         let set = DocidSet::of_words(words, self.columns().len());
         CandidateSet::new(self.columns(), &self.snapshot.memories.speakers, set, self.deadline)
     }
@@ -136,21 +176,19 @@ impl Query<'_> {
         self.request.scoring.salience.of(signals, self.request.ask.now)
     }
 
-    /// The candidates whose salience is large enough.
-    fn salient(
-        &self,
-        candidates: &CandidateSet<'_>,
-        floors: f64,
-    ) -> Result<CandidateSet<'_>, Error> {
+    /// The selected docids whose salience is large enough, 64 a word.
+    fn salient(&self, selected: Vec<u64>) -> Result<Vec<u64>, Error> {
+        let Some(floor) = self.request.min_salience else { return Ok(selected) };
+        let candidates = self.candidates(selected);
         let is_enough =
-            candidates.of_each(|block, at| self.salience(&signals(block, at)) >= floors)?;
+            candidates.of_each(|block, at| self.salience(&signals(block, at)) >= floor)?;
         let mut words = vec![0_u64; self.columns().len().div_ceil(64)];
         for (docid, _) in
             candidates.docids.iter().zip(is_enough).filter(|(_, is_enough)| *is_enough)
         {
             words[*docid as usize / 64] |= 1 << (docid % 64);
         }
-        Ok(self.candidates(words))
+        Ok(words)
     }
 
     fn by_sort_key(
@@ -176,7 +214,7 @@ impl Query<'_> {
             sort_key::sorted(&matching, &keys, request.k, salience_of, tie_of, self.deadline)?;
         let hit = |best: &SortedHit| self.hit_by_sort_key(fused, best, &signals_of(best.ordinal));
         let total = request.with_total.then_some(matching.len());
-        Ok(Answer { hits: best.iter().map(hit).collect(), total, is_partial: false })
+        Ok(Answer { hits: best.iter().map(hit).collect(), total, ..Answer::default() })
     }
 
     fn hit_by_sort_key(&self, fused: &Fused<'_>, best: &SortedHit, signals: &Signals) -> Hit {
@@ -196,7 +234,7 @@ impl Query<'_> {
         Hit { row: row.unwrap_or_default(), id, score: best.key, components, accessed }
     }
 
-    fn columns(&self) -> &Columns {
+    pub(super) fn columns(&self) -> &Columns {
         &self.snapshot.memories.columns
     }
 
@@ -232,7 +270,7 @@ impl Query<'_> {
         let hits = best.scored.iter().zip(&best.components).map(hit).collect();
         let total =
             request.with_total.then(|| bounded_ranking::matching(fused, uppers, floors).len());
-        Answer { hits, total, is_partial: false }
+        Answer { hits, total, ..Answer::default() }
     }
 
     fn hit(&self, docid: u32, scored: &Scored<'_>, components: Components) -> Hit {
@@ -242,12 +280,13 @@ impl Query<'_> {
     }
 
     /// The answer where the score is the similarity alone: a scan of vectors that prunes far more.
-    fn nearest(&self, vectors: &[f32], candidates: &CandidateSet<'_>) -> Result<Answer, Error> {
+    pub(super) fn nearest(&self, candidates: &CandidateSet<'_>) -> Result<Answer, Error> {
+        let vectors = self.vectors();
         let scored = |hit: NearHit| {
             let tie = self.columns().tie_of(docid_of(hit.id));
             Scored { score: hit.score, tie, ordinal: docid_of(hit.id) }
         };
-        let near = self.scanned(vectors, candidates)?.into_iter();
+        let near = self.scanned(&vectors, candidates)?.into_iter();
         let mut near: Vec<Scored<'_>> = near.map(scored).collect();
         near.sort_unstable();
         near.truncate(self.request.k);
@@ -293,20 +332,38 @@ impl Query<'_> {
         })
     }
 
+    /// The properties of a whole selection on which scores of its memories depend.
+    pub(super) fn selection_terms(
+        &self,
+        selection: &CandidateSet<'_>,
+    ) -> Result<SelectionTerms, Error> {
+        let scoring = self.request.scoring;
+        let needs_ranks = scoring.needs_newest_ranks();
+        let newest_ranks = if needs_ranks { newest_ranks(selection)? } else { Vec::new() };
+        let Some(text) = self.request.text else {
+            return Ok(SelectionTerms { newest_ranks, ..SelectionTerms::default() });
+        };
+        let reads_neighbours = scoring.session.has_neighbours() || scoring.carries_keywords();
+        let has_neighbours = reads_neighbours && selection.has_neighbours()?;
+        let named = self.named(text, &selection.docids)?;
+        Ok(SelectionTerms { has_neighbours, named, newest_ranks })
+    }
+
     /// The expression with all parts beside similarities.
-    fn informed<'p>(&'p self, mut fused: Fused<'p>) -> Result<Fused<'p>, Error> {
+    fn informed<'p>(
+        &'p self,
+        mut fused: Fused<'p>,
+        terms: SelectionTerms,
+    ) -> Result<Fused<'p>, Error> {
         let (candidates, scoring) = (fused.candidates, fused.scoring);
+        let SelectionTerms { has_neighbours, named, newest_ranks } = terms;
         if scoring.weights.of_static_score() > 0.0 {
-            fused.static_scores =
-                Some(StaticScores::new(candidates, scoring, self.request.ask.now)?);
+            let now = self.request.ask.now;
+            fused.static_scores = Some(StaticScores::new(candidates, scoring, now, newest_ranks)?);
         }
         let Some(text) = self.request.text else { return Ok(fused) };
-        let (session, keywords) = (&scoring.session, &scoring.keywords);
-        let carries = scoring.similarity < 1.0 && keywords.previous + keywords.second > 0.0;
-        let has_neighbours =
-            (session.has_neighbours() || carries) && candidates.has_neighbours()?;
+        let session = &scoring.session;
         fused.has_lift = session.has_neighbours() && has_neighbours;
-        let named = self.named(text, &candidates.docids)?;
         fused.query_features = QueryFeatures {
             dates: if session.date > 0.0 { self.dates(text, candidates)? } else { Vec::new() },
             speaker: match &named[..] {
@@ -318,22 +375,31 @@ impl Query<'_> {
                 .map(|answer_type| answer_type as u8),
             has_text: true,
         };
-        if scoring.similarity < 1.0 {
-            let names: Vec<&str> = named.iter().map(|named| &*named.name).collect();
-            let text =
-                if scoring.strip_speaker_names { without(text, &names) } else { text.into() };
-            let next = if carries && has_neighbours { candidates.all_next()? } else { Vec::new() };
-            let memories = &self.snapshot.memories;
-            let collection = memories.collection(self.request.ask.scope.user);
-            let lexical = (&memories.lexical, collection);
-            let first_pass = (self.first_pass)(
-                candidates.docids.len(),
-                bounded_ranking::frontier_size(self.request.k),
-            );
-            fused.keywords =
-                Some(Keywords::new(candidates, lexical, keywords, &text, next, first_pass)?);
-        }
+        fused.keywords = self.keywords(candidates, has_neighbours, &named)?;
         Ok(fused)
+    }
+
+    /// The keyword matches of the candidates, if keywords have a share.
+    pub(super) fn keywords<'p>(
+        &'p self,
+        candidates: &'p CandidateSet<'p>,
+        has_neighbours: bool,
+        named: &[Named],
+    ) -> Result<Option<Keywords<'p>>, Error> {
+        let scoring = self.request.scoring;
+        let Some(text) = self.request.text.filter(|_| scoring.similarity < 1.0) else {
+            return Ok(None);
+        };
+        let names: Vec<&str> = named.iter().map(|named| &*named.name).collect();
+        let text = if scoring.strip_speaker_names { without(text, &names) } else { text.into() };
+        let carries = scoring.carries_keywords() && has_neighbours;
+        let next = if carries { candidates.all_next()? } else { Vec::new() };
+        let memories = &self.snapshot.memories;
+        let collection = memories.collection(self.request.ask.scope.user);
+        let lexical = (&memories.lexical, collection);
+        let frontier = bounded_ranking::frontier_size(self.request.k);
+        let first_pass = (self.first_pass)(candidates.docids.len(), frontier);
+        Keywords::new(candidates, lexical, &scoring.keywords, &text, next, first_pass).map(Some)
     }
 
     /// How near memories are in time to the dates that the text names; nothing where it names none.

@@ -36,6 +36,14 @@ pub struct Request<'a> {
     /// Whether hits that are complete at the deadline are answered in place of an error. Each has its
     /// full score and passed all filters; better ones may be missing.
     pub takes_partial: bool,
+    /// Rows that a source of candidates proposes, in any order; `None` ranks all candidates. Unknown,
+    /// repeated and unselected rows are ignored.
+    ///
+    /// Then only these are considered, the best keyword candidates, and the neighbours of both in
+    /// their sessions. Their scores are the same as without proposals, unless `best_match` is 0:
+    /// the divisor is the best match of those considered. A total counts the matches among them.
+    /// With a sort key proposals are ignored.
+    pub proposed: Option<&'a [i64]>,
 }
 
 /// A memory found.
@@ -58,10 +66,12 @@ pub struct Hit {
 pub struct Answer {
     /// Best first: score, then newest, then smallest id.
     pub hits: Vec<Hit>,
-    /// The number of matches, if requested.
+    /// The number of matches, if requested; of those considered, if `is_approximate`.
     pub total: Option<usize>,
     /// Whether the deadline passed, so that better hits may be missing; then there is no total.
     pub is_partial: bool,
+    /// Whether some candidates were not considered, because rows were proposed.
+    pub is_approximate: bool,
 }
 
 /// New links of some rows, which replace all their outgoing links.

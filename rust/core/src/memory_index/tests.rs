@@ -170,6 +170,7 @@ proptest! {
             min_salience: None,
             best_match,
             takes_partial: false,
+            proposed: None,
         };
         let snapshot = index.store.snapshot();
         let answer = |first_pass: &dyn Fn(usize, usize) -> FirstPass| {
@@ -180,5 +181,78 @@ proptest! {
         for few in [0, 3, usize::MAX] {
             prop_assert_eq!(&answer(&|_, _| FirstPass { non_essential_share, few }), &wanted);
         }
+    }
+}
+
+/// A scoring whose parts may depend on the whole selection.
+fn any_scoring_of_selections() -> impl Strategy<Value = ScoringConfig> {
+    let weight = || prop::sample::select(vec![0.0, 0.0, 0.3]);
+    let similarity = prop::sample::select(vec![0.25, 0.5, 1.0]);
+    (any_scoring(), similarity, weight(), weight(), any::<bool>(), any::<bool>()).prop_map(
+        |(scoring, similarity, recency, context, is_plain, has_session)| {
+            let session = if has_session { scoring.session } else { Session::default() };
+            let plain = Weights { relevance: 1.0, ..Weights::default() };
+            let weighed = Weights { recency, context, ..scoring.weights };
+            let weights = if is_plain { plain } else { weighed };
+            ScoringConfig { similarity, session, weights, ..scoring }
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+    #[test]
+    fn proposed_rows_score_as_in_the_ranking_of_all(
+        said in prop::collection::vec(any_said(), 1..120),
+        asked in prop::option::of(prop::collection::vec(0..WORDS.len(), 1..7)),
+        scoring in any_scoring_of_selections(),
+        vector in prop::array::uniform3(1_i8..4),
+        one_user in any::<bool>(),
+        (k, with_total) in (0_usize..12, any::<bool>()),
+        min_score in prop::option::of(0.0..0.6),
+        min_similarity in prop::option::of(0.0..1.0),
+        proposed in prop::collection::vec(-3_i64..130, 0..40),
+    ) {
+        let index = index_of(&said);
+        let text = asked.map(|asked| text_of(&asked));
+        let vector = vector.map(f32::from);
+        let user = if one_user { Users::One("user 1") } else { Users::All };
+        let request = |k: usize, proposed| Request {
+            ask: Ask { scope: Scope { user, ..Scope::default() }, ..Ask::default() },
+            scoring: &scoring,
+            text: text.as_deref(),
+            vectors: &vector,
+            context: &[1.0, 0.0, 0.0],
+            k,
+            min_similarity,
+            min_score,
+            with_total,
+            sort_key: None,
+            min_salience: None,
+            best_match: None,
+            takes_partial: false,
+            proposed,
+        };
+        let rank = |k, proposed| index.rank(&request(k, proposed)).expect("a sound request");
+        let exact = rank(1000, None);
+        let hostile = [proposed.clone(), vec![i64::MIN, i64::MAX, -1], proposed.clone()].concat();
+        let answer = rank(1000, Some(&hostile[..]));
+        let is_hit = |hit: &&Hit| answer.hits.contains(hit);
+        let expected: Vec<Hit> = exact.hits.iter().filter(is_hit).cloned().collect();
+        prop_assert_eq!(&answer.hits, &expected, "scores, parts and order are those of all");
+        for hit in exact.hits.iter().filter(|hit| proposed.contains(&hit.row)) {
+            prop_assert!(answer.hits.contains(hit), "{} was proposed", hit.row);
+        }
+        prop_assert!(answer.is_approximate || answer.hits == exact.hits);
+        prop_assert_eq!(answer.total, with_total.then_some(answer.hits.len()));
+        let head = rank(k, Some(&proposed[..]));
+        prop_assert!(k > 0 || head.hits.is_empty());
+        prop_assert_eq!(&head.hits[..], &answer.hits[..k.min(answer.hits.len())]);
+        let everything: Vec<i64> = (0..1000).collect();
+        let of_all = rank(k, Some(&everything[..]));
+        prop_assert_eq!(&of_all.hits[..], &exact.hits[..k.min(exact.hits.len())]);
+        let is_ranked = k > 0 || with_total;
+        prop_assert!(!of_all.is_approximate);
+        prop_assert!(!is_ranked || !exact.is_approximate);
     }
 }

@@ -87,7 +87,8 @@ pub(crate) fn matching(fused: &Fused<'_>, uppers: &Uppers, floors: Floors) -> Ve
     let all_have_vectors =
         || !uppers.query.is_empty() && !uppers.query.contains(&f32::NEG_INFINITY);
     if !has_floors && (!fused.has_query || all_have_vectors()) {
-        return (0..fused.candidates.docids.len() as u32).collect();
+        let all = 0..fused.candidates.docids.len() as u32;
+        return all.filter(|at| !value(&fused.ruled_out, *at)).collect();
     }
     if let Some(keywords) = &fused.keywords {
         keywords.complete();
@@ -164,7 +165,10 @@ struct Ranked<'a> {
 
 impl<'a> Ranked<'a> {
     fn new(fused: &'a Fused<'a>, uppers: &'a Uppers, k: usize, floors: Floors) -> Self {
-        let is_done = vec![false; fused.candidates.docids.len()];
+        let is_done = match &fused.ruled_out[..] {
+            [] => vec![false; fused.candidates.docids.len()],
+            ruled_out => ruled_out.to_vec(),
+        };
         let matched = matched_uppers(fused, uppers);
         let best = Kept { k, floors: floors.score, scored: BinaryHeap::new() };
         Self { exact: Exact::new(fused), uppers, matched, is_done, floors, best }
@@ -376,7 +380,8 @@ impl<'a> Ranked<'a> {
     /// Whether a memory is a match that may reach the floors, by its first bounds.
     fn may_match(&self, at: u32) -> bool {
         let floors = self.floors;
-        if f64::from(value(&self.uppers.query, at)) < floors.similarity {
+        if self.is_done[at as usize] || f64::from(value(&self.uppers.query, at)) < floors.similarity
+        {
             return false;
         }
         let may_reach = floors.score == f64::NEG_INFINITY || self.bound(at) >= floors.score;

@@ -33,6 +33,9 @@ pub(crate) struct Fused<'a> {
     pub(crate) static_scores: Option<StaticScores<'a>>,
     /// Whether neighbours lift matches.
     pub(crate) has_lift: bool,
+    /// Which candidates are no hits, by ordinal: their matches count for neighbours alone. Empty if
+    /// all may be hits.
+    pub(crate) ruled_out: Vec<bool>,
     /// Whether dates, speakers, answer types or questions change scores.
     pub(super) has_extras: bool,
     /// The largest relevance, and the sum of the weights in use.
@@ -62,6 +65,7 @@ impl<'a> Fused<'a> {
             query_features: QueryFeatures::default(),
             static_scores: None,
             has_lift: false,
+            ruled_out: Vec::new(),
             has_extras: false,
             max_relevance: 1.0,
             total: 1.0,

@@ -106,6 +106,16 @@ impl ScoringConfig {
             && weights.relevance == 1.0
             && weights.of_static_score() + weights.context == 0.0
     }
+
+    /// Whether words of earlier turns count for a turn.
+    pub(crate) fn carries_keywords(&self) -> bool {
+        self.similarity < 1.0 && self.keywords.previous + self.keywords.second > 0.0
+    }
+
+    /// Whether recency is a rank among all selected memories.
+    pub(crate) fn needs_newest_ranks(&self) -> bool {
+        self.weights.recency > 0.0 && self.recency == Recency::NewestRank
+    }
 }
 
 impl Session {

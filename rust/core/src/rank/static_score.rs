@@ -4,7 +4,7 @@ use crate::Error;
 use crate::columns::{BlockAttributes, NONE as MISSING};
 use crate::rank::candidates::CandidateSet;
 use crate::rank::scoring_config::{ScoringConfig, StaticScore};
-use crate::rank::signals::{self, Halving, Recency, RecencyUpper, Signals};
+use crate::rank::signals::{self, Halving, RecencyUpper, Signals};
 
 /// More than the rounding of a few operations on numbers from 0 to 1.
 const ABOVE: f64 = 1.0 + 1e-12;
@@ -26,14 +26,11 @@ impl<'a> StaticScores<'a> {
         candidates: &'a CandidateSet<'a>,
         scoring: &'a ScoringConfig,
         now: i64,
+        ranks: Vec<f64>,
     ) -> Result<Self, Error> {
         let weights = &scoring.weights;
-        let mut static_scores =
-            Self { candidates, scoring, now, ranks: Vec::new(), uppers: Vec::new() };
-        if weights.recency > 0.0 && scoring.recency == Recency::NewestRank {
-            let created_at = candidates.of_each(|block, at| block.created_at[at])?;
-            static_scores.ranks = signals::newest_ranks(&created_at);
-            candidates.deadline.check()?;
+        let mut static_scores = Self { candidates, scoring, now, ranks, uppers: Vec::new() };
+        if scoring.needs_newest_ranks() {
             static_scores.uppers =
                 (0..candidates.docids.len() as u32).map(|at| static_scores.sum(at)).collect();
         } else if weights.salience > 0.0 {
@@ -88,6 +85,18 @@ impl<'a> StaticScores<'a> {
             }),
         }
     }
+}
+
+/// The recency of each memory as a rank among all.
+///
+/// # Errors
+///
+/// When the deadline passes.
+pub(crate) fn newest_ranks(candidates: &CandidateSet<'_>) -> Result<Vec<f64>, Error> {
+    let created_at = candidates.of_each(|block, at| block.created_at[at])?;
+    let ranks = signals::newest_ranks(&created_at);
+    candidates.deadline.check()?;
+    Ok(ranks)
 }
 
 /// The attributes behind a memory's static score.

@@ -1,0 +1,183 @@
+//! The ranking of rows that a source of candidates proposes.
+//!
+//! No vector is read but of memories that are considered: the proposed ones, the best keyword
+//! candidates, and the neighbours that lift them. Each gets the score it has among all selected
+//! memories: word statistics, named speakers and ranks of recency are those of the selection, and
+//! every turn whose match or words count for another is read with it.
+
+use crate::Error;
+use crate::bits::rows_of;
+use crate::collections::cow_vec::BLOCK_VALUES;
+use crate::columns::NO_DOCID;
+use crate::rank::candidates::CandidateSet;
+use crate::rank::largest::largest;
+use crate::search::docid_set::DocidSet;
+
+use super::query::{Query, SelectionTerms};
+use super::request::Answer;
+
+/// Memories that are considered for their keywords: so many for each hit, and at least this many.
+const KEYWORD_CANDIDATES_PER_HIT: usize = 8;
+const MIN_KEYWORD_CANDIDATES: usize = 256;
+
+/// How many turns away neighbours lift a match, and words are carried.
+const REACH: usize = 2;
+
+impl Query<'_> {
+    /// The answer among proposed rows of a selection, which has 64 docids a word.
+    pub(super) fn of_proposed(&self, rows: &[i64], selected: Vec<u64>) -> Result<Answer, Error> {
+        let selection = DocidSet::of_words(selected.clone(), self.columns().len());
+        let proposed = self.proposed(rows, &selection);
+        if self.is_near_alone() {
+            let is_approximate = proposed.len() < selection.len();
+            let answer = self.nearest(&self.candidates(proposed.words))?;
+            return Ok(Answer { is_approximate, ..answer });
+        }
+        if !self.reads_selection() {
+            let terms = SelectionTerms::default();
+            return self.of_considered(&proposed, &selection, terms);
+        }
+        let all = self.candidates(selected);
+        let terms = self.selection_terms(&all)?;
+        let mut considered = proposed;
+        for docid in self.best_by_keywords(&all, &terms)? {
+            considered.add(docid);
+        }
+        if terms.has_neighbours && self.request.scoring.session.has_neighbours() {
+            considered = self.surrounded(&considered, &selection, [Side::Previous, Side::Next]);
+        }
+        self.of_considered(&considered, &selection, terms)
+    }
+
+    /// The answer among some docids of a selection, by its terms.
+    fn of_considered(
+        &self,
+        considered: &Docids,
+        selection: &DocidSet,
+        mut terms: SelectionTerms,
+    ) -> Result<Answer, Error> {
+        let scoring = self.request.scoring;
+        let is_approximate = considered.len() < selection.len();
+        let mut read = considered.clone();
+        if terms.has_neighbours && scoring.session.has_neighbours() {
+            read = self.surrounded(&read, selection, [Side::Previous, Side::Next]);
+        }
+        if terms.has_neighbours && scoring.carries_keywords() {
+            read = self.surrounded(&read, selection, [Side::Previous]);
+        }
+        let candidates = self.candidates(read.words);
+        if candidates.docids.is_empty() {
+            let total = self.request.with_total.then_some(0);
+            return Ok(Answer { total, is_approximate, ..Answer::default() });
+        }
+        if !terms.newest_ranks.is_empty() {
+            let rank = |docid: &u32| terms.newest_ranks[selection.ordinal(*docid) as usize];
+            terms.newest_ranks = candidates.docids.iter().map(rank).collect();
+        }
+        let ruled_out = candidates.docids.iter().map(|docid| !considered.has(*docid)).collect();
+        Ok(Answer { is_approximate, ..self.of_candidates(&candidates, terms, ruled_out)? })
+    }
+
+    /// The docids of rows, if they are selected.
+    fn proposed(&self, rows: &[i64], selection: &DocidSet) -> Docids {
+        let mut proposed = Docids::none(self.columns().len());
+        let docids = rows.iter().filter_map(|row| self.columns().docid_of(*row));
+        for docid in docids.filter(|docid| selection.contains(*docid)) {
+            proposed.add(docid);
+        }
+        proposed
+    }
+
+    /// Whether scores depend on more of the selection than the memories considered.
+    fn reads_selection(&self) -> bool {
+        let scoring = self.request.scoring;
+        let names_count = scoring.session.speaker > 0.0 || scoring.strip_speaker_names;
+        let by_text = scoring.similarity < 1.0 || scoring.session.has_neighbours() || names_count;
+        scoring.needs_newest_ranks() || self.request.text.is_some() && by_text
+    }
+
+    /// The memories with the largest bounds of their keyword matches.
+    fn best_by_keywords(
+        &self,
+        all: &CandidateSet<'_>,
+        terms: &SelectionTerms,
+    ) -> Result<Vec<u32>, Error> {
+        let Some(keywords) = self.keywords(all, terms.has_neighbours, &terms.named)? else {
+            return Ok(Vec::new());
+        };
+        let uppers: Vec<f64> = keywords.uppers().iter().copied().map(f64::from).collect();
+        let wanted = self.request.k.saturating_mul(KEYWORD_CANDIDATES_PER_HIT);
+        let best = largest(&uppers, wanted.max(MIN_KEYWORD_CANDIDATES));
+        let matching = best.into_iter().filter(|at| uppers[*at as usize] > 0.0);
+        Ok(matching.map(|at| all.docids[at as usize]).collect())
+    }
+
+    /// Some docids with their selected neighbours.
+    fn surrounded<const SIDES: usize>(
+        &self,
+        docids: &Docids,
+        selection: &DocidSet,
+        sides: [Side; SIDES],
+    ) -> Docids {
+        let mut surrounded = docids.clone();
+        for side in sides {
+            for docid in docids.iter() {
+                let mut at = docid;
+                for _ in 0..REACH {
+                    at = self.neighbour(at, side);
+                    if !selection.contains(at) {
+                        break; // beyond it nothing counts
+                    }
+                    surrounded.add(at);
+                }
+            }
+        }
+        surrounded
+    }
+
+    fn neighbour(&self, docid: u32, side: Side) -> u32 {
+        let (number, at) = (docid as usize / BLOCK_VALUES, docid as usize % BLOCK_VALUES);
+        let Some(block) = self.columns().block(number) else { return NO_DOCID };
+        let neighbours = match side {
+            Side::Previous => block.previous,
+            Side::Next => block.next,
+        };
+        neighbours.get(at).copied().unwrap_or(NO_DOCID)
+    }
+}
+
+/// A direction along a session.
+#[derive(Clone, Copy)]
+enum Side {
+    Previous,
+    Next,
+}
+
+/// A growing set of docids, 64 a word.
+#[derive(Clone)]
+struct Docids {
+    words: Vec<u64>,
+}
+
+impl Docids {
+    /// No docid, with room for so many.
+    fn none(docids: usize) -> Self {
+        Self { words: vec![0; docids.div_ceil(u64::BITS as usize)] }
+    }
+
+    fn add(&mut self, docid: u32) {
+        self.words[(docid / u64::BITS) as usize] |= 1 << (docid % u64::BITS);
+    }
+
+    fn has(&self, docid: u32) -> bool {
+        self.words[(docid / u64::BITS) as usize] >> (docid % u64::BITS) & 1 == 1
+    }
+
+    fn len(&self) -> usize {
+        self.words.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    fn iter(&self) -> impl Iterator<Item = u32> {
+        rows_of(&self.words)
+    }
+}
