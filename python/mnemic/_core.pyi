@@ -668,9 +668,14 @@ class MemoryIndex:
         context: ArrayLike | None = None,
         limit: int | None = None,
         best_match: float | None = None,
+        proposed: ArrayLike | None = None,
         /,
-    ) -> tuple[list[tuple[int, bytes, float, dict[str, float], int | None, int]], int | None, bool]:
-        """Return the best memories, the number of matches, and whether the answer is partial.
+    ) -> tuple[
+        list[tuple[int, bytes, float, dict[str, float], int | None, int]], int | None, bool, bool
+    ]:
+        """Return the best memories, the number of matches, and two marks.
+
+        The marks are whether the answer is partial, and whether some memories were not considered.
 
         Each with row, id, score, components, last access in microseconds since 1970 in UTC, and
         number of accesses.
@@ -687,11 +692,27 @@ class MemoryIndex:
             limit: Largest number of results; None is the search's.
             best_match: Divisor of matches in a relative search; None is the best match of the
                 scope.
+            proposed: Rows, shape (n,): only these are considered, the best keyword candidates, and
+                the neighbours of both; None ranks all.
 
         Raises:
             DeadlineExceededError: If the search's deadline passes, and it takes no partial answer.
             DimensionMismatchError: If a vector has another dimension.
             NonFiniteVectorError: If a vector has NaN or infinity.
+        """
+    def selected(
+        self, search: object, scope: object, now: int, few: int, /
+    ) -> tuple[int, NDArray[np.int64] | NDArray[np.uint8] | None] | None:
+        """Return the number of rows that a search selects, and the rows; None if at most `few`.
+
+        The rows are int64, ascending, or a bitmap of uint8 where that is smaller, in which row r is
+        bit r % 8 of byte r // 8; None stands for all rows.
+
+        Args:
+            search: A `mnemic.model.Search`.
+            scope: A `mnemic.model.Scope`.
+            now: Microseconds since 1970 in UTC.
+            few: Up to so many rows need not be returned.
         """
     def listed(self, request: object, /) -> list[int]:
         """Return the rows of a list, in its order.

@@ -9,9 +9,13 @@ from mnemic.index.base import (
     RankedRow,
     RankInputs,
 )
+from mnemic.index.candidates import CandidateSource, RowSet, Selected, SourceFactory
+from mnemic.index.exact_source import ExactSource
 from mnemic.index.native import NativeIndex
 
 __all__ = [
+    "CandidateSource",
+    "ExactSource",
     "Index",
     "LinkSearch",
     "LinkedRow",
@@ -20,4 +24,7 @@ __all__ = [
     "RankInputs",
     "RankedPage",
     "RankedRow",
+    "RowSet",
+    "Selected",
+    "SourceFactory",
 ]

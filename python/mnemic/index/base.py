@@ -1,4 +1,4 @@
-"""The contract of every index."""
+"""The contract of every index of memories; that of candidate sources is in `candidates`."""
 
 from collections.abc import Sequence
 from typing import ClassVar, NamedTuple, Protocol
@@ -6,6 +6,7 @@ from typing import ClassVar, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from mnemic.index.candidates import RowSet, Selected
 from mnemic.index.loading import Loader
 from mnemic.model import Access, Expression, MemorySortOrder, RowBatch, Scope, Search
 from mnemic.model.redacted import Redacted
@@ -23,6 +24,7 @@ class RankInputs(NamedTuple):
             vectors the nearest counts.
         limit: Maximum number of rows; None is the search's.
         best_match: Divisor of matches in a relative search; None is the best match of the scope.
+        proposed: Rows proposed by a candidate source, int64, shape (n,); None ranks all rows.
     """
 
     scope: Scope
@@ -31,6 +33,7 @@ class RankInputs(NamedTuple):
     context: NDArray[np.float32] | None = None
     limit: int | None = None
     best_match: float | None = None
+    proposed: NDArray[np.int64] | None = None
 
 
 class ListRequest(Redacted, frozen=True, kw_only=True):
@@ -139,11 +142,14 @@ class RankedPage(NamedTuple):
         ranked: Best first.
         total: Number of matches; None unless requested, and in a partial page.
         partial: Whether the deadline passed, so that better rows may be missing.
+        approximate: Whether only some of the selected rows were considered, by proposals; `total`
+            counts the matches among these.
     """
 
     ranked: list[RankedRow]
     total: int | None
     partial: bool = False
+    approximate: bool = False
 
 
 class Index(Protocol):
@@ -204,8 +210,37 @@ class Index(Protocol):
         A partial page has rows that were ranked in full before the search's deadline, in their
         order; any others may be missing.
 
+        With proposed rows, only these are considered, the rows with the best keyword matches, and
+        the neighbours of both in their sessions; all within the scope and the filters. Each has the
+        score and the components of the ranking without proposals, except that a relative search
+        without a given divisor divides by the best match considered. Unknown, repeated and
+        unselected proposals are ignored. With an order in place of the score's, all are.
+
         Raises:
             DeadlineExceededError: If the deadline passes, and the search takes no partial answer.
+        """
+        ...
+
+    @property
+    def has_source(self) -> bool:
+        """Whether a candidate source can propose rows."""
+        ...
+
+    def selected(self, search: Search, inputs: RankInputs, few: int) -> Selected | None:
+        """Return the rows that the scope, the time, the filters and exclusions of a search select.
+
+        Floors of the search do not count. None is returned if there are at most `few` rows, and if
+        the deadline passes.
+        """
+        ...
+
+    def nearest(
+        self, vectors: NDArray[np.float32], k: int, selected: RowSet | None
+    ) -> NDArray[np.int64] | None:
+        """Return the proposals of the candidate source; see `CandidateSource.nearest`.
+
+        They may hold unknown, repeated and unselected rows. None is returned without a source, and
+        if it fails.
         """
         ...
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from mnemic._core import MemoryIndex
 from mnemic.errors import MnemicError, NonFiniteVectorError, StoreCorruptError
+from mnemic.index.source_guard import SourceGuard
 from mnemic.model import Access, Record, RowBatch
 
 if TYPE_CHECKING:
@@ -79,10 +80,17 @@ class Loader:
 
     Args:
         make_index: Makes an empty index.
+        make_source: Makes an empty candidate source, which gets the same vectors, or returns None.
     """
 
-    def __init__(self, make_index: Callable[[], MemoryIndex]) -> None:
+    def __init__(
+        self,
+        make_index: Callable[[], MemoryIndex],
+        make_source: Callable[[], SourceGuard | None] = lambda: None,
+    ) -> None:
         self._make_index = make_index
+        self._make_source = make_source
+        self._source: SourceGuard | None = None
         self._index: MemoryIndex | None = None
         self._thread: ThreadPoolExecutor | None = None
         self._part: Future[Any] | None = None
@@ -96,13 +104,16 @@ class Loader:
         """Queue vectors, shape (n, dim), of rows, shape (n,), for the index."""
         index = self._core_index()
         self._submit(lambda: _load(index, [], rows, vectors))
+        source = self._source
+        if source is not None:
+            self._submit(lambda: source.add(rows, vectors))
 
-    def finish(self) -> MemoryIndex:
-        """Return the index with all batches, ready for searches."""
+    def finish(self) -> tuple[MemoryIndex, SourceGuard | None]:
+        """Return the index with all batches, ready for searches, and its candidate source."""
         index = self._core_index()
         self._finish_part()
         index.apply([], _NOTHING, None, [])  # builds what loading deferred
-        return index
+        return index, self._source
 
     def __enter__(self) -> Self:
         return self
@@ -118,7 +129,7 @@ class Loader:
 
     def _core_index(self) -> MemoryIndex:
         if self._index is None:
-            self._index = self._make_index()
+            self._index, self._source = self._make_index(), self._make_source()
         return self._index
 
     def _submit(self, work: Callable[[], object]) -> None:

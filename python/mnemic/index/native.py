@@ -3,18 +3,18 @@
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from mnemic._core import MemoryIndex
 from mnemic.index.base import LinkedRow, LinkSearch, ListRequest, RankedPage, RankedRow, RankInputs
+from mnemic.index.candidates import RowSet, Selected, SourceFactory
 from mnemic.index.loading import Loader, put, raise_accesses
+from mnemic.index.source_guard import SourceGuard
 from mnemic.model import Access, Link, Record, RowBatch, Scope, Search
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 MAX_PENDING = 256  # rows; larger batches are no faster per row
 MIN_VACANT = 16_384  # places; fewer hardly slow searches
@@ -41,11 +41,13 @@ class NativeIndex:
 
     Args:
         dim: Dimension of the vectors; None without vectors.
+        make_source: Makes the source that proposes rows of large selections; None for no source.
     """
 
-    def __init__(self, dim: int | None) -> None:
+    def __init__(self, dim: int | None, make_source: SourceFactory | None = None) -> None:
         self._dim = dim
-        self._core = MemoryIndex(dim)
+        self._make_source = make_source
+        self._core, self._source = MemoryIndex(dim), self._new_source()
         self._summary: _Summary | None = None  # of the core as it is; None after a change
         self._lock = threading.Lock()
         self._seq: int | None = None
@@ -63,7 +65,7 @@ class NativeIndex:
 
     def loader(self) -> Loader:
         """Return a sink for a full load."""
-        return Loader(lambda: MemoryIndex(self._dim))
+        return Loader(lambda: MemoryIndex(self._dim), self._new_source)
 
     def apply(self, batch: RowBatch, loader: Loader | None = None) -> bool:
         """Apply a batch of changes; return False if it does not follow the index's change number.
@@ -98,6 +100,7 @@ class NativeIndex:
                 return False
             # In this order: a reader that sees nothing pending uses the core as it is.
             self._core = fresh._current()  # noqa: SLF001 - of the same class
+            self._source = fresh._source  # noqa: SLF001 - of the same class
             self._pending, self._pending_rows, self._summary = [], 0, None
             self._seq = fresh.seq
             self._append_deferred()
@@ -130,8 +133,27 @@ class NativeIndex:
 
     def rank(self, search: Search, inputs: RankInputs) -> RankedPage:
         """Return the best rows of a scope; see `Index.rank`."""
-        found, total, partial = self._current().rank(search, *inputs)
-        return RankedPage([RankedRow(*hit) for hit in found], total, partial)
+        found, total, partial, approximate = self._current().rank(search, *inputs)
+        return RankedPage([RankedRow(*hit) for hit in found], total, partial, approximate)
+
+    @property
+    def has_source(self) -> bool:
+        """Whether a candidate source is in use; see `Index.has_source`."""
+        return self._source is not None and self._source.is_open
+
+    def selected(self, search: Search, inputs: RankInputs, few: int) -> Selected | None:
+        """Return the rows that a search selects; see `Index.selected`."""
+        found = self._current().selected(search, inputs.scope, inputs.now, few)
+        if found is None:
+            return None
+        size, rows = found
+        return Selected(size, None if rows is None else RowSet.of(rows))
+
+    def nearest(
+        self, vectors: NDArray[np.float32], k: int, selected: RowSet | None
+    ) -> NDArray[np.int64] | None:
+        """Return the proposals of the candidate source; see `Index.nearest`."""
+        return None if self._source is None else self._source.nearest(vectors, k, selected)
 
     def listed(self, wanted: ListRequest) -> list[int]:
         """Return the rows of a list; see `Index.listed`."""
@@ -184,9 +206,12 @@ class NativeIndex:
         return _Summary(core.unembedded(), needs_rebuild, core.has_speakers)
 
     def _replace(self, batch: RowBatch, loader: Loader | None) -> None:
-        core = MemoryIndex(self._dim) if loader is None else loader.finish()
-        self._put(core, batch)
-        self._core = core
+        if loader is None:
+            core, source = MemoryIndex(self._dim), self._new_source()
+        else:
+            core, source = loader.finish()
+        self._put(core, source, batch)
+        self._core, self._source = core, source
         self._pending, self._pending_rows, self._summary = [], 0, None
         self._seq = batch.seq
 
@@ -221,13 +246,21 @@ class NativeIndex:
         if self._pending:
             batch = self._pending[0] if len(self._pending) == 1 else _merged_batch(self._pending)
             self._summary = None
-            self._put(self._core, batch)
+            self._put(self._core, self._source, batch)
         self._pending, self._pending_rows = [], 0
 
-    def _put(self, core: MemoryIndex, batch: RowBatch) -> None:
+    def _put(self, core: MemoryIndex, source: SourceGuard | None, batch: RowBatch) -> None:
         if self._dim is None:  # callers may give vectors of their own
             batch = msgspec.structs.replace(batch, embedded=batch.embedded[:0])
         put(core, batch)
+        if source is not None:
+            source.apply(batch)
+
+    def _new_source(self) -> SourceGuard | None:
+        """Return an empty candidate source, if there are vectors and a factory."""
+        if self._dim is None or self._make_source is None:
+            return None
+        return SourceGuard(self._make_source(self._dim))
 
 
 def _merged_batch(batches: Sequence[RowBatch]) -> RowBatch:

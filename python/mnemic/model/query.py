@@ -239,6 +239,8 @@ class MemoryRetrievalResult(msgspec.Struct, frozen=True, kw_only=True):
             query was answered then.
         degraded: Whether the embedder failed, so that a hybrid query was answered by keywords.
         partial: Whether the timeout passed, so that better results may be missing.
+        approximate: Whether an approximate index chose the memories that were ranked: better ones
+            may be missing.
     """
 
     results: tuple[RankedMemory, ...]
@@ -251,6 +253,7 @@ class MemoryRetrievalResult(msgspec.Struct, frozen=True, kw_only=True):
     expansion_failed: bool = False
     degraded: bool = False
     partial: bool = False
+    approximate: bool = False
 
     def __iter__(self) -> Iterator[RankedMemory]:
         return iter(self.results)

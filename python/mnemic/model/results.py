@@ -238,24 +238,34 @@ class SearchResults(Sequence[SearchHit]):
     Attributes:
         degraded: Whether the embedder failed, so that a hybrid search was answered by keywords.
         partial: Whether the timeout passed, so that better hits may be missing.
+        approximate: Whether an approximate index chose the memories that were ranked: better ones
+            may be missing. Scores are exact.
 
     Args:
         hits: In that order.
         degraded: As above.
         partial: As above.
+        approximate: As above.
     """
 
-    __slots__ = ("_hits", "degraded", "partial")
+    __slots__ = ("_hits", "approximate", "degraded", "partial")
 
     degraded: bool
     partial: bool
+    approximate: bool
 
     def __init__(
-        self, hits: Sequence[SearchHit], *, degraded: bool = False, partial: bool = False
+        self,
+        hits: Sequence[SearchHit],
+        *,
+        degraded: bool = False,
+        partial: bool = False,
+        approximate: bool = False,
     ) -> None:
         self._hits = tuple(hits)
         self.degraded = degraded
         self.partial = partial
+        self.approximate = approximate
 
     @overload
     def __getitem__(self, at: int) -> SearchHit: ...
@@ -263,7 +273,12 @@ class SearchResults(Sequence[SearchHit]):
     def __getitem__(self, at: slice) -> "SearchResults": ...
     def __getitem__(self, at: int | slice) -> "SearchHit | SearchResults":
         if isinstance(at, slice):
-            return SearchResults(self._hits[at], degraded=self.degraded, partial=self.partial)
+            return SearchResults(
+                self._hits[at],
+                degraded=self.degraded,
+                partial=self.partial,
+                approximate=self.approximate,
+            )
         return self._hits[at]
 
     def __iter__(self) -> Iterator[SearchHit]:
@@ -278,12 +293,12 @@ class SearchResults(Sequence[SearchHit]):
         return (self._hits, self._marks) == (other._hits, other._marks)
 
     @property
-    def _marks(self) -> tuple[bool, bool]:
-        return self.degraded, self.partial
+    def _marks(self) -> tuple[bool, bool, bool]:
+        return self.degraded, self.partial, self.approximate
 
     def __hash__(self) -> int:
         return hash(tuple(hit.id for hit in self._hits))
 
     def __repr__(self) -> str:
-        marks = [name for name in ("degraded", "partial") if getattr(self, name)]
+        marks = [name for name in ("degraded", "partial", "approximate") if getattr(self, name)]
         return f"SearchResults({list(self._hits)!r}{''.join(f', {name}=True' for name in marks)})"

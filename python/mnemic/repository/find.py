@@ -27,6 +27,7 @@ from mnemic.observability.telemetry import Telemetry
 from mnemic.protocols import Clock
 from mnemic.repository.entry_cache import EntryCache
 from mnemic.repository.index_set import IndexSet
+from mnemic.repository.proposals import EXACT_LIMIT, rank
 from mnemic.repository.query_vectors import QueryVectors
 from mnemic.store import Direction, LogPosition, Store
 from mnemic.store.values import LinkEnd
@@ -47,6 +48,7 @@ class Found(NamedTuple):
         total: The number of all matches; None unless the search asks for it.
         degraded: Whether the embedder failed, so that a hybrid search was answered by keywords.
         partial: Whether the deadline passed, so that better hits may be missing.
+        approximate: Whether an approximate index chose the memories that were ranked.
     """
 
     hits: list[RankedRow]
@@ -54,6 +56,7 @@ class Found(NamedTuple):
     total: int | None
     degraded: bool = False
     partial: bool = False
+    approximate: bool = False
 
 
 NOT_IN_TIME = Found([], {}, None, partial=True)
@@ -102,6 +105,8 @@ class Finder:
         vectors: Embeds queries.
         clock: Gives the time.
         telemetry: Logs a search that falls back to keywords.
+        exact_limit: Up to so many selected memories are all ranked, even if the index has a
+            candidate source.
     """
 
     def __init__(
@@ -114,6 +119,7 @@ class Finder:
         vectors: QueryVectors,
         clock: Clock,
         telemetry: Telemetry,
+        exact_limit: int = EXACT_LIMIT,
     ) -> None:
         self._store = store
         self._agent_id = agent_id
@@ -123,6 +129,7 @@ class Finder:
         self._vectors = vectors
         self._now = clock
         self._telemetry = telemetry
+        self._exact_limit = exact_limit
 
     def find(self, scope: Scope, search: Search) -> Found:
         """Return the best memories of a scope, best first, without events or metrics.
@@ -276,12 +283,15 @@ class Finder:
     def _find_active(self, search: Search, inputs: RankInputs, moment: _Moment) -> Found:
         limit = search.limit
         while True:
-            page = self._active.index.rank(search, inputs._replace(limit=limit))
+            asked = inputs._replace(limit=limit)
+            page = rank(self._active.index, search, asked, self._exact_limit)
             entries, is_cut = self._entries(inputs.scope, page.ranked, moment)
             partial = page.partial or is_cut
             if partial or len(entries) >= search.limit or len(page.ranked) < limit:
                 hits = [hit for hit in page.ranked if hit.row in entries][: search.limit]
-                return Found(hits, entries, page.total, partial=partial)
+                return Found(
+                    hits, entries, page.total, partial=partial, approximate=page.approximate
+                )
             # Some were deleted between the ranking and the reading: rank further down.
             limit = 2 * limit + 8
 
@@ -413,4 +423,5 @@ def _merged(parts: Sequence[Found], search: Search) -> Found:
     is_counted = search.with_total and not partial
     total = sum(part.total or 0 for part in parts) if is_counted else None
     best = sorted(hits.values(), key=sort_key)[: search.limit]
-    return Found(best, entries, total, partial=partial)
+    approximate = any(part.approximate for part in parts)
+    return Found(best, entries, total, partial=partial, approximate=approximate)

@@ -4,6 +4,7 @@ import threading
 from datetime import datetime
 
 from mnemic.embed.validated import ValidatedEmbedder
+from mnemic.index import SourceFactory
 from mnemic.model import Scope, State
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.repository.index_sync import IndexSync
@@ -21,25 +22,38 @@ class IndexSet:
         agent_id: Whose memories.
         embedder: Gives memories the vectors they lack; None indexes without vectors.
         can_write: Whether such vectors may be stored.
+        make_source: Makes the candidate source of active memories; None for none.
 
     Attributes:
         active: The index of active memories.
     """
 
     def __init__(
-        self, store: Store, agent_id: str, embedder: ValidatedEmbedder | None, *, can_write: bool
+        self,
+        store: Store,
+        agent_id: str,
+        embedder: ValidatedEmbedder | None,
+        *,
+        can_write: bool,
+        make_source: SourceFactory | None = None,
     ) -> None:
         self._store = store
         self._agent_id = agent_id
         self._embedder = embedder
         self._can_write = can_write
+        self._make_source = make_source
         self._lock = threading.Lock()
         self.active = self._new(State.ACTIVE)
         self._syncs = {State.ACTIVE: self.active}
 
     def _new(self, state: State) -> IndexSync:
         return IndexSync(
-            self._store, self._agent_id, self._embedder, can_write=self._can_write, state=state
+            self._store,
+            self._agent_id,
+            self._embedder,
+            can_write=self._can_write,
+            state=state,
+            make_source=self._make_source if state is State.ACTIVE else None,
         )
 
     def of(self, state: State) -> IndexSync:

@@ -20,7 +20,7 @@ from mnemic.errors import (
     StoreError,
     StoreFullError,
 )
-from mnemic.index import NativeIndex
+from mnemic.index import NativeIndex, SourceFactory
 from mnemic.loop_threads import shared_in_turn
 from mnemic.model import Record, RowBatch, State
 from mnemic.repository.access_buffer import AccessBuffer
@@ -90,6 +90,7 @@ class IndexSync:
         embedder: Embeds entries without a vector; None for an index without vectors.
         can_write: Whether new vectors may be stored.
         state: State of the entries; only active ones are embedded.
+        make_source: Makes the index's candidate source; None for none.
 
     Attributes:
         index: The synchronised index.
@@ -107,9 +108,11 @@ class IndexSync:
         *,
         can_write: bool = True,
         state: State = State.ACTIVE,
+        make_source: SourceFactory | None = None,
     ) -> None:
         self._model = None if embedder is None else (embedder.model, embedder.dimensions)
-        self.index = NativeIndex(None if embedder is None else embedder.dimensions)
+        self._make_source = make_source
+        self.index = self._new_index()
         self._store = store
         self._agent_id = agent_id
         self._embedder = embedder
@@ -216,7 +219,7 @@ class IndexSync:
             self._rebuilding = None
 
     def _build(self) -> None:
-        fresh = NativeIndex(None if self._model is None else self._model[1])
+        fresh = self._new_index()
         accesses = self._store.position(self._agent_id).accesses
         with fresh.loader() as loader:
             sink = _StoppableSink(loader, self._check_not_stopped)
@@ -224,6 +227,9 @@ class IndexSync:
         while not self._swap(fresh, accesses):
             self._check_not_stopped()
             fresh.apply(self._rows_since(fresh.seq))
+
+    def _new_index(self) -> NativeIndex:
+        return NativeIndex(None if self._model is None else self._model[1], self._make_source)
 
     def _swap(self, fresh: NativeIndex, accesses: int) -> bool:
         with self._catching_up, self._access_lock:

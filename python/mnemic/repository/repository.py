@@ -19,6 +19,7 @@ from mnemic.errors import (
     FilterError,
     InvalidArgumentError,
 )
+from mnemic.index import SourceFactory
 from mnemic.licensing import (
     SEARCHING_BY_MEANING,
     STORING,
@@ -57,6 +58,7 @@ from mnemic.repository.find import Finder, Found
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.limits import Limits
 from mnemic.repository.linking import Linker
+from mnemic.repository.proposals import EXACT_LIMIT
 from mnemic.repository.query_vectors import QueryVectors
 from mnemic.repository.transfer import Transfer
 from mnemic.store import Direction, open_store
@@ -103,6 +105,8 @@ class Repository:
         log_content: As above.
         track_access: As above.
         read_only: As above.
+        make_source: Makes the candidate source of the index; None ranks every memory.
+        exact_limit: Up to so many selected memories are all ranked, even if there is a source.
     """
 
     def __init__(
@@ -118,6 +122,8 @@ class Repository:
         log_content: bool = False,
         track_access: bool = True,
         read_only: bool = False,
+        make_source: SourceFactory | None = None,
+        exact_limit: int = EXACT_LIMIT,
     ) -> None:
         validation.path("path", url)
         validation.function("clock", clock)
@@ -149,7 +155,11 @@ class Repository:
                 self._embedder.on_embedded = self._telemetry.record_embedding
             self._cache = EntryCache(self._store, self.agent_id)
             self._indexes = IndexSet(
-                self._store, self.agent_id, self._embedder, can_write=not read_only
+                self._store,
+                self.agent_id,
+                self._embedder,
+                can_write=not read_only,
+                make_source=make_source,
             )
         except BaseException:
             self._close_embedder()
@@ -163,6 +173,7 @@ class Repository:
             vectors=QueryVectors(self._store, self.agent_id, self._embedder, self._indexes),
             clock=clock,
             telemetry=self._telemetry,
+            exact_limit=exact_limit,
         )
         self._adder = Adder(
             self._store,
@@ -526,7 +537,9 @@ def _results(found: Found) -> SearchResults:
     hits = [
         SearchHit(found.entries[hit.row], hit.shown_score, hit.components) for hit in found.hits
     ]
-    return SearchResults(hits, degraded=found.degraded, partial=found.partial)
+    return SearchResults(
+        hits, degraded=found.degraded, partial=found.partial, approximate=found.approximate
+    )
 
 
 def check_limit(limit: object) -> None:

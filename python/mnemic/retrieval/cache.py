@@ -66,6 +66,7 @@ class CachedAnswer(NamedTuple):
         expansion_failed: Whether the expander failed; such a result is not cached.
         degraded: Whether the embedder failed; such a result is not cached either.
         partial: Whether the deadline passed; such a result is not cached either.
+        approximate: Whether an approximate index chose the memories that were ranked.
     """
 
     hits: tuple[Hit, ...]
@@ -77,6 +78,7 @@ class CachedAnswer(NamedTuple):
     expansion_failed: bool = False
     degraded: bool = False
     partial: bool = False
+    approximate: bool = False
 
     @property
     def is_complete(self) -> bool:

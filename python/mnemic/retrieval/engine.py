@@ -383,6 +383,7 @@ class RetrievalEngine:
             expansion_failed=expansion_failed,
             degraded=found.degraded,
             partial=found.partial,
+            approximate=found.approximate,
         )
         return CacheLookup(answer, found.entries, from_cache=False)
 
@@ -556,6 +557,7 @@ def _result(query: MemoryQuery, given: CacheLookup, milliseconds: float) -> Memo
         expansion_failed=answer.expansion_failed,
         degraded=answer.degraded,
         partial=answer.partial,
+        approximate=answer.approximate,
         from_cache=given.from_cache,
         retrieval_time=timedelta(milliseconds=milliseconds),
     )

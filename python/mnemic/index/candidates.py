@@ -1,0 +1,127 @@
+"""The contract of candidate sources: indexes of vectors alone, below the index of memories.
+
+A source proposes rows whose vectors are near a query; the index ranks them. It computes every score
+itself, from its own copy of the vectors, and drops proposals outside the scope and the filters of
+the call. So a source decides which memories are considered, and nothing else.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class RowSet(NamedTuple):
+    """A set of rows, in the form that id selectors of vector libraries take.
+
+    Either the list or the bitmap is given, whichever is smaller.
+
+    Attributes:
+        rows: int64, shape (n,), ascending; None if there is a bitmap.
+        bitmap: uint8; row r is in the set if bit r % 8 of byte r // 8 is 1, counted from the least
+            significant bit. Rows beyond the end are not in it.
+    """
+
+    rows: NDArray[np.int64] | None = None
+    bitmap: NDArray[np.uint8] | None = None
+
+    @classmethod
+    def of(cls, given: NDArray[np.int64] | NDArray[np.uint8]) -> "RowSet":
+        """Return the set of a list of rows, or of a bitmap."""
+        if given.dtype == np.uint8:
+            return cls(bitmap=given.view(np.uint8))
+        return cls(rows=given.astype(np.int64, copy=False))
+
+    def to_rows(self) -> NDArray[np.int64]:
+        """Return the rows, int64, ascending."""
+        if self.bitmap is not None:
+            return np.flatnonzero(np.unpackbits(self.bitmap, bitorder="little"))
+        return np.empty(0, np.int64) if self.rows is None else self.rows
+
+    def contains(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return for each of these rows, shape (n,), whether it is in the set."""
+        if self.bitmap is None:
+            return np.isin(rows, self.to_rows())
+        is_inside = (rows >= 0) & (rows < 8 * len(self.bitmap))
+        places = np.where(is_inside, rows, 0)
+        bits = self.bitmap[places >> 3] >> (places & 7).astype(np.uint8)
+        found: NDArray[np.bool_] = is_inside & (bits & 1 == 1)
+        return found
+
+
+class Selected(NamedTuple):
+    """The rows of an index that a search selects by scope, time, filters and exclusions.
+
+    Attributes:
+        size: Their number.
+        rows: The rows; None for all rows of the index.
+    """
+
+    size: int
+    rows: RowSet | None
+
+
+class CandidateSource(Protocol):
+    """Proposes rows whose vectors are near a query.
+
+    **Rows.** A source holds vectors by row. Several vectors of one row are those of the chunks of
+    a long text; the nearest of them counts. `add` and `remove` are called by one thread at a time,
+    in the order of the changes. A full load uses a new source: the index makes one by its
+    `SourceFactory`, and drops the old one when the load is complete.
+
+    **Stale rows.** A source may apply changes late, and may propose rows that are gone or have
+    changed: the index ignores or re-scores them. Each such proposal takes the place of another one,
+    so a source should catch up soon. A row whose text changed and has no vector yet keeps its old
+    vectors here, and is removed or overwritten later.
+
+    **Threads.** `nearest` is called from many threads, also during `add` and `remove`; a source
+    that needs a lock brings its own. No method changes its arguments, or keeps them.
+
+    **Errors.** If `nearest` raises an `Exception`, or returns something else than it should, the
+    index ranks all selected memories exactly. If `add` or `remove` raises one, the source is out of
+    step: it is dropped, and searches are exact until the next full load. Messages of errors are
+    neither logged nor shown.
+    """
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether `nearest` always returns the nearest rows. Ties may be decided in any way."""
+        ...
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory held, partly estimated."""
+        ...
+
+    def add(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
+        """Add vectors, shape (n, dim), of rows, shape (n,); they replace all vectors of these rows.
+
+        The vectors of one row are next to each other. Vectors are finite, and of any length:
+        similarity is the cosine, and 0 with the null vector.
+        """
+        ...
+
+    def remove(self, rows: NDArray[np.int64]) -> None:
+        """Remove rows, shape (n,); unknown ones are ignored."""
+        ...
+
+    def nearest(
+        self, vectors: NDArray[np.float32], k: int, selected: RowSet | None
+    ) -> NDArray[np.int64]:
+        """Return the rows nearest to the nearest of some vectors.
+
+        Args:
+            vectors: The query, shape (m, dim), m of at least 1.
+            k: Maximum number of rows, at least 1.
+            selected: Only these rows; None for all.
+
+        Returns:
+            int64, shape (n,), best first, each row once, all of them selected. Fewer than
+            min(k, selected rows) means that the source found no more.
+        """
+        ...
+
+
+SourceFactory: TypeAlias = Callable[[int], CandidateSource]
+"""Makes an empty source of vectors of a dimension; a class is one."""

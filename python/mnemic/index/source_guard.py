@@ -1,0 +1,78 @@
+"""A candidate source behind an index: its failures cost time, never an answer."""
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemic.index.candidates import CandidateSource, RowSet
+
+if TYPE_CHECKING:
+    from mnemic.model import RowBatch
+
+_log = logging.getLogger(__name__)
+
+
+class SourceGuard:
+    """Passes changes and questions to a source, and drops it when a change fails.
+
+    Args:
+        source: The source.
+    """
+
+    def __init__(self, source: CandidateSource) -> None:
+        self._source: CandidateSource | None = source
+        self._has_reported = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the source is in use."""
+        return self._source is not None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by the source; 0 after it was dropped."""
+        return 0 if self._source is None else self._source.nbytes
+
+    def apply(self, batch: "RowBatch") -> None:
+        """Pass on a batch of changes."""
+        if batch.gone:
+            self._change(lambda source: source.remove(np.array(batch.gone, np.int64)))
+        self.add(batch.embedded, batch.vectors)
+
+    def add(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
+        """Pass on vectors of rows."""
+        if len(rows):
+            self._change(lambda source: source.add(rows, vectors))
+
+    def nearest(
+        self, vectors: NDArray[np.float32], k: int, selected: RowSet | None
+    ) -> NDArray[np.int64] | None:
+        """Return the source's proposals; None if it has failed, or what it returns is no rows."""
+        source = self._source
+        if source is None:
+            return None
+        try:
+            rows = np.asarray(source.nearest(vectors, k, selected))
+        except Exception as error:  # noqa: BLE001 - the exact ranking answers
+            self._report("cannot answer", error)
+            return None
+        is_sound = rows.ndim == 1 and (rows.dtype.kind in "iu" or not len(rows))
+        return rows.astype(np.int64)[:k] if is_sound else None
+
+    def _change(self, change: Callable[[CandidateSource], None]) -> None:
+        if self._source is None:
+            return
+        try:
+            change(self._source)
+        except Exception as error:  # noqa: BLE001 - the rows are in the index
+            self._source = None  # out of step: it would miss memories for good
+            self._report("cannot apply a change, and is not used until the next full load", error)
+
+    def _report(self, problem: str, error: Exception) -> None:
+        """Log the first failure; its message may hold what the source was given."""
+        if not self._has_reported:
+            self._has_reported = True
+            _log.warning("A candidate source %s: %s", problem, type(error).__name__)

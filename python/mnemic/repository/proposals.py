@@ -1,0 +1,70 @@
+"""Ranking by the proposals of a candidate source, where the index has one.
+
+Without a source, and where a selection is small, every memory is ranked.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemic.index import Index, RankedPage, RankInputs, Selected
+from mnemic.model import Search
+
+EXACT_LIMIT = 200_000
+"""Up to so many selected memories are all ranked: the exact scan answers in about 2 ms."""
+
+PROPOSALS_PER_HIT = 4
+MIN_PROPOSALS = 64
+"""Proposals that a source is first asked for: so many for each hit, and at least this many."""
+
+WIDENING = 4
+"""Factor by which more proposals are requested if too few pass."""
+
+MAX_REQUESTS = 3
+"""Number of requests to a source, after which all memories are ranked."""
+
+
+def rank(
+    index: Index, search: Search, inputs: RankInputs, exact_limit: int = EXACT_LIMIT
+) -> RankedPage:
+    """Return the best rows of a scope, of those that the index's candidate source proposes.
+
+    All selected rows are ranked if there is no source, if it fails, if at most `exact_limit` rows
+    are selected, and if the proposals give fewer hits than the limit. A search that has an order of
+    its own, counts all matches, or has no query vectors is exact too.
+
+    Args:
+        index: Ranks the rows.
+        search: The search.
+        inputs: Its inputs.
+        exact_limit: Up to so many selected rows are all ranked.
+    """
+    limit = search.limit if inputs.limit is None else inputs.limit
+    can_propose = inputs.vectors is not None and search.order is None and not search.with_total
+    if index.has_source and can_propose and limit > 0:
+        selected = index.selected(search, inputs, exact_limit)
+        if selected is not None:
+            for proposed in _proposals(index, inputs, limit, selected):
+                page = index.rank(search, inputs._replace(proposed=proposed))
+                if len(page.ranked) >= min(limit, selected.size) or not page.approximate:
+                    return page
+    return index.rank(search, inputs)
+
+
+def _proposals(
+    index: Index, inputs: RankInputs, limit: int, selected: Selected
+) -> Iterator[NDArray[np.int64]]:
+    """Yield more and more proposals, as long as the source has as many as requested."""
+    wanted = max(MIN_PROPOSALS, PROPOSALS_PER_HIT * limit)
+    queries = [each for each in (inputs.vectors, inputs.context) if each is not None]
+    for _ in range(MAX_REQUESTS):
+        wanted = min(wanted, selected.size)
+        parts = [index.nearest(vectors, wanted, selected.rows) for vectors in queries]
+        found = [part for part in parts if part is not None and len(part) >= wanted]
+        if len(found) < len(queries):
+            return
+        yield np.concatenate(found)
+        if wanted == selected.size:
+            return
+        wanted *= WIDENING
