@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from mnemic import AsyncMemory, MemoryRetriever
 from mnemic.errors import MnemicError
+from mnemic.index import ExactSource
 from mnemic.model import MemoryFilter, MemoryQuery, MemorySortOrder
 from mnemic.retrieval import RetrievalService
 from tests.support.clock import NOON
@@ -284,11 +285,10 @@ VERBS = {
 }
 
 
-async def answers_of(program, *, with_others):
+async def answers_of(program, *, with_others, **options):
     turns = Turns()
-    opened = AsyncMemory.open(
-        ":memory:", "aide", embedder=WordEmbedder(), clock=turns, id_factory=turns.new_id
-    )
+    given = {"embedder": WordEmbedder(), "clock": turns, "id_factory": turns.new_id, **options}
+    opened = AsyncMemory.open(":memory:", "aide", **given)
     async with await opened as memory:
         door, answers = Door(memory, turns), []
         for user, verb, seed in program:
@@ -309,9 +309,9 @@ STEPS = st.tuples(
 )
 
 
-def check(program):
-    alone = asyncio.run(answers_of(program, with_others=False))
-    beside = asyncio.run(answers_of(program, with_others=True))
+def check(program, **options):
+    alone = asyncio.run(answers_of(program, with_others=False, **options))
+    beside = asyncio.run(answers_of(program, with_others=True, **options))
     for (verb, wanted), (_, found) in zip(alone, beside, strict=True):
         assert (verb, found) == (verb, wanted)
 
@@ -322,12 +322,20 @@ def test_a_users_answers_are_the_same_whatever_others_do_beside(program):
     check(program)
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_long_programs_give_the_same_answers_whatever_others_do_beside(seed):
+def long_program(seed):
     random = Random(seed)  # noqa: S311 - repeatable, not secret
     verbs = sorted(VERBS)
-    program = [
+    return [
         (random.choice([A, *OTHERS]), random.choice(["add", *verbs]), random.randrange(1 << 30))
         for _ in range(400)
     ]
-    check(program)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_long_programs_give_the_same_answers_whatever_others_do_beside(seed):
+    check(long_program(seed))
+
+
+@pytest.mark.parametrize("seed", range(6, 9))
+def test_long_programs_give_the_same_answers_through_an_exact_candidate_source(seed):
+    check(long_program(seed), make_source=ExactSource, exact_limit=0)

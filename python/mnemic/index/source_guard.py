@@ -31,11 +31,6 @@ class SourceGuard:
         """Whether the source is in use."""
         return self._source is not None
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes held by the source; 0 after it was dropped."""
-        return 0 if self._source is None else self._source.nbytes
-
     def apply(self, batch: "RowBatch") -> None:
         """Pass on a batch of changes."""
         if batch.gone:

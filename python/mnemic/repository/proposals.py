@@ -12,7 +12,7 @@ from mnemic.index import Index, RankedPage, RankInputs, Selected
 from mnemic.model import Search
 
 EXACT_LIMIT = 200_000
-"""Up to so many selected memories are all ranked: the exact scan answers in about 2 ms."""
+"""Up to so many selected memories are all ranked."""
 
 PROPOSALS_PER_HIT = 4
 MIN_PROPOSALS = 64
@@ -44,12 +44,21 @@ def rank(
     can_propose = inputs.vectors is not None and search.order is None and not search.with_total
     if index.has_source and can_propose and limit > 0:
         selected = index.selected(search, inputs, exact_limit)
-        if selected is not None:
-            for proposed in _proposals(index, inputs, limit, selected):
-                page = index.rank(search, inputs._replace(proposed=proposed))
-                if len(page.ranked) >= min(limit, selected.size) or not page.approximate:
-                    return page
+        page = None if selected is None else _by_proposals(index, search, inputs, limit, selected)
+        if page is not None:
+            return page
     return index.rank(search, inputs)
+
+
+def _by_proposals(
+    index: Index, search: Search, inputs: RankInputs, limit: int, selected: Selected
+) -> RankedPage | None:
+    """Return the best of the proposed rows; None if there may be too few of them."""
+    for proposed in _proposals(index, inputs, limit, selected):
+        page = index.rank(search, inputs._replace(proposed=proposed))
+        if len(page.ranked) >= min(limit, selected.size) or not page.approximate:
+            return page
+    return None
 
 
 def _proposals(

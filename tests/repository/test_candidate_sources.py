@@ -1,0 +1,197 @@
+"""Searches through a candidate source: from the store to the results."""
+
+import time
+
+import pytest
+
+from mnemic import Memory
+from mnemic.index import ExactSource, native
+from mnemic.model import MemoryFilter, MemoryQuery, SearchResults
+from tests.support.candidate_sources import FailingSource, Made, RandomSource, RecordingSource
+from tests.support.clock import Clock
+from tests.support.embedders import WordEmbedder
+
+WORDS = "harbour boat sailing winter ice cats dog red sofa ferry noon quay tea milk lamp".split()  # noqa: SIM905
+COUNT = 400
+PATIENCE = 20.0  # seconds, for what takes milliseconds
+SEARCH_TYPES = ("hybrid", "semantic")
+
+
+def text_of(number):
+    picked = (WORDS[number * step % len(WORDS)] for step in (1, 7, 11))
+    return f"{' '.join(picked)} {number}"
+
+
+@pytest.fixture
+def open_memory():
+    """Return what opens a memory, with a source unless another is named, that is always asked."""
+    opened = []
+
+    def opens(path=":memory:", make_source=ExactSource, exact_limit=0):
+        memory = Memory(
+            path,
+            embedder=WordEmbedder(),
+            clock=Clock(),
+            make_source=make_source,
+            exact_limit=exact_limit,
+        )
+        opened.append(memory)
+        return memory
+
+    yield opens
+    for memory in opened:
+        memory.close()
+
+
+def fill(memory, count=COUNT):
+    users = [None, "alice", "bob"]
+    for user in users:
+        texts = [text_of(number) for number in range(count) if number % 3 == users.index(user)]
+        memory.add_many(texts, user_id=user)
+
+
+def hits_of(results):
+    return [(hit.content, hit.score, hit.components) for hit in results]
+
+
+@pytest.mark.requirement("C167", "C204")
+@pytest.mark.parametrize("search_type", SEARCH_TYPES)
+def test_an_approximate_answer_says_so_and_scores_as_the_exact_one(open_memory, search_type):
+    memory, exact = open_memory(), open_memory(make_source=None)
+    for each in (memory, exact):
+        fill(each)
+    call = {"search_type": search_type, "explain": True, "all_users": True}
+    wanted = exact.search("red sofa by the harbour", limit=COUNT, **call)
+    found = memory.search("red sofa by the harbour", limit=5, **call)
+    assert found.approximate
+    assert not wanted.approximate
+    assert hits_of(found) == hits_of(wanted)[:5], "the exact source proposes the nearest"
+    assert not memory.search("red sofa", search_type="keyword").approximate
+    assert not memory.search("red sofa", limit=COUNT, **call).approximate, "it is asked for all"
+
+
+@pytest.mark.requirement("C167")
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_a_source_proposes_scores_filters_and_walls_hold(open_memory, seed):
+    made = Made(RandomSource, seed=seed, share=0.3)
+    memory, exact = open_memory(make_source=made), open_memory(make_source=None)
+    for each in (memory, exact):
+        fill(each)
+    marks = set()
+    for search_type in SEARCH_TYPES:
+        for user in (None, "alice"):
+            call = {"user_id": user, "search_type": search_type, "explain": True}
+            call["filters"] = {"content": {"contains": "1"}}
+            wanted = hits_of(exact.search("red sofa by the harbour", limit=COUNT, **call))
+            for limit in (1, 10, COUNT):
+                results = memory.search("red sofa by the harbour", limit=limit, **call)
+                found = hits_of(results)
+                assert len(found) == min(limit, len(wanted))
+                assert [hit for hit in wanted if hit in found] == found
+                marks.add(results.approximate)
+    assert marks == {True, False}
+
+
+@pytest.mark.requirement("C204")
+def test_small_selections_are_ranked_whole(open_memory):
+    made = Made(RecordingSource)
+    memory = open_memory(make_source=made, exact_limit=COUNT // 2)
+    fill(memory)
+    assert not memory.search("red sofa", user_id="alice").approximate
+    assert not memory.search("red", filters={"content": {"contains": "1"}}).approximate
+    assert made.last.requests == []
+    assert memory.search("red sofa", all_users=True).approximate
+    ((_, _, selected),) = made.last.requests
+    assert selected is None, "of all rows there is no list"
+
+
+def test_what_is_stored_changed_and_deleted_reaches_the_source(open_memory, tmp_path):
+    path = tmp_path / "memories.db"
+    made = Made(ExactSource)
+    memory = open_memory(path, make_source=made)
+    fill(memory)
+    kept = memory.add("zeppelin over Oslo")
+    changed = memory.add("nothing of interest")
+    gone = memory.add("zeppelin over Rome")
+    memory.update(changed.id, content="zeppelin over Lima")
+    memory.delete(gone.id)
+    call = {"search_type": "semantic", "limit": 2}
+    found = memory.search("zeppelin over", **call)
+    assert {hit.id for hit in found} == {kept.id, changed.id}
+    assert found.approximate
+    other = open_memory(path, make_source=made)
+    assert hits_of(other.search("zeppelin over", **call)) == hits_of(found)
+    assert len(made.sources) >= 2
+    memory.restore(gone.id)
+    again = other.search("zeppelin over", search_type="semantic", limit=3)
+    assert {hit.id for hit in again} == {kept.id, changed.id, gone.id}
+
+
+def test_a_rebuilt_index_has_a_source_of_its_own(open_memory, monkeypatch):
+    monkeypatch.setattr(native, "MIN_VACANT", 8)
+    made = Made(ExactSource)
+    memory = open_memory(make_source=made)
+    entry = memory.add("the first text")
+    before = len(made.sources)
+    for number in range(30):
+        memory.update(entry.id, content=f"text {number}")
+    end = time.monotonic() + PATIENCE
+    while len(made.sources) == before and time.monotonic() < end:
+        memory.search("text")
+    fill(memory)
+    found = memory.search("text 29", search_type="semantic", limit=1)
+    assert [hit.id for hit in found] == [entry.id]
+    assert found.approximate
+    assert len(made.sources) > before
+
+
+def test_a_source_that_fails_costs_no_answer(open_memory):
+    made = Made(FailingSource)
+    memory = open_memory(make_source=made)
+    fill(memory)
+    exact = open_memory(make_source=None)
+    fill(exact)
+    found = memory.search("red sofa", explain=True)
+    assert made.last.requests
+    assert not found.approximate
+    assert hits_of(found) == hits_of(exact.search("red sofa", explain=True))
+
+
+def test_a_source_belongs_to_active_memories_alone(open_memory):
+    made = Made(RecordingSource)
+    memory = open_memory(make_source=made)
+    fill(memory)
+    deleted = memory.add(f"{text_of(30)} zeppelin")
+    memory.delete(deleted.id)
+    query = MemoryQuery(
+        query=f"{text_of(30)} zeppelin",
+        filters=MemoryFilter(include_forgotten=True),
+        with_total=False,
+        limit=2,
+    )
+    found = memory.retrieve(query)
+    assert found.results[0].entry.id == deleted.id
+    assert found.approximate
+    assert len(made.sources) <= 2, "one at the start, one for the full load"
+
+
+def test_a_retrieval_that_counts_all_matches_is_exact(open_memory):
+    memory = open_memory()
+    fill(memory)
+    counted = memory.retrieve(MemoryQuery(query=text_of(30), limit=2))
+    assert not counted.approximate
+    query = MemoryQuery(query=text_of(30), limit=2, with_total=False)
+    uncounted = memory.retrieve(query)
+    assert uncounted.approximate
+    assert uncounted.total_is_lower_bound
+    again = memory.retrieve(query)
+    assert (again.from_cache, again.approximate) == (True, True)
+
+
+def test_results_keep_the_mark():
+    results = SearchResults([], approximate=True)
+    assert results[:1].approximate
+    assert results != SearchResults([])
+    assert repr(results) == "SearchResults([], approximate=True)"
+    both = SearchResults([], degraded=True, approximate=True)
+    assert repr(both) == "SearchResults([], degraded=True, approximate=True)"
