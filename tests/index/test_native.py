@@ -5,6 +5,7 @@ from uuid import UUID
 
 import pytest
 
+from mnemic._core import RECORD_COLUMNS
 from mnemic.errors import InvalidArgumentError, StoreCorruptError
 from mnemic.index import NativeIndex
 from mnemic.index.native import MAX_DEFERRED, MAX_PENDING
@@ -335,7 +336,7 @@ def test_a_part_that_cannot_be_taken_fails_the_loading_and_changes_nothing():
     made = index(record(1))
     with made.loader() as loader:
         loader.add_records([(1, "too", "short")])
-        with pytest.raises(InvalidArgumentError, match="30 values"):
+        with pytest.raises(InvalidArgumentError, match=f"{len(RECORD_COLUMNS)} values"):
             made.apply(batch(seq=5), loader)
     assert (made.seq, rows_found(made, AGENT)) == (1, [1])
 
