@@ -39,6 +39,9 @@ def rank(
         search: The search.
         inputs: Its inputs.
         exact_limit: Up to so many selected rows are all ranked.
+
+    Raises:
+        DeadlineExceededError: If the deadline passes, and the search takes no partial answer.
     """
     limit = search.limit if inputs.limit is None else inputs.limit
     can_propose = inputs.vectors is not None and search.order is None and not search.with_total
@@ -56,7 +59,8 @@ def _by_proposals(
     """Return the best of the proposed rows; None if there may be too few of them."""
     for proposed in _proposals(index, inputs, limit, selected):
         page = index.rank(search, inputs._replace(proposed=proposed))
-        if len(page.ranked) >= min(limit, selected.size) or not page.approximate:
+        is_enough = len(page.ranked) >= min(limit, selected.size)
+        if is_enough or page.partial or not page.approximate:
             return page
     return None
 
