@@ -326,10 +326,10 @@ def decode(columns):
     ({names}) = columns
     entry = copy_of(BLANK)
     {statements}
-    is_unchanged = updated_at == created_at
-    set(entry, "updated_at", entry.created_at if is_unchanged else time(updated_at))
-    set(entry, "metadata", {{}} if metadata is None else read_metadata(metadata))
-    if NUL in content:
+    is_unchanged = of_updated_at == of_created_at
+    set_field(entry, "updated_at", entry.created_at if is_unchanged else read_time(of_updated_at))
+    set_field(entry, "metadata", {{}} if of_metadata is None else read_metadata(of_metadata))
+    if NUL in of_content:
         raise LostContentError(entry.id)
     return entry
 """
@@ -340,7 +340,8 @@ def _functions() -> tuple[Callable[[MemoryEntry], Columns], Callable[[Sequence[A
     """Return the functions that encode and decode all columns."""
     statements = [_reading(field) for field in FIELDS if field.name not in _READ_APART]
     source = _ENCODE.format(values=", ".join(map(_writing, FIELDS))) + _DECODE.format(
-        names=", ".join(field.name for field in FIELDS), statements="\n    ".join(statements)
+        names=", ".join(f"of_{field.name}" for field in FIELDS),
+        statements="\n    ".join(statements),
     )
     names: dict[str, Any] = {
         "to_microseconds": to_microseconds,
@@ -350,8 +351,7 @@ def _functions() -> tuple[Callable[[MemoryEntry], Columns], Callable[[Sequence[A
         "BLANK": MemoryEntry(
             id=UUID(int=0), agent_id="nobody", content="nothing", created_at=EPOCH
         ),
-        "set": force_setattr,
-        "time": from_microseconds,
+        "set_field": force_setattr,
         "NUL": "\0",  # a lost sector reads as NULs, which are never stored
         "LostContentError": LostContentError,
         **{f"read_{kind.value}": read for kind, read in _READ.items()},
@@ -372,11 +372,14 @@ def _writing(field: MemoryField) -> str:
 
 def _reading(field: MemoryField) -> str:
     """Return the statement that reads a field's stored value, unless it is that of the default."""
-    name = field.name
-    read = f'set(entry, "{name}", read_{field.kind.value}({name}))'
+    stored = f"of_{field.name}"
+    read = f"read_{field.kind.value}({stored})"
+    if field.kind is Kind.NAME:  # nearly always a text, which needs no call
+        read = f"{stored} if type({stored}) is str and NUL not in {stored} else {read}"
+    assigned = f'set_field(entry, "{field.name}", {read})'
     if field.is_required:
-        return read
+        return assigned
     if field.is_optional or field.kind is Kind.TAGS:  # an empty list is stored as NULL
-        return f"if {name} is not None: {read}"
+        return f"if {stored} is not None: {assigned}"
     default = int(field.default) if isinstance(field.default, int) else field.default
-    return f"if {name} != {default!r}: {read}"
+    return f"if {stored} != {default!r}: {assigned}"
