@@ -23,16 +23,13 @@ from mnemic.model import (
     KEYWORD,
     SEMANTIC,
     All,
-    Expression,
     Field,
     LinkType,
     MemoryEntry,
     MemoryRecallResult,
     MemoryRetrieverOptions,
-    MemoryStatus,
     Op,
     Order,
-    Ranking,
     RecallMode,
     RecallOptions,
     ReinforcementReason,
@@ -42,7 +39,6 @@ from mnemic.model import (
     Scope,
     ScoredMemory,
     Search,
-    State,
     Test,
     TimeLimit,
     Weights,
@@ -61,6 +57,7 @@ from mnemic.recall.reasons import (
     temporal_reason,
     topical_reason,
 )
+from mnemic.recall.requests import filters_of, names_project, search_of, statuses_of, uses_store
 from mnemic.recall.telemetry import RecallTelemetry
 from mnemic.recall.traversal import Traversal
 from mnemic.repository import Found, FoundLinked, Repository
@@ -143,7 +140,7 @@ class RecallEngine:
         if mode is RecallMode.RELEVANT:
             request = self._relevant(query, options)
         else:
-            request = Recall(_search(options, order=_ORDERS[mode]), REASONS[mode])
+            request = Recall(search_of(options, order=_ORDERS[mode]), REASONS[mode])
         result = await self._recalled(scope, request, begun, limit)
         self._telemetry.recalled(
             mode.name.capitalize(), query, len(result), milliseconds_since(begun)
@@ -172,7 +169,7 @@ class RecallEngine:
             Test(created_at, Op.GTE, start),
             Test(created_at, Op.LT if flag("half_open", half_open) else Op.LTE, end),
         )
-        search = _search(options, *times, order=Order.NEWEST)
+        search = search_of(options, *times, order=Order.NEWEST)
         if topic is not None:
             bounded("topic_filter", text("topic_filter", topic))
         if topic is None or not topic.strip():
@@ -201,7 +198,7 @@ class RecallEngine:
 
         def find() -> FoundLinked | None:
             row = self.repository.finder.row_of(
-                scope, entry_id, include_inactive=_uses_store(options)
+                scope, entry_id, include_inactive=uses_store(options)
             )
             if row is None:
                 return None
@@ -210,7 +207,7 @@ class RecallEngine:
                 scope, row, kinds, options, direction, depth=depth, limit=limit, deadline=deadline
             )
 
-        if _uses_store(options):
+        if uses_store(options):
             await self._write_accesses()  # the traversal reads the store alone
         partial = False
         try:
@@ -243,8 +240,8 @@ class RecallEngine:
         deadline: float | None,
     ) -> FoundLinked | None:
         """Return the memories reached by links: active ones by the index, all by the store."""
-        if _uses_store(options):
-            statuses, allows = _statuses(options), self._allowed(options)
+        if uses_store(options):
+            statuses, allows = statuses_of(options), self._allowed(options)
             traversal = Traversal(
                 self.repository,
                 scope,
@@ -255,7 +252,7 @@ class RecallEngine:
                 deadline=deadline,
             )
             return traversal.traverse(row, depth, limit)
-        tests = _filters(options)
+        tests = filters_of(options)
         return self.repository.finder.find_linked(
             scope,
             row,
@@ -269,9 +266,9 @@ class RecallEngine:
         )
 
     def _allowed(self, options: RecallOptions) -> Callable[[MemoryEntry], bool]:
-        """Return a test equivalent to `_filters` and the minimum salience."""
+        """Return a test equivalent to `filters_of` and the minimum salience."""
         types = None if options.type_filter is None else parse_types(options.type_filter)
-        asks_project, now = _has_project(options), self.repository.now()
+        asks_project, now = names_project(options), self.repository.now()
 
         def allows(entry: MemoryEntry) -> bool:
             return (
@@ -301,7 +298,7 @@ class RecallEngine:
         fraction("min_confidence", min_confidence)
         candidates, is_cut = await self._candidates(scope, content, options, exclude, within)
         judged = await self._judged(content, candidates)
-        if _uses_store(options):
+        if uses_store(options):
             await self._write_accesses()  # as above
         linked, is_late = await run_blocking(
             lambda: self._linked_pairs(scope, candidates, options, within), self.repository
@@ -345,7 +342,7 @@ class RecallEngine:
             )
         by_words = self.repository.embedder is None
         search = msgspec.structs.replace(
-            _search(options, ranking=KEYWORD if by_words else SEMANTIC),
+            search_of(options, ranking=KEYWORD if by_words else SEMANTIC),
             text=content[:MAX_QUERY_LENGTH],
             limit=CONTRADICTION_CANDIDATES,
             min_similarity=None if by_words else self._floor(),
@@ -480,7 +477,7 @@ class RecallEngine:
         given = self.options
         weights = Weights(relevance=given.similarity_weight, salience=given.salience_weight)
         ranking = msgspec.structs.replace(SEMANTIC, weights=weights, salience=given.salience)
-        search = _search(options, ranking=ranking)
+        search = search_of(options, ranking=ranking)
         relevant = msgspec.structs.replace(search, text=query, min_similarity=self._floor())
         return Recall(relevant, relevant_reason)
 
@@ -549,63 +546,6 @@ class RecallEngine:
 
     def _check_license(self) -> None:
         self.repository.limits.require(RECALLING)
-
-
-def _search(
-    options: RecallOptions,
-    *tests: Expression,
-    order: Order | None = None,
-    ranking: Ranking = SEMANTIC,
-) -> Search:
-    states, statuses = _states(options)
-    return Search(
-        text=None,
-        limit=options.max_results,
-        ranking=ranking,
-        filters=All((statuses, *_filters(options), *tests)),
-        with_total=options.with_total,
-        order=order,
-        min_salience=options.min_salience or None,
-        states=states,
-        explain=True,
-    )
-
-
-def _filters(options: RecallOptions) -> list[Expression]:
-    tests: list[Expression] = []
-    if options.type_filter is not None:
-        types = tuple(int(each) for each in parse_types(options.type_filter))
-        tests.append(Test(Field("type"), Op.IN, types))
-    if _has_project(options):
-        tests.append(Test(Field("project_id"), Op.EQ, options.project_id))
-    return tests
-
-
-def _has_project(options: RecallOptions) -> bool:
-    return options.project_id is not None or options.project_scope == "strict"
-
-
-def _statuses(options: RecallOptions) -> list[MemoryStatus]:
-    wanted = [MemoryStatus.ACTIVE]
-    if options.include_archived:
-        wanted.append(MemoryStatus.ARCHIVED)
-    if options.include_superseded:
-        wanted.append(MemoryStatus.SUPERSEDED)
-    return wanted
-
-
-def _uses_store(options: RecallOptions) -> bool:
-    """Return whether links are followed in the store: the index has those of active memories."""
-    return len(_statuses(options)) > 1 or bool(options.min_salience)
-
-
-def _states(options: RecallOptions) -> tuple[tuple[State, ...], Expression]:
-    """Return the states of the searched memories, and the test of their status."""
-    wanted = _statuses(options)
-    if len(wanted) == 1:
-        return (State.ACTIVE,), All(())
-    statuses = tuple(int(status) for status in wanted)
-    return (State.ACTIVE, State.INACTIVE), Test(Field("status"), Op.IN, statuses)
 
 
 def _result(
