@@ -170,6 +170,28 @@ def test_a_result_is_returned_though_its_thread_takes_up_work_of_a_later_turn():
     pool.executor.shutdown()
 
 
+def test_event_loops_with_work_without_end_leave_threads_to_another_one(pool):
+    may_end = threading.Event()
+
+    async def without_end():
+        async def series():
+            while not may_end.is_set():
+                await run_blocking(lambda: time.sleep(TICK), pool)
+
+        await asyncio.gather(*(series() for _ in range(50)))
+
+    busy = [threading.Thread(target=run, args=(without_end,)) for _ in range(4)]
+    for thread in busy:
+        thread.start()
+    try:
+        time.sleep(100 * TICK)
+        run(lambda: run_blocking(lambda: None, pool))
+    finally:
+        may_end.set()
+        for thread in busy:
+            thread.join()
+
+
 def test_work_that_nobody_awaits_any_more_is_not_begun():
     began, go_on, small = [], threading.Event(), Pool(1)
 

@@ -6,6 +6,7 @@ it, and the loop is woken for several results at once.
 """
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Collection, Hashable
 from contextlib import suppress
@@ -32,6 +33,10 @@ MAX_THREADS = 32
 TICK = 0.002
 """Seconds after which waiting work that no thread gets on with gets a further one, and results that
 are not returned yet are."""
+
+MAX_SECONDS = 0.01
+"""Seconds after which a thread lets other event loops' work go before, if it is not in its midst.
+"""
 
 RETURNED_AT_ONCE = 16
 """Results that wake the loop though more work waits."""
@@ -239,7 +244,7 @@ class _WorkQueue:
         with self._lock:
             self._active += 1
         try:
-            executor.submit(self._work)
+            executor.submit(self._work, executor)
         except RuntimeError:  # it was shut down
             with self._lock:
                 self._active -= 1
@@ -263,8 +268,9 @@ class _WorkQueue:
             self._start(executor)
         self._look_later(executor)
 
-    def _work(self) -> None:
+    def _work(self, executor: "Executor") -> None:
         """Do what waits; runs in a thread of the executor."""
+        end = time.monotonic() + MAX_SECONDS
         while True:
             with self._lock:
                 if not self._waiting:
@@ -275,6 +281,15 @@ class _WorkQueue:
             self._finished += 1  # one that is lost between two threads is no harm
             self._arrive(call)
             del call  # it holds the work's result
+            if time.monotonic() >= end and self._goes_on_later(executor):
+                return
+
+    def _goes_on_later(self, executor: "Executor") -> bool:
+        """Return whether the executor does its other work before this queue's."""
+        with suppress(RuntimeError):  # it was shut down
+            executor.submit(self._work, executor)
+            return True
+        return False
 
     def _arrive(self, call: Call) -> None:
         if call.waiter is not None:

@@ -76,6 +76,40 @@ assert os.listdir(os.path.dirname(path)) == ["a.db"]
     run(body, tmp_path / "a.db")
 
 
+def test_closing_in_a_forked_process_waits_for_no_lock_that_another_thread_had(tmp_path):
+    body = """
+import signal, threading
+
+def locks_of(root):
+    found, seen, waiting = [], set(), [root]
+    while waiting:
+        each = waiting.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        if isinstance(each, type(threading.Lock())):
+            found.append(each)
+        elif type(each).__module__.partition(".")[0] in ("mnemic", "concurrent"):
+            waiting += getattr(each, "__dict__", {}).values()
+    return found
+
+memory = opened()
+memory.add("from the parent")
+memory.search("parent")
+memory.repository.executor.submit(int).result()
+held = [lock for lock in locks_of(memory) if lock.acquire(blocking=False)]
+assert len(held) >= 10
+def act():
+    signal.alarm(20)
+    memory.close()
+in_child(act)
+for lock in held:
+    lock.release()
+memory.close()
+"""
+    run(body, tmp_path / "a.db")
+
+
 def test_the_asynchronous_door_is_refused_after_a_fork_too(tmp_path):
     body = """
 memory = asyncio.run(LongTermMemory.open(path, embedder=WordEmbedder()))

@@ -132,6 +132,7 @@ class Repository:
         self.now = clock
         self.id_factory = UuidFactory() if id_factory is None else id_factory
         self.events = Events()
+        self._process = os.getpid()
         self._logs_content = flag("log_content", log_content)
         given = _local_embedder() if embedder == "minilm" else embedder
         self._embedder = None if given is None else ValidatedEmbedder(given)
@@ -498,7 +499,13 @@ class Repository:
         )
 
     async def close(self) -> None:
-        """Finish writing and release the file. Repeated calls have no effect."""
+        """Finish writing and release the file. Repeated calls have no effect.
+
+        A forked process has nothing to finish, and its locks may be held for good.
+        """
+        if os.getpid() != self._process:
+            self._store.close()
+            return
         self._telemetry.closed()
         if self._embedder is not None and self._embedder.has_loop:
             await run_blocking(self._close_embedder)  # it waits for what is cancelled

@@ -160,8 +160,8 @@ class Writer:
         self._enqueue(_Item(job, future, finish))
         # Woken once the loop has run what is ready, so that all its callers form one group.
         if self._waking_loop is not loop:
-            self._waking_loop = loop
             loop.call_soon(self._wake)
+            self._waking_loop = loop  # last, or an interrupt between the two would stop the writes
         return future
 
     def _write_here(self, job: Job, finish: Finish) -> Future[Any]:

@@ -550,7 +550,8 @@ def _writing(flush: AccessFlush) -> Callable[[apsw.Connection], None]:
 
 
 def _close(workers: Workers, writer: Writer, connections: Connections, number: int) -> None:
-    workers.close()
+    if not connections.is_foreign:  # in a forked process their locks may be held for good
+        workers.close()
     if not writer.close():
         # This thread is writing; the write must end before the rest can be closed.
         threading.Thread(target=_close, args=(workers, writer, connections, number)).start()
