@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Hashable
 from contextlib import suppress
 from contextvars import Context, ContextVar, copy_context
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from mnemic.errors import StoreClosedError
@@ -30,7 +30,7 @@ FEW_THREADS = 3
 MAX_THREADS = 32
 """Threads at most where the work itself waits, for an embedder in the network say."""
 
-TICK = 0.002
+TICK = 0.005
 """Seconds after which waiting work that no thread gets on with gets a further one, and results that
 are not returned yet are."""
 
@@ -38,24 +38,25 @@ MAX_SECONDS = 0.01
 """Seconds after which a thread lets other event loops' work go before, if it is not in its midst.
 """
 
-RETURNED_AT_ONCE = 16
+RETURNED_AT_ONCE = 32
 """Results that wake the loop though more work waits."""
 
 
 class Call:
-    """One piece of blocking work, and whoever awaits it.
+    """One piece of blocking work, with its caller's context.
 
     Args:
         work: The work.
-        waiter: Set by the event loop when the work is done.
+
+    Attributes:
+        turn: The turn that it was handed over in, until it used a shared value.
     """
 
-    __slots__ = ("_callbacks", "_context", "_error", "_lock", "_result", "turn", "waiter", "work")
+    __slots__ = ("_callbacks", "_context", "_error", "_lock", "_result", "_work", "turn")
 
-    def __init__(self, work: Callable[[], Any], waiter: "Waiter[None] | None" = None) -> None:
-        self.work = work
-        self.waiter = waiter
+    def __init__(self, work: Callable[[], Any]) -> None:
         self.turn: Turn | None = None
+        self._work = work
         self._context: Context = copy_context()
         self._result: Any = None
         self._error: BaseException | None = None
@@ -63,9 +64,7 @@ class Call:
         self._callbacks: list[Callable[[], object]] | None = []  # None once cancelled
 
     def run(self) -> None:
-        """Do the work, unless nobody awaits it any more."""
-        if self.waiter is not None and self.waiter.cancelled():
-            return
+        """Do the work, and keep its result or error."""
         try:
             self._result = self.run_in_context()
         except BaseException as error:  # noqa: BLE001 - whoever awaits it gets it
@@ -74,7 +73,7 @@ class Call:
     def run_in_context(self) -> Any:
         """Do the work with the caller's context variables."""
         self._context.run(_current.set, self)
-        return self._context.run(self.work)
+        return self._context.run(self._work)
 
     def fail(self, error: BaseException) -> None:
         """Let the work fail that was not begun."""
@@ -172,13 +171,13 @@ class LoopThreads:
 
     async def run(self, work: Callable[[], Result], executor: "Executor") -> Result:
         """Do blocking work in an executor's threads."""
-        call = Call(work, self.loop.create_future())
+        call, waiter = Call(work), self.loop.create_future()
         queue = self._queues.get(executor)
         if queue is None:
             queue = self._queues[executor] = _WorkQueue(self)
-        queue.put(call, executor)
+        queue.put(_Awaited(call, waiter), executor)
         try:
-            await call.waiter  # type: ignore[misc]
+            await waiter
         except BaseException:
             call.cancel()
             raise
@@ -204,6 +203,13 @@ class LoopThreads:
                 waiter.set_result(None)
 
 
+class _Awaited(NamedTuple):
+    """A call, and the waiter that the loop wakes after it."""
+
+    call: Call
+    waiter: "Waiter[None]"
+
+
 class _WorkQueue:
     """Work of one event loop for one executor.
 
@@ -213,24 +219,24 @@ class _WorkQueue:
 
     def __init__(self, threads: LoopThreads) -> None:
         self._threads = threads
-        self._new: list[Call] = []  # of this turn; used by the loop alone
+        self._new: list[_Awaited] = []  # of this turn; used by the loop alone
         self._lock = threading.Lock()
-        self._waiting: deque[Call] = deque()
+        self._waiting: deque[_Awaited] = deque()
         self._active = 0  # threads at work, or about to be
         self._finished = 0
         self._is_watched = False
 
-    def put(self, call: Call, executor: "Executor") -> None:
+    def put(self, work: _Awaited, executor: "Executor") -> None:
         """Queue work; it is handed over once the loop has run what is ready."""
-        self._new.append(call)
+        self._new.append(work)
         if len(self._new) == 1:
             self._threads.loop.call_soon(self._hand_over, executor)
 
     def _hand_over(self, executor: "Executor") -> None:
         new, self._new = self._new, []
         turn = Turn()
-        for call in new:
-            call.turn = turn
+        for work in new:
+            work.call.turn = turn
         with self._lock:
             self._waiting.extend(new)
             active = self._active
@@ -249,9 +255,9 @@ class _WorkQueue:
             with self._lock:
                 self._active -= 1
                 waiting, self._waiting = self._waiting, deque()
-            for call in waiting:
-                call.fail(StoreClosedError("the memory was closed"))
-                self._arrive(call)
+            for work in waiting:
+                work.call.fail(StoreClosedError("the memory was closed"))
+                self._threads.arrive(work.waiter)
 
     def _look_later(self, executor: "Executor") -> None:
         look = partial(self._look, executor, self._finished)
@@ -276,11 +282,12 @@ class _WorkQueue:
                 if not self._waiting:
                     self._active -= 1
                     return
-                call = self._waiting.popleft()
-            call.run()
+                call, waiter = self._waiting.popleft()
+            if not waiter.cancelled():
+                call.run()
             self._finished += 1  # one that is lost between two threads is no harm
-            self._arrive(call)
-            del call  # it holds the work's result
+            self._threads.arrive(waiter, self._waiting)
+            del call, waiter  # they hold the work's result
             if time.monotonic() >= end and self._goes_on_later(executor):
                 return
 
@@ -290,10 +297,6 @@ class _WorkQueue:
             executor.submit(self._work, executor)
             return True
         return False
-
-    def _arrive(self, call: Call) -> None:
-        if call.waiter is not None:
-            self._threads.arrive(call.waiter, self._waiting)
 
 
 _this_thread = threading.local()

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from operator import attrgetter
 
-from mnemic.errors import StorageQuotaExceededError
 from mnemic.licensing import STORING, LicensePolicy, Need, Quota, checked_policy
 from mnemic.model import NewEntry, validation
 from mnemic.observability.telemetry import Telemetry
 from mnemic.store import Store
+from mnemic.store.quota import check_quota
 
 
 class Limits:
@@ -68,8 +68,7 @@ class Limits:
         if quota is None or not size:
             return
         used = self._store.used_bytes(self._agent_id)
-        if used + size > quota.limit:
-            raise StorageQuotaExceededError(used, quota.limit, quota.tier)
+        check_quota(quota, used, size)
 
     async def warn(self) -> None:
         """Publish a warning where the bytes used have passed the next step of the quota."""
