@@ -82,6 +82,29 @@ def test_nothing_is_read_after_a_ranking_that_was_too_slow(memory, monkeypatch, 
     assert reads == []
 
 
+def test_the_store_reads_changes_and_memories_until_the_deadline_alone(tmp_path, monkeypatch):
+    deadlines = {}
+
+    def recorded(name, read):
+        def call(*given, deadline, **named):
+            deadlines[name] = deadline
+            return read(*given, deadline=deadline, **named)
+
+        return call
+
+    with Memory(tmp_path / "a.db", embedder=None) as memory:
+        memory.search("tea", search_type="keyword")  # an index is loaded whatever the deadline
+        with Memory(tmp_path / "a.db", embedder=None) as other:
+            other.add("tea at four")
+        store = memory.repository._store
+        for name in ("rows_since", "get_rows"):
+            monkeypatch.setattr(store, name, recorded(name, getattr(store, name)))
+        deadline = time.monotonic() + 60
+        search = Search(text="tea", limit=5, ranking=KEYWORD, deadline=deadline)
+        assert len(memory.repository.find(memory.scope, search).hits) == 1
+    assert deadlines == {"rows_since": deadline, "get_rows": deadline}
+
+
 @pytest.mark.parametrize("timeout", [-1, -0.001, "1", True, float("nan"), float("inf"), [1]])
 def test_a_timeout_is_a_number_of_seconds(memory, timeout):
     with pytest.raises(InvalidArgumentError, match="timeout"):

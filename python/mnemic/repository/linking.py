@@ -12,7 +12,7 @@ from mnemic.protocols import Clock
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.limits import Limits
 from mnemic.store import Direction, Store
-from mnemic.sync_bridge import arrived
+from mnemic.sync_bridge import arrived, run_blocking
 
 _DIRECTIONS: tuple[str, ...] = get_args(Direction)
 
@@ -67,7 +67,10 @@ class Linker:
                 f"direction must be one of {', '.join(_DIRECTIONS)}, got {quoted(direction)}"
             )
         types = None if kinds is None else {LinkType.parse(kind) for kind in items("types", kinds)}
-        return self._store.links(scope, entry_id, direction, types, now=self._now())
+        now = self._now()
+        return await run_blocking(
+            lambda: self._store.links(scope, entry_id, direction, types, now=now), self._store
+        )
 
 
 def _own_type(kind: LinkType | str) -> LinkType:

@@ -478,7 +478,8 @@ class Repository:
     async def count(self, scope: Scope) -> int:
         """Return the number of memories of a scope that a search can find."""
         self.limits.require_storing()
-        return self._store.count(scope, now=self.now())
+        now = self.now()
+        return await run_blocking(lambda: self._store.count(scope, now=now), self._store)
 
     async def stats(self, scope: Scope) -> LongTermMemoryStats:
         """Return statistics of a scope; figures of the embedder with all users alone."""
