@@ -714,8 +714,8 @@ class MemoryIndex:
             now: Microseconds since 1970 in UTC.
             few: Up to so many rows need not be returned.
         """
-    def listed(self, request: object, /) -> list[int]:
-        """Return the rows of a list, in its order.
+    def listed(self, request: object, /) -> list[tuple[int, int | None, int]]:
+        """Return row, last access and access count of the memories of a list, in its order.
 
         Args:
             request: A `mnemic.index.ListRequest`.

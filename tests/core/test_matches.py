@@ -37,7 +37,7 @@ def listed(records, where):
     assert index.apply(batch(records))
     scope = Scope("a", all_users=True)
     request = ListRequest(scope=scope, now=-(2**62), filters=where, limit=len(records))
-    rows = set(index.listed(request))
+    rows = {row for row, *_ in index.listed(request)}
     return [record[0] in rows for record in records]
 
 

@@ -244,8 +244,8 @@ class Index(Protocol):
         """
         ...
 
-    def listed(self, wanted: ListRequest) -> list[int]:
-        """Return the rows of a list.
+    def listed(self, wanted: ListRequest) -> list[Access]:
+        """Return the rows of a list with their accesses.
 
         Order: the requested one, then newest, then smallest UUID, then user by name, no user before
         all; rows that were never accessed come last in the order of accesses.

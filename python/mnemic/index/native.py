@@ -155,8 +155,8 @@ class NativeIndex:
         """Return the proposals of the candidate source; see `Index.nearest`."""
         return None if self._source is None else self._source.nearest(vectors, k, selected)
 
-    def listed(self, wanted: ListRequest) -> list[int]:
-        """Return the rows of a list; see `Index.listed`."""
+    def listed(self, wanted: ListRequest) -> list[Access]:
+        """Return the rows of a list with their accesses; see `Index.listed`."""
         return self._current().listed(wanted)
 
     def linked(self, wanted: LinkSearch) -> tuple[list[LinkedRow], int]:

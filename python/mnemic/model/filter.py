@@ -124,6 +124,15 @@ def references(expression: Expression, *names: str) -> bool:
     return any(references(part, *names) for part in expression.parts)
 
 
+def has_tests(expression: Expression) -> bool:
+    """Return whether an expression has any test; without one it is always true or always false."""
+    if isinstance(expression, Test):
+        return True
+    return any(
+        map(has_tests, (expression.part,) if isinstance(expression, Not) else expression.parts)
+    )
+
+
 _TAG_FIELD, _TAG = "record", "memory_filter"
 """Distinguishes an encoded `MemoryFilter` from a filter in the grammar, which has no such field."""
 

@@ -1,9 +1,10 @@
 """Counts accesses: in the indexes at once, in the store a little later."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from mnemic.model.timestamps import to_microseconds
+from mnemic.model import Access, MemoryEntry
+from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.protocols import Clock
 from mnemic.repository.access_buffer import AccessSpacing
 from mnemic.repository.index_set import IndexSet
@@ -80,6 +81,14 @@ class AccessCounter:
         """Write accesses that are still in memory to the store."""
         if self._can_write:
             await arrived(self._store.write_accesses())
+
+
+def show_accesses(entries: Mapping[int, MemoryEntry], accesses: Iterable[Access]) -> None:
+    """Show accesses that are not in the store yet, in memories that nobody else holds."""
+    for row, last, count in accesses:
+        entry = entries.get(row)
+        if entry is not None and count > entry.access_count:
+            entry.record_accesses(None if last is None else from_microseconds(last), count)
 
 
 def _later(one: int | None, other: int | None) -> int | None:

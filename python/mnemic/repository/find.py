@@ -3,7 +3,7 @@
 Every search, retrieval, recall, context and check for contradictions goes through `Finder.find`.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -13,6 +13,7 @@ import msgspec
 from mnemic.errors import DeadlineExceededError, EmbeddingError
 from mnemic.index import LinkedRow, LinkSearch, RankedRow, RankInputs
 from mnemic.model import (
+    Access,
     Expression,
     LinkType,
     MemoryEntry,
@@ -22,9 +23,10 @@ from mnemic.model import (
     Weights,
 )
 from mnemic.model.deadline import check_deadline
-from mnemic.model.timestamps import from_microseconds, to_microseconds
+from mnemic.model.timestamps import to_microseconds
 from mnemic.observability.telemetry import Telemetry
 from mnemic.protocols import Clock
+from mnemic.repository.accesses import show_accesses
 from mnemic.repository.entry_cache import EntryCache
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.proposals import EXACT_LIMIT, rank
@@ -342,7 +344,7 @@ class Finder:
             )
 
         entries, is_cut = _in_time([hit.row for hit in page.ranked], moment, read)
-        _show_accesses(entries, page.ranked)
+        show_accesses(entries, _accesses(page.ranked))
         hits = [hit for hit in page.ranked if hit.row in entries]
         return Found(hits, entries, page.total, partial=page.partial or is_cut)
 
@@ -355,7 +357,7 @@ class Finder:
             return self._cache.get_rows(scope, rows, moment.now, moment.position, deadline=deadline)
 
         entries, is_cut = _in_time([hit.row for hit in hits], moment, read)
-        _show_accesses(entries, hits)
+        show_accesses(entries, _accesses(hits))
         return entries, is_cut
 
 
@@ -382,17 +384,8 @@ def _in_time(
     return entries, False
 
 
-def _show_accesses(
-    entries: Mapping[int, MemoryEntry], hits: Sequence[RankedRow | LinkedRow]
-) -> None:
-    """Show accesses that are not in the store yet, in memories that nobody else holds."""
-    for hit in hits:
-        entry = entries.get(hit.row)
-        if entry is not None and hit.access_count > entry.access_count:
-            last = hit.last_accessed_at
-            entry.record_accesses(
-                None if last is None else from_microseconds(last), hit.access_count
-            )
+def _accesses(hits: Sequence[RankedRow | LinkedRow]) -> list[Access]:
+    return [(hit.row, hit.last_accessed_at, hit.access_count) for hit in hits]
 
 
 def _best_match_search(search: Search) -> Search:

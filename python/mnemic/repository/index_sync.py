@@ -187,6 +187,20 @@ class IndexSync:
             self._start_rebuild()
         return position
 
+    def current_position(self) -> LogPosition | None:
+        """Apply all accesses of the store to an index that has all its changes.
+
+        Returns:
+            The store's position before; None if the index is not loaded or lacks a change.
+        """
+        if self.index.seq is None:
+            return None
+        position = self._store.position(self._agent_id)
+        if position.seq != self.index.seq:
+            return None
+        self._catch_up_with_accesses(position)
+        return position
+
     def stop(self) -> None:
         """Stop background work; none starts again."""
         self._is_stopped = True

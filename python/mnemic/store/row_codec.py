@@ -103,7 +103,11 @@ class RowCodec(Protocol):
         ...
 
     def records(self, rows: list[Record]) -> list[Record]:
-        """Return rows, each a number and columns, as the index reads them: in plain text."""
+        """Return rows, each a number and columns, as the index reads them: in plain text.
+
+        Rows of a filter have placeholders in the columns that it does not test, None in those of
+        tags and metadata and an empty content; `agent_id` and `id` are always as they are stored.
+        """
         ...
 
     def fingerprints(self, contents: list[str]) -> list[bytes]:

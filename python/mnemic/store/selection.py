@@ -64,5 +64,7 @@ def batches(records: Iterable[Record]) -> Iterator[list[Record]]:
 
 
 def _characters(record: Record) -> int:
-    values = [record[at] for at in _TEXTS]
-    return sum(len(value) for value in values if isinstance(value, str | bytes))
+    try:
+        return sum(len(record[at] or "") for at in _TEXTS)
+    except TypeError:  # a damaged value, which the decision refuses
+        return 0

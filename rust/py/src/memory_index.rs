@@ -215,10 +215,15 @@ impl PyMemoryIndex {
 
     #[pyo3(signature = (request, /))]
     #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
-    fn listed<'py>(&self, py: Python<'py>, request: Given<ListRequest<'py>>) -> PyResult<Vec<i64>> {
+    fn listed<'py>(
+        &self,
+        py: Python<'py>,
+        request: Given<ListRequest<'py>>,
+    ) -> PyResult<Vec<GivenAccess>> {
         let filter = filter::read(&request.0.filters)?;
         let (ask, listing) = (request.0.ask(&filter), request.0.listing()?);
-        py.detach(|| self.0.listed(&ask, &listing)).map_err(raised)
+        let found = py.detach(|| self.0.listed(&ask, &listing)).map_err(raised)?;
+        Ok(found.into_iter().map(|access| (access.row, access.last, access.count)).collect())
     }
 
     #[pyo3(signature = (request, /))]

@@ -1,9 +1,11 @@
 //! Memories in the order of a list, which no score decides.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
+
+use crate::collections::cow_vec::BLOCK_VALUES;
 
 use super::select::Selected;
-use super::{Columns, NONE};
+use super::{Access, ColumnBlock, Columns};
 
 /// The sort key of a list, the largest first but for [`ListOrder::Oldest`]. Ties go to the newest,
 /// then to the smallest id, then to the first user by name, no user before all.
@@ -48,41 +50,46 @@ pub struct Listing<'text> {
 }
 
 impl Columns {
-    /// Rows of the selected memories in the order of a list.
-    pub fn listed(&self, selected: &Selected, listing: &Listing<'_>) -> Vec<i64> {
-        let mut places: Vec<(i64, u32)> = selected
-            .docids()
-            .into_iter()
-            .filter(|docid| listing.after.is_none_or(|after| self.is_after(*docid, &after)))
-            .map(|docid| (self.list_key(docid, listing.order), docid))
-            .collect();
+    /// The selected memories in the order of a list, with their accesses.
+    pub fn listed(&self, selected: &Selected, listing: &Listing<'_>) -> Vec<Access> {
+        let mut places = self.places(selected, listing);
         let end = listing.offset.saturating_add(listing.limit).min(places.len());
-        let in_order = |one: &(i64, u32), other: &(i64, u32)| {
+        if let Some(at) = end.checked_sub(1) {
+            let mut keys: Vec<i64> = places.iter().map(|place| place.0).collect();
+            // By keys alone, which is faster than with ties.
+            let (_, last, _) = keys.select_nth_unstable_by_key(at, |key| Reverse(*key));
+            let last = *last;
+            places.retain(|place| place.0 >= last);
+        }
+        places.sort_unstable_by(|one, other| {
             let by_key = other.0.cmp(&one.0);
             let by_tie = || self.tie_of(one.1).cmp(&self.tie_of(other.1));
             by_key.then_with(by_tie).then(one.1.cmp(&other.1))
+        });
+        places.truncate(end);
+        let access = |docid| {
+            let (last, count) = self.access_of(docid)?;
+            Some(Access { row: self.row_of(docid)?, last, count })
         };
-        if end < places.len() {
-            places.select_nth_unstable_by(end, in_order);
-            places.truncate(end);
-        }
-        places.sort_unstable_by(in_order);
         let shown = places.get(listing.offset..).unwrap_or_default();
-        shown.iter().filter_map(|(_, docid)| self.row_of(*docid)).collect()
+        shown.iter().filter_map(|(_, docid)| access(*docid)).collect()
     }
 
-    /// The sort key of a docid, larger first.
-    fn list_key(&self, docid: u32, order: ListOrder) -> i64 {
-        let Some((block, at)) = self.live_block(docid) else {
-            return NONE;
-        };
-        match order {
-            ListOrder::Newest => block.attributes.created_at.values()[at],
-            ListOrder::Oldest => -block.attributes.created_at.values()[at],
-            ListOrder::Importance => ordered_bits(block.attributes.importance.values()[at]),
-            ListOrder::Accessed => block.accesses.last_accessed_at.values()[at],
-            ListOrder::AccessCount => block.accesses.access_count.values()[at],
+    /// Sort keys, larger first, and docids of the selected memories after the start of the page.
+    fn places(&self, selected: &Selected, listing: &Listing<'_>) -> Vec<(i64, u32)> {
+        let mut places = Vec::with_capacity(selected.len());
+        let mut docids = Vec::new();
+        for (at, (bitmap, block)) in selected.bitmaps.iter().zip(self.blocks.iter()).enumerate() {
+            docids.clear();
+            bitmap.list(0, &mut docids);
+            let first = (at * BLOCK_VALUES) as u32;
+            let keys = Keys::of(block, listing.order);
+            places.extend(docids.iter().map(|at| (keys.key(*at as usize), first + at)));
         }
+        if let Some(start) = &listing.after {
+            places.retain(|(_, docid)| self.is_after(*docid, start));
+        }
+        places
     }
 
     fn is_after(&self, docid: u32, start: &PageStart<'_>) -> bool {
@@ -96,6 +103,34 @@ impl Columns {
     }
 }
 
+/// The sort keys of a block.
+struct Keys<'block> {
+    order: ListOrder,
+    wholes: &'block [i64],
+    importances: &'block [f64],
+}
+
+impl<'block> Keys<'block> {
+    fn of(block: &'block ColumnBlock, order: ListOrder) -> Self {
+        let ColumnBlock { attributes, accesses, .. } = block;
+        let wholes = match order {
+            ListOrder::Newest | ListOrder::Oldest | ListOrder::Importance => &attributes.created_at,
+            ListOrder::Accessed => &accesses.last_accessed_at,
+            ListOrder::AccessCount => &accesses.access_count,
+        };
+        let importances = attributes.importance.values();
+        Self { order, wholes: wholes.values(), importances }
+    }
+
+    fn key(&self, at: usize) -> i64 {
+        match self.order {
+            ListOrder::Oldest => -self.wholes[at],
+            ListOrder::Importance => ordered_bits(self.importances[at]),
+            _ => self.wholes[at],
+        }
+    }
+}
+
 /// An integer for each number from 0 to 1, in their order; minus zero is zero.
 fn ordered_bits(importance: f64) -> i64 {
     (importance + 0.0).to_bits().cast_signed()
@@ -103,8 +138,6 @@ fn ordered_bits(importance: f64) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use std::cmp::Reverse;
-
     use proptest::prelude::*;
 
     use super::*;
@@ -135,8 +168,8 @@ mod tests {
         }
     }
 
-    /// Every page of a list by sorting all of it; a last access of [`NONE`] is no access.
-    fn naive(records: &[Record], listing: &Listing<'_>) -> Vec<i64> {
+    /// A page of a list by sorting all of it.
+    fn naive(records: &[Record], listing: &Listing<'_>) -> Vec<Access> {
         let place = |one: &Record| (Reverse(one.created_at), one.id, one.user.clone());
         let mut sorted: Vec<&Record> = records.iter().collect();
         sorted.sort_by(|one, other| {
@@ -155,8 +188,13 @@ mod tests {
                 place(one) > (Reverse(start.created_at), start.id, user)
             })
         };
-        let rows = sorted.into_iter().filter(is_after).map(|record| record.row);
-        rows.skip(listing.offset).take(listing.limit).collect()
+        let access = |record: &Record| Access {
+            row: record.row,
+            last: record.last_accessed_at,
+            count: record.access_count,
+        };
+        let listed = sorted.into_iter().filter(is_after).map(access);
+        listed.skip(listing.offset).take(listing.limit).collect()
     }
 
     fn drawn() -> impl Strategy<Value = Drawn> {

@@ -305,12 +305,12 @@ impl MemoryIndex {
         Query { index: self, snapshot: &snapshot, request, first_pass, deadline }.answer()
     }
 
-    /// Rows of the candidates in the order of a list.
+    /// The candidates in the order of a list, with their accesses.
     ///
     /// # Errors
     ///
     /// When memory runs out.
-    pub fn listed(&self, ask: &Ask<'_>, listing: &Listing<'_>) -> Result<Vec<i64>, Error> {
+    pub fn listed(&self, ask: &Ask<'_>, listing: &Listing<'_>) -> Result<Vec<Access>, Error> {
         headroom(self.bytes_of_reading(0, 0))?;
         let columns = &self.store.snapshot().memories.columns;
         Ok(columns.listed(&columns.select(ask), listing))
