@@ -1,7 +1,7 @@
-"""A list by filter, from the index and from the store: `python -m benches.listing [--rows N]`.
+"""Lists by filter from the index and from the store: `python -m benches.listing [--rows N]`.
 
 Both ways take turns in one process, for a page of 100 of one user who has all memories. Prints the
-lower quartile in microseconds of each way, and how often as fast the index is. The memories have
+lower quartile of each way in microseconds, and their ratio. The memories have
 contents of three sentences, tags, metadata, seven types and all importances.
 """
 
@@ -67,9 +67,7 @@ def measure(memory):
             page = MemoryFilter(filters=where, limit=PAGE, sort_by=order)
             tree = parse_filter(page)
             ways = {
-                "store": lambda page, tree=tree: run_sync(
-                    store.matching(user, tree, page, now=NOON)
-                ),
+                "store": lambda page, tree=tree: store.matching(user, tree, page, now=NOON),
                 "index": lambda page: run_sync(repository.matching(user, page)),
             }
             answers = [[one.id for one in way(page)] for way in ways.values()]

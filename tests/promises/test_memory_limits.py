@@ -149,6 +149,7 @@ calls = {
     "context": lambda: memory.context("tea", limit=1000, max_tokens=100_000),
     "contradictions": lambda: memory.contradictions(f"tea of {words}"),
     "list": lambda: memory.list(limit=1000),
+    "filtered list": lambda: memory.list(filters={"content": {"contains": "TEA"}}, limit=1000),
 }
 before = [hit.id for hit in memory.search("tea word77", search_type="keyword")]
 told = {}

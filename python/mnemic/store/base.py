@@ -246,7 +246,10 @@ class Store(Protocol):
         now: datetime,
         deadline: float | None = None,
     ) -> list[MemoryEntry]:
-        """Return the entries of a scope that match a filter.
+        """Return the entries of a scope that match a filter, as of one moment.
+
+        A store may narrow to a superset of the matches; `mnemic.store.selection` lets the core
+        decide the rest.
 
         Args:
             scope: The scope.
