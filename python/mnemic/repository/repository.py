@@ -6,8 +6,7 @@ and arguments.
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 from uuid import UUID
 
@@ -20,7 +19,7 @@ from mnemic.errors import (
     FilterError,
     InvalidArgumentError,
 )
-from mnemic.index import ListRequest, SourceFactory
+from mnemic.index import SourceFactory
 from mnemic.licensing import (
     SEARCHING_BY_MEANING,
     STORING,
@@ -45,7 +44,6 @@ from mnemic.model import (
     parse_filter,
     validation,
 )
-from mnemic.model.timestamps import to_microseconds
 from mnemic.model.validation import flag
 from mnemic.observability.events import Events
 from mnemic.observability.metrics import Meter
@@ -65,7 +63,7 @@ from mnemic.repository.proposals import EXACT_LIMIT
 from mnemic.repository.query_vectors import QueryVectors
 from mnemic.repository.transfer import Transfer
 from mnemic.store import Direction, open_store
-from mnemic.store.values import Located, PageCursor
+from mnemic.store.values import Located
 from mnemic.sync_bridge import arrived, run_blocking
 
 if TYPE_CHECKING:
@@ -179,7 +177,6 @@ class Repository:
             telemetry=self._telemetry,
             exact_limit=exact_limit,
         )
-        self._lister = Lister(self._store, self.agent_id, self._indexes)
         self._adder = Adder(
             self._store,
             self.agent_id,
@@ -197,6 +194,7 @@ class Repository:
             is_tracking=self._track_access,
             can_write=not read_only,
         )
+        self._lister = Lister(self._store, self.agent_id, self._indexes, self.accesses)
         self.linker = Linker(self._store, self._indexes, self.limits, clock)
         self.deleter = Deleter(self._store, self._indexes, self.limits, clock, self._telemetry)
         self.transfer = Transfer(
@@ -383,38 +381,7 @@ class Repository:
             raise FilterError(f"filter must be a MemoryFilter or a dict, got {described(filters)}")
         page = filters if isinstance(filters, MemoryFilter) else MemoryFilter(filters=filters)
         expression = parse_filter(page)
-        now = self.now()
-        wanted = ListRequest(
-            scope=scope,
-            now=to_microseconds(now),
-            filters=expression,
-            order=page.list_order,
-            offset=page.offset,
-            limit=page.limit,
-        )
-        return await self._listed(
-            wanted,
-            now,
-            lambda: self._store.matching(scope, expression, page, now=now),
-            include_deleted=page.include_forgotten,
-        )
-
-    async def _listed(
-        self,
-        wanted: ListRequest,
-        now: datetime,
-        from_store: Callable[[], list[MemoryEntry]],
-        *,
-        include_deleted: bool,
-    ) -> list[MemoryEntry]:
-        """Return a list from the index, or from the store if the index cannot list it."""
-        if self._lister.can_list(wanted, include_deleted=include_deleted):
-            entries = await run_blocking(lambda: self._lister.listed(wanted, now), self._store)
-            if entries is not None:
-                return entries
-        await self.accesses.write()
-        # Filters may look at every memory of the agent.
-        return await run_blocking(from_store, self._store)
+        return await self._lister.matching(scope, expression, page, now=self.now())
 
     async def page(
         self,
@@ -433,20 +400,12 @@ class Repository:
         expression = parse_filter(filters)
         if isinstance(filters, MemoryFilter):
             include_deleted = include_deleted or filters.include_forgotten
-        now = self.now()
-        wanted = ListRequest(
-            scope=scope,
-            now=to_microseconds(now),
-            filters=expression,
-            after=None if after is None else _place(scope, after),
-            limit=limit + 1,
-        )
-        entries = await self._listed(
-            wanted,
-            now,
-            lambda: self._store.page(
-                scope, expression, after, limit + 1, now=now, include_deleted=include_deleted
-            ),
+        entries = await self._lister.page(
+            scope,
+            expression,
+            after,
+            limit + 1,
+            now=self.now(),
             include_deleted=include_deleted,
         )
         shown = tuple(entries[:limit])
@@ -577,11 +536,6 @@ class Repository:
                 "this memory was opened with embedder=None, and searching by meaning needs one; "
                 "open it with an embedder, or search by keywords"
             )
-
-
-def _place(scope: Scope, cursor: PageCursor) -> tuple[int, bytes, str | None]:
-    user_id = cursor.user_id if scope.all_users else scope.user_id
-    return to_microseconds(cursor.created_at), cursor.id.bytes, user_id
 
 
 def _results(found: Found) -> SearchResults:
