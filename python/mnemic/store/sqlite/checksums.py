@@ -27,10 +27,10 @@ from mnemic._core import (
 from mnemic._core import check_links as links_differing
 from mnemic._core import check_vectors as vectors_differing
 from mnemic._core import read_vectors as vectors_read
-from mnemic.errors import StoreCorruptError
+from mnemic.errors import MnemicError, StoreCorruptError
 from mnemic.model import MemoryEntry
-from mnemic.store.row_codec import COLUMN_NAMES, RowCodec
-from mnemic.store.sqlite.damage import DAMAGED, decoded, reading_stored
+from mnemic.store.row_codec import COLUMN_NAMES, UNREADABLE, RowCodec
+from mnemic.store.sqlite.damage import DAMAGED, decoded, reading_stored, unreadable
 from mnemic.store.sqlite.sql import BY_ROW, COLUMNS, Columns, among, fetch
 from mnemic.store.values import Model
 
@@ -115,8 +115,12 @@ def check(rows: list[Columns], vectors: VectorSums | None = None) -> Checked:
         StoreCorruptError: If a row differs from its sum; the message names the memory.
     """
     vectors = VectorSums() if vectors is None else vectors
-    with reading_stored("a memory's checksum"):
+    try:  # a context manager takes as long as the check of four rows
         wrong, number, total, links = check_rows(rows, vectors)
+    except MnemicError:
+        raise
+    except UNREADABLE as error:
+        raise unreadable("a memory's checksum", error) from None
     if wrong is not None:
         raise damaged(rows[wrong])
     return Checked(Sums(number, total), vectors, links)
