@@ -232,3 +232,6 @@ def test_a_block_can_be_sent_to_another_process(memory):
     copy = pickle.loads(pickle.dumps(block))  # noqa: S301 - our own
     assert (str(copy), copy.memories, copy.tokens) == (str(block), block.memories, block.tokens)
     assert copy.tokens > 0
+    marked = MemoryContext("tea", [], 3, degraded=True, approximate=True)
+    again = pickle.loads(pickle.dumps(marked))  # noqa: S301 - our own
+    assert (again.degraded, again.partial, again.approximate) == (True, False, True)

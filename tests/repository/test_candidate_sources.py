@@ -1,10 +1,11 @@
 """Searches through a candidate source: from the store to the results."""
 
+import asyncio
 import time
 
 import pytest
 
-from mnemic import Memory
+from mnemic import Memory, MemoryRetriever
 from mnemic.index import ExactSource, native
 from mnemic.model import MemoryFilter, MemoryQuery, SearchResults
 from tests.support.candidate_sources import FailingSource, Made, RandomSource, RecordingSource
@@ -186,6 +187,21 @@ def test_a_retrieval_that_counts_all_matches_is_exact(open_memory):
     assert uncounted.total_is_lower_bound
     again = memory.retrieve(query)
     assert (again.from_cache, again.approximate) == (True, True)
+
+
+def test_a_recall_and_a_context_have_the_mark_too(open_memory):
+    memory = open_memory()
+    fill(memory)
+    retriever = MemoryRetriever(memory)
+
+    def recalled(**fields):
+        return asyncio.run(retriever.recall(text_of(30), user_id=None, max_results=2, **fields))
+
+    assert recalled(with_total=False).approximate
+    assert not recalled().approximate
+    assert not recalled(mode="recent", with_total=False).approximate
+    assert memory.context(text_of(30), limit=2).approximate
+    assert not memory.context("red sofa", limit=COUNT).approximate
 
 
 def test_results_keep_the_mark():

@@ -17,22 +17,27 @@ class MemoryContext(str):
         tokens: Number of tokens of the text.
         degraded: Whether the embedder failed, so that the memories were found by keywords.
         partial: Whether the timeout passed, so that better memories may be missing.
+        approximate: Whether an approximate index chose the memories that were ranked: better ones
+            may be missing.
     """
 
-    __slots__ = ("degraded", "memories", "partial", "tokens")
+    __slots__ = ("approximate", "degraded", "memories", "partial", "tokens")
 
     memories: tuple[MemoryEntry, ...]
     tokens: int
     degraded: bool
     partial: bool
+    approximate: bool
 
     def __new__(
         cls,
         text: str = "",
         memories: Sequence[MemoryEntry] = (),
         tokens: int = 0,
-        degraded: bool = False,  # noqa: FBT001, FBT002 - `__reduce__` gives it by position
-        partial: bool = False,  # noqa: FBT001, FBT002 - as above
+        *,
+        degraded: bool = False,
+        partial: bool = False,
+        approximate: bool = False,
     ) -> Self:
         """Return a text with its memories."""
         made = super().__new__(cls, text)
@@ -40,11 +45,15 @@ class MemoryContext(str):
         made.tokens = tokens
         made.degraded = degraded
         made.partial = partial
+        made.approximate = approximate
         return made
 
-    def __reduce__(self) -> tuple[type, tuple[str, tuple[MemoryEntry, ...], int, bool, bool]]:
+    def __getnewargs_ex__(
+        self,
+    ) -> tuple[tuple[str, tuple[MemoryEntry, ...], int], dict[str, bool]]:
         """Preserve the attributes in pickles."""
-        return type(self), (str(self), self.memories, self.tokens, self.degraded, self.partial)
+        marks = {name: getattr(self, name) for name in ("degraded", "partial", "approximate")}
+        return (str(self), self.memories, self.tokens), marks
 
 
 def packed(
@@ -54,6 +63,7 @@ def packed(
     *,
     degraded: bool = False,
     partial: bool = False,
+    approximate: bool = False,
 ) -> MemoryContext:
     """Return as many of these memories, the first ones first, as fit into a number of tokens.
 
@@ -67,10 +77,12 @@ def packed(
         counter: Token counter; an estimate by script unless given.
         degraded: See `MemoryContext`.
         partial: See `MemoryContext`.
+        approximate: See `MemoryContext`.
 
     Raises:
         InvalidArgumentError: If the counter's result is not an int, or is negative.
     """
+    marks = {"degraded": degraded, "partial": partial, "approximate": approximate}
     used = EstimatedTokens() if counter is None else validation.capable("counter", counter, "count")
     kept: list[MemoryEntry] = []
     lines: list[str] = []
@@ -86,10 +98,10 @@ def packed(
         text = "\n".join(lines)
         tokens = counted(used, text)
         if tokens <= max_tokens:
-            return MemoryContext(text, kept, tokens, degraded, partial)
+            return MemoryContext(text, kept, tokens, **marks)
         kept.pop()  # whole texts may take more than their lines, by some counters
         lines.pop()
-    return MemoryContext(degraded=degraded, partial=partial)
+    return MemoryContext("", (), 0, **marks)
 
 
 def _distinct(entries: Sequence[MemoryEntry]) -> list[MemoryEntry]:

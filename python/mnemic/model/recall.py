@@ -232,12 +232,15 @@ class MemoryRecallResult(msgspec.Struct, frozen=True):
         total_matches: Number of matches, regardless of the limit.
         query_time: Duration of the recall.
         partial: Whether the timeout passed, so that better memories may be missing.
+        approximate: Whether an approximate index chose the memories that were ranked: better ones
+            may be missing.
     """
 
     memories: tuple[ScoredMemory, ...]
     total_matches: int
     query_time: timedelta
     partial: bool = False
+    approximate: bool = False
 
     def __iter__(self) -> Iterator[ScoredMemory]:
         return iter(self.memories)

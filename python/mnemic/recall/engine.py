@@ -223,7 +223,8 @@ class RecallEngine:
             for hit in found.hits
         )
         self._count(memories, [hit.row for hit in found.hits])
-        result = _result(memories, found.total, begun, partial=partial)
+        marks = Found([], {}, None, partial=partial)
+        result = _result(memories, found.total, begun, marks)
         self._telemetry.recalled("Linked", "", len(result), milliseconds_since(begun))
         return result
 
@@ -296,7 +297,10 @@ class RecallEngine:
         begun, within = time.perf_counter(), options.time_limit
         self._check_license()
         fraction("min_confidence", min_confidence)
-        candidates, is_cut = await self._candidates(scope, content, options, exclude, within)
+        found = await self._candidates(scope, content, options, exclude, within)
+        candidates = [
+            _Candidate(hit.row, found.entries[hit.row], hit.shown_score) for hit in found.hits
+        ]
         judged = await self._judged(content, candidates)
         if uses_store(options):
             await self._write_accesses()  # as above
@@ -317,7 +321,8 @@ class RecallEngine:
                 scored[row] = memory
         surest = sorted(scored.values(), key=_by_confidence)
         memories = tuple(surest[: options.max_results])
-        result = _result(memories, len(scored), begun, partial=is_cut or is_late)
+        found = found._replace(partial=found.partial or is_late)
+        result = _result(memories, len(scored), begun, found)
         self._telemetry.recalled(
             "Contradictions",
             content,
@@ -334,8 +339,8 @@ class RecallEngine:
         options: RecallOptions,
         exclude: tuple[UUID, ...],
         within: TimeLimit,
-    ) -> "tuple[list[_Candidate], bool]":
-        """Return the memories that a text may contradict, and whether some may be missing."""
+    ) -> Found:
+        """Return the memories that a text may contradict."""
         if not text("content", content).strip():
             raise InvalidArgumentError(
                 f"content must be a text that is not empty, got {described(content)}"
@@ -351,10 +356,7 @@ class RecallEngine:
             deadline=within.deadline,
             takes_partial=within.takes_partial,
         )
-        found = await run_blocking(lambda: self.repository.find(scope, search), self.repository)
-        entries = found.entries
-        hits = [_Candidate(hit.row, entries[hit.row], hit.shown_score) for hit in found.hits]
-        return hits, found.partial
+        return await run_blocking(lambda: self.repository.find(scope, search), self.repository)
 
     async def _judged(
         self, content: str, candidates: "Sequence[_Candidate]"
@@ -507,7 +509,7 @@ class RecallEngine:
             for entry in (found.entries[hit.row],)
         )
         self._count(memories, [hit.row for hit in found.hits])
-        return _result(memories, _total(found), begun, partial=found.partial)
+        return _result(memories, _total(found), begun, found)
 
     def _explained(self, hit: RankedRow, entry: MemoryEntry, now: datetime) -> RankedRow:
         """Return a hit with its salience, which the index omits if its weight is 0."""
@@ -549,10 +551,11 @@ class RecallEngine:
 
 
 def _result(
-    memories: tuple[ScoredMemory, ...], total: int, begun: float, *, partial: bool
+    memories: tuple[ScoredMemory, ...], total: int, begun: float, found: Found
 ) -> MemoryRecallResult:
+    """Return memories as a result with the marks of what was found."""
     took = timedelta(milliseconds=milliseconds_since(begun))
-    return MemoryRecallResult(memories, total, took, partial)
+    return MemoryRecallResult(memories, total, took, found.partial, found.approximate)
 
 
 def _total(found: Found) -> int:

@@ -349,7 +349,12 @@ class AsyncSearchVerbs(ScopedBase):
         entries = [hit.entry for hit in found]
         return await run_blocking(
             lambda: packed(
-                entries, max_tokens, counter, degraded=found.degraded, partial=found.partial
+                entries,
+                max_tokens,
+                counter,
+                degraded=found.degraded,
+                partial=found.partial,
+                approximate=found.approximate,
             ),
             self._repository,
         )
