@@ -1,6 +1,7 @@
 """Every verb with a timeout raises when it is over, or returns what is complete."""
 
 import asyncio
+import threading
 import time
 from datetime import UTC, datetime
 
@@ -20,6 +21,25 @@ from tests.support.embedders import WordEmbedder
 
 BY_ACCESS = MemoryFilter(sort_by=MemorySortOrder.ACCESSED_DESCENDING)
 BEGIN, END = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
+
+
+PATIENCE = 20
+
+
+class HangingEmbedder(WordEmbedder):
+    """Fails or hangs on request."""
+
+    def __init__(self):
+        super().__init__()
+        self.fails = False
+        self.goes_on = threading.Event()
+        self.goes_on.set()
+
+    def embed(self, texts):
+        if self.fails:
+            raise OSError("no network")
+        assert self.goes_on.wait(PATIENCE)
+        return super().embed(texts)
 
 
 @pytest.fixture
@@ -132,3 +152,80 @@ def test_links_of_contradiction_are_followed_until_the_deadline(memory, monkeypa
     found = memory.contradictions("tea is at five", timeout=3600, on_timeout="partial")
     assert found.partial
     assert len(deadline) == 1
+
+
+@pytest.fixture
+def embedder():
+    return HangingEmbedder()
+
+
+@pytest.fixture
+def pending(embedder, monkeypatch):
+    """A memory with an entry that lacks a vector, and an embedder that hangs."""
+    monkeypatch.setattr("mnemic.repository.index_sync.RETRY_SECONDS", 0.0)
+    memory = Memory(":memory:", embedder=embedder)
+    memory.add("tea at noon")
+    embedder.fails = True
+    memory.add("coffee at four", on_embed_error="pending")
+    embedder.fails = False
+    embedder.goes_on.clear()
+    yield memory
+    embedder.goes_on.set()
+    memory.close()
+
+
+@pytest.mark.parametrize("search_type", ["hybrid", "semantic", "keyword"])
+def test_an_embedder_that_hangs_on_a_pending_memory_is_not_waited_for(
+    pending, embedder, search_type
+):
+    search = lambda **more: pending.search("coffee", search_type=search_type, **more)  # noqa: E731
+    for _ in range(2):
+        with pytest.raises(DeadlineExceededError):
+            search(timeout=0.02)
+        assert search(timeout=0.02, on_timeout="partial").partial
+    pending.update(next(iter(pending.list())).id, importance=0.9)
+    assert search(timeout=0.02, on_timeout="partial").partial  # with a change to apply, too
+    embedder.goes_on.set()
+    assert search(timeout=PATIENCE)[0].entry.content == "coffee at four"
+
+
+def test_embedding_goes_on_after_a_deadline_and_is_done_once(pending, embedder):
+    for _ in range(3):
+        with pytest.raises(DeadlineExceededError):
+            pending.search("coffee", timeout=0.02)
+    embedder.goes_on.set()
+    index = pending.repository.finder._active.index
+    give_up = time.monotonic() + PATIENCE
+    while index.unembedded() and time.monotonic() < give_up:
+        pending.search("coffee", search_type="keyword", timeout=PATIENCE)
+    assert not index.unembedded()
+
+
+def test_closing_does_not_wait_for_an_embedder_that_hangs_past_a_deadline(pending):
+    with pytest.raises(DeadlineExceededError):
+        pending.search("coffee", timeout=0.02)
+    closing = threading.Thread(target=pending.close, daemon=True)
+    closing.start()
+    closing.join(PATIENCE / 2)
+    assert not closing.is_alive()
+
+
+class LateExpander:
+    """Has a time limit of its own, which passes."""
+
+    async def expand(self, query, find_related):
+        await find_related(query)
+        raise DeadlineExceededError("the expander was late")
+
+
+@pytest.mark.parametrize("timeout", [None, PATIENCE])
+@pytest.mark.parametrize("on_timeout", ["raise", "partial"])
+def test_a_deadline_of_an_expanders_own_fails_the_expansion_alone(memory, timeout, on_timeout):
+    service = RetrievalService(memory, expander=LateExpander())
+    query = MemoryQuery(query="tea", expand_query=True)
+    for _ in range(2):
+        found = asyncio.run(service.retrieve(query, timeout=timeout, on_timeout=on_timeout))
+        assert found.expansion_failed
+        assert not found.partial
+        assert not found.from_cache
+        assert len(found.results) == 2

@@ -1,9 +1,10 @@
 """Embedding of a query within a time limit: a hanging embedder is not waited for."""
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future, wait
 from contextvars import copy_context
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.model.deadline import exceeded, seconds_left
 
+Result = TypeVar("Result")
 Vectors: TypeAlias = list[NDArray[np.float32]]
 
 MAX_CALLS = 8
@@ -47,22 +49,41 @@ class LimitedEmbedding:
             return self._embedder.embed_chunked(texts)
         if not self._slots.acquire(timeout=seconds_left(deadline)):
             raise exceeded(deadline)
-        made: Future[Vectors] = Future()
-        context = copy_context()
-        try:
-            threading.Thread(
-                target=context.run, args=(self._run, texts, made), name="mnemic-embed", daemon=True
-            ).start()
-        except RuntimeError:  # no thread to be had
-            self._run(texts, made)
-        if not wait([made], seconds_left(deadline)).done:
-            raise exceeded(deadline)
-        return made.result()
+        return result_until(started(lambda: self._embed(texts)), deadline)
 
-    def _run(self, texts: list[str], made: "Future[Vectors]") -> None:
+    def _embed(self, texts: list[str]) -> Vectors:
         try:
-            made.set_result(self._embedder.embed_chunked(texts))
-        except BaseException as error:  # noqa: BLE001 - raised in the waiting thread
-            made.set_exception(error)
+            return self._embedder.embed_chunked(texts)
         finally:
             self._slots.release()
+
+
+def started(work: Callable[[], Result]) -> Future[Result]:
+    """Begin work in a thread of its own, which nothing waits for at the end of the program."""
+    made: Future[Result] = Future()
+    context = copy_context()
+    try:
+        threading.Thread(
+            target=context.run, args=(_run, work, made), name="mnemic-embed", daemon=True
+        ).start()
+    except RuntimeError:  # no thread to be had
+        _run(work, made)
+    return made
+
+
+def _run(work: Callable[[], Result], made: Future[Result]) -> None:
+    try:
+        made.set_result(work())
+    except BaseException as error:  # noqa: BLE001 - raised in the waiting thread
+        made.set_exception(error)
+
+
+def result_until(made: Future[Result], deadline: float) -> Result:
+    """Return the result of started work; the work goes on where the deadline passes.
+
+    Raises:
+        DeadlineExceededError: If the deadline passes.
+    """
+    if not wait([made], seconds_left(deadline)).done:
+        raise exceeded(deadline)
+    return made.result()

@@ -6,11 +6,12 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mnemic.embed.limited import result_until, started
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import (
     EmbeddingError,
@@ -27,6 +28,9 @@ from mnemic.repository.access_buffer import AccessBuffer
 from mnemic.store import LogPosition, Store
 from mnemic.store.base import BatchSink
 from mnemic.sync_bridge import run_blocking
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 _log = logging.getLogger(__name__)
 
@@ -120,6 +124,8 @@ class IndexSync:
         self._can_write = can_write
         self._embeds = can_write and state is State.ACTIVE
         self._catching_up = threading.Lock()
+        self._embedding: Future[None] | None = None
+        self._embed_lock = threading.Lock()  # a hanging embedder holds no other one
         self._rebuilding: threading.Thread | None = None
         self._rebuild_at = 0.0
         self._is_stopped = False
@@ -178,9 +184,8 @@ class IndexSync:
         if position.seq != self.index.seq:
             self._apply_changes(deadline)
         if self._embedder is not None and self._rows_to_embed():
-            with self._catching_up:
-                self._embed_missing(self._embedder)
-            self._apply_changes()
+            self._embed_until(self._embedder, deadline)
+            self._apply_changes(deadline)
         if with_accesses:  # after the changes, which may add rows without their accesses
             self._catch_up_with_accesses(position)
         if self.index.needs_rebuild:
@@ -365,6 +370,23 @@ class IndexSync:
         before, successes = self._retries.get(row), self._successes
         is_blamed = before is not None and (before.is_blamed or successes > before.successes)
         self._retries[row] = _Retry(time.monotonic() + RETRY_SECONDS, successes, is_blamed)
+
+    def _embed_until(self, embedder: ValidatedEmbedder, deadline: float | None) -> None:
+        """Embed entries without a vector; past the deadline another thread goes on with it.
+
+        So a hanging embedder is not waited for, and a slow one gets on in spite of short deadlines.
+        """
+        if deadline is None:
+            self._embed_in_turn(embedder)
+            return
+        embedding = self._embedding
+        if embedding is None or embedding.done():
+            embedding = self._embedding = started(lambda: self._embed_in_turn(embedder))
+        result_until(embedding, deadline)
+
+    def _embed_in_turn(self, embedder: ValidatedEmbedder) -> None:
+        with self._embed_lock:
+            self._embed_missing(embedder)
 
     def _embed_missing(self, embedder: ValidatedEmbedder) -> None:
         """Embed entries stored without an embedder, or while it failed.

@@ -47,6 +47,7 @@ from mnemic.model import (
     Weights,
     validation,
 )
+from mnemic.model.deadline import check_deadline
 from mnemic.model.ranking import DOCUMENTED_SIMILARITY
 from mnemic.observability.telemetry import milliseconds_since
 from mnemic.repository import Found, Repository, check_limit
@@ -202,9 +203,11 @@ class RetrievalEngine:
 
         try:
             return _checked(await self._expander.expand(query, find_related))
-        except (StoreError, DeadlineExceededError):  # later reads would fail too
+        except StoreError:  # later reads would fail too
             raise
         except Exception as error:  # noqa: BLE001 - it may be anybody's code, or a network's fault
+            if isinstance(error, DeadlineExceededError):  # that of an expander may be its own
+                check_deadline(within.deadline)
             self._telemetry.expansion_failed(error)
             return ExpandedQuery(
                 original=query, expanded=query, added_terms=(), confidence=0.0, failed=True
