@@ -26,6 +26,14 @@ def opened(path):
     return Memory(path, "aide", embedder=WordEmbedder(dimensions=8))
 
 
+def is_damaged(path):
+    try:
+        with opened(path) as memory:
+            return not memory.verify().ok
+    except StoreCorruptError:
+        return True
+
+
 def tables(path):
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
@@ -141,6 +149,33 @@ def test_an_earlier_version_reads_a_file_that_had_sources(tmp_path):
         memory.add("one more", id=UUID(int=3), source="notes/tea.md")
         assert memory.get(UUID(int=3)).source == "notes/tea.md"
         assert memory.verify().problems == ()
+
+
+@pytest.mark.parametrize(
+    "damage", ["source = CAST(x'ff41' AS TEXT)", "row_sum = -5", "status = -1", "forgotten_at = -1"]
+)
+def test_a_damaged_row_is_an_error_on_the_way_back_or_still_detected_after_it(tmp_path, damage):
+    path = tmp_path / "a.db"
+    with opened(path) as memory:
+        for number in range(3):
+            memory.add(f"memory {number}", source="notes/tea.md")
+    run(path, f"UPDATE agent_memory_entries SET {damage} WHERE row = 2")  # noqa: S608
+    before = tables(path)
+    try:
+        downgrade(str(path), 6)
+    except StoreCorruptError:
+        assert tables(path) == before
+    assert is_damaged(path)
+
+
+def test_a_damaged_text_is_an_error_on_the_way_up(tmp_path):
+    path = tmp_path / "a.db"
+    shutil.copy(FIXTURES / "store_v1.db", path)
+    run(path, "UPDATE agent_memory_entries SET content = CAST(x'ff41' AS TEXT)")
+    before = tables(path)
+    with pytest.raises(StoreCorruptError):
+        opened(path)
+    assert tables(path) == before
 
 
 def test_a_file_of_before_sources_keeps_its_sums(tmp_path):

@@ -14,6 +14,7 @@ from mnemic.errors import (
 )
 from mnemic.new_files import remove_part
 from mnemic.store.sqlite import migration_functions
+from mnemic.store.sqlite.damage import reading_stored
 from mnemic.store.sqlite.file_locks import install_file_locks
 from mnemic.store.sqlite.filesystem import refuse_shared
 from mnemic.store.sqlite.hardening import GuardedConnection
@@ -222,7 +223,7 @@ def _migrate(connection: apsw.Connection, path: str) -> None:
     try:
         # Looked at again: another process may have been faster, and may be a newer mnemic.
         for step in MIGRATIONS[_version_if_ours(connection, path) :]:
-            connection.execute(step.up)
+            _run(connection, step.up)
         connection.pragma("application_id", APPLICATION_ID)
         connection.pragma("user_version", len(MIGRATIONS))
         connection.execute("COMMIT")
@@ -237,6 +238,7 @@ def downgrade(path: str, version: int) -> None:
 
     Raises:
         SchemaVersionError: If the file's contents do not fit the earlier version.
+        StoreCorruptError: If a value cannot be read.
         StoreError: If the path or its file cannot be used; the file is left unchanged.
     """
     with typed_errors(path):
@@ -249,13 +251,18 @@ def downgrade(path: str, version: int) -> None:
             steps = MIGRATIONS[version : _version_if_ours(connection, path)]
             for step in reversed(steps):
                 _check_downgrade(connection, path, step)
-                connection.execute(step.down)
+                _run(connection, step.down)
             if steps:
                 connection.pragma("user_version", version)
             connection.execute("COMMIT")
         finally:
             connection.close()
             remove_log(path)
+
+
+def _run(connection: apsw.Connection, step: str) -> None:
+    with reading_stored("a value of an earlier version"):
+        connection.execute(step)
 
 
 def _check_downgrade(connection: apsw.Connection, path: str, step: Migration) -> None:
