@@ -572,7 +572,7 @@ class Store(Protocol):
         """Remove deleted data from the store's files; return whether nothing is left of it.
 
         If something is left, removal is repeated later, at the latest when the last process closes
-        the file.
+        the file. `close` may overtake it: then the Future fails with StoreClosedError.
         """
         ...
 
