@@ -200,6 +200,44 @@ def test_what_other_users_store_changes_neither_hits_nor_scores(
     assert set(bytes_of(by_source(chosen, question, limit).ranked)) <= set(exact)
 
 
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("session", [SessionTerms(), HYBRID.session])
+@pytest.mark.parametrize("carried", [{}, {"previous": 0.8, "second": 0.5}])
+def test_turns_far_from_the_best_keyword_matches_score_alike(seed, session, carried):
+    """Of 900 turns, more have words of the query than are considered for their words.
+
+    Each fiftieth is near the query and has none of its words; neighbours lift it, by words that
+    they have from turns before.
+    """
+    chance = Random(seed)  # noqa: S311 - data for a test
+    rows = []
+    for number in range(1, 901):
+        is_near = number % 50 == 0
+        content = "fish" if is_near else " ".join(chance.choices(WORDS, k=chance.randint(1, 4)))
+        fields = {"content": content, "session_id": "s", "position": number, "created_at": NOON}
+        vectors = (VECTORS[0] if is_near else VECTORS[1],)
+        rows.append(Row(number, numbered(number, **fields), vectors))
+    question = Question(
+        scope=EVERYBODY,
+        now=NOW,
+        limit=15,
+        ranking=Ranking(similarity=0.8, keywords=KeywordFields(**carried), session=session),
+        text="red tea quay noon",
+        vectors=np.array([VECTORS[0]], np.float32),
+    )
+    index = index_of(rows)
+    near = np.arange(50, 901, 50)
+    exact = bytes_of(exactly(index, msgspec.structs.replace(question, limit=900)).ranked)
+    inputs = question.inputs._replace(proposed=near)
+    page = index.rank(question.search, inputs)
+    assert page.approximate
+    assert all(hit.row % 50 == 0 for hit in page.ranked[:10])
+    assert bytes_of(page.ranked) == exact[:15]
+    more = index.rank(question.search, inputs._replace(limit=30)).ranked  # neighbours too
+    everything = index.rank(question.search, inputs._replace(limit=900)).ranked
+    assert set(bytes_of(more)) | set(bytes_of(everything)) <= set(exact)
+
+
 # What proposals mean for the parts of an answer
 
 
