@@ -317,6 +317,13 @@ def test_touches_are_counted_and_the_latest_time_is_kept(store):
     ]
 
 
+def test_accesses_stop_at_the_largest_count_and_others_are_written_all_the_same(store):
+    added(store, "a", [numbered(1, access_count=2**63 - 2), numbered(2)])
+    touch(store, "a", [1, 1, 1, 2], NOON)
+    store.write_accesses().result()
+    assert [accesses(store, at) for at in (1, 2)] == [(2**63 - 1, NOON), (1, NOON)]
+
+
 @pytest.mark.requirement("C158")
 def test_accesses_are_no_change_and_are_numbered_apart(store):
     added(store, "a", [numbered(1)])

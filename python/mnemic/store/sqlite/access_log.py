@@ -7,10 +7,12 @@ from mnemic.store.sqlite.change_log import position
 from mnemic.store.sqlite.sql import fetch
 from mnemic.store.values import AccessedRows
 
+_MAX_COUNT = 2**63 - 1
 _COUNT = (
-    "UPDATE agent_memory_entries SET access_count = access_count + ?, "
-    "last_accessed_at = max(ifnull(last_accessed_at, ?), ?), access_seq = ? "
-    "WHERE agent_id = ? AND row = ?"
+    # A sum above the largest integer would be a REAL, and fail with all accesses written beside it.
+    f"UPDATE agent_memory_entries SET access_count = min(access_count, {_MAX_COUNT} - ?1) + ?1, "
+    "last_accessed_at = max(ifnull(last_accessed_at, ?2), ?2), access_seq = ?3 "
+    "WHERE agent_id = ?4 AND row = ?5"
 )
 _ADVANCE = "UPDATE agent_memory_agents SET accesses = accesses + 1 WHERE agent_id = ?"
 # The index is named, because the planner would read all rows of an agent.
@@ -36,7 +38,7 @@ def write_accesses(connection: apsw.Connection, accesses: RowAccesses) -> None:
     connection.executemany(
         _COUNT,
         [
-            (number, last, last, written[agent_id], agent_id, row)
+            (number, last, written[agent_id], agent_id, row)
             for (agent_id, row), (number, last) in accesses.items()
         ],
     )
