@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from mnemic import AsyncMemory
-from mnemic.errors import StoreClosedError
+from mnemic.errors import DeadlineExceededError, StoreClosedError
 from mnemic.loop_threads import (
     FEW_THREADS,
     RETURNED_AT_ONCE,
@@ -283,3 +283,34 @@ def test_searches_of_one_turn_ask_the_store_once_and_see_what_was_written_before
 
     run(main)
     assert 5 <= len(asked) <= 5 * FEW_THREADS
+
+
+class HangingEmbedder(WordEmbedder):
+    """Hangs on some texts until it is released."""
+
+    def __init__(self):
+        super().__init__()
+        self.goes_on = threading.Event()
+
+    def embed(self, texts):
+        if "slow" in texts[0]:
+            assert self.goes_on.wait(PATIENCE)
+        return super().embed(texts)
+
+
+def test_searches_that_wait_for_an_embedder_leave_threads_to_others(tmp_path):
+    embedder = HangingEmbedder()
+
+    async def main():
+        async with AsyncMemory(tmp_path / "a.db", embedder=embedder) as memory:
+            await memory.add("tea at noon")
+            slow = [asyncio.ensure_future(memory.search(f"slow {at}")) for at in range(20)]
+            await asyncio.sleep(20 * TICK)
+            assert len(await asyncio.wait_for(memory.search("tea"), PATIENCE / 2)) == 1
+            with pytest.raises(DeadlineExceededError):
+                await asyncio.wait_for(memory.search("slow tea", timeout=0.05), PATIENCE / 2)
+            assert not any(each.done() for each in slow)
+            embedder.goes_on.set()
+            await asyncio.gather(*slow)
+
+    run(main)

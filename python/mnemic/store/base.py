@@ -104,7 +104,8 @@ class Store(Protocol):
 
     Futures:
         A Future's `result`, `exception` and callbacks may be used from any thread, also from one
-        whose event loop is blocked by the wait. Callbacks run in a thread of the store or in the
+        whose event loop is blocked by the wait. `concurrent.futures.wait` calls none of them, and
+        must not block the event loop of the write. Callbacks run in a thread of the store or in the
         calling one, and must be short. Errors of the arguments and of a closed or read-only store
         are raised by the call itself, all others by the Future. `close` finishes the writes handed
         in before it.

@@ -1,11 +1,10 @@
 """Futures of writes, and the threads of a store that its blocking calls run in."""
 
-import os
 import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mnemic.errors import StoreClosedError
 
@@ -13,6 +12,9 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
 Result = TypeVar("Result")
+
+MAX_THREADS: Final = 32
+"""Threads of a store: many more than processors, because searches may wait for an embedder."""
 
 
 def running_loop() -> "AbstractEventLoop | None":
@@ -80,8 +82,3 @@ class Workers:
             executor, self._executor = self._executor, None
         if executor is not None:
             executor.shutdown(wait=False)
-
-
-def default_size() -> int:
-    """Return the number of threads of an executor whose work mostly waits, as in asyncio."""
-    return min(32, (os.cpu_count() or 1) + 4)

@@ -36,7 +36,7 @@ from mnemic.model.timestamps import to_microseconds
 from mnemic.protocols import Progress
 from mnemic.store.base import BatchSink
 from mnemic.store.embedding_model import model_of
-from mnemic.store.futures import Workers, default_size, succeeded
+from mnemic.store.futures import MAX_THREADS, Workers, succeeded
 from mnemic.store.pending_accesses import AccessFlush, PendingAccesses
 from mnemic.store.row_codec import PlainRowCodec, RowCodec
 from mnemic.store.sqlite import change_log, fork_guard, links, reads, verification, writes
@@ -102,7 +102,7 @@ class SqliteStore:
         number = fork_guard.register_open(self.path)
         self._writer = Writer(self._connections)
         self._accesses = PendingAccesses()
-        self._workers = Workers(default_size())
+        self._workers = Workers(MAX_THREADS)
         # Runs at `close`, or when the store is collected, or at exit, whichever comes first.
         self._close = weakref.finalize(
             self, _close, self._workers, self._writer, self._connections, number
