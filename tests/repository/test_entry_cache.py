@@ -2,6 +2,7 @@
 
 import threading
 from datetime import timedelta
+from itertools import count
 
 import pytest
 
@@ -9,6 +10,7 @@ from mnemic.memory import Memory
 from mnemic.repository import entry_cache
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
+from tests.support.interrupts import interrupted_at
 
 
 def opened(path, **options):
@@ -148,3 +150,19 @@ def test_threads_that_read_and_write_at_once_see_their_own_writes(path):
         for thread in threads:
             thread.join()
     assert failures == []
+
+
+def test_an_interrupted_eviction_hides_no_memory_and_breaks_no_later_one(tmp_path):
+    with Memory(tmp_path / "a.db", embedder=None) as memory:
+        added = memory.add("first")
+        cache = memory.repository._cache
+        for moment in count():
+            assert memory.get(added.id).content == "first"
+            rows = list(cache._entries)
+            assert len(rows) == 1
+            has_ended = interrupted_at(moment, lambda rows=rows: cache._drop(rows))
+            assert memory.get(added.id).content == "first"
+            cache._drop(rows)
+            if has_ended:
+                break
+        assert moment >= 2

@@ -129,9 +129,12 @@ class EntryCache:
 
     def _drop(self, rows: Iterable[int]) -> None:
         for row in rows:
-            entry = self._entries.pop(row, None)
+            entry = self._entries.get(row)
             if entry is not None:
-                del self._rows[_name(entry)]
+                # The name first, and it may be missing: a KeyboardInterrupt leaves no name alone,
+                # which would stand for a memory that is not there.
+                self._rows.pop(_name(entry), None)
+                del self._entries[row]
 
     def _insert(
         self, position: LogPosition, read: Mapping[int, MemoryEntry]

@@ -2,14 +2,17 @@ import asyncio
 import threading
 import time
 from contextlib import suppress
+from itertools import count
 
 import apsw
 import pytest
 
 from mnemic.errors import StoreClosedError, StoreError
+from mnemic.store.futures import WriteFuture
 from mnemic.store.sqlite.connections import Connections
-from mnemic.store.sqlite.group_commit import Writer
+from mnemic.store.sqlite.group_commit import Writer, _Pending
 from mnemic.sync_bridge import arrived
+from tests.support.interrupts import interrupted_at
 
 
 @pytest.fixture
@@ -410,3 +413,23 @@ def test_closing_while_callers_write_themselves_loses_nothing(connections):
         worker.join()
     assert done
     assert stored(connections) == sorted(done)
+
+
+@pytest.mark.parametrize("make", [WriteFuture, lambda: _Pending(int)])
+def test_a_wait_that_is_interrupted_at_any_moment_does_not_stop_who_settles_the_future(make):
+    for moment in count():
+        future = make()
+        has_ended = interrupted_at(moment, lambda future=future: future.result(0))
+
+        def settle(future=future):
+            future.set_running_or_notify_cancel()
+            future.set_result(1)
+
+        writer = threading.Thread(target=settle, daemon=True)
+        writer.start()
+        writer.join(10)
+        assert not writer.is_alive()
+        assert future.result(0) == 1
+        if has_ended:
+            break
+    assert moment >= 6

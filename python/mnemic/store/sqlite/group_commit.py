@@ -15,7 +15,7 @@ import apsw
 
 from mnemic.description import failure
 from mnemic.errors import MnemicError, StoreClosedError, StoreError
-from mnemic.store.futures import failed, running_loop, succeeded
+from mnemic.store.futures import WriteFuture, failed, running_loop, succeeded
 from mnemic.store.sqlite.connections import Connections
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class _JobError(Exception):
     """A job of a group failed; the cause is its error."""
 
 
-class _Pending(Future[Result]):
+class _Pending(WriteFuture[Result]):
     """The future of a job submitted by an event loop.
 
     The loop wakes the writer once it has run its other callers. Waiting in a thread wakes the
@@ -153,7 +153,7 @@ class Writer:
         if self._connections.holder == threading.get_ident():
             # A signal handler or a finalizer interrupted a write: waiting for it would never end.
             raise StoreError("this thread is in the midst of a write and cannot begin another")
-        return self._submit(_Item(job, Future(), finish))
+        return self._submit(_Item(job, WriteFuture(), finish))
 
     def _write_soon(self, loop: "AbstractEventLoop", job: Job, finish: Finish) -> Future[Any]:
         future = _Pending[Any](self._wake)
@@ -173,11 +173,11 @@ class Writer:
 
     def submit(self, job: Callable[[apsw.Connection], Result]) -> Future[Result]:
         """Queue a job; its future is settled once its group is on disk, or has failed."""
-        return self._submit(_Item(job, Future()))
+        return self._submit(_Item(job, WriteFuture()))
 
     def submit_outside(self, job: Callable[[apsw.Connection], Result]) -> Future[Result]:
         """Queue a job that runs outside any transaction, between two groups."""
-        return self._submit(_Item(job, Future(), is_outside=True))
+        return self._submit(_Item(job, WriteFuture(), is_outside=True))
 
     def _submit(self, item: _Item) -> Future[Any]:
         self._enqueue(item)
