@@ -208,6 +208,14 @@ class ContextWindowFullError(MnemicError, RuntimeError):
 class DeadlineExceededError(MnemicError, TimeoutError):
     """A call was not done by the deadline that its caller set."""
 
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(
+            "the search was not done in time: its deadline passed; allow more time, or make the "
+            "search smaller by filters or a limit"
+            if message is None
+            else message
+        )
+
 
 class LicenseRestrictionError(MnemicError, PermissionError):
     """The license does not include a feature.

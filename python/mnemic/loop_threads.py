@@ -27,8 +27,9 @@ Result = TypeVar("Result")
 FEW_THREADS = 3
 """Threads that work at once while they get on; more of them wait for the interpreter lock."""
 
-MAX_THREADS = 32
-"""Threads at most where the work itself waits, for an embedder in the network say."""
+MAX_ACTIVE = 32
+"""Threads at most where the work itself waits, for an embedder in the network say; the executor may
+have fewer (`MAX_THREADS` in `mnemic.store.futures`)."""
 
 TICK = 0.005
 """Seconds after which waiting work that no thread gets on with gets a further one, and results that
@@ -270,7 +271,7 @@ class _WorkQueue:
         if is_done:
             self._is_watched = False
             return
-        if self._finished == finished and self._active < MAX_THREADS:
+        if self._finished == finished and self._active < MAX_ACTIVE:
             self._start(executor)
         self._look_later(executor)
 

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnemic.embed.validated import ValidatedEmbedder
-from mnemic.model.deadline import exceeded, seconds_left
+from mnemic.errors import DeadlineExceededError
+from mnemic.model.deadline import seconds_left
 
 Result = TypeVar("Result")
 Vectors: TypeAlias = list[NDArray[np.float32]]
@@ -48,7 +49,7 @@ class LimitedEmbedding:
         if deadline is None:
             return self._embedder.embed_chunked(texts)
         if not self._slots.acquire(timeout=seconds_left(deadline)):
-            raise exceeded(deadline)
+            raise DeadlineExceededError
         return result_until(started(lambda: self._embed(texts)), deadline)
 
     def _embed(self, texts: list[str]) -> Vectors:
@@ -85,5 +86,5 @@ def result_until(made: Future[Result], deadline: float) -> Result:
         DeadlineExceededError: If the deadline passes.
     """
     if not wait([made], seconds_left(deadline)).done:
-        raise exceeded(deadline)
+        raise DeadlineExceededError
     return made.result()

@@ -401,7 +401,10 @@ def _best_match_search(search: Search) -> Search:
 
 
 def _merged(parts: Sequence[Found], search: Search) -> Found:
-    """Return the best of several rankings; ties in a sort order are decided by salience first."""
+    """Return the best of several rankings, with the ties of the core (`rank/`, `columns/tie.rs`).
+
+    Ties in a sort order are decided by salience first.
+    """
     entries = {row: entry for part in parts for row, entry in part.entries.items()}
 
     def sort_key(hit: RankedRow) -> tuple[float, float, float, bytes, str]:

@@ -74,10 +74,7 @@ pub enum Error {
         bytes: usize,
     },
     /// The deadline of a call passed.
-    #[error(
-        "the search was not done in time: its deadline passed; allow more time, or make the search \
-         smaller by filters or a limit"
-    )]
+    #[error("the deadline passed")]
     DeadlineExceeded,
     /// `MNEMIC_KERNEL` names something that is not a kernel.
     #[error("MNEMIC_KERNEL is {found:?}; the kernels are {known}, and unset chooses the best one")]

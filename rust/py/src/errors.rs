@@ -30,7 +30,7 @@ pub(crate) fn raised(error: Error) -> PyErr {
         Error::DuplicateId { .. } => DuplicateIdError::new_err(message),
         Error::UnknownId { .. } => UnknownIdError::new_err(message),
         Error::OutOfMemory { .. } => OutOfMemoryError::new_err(message),
-        Error::DeadlineExceeded => DeadlineExceededError::new_err(message),
+        Error::DeadlineExceeded => DeadlineExceededError::new_err(()),
         Error::UnknownKernel { .. } | Error::UnsupportedKernel { .. } => {
             KernelUnavailableError::new_err(message)
         }

@@ -41,6 +41,7 @@ impl<'columns> Tie<'columns> {
 }
 
 impl Ord for Tie<'_> {
+    // `_merged` in `mnemic/repository/find.py` merges rankings in the same order.
     fn cmp(&self, other: &Self) -> Ordering {
         let newest = other.created_at.cmp(&self.created_at);
         newest.then(self.id.cmp(&other.id)).then_with(|| self.by_user(other))

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Lexical;
+use super::bm25::{B, K1};
 use super::ngrams::{Ngram, each_ngram};
 use super::statistics::{Collection, CollectionStatistics};
 use super::sum::Sum;
@@ -48,10 +49,10 @@ const FEW_DOCUMENTS: u64 = 100;
 const MIN_FUZZY_CHARACTERS: usize = 4;
 
 impl Default for Options {
-    /// All fields, k1 0.9 and b 0.4, every word like every other and for itself.
+    /// All fields, k1 and b of BM25 as there, every word like every other and for itself.
     fn default() -> Self {
         let fields = Fields { words: true, ngrams: true, bigrams: true };
-        Self { fields, k1: 0.9, b: 0.4, stop_words: 1.0, max_df: 1.0, fuzziness: 0.0 }
+        Self { fields, k1: K1, b: B, stop_words: 1.0, max_df: 1.0, fuzziness: 0.0 }
     }
 }
 
