@@ -10,6 +10,8 @@ from mnemic import Memory
 from mnemic.embed.limited import MAX_CALLS, LimitedEmbedding
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import DeadlineExceededError, EmbeddingError
+from tests.support.embedders import WordEmbedder
+from tests.support.interrupts import interrupted_at
 
 SOON = 0.01
 
@@ -111,3 +113,14 @@ def test_a_search_gives_up_while_its_embedder_hangs(embedder):
         embedder.hangs = False
         assert len(memory.search("tea", timeout=3600)) == 1
         embedder.let_go.set()
+
+
+def test_an_interrupted_call_blocks_no_later_one():
+    embedding = LimitedEmbedding(ValidatedEmbedder(WordEmbedder()))
+    call = lambda: embedding(["tea"], time.monotonic() + 30)  # noqa: E731
+    for moment in range(MAX_CALLS - 1):
+        interrupted_at(moment, call)
+    done = threading.Thread(target=call, daemon=True)
+    done.start()
+    done.join(10)
+    assert not done.is_alive()

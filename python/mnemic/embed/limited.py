@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from contextvars import copy_context
+from queue import Empty, SimpleQueue
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -32,7 +33,10 @@ class LimitedEmbedding:
 
     def __init__(self, embedder: ValidatedEmbedder) -> None:
         self._embedder = embedder
-        self._slots = threading.BoundedSemaphore(MAX_CALLS)
+        # No semaphore, which is Python: a KeyboardInterrupt in it leaves its lock locked for good.
+        self._slots: SimpleQueue[None] = SimpleQueue()
+        for _ in range(MAX_CALLS):
+            self._slots.put(None)
 
     def __call__(self, texts: list[str], deadline: float | None) -> Vectors:
         """Return the vectors of the chunks of each text.
@@ -48,15 +52,17 @@ class LimitedEmbedding:
         """
         if deadline is None:
             return self._embedder.embed_chunked(texts)
-        if not self._slots.acquire(timeout=seconds_left(deadline)):
-            raise DeadlineExceededError
+        try:
+            self._slots.get(timeout=seconds_left(deadline))
+        except Empty:
+            raise DeadlineExceededError from None
         return result_until(started(lambda: self._embed(texts)), deadline)
 
     def _embed(self, texts: list[str]) -> Vectors:
         try:
             return self._embedder.embed_chunked(texts)
         finally:
-            self._slots.release()
+            self._slots.put(None)
 
 
 def started(work: Callable[[], Result]) -> Future[Result]:
