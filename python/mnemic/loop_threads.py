@@ -68,7 +68,7 @@ class Call:
         """Do the work, and keep its result or error."""
         try:
             self._result = self.run_in_context()
-        except BaseException as error:  # noqa: BLE001 - whoever awaits it gets it
+        except BaseException as error:  # noqa: BLE001 - its caller gets it
             self._error = error
 
     def run_in_context(self) -> Any:
@@ -245,7 +245,7 @@ class _WorkQueue:
             self._start(executor)
         if (active or len(new) > 1) and not self._is_watched:
             self._is_watched = True
-            self._look_later(executor)
+            self._watch(executor)
 
     def _start(self, executor: "Executor") -> None:
         with self._lock:
@@ -260,12 +260,12 @@ class _WorkQueue:
                 work.call.fail(StoreClosedError("the memory was closed"))
                 self._threads.arrive(work.waiter)
 
-    def _look_later(self, executor: "Executor") -> None:
-        look = partial(self._look, executor, self._finished)
-        self._threads.loop.call_later(TICK, look)
+    def _watch(self, executor: "Executor") -> None:
+        check = partial(self._check_progress, executor, self._finished)
+        self._threads.loop.call_later(TICK, check)
 
-    def _look(self, executor: "Executor", finished: int) -> None:
-        """Return results, and start a further thread if none got on since the last look."""
+    def _check_progress(self, executor: "Executor", finished: int) -> None:
+        """Return results, and start a further thread if none got on since the last check."""
         is_done = not self._waiting  # before the results are returned: no later one waits for it
         self._threads.wake()
         if is_done:
@@ -273,10 +273,10 @@ class _WorkQueue:
             return
         if self._finished == finished and self._active < MAX_ACTIVE:
             self._start(executor)
-        self._look_later(executor)
+        self._watch(executor)
 
     def _work(self, executor: "Executor") -> None:
-        """Do what waits; runs in a thread of the executor."""
+        """Do the waiting work; runs in a thread of the executor."""
         end = time.monotonic() + MAX_SECONDS
         while True:
             with self._lock:

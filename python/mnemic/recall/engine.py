@@ -192,7 +192,7 @@ class RecallEngine:
         depth: int,
     ) -> MemoryRecallResult:
         """Return the memories reached by links, strongest path first."""
-        begun, within = time.perf_counter(), options.time_limit
+        begun, time_limit = time.perf_counter(), options.time_limit
         self._check_license()
         _check_depth(depth)
 
@@ -202,7 +202,7 @@ class RecallEngine:
             )
             if row is None:
                 return None
-            limit, deadline = options.max_results, within.deadline
+            limit, deadline = options.max_results, time_limit.deadline
             return self._linked(
                 scope, row, kinds, options, direction, depth=depth, limit=limit, deadline=deadline
             )
@@ -213,7 +213,7 @@ class RecallEngine:
         try:
             found = await run_blocking(find, self.repository)
         except DeadlineExceededError:
-            if not within.takes_partial:
+            if not time_limit.takes_partial:
                 raise
             found, partial = FoundLinked([], {}, 0), True
         if found is None:
@@ -294,10 +294,10 @@ class RecallEngine:
 
         The log never shows a sensitive text.
         """
-        begun, within = time.perf_counter(), options.time_limit
+        begun, time_limit = time.perf_counter(), options.time_limit
         self._check_license()
         fraction("min_confidence", min_confidence)
-        found = await self._candidates(scope, content, options, exclude, within)
+        found = await self._candidates(scope, content, options, exclude, time_limit)
         candidates = [
             _Candidate(hit.row, found.entries[hit.row], hit.shown_score) for hit in found.hits
         ]
@@ -305,7 +305,7 @@ class RecallEngine:
         if uses_store(options):
             await self._write_accesses()  # as above
         linked, is_late = await run_blocking(
-            lambda: self._linked_pairs(scope, candidates, options, within), self.repository
+            lambda: self._linked_pairs(scope, candidates, options, time_limit), self.repository
         )
         # A judge's reasons may quote both texts.
         scored = {
@@ -338,7 +338,7 @@ class RecallEngine:
         content: str,
         options: RecallOptions,
         exclude: tuple[UUID, ...],
-        within: TimeLimit,
+        time_limit: TimeLimit,
     ) -> Found:
         """Return the memories that a text may contradict."""
         if not text("content", content).strip():
@@ -353,8 +353,8 @@ class RecallEngine:
             min_similarity=None if by_words else self._floor(),
             exclude=exclude,
             with_total=False,
-            deadline=within.deadline,
-            takes_partial=within.takes_partial,
+            deadline=time_limit.deadline,
+            takes_partial=time_limit.takes_partial,
         )
         return await run_blocking(lambda: self.repository.find(scope, search), self.repository)
 
@@ -387,7 +387,7 @@ class RecallEngine:
         scope: Scope,
         candidates: "Sequence[_Candidate]",
         options: RecallOptions,
-        within: TimeLimit,
+        time_limit: TimeLimit,
     ) -> tuple[list[tuple[int, ScoredMemory]], bool]:
         """Return both ends of the links of contradiction at the candidates.
 
@@ -404,10 +404,10 @@ class RecallEngine:
                     "both",
                     depth=1,
                     limit=CONTRADICTION_CANDIDATES,
-                    deadline=within.deadline,
+                    deadline=time_limit.deadline,
                 )
             except DeadlineExceededError:
-                if not within.takes_partial:
+                if not time_limit.takes_partial:
                     raise
                 return found, True
             if linked is None or not linked.hits:
@@ -484,15 +484,15 @@ class RecallEngine:
         return Recall(relevant, relevant_reason)
 
     async def _recalled(
-        self, scope: Scope, recall: Recall, begun: float, limit: TimeLimit
+        self, scope: Scope, recall: Recall, begun: float, time_limit: TimeLimit
     ) -> MemoryRecallResult:
         salience = self.options.salience
         ranking = msgspec.structs.replace(recall.search.ranking, salience=salience)
         search = msgspec.structs.replace(
             recall.search,
             ranking=ranking,
-            deadline=limit.deadline,
-            takes_partial=limit.takes_partial,
+            deadline=time_limit.deadline,
+            takes_partial=time_limit.takes_partial,
         )
         if not search.uses_accesses:
             await self._write_accesses()

@@ -56,18 +56,18 @@ class _StoppableSink:
     """
 
     def __init__(self, sink: BatchSink, check: Callable[[], None]) -> None:
-        self._taker = sink
+        self._sink = sink
         self._check = check
 
     def add_records(self, records: list[Record]) -> None:
         """Pass on records."""
         self._check()
-        self._taker.add_records(records)
+        self._sink.add_records(records)
 
     def add_vectors(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
         """Pass on vectors."""
         self._check()
-        self._taker.add_vectors(rows, vectors)
+        self._sink.add_vectors(rows, vectors)
 
 
 class _Retry(NamedTuple):
@@ -210,9 +210,9 @@ class IndexSync:
         """Stop background work; none starts again."""
         self._is_stopped = True
         with self._catching_up:
-            renewing = self._rebuilding
-        if renewing is not None:
-            renewing.join()
+            rebuilding = self._rebuilding
+        if rebuilding is not None:
+            rebuilding.join()
 
     def _start_rebuild(self) -> None:
         """Rebuild the index in the background, unless a rebuild is running."""

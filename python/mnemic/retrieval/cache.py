@@ -87,7 +87,7 @@ class CachedAnswer(NamedTuple):
 
     def __repr__(self) -> str:
         expanded = "" if self.expanded is None else f", expanded={hidden(self.expanded)}"
-        return f"Answer({len(self.hits)} hits, total={self.total}{expanded})"
+        return f"CachedAnswer({len(self.hits)} hits, total={self.total}{expanded})"
 
     def is_valid(self, now: datetime, max_age: timedelta) -> bool:
         """Return whether the result may be returned at a time, given a maximum age."""

@@ -139,14 +139,14 @@ class RetrievalEngine:
         self._telemetry.opened()
 
     async def retrieve(
-        self, scope: Scope, query: MemoryQuery, within: TimeLimit = NO_LIMIT
+        self, scope: Scope, query: MemoryQuery, time_limit: TimeLimit = NO_LIMIT
     ) -> MemoryRetrievalResult:
         """Return the memories of a scope that match a query, best first."""
         begun = time.perf_counter()
         if not isinstance(query, MemoryQuery):
             raise InvalidArgumentError(f"query must be a MemoryQuery, got {described(query)}")
         self._check_license(query)  # before the cache lookup
-        given = await self._lookup(scope, query, within)
+        given = await self._lookup(scope, query, time_limit)
         self._count([(hit.row, given.entries[hit.row]) for hit in given.answer.hits])
         milliseconds = milliseconds_since(begun)
         result = _result(query, given, milliseconds)
@@ -164,7 +164,7 @@ class RetrievalEngine:
         window: ContextWindow,
         *,
         include_sensitive: bool = False,
-        within: TimeLimit = NO_LIMIT,
+        time_limit: TimeLimit = NO_LIMIT,
     ) -> int:
         """Add the results to a context window as far as they fit; return the number of items."""
         if not isinstance(window, ContextWindow):
@@ -174,7 +174,7 @@ class RetrievalEngine:
         validation.flag("include_sensitive", include_sensitive)
         if not include_sensitive and isinstance(query, MemoryQuery):
             query = _without_sensitive(query)
-        result = await self.retrieve(scope, query, within)
+        result = await self.retrieve(scope, query, time_limit)
         items, tokens = await run_blocking(
             lambda: augment(window, result.results, window_contents(scope, window)),
             self.repository,
@@ -183,10 +183,12 @@ class RetrievalEngine:
         await self._telemetry.augmented(query.query, items, tokens)
         return items
 
-    async def expand(self, scope: Scope, query: str, within: TimeLimit = NO_LIMIT) -> ExpandedQuery:
+    async def expand(
+        self, scope: Scope, query: str, time_limit: TimeLimit = NO_LIMIT
+    ) -> ExpandedQuery:
         """Return a query with related terms."""
         self._require(by_meaning=self.repository.embedder is not None)
-        expansion = await self._expanded(scope, query, within)
+        expansion = await self._expanded(scope, query, time_limit)
         if expansion.failed:
             return expansion
         is_used = bool(expansion.added_terms) and expansion.confidence >= self._min_confidence
@@ -195,11 +197,13 @@ class RetrievalEngine:
             return expansion
         return msgspec.structs.replace(expansion, expanded=query, added_terms=())
 
-    async def _expanded(self, scope: Scope, query: str, within: TimeLimit) -> ExpandedQuery:
+    async def _expanded(self, scope: Scope, query: str, time_limit: TimeLimit) -> ExpandedQuery:
         """Return the expander's result; the query alone if it fails."""
 
         async def find_related(text: str) -> Related:
-            return await run_blocking(lambda: self._related(scope, text, within), self.repository)
+            return await run_blocking(
+                lambda: self._related(scope, text, time_limit), self.repository
+            )
 
         try:
             return _checked(await self._expander.expand(query, find_related))
@@ -207,7 +211,7 @@ class RetrievalEngine:
             raise
         except Exception as error:  # noqa: BLE001 - it may be anybody's code, or a network's fault
             if isinstance(error, DeadlineExceededError):  # that of an expander may be its own
-                check_deadline(within.deadline)
+                check_deadline(time_limit.deadline)
             self._telemetry.expansion_failed(error)
             return ExpandedQuery(
                 original=query, expanded=query, added_terms=(), confidence=0.0, failed=True
@@ -289,7 +293,7 @@ class RetrievalEngine:
     def _find(self, scope: Scope, search: Search) -> Found:
         return self.repository.find(scope, search, RETRIEVING_BY_MEANING)
 
-    def _related(self, scope: Scope, text: str, within: TimeLimit) -> Related:
+    def _related(self, scope: Scope, text: str, time_limit: TimeLimit) -> Related:
         """Return the words of the best matching memories: pseudo-relevance feedback.
 
         Sensitive memories are excluded: the words appear in logs, events and results.
@@ -301,7 +305,7 @@ class RetrievalEngine:
             ranking=chosen,
             filters=IS_NOT_SENSITIVE,
             falls_back=True,
-            deadline=within.deadline,
+            deadline=time_limit.deadline,
         )
         found = self._find(scope, search)
         texts = [
@@ -312,16 +316,16 @@ class RetrievalEngine:
         best = found.hits[0].score if found.hits else 0.0
         return Related(terms, best / (best + HALF_SUPPORT) if best > 0 else 0.0)
 
-    async def _lookup(self, scope: Scope, query: MemoryQuery, within: TimeLimit) -> CacheLookup:
+    async def _lookup(self, scope: Scope, query: MemoryQuery, time_limit: TimeLimit) -> CacheLookup:
         expression = query.expression
         if not query.use_cache or depends_on_accesses(query, expression):
-            return await self._compute(scope, query, within)
+            return await self._compute(scope, query, time_limit)
         position, revision = self.repository.finder.position_and_revision(scope)
         key = key_of(scope, query, expression, revision)
         answer = self._cache.get(key, self.repository.now(), query.cache_ttl)
         given = None if answer is None else self._from_cache(scope, key, answer, position)
-        if given is None and within.deadline is not None:
-            given = await self._compute(scope, query, within)
+        if given is None and time_limit.deadline is not None:
+            given = await self._compute(scope, query, time_limit)
             self._cache.put(key, given.answer)
         elif given is None:
             given = await self._compute_once(scope, query, key, position)
@@ -360,21 +364,25 @@ class RetrievalEngine:
             return None
         return CacheLookup(answer, entries, from_cache=True)
 
-    async def _compute(self, scope: Scope, query: MemoryQuery, within: TimeLimit) -> CacheLookup:
+    async def _compute(
+        self, scope: Scope, query: MemoryQuery, time_limit: TimeLimit
+    ) -> CacheLookup:
         also: tuple[str, ...] = ()
         expanded, expansion_failed = None, False
         if query.expand_query and query.query is not None:
             try:
-                expansion = await self.expand(scope, query.query, within)
+                expansion = await self.expand(scope, query.query, time_limit)
             except DeadlineExceededError:
-                if not within.takes_partial:
+                if not time_limit.takes_partial:
                     raise
             else:
                 expansion_failed = expansion.failed
                 if expansion.added_terms:
                     also, expanded = (expansion.expanded,), expansion.expanded
         begun = self.repository.now()
-        found = await run_blocking(lambda: self._rank(scope, query, also, within), self.repository)
+        found = await run_blocking(
+            lambda: self._rank(scope, query, also, time_limit), self.repository
+        )
         answer = CachedAnswer(
             hits=tuple(_hit(hit) for hit in found.hits),
             total=len(found.hits) if found.total is None else found.total,
@@ -394,15 +402,15 @@ class RetrievalEngine:
         return self.repository.finder.next_expiry(scope, since, _states(query))
 
     def _rank(
-        self, scope: Scope, query: MemoryQuery, also: tuple[str, ...], within: TimeLimit
+        self, scope: Scope, query: MemoryQuery, also: tuple[str, ...], time_limit: TimeLimit
     ) -> Found:
-        search = _search(query, *self._floors(query), also, within)
+        search = _search(query, *self._floors(query), also, time_limit)
         if query.order is MemorySortOrder.ACCESSED_DESCENDING:
             found = self._by_access(scope, search)
         else:
             found = self._find(scope, search)
         if query.order is not None and found.hits:
-            found = self._scored(scope, query, found, within)
+            found = self._scored(scope, query, found, time_limit)
         return found._replace(hits=found.hits[query.offset :])
 
     def _by_access(self, scope: Scope, search: Search) -> Found:
@@ -422,13 +430,15 @@ class RetrievalEngine:
             partial=first.partial or last.partial,
         )
 
-    def _scored(self, scope: Scope, query: MemoryQuery, found: Found, within: TimeLimit) -> Found:
+    def _scored(
+        self, scope: Scope, query: MemoryQuery, found: Found, time_limit: TimeLimit
+    ) -> Found:
         """Return the memories of a given order with their scores; those that get one in time."""
         ordered = found.hits
         ids = tuple(UUID(bytes=hit.id) for hit in ordered)
         among = Test(Field("id"), Op.IN, ids)
         search = msgspec.structs.replace(
-            _search(query, None, None, within=within),
+            _search(query, None, None, time_limit=time_limit),
             order=None,
             with_total=False,
             filters=All((query.expression, among)),
@@ -467,7 +477,7 @@ def _search(
     min_similarity: float | None,
     min_score: float | None,
     also: tuple[str, ...] = (),
-    within: TimeLimit = NO_LIMIT,
+    time_limit: TimeLimit = NO_LIMIT,
 ) -> Search:
     return Search(
         text=query.query,
@@ -488,8 +498,8 @@ def _search(
         states=_states(query),
         explain=True,
         falls_back=query.on_embed_error == "keywords",
-        deadline=within.deadline,
-        takes_partial=within.takes_partial,
+        deadline=time_limit.deadline,
+        takes_partial=time_limit.takes_partial,
     )
 
 

@@ -119,9 +119,9 @@ class RetrievalService:
             EmbedderRequiredError: If it needs vectors and there is no embedder.
             EmbeddingError: If the embedder fails.
         """
-        within = TimeLimit.after(timeout, on_timeout)
+        time_limit = TimeLimit.after(timeout, on_timeout)
         return await self._engine.retrieve(
-            self._scope.narrowed(user_id, all_users=all_users), query, within
+            self._scope.narrowed(user_id, all_users=all_users), query, time_limit
         )
 
     async def retrieve_to_context(
@@ -156,10 +156,10 @@ class RetrievalService:
         Raises:
             As `retrieve`.
         """
-        within = TimeLimit.after(timeout, on_timeout)
+        time_limit = TimeLimit.after(timeout, on_timeout)
         scope = self._scope.narrowed(user_id, all_users=all_users)
         return await self._engine.to_context(
-            scope, query, window, include_sensitive=include_sensitive, within=within
+            scope, query, window, include_sensitive=include_sensitive, time_limit=time_limit
         )
 
     async def find_similar(

@@ -153,9 +153,9 @@ class AsyncSearchVerbs(ScopedBase):
             EmbedderRequiredError: If it needs vectors and there is no embedder.
             EmbeddingError: If the embedder fails.
         """
-        within = TimeLimit.after(timeout, on_timeout)
+        time_limit = TimeLimit.after(timeout, on_timeout)
         scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
-        return await self._services.retrieval_engine.retrieve(scope, query, within)
+        return await self._services.retrieval_engine.retrieve(scope, query, time_limit)
 
     async def retrieve_to_context(
         self,
@@ -188,10 +188,10 @@ class AsyncSearchVerbs(ScopedBase):
         Returns:
             How many items were added.
         """
-        within = TimeLimit.after(timeout, on_timeout)
+        time_limit = TimeLimit.after(timeout, on_timeout)
         scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
         return await self._services.retrieval_engine.to_context(
-            scope, query, window, include_sensitive=include_sensitive, within=within
+            scope, query, window, include_sensitive=include_sensitive, time_limit=time_limit
         )
 
     async def recall(

@@ -152,13 +152,13 @@ class Connections:
             self._close_one(connection)
 
     def erase(self) -> bool:
-        """Empty the log, so that nothing of what was deleted is left in it or in the file.
+        """Empty the log, so that neither it nor the file holds deleted data.
 
-        Waits for the transaction that is being written, and a moment for those who read.
+        Waits for the current write transaction, and briefly for readers.
 
         Returns:
-            Whether it is so now. If not, it is tried again after later commits, and by whoever
-            closes the file last. Without a file there is nothing to be left in.
+            Whether deleted data is gone. If not, removal is repeated after later commits and when
+            the last process closes the file. Without a file the result is True.
         """
         self.check_writable()
         if self._checkpoints is None:
